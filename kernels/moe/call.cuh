@@ -12,22 +12,22 @@ using namespace device; // tests have blockIdx and the like there
 /// By the calling thread, when a peer's word has_failed(): reports the missing rank, and records
 /// the failure for the end of the call.
 /// @param reporter whose word it is
-__device__ inline void take_failure(const DeviceJob& job, Cells* cells, std::uint64_t word,
-                                    std::int32_t reporter) {
-  device::store_relaxed(&cells->failure, word);
-  device::report_wait(job, culprit_of(word), number_of_call(word),
+__device__ inline void adopt_failure(const DeviceJob& job, CallFlags* flags, std::uint64_t word,
+                                     std::int32_t reporter) {
+  device::store_relaxed(&flags->failure, word);
+  device::report_wait(job, missing_rank_of(word), number_of_call(word),
                       static_cast<std::uint64_t>(reporter), nullptr, WaitKind::call_failed);
 }
 /// By the calling thread, when a wait for `rank` timed out, which has been reported: records the
 /// failure for the end of the call. Where another wait of this PE timed out first, and ended this
 /// one (Patience), the missing rank is that one's.
-__device__ inline void note_failure(const DeviceJob& job, Cells* cells, std::uint64_t epoch,
-                                    std::int32_t rank) {
+__device__ inline void record_failure(const DeviceJob& job, CallFlags* flags, std::uint64_t epoch,
+                                      std::int32_t rank) {
   std::uint64_t state = device::load_acquire(&job.report->state);
   while (state == WaitReport::being_written)
     state = device::load_acquire(&job.report->state);
   const std::int32_t reported = state == WaitReport::written ? job.report->peer : -1;
-  device::store_relaxed(&cells->failure,
+  device::store_relaxed(&flags->failure,
                         failed_call(number_of_call(epoch), reported < 0 ? rank : reported));
 }
 
@@ -35,9 +35,10 @@ __device__ inline void note_failure(const DeviceJob& job, Cells* cells, std::uin
 class Call {
 public:
   /// @param first the first of `n_ranks` neighbouring ranks, this one among them
-  __device__ Call(const DeviceJob& job, Cells* cells, std::int32_t n_ranks, std::int32_t first = 0)
-      : job_(job), cells_(cells), n_ranks_(n_ranks), first_(first),
-        epoch_(device::load_relaxed(&cells->call) + 1) {}
+  __device__ Call(const DeviceJob& job, CallFlags* flags, std::int32_t n_ranks,
+                  std::int32_t first = 0)
+      : job_(job), flags_(flags), n_ranks_(n_ranks), first_(first),
+        epoch_(device::load_relaxed(&flags->call) + 1) {}
 
   /// The call's number; it has_failed() if an earlier call of this rank did.
   __device__ std::uint64_t epoch() const { return epoch_; }
@@ -45,7 +46,7 @@ public:
   /// By all threads of the grid, once: tells everybody that this rank has come.
   __device__ void announce() const {
     if (blockIdx.x == 0)
-      tell_all(cells_->entered, epoch_);
+      set_all_flags(flags_->entered, epoch_);
   }
   /// By all threads of a block: until all ranks have come. False: one has not, or has failed, and
   /// the report names who was missing. Blocks may disagree: finish() counts those that failed.
@@ -53,7 +54,7 @@ public:
 #ifdef SHMEMCTL_MUTATE_MOE_ENTERED_NO_WAIT
     return true;
 #else
-    return device::Block::all(hear_all(cells_->entered, cells_->wait_ns[0], blockIdx.x == 0));
+    return device::Block::all(wait_for_flags(flags_->entered, flags_->wait_ns[0], blockIdx.x == 0));
 #endif
   }
   /// By all threads of the grid: what they moved is there (and each of them has waited for its own
@@ -75,11 +76,11 @@ public:
     if (device::Block::rank() == 0) {
       const std::uint32_t mine = count_of_block(ok);
 #ifdef SHMEMCTL_MUTATE_MOE_CALL_ORDER
-      const std::uint32_t done = device::atomic_word_add(&cells_->blocks_done, mine) + mine;
+      const std::uint32_t done = device::atomic_word_add(&flags_->blocks_done, mine) + mine;
 #else
       // Release and acquire of this GPU's scope: the last block has seen what all blocks did, and
       // its own releases below pass that on to the other ranks, as grid_meet() and its callers do.
-      const std::uint32_t done = device::atomic_word_add_ordered(&cells_->blocks_done, mine) + mine;
+      const std::uint32_t done = device::atomic_word_add_ordered(&flags_->blocks_done, mine) + mine;
 #endif
       last = blocks_in(done) == gridDim.x;
       all_ok = done == gridDim.x;
@@ -89,20 +90,20 @@ public:
     // One more barrier of the last block, which is all that failures cost where there are none.
     all_ok = device::Block::all(all_ok);
     if (all_ok) {
-      tell_all(cells_->finished, epoch_);
+      set_all_flags(flags_->finished, epoch_);
 #ifndef SHMEMCTL_MUTATE_MOE_FINISHED_NO_WAIT
-      all_ok = hear_all(cells_->finished, cells_->wait_ns[1], true);
+      all_ok = wait_for_flags(flags_->finished, flags_->wait_ns[1], true);
 #endif
       all_ok = device::Block::all(all_ok);
     } else {
-      tell_all(cells_->finished, device::load_relaxed(&cells_->failure));
+      set_all_flags(flags_->finished, device::load_relaxed(&flags_->failure));
     }
-    const std::uint64_t failure = all_ok ? 0 : device::load_relaxed(&cells_->failure);
+    const std::uint64_t failure = all_ok ? 0 : device::load_relaxed(&flags_->failure);
     if (failure != 0) // ranks that begin this call, or the next one, fail there
-      tell_all(cells_->entered, failure);
+      set_all_flags(flags_->entered, failure);
     if (device::Block::rank() == 0) {
-      device::store_relaxed(&cells_->blocks_done, 0u);
-      device::store_relaxed(&cells_->call, failure != 0 ? failure : epoch_);
+      device::store_relaxed(&flags_->blocks_done, 0u);
+      device::store_relaxed(&flags_->call, failure != 0 ? failure : epoch_);
     }
     return failure;
   }
@@ -111,33 +112,34 @@ public:
   /// here and on the ranks that this is stored to. @return the word of the failure
   __device__ std::uint64_t fail() const {
     device::fence_system(); // another block may have recorded it
-    const std::uint64_t failure = device::load_relaxed(&cells_->failure);
+    const std::uint64_t failure = device::load_relaxed(&flags_->failure);
     for (int rank = 0; rank < n_ranks_; ++rank)
-      tell(cells_->entered, rank, failure);
-    device::store_relaxed(&cells_->call, failure);
+      set_flag(flags_->entered, rank, failure);
+    device::store_relaxed(&flags_->call, failure);
     return failure;
   }
 
 private:
   /// My word on every rank: the call's epoch. Release: what earlier kernels of mine, or this
   /// block's threads before a sync, have read or written comes before.
-  __device__ void tell_all(std::uint64_t* words, std::uint64_t word) const {
+  __device__ void set_all_flags(std::uint64_t* words, std::uint64_t word) const {
     for (int rank = device::Block::rank(); rank < n_ranks_; rank += device::Block::size())
-      tell(words, rank, word);
+      set_flag(words, rank, word);
   }
-  __device__ void tell(std::uint64_t* words, int rank, std::uint64_t word) const {
+  __device__ void set_flag(std::uint64_t* words, int rank, std::uint64_t word) const {
     std::uint64_t* const there = device::pointer_to(job_, words + job_.pe - first_, first_ + rank);
 #ifdef SHMEMCTL_MUTATE_MOE_ENTERED_RELAXED
-    if (words == cells_->entered)
+    if (words == flags_->entered)
       return device::store_relaxed(there, word);
 #endif
     device::store_release(there, word);
   }
   /// Whether this thread's ranks have told me. @param counts whether to add up the time
-  __device__ bool hear_all(const std::uint64_t* words, std::uint64_t* wait_ns, bool counts) const {
+  __device__ bool wait_for_flags(const std::uint64_t* words, std::uint64_t* wait_ns,
+                                 bool counts) const {
     if (has_failed(epoch_)) { // an earlier call did: no wait, and this call is reported too
       if (device::Block::rank() == 0)
-        take_failure(job_, cells_, device::load_relaxed(&cells_->failure), job_.pe);
+        adopt_failure(job_, flags_, device::load_relaxed(&flags_->failure), job_.pe);
       return false;
     }
     bool all = true;
@@ -147,9 +149,9 @@ private:
       const std::uint64_t seen =
           device::wait_at_least(job_, words + rank, epoch_, first_ + rank, ok);
       if (!ok)
-        note_failure(job_, cells_, epoch_, first_ + rank);
+        record_failure(job_, flags_, epoch_, first_ + rank);
       else if (has_failed(seen))
-        take_failure(job_, cells_, seen, first_ + rank);
+        adopt_failure(job_, flags_, seen, first_ + rank);
       all = all && ok && !has_failed(seen);
       if (counts)
         wait_ns[rank] += device::global_time_ns() - begin_ns;
@@ -158,7 +160,7 @@ private:
   }
 
   const DeviceJob& job_;
-  Cells* cells_;
+  CallFlags* flags_;
   std::int32_t n_ranks_, first_;
   std::uint64_t epoch_;
 };

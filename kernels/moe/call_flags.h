@@ -15,22 +15,22 @@ namespace shmemctl::moe {
 // at once.
 
 inline constexpr std::uint64_t failed_bit = std::uint64_t{1} << 63;
-inline constexpr int culprit_shift = 48;
+inline constexpr int missing_rank_shift = 48;
 
 /// @param culprit the missing rank
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t failed_call(std::uint64_t number,
                                                          std::int32_t culprit) {
-  return failed_bit | static_cast<std::uint64_t>(culprit) << culprit_shift |
-         (number & ((std::uint64_t{1} << culprit_shift) - 1));
+  return failed_bit | static_cast<std::uint64_t>(culprit) << missing_rank_shift |
+         (number & ((std::uint64_t{1} << missing_rank_shift) - 1));
 }
 SHMEMCTL_HOST_DEVICE constexpr bool has_failed(std::uint64_t word) {
   return word >= failed_bit;
 }
-SHMEMCTL_HOST_DEVICE constexpr std::int32_t culprit_of(std::uint64_t word) {
-  return static_cast<std::int32_t>((word & ~failed_bit) >> culprit_shift);
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t missing_rank_of(std::uint64_t word) {
+  return static_cast<std::int32_t>((word & ~failed_bit) >> missing_rank_shift);
 }
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t number_of_call(std::uint64_t word) {
-  return word & ((std::uint64_t{1} << culprit_shift) - 1);
+  return word & ((std::uint64_t{1} << missing_rank_shift) - 1);
 }
 
 // blocks_done: how many blocks of the launch have done their part, and above that, how many of
@@ -54,7 +54,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint32_t blocks_in(std::uint32_t done) {
 ///
 /// A rank that timed out never stores a number into `finished`, but failed_call(), there and into
 /// `entered`. A rank that sees it fails too, in this call or in its next one.
-struct Cells {
+struct CallFlags {
   static constexpr int ranks = max_ranks_of_kernels;
   /// By half (of the epoch of the notification), source and destination: count_word().
   ///

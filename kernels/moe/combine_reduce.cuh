@@ -10,15 +10,15 @@
 namespace shmemctl::moe {
 
 /// Of a block at most: its lanes need many registers.
-inline constexpr int gather_threads = 512;
+inline constexpr int reduce_threads = 512;
 
 /// A stage's barrier, and which of its rows there are, with their weights.
-struct GatherStage {
+struct ReduceStage {
   device::ArrivalBarrier barrier;
   std::uint32_t rows;
   std::uint32_t padding;
 };
-static_assert(sizeof(GatherStage) == gather_stage_bytes, "as counted");
+static_assert(sizeof(ReduceStage) == reduce_stage_bytes, "as counted");
 
 /// 16 bytes of shared memory. (An ordinary load would have to wait for earlier stores to global
 /// memory, which the compiler cannot tell from it.)
@@ -40,9 +40,9 @@ struct FoundRow {
 /// One warp's stages, and its way through the chunks of tokens. `Rows::find()` tells lane i about
 /// the i-th row of a token; all lanes call it.
 template <class Rows, int most_rows>
-class Gatherer {
+class CombineReducer {
 public:
-  __device__ Gatherer(const GatherShape& shape, const Rows& rows, std::byte* shared)
+  __device__ CombineReducer(const ReduceShape& shape, const Rows& rows, std::byte* shared)
       : shape_(shape), rows_(rows), lane_(static_cast<int>(threadIdx.x % 32)),
         chunks_((shape.row_bytes + shape.chunk_bytes - 1) / shape.chunk_bytes),
         units_(static_cast<std::int64_t>(shape.tokens) * chunks_) {
@@ -51,8 +51,8 @@ public:
     const std::int32_t mine = warp * shape.stages, all = n_warps * shape.stages;
     workers_ = static_cast<std::int64_t>(gridDim.x) * n_warps;
     worker_ = static_cast<std::int64_t>(warp) * gridDim.x + blockIdx.x;
-    places_ = shared + static_cast<std::ptrdiff_t>(mine) * shape.stage_bytes();
-    auto* const stages = reinterpret_cast<GatherStage*>(shared + static_cast<std::ptrdiff_t>(all) *
+    stage_memory_ = shared + static_cast<std::ptrdiff_t>(mine) * shape.stage_bytes();
+    auto* const stages = reinterpret_cast<ReduceStage*>(shared + static_cast<std::ptrdiff_t>(all) *
                                                                      shape.stage_bytes());
     stages_ = stages + mine;
     weights_ = reinterpret_cast<float*>(stages + all) + mine * shape.rows;
@@ -135,7 +135,7 @@ private:
     }
     __syncwarp();
     if (mine)
-      device::bulk_load(places_ + static_cast<std::ptrdiff_t>(stage) * shape_.stage_bytes() +
+      device::bulk_load(stage_memory_ + static_cast<std::ptrdiff_t>(stage) * shape_.stage_bytes() +
                             lane_ * shape_.chunk_bytes,
                         row_.at + chunk.begin_bytes, static_cast<std::uint32_t>(chunk.size_bytes),
                         stages_[stage].barrier);
@@ -154,8 +154,9 @@ private:
   template <int count>
   __device__ void add_up(int stage, std::int64_t begin, std::int32_t at) const {
     const std::uint32_t there = stages_[stage].rows;
-    const std::uint32_t place = device::shared_address(places_) +
-                                static_cast<std::uint32_t>(stage * shape_.stage_bytes() + at * 16);
+    const std::uint32_t address =
+        device::shared_address(stage_memory_) +
+        static_cast<std::uint32_t>(stage * shape_.stage_bytes() + at * 16);
     uint4 values[count][most_rows];
 #pragma unroll
     for (int row = 0; row < most_rows; ++row)
@@ -163,7 +164,7 @@ private:
 #pragma unroll
         for (int i = 0; i < count; ++i)
           values[i][row] = load_shared(
-              place + static_cast<std::uint32_t>(row * shape_.chunk_bytes + i * 32 * 16));
+              address + static_cast<std::uint32_t>(row * shape_.chunk_bytes + i * 32 * 16));
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       EightFloats total;
@@ -182,13 +183,13 @@ private:
     }
   }
 
-  const GatherShape& shape_;
+  const ReduceShape& shape_;
   const Rows& rows_;
   int lane_;
   std::int32_t chunks_;
   std::int64_t units_, workers_, worker_;
-  std::byte* places_;
-  GatherStage* stages_;
+  std::byte* stage_memory_;
+  ReduceStage* stages_;
   float* weights_;
   FoundRow row_;
   std::uint32_t ranks_ = 0;

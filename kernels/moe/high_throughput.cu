@@ -6,8 +6,8 @@
 namespace shmemctl::moe {
 
 std::string launch_notify(const DeviceJob& job, const NotifyArguments& arguments, void* stream) {
-  if (arguments.shape.n_experts > most_notified_experts)
-    return "notify knows " + std::to_string(most_notified_experts) + " experts at most";
+  if (arguments.shape.n_experts > max_notified_experts)
+    return "notify knows " + std::to_string(max_notified_experts) + " experts at most";
   const Tuning blocks{notify_blocks, notify_warps};
   return launch(notify, job, arguments, blocks,
                 static_cast<std::size_t>(arguments.shape.n_experts) * sizeof(std::int32_t), stream);
@@ -29,7 +29,7 @@ std::string launch_dispatch(const DeviceJob& job, const DispatchArguments& argum
 
 std::string launch_combine(const DeviceJob& job, const CombineArguments& arguments, void* stream) {
   const std::size_t shared =
-      gather_shared_bytes(gather_shape(arguments), arguments.tuning.warps, false);
+      reduce_shared_bytes(reduce_shape(arguments), arguments.tuning.warps, false);
   const auto with = [&](auto kernel) {
     return launch(kernel, job, arguments, arguments.tuning, shared, stream);
   };

@@ -7,7 +7,7 @@
 // job.timeout_ns fills the job's report, which names the rank.
 //
 // What may be written again, and when, on the stream that the calls are on:
-// - values, scales, experts and weights of a dispatch, bias and weights_back of a combine: behind
+// - values, scales, experts and weights of a dispatch, bias and output_weights of a combine: behind
 //   the call;
 // - rows and records: by the next dispatch of any rank, which begins when this rank has begun it,
 //   so whoever reads them does so before its own next dispatch or combine on the stream;
@@ -17,15 +17,15 @@
 //
 // After a wait that took too long nothing of this holds, and the job has to be ended:
 // - A rank that times out in notify, dispatch or combine stores that to all ranks in place of the
-//   call's number (Cells). Every rank then fails that call or its next one: it reports the missing
-//   rank at once (WaitKind::call_failed), so no rank takes rows, records or results of that call,
-//   whose contents are undefined on every rank, for good ones. A launch that ends with a report has
-//   failed.
+//   call's number (CallFlags). Every rank then fails that call or its next one: it reports the
+//   missing rank at once (WaitKind::call_failed), so no rank takes rows, records or results of that
+//   call, whose contents are undefined on every rank, for good ones. A launch that ends with a
+//   report has failed.
 // - A plan of a notify that failed moves nothing.
 // - A failure is sticky: all later calls of a job with these cells end at once, with a report.
 // - Other ranks may still write rows and records, and load outputs, until they have failed too: the
 //   memory is freed, or used otherwise, only when no rank runs any kernel of the job. Then cells
-//   and expert_words may be zeroed on all ranks, and the calls begin anew with a notify.
+//   and expert_count_flags may be zeroed on all ranks, and the calls begin anew with a notify.
 #pragma once
 
 #include <cstddef>
@@ -42,11 +42,11 @@ namespace shmemctl::moe {
 
 /// Where things are on this PE. Symmetric memory of the GPU heap but for the plan.
 struct HighThroughputMemory {
-  Cells* cells;
-  std::uint64_t* expert_words; ///< [2][n_ranks][local experts]: counts as in Cells
-  std::byte* rows;             ///< [max_rows][value_bytes]: what dispatch brings
-  std::byte* records;          ///< [max_rows][RecordLayout::bytes()]
-  std::byte* outputs;          ///< [max_rows][hidden] BF16: what combine takes; may be `rows`
+  CallFlags* flags;
+  std::uint64_t* expert_count_flags; ///< [2][n_ranks][local experts]: counts as in CallFlags
+  std::byte* rows;                   ///< [max_rows][value_bytes]: what dispatch brings
+  std::byte* records;                ///< [max_rows][MetadataLayout::bytes()]
+  std::byte* outputs;                ///< [max_rows][hidden] BF16: what combine takes; may be `rows`
 };
 
 /// What notify() finds out, in this PE's own memory.
@@ -58,7 +58,7 @@ struct Plan {
 };
 
 /// Of a block, on sm_90.
-inline constexpr std::size_t most_shared_bytes = 227 << 10;
+inline constexpr std::size_t max_shared_bytes = 227 << 10;
 
 struct Tuning {
   int sms = 24, warps = 7, stages = 2;
@@ -70,8 +70,8 @@ inline constexpr int notify_blocks = 2; ///< one counts by rank, one by expert
 /// Of a block's shared memory, for what notify declares itself.
 inline constexpr std::size_t notify_own_shared_bytes = 4096;
 /// Experts of all ranks whose counts a block of notify holds.
-inline constexpr std::int32_t most_notified_experts =
-    static_cast<std::int32_t>((most_shared_bytes - notify_own_shared_bytes) / sizeof(std::int32_t));
+inline constexpr std::int32_t max_notified_experts =
+    static_cast<std::int32_t>((max_shared_bytes - notify_own_shared_bytes) / sizeof(std::int32_t));
 
 struct NotifyArguments {
   Shape shape;
@@ -100,12 +100,12 @@ struct DispatchArguments {
   Tuning tuning;
 
   /// Scales are carried as they are given.
-  SHMEMCTL_HOST_DEVICE constexpr RecordLayout record() const {
+  SHMEMCTL_HOST_DEVICE constexpr MetadataLayout record() const {
     return {shape, format == Format::fp8 ? Scales::float32 : Scales::none};
   }
 };
 /// Of shared memory, for a stage (the row, and a record for each rank) and for a block; a block has
-/// most_shared_bytes.
+/// max_shared_bytes.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t dispatch_stage_bytes(const DispatchArguments& all) {
   const std::int32_t bytes = (all.shape.value_bytes(all.format) + 127) / 128 * 128 +
                              all.shape.n_ranks * all.record().bytes();
@@ -150,8 +150,8 @@ struct CombineArguments {
   std::int32_t chunk_bytes; ///< of a row at a time: a multiple of 16
   /// Symmetric, [max_rows][top_k]: what this rank gives back of each row's weights, 0 for choices
   /// of others. nullptr: weights stay.
-  const float* weights_back = nullptr;
-  float* weights_home = nullptr; ///< [tokens][top_k]; with weights_back
+  const float* output_weights = nullptr;
+  float* combined_weights = nullptr; ///< [tokens][top_k]; with output_weights
 };
 /// For each of my tokens: bf16(bias + the outputs of the ranks it went to), FP32, in rank order;
 /// and of each of its choices the sum of what these ranks give back, in the same way.

@@ -7,7 +7,7 @@
 
 namespace shmemctl::moe {
 
-SHMEMCTL_HOST_DEVICE inline GatherShape gather_shape(const CombineArguments& all) {
+SHMEMCTL_HOST_DEVICE inline ReduceShape reduce_shape(const CombineArguments& all) {
   return {all.tokens, all.shape.hidden * 2, all.shape.n_ranks, all.chunk_bytes, all.tuning.stages,
           all.bias,   all.results};
 }
@@ -15,7 +15,7 @@ SHMEMCTL_HOST_DEVICE inline GatherShape gather_shape(const CombineArguments& all
 /// By all threads of the grid, when the rows are there: for each choice of my tokens the sum of
 /// what the ranks give back.
 template <int most_ranks>
-__device__ inline void bring_weights_home(const DeviceJob& job, const CombineArguments& all) {
+__device__ inline void combine_weights(const DeviceJob& job, const CombineArguments& all) {
   const std::int32_t top_k = all.shape.top_k, n_ranks = all.shape.n_ranks;
   const std::int32_t choices = all.tokens * top_k;
   const auto step = static_cast<std::int32_t>(gridDim.x * blockDim.x);
@@ -31,38 +31,38 @@ __device__ inline void bring_weights_home(const DeviceJob& job, const CombineArg
           slot < 0
               ? 0
               : device::pointer_to(
-                    job, all.weights_back,
+                    job, all.output_weights,
                     rank)[static_cast<std::int64_t>(all.plan.bases[rank] + slot) * top_k + choice];
     }
     float total = 0;
 #pragma unroll
     for (int rank = 0; rank < most_ranks; ++rank)
       total += given[rank];
-    all.weights_home[i] = total;
+    all.combined_weights[i] = total;
   }
 }
 
 template <int most_ranks>
-__global__ void __launch_bounds__(gather_threads, 1)
+__global__ void __launch_bounds__(reduce_threads, 1)
     combine(const __grid_constant__ DeviceJob job, const __grid_constant__ CombineArguments all) {
   extern __shared__ __align__(128) std::byte shared[];
-  const Call call(job, all.memory.cells, all.shape.n_ranks);
+  const Call call(job, all.memory.flags, all.shape.n_ranks);
   call.announce();
-  const GatherShape shape = gather_shape(all);
+  const ReduceShape shape = reduce_shape(all);
   const auto rank = static_cast<std::int32_t>(threadIdx.x % 32);
   const RowsOfRanks rows(job, all.memory.outputs, all.plan.slots, all.shape.n_ranks,
                          shape.row_bytes, rank < all.shape.n_ranks ? all.plan.bases[rank] : 0);
-  Gatherer<RowsOfRanks, most_ranks> gatherer(shape, rows, shared);
-  gatherer.prepare();
+  CombineReducer<RowsOfRanks, most_ranks> reducer(shape, rows, shared);
+  reducer.prepare();
 #ifdef SHMEMCTL_MUTATE_MOE_OUTPUTS_UNHEARD
   const bool all_came = true;
 #else
   const bool all_came = call.wait_for_all();
 #endif
   if (all_came) {
-    gatherer.run();
-    if (all.weights_home != nullptr)
-      bring_weights_home<most_ranks>(job, all);
+    reducer.run();
+    if (all.combined_weights != nullptr)
+      combine_weights<most_ranks>(job, all);
   }
   call.finish(all_came);
 }

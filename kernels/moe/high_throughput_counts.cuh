@@ -27,8 +27,8 @@ __device__ inline bool wait_for_count(const DeviceJob& job, const std::uint64_t*
 
 /// Of a block that exchanges counts: whether one of this rank's calls has failed. Then it waits for
 /// nobody, and leaves a plan that moves nothing.
-__device__ inline bool calls_have_failed(const Cells* cells) {
-  return has_failed(device::load_relaxed(&cells->call));
+__device__ inline bool calls_have_failed(const CallFlags* flags) {
+  return has_failed(device::load_relaxed(&flags->call));
 }
 
 /// By the threads of a block: rows by source and destination, and where mine go.
@@ -39,14 +39,14 @@ public:
   /// @param failed calls_have_failed()
   __device__ RankTotals(const DeviceJob& job, const NotifyArguments& all, std::uint64_t epoch,
                         bool failed)
-      : job_(job), all_(all), epoch_(epoch), half_(notify_half(epoch)), failed_(failed),
+      : job_(job), all_(all), epoch_(epoch), buffer_(notify_buffer(epoch)), failed_(failed),
         n_(all.shape.n_ranks), thread_(device::Block::rank()) {}
 
   /// @param mine [ranks]: my rows for each
   __device__ void publish(const std::int32_t (&mine)[ranks]) const {
     for (std::int32_t to = thread_; to < n_; to += device::Block::size()) {
       std::uint64_t* const words =
-          device::pointer_to(job_, &all_.memory.cells->counts[half_][job_.pe][0], to);
+          device::pointer_to(job_, &all_.memory.flags->counts[buffer_][job_.pe][0], to);
 #pragma unroll
       for (int rank = 0; rank < ranks; ++rank)
         if (rank < n_)
@@ -62,14 +62,14 @@ public:
       const std::int32_t source = i / n_;
       const std::uint64_t begin_ns = device::global_time_ns();
       counts[i] = 0;
-      if (!failed_ && !wait_for_count(job_, &all_.memory.cells->counts[half_][source][i % n_],
+      if (!failed_ && !wait_for_count(job_, &all_.memory.flags->counts[buffer_][source][i % n_],
                                       epoch_, source, counts[i])) {
-        note_failure(job_, all_.memory.cells, epoch_, source);
+        record_failure(job_, all_.memory.flags, epoch_, source);
         all_came = false;
       }
       all_.plan.counts[i] = counts[i];
       if (i % n_ == 0)
-        all_.memory.cells->wait_ns[0][source] += device::global_time_ns() - begin_ns;
+        all_.memory.flags->wait_ns[0][source] += device::global_time_ns() - begin_ns;
     }
     all_came = device::Block::all(all_came);
 #ifdef SHMEMCTL_MUTATE_MOE_PLAN_KEPT // a plan of the counts that have come
@@ -88,11 +88,11 @@ public:
   }
 
 private:
-  static __device__ std::int32_t notify_half(std::uint64_t epoch) {
+  static __device__ std::int32_t notify_buffer(std::uint64_t epoch) {
 #ifdef SHMEMCTL_MUTATE_MOE_NOTIFY_ONE_HALF
     return 0;
 #else
-    return half_of_epoch(epoch);
+    return buffer_of_epoch(epoch);
 #endif
   }
   __device__ void clear() const {
@@ -106,7 +106,7 @@ private:
   const DeviceJob& job_;
   const NotifyArguments& all_;
   std::uint64_t epoch_;
-  std::int32_t half_;
+  std::int32_t buffer_;
   bool failed_;
   std::int32_t n_, thread_;
 };
@@ -138,7 +138,7 @@ public:
       for (std::int32_t source = 0; source < all_.shape.n_ranks; ++source) {
         std::int32_t of_source = 0;
         if (!wait_for_count(job_, words_from(source) + expert, epoch_, source, of_source)) {
-          note_failure(job_, all_.memory.cells, epoch_, source);
+          record_failure(job_, all_.memory.flags, epoch_, source);
           all_came = false;
         }
         count += of_source;
@@ -158,8 +158,8 @@ public:
 
 private:
   __device__ std::uint64_t* words_from(std::int32_t source) const {
-    return all_.memory.expert_words +
-           (static_cast<std::int64_t>(half_of_epoch(epoch_)) * all_.shape.n_ranks + source) *
+    return all_.memory.expert_count_flags +
+           (static_cast<std::int64_t>(buffer_of_epoch(epoch_)) * all_.shape.n_ranks + source) *
                local_;
   }
 
@@ -175,21 +175,21 @@ private:
 /// @param ok of this block, the same in its threads
 __device__ inline void finish_notify(const DeviceJob& job, const NotifyArguments& all,
                                      std::uint64_t epoch, bool ok) {
-  Cells* const cells = all.memory.cells;
+  CallFlags* const flags = all.memory.flags;
   bool failed = false;
   if (device::Block::rank() == 0) {
 #ifndef SHMEMCTL_MUTATE_MOE_NOTIFY_ORDER
     device::fence_system();
 #endif
     const std::uint32_t mine = count_of_block(ok);
-    const std::uint32_t done = device::atomic_word_add(&cells->blocks_done, mine) + mine;
+    const std::uint32_t done = device::atomic_word_add(&flags->blocks_done, mine) + mine;
     if (blocks_in(done) == gridDim.x) {
       failed = done != gridDim.x;
-      device::store_relaxed(&cells->blocks_done, 0u);
-      device::store_relaxed(&cells->notification, epoch);
+      device::store_relaxed(&flags->blocks_done, 0u);
+      device::store_relaxed(&flags->notification, epoch);
     }
     if (failed)
-      Call(job, cells, all.shape.n_ranks).fail();
+      Call(job, flags, all.shape.n_ranks).fail();
   }
 }
 

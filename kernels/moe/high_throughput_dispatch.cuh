@@ -12,11 +12,11 @@ namespace shmemctl::moe {
 /// `rank`, all of them scales (of up to 16384 channels; those of the rest are read where they are
 /// written).
 struct TokenOfLanes {
-  static constexpr int most_scales = 4; ///< of a lane
+  static constexpr int max_scales = 4; ///< of a lane
   std::int32_t row = -1;
   std::int32_t expert = no_expert;
   float weight = 0;
-  float scales[most_scales];
+  float scales[max_scales];
 
   __device__ void read(const DispatchArguments& all, std::int32_t token, int lane, bool sends,
                        std::int32_t rank, std::int32_t base) {
@@ -36,7 +36,7 @@ struct TokenOfLanes {
     if (all.format == Format::fp8) {
       const std::int32_t n = shape.scales_per_row();
 #pragma unroll
-      for (int i = 0; i < most_scales; ++i)
+      for (int i = 0; i < max_scales; ++i)
         if (lane + i * 32 < n)
           scales[i] = __ldg(all.scales + static_cast<std::int64_t>(token) * n + lane + i * 32);
     }
@@ -44,12 +44,12 @@ struct TokenOfLanes {
 
   __device__ void write_record(const DispatchArguments& all, std::uint32_t* record, int lane,
                                std::int32_t token, std::int32_t to, std::int32_t from) const {
-    const RecordLayout layout = all.record();
+    const MetadataLayout layout = all.record();
 #pragma unroll
-    for (int i = 0; i < most_scales; ++i)
+    for (int i = 0; i < max_scales; ++i)
       if (lane + i * 32 < layout.scale_words)
         record[lane + i * 32] = __float_as_uint(scales[i]);
-    for (std::int32_t i = lane + most_scales * 32; i < layout.scale_words; i += 32)
+    for (std::int32_t i = lane + max_scales * 32; i < layout.scale_words; i += 32)
       record[i] = __float_as_uint(
           __ldg(all.scales + static_cast<std::int64_t>(token) * layout.scale_words + i));
     if (lane < layout.top_k) {
@@ -81,7 +81,7 @@ public:
     const auto n_warps = static_cast<std::int32_t>(blockDim.x / 32);
     const auto warp = static_cast<std::int32_t>(threadIdx.x / 32);
     share_work(warp, n_warps);
-    places_ = shared + static_cast<std::ptrdiff_t>(warp * stages_) * stage_bytes_;
+    stage_memory_ = shared + static_cast<std::ptrdiff_t>(warp * stages_) * stage_bytes_;
     barriers_ = reinterpret_cast<device::ArrivalBarrier*>(
                     shared + static_cast<std::ptrdiff_t>(n_warps * stages_) * stage_bytes_) +
                 warp * stages_;
@@ -113,8 +113,9 @@ public:
     std::uint32_t parity = 0;
     for (std::int32_t i = 0, token = worker_; token < all_.tokens; ++i, token += workers_) {
       next.read(all_, token + workers_, lane_, mine_, rank_, base);
-      std::byte* const place = places_ + static_cast<std::ptrdiff_t>(stage) * stage_bytes_;
-      send(now, token, place, barriers_[stage], parity);
+      std::byte* const stage_row =
+          stage_memory_ + static_cast<std::ptrdiff_t>(stage) * stage_bytes_;
+      send(now, token, stage_row, barriers_[stage], parity);
       // The stage that is loaded next was stored from `kept` tokens ago.
 #ifndef SHMEMCTL_MUTATE_MOE_STAGE_REUSED // loaded while its row is still stored from there
       device::bulk_wait_read<kept>();
@@ -160,15 +161,15 @@ private:
       return;
     const int stage = i % stages_;
     barriers_[stage].expect(static_cast<std::uint32_t>(value_bytes_));
-    device::bulk_load(places_ + static_cast<std::ptrdiff_t>(stage) * stage_bytes_,
+    device::bulk_load(stage_memory_ + static_cast<std::ptrdiff_t>(stage) * stage_bytes_,
                       all_.values + token * value_bytes_, static_cast<std::uint32_t>(value_bytes_),
                       barriers_[stage]);
   }
-  __device__ void send(const TokenOfLanes& now, std::int32_t token, std::byte* place,
+  __device__ void send(const TokenOfLanes& now, std::int32_t token, std::byte* stage_row,
                        const device::ArrivalBarrier& barrier, std::uint32_t parity) {
     const Shape& shape = all_.shape;
     const std::int32_t record_bytes = all_.record().bytes();
-    std::byte* const records = place + (value_bytes_ + 127) / 128 * 128;
+    std::byte* const records = stage_row + (value_bytes_ + 127) / 128 * 128;
     for (std::int32_t i = 0; i < shape.n_ranks; ++i)
       if (__shfl_sync(0xffffffffu, now.row, i) >= 0)
         now.write_record(all_, reinterpret_cast<std::uint32_t*>(records + i * record_bytes), lane_,
@@ -190,7 +191,7 @@ private:
     const std::int32_t size_bytes = value_bytes_;
 #endif
     if (row >= 0) {
-      device::bulk_store(rows_ + static_cast<std::int64_t>(row) * value_bytes_, place,
+      device::bulk_store(rows_ + static_cast<std::int64_t>(row) * value_bytes_, stage_row,
                          static_cast<std::uint32_t>(size_bytes));
       device::bulk_store(records_ + static_cast<std::int64_t>(row) * record_bytes,
                          records + lane_ * record_bytes, static_cast<std::uint32_t>(record_bytes));
@@ -206,7 +207,7 @@ private:
   std::int32_t workers_ = 1, worker_ = 0;
   Target to_self_ = both;
   bool mine_ = false; ///< whether this lane sends to `rank_`
-  std::byte* places_;
+  std::byte* stage_memory_;
   device::ArrivalBarrier* barriers_;
   std::int32_t rank_ = 0;
   std::byte *rows_ = nullptr, *records_ = nullptr; ///< on `rank_`
@@ -216,7 +217,7 @@ template <int kept>
 __global__ void __launch_bounds__(1024, 1)
     dispatch(const __grid_constant__ DeviceJob job, const __grid_constant__ DispatchArguments all) {
   extern __shared__ __align__(128) std::byte shared[];
-  const Call call(job, all.memory.cells, all.shape.n_ranks);
+  const Call call(job, all.memory.flags, all.shape.n_ranks);
   call.announce();
   Sender<kept> sender(job, all, shared);
   sender.begin();

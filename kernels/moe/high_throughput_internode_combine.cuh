@@ -52,41 +52,42 @@ struct RowsToAdd {
   }
 };
 
-/// @tparam most_mates ranks of a node at most
-template <int most_mates>
-class HybridAdder {
+/// @tparam max_node_ranks ranks of a node at most
+template <int max_node_ranks>
+class InternodeReducer {
 public:
-  __device__ HybridAdder(const DeviceJob& job, const HybridCombine& all, const Rails& rails,
-                         std::uint64_t epoch)
+  __device__ InternodeReducer(const DeviceJob& job, const InternodeCombine& all, const Rails& rails,
+                              std::uint64_t epoch)
       : job_(job), all_(all), shape_(all.shape), rails_(rails), epoch_(epoch),
-        n_(all.shape.shape.n_ranks), first_mate_(all.shape.first_mate(job.pe)),
+        n_(all.shape.shape.n_ranks), first_rank_(all.shape.first_rank_of_node(job.pe)),
         pieces_(all.shape.output_bytes() / 16), sum_pieces_(all.shape.sum_bytes() / 16),
         warp_(device::Block::rank() / device::Warp::size()),
         warps_(device::Block::size() / device::Warp::size()) {}
 
   /// By a block: its share of the sums for the rail's other ranks.
   __device__ void send_sums() const {
-    const std::int32_t places = shape_.other_nodes(), units = places * shape_.chunks();
+    const std::int32_t peers = shape_.other_nodes(), units = peers * shape_.chunks();
     for (auto unit = static_cast<std::int32_t>(blockIdx.x); unit < units;
          unit += static_cast<std::int32_t>(gridDim.x)) {
-      const std::int32_t place = unit % places, chunk = unit / places;
-      const std::int32_t home = rails_.rank_in(place);
-      const std::int32_t count = all_.plan.crossing_counts[home * shape_.n_nodes() + rails_.node()];
+      const std::int32_t peer = unit % peers, chunk = unit / peers;
+      const std::int32_t source = rails_.peer_rank(peer);
+      const std::int32_t count =
+          all_.plan.crossing_counts[source * shape_.n_nodes() + rails_.node()];
       const std::int32_t begin = chunk * shape_.chunk_rows;
       const std::int32_t rest = count - begin;
       const std::int32_t rows = rest < shape_.chunk_rows ? rest : shape_.chunk_rows;
       if (rows <= 0)
         continue;
 #ifdef SHMEMCTL_MUTATE_MOE_SUMS_FIRST
-      send_chunk(place, chunk, begin, rows);
+      send_chunk(peer, chunk, begin, rows);
       for (const std::uint64_t begin_ns = device::global_time_ns();
            device::global_time_ns() - begin_ns < 200000;) {
       }
 #endif
       for (std::int32_t row = begin + warp_; row < begin + rows; row += warps_)
-        add_up_for(home, shape_.crossing_row(place, row));
+        add_up_for(source, shape_.crossing_row(peer, row));
       device::Block::sync(); // the whole chunk is there
-      send_chunk(place, chunk, begin, rows);
+      send_chunk(peer, chunk, begin, rows);
     }
   }
   /// By a block: its share of this rank's tokens, a token for each warp at a time. False: a rank of
@@ -106,13 +107,14 @@ public:
 private:
   /// What the node's ranks give back of a row.
   /// @param slots by rank of the node
-  __device__ RowsToAdd<most_mates> rows_here(std::int32_t source, const std::int32_t* slots) const {
-    RowsToAdd<most_mates> rows;
-    for (std::int32_t mate = 0; mate < shape_.node_ranks; ++mate) {
-      if (slots[mate] < 0)
+  __device__ RowsToAdd<max_node_ranks> rows_here(std::int32_t source,
+                                                 const std::int32_t* slots) const {
+    RowsToAdd<max_node_ranks> rows;
+    for (std::int32_t local = 0; local < shape_.node_ranks; ++local) {
+      if (slots[local] < 0)
         continue;
-      const std::int32_t rank = first_mate_ + mate;
-      const std::int64_t row = all_.plan.bases[source * n_ + rank] + slots[mate];
+      const std::int32_t rank = first_rank_ + local;
+      const std::int64_t row = all_.plan.bases[source * n_ + rank] + slots[local];
       rows.add(device::pointer_to(job_, all_.memory.node.outputs, rank) +
                row * shape_.output_bytes());
     }
@@ -126,12 +128,12 @@ private:
     for (std::int32_t choice = device::Warp::rank(); choice < top_k;
          choice += device::Warp::size()) {
       float total = 0;
-      for (std::int32_t mate = 0; mate < shape_.node_ranks; ++mate) {
-        if (slots[mate] < 0)
+      for (std::int32_t local = 0; local < shape_.node_ranks; ++local) {
+        if (slots[local] < 0)
           continue;
-        const std::int32_t rank = first_mate_ + mate;
-        const std::int64_t row = all_.plan.bases[source * n_ + rank] + slots[mate];
-        total += device::pointer_to(job_, all_.weights_back, rank)[row * top_k + choice];
+        const std::int32_t rank = first_rank_ + local;
+        const std::int64_t row = all_.plan.bases[source * n_ + rank] + slots[local];
+        total += device::pointer_to(job_, all_.output_weights, rank)[row * top_k + choice];
       }
       act(choice, total);
     }
@@ -140,28 +142,28 @@ private:
   __device__ float* weights_of(std::byte* sums, std::int64_t row) const {
     return reinterpret_cast<float*>(sums + row * shape_.sum_bytes() + shape_.output_bytes());
   }
-  __device__ void add_up_for(std::int32_t home, std::int64_t row) const {
+  __device__ void add_up_for(std::int32_t source, std::int64_t row) const {
     // What came with the row in the dispatch lies here still.
     const auto* const words = reinterpret_cast<const std::int32_t*>(
         all_.memory.rows_in + row * shape_.crossing_bytes() + shape_.value_bytes());
     auto* const sum = reinterpret_cast<uint4*>(all_.memory.sums_out + row * shape_.sum_bytes());
-    rows_here(home, words + shape_.crossing_slots())
+    rows_here(source, words + shape_.crossing_slots())
         .each_sum(pieces_, [&](std::int32_t piece, const EightFloats& total) {
           sum[piece] = total.rounded();
         });
-    if (shape_.weights_home)
-      each_weight(home, words + shape_.crossing_slots(), [&](std::int32_t choice, float weight) {
+    if (shape_.combined_weights)
+      each_weight(source, words + shape_.crossing_slots(), [&](std::int32_t choice, float weight) {
         weights_of(all_.memory.sums_out, row)[choice] = weight;
       });
   }
-  __device__ void send_chunk(std::int32_t place, std::int32_t chunk, std::int32_t begin,
+  __device__ void send_chunk(std::int32_t peer, std::int32_t chunk, std::int32_t begin,
                              std::int32_t rows) const {
-    const std::int32_t there = rails_.place_there(place);
+    const std::int32_t there = rails_.index_at_peer(peer);
     device::put_signal_nbi<device::Block>(
         job_, all_.memory.sums_in + shape_.crossing_row(there, begin) * shape_.sum_bytes(),
-        all_.memory.sums_out + shape_.crossing_row(place, begin) * shape_.sum_bytes(),
+        all_.memory.sums_out + shape_.crossing_row(peer, begin) * shape_.sum_bytes(),
         static_cast<std::size_t>(rows) * static_cast<std::size_t>(shape_.sum_bytes()),
-        all_.memory.sum_words + shape_.chunk_word(there, chunk), epoch_, rails_.rank_in(place));
+        all_.memory.sum_signals + shape_.chunk_word(there, chunk), epoch_, rails_.peer_rank(peer));
   }
 
   __device__ const std::int32_t* crossing_slots(std::int32_t token) const {
@@ -173,15 +175,15 @@ private:
     const std::int32_t end = first + warps_ < all_.tokens ? first + warps_ : all_.tokens;
     bool came = true;
 #ifndef SHMEMCTL_MUTATE_MOE_SUMS_UNHEARD
-    for (std::int32_t place = device::Block::rank(); place < shape_.other_nodes();
-         place += device::Block::size()) {
-      std::int32_t heard = -1;
+    for (std::int32_t peer = device::Block::rank(); peer < shape_.other_nodes();
+         peer += device::Block::size()) {
+      std::int32_t waited_chunk = -1;
       for (std::int32_t token = first; token < end; ++token)
-        if (const std::int32_t slot = crossing_slots(token)[rails_.node_in(place)];
-            slot >= 0 && slot / shape_.chunk_rows != heard) {
-          heard = slot / shape_.chunk_rows;
-          came = rails_.wait(all_.memory.sum_words + shape_.chunk_word(place, heard), place, 1,
-                             blockIdx.x == 0) &&
+        if (const std::int32_t slot = crossing_slots(token)[rails_.peer_node(peer)];
+            slot >= 0 && slot / shape_.chunk_rows != waited_chunk) {
+          waited_chunk = slot / shape_.chunk_rows;
+          came = rails_.wait(all_.memory.sum_signals + shape_.chunk_word(peer, waited_chunk), peer,
+                             1, blockIdx.x == 0) &&
                  came;
         }
     }
@@ -192,8 +194,8 @@ private:
   }
   __device__ void add_up_token(std::int32_t token) const {
     const std::int32_t* const slots =
-        all_.plan.slots + static_cast<std::int64_t>(token) * n_ + first_mate_;
-    const RowsToAdd<most_mates> rows = rows_here(job_.pe, slots);
+        all_.plan.slots + static_cast<std::int64_t>(token) * n_ + first_rank_;
+    const RowsToAdd<max_node_ranks> rows = rows_here(job_.pe, slots);
     const std::int32_t* const crossing = crossing_slots(token);
     const std::int64_t at = static_cast<std::int64_t>(token) * pieces_;
     rows.each_sum(pieces_, [&](std::int32_t piece, const EightFloats& here) {
@@ -207,17 +209,18 @@ private:
             total.add(here.rounded());
         } else if (crossing[node] >= 0) {
           const std::int64_t row =
-              shape_.crossing_row(shape_.place_of(rails_.node(), node), crossing[node]);
+              shape_.crossing_row(shape_.peer_index(rails_.node(), node), crossing[node]);
           total.add(reinterpret_cast<const uint4*>(all_.memory.sums_in)[row * sum_pieces_ + piece]);
         }
       reinterpret_cast<uint4*>(all_.results)[at + piece] = total.rounded();
     });
-    if (shape_.weights_home)
+    if (shape_.combined_weights)
       add_up_weights(token, slots);
   }
   __device__ void add_up_weights(std::int32_t token, const std::int32_t* slots) const {
     const std::int32_t* const crossing = crossing_slots(token);
-    float* const home = all_.weights_home + static_cast<std::int64_t>(token) * shape_.shape.top_k;
+    float* const source =
+        all_.combined_weights + static_cast<std::int64_t>(token) * shape_.shape.top_k;
     each_weight(job_.pe, slots, [&](std::int32_t choice, float here) {
       float total = 0;
       for (std::int32_t node = 0; node < shape_.n_nodes(); ++node)
@@ -226,31 +229,31 @@ private:
         else if (crossing[node] >= 0)
           total += weights_of(
               all_.memory.sums_in,
-              shape_.crossing_row(shape_.place_of(rails_.node(), node), crossing[node]))[choice];
-      home[choice] = total;
+              shape_.crossing_row(shape_.peer_index(rails_.node(), node), crossing[node]))[choice];
+      combined[choice] = total;
     });
   }
 
   const DeviceJob& job_;
-  const HybridCombine& all_;
-  const HybridShape& shape_;
+  const InternodeCombine& all_;
+  const InternodeShape& shape_;
   const Rails& rails_;
   std::uint64_t epoch_;
-  std::int32_t n_, first_mate_, pieces_, sum_pieces_, warp_, warps_;
+  std::int32_t n_, first_rank_, pieces_, sum_pieces_, warp_, warps_;
 };
 
 /// By all threads of the grid.
-template <int most_mates>
-__device__ inline void run_hybrid_combine(const DeviceJob& job, const HybridCombine& all) {
-  const HybridShape& shape = all.shape;
-  const Call call(job, all.memory.node.cells, shape.node_ranks, shape.first_mate(job.pe));
+template <int max_node_ranks>
+__device__ inline void run_internode_combine(const DeviceJob& job, const InternodeCombine& all) {
+  const InternodeShape& shape = all.shape;
+  const Call call(job, all.memory.node.flags, shape.node_ranks, shape.first_rank_of_node(job.pe));
   const Rails rails(job, shape, all.memory, call.epoch());
   call.announce();
   rails.announce();
   bool ok = call.wait_for_all();
   ok = rails.wait_for_all() && ok;
   if (ok) {
-    const HybridAdder<most_mates> adder(job, all, rails, call.epoch());
+    const InternodeReducer<max_node_ranks> adder(job, all, rails, call.epoch());
     adder.send_sums();
     ok = adder.add_up_own();
   }

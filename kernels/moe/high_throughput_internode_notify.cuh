@@ -11,16 +11,16 @@
 namespace shmemctl::moe {
 
 /// A column is a rank, or behind those a node: rows that go there.
-class HybridCounts {
+class InternodeCounts {
 public:
-  __device__ HybridCounts(const DeviceJob& job, const HybridNotify& all, std::int32_t* shared)
+  __device__ InternodeCounts(const DeviceJob& job, const InternodeNotify& all, std::int32_t* shared)
       : job_(job), all_(all), shape_(all.shape),
         epoch_(device::load_relaxed(&all.memory.rails->notification) + 1),
-        failed_(has_failed(device::load_relaxed(&all.memory.node.cells->call))),
-        half_(notify_half(epoch_)), n_(shape_.shape.n_ranks), columns_(shape_.columns()),
+        failed_(has_failed(device::load_relaxed(&all.memory.node.flags->call))),
+        buffer_(notify_buffer(epoch_)), n_(shape_.shape.n_ranks), columns_(shape_.columns()),
         thread_(device::Block::rank()), threads_(device::Block::size()),
         counts_(all.tokens, columns_, shared),
-        chosen_(shared + ColumnCounts::words(columns_, threads_)) {}
+        chosen_(shared + TokenCounts::words(columns_, threads_)) {}
 
   __device__ void run() {
     count_choices();
@@ -41,11 +41,11 @@ public:
   }
 
 private:
-  static __device__ std::int32_t notify_half(std::uint64_t epoch) {
+  static __device__ std::int32_t notify_buffer(std::uint64_t epoch) {
 #ifdef SHMEMCTL_MUTATE_MOE_NOTIFY_ONE_HALF
     return 0;
 #else
-    return half_of_epoch(epoch);
+    return buffer_of_epoch(epoch);
 #endif
   }
   /// Calls act(column) for each that the token goes to.
@@ -92,7 +92,7 @@ private:
     const std::int32_t words = shape_.message_words(), local = shape_.shape.local_experts();
     for (std::int32_t i = thread_; i < n_ * words; i += threads_) {
       const std::int32_t rank = i / words, word = i % words, expert = word - columns_;
-      all_.memory.counts_out[shape_.message_at(half_, rank) + word] =
+      all_.memory.counts_out[shape_.message_at(buffer_, rank) + word] =
           expert < 0       ? counts_.total(word)
           : expert < local ? chosen_[shape_.shape.first_expert(rank) + expert]
                            : 0;
@@ -106,8 +106,8 @@ private:
     for (std::int32_t i = thread_ / device::Warp::size(); i < n_; i += warps) {
       const std::int32_t rank = (job_.pe + 1 + i) % n_;
       device::put_signal_nbi<device::Warp>(
-          job_, all_.memory.counts_in + shape_.message_at(half_, job_.pe),
-          all_.memory.counts_out + shape_.message_at(half_, rank),
+          job_, all_.memory.counts_in + shape_.message_at(buffer_, job_.pe),
+          all_.memory.counts_out + shape_.message_at(buffer_, rank),
           static_cast<std::size_t>(shape_.message_words()) * sizeof(std::int32_t),
           &all_.memory.rails->counts[turn_of(epoch_)][job_.pe], epoch_, rank);
     }
@@ -123,7 +123,7 @@ private:
                             source, came);
       add_wait(shape_, all_.memory, job_.pe, 0, source, device::global_time_ns() - begin_ns);
       if (!came)
-        note_failure(job_, all_.memory.node.cells, epoch_, source);
+        record_failure(job_, all_.memory.node.flags, epoch_, source);
       all_came = all_came && came;
     }
     all_came = device::Block::all(all_came);
@@ -133,7 +133,7 @@ private:
 #endif
     const std::int32_t known = all_came ? 1 : 0;
     const auto told = [&](std::int32_t source, std::int32_t word) {
-      return known * all_.memory.counts_in[shape_.message_at(half_, source) + word];
+      return known * all_.memory.counts_in[shape_.message_at(buffer_, source) + word];
     };
     const std::int32_t nodes = shape_.n_nodes();
     for (std::int32_t i = thread_; i < n_ * n_; i += threads_)
@@ -153,22 +153,23 @@ private:
   }
   /// By all threads: all calls from now on fail, here and on the ranks that this is stored to.
   __device__ void fail() const {
-    const Call calls(job_, all_.memory.node.cells, shape_.node_ranks, shape_.first_mate(job_.pe));
+    const Call calls(job_, all_.memory.node.flags, shape_.node_ranks,
+                     shape_.first_rank_of_node(job_.pe));
     const Rails rails(job_, shape_, all_.memory, calls.epoch());
     device::Block::sync(); // all have read the number of the last call
     if (thread_ == 0)
       calls.fail();
     device::Block::sync();
-    rails.announce_failure(device::load_relaxed(&all_.memory.node.cells->failure));
+    rails.announce_failure(device::load_relaxed(&all_.memory.node.flags->failure));
   }
 
   const DeviceJob& job_;
-  const HybridNotify& all_;
-  const HybridShape& shape_;
+  const InternodeNotify& all_;
+  const InternodeShape& shape_;
   std::uint64_t epoch_;
   bool failed_; ///< one of this rank's calls has: nobody is waited for
-  std::int32_t half_, n_, columns_, thread_, threads_;
-  ColumnCounts counts_;
+  std::int32_t buffer_, n_, columns_, thread_, threads_;
+  TokenCounts counts_;
   std::int32_t* chosen_;
 };
 

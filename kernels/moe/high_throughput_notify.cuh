@@ -177,9 +177,9 @@ private:
 __global__ void __launch_bounds__(notify_threads, 1)
     notify(const __grid_constant__ DeviceJob job, const __grid_constant__ NotifyArguments all) {
   extern __shared__ std::int32_t histogram[];
-  const Cells* const cells = all.memory.cells;
-  const std::uint64_t epoch = device::load_relaxed(&cells->notification) + 1;
-  const bool failed = calls_have_failed(cells); // both loads are on the way together
+  const CallFlags* const flags = all.memory.flags;
+  const std::uint64_t epoch = device::load_relaxed(&flags->notification) + 1;
+  const bool failed = calls_have_failed(flags); // both loads are on the way together
   const bool ok = blockIdx.x == 0 ? RankCounts(job, all, epoch, failed).run()
                                   : ExpertCounts(job, all, epoch, failed).run(histogram);
   finish_notify(job, all, epoch, ok);

@@ -84,8 +84,9 @@ std::string refuse_waiting_blocks(void (*kernel)(Parameters...), int blocks, int
   if (error == cudaSuccess)
     error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_multiprocessor, kernel, threads,
                                                           shared_bytes);
-  return error == cudaSuccess ? refuse_residency(blocks, of_multiprocessor, multiprocessors)
-                              : words_of(error);
+  return error == cudaSuccess
+             ? refuse_nonresident_blocks(blocks, of_multiprocessor, multiprocessors)
+             : words_of(error);
 }
 
 /// `launch` of a low-latency call, where the order allows it.

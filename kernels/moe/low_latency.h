@@ -35,7 +35,7 @@
 namespace shmemctl::moe {
 
 /// Symmetric; all zeros before the first call. Written by peers, but for the words marked "own".
-struct LowLatencyWords {
+struct LowLatencyState {
   static constexpr int ranks = max_ranks; ///< over a network; else max_ranks_of_kernels
   std::uint64_t ready[ranks];             ///< by rank, the combine whose outputs lie there
   /// By rank, the dispatch that it has begun: told before its first row leaves, in no order to
@@ -50,35 +50,35 @@ struct LowLatencyWords {
   std::uint32_t blocks_done[2];       ///< own: of the present launch
   std::uint64_t padding[4];
 };
-struct LowLatencyCells : LowLatencyWords {
-  static constexpr int most_parts = 256; ///< blocks of a dispatch
-  /// By half, source and block: count_word() of part_of().
-  std::uint64_t parts[2][ranks][most_parts];
+struct LowLatencyFlags : LowLatencyState {
+  static constexpr int max_blocks = 256; ///< blocks of a dispatch
+  /// By half, source and block: count_word() of packed_count().
+  std::uint64_t block_counts[2][ranks][max_blocks];
 };
 /// Of a block, for one rank: so no rank may have more tokens.
-inline constexpr std::int32_t most_rows_of_part = 0xffff;
+inline constexpr std::int32_t max_rows_of_block = 0xffff;
 /// "", or why a dispatch of that many tokens is not launched.
 inline std::string refuse_tokens(std::int32_t tokens) {
-  return tokens > most_rows_of_part
-             ? "low-latency kernels know " + std::to_string(most_rows_of_part) + " tokens at most"
+  return tokens > max_rows_of_block
+             ? "low-latency kernels know " + std::to_string(max_rows_of_block) + " tokens at most"
              : "";
 }
 /// How many rows a block of a dispatch wrote for one rank, and how many blocks there are.
-SHMEMCTL_HOST_DEVICE constexpr std::int32_t part_of(std::int32_t blocks, std::int32_t rows) {
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t packed_count(std::int32_t blocks, std::int32_t rows) {
   return blocks << 16 | rows;
 }
-SHMEMCTL_HOST_DEVICE constexpr std::int32_t blocks_of_part(std::int32_t part) {
-  return part >> 16;
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t blocks_of_count(std::int32_t block) {
+  return block >> 16;
 }
-SHMEMCTL_HOST_DEVICE constexpr std::int32_t rows_of_part(std::int32_t part) {
-  return part & most_rows_of_part;
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t rows_of_count(std::int32_t block) {
+  return block & max_rows_of_block;
 }
 
 /// Symmetric memory of the GPU heap.
 struct LowLatencyMemory {
-  LowLatencyCells* cells;
+  LowLatencyFlags* flags;
   std::byte* rows;    ///< [2][max_rows][value_bytes]
-  std::byte* records; ///< [2][max_rows][RecordLayout::bytes()]
+  std::byte* records; ///< [2][max_rows][MetadataLayout::bytes()]
   /// BF16: [max_rows][hidden] for partial sums, [max_rows][top_k][hidden] for weighted ones: the
   /// outputs of a row's experts, in the order of the token's choices.
   std::byte* outputs;
@@ -86,22 +86,22 @@ struct LowLatencyMemory {
 
 /// Blocks that a dispatch is launched with: `parts` send, and another one receives.
 struct DispatchBlocks {
-  int parts, receiving;
-  constexpr int all() const { return parts + receiving; }
+  int senders, receiving;
+  constexpr int all() const { return senders + receiving; }
 };
-inline constexpr int least_dispatch_blocks = 2;
+inline constexpr int min_dispatch_blocks = 2;
 /// A block for each token (over a network a warp) where there are enough; one at least, which tells
 /// that there are no tokens.
-/// @param sms least_dispatch_blocks at least
-constexpr DispatchBlocks dispatch_blocks(std::int32_t tokens, int sms, Halves halves) {
-  const int most = sms - 1 < LowLatencyCells::most_parts ? sms - 1 : LowLatencyCells::most_parts;
-  const int parts = tokens < 1 ? 1 : tokens < most ? tokens : most;
-  return {halves == Halves::receive ? 0 : parts, halves == Halves::send ? 0 : 1};
+/// @param sms min_dispatch_blocks at least
+constexpr DispatchBlocks dispatch_blocks(std::int32_t tokens, int sms, Phases phases) {
+  const int most = sms - 1 < LowLatencyFlags::max_blocks ? sms - 1 : LowLatencyFlags::max_blocks;
+  const int senders = tokens < 1 ? 1 : tokens < most ? tokens : most;
+  return {phases == Phases::receive ? 0 : senders, phases == Phases::send ? 0 : 1};
 }
 /// "", or why a dispatch is not launched on so few multiprocessors.
 inline std::string refuse_sms(int sms) {
-  return sms < least_dispatch_blocks
-             ? "a low-latency dispatch takes " + std::to_string(least_dispatch_blocks) +
+  return sms < min_dispatch_blocks
+             ? "a low-latency dispatch takes " + std::to_string(min_dispatch_blocks) +
                    " multiprocessors at least"
              : "";
 }
@@ -116,9 +116,9 @@ struct LowLatencyDispatch {
   const float* weights;        ///< [tokens][top_k]
   std::int32_t* slots;         ///< out: [tokens][n_ranks]: my how-manieth row there; -1: none
   std::int32_t* counts;        ///< out: [n_ranks]: rows from each source; -1: masked
-  Halves halves;
+  Phases phases;
   int sms;
-  std::uint64_t patience_ns; ///< until a rank is masked
+  std::uint64_t rank_timeout_ns; ///< until a rank is masked
 };
 /// @param calls of this rank and this memory
 std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDispatch& arguments,
@@ -135,13 +135,13 @@ struct LowLatencyCombine {
   const float* weights;
   const std::int32_t* slots; ///< of the dispatch
   std::uint16_t* results;    ///< [tokens][hidden] BF16
-  Halves halves;             ///< send: says that the outputs lie ready
+  Phases phases;             ///< send: says that the outputs lie ready
   Tuning tuning;             ///< warps and stages of each block
   std::int32_t chunk_bytes;
-  std::uint64_t patience_ns;
+  std::uint64_t rank_timeout_ns;
   /// weighted: [tokens][top_k], where the output of each choice lies on its rank, if the outputs
   /// lie packed by expert (pack.h); nullptr: by slot.
-  const std::int32_t* places = nullptr;
+  const std::int32_t* output_rows = nullptr;
 };
 /// @param calls of this rank and this memory
 std::string launch_low_latency_combine(const DeviceJob& job, const LowLatencyCombine& arguments,

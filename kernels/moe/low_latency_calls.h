@@ -7,7 +7,7 @@
 namespace shmemctl::moe {
 
 /// Which half of a call a launch does.
-enum class Halves : std::int32_t { both, send, receive };
+enum class Phases : std::int32_t { both, send, receive };
 
 /// What a rank has launched last, by which the launchers refuse what the memory of these calls
 /// cannot serve. One for each rank and its memory; used by one thread at a time.
@@ -42,8 +42,8 @@ public:
   }
 
   /// "" or why it is not launched now.
-  std::string refuse_dispatch(Halves halves) const {
-    if (halves == Halves::receive)
+  std::string refuse_dispatch(Phases phases) const {
+    if (phases == Phases::receive)
       return step_ == Step::sent ? ""
                                  : "no dispatch has been sent that this could receive: launch its "
                                    "send half first";
@@ -61,8 +61,8 @@ public:
     }
     return "";
   }
-  std::string refuse_combine(Halves halves) const {
-    if (halves == Halves::receive)
+  std::string refuse_combine(Phases phases) const {
+    if (phases == Phases::receive)
       return step_ == Step::offered
                  ? ""
                  : "no combine has been sent that this could receive: launch its send half first";
@@ -80,8 +80,8 @@ public:
     return "";
   }
 
-  void dispatched(Halves halves) { step_ = halves == Halves::send ? Step::sent : Step::received; }
-  void combined(Halves halves) { step_ = halves == Halves::send ? Step::offered : Step::none; }
+  void dispatched(Phases phases) { step_ = phases == Phases::send ? Step::sent : Step::received; }
+  void combined(Phases phases) { step_ = phases == Phases::send ? Step::offered : Step::none; }
 
 private:
   Step step_;

@@ -23,38 +23,38 @@ public:
   };
 
   __device__ LowLatencySender(const DeviceJob& job, const LowLatencyDispatch& all, Shared& shared,
-                              std::int32_t parts, std::uint64_t epoch)
+                              std::int32_t senders, std::uint64_t epoch)
       : job_(job), all_(all), shared_(shared), layout_(all.shape, all.scales),
         token_of_choice_(all.shape.top_k), rank_of_expert_(all.shape.local_experts()),
-        parts_(parts), epoch_(epoch), n_(all.shape.n_ranks) {
+        senders_(senders), epoch_(epoch), n_(all.shape.n_ranks) {
     // Thread r knows rank r. Looked for early: each load takes as long as a step below.
     const auto rank = static_cast<std::int32_t>(threadIdx.x);
     if (rank < n_) {
-      masked_ = device::load_relaxed(&all.memory.cells->masked[rank]) != 0;
+      masked_ = device::load_relaxed(&all.memory.flags->masked[rank]) != 0;
       const LowLatencyMemory& memory = all.memory;
       const std::int64_t row =
-          static_cast<std::int64_t>(half_of_dispatch(epoch)) * all.shape.max_rows() +
+          static_cast<std::int64_t>(buffer_of_dispatch(epoch)) * all.shape.max_rows() +
           fixed_slot(all.shape, job.pe, 0);
       rows_ = device::pointer_to(job, memory.rows, rank) +
               row * all.shape.value_bytes(format_of(all.scales));
       records_ = reinterpret_cast<std::uint32_t*>(device::pointer_to(job, memory.records, rank)) +
                  row * layout_.words();
       word_ = device::pointer_to(
-          job, &memory.cells->parts[half_of_dispatch(epoch)][job.pe][blockIdx.x], rank);
-      begun_ = device::pointer_to(job, &memory.cells->begun[job.pe], rank);
+          job, &memory.flags->block_counts[buffer_of_dispatch(epoch)][job.pe][blockIdx.x], rank);
+      begun_ = device::pointer_to(job, &memory.flags->begun[job.pe], rank);
     }
   }
 
   __device__ void run() {
-    const auto part = static_cast<std::int32_t>(blockIdx.x);
+    const auto block = static_cast<std::int32_t>(blockIdx.x);
     const auto thread = static_cast<std::int32_t>(threadIdx.x);
     if (thread < n_)
       shared_.sent[thread] = 0;
-    for (std::int32_t token = part; token < all_.tokens; token += parts_) {
+    for (std::int32_t token = block; token < all_.tokens; token += senders_) {
       prefetch(token);
       find_slots(token);
       if (token == 0)
-        tell_begin();
+        signal_begin();
 #ifdef SHMEMCTL_MUTATE_MOE_PARTS_FIRST
       publish();
       for (const std::uint64_t begin_ns = device::global_time_ns();
@@ -65,7 +65,7 @@ public:
       __syncthreads(); // all have read where it goes
     }
     if (all_.tokens == 0)
-      tell_begin();
+      signal_begin();
     // All of the block's stores come before the words that tell of them: the barrier and the
     // release together.
     __syncthreads();
@@ -75,7 +75,7 @@ public:
 private:
   /// By the first block, as late as can be before a row leaves: by then the loads that say who is
   /// masked have long come.
-  __device__ void tell_begin() const {
+  __device__ void signal_begin() const {
     if (static_cast<std::int32_t>(threadIdx.x) < n_ && !masked_)
       device::store_relaxed(begun_, epoch_);
   }
@@ -83,7 +83,7 @@ private:
     const auto rank = static_cast<std::int32_t>(threadIdx.x);
     if (rank >= n_ || masked_)
       return;
-    const std::uint64_t word = count_word(epoch_, part_of(parts_, shared_.sent[rank]));
+    const std::uint64_t word = count_word(epoch_, packed_count(senders_, shared_.sent[rank]));
 #ifdef SHMEMCTL_MUTATE_MOE_WORD_RELAXED // no order behind the rows
     device::store_relaxed(word_, word);
 #else
@@ -256,9 +256,9 @@ private:
   const DeviceJob& job_;
   const LowLatencyDispatch& all_;
   Shared& shared_;
-  RecordLayout layout_;
+  MetadataLayout layout_;
   QuickDivision token_of_choice_, rank_of_expert_;
-  std::int32_t parts_;
+  std::int32_t senders_;
   std::uint64_t epoch_;
   std::int32_t n_;
   uint4 first_[2];
@@ -271,56 +271,56 @@ private:
 };
 
 /// Warp r hears of source r.
-__device__ inline void receive_parts(const LowLatencyDispatch& all, std::uint64_t epoch) {
+__device__ inline void receive_counts(const LowLatencyDispatch& all, std::uint64_t epoch) {
   const auto source = static_cast<std::int32_t>(threadIdx.x / 32);
   const int lane = static_cast<int>(threadIdx.x % 32);
   if (source >= all.shape.n_ranks)
     return;
-  LowLatencyCells* const cells = all.memory.cells;
+  LowLatencyFlags* const flags = all.memory.flags;
   const std::uint64_t begin_ns = device::global_time_ns();
-  const std::uint64_t* const words = cells->parts[half_of_dispatch(epoch)][source];
+  const std::uint64_t* const words = flags->block_counts[buffer_of_dispatch(epoch)][source];
   // Each word is acquired: the rows of its block come with it.
-  const auto heard = [&](std::int32_t part) {
-    return wait_or_mask(cells, source, all.patience_ns,
-                        [&] { return has_come(device::load_acquire(words + part), epoch); });
+  const auto heard = [&](std::int32_t block) {
+    return wait_or_mask(flags, source, all.rank_timeout_ns,
+                        [&] { return has_come(device::load_acquire(words + block), epoch); });
   };
   bool came = true;
   std::int32_t blocks = 0, rows = 0;
   std::uint64_t begun_ns = begin_ns;
   if (lane == 0) {
-    begun_ns = hear_begin(cells, source, all.patience_ns, epoch, words);
+    begun_ns = wait_for_begin(flags, source, all.rank_timeout_ns, epoch, words);
     came = heard(0);
-    blocks = came ? blocks_of_part(count_of(device::load_relaxed(words))) : 0;
+    blocks = came ? blocks_of_count(count_of(device::load_relaxed(words))) : 0;
   }
   blocks = __shfl_sync(0xffffffffu, blocks, 0);
-  for (std::int32_t part = lane; part < blocks; part += 32) {
-    came = heard(part) && came;
-    rows += came ? rows_of_part(count_of(device::load_relaxed(words + part))) : 0;
+  for (std::int32_t block = lane; block < blocks; block += 32) {
+    came = heard(block) && came;
+    rows += came ? rows_of_count(count_of(device::load_relaxed(words + block))) : 0;
   }
   const bool all_came = __all_sync(0xffffffffu, came) != 0;
   rows = static_cast<std::int32_t>(__reduce_add_sync(0xffffffffu, static_cast<unsigned>(rows)));
   if (lane != 0)
     return;
   all.counts[source] = all_came ? rows : -1;
-  cells->begin_wait_ns[source] += begun_ns - begin_ns;
-  count_wait(cells, 0, source, begin_ns);
+  flags->begin_wait_ns[source] += begun_ns - begin_ns;
+  count_wait(flags, 0, source, begin_ns);
 }
 
 /// Blocks that send, then one that receives; either may be missing. Both read their epoch before
 /// the last block counts the call.
 __global__ void __launch_bounds__(send_threads, 1)
     low_latency_dispatch(const __grid_constant__ DeviceJob job,
-                         const __grid_constant__ LowLatencyDispatch all, std::int32_t parts) {
+                         const __grid_constant__ LowLatencyDispatch all, std::int32_t senders) {
   __shared__ LowLatencySender::Shared shared;
-  LowLatencyCells* const cells = all.memory.cells;
-  if (static_cast<std::int32_t>(blockIdx.x) < parts) {
-    const std::uint64_t epoch = device::load_relaxed(&cells->sent) + 1;
-    LowLatencySender(job, all, shared, parts, epoch).run();
-    count_call(&cells->blocks_done[0], static_cast<std::uint32_t>(parts), &cells->sent, epoch);
+  LowLatencyFlags* const flags = all.memory.flags;
+  if (static_cast<std::int32_t>(blockIdx.x) < senders) {
+    const std::uint64_t epoch = device::load_relaxed(&flags->sent) + 1;
+    LowLatencySender(job, all, shared, senders, epoch).run();
+    count_call(&flags->blocks_done[0], static_cast<std::uint32_t>(senders), &flags->sent, epoch);
   } else {
-    const std::uint64_t epoch = device::load_relaxed(&cells->received) + 1;
-    receive_parts(all, epoch);
-    count_call(&cells->blocks_done[1], 1, &cells->received, epoch);
+    const std::uint64_t epoch = device::load_relaxed(&flags->received) + 1;
+    receive_counts(all, epoch);
+    count_call(&flags->blocks_done[1], 1, &flags->received, epoch);
   }
 }
 

@@ -18,23 +18,23 @@
 namespace shmemctl::moe {
 
 /// Symmetric memory of the GPU heap. T is max_tokens.
-struct FarLatencyMemory {
-  LowLatencyMemory near;     ///< as between ranks that are mapped
-  std::uint64_t* row_words;  ///< [2][n_ranks][T][2]: the dispatch that the row, the record are of
-  std::uint64_t* back_words; ///< [n_ranks][T][rows_of()]: the combine that the output is of
-  std::byte* rows_out;       ///< [2][T][value_bytes]
-  std::byte* records_out;    ///< [2][n_ranks][T][RecordLayout::bytes()]
-  std::byte* back;           ///< [n_ranks][T][rows_of()][hidden] BF16
+struct LowLatencyInternodeMemory {
+  LowLatencyMemory mapped;    ///< as between ranks that are mapped
+  std::uint64_t* row_signals; ///< [2][n_ranks][T][2]: the dispatch that the row, the record are of
+  std::uint64_t* output_signals; ///< [n_ranks][T][rows_of()]: the combine that the output is of
+  std::byte* rows_out;           ///< [2][T][value_bytes]
+  std::byte* records_out;        ///< [2][n_ranks][T][MetadataLayout::bytes()]
+  std::byte* returned_outputs;   ///< [n_ranks][T][rows_of()][hidden] BF16
 };
 /// Outputs of a row.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t rows_of(const Shape& shape, bool weighted) {
   return weighted ? shape.top_k : 1;
 }
 
-struct FarLatencyDispatch {
+struct LowLatencyInternodeDispatch {
   Shape shape;
   Scales scales;
-  FarLatencyMemory memory;
+  LowLatencyInternodeMemory memory;
   std::int32_t tokens;
   const std::byte* values;       ///< [tokens][value_bytes], aligned to 16 bytes
   const float* scales_of_values; ///< [tokens][scales_per_row]; FP8 only
@@ -42,18 +42,19 @@ struct FarLatencyDispatch {
   const float* weights;          ///< [tokens][top_k]
   std::int32_t* slots;           ///< out: [tokens][n_ranks]: my how-manieth row there; -1: none
   std::int32_t* counts;          ///< out: [n_ranks]: rows from each source; -1: masked
-  Halves halves;
+  Phases phases;
   int sms;
-  std::uint64_t patience_ns; ///< until a rank is masked
+  std::uint64_t rank_timeout_ns; ///< until a rank is masked
 };
 /// @param calls of this rank and this memory: the order is that of low_latency.h
-std::string launch_far_latency_dispatch(const DeviceJob& job, const FarLatencyDispatch& arguments,
-                                        LowLatencyCalls& calls, void* stream);
+std::string launch_low_latency_internode_dispatch(const DeviceJob& job,
+                                                  const LowLatencyInternodeDispatch& arguments,
+                                                  LowLatencyCalls& calls, void* stream);
 
-struct FarLatencyCombine {
+struct LowLatencyInternodeCombine {
   Shape shape;
   Scales scales; ///< of the dispatch before, for its records
-  FarLatencyMemory memory;
+  LowLatencyInternodeMemory memory;
   bool weighted; ///< as LowLatencyCombine
   std::int32_t tokens;
   const std::int32_t* experts;
@@ -61,15 +62,16 @@ struct FarLatencyCombine {
   const std::int32_t* slots;  ///< of the dispatch
   const std::int32_t* counts; ///< of the dispatch
   std::uint16_t* results;     ///< [tokens][hidden] BF16
-  Halves halves;              ///< send: outputs to ranks that are not mapped; all are told
+  Phases phases;              ///< send: outputs to ranks that are not mapped; all are told
   int sms;
-  std::uint64_t patience_ns;
+  std::uint64_t rank_timeout_ns;
   // weighted, where the outputs lie packed by expert (pack.h); nullptr: by slot.
-  const std::int32_t* places = nullptr;     ///< PackedMemory::places
-  const std::int32_t* far_places = nullptr; ///< PackedMemory::far_places
+  const std::int32_t* output_rows = nullptr;         ///< PackedMemory::places
+  const std::int32_t* output_rows_by_slot = nullptr; ///< PackedMemory::output_rows_by_slot
 };
 /// @param calls of this rank and this memory
-std::string launch_far_latency_combine(const DeviceJob& job, const FarLatencyCombine& arguments,
-                                       LowLatencyCalls& calls, void* stream);
+std::string launch_low_latency_internode_combine(const DeviceJob& job,
+                                                 const LowLatencyInternodeCombine& arguments,
+                                                 LowLatencyCalls& calls, void* stream);
 
 } // namespace shmemctl::moe

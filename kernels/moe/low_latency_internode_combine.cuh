@@ -9,38 +9,39 @@
 namespace shmemctl::moe {
 
 /// Where the rows of a warp's token are: it goes to as many ranks as it has choices at most.
-struct FarRows {
+struct TokenRows {
   const uint4* rows[max_top_k]; ///< nullptr: there is none
   float weights[max_top_k];
 };
 /// By rank: the longest wait of a block for one of its outputs.
-struct FarWaits {
+struct LongestWaits {
   std::uint64_t longest_ns[max_ranks];
 };
 
-class FarLatencyAdder {
+class LowLatencyInternodeReducer {
 public:
-  /// @param shared FarRows of each warp
-  __device__ FarLatencyAdder(const DeviceJob& job, const FarLatencyCombine& all, FarRows* shared,
-                             FarWaits& waits, std::uint64_t epoch)
-      : job_(job), all_(all), shape_(all.shape), places_(job, all.shape, all.memory), epoch_(epoch),
-        of_row_(rows_of(all.shape, all.weighted)), row_bytes_(all.shape.hidden * 2),
+  /// @param shared TokenRows of each warp
+  __device__ LowLatencyInternodeReducer(const DeviceJob& job, const LowLatencyInternodeCombine& all,
+                                        TokenRows* shared, LongestWaits& waits, std::uint64_t epoch)
+      : job_(job), all_(all), shape_(all.shape), buffers_(job, all.shape, all.memory),
+        epoch_(epoch), of_row_(rows_of(all.shape, all.weighted)), row_bytes_(all.shape.hidden * 2),
         warp_(device::Block::rank() / device::Warp::size()),
         warps_(device::Block::size() / device::Warp::size()), list_(shared[warp_]), waits_(waits) {}
 
   /// By all threads of the grid.
   __device__ void send() const {
-    LowLatencyCells* const cells = all_.memory.near.cells;
+    LowLatencyFlags* const flags = all_.memory.mapped.flags;
     for (std::int32_t rank = device::Block::rank(); blockIdx.x == 0 && rank < shape_.n_ranks;
          rank += device::Block::size())
-      if (!places_.is_far(rank) && !places_.is_masked(rank)) // as announce_outputs()
-        device::store_release(device::pointer_to(job_, &cells->ready[job_.pe], rank), epoch_);
-    const std::int32_t half = half_of_dispatch(device::load_relaxed(&cells->received));
+      if (!buffers_.is_remote(rank) && !buffers_.is_masked(rank)) // as announce_outputs()
+        device::store_release(device::pointer_to(job_, &flags->ready[job_.pe], rank), epoch_);
+    const std::int32_t buffer = buffer_of_dispatch(device::load_relaxed(&flags->received));
     // Beginning behind me: that all begin with the same home would be a queue before it.
     for (std::int32_t i = 1; i < shape_.n_ranks; ++i) {
-      const std::int32_t home = (job_.pe + i) % shape_.n_ranks;
-      if (places_.is_far(home) && !places_.is_masked(home))
-        each_of_mine(all_.counts[home], [&](std::int32_t slot) { send_outputs(half, home, slot); });
+      const std::int32_t source_rank = (job_.pe + i) % shape_.n_ranks;
+      if (buffers_.is_remote(source_rank) && !buffers_.is_masked(source_rank))
+        each_of_mine(all_.counts[source_rank],
+                     [&](std::int32_t slot) { send_outputs(buffer, source_rank, slot); });
     }
   }
   __device__ void add_up() const {
@@ -61,24 +62,25 @@ private:
       act(i);
   }
   /// What this rank's experts made of a row; of a weighted combine the choices that are its own.
-  __device__ void send_outputs(std::int32_t half, std::int32_t home, std::int32_t slot) const {
-    const RecordLayout layout(shape_, all_.scales);
+  __device__ void send_outputs(std::int32_t buffer, std::int32_t source_rank,
+                               std::int32_t slot) const {
+    const MetadataLayout layout(shape_, all_.scales);
     const auto* const experts = reinterpret_cast<const std::int32_t*>(
-        all_.memory.near.records + places_.slot(half, home, slot) * layout.bytes() +
+        all_.memory.mapped.records + buffers_.slot(buffer, source_rank, slot) * layout.bytes() +
         layout.experts() * 4);
-    const std::int64_t here = places_.back(home, slot, of_row_, 0);
-    const std::int64_t there = places_.back(job_.pe, slot, of_row_, 0);
+    const std::int64_t here = buffers_.output_slot(source_rank, slot, of_row_, 0);
+    const std::int64_t there = buffers_.output_slot(job_.pe, slot, of_row_, 0);
     for (std::int32_t which = 0; which < of_row_; ++which)
       if (!all_.weighted || experts[which] != no_expert)
-        device::put_signal_nbi<device::Warp>(job_, all_.memory.back + (there + which) * row_bytes_,
-                                             all_.memory.near.outputs +
-                                                 output_of(here + which) * row_bytes_,
-                                             static_cast<std::size_t>(row_bytes_),
-                                             all_.memory.back_words + there + which, epoch_, home);
+        device::put_signal_nbi<device::Warp>(
+            job_, all_.memory.returned_outputs + (there + which) * row_bytes_,
+            all_.memory.mapped.outputs + output_of(here + which) * row_bytes_,
+            static_cast<std::size_t>(row_bytes_), all_.memory.output_signals + there + which,
+            epoch_, source_rank);
   }
   /// Where this rank's output lies that has that number if it is not packed.
   __device__ std::int64_t output_of(std::int64_t number) const {
-    return all_.far_places == nullptr ? number : all_.far_places[number];
+    return all_.output_rows_by_slot == nullptr ? number : all_.output_rows_by_slot[number];
   }
 
   __device__ void add_up_token(std::int32_t token) const {
@@ -112,35 +114,36 @@ private:
     if (slot < 0)
       return;
     const std::int32_t which = all_.weighted ? i : 0;
-    const std::byte* const row =
-        places_.is_far(rank) ? far_row(rank, slot, which) : near_row(token, rank, slot, which);
+    const std::byte* const row = buffers_.is_remote(rank) ? returned_row(rank, slot, which)
+                                                          : mapped_row(token, rank, slot, which);
     list_.rows[i] = reinterpret_cast<const uint4*>(row);
   }
-  __device__ const std::byte* near_row(std::int32_t token, std::int32_t rank, std::int32_t slot,
-                                       std::int32_t which) const {
-    const std::uint64_t* const word = &all_.memory.near.cells->ready[rank];
+  __device__ const std::byte* mapped_row(std::int32_t token, std::int32_t rank, std::int32_t slot,
+                                         std::int32_t which) const {
+    const std::uint64_t* const word = &all_.memory.mapped.flags->ready[rank];
     if (!wait(rank, [&] { return device::load_acquire(word) >= epoch_; }))
       return nullptr;
     // A place is written by the rank that has the output, and is there when the output is.
     const std::int64_t at =
-        all_.places == nullptr
-            ? places_.back(job_.pe, slot, of_row_, which)
-            : all_.places[static_cast<std::int64_t>(token) * shape_.top_k + which];
-    return device::pointer_to(job_, all_.memory.near.outputs, rank) + at * row_bytes_;
+        all_.output_rows == nullptr
+            ? buffers_.output_slot(job_.pe, slot, of_row_, which)
+            : all_.output_rows[static_cast<std::int64_t>(token) * shape_.top_k + which];
+    return device::pointer_to(job_, all_.memory.mapped.outputs, rank) + at * row_bytes_;
   }
-  __device__ const std::byte* far_row(std::int32_t rank, std::int32_t slot,
-                                      std::int32_t which) const {
-    const std::int64_t at = places_.back(rank, slot, of_row_, which);
+  __device__ const std::byte* returned_row(std::int32_t rank, std::int32_t slot,
+                                           std::int32_t which) const {
+    const std::int64_t at = buffers_.output_slot(rank, slot, of_row_, which);
 #ifndef SHMEMCTL_MUTATE_MOE_FAR_BACK_UNHEARD
-    if (!wait(rank, [&] { return device::load_acquire(all_.memory.back_words + at) == epoch_; }))
+    if (!wait(rank,
+              [&] { return device::load_acquire(all_.memory.output_signals + at) == epoch_; }))
       return nullptr;
 #endif
-    return all_.memory.back + at * row_bytes_;
+    return all_.memory.returned_outputs + at * row_bytes_;
   }
   template <class Ready>
   __device__ bool wait(std::int32_t rank, const Ready& ready) const {
     const std::uint64_t begin_ns = device::global_time_ns();
-    const bool came = wait_or_mask(all_.memory.near.cells, rank, all_.patience_ns, ready);
+    const bool came = wait_or_mask(all_.memory.mapped.flags, rank, all_.rank_timeout_ns, ready);
     if (blockIdx.x == 0)
       raise_shared(waits_.longest_ns + rank, device::global_time_ns() - begin_ns);
     return came;
@@ -149,7 +152,7 @@ private:
   /// has nothing for this block's tokens is not waited for.
   __device__ void count_waits() const {
     device::Block::sync();
-    std::uint64_t* const sums_ns = all_.memory.near.cells->wait_ns[1];
+    std::uint64_t* const sums_ns = all_.memory.mapped.flags->wait_ns[1];
     for (std::int32_t rank = device::Block::rank(); blockIdx.x == 0 && rank < shape_.n_ranks;
          rank += device::Block::size())
       sums_ns[rank] += waits_.longest_ns[rank];
@@ -179,27 +182,28 @@ private:
   }
 
   const DeviceJob& job_;
-  const FarLatencyCombine& all_;
+  const LowLatencyInternodeCombine& all_;
   const Shape& shape_;
-  FarPlaces places_;
+  InternodeBuffers buffers_;
   std::uint64_t epoch_;
   std::int32_t of_row_, row_bytes_, warp_, warps_;
-  FarRows& list_;
-  FarWaits& waits_; ///< of the block
+  TokenRows& list_;
+  LongestWaits& waits_; ///< of the block
 };
 
 /// By all threads of a grid. @param shared, waits of the block
-__device__ inline void run_far_latency_combine(const DeviceJob& job, const FarLatencyCombine& all,
-                                               FarRows* shared, FarWaits& waits) {
-  LowLatencyCells* const cells = all.memory.near.cells;
-  const std::uint64_t epoch = device::load_relaxed(&cells->combined) + 1;
-  const FarLatencyAdder adder(job, all, shared, waits, epoch);
-  if (all.halves != Halves::receive)
+__device__ inline void run_low_latency_internode_combine(const DeviceJob& job,
+                                                         const LowLatencyInternodeCombine& all,
+                                                         TokenRows* shared, LongestWaits& waits) {
+  LowLatencyFlags* const flags = all.memory.mapped.flags;
+  const std::uint64_t epoch = device::load_relaxed(&flags->combined) + 1;
+  const LowLatencyInternodeReducer adder(job, all, shared, waits, epoch);
+  if (all.phases != Phases::receive)
     adder.send();
-  if (all.halves == Halves::send)
+  if (all.phases == Phases::send)
     return;
   adder.add_up();
-  count_far_call(&cells->blocks_done[0], gridDim.x, &cells->combined, epoch);
+  count_internode_call(&flags->blocks_done[0], gridDim.x, &flags->combined, epoch);
 }
 
 } // namespace shmemctl::moe

@@ -10,36 +10,38 @@ namespace shmemctl::moe {
 using namespace device; // tests have blockIdx and the like there
 
 /// Where things of a call are, and how this rank reaches the others.
-class FarPlaces {
+class InternodeBuffers {
 public:
-  __device__ FarPlaces(const DeviceJob& job, const Shape& shape, const FarLatencyMemory& memory)
+  __device__ InternodeBuffers(const DeviceJob& job, const Shape& shape,
+                              const LowLatencyInternodeMemory& memory)
       : job_(job), shape_(shape), memory_(memory) {}
 
-  __device__ bool is_far(std::int32_t rank) const {
-    return device::pointer_to(job_, memory_.near.cells, rank) == nullptr;
+  __device__ bool is_remote(std::int32_t rank) const {
+    return device::pointer_to(job_, memory_.mapped.flags, rank) == nullptr;
   }
   __device__ bool is_masked(std::int32_t rank) const {
-    return device::load_relaxed(&memory_.near.cells->masked[rank]) != 0;
+    return device::load_relaxed(&memory_.mapped.flags->masked[rank]) != 0;
   }
   /// Of `source`'s slots in that half, at whoever receives: rows and records, and, twice, words.
-  __device__ std::int64_t slot(std::int32_t half, std::int32_t source, std::int32_t index) const {
-    return static_cast<std::int64_t>(half) * shape_.max_rows() + fixed_slot(shape_, source, index);
+  __device__ std::int64_t slot(std::int32_t buffer, std::int32_t source, std::int32_t index) const {
+    return static_cast<std::int64_t>(buffer) * shape_.max_rows() +
+           fixed_slot(shape_, source, index);
   }
   /// Of what `rank` gives back of a slot, at home: rows and words.
-  __device__ std::int64_t back(std::int32_t rank, std::int32_t index, std::int32_t of_row,
-                               std::int32_t which) const {
+  __device__ std::int64_t output_slot(std::int32_t rank, std::int32_t index, std::int32_t of_row,
+                                      std::int32_t which) const {
     return static_cast<std::int64_t>(fixed_slot(shape_, rank, index)) * of_row + which;
   }
 
 private:
   const DeviceJob& job_;
   const Shape& shape_;
-  const FarLatencyMemory& memory_;
+  const LowLatencyInternodeMemory& memory_;
 };
 
 /// As count_call().
-__device__ inline void count_far_call(std::uint32_t* blocks_done, std::uint32_t blocks,
-                                      std::uint64_t* counter, std::uint64_t epoch) {
+__device__ inline void count_internode_call(std::uint32_t* blocks_done, std::uint32_t blocks,
+                                            std::uint64_t* counter, std::uint64_t epoch) {
   device::Block::sync();
   if (device::Block::rank() != 0)
     return;

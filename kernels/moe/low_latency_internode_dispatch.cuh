@@ -9,33 +9,34 @@
 namespace shmemctl::moe {
 
 /// Shared memory of a block of `threads`, in words.
-SHMEMCTL_HOST_DEVICE constexpr std::int32_t far_dispatch_words(const Shape& shape,
-                                                               std::int32_t threads) {
-  return ColumnCounts::words(shape.n_ranks, threads) + shape.n_ranks;
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t
+low_latency_internode_shared_words(const Shape& shape, std::int32_t threads) {
+  return TokenCounts::words(shape.n_ranks, threads) + shape.n_ranks;
 }
 
-class FarLatencySender {
+class LowLatencyInternodeSender {
 public:
-  __device__ FarLatencySender(const DeviceJob& job, const FarLatencyDispatch& all,
-                              std::int32_t* shared, std::int32_t parts, std::uint64_t epoch)
-      : job_(job), all_(all), places_(job, all.shape, all.memory), layout_(all.shape, all.scales),
-        parts_(parts), part_(static_cast<std::int32_t>(blockIdx.x)), epoch_(epoch),
-        half_(half_of_dispatch(epoch)), n_(all.shape.n_ranks),
+  __device__ LowLatencyInternodeSender(const DeviceJob& job, const LowLatencyInternodeDispatch& all,
+                                       std::int32_t* shared, std::int32_t senders,
+                                       std::uint64_t epoch)
+      : job_(job), all_(all), buffers_(job, all.shape, all.memory), layout_(all.shape, all.scales),
+        senders_(senders), block_(static_cast<std::int32_t>(blockIdx.x)), epoch_(epoch),
+        buffer_(buffer_of_dispatch(epoch)), n_(all.shape.n_ranks),
         value_bytes_(all.shape.value_bytes(format_of(all.scales))), counts_(all.tokens, n_, shared),
-        sent_(shared + ColumnCounts::words(n_, device::Block::size())) {}
+        sent_(shared + TokenCounts::words(n_, device::Block::size())) {}
 
   __device__ void run() const {
     find_slots();
-    if (part_ == 0) {
-      tell_far();
-      tell_begin();
+    if (block_ == 0) {
+      signal_remote_ranks();
+      signal_begin();
     }
     const std::int32_t warps = device::Block::size() / device::Warp::size();
-    for (std::int32_t token = part_ + device::Block::rank() / device::Warp::size() * parts_;
-         token < all_.tokens; token += warps * parts_)
+    for (std::int32_t token = block_ + device::Block::rank() / device::Warp::size() * senders_;
+         token < all_.tokens; token += warps * senders_)
       send(token);
     device::Block::sync();
-    tell_near();
+    signal_mapped_ranks();
   }
 
 private:
@@ -51,10 +52,10 @@ private:
     };
     counts_.count(ranks_of);
     for (std::int32_t token = counts_.begin(); token < counts_.end(); ++token)
-      for (std::int32_t rank = 0; rank < n_ && token % parts_ == part_; ++rank)
+      for (std::int32_t rank = 0; rank < n_ && token % senders_ == block_; ++rank)
         slots_of(token)[rank] = -1;
     counts_.each(ranks_of, [&](std::int32_t token, std::int32_t rank, std::int32_t slot) {
-      if (token % parts_ != part_)
+      if (token % senders_ != block_)
         return;
       slots_of(token)[rank] = slot;
       add_shared(sent_ + rank);
@@ -62,48 +63,48 @@ private:
     device::Block::sync();
   }
   /// How many rows each rank that is not mapped gets of all blocks.
-  __device__ void tell_far() const {
+  __device__ void signal_remote_ranks() const {
     for (std::int32_t rank = device::Block::rank(); rank < n_; rank += device::Block::size())
-      if (places_.is_far(rank) && !places_.is_masked(rank))
-        device::put_value(job_, word_of(0), count_word(epoch_, part_of(1, counts_.total(rank))),
-                          rank);
+      if (buffers_.is_remote(rank) && !buffers_.is_masked(rank))
+        device::put_value(job_, word_of(0),
+                          count_word(epoch_, packed_count(1, counts_.total(rank))), rank);
   }
   /// Each other one that rows are about to leave; to ranks that are not mapped the words above tell
   /// it.
-  __device__ void tell_begin() const {
+  __device__ void signal_begin() const {
     for (std::int32_t rank = device::Block::rank(); rank < n_; rank += device::Block::size())
-      if (!places_.is_far(rank) && !places_.is_masked(rank))
+      if (!buffers_.is_remote(rank) && !buffers_.is_masked(rank))
         device::store_relaxed(
-            device::pointer_to(job_, &all_.memory.near.cells->begun[job_.pe], rank), epoch_);
+            device::pointer_to(job_, &all_.memory.mapped.flags->begun[job_.pe], rank), epoch_);
   }
   /// And each other one, of this block, behind its rows: the sync before and the release together.
-  __device__ void tell_near() const {
+  __device__ void signal_mapped_ranks() const {
     for (std::int32_t rank = device::Block::rank(); rank < n_; rank += device::Block::size())
-      if (!places_.is_far(rank) && !places_.is_masked(rank))
-        device::store_release(device::pointer_to(job_, word_of(part_), rank),
-                              count_word(epoch_, part_of(parts_, sent_[rank])));
+      if (!buffers_.is_remote(rank) && !buffers_.is_masked(rank))
+        device::store_release(device::pointer_to(job_, word_of(block_), rank),
+                              count_word(epoch_, packed_count(senders_, sent_[rank])));
   }
-  __device__ std::uint64_t* word_of(std::int32_t part) const {
-    return &all_.memory.near.cells->parts[half_][job_.pe][part];
+  __device__ std::uint64_t* word_of(std::int32_t block) const {
+    return &all_.memory.mapped.flags->block_counts[buffer_][job_.pe][block];
   }
 
   /// By a warp.
   __device__ void send(std::int32_t token) const {
-    const RowOnItsWay row{all_.values + static_cast<std::int64_t>(token) * value_bytes_,
-                          all_.scales_of_values +
-                              static_cast<std::int64_t>(token) * all_.shape.scales_per_row(),
-                          experts_of(token),
-                          reinterpret_cast<const std::uint32_t*>(all_.weights) +
-                              static_cast<std::int64_t>(token) * layout_.top_k,
-                          job_.pe,
-                          token};
+    const TokenRow row{all_.values + static_cast<std::int64_t>(token) * value_bytes_,
+                       all_.scales_of_values +
+                           static_cast<std::int64_t>(token) * all_.shape.scales_per_row(),
+                       experts_of(token),
+                       reinterpret_cast<const std::uint32_t*>(all_.weights) +
+                           static_cast<std::int64_t>(token) * layout_.top_k,
+                       job_.pe,
+                       token};
     bool packed = false;
     for (std::int32_t i = 0; i < n_; ++i) {
       const std::int32_t rank = (job_.pe + 1 + i) % n_;
       const std::int32_t slot = slots_of(token)[rank];
-      if (slot < 0 || places_.is_masked(rank))
+      if (slot < 0 || buffers_.is_masked(rank))
         continue;
-      if (!places_.is_far(rank)) {
+      if (!buffers_.is_remote(rank)) {
         store(row, rank, slot);
         continue;
       }
@@ -118,28 +119,29 @@ private:
   __device__ void copy_row(std::byte* to, const std::byte* from) const {
     device::copy<device::Warp, device::Local>(to, from, static_cast<std::size_t>(value_bytes_));
   }
-  __device__ void store(const RowOnItsWay& row, std::int32_t rank, std::int32_t slot) const {
-    const std::int64_t at = places_.slot(half_, job_.pe, slot);
-    copy_row(device::pointer_to(job_, all_.memory.near.rows, rank) + at * value_bytes_, row.values);
+  __device__ void store(const TokenRow& row, std::int32_t rank, std::int32_t slot) const {
+    const std::int64_t at = buffers_.slot(buffer_, job_.pe, slot);
+    copy_row(device::pointer_to(job_, all_.memory.mapped.rows, rank) + at * value_bytes_,
+             row.values);
     write_record<device::Warp>(all_.shape, all_.scales, layout_, row, rank,
-                               device::pointer_to(job_, all_.memory.near.records, rank) +
+                               device::pointer_to(job_, all_.memory.mapped.records, rank) +
                                    at * layout_.bytes());
   }
-  __device__ void put(const RowOnItsWay& row, std::int32_t rank, std::int32_t slot) const {
-    const std::int64_t at = places_.slot(half_, job_.pe, slot);
+  __device__ void put(const TokenRow& row, std::int32_t rank, std::int32_t slot) const {
+    const std::int64_t at = buffers_.slot(buffer_, job_.pe, slot);
     std::byte* const record =
-        all_.memory.records_out + places_.slot(half_, rank, slot) * layout_.bytes();
+        all_.memory.records_out + buffers_.slot(buffer_, rank, slot) * layout_.bytes();
     write_record<device::Warp>(all_.shape, all_.scales, layout_, row, rank, record);
-    device::put_signal_nbi<device::Warp>(job_, all_.memory.near.rows + at * value_bytes_,
+    device::put_signal_nbi<device::Warp>(job_, all_.memory.mapped.rows + at * value_bytes_,
                                          row_out(row.token), static_cast<std::size_t>(value_bytes_),
-                                         all_.memory.row_words + at * 2, epoch_, rank);
-    device::put_signal_nbi<device::Warp>(job_, all_.memory.near.records + at * layout_.bytes(),
+                                         all_.memory.row_signals + at * 2, epoch_, rank);
+    device::put_signal_nbi<device::Warp>(job_, all_.memory.mapped.records + at * layout_.bytes(),
                                          record, static_cast<std::size_t>(layout_.bytes()),
-                                         all_.memory.row_words + at * 2 + 1, epoch_, rank);
+                                         all_.memory.row_signals + at * 2 + 1, epoch_, rank);
   }
   __device__ std::byte* row_out(std::int32_t token) const {
     return all_.memory.rows_out +
-           (static_cast<std::int64_t>(half_) * all_.shape.max_tokens + token) * value_bytes_;
+           (static_cast<std::int64_t>(buffer_) * all_.shape.max_tokens + token) * value_bytes_;
   }
   __device__ const std::int32_t* experts_of(std::int32_t token) const {
     return all_.experts + static_cast<std::int64_t>(token) * all_.shape.top_k;
@@ -149,23 +151,24 @@ private:
   }
 
   const DeviceJob& job_;
-  const FarLatencyDispatch& all_;
-  FarPlaces places_;
-  RecordLayout layout_;
-  std::int32_t parts_, part_;
+  const LowLatencyInternodeDispatch& all_;
+  InternodeBuffers buffers_;
+  MetadataLayout layout_;
+  std::int32_t senders_, block_;
   std::uint64_t epoch_;
-  std::int32_t half_, n_, value_bytes_;
-  ColumnCounts counts_;
+  std::int32_t buffer_, n_, value_bytes_;
+  TokenCounts counts_;
   std::int32_t* sent_;
 };
 
 /// By a block: warps hear of sources in turn.
-class FarLatencyReceiver {
+class LowLatencyInternodeReceiver {
 public:
-  __device__ FarLatencyReceiver(const DeviceJob& job, const FarLatencyDispatch& all,
-                                std::int32_t* shared, std::uint64_t epoch)
-      : all_(all), places_(job, all.shape, all.memory), rows_(shared), epoch_(epoch),
-        half_(half_of_dispatch(epoch)) {}
+  __device__ LowLatencyInternodeReceiver(const DeviceJob& job,
+                                         const LowLatencyInternodeDispatch& all,
+                                         std::int32_t* shared, std::uint64_t epoch)
+      : all_(all), buffers_(job, all.shape, all.memory), rows_(shared), epoch_(epoch),
+        buffer_(buffer_of_dispatch(epoch)) {}
 
   __device__ void run() const {
     const std::int32_t n = all_.shape.n_ranks;
@@ -180,49 +183,51 @@ public:
 
 private:
   __device__ void hear(std::int32_t source) const {
-    LowLatencyCells* const cells = all_.memory.near.cells;
+    LowLatencyFlags* const flags = all_.memory.mapped.flags;
     const std::uint64_t begin_ns = device::global_time_ns();
-    const std::uint64_t* const words = cells->parts[half_][source];
+    const std::uint64_t* const words = flags->block_counts[buffer_][source];
     bool came = true;
     std::int32_t first = 0;
     std::uint64_t begun_ns = begin_ns;
     if (device::Warp::rank() == 0) {
-      begun_ns = hear_begin(cells, source, all_.patience_ns, epoch_, words);
-      came = heard_part(source, words);
+      begun_ns = wait_for_begin(flags, source, all_.rank_timeout_ns, epoch_, words);
+      came = wait_for_block(source, words);
       first = came ? count_of(device::load_relaxed(words)) : 0;
     }
     first = static_cast<std::int32_t>(
         device::Warp::broadcast(static_cast<std::uint64_t>(static_cast<std::uint32_t>(first))));
-    came = (places_.is_far(source) ? hear_rows(source, rows_of_part(first))
-                                   : hear_parts(source, words, blocks_of_part(first))) &&
+    came = (buffers_.is_remote(source)
+                ? wait_for_row_signals(source, rows_of_count(first))
+                : wait_for_block_counts(source, words, blocks_of_count(first))) &&
            came;
     const bool all_came = device::Warp::all(came);
     if (device::Warp::rank() == 0) {
       all_.counts[source] = all_came ? rows_[source] : -1;
-      cells->begin_wait_ns[source] += begun_ns - begin_ns;
-      count_wait(cells, 0, source, begin_ns);
+      flags->begin_wait_ns[source] += begun_ns - begin_ns;
+      count_wait(flags, 0, source, begin_ns);
     }
   }
   /// A mapped source: a word of each of its blocks. Each is acquired: the rows come with it.
-  __device__ bool hear_parts(std::int32_t source, const std::uint64_t* words,
-                             std::int32_t blocks) const {
+  __device__ bool wait_for_block_counts(std::int32_t source, const std::uint64_t* words,
+                                        std::int32_t blocks) const {
     bool came = true;
-    for (std::int32_t part = device::Warp::rank(); part < blocks; part += device::Warp::size()) {
-      came = heard_part(source, words + part) && came;
+    for (std::int32_t block = device::Warp::rank(); block < blocks; block += device::Warp::size()) {
+      came = wait_for_block(source, words + block) && came;
       const std::int32_t rows =
-          came ? rows_of_part(count_of(device::load_relaxed(words + part))) : 0;
+          came ? rows_of_count(count_of(device::load_relaxed(words + block))) : 0;
       for (std::int32_t i = 0; i < rows; ++i)
         add_shared(rows_ + source);
     }
     return came;
   }
   /// Another one: two words of each row.
-  __device__ bool hear_rows(std::int32_t source, std::int32_t rows) const {
+  __device__ bool wait_for_row_signals(std::int32_t source, std::int32_t rows) const {
     bool came = true;
-    const std::uint64_t* const words = all_.memory.row_words + places_.slot(half_, source, 0) * 2;
+    const std::uint64_t* const words =
+        all_.memory.row_signals + buffers_.slot(buffer_, source, 0) * 2;
     for (std::int32_t i = device::Warp::rank(); i < rows * 2; i += device::Warp::size()) {
 #ifndef SHMEMCTL_MUTATE_MOE_FAR_UNHEARD
-      came = wait_or_mask(all_.memory.near.cells, source, all_.patience_ns,
+      came = wait_or_mask(all_.memory.mapped.flags, source, all_.rank_timeout_ns,
                           [&] { return device::load_acquire(words + i) == epoch_; }) &&
              came;
 #endif
@@ -231,31 +236,34 @@ private:
       rows_[source] = rows;
     return came;
   }
-  __device__ bool heard_part(std::int32_t source, const std::uint64_t* word) const {
-    return wait_or_mask(all_.memory.near.cells, source, all_.patience_ns,
+  __device__ bool wait_for_block(std::int32_t source, const std::uint64_t* word) const {
+    return wait_or_mask(all_.memory.mapped.flags, source, all_.rank_timeout_ns,
                         [&] { return has_come(device::load_acquire(word), epoch_); });
   }
 
-  const FarLatencyDispatch& all_;
-  FarPlaces places_;
+  const LowLatencyInternodeDispatch& all_;
+  InternodeBuffers buffers_;
   std::int32_t* rows_;
   std::uint64_t epoch_;
-  std::int32_t half_;
+  std::int32_t buffer_;
 };
 
 /// By all threads of a grid of `parts` blocks that send, if any do, and one that receives, if it is
 /// there.
-__device__ inline void run_far_latency_dispatch(const DeviceJob& job, const FarLatencyDispatch& all,
-                                                std::int32_t parts, std::int32_t* shared) {
-  LowLatencyCells* const cells = all.memory.near.cells;
-  if (static_cast<std::int32_t>(blockIdx.x) < parts) {
-    const std::uint64_t epoch = device::load_relaxed(&cells->sent) + 1;
-    FarLatencySender(job, all, shared, parts, epoch).run();
-    count_far_call(&cells->blocks_done[0], static_cast<std::uint32_t>(parts), &cells->sent, epoch);
+__device__ inline void run_low_latency_internode_dispatch(const DeviceJob& job,
+                                                          const LowLatencyInternodeDispatch& all,
+                                                          std::int32_t senders,
+                                                          std::int32_t* shared) {
+  LowLatencyFlags* const flags = all.memory.mapped.flags;
+  if (static_cast<std::int32_t>(blockIdx.x) < senders) {
+    const std::uint64_t epoch = device::load_relaxed(&flags->sent) + 1;
+    LowLatencyInternodeSender(job, all, shared, senders, epoch).run();
+    count_internode_call(&flags->blocks_done[0], static_cast<std::uint32_t>(senders), &flags->sent,
+                         epoch);
   } else {
-    const std::uint64_t epoch = device::load_relaxed(&cells->received) + 1;
-    FarLatencyReceiver(job, all, shared, epoch).run();
-    count_far_call(&cells->blocks_done[1], 1, &cells->received, epoch);
+    const std::uint64_t epoch = device::load_relaxed(&flags->received) + 1;
+    LowLatencyInternodeReceiver(job, all, shared, epoch).run();
+    count_internode_call(&flags->blocks_done[1], 1, &flags->received, epoch);
   }
 }
 

@@ -11,13 +11,13 @@ namespace shmemctl::moe {
 
 inline constexpr int pack_threads = 512;
 /// Choices that a block keeps in shared memory; of more rows they are read from their records.
-inline constexpr std::int32_t kept_choices = 8192;
+inline constexpr std::int32_t cached_choices = 8192;
 /// Of shared memory, by block.
 constexpr std::size_t pack_shared_bytes(std::int32_t local_experts) {
   return 2 * static_cast<std::size_t>(local_experts) * sizeof(std::int32_t) +
-         kept_choices * sizeof(std::int16_t);
+         cached_choices * sizeof(std::int16_t);
 }
-static_assert(most_packed_experts <= 32768, "they are kept as 16 bits");
+static_assert(max_packed_experts <= 32768, "they are kept as 16 bits");
 
 /// @tparam most_ranks max_ranks_of_kernels, or max_ranks where some are reached by a network
 template <int most_ranks>
@@ -27,7 +27,7 @@ public:
     std::int32_t first[most_ranks + 1]; ///< rows before each source's; then all rows
     std::uint64_t received;             ///< dispatches so far
     std::int32_t experts[max_top_k];    ///< of the present row; no_expert: elsewhere
-    std::int32_t places[max_top_k];
+    std::int32_t output_rows[max_top_k];
   };
 
   /// @param by_expert pack_shared_bytes() of shared memory
@@ -47,7 +47,7 @@ public:
     count_choices();
     find_offsets();
     while (row < rows()) {
-      find_places(row);
+      find_output_rows(row);
       copy(row);
       __syncthreads(); // all have read where it goes
       row += blocks;
@@ -103,14 +103,14 @@ private:
       if (thread_ == 31) // behind the last source there are no rows
         shared_.first[most_ranks] = before;
     } else if (thread_ == 32) { // one thread of a block: all of them would queue for the word
-      shared_.received = device::load_relaxed(&all_.memory.cells->received);
+      shared_.received = device::load_relaxed(&all_.memory.flags->received);
     }
 #pragma unroll 1
     for (std::int32_t expert = thread_; expert < local_; expert += threads_)
       offsets_[expert] = choice_[expert] = 0;
     __syncthreads();
     const std::int64_t first_slot =
-        half_of_epoch(shared_.received) * static_cast<std::int64_t>(all_.shape.max_rows());
+        buffer_of_epoch(shared_.received) * static_cast<std::int64_t>(all_.shape.max_rows());
     rows_ = all_.memory.rows + first_slot * all_.shape.value_bytes(format_of(all_.scales));
     records_ = all_.memory.records + first_slot * layout_.bytes();
   }
@@ -121,7 +121,7 @@ private:
 #pragma unroll 4
     for (std::int32_t row = first < at_once ? first : rows(); row < rows(); row += at_once) {
       const auto expert = static_cast<std::int32_t>(record_of(row)[layout_.experts() + choice]);
-      if (const std::int32_t i = row * top_k + choice; i < kept_choices)
+      if (const std::int32_t i = row * top_k + choice; i < cached_choices)
         kept_[i] = static_cast<std::int16_t>(expert);
       if (expert != no_expert)
         atomicAdd(&offsets_[expert], 1);
@@ -179,12 +179,14 @@ private:
     if (thread_ < all_.shape.top_k) {
       const std::uint32_t* const record = record_of(row);
       std::int32_t* const at =
-          all_.packed.places +
+          all_.packed.output_rows +
           static_cast<std::int64_t>(record[layout_.token()]) * all_.shape.top_k + thread_;
-      home_ = device::pointer_to(job_, at, static_cast<std::int32_t>(record[layout_.source()]));
-      if (home_ == nullptr)
-        home_ = all_.packed.far_places +
-                static_cast<std::int64_t>(slot_of(row)) * all_.shape.top_k + thread_;
+      output_row_at_source_ =
+          device::pointer_to(job_, at, static_cast<std::int32_t>(record[layout_.source()]));
+      if (output_row_at_source_ == nullptr)
+        output_row_at_source_ = all_.packed.output_rows_by_slot +
+                                static_cast<std::int64_t>(slot_of(row)) * all_.shape.top_k +
+                                thread_;
     }
   }
   __device__ const uint4* values_of(std::int32_t row) const {
@@ -193,22 +195,22 @@ private:
                                               all_.shape.value_bytes(format_of(all_.scales)));
   }
   /// Behind the earlier rows of the same experts. Tells the token's home.
-  __device__ void find_places(std::int32_t row) {
+  __device__ void find_output_rows(std::int32_t row) {
     const std::int32_t top_k = all_.shape.top_k;
     if (thread_ < top_k) {
       const std::int32_t choice = row * top_k + thread_;
-      const std::int32_t expert = choice < kept_choices ? kept_[choice] : read_expert(choice);
+      const std::int32_t expert = choice < cached_choices ? kept_[choice] : read_expert(choice);
       shared_.experts[thread_] = expert;
       if (expert != no_expert) { // a token chooses each at most once
         choice_[expert] = thread_ + 1;
-        shared_.places[thread_] = offsets_[expert];
+        shared_.output_rows[thread_] = offsets_[expert];
       }
     }
     __syncthreads();
     const std::int32_t before = row * top_k;
     std::int32_t i = thread_;
 #pragma unroll 4
-    for (; i < before && i < kept_choices; i += threads_)
+    for (; i < before && i < cached_choices; i += threads_)
       count_before(kept_[i]);
 #pragma unroll 1
     for (; i < before; i += threads_)
@@ -216,13 +218,13 @@ private:
     __syncthreads();
     if (thread_ < top_k && shared_.experts[thread_] != no_expert) {
       choice_[shared_.experts[thread_]] = 0;
-      *home_ = shared_.places[thread_];
+      *output_row_at_source_ = shared_.output_rows[thread_];
     }
   }
   /// An earlier row's choice of an expert that the present row has chosen, too.
   __device__ void count_before(std::int32_t expert) const {
     if (expert != no_expert && choice_[expert] != 0)
-      atomicAdd(&shared_.places[choice_[expert] - 1], 1);
+      atomicAdd(&shared_.output_rows[choice_[expert] - 1], 1);
   }
   /// Each piece of the row is loaded once.
   __device__ void copy(std::int32_t row) const {
@@ -242,21 +244,22 @@ private:
 #pragma unroll 4
     for (std::int32_t k = 0; k < all_.shape.top_k; ++k)
       if (shared_.experts[k] != no_expert)
-        reinterpret_cast<uint4*>(packed + static_cast<std::int64_t>(shared_.places[k]) *
+        reinterpret_cast<uint4*>(packed + static_cast<std::int64_t>(shared_.output_rows[k]) *
                                               row_bytes)[unit] = value;
   }
 
   const DeviceJob& job_;
   const PackArguments& all_;
   Shared& shared_;
-  RecordLayout layout_;
+  MetadataLayout layout_;
   std::int32_t local_;
   std::int32_t* offsets_; ///< by local expert: first its count
   std::int32_t* choice_;  ///< by local expert: which choice of the present row it is, from 1
   std::int16_t* kept_;    ///< by choice: the expert
   std::int32_t thread_, threads_;
-  uint4 first_{};                   ///< of the present row
-  std::int32_t* home_ = nullptr;    ///< of its thread_-th choice: where its place is told
+  uint4 first_{}; ///< of the present row
+  std::int32_t* output_row_at_source_ =
+      nullptr;                      ///< of its thread_-th choice: where its place is told
   const std::byte* rows_ = nullptr; ///< of the half that was filled last
   const std::byte* records_ = nullptr;
 };

@@ -16,12 +16,12 @@ namespace shmemctl::moe {
 
 inline constexpr int pack_blocks_per_sm = 2;
 /// Counts of so many experts of a rank lie in a block's shared memory.
-inline constexpr std::int32_t most_packed_experts = 4096;
+inline constexpr std::int32_t max_packed_experts = 4096;
 
 /// This PE's own, but for `places`.
 struct PackedMemory {
   std::byte* rows;       ///< [max_packed_rows()][value_bytes]
-  std::byte* records;    ///< [max_packed_rows()][RecordLayout::bytes()]: as they came
+  std::byte* records;    ///< [max_packed_rows()][MetadataLayout::bytes()]: as they came
   std::int32_t* counts;  ///< [local experts]: their rows
   std::int32_t* offsets; ///< [local experts + 1]: their first rows, and the end of all
   /// Symmetric, [max_tokens][top_k]: where each choice of my tokens lies on the rank of its expert.
@@ -29,10 +29,10 @@ struct PackedMemory {
   ///
   /// Why one half suffices: who packs has heard of this dispatch from the tokens' home, which
   /// therefore is through with the combine before.
-  std::int32_t* places;
+  std::int32_t* output_rows;
   /// Where a home is not mapped, it need not know: this rank sends the outputs. [max_rows][top_k],
   /// by slot: where each choice of the row lies here. nullptr: all homes are mapped.
-  std::int32_t* far_places = nullptr;
+  std::int32_t* output_rows_by_slot = nullptr;
 };
 
 struct PackArguments {

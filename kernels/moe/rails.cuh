@@ -33,11 +33,11 @@ __device__ inline void raise_shared(std::uint64_t* at, std::uint64_t value) {
 
 /// By one thread for each rank and launch: `ns` more that were spent waiting for it.
 /// @param what 0: until it had begun, or told its counts; 1: for its rows
-__device__ inline void add_wait(const HybridShape& shape, const HybridMemory& memory,
+__device__ inline void add_wait(const InternodeShape& shape, const InternodeMemory& memory,
                                 std::int32_t me, int what, std::int32_t rank, std::uint64_t ns) {
-  const std::int32_t mate = rank - shape.first_mate(me);
-  if (mate >= 0 && mate < shape.node_ranks)
-    memory.node.cells->wait_ns[what][mate] += ns;
+  const std::int32_t local = rank - shape.first_rank_of_node(me);
+  if (local >= 0 && local < shape.node_ranks)
+    memory.node.flags->wait_ns[what][local] += ns;
   else if (shape.rail(me, shape.node_of_rank(rank)) == rank)
     memory.rails->wait_ns[what][shape.node_of_rank(rank)] += ns;
 }
@@ -56,29 +56,31 @@ __device__ inline std::int32_t turn_of(std::uint64_t number) {
 /// a call has received all of the calls before it, so what was sent from may be written again.
 class Rails {
 public:
-  __device__ Rails(const DeviceJob& job, const HybridShape& shape, const HybridMemory& memory,
+  __device__ Rails(const DeviceJob& job, const InternodeShape& shape, const InternodeMemory& memory,
                    std::uint64_t epoch)
       : job_(job), shape_(shape), memory_(memory), epoch_(epoch),
         node_(shape.node_of_rank(job.pe)) {}
 
   std::int32_t __device__ node() const { return node_; }
   /// The other node in that place, and the rail's rank on it.
-  std::int32_t __device__ node_in(std::int32_t place) const { return shape_.node_in(node_, place); }
-  std::int32_t __device__ rank_in(std::int32_t place) const {
-    return shape_.rail(job_.pe, node_in(place));
+  std::int32_t __device__ peer_node(std::int32_t peer) const {
+    return shape_.peer_node(node_, peer);
+  }
+  std::int32_t __device__ peer_rank(std::int32_t peer) const {
+    return shape_.rail(job_.pe, peer_node(peer));
   }
   /// The place of this node among the others of the node in `place`.
-  std::int32_t __device__ place_there(std::int32_t place) const {
-    return shape_.place_of(node_in(place), node_);
+  std::int32_t __device__ index_at_peer(std::int32_t peer) const {
+    return shape_.peer_index(peer_node(peer), node_);
   }
 
   /// By all threads of the grid, once: this rank has begun the call.
   __device__ void announce() const {
     if (blockIdx.x != 0)
       return;
-    for (int place = device::Block::rank(); place < shape_.other_nodes();
-         place += device::Block::size())
-      tell(turn_of(epoch_), epoch_, rank_in(place));
+    for (int peer = device::Block::rank(); peer < shape_.other_nodes();
+         peer += device::Block::size())
+      set_flag(turn_of(epoch_), epoch_, peer_rank(peer));
   }
   /// By all threads of a block, when the call has failed: ranks of the rail that wait for this one,
   /// in this call or the next one, fail at once. A network may deliver this before the call's
@@ -86,54 +88,54 @@ public:
   /// that misses both times out.
   /// @param failure what Call::finish() or Call::fail() has returned
   __device__ void announce_failure(std::uint64_t failure) const {
-    for (int place = device::Block::rank(); place < shape_.other_nodes();
-         place += device::Block::size())
+    for (int peer = device::Block::rank(); peer < shape_.other_nodes();
+         peer += device::Block::size())
       for (std::int32_t turn = 0; turn < 2; ++turn)
-        tell(turn, failure, rank_in(place));
+        set_flag(turn, failure, peer_rank(peer));
   }
   /// By all threads of a block: until the whole rail has begun it. False: a rank has not come, or
   /// its call failed, and the report names the missing rank.
   __device__ bool wait_for_all() const {
     bool all = !has_failed(epoch_);
-    for (int place = device::Block::rank(); place < shape_.other_nodes();
-         place += device::Block::size())
-      all = all && wait(&memory_.rails->entered[turn_of(epoch_)][node_in(place)], place, 0,
+    for (int peer = device::Block::rank(); peer < shape_.other_nodes();
+         peer += device::Block::size())
+      all = all && wait(&memory_.rails->entered[turn_of(epoch_)][peer_node(peer)], peer, 0,
                         blockIdx.x == 0);
     return device::Block::all(all);
   }
   /// By one thread: until the rail's rank in that place has written this call's number there.
   /// False: it has not, or its call failed, and the report names the missing rank.
   /// @param counts whether to add up the time
-  __device__ bool wait(const std::uint64_t* word, std::int32_t place, int what, bool counts) const {
+  __device__ bool wait(const std::uint64_t* word, std::int32_t peer, int what, bool counts) const {
     const std::uint64_t begin_ns = counts ? device::global_time_ns() : 0;
-    const std::uint64_t seen = look_until(word, place);
+    const std::uint64_t seen = poll_until(word, peer);
     if (counts)
-      memory_.rails->wait_ns[what][node_in(place)] += device::global_time_ns() - begin_ns;
-    Cells* const cells = memory_.node.cells;
+      memory_.rails->wait_ns[what][peer_node(peer)] += device::global_time_ns() - begin_ns;
+    CallFlags* const flags = memory_.node.flags;
     if (seen < epoch_)
-      note_failure(job_, cells, epoch_, rank_in(place));
+      record_failure(job_, flags, epoch_, peer_rank(peer));
     else if (has_failed(seen))
-      take_failure(job_, cells, seen, rank_in(place));
+      adopt_failure(job_, flags, seen, peer_rank(peer));
     return seen >= epoch_ && !has_failed(seen);
   }
 
 private:
   /// The word, when it is this call's number or the timeout is over; or the rank's failure, if it
   /// stores one meanwhile.
-  __device__ std::uint64_t look_until(const std::uint64_t* word, std::int32_t place) const {
-    constexpr unsigned looks_at_word = 16; // for each at the word of failures
+  __device__ std::uint64_t poll_until(const std::uint64_t* word, std::int32_t peer) const {
+    constexpr unsigned polls_per_failure_check = 16; // for each at the word of failures
     const std::uint64_t* const failure =
-        &memory_.rails->entered[turn_of_call(epoch_ + 1)][node_in(place)];
+        &memory_.rails->entered[turn_of_call(epoch_ + 1)][peer_node(peer)];
     std::uint64_t seen = device::load_acquire(word);
     if (seen >= epoch_)
       return seen;
     device::Patience patience;
     for (unsigned looks = 1; seen < epoch_; ++looks) {
-      if (looks % looks_at_word == 0)
+      if (looks % polls_per_failure_check == 0)
         if (const std::uint64_t failed = device::load_relaxed(failure); has_failed(failed))
           return failed;
       if (patience.over(job_)) {
-        device::report_wait(job_, rank_in(place), epoch_, seen, word);
+        device::report_wait(job_, peer_rank(peer), epoch_, seen, word);
         return seen;
       }
       seen = device::load_acquire(word);
@@ -142,7 +144,7 @@ private:
   }
   /// Into that turn's word of `entered`. Release: what earlier kernels have read comes before,
   /// since a rank that sees it writes there.
-  __device__ void tell(std::int32_t turn, std::uint64_t value, std::int32_t rank) const {
+  __device__ void set_flag(std::int32_t turn, std::uint64_t value, std::int32_t rank) const {
     std::uint64_t* const word = &memory_.rails->entered[turn][node_];
     if (std::uint64_t* const there = device::pointer_to(job_, word, rank)) {
       device::store_release(there, value);
@@ -155,8 +157,8 @@ private:
   }
 
   const DeviceJob& job_;
-  const HybridShape& shape_;
-  const HybridMemory& memory_;
+  const InternodeShape& shape_;
+  const InternodeMemory& memory_;
   std::uint64_t epoch_;
   std::int32_t node_;
 };

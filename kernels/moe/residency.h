@@ -9,7 +9,8 @@ namespace shmemctl::moe {
 /// launched: with a block that is not resident until another one ends, all would wait for it in
 /// vain. What other work holds for a time is not counted: it ends by itself.
 /// @param of_multiprocessor blocks of this kernel that a multiprocessor holds
-inline std::string refuse_residency(int blocks, int of_multiprocessor, int multiprocessors) {
+inline std::string refuse_nonresident_blocks(int blocks, int of_multiprocessor,
+                                             int multiprocessors) {
   const int most = of_multiprocessor * multiprocessors;
   if (blocks <= most)
     return "";

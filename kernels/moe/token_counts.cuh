@@ -8,17 +8,17 @@
 namespace shmemctl::moe {
 
 /// Each thread has tokens in a row, so that the order of tokens is that of threads.
-class ColumnCounts {
+class TokenCounts {
 public:
-  static constexpr std::int32_t segment_threads = column_segment_threads;
+  static constexpr std::int32_t segment_threads = token_segment_threads;
 
   /// Of shared memory: counts by thread, and sums by segment.
   static SHMEMCTL_HOST_DEVICE constexpr std::int32_t words(std::int32_t columns,
                                                            std::int32_t threads) {
-    return column_count_words(columns, threads);
+    return token_count_words(columns, threads);
   }
 
-  __device__ ColumnCounts(std::int32_t tokens, std::int32_t columns, std::int32_t* shared)
+  __device__ TokenCounts(std::int32_t tokens, std::int32_t columns, std::int32_t* shared)
       : columns_(columns), thread_(device::Block::rank()), threads_(device::Block::size()),
         segments_((threads_ + segment_threads - 1) / segment_threads), mine_(shared),
         sums_(shared + columns * threads_) {

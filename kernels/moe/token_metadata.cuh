@@ -8,7 +8,7 @@
 namespace shmemctl::moe {
 
 /// At its home, or on its way.
-struct RowOnItsWay {
+struct TokenRow {
   const std::byte* values;
   const float* scales;
   const std::int32_t* experts; ///< of all ranks
@@ -20,7 +20,7 @@ __device__ inline std::uint32_t bits_of_number(std::int32_t number) {
   return static_cast<std::uint32_t>(number);
 }
 
-/// The scales' part of a record: `word` of RecordLayout::scale_words.
+/// The scales' part of a record: `word` of MetadataLayout::scale_words.
 __device__ inline std::uint32_t scale_word(const Shape& shape, Scales kind, const float* scales,
                                            std::int32_t word) {
   if (kind != Scales::ue8m0)
@@ -34,7 +34,7 @@ __device__ inline std::uint32_t scale_word(const Shape& shape, Scales kind, cons
 
 /// What word `word` of a row's record on `rank` holds.
 __device__ inline std::uint32_t record_word(const Shape& shape, Scales kind,
-                                            const RecordLayout& layout, const RowOnItsWay& row,
+                                            const MetadataLayout& layout, const TokenRow& row,
                                             std::int32_t rank, std::int32_t word) {
   if (word < layout.scale_words)
     return scale_word(shape, kind, row.scales, word);
@@ -50,8 +50,8 @@ __device__ inline std::uint32_t record_word(const Shape& shape, Scales kind,
 }
 /// By the scope.
 template <class Scope>
-__device__ inline void write_record(const Shape& shape, Scales kind, const RecordLayout& layout,
-                                    const RowOnItsWay& row, std::int32_t rank, std::byte* to) {
+__device__ inline void write_record(const Shape& shape, Scales kind, const MetadataLayout& layout,
+                                    const TokenRow& row, std::int32_t rank, std::byte* to) {
   auto* const words = reinterpret_cast<std::uint32_t*>(to);
   for (std::int32_t word = Scope::rank(); word < layout.words(); word += Scope::size())
     words[word] = record_word(shape, kind, layout, row, rank, word);

@@ -23,10 +23,10 @@ SHMEMCTL_HOST_DEVICE constexpr bool are_powers(Scales scales) {
 
 /// Scales (FP8 only), then top_k local experts (no_expert for those of other ranks), top_k weights
 /// (0 for those), the source rank and its token: words of 4 bytes, filled up to 16 bytes.
-struct RecordLayout {
+struct MetadataLayout {
   std::int32_t scale_words, top_k;
 
-  SHMEMCTL_HOST_DEVICE constexpr RecordLayout(const Shape& shape, Scales scales)
+  SHMEMCTL_HOST_DEVICE constexpr MetadataLayout(const Shape& shape, Scales scales)
       : scale_words(scales == Scales::none    ? 0
                     : scales == Scales::ue8m0 ? (shape.scales_per_row() + 3) / 4
                                               : shape.scales_per_row()),

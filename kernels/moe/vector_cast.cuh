@@ -68,11 +68,11 @@ struct EightFloats {
   }
   /// value * factor as e4m3, too large ones as 448.
   __device__ uint2 as_e4m3(float factor) const {
-    std::uint32_t halves[4];
+    std::uint32_t phases[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      halves[i] = e4m3_pair(multiply(values[2 * i], factor), multiply(values[2 * i + 1], factor));
-    return make_uint2(halves[0] | halves[1] << 16, halves[2] | halves[3] << 16);
+      phases[i] = e4m3_pair(multiply(values[2 * i], factor), multiply(values[2 * i + 1], factor));
+    return make_uint2(phases[0] | phases[1] << 16, phases[2] | phases[3] << 16);
   }
 };
 

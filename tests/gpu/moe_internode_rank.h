@@ -8,9 +8,9 @@
 
 namespace shmemctl::test {
 
-class MoeHybridRank : public MoeRankBase {
+class MoeInternodeRank : public MoeRankBase {
 public:
-  MoeHybridRank(ThreadGpu& pe, const moe::HybridShape& shape, const moe::Routing& routing)
+  MoeInternodeRank(ThreadGpu& pe, const moe::InternodeShape& shape, const moe::Routing& routing)
       : MoeRankBase(pe, shape.shape,
                     shape.format == moe::Format::fp8 ? moe::Scales::float32 : moe::Scales::none,
                     routing, moe::Combine::rows),
@@ -36,11 +36,11 @@ public:
           pe.stream));
     pe.synchronize();
   }
-  static std::size_t heap_bytes(const moe::HybridShape& shape) {
+  static std::size_t heap_bytes(const moe::InternodeShape& shape) {
     const auto size = [](std::int64_t number) { return static_cast<std::size_t>(number); };
     const std::int64_t rows = shape.shape.max_rows();
     const std::int64_t crossing = std::int64_t{shape.other_nodes()} * shape.shape.max_tokens;
-    return sizeof(moe::Cells) + sizeof(moe::RailCells) +
+    return sizeof(moe::CallFlags) + sizeof(moe::RailFlags) +
            size(16 * std::int64_t{shape.shape.n_ranks} * shape.message_words()) +
            size(16 * crossing) +
            size(rows * (shape.value_bytes() + shape.record().bytes() + shape.output_bytes() +
@@ -55,17 +55,18 @@ public:
     chunk_rows_[1] = of_combine;
   }
   void notify() {
-    launch_must(moe::launch_hybrid_notify(
+    launch_must(moe::launch_internode_notify(
         pe_.job, {hybrid_, memory_, plan_, tokens(), experts_.data()}, pe_.stream));
   }
   void dispatch(int sms) {
     const std::byte* const values = format() == moe::Format::bf16
                                         ? reinterpret_cast<const std::byte*>(values_.data())
                                         : reinterpret_cast<const std::byte*>(casts_.data());
-    launch_must(moe::launch_hybrid_dispatch(pe_.job,
-                                            {in_chunks(0), memory_, plan_, tokens(), values,
-                                             scales_.data(), experts_.data(), weights_.data(), sms},
-                                            pe_.stream));
+    launch_must(
+        moe::launch_internode_dispatch(pe_.job,
+                                       {in_chunks(0), memory_, plan_, tokens(), values,
+                                        scales_.data(), experts_.data(), weights_.data(), sms},
+                                       pe_.stream));
   }
   void experts() {
     launch_must(moe::launch_experts({shape_, scale_kind_, combine_, pe_.job.pe, received(),
@@ -75,10 +76,10 @@ public:
   }
   void combine(int sms, bool with_bias = false) {
     launch_must(
-        moe::launch_hybrid_combine(pe_.job,
-                                   {in_chunks(1), memory_, plan_, tokens(), bias(with_bias),
-                                    results_.data(), sms, weights_back_, weights_home_.data()},
-                                   pe_.stream));
+        moe::launch_internode_combine(pe_.job,
+                                      {in_chunks(1), memory_, plan_, tokens(), bias(with_bias),
+                                       results_.data(), sms, weights_back_, weights_home_.data()},
+                                      pe_.stream));
   }
 
   /// What is received, and what experts write, before a verified dispatch, on every rank, with a
@@ -106,28 +107,28 @@ public:
     return "";
   }
   std::string check_rows() {
-    clear_wrong();
+    clear_mismatch();
     check_values(received());
     if (const std::string wrong = what_is_wrong("dispatch"); !wrong.empty())
       return wrong;
     const std::vector<moe::RowSource> rows = moe::expected_rows(shape_, routing_, pe_.job.pe);
     if (const std::string wrong = check_records_of(rows.data(), received()); !wrong.empty())
       return wrong;
-    clear_wrong();
+    clear_mismatch();
     look_at_canaries(memory_.node.rows, rows_bytes());
     look_at_canaries(memory_.node.records, records_bytes());
-    look_untouched(memory_.node.rows + rows.size() * value_bytes(),
-                   memory_.node.rows + rows_bytes());
-    look_untouched(memory_.node.records + rows.size() * record_bytes(),
-                   memory_.node.records + records_bytes());
+    check_untouched(memory_.node.rows + rows.size() * value_bytes(),
+                    memory_.node.rows + rows_bytes());
+    check_untouched(memory_.node.records + rows.size() * record_bytes(),
+                    memory_.node.records + records_bytes());
     return what_is_wrong("beside the rows");
   }
   std::string check_results(bool with_bias = false) {
     if (const std::string wrong = check_combined(with_bias, hybrid_.node_ranks); !wrong.empty())
       return wrong;
-    if (const std::string wrong = hybrid_.weights_home ? check_weights() : ""; !wrong.empty())
+    if (const std::string wrong = hybrid_.combined_weights ? check_weights() : ""; !wrong.empty())
       return wrong;
-    clear_wrong();
+    clear_mismatch();
     for (std::byte* const part : {memory_.rows_in, memory_.rows_out})
       look_at_canaries(part, crossing_bytes());
     for (std::byte* const part : {memory_.sums_in, memory_.sums_out})
@@ -152,12 +153,12 @@ private:
   void take_memory() {
     const std::size_t messages = 2 * count(shape_.n_ranks) * count(hybrid_.message_words());
     const std::size_t chunks = crossing(); // of a row each: of more there are fewer
-    memory_.node.cells = words<moe::Cells>(1);
-    memory_.rails = words<moe::RailCells>(1);
+    memory_.node.flags = words<moe::CallFlags>(1);
+    memory_.rails = words<moe::RailFlags>(1);
     memory_.counts_out = words<std::int32_t>(messages);
     memory_.counts_in = words<std::int32_t>(messages);
-    memory_.row_words = words<std::uint64_t>(chunks);
-    memory_.sum_words = words<std::uint64_t>(chunks);
+    memory_.row_signals = words<std::uint64_t>(chunks);
+    memory_.sum_signals = words<std::uint64_t>(chunks);
     memory_.node.rows = guarded(rows_bytes());
     memory_.node.records = guarded(records_bytes());
     memory_.node.outputs = pe_.take(count(shape_.max_rows()) * hidden() * 2);
@@ -172,21 +173,21 @@ private:
             static_cast<std::int32_t>(moe::expected_rows(shape_, routing_, pe_.job.pe).size())};
   }
 
-  moe::HybridShape in_chunks(int op) const {
-    moe::HybridShape shape = hybrid_;
+  moe::InternodeShape in_chunks(int op) const {
+    moe::InternodeShape shape = hybrid_;
     shape.chunk_rows = chunk_rows_[op];
     return shape;
   }
 
-  moe::HybridShape hybrid_;
+  moe::InternodeShape hybrid_;
   std::int32_t chunk_rows_[2] = {hybrid_.chunk_rows, hybrid_.chunk_rows}; ///< dispatch, combine
   GpuArray<std::uint8_t> casts_;
   GpuArray<float> scales_;
   GpuArray<std::int32_t> counts_, bases_, expert_counts_, crossing_slots_, crossing_tokens_,
       crossing_counts_;
-  moe::HybridMemory memory_{};
+  moe::InternodeMemory memory_{};
   float* weights_back_ = nullptr;
-  moe::HybridPlan plan_{};
+  moe::InternodePlan plan_{};
 };
 
 } // namespace shmemctl::test

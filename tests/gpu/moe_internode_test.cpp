@@ -8,17 +8,17 @@
 namespace shmemctl::test {
 namespace {
 
-moe::HybridShape nodes_of(const moe::Shape& shape, std::int32_t node_ranks, moe::Format format,
-                          std::int32_t chunk_rows, bool weights_home = false) {
-  moe::HybridShape all{};
-  all.weights_home = weights_home;
+moe::InternodeShape nodes_of(const moe::Shape& shape, std::int32_t node_ranks, moe::Format format,
+                             std::int32_t chunk_rows, bool combined_weights = false) {
+  moe::InternodeShape all{};
+  all.combined_weights = combined_weights;
   all.shape = shape;
   all.format = format;
   all.node_ranks = node_ranks;
   all.chunk_rows = chunk_rows;
   return all;
 }
-std::string name_of(const moe::HybridShape& shape) {
+std::string name_of(const moe::InternodeShape& shape) {
   return std::to_string(shape.shape.n_ranks) + " ranks, " + std::to_string(shape.node_ranks) +
          " on a node, hidden " + std::to_string(shape.shape.hidden);
 }
@@ -32,20 +32,20 @@ INSTANTIATE_TEST_SUITE_P(Formats, MoeHybrid, testing::Values(moe::Format::bf16, 
 TEST_P(MoeHybrid, EveryBitOfEveryRow) {
   if (!has_gpu())
     GTEST_SKIP() << "no GPU";
-  const std::vector<moe::HybridShape> shapes = {
+  const std::vector<moe::InternodeShape> shapes = {
       nodes_of(shape_of(4, 256, 8, 7168, 100), 2, GetParam(), 16, true),
       nodes_of(shape_of(2, 8, 1, 4096, 77), 1, GetParam(), 5),
       nodes_of(shape_of(8, 64, 16, 2048, 150), 4, GetParam(), 32),
       nodes_of(shape_of(6, 12, 5, 2176, 129), 2, GetParam(), 1, true)};
-  for (const moe::HybridShape& shape : reduced(shapes))
+  for (const moe::InternodeShape& shape : reduced(shapes))
     for (const NamedRouting& routing : all_routings(shape.shape)) {
       if (!can_run(shape.shape.n_ranks))
         continue;
       const std::string where = name_of(shape) + ", " + routing.name;
       ThreadGpus gpus(shape.shape.n_ranks);
-      ASSERT_EQ(gpus.run(MoeHybridRank::heap_bytes(shape),
+      ASSERT_EQ(gpus.run(MoeInternodeRank::heap_bytes(shape),
                          [&](ThreadGpu& pe) {
-                           MoeHybridRank rank(pe, shape, routing.routing);
+                           MoeInternodeRank rank(pe, shape, routing.routing);
                            rank.poison();
                            rank.poison_plan();
                            rank.notify();
@@ -72,14 +72,15 @@ TEST_P(MoeHybrid, ThreeHundredTimes) {
     GTEST_SKIP() << "no GPU";
   if (!can_run(4))
     GTEST_SKIP() << "ranks share a GPU";
-  const moe::HybridShape shape = nodes_of(shape_of(4, 256, 8, 7168, 4096), 2, GetParam(), 16, true);
+  const moe::InternodeShape shape =
+      nodes_of(shape_of(4, 256, 8, 7168, 4096), 2, GetParam(), 16, true);
   const moe::Routing routing = all_routings(shape.shape)[0].routing;
   ThreadGpus gpus(4);
   const char* const said = std::getenv("SHMEMCTL_MOE_REPEATS");
   const int repeats = said != nullptr ? std::atoi(said) : share_of(300);
-  ASSERT_EQ(gpus.run(MoeHybridRank::heap_bytes(shape),
+  ASSERT_EQ(gpus.run(MoeInternodeRank::heap_bytes(shape),
                      [&](ThreadGpu& pe) {
-                       MoeHybridRank rank(pe, shape, routing);
+                       MoeInternodeRank rank(pe, shape, routing);
                        std::mt19937 random(static_cast<unsigned>(pe.job.pe));
                        pe.barrier(); // no memory is allocated beside a kernel that waits
                        rank.notify();
@@ -118,15 +119,16 @@ TEST(MoeHybridWaits, ARankThatDoesNotComeIsNamed) {
     GTEST_SKIP() << "no GPU";
   if (!can_run(4))
     GTEST_SKIP() << "ranks share a GPU";
-  const moe::HybridShape shape = nodes_of(shape_of(4, 16, 4, 2048, 100), 2, moe::Format::bf16, 16);
+  const moe::InternodeShape shape =
+      nodes_of(shape_of(4, 16, 4, 2048, 100), 2, moe::Format::bf16, 16);
   const moe::Routing routing = all_routings(shape.shape)[0].routing;
   for (const int missing : {1, 2})   // of the node, of the rail
     for (const int op : {0, 1, 2}) { // notify, dispatch, combine
       ThreadGpus gpus(4);
       const std::string said = gpus.run(
-          MoeHybridRank::heap_bytes(shape),
+          MoeInternodeRank::heap_bytes(shape),
           [&](ThreadGpu& pe) {
-            MoeHybridRank rank(pe, shape, routing);
+            MoeInternodeRank rank(pe, shape, routing);
             pe.barrier();
             if (op > 0)
               rank.notify();

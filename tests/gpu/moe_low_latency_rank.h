@@ -16,7 +16,7 @@ public:
         counts_(static_cast<std::size_t>(shape.n_ranks)),
         packed_counts_(static_cast<std::size_t>(shape.local_experts())),
         packed_offsets_(static_cast<std::size_t>(shape.local_experts()) + 1) {
-    memory_.cells = reinterpret_cast<moe::LowLatencyCells*>(pe.take(sizeof(moe::LowLatencyCells)));
+    memory_.flags = reinterpret_cast<moe::LowLatencyFlags*>(pe.take(sizeof(moe::LowLatencyFlags)));
     memory_.rows = guarded(2 * rows_bytes());
     memory_.records = guarded(2 * records_bytes());
     memory_.outputs = pe.take(outputs_bytes(shape, combine, by_expert));
@@ -28,24 +28,24 @@ public:
     packed_ = {guarded(packed_rows(shape) * value_bytes()),
                guarded(packed_rows(shape) * record_bytes()), packed_counts_.data(),
                packed_offsets_.data(),
-               reinterpret_cast<std::int32_t*>(pe.take(places_bytes(shape)))};
+               reinterpret_cast<std::int32_t*>(pe.take(output_rows_bytes(shape)))};
     for (const GpuArray<std::int32_t>* words : {&packed_counts_, &packed_offsets_})
       take_plan(*words);
-    take_plan(packed_.places, places_bytes(shape));
+    take_plan(packed_.output_rows, output_rows_bytes(shape));
   }
   static std::size_t heap_bytes(const moe::Shape& shape, moe::Scales scales, moe::Combine combine,
                                 bool by_expert = false) {
     const auto rows = static_cast<std::size_t>(shape.max_rows());
     const std::size_t row = static_cast<std::size_t>(shape.value_bytes(moe::format_of(scales)) +
-                                                     moe::RecordLayout(shape, scales).bytes());
-    return sizeof(moe::LowLatencyCells) + outputs_bytes(shape, combine, by_expert) +
-           2 * rows * row + (by_expert ? packed_rows(shape) * row + places_bytes(shape) : 0) +
+                                                     moe::MetadataLayout(shape, scales).bytes());
+    return sizeof(moe::LowLatencyFlags) + outputs_bytes(shape, combine, by_expert) +
+           2 * rows * row + (by_expert ? packed_rows(shape) * row + output_rows_bytes(shape) : 0) +
            8 * canary_bytes + 16384;
   }
 
-  void dispatch(moe::Halves halves = moe::Halves::both, int sms = 132) {
-    launch_must(dispatch_as(calls_, halves, sms));
-    if (halves == moe::Halves::send)
+  void dispatch(moe::Phases phases = moe::Phases::both, int sms = 132) {
+    launch_must(dispatch_as(calls_, phases, sms));
+    if (phases == moe::Phases::send)
       return;
     ++dispatches_;
     if (by_expert_)
@@ -53,11 +53,11 @@ public:
           pe_.job, {shape_, scale_kind_, memory_, counts_.data(), packed_, sms}, pe_.stream));
   }
   /// As launched by whoever keeps `calls`: "" or why not.
-  std::string dispatch_as(moe::LowLatencyCalls& calls, moe::Halves halves, int sms) {
+  std::string dispatch_as(moe::LowLatencyCalls& calls, moe::Phases phases, int sms) {
     return moe::launch_low_latency_dispatch(pe_.job,
                                             {shape_, scale_kind_, memory_, tokens(), values_.data(),
                                              experts_.data(), weights_.data(), slots_.data(),
-                                             counts_.data(), halves, sms, pe_.job.timeout_ns},
+                                             counts_.data(), phases, sms, pe_.job.timeout_ns},
                                             calls, pe_.stream);
   }
   void received_one() { ++dispatches_; }
@@ -78,12 +78,12 @@ public:
     });
   }
   void combine(const moe::Tuning& tuning, std::int32_t chunk_bytes,
-               moe::Halves halves = moe::Halves::both) {
+               moe::Phases phases = moe::Phases::both) {
     launch_must(moe::launch_low_latency_combine(
         pe_.job,
         {shape_, memory_, combine_ == moe::Combine::weighted, tokens(), experts_.data(),
-         weights_.data(), slots_.data(), results_.data(), halves, tuning, chunk_bytes,
-         pe_.job.timeout_ns, by_expert_ ? packed_.places : nullptr},
+         weights_.data(), slots_.data(), results_.data(), phases, tuning, chunk_bytes,
+         pe_.job.timeout_ns, by_expert_ ? packed_.output_rows : nullptr},
         calls_, pe_.stream));
   }
   /// All that dispatches and experts write, on every rank, when all have ended their combines; with
@@ -108,7 +108,7 @@ public:
       if (const std::int32_t count = counts[static_cast<std::size_t>(source)];
           count != rows_from(source))
         return "dispatch: " + std::to_string(count) + " rows from rank " + std::to_string(source);
-    clear_wrong();
+    clear_mismatch();
     each_source([&](std::int32_t, const moe::Received& received) { check_values(received); });
     if (const std::string wrong = what_is_wrong("dispatch"); !wrong.empty())
       return wrong;
@@ -124,10 +124,10 @@ public:
       wrong = check_packed();
     return wrong.empty() ? check_gaps() : wrong;
   }
-  moe::LowLatencyCells cells() {
-    moe::LowLatencyCells cells;
-    cuda_must(cudaMemcpy(&cells, memory_.cells, sizeof cells, cudaMemcpyDefault), "cells");
-    return cells;
+  moe::LowLatencyFlags flags() {
+    moe::LowLatencyFlags flags;
+    cuda_must(cudaMemcpy(&flags, memory_.flags, sizeof flags, cudaMemcpyDefault), "cells");
+    return flags;
   }
   std::vector<std::int32_t> counts() const { return counts_.values(); }
   const moe::LowLatencyMemory& memory() const { return memory_; }
@@ -144,7 +144,7 @@ private:
   static std::size_t packed_rows(const moe::Shape& shape) {
     return static_cast<std::size_t>(moe::max_packed_rows(shape));
   }
-  static std::size_t places_bytes(const moe::Shape& shape) {
+  static std::size_t output_rows_bytes(const moe::Shape& shape) {
     return static_cast<std::size_t>(shape.max_tokens * shape.top_k) * sizeof(std::int32_t);
   }
   std::size_t rows_bytes() const {
@@ -167,11 +167,11 @@ private:
   /// What lies of each source in the half of the last dispatch.
   template <class Act>
   void each_source(const Act& act) {
-    const std::size_t half = dispatches_ % 2;
+    const std::size_t buffer = dispatches_ % 2;
     for (std::int32_t source = 0; source < shape_.n_ranks; ++source) {
       const auto row = static_cast<std::size_t>(moe::fixed_slot(shape_, source, 0));
-      act(source, moe::Received{memory_.rows + half * rows_bytes() + row * value_bytes(),
-                                memory_.records + half * records_bytes() + row * record_bytes(),
+      act(source, moe::Received{memory_.rows + buffer * rows_bytes() + row * value_bytes(),
+                                memory_.records + buffer * records_bytes() + row * record_bytes(),
                                 rows_from(source)});
     }
   }
@@ -191,7 +191,7 @@ private:
       return "offsets of packed rows";
     const std::vector<std::int32_t> counts = packed_counts_.values();
     std::string wrong;
-    clear_wrong();
+    clear_mismatch();
     each_expert([&](std::size_t expert, const std::vector<moe::RowSource>& rows, std::int32_t,
                     const moe::Received& received) {
       if (wrong.empty() && static_cast<std::size_t>(counts[expert]) != rows.size())
@@ -205,27 +205,27 @@ private:
   }
   /// Behind the rows of each source in both halves, behind those of each expert, and around all.
   std::string check_gaps() {
-    clear_wrong();
+    clear_mismatch();
     look_at_canaries(memory_.rows, 2 * rows_bytes());
     look_at_canaries(memory_.records, 2 * records_bytes());
-    for (std::size_t half = 0; half < 2; ++half)
+    for (std::size_t buffer = 0; buffer < 2; ++buffer)
       for (std::int32_t source = 0; source < shape_.n_ranks; ++source) {
         const auto at = [&](std::byte* area, std::size_t area_bytes, std::size_t row_bytes,
                             std::int32_t slot) {
-          return area + half * area_bytes + static_cast<std::size_t>(slot) * row_bytes;
+          return area + buffer * area_bytes + static_cast<std::size_t>(slot) * row_bytes;
         };
         const std::int32_t used = moe::fixed_slot(shape_, source, rows_from(source));
         const std::int32_t end = moe::fixed_slot(shape_, source + 1, 0);
-        look_untouched(at(memory_.rows, rows_bytes(), value_bytes(), used),
-                       at(memory_.rows, rows_bytes(), value_bytes(), end));
-        look_untouched(at(memory_.records, records_bytes(), record_bytes(), used),
-                       at(memory_.records, records_bytes(), record_bytes(), end));
+        check_untouched(at(memory_.rows, rows_bytes(), value_bytes(), used),
+                        at(memory_.rows, rows_bytes(), value_bytes(), end));
+        check_untouched(at(memory_.records, records_bytes(), record_bytes(), used),
+                        at(memory_.records, records_bytes(), record_bytes(), end));
       }
     if (by_expert_)
-      look_between_experts();
+      check_between_experts();
     return what_is_wrong("gaps");
   }
-  void look_between_experts() {
+  void check_between_experts() {
     look_at_canaries(packed_.rows, packed_rows(shape_) * value_bytes());
     look_at_canaries(packed_.records, packed_rows(shape_) * record_bytes());
     each_expert([&](std::size_t expert, const std::vector<moe::RowSource>& rows, std::int32_t first,
@@ -234,9 +234,9 @@ private:
       const std::size_t end = expert + 1 < expected_.rows.size()
                                   ? static_cast<std::size_t>(expected_.offsets[expert + 1])
                                   : packed_rows(shape_);
-      look_untouched(packed_.rows + used * value_bytes(), packed_.rows + end * value_bytes());
-      look_untouched(packed_.records + used * record_bytes(),
-                     packed_.records + end * record_bytes());
+      check_untouched(packed_.rows + used * value_bytes(), packed_.rows + end * value_bytes());
+      check_untouched(packed_.records + used * record_bytes(),
+                      packed_.records + end * record_bytes());
     });
   }
 

@@ -98,7 +98,7 @@ TEST(MoeLate, ATimeoutOfOneRankFailsTheCallOnAll) {
           // A failed notification has no plan: not a row may lie anywhere.
           const moe::HighThroughputMemory& memory = rank.memory();
           const auto rows = static_cast<std::size_t>(shape.max_rows());
-          const moe::RecordLayout layout(shape, moe::Scales::none);
+          const moe::MetadataLayout layout(shape, moe::Scales::none);
           if (op == 0 &&
               !(is_poison(memory.rows, rows * static_cast<std::size_t>(shape.hidden) * 2) &&
                 is_poison(memory.records, rows * static_cast<std::size_t>(layout.bytes()))))
@@ -113,8 +113,8 @@ TEST(MoeLate, ATimeoutOfOneRankFailsTheCallOnAll) {
   }
 }
 
-moe::HybridShape nodes_of_two() {
-  moe::HybridShape shape{};
+moe::InternodeShape nodes_of_two() {
+  moe::InternodeShape shape{};
   shape.shape = shape_of(4, 16, 4, 2048, 100);
   shape.format = moe::Format::bf16;
   shape.node_ranks = 2;
@@ -127,16 +127,16 @@ TEST(MoeLate, ATimeoutOfOneRankFailsTheCallOnAllAcrossNodes) {
     GTEST_SKIP() << "no GPU";
   if (!can_run(4))
     GTEST_SKIP() << "ranks share a GPU";
-  const moe::HybridShape shape = nodes_of_two();
+  const moe::InternodeShape shape = nodes_of_two();
   const moe::Routing routing = all_routings(shape.shape)[0].routing;
   for (const int late : {1, 2})      // of the node, of the rail
     for (const int op : {0, 1, 2}) { // notify and dispatch, dispatch, combine
       Lateness lateness(late);
       ThreadGpus gpus(4);
       const std::string said = gpus.run(
-          MoeHybridRank::heap_bytes(shape),
+          MoeInternodeRank::heap_bytes(shape),
           [&](ThreadGpu& pe) {
-            MoeHybridRank rank(pe, shape, routing);
+            MoeInternodeRank rank(pe, shape, routing);
             pe.barrier();
             if (op > 0)
               rank.notify();
@@ -163,15 +163,15 @@ TEST(MoeLate, ATimeoutOfOneRankFailsTheCallOnAllAcrossNodes) {
 TEST(MoeHybridLaunch, MoreBlocksThanAreResidentAreRefused) {
   if (!has_gpu())
     GTEST_SKIP() << "no GPU";
-  const moe::HybridShape shape = nodes_of_two();
+  const moe::InternodeShape shape = nodes_of_two();
   int multiprocessors = 0;
   cuda_must(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0), "SMs");
-  moe::HybridDispatch dispatch{};
-  moe::HybridCombine combine{};
+  moe::InternodeDispatch dispatch{};
+  moe::InternodeCombine combine{};
   dispatch.shape = combine.shape = shape;
   dispatch.sms = combine.sms = 16 * multiprocessors + 1;
-  for (const std::string& said : {moe::launch_hybrid_dispatch({}, dispatch, nullptr),
-                                  moe::launch_hybrid_combine({}, combine, nullptr)})
+  for (const std::string& said : {moe::launch_internode_dispatch({}, dispatch, nullptr),
+                                  moe::launch_internode_combine({}, combine, nullptr)})
     EXPECT_NE(said.find(" SMs, and " + std::to_string(multiprocessors) + " are available"),
               std::string::npos)
         << said;
@@ -182,12 +182,12 @@ TEST(MoeHybridLaunch, EachReplayOfAGraphIsACallOfItsOwn) {
     GTEST_SKIP() << "no GPU";
   if (!can_run(4))
     GTEST_SKIP() << "ranks share a GPU";
-  const moe::HybridShape shape = nodes_of_two();
+  const moe::InternodeShape shape = nodes_of_two();
   const moe::Routing routing = all_routings(shape.shape)[0].routing;
   ThreadGpus gpus(4);
-  ASSERT_EQ(gpus.run(MoeHybridRank::heap_bytes(shape),
+  ASSERT_EQ(gpus.run(MoeInternodeRank::heap_bytes(shape),
                      [&](ThreadGpu& pe) {
-                       MoeHybridRank rank(pe, shape, routing);
+                       MoeInternodeRank rank(pe, shape, routing);
                        cudaGraph_t graph = nullptr;
                        cudaGraphExec_t ready = nullptr;
                        pe.barrier(); // a capture bears no other rank's memset on the same GPU

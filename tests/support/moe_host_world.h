@@ -98,7 +98,7 @@ protected:
   HostKernels kernels_;
   const moe::Shape sent_;
   const moe::Scales scales_;
-  const moe::RecordLayout layout_;
+  const moe::MetadataLayout layout_;
   const std::uint32_t seed_;
   const moe::Routing routing_;
 };

@@ -12,7 +12,7 @@ constexpr std::size_t line_bytes = 64;
 
 } // namespace
 
-std::size_t Areas::add(const std::string& name, std::size_t size_bytes) {
+std::size_t BufferLayout::add(const std::string& name, std::size_t size_bytes) {
   const std::size_t offset = (end_ + guard_bytes + line_bytes - 1) / line_bytes * line_bytes;
   parts_.push_back({name, offset, size_bytes});
   end_ = offset + size_bytes;
@@ -20,7 +20,7 @@ std::size_t Areas::add(const std::string& name, std::size_t size_bytes) {
 }
 
 template <class Visit>
-void Areas::for_each_guard(Visit&& visit) const {
+void BufferLayout::for_each_guard(Visit&& visit) const {
   std::size_t begin = 0;
   for (const Part& part : parts_) {
     visit(part.name, begin, part.offset);
@@ -29,13 +29,13 @@ void Areas::for_each_guard(Visit&& visit) const {
   visit(parts_.empty() ? "" : parts_.back().name, begin, size_bytes());
 }
 
-void Areas::set_guards(std::byte* memory) const {
+void BufferLayout::set_guards(std::byte* memory) const {
   for_each_guard([&](const std::string&, std::size_t begin, std::size_t end) {
     std::memset(memory + begin, static_cast<int>(guard_byte), end - begin);
   });
 }
 
-std::optional<std::string> Areas::broken_guard(const std::byte* memory) const {
+std::optional<std::string> BufferLayout::broken_guard(const std::byte* memory) const {
   std::optional<std::string> broken;
   for_each_guard([&](const std::string& name, std::size_t begin, std::size_t end) {
     if (!broken && std::any_of(memory + begin, memory + end,

@@ -9,7 +9,7 @@
 
 namespace shmemctl::moe {
 
-class Areas {
+class BufferLayout {
 public:
   /// @return the offset of a part, aligned to a cache line
   std::size_t add(const std::string& name, std::size_t size_bytes);

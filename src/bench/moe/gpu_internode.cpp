@@ -9,7 +9,7 @@ namespace shmemctl::moe {
 namespace {
 
 /// What the backends share whose kernels reach some PEs by a network.
-class NetworkGpuBackend : public GpuBackend {
+class NetworkedGpuBackend : public GpuBackend {
 public:
   using GpuBackend::GpuBackend;
 
@@ -18,212 +18,225 @@ protected:
   /// Fills the buffers that puts read from, once: a put of an earlier call may still read them when
   /// the next call begins. So a row that is not staged shows in the first call, or when the routing
   /// changes.
-  void fill_sent(const std::vector<const GpuPart*>& parts) { poison_parts(parts); }
+  void fill_sent(const std::vector<const GpuRegion*>& parts) { poison_regions(parts); }
 };
 
-class HybridGpuBackend : public NetworkGpuBackend {
+class InternodeGpuBackend : public NetworkedGpuBackend {
 public:
-  HybridGpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, const MoePath& path,
-                   std::int32_t rank)
-      : NetworkGpuBackend(gpu, memory, setup, path, rank), parts_(setup, path.node_ranks) {
-    fill_sent({&parts_.rows_out, &parts_.sums_out});
-    poison_parts(HybridGpuBackend::plan_parts());
+  InternodeGpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, const MoePath& path,
+                      std::int32_t rank)
+      : NetworkedGpuBackend(gpu, memory, setup, path, rank),
+        internode_layout_(setup, path.node_ranks) {
+    fill_sent({&internode_layout_.rows_out, &internode_layout_.sums_out});
+    poison_regions(InternodeGpuBackend::plan_regions());
   }
-  std::vector<MemoryUse> memory() const override { return parts_.uses; }
+  std::vector<MemoryUse> memory() const override { return internode_layout_.uses; }
 
 private:
   void enqueue_counts() override {
-    launched(launch_hybrid_notify(
-        gpu_.job(), {parts_.shape, memory_of_hybrid(), hybrid_plan(), tokens(), experts()},
+    launched(launch_internode_notify(
+        gpu_.job(),
+        {internode_layout_.shape, internode_memory(), internode_plan(), tokens(), experts()},
         stream()));
   }
-  void enqueue_dispatch(Halves /*high throughput has none*/) override {
-    const DispatchArguments near = dispatch_arguments();
-    launched(launch_hybrid_dispatch(gpu_.job(),
-                                    {shape_of(Direction::dispatch), memory_of_hybrid(),
-                                     hybrid_plan(), tokens(), near.values, near.scales,
-                                     near.experts, near.weights, sms(Direction::dispatch)},
-                                    stream()));
+  void enqueue_dispatch(Phases /*high throughput has none*/) override {
+    const DispatchArguments mapped = dispatch_arguments();
+    launched(launch_internode_dispatch(gpu_.job(),
+                                       {shape_of(Direction::dispatch), internode_memory(),
+                                        internode_plan(), tokens(), mapped.values, mapped.scales,
+                                        mapped.experts, mapped.weights, sms(Direction::dispatch)},
+                                       stream()));
   }
-  void enqueue_combine(Halves) override {
-    launched(launch_hybrid_combine(gpu_.job(),
-                                   {shape_of(Direction::combine), memory_of_hybrid(), hybrid_plan(),
-                                    tokens(), bias(), at<std::uint16_t>(lies_.results),
-                                    sms(Direction::combine), weights_back(), weights_home()},
-                                   stream()));
+  void enqueue_combine(Phases) override {
+    launched(launch_internode_combine(gpu_.job(),
+                                      {shape_of(Direction::combine), internode_memory(),
+                                       internode_plan(), tokens(), bias(),
+                                       at<std::uint16_t>(layout_.results), sms(Direction::combine),
+                                       output_weights(), combined_weights()},
+                                      stream()));
   }
 
-  HybridShape shape_of(Direction direction) const {
-    HybridShape shape = parts_.shape;
+  InternodeShape shape_of(Direction direction) const {
+    InternodeShape shape = internode_layout_.shape;
     shape.chunk_rows = *settings(direction).chunk_rows;
     return shape;
   }
-  const std::int32_t* experts() const { return at<std::int32_t>(lies_.experts); }
-  HybridMemory memory_of_hybrid() const {
+  const std::int32_t* experts() const { return at<std::int32_t>(layout_.experts); }
+  InternodeMemory internode_memory() const {
     return {high_throughput(),
-            at<RailCells>(parts_.rails),
-            at<std::int32_t>(parts_.counts_out),
-            at<std::int32_t>(parts_.counts_in),
-            at<std::uint64_t>(parts_.row_words),
-            at<std::uint64_t>(parts_.sum_words),
-            at<std::byte>(parts_.rows_out),
-            at<std::byte>(parts_.rows_in),
-            at<std::byte>(parts_.sums_out),
-            at<std::byte>(parts_.sums_in)};
+            at<RailFlags>(internode_layout_.rails),
+            at<std::int32_t>(internode_layout_.counts_out),
+            at<std::int32_t>(internode_layout_.counts_in),
+            at<std::uint64_t>(internode_layout_.row_signals),
+            at<std::uint64_t>(internode_layout_.sum_signals),
+            at<std::byte>(internode_layout_.rows_out),
+            at<std::byte>(internode_layout_.rows_in),
+            at<std::byte>(internode_layout_.sums_out),
+            at<std::byte>(internode_layout_.sums_in)};
   }
-  HybridPlan hybrid_plan() const {
-    return {at<std::int32_t>(lies_.slots),           at<std::int32_t>(lies_.counts),
-            at<std::int32_t>(parts_.all_bases),      at<std::int32_t>(lies_.expert_counts),
-            at<std::int32_t>(parts_.crossing_slots), at<std::int32_t>(parts_.crossing_tokens),
-            at<std::int32_t>(parts_.crossing_counts)};
+  InternodePlan internode_plan() const {
+    return {at<std::int32_t>(layout_.slots),
+            at<std::int32_t>(layout_.counts),
+            at<std::int32_t>(internode_layout_.all_bases),
+            at<std::int32_t>(layout_.expert_counts),
+            at<std::int32_t>(internode_layout_.crossing_slots),
+            at<std::int32_t>(internode_layout_.crossing_tokens),
+            at<std::int32_t>(internode_layout_.crossing_counts)};
   }
 
-  std::vector<const GpuPart*> written_parts() const override {
-    std::vector<const GpuPart*> parts = GpuBackend::written_parts();
-    parts.insert(parts.end(), {&parts_.rows_in, &parts_.sums_in});
+  std::vector<const GpuRegion*> written_regions() const override {
+    std::vector<const GpuRegion*> parts = GpuBackend::written_regions();
+    parts.insert(parts.end(), {&internode_layout_.rows_in, &internode_layout_.sums_in});
     return parts;
   }
-  std::vector<const GpuPart*> plan_parts() const override {
-    std::vector<const GpuPart*> parts = GpuBackend::plan_parts();
-    parts.insert(parts.end(), {&parts_.all_bases, &parts_.crossing_slots, &parts_.crossing_tokens,
-                               &parts_.crossing_counts});
+  std::vector<const GpuRegion*> plan_regions() const override {
+    std::vector<const GpuRegion*> parts = GpuBackend::plan_regions();
+    parts.insert(parts.end(),
+                 {&internode_layout_.all_bases, &internode_layout_.crossing_slots,
+                  &internode_layout_.crossing_tokens, &internode_layout_.crossing_counts});
     return parts;
   }
-  std::vector<const GpuPart*> guarded_parts() const override {
-    std::vector<const GpuPart*> parts = GpuBackend::guarded_parts();
-    parts.insert(parts.end(), {&parts_.rows_out, &parts_.sums_out});
+  std::vector<const GpuRegion*> guarded_regions() const override {
+    std::vector<const GpuRegion*> parts = GpuBackend::guarded_regions();
+    parts.insert(parts.end(), {&internode_layout_.rows_out, &internode_layout_.sums_out});
     return parts;
   }
   /// Of the ranks that this one waits for: those of its node and of its rail.
   Waits waits(int) override {
     const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
     Waits sums(2 * n);
-    Cells cells;
-    RailCells rails;
-    gpu_.copy(&cells, memory_ + lies_.cells.offset, sizeof cells);
-    gpu_.copy(&rails, memory_ + parts_.rails.offset, sizeof rails);
+    CallFlags flags;
+    RailFlags rails;
+    gpu_.copy(&flags, memory_ + layout_.flags.offset, sizeof flags);
+    gpu_.copy(&rails, memory_ + internode_layout_.rails.offset, sizeof rails);
     for (std::size_t what = 0; what < 2; ++what) {
-      for (std::int32_t mate = 0; mate < parts_.shape.node_ranks; ++mate)
-        sums[what * n + static_cast<std::size_t>(parts_.shape.first_mate(me_) + mate)] +=
-            cells.wait_ns[what][mate];
-      for (std::int32_t node = 0; node < parts_.shape.n_nodes(); ++node)
-        sums[what * n + static_cast<std::size_t>(parts_.shape.rail(me_, node))] +=
+      for (std::int32_t local = 0; local < internode_layout_.shape.node_ranks; ++local)
+        sums[what * n + static_cast<std::size_t>(internode_layout_.shape.first_rank_of_node(me_) +
+                                                 local)] += flags.wait_ns[what][local];
+      for (std::int32_t node = 0; node < internode_layout_.shape.n_nodes(); ++node)
+        sums[what * n + static_cast<std::size_t>(internode_layout_.shape.rail(me_, node))] +=
             rails.wait_ns[what][node];
     }
     return sums;
   }
 
-  const HybridLayout parts_;
+  const InternodeLayout internode_layout_;
 };
 
 } // namespace
 
-std::unique_ptr<Backend> make_hybrid_gpu_backend(PeGpu& gpu, std::byte* memory, const Setup& setup,
-                                                 const MoePath& path, std::int32_t rank) {
-  return std::make_unique<HybridGpuBackend>(gpu, memory, setup, path, rank);
+std::unique_ptr<Backend> make_internode_gpu_backend(PeGpu& gpu, std::byte* memory,
+                                                    const Setup& setup, const MoePath& path,
+                                                    std::int32_t rank) {
+  return std::make_unique<InternodeGpuBackend>(gpu, memory, setup, path, rank);
 }
 
 namespace {
 
-class FarLatencyGpuBackend : public NetworkGpuBackend {
+class LowLatencyInternodeGpuBackend : public NetworkedGpuBackend {
 public:
-  FarLatencyGpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, const MoePath& path,
-                       std::int32_t rank)
-      : NetworkGpuBackend(gpu, memory, setup, path, rank), parts_(setup) {
-    fill_sent({&parts_.rows_out, &parts_.records_out});
-    poison_parts(FarLatencyGpuBackend::plan_parts());
+  LowLatencyInternodeGpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup,
+                                const MoePath& path, std::int32_t rank)
+      : NetworkedGpuBackend(gpu, memory, setup, path, rank), internode_layout_(setup) {
+    fill_sent({&internode_layout_.rows_out, &internode_layout_.records_out});
+    poison_regions(LowLatencyInternodeGpuBackend::plan_regions());
   }
-  std::vector<MemoryUse> memory() const override { return parts_.uses; }
+  std::vector<MemoryUse> memory() const override { return internode_layout_.uses; }
 
 private:
-  void enqueue_dispatch(Halves halves) override {
-    if (setup_.format == Format::fp8 && halves != Halves::receive)
-      launched(launch_cast({setup_.shape.hidden, tokens(), at<std::uint16_t>(lies_.values),
-                            at<std::uint8_t>(parts_.cast_rows), at<float>(parts_.cast_scales),
-                            setup_.power_scales, sms(Direction::dispatch)},
+  void enqueue_dispatch(Phases phases) override {
+    if (setup_.format == Format::fp8 && phases != Phases::receive)
+      launched(launch_cast({setup_.shape.hidden, tokens(), at<std::uint16_t>(layout_.values),
+                            at<std::uint8_t>(internode_layout_.cast_rows),
+                            at<float>(internode_layout_.cast_scales), setup_.power_scales,
+                            sms(Direction::dispatch)},
                            stream()));
-    launched(launch_far_latency_dispatch(gpu_.job(), far_dispatch(halves), calls_, stream()));
-    count_dispatch(halves);
+    launched(launch_low_latency_internode_dispatch(gpu_.job(), internode_dispatch_arguments(phases),
+                                                   calls_, stream()));
+    count_dispatch(phases);
   }
-  void enqueue_combine(Halves halves) override {
-    launched(launch_far_latency_combine(gpu_.job(), far_combine(halves), calls_, stream()));
+  void enqueue_combine(Phases phases) override {
+    launched(launch_low_latency_internode_combine(gpu_.job(), internode_combine_arguments(phases),
+                                                  calls_, stream()));
   }
 
-  FarLatencyMemory far_memory() const {
+  LowLatencyInternodeMemory internode_memory() const {
     return {low_latency(),
-            at<std::uint64_t>(parts_.row_words),
-            at<std::uint64_t>(parts_.back_words),
-            at<std::byte>(parts_.rows_out),
-            at<std::byte>(parts_.records_out),
-            at<std::byte>(parts_.back)};
+            at<std::uint64_t>(internode_layout_.row_signals),
+            at<std::uint64_t>(internode_layout_.output_signals),
+            at<std::byte>(internode_layout_.rows_out),
+            at<std::byte>(internode_layout_.records_out),
+            at<std::byte>(internode_layout_.back)};
   }
-  FarLatencyDispatch far_dispatch(Halves halves) const {
-    const GpuPart& from = setup_.format == Format::fp8 ? parts_.cast_rows : lies_.values;
+  LowLatencyInternodeDispatch internode_dispatch_arguments(Phases phases) const {
+    const GpuRegion& from =
+        setup_.format == Format::fp8 ? internode_layout_.cast_rows : layout_.values;
     return {setup_.shape,
             record_scales(),
-            far_memory(),
+            internode_memory(),
             tokens(),
             at<std::byte>(from),
-            at<float>(parts_.cast_scales),
-            at<std::int32_t>(lies_.experts),
-            at<float>(lies_.weights),
-            at<std::int32_t>(lies_.slots),
-            at<std::int32_t>(lies_.counts),
-            halves,
+            at<float>(internode_layout_.cast_scales),
+            at<std::int32_t>(layout_.experts),
+            at<float>(layout_.weights),
+            at<std::int32_t>(layout_.slots),
+            at<std::int32_t>(layout_.counts),
+            phases,
             sms(Direction::dispatch),
-            patience_ns()};
+            rank_timeout_ns()};
   }
-  FarLatencyCombine far_combine(Halves halves) const {
+  LowLatencyInternodeCombine internode_combine_arguments(Phases phases) const {
     return {setup_.shape,
             record_scales(),
-            far_memory(),
+            internode_memory(),
             setup_.combine == Combine::weighted,
             tokens(),
-            at<std::int32_t>(lies_.experts),
-            at<float>(lies_.weights),
-            at<std::int32_t>(lies_.slots),
-            at<std::int32_t>(lies_.counts),
-            at<std::uint16_t>(lies_.results),
-            halves,
+            at<std::int32_t>(layout_.experts),
+            at<float>(layout_.weights),
+            at<std::int32_t>(layout_.slots),
+            at<std::int32_t>(layout_.counts),
+            at<std::uint16_t>(layout_.results),
+            phases,
             sms(Direction::combine),
-            patience_ns(),
-            packed().places,
-            packed().far_places};
+            rank_timeout_ns(),
+            packed().output_rows,
+            packed().output_rows_by_slot};
   }
   PackedMemory packed() const override {
     if (!setup_.by_expert)
       return {};
     PackedMemory all = GpuBackend::packed();
-    all.far_places = at<std::int32_t>(parts_.far_places);
+    all.output_rows_by_slot = at<std::int32_t>(internode_layout_.output_rows_by_slot);
     return all;
   }
 
-  std::vector<const GpuPart*> written_parts() const override {
-    std::vector<const GpuPart*> parts = GpuBackend::written_parts();
-    parts.push_back(&parts_.back);
+  std::vector<const GpuRegion*> written_regions() const override {
+    std::vector<const GpuRegion*> parts = GpuBackend::written_regions();
+    parts.push_back(&internode_layout_.back);
     return parts;
   }
-  std::vector<const GpuPart*> plan_parts() const override {
-    std::vector<const GpuPart*> parts = GpuBackend::plan_parts();
+  std::vector<const GpuRegion*> plan_regions() const override {
+    std::vector<const GpuRegion*> parts = GpuBackend::plan_regions();
     if (setup_.by_expert)
-      parts.push_back(&parts_.far_places);
+      parts.push_back(&internode_layout_.output_rows_by_slot);
     return parts;
   }
-  std::vector<const GpuPart*> guarded_parts() const override {
-    std::vector<const GpuPart*> parts = GpuBackend::guarded_parts();
-    parts.insert(parts.end(), {&parts_.rows_out, &parts_.records_out});
+  std::vector<const GpuRegion*> guarded_regions() const override {
+    std::vector<const GpuRegion*> parts = GpuBackend::guarded_regions();
+    parts.insert(parts.end(), {&internode_layout_.rows_out, &internode_layout_.records_out});
     return parts;
   }
 
-  const FarLatencyLayout parts_;
+  const LowLatencyInternodeLayout internode_layout_;
 };
 
 } // namespace
 
-std::unique_ptr<Backend> make_far_latency_gpu_backend(PeGpu& gpu, std::byte* memory,
-                                                      const Setup& setup, const MoePath& path,
-                                                      std::int32_t rank) {
-  return std::make_unique<FarLatencyGpuBackend>(gpu, memory, setup, path, rank);
+std::unique_ptr<Backend> make_low_latency_internode_gpu_backend(PeGpu& gpu, std::byte* memory,
+                                                                const Setup& setup,
+                                                                const MoePath& path,
+                                                                std::int32_t rank) {
+  return std::make_unique<LowLatencyInternodeGpuBackend>(gpu, memory, setup, path, rank);
 }
 
 } // namespace shmemctl::moe

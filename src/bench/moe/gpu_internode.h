@@ -8,11 +8,13 @@
 namespace shmemctl::moe {
 
 /// As make_gpu_backend(), for a path that is_internode().
-std::unique_ptr<Backend> make_hybrid_gpu_backend(PeGpu& gpu, std::byte* memory, const Setup& setup,
-                                                 const MoePath& path, std::int32_t rank);
+std::unique_ptr<Backend> make_internode_gpu_backend(PeGpu& gpu, std::byte* memory,
+                                                    const Setup& setup, const MoePath& path,
+                                                    std::int32_t rank);
 
-std::unique_ptr<Backend> make_far_latency_gpu_backend(PeGpu& gpu, std::byte* memory,
-                                                      const Setup& setup, const MoePath& path,
-                                                      std::int32_t rank);
+std::unique_ptr<Backend> make_low_latency_internode_gpu_backend(PeGpu& gpu, std::byte* memory,
+                                                                const Setup& setup,
+                                                                const MoePath& path,
+                                                                std::int32_t rank);
 
 } // namespace shmemctl::moe

@@ -22,7 +22,7 @@ struct HostSignals {
 struct HostLayout {
   explicit HostLayout(const Setup& setup);
 
-  Areas areas;
+  BufferLayout buffers;
   HostSignals signals;
   std::size_t send_rows = 0;  ///< [token]
   std::size_t counts_out = 0; ///< [rank] of count_message_words

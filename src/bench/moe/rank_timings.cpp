@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 /// Medians over the calls; 0 where a backend does not tell.
-std::vector<double> by_peer(const Calls& calls, int n_pes, std::vector<double> Times::*of) {
+std::vector<double> by_peer(const CallTimings& calls, int n_pes, std::vector<double> Times::*of) {
   std::vector<double> medians;
   for (std::size_t peer = 0; peer < static_cast<std::size_t>(n_pes); ++peer) {
     std::vector<double> of_peer;
@@ -27,7 +27,7 @@ std::vector<double> by_peer(const Calls& calls, int n_pes, std::vector<double> T
   return medians;
 }
 
-json told_of(const Calls& calls, int n_pes) {
+json timings_json(const CallTimings& calls, int n_pes) {
   json one{{"cold", calls.cold_us}};
   for (const Times& times : calls.times) {
     one["total"].push_back(times.total_us);
@@ -134,10 +134,10 @@ OperationResult operation_of(const std::vector<json>& all, std::size_t at, Opera
 
 } // namespace
 
-std::string told_text(const Told& told, int n_pes) {
+std::string timings_text(const RankTimings& told, int n_pes) {
   json operations = json::array();
-  for (const Calls& calls : told.calls)
-    operations.push_back(told_of(calls, n_pes));
+  for (const CallTimings& calls : told.calls)
+    operations.push_back(timings_json(calls, n_pes));
   return json_line({{"operations", operations},
                     {"period", told.period_us},
                     {"masking", told.masking_us},
@@ -147,8 +147,8 @@ std::string told_text(const Told& told, int n_pes) {
                     {"wrong", told.wrong}});
 }
 
-PointResult put_together(const std::vector<std::string>& texts, const Told& own,
-                         std::optional<int> absent) {
+PointResult merge_timings(const std::vector<std::string>& texts, const RankTimings& own,
+                          std::optional<int> absent) {
   const std::vector<json> all = read_all(texts);
   PointResult result;
   for (std::size_t i = 0; i < own.calls.size(); ++i)

@@ -9,7 +9,7 @@
 namespace shmemctl::moe {
 
 /// One rank's calls of one operation.
-struct Calls {
+struct CallTimings {
   Operation operation;
   double cold_us = 0;
   std::vector<Times> times = {};
@@ -18,8 +18,8 @@ struct Calls {
 };
 
 /// All of one rank.
-struct Told {
-  std::vector<Calls> calls = {};
+struct RankTimings {
+  std::vector<CallTimings> calls = {};
   std::vector<double> period_us = {}, without_us = {};
   double masking_us = 0; ///< the calls in which a PE was masked
   /// Before and behind what one stays away from.
@@ -28,12 +28,12 @@ struct Told {
 };
 
 /// @param n_pes ranks, of which waits are told
-std::string told_text(const Told& told, int n_pes);
+std::string timings_text(const RankTimings& told, int n_pes);
 /// From the texts of all ranks, by rank: "" is one that the job has lost, whose times are missing
 /// and whose waits are 0. verified_iterations and calls are the caller's. Throws Error
 /// (unavailable) for a text that is none.
 /// @param own of this rank: which operations there are
-PointResult put_together(const std::vector<std::string>& texts, const Told& own,
-                         std::optional<int> absent);
+PointResult merge_timings(const std::vector<std::string>& texts, const RankTimings& own,
+                          std::optional<int> absent);
 
 } // namespace shmemctl::moe

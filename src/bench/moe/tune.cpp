@@ -27,7 +27,7 @@ class Trials {
 public:
   Trials(Backend& backend, const Setup& setup, const Effort& effort, const JobRank& rank,
          Direction direction)
-      : backend_(backend), setup_(setup), effort_(effort), rank_(rank), steps_(rank),
+      : backend_(backend), setup_(setup), effort_(effort), rank_(rank), progress_(rank),
         direction_(direction) {
     tuned_.direction = direction;
     const Settings own = backend.settings(direction);
@@ -52,7 +52,7 @@ public:
     std::vector<std::size_t> last = finalists();
     // In turn: what the machine does meanwhile happens to all of them.
     for (int i = 0; i < effort_.iterations; ++i) {
-      if (i % 16 == 0 || steps_.is_due())
+      if (i % 16 == 0 || progress_.is_due())
         step(fmt::format("the best {}, call {} of {}", last.size(), i + 1, effort_.iterations));
       for (const std::size_t at : last) {
         set(tuned_.attempts[at]);
@@ -70,22 +70,23 @@ public:
 
 private:
   void step(const std::string& words) {
-    steps_.begin(fmt::format("tuning {}: {}", to_string(direction_), words));
+    progress_.begin(fmt::format("tuning {}: {}", to_string(direction_), words));
   }
   void set(const Attempt& attempt) {
     settings_.of(direction_) = attempt.settings;
     backend_.use(settings_);
   }
-  bool few() const { return setup_.mode == Mode::low_latency; }
+  bool is_low_latency() const { return setup_.mode == Mode::low_latency; }
   double call() {
-    steps_.go_on();
+    progress_.go_on();
     rank_.barrier();
-    return (direction_ == Direction::combine ? backend_.combine() : backend_.dispatch(!few()))
+    return (direction_ == Direction::combine ? backend_.combine()
+                                             : backend_.dispatch(!is_low_latency()))
         .total_us;
   }
   double timed_call() {
     // In low latency each combine answers a dispatch.
-    if (direction_ == Direction::combine && few())
+    if (direction_ == Direction::combine && is_low_latency())
       backend_.dispatch(false);
     return call();
   }
@@ -94,7 +95,7 @@ private:
       backend_.poison();
     if (direction_ == Direction::combine) { // it needs rows that are there
       rank_.barrier();
-      backend_.dispatch(!few());
+      backend_.dispatch(!is_low_latency());
       backend_.run_experts();
     }
     const std::vector<std::int32_t> masked = backend_.masked();
@@ -102,7 +103,7 @@ private:
     // Of who is masked within a call, some was taken and some left out: that is not judged.
     if (!effort_.verify || backend_.masked() != masked)
       return;
-    steps_.go_on();
+    progress_.go_on();
     if (effort_.corrupt)
       backend_.corrupt();
     const std::optional<std::string> wrong =
@@ -159,7 +160,7 @@ private:
   const Setup& setup_;
   const Effort& effort_;
   const JobRank& rank_;
-  Steps steps_;
+  Progress progress_;
   const Direction direction_;
   DirectionSettings settings_;
   Tuned tuned_{};
@@ -229,7 +230,7 @@ std::vector<Tuned> tune(Backend& backend, const Setup& setup, const Effort& effo
                         const JobRank& rank) {
   std::vector<Tuned> all;
   DirectionSettings settings;
-  Steps(rank).begin("tuning: the plan");
+  Progress(rank).begin("tuning: the plan");
   rank.barrier();
   backend.dispatch(false); // the plan that all trials use
   backend.run_experts();

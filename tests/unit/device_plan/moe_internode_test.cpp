@@ -10,9 +10,9 @@
 namespace shmemctl::test {
 namespace {
 
-moe::HybridShape shape_of(std::int32_t n_ranks, std::int32_t node_ranks, moe::Format format,
-                          std::int32_t max_tokens = 21) {
-  moe::HybridShape shape{};
+moe::InternodeShape shape_of(std::int32_t n_ranks, std::int32_t node_ranks, moe::Format format,
+                             std::int32_t max_tokens = 21) {
+  moe::InternodeShape shape{};
   shape.shape.n_ranks = n_ranks;
   shape.shape.n_experts = n_ranks * 3;
   shape.shape.top_k = 3;
@@ -31,7 +31,7 @@ enum class Network { at_once, keeps_in_flight };
 class Hybrid : public testing::TestWithParam<Network> {
 protected:
   /// Before the first call.
-  static void set_network(HybridWorld& world) {
+  static void set_network(InternodeWorld& world) {
     if (GetParam() == Network::keeps_in_flight)
       world.kernels().keep_in_flight();
   }
@@ -42,10 +42,10 @@ INSTANTIATE_TEST_SUITE_P(Networks, Hybrid,
                            return network.param == Network::at_once ? "AtOnce" : "KeepsInFlight";
                          });
 
-void expect_right(HybridWorld& world, std::int32_t n_ranks, bool with_bias,
+void expect_right(InternodeWorld& world, std::int32_t n_ranks, bool with_bias,
                   const std::string& where) {
   world.poison();
-  world.kernels().run(HybridWorld::counting, [&](const DeviceJob& job) { world.notify(job); });
+  world.kernels().run(InternodeWorld::counting, [&](const DeviceJob& job) { world.notify(job); });
   world.kernels().run({2, 2}, [&](const DeviceJob& job) { world.dispatch(job); });
   for (std::int32_t rank = 0; rank < n_ranks; ++rank) {
     ASSERT_EQ(world.wrong_rows(rank), "") << where;
@@ -60,9 +60,9 @@ void expect_right(HybridWorld& world, std::int32_t n_ranks, bool with_bias,
 TEST_P(Hybrid, EveryBitOfEveryRow) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{4, 2}, {2, 1}, {3, 1}, {6, 2}, {4, 4}})
     for (const moe::Format format : {moe::Format::bf16, moe::Format::fp8}) {
-      const moe::HybridShape shape = shape_of(n_ranks, node_ranks, format);
+      const moe::InternodeShape shape = shape_of(n_ranks, node_ranks, format);
       for (const NamedRouting& routing : all_routings(shape.shape)) {
-        HybridWorld world(shape, routing.routing, true);
+        InternodeWorld world(shape, routing.routing, true);
         set_network(world);
         expect_right(world, n_ranks, format == moe::Format::bf16,
                      std::to_string(n_ranks) + " ranks, " + std::to_string(node_ranks) +
@@ -73,9 +73,9 @@ TEST_P(Hybrid, EveryBitOfEveryRow) {
 
 TEST_P(Hybrid, MoreRanksThanANodeHas) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{16, 8}, {12, 1}}) {
-    const moe::HybridShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16, 5);
+    const moe::InternodeShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16, 5);
     for (const bool by_network : {true, false}) {
-      HybridWorld world(shape, all_routings(shape.shape)[0].routing, by_network);
+      InternodeWorld world(shape, all_routings(shape.shape)[0].routing, by_network);
       set_network(world);
       expect_right(world, n_ranks, false,
                    std::to_string(n_ranks) + " ranks, " + std::to_string(node_ranks) +
@@ -86,12 +86,12 @@ TEST_P(Hybrid, MoreRanksThanANodeHas) {
 
 TEST_P(Hybrid, WeightsComeHome) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{4, 2}, {3, 1}, {6, 2}, {4, 4}}) {
-    moe::HybridShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16);
-    shape.weights_home = true;
+    moe::InternodeShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16);
+    shape.combined_weights = true;
     for (const std::int32_t top_k : {3, 4}) { // not a multiple of 16 bytes, and one
       shape.shape.top_k = top_k;
       for (const NamedRouting& routing : all_routings(shape.shape)) {
-        HybridWorld world(shape, routing.routing, true);
+        InternodeWorld world(shape, routing.routing, true);
         set_network(world);
         expect_right(world, n_ranks, false,
                      std::to_string(n_ranks) + " ranks, " + std::to_string(node_ranks) +
@@ -105,9 +105,9 @@ TEST_P(Hybrid, WeightsComeHome) {
 /// chunks that were others before must not be taken for those of this call.
 TEST_P(Hybrid, ChunksOfAnyNumberOfRows) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{4, 2}, {3, 1}}) {
-    const moe::HybridShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16);
+    const moe::InternodeShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16);
     for (const NamedRouting& routing : all_routings(shape.shape)) {
-      HybridWorld world(shape, routing.routing, true);
+      InternodeWorld world(shape, routing.routing, true);
       set_network(world);
       for (const auto& [of_dispatch, of_combine] :
            {std::pair{16, 16}, {1, 21}, {21, 1}, {2, 5}, {64, 3}, {1, 1}}) {
@@ -122,8 +122,8 @@ TEST_P(Hybrid, ChunksOfAnyNumberOfRows) {
 
 /// Where kernels load and store everywhere, what crosses goes so too.
 TEST_P(Hybrid, NodesThatMapEachOther) {
-  const moe::HybridShape shape = shape_of(4, 2, moe::Format::bf16);
-  HybridWorld world(shape, all_routings(shape.shape)[0].routing, false);
+  const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16);
+  InternodeWorld world(shape, all_routings(shape.shape)[0].routing, false);
   set_network(world);
   expect_right(world, 4, false, "mapped");
 }
@@ -131,7 +131,7 @@ TEST_P(Hybrid, NodesThatMapEachOther) {
 /// Calls in a row, as a stream makes them: a rank may be a call ahead of another one. All memory is
 /// used again; the results of the last call must be right. Two of a kind behind each other: else a
 /// call of the other kind lies between, which hears of the rail too.
-void call_in_a_row(HybridWorld& world) {
+void call_in_a_row(InternodeWorld& world) {
   constexpr int pairs = 6;
   world.run_experts(); // what comes out of them is the same each time
   world.kernels().run({1, 3}, [&](const DeviceJob& job) {
@@ -154,15 +154,15 @@ void call_in_a_row(HybridWorld& world) {
   }
 }
 TEST_P(Hybrid, CallsInARow) {
-  const moe::HybridShape shape = shape_of(4, 2, moe::Format::bf16, 9);
-  HybridWorld world(shape, all_routings(shape.shape)[0].routing, true);
+  const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16, 9);
+  InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true);
   set_network(world);
   call_in_a_row(world);
 }
 /// The sender has nothing to wait for but what it must wait for.
 TEST_P(Hybrid, CallsInARowOfOneSender) {
-  const moe::HybridShape shape = shape_of(4, 2, moe::Format::bf16, 60);
-  HybridWorld world(shape, all_routings(shape.shape)[2].routing, true);
+  const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16, 60);
+  InternodeWorld world(shape, all_routings(shape.shape)[2].routing, true);
   set_network(world);
   call_in_a_row(world);
 }
@@ -171,13 +171,13 @@ TEST_P(Hybrid, CallsInARowOfOneSender) {
 /// that call may arrive before the one of this call: no rank times out, nor takes one for another.
 TEST_P(Hybrid, NumbersOfCallsMayOvertakeEachOther) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{2, 1}, {3, 1}, {4, 2}}) {
-    const moe::HybridShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16, 3);
+    const moe::InternodeShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16, 3);
     moe::Routing nothing = all_routings(shape.shape)[0].routing;
     for (moe::RankRouting& rank : nothing)
       rank.experts.clear();
-    HybridWorld world(shape, nothing, true, HostKernels::patience_s());
+    InternodeWorld world(shape, nothing, true, HostKernels::patience_s());
     set_network(world);
-    world.kernels().run(HybridWorld::counting, [&](const DeviceJob& job) { world.notify(job); });
+    world.kernels().run(InternodeWorld::counting, [&](const DeviceJob& job) { world.notify(job); });
     world.kernels().run({1, 2}, [&](const DeviceJob& job) {
       for (int call = 0; call < 80; ++call) {
         world.dispatch(job);
@@ -194,12 +194,13 @@ TEST_P(Hybrid, NumbersOfCallsMayOvertakeEachOther) {
 /// own, which others of every second one show.
 TEST_P(Hybrid, MessagesOfNotificationsMayOvertakeEachOther) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{2, 1}, {4, 2}}) {
-    const moe::HybridShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16, 9);
-    HybridWorld world(shape, all_routings(shape.shape)[0].routing, true, HostKernels::patience_s());
+    const moe::InternodeShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16, 9);
+    InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true,
+                         HostKernels::patience_s());
     set_network(world);
     const std::vector<std::int32_t> expected[] = {world.counts_of(9), world.counts_of(4)};
     std::atomic<int> wrong{0};
-    world.kernels().run(HybridWorld::counting, [&](const DeviceJob& job) {
+    world.kernels().run(InternodeWorld::counting, [&](const DeviceJob& job) {
       for (int call = 0; call < 60; ++call) {
         world.notify_of(job, call % 2 == 0 ? 9 : 4);
         device::Block::sync(); // the launch is over
@@ -221,11 +222,11 @@ TEST_P(Hybrid, MessagesOfNotificationsMayOvertakeEachOther) {
 TEST_P(Hybrid, ARankThatDoesNotComeIsNamed) {
   for (const int missing : {1, 2}) // of the node, of the rail
     for (int op = 0; op < 3; ++op) {
-      const moe::HybridShape shape = shape_of(4, 2, moe::Format::bf16);
-      HybridWorld world(shape, all_routings(shape.shape)[0].routing, true, 0.2);
+      const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16);
+      InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true, 0.2);
       set_network(world);
       if (op > 0)
-        world.kernels().run(HybridWorld::counting,
+        world.kernels().run(InternodeWorld::counting,
                             [&](const DeviceJob& job) { world.notify(job); });
       if (op > 1)
         world.kernels().run({1, 2}, [&](const DeviceJob& job) { world.dispatch(job); });
@@ -245,10 +246,10 @@ TEST_P(Hybrid, ARankThatDoesNotComeIsNamed) {
 }
 
 /// By rank 0 of four on two nodes: until rank 1 or 2 has begun that call.
-void wait_for_begin(HybridWorld& world, int rank, int number) {
-  const moe::HybridMemory memory = world.memory_of(0);
+void wait_for_begin(InternodeWorld& world, int rank, int number) {
+  const moe::InternodeMemory memory = world.memory_of(0);
   const auto epoch = static_cast<std::uint64_t>(number);
-  const std::uint64_t* const word = rank == 1 ? &memory.node.cells->entered[1]
+  const std::uint64_t* const word = rank == 1 ? &memory.node.flags->entered[1]
                                               : &memory.rails->entered[moe::turn_of_call(epoch)][1];
   HostKernels::wait_for([&] { return device::load_acquire(word) >= epoch; });
 }
@@ -258,10 +259,11 @@ void wait_for_begin(HybridWorld& world, int rank, int number) {
 TEST_P(Hybrid, ATimeoutOfOneRankFailsTheCallOnAll) {
   for (const int late : {1, 2}) // of the node, of the rail
     for (int op = 1; op < 3; ++op) {
-      const moe::HybridShape shape = shape_of(4, 2, moe::Format::bf16);
-      HybridWorld world(shape, all_routings(shape.shape)[0].routing, true);
+      const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16);
+      InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true);
       set_network(world);
-      world.kernels().run(HybridWorld::counting, [&](const DeviceJob& job) { world.notify(job); });
+      world.kernels().run(InternodeWorld::counting,
+                          [&](const DeviceJob& job) { world.notify(job); });
       if (op > 1)
         world.kernels().run({2, 2}, [&](const DeviceJob& job) { world.dispatch(job); });
       world.kernels().job(0).timeout_ns = 500'000'000;
@@ -298,10 +300,10 @@ TEST_P(Hybrid, ATimeoutOfOneRankFailsTheCallOnAll) {
 
 /// A rank whose peer on the node cannot forward rows from another node fails with it.
 TEST_P(Hybrid, ARankThatCannotForwardFailsItsNode) {
-  const moe::HybridShape shape = shape_of(4, 2, moe::Format::bf16);
-  HybridWorld world(shape, all_routings(shape.shape)[0].routing, true);
+  const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16);
+  InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true);
   set_network(world);
-  world.kernels().run(HybridWorld::counting, [&](const DeviceJob& job) { world.notify(job); });
+  world.kernels().run(InternodeWorld::counting, [&](const DeviceJob& job) { world.notify(job); });
   world.kernels().job(0).timeout_ns = 500'000'000;
   world.kernels().run({1, 2}, [&](const DeviceJob& job) {
     if (job.pe != 2) {
@@ -313,8 +315,8 @@ TEST_P(Hybrid, ARankThatCannotForwardFailsItsNode) {
       return;
     }
     // Begins the call, and ends it, but sends nothing.
-    const moe::HybridMemory memory = world.memory_of(job.pe);
-    const moe::Call call(job, memory.node.cells, 2, 2);
+    const moe::InternodeMemory memory = world.memory_of(job.pe);
+    const moe::Call call(job, memory.node.flags, 2, 2);
     const moe::Rails rails(job, shape, memory, call.epoch());
     call.announce();
     rails.announce();
@@ -331,12 +333,12 @@ TEST_P(Hybrid, ARankThatCannotForwardFailsItsNode) {
 /// the meantime: no row of it overwrites those of others.
 TEST_P(Hybrid, ANotificationThatFailedMovesNothing) {
   for (const int late : {1, 2}) {
-    const moe::HybridShape shape = shape_of(4, 2, moe::Format::bf16);
-    HybridWorld world(shape, all_routings(shape.shape)[0].routing, true);
+    const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16);
+    InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true);
     set_network(world);
     world.poison();
     world.kernels().job(0).timeout_ns = 500'000'000;
-    world.kernels().run(HybridWorld::counting, [&](const DeviceJob& job) {
+    world.kernels().run(InternodeWorld::counting, [&](const DeviceJob& job) {
       if (job.pe == late)
         world.kernels().wait_for_report(0);
       for (int source = 1; job.pe == 0 && source < 4; ++source)
@@ -347,7 +349,7 @@ TEST_P(Hybrid, ANotificationThatFailedMovesNothing) {
       world.notify(job);
     });
     EXPECT_EQ(world.kernels().report(0).peer, late);
-    const moe::HybridPlan plan = world.plan_of(0);
+    const moe::InternodePlan plan = world.plan_of(0);
     for (std::int32_t i = 0; i < world.token_count(0) * shape.shape.n_ranks; ++i)
       ASSERT_EQ(plan.slots[i], -1) << i;
     for (std::int32_t i = 0; i < shape.shape.n_ranks * shape.n_nodes(); ++i)

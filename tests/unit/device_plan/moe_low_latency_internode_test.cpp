@@ -19,8 +19,10 @@ constexpr Setting settings[] = {{moe::Scales::none, true},
                                 {moe::Scales::ue8m0, false},
                                 {moe::Scales::none, true, true}};
 
-void expect_right(FarWorld& world, std::int32_t n_ranks, int number, const std::string& where) {
-  world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) { world.dispatch(job); });
+void expect_right(LowLatencyInternodeWorld& world, std::int32_t n_ranks, int number,
+                  const std::string& where) {
+  world.kernels().run(LowLatencyInternodeWorld::grid,
+                      [&](const DeviceJob& job) { world.dispatch(job); });
   for (std::int32_t rank = 0; rank < n_ranks; ++rank)
     ASSERT_EQ(world.look_and_work(rank, number), "") << where;
   world.kernels().run({2, 2}, [&](const DeviceJob& job) { world.combine(job); });
@@ -34,7 +36,7 @@ TEST(FarLatency, EveryBitOfEveryRow) {
       const auto n_ranks = static_cast<std::int32_t>(nodes.size());
       const moe::Shape shape = shape_of(n_ranks, 13);
       for (const NamedRouting& routing : all_routings(shape)) {
-        FarWorld world(shape, setting, routing.routing, nodes);
+        LowLatencyInternodeWorld world(shape, setting, routing.routing, nodes);
         if (setting.weighted) // the other ones show races
           world.kernels().keep_in_flight();
         for (int number = 1; number <= 3; ++number) {
@@ -49,7 +51,7 @@ TEST(FarLatency, MoreRanksThanANodeHas) {
   const std::vector<int> nodes{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2};
   const moe::Shape shape = shape_of(12, 3);
   for (const Setting& setting : settings) {
-    FarWorld world(shape, setting, all_routings(shape)[0].routing, nodes);
+    LowLatencyInternodeWorld world(shape, setting, all_routings(shape)[0].routing, nodes);
     for (int number = 1; number <= 2; ++number) {
       world.poison();
       expect_right(world, 12, number, "12 ranks");
@@ -60,15 +62,17 @@ TEST(FarLatency, MoreRanksThanANodeHas) {
 /// As a stream makes them: a rank may be a call ahead of another one, most of all of one that it
 /// has no tokens for, and whose outputs it does not wait for.
 void call_in_a_row(const moe::Shape& shape, const NamedRouting& routing, bool keeps_in_flight) {
-  FarWorld world(shape, settings[0], routing.routing, {0, 0, 1, 1}, HostKernels::patience_s());
+  LowLatencyInternodeWorld world(shape, settings[0], routing.routing, {0, 0, 1, 1},
+                                 HostKernels::patience_s());
   if (keeps_in_flight)
     world.kernels().keep_in_flight();
   expect_right(world, 4, 1, "first");
   // A launch is over when all its threads are; so long the next one waits, and then sees all of it.
   std::deque<std::barrier<>> ends; // by PE
   for (int pe = 0; pe < 4; ++pe)
-    ends.emplace_back(FarWorld::grid.blocks * FarWorld::grid.threads);
-  world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) {
+    ends.emplace_back(LowLatencyInternodeWorld::grid.blocks *
+                      LowLatencyInternodeWorld::grid.threads);
+  world.kernels().run(LowLatencyInternodeWorld::grid, [&](const DeviceJob& job) {
     for (int pair = 0; pair < 8; ++pair) {
       world.dispatch(job);
       ends[static_cast<std::size_t>(job.pe)].arrive_and_wait();
@@ -79,7 +83,7 @@ void call_in_a_row(const moe::Shape& shape, const NamedRouting& routing, bool ke
   for (std::int32_t rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(world.wrong_results(rank), "") << routing.name;
     for (std::int32_t other = 0; other < 4; ++other)
-      EXPECT_EQ(world.cells(rank).masked[other], 0U) << routing.name;
+      EXPECT_EQ(world.flags(rank).masked[other], 0U) << routing.name;
   }
 }
 TEST(FarLatency, CallsInARow) {
@@ -92,8 +96,9 @@ TEST(FarLatency, CallsInARow) {
 TEST(FarLatency, ARankThatDoesNotComeIsMasked) {
   for (const int missing : {1, 2}) { // mapped by rank 0, and not
     const moe::Shape shape = shape_of(4, 9);
-    FarWorld world(shape, settings[1], all_routings(shape)[0].routing, {0, 0, 1, 1}, 0.2);
-    world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) {
+    LowLatencyInternodeWorld world(shape, settings[1], all_routings(shape)[0].routing, {0, 0, 1, 1},
+                                   0.2);
+    world.kernels().run(LowLatencyInternodeWorld::grid, [&](const DeviceJob& job) {
       if (job.pe != missing)
         world.dispatch(job);
     });
@@ -101,7 +106,7 @@ TEST(FarLatency, ARankThatDoesNotComeIsMasked) {
       if (rank == missing)
         continue;
       for (std::int32_t source = 0; source < 4; ++source) {
-        EXPECT_EQ(world.cells(rank).masked[source] != 0, source == missing) << rank;
+        EXPECT_EQ(world.flags(rank).masked[source] != 0, source == missing) << rank;
         EXPECT_EQ(world.count_from(rank, source) < 0, source == missing) << rank;
       }
     }
@@ -114,20 +119,21 @@ TEST(FarLatency, DispatchKnowsABeginningFromRows) {
   constexpr std::uint64_t enough_ns = 30'000'000;
   const moe::Shape shape = shape_of(4, 9);
   for (const bool begins_late : {true, false}) {
-    FarWorld world(shape, settings[1], all_routings(shape)[0].routing, {0, 0, 1, 1});
+    LowLatencyInternodeWorld world(shape, settings[1], all_routings(shape)[0].routing,
+                                   {0, 0, 1, 1});
     expect_right(world, 4, 1, "on time");
     for (std::int32_t rank = 0; rank < 4; ++rank)
       for (std::int32_t source = 0; source < 4; ++source)
-        EXPECT_EQ(world.cells(rank).begun[source], rank / 2 == source / 2 ? 1U : 0U);
-    const moe::LowLatencyWords before = world.cells(0);
+        EXPECT_EQ(world.flags(rank).begun[source], rank / 2 == source / 2 ? 1U : 0U);
+    const moe::LowLatencyState before = world.flags(0);
     if (!begins_late)
-      world.cells(0).begun[1] = 2; // as if it had, and its rows took their time
-    world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) {
+      world.flags(0).begun[1] = 2; // as if it had, and its rows took their time
+    world.kernels().run(LowLatencyInternodeWorld::grid, [&](const DeviceJob& job) {
       if (job.pe == 1)
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
       world.dispatch(job);
     });
-    const moe::LowLatencyWords& after = world.cells(0);
+    const moe::LowLatencyState& after = world.flags(0);
     const std::uint64_t begin_ns = after.begin_wait_ns[1] - before.begin_wait_ns[1];
     const std::uint64_t all_ns = after.wait_ns[0][1] - before.wait_ns[0][1];
     EXPECT_GT(begins_late ? begin_ns : all_ns - begin_ns, enough_ns);
@@ -142,10 +148,11 @@ TEST(FarLatency, CombineCountsTheWaitForEachRank) {
   const moe::Shape shape = shape_of(4, 6);
   const moe::Routing routing(4, {4, {0, 5, 10, 15, 1, 6, 11, 16, 2, 7, 12, 17}}); // by rank: 3 last
   for (const Setting& setting : {settings[0], settings[1]}) {
-    FarWorld world(shape, setting, routing, {0, 0, 1, 1});
+    LowLatencyInternodeWorld world(shape, setting, routing, {0, 0, 1, 1});
     expect_right(world, 4, 1, "on time");
     const auto begin = std::chrono::steady_clock::now();
-    world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) { world.dispatch(job); });
+    world.kernels().run(LowLatencyInternodeWorld::grid,
+                        [&](const DeviceJob& job) { world.dispatch(job); });
     world.kernels().run({2, 2}, [&](const DeviceJob& job) {
       if (job.pe == 3)
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -153,9 +160,9 @@ TEST(FarLatency, CombineCountsTheWaitForEachRank) {
     });
     const std::chrono::nanoseconds all = std::chrono::steady_clock::now() - begin;
     for (const std::int32_t rank : {0, 1, 2}) {
-      EXPECT_GT(world.cells(rank).wait_ns[1][3], 30'000'000U) << rank;
-      EXPECT_LT(world.cells(rank).wait_ns[1][3], 2 * static_cast<std::uint64_t>(all.count()));
-      EXPECT_GT(world.cells(rank).wait_ns[1][1], 0U) << rank;
+      EXPECT_GT(world.flags(rank).wait_ns[1][3], 30'000'000U) << rank;
+      EXPECT_LT(world.flags(rank).wait_ns[1][3], 2 * static_cast<std::uint64_t>(all.count()));
+      EXPECT_GT(world.flags(rank).wait_ns[1][1], 0U) << rank;
     }
   }
 }
@@ -164,29 +171,29 @@ TEST(FarLatency, CombineCountsTheWaitForEachRank) {
 TEST(FarLatency, HalvesApart) {
   for (const Setting& setting : settings) {
     const moe::Shape shape = shape_of(4, 9);
-    FarWorld world(shape, setting, all_routings(shape)[0].routing, {0, 0, 1, 1});
+    LowLatencyInternodeWorld world(shape, setting, all_routings(shape)[0].routing, {0, 0, 1, 1});
     for (int number = 1; number <= 3; ++number) {
       const std::string where = "call " + std::to_string(number);
       world.poison();
       world.kernels().run({2, 2},
-                          [&](const DeviceJob& job) { world.dispatch(job, moe::Halves::send); });
+                          [&](const DeviceJob& job) { world.dispatch(job, moe::Phases::send); });
       for (std::int32_t rank = 0; rank < 4; ++rank) {
-        ASSERT_EQ(world.cells(rank).sent, static_cast<std::uint64_t>(number)) << where;
-        ASSERT_EQ(world.cells(rank).received, static_cast<std::uint64_t>(number - 1)) << where;
+        ASSERT_EQ(world.flags(rank).sent, static_cast<std::uint64_t>(number)) << where;
+        ASSERT_EQ(world.flags(rank).received, static_cast<std::uint64_t>(number - 1)) << where;
       }
       world.kernels().run({1, 2},
-                          [&](const DeviceJob& job) { world.dispatch(job, moe::Halves::receive); });
+                          [&](const DeviceJob& job) { world.dispatch(job, moe::Phases::receive); });
       for (std::int32_t rank = 0; rank < 4; ++rank)
         ASSERT_EQ(world.look_and_work(rank, number), "") << where;
-      const auto combine = [&](moe::Halves halves) {
-        world.kernels().run({2, 2}, [&](const DeviceJob& job) { world.combine(job, halves); });
+      const auto combine = [&](moe::Phases phases) {
+        world.kernels().run({2, 2}, [&](const DeviceJob& job) { world.combine(job, phases); });
       };
-      combine(moe::Halves::send);
+      combine(moe::Phases::send);
       for (std::int32_t rank = 0; rank < 4; ++rank) {
-        ASSERT_EQ(world.cells(rank).combined, static_cast<std::uint64_t>(number - 1)) << where;
+        ASSERT_EQ(world.flags(rank).combined, static_cast<std::uint64_t>(number - 1)) << where;
         ASSERT_NE(world.wrong_results(rank), "") << where << ": nobody has added up yet";
       }
-      combine(moe::Halves::receive);
+      combine(moe::Phases::receive);
       for (std::int32_t rank = 0; rank < 4; ++rank)
         ASSERT_EQ(world.wrong_results(rank), "") << where;
     }
@@ -197,11 +204,12 @@ TEST(FarLatency, HalvesApart) {
 TEST(FarLatency, OutputsGoFirstToTheRankBehind) {
   const moe::Shape shape = shape_of(4, 3);
   const moe::Routing routing(4, {4, {0, 5, 10, 15, 1, 6, 11, 16}});
-  FarWorld world(shape, settings[0], routing, {0, 1, 2, 3});
-  world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) { world.dispatch(job); });
+  LowLatencyInternodeWorld world(shape, settings[0], routing, {0, 1, 2, 3});
+  world.kernels().run(LowLatencyInternodeWorld::grid,
+                      [&](const DeviceJob& job) { world.dispatch(job); });
   for (std::int32_t rank = 0; rank < 4; ++rank)
     world.kernels().network(rank).take_peers();
-  world.kernels().run({1, 1}, [&](const DeviceJob& job) { world.combine(job, moe::Halves::send); });
+  world.kernels().run({1, 1}, [&](const DeviceJob& job) { world.combine(job, moe::Phases::send); });
   for (std::int32_t rank = 0; rank < 4; ++rank) {
     std::vector<int> homes = world.kernels().network(rank).take_peers();
     homes.erase(std::unique(homes.begin(), homes.end()), homes.end());
@@ -215,7 +223,7 @@ TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
   for (const Setting& setting : {settings[0], settings[1], settings[4]})
     for (const std::int32_t late : {1, 2}) {
       const moe::Shape shape = shape_of(4, 9);
-      FarWorld world(shape, setting, all_routings(shape)[0].routing, {0, 0, 1, 1});
+      LowLatencyInternodeWorld world(shape, setting, all_routings(shape)[0].routing, {0, 0, 1, 1});
       expect_right(world, 4, 1, "all in time");
       world.poison(); // outputs of before are no numbers from here on
       const std::vector<std::int32_t> on_time_ranks = [&] {
@@ -237,16 +245,16 @@ TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
           world.kernels().job(rank).timeout_ns = wait_ns;
       };
       be_patient_for(500000000);
-      run(false, FarWorld::grid, dispatch); // they mask it
+      run(false, LowLatencyInternodeWorld::grid, dispatch); // they mask it
       be_patient_for(usual_ns);
-      run(true, FarWorld::grid, dispatch); // their rows have come
+      run(true, LowLatencyInternodeWorld::grid, dispatch); // their rows have come
       ASSERT_EQ(world.look_and_work(late, 2), "");
-      run(true, {2, 2}, [&](const DeviceJob& job) { world.combine(job, moe::Halves::send); });
+      run(true, {2, 2}, [&](const DeviceJob& job) { world.combine(job, moe::Phases::send); });
       for (const std::int32_t rank : on_time_ranks)
         ASSERT_EQ(world.look_and_work(rank, 2, {late}), "");
       run(false, {2, 2}, [&](const DeviceJob& job) { world.combine(job); });
       be_patient_for(100000000);
-      run(true, {2, 2}, [&](const DeviceJob& job) { world.combine(job, moe::Halves::receive); });
+      run(true, {2, 2}, [&](const DeviceJob& job) { world.combine(job, moe::Phases::receive); });
       be_patient_for(usual_ns);
       for (int number = 2;; ++number) {
         for (const std::int32_t rank : on_time_ranks)
@@ -254,7 +262,7 @@ TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
         ASSERT_EQ(world.wrong_results(late, on_time_ranks), "") << "call " << number;
         if (number == 4)
           break;
-        world.kernels().run(FarWorld::grid, dispatch);
+        world.kernels().run(LowLatencyInternodeWorld::grid, dispatch);
         for (const std::int32_t rank : on_time_ranks)
           ASSERT_EQ(world.look_and_work(rank, number + 1, {late}), "");
         ASSERT_EQ(world.look_and_work(late, number + 1, on_time_ranks), "");
@@ -264,11 +272,11 @@ TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
 }
 
 TEST(FarLatency, AMaskedRankIsNotLookedAt) {
-  const auto cells = std::make_unique<moe::LowLatencyCells>();
-  cells->masked[3] = 1;
+  const auto flags = std::make_unique<moe::LowLatencyFlags>();
+  flags->masked[3] = 1;
   const auto is_there = [] { return true; };
-  EXPECT_FALSE(moe::wait_or_mask(cells.get(), 3, 1000000000, is_there));
-  EXPECT_TRUE(moe::wait_or_mask(cells.get(), 2, 1000000000, is_there));
+  EXPECT_FALSE(moe::wait_or_mask(flags.get(), 3, 1000000000, is_there));
+  EXPECT_TRUE(moe::wait_or_mask(flags.get(), 2, 1000000000, is_there));
 }
 
 } // namespace

@@ -9,7 +9,7 @@ namespace {
 /// Moves nothing; writes down what it is asked for.
 class HalvedBackend : public Backend {
 public:
-  explicit HalvedBackend(bool halves) : halves_(halves) {}
+  explicit HalvedBackend(bool phases) : halves_(phases) {}
   std::string name() const override { return "halved"; }
   std::vector<MemoryUse> memory() const override { return {}; }
   std::string window() const override { return ""; }
@@ -17,7 +17,7 @@ public:
   Times dispatch(bool) override { return counted(called.dispatches); }
   Times combine() override { return counted(called.combines); }
   void run_experts() override { said += "e"; }
-  bool has_halves() const override { return halves_; }
+  bool has_phases() const override { return halves_; }
   double send(Direction direction) override {
     said += direction == Direction::combine ? "C" : "D";
     ++(direction == Direction::combine ? called.combines : called.dispatches);

@@ -10,8 +10,8 @@ namespace {
 
 using namespace moe;
 
-Told told_by(int rank) {
-  Told told;
+RankTimings told_by(int rank) {
+  RankTimings told;
   Times times;
   times.total_us = 10 + rank;
   times.arrival_us = 3;
@@ -25,9 +25,9 @@ Told told_by(int rank) {
 }
 
 TEST(MoeTold, TheSlowestRankCounts) {
-  const PointResult result =
-      put_together({told_text(told_by(0), 3), told_text(told_by(1), 3), told_text(told_by(2), 3)},
-                   told_by(0), std::nullopt);
+  const PointResult result = merge_timings(
+      {timings_text(told_by(0), 3), timings_text(told_by(1), 3), timings_text(told_by(2), 3)},
+      told_by(0), std::nullopt);
   ASSERT_EQ(result.operations.size(), 2U);
   EXPECT_EQ(result.operations[0].total_us, (std::vector<double>{12, 12}));
   EXPECT_EQ(result.operations[0].cold_us, 7);
@@ -37,10 +37,10 @@ TEST(MoeTold, TheSlowestRankCounts) {
 }
 
 TEST(MoeTold, OneThatIsLostIsMissedByNobody) {
-  Told third = told_by(1);
+  RankTimings third = told_by(1);
   third.wrong = "row 3";
-  const PointResult result = put_together({told_text(told_by(0), 3), "", told_text(third, 3)},
-                                          told_by(0), std::optional<int>(1));
+  const PointResult result = merge_timings(
+      {timings_text(told_by(0), 3), "", timings_text(third, 3)}, told_by(0), std::optional<int>(1));
   EXPECT_EQ(result.lost, std::vector<std::int32_t>{1});
   EXPECT_EQ(result.operations[0].total_us, (std::vector<double>{11, 11}));
   EXPECT_EQ(result.operations[0].waits[1], (std::vector<double>(3)));
@@ -52,7 +52,7 @@ TEST(MoeTold, OneThatIsLostIsMissedByNobody) {
 }
 
 TEST(MoeTold, WordsThatAreNoneAreRefused) {
-  EXPECT_THROW(put_together({"[1]"}, told_by(0), std::nullopt), Error);
+  EXPECT_THROW(merge_timings({"[1]"}, told_by(0), std::nullopt), Error);
 }
 
 } // namespace
