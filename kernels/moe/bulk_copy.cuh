@@ -1,9 +1,9 @@
-// The bulk copy engine of a multiprocessor (cp.async.bulk, from sm_90 on) and the barriers in
-// shared memory by which its loads are waited for.
+// The bulk copy engine of an SM (TMA: cp.async.bulk, from sm_90 on) and the barriers in shared
+// memory by which its loads are waited for.
 //
-// Bulk copies go by the "async proxy": they and a thread's own loads and stores see each other only
-// across a proxy fence, or across the completion of a bulk copy, which has one built in. Where a
-// fence is needed stands with it.
+// Bulk copies use the async proxy: they and a thread's own loads and stores observe each other only
+// across a proxy fence, or across the completion of a bulk copy, which includes one. Each function
+// that needs a fence says so.
 #pragma once
 
 #include <cstddef>
@@ -22,27 +22,27 @@ __device__ inline std::uint32_t shared_address(const void* at) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
 }
 
-/// A barrier in shared memory: a phase ends when its bytes have come.
+/// A barrier in shared memory: a phase completes when its bytes have arrived.
 class ArrivalBarrier {
 public:
-  /// By one thread, before others use it; then fence_init() and a sync of those.
+  /// Called by one thread before others use it, followed by fence_init() and a barrier.
   __device__ void init() {
     SHMEMCTL_BULK_ASM("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&word_))
                       : "memory");
   }
-  /// Makes init() known to the copy engine.
+  /// Makes init() visible to the copy engine.
   static __device__ void fence_init() {
     SHMEMCTL_BULK_ASM("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  /// By one thread, before the loads of this phase begin.
+  /// Called by one thread before the loads of this phase begin.
   __device__ void expect(std::uint32_t size_bytes) {
     SHMEMCTL_BULK_ASM(
         "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&word_)),
         "r"(size_bytes)
         : "memory");
   }
-  /// Until the phase of that parity (0, 1, 0, ...) is over. No deadline: copies of memory end, or
-  /// the kernel fails.
+  /// Waits for the phase of that parity (0, 1, 0, ...). No deadline: a copy completes, or the
+  /// kernel fails.
   __device__ void wait(std::uint32_t parity) const {
     std::uint32_t over = 0;
     do
@@ -71,7 +71,7 @@ __device__ inline void bulk_load(void* shared, const void* global, std::uint32_t
       "l"(global), "r"(size_bytes), "r"(barrier.address())
       : "memory");
 }
-/// Out of shared memory, to this GPU or a peer; belongs to the thread's current group.
+/// From shared memory to memory of this GPU or a peer; part of the thread's current group.
 __device__ inline void bulk_store(void* global, const void* shared, std::uint32_t size_bytes) {
   SHMEMCTL_BULK_ASM("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(global),
                     "r"(shared_address(shared)), "r"(size_bytes)
@@ -81,22 +81,24 @@ __device__ inline void bulk_store(void* global, const void* shared, std::uint32_
 __device__ inline void bulk_commit() {
   SHMEMCTL_BULK_ASM("cp.async.bulk.commit_group;" ::: "memory");
 }
-/// Until the sources of all groups of this thread but the last `kept` have been read.
+/// Waits until the sources of all groups of this thread except the last `kept` have been read:
+/// their shared memory may be overwritten.
 template <int kept>
 __device__ inline void bulk_wait_read() {
   SHMEMCTL_BULK_ASM("cp.async.bulk.wait_group.read %0;" ::"n"(kept) : "memory");
 }
-/// Until all stores of this thread's groups are performed, so that its next release covers them.
+/// Waits until all stores of this thread's groups are performed, so that its next release orders
+/// them.
 __device__ inline void bulk_wait_all() {
   SHMEMCTL_BULK_ASM("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-/// Between a thread's accesses to shared memory and bulk copies of the same bytes that come after:
-/// its writes before a bulk store that reads them, its reads before a bulk load that overwrites.
+/// Orders a thread's accesses to shared memory before later bulk copies of the same bytes: its
+/// writes before a bulk store that reads them, its reads before a bulk load that overwrites them.
 __device__ inline void fence_shared_for_bulk() {
   SHMEMCTL_BULK_ASM("fence.proxy.async.shared::cta;" ::: "memory");
 }
-/// The same for global memory: what this thread has acquired, before it is loaded in bulk.
+/// The same for global memory: orders what this thread has acquired before bulk loads of it.
 __device__ inline void fence_global_for_bulk() {
   SHMEMCTL_BULK_ASM("fence.proxy.async.global;" ::: "memory");
 }

@@ -1,5 +1,6 @@
-// How the ranks of a dispatch or combine (all, or those of a node) begin and end a call together,
-// without a barrier; and how a timeout of one of them fails the call on all.
+// How the ranks of a high-throughput dispatch or combine (all ranks, or those of one node) begin
+// and complete a call together without a barrier, and how a timeout of one rank fails the call on
+// all.
 #pragma once
 
 #include "kernels/device/wait.cuh"
@@ -9,18 +10,18 @@ namespace shmemctl::moe {
 
 using namespace device; // tests have blockIdx and the like there
 
-/// By the calling thread, when a peer's word has_failed(): reports the missing rank, and records
-/// the failure for the end of the call.
-/// @param reporter whose word it is
+/// Called by one thread that has read a flag which has_failed(): reports the missing rank and
+/// records the failure for the end of the call.
+/// @param reporter the rank that stored the flag
 __device__ inline void adopt_failure(const DeviceJob& job, CallFlags* flags, std::uint64_t word,
                                      std::int32_t reporter) {
   device::store_relaxed(&flags->failure, word);
   device::report_wait(job, missing_rank_of(word), number_of_call(word),
                       static_cast<std::uint64_t>(reporter), nullptr, WaitKind::call_failed);
 }
-/// By the calling thread, when a wait for `rank` timed out, which has been reported: records the
-/// failure for the end of the call. Where another wait of this PE timed out first, and ended this
-/// one (Patience), the missing rank is that one's.
+/// Called by one thread whose wait for `rank` timed out and has been reported: records the failure
+/// for the end of the call. If another wait of this PE timed out first and thereby ended this one,
+/// the missing rank is the one of that wait.
 __device__ inline void record_failure(const DeviceJob& job, CallFlags* flags, std::uint64_t epoch,
                                       std::int32_t rank) {
   std::uint64_t state = device::load_acquire(&job.report->state);
@@ -31,25 +32,26 @@ __device__ inline void record_failure(const DeviceJob& job, CallFlags* flags, st
                         failed_call(number_of_call(epoch), reported < 0 ? rank : reported));
 }
 
-/// One call, as the threads of a grid's blocks see it.
+/// One call, as seen by the threads of a grid.
 class Call {
 public:
-  /// @param first the first of `n_ranks` neighbouring ranks, this one among them
+  /// @param first the first of `n_ranks` consecutive ranks, which include this one
   __device__ Call(const DeviceJob& job, CallFlags* flags, std::int32_t n_ranks,
                   std::int32_t first = 0)
       : job_(job), flags_(flags), n_ranks_(n_ranks), first_(first),
         epoch_(device::load_relaxed(&flags->call) + 1) {}
 
-  /// The call's number; it has_failed() if an earlier call of this rank did.
+  /// The number of the call; has_failed() if an earlier call of this rank failed.
   __device__ std::uint64_t epoch() const { return epoch_; }
 
-  /// By all threads of the grid, once: tells everybody that this rank has come.
+  /// Called once, by all threads of the grid: tells all ranks that this one has entered the call.
   __device__ void announce() const {
     if (blockIdx.x == 0)
       set_all_flags(flags_->entered, epoch_);
   }
-  /// By all threads of a block: until all ranks have come. False: one has not, or has failed, and
-  /// the report names who was missing. Blocks may disagree: finish() counts those that failed.
+  /// Called by all threads of a block: waits until every rank has entered the call, so that their
+  /// buffers may be overwritten. False: a rank timed out or has failed, and the report names the
+  /// missing rank. Blocks may disagree: finish() counts those that failed.
   __device__ bool wait_for_all() const {
 #ifdef SHMEMCTL_MUTATE_MOE_ENTERED_NO_WAIT
     return true;
@@ -57,15 +59,16 @@ public:
     return device::Block::all(wait_for_flags(flags_->entered, flags_->wait_ns[0], blockIdx.x == 0));
 #endif
   }
-  /// By all threads of the grid: what they moved is there (and each of them has waited for its own
-  /// bulk copies). The last block tells everybody and waits for everybody; the others leave.
+  /// Called by all threads of the grid after their stores (each thread has waited for its own bulk
+  /// copies). The last block sets the `finished` flag on all ranks and waits for theirs; the other
+  /// blocks return.
   ///
-  /// If any block has not done its part, the failure is stored on all ranks in place of the call's
-  /// number, also for ranks that have not begun the call yet: no rank may take what is in its
-  /// memory for this call's.
+  /// If any block failed, the failure is stored on all ranks in place of the call's number, also
+  /// for ranks that have not entered the call yet: no rank may take the contents of its buffers for
+  /// those of this call.
   ///
-  /// @param ok of this block: everybody came, and all that it moves was moved
-  /// @return in the last block, the word of the failure if there was one; else 0
+  /// @param ok of this block: every rank has entered, and all its stores are complete
+  /// @return in the last block, failed_call() if the call failed; else 0
   __device__ std::uint64_t finish(bool ok) const {
 #ifdef SHMEMCTL_MUTATE_MOE_FAILURE_NOT_SENT // a rank that timed out says that it has moved
                                             // everything
@@ -78,8 +81,8 @@ public:
 #ifdef SHMEMCTL_MUTATE_MOE_CALL_ORDER
       const std::uint32_t done = device::atomic_word_add(&flags_->blocks_done, mine) + mine;
 #else
-      // Release and acquire of this GPU's scope: the last block has seen what all blocks did, and
-      // its own releases below pass that on to the other ranks, as grid_meet() and its callers do.
+      // Acquire-release at GPU scope: the last block observes the stores of all blocks, and its
+      // system scope releases below make them visible to the other ranks.
       const std::uint32_t done = device::atomic_word_add_ordered(&flags_->blocks_done, mine) + mine;
 #endif
       last = blocks_in(done) == gridDim.x;
@@ -87,7 +90,7 @@ public:
     }
     if (device::Block::all(!last))
       return 0;
-    // One more barrier of the last block, which is all that failures cost where there are none.
+    // One more block barrier, the only cost of failure handling when there is no failure.
     all_ok = device::Block::all(all_ok);
     if (all_ok) {
       set_all_flags(flags_->finished, epoch_);
@@ -99,7 +102,7 @@ public:
       set_all_flags(flags_->finished, device::load_relaxed(&flags_->failure));
     }
     const std::uint64_t failure = all_ok ? 0 : device::load_relaxed(&flags_->failure);
-    if (failure != 0) // ranks that begin this call, or the next one, fail there
+    if (failure != 0) // ranks that enter this call, or the next one, fail as well
       set_all_flags(flags_->entered, failure);
     if (device::Block::rank() == 0) {
       device::store_relaxed(&flags_->blocks_done, 0u);
@@ -108,10 +111,10 @@ public:
     return failure;
   }
 
-  /// By one thread, instead of a call, behind a notify that failed: all calls from now on fail,
-  /// here and on the ranks that this is stored to. @return the word of the failure
+  /// Called by one thread after a notify that failed, instead of a call: all later calls fail, on
+  /// this rank and on those that it stores the failure to. @return failed_call()
   __device__ std::uint64_t fail() const {
-    device::fence_system(); // another block may have recorded it
+    device::fence_system(); // another block may have recorded the failure
     const std::uint64_t failure = device::load_relaxed(&flags_->failure);
     for (int rank = 0; rank < n_ranks_; ++rank)
       set_flag(flags_->entered, rank, failure);
@@ -120,8 +123,8 @@ public:
   }
 
 private:
-  /// My word on every rank: the call's epoch. Release: what earlier kernels of mine, or this
-  /// block's threads before a sync, have read or written comes before.
+  /// Sets this rank's flag on every rank. Release: everything that earlier kernels of this rank, or
+  /// the threads of this block before a block barrier, have read or written is ordered before it.
   __device__ void set_all_flags(std::uint64_t* words, std::uint64_t word) const {
     for (int rank = device::Block::rank(); rank < n_ranks_; rank += device::Block::size())
       set_flag(words, rank, word);
@@ -134,10 +137,11 @@ private:
 #endif
     device::store_release(there, word);
   }
-  /// Whether this thread's ranks have told me. @param counts whether to add up the time
+  /// Waits for the flags of the ranks that this thread polls.
+  /// @param counts whether to add the time to wait_ns
   __device__ bool wait_for_flags(const std::uint64_t* words, std::uint64_t* wait_ns,
                                  bool counts) const {
-    if (has_failed(epoch_)) { // an earlier call did: no wait, and this call is reported too
+    if (has_failed(epoch_)) { // an earlier call failed: do not wait, and report this call, too
       if (device::Block::rank() == 0)
         adopt_failure(job_, flags_, device::load_relaxed(&flags_->failure), job_.pe);
       return false;

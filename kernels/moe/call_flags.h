@@ -1,4 +1,4 @@
-// What the PEs of a dispatch and a combine tell each other: words of symmetric memory. For host and
+// Flags in symmetric memory by which the ranks of a high-throughput call synchronise. For host and
 // device.
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace shmemctl::moe {
 
-// The number of a call, as ranks store it into each other's memory. A rank that times out stores,
-// in place of the number, that the call failed and which rank was missing. Such a word is above
-// every number, so a peer that waits for a number sees it, and it is sticky: all later calls fail
-// at once.
+// A flag holds the number of a call, stored by one rank into the memory of another. A rank that
+// times out stores failed_call() instead: that the call failed, and which rank was missing. That
+// value is larger than every call number, so a peer that waits for a number sees it. It is sticky:
+// all later calls fail at once.
 
 inline constexpr std::uint64_t failed_bit = std::uint64_t{1} << 63;
 inline constexpr int missing_rank_shift = 48;
@@ -33,8 +33,8 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t number_of_call(std::uint64_t word) 
   return word & ((std::uint64_t{1} << missing_rank_shift) - 1);
 }
 
-// blocks_done: how many blocks of the launch have done their part, and above that, how many of
-// those timed out.
+// CallFlags::blocks_done counts the blocks of a launch that are done (low half) and those of them
+// that timed out (high half).
 
 inline constexpr std::uint32_t block_done = 1, block_failed = 1u << 16;
 SHMEMCTL_HOST_DEVICE constexpr std::uint32_t count_of_block(bool ok) {
@@ -44,32 +44,34 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint32_t blocks_in(std::uint32_t done) {
   return done % block_failed;
 }
 
-/// Of one PE, at the same offset on each; all zeros before the first call. Written by peers, but
-/// for the words marked "own". One call at a time uses them.
+/// Flags of one rank, at the same offset on every rank; zeroed before the first call. Peers write
+/// them, except those marked "own". One call at a time uses them.
 ///
-/// Calls (dispatches and combines, counted together) have epochs, 1, 2, ...: who begins one says so
-/// to all (`entered`), and by that also that its earlier kernels have read what it had received.
-/// Who has moved all that it moves in a call says so (`finished`). Both only ever grow, so nothing
-/// has to be zeroed.
+/// Dispatches and combines are numbered together, by epochs 1, 2, ... A rank that enters call e
+/// stores e into `entered` on all ranks with release semantics: its earlier kernels have then read
+/// what they had received, so peers may overwrite its rows. A rank whose stores of call e are
+/// complete stores e into `finished` on all ranks: its rows may be read. Both values only grow, so
+/// they are never zeroed.
 ///
-/// A rank that timed out never stores a number into `finished`, but failed_call(), there and into
-/// `entered`. A rank that sees it fails too, in this call or in its next one.
+/// A rank that timed out stores failed_call() into both instead of a number. A rank that sees it
+/// fails as well, in this call or in its next one.
 struct CallFlags {
   static constexpr int ranks = max_ranks_of_kernels;
-  /// By half (of the epoch of the notification), source and destination: count_word().
+  /// count_word() by buffer (the notify's epoch modulo 2), source and destination rank.
   ///
-  /// Why two halves: a source that begins notification e + 2 has heard e + 1 from every rank, and a
-  /// rank that has sent e + 1 has read all words of e.
+  /// Two buffers suffice. Rank S overwrites the counts of notify e at rank R when it begins notify
+  /// e + 2. By then S has received the counts of e + 1 from R, and R sends those only after it has
+  /// read all counts of e.
   std::uint64_t counts[2][ranks][ranks];
-  std::uint64_t entered[ranks];  ///< by rank, the call that it has begun
-  std::uint64_t finished[ranks]; ///< by rank, the call that it has moved everything of
-  /// Own: spent waiting until that rank had begun a call or told its counts, and until it had moved
-  /// everything: sums.
+  std::uint64_t entered[ranks];  ///< by rank: the last call that it has entered
+  std::uint64_t finished[ranks]; ///< by rank: the last call whose stores are complete
+  /// Own, sums by rank: time spent waiting for it to enter a call or to send its counts, and for it
+  /// to finish.
   std::uint64_t wait_ns[2][ranks];
-  std::uint64_t call;         ///< own: calls that are over; failed_call() when one has failed
-  std::uint64_t notification; ///< own: notifications that are over
-  std::uint64_t failure;      ///< own: failed_call() of a wait that timed out; 0: none
-  std::uint32_t blocks_done;  ///< own: of the present launch: count_of_block() of each
+  std::uint64_t call; ///< own: number of the last completed call; failed_call() after a failure
+  std::uint64_t notification; ///< own: number of the last completed notify
+  std::uint64_t failure;      ///< own: failed_call() of a wait that timed out; 0: no failure
+  std::uint32_t blocks_done; ///< own: sum of count_of_block() over the blocks of the current launch
   std::uint32_t padding[25];
 };
 

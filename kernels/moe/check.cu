@@ -36,8 +36,8 @@ __device__ void count_row(Mismatch* wrong, bool ok) {
     atomicAdd(reinterpret_cast<unsigned long long*>(&wrong->rows), 1ull);
 }
 
-/// What the home of a token sends of its group of 128 channels: computed anew, by plain arithmetic.
-/// The lane's four channels 4 * lane and on.
+/// What the source rank of a token sends of its group of 128 channels, recomputed by plain
+/// arithmetic: the four channels 4 * lane and on of this lane.
 struct SentGroup {
   float scale = 1;
   std::uint16_t values[4]; ///< BF16 before the cast
@@ -135,8 +135,8 @@ __global__ void check_rows(const __grid_constant__ CheckRowsArguments all) {
   }
 }
 
-/// The experts of a received row on this rank, as its home numbers them; its record has no_expert
-/// for those of other ranks.
+/// The experts of a received row on this rank, numbered as at its source rank; its record has
+/// no_expert for those of other ranks.
 struct ExpertsOfRow {
   std::int32_t experts[max_top_k];
   float weights[max_top_k];
@@ -189,7 +189,7 @@ __global__ void play_experts(const __grid_constant__ ExpertArguments all) {
     play_row(all, layout, row);
 }
 
-/// What the home of a token must get.
+/// The expected result of a token.
 class ExpectedToken {
 public:
   __device__ ExpectedToken(const CheckCombinedArguments& all, std::int64_t token)

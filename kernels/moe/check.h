@@ -1,5 +1,5 @@
-// Kernels that make the data of a verified dispatch and combine, and judge every bit of what came.
-// No CUDA header. What they compare with is src/moe/payload.h.
+// Kernels that generate the data of a verified dispatch and combine, and compare every bit of the
+// result with src/moe/payload.h. No CUDA header.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace shmemctl::moe {
 
 /// In memory of the device; zeroed before a check.
 struct Mismatch {
-  std::uint64_t rows;            ///< that are not what they must be
+  std::uint64_t rows;            ///< rows that differ from the expected ones
   std::uint64_t row_and_word;    ///< of one of them: its number << 32 | its first wrong word
   std::uint32_t expected, found; ///< there
 };
@@ -24,7 +24,7 @@ struct FillArguments {
 };
 std::string launch_fill(const FillArguments& arguments, void* stream);
 
-/// Where received rows lie, however they came.
+/// Received rows and their metadata.
 struct Received {
   const std::byte* rows;    ///< value_bytes each
   const std::byte* records; ///< MetadataLayout
@@ -40,7 +40,7 @@ struct CheckRowsArguments {
 /// Values and scales against the source and token that the record names.
 std::string launch_check_rows(const CheckRowsArguments& arguments, void* stream);
 
-/// Counts words of memory that are not all ones, as before anything was written there.
+/// Counts 32-bit words that are not all ones: something was written to poisoned memory.
 std::string launch_check_untouched(const std::byte* begin, std::size_t size_bytes, Mismatch* wrong,
                                    void* stream);
 
@@ -55,7 +55,7 @@ struct ExpertArguments {
   std::int32_t expert = no_expert;
   float* output_weights = nullptr; ///< [count][top_k]: weight_back(); nullptr: not wanted
 };
-/// Plays the experts, as src/moe/payload.h says.
+/// Emulates the experts, as defined in src/moe/payload.h.
 std::string launch_experts(const ExpertArguments& arguments, void* stream);
 
 struct CheckCombinedArguments {

@@ -1,5 +1,6 @@
-// The way back: a token's home loads the rows that it is to get straight out of the memory of the
-// ranks that have them, in bulk, a chunk of channels at a time, and adds them up.
+// The reduction of combine: the source rank of a token loads the output rows of that token straight
+// from the memory of the ranks that hold them, in bulk, a chunk of channels at a time, and adds
+// them up.
 #pragma once
 
 #include "kernels/device/place.cuh"
@@ -9,10 +10,10 @@
 
 namespace shmemctl::moe {
 
-/// Of a block at most: its lanes need many registers.
+/// Largest block: the reduction needs many registers per thread.
 inline constexpr int reduce_threads = 512;
 
-/// A stage's barrier, and which of its rows there are, with their weights.
+/// Barrier of a stage, and a bit mask of the rows that it holds.
 struct ReduceStage {
   device::ArrivalBarrier barrier;
   std::uint32_t rows;
@@ -30,15 +31,15 @@ __device__ inline uint4 load_shared(std::uint32_t address) {
   return value;
 }
 
-/// Where a row is, and who has it.
+/// Address of a row, and the rank that holds it.
 struct FoundRow {
-  const std::byte* at = nullptr; ///< nullptr: there is none
+  const std::byte* at = nullptr; ///< nullptr: no such row
   std::int32_t rank = 0;
   float weight = 0;
 };
 
-/// One warp's stages, and its way through the chunks of tokens. `Rows::find()` tells lane i about
-/// the i-th row of a token; all lanes call it.
+/// The pipeline of one warp over the chunks of its tokens. `Rows::find()`, called by all lanes,
+/// returns to lane i the i-th row of a token.
 template <class Rows, int most_rows>
 class CombineReducer {
 public:
@@ -64,13 +65,14 @@ public:
     __syncwarp();
   }
 
-  /// What can be done before the rows are there.
+  /// The part that needs no rows of other ranks.
   __device__ void prepare() { find(0); }
-  /// When the rows are there, and this thread knows it.
-  /// @param ranks a bit for each rank that has come; rows of others are left out
+  /// Called when the rows are complete and this thread has acquired their flags.
+  /// @param ranks a bit for each rank that responded; rows of the others are left out
   __device__ void run(std::uint32_t ranks = ~0u) {
     ranks_ = ranks;
-    // What was acquired of the other ranks' rows comes before our bulk loads of them.
+    // Proxy fence: the acquired stores of other ranks are ordered before the bulk loads of their
+    // rows.
 #ifndef SHMEMCTL_MUTATE_MOE_OUTPUTS_FENCE
     device::fence_global_for_bulk();
 #endif
@@ -100,7 +102,7 @@ public:
   }
 
 private:
-  /// Pieces of 16 bytes of a row that a lane has in registers at once.
+  /// Groups of 16 bytes of a row that a lane holds in registers at once.
   static constexpr int at_once = most_rows <= 4 ? 4 : most_rows <= 8 ? 2 : 1;
 
   struct Chunk {
@@ -113,13 +115,13 @@ private:
     const std::int32_t left = shape_.row_bytes - begin;
     return {token, begin, left < shape_.chunk_bytes ? left : shape_.chunk_bytes};
   }
-  /// Looks where the rows of this warp's i-th unit are, well before they are loaded.
+  /// Finds the rows of this warp's i-th unit, well before they are loaded.
   __device__ void find(std::int64_t i) {
     const std::int64_t unit = worker_ + i * workers_;
     if (unit < units_)
       row_ = rows_.find(static_cast<std::int32_t>(unit / chunks_), lane_);
   }
-  /// Of the unit that was looked for last.
+  /// Loads the unit that find() was called for last.
   __device__ void load(std::int64_t i, int stage) {
     const std::int64_t unit = worker_ + i * workers_;
     if (unit >= units_)
@@ -195,11 +197,11 @@ private:
   std::uint32_t ranks_ = 0;
 };
 
-/// One row from each rank that the token went to, in the order of ranks.
+/// One row from each destination rank of the token, in rank order.
 class RowsOfRanks {
 public:
   static constexpr bool weighted = false;
-  /// By a warp: lane r knows rank r. @param base my first row there
+  /// Called by a warp: lane r serves rank r. @param base index of this rank's first row at rank r
   __device__ RowsOfRanks(const DeviceJob& job, const std::byte* outputs, const std::int32_t* slots,
                          std::int32_t n_ranks, std::int32_t row_bytes, std::int32_t base)
       : slots_(slots), n_ranks_(n_ranks), row_bytes_(row_bytes) {

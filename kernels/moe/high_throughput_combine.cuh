@@ -1,4 +1,5 @@
-// Combine of the high-throughput mode: one row from each rank.
+// High-throughput combine: each token's source rank loads one output row from each of its
+// destination ranks and adds them up.
 #pragma once
 
 #include "kernels/moe/call.cuh"
@@ -12,8 +13,8 @@ SHMEMCTL_HOST_DEVICE inline ReduceShape reduce_shape(const CombineArguments& all
           all.bias,   all.results};
 }
 
-/// By all threads of the grid, when the rows are there: for each choice of my tokens the sum of
-/// what the ranks give back.
+/// Called by all threads of the grid once all ranks have entered: for each of the top_k experts of
+/// this rank's tokens, the sum of the weights that the ranks return.
 template <int most_ranks>
 __device__ inline void combine_weights(const DeviceJob& job, const CombineArguments& all) {
   const std::int32_t top_k = all.shape.top_k, n_ranks = all.shape.n_ranks;
@@ -22,7 +23,7 @@ __device__ inline void combine_weights(const DeviceJob& job, const CombineArgume
   for (auto i = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x); i < choices;
        i += step) {
     const std::int32_t token = i / top_k, choice = i % top_k;
-    float given[most_ranks]; // all loads are on the way at once
+    float given[most_ranks]; // all loads are in flight at once
 #pragma unroll
     for (int rank = 0; rank < most_ranks; ++rank) {
       const std::int32_t slot =

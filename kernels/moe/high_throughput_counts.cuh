@@ -1,5 +1,5 @@
-// How the counts of notify go from rank to rank, and the plan that they make. What can be compiled
-// for threads of the host: tests run it there.
+// How the counts of notify travel from rank to rank, and the plan that they make. This part also
+// compiles for threads of the host, where tests run it.
 #pragma once
 
 #include "kernels/moe/call.cuh"
@@ -7,12 +7,12 @@
 
 namespace shmemctl::moe {
 
-/// Whether the word has come with this epoch; false: the report names the rank.
+/// Waits for the count of that epoch. False: timeout, and the report names the rank.
 __device__ inline bool wait_for_count(const DeviceJob& job, const std::uint64_t* word,
                                       std::uint64_t epoch, std::int32_t source,
                                       std::int32_t& count) {
   device::Patience patience;
-  // The word is all that is read, so nothing has to be acquired with it.
+  // Relaxed loads suffice: the flag itself carries the count, no other data is read.
   std::uint64_t seen = device::load_relaxed(word);
   while (!has_come(seen, epoch)) {
     if (patience.over(job)) {
@@ -25,13 +25,14 @@ __device__ inline bool wait_for_count(const DeviceJob& job, const std::uint64_t*
   return true;
 }
 
-/// Of a block that exchanges counts: whether one of this rank's calls has failed. Then it waits for
-/// nobody, and leaves a plan that moves nothing.
+/// Whether a call of this rank has failed. A notify block then waits for no rank and leaves a plan
+/// that sends nothing.
 __device__ inline bool calls_have_failed(const CallFlags* flags) {
   return has_failed(device::load_relaxed(&flags->call));
 }
 
-/// By the threads of a block: rows by source and destination, and where mine go.
+/// Called by the threads of a block: row counts by source and destination rank, and the bases of
+/// this rank's rows.
 class RankTotals {
 public:
   static constexpr int ranks = max_ranks_of_kernels;
@@ -54,8 +55,7 @@ public:
     }
   }
   /// @param counts [ranks * ranks], which the block's threads share
-  /// @return whether the plan holds; else it is one by which nothing is sent. The same in all
-  /// threads.
+  /// @return whether the plan is valid, the same in all threads; otherwise it sends nothing
   __device__ bool receive(std::int32_t* counts) const {
     bool all_came = !failed_;
     for (std::int32_t i = thread_; i < n_ * n_; i += device::Block::size()) {
@@ -111,7 +111,7 @@ private:
   std::int32_t n_, thread_;
 };
 
-/// By the threads of a block: how many tokens choose each expert.
+/// Called by the threads of a block: how many tokens choose each expert.
 class ExpertTotals {
 public:
   /// @param failed calls_have_failed()
@@ -129,7 +129,7 @@ public:
       device::store_relaxed(words + expert % local_, count_word(epoch_, chosen[expert]));
     }
   }
-  /// @return whether the counts hold; else they are 0. The same in all threads.
+  /// @return whether the counts are valid, the same in all threads; otherwise they are 0
   __device__ bool receive() const {
     bool all_came = !failed_;
     for (std::int32_t expert = thread_; expert < local_ && !failed_;
@@ -170,8 +170,8 @@ private:
   std::int32_t local_, thread_;
 };
 
-/// By all threads of the grid's blocks, behind receive(): the last one counts the notification,
-/// since then all have read its number; and if any has failed, so do all calls from now on.
+/// Called by all threads of the grid after receive(). The last block advances the notify counter,
+/// because by then every block has read it; if any block failed, all later calls fail.
 /// @param ok of this block, the same in its threads
 __device__ inline void finish_notify(const DeviceJob& job, const NotifyArguments& all,
                                      std::uint64_t epoch, bool ok) {

@@ -1,5 +1,5 @@
-// Dispatch: each warp loads a row into shared memory once and stores it from there into its final
-// place on each rank that it goes to.
+// High-throughput dispatch: each warp loads a row into shared memory once, and stores it from there
+// into its final position on each destination rank.
 #pragma once
 
 #include "kernels/moe/bulk_copy.cuh"
@@ -8,9 +8,9 @@
 
 namespace shmemctl::moe {
 
-/// What a warp's lanes know of a token: lane k its k-th choice, lane r where it goes to on rank
-/// `rank`, all of them scales (of up to 16384 channels; those of the rest are read where they are
-/// written).
+/// A token, spread over the lanes of a warp: lane k holds its k-th expert, lane r its row index on
+/// destination rank `rank`, and all lanes its scales (of up to 16384 channels; the rest is read
+/// where it is written).
 struct TokenOfLanes {
   static constexpr int max_scales = 4; ///< of a lane
   std::int32_t row = -1;
@@ -66,10 +66,10 @@ struct TokenOfLanes {
   }
 };
 
-/// One warp's stages, and its way through the tokens.
+/// The pipeline of one warp over its tokens.
 ///
-/// Blocks send either to the other ranks or to this one: a multiprocessor that does both sends less
-/// over the link, because its stores wait for each other (two H200s, 24 blocks: 281 instead of 319
+/// A block sends either to the other ranks or to this rank itself: an SM that does both moves less
+/// over NVLink, because its stores wait for each other (two H200s, 24 blocks: 281 instead of 319
 /// GB/s).
 template <int kept>
 class Sender {
@@ -91,7 +91,7 @@ public:
       device::ArrivalBarrier::fence_init();
     }
     __syncwarp();
-    // Each rank begins with the one behind it, so that not all send to one.
+    // Each rank starts with the next higher one, so that not all send to the same rank.
     rank_ = (me_ + 1 + lane_) % all.shape.n_ranks;
     mine_ = lane_ < all.shape.n_ranks && (to_self_ == both || (rank_ == me_) == (to_self_ == self));
     if (mine_) {
@@ -100,7 +100,7 @@ public:
     }
   }
 
-  /// Loads may begin before the other ranks have come.
+  /// Loads read only this rank's memory, so they may begin before the other ranks have entered.
   __device__ void begin() {
     for (int i = 0; i < stages_ - kept; ++i)
       load(i);
@@ -116,7 +116,8 @@ public:
       std::byte* const stage_row =
           stage_memory_ + static_cast<std::ptrdiff_t>(stage) * stage_bytes_;
       send(now, token, stage_row, barriers_[stage], parity);
-      // The stage that is loaded next was stored from `kept` tokens ago.
+      // The next stage to load was the source of the stores of `kept` tokens ago: its buffer is
+      // safe to overwrite once these stores have read it.
 #ifndef SHMEMCTL_MUTATE_MOE_STAGE_REUSED // loaded while its row is still stored from there
       device::bulk_wait_read<kept>();
 #endif
@@ -132,7 +133,8 @@ public:
     device::bulk_wait_all();
 #endif
   }
-  /// Instead of run(): no load may end in memory that a later block has.
+  /// Called instead of run(): waits for the loads in flight, which may not land in shared memory of
+  /// a later block.
   __device__ void drop() {
     for (int i = 0; i < stages_ - kept; ++i)
       if (worker_ + static_cast<std::int64_t>(i) * workers_ < all_.tokens)
@@ -152,7 +154,7 @@ private:
       blocks = to_self_ == self ? for_self : blocks - for_self;
     }
     workers_ = blocks * n_warps;
-    // Neighbouring tokens go through different multiprocessors.
+    // Adjacent tokens go through different SMs.
     worker_ = warp * blocks + block;
   }
   __device__ void load(std::int32_t i) {
@@ -174,7 +176,7 @@ private:
       if (__shfl_sync(0xffffffffu, now.row, i) >= 0)
         now.write_record(all_, reinterpret_cast<std::uint32_t*>(records + i * record_bytes), lane_,
                          token, (me_ + 1 + i) % shape.n_ranks, me_);
-        // Each lane's words of the records, before the copy engine reads them.
+        // Orders each lane's writes to the records before the copy engine reads them.
 #ifndef SHMEMCTL_MUTATE_MOE_RECORD_FENCE
     device::fence_shared_for_bulk();
 #endif

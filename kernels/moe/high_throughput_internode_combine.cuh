@@ -1,5 +1,5 @@
-// Combine across nodes: every block first adds up its share of what crosses, and sends it; then its
-// share of this rank's own tokens, as the other nodes' sums come.
+// Internode combine: every block first adds up and sends its share of the sums for other nodes,
+// then adds up its share of this rank's own tokens as the sums of the other nodes arrive.
 #pragma once
 
 #include "kernels/device/signal.cuh"
@@ -10,7 +10,7 @@
 
 namespace shmemctl::moe {
 
-/// Rows that are added up: those of a token on this node's ranks, in the order of ranks.
+/// The output rows of a token on the ranks of this node, in rank order.
 template <int most_rows>
 struct RowsToAdd {
   const uint4* rows[most_rows];
@@ -23,7 +23,8 @@ struct RowsToAdd {
         rows[i] = reinterpret_cast<const uint4*>(row);
     ++count;
   }
-  /// By a warp: calls act(piece, sum) for each 16 bytes of the row. Several loads are on the way.
+  /// Called by a warp: calls act(piece, sum) for each 16 bytes of the row, with several loads in
+  /// flight.
   template <class Act>
   __device__ void each_sum(std::int32_t pieces, const Act& act) const {
     constexpr int at_once = most_rows <= 2 ? 4 : most_rows <= 4 ? 2 : 1;
@@ -52,7 +53,7 @@ struct RowsToAdd {
   }
 };
 
-/// @tparam max_node_ranks ranks of a node at most
+/// @tparam max_node_ranks most ranks of a node
 template <int max_node_ranks>
 class InternodeReducer {
 public:
@@ -64,7 +65,7 @@ public:
         warp_(device::Block::rank() / device::Warp::size()),
         warps_(device::Block::size() / device::Warp::size()) {}
 
-  /// By a block: its share of the sums for the rail's other ranks.
+  /// Called by a block: adds up and sends its share of the sums for the other ranks of the rail.
   __device__ void send_sums() const {
     const std::int32_t peers = shape_.other_nodes(), units = peers * shape_.chunks();
     for (auto unit = static_cast<std::int32_t>(blockIdx.x); unit < units;
@@ -86,12 +87,12 @@ public:
 #endif
       for (std::int32_t row = begin + warp_; row < begin + rows; row += warps_)
         add_up_for(source, shape_.crossing_row(peer, row));
-      device::Block::sync(); // the whole chunk is there
+      device::Block::sync(); // the whole chunk is written
       send_chunk(peer, chunk, begin, rows);
     }
   }
-  /// By a block: its share of this rank's tokens, a token for each warp at a time. False: a rank of
-  /// the rail has not sent in time, and the report names it.
+  /// Called by a block: adds up its share of this rank's tokens, one token per warp at a time.
+  /// False: a rank of the rail timed out, and the report names it.
   __device__ bool add_up_own() const {
     const auto blocks = static_cast<std::int32_t>(gridDim.x);
     for (auto group = static_cast<std::int32_t>(blockIdx.x); group * warps_ < all_.tokens;
@@ -105,7 +106,7 @@ public:
   }
 
 private:
-  /// What the node's ranks give back of a row.
+  /// The outputs of a row on the ranks of this node.
   /// @param slots by rank of the node
   __device__ RowsToAdd<max_node_ranks> rows_here(std::int32_t source,
                                                  const std::int32_t* slots) const {
@@ -120,7 +121,8 @@ private:
     }
     return rows;
   }
-  /// By a warp: calls act(choice, sum) with what this node's ranks give back of a row's weights.
+  /// Called by a warp: calls act(choice, sum) with the sum of the weights that the ranks of this
+  /// node return.
   template <class Act>
   __device__ void each_weight(std::int32_t source, const std::int32_t* slots,
                               const Act& act) const {
@@ -138,12 +140,12 @@ private:
       act(choice, total);
     }
   }
-  /// Of a sum that crosses.
+  /// Weights of a sum that crosses nodes.
   __device__ float* weights_of(std::byte* sums, std::int64_t row) const {
     return reinterpret_cast<float*>(sums + row * shape_.sum_bytes() + shape_.output_bytes());
   }
   __device__ void add_up_for(std::int32_t source, std::int64_t row) const {
-    // What came with the row in the dispatch lies here still.
+    // The metadata that the row had in the dispatch is still in the receive buffer.
     const auto* const words = reinterpret_cast<const std::int32_t*>(
         all_.memory.rows_in + row * shape_.crossing_bytes() + shape_.value_bytes());
     auto* const sum = reinterpret_cast<uint4*>(all_.memory.sums_out + row * shape_.sum_bytes());
@@ -169,8 +171,8 @@ private:
   __device__ const std::int32_t* crossing_slots(std::int32_t token) const {
     return all_.plan.crossing_slots + static_cast<std::int64_t>(token) * shape_.n_nodes();
   }
-  /// Of as many tokens as there are warps. One thread for each node looks: many that do so all the
-  /// time would hold up what they wait for.
+  /// For one token per warp. One thread per node polls: many polling threads would delay the data
+  /// that they wait for.
   __device__ bool wait_for_sums(std::int32_t first) const {
     const std::int32_t end = first + warps_ < all_.tokens ? first + warps_ : all_.tokens;
     bool came = true;
@@ -205,7 +207,7 @@ private:
         total.add(reinterpret_cast<const uint4*>(all_.bias)[at + piece]);
       for (std::int32_t node = 0; node < shape_.n_nodes(); ++node)
         if (node == rails_.node()) {
-          if (rows.count > 0) // rounded as the sums of the others
+          if (rows.count > 0) // rounded like the sums of the other nodes
             total.add(here.rounded());
         } else if (crossing[node] >= 0) {
           const std::int64_t row =
@@ -219,7 +221,7 @@ private:
   }
   __device__ void add_up_weights(std::int32_t token, const std::int32_t* slots) const {
     const std::int32_t* const crossing = crossing_slots(token);
-    float* const source =
+    float* const combined =
         all_.combined_weights + static_cast<std::int64_t>(token) * shape_.shape.top_k;
     each_weight(job_.pe, slots, [&](std::int32_t choice, float here) {
       float total = 0;

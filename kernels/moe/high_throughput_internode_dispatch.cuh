@@ -1,5 +1,6 @@
-// Dispatch across nodes. Every block sends first (what crosses, then what does not), and then hands
-// on what has come: sending waits for nobody's handing on, so it always ends.
+// Internode dispatch. Every block first sends (rows that cross nodes, then rows within the node)
+// and then forwards received rows. Sending never waits for another rank's forwarding, so it always
+// completes.
 #pragma once
 
 #include "kernels/device/signal.cuh"
@@ -20,7 +21,7 @@ public:
         value_bytes_(all.shape.value_bytes()), warp_(device::Block::rank() / device::Warp::size()),
         warps_(device::Block::size() / device::Warp::size()) {}
 
-  /// By a block: its share of the chunks that cross.
+  /// Called by a block: packs and sends its share of the chunks that cross nodes.
   __device__ void send_chunks() const {
     each_chunk([&](std::int32_t peer, std::int32_t chunk) {
       const std::int32_t node = rails_.peer_node(peer);
@@ -40,7 +41,7 @@ public:
       return true;
     });
   }
-  /// By a warp: its share of the rows that stay on the node.
+  /// Called by a warp: stores its share of the rows that stay on the node.
   __device__ void send_within_node() const {
     const auto workers = static_cast<std::int32_t>(gridDim.x) * warps_;
     for (std::int32_t token =
@@ -48,15 +49,15 @@ public:
          token < all_.tokens; token += workers) {
       const std::int32_t* const slots = all_.plan.slots + static_cast<std::int64_t>(token) * n_;
       for (std::int32_t i = 0; i < shape_.node_ranks; ++i) {
-        // Each rank begins with the one behind it, so that not all send to one.
+        // Each rank starts with the next higher one, so that not all send to the same rank.
         const std::int32_t rank = node_peer(i);
         if (slots[rank] >= 0)
           store_row(own_row(token), rank, slots[rank]);
       }
     }
   }
-  /// By a block: its share of what has come for the node's ranks. False: a rank of the rail has not
-  /// sent in time, and the report names it.
+  /// Called by a block: forwards its share of the received rows to the ranks of this node. False: a
+  /// rank of the rail timed out, and the report names it.
   __device__ bool forward() const {
     return each_chunk([&](std::int32_t peer, std::int32_t chunk) {
       const std::int32_t source = rails_.peer_rank(peer);
@@ -94,7 +95,8 @@ private:
   __device__ std::int32_t node_peer(std::int32_t i) const {
     return first_rank_ + (job_.pe - first_rank_ + 1 + i) % shape_.node_ranks;
   }
-  /// Calls act(place, chunk) for this block's, first chunks first, until it returns false.
+  /// Calls act(peer, chunk) for the chunks of this block, lowest chunk first, until it returns
+  /// false.
   template <class Act>
   __device__ bool each_chunk(const Act& act) const {
     const std::int32_t peers = shape_.other_nodes(), units = peers * shape_.chunks();
@@ -114,7 +116,7 @@ private:
             job_.pe,
             token};
   }
-  /// Into the memory from which it crosses.
+  /// Packs a row into the send buffer.
   __device__ void pack(std::int32_t token, std::byte* to, std::int32_t node) const {
     const TokenRow row = own_row(token);
     device::copy<device::Warp, device::Local>(to, row.values,
@@ -159,8 +161,8 @@ private:
         store_row(row, rank, slot);
     }
   }
-  /// To its final place on a rank of this node.
-  /// @param slot which of the source's rows there
+  /// Stores a row into its final position on a rank of this node.
+  /// @param slot index among the source's rows there
   __device__ void store_row(const TokenRow& row, std::int32_t rank, std::int32_t slot) const {
     const std::int64_t at = all_.plan.bases[row.source * n_ + rank] + slot;
     const HighThroughputMemory& memory = all_.memory.node;
@@ -200,7 +202,7 @@ __device__ inline void run_internode_dispatch(const DeviceJob& job, const Intern
     const InternodeSender sender(job, all, rails, call.epoch());
     sender.send_chunks();
     sender.send_within_node();
-    ok = sender.forward(); // without it rows of this node's ranks are missing
+    ok = sender.forward(); // otherwise ranks of this node miss rows
   }
   if (const std::uint64_t failure = call.finish(ok))
     rails.announce_failure(failure);

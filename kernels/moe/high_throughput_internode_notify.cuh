@@ -1,5 +1,5 @@
-// Notify across nodes: each rank counts its rows for each rank and node, tells every rank by one
-// message, and works out the plan from what all have told. One block.
+// Internode notify: each rank counts its rows for each rank and node, sends one counts message to
+// every rank, and computes the plan from all received counts. One block.
 #pragma once
 
 #include "kernels/device/signal.cuh"
@@ -10,7 +10,7 @@
 
 namespace shmemctl::moe {
 
-/// A column is a rank, or behind those a node: rows that go there.
+/// Counts by column: the ranks, then the nodes, that rows are sent to.
 class InternodeCounts {
 public:
   __device__ InternodeCounts(const DeviceJob& job, const InternodeNotify& all, std::int32_t* shared)
@@ -48,7 +48,7 @@ private:
     return buffer_of_epoch(epoch);
 #endif
   }
-  /// Calls act(column) for each that the token goes to.
+  /// Calls act(column) for each column that the token is sent to.
   template <class Act>
   __device__ void columns_of(std::int32_t token, const Act& act) const {
     const RankMask ranks = ranks_of_token(
@@ -99,8 +99,10 @@ private:
     }
     device::Block::sync();
   }
-  /// Why two halves of messages on both sides: who begins notification e + 2 has heard e + 1 from
-  /// all, and who has sent e + 1 has read all of e, so that nothing of it is on its way.
+  /// Counts messages are double buffered at both ends. Rank S overwrites its send buffer, and the
+  /// receive buffer at R, of notify e when it begins e + 2. By then it has received the counts of e
+  /// + 1 from R, which R sends only after it has read all counts of e: no put of e is still in
+  /// flight.
   __device__ void publish() const {
     const std::int32_t warps = threads_ / device::Warp::size();
     for (std::int32_t i = thread_ / device::Warp::size(); i < n_; i += warps) {
@@ -112,8 +114,7 @@ private:
           &all_.memory.rails->counts[turn_of(epoch_)][job_.pe], epoch_, rank);
     }
   }
-  /// @return whether the plan holds; else it is one by which nothing is sent. The same in all
-  /// threads.
+  /// @return whether the plan is valid, the same in all threads; otherwise it sends nothing
   __device__ bool receive() const {
     bool all_came = !failed_;
     for (std::int32_t source = thread_; source < n_ && !failed_; source += threads_) {
@@ -132,18 +133,18 @@ private:
       clear_slots();
 #endif
     const std::int32_t known = all_came ? 1 : 0;
-    const auto told = [&](std::int32_t source, std::int32_t word) {
+    const auto received = [&](std::int32_t source, std::int32_t word) {
       return known * all_.memory.counts_in[shape_.message_at(buffer_, source) + word];
     };
     const std::int32_t nodes = shape_.n_nodes();
     for (std::int32_t i = thread_; i < n_ * n_; i += threads_)
-      all_.plan.counts[i] = told(i / n_, i % n_);
+      all_.plan.counts[i] = received(i / n_, i % n_);
     for (std::int32_t i = thread_; i < n_ * nodes; i += threads_)
-      all_.plan.crossing_counts[i] = told(i / nodes, n_ + i % nodes);
+      all_.plan.crossing_counts[i] = received(i / nodes, n_ + i % nodes);
     for (std::int32_t expert = thread_; expert < shape_.shape.local_experts(); expert += threads_) {
       std::int32_t count = 0;
       for (std::int32_t source = 0; source < n_; ++source)
-        count += told(source, columns_ + expert);
+        count += received(source, columns_ + expert);
       all_.plan.expert_counts[expert] = aligned_count(count, shape_.shape.expert_alignment);
     }
     device::Block::sync();
@@ -151,12 +152,13 @@ private:
       all_.plan.bases[i] = base_of(all_.plan.counts, n_, i / n_, i % n_);
     return all_came;
   }
-  /// By all threads: all calls from now on fail, here and on the ranks that this is stored to.
+  /// Called by all threads: all later calls fail, on this rank and on those that it stores the
+  /// failure to.
   __device__ void fail() const {
     const Call calls(job_, all_.memory.node.flags, shape_.node_ranks,
                      shape_.first_rank_of_node(job_.pe));
     const Rails rails(job_, shape_, all_.memory, calls.epoch());
-    device::Block::sync(); // all have read the number of the last call
+    device::Block::sync(); // all threads have read the number of the last call
     if (thread_ == 0)
       calls.fail();
     device::Block::sync();
@@ -167,7 +169,7 @@ private:
   const InternodeNotify& all_;
   const InternodeShape& shape_;
   std::uint64_t epoch_;
-  bool failed_; ///< one of this rank's calls has: nobody is waited for
+  bool failed_; ///< a call of this rank has failed: do not wait for other ranks
   std::int32_t buffer_, n_, columns_, thread_, threads_;
   TokenCounts counts_;
   std::int32_t* chosen_;

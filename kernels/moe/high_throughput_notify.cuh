@@ -1,5 +1,6 @@
-// Notify: each rank counts its rows for each other one and tells all; then every rank knows where
-// its rows go, and how many it receives.
+// Notify: every rank counts the rows that it sends to each rank and the tokens that choose each
+// expert, and sends the counts to all ranks. Then every rank knows where its rows go and how many
+// it receives.
 #pragma once
 
 #include "kernels/moe/high_throughput_counts.cuh"
@@ -29,7 +30,7 @@ __device__ inline PackedCounts scan_warp(PackedCounts counts) {
   return counts;
 }
 
-/// By block 0: slots of all tokens; then counts to everybody and from everybody.
+/// Block 0: the slots of all tokens; then exchanges row counts with all ranks.
 class RankCounts {
 public:
   __device__ RankCounts(const DeviceJob& job, const NotifyArguments& all, std::uint64_t epoch,
@@ -70,7 +71,7 @@ private:
     }
     return mask;
   }
-  /// Tokens first + i * threads + thread: neighbouring threads read neighbouring tokens.
+  /// Tokens first + i * threads + thread: adjacent threads read adjacent tokens.
   __device__ void count(std::int32_t first) {
     __shared__ PackedCounts of_warps[tokens_of_thread * notify_warps];
     const int warp = thread_ / 32, lane = thread_ % 32;
@@ -128,10 +129,10 @@ private:
   RankTotals totals_;
   QuickDivision divide_;
   std::int32_t n_, thread_;
-  std::int32_t earlier_[ranks] = {}; ///< rows of earlier passes: the same in all threads
+  std::int32_t earlier_[ranks] = {}; ///< rows of earlier passes, the same in all threads
 };
 
-/// By block 1: how many tokens choose each expert, to the expert's rank.
+/// Block 1: the number of tokens that choose each expert, sent to the expert's rank.
 class ExpertCounts {
 public:
   __device__ ExpertCounts(const DeviceJob& job, const NotifyArguments& all, std::uint64_t epoch,
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(notify_threads, 1)
   extern __shared__ std::int32_t histogram[];
   const CallFlags* const flags = all.memory.flags;
   const std::uint64_t epoch = device::load_relaxed(&flags->notification) + 1;
-  const bool failed = calls_have_failed(flags); // both loads are on the way together
+  const bool failed = calls_have_failed(flags); // both loads are in flight together
   const bool ok = blockIdx.x == 0 ? RankCounts(job, all, epoch, failed).run()
                                   : ExpertCounts(job, all, epoch, failed).run(histogram);
   finish_notify(job, all, epoch, ok);

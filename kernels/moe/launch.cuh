@@ -6,8 +6,8 @@
 
 #include "kernels/code_of.h"
 #include "kernels/moe/high_throughput.h"
+#include "kernels/moe/launch_config.h"
 #include "kernels/moe/low_latency_calls.h"
-#include "kernels/moe/residency.h"
 
 namespace shmemctl::moe {
 

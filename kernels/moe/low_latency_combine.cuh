@@ -1,4 +1,5 @@
-// The low-latency combine.
+// Low-latency combine: each rank signals that its outputs may be loaded, then loads and adds up the
+// outputs for its own tokens.
 #pragma once
 
 #include "kernels/moe/combine_reduce.cuh"
@@ -6,11 +7,11 @@
 
 namespace shmemctl::moe {
 
-/// A row from each choice of a token, in the order of choices.
+/// One row per expert of the token, in top-k order.
 class RowsOfChoices {
 public:
   static constexpr bool weighted = true;
-  /// By a warp: lane r knows rank r.
+  /// Called by a warp: lane r serves rank r.
   __device__ RowsOfChoices(const DeviceJob& job, const LowLatencyCombine& all)
       : all_(all), me_(job.pe), lane_(static_cast<int>(threadIdx.x % 32)) {
     if (lane_ < all.shape.n_ranks)
@@ -48,7 +49,7 @@ private:
   const LowLatencyCombine& all_;
   std::int32_t me_;
   int lane_;
-  std::uintptr_t outputs_ = 0; ///< of this lane's rank
+  std::uintptr_t outputs_ = 0; ///< of the rank that this lane serves
 };
 
 SHMEMCTL_HOST_DEVICE inline ReduceShape reduce_shape(const LowLatencyCombine& all) {
@@ -57,7 +58,7 @@ SHMEMCTL_HOST_DEVICE inline ReduceShape reduce_shape(const LowLatencyCombine& al
           all.results};
 }
 
-/// By all threads of a block; a bit for each rank whose outputs lie ready.
+/// Called by all threads of a block. @return a bit for each rank whose outputs may be loaded
 __device__ inline std::uint32_t wait_for_outputs(const LowLatencyCombine& all,
                                                  std::uint64_t epoch) {
   __shared__ std::uint32_t there;
@@ -83,8 +84,11 @@ __device__ inline std::uint32_t wait_for_outputs(const LowLatencyCombine& all,
   return there;
 }
 
-/// By block 0: my outputs lie ready. @param is_masked of this thread's rank: it is not told, since
-/// its rows were not taken, so that what lies where their outputs would is of another call
+/// Called by block 0: signals all ranks that this rank's outputs may be loaded. Release: the
+/// experts' stores of earlier kernels are ordered before the flag.
+/// @param is_masked of the rank that this thread serves: a masked rank is not signalled, because
+/// its
+///        rows were not taken and the buffer of their outputs holds data of another call
 __device__ inline void announce_outputs(const DeviceJob& job, const LowLatencyCombine& all,
                                         std::uint64_t epoch, bool is_masked) {
   const auto rank = static_cast<std::int32_t>(threadIdx.x);
@@ -92,7 +96,7 @@ __device__ inline void announce_outputs(const DeviceJob& job, const LowLatencyCo
   if (rank >= all.shape.n_ranks || is_masked)
     return;
   std::uint64_t* const word = device::pointer_to(job, &flags->ready[job.pe], rank);
-#ifdef SHMEMCTL_MUTATE_MOE_READY_RELAXED // no order behind the outputs
+#ifdef SHMEMCTL_MUTATE_MOE_READY_RELAXED // not ordered after the outputs
   device::store_relaxed(word, epoch);
 #else
   device::store_release(word, epoch);
@@ -105,7 +109,7 @@ __global__ void __launch_bounds__(reduce_threads, 1)
                         const __grid_constant__ LowLatencyCombine all) {
   extern __shared__ __align__(128) std::byte shared[];
   LowLatencyFlags* const flags = all.memory.flags;
-  // Both loads are on the way together.
+  // Both loads are in flight together.
   const bool is_masked = threadIdx.x < static_cast<unsigned>(all.shape.n_ranks) &&
                          device::load_relaxed(&flags->masked[threadIdx.x]) != 0;
   const std::uint64_t epoch = device::load_relaxed(&flags->combined) + 1;
@@ -117,7 +121,7 @@ __global__ void __launch_bounds__(reduce_threads, 1)
   if constexpr (weighted) {
     const RowsOfChoices rows(job, all);
     CombineReducer<RowsOfChoices, most_rows> reducer(shape, rows, shared);
-    // Places are written by other ranks, and are there when their outputs are.
+    // output_rows is written by other ranks and is valid once their outputs are.
     if (all.output_rows == nullptr)
       reducer.prepare();
     const std::uint32_t there = wait_for_outputs(all, epoch);

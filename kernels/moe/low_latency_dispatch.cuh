@@ -1,4 +1,4 @@
-// The low-latency dispatch: blocks 0 to parts - 1 send, the last one receives.
+// Low-latency dispatch: blocks 0 to senders - 1 send, the last block receives.
 #pragma once
 
 #include "kernels/moe/low_latency_common.cuh"
@@ -9,17 +9,18 @@ namespace shmemctl::moe {
 
 inline constexpr int send_threads = 448; ///< 7168 channels, 16 each
 
-/// A block's tokens, and where they go.
+/// The sending side: a block, its tokens and their destinations.
 class LowLatencySender {
 public:
   /// The block's shared memory; arrays by rank.
   struct Shared {
     std::int32_t sent[max_ranks_of_kernels], before[max_ranks_of_kernels];
-    std::byte* rows[max_ranks_of_kernels]; ///< where the token goes; nullptr: not there
+    std::byte* rows[max_ranks_of_kernels]; ///< destination row of the token; nullptr: not sent to
+                                           ///< that rank
     std::uint32_t* records[max_ranks_of_kernels];
-    std::uint32_t mine; ///< ranks of the token
+    std::uint32_t mine; ///< destination ranks of the token
     static constexpr std::int32_t tokens = 512;
-    std::uint32_t ranks[tokens]; ///< of tokens in turn
+    std::uint32_t ranks[tokens]; ///< destination ranks of a run of tokens
   };
 
   __device__ LowLatencySender(const DeviceJob& job, const LowLatencyDispatch& all, Shared& shared,
@@ -27,7 +28,7 @@ public:
       : job_(job), all_(all), shared_(shared), layout_(all.shape, all.scales),
         token_of_choice_(all.shape.top_k), rank_of_expert_(all.shape.local_experts()),
         senders_(senders), epoch_(epoch), n_(all.shape.n_ranks) {
-    // Thread r knows rank r. Looked for early: each load takes as long as a step below.
+    // Thread r serves rank r. Loaded early, because each load takes as long as a step below.
     const auto rank = static_cast<std::int32_t>(threadIdx.x);
     if (rank < n_) {
       masked_ = device::load_relaxed(&all.memory.flags->masked[rank]) != 0;
@@ -62,19 +63,19 @@ public:
       }
 #endif
       send(token);
-      __syncthreads(); // all have read where it goes
+      __syncthreads(); // all threads have read the destinations
     }
     if (all_.tokens == 0)
       signal_begin();
-    // All of the block's stores come before the words that tell of them: the barrier and the
-    // release together.
+    // The block barrier and the release together order all row stores of the block before its count
+    // flags: rank R may read the rows once it has acquired the flag.
     __syncthreads();
     publish();
   }
 
 private:
-  /// By the first block, as late as can be before a row leaves: by then the loads that say who is
-  /// masked have long come.
+  /// Called by the first block, as late as possible before its first row store: by then the loads
+  /// of the masks have completed.
   __device__ void signal_begin() const {
     if (static_cast<std::int32_t>(threadIdx.x) < n_ && !masked_)
       device::store_relaxed(begun_, epoch_);
@@ -84,13 +85,13 @@ private:
     if (rank >= n_ || masked_)
       return;
     const std::uint64_t word = count_word(epoch_, packed_count(senders_, shared_.sent[rank]));
-#ifdef SHMEMCTL_MUTATE_MOE_WORD_RELAXED // no order behind the rows
+#ifdef SHMEMCTL_MUTATE_MOE_WORD_RELAXED // not ordered after the rows
     device::store_relaxed(word_, word);
 #else
     device::store_release(word_, word);
 #endif
   }
-  /// The first channels, before anything is known of the token's way.
+  /// Loads the first channels before the destinations are known.
   __device__ void prefetch(std::int32_t token) {
     const auto* const row = row_of(token);
     const auto unit = static_cast<std::int32_t>(threadIdx.x);
@@ -103,7 +104,7 @@ private:
     return reinterpret_cast<const uint4*>(all_.values +
                                           static_cast<std::int64_t>(token) * all_.shape.hidden);
   }
-  /// Where the token goes on each rank: behind the earlier tokens that go there.
+  /// The slot of the token at each destination rank: the number of earlier tokens that go there.
   __device__ void find_slots(std::int32_t token) {
     const auto thread = static_cast<std::int32_t>(threadIdx.x);
     if (thread < n_)
@@ -118,7 +119,7 @@ private:
       point_to(token, thread);
     __syncthreads();
   }
-  /// shared_.ranks of `count` tokens. A thread for each choice: their loads are on the way
+  /// shared_.ranks of `count` tokens. One thread per choice, so that the loads are in flight
   /// together.
   __device__ void find_ranks(std::int32_t first, std::int32_t count) {
     const auto thread = static_cast<std::int32_t>(threadIdx.x);
@@ -136,7 +137,7 @@ private:
                  1u << rank_of_expert_(static_cast<std::uint32_t>(expert)));
     __syncthreads();
   }
-  /// Adds those before token `mine` of shared_.ranks to shared_.before.
+  /// Adds the tokens before index `mine` to shared_.before, by rank.
   __device__ void count_tokens(std::int32_t mine, std::int32_t count) {
     const auto thread = static_cast<std::int32_t>(threadIdx.x);
     for (std::int32_t first = 0; first < count; first += static_cast<std::int32_t>(blockDim.x)) {
@@ -152,7 +153,7 @@ private:
     }
     __syncthreads();
   }
-  /// By the thread of that rank.
+  /// Called by the thread of that rank.
   __device__ void point_to(std::int32_t token, std::int32_t rank) {
     const bool goes = goes_to(shared_.mine, rank);
     const std::int32_t slot = goes ? shared_.before[rank] : -1;
@@ -173,7 +174,7 @@ private:
     else
       send_fp8(token);
   }
-  /// Calls act(rank) for each rank that the token goes to, beginning with the one behind me.
+  /// Calls act(rank) for each destination rank, starting with the next higher rank.
   template <class Act>
   __device__ void each_rank(const Act& act) const {
     for (std::int32_t i = 0; i < n_; ++i) {
@@ -215,7 +216,7 @@ private:
           [&](std::int32_t rank) { reinterpret_cast<uint4*>(shared_.rows[rank])[unit] = value; });
     }
   }
-  /// 16 channels a thread: eight neighbouring threads have a scale together, a warp four.
+  /// 16 channels per thread: eight adjacent threads share a scale, a warp has four.
   __device__ void send_fp8(std::int32_t token) const {
     const std::int32_t units = all_.shape.hidden / 16;
     const uint4* const row = row_of(token);
@@ -262,7 +263,8 @@ private:
   std::uint64_t epoch_;
   std::int32_t n_;
   uint4 first_[2];
-  // Of this thread's rank: its first row and record for me, and the words that tell of them.
+  // Of the rank that this thread serves: this rank's first row and record there, and the flags for
+  // them.
   bool masked_ = false;
   std::byte* rows_ = nullptr;
   std::uint32_t* records_ = nullptr;
@@ -270,7 +272,7 @@ private:
   std::uint64_t* begun_ = nullptr;
 };
 
-/// Warp r hears of source r.
+/// The receiving side: warp r waits for source rank r.
 __device__ inline void receive_counts(const LowLatencyDispatch& all, std::uint64_t epoch) {
   const auto source = static_cast<std::int32_t>(threadIdx.x / 32);
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -279,8 +281,8 @@ __device__ inline void receive_counts(const LowLatencyDispatch& all, std::uint64
   LowLatencyFlags* const flags = all.memory.flags;
   const std::uint64_t begin_ns = device::global_time_ns();
   const std::uint64_t* const words = flags->block_counts[buffer_of_dispatch(epoch)][source];
-  // Each word is acquired: the rows of its block come with it.
-  const auto heard = [&](std::int32_t block) {
+  // Acquire: makes the row stores of that block visible.
+  const auto block_arrived = [&](std::int32_t block) {
     return wait_or_mask(flags, source, all.rank_timeout_ns,
                         [&] { return has_come(device::load_acquire(words + block), epoch); });
   };
@@ -289,12 +291,12 @@ __device__ inline void receive_counts(const LowLatencyDispatch& all, std::uint64
   std::uint64_t begun_ns = begin_ns;
   if (lane == 0) {
     begun_ns = wait_for_begin(flags, source, all.rank_timeout_ns, epoch, words);
-    came = heard(0);
+    came = block_arrived(0);
     blocks = came ? blocks_of_count(count_of(device::load_relaxed(words))) : 0;
   }
   blocks = __shfl_sync(0xffffffffu, blocks, 0);
   for (std::int32_t block = lane; block < blocks; block += 32) {
-    came = heard(block) && came;
+    came = block_arrived(block) && came;
     rows += came ? rows_of_count(count_of(device::load_relaxed(words + block))) : 0;
   }
   const bool all_came = __all_sync(0xffffffffu, came) != 0;
@@ -306,8 +308,8 @@ __device__ inline void receive_counts(const LowLatencyDispatch& all, std::uint64
   count_wait(flags, 0, source, begin_ns);
 }
 
-/// Blocks that send, then one that receives; either may be missing. Both read their epoch before
-/// the last block counts the call.
+/// Sending blocks, then one that receives; a single phase has only one kind. Both read the epoch
+/// before the last block advances the counter.
 __global__ void __launch_bounds__(send_threads, 1)
     low_latency_dispatch(const __grid_constant__ DeviceJob job,
                          const __grid_constant__ LowLatencyDispatch all, std::int32_t senders) {

@@ -1,5 +1,5 @@
-// The combine of far_latency.h: every block first sends its share of what ranks that are not mapped
-// are to get, then adds up its share of this rank's tokens.
+// The combine of low_latency_internode.h: every block first sends its share of the outputs for
+// ranks that are not mapped, then adds up its share of this rank's tokens.
 #pragma once
 
 #include "kernels/moe/low_latency_internode_common.cuh"
@@ -8,12 +8,12 @@
 
 namespace shmemctl::moe {
 
-/// Where the rows of a warp's token are: it goes to as many ranks as it has choices at most.
+/// The output rows of a warp's token: at most one per expert.
 struct TokenRows {
-  const uint4* rows[max_top_k]; ///< nullptr: there is none
+  const uint4* rows[max_top_k]; ///< nullptr: no such row
   float weights[max_top_k];
 };
-/// By rank: the longest wait of a block for one of its outputs.
+/// By rank: the longest time that this block has waited for one of its outputs.
 struct LongestWaits {
   std::uint64_t longest_ns[max_ranks];
 };
@@ -36,7 +36,7 @@ public:
       if (!buffers_.is_remote(rank) && !buffers_.is_masked(rank)) // as announce_outputs()
         device::store_release(device::pointer_to(job_, &flags->ready[job_.pe], rank), epoch_);
     const std::int32_t buffer = buffer_of_dispatch(device::load_relaxed(&flags->received));
-    // Beginning behind me: that all begin with the same home would be a queue before it.
+    // Each rank starts with the next higher one, so that not all send to the same rank.
     for (std::int32_t i = 1; i < shape_.n_ranks; ++i) {
       const std::int32_t source_rank = (job_.pe + i) % shape_.n_ranks;
       if (buffers_.is_remote(source_rank) && !buffers_.is_masked(source_rank))
@@ -61,7 +61,7 @@ private:
          i < count; i += warps_ * static_cast<std::int32_t>(gridDim.x))
       act(i);
   }
-  /// What this rank's experts made of a row; of a weighted combine the choices that are its own.
+  /// Sends the outputs of a row; in a weighted combine those of this rank's experts.
   __device__ void send_outputs(std::int32_t buffer, std::int32_t source_rank,
                                std::int32_t slot) const {
     const MetadataLayout layout(shape_, all_.scales);
@@ -78,7 +78,7 @@ private:
             static_cast<std::size_t>(row_bytes_), all_.memory.output_signals + there + which,
             epoch_, source_rank);
   }
-  /// Where this rank's output lies that has that number if it is not packed.
+  /// Row of this rank's output with that slot index.
   __device__ std::int64_t output_of(std::int64_t number) const {
     return all_.output_rows_by_slot == nullptr ? number : all_.output_rows_by_slot[number];
   }
@@ -123,7 +123,7 @@ private:
     const std::uint64_t* const word = &all_.memory.mapped.flags->ready[rank];
     if (!wait(rank, [&] { return device::load_acquire(word) >= epoch_; }))
       return nullptr;
-    // A place is written by the rank that has the output, and is there when the output is.
+    // output_rows is written by the rank that has the output, and is valid once the output is.
     const std::int64_t at =
         all_.output_rows == nullptr
             ? buffers_.output_slot(job_.pe, slot, of_row_, which)
@@ -148,8 +148,8 @@ private:
       raise_shared(waits_.longest_ns + rank, device::global_time_ns() - begin_ns);
     return came;
   }
-  /// Of block 0: its warps wait at the same time, so of a rank the longest wait counts. One that
-  /// has nothing for this block's tokens is not waited for.
+  /// Block 0: its warps wait at the same time, so the longest wait per rank counts. A rank that has
+  /// no output for this block's tokens is not waited for.
   __device__ void count_waits() const {
     device::Block::sync();
     std::uint64_t* const sums_ns = all_.memory.mapped.flags->wait_ns[1];
@@ -158,7 +158,7 @@ private:
       sums_ns[rank] += waits_.longest_ns[rank];
   }
 
-  /// 16 bytes of each row, in their order. Several loads are on the way.
+  /// Sum of 16 bytes of each row, in their order, with several loads in flight.
   __device__ uint4 sum_at(std::int32_t rows, std::int32_t at) const {
     constexpr std::int32_t at_once = 4;
     EightFloats total;

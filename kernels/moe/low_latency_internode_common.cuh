@@ -1,4 +1,4 @@
-// What both calls of far_latency.h have in common.
+// What the kernels of low_latency_internode.h share.
 #pragma once
 
 #include "kernels/device/signal.cuh"
@@ -9,7 +9,7 @@ namespace shmemctl::moe {
 
 using namespace device; // tests have blockIdx and the like there
 
-/// Where things of a call are, and how this rank reaches the others.
+/// Positions in the buffers of a call, and how this rank reaches the others.
 class InternodeBuffers {
 public:
   __device__ InternodeBuffers(const DeviceJob& job, const Shape& shape,
@@ -22,12 +22,13 @@ public:
   __device__ bool is_masked(std::int32_t rank) const {
     return device::load_relaxed(&memory_.mapped.flags->masked[rank]) != 0;
   }
-  /// Of `source`'s slots in that half, at whoever receives: rows and records, and, twice, words.
+  /// Index of a slot of `source` in that buffer at the receiving rank: of rows and metadata; of
+  /// signals times two.
   __device__ std::int64_t slot(std::int32_t buffer, std::int32_t source, std::int32_t index) const {
     return static_cast<std::int64_t>(buffer) * shape_.max_rows() +
            fixed_slot(shape_, source, index);
   }
-  /// Of what `rank` gives back of a slot, at home: rows and words.
+  /// Index of an output that `rank` returns for a slot, at the source rank: of rows and signals.
   __device__ std::int64_t output_slot(std::int32_t rank, std::int32_t index, std::int32_t of_row,
                                       std::int32_t which) const {
     return static_cast<std::int64_t>(fixed_slot(shape_, rank, index)) * of_row + which;

@@ -1,4 +1,4 @@
-// The dispatch of far_latency.h: blocks 0 to parts - 1 send, the last one receives.
+// The dispatch of low_latency_internode.h: blocks 0 to senders - 1 send, the last block receives.
 #pragma once
 
 #include "kernels/moe/low_latency_internode_common.cuh"
@@ -8,7 +8,7 @@
 
 namespace shmemctl::moe {
 
-/// Shared memory of a block of `threads`, in words.
+/// Shared memory of a block of `threads` threads, in 32-bit words.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t
 low_latency_internode_shared_words(const Shape& shape, std::int32_t threads) {
   return TokenCounts::words(shape.n_ranks, threads) + shape.n_ranks;
@@ -62,22 +62,23 @@ private:
     });
     device::Block::sync();
   }
-  /// How many rows each rank that is not mapped gets of all blocks.
+  /// Sends each rank that is not mapped its number of rows from all blocks.
   __device__ void signal_remote_ranks() const {
     for (std::int32_t rank = device::Block::rank(); rank < n_; rank += device::Block::size())
       if (buffers_.is_remote(rank) && !buffers_.is_masked(rank))
         device::put_value(job_, word_of(0),
                           count_word(epoch_, packed_count(1, counts_.total(rank))), rank);
   }
-  /// Each other one that rows are about to leave; to ranks that are not mapped the words above tell
-  /// it.
+  /// Tells each mapped rank that this one has begun; ranks that are not mapped learn it from the
+  /// counts.
   __device__ void signal_begin() const {
     for (std::int32_t rank = device::Block::rank(); rank < n_; rank += device::Block::size())
       if (!buffers_.is_remote(rank) && !buffers_.is_masked(rank))
         device::store_relaxed(
             device::pointer_to(job_, &all_.memory.mapped.flags->begun[job_.pe], rank), epoch_);
   }
-  /// And each other one, of this block, behind its rows: the sync before and the release together.
+  /// Sends each mapped rank the number of rows of this block. The block barrier before and the
+  /// release together order the block's row stores before the flag.
   __device__ void signal_mapped_ranks() const {
     for (std::int32_t rank = device::Block::rank(); rank < n_; rank += device::Block::size())
       if (!buffers_.is_remote(rank) && !buffers_.is_masked(rank))
@@ -161,7 +162,7 @@ private:
   std::int32_t* sent_;
 };
 
-/// By a block: warps hear of sources in turn.
+/// The receiving block: its warps take the source ranks in turn.
 class LowLatencyInternodeReceiver {
 public:
   __device__ LowLatencyInternodeReceiver(const DeviceJob& job,
@@ -207,7 +208,7 @@ private:
       count_wait(flags, 0, source, begin_ns);
     }
   }
-  /// A mapped source: a word of each of its blocks. Each is acquired: the rows come with it.
+  /// A mapped source: one flag per sending block. Acquire: makes the rows of that block visible.
   __device__ bool wait_for_block_counts(std::int32_t source, const std::uint64_t* words,
                                         std::int32_t blocks) const {
     bool came = true;
@@ -220,7 +221,7 @@ private:
     }
     return came;
   }
-  /// Another one: two words of each row.
+  /// A source that is not mapped: two signals per row.
   __device__ bool wait_for_row_signals(std::int32_t source, std::int32_t rows) const {
     bool came = true;
     const std::uint64_t* const words =
@@ -248,8 +249,8 @@ private:
   std::int32_t buffer_;
 };
 
-/// By all threads of a grid of `parts` blocks that send, if any do, and one that receives, if it is
-/// there.
+/// Called by all threads of a grid of `senders` sending blocks and one receiving block; a single
+/// phase has only one kind.
 __device__ inline void run_low_latency_internode_dispatch(const DeviceJob& job,
                                                           const LowLatencyInternodeDispatch& all,
                                                           std::int32_t senders,

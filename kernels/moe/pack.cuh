@@ -1,5 +1,5 @@
-// Packing by expert. Every block counts all choices by itself, so that blocks need not meet: few
-// rows come in low latency.
+// Packing per expert. Every block counts all rows by itself, so that blocks need not synchronise: a
+// low-latency dispatch has few rows.
 #pragma once
 
 #include "kernels/device/place.cuh"
@@ -10,7 +10,8 @@
 namespace shmemctl::moe {
 
 inline constexpr int pack_threads = 512;
-/// Choices that a block keeps in shared memory; of more rows they are read from their records.
+/// Experts of received rows that a block caches in shared memory; those of further rows are read
+/// from the metadata again.
 inline constexpr std::int32_t cached_choices = 8192;
 /// Of shared memory, by block.
 constexpr std::size_t pack_shared_bytes(std::int32_t local_experts) {
@@ -19,7 +20,7 @@ constexpr std::size_t pack_shared_bytes(std::int32_t local_experts) {
 }
 static_assert(max_packed_experts <= 32768, "they are kept as 16 bits");
 
-/// @tparam most_ranks max_ranks_of_kernels, or max_ranks where some are reached by a network
+/// @tparam most_ranks max_ranks_of_kernels, or max_ranks if some are reached by a network
 template <int most_ranks>
 class Packer {
 public:
@@ -43,13 +44,13 @@ public:
     find_sources();
     const auto blocks = static_cast<std::int32_t>(gridDim.x);
     auto row = static_cast<std::int32_t>(blockIdx.x);
-    prefetch(row); // on its way while choices are counted
+    prefetch(row); // in flight while the experts are counted
     count_choices();
     find_offsets();
     while (row < rows()) {
       find_output_rows(row);
       copy(row);
-      __syncthreads(); // all have read where it goes
+      __syncthreads(); // all threads have read the destinations
       row += blocks;
       prefetch(row);
     }
@@ -57,7 +58,7 @@ public:
 
 private:
   __device__ std::int32_t rows() const { return shared_.first[most_ranks]; }
-  /// Where a received row lies among the slots. Without a loop over the ranks: it would be unrolled
+  /// Slot of a received row. Without a loop over the ranks: it would be unrolled
   /// at each of its uses, and a kernel of a few microseconds waits for nothing but its own code.
   __device__ std::int32_t slot_of(std::int32_t row) const {
     std::int32_t source = 0;
@@ -83,8 +84,8 @@ private:
   }
 
   __device__ std::int32_t rows_from(std::int32_t source) const {
-    const std::int32_t told = source < all_.shape.n_ranks ? all_.counts[source] : 0;
-    return told > 0 ? told : 0; // a masked one has told nothing
+    const std::int32_t count = source < all_.shape.n_ranks ? all_.counts[source] : 0;
+    return count > 0 ? count : 0; // a masked rank has sent no count
   }
   __device__ void find_sources() {
     if (thread_ < 32) { // by lanes: loads that wait for each other take a microsecond
@@ -100,7 +101,7 @@ private:
           shared_.first[source] = before;
         before += counts[i];
       }
-      if (thread_ == 31) // behind the last source there are no rows
+      if (thread_ == 31) // the end of the last source's rows
         shared_.first[most_ranks] = before;
     } else if (thread_ == 32) { // one thread of a block: all of them would queue for the word
       shared_.received = device::load_relaxed(&all_.memory.flags->received);
@@ -169,8 +170,8 @@ private:
     }
     __syncthreads();
   }
-  /// What does not wait for the row's places: its first piece, and where its home wants to know
-  /// them.
+  /// Loads what does not depend on the packed rows: the first 16 bytes, and the address at the
+  /// source rank to which the packed row is reported.
   __device__ void prefetch(std::int32_t row) {
     if (row >= rows())
       return;
@@ -194,7 +195,8 @@ private:
                                           static_cast<std::int64_t>(slot_of(row)) *
                                               all_.shape.value_bytes(format_of(all_.scales)));
   }
-  /// Behind the earlier rows of the same experts. Tells the token's home.
+  /// The packed rows: after the earlier rows of the same experts. Reports them to the token's
+  /// source rank.
   __device__ void find_output_rows(std::int32_t row) {
     const std::int32_t top_k = all_.shape.top_k;
     if (thread_ < top_k) {
@@ -238,7 +240,7 @@ private:
     for (std::int32_t unit = thread_; unit < layout_.bytes() / 16; unit += threads_)
       store(record[unit], all_.packed.records, layout_.bytes(), unit);
   }
-  /// A piece of the present row, to all its places.
+  /// Stores 16 bytes of the current row to all its packed rows.
   __device__ void store(const uint4& value, std::byte* packed, std::int32_t row_bytes,
                         std::int32_t unit) const {
 #pragma unroll 4
@@ -259,8 +261,8 @@ private:
   std::int32_t thread_, threads_;
   uint4 first_{}; ///< of the present row
   std::int32_t* output_row_at_source_ =
-      nullptr;                      ///< of its thread_-th choice: where its place is told
-  const std::byte* rows_ = nullptr; ///< of the half that was filled last
+      nullptr; ///< of expert thread_ of the row: where its packed row is reported
+  const std::byte* rows_ = nullptr; ///< of the buffer that was filled last
   const std::byte* records_ = nullptr;
 };
 

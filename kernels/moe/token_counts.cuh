@@ -1,4 +1,4 @@
-// Counting tokens by column (a rank, a node) in the order of tokens, by a block.
+// Counting tokens by column (a rank or a node) in token order, by one block.
 #pragma once
 
 #include "kernels/device/scope.cuh"
@@ -7,7 +7,7 @@
 
 namespace shmemctl::moe {
 
-/// Each thread has tokens in a row, so that the order of tokens is that of threads.
+/// Each thread has a run of consecutive tokens, so that token order is thread order.
 class TokenCounts {
 public:
   static constexpr std::int32_t segment_threads = token_segment_threads;
@@ -27,7 +27,7 @@ public:
     end_ = begin_ + each < tokens ? begin_ + each : tokens;
   }
 
-  /// By all threads: then next() tells them, and total() is what all have.
+  /// Called by all threads: counts, so that each() and total() may be used.
   /// @param each_column calls its second argument with each column of the token
   template <class EachColumn>
   __device__ void count(const EachColumn& each_column) const {
@@ -38,7 +38,8 @@ public:
     device::Block::sync();
     scan();
   }
-  /// By each thread, its tokens in order: act(token, column, earlier tokens of that column).
+  /// Called by each thread, for its tokens in order: act(token, column, number of earlier tokens of
+  /// that column).
   template <class EachColumn, class Act>
   __device__ void each(const EachColumn& each_column, const Act& act) const {
     for (std::int32_t token = begin_; token < end_; ++token)

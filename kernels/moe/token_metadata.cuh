@@ -1,4 +1,4 @@
-// A row wherever it lies, and the record that comes with it to a rank.
+// A row before it reaches its destination rank, and the metadata that is written for it there.
 #pragma once
 
 #include "kernels/device/scope.cuh"
@@ -7,7 +7,7 @@
 
 namespace shmemctl::moe {
 
-/// At its home, or on its way.
+/// A row at its source rank, or in a receive buffer before it is forwarded.
 struct TokenRow {
   const std::byte* values;
   const float* scales;
@@ -32,7 +32,7 @@ __device__ inline std::uint32_t scale_word(const Shape& shape, Scales kind, cons
   return bytes;
 }
 
-/// What word `word` of a row's record on `rank` holds.
+/// Word `word` of the metadata of a row at `rank`.
 __device__ inline std::uint32_t record_word(const Shape& shape, Scales kind,
                                             const MetadataLayout& layout, const TokenRow& row,
                                             std::int32_t rank, std::int32_t word) {
@@ -48,7 +48,7 @@ __device__ inline std::uint32_t record_word(const Shape& shape, Scales kind,
          : word == layout.token() ? bits_of_number(row.token)
                                   : 0;
 }
-/// By the scope.
+/// Called by all threads of the scope.
 template <class Scope>
 __device__ inline void write_record(const Shape& shape, Scales kind, const MetadataLayout& layout,
                                     const TokenRow& row, std::int32_t rank, std::byte* to) {

@@ -1,4 +1,4 @@
-// What comes with a received row. For host and device.
+// The metadata of a received row. For host and device.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace shmemctl::moe {
 
-/// How the scales of FP8 rows are written.
+/// Format of the scales of FP8 rows.
 enum class Scales : std::int32_t {
   none,    ///< BF16
   float32, ///< any number
   power,   ///< float32, but powers of two only
-  ue8m0    ///< powers of two as their exponents: four in a word, the first in the lowest byte
+  ue8m0 ///< powers of two as exponents (UE8M0), four per 32-bit word, the first in the lowest byte
 };
 SHMEMCTL_HOST_DEVICE constexpr Format format_of(Scales scales) {
   return scales == Scales::none ? Format::bf16 : Format::fp8;
@@ -21,8 +21,8 @@ SHMEMCTL_HOST_DEVICE constexpr bool are_powers(Scales scales) {
   return scales == Scales::power || scales == Scales::ue8m0;
 }
 
-/// Scales (FP8 only), then top_k local experts (no_expert for those of other ranks), top_k weights
-/// (0 for those), the source rank and its token: words of 4 bytes, filled up to 16 bytes.
+/// Offsets, in 32-bit words: scales (FP8 only), top_k local experts (no_expert for those of other
+/// ranks), top_k weights (0 for those), source rank and token index; padded to 16 bytes.
 struct MetadataLayout {
   std::int32_t scale_words, top_k;
 

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "kernels/moe/high_throughput.h"
 #include "kernels/moe/high_throughput_internode.h"
 #include "kernels/moe/low_latency.h"
 #include "kernels/moe/pack.h"
-#include "kernels/moe/tuning.h"
 
 namespace shmemctl::moe {
 

@@ -6,7 +6,7 @@
 #include "kernels/moe/call.cuh"
 #include "kernels/moe/low_latency.h"
 #include "kernels/moe/token_counts.h"
-#include "kernels/moe/tuning.h"
+#include "kernels/moe/high_throughput.h"
 #include "tests/support/host_kernels.h"
 
 namespace shmemctl::moe {
@@ -46,7 +46,7 @@ TEST(Moe, QuickDivisionDivides) {
 }
 
 TEST(Moe, PartsOfALowLatencyDispatchAreTakenApartAgain) {
-  for (const std::int32_t blocks : {1, 131, LowLatencyFlags::most_parts})
+  for (const std::int32_t blocks : {1, 131, LowLatencyFlags::max_blocks})
     for (const std::int32_t rows : {0, 1, 65535}) {
       const std::uint64_t word = count_word(9, packed_count(blocks, rows));
       EXPECT_TRUE(has_come(word, 9));

@@ -7,7 +7,7 @@
 
 #include "kernels/moe/low_latency.h"
 #include "kernels/moe/low_latency_internode.h"
-#include "kernels/moe/residency.h"
+#include "kernels/moe/launch_config.h"
 
 namespace shmemctl::moe {
 namespace {
@@ -138,9 +138,9 @@ TEST(MoeLaunchRules, BlocksThatWaitForEachOtherMustBeResident) {
   EXPECT_EQ(refuse_nonresident_blocks(132, 1, 132), "");
   EXPECT_EQ(refuse_nonresident_blocks(264, 2, 132), "");
   EXPECT_EQ(refuse_nonresident_blocks(140, 1, 132),
-            "its blocks wait for each other, so all 140 of them must be resident: they want 140 "
+            "its blocks wait for each other, so all 140 of them must be resident: they need 140 "
             "SMs, and 132 are available (1 of its blocks fit one SM); take 132 blocks at most");
-  EXPECT_NE(refuse_nonresident_blocks(301, 2, 132).find("they want 151 SMs, and 132 are available"),
+  EXPECT_NE(refuse_nonresident_blocks(301, 2, 132).find("they need 151 SMs, and 132 are available"),
             std::string::npos);
   EXPECT_NE(refuse_nonresident_blocks(1, 0, 132), "") << "of a kernel that no multiprocessor holds";
 }
