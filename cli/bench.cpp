@@ -88,7 +88,7 @@ LaunchRequest launch_flags(const BenchFlags& flags) {
   return request;
 }
 
-std::vector<CaseEntry> cases_for(const BenchFlags& flags) {
+std::vector<BenchCase> cases_for(const BenchFlags& flags) {
   const LaunchRequest request = launch_flags(flags);
   return cases_of(request.initiator, check_launch(request));
 }
@@ -180,10 +180,11 @@ Measurement measurement_of(const Pinning& pinning) {
 ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& session,
                  Runtime& runtime, const Options& options) {
   const Sweep sweep = sweep_of(flags, default_pair(runtime.placement()));
-  const std::vector<CaseEntry> cases = choose_cases(cases_for(flags), flags.cases);
+  const std::vector<BenchCase> cases = choose_cases(cases_for(flags), flags.cases);
   std::vector<std::vector<Point>> points;
-  for (const CaseEntry& entry : cases) // before any is measured: a bad flag ends the run at once
-    points.push_back(points_of(entry.info, sweep, runtime.n_pes()));
+  for (const BenchCase& bench_case :
+       cases) // before any is measured: a bad flag ends the run at once
+    points.push_back(points_of(bench_case.info, sweep, runtime.n_pes()));
   Report& report = session.report();
   session.step("gathering phases and hosts");
   describe_job(runtime, context, options, report);
@@ -240,19 +241,19 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
 }
 
 /// Those of all initiators unless a flag is about some.
-std::vector<CaseEntry> listed_cases(const BenchFlags& flags) {
-  std::vector<CaseEntry> of_flags = cases_for(flags);
+std::vector<BenchCase> listed_cases(const BenchFlags& flags) {
+  std::vector<BenchCase> of_flags = cases_for(flags);
   if (!flags.initiator.empty() || !flags.memory.empty())
     return of_flags;
-  std::vector<CaseEntry> all;
+  std::vector<BenchCase> all;
   for (const Initiator initiator : all_initiators)
-    for (CaseEntry& entry : cases_of(initiator, MemoryKind::host))
-      all.push_back(std::move(entry));
+    for (BenchCase& bench_case : cases_of(initiator, MemoryKind::host))
+      all.push_back(std::move(bench_case));
   return all;
 }
 
 ExitCode list(const Context& context, const BenchFlags& flags) {
-  const std::vector<CaseEntry> cases = listed_cases(flags);
+  const std::vector<BenchCase> cases = listed_cases(flags);
   if (context.json_path == "-")
     std::cout << list_json(cases).dump(2) << '\n';
   else
@@ -274,8 +275,8 @@ ExitCode run_bench(Context& context, const BenchFlags& flags) {
   if (flags.cases.empty())
     throw bad("no CASE is given", "see shmemctl bench --list, or give all");
   const Sweep sweep = sweep_of(flags);
-  for (const CaseEntry& entry : choose_cases(cases_for(flags), flags.cases))
-    launch_of(entry.info.name, entry.info.launch, sweep.launch);
+  for (const BenchCase& bench_case : choose_cases(cases_for(flags), flags.cases))
+    launch_of(bench_case.info.name, bench_case.info.launch, sweep.launch);
   if (!std::isfinite(flags.effort.duration_s)) // comparisons with a range let NaN pass
     throw bad("--duration is not a number of seconds", "give 0.001 to 86400 seconds");
   RuntimeRequest request;
@@ -303,10 +304,10 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
   command
       .add_option("--ctas", flags.ctas, "Thread blocks of the kernel (default: chosen by the case)")
       ->type_name("N")
-      ->check(CLI::Range(1, most_ctas));
+      ->check(CLI::Range(1, max_ctas));
   command.add_option("--threads", flags.threads, "Threads per block (default: chosen by the case)")
       ->type_name("N")
-      ->check(CLI::Range(1, most_threads));
+      ->check(CLI::Range(1, max_threads));
   command.add_flag("--graph", flags.graph,
                    "--initiator stream: launch the operations as CUDA graphs");
 }

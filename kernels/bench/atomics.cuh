@@ -73,11 +73,11 @@ template <class Word>
 struct AtomicLatencyBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control,
                              const AtomicArguments& a) {
-    Frame frame(job, control);
+    TimedRegion region(job, control);
     if (Block::rank() == 0)
       control->wrong_at = UINT64_MAX;
-    if (frame.begin())
-      frame.end(a.peer < 0 || Block::rank() > 0 || one_by_one<Word>(job, control, a));
+    if (region.begin())
+      region.end(a.peer < 0 || Block::rank() > 0 || one_by_one<Word>(job, control, a));
   }
 };
 
@@ -85,8 +85,8 @@ template <class Word>
 struct AtomicRateBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control,
                              const AtomicArguments& a) {
-    Frame frame(job, control);
-    if (!frame.begin())
+    TimedRegion region(job, control);
+    if (!region.begin())
       return;
     if (a.peer >= 0) {
       Word* const word = reinterpret_cast<Word*>(a.words) + OfThread::caller();
@@ -94,15 +94,15 @@ struct AtomicRateBody {
       for (std::uint64_t i = 0; i < a.count; ++i)
         atomic_add(job, word, operand, a.peer);
     }
-    frame.end();
+    region.end();
   }
 };
 
 struct AtomicBandwidthBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control,
                              const AtomicArguments& a) {
-    Frame frame(job, control);
-    if (!frame.begin())
+    TimedRegion region(job, control);
+    if (!region.begin())
       return;
     if (a.peer >= 0) {
       auto* const words = reinterpret_cast<std::uint64_t*>(a.words);
@@ -111,7 +111,7 @@ struct AtomicBandwidthBody {
         for (std::uint64_t word = OfThread::caller(); word < a.n_words; word += OfThread::callers())
           atomic_add(job, words + word, operand, a.peer);
     }
-    frame.end();
+    region.end();
   }
 };
 

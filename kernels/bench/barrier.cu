@@ -4,9 +4,9 @@
 
 namespace shmemctl::bench::SHMEMCTL_WAYS {
 
-std::string launch_meeting(const KernelLaunch& how, const MeetingArguments& arguments) {
-  return arguments.looks ? launch_by_scope<WatchedMeetingBody>(how, arguments)
-                         : launch_by_scope<MeetingBody>(how, arguments);
+std::string launch_barrier(const KernelLaunch& how, const BarrierArguments& arguments) {
+  return arguments.looks ? launch_by_scope<CheckedBarrierBody>(how, arguments)
+                         : launch_by_scope<BarrierBody>(how, arguments);
 }
 
 } // namespace shmemctl::bench::SHMEMCTL_WAYS

@@ -7,20 +7,20 @@
 namespace shmemctl::bench {
 
 template <class Scope>
-__device__ bool meet(const DeviceJob& job, MeetingKernel kernel) {
-  return kernel == MeetingKernel::barrier ? barrier<typename Scope::Api>(job, team_world)
+__device__ bool run_barrier(const DeviceJob& job, BarrierKernel kernel) {
+  return kernel == BarrierKernel::barrier ? barrier<typename Scope::Api>(job, team_world)
                                           : sync<typename Scope::Api>(job, team_world);
 }
 
 /// Tells every PE that I come, meets, and looks whether all have come.
 template <class Scope>
-__device__ bool meet_and_look(const DeviceJob& job, const MeetingArguments& a,
+__device__ bool meet_and_look(const DeviceJob& job, const BarrierArguments& a,
                               KernelControl* control, std::uint64_t number) {
   for (int pe = Scope::rank(); pe < job.n_pes; pe += Scope::size())
     put_value(job, a.cells + job.pe, number, pe);
   // A sync completes nothing: what was put for this look is completed here.
   quiet<typename Scope::Api>(job);
-  if (!meet<Scope>(job, a.kernel))
+  if (!run_barrier<Scope>(job, a.kernel))
     return false;
   for (int pe = Scope::rank(); pe < job.n_pes; pe += Scope::size()) {
     const std::uint64_t seen = load_acquire(a.cells + pe);
@@ -34,32 +34,32 @@ __device__ bool meet_and_look(const DeviceJob& job, const MeetingArguments& a,
 }
 
 template <class Scope>
-struct MeetingBody {
+struct BarrierBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control,
-                             const MeetingArguments& a) {
-    Frame frame(job, control);
-    if (!frame.begin())
+                             const BarrierArguments& a) {
+    TimedRegion region(job, control);
+    if (!region.begin())
       return;
     bool ok = true;
     for (std::uint64_t i = 0; ok && i < a.count; ++i)
-      ok = meet<Scope>(job, a.kernel);
-    frame.end(ok);
+      ok = run_barrier<Scope>(job, a.kernel);
+    region.end(ok);
   }
 };
 
 template <class Scope>
-struct WatchedMeetingBody {
+struct CheckedBarrierBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control,
-                             const MeetingArguments& a) {
-    Frame frame(job, control);
+                             const BarrierArguments& a) {
+    TimedRegion region(job, control);
     if (Block::rank() == 0)
       control->wrong_at = UINT64_MAX;
-    if (!frame.begin())
+    if (!region.begin())
       return;
     bool ok = true;
     for (std::uint64_t i = 1; ok && i <= a.count; ++i)
       ok = meet_and_look<Scope>(job, a, control, a.first + i);
-    frame.end(ok);
+    region.end(ok);
   }
 };
 

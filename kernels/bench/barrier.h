@@ -5,16 +5,16 @@
 
 namespace shmemctl::bench {
 
-enum class MeetingKernel : std::int32_t { barrier, sync };
+enum class BarrierKernel : std::int32_t { barrier, sync };
 
-struct MeetingArguments {
-  MeetingKernel kernel;
+struct BarrierArguments {
+  BarrierKernel kernel;
   std::uint64_t first, count;
   /// Of every PE, symmetric: the last call that it has come to, written before it. Looked at behind
   /// each call if `looks`, which then is not timed.
   std::uint64_t* cells;
   bool looks;
 };
-std::string launch_meeting(const KernelLaunch& how, const MeetingArguments& arguments);
+std::string launch_barrier(const KernelLaunch& how, const BarrierArguments& arguments);
 
 } // namespace shmemctl::bench

@@ -25,10 +25,10 @@ struct CheckArguments {
 struct CheckBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control,
                              const CheckArguments& a) {
-    Frame frame(job, control);
+    TimedRegion region(job, control);
     if (OfThread::caller() == 0)
       store_relaxed(&control->wrong_at, UINT64_MAX);
-    if (!frame.meet())
+    if (!region.sync_grid())
       return;
     const std::uint64_t size_bytes = a.slots.slots * a.slots.slot_bytes;
     for (std::uint64_t at = OfThread::caller(); at < size_bytes; at += OfThread::callers())
@@ -36,7 +36,7 @@ struct CheckBody {
         note(&control->wrong_at, at);
         break; // the thread's others lie behind it
       }
-    if (!frame.meet() || OfThread::caller() != 0)
+    if (!region.sync_grid() || OfThread::caller() != 0)
       return;
     const std::uint64_t first = load_acquire(&control->wrong_at);
     if (first == UINT64_MAX)
@@ -74,9 +74,9 @@ struct TimerStepBody {
 };
 struct EmptyBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control, const Nothing&) {
-    Frame frame(job, control);
-    if (frame.begin())
-      frame.end();
+    TimedRegion region(job, control);
+    if (region.begin())
+      region.end();
   }
 };
 

@@ -13,18 +13,18 @@ template <class Call>
 struct CollectiveBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control,
                              const CollectiveArguments& a) {
-    Frame frame(job, control);
-    if (!frame.begin())
+    TimedRegion region(job, control);
+    if (!region.begin())
       return;
     bool ok = true;
     for (std::uint64_t number = a.first; ok && number < a.first + a.count; ++number) {
       ok = Call::run(job, a, a.memory + a.dest_offset_bytes,
                      a.memory + number % variants * variant_step_bytes);
       // Every block comes, whatever it has seen: a wait that gives up ends the others' too.
-      ok = frame.meet() && ok;
+      ok = region.sync_grid() && ok;
       ok = Block::all(ok);
     }
-    frame.end(ok);
+    region.end(ok);
   }
 };
 

@@ -51,7 +51,7 @@ std::string launch_by_scope(const KernelLaunch& how, const Arguments& arguments)
 
 /// Blocks of this kernel that a device runs at once; 0 if that cannot be told.
 template <class Body, class Arguments>
-int most_blocks_of(int device, int threads) {
+int max_blocks_of(int device, int threads) {
   int blocks = 0, multiprocessors = 0;
   if (cudaSetDevice(device) != cudaSuccess ||
       cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, measuring<Body, Arguments>, threads,
@@ -62,14 +62,14 @@ int most_blocks_of(int device, int threads) {
   return blocks * multiprocessors;
 }
 template <template <class> class Body, class Arguments>
-int most_blocks_by_scope(KernelScope scope, int device, int threads) {
+int max_blocks_by_scope(KernelScope scope, int device, int threads) {
   switch (scope) {
   case KernelScope::thread:
-    return most_blocks_of<Body<OfThread>, Arguments>(device, threads);
+    return max_blocks_of<Body<OfThread>, Arguments>(device, threads);
   case KernelScope::warp:
-    return most_blocks_of<Body<OfWarp>, Arguments>(device, threads);
+    return max_blocks_of<Body<OfWarp>, Arguments>(device, threads);
   default:
-    return most_blocks_of<Body<OfBlock>, Arguments>(device, threads);
+    return max_blocks_of<Body<OfBlock>, Arguments>(device, threads);
   }
 }
 

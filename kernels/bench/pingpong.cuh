@@ -83,9 +83,9 @@ template <class Scope>
 struct PingPongBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control,
                              const PingPongArguments& a) {
-    Frame frame(job, control);
-    if (frame.begin())
-      frame.end(a.role == PingPongRole::none || play<Scope>(job, a));
+    TimedRegion region(job, control);
+    if (region.begin())
+      region.end(a.role == PingPongRole::none || play<Scope>(job, a));
   }
 };
 
@@ -113,9 +113,9 @@ __device__ bool pass_on(const DeviceJob& job, const RingArguments& a) {
 template <class Scope>
 struct RingBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control, const RingArguments& a) {
-    Frame frame(job, control);
-    if (frame.begin())
-      frame.end(pass_on<Scope>(job, a));
+    TimedRegion region(job, control);
+    if (region.begin())
+      region.end(pass_on<Scope>(job, a));
   }
 };
 

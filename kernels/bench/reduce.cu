@@ -23,16 +23,16 @@ std::string launch_of(const KernelLaunch& how, const CollectiveArguments& argume
 }
 
 template <template <class> class Call>
-int most_blocks_with(CollectiveNumber number, int device, int threads) {
+int max_blocks_with(CollectiveNumber number, int device, int threads) {
   switch (number) {
   case CollectiveNumber::int64:
-    return most_blocks_of<CollectiveBody<Call<std::int64_t>>, CollectiveArguments>(device, threads);
+    return max_blocks_of<CollectiveBody<Call<std::int64_t>>, CollectiveArguments>(device, threads);
   case CollectiveNumber::float32:
-    return most_blocks_of<CollectiveBody<Call<float>>, CollectiveArguments>(device, threads);
+    return max_blocks_of<CollectiveBody<Call<float>>, CollectiveArguments>(device, threads);
   case CollectiveNumber::bf16:
-    return most_blocks_of<CollectiveBody<Call<Bf16>>, CollectiveArguments>(device, threads);
+    return max_blocks_of<CollectiveBody<Call<Bf16>>, CollectiveArguments>(device, threads);
   case CollectiveNumber::fp16:
-    return most_blocks_of<CollectiveBody<Call<Fp16>>, CollectiveArguments>(device, threads);
+    return max_blocks_of<CollectiveBody<Call<Fp16>>, CollectiveArguments>(device, threads);
   }
   return 0;
 }
@@ -44,11 +44,11 @@ std::string launch_reduction(const KernelLaunch& how, const CollectiveArguments&
                                                       : launch_of<ReduceScatter>(how, arguments);
 }
 
-int most_reduction_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,
-                          int threads) {
+int max_reduction_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,
+                         int threads) {
   return kernel == CollectiveKernel::reduce
-             ? most_blocks_with<Reduce>(number, device, threads)
-             : most_blocks_with<ReduceScatter>(number, device, threads);
+             ? max_blocks_with<Reduce>(number, device, threads)
+             : max_blocks_with<ReduceScatter>(number, device, threads);
 }
 
 } // namespace shmemctl::bench::SHMEMCTL_WAYS

@@ -44,14 +44,15 @@ __device__ inline bool wait_masked(const DeviceJob& job, const std::uint64_t* at
   return false;
 }
 
-class Frame {
+class TimedRegion {
 public:
-  __device__ Frame(const DeviceJob& job, KernelControl* control) : job_(job), control_(control) {}
+  __device__ TimedRegion(const DeviceJob& job, KernelControl* control)
+      : job_(job), control_(control) {}
 
   /// By all threads of the grid; false if a PE did not come. The clock is read before the other
   /// blocks are let go, so that no time is too short for what was done in it.
   __device__ bool begin() {
-    if (!meet())
+    if (!sync_grid())
       return false;
     if (blockIdx.x == 0) {
       const bool met = barrier_all<Block>(job_);
@@ -60,13 +61,13 @@ public:
         control_->begin_ns = global_time_ns();
       }
     }
-    return meet() && *const_cast<volatile std::uint64_t*>(&control_->failed) == 0;
+    return sync_grid() && *const_cast<volatile std::uint64_t*>(&control_->failed) == 0;
   }
 
   /// By all threads of the grid. All that any of them has put is complete.
   __device__ bool complete() {
     const bool ok = quiet<Block>(job_);
-    return meet() && ok;
+    return sync_grid() && ok;
   }
 
   /// As complete(), and the clock is read.
@@ -79,7 +80,7 @@ public:
   }
 
   /// Barrier of the grid's blocks; false once a wait has given up.
-  __device__ bool meet() {
+  __device__ bool sync_grid() {
     if (gridDim.x > 1)
       return grid_meet(job_);
     Block::sync();

@@ -91,7 +91,8 @@ struct GetValue {
 };
 
 template <class Operation, class Scope>
-__device__ bool run_messages(Frame& frame, const DeviceJob& job, const TransferArguments& a) {
+__device__ bool run_messages(TimedRegion& region, const DeviceJob& job,
+                             const TransferArguments& a) {
   const Assignment mine = assignment_of(Scope::caller(), Scope::callers(), a.peers);
   const Piece piece = a.own_messages ? Piece{mine.index * a.size_bytes, a.size_bytes}
                                      : piece_of(a.size_bytes, mine.index, mine.count);
@@ -106,7 +107,7 @@ __device__ bool run_messages(Frame& frame, const DeviceJob& job, const TransferA
         Operation::template run<typename Scope::Api>(job, slot, source, piece.size_bytes, pe);
     }
     if (a.completion == Completion::each_message) {
-      if (!frame.complete())
+      if (!region.complete())
         return false;
     } else if (a.quiet_every != 0 && (i + 1) % a.quiet_every == 0) {
       if (!quiet<typename Scope::Api>(job))
@@ -147,27 +148,27 @@ template <class Operation, class Scope>
 struct TransferBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control,
                              const TransferArguments& a) {
-    Frame frame(job, control);
-    if (frame.begin())
-      frame.end(a.peers == 0 || run_messages<Operation, Scope>(frame, job, a));
+    TimedRegion region(job, control);
+    if (region.begin())
+      region.end(a.peers == 0 || run_messages<Operation, Scope>(region, job, a));
   }
 };
 template <class Operation, class Scope>
 struct LatencyBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control,
                              const TransferArguments& a) {
-    Frame frame(job, control);
-    if (frame.begin())
-      frame.end(a.peers == 0 || run_one_by_one<Operation, Scope>(job, a));
+    TimedRegion region(job, control);
+    if (region.begin())
+      region.end(a.peers == 0 || run_one_by_one<Operation, Scope>(job, a));
   }
 };
 template <class Scope>
 struct PutSignalLatencyBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control,
                              const TransferArguments& a) {
-    Frame frame(job, control);
-    if (frame.begin())
-      frame.end(a.peers == 0 || put_signals<Scope>(job, a));
+    TimedRegion region(job, control);
+    if (region.begin())
+      region.end(a.peers == 0 || put_signals<Scope>(job, a));
   }
 };
 } // namespace shmemctl::bench

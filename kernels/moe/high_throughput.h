@@ -126,13 +126,13 @@ constexpr std::size_t dispatch_shared_bytes(const DispatchArguments& arguments) 
 /// where both have the same to do, and sixteen fill it, two on each part of the GPU; 24 fill it
 /// less.
 SHMEMCTL_HOST_DEVICE constexpr int blocks_for_self(const Tuning& tuning, int n_ranks) {
-  constexpr int fewest_for_link = 8, best_for_link = 16;
+  constexpr int min_for_link = 8, best_for_link = 16;
   if (n_ranks == 1 || tuning.sms < 2)
     return 0;
   if (tuning.self_sms >= 0)
     return tuning.self_sms < tuning.sms ? tuning.self_sms : tuning.sms - 1;
   const int enough = (8 + n_ranks - 2) / (n_ranks - 1);
-  if (tuning.sms < enough + fewest_for_link)
+  if (tuning.sms < enough + min_for_link)
     return 0; // every multiprocessor counts
   if (tuning.sms >= 24 && tuning.sms <= 40)
     return tuning.sms - best_for_link;

@@ -200,7 +200,7 @@ struct Flow {
   bool stays = false, leaves = false;        ///< on the GPU that it comes from
   bool in_host_memory = false;
 
-  void add(const GpuSeatPlace& own, const GpuSeatPlace& other) {
+  void add(const GpuOfPe& own, const GpuOfPe& other) {
     to[own.pci_address].insert(other.pci_address);
     from[other.pci_address].insert(own.pci_address);
     memory_GBps[own.pci_address] = own.memory_GBps;
@@ -214,7 +214,7 @@ FoundLimit none(const std::string& what) {
 }
 
 /// Why what `own` sends to `other` has no limit of GPUs; "" if it may.
-std::string why_not(const GpuSeatPlace& own, const GpuSeatPlace& other) {
+std::string why_not(const GpuOfPe& own, const GpuOfPe& other) {
   if (own.pci_address.empty())
     return none("PEs without a GPU").reason;
   if (other.machine_id != own.machine_id)
@@ -340,10 +340,10 @@ FoundLimit links_limit(const Node& node, const Flow& flow) {
 
 } // namespace
 
-std::vector<int> gpu_numbers(const std::vector<GpuSeatPlace>& by_pe) {
+std::vector<int> gpu_numbers(const std::vector<GpuOfPe>& by_pe) {
   std::vector<int> numbers;
   std::map<std::pair<std::uint64_t, std::string>, int> known;
-  for (const GpuSeatPlace& place : by_pe)
+  for (const GpuOfPe& place : by_pe)
     numbers.push_back(
         known
             .emplace(std::pair{place.machine_id, place.pci_address}, static_cast<int>(known.size()))
@@ -351,16 +351,15 @@ std::vector<int> gpu_numbers(const std::vector<GpuSeatPlace>& by_pe) {
   return numbers;
 }
 
-FoundLimit gpu_link_limit(const Node& node, const Point& point,
-                          const std::vector<GpuSeatPlace>& by_pe) {
+FoundLimit gpu_link_limit(const Node& node, const Point& point, const std::vector<GpuOfPe>& by_pe) {
   if (point.traffic == Traffic::collective)
     return none("a collective of which it is not known what it moves");
   const auto n_pes = static_cast<int>(by_pe.size());
   Flow flow;
   for (int pe = 0; pe < n_pes; ++pe)
     for (const int to : routes_of(point, pe, n_pes).to) {
-      const GpuSeatPlace& own = by_pe[static_cast<std::size_t>(pe)];
-      const GpuSeatPlace& other = by_pe[static_cast<std::size_t>(to)];
+      const GpuOfPe& own = by_pe[static_cast<std::size_t>(pe)];
+      const GpuOfPe& other = by_pe[static_cast<std::size_t>(to)];
       if (const std::string reason = why_not(own, other); !reason.empty())
         return {std::nullopt, reason};
       flow.add(own, other);
@@ -375,7 +374,7 @@ FoundLimit gpu_link_limit(const Node& node, const Point& point,
 }
 
 FoundLimit gpu_collective_limit(const Node& node, const LeastTraffic& traffic,
-                                const std::vector<GpuSeatPlace>& by_pe) {
+                                const std::vector<GpuOfPe>& by_pe) {
   const std::vector<int> gpus = gpu_numbers(by_pe);
   const bool one_gpu = std::all_of(gpus.begin(), gpus.end(), [](int gpu) { return gpu == 0; });
   Flow flow;
@@ -592,7 +591,7 @@ std::string own_line(Runtime& runtime, const Point& point) {
                         {"otherwise", path.otherwise}});
 }
 
-GpuSeatPlace place_from(const std::string& line, std::size_t pe, std::uint64_t machine_id) {
+GpuOfPe place_from(const std::string& line, std::size_t pe, std::uint64_t machine_id) {
   const json seat = try_from_json_line(line);
   const auto is = [&](const char* key, json::value_t type) {
     return seat.is_object() && seat.contains(key) && seat[key].type() == type;
@@ -663,11 +662,11 @@ GpuPath path_of(Runtime& runtime, const Point& point) {
 
 GpuLimit gpu_limit_of(Runtime& runtime, const Point& point, LinkMeter* links, const Case* body) {
   const std::vector<std::string> lines = runtime.gather_text(own_line(runtime, point));
-  std::vector<GpuSeatPlace> places;
+  std::vector<GpuOfPe> places;
   for (std::size_t pe = 0; pe < lines.size(); ++pe)
     places.push_back(place_from(lines[pe], pe, runtime.placement().hosts.at(pe).machine_id));
   GpuLimit limit;
-  limit.on_gpus = std::all_of(places.begin(), places.end(), [](const GpuSeatPlace& place) {
+  limit.on_gpus = std::all_of(places.begin(), places.end(), [](const GpuOfPe& place) {
     return place.between_gpus || place.in_host_memory;
   });
   std::optional<LeastTraffic> traffic;

@@ -75,7 +75,7 @@ std::optional<LinkLimit> gpu_links_limit(const Node& node, const std::string& gp
                                          const std::vector<std::string>& others);
 
 /// Of a PE's GPU.
-struct GpuSeatPlace {
+struct GpuOfPe {
   std::uint64_t machine_id = 0;
   std::string pci_address; ///< "": none
   double memory_GBps = 0;  ///< of its own memory, reads and writes together; 0: not known
@@ -93,19 +93,18 @@ struct GpuSeatPlace {
 /// traffic of which some leaves its GPU and some does not, GPUs that are linked one to one where
 /// one sends to several, and what the model does not know.
 /// @param node of the machine @param by_pe the GPU of each PE
-FoundLimit gpu_link_limit(const Node& node, const Point& point,
-                          const std::vector<GpuSeatPlace>& by_pe);
+FoundLimit gpu_link_limit(const Node& node, const Point& point, const std::vector<GpuOfPe>& by_pe);
 
 /// Of a collective of all PEs: of the memory of the one GPU that all share; of the links of all
 /// GPUs together, of the root's where only that has to send; of their links to the host. A share
 /// counts limited_bytes().
 FoundLimit gpu_collective_limit(const Node& node, const LeastTraffic& traffic,
-                                const std::vector<GpuSeatPlace>& by_pe);
+                                const std::vector<GpuOfPe>& by_pe);
 /// What of it that limit is about: what crosses links; half of what memory reads and writes; over
 /// links to the host, what is read or what is written, whichever is more.
 double limited_bytes(const LeastTraffic& traffic, const LinkLimit& limit);
 /// By PE: the number of its GPU, from 0 in the order of the PEs.
-std::vector<int> gpu_numbers(const std::vector<GpuSeatPlace>& by_pe);
+std::vector<int> gpu_numbers(const std::vector<GpuOfPe>& by_pe);
 
 /// By PE, in 10^9 bytes per second, while all that send do so at once; 0 of PEs that do not.
 struct MeasuredLink {

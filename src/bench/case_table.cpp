@@ -12,14 +12,14 @@ namespace shmemctl::bench {
 
 namespace {
 
-bool any_matches(const std::vector<CaseEntry>& cases, const std::string& pattern) {
-  return std::any_of(cases.begin(), cases.end(), [&](const CaseEntry& entry) {
-    return matches_pattern(entry.info.name, pattern);
+bool any_matches(const std::vector<BenchCase>& cases, const std::string& pattern) {
+  return std::any_of(cases.begin(), cases.end(), [&](const BenchCase& bench_case) {
+    return matches_pattern(bench_case.info.name, pattern);
   });
 }
 
 /// For a pattern of which the cases of other flags have one: says which flags.
-std::optional<Error> case_of_other_flags(const std::vector<CaseEntry>& cases,
+std::optional<Error> case_of_other_flags(const std::vector<BenchCase>& cases,
                                          const std::string& pattern) {
   const Initiator own = cases.empty() ? Initiator::host : cases.front().info.initiator;
   std::string given = std::string("--initiator ") + to_string(own);
@@ -41,12 +41,12 @@ std::optional<Error> case_of_other_flags(const std::vector<CaseEntry>& cases,
                "give " + join(flags, " or ") + "; shmemctl bench --list has all");
 }
 
-Error no_such_case(const std::vector<CaseEntry>& cases, const std::string& pattern) {
+Error no_such_case(const std::vector<BenchCase>& cases, const std::string& pattern) {
   if (const auto elsewhere = case_of_other_flags(cases, pattern))
     return *elsewhere;
   std::vector<std::string> names, near;
-  for (const CaseEntry& entry : cases)
-    names.push_back(entry.info.name);
+  for (const BenchCase& bench_case : cases)
+    names.push_back(bench_case.info.name);
   if (const auto nearest = nearest_spelling(pattern, names))
     near.push_back(*nearest);
   for (const std::string& name : names)
@@ -90,44 +90,45 @@ const char* to_string(Direction direction) {
   return direction == Direction::uni ? "uni" : "bi";
 }
 
-std::vector<CaseEntry> host_cases() {
-  std::vector<CaseEntry> all;
+std::vector<BenchCase> host_cases() {
+  std::vector<BenchCase> all;
   for (auto&& group : {transfer_cases(), pingpong_cases(), atomic_cases(), synchronisation_cases(),
                        collective_cases(), proxy_cases()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }
 
-std::vector<CaseEntry> gpu_cases() {
-  std::vector<CaseEntry> all;
+std::vector<BenchCase> gpu_cases() {
+  std::vector<BenchCase> all;
   for (auto&& group : {gpu_transfer_cases(), gpu_pingpong_cases(), gpu_atomic_cases(),
-                       gpu_meeting_cases(), gpu_collective_cases()})
+                       gpu_barrier_cases(), gpu_collective_cases()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }
 
-std::vector<CaseEntry> stream_cases() {
-  std::vector<CaseEntry> all;
-  for (auto&& group : {stream_transfer_cases(), stream_pingpong_cases(), stream_meeting_cases(),
+std::vector<BenchCase> stream_cases() {
+  std::vector<BenchCase> all;
+  for (auto&& group : {stream_transfer_cases(), stream_pingpong_cases(), stream_barrier_cases(),
                        stream_collective_cases()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }
 
-std::vector<CaseEntry> cases_of(Initiator initiator, MemoryKind memory) {
+std::vector<BenchCase> cases_of(Initiator initiator, MemoryKind memory) {
   if (initiator == Initiator::gpu)
     return gpu_cases();
   if (initiator == Initiator::stream)
     return stream_cases();
-  std::vector<CaseEntry> all = host_cases();
+  std::vector<BenchCase> all = host_cases();
   if (memory == MemoryKind::gpu)
-    all.erase(std::remove_if(all.begin(), all.end(),
-                             [](const CaseEntry& entry) { return !entry.info.on_gpu_memory; }),
-              all.end());
+    all.erase(
+        std::remove_if(all.begin(), all.end(),
+                       [](const BenchCase& bench_case) { return !bench_case.info.on_gpu_memory; }),
+        all.end());
   return all;
 }
 
-std::vector<CaseEntry> choose_cases(const std::vector<CaseEntry>& cases,
+std::vector<BenchCase> choose_cases(const std::vector<BenchCase>& cases,
                                     const std::vector<std::string>& patterns) {
   std::vector<bool> chosen(cases.size(), false);
   for (const std::string& pattern : patterns) {
@@ -138,7 +139,7 @@ std::vector<CaseEntry> choose_cases(const std::vector<CaseEntry>& cases,
     if (!any)
       throw no_such_case(cases, pattern);
   }
-  std::vector<CaseEntry> result;
+  std::vector<BenchCase> result;
   for (std::size_t i = 0; i < cases.size(); ++i)
     if (chosen[i])
       result.push_back(cases[i]);
@@ -191,17 +192,17 @@ std::string entry_text(const CaseInfo& info, const TextStyle& style) {
                    between(info) + "; at least " + std::to_string(info.min_pes) + " PEs" + launch);
 }
 
-std::string groups_text(const std::vector<CaseEntry>& cases, const TextStyle& style) {
+std::string groups_text(const std::vector<BenchCase>& cases, const TextStyle& style) {
   std::vector<std::string> groups; // in order of appearance
-  for (const CaseEntry& entry : cases)
-    if (std::find(groups.begin(), groups.end(), entry.info.group) == groups.end())
-      groups.push_back(entry.info.group);
+  for (const BenchCase& bench_case : cases)
+    if (std::find(groups.begin(), groups.end(), bench_case.info.group) == groups.end())
+      groups.push_back(bench_case.info.group);
   std::string out;
   for (const std::string& group : groups) {
     out += (out.empty() ? "" : "\n") + coloured(group, Colour::bold, style) + "\n";
-    for (const CaseEntry& entry : cases)
-      if (entry.info.group == group)
-        out += entry_text(entry.info, style);
+    for (const BenchCase& bench_case : cases)
+      if (bench_case.info.group == group)
+        out += entry_text(bench_case.info, style);
   }
   return out;
 }
@@ -221,13 +222,13 @@ std::string heading_of(Initiator initiator) {
 
 } // namespace
 
-std::string list_text(const std::vector<CaseEntry>& cases, const TextStyle& style) {
+std::string list_text(const std::vector<BenchCase>& cases, const TextStyle& style) {
   std::string out;
   for (const Initiator initiator : all_initiators) {
-    std::vector<CaseEntry> own;
-    for (const CaseEntry& entry : cases)
-      if (entry.info.initiator == initiator)
-        own.push_back(entry);
+    std::vector<BenchCase> own;
+    for (const BenchCase& bench_case : cases)
+      if (bench_case.info.initiator == initiator)
+        own.push_back(bench_case);
     if (own.size() == cases.size())
       return groups_text(cases, style);
     if (!own.empty())
@@ -237,10 +238,10 @@ std::string list_text(const std::vector<CaseEntry>& cases, const TextStyle& styl
   return out;
 }
 
-nlohmann::json list_json(const std::vector<CaseEntry>& cases) {
+nlohmann::json list_json(const std::vector<BenchCase>& cases) {
   nlohmann::json list = nlohmann::json::array();
-  for (const CaseEntry& entry : cases) {
-    const CaseInfo& info = entry.info;
+  for (const BenchCase& bench_case : cases) {
+    const CaseInfo& info = bench_case.info;
     nlohmann::json traffics = nlohmann::json::array();
     for (const Traffic traffic : info.traffics)
       traffics.push_back(to_string(traffic));

@@ -10,39 +10,39 @@
 
 namespace shmemctl::bench {
 
-std::vector<CaseEntry> transfer_cases();
-std::vector<CaseEntry> pingpong_cases();
-std::vector<CaseEntry> atomic_cases();
-std::vector<CaseEntry> synchronisation_cases();
-std::vector<CaseEntry> collective_cases();
-std::vector<CaseEntry> proxy_cases();
+std::vector<BenchCase> transfer_cases();
+std::vector<BenchCase> pingpong_cases();
+std::vector<BenchCase> atomic_cases();
+std::vector<BenchCase> synchronisation_cases();
+std::vector<BenchCase> collective_cases();
+std::vector<BenchCase> proxy_cases();
 
 /// CaseInfo::group of the cases whose reference is the same call without the proxy.
 inline constexpr const char* proxy_group = "proxy";
 
 template <class Kind>
-CaseEntry entry_of(CaseInfo info) {
+BenchCase bench_case_of(CaseInfo info) {
   return {std::move(info), [](const Point& point) -> std::unique_ptr<Case> {
             return std::make_unique<Kind>(point);
           }};
 }
 
-std::vector<CaseEntry> gpu_transfer_cases();
-std::vector<CaseEntry> gpu_pingpong_cases();
-std::vector<CaseEntry> gpu_atomic_cases();
-std::vector<CaseEntry> gpu_meeting_cases();
-std::vector<CaseEntry> gpu_collective_cases();
+std::vector<BenchCase> gpu_transfer_cases();
+std::vector<BenchCase> gpu_pingpong_cases();
+std::vector<BenchCase> gpu_atomic_cases();
+std::vector<BenchCase> gpu_barrier_cases();
+std::vector<BenchCase> gpu_collective_cases();
 
-std::vector<CaseEntry> stream_transfer_cases();
-std::vector<CaseEntry> stream_pingpong_cases();
-std::vector<CaseEntry> stream_meeting_cases();
-std::vector<CaseEntry> stream_collective_cases();
+std::vector<BenchCase> stream_transfer_cases();
+std::vector<BenchCase> stream_pingpong_cases();
+std::vector<BenchCase> stream_barrier_cases();
+std::vector<BenchCase> stream_collective_cases();
 
 /// The same case by a stream.
-inline CaseEntry on_stream_of(CaseEntry entry) {
-  entry.info.initiator = Initiator::stream;
-  entry.info.launch = {};
-  return entry;
+inline BenchCase stream_case(BenchCase bench_case) {
+  bench_case.info.initiator = Initiator::stream;
+  bench_case.info.launch = {};
+  return bench_case;
 }
 
 /// Calls of one thread, warp or block.
@@ -66,11 +66,11 @@ inline LaunchRules whole_grid(CallScope by_default) {
 /// Every case by its group, under a heading for each initiator where there are several: name, what
 /// its number means, what is in the timed loop and what is verified, who it can run between, and
 /// the sizes of its sweep.
-std::string list_text(const std::vector<CaseEntry>& cases, const TextStyle& style);
+std::string list_text(const std::vector<BenchCase>& cases, const TextStyle& style);
 
 /// The same for scripts: {"cases": [{"name", "initiator", "group", "metric", "measures", "how",
 /// "sized", "min_bytes", "max_bytes", "element_bytes", "only_bytes", "traffics", "bidirectional",
 /// "min_pes"}]}, and "launch" of kernels' cases.
-nlohmann::json list_json(const std::vector<CaseEntry>& cases);
+nlohmann::json list_json(const std::vector<BenchCase>& cases);
 
 } // namespace shmemctl::bench

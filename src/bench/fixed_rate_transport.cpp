@@ -27,7 +27,7 @@ std::int64_t raw_ns() {
 
 } // namespace
 
-KnownLink::KnownLink(std::uint64_t put_ns) : put_ns_(put_ns) {
+FixedRateTransport::FixedRateTransport(std::uint64_t put_ns) : put_ns_(put_ns) {
   constexpr int readings = 1000, rounds = 5;
   std::int64_t best = 1000000;
   for (int round = 0; round < rounds; ++round) {
@@ -39,12 +39,12 @@ KnownLink::KnownLink(std::uint64_t put_ns) : put_ns_(put_ns) {
   reading_ns_ = best;
 }
 
-void KnownLink::start() {
+void FixedRateTransport::start() {
   free_at_ns_ = raw_ns();
 }
 
-void KnownLink::put(int context, const RemoteAddress& target, const void* source,
-                    std::size_t size_bytes, bool blocking) {
+void FixedRateTransport::put(int context, const RemoteAddress& target, const void* source,
+                             std::size_t size_bytes, bool blocking) {
   std::byte* base = regions_[static_cast<std::size_t>(target.region)].base;
   if (base == nullptr)
     throw Error(ExitCode::unavailable, "region " + std::to_string(target.region), "put into",
@@ -58,7 +58,7 @@ void KnownLink::put(int context, const RemoteAddress& target, const void* source
     quiet(context);
 }
 
-void KnownLink::quiet(int) {
+void FixedRateTransport::quiet(int) {
   // Who spins for long on a busy machine has used up its time slice when it matters; who slept
   // gets the core at once.
   if (const std::int64_t left_ns = free_at_ns_ - raw_ns(); left_ns > 2 * spin_ns)
@@ -68,14 +68,14 @@ void KnownLink::quiet(int) {
   }
 }
 
-void KnownLink::get(int, void*, const RemoteAddress&, std::size_t, bool) {
+void FixedRateTransport::get(int, void*, const RemoteAddress&, std::size_t, bool) {
   refuse("get");
 }
-std::uint64_t KnownLink::atomic(int, const RemoteAddress&, const AtomicRequest&) {
+std::uint64_t FixedRateTransport::atomic(int, const RemoteAddress&, const AtomicRequest&) {
   refuse("atomic");
 }
-void KnownLink::put_signal(int, const RemoteAddress&, const void*, std::size_t,
-                           const RemoteAddress&, std::uint64_t, SignalOp, bool) {
+void FixedRateTransport::put_signal(int, const RemoteAddress&, const void*, std::size_t,
+                                    const RemoteAddress&, std::uint64_t, SignalOp, bool) {
   refuse("put with signal");
 }
 

@@ -12,9 +12,9 @@ namespace shmemctl::bench {
 /// A link over which each put takes a known time, and one after the other; its time comes from
 /// CLOCK_MONOTONIC_RAW, which is not the engine's. Data goes to this PE's own memory. Only put(),
 /// fence() and quiet() work; others throw Error (usage).
-class KnownLink final : public Transport {
+class FixedRateTransport final : public Transport {
 public:
-  explicit KnownLink(std::uint64_t put_ns);
+  explicit FixedRateTransport(std::uint64_t put_ns);
 
   /// The link is idle from now on: a put that is issued takes its time from here. Puts that follow
   /// each other keep the link's own schedule, so that what a late reading of the clock adds to one

@@ -62,8 +62,8 @@ struct JobMemory::Header {
 struct JobMemory::Layout {
   Values own, merged;
   Header header;
-  double operation_us[most_samples];
-  double reference_us[most_samples];
+  double operation_us[max_samples];
+  double reference_us[max_samples];
 };
 
 JobMemory::JobMemory(Runtime& runtime)
@@ -76,7 +76,7 @@ JobMemory::Layout& JobMemory::layout() const {
 JobMemory::Values JobMemory::maximum(const Values& values) {
   Layout& memory = layout();
   memory.own = values;
-  runtime_.collectives().reduce(team_world, memory.merged.data(), memory.own.data(), most_values,
+  runtime_.collectives().reduce(team_world, memory.merged.data(), memory.own.data(), max_values,
                                 ElementType::float64, ReduceOp::maximum);
   return memory.merged;
 }
@@ -97,8 +97,8 @@ std::vector<PeSamples> JobMemory::gather(const PeSamples& own) {
       PeSamples& samples = all.emplace_back(
           PeSamples{header.measures != 0, header.bytes_per_iteration,
                     header.operations_per_iteration, header.limited_bytes_per_iteration,
-                    std::vector<double>(std::min(header.samples, most_samples)),
-                    std::vector<double>(std::min(header.references, most_samples))});
+                    std::vector<double>(std::min(header.samples, max_samples)),
+                    std::vector<double>(std::min(header.references, max_samples))});
       runtime_.rma().get(samples.operation_us.data(), memory.operation_us,
                          samples.operation_us.size() * sizeof(double), pe);
       runtime_.rma().get(samples.reference_us.data(), memory.reference_us,

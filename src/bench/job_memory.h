@@ -56,15 +56,15 @@ struct PeSamples {
 class JobMemory {
 public:
   /// No PE keeps more samples of a point.
-  static constexpr std::size_t most_samples = 8192;
+  static constexpr std::size_t max_samples = 8192;
 
   /// Collective.
   explicit JobMemory(Runtime& runtime);
   void free() { block_.free(); }
 
   /// Collective: the largest over all PEs of each value, the same on all.
-  static constexpr std::size_t most_values = 4;
-  using Values = std::array<double, most_values>;
+  static constexpr std::size_t max_values = 4;
+  using Values = std::array<double, max_values>;
   Values maximum(const Values& values);
 
   /// Collective: this PE's samples, and those of all PEs on PE 0 (by PE; empty elsewhere).

@@ -37,7 +37,7 @@ public:
       : sampler_(sampler), samples_(samples), operations_(operations_per_iteration),
         with_reference_(with_reference), sample_s_(sample_s) {
     if (sample_s_)
-      sample_s_->reserve(JobMemory::most_samples);
+      sample_s_->reserve(JobMemory::max_samples);
   }
 
   /// One sample: the mean of `runs` runs.
@@ -163,8 +163,8 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
                        double operations_per_iteration, const SamplingProgress& progress,
                        std::vector<double>* sample_s) {
   PeSamples samples;
-  samples.operation_us.reserve(JobMemory::most_samples);
-  samples.reference_us.reserve(plan.with_reference ? JobMemory::most_samples : 0);
+  samples.operation_us.reserve(JobMemory::max_samples);
+  samples.reference_us.reserve(plan.with_reference ? JobMemory::max_samples : 0);
   Series series(sampler, samples, operations_per_iteration, plan.with_reference, sample_s);
   if (!(effort.duration_s > 0)) {
     run_untimed(sampler, plan.untimed, plan.batch, "before the samples", progress);
@@ -183,7 +183,7 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
     const auto in_round =
         static_cast<std::uint64_t>(std::ceil(round_s * 1e9 / std::max(plan.wall_ns, 1.0)));
     for (std::uint64_t i = 0; i < in_round; ++i) {
-      if (taken == JobMemory::most_samples) {
+      if (taken == JobMemory::max_samples) {
         series.halve_all();
         taken /= 2;
         plan.joined *= 2; // longer runs would let others wait for longer
@@ -208,7 +208,7 @@ constexpr double warm_up_share = 0.25; ///< of a point's time
 constexpr double longest_warm_up_s = 5;
 /// Samples are not made longer than this share of a point's time for the sake of the start.
 constexpr double shortest_share = 1.0 / 50;
-constexpr double fewest_samples = 5;
+constexpr double min_samples = 5;
 /// p99 of so many is as good as it gets; the rest of the memory is for long runs.
 constexpr double enough_samples = 4096;
 
@@ -235,7 +235,7 @@ public:
     target_ns_ = std::max(plan_.shortest_ns,
                           std::min(agreed[2] * lengths_of_start_skew, budget_ns * shortest_share));
     if (effort.duration_s > 0) // samples of a long run are fewer, and longer
-      target_ns_ = std::max(target_ns_, effort.duration_s * 1e9 / (JobMemory::most_samples / 2.0));
+      target_ns_ = std::max(target_ns_, effort.duration_s * 1e9 / (JobMemory::max_samples / 2.0));
     target_ns_ = std::min(target_ns_, sampler.longest_run_ns());
   }
 
@@ -328,14 +328,14 @@ private:
       return;
     }
     const double fitting = effort_.budget_s * 1e9 / std::max(plan_.wall_ns, 1.0);
-    plan_.samples = static_cast<std::uint64_t>(std::clamp(fitting, fewest_samples, enough_samples));
+    plan_.samples = static_cast<std::uint64_t>(std::clamp(fitting, min_samples, enough_samples));
   }
 
   /// As many as were asked for; the few that do not fill samples of one length go before them.
   void plan_iterations() {
     const std::uint64_t n = effort_.iterations;
     const std::uint64_t runs = std::max<std::uint64_t>(n / plan_.batch, 1);
-    plan_.joined = (runs + JobMemory::most_samples - 1) / JobMemory::most_samples;
+    plan_.joined = (runs + JobMemory::max_samples - 1) / JobMemory::max_samples;
     plan_.samples = runs / plan_.joined;
     std::uint64_t batch = n / (plan_.samples * plan_.joined);
     if (batch > multiple_)

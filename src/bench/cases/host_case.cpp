@@ -15,26 +15,26 @@ void HostCase::prepare(Arena& arena) {
          arena.runtime.pe(), arena.runtime.n_pes(), arena.memory, arena.seed});
 }
 
-void HostCase::begin(const Ground& ground) {
-  ground_.emplace(ground);
+void HostCase::begin(const HostCaseContext& context) {
+  context_.emplace(context);
   set_up();
 }
 
 void HostCase::fill(std::size_t size_bytes) {
   if (!gpu_)
-    return fill_pattern(ground().memory, size_bytes, ground().seed, ground().pe);
+    return fill_pattern(context().memory, size_bytes, context().seed, context().pe);
   copy_.resize(size_bytes);
-  fill_pattern(copy_.data(), size_bytes, ground().seed, ground().pe);
-  gpu_->copy(ground().memory, copy_.data(), size_bytes);
+  fill_pattern(copy_.data(), size_bytes, context().seed, context().pe);
+  gpu_->copy(context().memory, copy_.data(), size_bytes);
 }
 
-Ground HostCase::seen() {
+HostCaseContext HostCase::seen() {
   if (!gpu_)
-    return ground();
+    return context();
   copy_.resize(memory_bytes_);
-  gpu_->copy(copy_.data(), ground().memory, memory_bytes_);
-  return {ground().rma,   ground().teams, ground().collectives, ground().pe,
-          ground().n_pes, copy_.data(),   ground().seed};
+  gpu_->copy(copy_.data(), context().memory, memory_bytes_);
+  return {context().rma,   context().teams, context().collectives, context().pe,
+          context().n_pes, copy_.data(),    context().seed};
 }
 
 std::string HostCase::unmapped_peer(Runtime& runtime) const {
@@ -51,8 +51,8 @@ std::string HostCase::unmapped_peer(Runtime& runtime) const {
 std::vector<std::ptrdiff_t> HostCase::deltas_to(const std::vector<int>& pes) const {
   std::vector<std::ptrdiff_t> deltas;
   for (const int pe : pes) {
-    const auto* mapped = static_cast<std::byte*>(ground().rma.direct(ground().memory, pe));
-    deltas.push_back(mapped ? mapped - ground().memory : 0);
+    const auto* mapped = static_cast<std::byte*>(context().rma.direct(context().memory, pe));
+    deltas.push_back(mapped ? mapped - context().memory : 0);
   }
   return deltas;
 }

@@ -13,7 +13,7 @@
 namespace shmemctl::bench {
 
 /// An Arena without the Runtime, so that tests can run a case on PEs that are threads.
-struct Ground {
+struct HostCaseContext {
   Rma& rma;
   Teams& teams;
   Collectives& collectives;
@@ -33,27 +33,27 @@ public:
   /// bytes_needed() of a job of so many PEs.
   virtual std::size_t bytes_for(int n_pes) const = 0;
   /// prepare() on these parts.
-  void begin(const Ground& ground);
+  void begin(const HostCaseContext& context);
 
 protected:
   virtual void set_up() = 0;
   const Point& point() const { return point_; }
   /// Of begin(): valid from set_up() on.
-  const Ground& ground() const { return *ground_; }
+  const HostCaseContext& context() const { return *context_; }
   /// For cases that load and store at their peers: names a peer that is not mapped here; "" if all
   /// are.
   std::string unmapped_peer(Runtime& runtime) const;
   /// Puts this PE's pattern into the first bytes of the memory.
   void fill(std::size_t size_bytes);
   /// The ground with its memory as the host sees it: a copy if it is the GPU's.
-  Ground seen();
+  HostCaseContext seen();
   bool on_gpu() const { return gpu_ != nullptr; }
   /// From here to the mapped memory of each of these PEs; 0 where it is not mapped.
   std::vector<std::ptrdiff_t> deltas_to(const std::vector<int>& pes) const;
 
 private:
   Point point_;
-  std::optional<Ground> ground_;
+  std::optional<HostCaseContext> context_;
   PeGpu* gpu_ = nullptr; ///< whose heap the memory is in; nullptr: the host's
   std::size_t memory_bytes_ = 0;
   std::vector<std::byte> copy_;

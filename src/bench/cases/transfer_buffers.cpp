@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t element_bytes = 8; ///< of spread payload
 
 /// Where a slot's content differs from the pattern at `from`.
-std::optional<Difference> compare_slot(const Ground& ground, const SlotLayout& layout,
+std::optional<Difference> compare_slot(const HostCaseContext& context, const TransferLayout& layout,
                                        const std::byte* slot, int writer, std::size_t from,
                                        int spread) {
   const std::size_t group = spread == 1 ? layout.size_bytes : element_bytes;
@@ -24,7 +24,7 @@ std::optional<Difference> compare_slot(const Ground& ground, const SlotLayout& l
   for (std::size_t done = 0; done < layout.size_bytes; done += group) {
     const std::size_t end = std::min(at + step, layout.slot_bytes);
     if (auto difference =
-            moved(compare_pattern(slot + at, group, ground.seed, writer, from + done)))
+            moved(compare_pattern(slot + at, group, context.seed, writer, from + done)))
       return difference;
     at += group;
     if (auto difference = moved(compare_zero(slot + at, end - at)))
@@ -36,16 +36,16 @@ std::optional<Difference> compare_slot(const Ground& ground, const SlotLayout& l
 
 } // namespace
 
-std::optional<WrongByte> stray_byte(const Ground& ground, std::size_t offset_bytes,
+std::optional<WrongByte> stray_byte(const HostCaseContext& context, std::size_t offset_bytes,
                                     std::size_t size_bytes) {
-  const auto difference = compare_zero(ground.memory + offset_bytes, size_bytes);
+  const auto difference = compare_zero(context.memory + offset_bytes, size_bytes);
   if (!difference)
     return std::nullopt;
-  return WrongByte{ground.pe, offset_bytes + difference->offset_bytes, 0, difference->found,
+  return WrongByte{context.pe, offset_bytes + difference->offset_bytes, 0, difference->found,
                    "a byte that nobody writes to"};
 }
 
-SlotLayout::SlotLayout(std::size_t size, int peer_count, int wanted_window, int spread)
+TransferLayout::TransferLayout(std::size_t size, int peer_count, int wanted_window, int spread)
     : size_bytes(size), peers(static_cast<std::uint64_t>(std::max(peer_count, 1))),
       slot_bytes((size * static_cast<std::size_t>(spread) + 63) / 64 * 64) {
   const auto wanted = static_cast<std::uint64_t>(std::max(wanted_window, 1));
@@ -55,9 +55,9 @@ SlotLayout::SlotLayout(std::size_t size, int peer_count, int wanted_window, int 
   window = std::min(wanted, slots * peers);
 }
 
-std::optional<WrongByte> verify_area(const Ground& ground, const SlotLayout& layout,
-                                     std::uint64_t area, int writer, std::uint64_t iterations,
-                                     int spread) {
+std::optional<WrongByte> verify_slots(const HostCaseContext& context, const TransferLayout& layout,
+                                      std::uint64_t area, int writer, std::uint64_t iterations,
+                                      int spread) {
   const std::uint64_t operations = layout.operations_to(area, iterations);
   for (std::uint64_t slot = 0; slot < layout.slots; ++slot) {
     const std::size_t at = layout.slot_offset_bytes(area, slot);
@@ -65,8 +65,8 @@ std::optional<WrongByte> verify_area(const Ground& ground, const SlotLayout& lay
     const std::uint64_t turn = used ? (operations - slot - 1) / layout.slots : 0;
     const std::size_t from = (slot + turn) % variants * variant_step_bytes;
     const auto difference =
-        used ? compare_slot(ground, layout, ground.memory + at, writer, from, spread)
-             : compare_zero(ground.memory + at, layout.slot_bytes);
+        used ? compare_slot(context, layout, context.memory + at, writer, from, spread)
+             : compare_zero(context.memory + at, layout.slot_bytes);
     if (!difference)
       continue;
     const std::uint64_t iteration = (slot + turn * layout.slots) * layout.peers + area;
@@ -74,7 +74,7 @@ std::optional<WrongByte> verify_area(const Ground& ground, const SlotLayout& lay
                              (used ? "iteration " + std::to_string(iteration) +
                                          " with data of PE " + std::to_string(writer)
                                    : "which no iteration has used");
-    return WrongByte{ground.pe, at + difference->offset_bytes, difference->expected,
+    return WrongByte{context.pe, at + difference->offset_bytes, difference->expected,
                      difference->found, what};
   }
   return std::nullopt;

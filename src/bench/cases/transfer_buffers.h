@@ -13,10 +13,10 @@ namespace shmemctl::bench {
 
 /// The memory of a transfer case on every PE: the source area, `peers` areas of `slots` slots, and
 /// a signal word for each area.
-struct SlotLayout {
+struct TransferLayout {
   /// @param window operations under way; no slot is used twice within a window
   /// @param spread the target's bytes for each byte of payload (2: every other element)
-  SlotLayout(std::size_t size_bytes, int peers, int window, int spread);
+  TransferLayout(std::size_t size_bytes, int peers, int window, int spread);
 
   /// Most of the slots together, so that large messages with a large window stay in the caches
   /// and in the heap. Windows are cut to what fits, but to no less than 2 messages to each peer.
@@ -41,9 +41,9 @@ struct SlotLayout {
 
 /// The place of one operation: iteration i goes to peer i % peers; the j-th operation to a peer
 /// uses slot j % slots, and sends from another place of the source than the slot's last one did.
-class SlotCursor {
+class TransferCursor {
 public:
-  explicit SlotCursor(const SlotLayout& layout) : layout_(layout) {}
+  explicit TransferCursor(const TransferLayout& layout) : layout_(layout) {}
   /// To the operation of that number.
   void seek(std::uint64_t number) {
     if (number == number_)
@@ -74,19 +74,19 @@ public:
   std::uint64_t peer = 0, operation = 0, slot = 0;
 
 private:
-  SlotLayout layout_;
+  TransferLayout layout_;
   std::uint64_t number_ = 0, turn_ = 0;
 };
 
 /// Compares all slots of an area with what `iterations` iterations leave there. `writer` is whose
 /// pattern it must be; `group_bytes` of payload lie together (8 where elements are spread; all of
 /// it otherwise). Slots not yet used and gaps must hold zeros.
-std::optional<WrongByte> verify_area(const Ground& ground, const SlotLayout& layout,
-                                     std::uint64_t area, int writer, std::uint64_t iterations,
-                                     int spread);
+std::optional<WrongByte> verify_slots(const HostCaseContext& context, const TransferLayout& layout,
+                                      std::uint64_t area, int writer, std::uint64_t iterations,
+                                      int spread);
 
 /// A byte that is not 0 in memory that nobody writes to.
-std::optional<WrongByte> stray_byte(const Ground& ground, std::size_t offset_bytes,
+std::optional<WrongByte> stray_byte(const HostCaseContext& context, std::size_t offset_bytes,
                                     std::size_t size_bytes);
 
 } // namespace shmemctl::bench

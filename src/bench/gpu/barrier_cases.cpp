@@ -7,8 +7,8 @@ namespace shmemctl::bench {
 
 namespace {
 
-template <MeetingKernel kernel>
-class GpuMeeting final : public GpuCase {
+template <BarrierKernel kernel>
+class GpuBarrier final : public GpuCase {
 public:
   using GpuCase::GpuCase;
 
@@ -25,7 +25,7 @@ public:
     if (by_stream())
       return watch_stream();
     run("watching calls", point().launch.scope, 1, point().launch.threads,
-        [&](const KernelLaunch& how) { return launch_meeting(how, arguments(0, calls, true)); });
+        [&](const KernelLaunch& how) { return launch_barrier(how, arguments(0, calls, true)); });
     if (control().wrong_at == UINT64_MAX)
       return std::nullopt;
     return WrongByte{pe(), control().wrong_at, control().expected, control().found,
@@ -36,7 +36,7 @@ public:
 protected:
   void set_up() override {}
   std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) override {
-    return launch_meeting(how, arguments(first, count, false));
+    return launch_barrier(how, arguments(first, count, false));
   }
 
   void enqueue(const on_stream::Job& job, std::uint64_t, void* stream) override {
@@ -46,7 +46,7 @@ protected:
 
 private:
   static void meet(const on_stream::Job& job, void* stream) {
-    if (kernel == MeetingKernel::sync)
+    if (kernel == BarrierKernel::sync)
       on_stream::sync(job, team_world, stream);
     else
       on_stream::barrier(job, team_world, stream);
@@ -63,7 +63,7 @@ private:
       gpu().copy(number_here, &call, sizeof call);
       for (int to = 0; to < n_pes(); ++to)
         on_stream::put(job, own, number_here, sizeof call, to, gpu().stream());
-      if (kernel == MeetingKernel::sync) // says nothing of what was put by a network
+      if (kernel == BarrierKernel::sync) // says nothing of what was put by a network
         on_stream::quiet(job, gpu().stream());
       meet(job, gpu().stream());
       gpu().wait(gpu().stream(), "watching calls");
@@ -77,7 +77,7 @@ private:
     return wrong;
   }
 
-  MeetingArguments arguments(std::uint64_t first, std::uint64_t count, bool looks) const {
+  BarrierArguments arguments(std::uint64_t first, std::uint64_t count, bool looks) const {
     return {kernel, first, count, reinterpret_cast<std::uint64_t*>(memory()), looks};
   }
 };
@@ -99,7 +99,7 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how)
 
 } // namespace
 
-std::vector<CaseEntry> stream_meeting_cases() {
+std::vector<BenchCase> stream_barrier_cases() {
   const auto info = [](const std::string& name) {
     CaseInfo made = info_of(name, "time of a " + name + " of all PEs' streams", "");
     made.how = "One " + name +
@@ -107,15 +107,15 @@ std::vector<CaseEntry> stream_meeting_cases() {
                "before it is there when another one has left it.";
     return made;
   };
-  return {on_stream_of(entry_of<GpuMeeting<MeetingKernel::barrier>>(info("barrier"))),
-          on_stream_of(entry_of<GpuMeeting<MeetingKernel::sync>>(info("sync")))};
+  return {stream_case(bench_case_of<GpuBarrier<BarrierKernel::barrier>>(info("barrier"))),
+          stream_case(bench_case_of<GpuBarrier<BarrierKernel::sync>>(info("sync")))};
 }
 
-std::vector<CaseEntry> gpu_meeting_cases() {
-  return {entry_of<GpuMeeting<MeetingKernel::barrier>>(
+std::vector<BenchCase> gpu_barrier_cases() {
+  return {bench_case_of<GpuBarrier<BarrierKernel::barrier>>(
               info_of("barrier", "time of a barrier of all PEs",
                       "One barrier after the other, by one thread, warp or block of each PE.")),
-          entry_of<GpuMeeting<MeetingKernel::sync>>(
+          bench_case_of<GpuBarrier<BarrierKernel::sync>>(
               info_of("sync", "time of a sync of all PEs",
                       "One sync after the other, by one thread, warp or block of each PE."))};
 }

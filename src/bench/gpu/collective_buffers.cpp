@@ -10,7 +10,7 @@
 
 namespace shmemctl::bench {
 
-std::uint64_t CollectivePlaces::payload_bytes(int pe) const {
+std::uint64_t CollectiveBuffers::payload_bytes(int pe) const {
   if (kernel == CollectiveKernel::broadcast)
     return pe == 0 ? size_bytes : 0;
   if (kernel != CollectiveKernel::alltoallv)
@@ -23,7 +23,7 @@ std::uint64_t CollectivePlaces::payload_bytes(int pe) const {
 
 // Every byte of a source is read once, and every byte of a result is written once. GPUs share what
 // has come to one of their PEs, and send what they have added up themselves.
-LeastTraffic CollectivePlaces::least_traffic(const std::vector<int>& gpu_of_pe) const {
+LeastTraffic CollectiveBuffers::least_traffic(const std::vector<int>& gpu_of_pe) const {
   const auto size = static_cast<double>(size_bytes);
   const auto pes = static_cast<double>(n_pes);
   const auto gpus = static_cast<double>(std::set<int>(gpu_of_pe.begin(), gpu_of_pe.end()).size());
@@ -53,7 +53,7 @@ LeastTraffic CollectivePlaces::least_traffic(const std::vector<int>& gpu_of_pe) 
   return exchange;
 }
 
-std::vector<std::uint64_t> CollectivePlaces::lists(int pe) const {
+std::vector<std::uint64_t> CollectiveBuffers::lists(int pe) const {
   std::vector<std::uint64_t> lists;
   for (int to = 0; to < n_pes; ++to)
     lists.push_back(block_bytes(pe, to));
@@ -64,7 +64,7 @@ std::vector<std::uint64_t> CollectivePlaces::lists(int pe) const {
   return lists;
 }
 
-std::vector<CollectivePlaces::Part> CollectivePlaces::parts(int pe) const {
+std::vector<CollectiveBuffers::Part> CollectiveBuffers::parts(int pe) const {
   if (kernel == CollectiveKernel::broadcast)
     return {{0, 0, 0, size_bytes}};
   std::vector<Part> parts;

@@ -13,7 +13,7 @@ namespace shmemctl::bench {
 
 /// Source (with room for its variants), dest, a line that nobody writes to, and the lists of
 /// alltoallv.
-struct CollectivePlaces {
+struct CollectiveBuffers {
   CollectiveKernel kernel;
   std::size_t size_bytes;
   int n_pes;

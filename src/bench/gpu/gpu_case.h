@@ -55,7 +55,7 @@ protected:
   /// After each launch: control() has what it left.
   virtual void launched() {}
   /// Most blocks that run at once with this PE's GPU; 0 if nobody knows. Only asked for grids.
-  virtual int most_blocks(int device) const {
+  virtual int max_resident_blocks(int device) const {
     static_cast<void>(device);
     return 0;
   }

@@ -150,11 +150,11 @@ void add_use(const NicUse& use, std::vector<NicUse>& all) {
   all.push_back(use);
 }
 
-std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuSeatPlace>& by_rank,
+std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuOfPe>& by_rank,
                                 const bench::LinkMeasurement& measured) {
   std::vector<GpuLinks> all;
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
-    const bench::GpuSeatPlace& place = by_rank[rank];
+    const bench::GpuOfPe& place = by_rank[rank];
     if (place.pci_address.empty() || place.machine_id != by_rank[0].machine_id)
       return {};
     const auto known = std::find_if(all.begin(), all.end(), [&](const GpuLinks& links) {
@@ -329,7 +329,7 @@ Links LinkWatch::end() {
          return nics_json(own);
        }()}};
   const std::vector<std::string> texts = runtime_.gather_text(json_line(mine));
-  std::vector<bench::GpuSeatPlace> gpus;
+  std::vector<bench::GpuOfPe> gpus;
   std::vector<bench::PortUse> ports;
   std::set<std::string> transports;
   for (std::size_t pe = 0; pe < texts.size(); ++pe) {

@@ -85,7 +85,7 @@ RowPath path_of(const Links& links);
 
 /// By GPU. Limits are what was measured; else the node model's, where it knows all of them: empty
 /// where it does not, or where they are linked one to one and are more than two.
-std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuSeatPlace>& by_rank,
+std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuOfPe>& by_rank,
                                 const bench::LinkMeasurement& measured = {});
 
 /// Bytes over a GPU's links, out and in.

@@ -35,7 +35,7 @@ protected:
     for (const Gpu& gpu : built.node.gpus) // at rest
       built.link(gpu.pci, 2.5, width, speed_GTps, width);
   }
-  std::vector<GpuSeatPlace> places(std::uint64_t second_machine = 1) const {
+  std::vector<GpuOfPe> places(std::uint64_t second_machine = 1) const {
     return {{1, addresses[0]}, {second_machine, addresses[1]}};
   }
 
@@ -116,7 +116,7 @@ TEST_F(GpuLinkTest, LinksOfAGpuCountOnceForAllItsPes) {
   add_nvlink(LinkTarget::nvswitch, 18);
   Point point;
   point.traffic = Traffic::pairs; // 0 to 2, 1 to 3
-  const GpuSeatPlace first{1, addresses[0]}, second{1, addresses[1]};
+  const GpuOfPe first{1, addresses[0]}, second{1, addresses[1]};
   auto limit = gpu_link_limit(built.node, point, {first, first, second, second}).limit;
   ASSERT_TRUE(limit);
   EXPECT_NEAR(limit->rate_GBps, 18 * link_GBps, 1e-9);
@@ -139,7 +139,7 @@ TEST_F(GpuLinkTest, WhatReceivesLessIsTheLimit) {
 
 TEST_F(GpuLinkTest, PesOfOneGpuHaveItsMemory) {
   constexpr double memory_GBps = 3352;
-  const GpuSeatPlace first{1, addresses[0], memory_GBps}, second{1, addresses[1], memory_GBps};
+  const GpuOfPe first{1, addresses[0], memory_GBps}, second{1, addresses[1], memory_GBps};
   Point point;
   auto limit = gpu_link_limit(built.node, point, {first, first}).limit;
   ASSERT_TRUE(limit);
@@ -165,7 +165,7 @@ TEST_F(GpuLinkTest, LinksOfUnknownRateAreNamedAsSuch) {
 /// A heap in memory of the host: what a GPU reads and what it writes cross its own link.
 TEST_F(GpuLinkTest, AHeapOfTheHostHasTheLinksToIt) {
   auto by_pe = places();
-  for (GpuSeatPlace& place : by_pe) {
+  for (GpuOfPe& place : by_pe) {
     place.between_gpus = false;
     place.in_host_memory = true;
   }
@@ -232,7 +232,7 @@ TEST_F(GpuLinkTest, ACollectiveHasTheLinksOfAllItsGpus) {
   ASSERT_TRUE(found.limit);
   EXPECT_NEAR(found.limit->rate_GBps, 18 * link_GBps, 1e-9) << "only the root's";
   // PEs that share a GPU: its links count once.
-  const GpuSeatPlace first{1, addresses[0], 3000}, second{1, addresses[1], 3000};
+  const GpuOfPe first{1, addresses[0], 3000}, second{1, addresses[1], 3000};
   found = gpu_collective_limit(built.node, all, {first, first, second});
   ASSERT_TRUE(found.limit);
   EXPECT_NEAR(found.limit->rate_GBps, 2 * 18 * link_GBps, 1e-9);
@@ -241,7 +241,7 @@ TEST_F(GpuLinkTest, ACollectiveHasTheLinksOfAllItsGpus) {
 }
 
 TEST_F(GpuLinkTest, ACollectiveOnOneGpuHasItsMemory) {
-  const GpuSeatPlace only{1, addresses[0], 3352};
+  const GpuOfPe only{1, addresses[0], 3352};
   const LeastTraffic traffic{100, 50, 0, true};
   const FoundLimit found = gpu_collective_limit(built.node, traffic, {only, only, only});
   ASSERT_TRUE(found.limit);
@@ -254,7 +254,7 @@ TEST_F(GpuLinkTest, ACollectiveOnOneGpuHasItsMemory) {
 }
 
 TEST_F(GpuLinkTest, GpusAreNumberedInTheOrderOfTheirPes) {
-  const GpuSeatPlace first{1, "a"}, second{1, "b"}, elsewhere{2, "a"};
+  const GpuOfPe first{1, "a"}, second{1, "b"}, elsewhere{2, "a"};
   EXPECT_EQ(gpu_numbers({second, first, second, elsewhere}), (std::vector<int>{0, 1, 0, 2}));
 }
 

@@ -20,25 +20,25 @@ struct CheckSection {
 };
 
 /// The words that atomics work on: one cache line each.
-enum class AtomicCell { add_8, add_4, swap_8, swap_4 };
-inline constexpr int atomic_cells = 4;
+enum class AtomicTarget { add_8, add_4, swap_8, swap_4 };
+inline constexpr int atomic_targets = 4;
 
-class CheckArea {
+class CheckBuffer {
 public:
   /// Sizes of transfers: 1, 8, 4 KiB and 1 MiB + 3.
   static std::vector<std::size_t> default_sizes();
 
-  CheckArea(int n_pes, const std::vector<std::size_t>& sizes);
+  CheckBuffer(int n_pes, const std::vector<std::size_t>& sizes);
 
   std::size_t size_bytes() const { return size_bytes_; }
   std::size_t n_sizes() const { return put.size(); }
   std::vector<CheckSection> put, get, put_signal; ///< by size
   std::vector<CheckSection> staging, landing;     ///< by size: what is put, where gets arrive
   CheckSection signals;                           ///< of each source: one cell for each size
-  CheckSection atomics;                           ///< of each source: one cell for each AtomicCell
+  CheckSection atomics; ///< of each source: one cell for each AtomicTarget
 
-  std::size_t signal_cell(int source, std::size_t size_index) const;
-  std::size_t atomic_cell(int source, AtomicCell cell) const;
+  std::size_t signal_offset(int source, std::size_t size_index) const;
+  std::size_t atomic_offset(int source, AtomicTarget cell) const;
 
 private:
   std::size_t size_bytes_ = 0;

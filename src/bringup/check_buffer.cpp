@@ -1,4 +1,4 @@
-#include "src/bringup/check_area.h"
+#include "src/bringup/check_buffer.h"
 
 #include <algorithm>
 
@@ -32,11 +32,11 @@ CheckSection make_cells(std::size_t cells, int n_pes) {
 
 } // namespace
 
-std::vector<std::size_t> CheckArea::default_sizes() {
+std::vector<std::size_t> CheckBuffer::default_sizes() {
   return {1, 8, 4096, (1 << 20) + 3};
 }
 
-CheckArea::CheckArea(int n_pes, const std::vector<std::size_t>& sizes) {
+CheckBuffer::CheckBuffer(int n_pes, const std::vector<std::size_t>& sizes) {
   const auto place = [this](CheckSection section) {
     section.begin_bytes = size_bytes_;
     size_bytes_ += section.total_bytes();
@@ -49,14 +49,14 @@ CheckArea::CheckArea(int n_pes, const std::vector<std::size_t>& sizes) {
       list->push_back(place(make_section(size, 1)));
   }
   signals = place(make_cells(sizes.size(), n_pes));
-  atomics = place(make_cells(atomic_cells, n_pes));
+  atomics = place(make_cells(atomic_targets, n_pes));
 }
 
-std::size_t CheckArea::signal_cell(int source, std::size_t size_index) const {
+std::size_t CheckBuffer::signal_offset(int source, std::size_t size_index) const {
   return signals.payload(source) + size_index * line_bytes;
 }
 
-std::size_t CheckArea::atomic_cell(int source, AtomicCell cell) const {
+std::size_t CheckBuffer::atomic_offset(int source, AtomicTarget cell) const {
   return atomics.payload(source) + static_cast<std::size_t>(cell) * line_bytes;
 }
 
