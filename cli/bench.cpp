@@ -10,8 +10,8 @@
 #include "reports/text.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
+#include "src/bench/case_table.h"
 #include "src/bench/engine.h"
-#include "src/bench/list.h"
 #include "src/bench/path.h"
 #include "src/bench/pinning.h"
 #include "src/bench/self_test.h"
@@ -88,7 +88,7 @@ LaunchRequest launch_flags(const BenchFlags& flags) {
   return request;
 }
 
-std::vector<CaseEntry> cases_for(const BenchFlags& flags) {
+std::vector<BenchCase> cases_for(const BenchFlags& flags) {
   const LaunchRequest request = launch_flags(flags);
   return cases_of(request.initiator, check_launch(request));
 }
@@ -180,10 +180,11 @@ Measurement measurement_of(const Pinning& pinning) {
 ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& session,
                  Runtime& runtime, const Options& options) {
   const Sweep sweep = sweep_of(flags, default_pair(runtime.placement()));
-  const std::vector<CaseEntry> cases = choose_cases(cases_for(flags), flags.cases);
+  const std::vector<BenchCase> cases = choose_cases(cases_for(flags), flags.cases);
   std::vector<std::vector<Point>> points;
-  for (const CaseEntry& entry : cases) // before any is measured: a bad flag ends the run at once
-    points.push_back(points_of(entry.info, sweep, runtime.n_pes()));
+  for (const BenchCase& bench_case :
+       cases) // before any is measured: a bad flag ends the run at once
+    points.push_back(points_of(bench_case.info, sweep, runtime.n_pes()));
   Report& report = session.report();
   session.step("gathering phases and hosts");
   describe_job(runtime, context, options, report);
@@ -240,19 +241,19 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
 }
 
 /// Those of all initiators unless a flag is about some.
-std::vector<CaseEntry> listed_cases(const BenchFlags& flags) {
-  std::vector<CaseEntry> of_flags = cases_for(flags);
+std::vector<BenchCase> listed_cases(const BenchFlags& flags) {
+  std::vector<BenchCase> of_flags = cases_for(flags);
   if (!flags.initiator.empty() || !flags.memory.empty())
     return of_flags;
-  std::vector<CaseEntry> all;
+  std::vector<BenchCase> all;
   for (const Initiator initiator : all_initiators)
-    for (CaseEntry& entry : cases_of(initiator, MemoryKind::host))
-      all.push_back(std::move(entry));
+    for (BenchCase& bench_case : cases_of(initiator, MemoryKind::host))
+      all.push_back(std::move(bench_case));
   return all;
 }
 
 ExitCode list(const Context& context, const BenchFlags& flags) {
-  const std::vector<CaseEntry> cases = listed_cases(flags);
+  const std::vector<BenchCase> cases = listed_cases(flags);
   if (context.json_path == "-")
     std::cout << list_json(cases).dump(2) << '\n';
   else
@@ -265,19 +266,19 @@ ExitCode run_bench(Context& context, const BenchFlags& flags) {
     return list(context, flags);
   parse_pin_choice(flags.pin); // words are looked at before anything is started
   if (flags.self_test && !flags.cases.empty())
-    throw bad("--self-test measures no case", "leave out " + printable(flags.cases.front()));
+    throw bad("--self-test takes no CASE", "leave out " + printable(flags.cases.front()));
   if (flags.self_test)
     return with_job(context, {},
                     [&](JobSession& session, Runtime& runtime, const Options& options) {
                       return test_itself(context, flags, session, runtime, options);
                     });
   if (flags.cases.empty())
-    throw bad("no case is named", "shmemctl bench --list shows them; all takes every one");
+    throw bad("no CASE is given", "see shmemctl bench --list, or give all");
   const Sweep sweep = sweep_of(flags);
-  for (const CaseEntry& entry : choose_cases(cases_for(flags), flags.cases))
-    launch_of(entry.info.name, entry.info.launch, sweep.launch);
+  for (const BenchCase& bench_case : choose_cases(cases_for(flags), flags.cases))
+    launch_of(bench_case.info.name, bench_case.info.launch, sweep.launch);
   if (!std::isfinite(flags.effort.duration_s)) // comparisons with a range let NaN pass
-    throw bad("--duration is not a time", "give 0.001 to 86400 seconds");
+    throw bad("--duration is not a number of seconds", "give 0.001 to 86400 seconds");
   RuntimeRequest request;
   if (check_launch(sweep.launch) == MemoryKind::gpu)
     request.gpu = GpuUse::required;
@@ -290,72 +291,93 @@ ExitCode run_bench(Context& context, const BenchFlags& flags) {
 void add_launch_flags(CLI::App& command, BenchFlags& flags) {
   command
       .add_option("--initiator", flags.initiator,
-                  "Who issues operations: the host (default), a stream, or a kernel of the GPU")
+                  "What issues the operations: the host (default), a CUDA stream, or GPU kernels")
       ->check(CLI::IsMember({"host", "stream", "gpu"}));
   command
       .add_option("--memory", flags.memory,
-                  "What the buffers are in (default: gpu where a stream or kernel issues)")
+                  "Memory of the buffers (default: gpu for --initiator stream and gpu, else host)")
       ->check(CLI::IsMember({"host", "gpu"}));
   command
       .add_option("--scope", flags.scope,
-                  "Who makes one call of a kernel (default: the case's own)")
+                  "Threads that make one device API call together (default: chosen by the case)")
       ->check(CLI::IsMember({"thread", "warp", "block"}));
-  command.add_option("--ctas", flags.ctas, "Blocks of a kernel (default: the case's own)")
-      ->check(CLI::Range(1, most_ctas));
-  command.add_option("--threads", flags.threads, "Threads of a block (default: the case's own)")
-      ->check(CLI::Range(1, most_threads));
-  command.add_flag("--graph", flags.graph, "Stream: launch CUDA graphs of many operations");
+  command
+      .add_option("--ctas", flags.ctas, "Thread blocks of the kernel (default: chosen by the case)")
+      ->type_name("N")
+      ->check(CLI::Range(1, max_ctas));
+  command.add_option("--threads", flags.threads, "Threads per block (default: chosen by the case)")
+      ->type_name("N")
+      ->check(CLI::Range(1, max_threads));
+  command.add_flag("--graph", flags.graph,
+                   "--initiator stream: launch the operations as CUDA graphs");
 }
 
 void add_sweep_flags(CLI::App& command, BenchFlags& flags) {
-  command.add_option("-b,--min-bytes", flags.min_bytes, "First size: 8, 4K, 2M")->type_name("SIZE");
-  command.add_option("-e,--max-bytes", flags.max_bytes, "Last size")->type_name("SIZE");
+  command.add_option("-b,--min-bytes", flags.min_bytes, "Smallest message size: 8, 4K, 2M")
+      ->type_name("SIZE");
+  command.add_option("-e,--max-bytes", flags.max_bytes, "Largest message size")->type_name("SIZE");
   command
-      .add_option("-f,--step-factor", flags.step_factor, "From one size to the next (default 2)")
+      .add_option("-f,--step-factor", flags.step_factor,
+                  "Factor from one message size to the next (default 2)")
+      ->type_name("FACTOR")
       ->check(CLI::Range(1.0001, 1e6));
-  command.add_option("--traffic", flags.traffic, "Who sends to whom")
+  command.add_option("--traffic", flags.traffic, "Communication pattern: which PEs send to which")
       ->check(CLI::IsMember({"pair", "pairs", "all-to-all", "collective", "matrix"}));
   command
       .add_option("--pair", flags.pes,
-                  "The two PEs of --traffic pair (default: 0 and the first one of another node, "
-                  "else 0,1)")
+                  "The two PEs of --traffic pair (default: PE 0 and the first PE of another node, "
+                  "or 0,1 on one node)")
       ->type_name("A,B");
-  command.add_flag("--bidir", flags.bidirectional, "Both directions at once");
+  command.add_flag("--bidir", flags.bidirectional, "Transfer in both directions at once");
   command
       .add_option("--window", flags.window,
-                  "Operations under way before each completion (default: the case's own)")
+                  "Operations in flight before each completion (default: chosen by the case)")
+      ->type_name("N")
       ->check(CLI::Range(1, 65536));
 }
 
 void add_effort_flags(CLI::App& command, BenchFlags& flags) {
   Effort& effort = flags.effort;
   CLI::Option* iterations =
-      command.add_option("-n,--iters", effort.iterations, "Operations at each point")
+      command.add_option("-n,--iters", effort.iterations, "Operations per point")
+          ->type_name("N")
           ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
   command
-      .add_option("-w,--warmup", effort.warmup, "Operations before (default: until times settle)")
+      .add_option("-w,--warmup", effort.warmup,
+                  "Warm-up operations per point (default: until the times are stable)")
+      ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
-  command.add_option("-D,--duration", effort.duration_s, "Seconds at each point instead")
+  command
+      .add_option("-D,--duration", effort.duration_s,
+                  "Measure each point for SECONDS instead of -n operations")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 86400.0))
       ->excludes(iterations);
-  command.add_option("--pin", flags.pin, "auto, none, or CPUs by local rank: 0,2,4-7")
+  command
+      .add_option("--pin", flags.pin,
+                  "Pin PEs to CPUs: auto, none, or a list by local rank (0,2,4-7)")
       ->type_name("CPUS");
-  command.add_option("--seed", flags.seed, "Of the data (default 1)")
+  command.add_option("--seed", flags.seed, "Seed of the data pattern (default 1)")
+      ->type_name("SEED")
       ->check(
           CLI::Range(std::uint64_t{0}, std::uint64_t{std::numeric_limits<std::int64_t>::max()}));
-  command.add_flag("--no-verify", flags.no_verify, "Do not compare the data");
-  command.add_flag("--quick", flags.quick, "Few sizes and short: does it work?");
+  command.add_flag("--no-verify", flags.no_verify, "Do not verify the data");
+  command.add_flag("--quick", flags.quick,
+                   "Few sizes, short samples: a quick check that everything works");
 }
 
 } // namespace
 
 void add_bench(CLI::App& app, Context& context) {
-  CLI::App* command =
-      app.add_subcommand("bench", "Latency, bandwidth and rates of one-sided operations, verified");
+  CLI::App* command = app.add_subcommand(
+      "bench",
+      "Latency, bandwidth and message rate of one-sided operations and collectives, verified");
   command->footer(
-      "A case is a name of --list, a pattern with * and ?, or all. Samples are medians of batches\n"
-      "that are long against the clock; data is compared after the timed loop. Exit code 1: data\n"
-      "was wrong; 3: a PE was lost, and the report holds what was measured before.\n"
+      "CASE is a name from --list, a pattern with * and ?, or all. Each sample times a batch of\n"
+      "operations that is long compared with the resolution of the clock; data is verified after\n"
+      "the timed loop. Exit code 1: wrong data; 3: a PE was lost (the report has what was "
+      "measured\n"
+      "before).\n"
       "Examples:\n"
       "  shmemctl run -n 2 bench put get --json put.json\n"
       "  mpirun -n 16 shmemctl bench 'atomic-*' --traffic pairs\n"
@@ -363,12 +385,12 @@ void add_bench(CLI::App& app, Context& context) {
       "  shmemctl run -n 8 bench put --initiator gpu --traffic matrix -b 16M -e 16M\n"
       "  shmemctl bench --self-test");
   auto flags = std::make_shared<BenchFlags>();
-  command->add_option("CASE", flags->cases, "What to measure");
+  command->add_option("CASE", flags->cases, "Cases to measure");
   command->add_flag(
       "--list", flags->list,
-      "Say what each case measures and how, and end; with --initiator, only its cases");
+      "List the cases with what they measure and how, and exit (of one --initiator, if given)");
   command->add_flag("--self-test", flags->self_test,
-                    "Measure known delays and rates: does the engine report them?");
+                    "Test the engine itself: measure known delays and rates, and compare");
   add_sweep_flags(*command, *flags);
   add_launch_flags(*command, *flags);
   add_effort_flags(*command, *flags);

@@ -35,7 +35,7 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
   if (session.wants_text())
     std::cout << phases_text(report.phases, style) << '\n'
               << job_line(runtime) << '\n'
-              << (beyond.empty() ? "" : "beyond the node: " + safe_text(beyond) + "\n")
+              << (beyond.empty() ? "" : "to other nodes: " + safe_text(beyond) + "\n")
               << placement_text(placement) << '\n'
               << std::flush;
   session.checkpoint();
@@ -84,12 +84,13 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
 
 void add_bringup(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "bringup", "Bring a job up phase by phase, then verify every pair on every transport");
+      "bringup",
+      "Initialise a job phase by phase, then verify every pair of PEs on every transport");
   command->footer(
       "Every ordered pair of PEs does put, get, atomic fetch-add, compare-and-swap and\n"
-      "put-with-signal on every transport that reaches it; the target looks at its own\n"
-      "memory. Where all PEs have a GPU, their kernels do the same on the GPU heap.\n"
-      "Exit code 1: a pair is wrong or not reached; 3: a PE was lost.\n"
+      "put-with-signal on every transport that connects it; the target verifies its own\n"
+      "memory. If every PE has a GPU, kernels do the same on the GPU heap.\n"
+      "Exit code 1: a pair failed or has no transport; 3: a PE was lost.\n"
       "Examples:\n"
       "  shmemctl run -n 4 bringup\n"
       "  mpirun -n 16 shmemctl bringup --json bringup.json\n"

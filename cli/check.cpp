@@ -23,7 +23,7 @@ void judge_links_if_any(Session& session, const NodeSource& source) {
   if (!run_gpu_links(session, source))
     return;
   const Findings& all = session.report().findings;
-  add_verdict("gpu-links", "copies between every pair of GPUs, measured",
+  add_verdict("gpu-links", "measured copy bandwidth between every pair of GPUs",
               {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()}, session.report());
   session.checkpoint();
 }
@@ -56,18 +56,19 @@ void run_jobs(Session& session, const Context& context) {
 void add_check(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "check",
-      "The node's acceptance test: topo, doctor, bring-up of 4 PEs, short sweeps (by GPUs, "
-      "too, where there are any), MoE");
-  command->footer("A verdict for each part, in 10 to 30 s; exit code 1 if any failed. With\n"
-                  "--sysroot only topo and doctor.\n"
-                  "Example: shmemctl check --json check.json");
+      "Acceptance test of a node: topo, doctor, bring-up of 4 PEs, short benchmark sweeps (on "
+      "its GPUs, too) and a MoE round trip");
+  command->footer(
+      "Prints a verdict for each part; takes 10 to 30 s. Exit code 1: a part failed. With\n"
+      "--sysroot only topo and doctor run.\n"
+      "Example: shmemctl check --json check.json");
   add_option(*command, context, "SYSROOT");
   add_mapping_flags(*command, context);
   command->callback([&context] {
     context.run = [](Context& run_context) {
       return with_node_session(run_context, true, [&](Session& session, const Options& options) {
         const NodeSource source = session.load({});
-        judge(session, "topo", "what is connected to what, and which NIC each PE uses",
+        judge(session, "topo", "topology, and the NIC that each PE uses",
               [&] { run_topo(session, options, source); });
         judge(session, "doctor", "the preconditions",
               [&] { run_doctor(session, source, run_context.environment, {}, {}); });

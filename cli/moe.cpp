@@ -39,21 +39,22 @@ bool goes_straight(const Placement& placement, const moe::Request& request) {
 /// handed on by ranks with the same place on theirs.
 int node_ranks_of(const Placement& placement, const moe::Request& request) {
   if (placement.n_nodes() == 1 && request.flat)
-    throw bad_moe("--flat: this job has one node, and nothing is handed on within it",
+    throw bad_moe("--flat: this job has one node, and nothing is forwarded within a node",
                   "leave it out, or start PEs on several nodes");
   if (placement.n_nodes() == 1 || goes_straight(placement, request))
     return placement.n_pes;
   if (!has_equal_nodes(placement))
-    throw bad_moe("rows that cross nodes need nodes with equally many PEs that follow each other",
-                  "start as many PEs on each node, in blocks; or give --flat");
+    throw bad_moe(
+        "internode forwarding needs the same number of PEs on every node, with consecutive ranks",
+        "start the same number of PEs on each node, in blocks; or give --flat");
   return placement.n_pes / placement.n_nodes();
 }
 
 /// A PE that stays away is masked by the others, which takes somebody to go on.
 void require_absent(const MoeFlags& flags, int n_pes) {
   const std::optional<int> absent = flags.effort.absent;
-  if (absent && flags.request.patience_us <= 0)
-    throw bad_moe("--absent without --patience-us: the others would wait for it",
+  if (absent && flags.request.rank_timeout_us <= 0)
+    throw bad_moe("--absent needs --patience-us: without it the others would wait for that PE",
                   "add --mode ll --patience-us 100000");
   if (absent && (*absent < 0 || *absent >= n_pes || n_pes < 2))
     throw bad_moe(fmt::format("--absent names PE {}, and the job has {}", *absent, n_pes),
@@ -65,12 +66,13 @@ void require_tunable(const MoeFlags& flags) {
   if (!flags.tune)
     return;
   if (!(flags.dispatch_settings + flags.combine_settings).empty())
-    throw bad_moe("--tune looks for the settings that are given here",
+    throw bad_moe("--tune searches the settings that are given here",
                   "leave --dispatch-settings and --combine-settings out, or --tune");
-  if (!flags.straggler.empty() || flags.effort.most_delay_us > 0)
-    throw bad_moe("--tune looks for the fastest settings, and knows no --straggler and no "
-                  "--max-delay-us",
-                  "tune without them, then give the settings that it prints");
+  if (!flags.straggler.empty() || flags.effort.max_delay_us > 0)
+    throw bad_moe(
+        "--tune searches the fastest settings, which --straggler and --max-delay-us would "
+        "distort",
+        "tune without them, then give the settings that it prints");
 }
 
 std::optional<moe::RecordedRouting> read_recorded(const moe::Request& request) {
@@ -118,11 +120,12 @@ std::string words_of(const moe::Setup& setup) {
 }
 
 /// Whether a point can be run with the settings. Throws Error (usage) if not.
-void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup& setup) {
+void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup& setup,
+                      const moe::MoePath& path) {
   const moe::DirectionSettings given = settings_of(flags);
   for (const auto direction : {moe::Direction::dispatch, moe::Direction::combine})
-    if (const std::string problem =
-            moe::settings_misfit(runtime, flags.kind(), setup, direction, given.of(direction));
+    if (const std::string problem = moe::settings_misfit(runtime, flags.kind(), setup, path,
+                                                         direction, given.of(direction));
         !problem.empty())
       throw bad_moe(fmt::format("--{}-settings {} does not go with --backend {}, {}{}",
                                 moe::to_string(direction), to_text(given.of(direction)),
@@ -132,7 +135,7 @@ void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup&
 
 /// One point, from its memory to its rows. @return whether data was right everywhere
 bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
-                   const std::optional<moe::RecordedRouting>& recorded,
+                   const moe::MoePath& path, const std::optional<moe::RecordedRouting>& recorded,
                    const bench::LinkMeasurement& link, JobSession& session, Runtime& runtime,
                    const Options& options, const TextStyle& style) {
   const moe::Routing routing = routing_of(request, recorded);
@@ -140,7 +143,7 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   setup.routing = &routing;
   const std::string where = words_of(setup);
   begin_step(runtime, session, where + "memory");
-  moe::OpenBackend opened(runtime, flags.kind(), setup);
+  moe::OpenBackend opened(runtime, flags.kind(), setup, path);
   moe::Backend& backend = opened.backend();
   inject_fault(options, runtime.pe(), "moe");
   moe::Effort effort = flags.effort;
@@ -175,7 +178,7 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
       links.end(),
       backend.window(),
       recorded ? moe::RoutingRequest{} : request.routing,
-      effort.most_delay_us,
+      effort.max_delay_us,
       effort.straggler,
       effort.absent,
       recorded.has_value()};
@@ -256,9 +259,10 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
                               runtime.n_pes()),
                   fmt::format("name PE 0 to {}", runtime.n_pes() - 1));
   require_absent(flags, runtime.n_pes());
+  std::vector<moe::MoePath> paths; // by point
   for (const moe::PointRequest& point : points) {
-    moe::require_backend(runtime, flags.kind(), point.setup);
-    require_settings(runtime, flags, point.setup);
+    paths.push_back(moe::require_backend(runtime, flags.kind(), point.setup));
+    require_settings(runtime, flags, point.setup, paths.back());
   }
   if (recorded)
     require_one_routing(runtime, *recorded, flags.request.routing);
@@ -276,13 +280,13 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
       flags.kind() == moe::BackendKind::gpu ? meter.of(exchange) : bench::LinkMeasurement{};
   NicWatch nics(runtime, options);
   const TextStyle style = text_style(context, options);
-  if (flags.request.patience_us > 0)
+  if (flags.request.rank_timeout_us > 0)
     runtime.allow_loss();
   bool right = true;
   std::size_t measured = 0;
-  while (measured < points.size() && !runtime.anybody_lost())
-    right = measure_point(flags, points[measured++], recorded, link, session, runtime, options,
-                          style) &&
+  for (; measured < points.size() && !runtime.anybody_lost(); ++measured)
+    right = measure_point(flags, points[measured], paths[measured], recorded, link, session,
+                          runtime, options, style) &&
             right;
   begin_step(runtime, session, "gathering the NIC counters of all hosts");
   const bool nics_wrong = nics.end(session.report(), true);
@@ -333,11 +337,11 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
 
 void add_moe(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "moe", "Dispatch and combine of mixture-of-experts models, verified and timed");
+      "moe", "MoE dispatch and combine (expert parallelism): verified, then timed");
   command->footer(
-      "Each PE is a rank with its share of the experts. Rows are compared bit by bit; times are\n"
-      "those of the slowest rank of each iteration. Exit code 1: data was wrong, or\n"
-      "PEs were lost that --patience-us went on without; 3: a PE was lost.\n"
+      "Each PE is a rank and owns an equal share of the experts. Rows are compared bit by bit;\n"
+      "the time of an iteration is that of its slowest rank. Exit code 1: wrong data, or PEs were\n"
+      "lost and the others went on (--patience-us); 3: a PE was lost.\n"
       "Examples:\n"
       "  shmemctl run -n 4 moe --num-tokens 128,1024\n"
       "  shmemctl run -n 4 --nodes 2 moe --mode ht --dtype fp8 --routing zipf\n"

@@ -10,98 +10,124 @@ namespace shmemctl {
 namespace {
 
 void add_shape_flags(CLI::App& command, moe::Request& request) {
-  command.add_option("--num-tokens", request.tokens, "Tokens of a rank (default 128)")
+  command.add_option("--num-tokens", request.tokens, "Tokens per rank (default 128)")
       ->type_name("N[,N...]");
-  command.add_option("--hidden", request.hidden, "Channels of a token (default 7168)")
+  command.add_option("--hidden", request.hidden, "Hidden size: channels per token (default 7168)")
       ->type_name("N[,N...]");
-  command.add_option("--num-topk", request.top_k, "Experts that a token chooses (default 8)")
+  command.add_option("--num-topk", request.top_k, "Experts per token (default 8)")
       ->type_name("N[,N...]");
-  command.add_option("--num-experts", request.experts, "Experts of all ranks (default 256)")
+  command.add_option("--num-experts", request.experts, "Experts over all ranks (default 256)")
       ->type_name("N[,N...]");
   command
       .add_option("--expert-alignment", request.expert_alignment,
-                  "Counts per expert are rounded up to a multiple of it")
+                  "Round the token count of each expert up to a multiple of N (default 1)")
+      ->type_name("N")
       ->check(CLI::Range(0, 1 << 24));
-  command.add_option("--seed", request.seed, "Of routing and data (default 1)")
+  command.add_option("--seed", request.seed, "Seed of routing and data (default 1)")
+      ->type_name("SEED")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{0xffffffff}));
 }
 
 void add_recorded_routing_flags(CLI::App& command, MoeFlags& flags) {
   add_routing_flags(command, flags.request, "--record", "Rank 0", "the last rank");
-  command.add_option("--record", flags.record, "Write the routing to this file")->type_name("FILE");
+  command.add_option("--record", flags.record, "Write the routing to FILE")->type_name("FILE");
 }
 
 void add_mode_flags(CLI::App& command, MoeFlags& flags) {
   moe::Request& request = flags.request;
   command
-      .add_option("--mode", request.mode,
-                  "ht: counts first, rows without gaps; ll: fixed slots, nothing goes ahead")
+      .add_option(
+          "--mode", request.mode,
+          "ht: high throughput, ranks exchange counts before the rows; ll: low latency, rows "
+          "go to fixed slots at once")
       ->check(CLI::IsMember({"ht", "ll"}));
-  command.add_option("--dtype", request.dtype, "What a dispatch carries; a combine is bf16")
+  command
+      .add_option("--dtype", request.dtype,
+                  "Data type of dispatched rows; combine always carries bf16")
       ->check(CLI::IsMember({"bf16", "fp8"}));
-  command.add_option("--scales", request.scales, "fp8: scales as FP32 or powers of two")
+  command
+      .add_option("--scales", request.scales,
+                  "fp8: scaling factors as FP32, or as powers of two (UE8M0)")
       ->check(CLI::IsMember({"float", "ue8m0"}));
   command
-      .add_option("--combine", request.combine,
-                  "ll: weighted adds a row per choice at home, partial a row per rank")
+      .add_option(
+          "--combine", request.combine,
+          "ll: weighted returns one row per choice, summed at the token's source rank; partial "
+          "returns one row per rank, summed there")
       ->check(CLI::IsMember({"weighted", "partial"}));
   command
       .add_option("--layout", request.layout,
-                  "ll: received rows by source rank, or packed per expert besides")
+                  "ll: order of received rows: by source rank, or also packed per expert")
       ->check(CLI::IsMember({"source", "expert"}));
-  command.add_flag("--topk-weights", request.weights_home,
-                   "ht: combine brings the weights of the choices home as well");
+  command.add_flag("--topk-weights", request.combined_weights,
+                   "ht: combine also returns the summed top-k weights of each token");
   command.add_flag("--bias", request.bias, "ht: combine adds a bias to each token");
   command.add_flag("--flat", request.flat,
-                   "ht, several nodes: every row goes straight, none is handed on");
-  command.add_option("--backend", flags.backend, "Who moves the rows")
+                   "ht, several nodes: send each row straight to its destination rank, without "
+                   "forwarding within the node");
+  command
+      .add_option("--backend", flags.backend, "host: one-sided operations by the CPU; gpu: kernels")
       ->check(CLI::IsMember({"host", "gpu"}));
   command
       .add_option("--num-sms", request.num_sms,
-                  "gpu: SMs that a kernel takes at most (default, and 0: its own choice)")
+                  "gpu: most SMs that a kernel may use (default 0: chosen per kernel)")
       ->type_name("N[,N...]");
 }
 
 void add_settings_flags(CLI::App& command, MoeFlags& flags) {
-  command.add_flag("--tune", flags.tune,
-                   "Try settings, verify each, say what was tried, and go on with the best");
+  command.add_flag(
+      "--tune", flags.tune,
+      "Try launch settings, verify and time each, print them all, and measure with the best");
   const char* const names =
-      "sms, warps, stages, kept, self_sms, chunk_bytes, chunk_rows (host: chunk_bytes)";
+      "sms, warps, stages, kept, self_sms, chunk_bytes, chunk_rows (host: only chunk_bytes)";
   command
       .add_option("--dispatch-settings", flags.dispatch_settings,
-                  std::string("Of a dispatch, as --tune prints them: ") + names)
+                  std::string("Launch settings of dispatch, as --tune prints them: ") + names)
       ->type_name("NAME=N[,...]");
-  command.add_option("--combine-settings", flags.combine_settings, "Of a combine, in the same way")
+  command
+      .add_option("--combine-settings", flags.combine_settings,
+                  "Launch settings of combine, with the same names")
       ->type_name("NAME=N[,...]");
 }
 
 void add_effort_flags(CLI::App& command, MoeFlags& flags) {
   moe::Effort& effort = flags.effort;
   command.add_option("-n,--iters", effort.iterations, "Timed calls of each operation (default 20)")
+      ->type_name("N")
       ->check(CLI::Range(1, 1 << 20));
-  command.add_option("-w,--warmup", effort.warmup, "Calls before (default 3)")
+  command.add_option("-w,--warmup", effort.warmup, "Warm-up calls of each operation (default 3)")
+      ->type_name("N")
       ->check(CLI::Range(0, 1 << 20));
   command
       .add_option("--verify-every", effort.verify_every,
-                  "Verify every Nth iteration too (default: the first and the last)")
+                  "Verify every Nth iteration as well (default: only the first and the last)")
+      ->type_name("N")
       ->check(CLI::Range(1, 1 << 20));
-  command.add_flag("--no-verify", flags.no_verify, "Do not compare the data");
+  command.add_flag("--no-verify", flags.no_verify, "Do not verify the data");
   command
-      .add_option("--max-delay-us", effort.most_delay_us,
-                  "Each PE comes so much later at most, at random")
+      .add_option("--max-delay-us", effort.max_delay_us,
+                  "Delay each PE before each call by a random time of up to US microseconds")
+      ->type_name("US")
       ->check(CLI::Range(0, 1'000'000));
   command
-      .add_option("--patience-us", flags.request.patience_us,
-                  "ll: a rank that does not come in that time is masked, and the rest go on, "
-                  "also if its process is stopped or gone")
+      .add_option(
+          "--patience-us", flags.request.rank_timeout_us,
+          "ll: mask a rank that does not respond within US microseconds and go on without it, "
+          "also if its process has stopped or died")
+      ->type_name("US")
       ->check(CLI::Range(1.0, 1e9));
   command
       .add_option("--absent", effort.absent,
-                  "ll, with --patience-us: at the end this PE stays away from some more calls")
+                  "ll, with --patience-us: PE does not take part in the last calls, and the others "
+                  "have to mask it")
+      ->type_name("PE")
       ->check(CLI::Range(0, 1 << 24));
-  command.add_option("--straggler", flags.straggler, "This PE comes so many us late, always")
+  command
+      .add_option("--straggler", flags.straggler, "Delay PE by US microseconds before every call")
       ->type_name("PE:US");
-  command.add_option("--pin", flags.pin, "auto, none, or CPUs by local rank: 0,2,4-7")
+  command
+      .add_option("--pin", flags.pin,
+                  "Pin PEs to CPUs: auto, none, or a list by local rank (0,2,4-7)")
       ->type_name("CPUS");
 }
 

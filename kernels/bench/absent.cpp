@@ -1,8 +1,8 @@
 // The launchers of a build without CUDA.
 #include "kernels/bench/atomics.h"
+#include "kernels/bench/barrier.h"
 #include "kernels/bench/check.h"
 #include "kernels/bench/collectives.h"
-#include "kernels/bench/meeting.h"
 #include "kernels/bench/pingpong.h"
 #include "kernels/bench/stream_timer.h"
 #include "kernels/bench/transfer.h"
@@ -23,13 +23,13 @@ std::string launch_atomic_rate(const KernelLaunch&, const AtomicArguments&) {
 std::string launch_atomic_bandwidth(const KernelLaunch&, const AtomicArguments&) {
   return absent;
 }
-int most_atomic_blocks(int, int) {
+int max_atomic_blocks(int, int) {
   return 0;
 }
 std::string launch_collective(const KernelLaunch&, const CollectiveArguments&) {
   return absent;
 }
-int most_collective_blocks(CollectiveKernel, CollectiveNumber, int, int) {
+int max_collective_blocks(CollectiveKernel, CollectiveNumber, int, int) {
   return 0;
 }
 std::string launch_fill(const KernelLaunch&, std::byte*, std::size_t, std::uint64_t, int) {
@@ -44,7 +44,7 @@ std::string launch_timer_step(const KernelLaunch&) {
 std::string launch_empty(const KernelLaunch&) {
   return absent;
 }
-std::string launch_meeting(const KernelLaunch&, const MeetingArguments&) {
+std::string launch_barrier(const KernelLaunch&, const BarrierArguments&) {
   return absent;
 }
 std::string launch_pingpong(const KernelLaunch&, const PingPongArguments&) {
@@ -77,7 +77,7 @@ bool StreamTimer::has_graph() const {
 }
 void StreamTimer::launch_graph(void*) {}
 
-int most_transfer_blocks(TransferKernel, KernelScope, int, int) {
+int max_transfer_blocks(TransferKernel, KernelScope, int, int) {
   return 0;
 }
 

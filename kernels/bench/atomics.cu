@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "kernels/bench/atomics_kernel.cuh"
+#include "kernels/bench/atomics.cuh"
+#include "kernels/bench/launch.cuh"
 #include "kernels/bench/launchers.h"
-#include "kernels/bench/launching.cuh"
 
 namespace shmemctl::bench::SHMEMCTL_WAYS {
 
@@ -21,9 +21,9 @@ std::string launch_atomic_bandwidth(const KernelLaunch& how, const AtomicArgumen
   return launch_together<AtomicBandwidthBody>(how, arguments);
 }
 
-int most_atomic_blocks(int device, int threads) {
-  return std::min(most_blocks_of<AtomicRateBody<std::uint64_t>, AtomicArguments>(device, threads),
-                  most_blocks_of<AtomicBandwidthBody, AtomicArguments>(device, threads));
+int max_atomic_blocks(int device, int threads) {
+  return std::min(max_blocks_of<AtomicRateBody<std::uint64_t>, AtomicArguments>(device, threads),
+                  max_blocks_of<AtomicBandwidthBody, AtomicArguments>(device, threads));
 }
 
 } // namespace shmemctl::bench::SHMEMCTL_WAYS

@@ -1,7 +1,7 @@
 // Kernels of atomics.
 #pragma once
 
-#include "kernels/bench/atomic_words.h"
+#include "kernels/bench/atomic_values.h"
 #include "kernels/bench/kernel_launch.h"
 
 namespace shmemctl::bench {
@@ -23,6 +23,6 @@ std::string launch_atomic_rate(const KernelLaunch& how, const AtomicArguments& a
 /// Each operation adds to every one of `n_words` words of 8 bytes; neighbouring threads take
 /// neighbouring words. A quiet ends the launch.
 std::string launch_atomic_bandwidth(const KernelLaunch& how, const AtomicArguments& arguments);
-int most_atomic_blocks(int device, int threads);
+int max_atomic_blocks(int device, int threads);
 
 } // namespace shmemctl::bench

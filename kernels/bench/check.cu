@@ -1,5 +1,5 @@
-#include "kernels/bench/check_kernel.cuh"
-#include "kernels/bench/launching.cuh"
+#include "kernels/bench/check.cuh"
+#include "kernels/bench/launch.cuh"
 
 namespace shmemctl::bench {
 

@@ -19,9 +19,9 @@ std::string launch_collective(const KernelLaunch& how, const CollectiveArguments
   return all_mapped(how.job) ? mapped::launch_collective(how, arguments)
                              : any_way::launch_collective(how, arguments);
 }
-std::string launch_meeting(const KernelLaunch& how, const MeetingArguments& arguments) {
-  return all_mapped(how.job) ? mapped::launch_meeting(how, arguments)
-                             : any_way::launch_meeting(how, arguments);
+std::string launch_barrier(const KernelLaunch& how, const BarrierArguments& arguments) {
+  return all_mapped(how.job) ? mapped::launch_barrier(how, arguments)
+                             : any_way::launch_barrier(how, arguments);
 }
 std::string launch_pingpong(const KernelLaunch& how, const PingPongArguments& arguments) {
   return all_mapped(how.job) ? mapped::launch_pingpong(how, arguments)
@@ -41,15 +41,15 @@ std::string launch_transfer_latency(const KernelLaunch& how, const TransferArgum
 }
 
 // Of the build that needs more; asked before there is a job.
-int most_atomic_blocks(int device, int threads) {
-  return any_way::most_atomic_blocks(device, threads);
+int max_atomic_blocks(int device, int threads) {
+  return any_way::max_atomic_blocks(device, threads);
 }
-int most_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,
-                           int threads) {
-  return any_way::most_collective_blocks(kernel, number, device, threads);
+int max_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,
+                          int threads) {
+  return any_way::max_collective_blocks(kernel, number, device, threads);
 }
-int most_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, int threads) {
-  return any_way::most_transfer_blocks(kernel, scope, device, threads);
+int max_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, int threads) {
+  return any_way::max_transfer_blocks(kernel, scope, device, threads);
 }
 
 } // namespace shmemctl::bench

@@ -29,7 +29,7 @@ struct CollectiveArguments {
   std::uint64_t lists_offset_bytes; ///< of alltoallv: sizes, offsets in source and dest, by PE
 };
 std::string launch_collective(const KernelLaunch& how, const CollectiveArguments& arguments);
-int most_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,
-                           int threads);
+int max_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,
+                          int threads);
 
 } // namespace shmemctl::bench

@@ -1,7 +1,7 @@
 // Collectives that move data.
-#include "kernels/bench/collectives_kernel.cuh"
+#include "kernels/bench/collectives.cuh"
+#include "kernels/bench/launch.cuh"
 #include "kernels/bench/launchers.h"
-#include "kernels/bench/launching.cuh"
 
 namespace shmemctl::bench::SHMEMCTL_WAYS {
 
@@ -20,19 +20,19 @@ std::string launch_collective(const KernelLaunch& how, const CollectiveArguments
   }
 }
 
-int most_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,
-                           int threads) {
+int max_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,
+                          int threads) {
   switch (kernel) {
   case CollectiveKernel::broadcast:
-    return most_blocks_of<CollectiveBody<Broadcast>, CollectiveArguments>(device, threads);
+    return max_blocks_of<CollectiveBody<Broadcast>, CollectiveArguments>(device, threads);
   case CollectiveKernel::fcollect:
-    return most_blocks_of<CollectiveBody<Fcollect>, CollectiveArguments>(device, threads);
+    return max_blocks_of<CollectiveBody<Fcollect>, CollectiveArguments>(device, threads);
   case CollectiveKernel::alltoall:
-    return most_blocks_of<CollectiveBody<Alltoall>, CollectiveArguments>(device, threads);
+    return max_blocks_of<CollectiveBody<Alltoall>, CollectiveArguments>(device, threads);
   case CollectiveKernel::alltoallv:
-    return most_blocks_of<CollectiveBody<Alltoallv>, CollectiveArguments>(device, threads);
+    return max_blocks_of<CollectiveBody<Alltoallv>, CollectiveArguments>(device, threads);
   default:
-    return most_reduction_blocks(kernel, number, device, threads);
+    return max_reduction_blocks(kernel, number, device, threads);
   }
 }
 

@@ -1,6 +1,6 @@
+#include "kernels/bench/launch.cuh"
 #include "kernels/bench/launchers.h"
-#include "kernels/bench/launching.cuh"
-#include "kernels/bench/pingpong_kernel.cuh"
+#include "kernels/bench/pingpong.cuh"
 
 namespace shmemctl::bench::SHMEMCTL_WAYS {
 

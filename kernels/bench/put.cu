@@ -1,7 +1,7 @@
 // Kernels that put.
+#include "kernels/bench/launch.cuh"
 #include "kernels/bench/launchers.h"
-#include "kernels/bench/launching.cuh"
-#include "kernels/bench/transfer_kernel.cuh"
+#include "kernels/bench/transfer.cuh"
 
 namespace shmemctl::bench::SHMEMCTL_WAYS {
 
@@ -22,8 +22,8 @@ std::string launch_put_latency(const KernelLaunch& how, const TransferArguments&
   return launch_by_scope<OneByOne>(how, arguments);
 }
 
-int most_put_blocks(KernelScope scope, int device, int threads) {
-  return most_blocks_by_scope<Stream, TransferArguments>(scope, device, threads);
+int max_put_blocks(KernelScope scope, int device, int threads) {
+  return max_blocks_by_scope<Stream, TransferArguments>(scope, device, threads);
 }
 
 } // namespace shmemctl::bench::SHMEMCTL_WAYS

@@ -1,7 +1,7 @@
 // Kernels that put with a signal.
+#include "kernels/bench/launch.cuh"
 #include "kernels/bench/launchers.h"
-#include "kernels/bench/launching.cuh"
-#include "kernels/bench/transfer_kernel.cuh"
+#include "kernels/bench/transfer.cuh"
 
 namespace shmemctl::bench::SHMEMCTL_WAYS {
 

@@ -1,6 +1,6 @@
+#include "kernels/bench/launch.cuh"
 #include "kernels/bench/launchers.h"
-#include "kernels/bench/launching.cuh"
-#include "kernels/bench/transfer_kernel.cuh"
+#include "kernels/bench/transfer.cuh"
 
 namespace shmemctl::bench::SHMEMCTL_WAYS {
 
@@ -43,14 +43,14 @@ std::string launch_transfer_latency(const KernelLaunch& how, const TransferArgum
   return "no such kernel";
 }
 
-int most_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, int threads) {
+int max_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, int threads) {
   switch (kernel) {
   case TransferKernel::get:
-    return most_get_blocks(scope, device, threads);
+    return max_get_blocks(scope, device, threads);
   case TransferKernel::store:
-    return most_blocks_of<Stores, TransferArguments>(device, threads);
+    return max_blocks_of<Stores, TransferArguments>(device, threads);
   default:
-    return most_put_blocks(scope, device, threads);
+    return max_put_blocks(scope, device, threads);
   }
 }
 

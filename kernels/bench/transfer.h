@@ -40,6 +40,6 @@ std::string launch_transfer(const KernelLaunch& how, const TransferArguments& ar
 /// One operation after the other, each complete before the next, by one caller to one peer.
 std::string launch_transfer_latency(const KernelLaunch& how, const TransferArguments& arguments);
 /// Most blocks of launch_transfer() at once.
-int most_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, int threads);
+int max_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, int threads);
 
 } // namespace shmemctl::bench

@@ -1,10 +1,10 @@
 // The launchers of a build without CUDA.
 #include "kernels/moe/cast.h"
 #include "kernels/moe/check.h"
-#include "kernels/moe/far_latency.h"
 #include "kernels/moe/high_throughput.h"
-#include "kernels/moe/hybrid.h"
+#include "kernels/moe/high_throughput_internode.h"
 #include "kernels/moe/low_latency.h"
+#include "kernels/moe/low_latency_internode.h"
 #include "kernels/moe/pack.h"
 
 namespace shmemctl::moe {
@@ -22,20 +22,20 @@ std::string launch_dispatch(const DeviceJob&, const DispatchArguments&, void*) {
 std::string launch_combine(const DeviceJob&, const CombineArguments&, void*) {
   return absent;
 }
-std::string launch_hybrid_notify(const DeviceJob&, const HybridNotify&, void*) {
+std::string launch_internode_notify(const DeviceJob&, const InternodeNotify&, void*) {
   return absent;
 }
-std::string launch_hybrid_dispatch(const DeviceJob&, const HybridDispatch&, void*) {
+std::string launch_internode_dispatch(const DeviceJob&, const InternodeDispatch&, void*) {
   return absent;
 }
-std::string launch_hybrid_combine(const DeviceJob&, const HybridCombine&, void*) {
+std::string launch_internode_combine(const DeviceJob&, const InternodeCombine&, void*) {
   return absent;
 }
-std::string launch_far_latency_dispatch(const DeviceJob&, const FarLatencyDispatch&,
+std::string launch_low_latency_internode_dispatch(const DeviceJob&, const LowLatencyInternodeDispatch&,
                                         LowLatencyCalls&, void*) {
   return absent;
 }
-std::string launch_far_latency_combine(const DeviceJob&, const FarLatencyCombine&, LowLatencyCalls&,
+std::string launch_low_latency_internode_combine(const DeviceJob&, const LowLatencyInternodeCombine&, LowLatencyCalls&,
                                        void*) {
   return absent;
 }
@@ -59,7 +59,7 @@ std::string launch_fill(const FillArguments&, void*) {
 std::string launch_check_rows(const CheckRowsArguments&, void*) {
   return absent;
 }
-std::string launch_check_untouched(const std::byte*, std::size_t, Wrong*, void*) {
+std::string launch_check_untouched(const std::byte*, std::size_t, Mismatch*, void*) {
   return absent;
 }
 std::string launch_experts(const ExpertArguments&, void*) {

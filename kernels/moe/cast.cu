@@ -1,7 +1,7 @@
 #include "kernels/moe/cast.h"
 
-#include "kernels/moe/launching.cuh"
-#include "kernels/moe/numbers.cuh"
+#include "kernels/moe/launch.cuh"
+#include "kernels/moe/vector_cast.cuh"
 
 namespace shmemctl::moe {
 

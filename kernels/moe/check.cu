@@ -1,7 +1,7 @@
 #include "kernels/moe/check.h"
 
-#include "kernels/moe/launching.cuh"
-#include "kernels/moe/numbers.cuh"
+#include "kernels/moe/launch.cuh"
+#include "kernels/moe/vector_cast.cuh"
 #include "src/moe/payload.h"
 
 namespace shmemctl::moe {
@@ -21,7 +21,7 @@ __device__ int lane_of_warp() {
 }
 
 /// By a lane that found a wrong word; rows are counted by count_row().
-__device__ void note(Wrong* wrong, std::int64_t row, std::int32_t word, std::uint32_t expected,
+__device__ void note(Mismatch* wrong, std::int64_t row, std::int32_t word, std::uint32_t expected,
                      std::uint32_t found) {
   const auto place = static_cast<unsigned long long>(row) << 32 |
                      static_cast<unsigned long long>(static_cast<std::uint32_t>(word) + 1);
@@ -31,13 +31,13 @@ __device__ void note(Wrong* wrong, std::int64_t row, std::int32_t word, std::uin
   wrong->found = found;
 }
 /// By a whole warp.
-__device__ void count_row(Wrong* wrong, bool well) {
-  if (__all_sync(0xffffffffu, well) == 0 && lane_of_warp() == 0)
+__device__ void count_row(Mismatch* wrong, bool ok) {
+  if (__all_sync(0xffffffffu, ok) == 0 && lane_of_warp() == 0)
     atomicAdd(reinterpret_cast<unsigned long long*>(&wrong->rows), 1ull);
 }
 
-/// What the home of a token sends of its group of 128 channels: computed anew, by plain arithmetic.
-/// The lane's four channels 4 * lane and on.
+/// What the source rank of a token sends of its group of 128 channels, recomputed by plain
+/// arithmetic: the four channels 4 * lane and on of this lane.
 struct SentGroup {
   float scale = 1;
   std::uint16_t values[4]; ///< BF16 before the cast
@@ -75,7 +75,7 @@ __global__ void fill(const __grid_constant__ FillArguments all) {
   }
 }
 
-__device__ const std::uint32_t* record_of(const Received& received, const RecordLayout& layout,
+__device__ const std::uint32_t* record_of(const Received& received, const MetadataLayout& layout,
                                           std::int64_t row) {
   return reinterpret_cast<const std::uint32_t*>(received.records) + row * layout.words();
 }
@@ -90,21 +90,21 @@ __device__ bool check_bf16(const CheckRowsArguments& all, std::int64_t row, std:
   const std::int32_t words = all.shape.hidden / 2;
   const auto* const values =
       reinterpret_cast<const std::uint32_t*>(all.received.rows) + row * words;
-  bool well = true;
+  bool ok = true;
   for (std::int32_t word = lane_of_warp(); word < words; word += 32) {
     const std::uint32_t expected = payload_word(key, static_cast<std::uint32_t>(word));
     if (values[word] == expected)
       continue;
-    well = false;
+    ok = false;
     note(all.wrong, row, word, expected, values[word]);
   }
-  return well;
+  return ok;
 }
 __device__ bool check_fp8(const CheckRowsArguments& all, std::int64_t row, std::uint32_t key,
                           const std::uint32_t* record) {
   const auto* const values = reinterpret_cast<const std::uint32_t*>(
       all.received.rows + row * all.shape.value_bytes(Format::fp8));
-  bool well = true;
+  bool ok = true;
   for (std::int32_t group = 0; group < all.shape.scales_per_row(); ++group) {
     const SentGroup sent(key, group, all.scales);
     std::uint32_t expected = 0;
@@ -112,20 +112,20 @@ __device__ bool check_fp8(const CheckRowsArguments& all, std::int64_t row, std::
       expected |= static_cast<std::uint32_t>(sent.casts[i]) << (i * 8);
     const std::int32_t word = group * 32 + lane_of_warp();
     if (values[word] != expected) {
-      well = false;
+      ok = false;
       note(all.wrong, row, word, expected, values[word]);
     }
     const std::uint32_t scale = scale_bits(record, group, all.scales);
     if (scale != bits_of(sent.scale)) {
-      well = false;
+      ok = false;
       note(all.wrong, row, -2 - group, bits_of(sent.scale), scale);
     }
   }
-  return well;
+  return ok;
 }
 
 __global__ void check_rows(const __grid_constant__ CheckRowsArguments all) {
-  const RecordLayout layout(all.shape, all.scales);
+  const MetadataLayout layout(all.shape, all.scales);
   for (std::int64_t row = warp_of_grid(); row < all.received.count; row += warps_of_grid()) {
     const std::uint32_t* const record = record_of(all.received, layout, row);
     const std::uint32_t key = row_key(all.seed, static_cast<std::int32_t>(record[layout.source()]),
@@ -135,13 +135,13 @@ __global__ void check_rows(const __grid_constant__ CheckRowsArguments all) {
   }
 }
 
-/// The experts of a received row on this rank, as its home numbers them; its record has no_expert
-/// for those of other ranks.
+/// The experts of a received row on this rank, numbered as at its source rank; its record has
+/// no_expert for those of other ranks.
 struct ExpertsOfRow {
   std::int32_t experts[max_top_k];
   float weights[max_top_k];
 
-  __device__ ExpertsOfRow(const Shape& shape, const RecordLayout& layout,
+  __device__ ExpertsOfRow(const Shape& shape, const MetadataLayout& layout,
                           const std::uint32_t* record, std::int32_t rank) {
     for (std::int32_t k = 0; k < shape.top_k; ++k) {
       const auto local = static_cast<std::int32_t>(record[layout.experts() + k]);
@@ -151,13 +151,14 @@ struct ExpertsOfRow {
   }
 };
 
-__device__ void play_row(const ExpertArguments& all, const RecordLayout& layout, std::int64_t row) {
+__device__ void play_row(const ExpertArguments& all, const MetadataLayout& layout,
+                         std::int64_t row) {
   const Shape& shape = all.shape;
   const std::uint32_t* const record = record_of(all.received, layout, row);
   const ExpertsOfRow chosen(shape, layout, record, all.rank);
-  if (all.weights_back != nullptr)
+  if (all.output_weights != nullptr)
     for (std::int32_t k = lane_of_warp(); k < shape.top_k; k += 32)
-      all.weights_back[row * shape.top_k + k] =
+      all.output_weights[row * shape.top_k + k] =
           chosen.experts[k] == no_expert ? 0 : weight_back(chosen.weights[k], chosen.experts[k]);
   const bool packed = all.expert != no_expert;
   const float factor = packed ? expert_factor(shape.first_expert(all.rank) + all.expert)
@@ -183,12 +184,12 @@ __device__ void play_row(const ExpertArguments& all, const RecordLayout& layout,
   }
 }
 __global__ void play_experts(const __grid_constant__ ExpertArguments all) {
-  const RecordLayout layout(all.shape, all.scales);
+  const MetadataLayout layout(all.shape, all.scales);
   for (std::int64_t row = warp_of_grid(); row < all.received.count; row += warps_of_grid())
     play_row(all, layout, row);
 }
 
-/// What the home of a token must get.
+/// The expected result of a token.
 class ExpectedToken {
 public:
   __device__ ExpectedToken(const CheckCombinedArguments& all, std::int64_t token)
@@ -219,7 +220,7 @@ __device__ bool check_token(const CheckCombinedArguments& all, std::int64_t toke
   const std::int32_t groups = (hidden + channels_per_scale - 1) / channels_per_scale;
   const ExpectedToken expected_token(all, token);
   const std::uint32_t key = row_key(all.seed, all.rank, static_cast<std::int32_t>(token));
-  bool well = true;
+  bool ok = true;
   for (std::int32_t group = 0; group < groups; ++group) {
     const SentGroup sent(key, group, all.scales);
     for (int i = 0; i < 4; ++i) {
@@ -231,11 +232,11 @@ __device__ bool check_token(const CheckCombinedArguments& all, std::int64_t toke
       const std::uint16_t expected = expected_token(sent.read(i, all.scales), bias);
       if (all.results[at] == expected)
         continue;
-      well = false;
+      ok = false;
       note(all.wrong, token, channel, expected, all.results[at]);
     }
   }
-  return well;
+  return ok;
 }
 __global__ void check_combined(const __grid_constant__ CheckCombinedArguments all) {
   for (std::int64_t token = warp_of_grid(); token < all.tokens; token += warps_of_grid())
@@ -245,7 +246,7 @@ __global__ void check_combined(const __grid_constant__ CheckCombinedArguments al
 struct Untouched {
   const std::uint32_t* begin;
   std::uint64_t words;
-  Wrong* wrong;
+  Mismatch* wrong;
 };
 __global__ void check_untouched(const __grid_constant__ Untouched all) {
   const std::uint64_t step = static_cast<std::uint64_t>(gridDim.x) * blockDim.x;
@@ -272,7 +273,7 @@ std::string launch_fill(const FillArguments& arguments, void* stream) {
 std::string launch_check_rows(const CheckRowsArguments& arguments, void* stream) {
   return launch_check(check_rows, arguments, stream);
 }
-std::string launch_check_untouched(const std::byte* begin, std::size_t size_bytes, Wrong* wrong,
+std::string launch_check_untouched(const std::byte* begin, std::size_t size_bytes, Mismatch* wrong,
                                    void* stream) {
   return launch_check(
       check_untouched,

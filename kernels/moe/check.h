@@ -1,17 +1,17 @@
-// Kernels that make the data of a verified dispatch and combine, and judge every bit of what came.
-// No CUDA header. What they compare with is src/moe/payload.h.
+// Kernels that generate the data of a verified dispatch and combine, and compare every bit of the
+// result with src/moe/payload.h. No CUDA header.
 #pragma once
 
 #include <string>
 
-#include "kernels/moe/record.h"
+#include "kernels/moe/token_metadata.h"
 #include "src/moe/oracle.h"
 
 namespace shmemctl::moe {
 
 /// In memory of the device; zeroed before a check.
-struct Wrong {
-  std::uint64_t rows;            ///< that are not what they must be
+struct Mismatch {
+  std::uint64_t rows;            ///< rows that differ from the expected ones
   std::uint64_t row_and_word;    ///< of one of them: its number << 32 | its first wrong word
   std::uint32_t expected, found; ///< there
 };
@@ -24,10 +24,10 @@ struct FillArguments {
 };
 std::string launch_fill(const FillArguments& arguments, void* stream);
 
-/// Where received rows lie, however they came.
+/// Received rows and their metadata.
 struct Received {
   const std::byte* rows;    ///< value_bytes each
-  const std::byte* records; ///< RecordLayout
+  const std::byte* records; ///< MetadataLayout
   std::int32_t count;
 };
 struct CheckRowsArguments {
@@ -35,13 +35,13 @@ struct CheckRowsArguments {
   Scales scales; ///< none: BF16
   std::uint32_t seed;
   Received received;
-  Wrong* wrong;
+  Mismatch* wrong;
 };
 /// Values and scales against the source and token that the record names.
 std::string launch_check_rows(const CheckRowsArguments& arguments, void* stream);
 
-/// Counts words of memory that are not all ones, as before anything was written there.
-std::string launch_check_untouched(const std::byte* begin, std::size_t size_bytes, Wrong* wrong,
+/// Counts 32-bit words that are not all ones: something was written to poisoned memory.
+std::string launch_check_untouched(const std::byte* begin, std::size_t size_bytes, Mismatch* wrong,
                                    void* stream);
 
 struct ExpertArguments {
@@ -53,9 +53,9 @@ struct ExpertArguments {
   std::uint16_t* outputs; ///< [count][hidden] BF16; weighted: [count][top_k][hidden]
   /// Rows that are packed by expert: whose they all are, on this rank; outputs are [count][hidden].
   std::int32_t expert = no_expert;
-  float* weights_back = nullptr; ///< [count][top_k]: weight_back(); nullptr: not wanted
+  float* output_weights = nullptr; ///< [count][top_k]: weight_back(); nullptr: not wanted
 };
-/// Plays the experts, as src/moe/payload.h says.
+/// Emulates the experts, as defined in src/moe/payload.h.
 std::string launch_experts(const ExpertArguments& arguments, void* stream);
 
 struct CheckCombinedArguments {
@@ -68,7 +68,7 @@ struct CheckCombinedArguments {
   const float* weights;
   const std::uint16_t* bias;    ///< as given to combine
   const std::uint16_t* results; ///< [tokens][hidden]
-  Wrong* wrong;
+  Mismatch* wrong;
   std::int32_t node_ranks = 0; ///< over nodes: ranks of a node
 };
 std::string launch_check_combined(const CheckCombinedArguments& arguments, void* stream);

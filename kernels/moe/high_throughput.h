@@ -1,31 +1,39 @@
-// Dispatch and combine within one NVLink domain, for many tokens. No CUDA header.
+// High-throughput dispatch and combine within one NVLink domain. No CUDA header.
 //
-// A row goes once from its source straight to its final place on each rank that has one of its
-// experts (src/moe/plan.h), by the bulk copy engine: no intermediate copy, no receiving side.
-// Launchers return "" or why the launch failed, in CUDA's words; they do not wait. All ranks launch
-// the same calls in the same order, on one stream each. A wait that takes longer than
-// job.timeout_ns fills the job's report, which names the rank.
+// Every rank maps the memory of all others, so the bulk copy engine stores a row once from its
+// source rank straight into its final position on each destination rank (src/moe/plan.h): there is
+// no staging copy and no receiving side. Launchers return "" or why the launch failed, in CUDA's
+// words; they do not wait. All ranks launch the same calls in the same order, each on one stream. A
+// wait that takes longer than job.timeout_ns fills the job's report, which names the rank that was
+// waited for.
 //
-// What may be written again, and when, on the stream that the calls are on:
-// - values, scales, experts and weights of a dispatch, bias and weights_back of a combine: behind
-//   the call;
-// - rows and records: by the next dispatch of any rank, which begins when this rank has begun it,
-//   so whoever reads them does so before its own next dispatch or combine on the stream;
-// - outputs: behind the combine, which has ended when every rank has loaded what it takes (they may
-//   be `rows`, which the experts have read then);
-// - the plan: by the next notify. Until then any number of dispatches and combines may use it.
+// When memory is safe to overwrite, in stream order:
+// - values, scales, experts and weights of a dispatch, bias and output_weights of a combine: once
+// the
+//   call has completed.
+// - rows and metadata: they are overwritten by the next dispatch of any rank, which stores nothing
+//   before this rank has entered that call too. So this rank has to read them before its own next
+//   dispatch or combine on the stream.
+// - outputs: once the combine has completed, because it completes only when every rank has loaded
+// what
+//   it needs. They may share memory with `rows`, which the experts have read by then.
+// - the plan: it is rewritten by the next notify. Until then any number of dispatches and combines
+// may
+//   use it (cached dispatch).
 //
-// After a wait that took too long nothing of this holds, and the job has to be ended:
-// - A rank that times out in notify, dispatch or combine stores that to all ranks in place of the
-//   call's number (Cells). Every rank then fails that call or its next one: it reports the missing
-//   rank at once (WaitKind::call_failed), so no rank takes rows, records or results of that call,
-//   whose contents are undefined on every rank, for good ones. A launch that ends with a report has
-//   failed.
-// - A plan of a notify that failed moves nothing.
-// - A failure is sticky: all later calls of a job with these cells end at once, with a report.
-// - Other ranks may still write rows and records, and load outputs, until they have failed too: the
-//   memory is freed, or used otherwise, only when no rank runs any kernel of the job. Then cells
-//   and expert_words may be zeroed on all ranks, and the calls begin anew with a notify.
+// After a timeout none of this holds, and the job has to be ended:
+// - A rank that times out in notify, dispatch or combine stores that into the flags of all ranks,
+// in
+//   place of the call's number (CallFlags). Every rank then fails that call or its next one: it
+//   reports the missing rank at once (WaitKind::call_failed), so no rank takes rows, metadata or
+//   results of that call for valid data; their contents are undefined on every rank. A launch that
+//   ends with a report has failed.
+// - The plan of a notify that failed moves nothing.
+// - A failure is sticky: all later calls of a job with these flags end at once, with a report.
+// - Other ranks may still write rows and metadata, and load outputs, until they have failed too.
+// Free
+//   or reuse the memory only when no rank runs any kernel of the job. Then the call flags and
+//   expert_count_flags may be zeroed on all ranks, and calls start again with a notify.
 #pragma once
 
 #include <cstddef>
@@ -33,45 +41,40 @@
 #include <string>
 
 #include "kernels/device_job.h"
-#include "kernels/moe/cells.h"
-#include "kernels/moe/record.h"
+#include "kernels/moe/call_flags.h"
+#include "kernels/moe/combine_reduce.h"
+#include "kernels/moe/launch_config.h"
+#include "kernels/moe/token_metadata.h"
 #include "src/moe/plan.h"
 #include "src/moe/shape.h"
 
 namespace shmemctl::moe {
 
-/// Where things are on this PE. Symmetric memory of the GPU heap but for the plan.
+/// Buffers of this rank, in symmetric memory of the GPU heap.
 struct HighThroughputMemory {
-  Cells* cells;
-  std::uint64_t* expert_words; ///< [2][n_ranks][local experts]: counts as in Cells
-  std::byte* rows;             ///< [max_rows][value_bytes]: what dispatch brings
-  std::byte* records;          ///< [max_rows][RecordLayout::bytes()]
-  std::byte* outputs;          ///< [max_rows][hidden] BF16: what combine takes; may be `rows`
+  CallFlags* flags;
+  std::uint64_t*
+      expert_count_flags; ///< [2][n_ranks][local experts]: double buffered, as CallFlags::counts
+  std::byte* rows;        ///< [max_rows][value_bytes]: received rows
+  std::byte* records;     ///< [max_rows][MetadataLayout::bytes()]
+  std::byte* outputs;     ///< [max_rows][hidden] BF16: input of combine; may be `rows`
 };
 
-/// What notify() finds out, in this PE's own memory.
+/// The result of notify(), in this rank's own memory.
 struct Plan {
-  std::int32_t* slots;         ///< [tokens][n_ranks]: which of my rows there; -1: not sent there
-  std::int32_t* bases;         ///< [n_ranks]: my first row there
-  std::int32_t* counts;        ///< [n_ranks][n_ranks]: rows by source and destination
-  std::int32_t* expert_counts; ///< [local experts]: tokens that I receive, rounded up
+  std::int32_t* slots;  ///< [tokens][n_ranks]: index among my rows at that rank; -1: not sent there
+  std::int32_t* bases;  ///< [n_ranks]: index of my first row at that rank
+  std::int32_t* counts; ///< [n_ranks][n_ranks]: row counts by source and destination rank
+  std::int32_t*
+      expert_counts; ///< [local experts]: received tokens per expert, rounded up to the alignment
 };
 
-/// Of a block, on sm_90.
-inline constexpr std::size_t most_shared_bytes = 227 << 10;
-
-struct Tuning {
-  int sms = 24, warps = 7, stages = 2;
-  int kept = 1;      ///< stages whose stores may still be read when the next load begins
-  int self_sms = -1; ///< of a dispatch: blocks_for_self(); -1: its own choice
-};
-
-inline constexpr int notify_blocks = 2; ///< one counts by rank, one by expert
-/// Of a block's shared memory, for what notify declares itself.
+inline constexpr int notify_blocks = 2; ///< one counts rows per rank, one tokens per expert
+/// Shared memory of a block that notify declares statically.
 inline constexpr std::size_t notify_own_shared_bytes = 4096;
-/// Experts of all ranks whose counts a block of notify holds.
-inline constexpr std::int32_t most_notified_experts =
-    static_cast<std::int32_t>((most_shared_bytes - notify_own_shared_bytes) / sizeof(std::int32_t));
+/// Most experts, over all ranks, whose counts fit a notify block's shared memory.
+inline constexpr std::int32_t max_notified_experts =
+    static_cast<std::int32_t>((max_shared_bytes - notify_own_shared_bytes) / sizeof(std::int32_t));
 
 struct NotifyArguments {
   Shape shape;
@@ -79,12 +82,12 @@ struct NotifyArguments {
   Plan plan;
   std::int32_t tokens;
   const std::int32_t* experts; ///< [tokens][top_k]
-  /// Words that the host reads, count_word() with the notification's number: the rows that I
-  /// receive, then expert_counts; counts of -1 where it failed. nullptr: not wanted.
+  /// Flags that the host polls, count_word() with the number of this notify: received rows, then
+  /// expert_counts; -1 if it failed. nullptr: the host does not poll.
   std::uint64_t* host_words;
 };
-/// Exchanges counts; then the plan holds on every rank. If a rank is missing at the timeout, the
-/// plan is one by which nothing is sent, and this rank's calls from then on fail.
+/// Exchanges row and token counts between all ranks and computes the plan on every rank. If a rank
+/// is missing at the timeout, the plan sends nothing, and all later calls of this rank fail.
 std::string launch_notify(const DeviceJob& job, const NotifyArguments& arguments, void* stream);
 
 struct DispatchArguments {
@@ -99,13 +102,13 @@ struct DispatchArguments {
   const float* weights;        ///< [tokens][top_k]
   Tuning tuning;
 
-  /// Scales are carried as they are given.
-  SHMEMCTL_HOST_DEVICE constexpr RecordLayout record() const {
+  /// Scales are sent as they are given.
+  SHMEMCTL_HOST_DEVICE constexpr MetadataLayout record() const {
     return {shape, format == Format::fp8 ? Scales::float32 : Scales::none};
   }
 };
-/// Of shared memory, for a stage (the row, and a record for each rank) and for a block; a block has
-/// most_shared_bytes.
+/// Shared memory of a stage (the row, and a record for each rank) and of a block, which has
+/// max_shared_bytes.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t dispatch_stage_bytes(const DispatchArguments& all) {
   const std::int32_t bytes = (all.shape.value_bytes(all.format) + 127) / 128 * 128 +
                              all.shape.n_ranks * all.record().bytes();
@@ -118,25 +121,26 @@ constexpr std::size_t dispatch_shared_bytes(const DispatchArguments& arguments) 
          (static_cast<std::size_t>(dispatch_stage_bytes(arguments)) + sizeof(std::uint64_t));
 }
 
-/// How many of a dispatch's blocks serve this rank itself; the others send to the others. 0: blocks
-/// do both. Measured on two H200s: eight blocks for self keep up with the link where both have the
-/// same to do, and sixteen fill it, two on each part of the GPU; 24 fill it less.
+/// How many blocks of a dispatch copy rows to this rank itself; the others send to the other ranks.
+/// 0: every block does both. Measured on two H200s: eight blocks for self keep up with the link
+/// where both have the same to do, and sixteen fill it, two on each part of the GPU; 24 fill it
+/// less.
 SHMEMCTL_HOST_DEVICE constexpr int blocks_for_self(const Tuning& tuning, int n_ranks) {
-  constexpr int fewest_for_link = 8, best_for_link = 16;
+  constexpr int min_for_link = 8, best_for_link = 16;
   if (n_ranks == 1 || tuning.sms < 2)
     return 0;
   if (tuning.self_sms >= 0)
     return tuning.self_sms < tuning.sms ? tuning.self_sms : tuning.sms - 1;
   const int enough = (8 + n_ranks - 2) / (n_ranks - 1);
-  if (tuning.sms < enough + fewest_for_link)
+  if (tuning.sms < enough + min_for_link)
     return 0; // every multiprocessor counts
   if (tuning.sms >= 24 && tuning.sms <= 40)
     return tuning.sms - best_for_link;
   const int part = tuning.sms / (4 * n_ranks);
   return enough > part ? enough : part;
 }
-/// Rows and records are there when the stream has got behind it. The plan may be that of an earlier
-/// call with the same routing.
+/// Rows and metadata may be read by later work on the stream. The plan may be that of an earlier
+/// call with the same routing (cached dispatch).
 std::string launch_dispatch(const DeviceJob& job, const DispatchArguments& arguments, void* stream);
 
 struct CombineArguments {
@@ -147,14 +151,29 @@ struct CombineArguments {
   const std::uint16_t* bias; ///< [tokens][hidden] BF16, or nullptr
   std::uint16_t* results;    ///< [tokens][hidden] BF16
   Tuning tuning;
-  std::int32_t chunk_bytes; ///< of a row at a time: a multiple of 16
-  /// Symmetric, [max_rows][top_k]: what this rank gives back of each row's weights, 0 for choices
-  /// of others. nullptr: weights stay.
-  const float* weights_back = nullptr;
-  float* weights_home = nullptr; ///< [tokens][top_k]; with weights_back
+  std::int32_t chunk_bytes; ///< bytes of a row that are loaded at a time; a multiple of 16
+  /// Symmetric, [max_rows][top_k]: the weights that this rank returns for each row; 0 for experts
+  /// of other ranks. nullptr: no weights are returned.
+  const float* output_weights = nullptr;
+  float* combined_weights = nullptr; ///< [tokens][top_k]: their sums; with output_weights
 };
-/// For each of my tokens: bf16(bias + the outputs of the ranks it went to), FP32, in rank order;
-/// and of each of its choices the sum of what these ranks give back, in the same way.
+/// For each token of this rank: bf16(bias + the outputs of its destination ranks), added in FP32 in
+/// rank order; and the same sum of the returned weights of each of its top_k experts.
 std::string launch_combine(const DeviceJob& job, const CombineArguments& arguments, void* stream);
+
+// Settings for a shape, where the caller chooses none. Measured on two H200s.
+
+/// For launch_dispatch(): as many rows in flight as shared memory holds.
+constexpr Tuning dispatch_tuning(DispatchArguments arguments, int sms) {
+  arguments.tuning = {sms, 1, 1};
+  const int stages_that_fit =
+      static_cast<int>((max_shared_bytes - own_shared_bytes) / dispatch_shared_bytes(arguments));
+  const int stages = stages_that_fit >= 28 ? 4 : stages_that_fit >= 4 ? 2 : 1;
+  const int warps = stages_that_fit / stages;
+  return {sms, warps < 1 ? 1 : warps > 16 ? 16 : warps, stages, stages > 1 ? 1 : 0};
+}
+constexpr ReduceTuning combine_tuning(const Shape& shape, int sms) {
+  return reduce_tuning(shape.n_ranks, shape.hidden * 2, sms, 16, 3584);
+}
 
 } // namespace shmemctl::moe

@@ -1,4 +1,4 @@
-#include "kernels/moe/launching.cuh"
+#include "kernels/moe/launch.cuh"
 #include "kernels/moe/low_latency_combine.cuh"
 #include "kernels/moe/low_latency_dispatch.cuh"
 
@@ -16,18 +16,18 @@ std::string launch_dispatch_now(const DeviceJob& job, const LowLatencyDispatch& 
     return refused;
   if (std::string refused = refuse_sms(arguments.sms); !refused.empty())
     return refused;
-  const DispatchBlocks blocks = dispatch_blocks(arguments.tokens, arguments.sms, arguments.halves);
+  const DispatchBlocks blocks = dispatch_blocks(arguments.tokens, arguments.sms, arguments.phases);
   low_latency_dispatch<<<static_cast<unsigned>(blocks.all()), send_threads, 0,
-                         static_cast<cudaStream_t>(stream)>>>(job, arguments, blocks.parts);
+                         static_cast<cudaStream_t>(stream)>>>(job, arguments, blocks.senders);
   return words_of(cudaGetLastError());
 }
 
 std::string launch_combine_now(const DeviceJob& job, const LowLatencyCombine& arguments,
                                void* stream) {
-  const GatherShape shape = gather_shape(arguments);
+  const ReduceShape shape = reduce_shape(arguments);
   Tuning tuning = arguments.tuning;
-  std::size_t shared = gather_shared_bytes(shape, tuning.warps, arguments.weighted);
-  if (arguments.halves == Halves::send) {
+  std::size_t shared = reduce_shared_bytes(shape, tuning.warps, arguments.weighted);
+  if (arguments.phases == Phases::send) {
     tuning.sms = 1;
     tuning.warps = 1;
     shared = 0;
@@ -49,17 +49,17 @@ std::string launch_combine_now(const DeviceJob& job, const LowLatencyCombine& ar
 std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDispatch& arguments,
                                         LowLatencyCalls& calls, void* stream) {
   return launch_in_order(
-      calls.refuse_dispatch(arguments.halves),
+      calls.refuse_dispatch(arguments.phases),
       [&] { return launch_dispatch_now(job, arguments, stream); },
-      [&] { calls.dispatched(arguments.halves); });
+      [&] { calls.dispatched(arguments.phases); });
 }
 
 std::string launch_low_latency_combine(const DeviceJob& job, const LowLatencyCombine& arguments,
                                        LowLatencyCalls& calls, void* stream) {
   return launch_in_order(
-      calls.refuse_combine(arguments.halves),
+      calls.refuse_combine(arguments.phases),
       [&] { return launch_combine_now(job, arguments, stream); },
-      [&] { calls.combined(arguments.halves); });
+      [&] { calls.combined(arguments.phases); });
 }
 
 } // namespace shmemctl::moe

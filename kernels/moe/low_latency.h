@@ -1,26 +1,29 @@
-// Dispatch and combine within one NVLink domain for few tokens: no counts go ahead, no host, one
-// kernel each, or two halves with nothing of the GPU held between. No CUDA header.
+// Low-latency dispatch and combine within one NVLink domain, for few tokens: no counts are
+// exchanged first, the host is not involved, and each is one kernel, or two phases (send, receive)
+// between which nothing of the GPU is occupied. No CUDA header.
 //
-// Dispatch: a row for each token and rank goes into a slot that only its source writes
-// (fixed_slot()), in one of two halves, by the dispatch's number. A word for each block of the
-// source tells how many rows it wrote, beside that number, so nothing has to be zeroed.
+// Dispatch: one row per token and destination rank goes into a slot that only its source rank
+// writes (fixed_slot()), in one of two buffers, by the dispatch's number modulo 2. A flag per
+// sending block holds the number of rows that the block wrote, together with the dispatch's number,
+// so nothing has to be zeroed.
 //
-// Why two halves suffice: a source that begins dispatch e + 2 has heard of dispatch e + 1 from
-// every rank, and a rank that has begun e + 1 is through with what it received in e.
+// Why two buffers suffice: source S overwrites, in dispatch e + 2, the buffer of dispatch e at rank
+// R. S begins e + 2 only after it has received dispatch e + 1 from R, and R has begun e + 1 only
+// after its earlier kernels on the stream have read the rows of e.
 //
-// Combine: the ranks leave their outputs where they are (in symmetric memory) and say so; each
-// token's home loads them from there. They may be written anew once the next dispatch has been
-// received: then every home has begun it, so it is through with the combine before.
+// Combine: the ranks leave their outputs in symmetric memory and set a flag; each token's source
+// rank loads them from there. The outputs are safe to overwrite once the next dispatch has been
+// received: every source rank has then begun that dispatch, so its combine before it has completed.
 //
-// So one micro-batch is under way at a time: each dispatch is answered by its combine before the
-// next dispatch is launched, on every rank, halves in the order send, receive. Launchers take the
-// rank's LowLatencyCalls (low_latency_calls.h) and refuse any other order, as that of two batches
-// that overlap (dispatch A, dispatch B, combine A, combine B) is: it would add up rows of one batch
-// as those of the other. Captured graphs are checked when they are captured, not when they are
-// launched.
+// One micro-batch may be in flight at a time: each dispatch is followed by its combine before the
+// next dispatch is launched, on every rank, phases in the order send, receive. The launchers take
+// the rank's LowLatencyCalls (low_latency_calls.h) and refuse any other order. Two overlapping
+// micro-batches (dispatch A, dispatch B, combine A, combine B) would add up rows of one as those of
+// the other. Captured graphs are checked when they are captured, not when they are launched.
 //
-// A rank that does not come in time is masked: from then on nothing is sent to it, waited for or
-// taken from it, and the others go on. Launchers return "" or why the launch failed.
+// A rank that does not respond in time is masked: from then on no rows are sent to it, none are
+// taken from it, nobody waits for it, and the others go on. Launchers return "" or why the launch
+// failed.
 #pragma once
 
 #include <cstddef>
@@ -30,95 +33,101 @@
 #include "kernels/device_job.h"
 #include "kernels/moe/high_throughput.h"
 #include "kernels/moe/low_latency_calls.h"
-#include "kernels/moe/record.h"
+#include "kernels/moe/token_metadata.h"
 
 namespace shmemctl::moe {
 
-/// Symmetric; all zeros before the first call. Written by peers, but for the words marked "own".
-struct LowLatencyWords {
-  static constexpr int ranks = max_ranks; ///< over a network; else max_ranks_of_kernels
-  std::uint64_t ready[ranks];             ///< by rank, the combine whose outputs lie there
-  /// By rank, the dispatch that it has begun: told before its first row leaves, in no order to
-  /// rows. For statistics alone. Not of ranks that are not mapped, whose first part's word goes
-  /// ahead of their rows.
+/// Flags and counters of one rank. Symmetric, zeroed before the first call. Peers write them,
+/// except those marked "own".
+struct LowLatencyState {
+  static constexpr int ranks =
+      max_ranks;              ///< internode; intranode uses max_ranks_of_kernels of them
+  std::uint64_t ready[ranks]; ///< by rank: the last combine whose outputs may be loaded
+  /// By rank: the last dispatch that it has begun, stored before its first row, relaxed and
+  /// unordered with the rows. For statistics only. Not set by ranks that are reached by a network:
+  /// the count of their first block precedes their rows.
   std::uint64_t begun[ranks];
-  std::uint64_t sent, received;    ///< own: dispatches that are over, by half of a call
-  std::uint64_t combined;          ///< own: combines that are over
-  std::uint64_t wait_ns[2][ranks]; ///< own: dispatch, combine: spent waiting for that rank, a sum
-  std::uint64_t begin_wait_ns[ranks]; ///< own: of wait_ns[0], until it was heard to have begun
-  std::uint64_t masked[ranks];        ///< own: not 0: that rank did not come
-  std::uint32_t blocks_done[2];       ///< own: of the present launch
+  std::uint64_t sent, received; ///< own: completed dispatches, by phase
+  std::uint64_t combined;       ///< own: completed combines
+  std::uint64_t wait_ns[2]
+                       [ranks]; ///< own: [dispatch, combine][rank]: total time spent waiting for it
+  std::uint64_t
+      begin_wait_ns[ranks];     ///< own: the part of wait_ns[0] until it had begun the dispatch
+  std::uint64_t masked[ranks];  ///< own: nonzero: that rank is masked
+  std::uint32_t blocks_done[2]; ///< own: of the current launch, by phase
   std::uint64_t padding[4];
 };
-struct LowLatencyCells : LowLatencyWords {
-  static constexpr int most_parts = 256; ///< blocks of a dispatch
-  /// By half, source and block: count_word() of part_of().
-  std::uint64_t parts[2][ranks][most_parts];
+struct LowLatencyFlags : LowLatencyState {
+  static constexpr int max_blocks = 256; ///< most sending blocks of a dispatch
+  /// By buffer, source rank and sending block: count_word() of packed_count().
+  std::uint64_t block_counts[2][ranks][max_blocks];
 };
-/// Of a block, for one rank: so no rank may have more tokens.
-inline constexpr std::int32_t most_rows_of_part = 0xffff;
+/// Most rows of a block for one rank, and therefore most tokens of a rank.
+inline constexpr std::int32_t max_rows_of_block = 0xffff;
 /// "", or why a dispatch of that many tokens is not launched.
 inline std::string refuse_tokens(std::int32_t tokens) {
-  return tokens > most_rows_of_part
-             ? "low-latency kernels know " + std::to_string(most_rows_of_part) + " tokens at most"
+  return tokens > max_rows_of_block
+             ? "low-latency kernels know " + std::to_string(max_rows_of_block) + " tokens at most"
              : "";
 }
-/// How many rows a block of a dispatch wrote for one rank, and how many blocks there are.
-SHMEMCTL_HOST_DEVICE constexpr std::int32_t part_of(std::int32_t blocks, std::int32_t rows) {
+/// The number of rows that one block wrote for one rank (low half), with the number of sending
+/// blocks (high half).
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t packed_count(std::int32_t blocks, std::int32_t rows) {
   return blocks << 16 | rows;
 }
-SHMEMCTL_HOST_DEVICE constexpr std::int32_t blocks_of_part(std::int32_t part) {
-  return part >> 16;
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t blocks_of_count(std::int32_t block) {
+  return block >> 16;
 }
-SHMEMCTL_HOST_DEVICE constexpr std::int32_t rows_of_part(std::int32_t part) {
-  return part & most_rows_of_part;
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t rows_of_count(std::int32_t block) {
+  return block & max_rows_of_block;
 }
 
-/// Symmetric memory of the GPU heap.
+/// Buffers in symmetric memory of the GPU heap.
 struct LowLatencyMemory {
-  LowLatencyCells* cells;
+  LowLatencyFlags* flags;
   std::byte* rows;    ///< [2][max_rows][value_bytes]
-  std::byte* records; ///< [2][max_rows][RecordLayout::bytes()]
-  /// BF16: [max_rows][hidden] for partial sums, [max_rows][top_k][hidden] for weighted ones: the
-  /// outputs of a row's experts, in the order of the token's choices.
+  std::byte* records; ///< [2][max_rows][MetadataLayout::bytes()]
+  /// BF16. Partial combine: [max_rows][hidden]. Weighted combine: [max_rows][top_k][hidden], the
+  /// outputs of a row's experts in the order of the token's top-k list.
   std::byte* outputs;
 };
 
-/// Blocks that a dispatch is launched with: `parts` send, and another one receives.
+/// Blocks of a dispatch launch: `senders` send, and one more receives.
 struct DispatchBlocks {
-  int parts, receiving;
-  constexpr int all() const { return parts + receiving; }
+  int senders, receiving;
+  constexpr int all() const { return senders + receiving; }
 };
-inline constexpr int least_dispatch_blocks = 2;
-/// A block for each token (over a network a warp) where there are enough; one at least, which tells
-/// that there are no tokens.
-/// @param sms least_dispatch_blocks at least
-constexpr DispatchBlocks dispatch_blocks(std::int32_t tokens, int sms, Halves halves) {
-  const int most = sms - 1 < LowLatencyCells::most_parts ? sms - 1 : LowLatencyCells::most_parts;
-  const int parts = tokens < 1 ? 1 : tokens < most ? tokens : most;
-  return {halves == Halves::receive ? 0 : parts, halves == Halves::send ? 0 : 1};
+inline constexpr int min_dispatch_blocks = 2;
+/// One block per token (internode: one warp per token), as far as there are SMs; at least one,
+/// which reports a count of zero when there are no tokens.
+/// @param sms min_dispatch_blocks at least
+constexpr DispatchBlocks dispatch_blocks(std::int32_t tokens, int sms, Phases phases) {
+  const int most = sms - 1 < LowLatencyFlags::max_blocks ? sms - 1 : LowLatencyFlags::max_blocks;
+  const int senders = tokens < 1 ? 1 : tokens < most ? tokens : most;
+  return {phases == Phases::receive ? 0 : senders, phases == Phases::send ? 0 : 1};
 }
 /// "", or why a dispatch is not launched on so few multiprocessors.
 inline std::string refuse_sms(int sms) {
-  return sms < least_dispatch_blocks
-             ? "a low-latency dispatch takes " + std::to_string(least_dispatch_blocks) +
+  return sms < min_dispatch_blocks
+             ? "a low-latency dispatch takes " + std::to_string(min_dispatch_blocks) +
                    " multiprocessors at least"
              : "";
 }
 
 struct LowLatencyDispatch {
   Shape shape;
-  Scales scales; ///< none: rows stay BF16; else they are cast
+  Scales scales; ///< none: rows stay BF16; otherwise they are cast to FP8
   LowLatencyMemory memory;
   std::int32_t tokens;
   const std::uint16_t* values; ///< [tokens][hidden] BF16, aligned to 16 bytes
   const std::int32_t* experts; ///< [tokens][top_k]
   const float* weights;        ///< [tokens][top_k]
-  std::int32_t* slots;         ///< out: [tokens][n_ranks]: my how-manieth row there; -1: none
-  std::int32_t* counts;        ///< out: [n_ranks]: rows from each source; -1: masked
-  Halves halves;
+  std::int32_t* slots;  ///< out: [tokens][n_ranks]: index of the token among this rank's rows at
+                        ///< that rank; -1: not sent
+  std::int32_t* counts; ///< out: [n_ranks]: received rows by source rank; -1: masked
+  Phases phases;
   int sms;
-  std::uint64_t patience_ns; ///< until a rank is masked
+  std::uint64_t rank_timeout_ns; ///< time after which a rank that does not respond is masked
 };
 /// @param calls of this rank and this memory
 std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDispatch& arguments,
@@ -127,24 +136,32 @@ std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDi
 struct LowLatencyCombine {
   Shape shape;
   LowLatencyMemory memory;
-  /// true: a row for each choice, summed with the weights here, in order of choices. false: one row
-  /// for each rank (which has applied the weights), summed in order of ranks.
+  /// true: one row per expert of the token, weighted and summed here in top-k order. false: one row
+  /// per rank, which has applied the weights, summed in rank order.
   bool weighted;
   std::int32_t tokens;
   const std::int32_t* experts;
   const float* weights;
-  const std::int32_t* slots; ///< of the dispatch
+  const std::int32_t* slots; ///< output of the dispatch
   std::uint16_t* results;    ///< [tokens][hidden] BF16
-  Halves halves;             ///< send: says that the outputs lie ready
-  Tuning tuning;             ///< warps and stages of each block
+  Phases phases;             ///< send: only signals that the outputs may be loaded
+  Tuning tuning;             ///< warps and stages of a block
   std::int32_t chunk_bytes;
-  std::uint64_t patience_ns;
-  /// weighted: [tokens][top_k], where the output of each choice lies on its rank, if the outputs
-  /// lie packed by expert (pack.h); nullptr: by slot.
-  const std::int32_t* places = nullptr;
+  std::uint64_t rank_timeout_ns;
+  /// Weighted, with outputs packed per expert (pack.h): [tokens][top_k], the row of each expert's
+  /// output on its rank. nullptr: outputs are stored by slot.
+  const std::int32_t* output_rows = nullptr;
 };
 /// @param calls of this rank and this memory
 std::string launch_low_latency_combine(const DeviceJob& job, const LowLatencyCombine& arguments,
                                        LowLatencyCalls& calls, void* stream);
+
+/// One chunk per warp, because there are few tokens.
+constexpr ReduceTuning low_latency_combine_tuning(const Shape& shape, bool weighted, int sms) {
+  ReduceTuning chosen =
+      reduce_tuning(weighted ? shape.top_k : shape.n_ranks, shape.hidden * 2, sms, 8, 1024);
+  chosen.tuning.stages = 1;
+  return chosen;
+}
 
 } // namespace shmemctl::moe

@@ -6,44 +6,44 @@
 
 namespace shmemctl::moe {
 
-/// Which half of a call a launch does.
-enum class Halves : std::int32_t { both, send, receive };
+/// Which phase of a call a launch carries out.
+enum class Phases : std::int32_t { both, send, receive };
 
-/// What a rank has launched last, by which the launchers refuse what the memory of these calls
-/// cannot serve. One for each rank and its memory; used by one thread at a time.
+/// What a rank has launched last, by which the launchers refuse orders that the buffers do not
+/// support. One object per rank and its buffers, used by one thread at a time.
 ///
-/// A dispatch is answered by its combine before the next one is launched. Two micro-batches under
-/// way at a time (dispatch A, dispatch B, combine A, combine B) are not supported: received rows
-/// have two halves, but outputs, the words that say that they are there and the memory in which
-/// they come back are there once, and a combine takes those of the last dispatch.
+/// Each dispatch is followed by its combine before the next dispatch is launched. Two micro-batches
+/// in flight (dispatch A, dispatch B, combine A, combine B) are not supported: received rows are
+/// double buffered, but the outputs, their flags and the buffers that they are returned to exist
+/// once, and a combine uses those of the last dispatch.
 ///
 ///   dispatch (or its send, then its receive half), combine (or its send, then its receive half)
 ///
-/// A dispatch that gets no combine on any rank is given up with drop(). A masked rank changes
-/// nothing of this: it is left out of the same calls. A launch that failed counts as not made.
+/// A dispatch that is followed by no combine, on any rank, is abandoned with drop(). A masked rank
+/// does not change the order: it is only left out. A launch that failed does not count.
 ///
-/// In a captured graph the order is that of the capture: replays are not seen here, so a graph
-/// holds whole pairs, or its replays keep to the order by themselves.
+/// In a captured graph the order is that of the capture. Replays are not seen here, so a graph has
+/// to hold whole pairs, or the caller keeps the replays in order.
 class LowLatencyCalls {
 public:
   enum class Step {
-    none,     ///< nothing is under way
-    sent,     ///< a dispatch's send half
+    none,     ///< nothing is in flight
+    sent,     ///< the send phase of a dispatch
     received, ///< a dispatch
-    offered   ///< and its combine's send half
+    offered   ///< the send phase of its combine
   };
   explicit LowLatencyCalls(Step step = Step::none) : step_(step) {}
 
   Step step() const { return step_; }
-  /// Nobody will combine the dispatch that was received last: on all ranks.
+  /// Abandons the dispatch that was received last; called on all ranks.
   void drop() {
     if (step_ == Step::received)
       step_ = Step::none;
   }
 
   /// "" or why it is not launched now.
-  std::string refuse_dispatch(Halves halves) const {
-    if (halves == Halves::receive)
+  std::string refuse_dispatch(Phases phases) const {
+    if (phases == Phases::receive)
       return step_ == Step::sent ? ""
                                  : "no dispatch has been sent that this could receive: launch its "
                                    "send half first";
@@ -61,8 +61,8 @@ public:
     }
     return "";
   }
-  std::string refuse_combine(Halves halves) const {
-    if (halves == Halves::receive)
+  std::string refuse_combine(Phases phases) const {
+    if (phases == Phases::receive)
       return step_ == Step::offered
                  ? ""
                  : "no combine has been sent that this could receive: launch its send half first";
@@ -80,8 +80,8 @@ public:
     return "";
   }
 
-  void dispatched(Halves halves) { step_ = halves == Halves::send ? Step::sent : Step::received; }
-  void combined(Halves halves) { step_ = halves == Halves::send ? Step::offered : Step::none; }
+  void dispatched(Phases phases) { step_ = phases == Phases::send ? Step::sent : Step::received; }
+  void combined(Phases phases) { step_ = phases == Phases::send ? Step::offered : Step::none; }
 
 private:
   Step step_;

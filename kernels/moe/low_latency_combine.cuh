@@ -1,16 +1,17 @@
-// The low-latency combine.
+// Low-latency combine: each rank signals that its outputs may be loaded, then loads and adds up the
+// outputs for its own tokens.
 #pragma once
 
-#include "kernels/moe/gather.cuh"
+#include "kernels/moe/combine_reduce.cuh"
 #include "kernels/moe/low_latency_common.cuh"
 
 namespace shmemctl::moe {
 
-/// A row from each choice of a token, in the order of choices.
+/// One row per expert of the token, in top-k order.
 class RowsOfChoices {
 public:
   static constexpr bool weighted = true;
-  /// By a warp: lane r knows rank r.
+  /// Called by a warp: lane r serves rank r.
   __device__ RowsOfChoices(const DeviceJob& job, const LowLatencyCombine& all)
       : all_(all), me_(job.pe), lane_(static_cast<int>(threadIdx.x % 32)) {
     if (lane_ < all.shape.n_ranks)
@@ -21,23 +22,23 @@ public:
   __device__ FoundRow find(std::int32_t token, int k) const {
     const Shape& shape = all_.shape;
     FoundRow found;
-    std::int32_t expert = no_expert, slot = 0, place = 0;
+    std::int32_t expert = no_expert, slot = 0, output_row = 0;
     if (k < shape.top_k) {
       const std::int64_t choice = static_cast<std::int64_t>(token) * shape.top_k + k;
       expert = __ldg(all_.experts + choice);
       found.weight = __ldg(all_.weights + choice);
-      if (all_.places != nullptr)
-        place = all_.places[choice];
+      if (all_.output_rows != nullptr)
+        output_row = all_.output_rows[choice];
     }
-    if (lane_ < shape.n_ranks && all_.places == nullptr) // at the same time
+    if (lane_ < shape.n_ranks && all_.output_rows == nullptr) // at the same time
       slot = all_.slots[static_cast<std::int64_t>(token) * shape.n_ranks + lane_];
     found.rank = expert < 0 ? 0 : shape.rank_of_expert(expert);
     slot = __shfl_sync(0xffffffffu, slot, found.rank);
     const auto outputs = static_cast<std::uintptr_t>(
         __shfl_sync(0xffffffffu, static_cast<unsigned long long>(outputs_), found.rank));
     const std::int64_t row =
-        all_.places != nullptr
-            ? place
+        all_.output_rows != nullptr
+            ? output_row
             : static_cast<std::int64_t>(fixed_slot(shape, me_, slot)) * shape.top_k + k;
     if (expert >= 0)
       found.at = reinterpret_cast<const std::byte*>(outputs) + row * shape.hidden * 2;
@@ -48,33 +49,33 @@ private:
   const LowLatencyCombine& all_;
   std::int32_t me_;
   int lane_;
-  std::uintptr_t outputs_ = 0; ///< of this lane's rank
+  std::uintptr_t outputs_ = 0; ///< of the rank that this lane serves
 };
 
-SHMEMCTL_HOST_DEVICE inline GatherShape gather_shape(const LowLatencyCombine& all) {
+SHMEMCTL_HOST_DEVICE inline ReduceShape reduce_shape(const LowLatencyCombine& all) {
   return {all.tokens,      all.shape.hidden * 2, all.weighted ? all.shape.top_k : all.shape.n_ranks,
           all.chunk_bytes, all.tuning.stages,    nullptr,
           all.results};
 }
 
-/// By all threads of a block; a bit for each rank whose outputs lie ready.
+/// Called by all threads of a block. @return a bit for each rank whose outputs may be loaded
 __device__ inline std::uint32_t wait_for_outputs(const LowLatencyCombine& all,
                                                  std::uint64_t epoch) {
   __shared__ std::uint32_t there;
   if (threadIdx.x < 32) {
     const auto rank = static_cast<std::int32_t>(threadIdx.x);
-    LowLatencyCells* const cells = all.memory.cells;
+    LowLatencyFlags* const flags = all.memory.flags;
     const std::uint64_t begin_ns = device::global_time_ns();
     bool came = false;
 #ifdef SHMEMCTL_MUTATE_MOE_FEW_OUTPUTS_UNHEARD
     came = rank < all.shape.n_ranks;
 #else
     if (rank < all.shape.n_ranks)
-      came = wait_or_mask(cells, rank, all.patience_ns,
-                          [&] { return device::load_acquire(&cells->ready[rank]) >= epoch; });
+      came = wait_or_mask(flags, rank, all.rank_timeout_ns,
+                          [&] { return device::load_acquire(&flags->ready[rank]) >= epoch; });
 #endif
     if (blockIdx.x == 0 && rank < all.shape.n_ranks)
-      count_wait(cells, 1, rank, begin_ns);
+      count_wait(flags, 1, rank, begin_ns);
     const std::uint32_t votes = __ballot_sync(0xffffffffu, came);
     if (threadIdx.x == 0)
       there = votes;
@@ -83,16 +84,19 @@ __device__ inline std::uint32_t wait_for_outputs(const LowLatencyCombine& all,
   return there;
 }
 
-/// By block 0: my outputs lie ready. @param is_masked of this thread's rank: it is not told, since
-/// its rows were not taken, so that what lies where their outputs would is of another call
+/// Called by block 0: signals all ranks that this rank's outputs may be loaded. Release: the
+/// experts' stores of earlier kernels are ordered before the flag.
+/// @param is_masked of the rank that this thread serves: a masked rank is not signalled, because
+/// its
+///        rows were not taken and the buffer of their outputs holds data of another call
 __device__ inline void announce_outputs(const DeviceJob& job, const LowLatencyCombine& all,
                                         std::uint64_t epoch, bool is_masked) {
   const auto rank = static_cast<std::int32_t>(threadIdx.x);
-  LowLatencyCells* const cells = all.memory.cells;
+  LowLatencyFlags* const flags = all.memory.flags;
   if (rank >= all.shape.n_ranks || is_masked)
     return;
-  std::uint64_t* const word = device::pointer_to(job, &cells->ready[job.pe], rank);
-#ifdef SHMEMCTL_MUTATE_MOE_READY_RELAXED // no order behind the outputs
+  std::uint64_t* const word = device::pointer_to(job, &flags->ready[job.pe], rank);
+#ifdef SHMEMCTL_MUTATE_MOE_READY_RELAXED // not ordered after the outputs
   device::store_relaxed(word, epoch);
 #else
   device::store_release(word, epoch);
@@ -100,38 +104,38 @@ __device__ inline void announce_outputs(const DeviceJob& job, const LowLatencyCo
 }
 
 template <bool weighted, int most_rows>
-__global__ void __launch_bounds__(gather_threads, 1)
+__global__ void __launch_bounds__(reduce_threads, 1)
     low_latency_combine(const __grid_constant__ DeviceJob job,
                         const __grid_constant__ LowLatencyCombine all) {
   extern __shared__ __align__(128) std::byte shared[];
-  LowLatencyCells* const cells = all.memory.cells;
-  // Both loads are on the way together.
+  LowLatencyFlags* const flags = all.memory.flags;
+  // Both loads are in flight together.
   const bool is_masked = threadIdx.x < static_cast<unsigned>(all.shape.n_ranks) &&
-                         device::load_relaxed(&cells->masked[threadIdx.x]) != 0;
-  const std::uint64_t epoch = device::load_relaxed(&cells->combined) + 1;
-  if (blockIdx.x == 0 && all.halves != Halves::receive)
+                         device::load_relaxed(&flags->masked[threadIdx.x]) != 0;
+  const std::uint64_t epoch = device::load_relaxed(&flags->combined) + 1;
+  if (blockIdx.x == 0 && all.phases != Phases::receive)
     announce_outputs(job, all, epoch, is_masked);
-  if (all.halves == Halves::send)
+  if (all.phases == Phases::send)
     return;
-  const GatherShape shape = gather_shape(all);
+  const ReduceShape shape = reduce_shape(all);
   if constexpr (weighted) {
     const RowsOfChoices rows(job, all);
-    Gatherer<RowsOfChoices, most_rows> gatherer(shape, rows, shared);
-    // Places are written by other ranks, and are there when their outputs are.
-    if (all.places == nullptr)
-      gatherer.prepare();
+    CombineReducer<RowsOfChoices, most_rows> reducer(shape, rows, shared);
+    // output_rows is written by other ranks and is valid once their outputs are.
+    if (all.output_rows == nullptr)
+      reducer.prepare();
     const std::uint32_t there = wait_for_outputs(all, epoch);
-    if (all.places != nullptr)
-      gatherer.prepare();
-    gatherer.run(there);
+    if (all.output_rows != nullptr)
+      reducer.prepare();
+    reducer.run(there);
   } else {
     const RowsOfRanks rows(job, all.memory.outputs, all.slots, all.shape.n_ranks, shape.row_bytes,
                            fixed_slot(all.shape, job.pe, 0));
-    Gatherer<RowsOfRanks, most_rows> gatherer(shape, rows, shared);
-    gatherer.prepare();
-    gatherer.run(wait_for_outputs(all, epoch));
+    CombineReducer<RowsOfRanks, most_rows> reducer(shape, rows, shared);
+    reducer.prepare();
+    reducer.run(wait_for_outputs(all, epoch));
   }
-  count_call(&cells->blocks_done[0], gridDim.x, &cells->combined, epoch);
+  count_call(&flags->blocks_done[0], gridDim.x, &flags->combined, epoch);
 }
 
 } // namespace shmemctl::moe

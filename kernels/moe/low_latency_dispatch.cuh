@@ -1,60 +1,61 @@
-// The low-latency dispatch: blocks 0 to parts - 1 send, the last one receives.
+// Low-latency dispatch: blocks 0 to senders - 1 send, the last block receives.
 #pragma once
 
 #include "kernels/moe/low_latency_common.cuh"
-#include "kernels/moe/numbers.cuh"
-#include "kernels/moe/packed_counts.h"
+#include "kernels/moe/token_counts.h"
+#include "kernels/moe/vector_cast.cuh"
 
 namespace shmemctl::moe {
 
 inline constexpr int send_threads = 448; ///< 7168 channels, 16 each
 
-/// A block's tokens, and where they go.
+/// The sending side: a block, its tokens and their destinations.
 class LowLatencySender {
 public:
   /// The block's shared memory; arrays by rank.
   struct Shared {
     std::int32_t sent[max_ranks_of_kernels], before[max_ranks_of_kernels];
-    std::byte* rows[max_ranks_of_kernels]; ///< where the token goes; nullptr: not there
+    std::byte* rows[max_ranks_of_kernels]; ///< destination row of the token; nullptr: not sent to
+                                           ///< that rank
     std::uint32_t* records[max_ranks_of_kernels];
-    std::uint32_t mine; ///< ranks of the token
+    std::uint32_t mine; ///< destination ranks of the token
     static constexpr std::int32_t tokens = 512;
-    std::uint32_t ranks[tokens]; ///< of tokens in turn
+    std::uint32_t ranks[tokens]; ///< destination ranks of a run of tokens
   };
 
   __device__ LowLatencySender(const DeviceJob& job, const LowLatencyDispatch& all, Shared& shared,
-                              std::int32_t parts, std::uint64_t epoch)
+                              std::int32_t senders, std::uint64_t epoch)
       : job_(job), all_(all), shared_(shared), layout_(all.shape, all.scales),
         token_of_choice_(all.shape.top_k), rank_of_expert_(all.shape.local_experts()),
-        parts_(parts), epoch_(epoch), n_(all.shape.n_ranks) {
-    // Thread r knows rank r. Looked for early: each load takes as long as a step below.
+        senders_(senders), epoch_(epoch), n_(all.shape.n_ranks) {
+    // Thread r serves rank r. Loaded early, because each load takes as long as a step below.
     const auto rank = static_cast<std::int32_t>(threadIdx.x);
     if (rank < n_) {
-      masked_ = device::load_relaxed(&all.memory.cells->masked[rank]) != 0;
+      masked_ = device::load_relaxed(&all.memory.flags->masked[rank]) != 0;
       const LowLatencyMemory& memory = all.memory;
       const std::int64_t row =
-          static_cast<std::int64_t>(half_of_dispatch(epoch)) * all.shape.max_rows() +
+          static_cast<std::int64_t>(buffer_of_dispatch(epoch)) * all.shape.max_rows() +
           fixed_slot(all.shape, job.pe, 0);
       rows_ = device::pointer_to(job, memory.rows, rank) +
               row * all.shape.value_bytes(format_of(all.scales));
       records_ = reinterpret_cast<std::uint32_t*>(device::pointer_to(job, memory.records, rank)) +
                  row * layout_.words();
       word_ = device::pointer_to(
-          job, &memory.cells->parts[half_of_dispatch(epoch)][job.pe][blockIdx.x], rank);
-      begun_ = device::pointer_to(job, &memory.cells->begun[job.pe], rank);
+          job, &memory.flags->block_counts[buffer_of_dispatch(epoch)][job.pe][blockIdx.x], rank);
+      begun_ = device::pointer_to(job, &memory.flags->begun[job.pe], rank);
     }
   }
 
   __device__ void run() {
-    const auto part = static_cast<std::int32_t>(blockIdx.x);
+    const auto block = static_cast<std::int32_t>(blockIdx.x);
     const auto thread = static_cast<std::int32_t>(threadIdx.x);
     if (thread < n_)
       shared_.sent[thread] = 0;
-    for (std::int32_t token = part; token < all_.tokens; token += parts_) {
+    for (std::int32_t token = block; token < all_.tokens; token += senders_) {
       prefetch(token);
       find_slots(token);
       if (token == 0)
-        tell_begin();
+        signal_begin();
 #ifdef SHMEMCTL_MUTATE_MOE_PARTS_FIRST
       publish();
       for (const std::uint64_t begin_ns = device::global_time_ns();
@@ -62,20 +63,20 @@ public:
       }
 #endif
       send(token);
-      __syncthreads(); // all have read where it goes
+      __syncthreads(); // all threads have read the destinations
     }
     if (all_.tokens == 0)
-      tell_begin();
-    // All of the block's stores come before the words that tell of them: the barrier and the
-    // release together.
+      signal_begin();
+    // The block barrier and the release together order all row stores of the block before its count
+    // flags: rank R may read the rows once it has acquired the flag.
     __syncthreads();
     publish();
   }
 
 private:
-  /// By the first block, as late as can be before a row leaves: by then the loads that say who is
-  /// masked have long come.
-  __device__ void tell_begin() const {
+  /// Called by the first block, as late as possible before its first row store: by then the loads
+  /// of the masks have completed.
+  __device__ void signal_begin() const {
     if (static_cast<std::int32_t>(threadIdx.x) < n_ && !masked_)
       device::store_relaxed(begun_, epoch_);
   }
@@ -83,14 +84,14 @@ private:
     const auto rank = static_cast<std::int32_t>(threadIdx.x);
     if (rank >= n_ || masked_)
       return;
-    const std::uint64_t word = count_word(epoch_, part_of(parts_, shared_.sent[rank]));
-#ifdef SHMEMCTL_MUTATE_MOE_WORD_RELAXED // no order behind the rows
+    const std::uint64_t word = count_word(epoch_, packed_count(senders_, shared_.sent[rank]));
+#ifdef SHMEMCTL_MUTATE_MOE_WORD_RELAXED // not ordered after the rows
     device::store_relaxed(word_, word);
 #else
     device::store_release(word_, word);
 #endif
   }
-  /// The first channels, before anything is known of the token's way.
+  /// Loads the first channels before the destinations are known.
   __device__ void prefetch(std::int32_t token) {
     const auto* const row = row_of(token);
     const auto unit = static_cast<std::int32_t>(threadIdx.x);
@@ -103,7 +104,7 @@ private:
     return reinterpret_cast<const uint4*>(all_.values +
                                           static_cast<std::int64_t>(token) * all_.shape.hidden);
   }
-  /// Where the token goes on each rank: behind the earlier tokens that go there.
+  /// The slot of the token at each destination rank: the number of earlier tokens that go there.
   __device__ void find_slots(std::int32_t token) {
     const auto thread = static_cast<std::int32_t>(threadIdx.x);
     if (thread < n_)
@@ -118,7 +119,7 @@ private:
       point_to(token, thread);
     __syncthreads();
   }
-  /// shared_.ranks of `count` tokens. A thread for each choice: their loads are on the way
+  /// shared_.ranks of `count` tokens. One thread per choice, so that the loads are in flight
   /// together.
   __device__ void find_ranks(std::int32_t first, std::int32_t count) {
     const auto thread = static_cast<std::int32_t>(threadIdx.x);
@@ -136,7 +137,7 @@ private:
                  1u << rank_of_expert_(static_cast<std::uint32_t>(expert)));
     __syncthreads();
   }
-  /// Adds those before token `mine` of shared_.ranks to shared_.before.
+  /// Adds the tokens before index `mine` to shared_.before, by rank.
   __device__ void count_tokens(std::int32_t mine, std::int32_t count) {
     const auto thread = static_cast<std::int32_t>(threadIdx.x);
     for (std::int32_t first = 0; first < count; first += static_cast<std::int32_t>(blockDim.x)) {
@@ -152,7 +153,7 @@ private:
     }
     __syncthreads();
   }
-  /// By the thread of that rank.
+  /// Called by the thread of that rank.
   __device__ void point_to(std::int32_t token, std::int32_t rank) {
     const bool goes = goes_to(shared_.mine, rank);
     const std::int32_t slot = goes ? shared_.before[rank] : -1;
@@ -173,7 +174,7 @@ private:
     else
       send_fp8(token);
   }
-  /// Calls act(rank) for each rank that the token goes to, beginning with the one behind me.
+  /// Calls act(rank) for each destination rank, starting with the next higher rank.
   template <class Act>
   __device__ void each_rank(const Act& act) const {
     for (std::int32_t i = 0; i < n_; ++i) {
@@ -215,7 +216,7 @@ private:
           [&](std::int32_t rank) { reinterpret_cast<uint4*>(shared_.rows[rank])[unit] = value; });
     }
   }
-  /// 16 channels a thread: eight neighbouring threads have a scale together, a warp four.
+  /// 16 channels per thread: eight adjacent threads share a scale, a warp has four.
   __device__ void send_fp8(std::int32_t token) const {
     const std::int32_t units = all_.shape.hidden / 16;
     const uint4* const row = row_of(token);
@@ -256,13 +257,14 @@ private:
   const DeviceJob& job_;
   const LowLatencyDispatch& all_;
   Shared& shared_;
-  RecordLayout layout_;
+  MetadataLayout layout_;
   QuickDivision token_of_choice_, rank_of_expert_;
-  std::int32_t parts_;
+  std::int32_t senders_;
   std::uint64_t epoch_;
   std::int32_t n_;
   uint4 first_[2];
-  // Of this thread's rank: its first row and record for me, and the words that tell of them.
+  // Of the rank that this thread serves: this rank's first row and record there, and the flags for
+  // them.
   bool masked_ = false;
   std::byte* rows_ = nullptr;
   std::uint32_t* records_ = nullptr;
@@ -270,57 +272,57 @@ private:
   std::uint64_t* begun_ = nullptr;
 };
 
-/// Warp r hears of source r.
-__device__ inline void receive_parts(const LowLatencyDispatch& all, std::uint64_t epoch) {
+/// The receiving side: warp r waits for source rank r.
+__device__ inline void receive_counts(const LowLatencyDispatch& all, std::uint64_t epoch) {
   const auto source = static_cast<std::int32_t>(threadIdx.x / 32);
   const int lane = static_cast<int>(threadIdx.x % 32);
   if (source >= all.shape.n_ranks)
     return;
-  LowLatencyCells* const cells = all.memory.cells;
+  LowLatencyFlags* const flags = all.memory.flags;
   const std::uint64_t begin_ns = device::global_time_ns();
-  const std::uint64_t* const words = cells->parts[half_of_dispatch(epoch)][source];
-  // Each word is acquired: the rows of its block come with it.
-  const auto heard = [&](std::int32_t part) {
-    return wait_or_mask(cells, source, all.patience_ns,
-                        [&] { return has_come(device::load_acquire(words + part), epoch); });
+  const std::uint64_t* const words = flags->block_counts[buffer_of_dispatch(epoch)][source];
+  // Acquire: makes the row stores of that block visible.
+  const auto block_arrived = [&](std::int32_t block) {
+    return wait_or_mask(flags, source, all.rank_timeout_ns,
+                        [&] { return has_come(device::load_acquire(words + block), epoch); });
   };
   bool came = true;
   std::int32_t blocks = 0, rows = 0;
   std::uint64_t begun_ns = begin_ns;
   if (lane == 0) {
-    begun_ns = hear_begin(cells, source, all.patience_ns, epoch, words);
-    came = heard(0);
-    blocks = came ? blocks_of_part(count_of(device::load_relaxed(words))) : 0;
+    begun_ns = wait_for_begin(flags, source, all.rank_timeout_ns, epoch, words);
+    came = block_arrived(0);
+    blocks = came ? blocks_of_count(count_of(device::load_relaxed(words))) : 0;
   }
   blocks = __shfl_sync(0xffffffffu, blocks, 0);
-  for (std::int32_t part = lane; part < blocks; part += 32) {
-    came = heard(part) && came;
-    rows += came ? rows_of_part(count_of(device::load_relaxed(words + part))) : 0;
+  for (std::int32_t block = lane; block < blocks; block += 32) {
+    came = block_arrived(block) && came;
+    rows += came ? rows_of_count(count_of(device::load_relaxed(words + block))) : 0;
   }
   const bool all_came = __all_sync(0xffffffffu, came) != 0;
   rows = static_cast<std::int32_t>(__reduce_add_sync(0xffffffffu, static_cast<unsigned>(rows)));
   if (lane != 0)
     return;
   all.counts[source] = all_came ? rows : -1;
-  cells->begin_wait_ns[source] += begun_ns - begin_ns;
-  count_wait(cells, 0, source, begin_ns);
+  flags->begin_wait_ns[source] += begun_ns - begin_ns;
+  count_wait(flags, 0, source, begin_ns);
 }
 
-/// Blocks that send, then one that receives; either may be missing. Both read their epoch before
-/// the last block counts the call.
+/// Sending blocks, then one that receives; a single phase has only one kind. Both read the epoch
+/// before the last block advances the counter.
 __global__ void __launch_bounds__(send_threads, 1)
     low_latency_dispatch(const __grid_constant__ DeviceJob job,
-                         const __grid_constant__ LowLatencyDispatch all, std::int32_t parts) {
+                         const __grid_constant__ LowLatencyDispatch all, std::int32_t senders) {
   __shared__ LowLatencySender::Shared shared;
-  LowLatencyCells* const cells = all.memory.cells;
-  if (static_cast<std::int32_t>(blockIdx.x) < parts) {
-    const std::uint64_t epoch = device::load_relaxed(&cells->sent) + 1;
-    LowLatencySender(job, all, shared, parts, epoch).run();
-    count_call(&cells->blocks_done[0], static_cast<std::uint32_t>(parts), &cells->sent, epoch);
+  LowLatencyFlags* const flags = all.memory.flags;
+  if (static_cast<std::int32_t>(blockIdx.x) < senders) {
+    const std::uint64_t epoch = device::load_relaxed(&flags->sent) + 1;
+    LowLatencySender(job, all, shared, senders, epoch).run();
+    count_call(&flags->blocks_done[0], static_cast<std::uint32_t>(senders), &flags->sent, epoch);
   } else {
-    const std::uint64_t epoch = device::load_relaxed(&cells->received) + 1;
-    receive_parts(all, epoch);
-    count_call(&cells->blocks_done[1], 1, &cells->received, epoch);
+    const std::uint64_t epoch = device::load_relaxed(&flags->received) + 1;
+    receive_counts(all, epoch);
+    count_call(&flags->blocks_done[1], 1, &flags->received, epoch);
   }
 }
 

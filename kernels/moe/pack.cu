@@ -1,12 +1,12 @@
-#include "kernels/moe/launching.cuh"
-#include "kernels/moe/pack_kernel.cuh"
+#include "kernels/moe/launch.cuh"
+#include "kernels/moe/pack.cuh"
 
 namespace shmemctl::moe {
 
 std::string launch_pack(const DeviceJob& job, const PackArguments& arguments, void* stream) {
   const std::int32_t experts = arguments.shape.local_experts();
-  if (experts > most_packed_experts)
-    return "rows of " + std::to_string(most_packed_experts) +
+  if (experts > max_packed_experts)
+    return "rows of " + std::to_string(max_packed_experts) +
            " experts of a rank at most are packed";
   if (std::string refused = refuse_numbers(arguments.shape, max_ranks); !refused.empty())
     return refused;

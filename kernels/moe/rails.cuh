@@ -1,16 +1,17 @@
-// How a rank has to do with its rail: the ranks with the same place on other nodes.
+// Synchronisation of a call with the ranks of this rank's rail: those with the same local index on
+// the other nodes.
 #pragma once
 
 #include "kernels/device/rma.cuh"
 #include "kernels/device/wait.cuh"
 #include "kernels/moe/call.cuh"
-#include "kernels/moe/hybrid.h"
+#include "kernels/moe/high_throughput_internode.h"
 
 namespace shmemctl::moe {
 
 using namespace device; // tests have blockIdx and the like there
 
-/// One more, of words in a block's shared memory.
+/// Increments a counter in shared memory.
 __device__ inline void add_shared(std::int32_t* at) {
 #ifdef __CUDACC__
   atomicAdd(at, 1);
@@ -19,7 +20,7 @@ __device__ inline void add_shared(std::int32_t* at) {
 #endif
 }
 
-/// At least `value`, of a word there.
+/// Raises a value in shared memory to at least `value`.
 __device__ inline void raise_shared(std::uint64_t* at, std::uint64_t value) {
 #ifdef __CUDACC__
   atomicMax(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
@@ -31,18 +32,18 @@ __device__ inline void raise_shared(std::uint64_t* at, std::uint64_t value) {
 #endif
 }
 
-/// By one thread for each rank and launch: `ns` more that were spent waiting for it.
-/// @param what 0: until it had begun, or told its counts; 1: for its rows
-__device__ inline void add_wait(const HybridShape& shape, const HybridMemory& memory,
+/// Called by one thread per rank and launch: adds `ns` to the time spent waiting for it.
+/// @param what 0: for it to enter the call or to send its counts; 1: for its rows
+__device__ inline void add_wait(const InternodeShape& shape, const InternodeMemory& memory,
                                 std::int32_t me, int what, std::int32_t rank, std::uint64_t ns) {
-  const std::int32_t mate = rank - shape.first_mate(me);
-  if (mate >= 0 && mate < shape.node_ranks)
-    memory.node.cells->wait_ns[what][mate] += ns;
+  const std::int32_t local = rank - shape.first_rank_of_node(me);
+  if (local >= 0 && local < shape.node_ranks)
+    memory.node.flags->wait_ns[what][local] += ns;
   else if (shape.rail(me, shape.node_of_rank(rank)) == rank)
     memory.rails->wait_ns[what][shape.node_of_rank(rank)] += ns;
 }
 
-/// Which of two words has the number of that call, or notification.
+/// Which of the two alternating flags holds the number of that call, or notify.
 __device__ inline std::int32_t turn_of(std::uint64_t number) {
 #ifdef SHMEMCTL_MUTATE_MOE_RAIL_TURNS
   return 0;
@@ -51,98 +52,104 @@ __device__ inline std::int32_t turn_of(std::uint64_t number) {
 #endif
 }
 
-/// One call, towards the ranks of the rail. What a rank sends to its rail may overwrite what the
-/// rail has read in earlier calls, so it waits until the rail has begun this one; and who has begun
-/// a call has received all of the calls before it, so what was sent from may be written again.
+/// One call, as seen by the ranks of a rail.
+///
+/// The buffers at a peer are safe to overwrite in call e once that peer has entered call e: it has
+/// then read the rows and sums of all earlier calls. So a rank sends only after the flags of its
+/// whole rail. This rank's send buffers are safe to overwrite as well: a peer that has entered call
+/// e has received everything of the calls before.
 class Rails {
 public:
-  __device__ Rails(const DeviceJob& job, const HybridShape& shape, const HybridMemory& memory,
+  __device__ Rails(const DeviceJob& job, const InternodeShape& shape, const InternodeMemory& memory,
                    std::uint64_t epoch)
       : job_(job), shape_(shape), memory_(memory), epoch_(epoch),
         node_(shape.node_of_rank(job.pe)) {}
 
   std::int32_t __device__ node() const { return node_; }
-  /// The other node in that place, and the rail's rank on it.
-  std::int32_t __device__ node_in(std::int32_t place) const { return shape_.node_in(node_, place); }
-  std::int32_t __device__ rank_in(std::int32_t place) const {
-    return shape_.rail(job_.pe, node_in(place));
+  /// The node with that peer index, and the rank of this rail on it.
+  std::int32_t __device__ peer_node(std::int32_t peer) const {
+    return shape_.peer_node(node_, peer);
   }
-  /// The place of this node among the others of the node in `place`.
-  std::int32_t __device__ place_there(std::int32_t place) const {
-    return shape_.place_of(node_in(place), node_);
+  std::int32_t __device__ peer_rank(std::int32_t peer) const {
+    return shape_.rail(job_.pe, peer_node(peer));
+  }
+  /// The peer index that this node has at that node.
+  std::int32_t __device__ index_at_peer(std::int32_t peer) const {
+    return shape_.peer_index(peer_node(peer), node_);
   }
 
-  /// By all threads of the grid, once: this rank has begun the call.
+  /// Called once, by all threads of the grid: this rank has entered the call.
   __device__ void announce() const {
     if (blockIdx.x != 0)
       return;
-    for (int place = device::Block::rank(); place < shape_.other_nodes();
-         place += device::Block::size())
-      tell(turn_of(epoch_), epoch_, rank_in(place));
+    for (int peer = device::Block::rank(); peer < shape_.other_nodes();
+         peer += device::Block::size())
+      set_flag(turn_of(epoch_), epoch_, peer_rank(peer));
   }
-  /// By all threads of a block, when the call has failed: ranks of the rail that wait for this one,
-  /// in this call or the next one, fail at once. A network may deliver this before the call's
-  /// number to the same word, which then keeps the number: so it goes to both words, and a rank
-  /// that misses both times out.
+  /// Called by all threads of a block when the call has failed: ranks of the rail that wait for
+  /// this one, in this call or the next one, fail at once. A network may deliver the failure before
+  /// the call's number, which then overwrites it: so it is put into both flags, and a rank that
+  /// misses both times out.
   /// @param failure what Call::finish() or Call::fail() has returned
   __device__ void announce_failure(std::uint64_t failure) const {
-    for (int place = device::Block::rank(); place < shape_.other_nodes();
-         place += device::Block::size())
+    for (int peer = device::Block::rank(); peer < shape_.other_nodes();
+         peer += device::Block::size())
       for (std::int32_t turn = 0; turn < 2; ++turn)
-        tell(turn, failure, rank_in(place));
+        set_flag(turn, failure, peer_rank(peer));
   }
-  /// By all threads of a block: until the whole rail has begun it. False: a rank has not come, or
-  /// its call failed, and the report names the missing rank.
+  /// Called by all threads of a block: waits until the whole rail has entered the call. False: a
+  /// rank timed out or its call failed, and the report names the missing rank.
   __device__ bool wait_for_all() const {
     bool all = !has_failed(epoch_);
-    for (int place = device::Block::rank(); place < shape_.other_nodes();
-         place += device::Block::size())
-      all = all && wait(&memory_.rails->entered[turn_of(epoch_)][node_in(place)], place, 0,
+    for (int peer = device::Block::rank(); peer < shape_.other_nodes();
+         peer += device::Block::size())
+      all = all && wait(&memory_.rails->entered[turn_of(epoch_)][peer_node(peer)], peer, 0,
                         blockIdx.x == 0);
     return device::Block::all(all);
   }
-  /// By one thread: until the rail's rank in that place has written this call's number there.
-  /// False: it has not, or its call failed, and the report names the missing rank.
-  /// @param counts whether to add up the time
-  __device__ bool wait(const std::uint64_t* word, std::int32_t place, int what, bool counts) const {
+  /// Called by one thread: waits until that peer has put this call's number into `word`. False:
+  /// timeout, or its call failed, and the report names the missing rank.
+  /// @param counts whether to add the time to wait_ns
+  __device__ bool wait(const std::uint64_t* word, std::int32_t peer, int what, bool counts) const {
     const std::uint64_t begin_ns = counts ? device::global_time_ns() : 0;
-    const std::uint64_t seen = look_until(word, place);
+    const std::uint64_t seen = poll_until(word, peer);
     if (counts)
-      memory_.rails->wait_ns[what][node_in(place)] += device::global_time_ns() - begin_ns;
-    Cells* const cells = memory_.node.cells;
+      memory_.rails->wait_ns[what][peer_node(peer)] += device::global_time_ns() - begin_ns;
+    CallFlags* const flags = memory_.node.flags;
     if (seen < epoch_)
-      note_failure(job_, cells, epoch_, rank_in(place));
+      record_failure(job_, flags, epoch_, peer_rank(peer));
     else if (has_failed(seen))
-      take_failure(job_, cells, seen, rank_in(place));
+      adopt_failure(job_, flags, seen, peer_rank(peer));
     return seen >= epoch_ && !has_failed(seen);
   }
 
 private:
-  /// The word, when it is this call's number or the timeout is over; or the rank's failure, if it
-  /// stores one meanwhile.
-  __device__ std::uint64_t look_until(const std::uint64_t* word, std::int32_t place) const {
-    constexpr unsigned looks_at_word = 16; // for each at the word of failures
+  /// @return the flag's value once it is this call's number, or after the timeout; or the peer's
+  /// failure, if it stores one in the meantime
+  __device__ std::uint64_t poll_until(const std::uint64_t* word, std::int32_t peer) const {
+    constexpr unsigned polls_per_failure_check =
+        16; // polls of the flag per poll of the failure flag
     const std::uint64_t* const failure =
-        &memory_.rails->entered[turn_of_call(epoch_ + 1)][node_in(place)];
+        &memory_.rails->entered[turn_of_call(epoch_ + 1)][peer_node(peer)];
     std::uint64_t seen = device::load_acquire(word);
     if (seen >= epoch_)
       return seen;
     device::Patience patience;
-    for (unsigned looks = 1; seen < epoch_; ++looks) {
-      if (looks % looks_at_word == 0)
+    for (unsigned polls = 1; seen < epoch_; ++polls) {
+      if (polls % polls_per_failure_check == 0)
         if (const std::uint64_t failed = device::load_relaxed(failure); has_failed(failed))
           return failed;
       if (patience.over(job_)) {
-        device::report_wait(job_, rank_in(place), epoch_, seen, word);
+        device::report_wait(job_, peer_rank(peer), epoch_, seen, word);
         return seen;
       }
       seen = device::load_acquire(word);
     }
     return seen;
   }
-  /// Into that turn's word of `entered`. Release: what earlier kernels have read comes before,
-  /// since a rank that sees it writes there.
-  __device__ void tell(std::int32_t turn, std::uint64_t value, std::int32_t rank) const {
+  /// Sets one of the two `entered` flags at a rank. Release: what earlier kernels of this rank have
+  /// read is ordered before, because a rank that sees the flag overwrites it.
+  __device__ void set_flag(std::int32_t turn, std::uint64_t value, std::int32_t rank) const {
     std::uint64_t* const word = &memory_.rails->entered[turn][node_];
     if (std::uint64_t* const there = device::pointer_to(job_, word, rank)) {
       device::store_release(there, value);
@@ -155,8 +162,8 @@ private:
   }
 
   const DeviceJob& job_;
-  const HybridShape& shape_;
-  const HybridMemory& memory_;
+  const InternodeShape& shape_;
+  const InternodeMemory& memory_;
   std::uint64_t epoch_;
   std::int32_t node_;
 };

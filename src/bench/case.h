@@ -154,22 +154,22 @@ public:
 };
 
 /// A case in the registry.
-struct CaseEntry {
+struct BenchCase {
   CaseInfo info;
   std::function<std::unique_ptr<Case>(const Point&)> make;
 };
 
 /// All host cases, in the order of --list. A function and no static object: nothing depends on the
 /// order of initialisation.
-std::vector<CaseEntry> host_cases();
+std::vector<BenchCase> host_cases();
 /// Those of kernels, those of streams, and the host's that can work in the GPU's memory.
-std::vector<CaseEntry> gpu_cases();
-std::vector<CaseEntry> stream_cases();
-std::vector<CaseEntry> cases_of(Initiator initiator, MemoryKind memory);
+std::vector<BenchCase> gpu_cases();
+std::vector<BenchCase> stream_cases();
+std::vector<BenchCase> cases_of(Initiator initiator, MemoryKind memory);
 /// Those whose name is `pattern` or matches it with * and ?; "all" is all. Throws Error (usage)
 /// for a pattern that matches none, which names the initiator that has such a case, else the
 /// nearest cases.
-std::vector<CaseEntry> choose_cases(const std::vector<CaseEntry>& cases,
+std::vector<BenchCase> choose_cases(const std::vector<BenchCase>& cases,
                                     const std::vector<std::string>& patterns);
 
 } // namespace shmemctl::bench

@@ -10,13 +10,11 @@
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/bench/above_limit.h"
-#include "src/bench/arena_memory.h"
-#include "src/bench/cases/lists.h"
+#include "src/bench/bandwidth_limit.h"
+#include "src/bench/case_table.h"
 #include "src/bench/interference.h"
 #include "src/bench/job_memory.h"
-#include "src/bench/link_limit.h"
 #include "src/bench/path.h"
-#include "src/bench/point_limit.h"
 #include "src/bench/rows.h"
 #include "src/bench/sampling.h"
 #include "src/bench/stall.h"
@@ -31,10 +29,10 @@ namespace {
 /// One case on this PE.
 class CaseRun {
 public:
-  CaseRun(Runtime& runtime, const CaseEntry& entry, const std::vector<Point>& points,
+  CaseRun(Runtime& runtime, const BenchCase& bench_case, const std::vector<Point>& points,
           const Effort& effort, std::uint64_t seed, const EngineCallbacks& callbacks,
           Findings& findings, const EngineClock& clock)
-      : runtime_(runtime), entry_(entry), points_(points), effort_(effort), seed_(seed),
+      : runtime_(runtime), entry_(bench_case), points_(points), effort_(effort), seed_(seed),
         callbacks_(callbacks), findings_(findings), clock_(clock), job_(runtime),
         memory_(runtime, points.front().launch.memory, largest_bytes(),
                 "the case's largest point") {}
@@ -222,7 +220,7 @@ private:
   }
 
   /// On PE 0.
-  void conclude(const PointOutcome& outcome, const std::string& words) {
+  void conclude(const PointResult& outcome, const std::string& words) {
     rows_.push_back(make_row(outcome));
     for (const WrongByte& wrong : outcome.verification.wrong)
       findings_.push_back({"bench-corrupt", Severity::error, words,
@@ -284,7 +282,7 @@ private:
   }
 
   Runtime& runtime_;
-  const CaseEntry& entry_;
+  const BenchCase& entry_;
   const std::vector<Point>& points_;
   const Effort& effort_;
   std::uint64_t seed_;
@@ -306,22 +304,22 @@ private:
 
 } // namespace
 
-std::vector<ResultRow> measure_case(Runtime& runtime, const CaseEntry& entry,
+std::vector<ResultRow> measure_case(Runtime& runtime, const BenchCase& bench_case,
                                     const std::vector<Point>& points, const Effort& effort,
                                     std::uint64_t seed, const EngineCallbacks& callbacks,
                                     Findings& findings) {
   const SteadyClock clock;
-  return measure_case(runtime, entry, points, effort, seed, callbacks, findings,
+  return measure_case(runtime, bench_case, points, effort, seed, callbacks, findings,
                       {&clock, measure_timer(clock)});
 }
 
-std::vector<ResultRow> measure_case(Runtime& runtime, const CaseEntry& entry,
+std::vector<ResultRow> measure_case(Runtime& runtime, const BenchCase& bench_case,
                                     const std::vector<Point>& points, const Effort& effort,
                                     std::uint64_t seed, const EngineCallbacks& callbacks,
                                     Findings& findings, const EngineClock& clock) {
   if (points.empty())
     return {};
-  return CaseRun(runtime, entry, points, effort, seed, callbacks, findings, clock).run();
+  return CaseRun(runtime, bench_case, points, effort, seed, callbacks, findings, clock).run();
 }
 
 bool any_failed(Runtime& runtime, const std::vector<ResultRow>& rows) {

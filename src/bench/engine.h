@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "reports/report.h"
+#include "src/bench/bandwidth_limit.h"
 #include "src/bench/case.h"
-#include "src/bench/measured_link.h"
 #include "src/bench/timer.h"
 
 namespace shmemctl::bench {
@@ -59,7 +59,7 @@ struct EngineCallbacks {
 /// findings (`bench-corrupt`: PE, offset, expected, found) there. The memory comes from the heap
 /// and goes back. Throws Error: unavailable (the heap is too small: says what --symmetric-size it
 /// takes; a PE was lost), deadline.
-std::vector<ResultRow> measure_case(Runtime& runtime, const CaseEntry& entry,
+std::vector<ResultRow> measure_case(Runtime& runtime, const BenchCase& bench_case,
                                     const std::vector<Point>& points, const Effort& effort,
                                     std::uint64_t seed, const EngineCallbacks& callbacks,
                                     Findings& findings);
@@ -69,7 +69,7 @@ struct EngineClock {
   const Clock* clock = nullptr;
   TimerQuality quality;
 };
-std::vector<ResultRow> measure_case(Runtime& runtime, const CaseEntry& entry,
+std::vector<ResultRow> measure_case(Runtime& runtime, const BenchCase& bench_case,
                                     const std::vector<Point>& points, const Effort& effort,
                                     std::uint64_t seed, const EngineCallbacks& callbacks,
                                     Findings& findings, const EngineClock& clock);

@@ -1,8 +1,11 @@
 #include "src/bench/job_memory.h"
 
 #include <algorithm>
+#include <cstring>
+#include <vector>
 
 #include "src/base/units.h"
+#include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::bench {
 
@@ -59,8 +62,8 @@ struct JobMemory::Header {
 struct JobMemory::Layout {
   Values own, merged;
   Header header;
-  double operation_us[most_samples];
-  double reference_us[most_samples];
+  double operation_us[max_samples];
+  double reference_us[max_samples];
 };
 
 JobMemory::JobMemory(Runtime& runtime)
@@ -73,7 +76,7 @@ JobMemory::Layout& JobMemory::layout() const {
 JobMemory::Values JobMemory::maximum(const Values& values) {
   Layout& memory = layout();
   memory.own = values;
-  runtime_.collectives().reduce(team_world, memory.merged.data(), memory.own.data(), most_values,
+  runtime_.collectives().reduce(team_world, memory.merged.data(), memory.own.data(), max_values,
                                 ElementType::float64, ReduceOp::maximum);
   return memory.merged;
 }
@@ -94,8 +97,8 @@ std::vector<PeSamples> JobMemory::gather(const PeSamples& own) {
       PeSamples& samples = all.emplace_back(
           PeSamples{header.measures != 0, header.bytes_per_iteration,
                     header.operations_per_iteration, header.limited_bytes_per_iteration,
-                    std::vector<double>(std::min(header.samples, most_samples)),
-                    std::vector<double>(std::min(header.references, most_samples))});
+                    std::vector<double>(std::min(header.samples, max_samples)),
+                    std::vector<double>(std::min(header.references, max_samples))});
       runtime_.rma().get(samples.operation_us.data(), memory.operation_us,
                          samples.operation_us.size() * sizeof(double), pe);
       runtime_.rma().get(samples.reference_us.data(), memory.reference_us,
@@ -103,6 +106,44 @@ std::vector<PeSamples> JobMemory::gather(const PeSamples& own) {
     }
   runtime_.teams().sync(team_world); // nobody's samples go while PE 0 reads
   return all;
+}
+
+ArenaMemory::ArenaMemory(Runtime& runtime, MemoryKind kind, std::size_t size_bytes,
+                         const char* purpose)
+    : runtime_(runtime), kind_(kind), address_(nullptr), size_bytes_(size_bytes) {
+  if (kind == MemoryKind::host) {
+    address_ = allocate_symmetric(runtime, size_bytes, purpose);
+    return;
+  }
+  if (!runtime.gpu())
+    throw Error(ExitCode::unavailable, "PE " + std::to_string(runtime.pe()), "use its GPU heap",
+                "it has none", "start it on a node with a GPU");
+  address_ = allocate_on_gpu(*runtime.gpu(), size_bytes, purpose);
+}
+
+void ArenaMemory::clear(std::size_t size_bytes) {
+  if (kind_ == MemoryKind::gpu)
+    runtime_.gpu()->fill(address_, 0, size_bytes);
+  else
+    std::memset(address_, 0, size_bytes);
+}
+
+void ArenaMemory::look_at(std::size_t size_bytes,
+                          const std::function<void(std::byte*, std::size_t)>& look) {
+  if (kind_ == MemoryKind::host)
+    return look(address_, size_bytes);
+  std::vector<std::byte> copy(size_bytes);
+  runtime_.gpu()->copy(copy.data(), address_, size_bytes);
+  look(copy.data(), size_bytes);
+  runtime_.gpu()->copy(address_, copy.data(), size_bytes);
+}
+
+void ArenaMemory::free() {
+  if (kind_ == MemoryKind::gpu)
+    runtime_.gpu()->free(address_);
+  else
+    runtime_.free(address_);
+  address_ = nullptr;
 }
 
 } // namespace shmemctl::bench

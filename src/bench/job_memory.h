@@ -4,8 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "src/bench/launch.h"
 #include "src/runtime/gpu/gpu.h"
 #include "src/runtime/runtime.h"
 
@@ -54,15 +56,15 @@ struct PeSamples {
 class JobMemory {
 public:
   /// No PE keeps more samples of a point.
-  static constexpr std::size_t most_samples = 8192;
+  static constexpr std::size_t max_samples = 8192;
 
   /// Collective.
   explicit JobMemory(Runtime& runtime);
   void free() { block_.free(); }
 
   /// Collective: the largest over all PEs of each value, the same on all.
-  static constexpr std::size_t most_values = 4;
-  using Values = std::array<double, most_values>;
+  static constexpr std::size_t max_values = 4;
+  using Values = std::array<double, max_values>;
   Values maximum(const Values& values);
 
   /// Collective: this PE's samples, and those of all PEs on PE 0 (by PE; empty elsewhere).
@@ -75,6 +77,30 @@ private:
 
   Runtime& runtime_;
   SymmetricBlock block_;
+};
+
+/// Given back by free(), which is collective, and by no destructor: after an Error the others do
+/// not take part.
+class ArenaMemory {
+public:
+  /// Collective. Throws Error (unavailable) that says what size of the heap it takes.
+  ArenaMemory(Runtime& runtime, MemoryKind kind, std::size_t size_bytes, const char* purpose);
+  ArenaMemory(const ArenaMemory&) = delete;
+  ArenaMemory& operator=(const ArenaMemory&) = delete;
+
+  std::byte* get() const { return address_; }
+  std::size_t size_bytes() const { return size_bytes_; }
+  /// Fills the first bytes with zeros.
+  void clear(std::size_t size_bytes);
+  /// Calls `look` with the first bytes in memory of the host; what it changes is changed.
+  void look_at(std::size_t size_bytes, const std::function<void(std::byte*, std::size_t)>& look);
+  void free();
+
+private:
+  Runtime& runtime_;
+  MemoryKind kind_;
+  std::byte* address_;
+  std::size_t size_bytes_;
 };
 
 } // namespace shmemctl::bench

@@ -106,13 +106,13 @@ MemoryKind check_launch(const LaunchRequest& request) {
   if (request.graph && request.initiator != Initiator::stream)
     throw refused("bench", "--graph is about streams, and " + by + " has none",
                   "give --initiator stream, or leave --graph out");
-  if (request.ctas < 0 || request.ctas > most_ctas)
+  if (request.ctas < 0 || request.ctas > max_ctas)
     throw refused("bench", "--ctas " + std::to_string(request.ctas) + " is no number of blocks",
-                  "give 1 to " + std::to_string(most_ctas));
-  if (request.threads < 0 || request.threads > most_threads)
+                  "give 1 to " + std::to_string(max_ctas));
+  if (request.threads < 0 || request.threads > max_threads)
     throw refused("bench",
                   "--threads " + std::to_string(request.threads) + " is no number of threads",
-                  "give 1 to " + std::to_string(most_threads));
+                  "give 1 to " + std::to_string(max_threads));
   return memory;
 }
 

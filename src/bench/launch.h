@@ -25,7 +25,7 @@ const char* to_string(MemoryKind memory);
 const char* to_string(CallScope scope);
 
 /// Most blocks and threads that a launch may ask for.
-inline constexpr int most_ctas = 4096, most_threads = 1024, warp_threads = 32;
+inline constexpr int max_ctas = 4096, max_threads = 1024, warp_threads = 32;
 
 /// What a case of kernels can be launched with.
 struct LaunchRules {

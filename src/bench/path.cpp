@@ -9,7 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/json_line.h"
 #include "src/base/whole_number.h"
-#include "src/bench/cases/ground.h"
+#include "src/bench/cases/host_case.h"
 #include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::bench {
@@ -88,7 +88,7 @@ bool names_are_ambiguous(const Placement& placement) {
   for (std::size_t pe = 0; pe < placement.hosts.size(); ++pe)
     nodes_of[placement.hosts[pe].host_name].insert(placement.node[pe]);
   return std::any_of(nodes_of.begin(), nodes_of.end(),
-                     [](const auto& entry) { return entry.second.size() > 1; });
+                     [](const auto& bench_case) { return bench_case.second.size() > 1; });
 }
 
 } // namespace

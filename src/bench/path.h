@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "reports/row_path.h"
+#include "src/bench/bandwidth_limit.h"
 #include "src/bench/case.h"
-#include "src/bench/link_limit.h"
 #include "src/bench/tcp_counters.h"
 
 namespace shmemctl::bench {

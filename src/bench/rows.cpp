@@ -4,14 +4,14 @@
 #include <cmath>
 
 #include "src/bench/above_limit.h"
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "src/bench/statistics.h"
 
 namespace shmemctl::bench {
 
 namespace {
 
-constexpr std::size_t fewest_for_drift = 20;
+constexpr std::size_t min_for_drift = 20;
 constexpr double smallest_drift = 0.02;
 constexpr double spreads_of_drift = 2;
 
@@ -44,7 +44,7 @@ void add_launch(nlohmann::json& params, const Launch& launch) {
   params["threads"] = launch.threads;
 }
 
-nlohmann::json params_of(const PointOutcome& outcome) {
+nlohmann::json params_of(const PointResult& outcome) {
   const Point& point = outcome.point;
   nlohmann::json params = {{"traffic", to_string(point.traffic)},
                            {"direction", to_string(point.direction)},
@@ -112,7 +112,7 @@ std::optional<Drift> find_drift(const std::vector<PeSamples>& samples) {
   std::optional<Drift> worst;
   for (std::size_t pe = 0; pe < samples.size(); ++pe) {
     const std::vector<double>& all = samples[pe].operation_us;
-    if (all.size() < fewest_for_drift)
+    if (all.size() < min_for_drift)
       continue;
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
     const std::vector<double> first(all.begin(), middle), second(middle, all.end());
@@ -126,7 +126,7 @@ std::optional<Drift> find_drift(const std::vector<PeSamples>& samples) {
   return worst;
 }
 
-ResultRow make_row(const PointOutcome& outcome) {
+ResultRow make_row(const PointResult& outcome) {
   ResultRow row;
   row.case_name = outcome.info.name;
   row.params = params_of(outcome);

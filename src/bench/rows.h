@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "src/bench/bandwidth_limit.h"
 #include "src/bench/case.h"
 #include "src/bench/job_memory.h"
-#include "src/bench/link_limit.h"
 #include "src/bench/sampling.h"
 #include "src/bench/verification.h"
 
 namespace shmemctl::bench {
 
 /// Everything that is known of a point on PE 0.
-struct PointOutcome {
+struct PointResult {
   const CaseInfo& info;
   const Point& point;
   int n_pes = 1;
@@ -25,7 +25,7 @@ struct PointOutcome {
   FoundLimit link;          ///< of the path; a reference goes before it
   std::optional<RowPath> path = std::nullopt; ///< nothing where nothing was measured
 };
-ResultRow make_row(const PointOutcome& outcome);
+ResultRow make_row(const PointResult& outcome);
 
 /// By sample: the sum over PEs of `amount per operation` / time, in amount per us; its median over
 /// the samples. Nothing if nobody measured, or no time passed.

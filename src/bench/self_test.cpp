@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "src/bench/known_link.h"
+#include "src/bench/fixed_rate_transport.h"
 
 namespace shmemctl::bench {
 
@@ -23,10 +23,11 @@ std::byte expected_byte(std::uint64_t iteration, std::size_t offset_bytes) {
              : static_cast<std::byte>((offset_bytes * 7 + 1) & 0xff);
 }
 
-/// Each PE puts into its own memory over a KnownLink; a window of puts goes before each quiet.
-class KnownPut final : public Case {
+/// Each PE puts into its own memory over a FixedRateTransport; a window of puts goes before each
+/// quiet.
+class FixedRatePut final : public Case {
 public:
-  KnownPut(const Setup& setup, const Point& point)
+  FixedRatePut(const Setup& setup, const Point& point)
       : setup_(setup), window_(static_cast<std::uint64_t>(point.window)), link_(setup.put_ns),
         source_(point.size_bytes) {}
 
@@ -76,7 +77,7 @@ public:
 private:
   Setup setup_;
   std::uint64_t window_;
-  KnownLink link_;
+  FixedRateTransport link_;
   std::unique_ptr<Rma> rma_;
   std::byte* target_ = nullptr;
   std::vector<std::byte> source_;
@@ -111,19 +112,21 @@ private:
   static constexpr int tries = 5;
 
   Measured measure(const Setup& setup, Metric metric, std::size_t size_bytes, int window) {
-    CaseEntry entry;
-    entry.info.name = "self-test";
-    entry.info.metric = metric;
-    entry.info.min_pes = 1;
-    entry.info.traffics = {Traffic::collective};
-    entry.make = [&setup](const Point& point) { return std::make_unique<KnownPut>(setup, point); };
+    BenchCase bench_case;
+    bench_case.info.name = "self-test";
+    bench_case.info.metric = metric;
+    bench_case.info.min_pes = 1;
+    bench_case.info.traffics = {Traffic::collective};
+    bench_case.make = [&setup](const Point& point) {
+      return std::make_unique<FixedRatePut>(setup, point);
+    };
     Point point;
     point.size_bytes = size_bytes;
     point.traffic = Traffic::collective;
     point.window = window;
     Measured out;
     std::vector<ResultRow> rows =
-        measure_case(runtime_, entry, {point}, Effort{}, 1, {}, out.findings, clock_);
+        measure_case(runtime_, bench_case, {point}, Effort{}, 1, {}, out.findings, clock_);
     if (!rows.empty())
       out.row = std::move(rows.front());
     return out;

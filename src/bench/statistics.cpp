@@ -42,7 +42,7 @@ std::vector<double> kept_samples(const std::vector<std::vector<double>>& samples
   std::vector<double> all;
   for (const std::vector<double>& samples : samples_by_pe)
     all.insert(all.end(), samples.begin(), samples.end());
-  const std::size_t count = std::min(all.size(), most_kept_samples);
+  const std::size_t count = std::min(all.size(), max_kept_samples);
   std::vector<double> kept;
   kept.reserve(count);
   for (std::size_t i = 0; i < count; ++i)

@@ -31,8 +31,8 @@ using shmemctl::median_deviation;
 using shmemctl::quantile;
 
 /// A row keeps at most so many samples for comparisons.
-inline constexpr std::size_t most_kept_samples = 100;
-/// Samples for the row's `samples`: all of them, or most_kept_samples at even distances, in the
+inline constexpr std::size_t max_kept_samples = 100;
+/// Samples for the row's `samples`: all of them, or max_kept_samples at even distances, in the
 /// order of PEs and of time, rounded to six digits.
 std::vector<double> kept_samples(const std::vector<std::vector<double>>& samples_by_pe);
 

@@ -11,8 +11,8 @@ namespace shmemctl::bench {
 namespace {
 
 /// More points than anybody waits for; a smaller step than this makes them.
-constexpr std::size_t most_points = 4096;
-constexpr int most_in_window = 1 << 16;
+constexpr std::size_t max_points = 4096;
+constexpr int max_in_window = 1 << 16;
 
 Error refused(const CaseInfo& info, const std::string& what, const std::string& problem,
               const std::string& fix) {
@@ -116,9 +116,9 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
     const std::size_t size = rounded_up(static_cast<std::size_t>(size_bytes), element);
     if (sizes.empty() || size > sizes.back())
       sizes.push_back(size);
-    if (sizes.size() > most_points)
+    if (sizes.size() > max_points)
       throw refused(info, "choose its sizes",
-                    "the step factor makes more than " + std::to_string(most_points) + " of them",
+                    "the step factor makes more than " + std::to_string(max_points) + " of them",
                     "give -f a larger number, e.g. 2");
   };
   // Small sizes may need many factors to grow by one element.
@@ -139,10 +139,10 @@ void add_pairs(std::vector<Point>& points, const CaseInfo& info, Point point, in
   point.of_matrix = true;
   const std::size_t pairs =
       static_cast<std::size_t>(n_pes) * static_cast<std::size_t>(std::max(n_pes - 1, 0));
-  if (points.size() + pairs > most_points)
+  if (points.size() + pairs > max_points)
     throw refused(info, "measure a matrix",
                   std::to_string(pairs) + " pairs of PEs at each size are more than " +
-                      std::to_string(most_points) + " points",
+                      std::to_string(max_points) + " points",
                   "give one size with -b and -e, or start fewer PEs");
   for (point.first_pe = 0; point.first_pe < n_pes; ++point.first_pe)
     for (point.second_pe = 0; point.second_pe < n_pes; ++point.second_pe)
@@ -157,9 +157,9 @@ std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes
   require_pes(info, sweep, traffic, n_pes);
   if (sweep.direction == Direction::bi && !info.bidirectional)
     throw refused(info, "choose its direction", "it is unidirectional only", "leave --bidir out");
-  if (sweep.window < 0 || sweep.window > most_in_window)
+  if (sweep.window < 0 || sweep.window > max_in_window)
     throw refused(info, "choose its window", std::to_string(sweep.window) + " operations",
-                  "give 1 to " + std::to_string(most_in_window));
+                  "give 1 to " + std::to_string(max_in_window));
   Point point;
   point.traffic = traffic;
   point.direction = sweep.direction;

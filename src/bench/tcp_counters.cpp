@@ -11,7 +11,7 @@ namespace shmemctl::bench {
 namespace {
 
 constexpr std::uint64_t few_segments = 10;
-constexpr double usual_share = 1e-3;
+constexpr double typical_share = 1e-3;
 
 std::optional<std::uint64_t> count_of(const std::string& word) {
   const std::optional<long long> value = parse_integer(word);
@@ -71,7 +71,7 @@ std::optional<Finding> tcp_finding(const std::string& subject,
   std::vector<std::string> words;
   for (const auto& [host, tcp] : hosts) {
     if (!tcp.sent || !tcp.sent_again || *tcp.sent_again < few_segments ||
-        static_cast<double>(*tcp.sent_again) <= usual_share * static_cast<double>(*tcp.sent))
+        static_cast<double>(*tcp.sent_again) <= typical_share * static_cast<double>(*tcp.sent))
       continue;
     words.push_back(fmt::format("{} sent {} of {} TCP segments again", host, *tcp.sent_again,
                                 std::max(*tcp.sent, *tcp.sent_again)));

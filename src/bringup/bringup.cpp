@@ -41,11 +41,11 @@ private:
 /// Operations by one transport only, towards the PEs that it reaches from here.
 std::unique_ptr<Rma> rma_over(Runtime& runtime, const TransportReach& reach) {
   std::vector<Transport*> way_to(static_cast<std::size_t>(runtime.n_pes()), nullptr);
-  for (const TransportEntry& entry : runtime.transports())
-    if (reach.name == entry.transport->name())
+  for (const TransportEntry& reachable : runtime.transports())
+    if (reach.name == reachable.transport->name())
       for (int target = 0; target < runtime.n_pes(); ++target)
         if (reach.from(runtime.pe(), target) != 0)
-          way_to[static_cast<std::size_t>(target)] = entry.transport.get();
+          way_to[static_cast<std::size_t>(target)] = reachable.transport.get();
   auto rma = std::make_unique<Rma>(runtime.pe(), runtime.n_pes(), std::move(way_to),
                                    runtime.lifeline(), runtime.rma().timeout_s(), true);
   for (int index = 0; index < limits::max_regions; ++index)
@@ -95,8 +95,8 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
   verdict.unreachable = unreachable_pairs(verdict.transports, verdict.n_pes);
   verdict.advice = runtime.remote_choice().advice;
   runtime.lifeline().phase(check_phase);
-  const CheckArea layout(verdict.n_pes, CheckArea::default_sizes());
-  SymmetricMemory area(runtime, layout.size_bytes());
+  const CheckBuffer layout(verdict.n_pes, CheckBuffer::default_sizes());
+  SymmetricMemory buffer(runtime, layout.size_bytes());
   const bool all_reached = verdict.unreachable.empty();
   const auto sync = [&runtime, all_reached] {
     if (all_reached)
@@ -117,7 +117,7 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
     };
     const PairWorld world{*rma,
                           static_cast<int>(i),
-                          area.get(),
+                          buffer.get(),
                           layout,
                           [&reach](int source, int target) { return reach.from(source, target); },
                           sync,
@@ -138,7 +138,7 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
     failures.insert(failures.end(), found.failures.begin(), found.failures.end());
   }
   verdict.failures = merge_failures(runtime.gather_text(failures_text(failures)));
-  area.free();
+  buffer.free();
   return verdict;
 }
 

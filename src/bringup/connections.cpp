@@ -18,11 +18,11 @@ using nlohmann::json;
 
 std::string connections_text(const std::vector<TransportEntry>& transports, int n_pes) {
   json rows = json::array();
-  for (const TransportEntry& entry : transports)
+  for (const TransportEntry& reachable : transports)
     for (int pe = 0; pe < n_pes; ++pe)
-      if (entry.reach[static_cast<std::size_t>(pe)].capabilities != 0)
-        if (const std::string way = entry.transport->connection(pe); !way.empty())
-          rows.push_back({entry.transport->name(), pe, way});
+      if (reachable.reach[static_cast<std::size_t>(pe)].capabilities != 0)
+        if (const std::string way = reachable.transport->connection(pe); !way.empty())
+          rows.push_back({reachable.transport->name(), pe, way});
   return json_line(rows);
 }
 

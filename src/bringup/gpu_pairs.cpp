@@ -18,7 +18,7 @@ using nlohmann::json;
 
 /// A signal that has not come after that is lost; far less than TIMEOUT, so that this is a finding
 /// of the pair and not the end of the job.
-constexpr std::uint64_t most_patience_ns = 10'000'000'000;
+constexpr std::uint64_t max_patience_ns = 10'000'000'000;
 
 unsigned capabilities_of(const GpuWay& way, const std::string& heap_kind) {
   if (way.path == DevicePath::none)
@@ -32,18 +32,18 @@ class KernelCheck {
 public:
   KernelCheck(PeGpu& gpu, const TransportReach& reach)
       : gpu_(gpu), reach_(reach), layout_{reach.n_pes}, job_(gpu.job()),
-        area_(
+        buffer_(
             static_cast<std::byte*>(gpu.allocate(layout_.size_bytes(), Layout::alignment_bytes))) {
     job_ = gpu.job(); // the heap may have grown
-    gpu_.fill(area_, 0xA5, layout_.size_bytes());
+    gpu_.fill(buffer_, 0xA5, layout_.size_bytes());
     const std::vector<std::byte> flags = flags_of(job_.pe);
-    gpu_.copy(area_ + layout_.flags(0), flags.data(), flags.size());
+    gpu_.copy(buffer_ + layout_.flags(0), flags.data(), flags.size());
   }
 
   /// Why it cannot be launched; "" if it was.
   std::string try_to_start(Step step) {
-    return kernel_check::launch(step, job_, area_, layout_,
-                                std::min(most_patience_ns, job_.timeout_ns / 2), gpu_.stream());
+    return kernel_check::launch(step, job_, buffer_, layout_,
+                                std::min(max_patience_ns, job_.timeout_ns / 2), gpu_.stream());
   }
   void start(Step step) {
     if (const std::string problem = try_to_start(step); !problem.empty())
@@ -54,11 +54,11 @@ public:
 
   std::vector<Result> results() {
     std::vector<Result> all(static_cast<std::size_t>(layout_.n_pes) * kernel_check::n_ops);
-    gpu_.copy(all.data(), area_ + layout_.result(0, 0), all.size() * sizeof(Result));
+    gpu_.copy(all.data(), buffer_ + layout_.result(0, 0), all.size() * sizeof(Result));
     return all;
   }
   /// Collective; not done by a destructor, because after an Error the others do not take part.
-  void free() { gpu_.free(area_); }
+  void free() { gpu_.free(buffer_); }
 
 private:
   std::vector<std::byte> flags_of(int me) const {
@@ -79,7 +79,7 @@ private:
   const TransportReach& reach_;
   Layout layout_;
   DeviceJob job_;
-  std::byte* area_;
+  std::byte* buffer_;
 };
 
 std::string hex_of(std::uint64_t value, PairOp op) {

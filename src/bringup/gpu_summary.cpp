@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* group = "gpu";
-constexpr std::size_t most_named = 16; ///< devices, kinds or reasons in one sentence
+constexpr std::size_t max_named = 16; ///< devices, kinds or reasons in one sentence
 
 struct Site {
   int device = -1;
@@ -45,9 +45,9 @@ Site read_site(const std::string& text, std::size_t n_pes) {
 }
 
 std::string joined(std::vector<std::string> words, const char* separator) {
-  if (words.size() > most_named) {
-    const std::size_t more = words.size() - most_named;
-    words.resize(most_named);
+  if (words.size() > max_named) {
+    const std::size_t more = words.size() - max_named;
+    words.resize(max_named);
     words.push_back("and " + std::to_string(more) + " more");
   }
   return join(words, separator);

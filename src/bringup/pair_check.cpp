@@ -40,7 +40,7 @@ unsigned needed_capability(PairOp op) {
 
 std::vector<PairFailure> check_pairs(const PairWorld& world) {
   std::vector<PairFailure> failures;
-  std::fill_n(world.area, world.layout.size_bytes(), sentinel);
+  std::fill_n(world.buffer, world.layout.size_bytes(), sentinel);
   bool signals_missed = false;
   for (int round = 0; round < round_count(world.rma.n_pes()); ++round) {
     if (world.announce)

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/bringup/check_area.h"
+#include "src/bringup/check_buffer.h"
 #include "src/bringup/pattern.h"
 #include "src/runtime/rma.h"
 
@@ -34,8 +34,8 @@ struct PairFailure {
 struct PairWorld {
   Rma& rma;          ///< whose every way is the transport under test (none where unreachable)
   int transport = 0; ///< its number, part of the patterns
-  std::byte* area = nullptr; ///< symmetric, of CheckArea::size_bytes()
-  const CheckArea& layout;
+  std::byte* buffer = nullptr; ///< symmetric, of CheckBuffer::size_bytes()
+  const CheckBuffer& layout;
   /// Capabilities from one PE to another, the same on all PEs.
   std::function<unsigned(int source, int target)> capabilities;
   /// Barrier over all PEs that orders memory; not by the transport under test alone, which may
@@ -47,10 +47,10 @@ struct PairWorld {
   double signal_patience_s = 2;
 };
 
-/// Collective. What this PE saw go wrong, as source or as target; at most `most_failures`, in the
+/// Collective. What this PE saw go wrong, as source or as target; at most `max_failures`, in the
 /// order of rounds. An operation that throws is a failure of its pair, unless the job has failed
 /// or a deadline has passed: that is thrown on.
 std::vector<PairFailure> check_pairs(const PairWorld& world);
-inline constexpr std::size_t most_failures = 4096;
+inline constexpr std::size_t max_failures = 4096;
 
 } // namespace shmemctl

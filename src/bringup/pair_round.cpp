@@ -40,7 +40,7 @@ PatternKey PairRound::key(PairOp op, int source, int target, std::size_t size_by
   return {source, target, world_.transport, static_cast<int>(op), size_bytes};
 }
 
-std::uint64_t PairRound::word(PairOp op, int source, int target, AtomicCell cell,
+std::uint64_t PairRound::word(PairOp op, int source, int target, AtomicTarget cell,
                               std::uint64_t index) const {
   return pattern_word(key(op, source, target, 8),
                       static_cast<std::uint64_t>(cell) * words_of_a_cell + index);
@@ -48,7 +48,7 @@ std::uint64_t PairRound::word(PairOp op, int source, int target, AtomicCell cell
 
 PairFailure& PairRound::fail(PairOp op, int source, int target, std::size_t size_bytes,
                              const std::string& note) {
-  if (failures_.size() >= most_failures)
+  if (failures_.size() >= max_failures)
     return overflow_;
   PairFailure failure;
   failure.transport = world_.transport;
@@ -69,21 +69,21 @@ void PairRound::fail_returned(PairOp op, std::uint8_t width_bytes, std::uint64_t
 }
 
 void PairRound::prepare() {
-  const CheckArea& layout = world_.layout;
+  const CheckBuffer& layout = world_.layout;
   if (may(PairOp::get, source_, pe_))
     for (const CheckSection& section : layout.get)
       fill_pattern(key(PairOp::get, source_, pe_, section.size_bytes), at(section.payload(source_)),
                    section.size_bytes);
   if (may(PairOp::put_signal, source_, pe_))
     for (std::size_t i = 0; i < layout.n_sizes(); ++i)
-      store<std::uint64_t>(at(layout.signal_cell(source_, i)), 0);
+      store<std::uint64_t>(at(layout.signal_offset(source_, i)), 0);
   if (!may(PairOp::fetch_add, source_, pe_))
     return;
   for (const auto& [op, wide, narrow] :
-       {std::tuple(PairOp::fetch_add, AtomicCell::add_8, AtomicCell::add_4),
-        std::tuple(PairOp::compare_swap, AtomicCell::swap_8, AtomicCell::swap_4)}) {
-    store<std::uint64_t>(at(layout.atomic_cell(source_, wide)), word(op, source_, pe_, wide, 0));
-    store<std::uint32_t>(at(layout.atomic_cell(source_, narrow)),
+       {std::tuple(PairOp::fetch_add, AtomicTarget::add_8, AtomicTarget::add_4),
+        std::tuple(PairOp::compare_swap, AtomicTarget::swap_8, AtomicTarget::swap_4)}) {
+    store<std::uint64_t>(at(layout.atomic_offset(source_, wide)), word(op, source_, pe_, wide, 0));
+    store<std::uint32_t>(at(layout.atomic_offset(source_, narrow)),
                          static_cast<std::uint32_t>(word(op, source_, pe_, narrow, 0)));
   }
 }
@@ -112,7 +112,7 @@ void PairRound::attempt(PairOp op, std::size_t size_bytes, Operation operation) 
 }
 
 void PairRound::put_all() {
-  const CheckArea& layout = world_.layout;
+  const CheckBuffer& layout = world_.layout;
   for (std::size_t i = 0; i < layout.n_sizes(); ++i) {
     const std::size_t size_bytes = layout.put[i].size_bytes;
     std::byte* from = at(layout.staging[i].payload(0));
@@ -125,7 +125,7 @@ void PairRound::put_all() {
 }
 
 void PairRound::get_all() {
-  const CheckArea& layout = world_.layout;
+  const CheckBuffer& layout = world_.layout;
   for (std::size_t i = 0; i < layout.n_sizes(); ++i) {
     const CheckSection& landing = layout.landing[i];
     std::fill_n(at(landing.begin_bytes), landing.total_bytes(), sentinel);
@@ -140,31 +140,31 @@ void PairRound::get_all() {
 }
 
 void PairRound::atomic_all() {
-  fetch_add(AtomicCell::add_8, 8);
-  fetch_add(AtomicCell::add_4, 4);
-  compare_swap(AtomicCell::swap_8, 8);
-  compare_swap(AtomicCell::swap_4, 4);
+  fetch_add(AtomicTarget::add_8, 8);
+  fetch_add(AtomicTarget::add_4, 4);
+  compare_swap(AtomicTarget::swap_8, 8);
+  compare_swap(AtomicTarget::swap_4, 4);
   attempt(PairOp::fetch_add, 0, [&] { world_.rma.quiet(); });
 }
 
-void PairRound::fetch_add(AtomicCell cell, std::uint8_t width_bytes) {
+void PairRound::fetch_add(AtomicTarget cell, std::uint8_t width_bytes) {
   const std::uint64_t before = word(PairOp::fetch_add, pe_, target_, cell, 0);
   const std::uint64_t operand = word(PairOp::fetch_add, pe_, target_, cell, 1);
   attempt(PairOp::fetch_add, width_bytes, [&] {
     const std::uint64_t old =
-        world_.rma.atomic(at(world_.layout.atomic_cell(pe_, cell)),
+        world_.rma.atomic(at(world_.layout.atomic_offset(pe_, cell)),
                           {AtomicOp::add, width_bytes, cut(operand, width_bytes), 0}, target_);
     if (cut(old, width_bytes) != cut(before, width_bytes))
       fail_returned(PairOp::fetch_add, width_bytes, before, old, "the old value that it returned");
   });
 }
 
-void PairRound::compare_swap(AtomicCell cell, std::uint8_t width_bytes) {
+void PairRound::compare_swap(AtomicTarget cell, std::uint8_t width_bytes) {
   const std::uint64_t before = word(PairOp::compare_swap, pe_, target_, cell, 0);
   const std::uint64_t after = word(PairOp::compare_swap, pe_, target_, cell, 1);
   const auto swap = [&](std::uint64_t compare, std::uint64_t operand) {
     return world_.rma.atomic(
-        at(world_.layout.atomic_cell(pe_, cell)),
+        at(world_.layout.atomic_offset(pe_, cell)),
         {AtomicOp::compare_swap, width_bytes, cut(operand, width_bytes), cut(compare, width_bytes)},
         target_);
   };
@@ -182,12 +182,12 @@ void PairRound::compare_swap(AtomicCell cell, std::uint8_t width_bytes) {
 }
 
 void PairRound::put_signal_all() {
-  const CheckArea& layout = world_.layout;
+  const CheckBuffer& layout = world_.layout;
   for (std::size_t i = 0; i < layout.n_sizes(); ++i) {
     const std::size_t size_bytes = layout.put_signal[i].size_bytes;
     std::byte* from = at(layout.staging[i].payload(0));
     fill_pattern(key(PairOp::put_signal, pe_, target_, size_bytes), from, size_bytes);
-    auto* signal = reinterpret_cast<std::uint64_t*>(at(layout.signal_cell(pe_, i)));
+    auto* signal = reinterpret_cast<std::uint64_t*>(at(layout.signal_offset(pe_, i)));
     // The cell was 0, so both ways end with the same value.
     attempt(PairOp::put_signal, size_bytes, [&] {
       world_.rma.put_signal(at(layout.put_signal[i].payload(pe_)), from, size_bytes, signal,

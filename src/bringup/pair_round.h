@@ -30,15 +30,16 @@ private:
   bool may(PairOp op, int source, int target) const;
   PatternKey key(PairOp op, int source, int target, std::size_t size_bytes) const;
   /// Values that atomics start from, add, and swap in.
-  std::uint64_t word(PairOp op, int source, int target, AtomicCell cell, std::uint64_t index) const;
+  std::uint64_t word(PairOp op, int source, int target, AtomicTarget cell,
+                     std::uint64_t index) const;
 
   // acting
   void put_all();
   void get_all();
   void atomic_all();
   void put_signal_all();
-  void fetch_add(AtomicCell cell, std::uint8_t width_bytes);
-  void compare_swap(AtomicCell cell, std::uint8_t width_bytes);
+  void fetch_add(AtomicTarget cell, std::uint8_t width_bytes);
+  void compare_swap(AtomicTarget cell, std::uint8_t width_bytes);
   /// Runs one operation; an Error of the transport is a failure of the pair.
   template <class Operation>
   void attempt(PairOp op, std::size_t size_bytes, Operation operation);
@@ -61,7 +62,7 @@ private:
   /// Another transfer of this round whose bytes these are; -1 if there is none.
   int stray_source(PairOp op, const std::byte* found, std::size_t size_bytes) const;
 
-  std::byte* at(std::size_t offset_bytes) const { return world_.area + offset_bytes; }
+  std::byte* at(std::size_t offset_bytes) const { return world_.buffer + offset_bytes; }
   PairFailure& fail(PairOp op, int source, int target, std::size_t size_bytes,
                     const std::string& note);
   void fail_returned(PairOp op, std::uint8_t width_bytes, std::uint64_t expected,

@@ -85,7 +85,7 @@ void PairRound::verify_landing(const CheckSection& landing) {
 }
 
 bool PairRound::signal_arrived(std::size_t size_index) const {
-  return load<std::uint64_t>(at(world_.layout.signal_cell(source_, size_index))) ==
+  return load<std::uint64_t>(at(world_.layout.signal_offset(source_, size_index))) ==
          signal_value(source_, pe_, size_index);
 }
 
@@ -112,7 +112,7 @@ void PairRound::await_signals() {
 }
 
 void PairRound::verify() {
-  const CheckArea& layout = world_.layout;
+  const CheckBuffer& layout = world_.layout;
   for (const CheckSection& section : layout.put)
     verify_section(PairOp::put, section, false);
   for (std::size_t i = 0; i < layout.n_sizes(); ++i)
@@ -180,10 +180,10 @@ int PairRound::stray_source(PairOp op, const std::byte* found, std::size_t size_
 }
 
 void PairRound::verify_signals() {
-  const CheckArea& layout = world_.layout;
+  const CheckBuffer& layout = world_.layout;
   if (may(PairOp::put_signal, source_, pe_))
     for (std::size_t i = 0; i < layout.n_sizes(); ++i) {
-      std::byte* cell = at(layout.signal_cell(source_, i));
+      std::byte* cell = at(layout.signal_offset(source_, i));
       const auto found = load<std::uint64_t>(cell);
       const std::uint64_t expected = signal_value(source_, pe_, i);
       if (found != expected) {
@@ -199,10 +199,10 @@ void PairRound::verify_signals() {
 }
 
 void PairRound::verify_atomics() {
-  const CheckArea& layout = world_.layout;
+  const CheckBuffer& layout = world_.layout;
   if (may(PairOp::fetch_add, source_, pe_)) {
-    const auto check = [&](PairOp op, AtomicCell cell, std::uint64_t expected, bool wide) {
-      std::byte* word_at = at(layout.atomic_cell(source_, cell));
+    const auto check = [&](PairOp op, AtomicTarget cell, std::uint64_t expected, bool wide) {
+      std::byte* word_at = at(layout.atomic_offset(source_, cell));
       const std::uint64_t found =
           wide ? load<std::uint64_t>(word_at) : load<std::uint32_t>(word_at);
       const std::size_t width_bytes = wide ? 8 : 4;
@@ -215,16 +215,16 @@ void PairRound::verify_atomics() {
       }
       std::fill_n(word_at, width_bytes, sentinel);
     };
-    const auto value = [&](PairOp op, AtomicCell cell, std::uint64_t index) {
+    const auto value = [&](PairOp op, AtomicTarget cell, std::uint64_t index) {
       return word(op, source_, pe_, cell, index);
     };
-    for (const AtomicCell cell : {AtomicCell::add_8, AtomicCell::add_4})
+    for (const AtomicTarget cell : {AtomicTarget::add_8, AtomicTarget::add_4})
       check(PairOp::fetch_add, cell,
             value(PairOp::fetch_add, cell, 0) + value(PairOp::fetch_add, cell, 1),
-            cell == AtomicCell::add_8);
-    for (const AtomicCell cell : {AtomicCell::swap_8, AtomicCell::swap_4})
+            cell == AtomicTarget::add_8);
+    for (const AtomicTarget cell : {AtomicTarget::swap_8, AtomicTarget::swap_4})
       check(PairOp::compare_swap, cell, value(PairOp::compare_swap, cell, 1),
-            cell == AtomicCell::swap_8);
+            cell == AtomicTarget::swap_8);
   }
   verify_idle_cells(layout.atomics, PairOp::fetch_add, PairOp::compare_swap);
 }
@@ -239,7 +239,7 @@ void PairRound::verify_idle_cells(const CheckSection& section, PairOp first, Pai
     const PairOp op = *differs < section.stride_bytes / 2 ? first : second;
     bool is_late = false;
     for (std::size_t i = 0; op == PairOp::put_signal && i < world_.layout.n_sizes(); ++i)
-      is_late = is_late || load<std::uint64_t>(at(world_.layout.signal_cell(other, i))) ==
+      is_late = is_late || load<std::uint64_t>(at(world_.layout.signal_offset(other, i))) ==
                                signal_value(other, pe_, i);
     if (other == source_) // a write beside the word
       fail(op, other, pe_, 8, outside);

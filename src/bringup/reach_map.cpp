@@ -75,17 +75,17 @@ bool TransportReach::reaches_anything() const {
 
 std::string reach_text(const std::vector<TransportEntry>& transports) {
   json list = json::array();
-  for (const TransportEntry& entry : transports) {
+  for (const TransportEntry& reachable : transports) {
     std::vector<std::string> reasons;
     json capabilities = json::array(), indices = json::array();
-    for (const Reach& reach : entry.reach) {
+    for (const Reach& reach : reachable.reach) {
       capabilities.push_back(reach.capabilities);
       auto found = std::find(reasons.begin(), reasons.end(), reach.reason);
       indices.push_back(found - reasons.begin());
       if (found == reasons.end())
         reasons.push_back(reach.reason);
     }
-    list.push_back({{"name", entry.transport->name()},
+    list.push_back({{"name", reachable.transport->name()},
                     {"capabilities", capabilities},
                     {"reason", indices},
                     {"reasons", reasons}});

@@ -17,9 +17,9 @@ namespace {
 using nlohmann::json;
 
 /// With at most 200 bytes of note each, they stay far below 1 MiB.
-constexpr std::size_t most_details = 256;
-constexpr int most_matrix_pes = 32;
-constexpr int most_matrix_nodes = 64;
+constexpr std::size_t max_details = 256;
+constexpr int max_matrix_pes = 32;
+constexpr int max_matrix_nodes = 64;
 
 auto order(const PairFailure& failure) {
   return std::tie(failure.transport, failure.source, failure.target, failure.op, failure.size_bytes,
@@ -126,7 +126,7 @@ std::string failures_text(const std::vector<PairFailure>& failures) {
                 failure.size_bytes};
     const bool is_new =
         seen.emplace(failure.transport, failure.op, failure.source, failure.target).second;
-    if (i < most_details)
+    if (i < max_details)
       for (json value : {json(failure.offset_bytes), json(failure.expected), json(failure.found),
                          json(printable(failure.note))})
         row.push_back(std::move(value));
@@ -184,10 +184,10 @@ std::size_t checkable_pairs(const TransportReach& transport, PairOp op) {
 std::string matrix_text(const BringupVerdict& verdict, int transport,
                         const std::vector<int>& node_of) {
   Cells cells = cells_of(verdict, transport);
-  if (verdict.n_pes <= most_matrix_pes)
+  if (verdict.n_pes <= max_matrix_pes)
     return draw(cells, "PE");
   cells = collapsed(cells, node_of);
-  if (cells.size() <= most_matrix_nodes)
+  if (cells.size() <= max_matrix_nodes)
     return draw(cells, "node");
   return fmt::format("  {} nodes: too many to draw; bad pairs are listed below\n", cells.size());
 }

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "src/base/text.h"
-#include "src/bench/gpu_link.h"
+#include "src/bench/bandwidth_limit.h"
 #include "src/bench/statistics.h"
 #include "src/topo/distance.h"
 

@@ -48,7 +48,7 @@ SHMEMCTL_HOST_DEVICE inline float weight_back(float weight, std::int32_t expert)
   return multiply(weight, expert_factor(expert));
 }
 /// What a token's home must get of its weights; 0 for a choice that is masked.
-std::vector<float> expected_weights_home(const Shape& shape, const std::int32_t* experts,
+std::vector<float> expected_combined_weights(const Shape& shape, const std::int32_t* experts,
                                          std::uint32_t key);
 
 /// A token's row as its rank holds it.

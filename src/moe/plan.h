@@ -96,7 +96,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t aligned_count(std::int32_t count,
 // destination, in two halves that calls take in turn: a half is written again when the call after
 // next begins, and by then its reader has begun the next call.
 
-SHMEMCTL_HOST_DEVICE constexpr std::int32_t half_of_epoch(std::uint64_t epoch) {
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t buffer_of_epoch(std::uint64_t epoch) {
   return static_cast<std::int32_t>(epoch % 2);
 }
 /// The slot, of a half, of the source's `index`-th token for this destination.

@@ -12,7 +12,7 @@ namespace shmemctl::moe {
 namespace {
 
 constexpr std::int32_t most_tokens = 1 << 20;
-constexpr std::int32_t most_hidden = 1 << 20;
+constexpr std::int32_t max_hidden = 1 << 20;
 
 /// "7040 or 7168": the multiples of `of` from `least` to `most` that are nearest to a value which
 /// is none. @param least @param most multiples of `of` themselves
@@ -34,16 +34,16 @@ std::optional<BrokenRule> outside(const std::string& what, std::int32_t value, s
 
 std::optional<BrokenRule> broken_hidden(const Shape& shape, Format format) {
   const std::int32_t step = format == Format::fp8 ? channels_per_scale : 8;
-  const bool in_range = shape.hidden >= step && shape.hidden <= most_hidden;
+  const bool in_range = shape.hidden >= step && shape.hidden <= max_hidden;
   if (in_range && shape.hidden % step == 0)
     return std::nullopt;
   std::string rule = format == Format::fp8
                          ? "must be a multiple of 128 with fp8: 128 channels share a scale"
                          : "must be a multiple of 8: rows are moved in pieces of 16 bytes";
   if (!in_range)
-    rule += fmt::format("; from {} to {}", step, most_hidden);
+    rule += fmt::format("; from {} to {}", step, max_hidden);
   return BrokenRule{"hidden", rule, fmt::format("{}", shape.hidden),
-                    multiples_around(shape.hidden, step, step, most_hidden)};
+                    multiples_around(shape.hidden, step, step, max_hidden)};
 }
 
 /// Experts are shared by ranks and by groups alike, and a token's choices differ.
@@ -53,23 +53,23 @@ std::optional<BrokenRule> broken_experts(const Shape& shape, const GroupRule& gr
   };
   // What is wrong with other flags is not this one's business.
   const std::int64_t of_groups =
-      groups.groups >= 1 && groups.groups <= most_experts ? groups.groups : 1;
+      groups.groups >= 1 && groups.groups <= max_experts ? groups.groups : 1;
   const bool top_k_is_legal = shape.top_k >= 1 && shape.top_k <= max_top_k;
   std::int64_t step = std::lcm<std::int64_t>(shape.n_ranks, of_groups);
-  if (step > most_experts)
+  if (step > max_experts)
     step = shape.n_ranks;
   std::int64_t least = top_k_is_legal ? shape.top_k : 1;
   if (top_k_is_legal && groups.top_groups >= 1 && groups.top_groups <= of_groups)
     least = round_up(shape.top_k, groups.top_groups) / groups.top_groups * of_groups;
   least = round_up(least, step);
-  const std::int64_t most = most_experts / step * step;
+  const std::int64_t most = max_experts / step * step;
   const auto nearest = [&] {
     return multiples_around(shape.n_experts, static_cast<std::int32_t>(step),
                             static_cast<std::int32_t>(std::min(least, most)),
                             static_cast<std::int32_t>(most));
   };
-  if (shape.n_experts < 1 || shape.n_experts > most_experts)
-    return BrokenRule{"num-experts", fmt::format("must be from 1 to {}", most_experts),
+  if (shape.n_experts < 1 || shape.n_experts > max_experts)
+    return BrokenRule{"num-experts", fmt::format("must be from 1 to {}", max_experts),
                       fmt::format("{}", shape.n_experts), nearest()};
   if (shape.n_experts % shape.n_ranks != 0)
     return BrokenRule{

@@ -9,7 +9,7 @@
 
 namespace shmemctl::moe {
 
-inline constexpr std::int32_t most_experts = 1 << 16;
+inline constexpr std::int32_t max_experts = 1 << 16;
 
 /// A rule that a shape breaks.
 struct BrokenRule {

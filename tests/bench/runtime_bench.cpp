@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/bench/cases/ground.h"
+#include "src/bench/cases/host_case.h"
 
 #include "tests/support/team_world.h"
 #include "transports/shm/shm.h"
@@ -101,21 +101,21 @@ void pin_to(int cpu) {
 /// slice, so that the figure holds on a busy machine too; the median is beside it.
 void case_of(benchmark::State& state, const std::string& name, std::size_t size_bytes) {
   bench::Point point;
-  const bench::CaseEntry entry = bench::choose_cases(bench::host_cases(), {name}).at(0);
+  const bench::BenchCase bench_case = bench::choose_cases(bench::host_cases(), {name}).at(0);
   point.size_bytes = size_bytes;
-  point.traffic = entry.info.traffics.at(0);
-  point.window = entry.info.metric == bench::Metric::latency ? 1 : 64;
+  point.traffic = bench_case.info.traffics.at(0);
+  point.window = bench_case.info.metric == bench::Metric::latency ? 1 : 64;
   const std::uint64_t batch = size_bytes > 4096 ? 64 : 500;
   for (auto _ : state) {
     std::vector<double> ns;
     TeamWorldOptions options;
-    const auto probe = entry.make(point);
+    const auto probe = bench_case.make(point);
     options.heap_bytes = (dynamic_cast<bench::HostCase&>(*probe).bytes_for(2) + 4095) / 4096 * 4096;
     run_team_world(
         2,
         [&](TeamPe& me) {
           pin_to(me.pe);
-          const auto made = entry.make(point);
+          const auto made = bench_case.make(point);
           auto& host_case = dynamic_cast<bench::HostCase&>(*made);
           host_case.begin({*me.rma, *me.teams, *me.collectives, me.pe, me.n_pes, me.heap, 1});
           std::uint64_t first = 0;

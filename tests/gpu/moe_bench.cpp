@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "tests/gpu/moe_latency_rank.h"
+#include "tests/gpu/moe_low_latency_rank.h"
 #include "tests/gpu/moe_rank.h"
 #include "tests/gpu/moe_routings.h"
 
@@ -209,16 +209,16 @@ int run(int n_pes, std::int32_t tokens, const std::vector<int>& sms, moe::Scales
 }
 
 /// The two halves of each call, with other work between, in which rows arrive.
-void halves(MoeLatencyRank& rank, Times& times, const moe::Tuning& tuning, std::int32_t chunk) {
+void phases(MoeLatencyRank& rank, Times& times, const moe::Tuning& tuning, std::int32_t chunk) {
   GpuArray<std::uint8_t> elsewhere(512u << 20);
   const auto other_work = [&] {
     cuda_must(cudaMemsetAsync(elsewhere.data(), 0, elsewhere.count(), rank.pe().stream), "fill");
   };
   const std::vector<double> us = times.medians_us(
-      rank.pe(), {[&] { rank.dispatch(moe::Halves::send, tuning.sms); }, other_work,
-                  [&] { rank.dispatch(moe::Halves::receive, tuning.sms); },
-                  [&] { rank.combine(tuning, chunk, moe::Halves::send); }, other_work,
-                  [&] { rank.combine(tuning, chunk, moe::Halves::receive); }});
+      rank.pe(), {[&] { rank.dispatch(moe::Phases::send, tuning.sms); }, other_work,
+                  [&] { rank.dispatch(moe::Phases::receive, tuning.sms); },
+                  [&] { rank.combine(tuning, chunk, moe::Phases::send); }, other_work,
+                  [&] { rank.combine(tuning, chunk, moe::Phases::receive); }});
   if (rank.pe().job.pe == 0)
     std::printf("low latency, %d tokens, halves: dispatch %.1f + %.1f us, combine %.1f + %.1f us\n",
                 rank.tokens(), us[0], us[2], us[3], us[5]);
@@ -237,7 +237,7 @@ void latency(MoeLatencyRank& rank, Times& times, moe::Combine combine) {
     const int most = sms * rank.pe().device_share() > 132 ? 132 / rank.pe().device_share() : sms;
     const auto dispatch = [&] { // each one is given up
       rank.launch_next(moe::LowLatencyCalls::Step::none);
-      rank.dispatch(moe::Halves::both, most);
+      rank.dispatch(moe::Phases::both, most);
     };
     const double us = times.median_us(rank.pe(), dispatch);
     rank.poison();
@@ -268,20 +268,20 @@ void latency(MoeLatencyRank& rank, Times& times, moe::Combine combine) {
       }
   const moe::Tuning tuning{sms, 8, 1};
   const auto pair = [&] {
-    rank.dispatch(moe::Halves::both, sms);
+    rank.dispatch(moe::Phases::both, sms);
     rank.combine(tuning, 1792);
   };
   const double both = times.median_us(rank.pe(), pair);
   // Once more with experts between: these pairs left what those had made of the same rows.
   rank.poison();
-  rank.dispatch(moe::Halves::both, sms);
+  rank.dispatch(moe::Phases::both, sms);
   rank.experts();
   rank.poison_results();
   rank.combine(tuning, 1792);
   const std::string wrong_rows = rank.check_rows();
   say("dispatch + combine", both, wrong_rows.empty() ? rank.check_combined() : wrong_rows);
   rank.pe().barrier();
-  halves(rank, times, tuning, 1024);
+  phases(rank, times, tuning, 1024);
 }
 
 int run_latency(int n_pes, std::int32_t tokens, moe::Scales scales, moe::Combine combine) {

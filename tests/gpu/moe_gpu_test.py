@@ -130,20 +130,20 @@ class MoeOnGpus(unittest.TestCase):
                 document, _ = self.report(3, *FEW, *MODES[name])
                 self.assert_right(document)
                 for case in ("moe-dispatch", "moe-combine"):
-                    halves = {row["params"]["phase"]: row["stats"] for row in document["results"]
+                    phases = {row["params"]["phase"]: row["stats"] for row in document["results"]
                               if row["case"] == case}
                     for phase in ("send", "receive"):
-                        self.assertEqual(halves[phase]["n"], 3)
-                        self.assertGreater(halves[phase]["p50"], 0)
-                    self.assertEqual("transfer" in halves, case == "moe-dispatch")
+                        self.assertEqual(phases[phase]["n"], 3)
+                        self.assertGreater(phases[phase]["p50"], 0)
+                    self.assertEqual("transfer" in phases, case == "moe-dispatch")
                     if case == "moe-dispatch":  # apart from who comes late
-                        self.assertLessEqual(halves["transfer"]["p50"], halves["total"]["p50"])
+                        self.assertLessEqual(phases["transfer"]["p50"], phases["total"]["p50"])
 
     def test_a_spoilt_byte_of_a_dispatch_is_found(self):
         for name, mode in MODES.items():
             with self.subTest(mode=name):
                 document, _ = self.report(3, *FEW, *mode, code=1, fault="corrupt:1:verify")
-                # In halves the spoilt row goes on into a combine, which another rank finds wrong then.
+                # In phases the spoilt row goes on into a combine, which another rank finds wrong then.
                 found = [f["message"] for f in document["findings"] if f["id"] == "moe-corrupt"]
                 self.assertRegex("\n".join(found), r"(?m)^dispatch: rank 1: 1 rows are wrong")
                 self.assertTrue(all(row["verified"] == "failed" for row in document["results"]))

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "tests/gpu/moe_latency_rank.h"
+#include "tests/gpu/moe_low_latency_rank.h"
 #include "tests/gpu/moe_routings.h"
 #include "tests/gpu/moe_test_support.h"
 
@@ -12,7 +12,7 @@ namespace shmemctl::test {
 namespace {
 
 using moe::Combine;
-using moe::Halves;
+using moe::Phases;
 using moe::Scales;
 using moe::Tuning;
 
@@ -40,17 +40,17 @@ void latency_round_trip(MoeLatencyRank& rank, const LatencyCase& one, bool apart
   const int sms = 132 / rank.pe().device_share() / 2;
   rank.poison();
   if (apart) {
-    rank.dispatch(Halves::send, sms);
-    rank.dispatch(Halves::receive, sms);
+    rank.dispatch(Phases::send, sms);
+    rank.dispatch(Phases::receive, sms);
   } else {
-    rank.dispatch(Halves::both, sms);
+    rank.dispatch(Phases::both, sms);
   }
   must(rank.check_rows(), where);
   rank.experts();
   rank.poison_results();
   if (apart)
-    rank.combine(one.tuning, one.chunk_bytes, Halves::send);
-  rank.combine(one.tuning, one.chunk_bytes, apart ? Halves::receive : Halves::both);
+    rank.combine(one.tuning, one.chunk_bytes, Phases::send);
+  rank.combine(one.tuning, one.chunk_bytes, apart ? Phases::receive : Phases::both);
   must(rank.check_combined(), where);
   rank.pe().barrier();
 }
@@ -150,15 +150,15 @@ TEST(MoeLowLatency, ASecondMicroBatchUnderWayIsRefused) {
                      [&](ThreadGpu& pe) {
                        MoeLatencyRank rank(pe, one.shape, Scales::none, routing, Combine::weighted);
                        const int sms = 132 / pe.device_share() / 2;
-                       for (const Halves first : {Halves::both, Halves::send}) {
+                       for (const Phases first : {Phases::both, Phases::send}) {
                          rank.poison();
                          moe::LowLatencyCalls calls;
                          launch_must(rank.dispatch_as(calls, first, sms));
-                         const std::string said = rank.dispatch_as(calls, Halves::both, sms);
+                         const std::string said = rank.dispatch_as(calls, Phases::both, sms);
                          if (said.find("dispatch before") == std::string::npos)
                            throw std::runtime_error("a second dispatch was not refused: " + said);
-                         if (first == Halves::send)
-                           launch_must(rank.dispatch_as(calls, Halves::receive, sms));
+                         if (first == Phases::send)
+                           launch_must(rank.dispatch_as(calls, Phases::receive, sms));
                          rank.received_one();
                          must(rank.check_rows(), "of the first dispatch");
                          pe.barrier();
@@ -181,31 +181,31 @@ TEST(MoeLowLatency, ADeadRankIsMaskedAndTheRestGoOn) {
           [&](ThreadGpu& pe) {
             MoeLatencyRank rank(pe, shape, Scales::float32, routing, Combine::partial);
             rank.poison();
-            rank.dispatch(Halves::both, 20);
+            rank.dispatch(Phases::both, 20);
             must(rank.check_rows(), "while all live");
             rank.launch_next(moe::LowLatencyCalls::Step::none); // nobody combines it
             pe.barrier();
             if (pe.job.pe == 1)
               return pe.wait_for_others();
             for (int i = 0; i < 3; ++i) {
-              rank.dispatch(Halves::both, 20);
+              rank.dispatch(Phases::both, 20);
               rank.combine({8, 4, 1}, 1024);
             }
             pe.synchronize();
-            const moe::LowLatencyCells cells = rank.cells();
+            const moe::LowLatencyFlags flags = rank.flags();
             for (int other = 0; other < 3; ++other)
-              if ((cells.masked[other] != 0) != (other == 1))
+              if ((flags.masked[other] != 0) != (other == 1))
                 throw std::runtime_error("mask of rank " + std::to_string(other));
-            if (cells.wait_ns[0][1] < 100000000)
+            if (flags.wait_ns[0][1] < 100000000)
               throw std::runtime_error("the wait for rank 1 is not counted");
             for (int other = 0; other < 3; ++other) {
               // One that is masked has not begun what the others have: all of its wait is that.
-              if (cells.begun[other] != (other == 1 ? 1U : 4U))
+              if (flags.begun[other] != (other == 1 ? 1U : 4U))
                 throw std::runtime_error("the beginning of rank " + std::to_string(other));
-              if (cells.begin_wait_ns[other] > cells.wait_ns[0][other])
+              if (flags.begin_wait_ns[other] > flags.wait_ns[0][other])
                 throw std::runtime_error("the skew of rank " + std::to_string(other));
             }
-            if (cells.begin_wait_ns[1] < 100000000)
+            if (flags.begin_wait_ns[1] < 100000000)
               throw std::runtime_error("what rank 1 was waited for is no skew");
             const auto counts = rank.counts();
             const auto expected = moe::row_counts(shape, routing);
@@ -235,9 +235,9 @@ public:
     rank_.pe().synchronize();
     rank_.pe().barrier();
   }
-  void combine(Halves halves) {
+  void combine(Phases phases) {
     rank_.poison_results();
-    rank_.combine({8, 4, 1}, 1024, halves);
+    rank_.combine({8, 4, 1}, 1024, phases);
   }
   void look(const std::string& where) { must(rank_.check_combined_without(masked_), where); }
   void look_at_counts(const std::string& where) {
@@ -272,23 +272,23 @@ TEST(MoeLowLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
                     latency_round_trip(rank, {shape, {8, 4, 1}, 1024}, false, "all in time");
                     rank.poison();
                     side.only(false, [&] {
-                      rank.dispatch(Halves::both, 20); // masks the late one
+                      rank.dispatch(Phases::both, 20); // masks the late one
                       rank.experts();
                     });
                     side.only(true, [&] {
-                      rank.dispatch(Halves::both, 20);
+                      rank.dispatch(Phases::both, 20);
                       must(rank.check_rows(), "rows that were sent before");
                       rank.experts();
-                      rank.combine({8, 4, 1}, 1024, Halves::send);
+                      rank.combine({8, 4, 1}, 1024, Phases::send);
                     });
-                    side.only(false, [&] { side.combine(Halves::both); });
-                    side.only(true, [&] { side.combine(Halves::receive); });
+                    side.only(false, [&] { side.combine(Phases::both); });
+                    side.only(true, [&] { side.combine(Phases::receive); });
                     side.look("the call that it was late for");
                     for (int i = 0; i < 2; ++i) {
                       pe.barrier();
-                      rank.dispatch(Halves::both, 20);
+                      rank.dispatch(Phases::both, 20);
                       rank.experts();
-                      side.combine(Halves::both);
+                      side.combine(Phases::both);
                       side.look_at_counts("a call after that");
                       side.look("a call after that");
                     }

@@ -1,7 +1,7 @@
 // That rows are there when they are said to be: watched while they come, over a busy link.
 #include <gtest/gtest.h>
 
-#include "tests/gpu/moe_latency_rank.h"
+#include "tests/gpu/moe_low_latency_rank.h"
 #include "tests/gpu/moe_rank.h"
 #include "tests/gpu/moe_routings.h"
 #include "tests/gpu/moe_watch.h"
@@ -13,7 +13,7 @@ namespace shmemctl::test {
 namespace {
 
 using moe::Combine;
-using moe::Halves;
+using moe::Phases;
 using moe::Scales;
 
 constexpr int repeats = 100;
@@ -74,7 +74,7 @@ public:
   /// @param launch of the kernel that looks, which soon runs
   template <class Launch>
   void begin(const Launch& launch) {
-    cuda_must(cudaMemsetAsync(wrong_.data(), 0, sizeof(moe::Wrong), watching_), "clear");
+    cuda_must(cudaMemsetAsync(wrong_.data(), 0, sizeof(moe::Mismatch), watching_), "clear");
     launch_must(launch());
     usleep(20);
   }
@@ -88,7 +88,7 @@ public:
   /// "" or what was seen before it was right.
   std::string seen() {
     cuda_must(cudaStreamSynchronize(watching_), "watching");
-    const moe::Wrong wrong = wrong_.values()[0];
+    const moe::Mismatch wrong = wrong_.values()[0];
     if (wrong.rows == 0)
       return "";
     return std::to_string(wrong.rows) + " words were not there when they were said to be; one in " +
@@ -99,7 +99,7 @@ public:
 
 private:
   ThreadGpu& pe_;
-  GpuArray<moe::Wrong> wrong_;
+  GpuArray<moe::Mismatch> wrong_;
   std::byte* load_;
   cudaStream_t watching_ = nullptr, loading_ = nullptr;
   std::vector<std::unique_ptr<GpuArray<std::int32_t>>> tokens_;
@@ -151,7 +151,7 @@ TEST(MoeOrder, ADispatchHasMovedEverythingWhenItSaysSo) {
     watch_calls(
         pe, [&](std::uint64_t) -> Watcher& { return watcher; }, [&] { rank.poison(); },
         [&](const Watcher& by, std::uint64_t number) {
-          return launch_watch_dispatch(by.calls(), rank.memory().cells, number, by.stream());
+          return launch_watch_dispatch(by.calls(), rank.memory().flags, number, by.stream());
         },
         [&] {
           rank.dispatch({sms, warps, 2, 1, 0});
@@ -173,22 +173,23 @@ TEST(MoeOrder, LowLatencyRowsAreThereWhenTheirBlockSaysSo) {
   const auto body = [&](ThreadGpu& pe) {
     MoeLatencyRank rank(pe, shape, Scales::none, routing, Combine::partial);
     std::unique_ptr<Watcher> watchers[2]; // by half
-    for (int half = 0; half < 2; ++half)
-      watchers[half] = std::make_unique<Watcher>(pe, shape, routing, [&](std::int32_t source) {
+    for (int buffer = 0; buffer < 2; ++buffer)
+      watchers[buffer] = std::make_unique<Watcher>(pe, shape, routing, [&](std::int32_t source) {
         const std::int64_t row =
-            std::int64_t{half} * shape.max_rows() + moe::fixed_slot(shape, source, 0);
+            std::int64_t{buffer} * shape.max_rows() + moe::fixed_slot(shape, source, 0);
         return rank.memory().rows + row * shape.value_bytes(moe::Format::bf16);
       });
     pe.barrier();
     watch_calls(
-        pe, [&](std::uint64_t number) -> Watcher& { return *watchers[moe::half_of_epoch(number)]; },
+        pe,
+        [&](std::uint64_t number) -> Watcher& { return *watchers[moe::buffer_of_epoch(number)]; },
         [&] { rank.poison(); },
         [&](const Watcher& by, std::uint64_t number) {
-          return launch_watch_low_latency(by.calls(), rank.memory().cells, number, by.stream());
+          return launch_watch_low_latency(by.calls(), rank.memory().flags, number, by.stream());
         },
         [&] {
           rank.launch_next(moe::LowLatencyCalls::Step::none); // nobody receives or combines
-          rank.dispatch(Halves::send, sms);
+          rank.dispatch(Phases::send, sms);
         });
   };
   ASSERT_EQ(

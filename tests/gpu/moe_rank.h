@@ -18,8 +18,8 @@ public:
         counts_(static_cast<std::size_t>(shape.n_ranks * shape.n_ranks)),
         expert_counts_(static_cast<std::size_t>(shape.local_experts())) {
     const auto rows = static_cast<std::size_t>(shape.max_rows());
-    memory_.cells = reinterpret_cast<moe::Cells*>(pe.take(sizeof(moe::Cells)));
-    memory_.expert_words =
+    memory_.flags = reinterpret_cast<moe::CallFlags*>(pe.take(sizeof(moe::CallFlags)));
+    memory_.expert_count_flags =
         reinterpret_cast<std::uint64_t*>(pe.take(16 * static_cast<std::size_t>(shape.n_experts)));
     memory_.rows = guarded(rows_bytes());
     memory_.records = guarded(records_bytes());
@@ -39,10 +39,10 @@ public:
   }
   static std::size_t heap_bytes(const moe::Shape& shape, moe::Scales scales) {
     const auto rows = static_cast<std::size_t>(shape.max_rows());
-    return sizeof(moe::Cells) + 16 * static_cast<std::size_t>(shape.n_experts) +
+    return sizeof(moe::CallFlags) + 16 * static_cast<std::size_t>(shape.n_experts) +
            rows * static_cast<std::size_t>(shape.value_bytes(moe::format_of(scales)) +
                                            shape.hidden * 2 + shape.top_k * 4 +
-                                           moe::RecordLayout(shape, scales).bytes()) +
+                                           moe::MetadataLayout(shape, scales).bytes()) +
            4 * canary_bytes + 16384;
   }
 
@@ -58,7 +58,7 @@ public:
             values, scales_.data(), experts_.data(), weights_.data(), tuning};
   }
   bool fits(const moe::Tuning& tuning) const {
-    return moe::dispatch_shared_bytes(dispatch_arguments(tuning)) <= moe::most_shared_bytes;
+    return moe::dispatch_shared_bytes(dispatch_arguments(tuning)) <= moe::max_shared_bytes;
   }
   void dispatch(const moe::Tuning& tuning) {
     launch_must(moe::launch_dispatch(pe_.job, dispatch_arguments(tuning), pe_.stream));
@@ -100,7 +100,7 @@ public:
     return "";
   }
   std::string check_rows() {
-    clear_wrong();
+    clear_mismatch();
     check_values(received());
     return what_is_wrong("dispatch");
   }
@@ -110,12 +110,12 @@ public:
     const std::vector<moe::RowSource> rows = moe::expected_rows(shape_, routing_, pe_.job.pe);
     if (const std::string wrong = check_records_of(rows.data(), received()); !wrong.empty())
       return wrong;
-    clear_wrong();
+    clear_mismatch();
     look_at_canaries(memory_.rows, rows_bytes());
     look_at_canaries(memory_.records, records_bytes());
-    look_untouched(memory_.rows + rows.size() * value_bytes(), memory_.rows + rows_bytes());
-    look_untouched(memory_.records + rows.size() * record_bytes(),
-                   memory_.records + records_bytes());
+    check_untouched(memory_.rows + rows.size() * value_bytes(), memory_.rows + rows_bytes());
+    check_untouched(memory_.records + rows.size() * record_bytes(),
+                    memory_.records + records_bytes());
     return what_is_wrong("beside the rows");
   }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/moe/check.h"
-#include "src/bench/moe/record_check.h"
+#include "src/bench/moe/metadata_check.h"
 #include "src/moe/oracle.h"
 #include "tests/gpu/moe_world.h"
 
@@ -59,7 +59,7 @@ public:
     const std::vector<float> found = weights_home_.values();
     const auto top_k = static_cast<std::size_t>(shape_.top_k);
     for (std::int32_t token = 0; token < tokens(); ++token) {
-      const std::vector<float> expected = moe::expected_weights_home(
+      const std::vector<float> expected = moe::expected_combined_weights(
           shape_, mine_.choices(token), moe::row_key(moe_seed, pe_.job.pe, token));
       for (std::size_t k = 0; k < top_k; ++k)
         if (moe::bits_of(found[static_cast<std::size_t>(token) * top_k + k]) !=
@@ -110,14 +110,14 @@ protected:
     take_plan(words.data(), words.count() * sizeof(T));
   }
   /// Its number of rows is among what is wrong, if any word there was written.
-  void look_untouched(const std::byte* begin, const std::byte* end) {
+  void check_untouched(const std::byte* begin, const std::byte* end) {
     if (begin < end)
       launch_must(moe::launch_check_untouched(begin, static_cast<std::size_t>(end - begin),
                                               wrong_.data(), pe_.stream));
   }
   void look_at_canaries(const std::byte* begin, std::size_t size_bytes) {
-    look_untouched(begin - canary_bytes, begin);
-    look_untouched(begin + size_bytes, begin + size_bytes + canary_bytes);
+    check_untouched(begin - canary_bytes, begin);
+    check_untouched(begin + size_bytes, begin + size_bytes + canary_bytes);
   }
 
   void check_values(const moe::Received& received) {
@@ -139,12 +139,12 @@ protected:
     return "";
   }
 
-  void clear_wrong() {
-    cuda_must(cudaMemsetAsync(wrong_.data(), 0, sizeof(moe::Wrong), pe_.stream), "clear");
+  void clear_mismatch() {
+    cuda_must(cudaMemsetAsync(wrong_.data(), 0, sizeof(moe::Mismatch), pe_.stream), "clear");
   }
   std::string what_is_wrong(const std::string& what) {
     pe_.synchronize();
-    const moe::Wrong wrong = wrong_.values()[0];
+    const moe::Mismatch wrong = wrong_.values()[0];
     if (wrong.rows == 0)
       return "";
     return what + ": " + std::to_string(wrong.rows) + " rows are wrong, row " +
@@ -159,19 +159,19 @@ protected:
   moe::Combine combine_;
   const moe::Routing& routing_;
   const moe::RankRouting& mine_;
-  moe::RecordLayout layout_;
+  moe::MetadataLayout layout_;
   GpuArray<std::int32_t> experts_;
   GpuArray<float> weights_, weights_home_;
   GpuArray<std::uint16_t> values_, results_;
   GpuArray<std::int32_t> slots_;
-  GpuArray<moe::Wrong> wrong_;
+  GpuArray<moe::Mismatch> wrong_;
 
 private:
   std::vector<std::pair<void*, std::size_t>> outputs_, plan_words_;
 
   std::string check_combined_of(const GpuArray<std::int32_t>& choices, bool with_bias,
                                 std::int32_t node_ranks) {
-    clear_wrong();
+    clear_mismatch();
     launch_must(moe::launch_check_combined(
         {shape_, scale_kind_, combine_, pe_.job.pe, tokens(), moe_seed, choices.data(),
          weights_.data(), bias(with_bias), results_.data(), wrong_.data(), node_ranks},

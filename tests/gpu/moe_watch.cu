@@ -16,8 +16,8 @@ __device__ std::uint64_t now_ns() {
   return now;
 }
 
-__device__ void note(moe::Wrong* wrong, std::int64_t row, std::int32_t word, std::uint32_t expected,
-                     std::uint32_t found) {
+__device__ void note(moe::Mismatch* wrong, std::int64_t row, std::int32_t word,
+                     std::uint32_t expected, std::uint32_t found) {
   atomicAdd(reinterpret_cast<unsigned long long*>(&wrong->rows), 1ull);
   wrong->row_and_word = static_cast<std::uint64_t>(row) << 32 | (static_cast<unsigned>(word) + 1);
   wrong->expected = expected;
@@ -48,11 +48,11 @@ __device__ void look(const WatchedCalls& calls, int source, std::int32_t row, st
     note(calls.wrong, row, word, expected, found);
 }
 
-__global__ void watch_dispatch(const __grid_constant__ WatchedCalls calls, const moe::Cells* cells,
-                               std::uint64_t epoch) {
+__global__ void watch_dispatch(const __grid_constant__ WatchedCalls calls,
+                               const moe::CallFlags* flags, std::uint64_t epoch) {
   const int source = static_cast<int>(blockIdx.x);
   const bool came =
-      wait_until(calls, [&] { return device::load_acquire(&cells->finished[source]) >= epoch; });
+      wait_until(calls, [&] { return device::load_acquire(&flags->finished[source]) >= epoch; });
   if (!came)
     return;
   const std::int32_t count = calls.sources[source].count;
@@ -62,7 +62,7 @@ __global__ void watch_dispatch(const __grid_constant__ WatchedCalls calls, const
 }
 
 __global__ void watch_low_latency(const __grid_constant__ WatchedCalls calls,
-                                  const moe::LowLatencyCells* cells, std::uint64_t epoch) {
+                                  const moe::LowLatencyFlags* flags, std::uint64_t epoch) {
   const auto warp = static_cast<std::int32_t>((blockIdx.x * blockDim.x + threadIdx.x) / 32);
   const auto lane = static_cast<std::int32_t>(threadIdx.x % 32);
   const int source = warp % calls.shape.n_ranks;
@@ -71,7 +71,7 @@ __global__ void watch_low_latency(const __grid_constant__ WatchedCalls calls,
     return;
   // A block for each token: its number is the token's.
   const std::uint64_t* const word =
-      &cells->parts[moe::half_of_epoch(epoch)][source][calls.sources[source].tokens[row]];
+      &flags->block_counts[moe::buffer_of_epoch(epoch)][source][calls.sources[source].tokens[row]];
   if (!wait_until(calls, [&] { return moe::has_come(device::load_acquire(word), epoch); }))
     return;
   for (std::int32_t back = lane; back < calls.shape.hidden / 2; back += 32)
@@ -92,18 +92,18 @@ std::string words_of(cudaError_t error) {
 
 } // namespace
 
-std::string launch_watch_dispatch(const WatchedCalls& calls, const moe::Cells* cells,
+std::string launch_watch_dispatch(const WatchedCalls& calls, const moe::CallFlags* flags,
                                   std::uint64_t epoch, void* stream) {
   watch_dispatch<<<static_cast<unsigned>(calls.shape.n_ranks), 1024, 0,
-                   static_cast<cudaStream_t>(stream)>>>(calls, cells, epoch);
+                   static_cast<cudaStream_t>(stream)>>>(calls, flags, epoch);
   return words_of(cudaGetLastError());
 }
-std::string launch_watch_low_latency(const WatchedCalls& calls, const moe::LowLatencyCells* cells,
+std::string launch_watch_low_latency(const WatchedCalls& calls, const moe::LowLatencyFlags* flags,
                                      std::uint64_t epoch, void* stream) {
   constexpr int threads = 256;
   const int warps = calls.shape.n_ranks * calls.shape.max_tokens;
   watch_low_latency<<<static_cast<unsigned>((warps * 32 + threads - 1) / threads), threads, 0,
-                      static_cast<cudaStream_t>(stream)>>>(calls, cells, epoch);
+                      static_cast<cudaStream_t>(stream)>>>(calls, flags, epoch);
   return words_of(cudaGetLastError());
 }
 

@@ -25,16 +25,16 @@ struct WatchedCalls {
   WatchedSource sources[moe::max_ranks_of_kernels];
   std::uint64_t timeout_ns;
   /// rows: words that were not what they must be; a source that did not come counts as one.
-  moe::Wrong* wrong;
+  moe::Mismatch* wrong;
 };
 
 /// High throughput: a block for each source waits for its word of `epoch`, then looks at the end of
 /// each of its rows, the last one first.
-std::string launch_watch_dispatch(const WatchedCalls& calls, const moe::Cells* cells,
+std::string launch_watch_dispatch(const WatchedCalls& calls, const moe::CallFlags* flags,
                                   std::uint64_t epoch, void* stream);
 /// Low latency, instead of the receiving half: a warp for each token of each source, which has a
 /// block for each, waits for that block's word and looks at the whole row.
-std::string launch_watch_low_latency(const WatchedCalls& calls, const moe::LowLatencyCells* cells,
+std::string launch_watch_low_latency(const WatchedCalls& calls, const moe::LowLatencyFlags* flags,
                                      std::uint64_t epoch, void* stream);
 
 /// One thread that waits until the host has written `go`, then writes `ended`: 1, or 2 if it did

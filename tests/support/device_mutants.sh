@@ -16,8 +16,8 @@ if [[ ${#mutations[@]} -eq 0 ]]; then
 fi
 device=(tests/unit/device_plan/on_host_test.cpp tests/unit/device_plan/collectives_on_host_test.cpp
         tests/unit/device_plan/fences_on_host_test.cpp tests/unit/device_plan/operations_on_host_test.cpp)
-moe=(-DFMT_HEADER_ONLY tests/unit/device_plan/hybrid_test.cpp
-     tests/unit/device_plan/far_latency_test.cpp tests/unit/device_plan/moe_test.cpp
+moe=(-DFMT_HEADER_ONLY tests/unit/device_plan/moe_internode_test.cpp
+     tests/unit/device_plan/moe_low_latency_internode_test.cpp tests/unit/device_plan/moe_test.cpp
      tests/unit/device_plan/moe_call_test.cpp src/moe/oracle.cpp src/moe/routing.cpp src/moe/shape_rules.cpp src/base/error.cpp src/base/text.cpp)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/moe/record.h"
-#include "kernels/moe/row_record.cuh"
+#include "kernels/moe/token_metadata.cuh"
+#include "kernels/moe/token_metadata.h"
 #include "src/moe/oracle.h"
 #include "tests/support/host_kernels.h"
 
@@ -98,7 +98,7 @@ protected:
   HostKernels kernels_;
   const moe::Shape sent_;
   const moe::Scales scales_;
-  const moe::RecordLayout layout_;
+  const moe::MetadataLayout layout_;
   const std::uint32_t seed_;
   const moe::Routing routing_;
 };

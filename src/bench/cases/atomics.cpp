@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "src/base/error.h"
-#include "src/bench/cases/lists.h"
-#include "src/bench/cases/slots.h"
+#include "src/bench/case_table.h"
+#include "src/bench/cases/transfer_buffers.h"
 
 namespace shmemctl::bench {
 
@@ -157,15 +157,15 @@ private:
     return (area * words_per_peer() + number) * line_bytes;
   }
   std::byte* word(std::uint64_t area, std::uint64_t number) const {
-    return ground().memory + offset_bytes(area, number);
+    return context().memory + offset_bytes(area, number);
   }
 
   void set_up() override {
     if (point().size_bytes != 4 && point().size_bytes != 8)
       throw Error(ExitCode::usage, std::to_string(point().size_bytes) + " bytes",
                   "use in an atomic", "words have 4 or 8", "pass -b 4 or -b 8");
-    routes_ = routes_of(point(), ground().pe, ground().n_pes);
-    peers_ = static_cast<std::uint64_t>(peers_of_a_sender(point(), ground().n_pes));
+    routes_ = routes_of(point(), context().pe, context().n_pes);
+    peers_ = static_cast<std::uint64_t>(peers_of_a_sender(point(), context().n_pes));
     deltas_ = deltas_to(routes_.to);
     for (std::uint64_t area = 0; area < peers_; ++area)
       for (std::uint64_t number = 0; number < words_per_peer(); ++number) {
@@ -191,8 +191,8 @@ private:
     const std::uint64_t peers = peers_;
     const int* const to = routes_.to.data();
     const std::ptrdiff_t* const deltas = deltas_.data();
-    std::byte* const memory = ground().memory;
-    Rma& rma = ground().rma;
+    std::byte* const memory = context().memory;
+    Rma& rma = context().rma;
     Word fetched = 0;
     std::uint64_t peer = first % peers, turn = first / peers;
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -214,8 +214,8 @@ private:
     using Kind = KindOf<Word>;
     const int pe = routes_.to[0];
     const std::ptrdiff_t delta_bytes = deltas_[0];
-    std::byte* const memory = ground().memory;
-    Rma& rma = ground().rma;
+    std::byte* const memory = context().memory;
+    Rma& rma = context().rma;
     Word fetched = 0;
     for (std::uint64_t turn = first; turn < first + count; ++turn)
       fetched = Way::template execute<Kind, Word>(rma, memory, delta_bytes, pe, Kind::operand(turn),
@@ -233,8 +233,8 @@ private:
     const std::uint64_t peers = peers_;
     const int* const to = routes_.to.data();
     const std::ptrdiff_t* const deltas = deltas_.data();
-    std::byte* const memory = ground().memory;
-    Rma& rma = ground().rma;
+    std::byte* const memory = context().memory;
+    Rma& rma = context().rma;
     Word fetched = 0;
     std::uint64_t peer = first % peers, operation = first / peers, under_way = 0;
     std::uint64_t number = operation % words, turn = operation / words;
@@ -272,10 +272,10 @@ private:
         const Word expected = Kind::after(turns);
         const std::size_t at = offset_bytes(area, number);
         if (found != expected)
-          return WrongByte{ground().pe, at, expected, found,
+          return WrongByte{context().pe, at, expected, found,
                            "word after " + std::to_string(turns) + " operations of PE " +
                                std::to_string(routes_.from[area])};
-        if (auto wrong = stray_byte(ground(), at + sizeof found, line_bytes - sizeof found))
+        if (auto wrong = stray_byte(context(), at + sizeof found, line_bytes - sizeof found))
           return wrong;
       }
     return verify_fetched<Word>(iterations);
@@ -293,9 +293,9 @@ private:
       return std::nullopt;
     return WrongByte{
         routes_.to[peer],
-        static_cast<std::uint64_t>(word(peer, operation % words_per_peer()) - ground().memory),
+        static_cast<std::uint64_t>(word(peer, operation % words_per_peer()) - context().memory),
         expected, fetched_,
-        "value that iteration " + std::to_string(last) + " of PE " + std::to_string(ground().pe) +
+        "value that iteration " + std::to_string(last) + " of PE " + std::to_string(context().pe) +
             " fetched"};
   }
 
@@ -323,8 +323,8 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how)
 }
 
 template <template <class> class KindOf>
-CaseEntry latency_entry(const char* op) {
-  return entry_of<AtomicCase<KindOf, ByRma, true>>(
+BenchCase latency_case(const char* op) {
+  return bench_case_of<AtomicCase<KindOf, ByRma, true>>(
       info_of(std::string("atomic-") + op,
               std::string("time of an atomic ") + op + " until its result is here",
               "One operation after the other on one word of 4 or 8 bytes."));
@@ -332,7 +332,7 @@ CaseEntry latency_entry(const char* op) {
 
 } // namespace
 
-std::vector<CaseEntry> atomic_cases() {
+std::vector<BenchCase> atomic_cases() {
   CaseInfo rate = info_of("atomic-rate", "atomic adds per second",
                           "Adds to as many words as the window has operations, then quiet.");
   rate.metric = Metric::rate;
@@ -340,17 +340,17 @@ std::vector<CaseEntry> atomic_cases() {
                           "The same as atomic-fetch-add, without the runtime: what it is compared "
                           "with. Only where the peer's memory is mapped.");
   bare.group = "reference";
-  return {latency_entry<Fetch>("fetch"),
-          latency_entry<Set>("set"),
-          latency_entry<Swap>("swap"),
-          latency_entry<CompareSwap>("compare-swap"),
-          latency_entry<Add>("fetch-add"),
-          latency_entry<Increment>("fetch-inc"),
-          latency_entry<And>("fetch-and"),
-          latency_entry<Or>("fetch-or"),
-          latency_entry<Xor>("fetch-xor"),
-          entry_of<AtomicCase<Add, ByRma, false>>(rate),
-          entry_of<AtomicCase<Add, Bare, true>>(bare)};
+  return {latency_case<Fetch>("fetch"),
+          latency_case<Set>("set"),
+          latency_case<Swap>("swap"),
+          latency_case<CompareSwap>("compare-swap"),
+          latency_case<Add>("fetch-add"),
+          latency_case<Increment>("fetch-inc"),
+          latency_case<And>("fetch-and"),
+          latency_case<Or>("fetch-or"),
+          latency_case<Xor>("fetch-xor"),
+          bench_case_of<AtomicCase<Add, ByRma, false>>(rate),
+          bench_case_of<AtomicCase<Add, Bare, true>>(bare)};
 }
 
 } // namespace shmemctl::bench

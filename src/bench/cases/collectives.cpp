@@ -1,8 +1,8 @@
 // Collectives over all PEs.
 #include <cstring>
 
-#include "src/bench/cases/lists.h"
-#include "src/bench/cases/slots.h"
+#include "src/bench/case_table.h"
+#include "src/bench/cases/transfer_buffers.h"
 
 namespace shmemctl::bench {
 
@@ -10,7 +10,7 @@ namespace {
 
 /// What a kind gets: sizes are of one PE's block.
 struct Blocks {
-  const Ground& ground;
+  const HostCaseContext& context;
   std::size_t size_bytes;
   std::byte *source, *target;
 };
@@ -32,7 +32,7 @@ struct Broadcast : CollectiveKind {
   static constexpr int root = 0;
   static bool gives(int pe) { return pe == root; }
   static void call(const Blocks& it) {
-    it.ground.collectives.broadcast(team_world, it.target, it.source, it.size_bytes, root);
+    it.context.collectives.broadcast(team_world, it.target, it.source, it.size_bytes, root);
   }
   static std::vector<Piece> result(const Blocks& it) { return {{root, 0, 0, it.size_bytes}}; }
 };
@@ -42,31 +42,31 @@ struct Gathered : CollectiveKind {
   static std::size_t target_blocks(int n_pes) { return static_cast<std::size_t>(n_pes); }
   static std::vector<Piece> result(const Blocks& it) {
     std::vector<Piece> pieces;
-    for (int pe = 0; pe < it.ground.n_pes; ++pe)
+    for (int pe = 0; pe < it.context.n_pes; ++pe)
       pieces.push_back({pe, 0, static_cast<std::size_t>(pe) * it.size_bytes, it.size_bytes});
     return pieces;
   }
 };
 struct Fcollect : Gathered {
   static void call(const Blocks& it) {
-    it.ground.collectives.fcollect(team_world, it.target, it.source, it.size_bytes);
+    it.context.collectives.fcollect(team_world, it.target, it.source, it.size_bytes);
   }
 };
 struct Collect : Gathered {
   static void call(const Blocks& it) {
-    it.ground.collectives.collect(team_world, it.target, it.source, it.size_bytes);
+    it.context.collectives.collect(team_world, it.target, it.source, it.size_bytes);
   }
 };
 
 struct Alltoall : Gathered {
   static std::size_t source_blocks(int n_pes) { return static_cast<std::size_t>(n_pes); }
   static void call(const Blocks& it) {
-    it.ground.collectives.alltoall(team_world, it.target, it.source, it.size_bytes);
+    it.context.collectives.alltoall(team_world, it.target, it.source, it.size_bytes);
   }
   static std::vector<Piece> result(const Blocks& it) {
     std::vector<Piece> pieces = Gathered::result(it);
     for (Piece& piece : pieces)
-      piece.from = static_cast<std::size_t>(it.ground.pe) * it.size_bytes;
+      piece.from = static_cast<std::size_t>(it.context.pe) * it.size_bytes;
     return pieces;
   }
 };
@@ -83,7 +83,8 @@ public:
   }
   bool measures() const override { return true; }
   std::uint64_t bytes_per_iteration() const override {
-    return Kind::gives(ground().pe) ? Kind::source_blocks(ground().n_pes) * point().size_bytes : 0;
+    return Kind::gives(context().pe) ? Kind::source_blocks(context().n_pes) * point().size_bytes
+                                     : 0;
   }
 
   void iterate(std::uint64_t first, std::uint64_t count) override {
@@ -99,20 +100,20 @@ protected:
     return number % variants * variant_step_bytes;
   }
   Blocks blocks(std::uint64_t number) const {
-    std::byte* const memory = ground().memory;
-    return {ground(), point().size_bytes, memory + variant_offset_bytes(number),
-            memory + target_offset_bytes(ground().n_pes)};
+    std::byte* const memory = context().memory;
+    return {context(), point().size_bytes, memory + variant_offset_bytes(number),
+            memory + target_offset_bytes(context().n_pes)};
   }
   WrongByte wrong(std::size_t offset_bytes, std::uint64_t expected, std::uint64_t found,
                   std::uint64_t number, const std::string& what) const {
-    return {ground().pe, offset_bytes, expected, found,
+    return {context().pe, offset_bytes, expected, found,
             what + " in iteration " + std::to_string(number)};
   }
   /// Nothing was written behind the result.
   std::optional<WrongByte> verify_rest(std::uint64_t number) const {
-    const std::size_t at = target_offset_bytes(ground().n_pes) +
-                           Kind::target_blocks(ground().n_pes) * point().size_bytes;
-    const auto difference = compare_zero(ground().memory + at, bytes_for(ground().n_pes) - at);
+    const std::size_t at = target_offset_bytes(context().n_pes) +
+                           Kind::target_blocks(context().n_pes) * point().size_bytes;
+    const auto difference = compare_zero(context().memory + at, bytes_for(context().n_pes) - at);
     if (!difference)
       return std::nullopt;
     return wrong(at + difference->offset_bytes, 0, difference->found, number, "behind the result");
@@ -127,12 +128,12 @@ public:
   std::optional<WrongByte> verify(std::uint64_t iterations) override {
     if (iterations == 0)
       return std::nullopt;
-    const Ground& ground = this->ground();
+    const HostCaseContext& context = this->context();
     const std::uint64_t last = iterations - 1;
-    const std::size_t target = this->target_offset_bytes(ground.n_pes);
+    const std::size_t target = this->target_offset_bytes(context.n_pes);
     for (const Piece& piece : Kind::result(this->blocks(last))) {
       const auto difference =
-          compare_pattern(ground.memory + target + piece.at, piece.size_bytes, ground.seed,
+          compare_pattern(context.memory + target + piece.at, piece.size_bytes, context.seed,
                           piece.pe, this->variant_offset_bytes(last) + piece.from);
       if (difference)
         return this->wrong(target + piece.at + difference->offset_bytes, difference->expected,
@@ -143,8 +144,9 @@ public:
 
 private:
   void set_up() override {
-    const Ground& ground = this->ground();
-    fill_pattern(ground.memory, this->target_offset_bytes(ground.n_pes), ground.seed, ground.pe);
+    const HostCaseContext& context = this->context();
+    fill_pattern(context.memory, this->target_offset_bytes(context.n_pes), context.seed,
+                 context.pe);
   }
 };
 
@@ -173,8 +175,8 @@ template <class E>
 struct Reduce : CollectiveKind {
   using Element = E;
   static void call(const Blocks& it) {
-    it.ground.collectives.reduce(team_world, it.target, it.source, it.size_bytes / sizeof(E),
-                                 ElementName<E>::type, ReduceOp::sum);
+    it.context.collectives.reduce(team_world, it.target, it.source, it.size_bytes / sizeof(E),
+                                  ElementName<E>::type, ReduceOp::sum);
   }
   static std::size_t first_byte(const Blocks&) { return 0; }
 };
@@ -183,12 +185,12 @@ struct ReduceScatter : CollectiveKind {
   using Element = E;
   static std::size_t source_blocks(int n_pes) { return static_cast<std::size_t>(n_pes); }
   static void call(const Blocks& it) {
-    it.ground.collectives.reduce_scatter(team_world, it.target, it.source,
-                                         it.size_bytes / sizeof(E), ElementName<E>::type,
-                                         ReduceOp::sum);
+    it.context.collectives.reduce_scatter(team_world, it.target, it.source,
+                                          it.size_bytes / sizeof(E), ElementName<E>::type,
+                                          ReduceOp::sum);
   }
   static std::size_t first_byte(const Blocks& it) {
-    return static_cast<std::size_t>(it.ground.pe) * it.size_bytes;
+    return static_cast<std::size_t>(it.context.pe) * it.size_bytes;
   }
 };
 
@@ -202,7 +204,7 @@ public:
   std::optional<WrongByte> verify(std::uint64_t iterations) override {
     if (iterations == 0)
       return std::nullopt;
-    const Ground& ground = this->ground();
+    const HostCaseContext& context = this->context();
     const std::uint64_t last = iterations - 1;
     const Blocks blocks = this->blocks(last);
     const std::size_t first =
@@ -210,11 +212,11 @@ public:
     for (std::size_t i = 0; i < blocks.size_bytes / sizeof(Element); ++i) {
       Element found, expected{};
       std::memcpy(&found, blocks.target + i * sizeof found, sizeof found);
-      for (int pe = 0; pe < ground.n_pes; ++pe)
-        expected = sum(expected, element_of<Element>(ground.seed, pe, first + i));
+      for (int pe = 0; pe < context.n_pes; ++pe)
+        expected = sum(expected, element_of<Element>(context.seed, pe, first + i));
       // Bit for bit. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
       if (std::memcmp(&found, &expected, sizeof found) != 0)
-        return this->wrong(this->target_offset_bytes(ground.n_pes) + i * sizeof found,
+        return this->wrong(this->target_offset_bytes(context.n_pes) + i * sizeof found,
                            bits(expected), bits(found), last,
                            "bits of element " + std::to_string(i));
     }
@@ -237,10 +239,10 @@ private:
   }
 
   void set_up() override {
-    const Ground& ground = this->ground();
-    for (std::size_t i = 0; i < this->target_offset_bytes(ground.n_pes) / sizeof(Element); ++i) {
-      const auto element = element_of<Element>(ground.seed, ground.pe, i);
-      std::memcpy(ground.memory + i * sizeof element, &element, sizeof element);
+    const HostCaseContext& context = this->context();
+    for (std::size_t i = 0; i < this->target_offset_bytes(context.n_pes) / sizeof(Element); ++i) {
+      const auto element = element_of<Element>(context.seed, context.pe, i);
+      std::memcpy(context.memory + i * sizeof element, &element, sizeof element);
     }
   }
 };
@@ -262,33 +264,33 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how,
 }
 
 template <class Element>
-std::vector<CaseEntry> reductions(const char* suffix, const char* words) {
+std::vector<BenchCase> reductions(const char* suffix, const char* words) {
   const auto info = [&](const std::string& name, const std::string& what, const std::string& size) {
     return info_of(name + suffix, "time of " + what + " of " + words,
                    "The sum. " + size + " bf16 and fp16: kernels and streams only.",
                    sizeof(Element));
   };
-  return {entry_of<ReducingCase<Reduce<Element>>>(
+  return {bench_case_of<ReducingCase<Reduce<Element>>>(
               info("reduce", "a reduction to all", "The size is that of the array.")),
-          entry_of<ReducingCase<ReduceScatter<Element>>>(
+          bench_case_of<ReducingCase<ReduceScatter<Element>>>(
               info("reducescatter", "a reduction that leaves a part on each PE",
                    "The size is that of one PE's part of the result."))};
 }
 
 } // namespace
 
-std::vector<CaseEntry> collective_cases() {
-  std::vector<CaseEntry> all = {
-      entry_of<MovingCase<Broadcast>>(
+std::vector<BenchCase> collective_cases() {
+  std::vector<BenchCase> all = {
+      bench_case_of<MovingCase<Broadcast>>(
           info_of("broadcast", "time of a broadcast", "From PE 0. The size is the message's.")),
-      entry_of<MovingCase<Fcollect>>(info_of("fcollect",
-                                             "time of a gather to all of equal contributions",
-                                             "The size is that of one PE's contribution.")),
-      entry_of<MovingCase<Collect>>(
+      bench_case_of<MovingCase<Fcollect>>(info_of("fcollect",
+                                                  "time of a gather to all of equal contributions",
+                                                  "The size is that of one PE's contribution.")),
+      bench_case_of<MovingCase<Collect>>(
           info_of("collect", "time of a gather to all of contributions of any size",
                   "The size is that of one PE's contribution; all are equal, but the call does not "
                   "know it.")),
-      entry_of<MovingCase<Alltoall>>(
+      bench_case_of<MovingCase<Alltoall>>(
           info_of("alltoall", "time of an all-to-all exchange",
                   "The size is that of the block from one PE to another."))};
   for (const auto& group : {reductions<std::int64_t>("", "64-bit integers"),

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 
 namespace shmemctl::bench {
 
@@ -79,7 +79,7 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how)
 
 } // namespace
 
-std::vector<CaseEntry> pingpong_cases() {
+std::vector<BenchCase> pingpong_cases() {
   const std::string last = " Verified: the last payload and the number of messages.";
   CaseInfo signal =
       info_of("signal-pingpong", "half round trip of a signal",
@@ -92,15 +92,16 @@ std::vector<CaseEntry> pingpong_cases() {
                           "memory is mapped. Verified: the number of messages.");
   line.group = "reference";
   line.sized = false;
-  return {entry_of<PingPong<PutPingPong>>(
+  return {bench_case_of<PingPong<PutPingPong>>(
               info_of("put-pingpong", "half round trip of a put",
                       "The receiver waits for the payload itself if it is one word of 1, 2, 4 or 8 "
                       "bytes; otherwise for a flag that is put behind a fence." +
                           last)),
-          entry_of<PingPong<PutSignalPingPong>>(
+          bench_case_of<PingPong<PutSignalPingPong>>(
               info_of("put-signal-pingpong", "half round trip of a put with signal",
                       "The receiver waits for the signal." + last)),
-          entry_of<PingPong<SignalPingPong>>(signal), entry_of<PingPong<CacheLinePingPong>>(line)};
+          bench_case_of<PingPong<SignalPingPong>>(signal),
+          bench_case_of<PingPong<CacheLinePingPong>>(line)};
 }
 
 } // namespace shmemctl::bench

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "src/bench/cases/ground.h"
+#include "src/bench/cases/host_case.h"
 #include "src/bench/cases/pattern.h"
 
 namespace shmemctl::bench {
@@ -73,9 +73,9 @@ public:
     if (!Kind::has_payload(size) || Kind::payload_is_flag(size) || iterations == 0)
       return std::nullopt;
     const std::uint64_t last = iterations - 1;
-    const std::byte* slot = ground().memory + slot_offset_bytes();
+    const std::byte* slot = context().memory + slot_offset_bytes();
     auto difference =
-        compare_pattern(slot, size, ground().seed, peer_, last % variants * variant_step_bytes);
+        compare_pattern(slot, size, context().seed, peer_, last % variants * variant_step_bytes);
     if (!difference) {
       difference = compare_zero(slot + size, flag_offset_bytes() - slot_offset_bytes() - size);
       if (difference)
@@ -83,7 +83,7 @@ public:
     }
     if (!difference)
       return std::nullopt;
-    return WrongByte{ground().pe, slot_offset_bytes() + difference->offset_bytes,
+    return WrongByte{context().pe, slot_offset_bytes() + difference->offset_bytes,
                      difference->expected, difference->found,
                      "payload of iteration " + std::to_string(last) + " from PE " +
                          std::to_string(peer_)};
@@ -107,14 +107,14 @@ private:
   }
 
   PingPongEnd end() const {
-    std::byte* const memory = ground().memory;
+    std::byte* const memory = context().memory;
     auto* flag = reinterpret_cast<std::uint64_t*>(memory + flag_offset_bytes());
-    return {ground().rma,
+    return {context().rma,
             peer_,
             memory,
             memory + slot_offset_bytes(),
             flag,
-            static_cast<std::uint64_t*>(ground().rma.direct(flag, peer_)),
+            static_cast<std::uint64_t*>(context().rma.direct(flag, peer_)),
             point().size_bytes,
             Kind::payload_is_flag(point().size_bytes),
             flag_mask()};
@@ -126,21 +126,21 @@ private:
   }
 
   void set_up() override {
-    const Routes mine = routes(ground().pe, ground().n_pes);
+    const Routes mine = routes(context().pe, context().n_pes);
     role_ = !mine.to.empty() ? Role::asks : !mine.from.empty() ? Role::answers : Role::none;
     if (role_ != Role::none)
       peer_ = role_ == Role::asks ? mine.to[0] : mine.from[0];
-    fill_pattern(ground().memory, source_bytes(point().size_bytes), ground().seed, ground().pe);
+    fill_pattern(context().memory, source_bytes(point().size_bytes), context().seed, context().pe);
   }
 
   /// The flag holds how many messages have come; cut to the payload's size where it is one.
   std::optional<WrongByte> verify_flag(std::uint64_t iterations) const {
     const std::uint64_t expected = iterations & flag_mask();
     std::uint64_t found = 0;
-    std::memcpy(&found, ground().memory + flag_offset_bytes(), sizeof found);
+    std::memcpy(&found, context().memory + flag_offset_bytes(), sizeof found);
     if (found == expected)
       return std::nullopt;
-    return WrongByte{ground().pe, flag_offset_bytes(), expected, found,
+    return WrongByte{context().pe, flag_offset_bytes(), expected, found,
                      "messages from PE " + std::to_string(peer_)};
   }
 

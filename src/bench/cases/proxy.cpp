@@ -1,8 +1,8 @@
 // Requests through the proxy's ring, and the same calls without it.
 #include <cstring>
 
-#include "src/bench/cases/lists.h"
-#include "src/bench/cases/slots.h"
+#include "src/bench/case_table.h"
+#include "src/bench/cases/transfer_buffers.h"
 #include "src/runtime/proxy/proxy.h"
 
 namespace shmemctl::bench {
@@ -96,14 +96,14 @@ public:
   explicit ProxyCase(const Point& point) : point_(point) {}
 
   std::size_t bytes_needed(const Runtime& runtime, const Point&) const override {
-    const SlotLayout layout = layout_for(runtime.n_pes());
+    const TransferLayout layout = layout_for(runtime.n_pes());
     return layout.total_bytes() + layout.peers * line_bytes;
   }
 
   void prepare(Arena& arena) override {
     Runtime& runtime = arena.runtime;
-    ground_.emplace(Ground{runtime.rma(), runtime.teams(), runtime.collectives(), runtime.pe(),
-                           runtime.n_pes(), arena.memory, arena.seed});
+    context_.emplace(HostCaseContext{runtime.rma(), runtime.teams(), runtime.collectives(),
+                                     runtime.pe(), runtime.n_pes(), arena.memory, arena.seed});
     routes_ = routes_of(point_, runtime.pe(), runtime.n_pes());
     layout_.emplace(layout_for(runtime.n_pes()));
     fill_pattern(arena.memory, source_bytes(point_.size_bytes), arena.seed, runtime.pe());
@@ -119,14 +119,14 @@ public:
   void iterate(std::uint64_t first, std::uint64_t count) override {
     if (!measures())
       return;
-    ProxyWay way{ground_->rma, *producer_};
+    ProxyWay way{context_->rma, *producer_};
     fetched_ = perform(way, first, count, true);
   }
 
   bool reference(std::uint64_t first, std::uint64_t count) override {
     if (!measures())
       return false;
-    DirectWay way{ground_->rma};
+    DirectWay way{context_->rma};
     perform(way, first, count, false);
     return true;
   }
@@ -134,7 +134,7 @@ public:
   std::optional<WrongByte> verify(std::uint64_t iterations) override {
     for (std::size_t area = 0; area < routes_.from.size(); ++area) {
       const std::uint64_t moved = Kind::moves_data ? iterations : 0;
-      if (auto wrong = verify_area(*ground_, *layout_, area, routes_.from[area], moved, 1))
+      if (auto wrong = verify_slots(*context_, *layout_, area, routes_.from[area], moved, 1))
         return wrong;
       if (auto wrong = verify_word(area, iterations))
         return wrong;
@@ -148,15 +148,15 @@ public:
   }
 
 private:
-  SlotLayout layout_for(int n_pes) const {
+  TransferLayout layout_for(int n_pes) const {
     return {point_.size_bytes, peers_of_a_sender(point_, n_pes), one_by_one ? 1 : point_.window, 1};
   }
 
   template <class Way>
   std::uint64_t perform(Way& way, std::uint64_t first, std::uint64_t count, bool right) {
-    SlotCursor cursor(*layout_);
+    TransferCursor cursor(*layout_);
     cursor.seek(first);
-    std::byte* const memory = ground_->memory;
+    std::byte* const memory = context_->memory;
     std::uint64_t under_way = 0, fetched = 0;
     for (std::uint64_t i = 0; i < count; ++i, cursor.next()) {
       const std::uint64_t area = cursor.peer;
@@ -183,18 +183,18 @@ private:
   std::optional<WrongByte> verify_word(std::uint64_t area, std::uint64_t iterations) const {
     const std::size_t at = layout_->signal_offset_bytes(area);
     std::uint64_t found = 0;
-    std::memcpy(&found, ground_->memory + at, sizeof found);
+    std::memcpy(&found, context_->memory + at, sizeof found);
     const std::uint64_t expected = Kind::counts ? layout_->operations_to(area, iterations) : 0;
     if (found != expected)
-      return WrongByte{ground_->pe, at, expected, found,
+      return WrongByte{context_->pe, at, expected, found,
                        "word of PE " + std::to_string(routes_.from[area])};
-    return stray_byte(*ground_, at + sizeof found, line_bytes - sizeof found);
+    return stray_byte(*context_, at + sizeof found, line_bytes - sizeof found);
   }
 
   Point point_;
-  std::optional<Ground> ground_; ///< from prepare() on, like the following
+  std::optional<HostCaseContext> context_; ///< from prepare() on, like the following
   Routes routes_;
-  std::optional<SlotLayout> layout_;
+  std::optional<TransferLayout> layout_;
   std::optional<ProxyProducer> producer_;
   std::uint64_t fetched_ = 0;
 };
@@ -225,23 +225,23 @@ CaseInfo atomic_info(std::string name, Metric metric, std::string measures,
 
 } // namespace
 
-std::vector<CaseEntry> proxy_cases() {
+std::vector<BenchCase> proxy_cases() {
   const std::string window = "A window of requests, then one quiet of the proxy.";
   return {
-      entry_of<ProxyCase<PutRequest, true>>(info_of(
+      bench_case_of<ProxyCase<PutRequest, true>>(info_of(
           "proxy-put", Metric::latency, "time of a put through the proxy until it is complete",
           "A request into the ring, then quiet of the proxy.")),
-      entry_of<ProxyCase<PutRequest, false>>(
+      bench_case_of<ProxyCase<PutRequest, false>>(
           info_of("proxy-put-rate", Metric::rate, "puts through the proxy per second", window)),
-      entry_of<ProxyCase<PutSignalRequest, true>>(
+      bench_case_of<ProxyCase<PutSignalRequest, true>>(
           info_of("proxy-put-signal", Metric::latency,
                   "time of a put with signal through the proxy until both are complete",
                   "A request into the ring, then quiet of the proxy.")),
-      entry_of<ProxyCase<FetchAddRequest, true>>(
+      bench_case_of<ProxyCase<FetchAddRequest, true>>(
           atomic_info("proxy-atomic-fetch-add", Metric::latency,
                       "time of a fetch-add through the proxy until its result is here",
                       "A request into the ring, and its answer.")),
-      entry_of<ProxyCase<AddRequest, false>>(atomic_info(
+      bench_case_of<ProxyCase<AddRequest, false>>(atomic_info(
           "proxy-atomic-rate", Metric::rate, "atomic adds through the proxy per second", window))};
 }
 

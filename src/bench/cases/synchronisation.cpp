@@ -3,14 +3,14 @@
 #include <atomic>
 #include <chrono>
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 
 namespace shmemctl::bench {
 
 namespace {
 
 constexpr int rounds_per_pe = 4;
-constexpr int most_rounds = 64;
+constexpr int max_rounds = 64;
 constexpr std::chrono::microseconds lateness{20};
 constexpr std::size_t line_bytes = 64;
 
@@ -25,7 +25,7 @@ public:
   using Meeting::Meeting;
 
 private:
-  void meet() override { ground().collectives.barrier(team_world); }
+  void meet() override { context().collectives.barrier(team_world); }
 };
 
 class SyncCase final : public Meeting {
@@ -33,7 +33,7 @@ public:
   using Meeting::Meeting;
 
 private:
-  void meet() override { ground().teams.sync(team_world); }
+  void meet() override { context().teams.sync(team_world); }
 };
 
 CaseInfo info_of(std::string name, std::string measures, const std::string& how) {
@@ -57,7 +57,7 @@ std::size_t Meeting::bytes_for(int n_pes) const {
 
 /// The round that a PE has shown to this one. Each PE writes to all, so that everybody reads here.
 std::uint64_t* Meeting::cell(int pe) const {
-  return reinterpret_cast<std::uint64_t*>(ground().memory +
+  return reinterpret_cast<std::uint64_t*>(context().memory +
                                           line_bytes * static_cast<std::size_t>(pe));
 }
 
@@ -72,29 +72,29 @@ void Meeting::iterate(std::uint64_t, std::uint64_t count) {
 }
 
 std::optional<WrongByte> Meeting::look(std::uint64_t round) {
-  for (int pe = 0; pe < ground().n_pes; ++pe) {
+  for (int pe = 0; pe < context().n_pes; ++pe) {
     const std::uint64_t shown = std::atomic_ref(*cell(pe)).load(std::memory_order_acquire);
     if (shown < round)
-      return WrongByte{ground().pe, static_cast<std::uint64_t>(pe) * line_bytes, round, shown,
+      return WrongByte{context().pe, static_cast<std::uint64_t>(pe) * line_bytes, round, shown,
                        "number of the call that PE " + std::to_string(pe) + " had begun when PE " +
-                           std::to_string(ground().pe) + " left it"};
+                           std::to_string(context().pe) + " left it"};
   }
   return std::nullopt;
 }
 
 std::optional<WrongByte> Meeting::verify(std::uint64_t iterations) {
   if (calls_ != iterations)
-    return WrongByte{ground().pe, 0, iterations, calls_,
-                     "calls of PE " + std::to_string(ground().pe)};
+    return WrongByte{context().pe, 0, iterations, calls_,
+                     "calls of PE " + std::to_string(context().pe)};
   std::optional<WrongByte> wrong;
-  const int rounds = std::min(most_rounds, rounds_per_pe * ground().n_pes);
+  const int rounds = std::min(max_rounds, rounds_per_pe * context().n_pes);
   for (int i = 0; i < rounds; ++i) {
     const std::uint64_t round = ++rounds_;
-    if (i % ground().n_pes == ground().pe)
+    if (i % context().n_pes == context().pe)
       spend(lateness);
-    for (int pe = 0; pe < ground().n_pes; ++pe)
-      ground().rma.put(cell(ground().pe), &round, sizeof round, pe);
-    ground().rma.quiet();
+    for (int pe = 0; pe < context().n_pes; ++pe)
+      context().rma.put(cell(context().pe), &round, sizeof round, pe);
+    context().rma.quiet();
     meet();
     if (!wrong)
       wrong = look(round);
@@ -102,12 +102,12 @@ std::optional<WrongByte> Meeting::verify(std::uint64_t iterations) {
   return wrong;
 }
 
-std::vector<CaseEntry> synchronisation_cases() {
-  return {entry_of<BarrierCase>(info_of("barrier", "time of a barrier of all PEs",
-                                        "Barriers one after the other, "
-                                        "each with a quiet.")),
-          entry_of<SyncCase>(info_of("sync", "time of a sync of all PEs",
-                                     "Syncs one after the other, which complete no puts."))};
+std::vector<BenchCase> synchronisation_cases() {
+  return {bench_case_of<BarrierCase>(info_of("barrier", "time of a barrier of all PEs",
+                                             "Barriers one after the other, "
+                                             "each with a quiet.")),
+          bench_case_of<SyncCase>(info_of("sync", "time of a sync of all PEs",
+                                          "Syncs one after the other, which complete no puts."))};
 }
 
 } // namespace shmemctl::bench

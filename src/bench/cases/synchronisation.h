@@ -1,7 +1,7 @@
 // Barrier and sync.
 #pragma once
 
-#include "src/bench/cases/ground.h"
+#include "src/bench/cases/host_case.h"
 
 namespace shmemctl::bench {
 

@@ -1,6 +1,6 @@
 #include "src/bench/cases/transfer.h"
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "transports/shm/shm.h"
 #include "transports/shm/words.h"
 
@@ -120,7 +120,7 @@ CaseInfo element_info(std::string name, std::string measures, const std::string&
 
 } // namespace
 
-std::vector<CaseEntry> transfer_cases() {
+std::vector<BenchCase> transfer_cases() {
   const std::string window =
       "A window of operations goes to one slot each (at most 8 MiB of slots, at least 2), then one "
       "quiet completes them; the window's operations are under way together.";
@@ -138,29 +138,29 @@ std::vector<CaseEntry> transfer_cases() {
                           "The same slots and windows as put, without the runtime: what put is "
                           "compared with. Only where the peer's memory is mapped.");
   copy.group = "reference";
-  return {entry_of<Transfer<Put>>(on_any_memory(info_of(
+  return {bench_case_of<Transfer<Put>>(on_any_memory(info_of(
               "put", Metric::bandwidth, "bandwidth of puts", "Non-blocking puts. " + window))),
-          entry_of<Transfer<PutLatency>>(on_any_memory(info_of(
+          bench_case_of<Transfer<PutLatency>>(on_any_memory(info_of(
               "put-latency", Metric::latency, "time of a put until it is complete at the target",
               "Each put is followed by quiet."))),
-          entry_of<Transfer<Get>>(on_any_memory(info_of(
+          bench_case_of<Transfer<Get>>(on_any_memory(info_of(
               "get", Metric::bandwidth, "bandwidth of gets", "Non-blocking gets. " + window))),
-          entry_of<Transfer<GetLatency>>(on_any_memory(
+          bench_case_of<Transfer<GetLatency>>(on_any_memory(
               info_of("get-latency", Metric::latency, "time of a get until the data is here",
                       "Each get is followed by quiet."))),
-          entry_of<Transfer<PutElement>>(
+          bench_case_of<Transfer<PutElement>>(
               element_info("p", "time to store one element at the target, until it is complete",
                            "A put of one element from a variable, then quiet.")),
-          entry_of<Transfer<GetElement>>(
+          bench_case_of<Transfer<GetElement>>(
               element_info("g", "time to fetch one element", "A blocking get of one element.")),
-          entry_of<Transfer<PutSignal>>(info_of(
+          bench_case_of<Transfer<PutSignal>>(info_of(
               "put-signal", Metric::latency,
               "time of a put with signal until both are complete at the target",
               "A put that sets a signal word behind the data, then quiet. The last signal is "
               "verified too.")),
-          entry_of<Transfer<StridedPut>>(strided),
-          entry_of<Transfer<Put>>(rate),
-          entry_of<Transfer<Memcpy>>(copy)};
+          bench_case_of<Transfer<StridedPut>>(strided),
+          bench_case_of<Transfer<Put>>(rate),
+          bench_case_of<Transfer<Memcpy>>(copy)};
 }
 
 } // namespace shmemctl::bench

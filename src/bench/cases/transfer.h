@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "src/bench/cases/slots.h"
+#include "src/bench/cases/transfer_buffers.h"
 
 namespace shmemctl::bench {
 
@@ -41,9 +41,9 @@ public:
   void iterate(std::uint64_t first, std::uint64_t count) override {
     if (routes_.to.empty())
       return;
-    const Frame frame = this->frame();
+    const TimedRegion frame = this->frame();
     std::uint64_t under_way = 0;
-    for_each(first, count, [&](const SlotCursor& cursor) {
+    for_each(first, count, [&](const TransferCursor& cursor) {
       Kind::issue(frame.at(cursor, cursor.source_offset_bytes()));
       if (++under_way == frame.layout.window) {
         Kind::complete(frame.rma);
@@ -59,8 +59,8 @@ public:
   bool reference(std::uint64_t first, std::uint64_t count) override {
     if (Kind::one_by_one || Kind::direct || !mapped_)
       return false;
-    const Frame frame = this->frame();
-    for_each(first, count, [&](const SlotCursor& cursor) {
+    const TimedRegion frame = this->frame();
+    for_each(first, count, [&](const TransferCursor& cursor) {
       const Issue at = frame.at(cursor, cursor.stale_offset_bytes());
       if (Kind::pulls)
         std::memcpy(at.slot, at.source + at.delta_bytes, at.size_bytes);
@@ -72,9 +72,10 @@ public:
 
   std::optional<WrongByte> verify(std::uint64_t iterations) override {
     const std::vector<int>& writers = Kind::pulls ? routes_.to : routes_.from;
-    const Ground memory = seen();
+    const HostCaseContext memory = seen();
     for (std::size_t area = 0; area < writers.size(); ++area) {
-      if (auto wrong = verify_area(memory, *layout_, area, writers[area], iterations, Kind::spread))
+      if (auto wrong =
+              verify_slots(memory, *layout_, area, writers[area], iterations, Kind::spread))
         return wrong;
       if (auto wrong = verify_signal(memory, area, writers[area], iterations))
         return wrong;
@@ -89,21 +90,21 @@ public:
 private:
   template <class Use>
   void for_each(std::uint64_t first, std::uint64_t count, Use&& use) {
-    SlotCursor cursor = *cursor_;
+    TransferCursor cursor = *cursor_;
     cursor.seek(first);
     for (std::uint64_t i = 0; i < count; ++i, cursor.next())
       use(cursor);
     *cursor_ = cursor;
   }
   /// What makes operations out of numbers; a copy, so that it stays in registers.
-  struct Frame {
+  struct TimedRegion {
     Rma& rma;
     std::byte* memory;
-    SlotLayout layout;
+    TransferLayout layout;
     const std::ptrdiff_t* deltas;
     const int* to;
 
-    Issue at(const SlotCursor& cursor, std::size_t source_offset_bytes) const {
+    Issue at(const TransferCursor& cursor, std::size_t source_offset_bytes) const {
       const std::uint64_t area = cursor.peer;
       return {rma,
               memory + layout.slot_offset_bytes(area, cursor.slot),
@@ -115,29 +116,29 @@ private:
               to[area]};
     }
   };
-  Frame frame() const {
-    return {ground().rma, ground().memory, *layout_, deltas_.data(), routes_.to.data()};
+  TimedRegion frame() const {
+    return {context().rma, context().memory, *layout_, deltas_.data(), routes_.to.data()};
   }
-  SlotLayout layout_for(int n_pes) const {
+  TransferLayout layout_for(int n_pes) const {
     return {point().size_bytes, peers_of_a_sender(point(), n_pes),
             Kind::one_by_one ? 1 : point().window, Kind::spread};
   }
 
   void set_up() override {
-    routes_ = routes_of(point(), ground().pe, ground().n_pes);
-    layout_.emplace(layout_for(ground().n_pes));
+    routes_ = routes_of(point(), context().pe, context().n_pes);
+    layout_.emplace(layout_for(context().n_pes));
     cursor_.emplace(*layout_);
     deltas_ = deltas_to(routes_.to);
     mapped_ = !routes_.to.empty() && !on_gpu();
     for (const int pe :
          routes_.to) // not where memory is mapped, and a network is used all the same
-      mapped_ = mapped_ && ground().rma.place(ground().memory, 1, pe);
+      mapped_ = mapped_ && context().rma.place(context().memory, 1, pe);
     fill(source_bytes(point().size_bytes));
   }
 
   /// The line has nothing but the signal.
-  std::optional<WrongByte> verify_signal(const Ground& memory, std::uint64_t area, int writer,
-                                         std::uint64_t iterations) const {
+  std::optional<WrongByte> verify_signal(const HostCaseContext& memory, std::uint64_t area,
+                                         int writer, std::uint64_t iterations) const {
     const std::size_t at = layout_->signal_offset_bytes(area);
     std::uint64_t found = 0;
     std::memcpy(&found, memory.memory + at, sizeof found);
@@ -149,8 +150,8 @@ private:
   }
 
   Routes routes_;
-  std::optional<SlotLayout> layout_;
-  std::optional<SlotCursor> cursor_;
+  std::optional<TransferLayout> layout_;
+  std::optional<TransferCursor> cursor_;
   std::vector<std::ptrdiff_t> deltas_; ///< by peer: from here to its mapped memory
   bool mapped_ = false;                ///< all of `to` are, and are reached by loads and stores
 };

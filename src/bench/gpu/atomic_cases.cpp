@@ -3,9 +3,8 @@
 #include <cstring>
 
 #include "kernels/bench/atomics.h"
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "src/bench/gpu/gpu_case.h"
-#include "src/bench/gpu/lists.h"
 
 namespace shmemctl::bench {
 
@@ -69,8 +68,8 @@ protected:
     }
     return "no such kernel";
   }
-  int most_blocks(int device) const override {
-    return most_atomic_blocks(device, point().launch.threads);
+  int max_resident_blocks(int device) const override {
+    return max_atomic_blocks(device, point().launch.threads);
   }
   void launched() override { note_wrong_fetch(); }
 
@@ -123,10 +122,10 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how,
 }
 
 template <AtomicKernel kernel>
-CaseEntry latency_entry(const char* op) {
+BenchCase latency_case(const char* op) {
   const std::string until =
       atomic_fetches(kernel) ? " until its result is here" : " until it is complete at the target";
-  return entry_of<GpuAtomic<kernel, Adders::one_thread>>(
+  return bench_case_of<GpuAtomic<kernel, Adders::one_thread>>(
       info_of(std::string("atomic-") + op, std::string("time of an atomic ") + op + until,
               std::string("One thread, one operation after the other on one word of 4 or 8 bytes") +
                   (atomic_fetches(kernel) ? "." : ", each followed by quiet."),
@@ -135,7 +134,7 @@ CaseEntry latency_entry(const char* op) {
 
 } // namespace
 
-std::vector<CaseEntry> gpu_atomic_cases() {
+std::vector<BenchCase> gpu_atomic_cases() {
   CaseInfo rate = info_of("atomic-rate", "atomic adds per second",
                           "Every thread of the grid adds to a word of its own at the peer; one "
                           "quiet ends the launch. The words lie side by side.");
@@ -151,14 +150,14 @@ std::vector<CaseEntry> gpu_atomic_cases() {
   array.only_bytes.clear();
   array.element_bytes = array.min_bytes = sizeof(std::uint64_t);
   array.max_bytes = std::size_t{4} << 20;
-  return {latency_entry<AtomicKernel::fetch>("fetch"),
-          latency_entry<AtomicKernel::set>("set"),
-          latency_entry<AtomicKernel::swap>("swap"),
-          latency_entry<AtomicKernel::compare_swap>("compare-swap"),
-          latency_entry<AtomicKernel::fetch_add>("fetch-add"),
-          latency_entry<AtomicKernel::add>("add"),
-          entry_of<GpuAtomic<AtomicKernel::add, Adders::own_words>>(rate),
-          entry_of<GpuAtomic<AtomicKernel::add, Adders::whole_array>>(array)};
+  return {latency_case<AtomicKernel::fetch>("fetch"),
+          latency_case<AtomicKernel::set>("set"),
+          latency_case<AtomicKernel::swap>("swap"),
+          latency_case<AtomicKernel::compare_swap>("compare-swap"),
+          latency_case<AtomicKernel::fetch_add>("fetch-add"),
+          latency_case<AtomicKernel::add>("add"),
+          bench_case_of<GpuAtomic<AtomicKernel::add, Adders::own_words>>(rate),
+          bench_case_of<GpuAtomic<AtomicKernel::add, Adders::whole_array>>(array)};
 }
 
 } // namespace shmemctl::bench

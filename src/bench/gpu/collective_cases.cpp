@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "src/bench/cases/lists.h"
-#include "src/bench/gpu/collective_numbers.h"
-#include "src/bench/gpu/collective_places.h"
+#include "src/bench/case_table.h"
+#include "src/bench/gpu/collective_buffers.h"
 #include "src/bench/gpu/gpu_case.h"
-#include "src/bench/gpu/lists.h"
 
 namespace shmemctl::bench {
 
@@ -41,7 +39,7 @@ public:
   std::optional<WrongByte> verify(std::uint64_t iterations) override {
     if (iterations == 0)
       return std::nullopt;
-    const CollectivePlaces at = places();
+    const CollectiveBuffers at = places();
     const std::uint64_t last = iterations - 1;
     const std::vector<std::byte> dest = fetched(at.dest_offset_bytes(), at.dest_bytes());
     std::optional<WrongByte> wrong =
@@ -56,7 +54,7 @@ public:
 
 protected:
   void set_up() override {
-    const CollectivePlaces at = places();
+    const CollectiveBuffers at = places();
     if (number_type != CollectiveNumber::int64)
       fill_numbers(at.dest_offset_bytes());
     else
@@ -67,7 +65,7 @@ protected:
     }
   }
   std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) override {
-    const CollectivePlaces at = places();
+    const CollectiveBuffers at = places();
     return launch_collective(how,
                              {kernel, number_type, first, count, memory(), at.dest_offset_bytes(),
                               point().size_bytes, at.lists_offset_bytes()});
@@ -95,16 +93,16 @@ protected:
   }
   void enqueue_end(const on_stream::Job&, void*) override {} // they complete themselves
 
-  int most_blocks(int device) const override {
-    return most_collective_blocks(kernel, number_type, device, point().launch.threads);
+  int max_resident_blocks(int device) const override {
+    return max_collective_blocks(kernel, number_type, device, point().launch.threads);
   }
 
 private:
   static constexpr bool is_reduction =
       kernel == CollectiveKernel::reduce || kernel == CollectiveKernel::reducescatter;
 
-  CollectivePlaces places_for(int n_pes) const { return {kernel, point().size_bytes, n_pes}; }
-  CollectivePlaces places() const { return places_for(n_pes()); }
+  CollectiveBuffers places_for(int n_pes) const { return {kernel, point().size_bytes, n_pes}; }
+  CollectiveBuffers places() const { return places_for(n_pes()); }
   on_stream::ExchangeLists lists() const {
     const auto* const sizes =
         reinterpret_cast<const std::uint64_t*>(memory() + places().lists_offset_bytes());
@@ -132,7 +130,7 @@ private:
   std::optional<WrongByte> verify_blocks(const std::vector<std::byte>& dest,
                                          std::uint64_t last) const {
     std::size_t end = 0;
-    for (const CollectivePlaces::Part& part : places().parts(pe())) {
+    for (const CollectiveBuffers::Part& part : places().parts(pe())) {
       if (const auto stray = compare_zero(dest.data() + end, part.at - end))
         return wrong_at(end + stray->offset_bytes, 0, stray->found, last, "between the blocks");
       if (const auto difference =
@@ -190,14 +188,14 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how,
 }
 
 template <CollectiveNumber number>
-void add_reductions(std::vector<CaseEntry>& all, const char* suffix, const char* words) {
+void add_reductions(std::vector<BenchCase>& all, const char* suffix, const char* words) {
   const std::size_t width = width_of(number);
   const std::string sum =
       width == 2 ? "The sum, in 32-bit floating point, rounded once." : "The sum.";
-  all.push_back(entry_of<GpuCollective<CollectiveKernel::reduce, number>>(
+  all.push_back(bench_case_of<GpuCollective<CollectiveKernel::reduce, number>>(
       info_of(std::string("reduce") + suffix, std::string("time of a reduction to all of ") + words,
               sum + " The size is that of the array.", width)));
-  all.push_back(entry_of<GpuCollective<CollectiveKernel::reducescatter, number>>(
+  all.push_back(bench_case_of<GpuCollective<CollectiveKernel::reducescatter, number>>(
       info_of(std::string("reducescatter") + suffix,
               std::string("time of a reduction that leaves a part on each PE of ") + words,
               sum + " The size is that of one PE's part of the result.", width)));
@@ -205,28 +203,28 @@ void add_reductions(std::vector<CaseEntry>& all, const char* suffix, const char*
 
 } // namespace
 
-std::vector<CaseEntry> stream_collective_cases() {
-  std::vector<CaseEntry> all;
-  for (CaseEntry& entry : gpu_collective_cases()) {
-    entry.info.measures += " by a stream";
-    std::string& how = entry.info.how;
+std::vector<BenchCase> stream_collective_cases() {
+  std::vector<BenchCase> all;
+  for (BenchCase& bench_case : gpu_collective_cases()) {
+    bench_case.info.measures += " by a stream";
+    std::string& how = bench_case.info.how;
     how.replace(how.find(in_a_kernel), in_a_kernel.size(), in_a_stream);
-    all.push_back(on_stream_of(std::move(entry)));
+    all.push_back(stream_case(std::move(bench_case)));
   }
   return all;
 }
 
-std::vector<CaseEntry> gpu_collective_cases() {
-  std::vector<CaseEntry> all = {
-      entry_of<GpuCollective<CollectiveKernel::broadcast>>(
+std::vector<BenchCase> gpu_collective_cases() {
+  std::vector<BenchCase> all = {
+      bench_case_of<GpuCollective<CollectiveKernel::broadcast>>(
           info_of("broadcast", "time of a broadcast", "From PE 0. The size is the message's.")),
-      entry_of<GpuCollective<CollectiveKernel::fcollect>>(
+      bench_case_of<GpuCollective<CollectiveKernel::fcollect>>(
           info_of("fcollect", "time of a gather to all of equal contributions",
                   "The size is that of one PE's contribution.")),
-      entry_of<GpuCollective<CollectiveKernel::alltoall>>(
+      bench_case_of<GpuCollective<CollectiveKernel::alltoall>>(
           info_of("alltoall", "time of an all-to-all exchange",
                   "The size is that of the block from one PE to another.")),
-      entry_of<GpuCollective<CollectiveKernel::alltoallv>>(
+      bench_case_of<GpuCollective<CollectiveKernel::alltoallv>>(
           info_of("alltoallv", "time of an all-to-all exchange of blocks of several sizes",
                   "The size is that of the larger blocks, between PEs whose numbers differ by an "
                   "even number; the others are half as large."))};

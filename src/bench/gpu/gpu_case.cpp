@@ -59,7 +59,7 @@ std::string GpuCase::cannot_run(Runtime& runtime) const {
     return "it has no GPU";
   if (point_.launch.ctas > 1)
     if (std::string reason =
-            too_many_blocks(gpu->site(), point_.launch, most_blocks(gpu->site().device));
+            too_many_blocks(gpu->site(), point_.launch, max_resident_blocks(gpu->site().device));
         !reason.empty())
       return reason;
   const std::vector<GpuWay>& ways = gpu->ways();
@@ -164,7 +164,7 @@ void GpuCase::iterate(std::uint64_t first, std::uint64_t count) {
 /// The step of the GPU's clock, and what the meeting of a grid adds between its two readings.
 void GpuCase::measure_timer() {
   constexpr int launches = 5;
-  constexpr double most_cost_ns = 5000; // more: PEs that share a GPU take turns on it
+  constexpr double max_cost_ns = 5000; // more: PEs that share a GPU take turns on it
   run("the timer's kernel", CallScope::thread, 1, 1,
       [](const KernelLaunch& how) { return launch_timer_step(how); });
   TimerQuality quality;
@@ -176,7 +176,7 @@ void GpuCase::measure_timer() {
         [](const KernelLaunch& how) { return launch_empty(how); });
     times.push_back(static_cast<double>(seen_.end_ns - seen_.begin_ns));
   }
-  quality.cost_ns = std::min(median(std::move(times)), most_cost_ns);
+  quality.cost_ns = std::min(median(std::move(times)), max_cost_ns);
   timer_ = quality;
 }
 

@@ -12,7 +12,7 @@
 #include "kernels/bench/stream_timer.h"
 #include "kernels/on_stream.h"
 #include "src/bench/case.h"
-#include "src/bench/cases/ground.h"
+#include "src/bench/cases/host_case.h"
 #include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::bench {
@@ -55,7 +55,7 @@ protected:
   /// After each launch: control() has what it left.
   virtual void launched() {}
   /// Most blocks that run at once with this PE's GPU; 0 if nobody knows. Only asked for grids.
-  virtual int most_blocks(int device) const {
+  virtual int max_resident_blocks(int device) const {
     static_cast<void>(device);
     return 0;
   }

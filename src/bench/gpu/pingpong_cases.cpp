@@ -3,10 +3,9 @@
 #include <cstring>
 
 #include "kernels/bench/pingpong.h"
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "src/bench/cases/pattern.h"
 #include "src/bench/gpu/gpu_case.h"
-#include "src/bench/gpu/lists.h"
 
 namespace shmemctl::bench {
 
@@ -14,8 +13,8 @@ namespace {
 
 /// Where such a case's memory has what: the source, a slot for what comes, and its flag. Where data
 /// and flag are one store (8 bytes), the flag lies right behind the data.
-struct MessagePlaces {
-  explicit MessagePlaces(std::size_t size) : size_bytes(size) {}
+struct MessageBuffers {
+  explicit MessageBuffers(std::size_t size) : size_bytes(size) {}
   std::size_t size_bytes;
   static constexpr std::size_t flag_line_bytes = 64;
 
@@ -29,7 +28,7 @@ struct MessagePlaces {
 
 /// What `messages` messages leave in a slot and its flag.
 std::optional<WrongByte> verify_message(const std::vector<std::byte>& seen,
-                                        const MessagePlaces& places, int pe, int writer,
+                                        const MessageBuffers& places, int pe, int writer,
                                         std::uint64_t seed, std::uint64_t messages,
                                         std::uint64_t flag_value, bool has_payload) {
   const std::size_t slot = places.slot_offset_bytes(), flag = places.flag_offset_bytes();
@@ -69,7 +68,7 @@ public:
   std::optional<WrongByte> verify(std::uint64_t iterations) override {
     if (role_ == PingPongRole::none)
       return std::nullopt;
-    const MessagePlaces at = places();
+    const MessageBuffers at = places();
     return verify_message(
         fetched(at.slot_offset_bytes(), at.flag_offset_bytes() + 8 - at.slot_offset_bytes()), at,
         pe(), peer_, seed(), iterations, iterations == 0 ? 0 : flag_value(iterations - 1),
@@ -89,7 +88,7 @@ protected:
     fill(memory(), source_bytes(point().size_bytes), pe());
   }
   std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) override {
-    const MessagePlaces at = places();
+    const MessageBuffers at = places();
     return launch_pingpong(how, {kernel, role_, peer_, payload_is_flag(), flag_mask(), first, count,
                                  memory(), at.slot_offset_bytes(), at.flag_offset_bytes(),
                                  point().size_bytes});
@@ -122,7 +121,7 @@ private:
       on_stream::signal(job, flag(), flag_value(number), device::SignalOp::set, peer_, stream);
   }
 
-  MessagePlaces places() const { return MessagePlaces(has_payload() ? point().size_bytes : 1); }
+  MessageBuffers places() const { return MessageBuffers(has_payload() ? point().size_bytes : 1); }
   static bool has_payload() {
     return kernel == PingPongKernel::put || kernel == PingPongKernel::put_signal;
   }
@@ -162,7 +161,7 @@ public:
   int latency_divisor() const override { return n_pes(); }
 
   std::optional<WrongByte> verify(std::uint64_t iterations) override {
-    const MessagePlaces at = places();
+    const MessageBuffers at = places();
     return verify_message(
         fetched(at.slot_offset_bytes(), at.flag_offset_bytes() + 8 - at.slot_offset_bytes()), at,
         pe(), 0, seed(), iterations, iterations, true);
@@ -171,13 +170,13 @@ public:
 protected:
   void set_up() override { fill(memory(), source_bytes(point().size_bytes), pe()); }
   std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) override {
-    const MessagePlaces at = places();
+    const MessageBuffers at = places();
     return launch_ring(how, {first, count, memory(), at.slot_offset_bytes(), at.flag_offset_bytes(),
                              point().size_bytes});
   }
 
 private:
-  MessagePlaces places() const { return MessagePlaces(point().size_bytes); }
+  MessageBuffers places() const { return MessageBuffers(point().size_bytes); }
 };
 
 CaseInfo info_of(std::string name, std::string measures, const std::string& how) {
@@ -195,21 +194,21 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how)
 
 } // namespace
 
-std::vector<CaseEntry> stream_pingpong_cases() {
+std::vector<BenchCase> stream_pingpong_cases() {
   const std::string each =
       " and the stream waits for the answer. Half of a round trip is reported.";
   CaseInfo signal = info_of("signal-pingpong", "half round trip of a signal of a stream",
                             "Each PE's stream sets the other's signal word," + each +
                                 " Verified: the last signal.");
   signal.sized = false;
-  return {on_stream_of(entry_of<GpuPingPong<PingPongKernel::put_signal>>(
+  return {stream_case(bench_case_of<GpuPingPong<PingPongKernel::put_signal>>(
               info_of("put-signal-pingpong", "half round trip of a put with signal of a stream",
                       "Each PE's stream puts with a signal to the other," + each +
                           " Verified: the last payload and signal."))),
-          on_stream_of(entry_of<GpuPingPong<PingPongKernel::signal>>(signal))};
+          stream_case(bench_case_of<GpuPingPong<PingPongKernel::signal>>(signal))};
 }
 
-std::vector<CaseEntry> gpu_pingpong_cases() {
+std::vector<BenchCase> gpu_pingpong_cases() {
   const std::string half = " Half of a round trip is reported.";
   const std::string last = half + " Verified: the last payload and the number of messages.";
   CaseInfo signal = info_of("signal-pingpong", "half round trip of a signal",
@@ -231,18 +230,18 @@ std::vector<CaseEntry> gpu_pingpong_cases() {
       "The time of a round by the number of PEs. Verified: the last payload and the number of "
       "messages on every PE.");
   ring.traffics = {Traffic::collective};
-  return {entry_of<GpuPingPong<PingPongKernel::put>>(
+  return {bench_case_of<GpuPingPong<PingPongKernel::put>>(
               info_of("put-pingpong", "half round trip of a put",
                       "The receiver waits for the payload itself if it is one word of 1, 2, 4 or 8 "
                       "bytes; otherwise for a signal that is set behind a fence." +
                           last)),
-          entry_of<GpuPingPong<PingPongKernel::put_signal>>(
+          bench_case_of<GpuPingPong<PingPongKernel::put_signal>>(
               info_of("put-signal-pingpong", "half round trip of a put with signal",
                       "The receiver waits for the signal, which with a payload of 8 bytes lies "
                       "right behind it, so that both are one store." +
                           last)),
-          entry_of<GpuPingPong<PingPongKernel::signal>>(signal),
-          entry_of<GpuPingPong<PingPongKernel::store>>(store), entry_of<GpuRing>(ring)};
+          bench_case_of<GpuPingPong<PingPongKernel::signal>>(signal),
+          bench_case_of<GpuPingPong<PingPongKernel::store>>(store), bench_case_of<GpuRing>(ring)};
 }
 
 } // namespace shmemctl::bench

@@ -3,10 +3,9 @@
 #include <cstring>
 
 #include "kernels/bench/transfer.h"
-#include "src/bench/cases/lists.h"
-#include "src/bench/cases/slots.h"
+#include "src/bench/case_table.h"
+#include "src/bench/cases/transfer_buffers.h"
 #include "src/bench/gpu/gpu_case.h"
-#include "src/bench/gpu/lists.h"
 
 namespace shmemctl::bench {
 
@@ -101,13 +100,13 @@ protected:
       on_stream::quiet(job, stream);
   }
 
-  int most_blocks(int device) const override {
+  int max_resident_blocks(int device) const override {
     const Launch& shape = point().launch;
-    return most_transfer_blocks(kind.kernel,
-                                shape.scope == CallScope::thread ? KernelScope::thread
-                                : shape.scope == CallScope::warp ? KernelScope::warp
-                                                                 : KernelScope::block,
-                                device, shape.threads);
+    return max_transfer_blocks(kind.kernel,
+                               shape.scope == CallScope::thread ? KernelScope::thread
+                               : shape.scope == CallScope::warp ? KernelScope::warp
+                                                                : KernelScope::block,
+                               device, shape.threads);
   }
   bool needs_mapping() const override { return kind.kernel == TransferKernel::store; }
 
@@ -133,14 +132,16 @@ private:
   std::size_t message_bytes() const {
     return kind.own_messages ? callers() * point().size_bytes : point().size_bytes;
   }
-  SlotLayout layout_for(int n_pes) const {
+  TransferLayout layout_for(int n_pes) const {
     const int peers = peers_of_a_sender(point(), n_pes);
     // A stream has one slot: what it does depends on its number modulo `variants` alone.
     return {message_bytes(), peers, kind.one_by_one || by_stream() ? 1 : point().window * peers, 1};
   }
 
   static constexpr std::size_t signal_line_bytes = 64;
-  static std::size_t signal_offset_bytes(const SlotLayout& layout) { return layout.total_bytes(); }
+  static std::size_t signal_offset_bytes(const TransferLayout& layout) {
+    return layout.total_bytes();
+  }
   /// What operation `number` signals. A stream's depend on their number modulo `variants`.
   std::uint64_t signal_value(std::uint64_t number) const {
     return by_stream() ? number % variants + 1 : number + 1;
@@ -158,7 +159,7 @@ private:
   }
 
   Routes routes_;
-  std::optional<SlotLayout> layout_;
+  std::optional<TransferLayout> layout_;
 };
 
 constexpr Kind put_kind{TransferKernel::put, Completion::at_end, false, false};
@@ -216,31 +217,31 @@ CaseInfo element(std::string name, std::string measures, const std::string& how)
 
 } // namespace
 
-std::vector<CaseEntry> stream_transfer_cases() {
+std::vector<BenchCase> stream_transfer_cases() {
   const std::string behind = " one after the other in the stream";
   const std::string engine =
       " From 128 KiB on mapped memory of GPUs is copied by the copy engine; what is smaller, and a "
       "heap of host memory, by a kernel.";
   static_assert(on_stream::copy_engine_bytes == std::size_t{128} << 10);
-  return {on_stream_of(entry_of<GpuTransfer<put_kind>>(
+  return {stream_case(bench_case_of<GpuTransfer<put_kind>>(
               bandwidth("put", "bandwidth of puts of a stream",
                         "Puts" + behind + ", a quiet behind the last one." + engine))),
-          on_stream_of(entry_of<GpuTransfer<put_latency_kind>>(
+          stream_case(bench_case_of<GpuTransfer<put_latency_kind>>(
               latency("put-latency", "time of a put of a stream until it is complete at the target",
                       "Puts" + behind + ", each followed by quiet."))),
-          on_stream_of(entry_of<GpuTransfer<put_signal_kind>>(
+          stream_case(bench_case_of<GpuTransfer<put_signal_kind>>(
               latency("put-signal", "time of a put with signal of a stream until both are complete",
                       "Puts that set a signal word behind the data," + behind +
                           ", each followed by quiet. The last signal is verified too."))),
-          on_stream_of(entry_of<GpuTransfer<get_kind>>(
+          stream_case(bench_case_of<GpuTransfer<get_kind>>(
               bandwidth("get", "bandwidth of gets of a stream",
                         "Gets" + behind + ", a quiet behind the last one." + engine))),
-          on_stream_of(entry_of<GpuTransfer<get_latency_kind>>(
+          stream_case(bench_case_of<GpuTransfer<get_latency_kind>>(
               latency("get-latency", "time of a get of a stream until the data is here",
                       "Gets" + behind + ", each followed by quiet.")))};
 }
 
-std::vector<CaseEntry> gpu_transfer_cases() {
+std::vector<BenchCase> gpu_transfer_cases() {
   const std::string shared = " The threads, warps or blocks of the grid take a piece of each "
                              "message; messages follow each other without waiting, one quiet ends "
                              "the launch.";
@@ -262,33 +263,33 @@ std::vector<CaseEntry> gpu_transfer_cases() {
   for (CaseInfo* info : {&store, &store_latency})
     info->group = "reference";
   return {
-      entry_of<GpuTransfer<put_kind>>(
+      bench_case_of<GpuTransfer<put_kind>>(
           bandwidth("put", "bandwidth of puts", "Non-blocking puts." + shared)),
-      entry_of<GpuTransfer<put_message_kind>>(
+      bench_case_of<GpuTransfer<put_message_kind>>(
           bandwidth("put-message", "bandwidth of puts that are complete one by one",
                     "Non-blocking puts." + ended)),
-      entry_of<GpuTransfer<put_latency_kind>>(
+      bench_case_of<GpuTransfer<put_latency_kind>>(
           latency("put-latency", "time of a put until it is complete at the target",
                   "Each put is followed by quiet.")),
-      entry_of<GpuTransfer<put_signal_kind>>(
+      bench_case_of<GpuTransfer<put_signal_kind>>(
           latency("put-signal", "time of a put with signal until both are complete at the target",
                   "Puts that set a signal word behind the data, each followed by quiet. The "
                   "last signal is verified too.")),
-      entry_of<GpuTransfer<get_kind>>(
+      bench_case_of<GpuTransfer<get_kind>>(
           bandwidth("get", "bandwidth of gets", "Non-blocking gets." + shared)),
-      entry_of<GpuTransfer<get_message_kind>>(
+      bench_case_of<GpuTransfer<get_message_kind>>(
           bandwidth("get-message", "bandwidth of gets that are complete one by one",
                     "Non-blocking gets." + ended)),
-      entry_of<GpuTransfer<get_latency_kind>>(latency(
+      bench_case_of<GpuTransfer<get_latency_kind>>(latency(
           "get-latency", "time of a get until the data is here", "Each get is followed by quiet.")),
-      entry_of<GpuTransfer<put_value_kind>>(
+      bench_case_of<GpuTransfer<put_value_kind>>(
           element("p", "time to store one element at the target, until it is complete",
                   "A put of one element from a register, then quiet.")),
-      entry_of<GpuTransfer<get_value_kind>>(
+      bench_case_of<GpuTransfer<get_value_kind>>(
           element("g", "time to fetch one element", "A get of one element, stored at once.")),
-      entry_of<GpuTransfer<rate_kind>>(rate),
-      entry_of<GpuTransfer<store_kind>>(store),
-      entry_of<GpuTransfer<store_latency_kind>>(store_latency)};
+      bench_case_of<GpuTransfer<rate_kind>>(rate),
+      bench_case_of<GpuTransfer<store_kind>>(store),
+      bench_case_of<GpuTransfer<store_latency_kind>>(store_latency)};
 }
 
 } // namespace shmemctl::bench

@@ -32,7 +32,7 @@ struct Setup {
   std::int32_t scale_bytes = 4;    ///< FP8: of a scale as the backend's rows carry it
   Combine combine = Combine::rows; ///< rows goes with high_throughput, the others with low_latency
   bool bias = false;               ///< of Combine::rows
-  bool weights_home = false;       ///< of Combine::rows: what ranks make of the weights comes back
+  bool combined_weights = false;   ///< of Combine::rows: what ranks make of the weights comes back
   bool by_expert = false;          ///< low latency, weighted: rows are packed per expert besides
   std::int32_t node_ranks = 1;     ///< ranks of a node; shape.n_ranks where there is one node,
                                    ///< or rows go straight to ranks of other nodes
@@ -40,7 +40,7 @@ struct Setup {
   std::uint32_t seed = 1;
   /// Low latency: a rank that does not come in that time is masked, and the rest go on. 0: calls
   /// wait for the job's deadline, and fail.
-  double patience_us = 0;
+  double rank_timeout_us = 0;
   std::int32_t num_sms = 0;         ///< of kernels; 0: their own choice
   const Routing* routing = nullptr; ///< of all ranks; outlives the backend
 
@@ -118,7 +118,7 @@ public:
   /// How many pairs chain(pairs) makes of that: at least as many.
   virtual int chained_pairs(int pairs) const { return pairs; }
   /// Whether a call may be launched in its two halves, with something else between (low latency).
-  virtual bool has_halves() const { return false; }
+  virtual bool has_phases() const { return false; }
   /// The half of a dispatch or combine that tells the others, or the one that takes what they have
   /// told: how long it took by itself, us. Each send() is followed by its receive().
   virtual double send(Direction /*direction*/) { return 0; }

@@ -6,7 +6,8 @@
 
 #include "kernels/moe/check.h"
 #include "kernels/moe/high_throughput.h"
-#include "kernels/moe/low_latency.h"
+#include "kernels/moe/high_throughput_internode.h"
+#include "kernels/moe/low_latency_internode.h"
 #include "kernels/moe/pack.h"
 #include "src/bench/moe/backend.h"
 
@@ -17,7 +18,7 @@ Scales scales_of(const Setup& setup);
 std::int32_t scale_bytes_of(const Setup& setup);
 
 /// A part of the memory, with guards around it that nobody may write.
-struct GpuPart {
+struct GpuRegion {
   std::size_t offset = 0, size_bytes = 0;
 };
 inline constexpr std::size_t gpu_guard_bytes = 1024;
@@ -26,18 +27,39 @@ inline constexpr int gpu_poison = 0xff; ///< NaN as BF16 and FP32, and no index
 struct GpuLayout {
   explicit GpuLayout(const Setup& setup);
 
-  GpuPart cells, expert_words;    ///< symmetric words
-  GpuPart rows, records, outputs; ///< symmetric; rows and records of low latency: both halves
-  GpuPart values, casts, scales, experts, weights, bias, results; ///< of this rank
-  GpuPart slots, bases, counts, expert_counts, wrong;
-  GpuPart weights_back, weights_home; ///< the first one symmetric; where weights come home
-  GpuPart places;                     ///< symmetric; by expert
-  GpuPart packed_rows, packed_records, packed_counts, packed_offsets; ///< by expert
+  GpuRegion flags, expert_count_flags; ///< symmetric words
+  GpuRegion rows, records, outputs;    ///< symmetric; rows and records of low latency: both halves
+  GpuRegion values, casts, scales, experts, weights, bias, results; ///< of this rank
+  GpuRegion slots, bases, counts, expert_counts, wrong;
+  GpuRegion output_weights, combined_weights; ///< the first one symmetric; where weights come home
+  GpuRegion output_rows;                      ///< symmetric; by expert
+  GpuRegion packed_rows, packed_records, packed_counts, packed_offsets; ///< by expert
   std::size_t size_bytes = 0;
   std::vector<MemoryUse> uses; ///< what a program that calls the kernels would need
 
 protected:
-  GpuPart add(std::size_t size_bytes);
+  GpuRegion add(std::size_t size_bytes);
+};
+
+struct InternodeLayout : GpuLayout {
+  /// For chunks of any number of rows.
+  /// @param node_ranks ranks of a node; 1: each row goes straight to its rank
+  InternodeLayout(const Setup& setup, std::int32_t node_ranks);
+
+  InternodeShape
+      shape; ///< but for the rows of a chunk, which are one here: that takes the most words
+  GpuRegion rails, counts_out, counts_in, row_signals, sum_signals;      ///< symmetric words
+  GpuRegion rows_out, rows_in, sums_out, sums_in;                        ///< symmetric rows
+  GpuRegion all_bases, crossing_slots, crossing_tokens, crossing_counts; ///< of this rank
+};
+
+struct LowLatencyInternodeLayout : GpuLayout {
+  explicit LowLatencyInternodeLayout(const Setup& setup);
+
+  GpuRegion row_signals, output_signals; ///< symmetric words
+  GpuRegion rows_out, records_out, back; ///< symmetric rows
+  GpuRegion cast_rows, cast_scales;      ///< of this rank, FP8
+  GpuRegion output_rows_by_slot;         ///< of this rank, by expert
 };
 
 } // namespace shmemctl::moe

@@ -6,16 +6,16 @@
 
 #include <fmt/format.h>
 
-#include "kernels/moe/hybrid.h"
+#include "kernels/moe/high_throughput.h"
+#include "kernels/moe/high_throughput_internode.h"
 #include "kernels/moe/low_latency.h"
 #include "kernels/moe/pack.h"
-#include "kernels/moe/tuning.h"
 
 namespace shmemctl::moe {
 
 namespace {
 
-constexpr int most_dispatch_warps = 32, most_combine_warps = 16, most_stages = 64, most_kept = 2;
+constexpr int max_dispatch_warps = 32, max_combine_warps = 16, max_stages = 64, max_kept = 2;
 
 /// "" or that a number is not in its range.
 std::string out_of_range(const char* name, std::int32_t value, std::int32_t least,
@@ -33,14 +33,14 @@ std::string first_of(std::initializer_list<std::string> problems) {
   return "";
 }
 
-constexpr std::size_t most_bytes = most_shared_bytes - own_shared_bytes;
+constexpr std::size_t max_bytes = max_shared_bytes - own_shared_bytes;
 
 std::string too_large(std::size_t needed, const std::string& nearest) {
   return fmt::format("that takes {} bytes of a block's shared memory, which has {}: {}", needed,
-                     most_bytes, nearest);
+                     max_bytes, nearest);
 }
 
-GatherShape gathered(const Setup& setup, int rows, const Settings& all) {
+ReduceShape gathered(const Setup& setup, int rows, const Settings& all) {
   return {setup.shape.max_tokens,
           setup.shape.hidden * 2,
           rows,
@@ -62,35 +62,37 @@ Tuning tuning_of(const Settings& settings) {
   return tuning;
 }
 
-int GpuSettings::least_sms(Direction direction) const {
-  return few() && direction == Direction::dispatch ? least_dispatch_blocks : 1;
+int GpuSettings::min_sms(Direction direction) const {
+  return is_low_latency() && direction == Direction::dispatch ? min_dispatch_blocks : 1;
 }
 
-int GpuSettings::least_num_sms() const {
-  return few() ? least_dispatch_blocks : is_far() ? hybrid_notify_blocks : notify_blocks;
+int GpuSettings::min_num_sms() const {
+  return is_low_latency() ? min_dispatch_blocks
+         : is_far()       ? internode_notify_blocks
+                          : notify_blocks;
 }
 
 int GpuSettings::own_sms(Direction direction) const {
   return setup.num_sms > 0
              ? setup.num_sms
-             : std::max(least_sms(direction), few() ? most_sms : std::min(24, most_sms));
+             : std::max(min_sms(direction), is_low_latency() ? max_sms : std::min(24, max_sms));
 }
 
-std::int32_t GpuSettings::most_experts() const {
+std::int32_t GpuSettings::max_experts() const {
   const Shape& shape = setup.shape;
-  if (few())
+  if (is_low_latency())
     return std::numeric_limits<std::int32_t>::max();
-  std::int32_t counts = most_notified_experts;
+  std::int32_t counts = max_notified_experts;
   if (is_far())
-    counts = most_hybrid_experts({shape, setup.format, node_ranks, 1, setup.weights_home});
+    counts = max_internode_experts({shape, setup.format, node_ranks, 1, setup.combined_weights});
   return counts / shape.n_ranks * shape.n_ranks;
 }
 
 /// One message carries a chunk, and an HCA's carries so much.
-std::int32_t GpuSettings::most_chunk_rows() const {
-  constexpr std::int32_t most_message_bytes = 1 << 30;
-  const HybridShape shape{setup.shape, setup.format, node_ranks, 1, setup.weights_home};
-  return std::clamp(most_message_bytes / std::max(shape.crossing_bytes(), shape.sum_bytes()), 1,
+std::int32_t GpuSettings::max_chunk_rows() const {
+  constexpr std::int32_t max_message_bytes = 1 << 30;
+  const InternodeShape shape{setup.shape, setup.format, node_ranks, 1, setup.combined_weights};
+  return std::clamp(max_message_bytes / std::max(shape.crossing_bytes(), shape.sum_bytes()), 1,
                     std::max(1, setup.shape.max_tokens));
 }
 
@@ -102,19 +104,19 @@ DispatchArguments GpuSettings::dispatch(const Tuning& tuning) const {
   return arguments;
 }
 
-int GpuSettings::dispatch_places() const {
-  return static_cast<int>(most_bytes / dispatch_shared_bytes(dispatch({1, 1, 1})));
+int GpuSettings::dispatch_stages() const {
+  return static_cast<int>(max_bytes / dispatch_shared_bytes(dispatch({1, 1, 1})));
 }
 
 Settings GpuSettings::own_dispatch(const Settings& given) const {
   Settings own;
   own.sms = given.sms.value_or(own_sms(Direction::dispatch));
-  if (few())
+  if (is_low_latency())
     return own;
   Tuning chosen = dispatch_tuning(dispatch({}), *own.sms);
   if (given.stages && *given.stages > 0) {
     chosen.stages = *given.stages;
-    chosen.warps = std::clamp(dispatch_places() / chosen.stages, 1, 16);
+    chosen.warps = std::clamp(dispatch_stages() / chosen.stages, 1, 16);
     chosen.kept = chosen.stages > 1 ? 1 : 0;
   }
   own.warps = chosen.warps;
@@ -127,13 +129,14 @@ Settings GpuSettings::own_dispatch(const Settings& given) const {
 Settings GpuSettings::own_combine(const Settings& given) const {
   Settings own;
   own.sms = given.sms.value_or(own_sms(Direction::combine));
-  GatherTuning chosen = few() ? low_latency_combine_tuning(setup.shape, weighted(), *own.sms)
-                              : combine_tuning(setup.shape, *own.sms);
+  ReduceTuning chosen = is_low_latency()
+                            ? low_latency_combine_tuning(setup.shape, weighted(), *own.sms)
+                            : combine_tuning(setup.shape, *own.sms);
   if (given.warps || given.chunk_bytes) { // the rest follows from these
-    chosen = gather_tuning(rows(), setup.shape.hidden * 2, *own.sms,
+    chosen = reduce_tuning(rows(), setup.shape.hidden * 2, *own.sms,
                            std::clamp(given.warps.value_or(chosen.tuning.warps), 1, 16),
                            std::max(16, given.chunk_bytes.value_or(chosen.chunk_bytes)));
-    if (few())
+    if (is_low_latency())
       chosen.tuning.stages = 1;
   }
   own.warps = chosen.tuning.warps;
@@ -143,61 +146,62 @@ Settings GpuSettings::own_combine(const Settings& given) const {
 }
 
 /// So that a message has a quarter of a megabyte where rows are long.
-Settings GpuSettings::own_far(Direction direction, const Settings& given) const {
+Settings GpuSettings::own_internode(Direction direction, const Settings& given) const {
   Settings own;
   own.sms = given.sms.value_or(own_sms(direction));
   if (has_chunks())
-    own.chunk_rows = std::min(16, most_chunk_rows());
+    own.chunk_rows = std::min(16, max_chunk_rows());
   return own;
 }
 
 Settings GpuSettings::complete(Direction direction, const Settings& given) const {
-  return filled(given, is_far()                          ? own_far(direction, given)
+  return filled(given, is_far()                          ? own_internode(direction, given)
                        : direction == Direction::combine ? own_combine(given)
                                                          : own_dispatch(given));
 }
 
 std::string GpuSettings::dispatch_misfit(const Settings& all) const {
-  if (few())
+  if (is_low_latency())
     return "";
   const Tuning tuning = tuning_of(all);
   if (std::string problem =
-          first_of({out_of_range("warps", tuning.warps, 1, most_dispatch_warps),
-                    out_of_range("stages", tuning.stages, 1, most_stages),
-                    out_of_range("kept", tuning.kept, 0, std::min(most_kept, tuning.stages - 1)),
+          first_of({out_of_range("warps", tuning.warps, 1, max_dispatch_warps),
+                    out_of_range("stages", tuning.stages, 1, max_stages),
+                    out_of_range("kept", tuning.kept, 0, std::min(max_kept, tuning.stages - 1)),
                     out_of_range("self_sms", tuning.self_sms, 0, tuning.sms - 1)});
       !problem.empty())
     return problem;
   const std::size_t needed = dispatch_shared_bytes(dispatch(tuning));
-  return needed > most_bytes
-             ? too_large(needed, fmt::format("warps times stages may be {}", dispatch_places()))
+  return needed > max_bytes
+             ? too_large(needed, fmt::format("warps times stages may be {}", dispatch_stages()))
              : "";
 }
 
 std::string GpuSettings::combine_misfit(const Settings& all) const {
   const int row_bytes = setup.shape.hidden * 2;
   const std::int32_t chunk = *all.chunk_bytes;
-  if (std::string problem = first_of({out_of_range("warps", *all.warps, 1, most_combine_warps),
-                                      out_of_range("stages", *all.stages, 1, most_stages),
+  if (std::string problem = first_of({out_of_range("warps", *all.warps, 1, max_combine_warps),
+                                      out_of_range("stages", *all.stages, 1, max_stages),
                                       out_of_range("chunk_bytes", chunk, 16, row_bytes)});
       !problem.empty())
     return problem;
   if (chunk % 16 != 0)
     return fmt::format("chunk_bytes {} is no multiple of 16: take {}", chunk, chunk / 16 * 16);
   const auto needed = [&](const Settings& some) {
-    return gather_shared_bytes(gathered(setup, rows(), some), *some.warps, few() && weighted());
+    return reduce_shared_bytes(gathered(setup, rows(), some), *some.warps,
+                               is_low_latency() && weighted());
   };
-  if (needed(all) <= most_bytes)
+  if (needed(all) <= max_bytes)
     return "";
   Settings nearest;
   nearest.warps = *all.warps;
   nearest.stages = *all.stages;
   nearest.chunk_bytes = chunk;
-  while (*nearest.stages > 1 && needed(nearest) > most_bytes)
+  while (*nearest.stages > 1 && needed(nearest) > max_bytes)
     --*nearest.stages;
-  while (*nearest.warps > 1 && needed(nearest) > most_bytes)
+  while (*nearest.warps > 1 && needed(nearest) > max_bytes)
     --*nearest.warps;
-  while (*nearest.chunk_bytes > 16 && needed(nearest) > most_bytes)
+  while (*nearest.chunk_bytes > 16 && needed(nearest) > max_bytes)
     *nearest.chunk_bytes -= 16;
   return too_large(needed(all), "take " + to_text(nearest));
 }
@@ -206,15 +210,15 @@ std::string GpuSettings::misfit(Direction direction, const Settings& given) cons
   const Settings all = complete(direction, given);
   if (std::string unknown = unknown_setting(given, complete(direction, {})); !unknown.empty())
     return unknown;
-  const int least = least_sms(direction);
-  if (std::string problem = out_of_range("sms", *all.sms, least, std::max(least, most_sms));
+  const int least = min_sms(direction);
+  if (std::string problem = out_of_range("sms", *all.sms, least, std::max(least, max_sms));
       !problem.empty())
     return problem;
   if (setup.num_sms > 0 && *all.sms != setup.num_sms)
     return fmt::format("sms {} is not --num-sms {}: leave one of them out", *all.sms,
                        setup.num_sms);
   if (is_far())
-    return has_chunks() ? out_of_range("chunk_rows", *all.chunk_rows, 1, most_chunk_rows()) : "";
+    return has_chunks() ? out_of_range("chunk_rows", *all.chunk_rows, 1, max_chunk_rows()) : "";
   return direction == Direction::combine ? combine_misfit(all) : dispatch_misfit(all);
 }
 
@@ -222,7 +226,7 @@ std::vector<Settings> GpuSettings::dispatch_candidates(int sms) const {
   std::vector<Settings> all;
   Settings one;
   one.sms = sms;
-  if (few())
+  if (is_low_latency())
     return {one};
   struct Way {
     int stages, kept;
@@ -255,20 +259,21 @@ std::vector<Settings> GpuSettings::combine_candidates(int sms) const {
         // With fewer bytes on the way the link is idle in high throughput, but where rows are
         // small.
         constexpr int least_bytes = 64 << 10;
-        if (few() || parts == 1 || warps * stages * rows() * *one.chunk_bytes >= least_bytes)
+        if (is_low_latency() || parts == 1 ||
+            warps * stages * rows() * *one.chunk_bytes >= least_bytes)
           all.push_back(one);
       }
   return all;
 }
 
-std::vector<Settings> GpuSettings::far_candidates(int sms) const {
+std::vector<Settings> GpuSettings::internode_candidates(int sms) const {
   Settings one;
   one.sms = sms;
   if (!has_chunks())
     return {one};
   std::vector<Settings> all;
   for (const std::int32_t rows : {16, 4, 8, 32, 64}) {
-    one.chunk_rows = std::min(rows, most_chunk_rows());
+    one.chunk_rows = std::min(rows, max_chunk_rows());
     all.push_back(one);
   }
   return all;
@@ -276,11 +281,11 @@ std::vector<Settings> GpuSettings::far_candidates(int sms) const {
 
 std::vector<Settings> GpuSettings::candidates_of(Direction direction, int sms) const {
   if (is_far())
-    return far_candidates(sms);
+    return internode_candidates(sms);
   return direction == Direction::combine ? combine_candidates(sms) : dispatch_candidates(sms);
 }
 
-std::int32_t GpuSettings::most_routed_tokens() const {
+std::int32_t GpuSettings::max_routed_tokens() const {
   std::int32_t most = 0;
   for (const RankRouting& rank : *setup.routing)
     most = std::max(most, rank.tokens());
@@ -292,14 +297,14 @@ std::vector<KernelLaunch> GpuSettings::launches(Direction direction, const Setti
   const int sms = *complete(direction, given).sms;
   if (direction == Direction::combine)
     return {{"combine", sms, sms}};
-  if (!few()) {
-    const int blocks = is_far() ? hybrid_notify_blocks : notify_blocks;
+  if (!is_low_latency()) {
+    const int blocks = is_far() ? internode_notify_blocks : notify_blocks;
     return {{"notify", blocks, blocks}, {"dispatch", sms, sms}};
   }
   std::vector<KernelLaunch> all;
   if (is_far() && setup.format == Format::fp8)
     all.push_back({"cast", sms, sms});
-  const int blocks = dispatch_blocks(most_routed_tokens(), sms, Halves::both).all();
+  const int blocks = dispatch_blocks(max_routed_tokens(), sms, Phases::both).all();
   all.push_back({"dispatch", blocks, blocks});
   if (setup.by_expert) {
     const int packing = pack_blocks(sms, sms_of_gpu);
@@ -317,10 +322,10 @@ ChainBatches chain_batches(int pairs) {
 
 std::vector<Settings> GpuSettings::candidates(Direction direction) const {
   std::vector<int> counts{setup.num_sms};
-  if (setup.num_sms == 0 && few())
-    counts = {most_sms / 4, most_sms / 2, most_sms};
+  if (setup.num_sms == 0 && is_low_latency())
+    counts = {max_sms / 4, max_sms / 2, max_sms};
   else if (setup.num_sms == 0)
-    counts = {8, 12, 16, 20, 24, 32, 48, 64, 96, most_sms};
+    counts = {8, 12, 16, 20, 24, 32, 48, 64, 96, max_sms};
   std::vector<Settings> all;
   std::set<std::string> seen;
   for (const int sms : counts)

@@ -21,14 +21,14 @@ void fill_bytes(std::vector<T>& values, std::byte byte) {
 
 HostBackend::HostBackend(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation)
     : rma_(rma), memory_(memory), setup_(setup), mutation_(std::move(mutation)), me_(rma.pe()),
-      mine_((*setup.routing)[static_cast<std::size_t>(rma.pe())]), layout_(setup),
+      mine_((*setup.routing)[static_cast<std::size_t>(rma.pe())]), row_layout_(setup),
       combined_(static_cast<std::size_t>(tokens()) * static_cast<std::size_t>(setup.shape.hidden)),
-      home_weights_(setup.weights_home ? static_cast<std::size_t>(tokens()) *
-                                             static_cast<std::size_t>(setup.shape.top_k)
-                                       : 0),
-      lies_(setup), left_(*setup.routing) {
+      combined_weights_(setup.combined_weights ? static_cast<std::size_t>(tokens()) *
+                                                     static_cast<std::size_t>(setup.shape.top_k)
+                                               : 0),
+      layout_(setup), active_routing_(*setup.routing) {
   for (std::int32_t token = 0; token < tokens(); ++token)
-    fill_row(setup_, layout_, me_, token, send_row(token));
+    fill_row(setup_, row_layout_, me_, token, send_row(token));
 }
 
 std::uint64_t HostBackend::load(const std::uint64_t* word) {
@@ -43,7 +43,7 @@ void HostBackend::put(std::byte* target, const std::byte* source, std::size_t si
     rma_.put(target + at, source + at, std::min(chunk_bytes, size_bytes - at), rank, 0, false);
 }
 
-void HostBackend::go(Direction direction) {
+void HostBackend::select_direction(Direction direction) {
   const auto chunk_bytes = static_cast<std::size_t>(settings(direction).chunk_bytes.value_or(0));
   chunk_bytes_ = chunk_bytes < row_bytes(direction) ? chunk_bytes : 0;
   lost_ = false;
@@ -87,15 +87,15 @@ void HostBackend::put_row(std::byte* target, const std::byte* row, std::int32_t 
     return;
   if (mutates(Mutation::Kind::skipped_chunk) && !skipped_) {
     skipped_ = true;
-    const std::size_t chunk = layout_.payload_bytes() / 4;
-    const std::size_t behind = layout_.payload_bytes();
+    const std::size_t chunk = row_layout_.payload_bytes() / 4;
+    const std::size_t behind = row_layout_.payload_bytes();
     put(target, row, behind - chunk, rank);
-    return put(target + behind, row + behind, layout_.stride_bytes() - behind, rank);
+    return put(target + behind, row + behind, row_layout_.stride_bytes() - behind, rank);
   }
-  put(target, row, layout_.stride_bytes(), rank);
+  put(target, row, row_layout_.stride_bytes(), rank);
 }
 
-void HostBackend::order() {
+void HostBackend::fence_rows() {
   if (!mutates(Mutation::Kind::no_fence))
     rma_.fence();
 }
@@ -117,8 +117,8 @@ void HostBackend::wait_for_all(const std::vector<Awaited>& all,
     }
     return seen[slot];
   };
-  const auto patience_is_over = [&] {
-    return setup_.patience_us > 0 && us_since(begin) > setup_.patience_us;
+  const auto rank_timed_out = [&] {
+    return setup_.rank_timeout_us > 0 && us_since(begin) > setup_.rank_timeout_us;
   };
   // One after the other, so that a deadline names who has not come; but whoever comes meanwhile is
   // noted at its own time.
@@ -128,7 +128,7 @@ void HostBackend::wait_for_all(const std::vector<Awaited>& all,
     rma_.wait(
         [&] {
           std::for_each(all.begin(), all.end(), look);
-          return look(awaited) || patience_is_over();
+          return look(awaited) || rank_timed_out();
         },
         step, awaited.by);
     if (!look(awaited))
@@ -138,7 +138,7 @@ void HostBackend::wait_for_all(const std::vector<Awaited>& all,
 
 void HostBackend::mask(std::int32_t rank) {
   masked_.insert(rank);
-  left_ = without_ranks(setup_.shape, *setup_.routing, me_, masked());
+  active_routing_ = without_ranks(setup_.shape, *setup_.routing, me_, masked());
 }
 
 void HostBackend::add_up(const std::vector<const std::uint16_t*>& rows, const std::uint16_t* begin,
@@ -153,7 +153,7 @@ void HostBackend::add_up(const std::vector<const std::uint16_t*>& rows, const st
 }
 
 void HostBackend::add_up_weights(const std::vector<const std::uint16_t*>& rows, float* out) const {
-  if (!setup_.weights_home)
+  if (!setup_.combined_weights)
     return;
   std::fill_n(out, setup_.shape.top_k, 0.0F);
   for (const std::uint16_t* row : rows)
@@ -169,9 +169,9 @@ void HostBackend::corrupt() {
 }
 
 void HostBackend::poison_common() {
-  lies_.areas.set_guards(memory_);
+  layout_.buffers.set_guards(memory_);
   fill_bytes(combined_, poison_byte);
-  fill_bytes(home_weights_, poison_byte);
+  fill_bytes(combined_weights_, poison_byte);
 }
 
 std::optional<std::string> HostBackend::verify_dispatch() {
@@ -183,31 +183,31 @@ std::optional<std::string> HostBackend::verify_dispatch() {
     return fmt::format("rank {} received {} rows, and the routing sends {}", me_, rows.size(),
                        expected.size());
   for (std::size_t row = 0; row < rows.size(); ++row)
-    if (const auto wrong = wrong_row(setup_, layout_, expected[row], rows[row]))
+    if (const auto wrong = wrong_row(setup_, row_layout_, expected[row], rows[row]))
       return fmt::format("rank {}, row {}: {}", me_, row, *wrong);
   if (const auto wrong = wrong_counts_or_gaps(rows.size()))
     return fmt::format("rank {}: {}", me_, *wrong);
-  if (const auto broken = lies_.areas.broken_guard(memory_))
+  if (const auto broken = layout_.buffers.broken_guard(memory_))
     return fmt::format("rank {}: something was written beside the {}", me_, *broken);
   return std::nullopt;
 }
 
 std::optional<std::string> HostBackend::verify_combine() {
   for (std::int32_t token = 0; token < tokens(); ++token)
-    if (const auto wrong =
-            wrong_combined(setup_, me_, token, left_[static_cast<std::size_t>(me_)].choices(token),
-                           combined_row(token)))
+    if (const auto wrong = wrong_combined(
+            setup_, me_, token, active_routing_[static_cast<std::size_t>(me_)].choices(token),
+            combined_row(token)))
       return fmt::format("rank {}: {}", me_, *wrong);
-  for (std::int32_t token = 0; setup_.weights_home && token < tokens(); ++token)
-    if (const auto wrong = wrong_weights(setup_, me_, token, home_weights(token)))
+  for (std::int32_t token = 0; setup_.combined_weights && token < tokens(); ++token)
+    if (const auto wrong = wrong_weights(setup_, me_, token, combined_weights_of(token)))
       return fmt::format("rank {}: {}", me_, *wrong);
-  if (const auto broken = lies_.areas.broken_guard(memory_))
+  if (const auto broken = layout_.buffers.broken_guard(memory_))
     return fmt::format("rank {}: something was written beside the {}", me_, *broken);
   return std::nullopt;
 }
 
 std::size_t host_backend_bytes(const Setup& setup) {
-  return HostLayout(setup).areas.size_bytes();
+  return HostLayout(setup).buffers.size_bytes();
 }
 
 std::unique_ptr<Backend> make_host_backend(Rma& rma, std::byte* memory, const Setup& setup,

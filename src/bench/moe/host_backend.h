@@ -44,7 +44,7 @@ class HostBackend : public Backend {
 public:
   HostBackend(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation);
   std::string name() const override { return "host"; }
-  std::vector<MemoryUse> memory() const override { return lies_.uses; }
+  std::vector<MemoryUse> memory() const override { return layout_.uses; }
   std::string window() const override {
     return "from the call's begin until its result may be used, by the host's steady clock";
   }
@@ -70,7 +70,7 @@ protected:
     std::int32_t rank, by;
   };
   /// Waits until `is_there(rank)` holds for each; notes when each one's did. A deadline names who
-  /// should have brought it. With Setup::patience_us, who does not come in that time is masked.
+  /// should have brought it. With Setup::rank_timeout_us, who does not come in that time is masked.
   void wait_for_all(const std::vector<Awaited>& all,
                     const std::function<bool(std::int32_t)>& is_there, const char* step,
                     Times& times);
@@ -88,18 +88,19 @@ protected:
   }
   static std::uint64_t load(const std::uint64_t* word);
   /// From now on puts are of that direction: in its chunks.
-  void go(Direction direction);
+  void select_direction(Direction direction);
   void put(std::byte* target, const std::byte* source, std::size_t size_bytes, std::int32_t rank);
   /// Behind all rows to that rank.
   void signal(std::uint64_t* word, std::uint64_t value, std::int32_t rank);
   /// Before signals: what was put comes first.
-  void order();
+  void fence_rows();
 
   bool mutates(Mutation::Kind kind) const {
     return mutation_.kind == kind && mutation_.rank == me_;
   }
   std::byte* send_row(std::int32_t token) const {
-    return memory_ + lies_.send_rows + static_cast<std::size_t>(token) * layout_.stride_bytes();
+    return memory_ + layout_.send_rows +
+           static_cast<std::size_t>(token) * row_layout_.stride_bytes();
   }
   /// Puts a token's row, with the mistakes that are asked for.
   void put_row(std::byte* target, const std::byte* row, std::int32_t rank);
@@ -109,14 +110,14 @@ protected:
   }
   /// A row on its way back: values, and weights where they come home.
   std::size_t back_row_bytes() const { return RowLayout::back_bytes(setup_); }
-  float* weights_of(std::byte* back_row) const {
-    return reinterpret_cast<float*>(back_row + value_row_bytes());
+  float* weights_of(std::byte* output_row_in) const {
+    return reinterpret_cast<float*>(output_row_in + value_row_bytes());
   }
-  const float* weights_of(const std::uint16_t* back_row) const {
-    return reinterpret_cast<const float*>(back_row + setup_.shape.hidden);
+  const float* weights_of(const std::uint16_t* output_row_in) const {
+    return reinterpret_cast<const float*>(output_row_in + setup_.shape.hidden);
   }
-  float* home_weights(std::int32_t token) {
-    return home_weights_.data() +
+  float* combined_weights_of(std::int32_t token) {
+    return combined_weights_.data() +
            static_cast<std::size_t>(token) * static_cast<std::size_t>(setup_.shape.top_k);
   }
   /// Whether there is such a token: a row that has not come may name any rank, or none, and nothing
@@ -146,13 +147,13 @@ protected:
   const Mutation mutation_;
   const std::int32_t me_;
   const RankRouting& mine_;
-  const RowLayout layout_;
+  const RowLayout row_layout_;
   std::vector<RankMask> masks_; ///< by token: where it goes
   std::vector<std::uint16_t> combined_;
-  std::vector<float> home_weights_; ///< [token][choice]
-  const HostLayout lies_;
+  std::vector<float> combined_weights_; ///< [token][choice]
+  const HostLayout layout_;
   /// What there is of the routing beside masked ranks.
-  const Routing& left() const { return left_; }
+  const Routing& active_routing() const { return active_routing_; }
   bool is_masked(std::int32_t rank) const { return masked_.count(rank) != 0; }
 
   bool skipped_ = false; ///< the chunk has been
@@ -171,7 +172,7 @@ private:
 
   std::size_t chunk_bytes_ = 0; ///< of a put; 0: no limit
   std::set<std::int32_t> masked_;
-  Routing left_;
+  Routing active_routing_;
 };
 
 std::unique_ptr<Backend> make_host_high_throughput(Rma& rma, std::byte* memory, const Setup& setup,

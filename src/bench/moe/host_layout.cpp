@@ -12,7 +12,7 @@ std::size_t as_size(std::int32_t value) {
 
 /// Rows that experts give back: of high throughput one for each received one; of low latency the
 /// most that any rank has with this routing, which all ranks know.
-std::size_t most_results(const Setup& setup) {
+std::size_t max_results(const Setup& setup) {
   const Shape& shape = setup.shape;
   if (setup.combine != Combine::weighted)
     return as_size(shape.max_rows());
@@ -25,7 +25,7 @@ std::size_t most_results(const Setup& setup) {
 }
 
 /// Rows packed by expert: the most that any rank has with this routing.
-std::size_t most_packed(const Setup& setup) {
+std::size_t max_packed(const Setup& setup) {
   std::int32_t most = 0;
   for (std::int32_t rank = 0; setup.by_expert && rank < setup.shape.n_ranks; ++rank)
     most = std::max(most, expected_packed(setup.shape, *setup.routing, rank).offsets.back());
@@ -35,20 +35,20 @@ std::size_t most_packed(const Setup& setup) {
 /// Adds parts, and says by what formula.
 class Builder {
 public:
-  Builder(HostLayout& layout) : layout_(layout) {}
+  Builder(HostLayout& layout) : row_layout_(layout) {}
   std::size_t rows(const std::string& name, const std::string& formula, std::size_t count,
                    std::size_t row_bytes) {
     const std::size_t size_bytes = count * row_bytes;
     if (size_bytes > 0)
-      layout_.uses.push_back({name, formula, size_bytes});
-    return layout_.areas.add(name, size_bytes);
+      row_layout_.uses.push_back({name, formula, size_bytes});
+    return row_layout_.buffers.add(name, size_bytes);
   }
   std::size_t words(const std::string& name, std::int32_t count) {
-    return layout_.areas.add(name, as_size(count) * sizeof(std::uint64_t));
+    return row_layout_.buffers.add(name, as_size(count) * sizeof(std::uint64_t));
   }
 
 private:
-  HostLayout& layout_;
+  HostLayout& row_layout_;
 };
 
 } // namespace
@@ -63,7 +63,7 @@ HostLayout::HostLayout(const Setup& setup) {
   const bool relays = high && setup.n_nodes() > 1;
   const std::size_t nodes = as_size(setup.n_nodes());
   const std::string value_words = // of a row on its way back, as RowLayout::back_bytes()
-      setup.weights_home ? "(hidden * 2 + topk * 4, rounded up to 16)" : "hidden * 2";
+      setup.combined_weights ? "(hidden * 2 + topk * 4, rounded up to 16)" : "hidden * 2";
   Builder add(*this);
   for (std::size_t* words :
        {&signals.ready, &signals.ready_back, &signals.relayed, &signals.nodes_back})
@@ -81,10 +81,10 @@ HostLayout::HostLayout(const Setup& setup) {
       add.rows("received rows", high ? "ranks * max_tokens * row" : "2 * ranks * max_tokens * row",
                (high ? 1 : 2) * ranks * tokens, row);
   relay = add.rows("rows to hand on", "nodes * max_tokens * row", relays ? nodes * tokens : 0, row);
-  packed_rows = most_packed(setup);
+  packed_rows = max_packed(setup);
   packed = add.rows("rows packed by expert", "choices of this rank's experts, aligned * row",
                     packed_rows, row);
-  result_rows = std::max(most_results(setup), packed_rows);
+  result_rows = std::max(max_results(setup), packed_rows);
   results =
       add.rows("experts' results",
                setup.by_expert                      ? "packed rows * hidden * 2"

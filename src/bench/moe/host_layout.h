@@ -1,7 +1,7 @@
 // Where things lie in the host backend's memory, the same on all ranks.
 #pragma once
 
-#include "src/bench/moe/areas.h"
+#include "src/bench/moe/buffer_layout.h"
 #include "src/bench/moe/rows.h"
 
 namespace shmemctl::moe {
@@ -22,7 +22,7 @@ struct HostSignals {
 struct HostLayout {
   explicit HostLayout(const Setup& setup);
 
-  Areas areas;
+  BufferLayout buffers;
   HostSignals signals;
   std::size_t send_rows = 0;  ///< [token]
   std::size_t counts_out = 0; ///< [rank] of count_message_words

@@ -6,12 +6,63 @@
 #include <fmt/format.h>
 
 #include "src/bench/moe/host_backend.h"
-#include "src/bench/moe/packing.h"
-#include "src/bench/moe/weighted_sum.h"
 
 namespace shmemctl::moe {
 
 namespace {
+
+struct Packing {
+  std::vector<std::int32_t> counts;      ///< by local expert: its rows
+  std::vector<std::int32_t> offsets;     ///< by local expert: its first row; then the end of all
+  std::vector<std::int32_t> output_rows; ///< [received row][choice]; -1: of another rank, or masked
+};
+/// @param choices by received row: its shape.top_k experts, of all ranks
+Packing packing_of(const Shape& shape, const std::vector<const std::int32_t*>& choices,
+                   std::int32_t rank) {
+  Packing packing;
+  packing.counts.resize(static_cast<std::size_t>(shape.local_experts()));
+  for (const std::int32_t* const of_row : choices)
+    for (std::int32_t k = 0; k < shape.top_k; ++k) {
+      const std::int32_t local = shape.local_expert(of_row[k], rank);
+      // Its number among the expert's rows; where these begin is known when all are counted.
+      packing.output_rows.push_back(
+          local == no_expert ? -1 : packing.counts[static_cast<std::size_t>(local)]++);
+    }
+  packing.offsets.push_back(0);
+  for (const std::int32_t count : packing.counts)
+    packing.offsets.push_back(packing.offsets.back() +
+                              aligned_count(count, shape.expert_alignment));
+  std::size_t next = 0;
+  for (const std::int32_t* const of_row : choices)
+    for (std::int32_t k = 0; k < shape.top_k; ++k, ++next)
+      if (const std::int32_t local = shape.local_expert(of_row[k], rank); local != no_expert)
+        packing.output_rows[next] += packing.offsets[static_cast<std::size_t>(local)];
+  return packing;
+}
+
+inline void add_weighted_row(const std::uint16_t* row, float weight, std::vector<float>& totals) {
+  for (std::size_t channel = 0; channel < totals.size(); ++channel)
+    totals[channel] = multiply_add(weight, float_of_bf16(row[channel]), totals[channel]);
+}
+
+#if defined(__x86_64__)
+/// The same bits by the processor's own instruction, where the C library would be called for each.
+[[gnu::target("fma"), gnu::flatten]] void
+add_weighted_by_fma(const std::uint16_t* row, float weight, std::vector<float>& totals) {
+  add_weighted_row(row, weight, totals);
+}
+#endif
+
+/// totals += weight * row, each rounded once.
+/// @param row as many BF16 values as there are totals
+void add_weighted(const std::uint16_t* row, float weight, std::vector<float>& totals) {
+#if defined(__x86_64__)
+  static const bool has_fma = __builtin_cpu_supports("fma") != 0;
+  if (has_fma)
+    return add_weighted_by_fma(row, weight, totals);
+#endif
+  add_weighted_row(row, weight, totals);
+}
 
 class LowLatency final : public HostBackend {
 public:
@@ -24,18 +75,18 @@ public:
 
   void poison() override {
     poison_common();
-    std::memset(memory_ + lies_.receive, static_cast<int>(poison_byte),
-                2 * as_size(setup_.shape.max_rows()) * layout_.stride_bytes());
-    std::memset(memory_ + lies_.back, static_cast<int>(poison_byte),
+    std::memset(memory_ + layout_.receive, static_cast<int>(poison_byte),
+                2 * as_size(setup_.shape.max_rows()) * row_layout_.stride_bytes());
+    std::memset(memory_ + layout_.back, static_cast<int>(poison_byte),
                 2 * half_back_rows() * value_row_bytes());
-    std::memset(memory_ + lies_.packed, static_cast<int>(poison_byte),
-                lies_.packed_rows * layout_.stride_bytes());
+    std::memset(memory_ + layout_.packed, static_cast<int>(poison_byte),
+                layout_.packed_rows * row_layout_.stride_bytes());
   }
 
   Times dispatch(bool cached) override;
   void run_experts() override;
   Times combine() override;
-  bool has_halves() const override { return true; }
+  bool has_phases() const override { return true; }
   double send(Direction direction) override;
   double receive(Direction direction) override;
 
@@ -47,30 +98,30 @@ private:
   std::size_t half_back_rows() const {
     return as_size(per_token()) * as_size(setup_.shape.max_tokens);
   }
-  std::byte* slot(std::int32_t half, std::int32_t source, std::int32_t index) const {
-    return memory_ + lies_.receive +
-           (as_size(half) * as_size(setup_.shape.max_rows()) +
+  std::byte* slot(std::int32_t buffer, std::int32_t source, std::int32_t index) const {
+    return memory_ + layout_.receive +
+           (as_size(buffer) * as_size(setup_.shape.max_rows()) +
             as_size(fixed_slot(setup_.shape, source, index))) *
-               layout_.stride_bytes();
+               row_layout_.stride_bytes();
   }
-  std::byte* back_row(std::int32_t half, std::int32_t token, std::int32_t of_token) const {
-    return memory_ + lies_.back +
-           (as_size(half) * half_back_rows() + as_size(token * per_token() + of_token)) *
+  std::byte* output_row_in(std::int32_t buffer, std::int32_t token, std::int32_t of_token) const {
+    return memory_ + layout_.back +
+           (as_size(buffer) * half_back_rows() + as_size(token * per_token() + of_token)) *
                value_row_bytes();
   }
   std::byte* result_row(std::size_t index) const {
-    return memory_ + lies_.results + index * value_row_bytes();
+    return memory_ + layout_.results + index * value_row_bytes();
   }
-  std::byte* packed_row(std::int32_t place) const {
-    return memory_ + lies_.packed + as_size(place) * layout_.stride_bytes();
+  std::byte* packed_row(std::int32_t output_row) const {
+    return memory_ + layout_.packed + as_size(output_row) * row_layout_.stride_bytes();
   }
   /// The word of `source` in a half.
-  std::uint64_t* word(std::size_t signals, std::int32_t half, std::int32_t source) const {
-    return words(signals) + std::ptrdiff_t{half} * n_ + source;
+  std::uint64_t* word(std::size_t signals, std::int32_t buffer, std::int32_t source) const {
+    return words(signals) + std::ptrdiff_t{buffer} * n_ + source;
   }
 
   void send_all();
-  void tell_begin();
+  void signal_begin();
   void receive_all(Times& times);
   void send_outputs();
   void receive_outputs(Times& times);
@@ -80,7 +131,7 @@ private:
   void count_choices();
   void pack();
   void run_packed_experts();
-  void give_back();
+  void put_outputs();
   std::optional<std::string> wrong_packed() const;
   void add_up_all();
 
@@ -124,29 +175,29 @@ double LowLatency::receive(Direction direction) {
 }
 
 void LowLatency::send_all() {
-  go(Direction::dispatch);
+  select_direction(Direction::dispatch);
   ++epoch_;
-  tell_begin();
+  signal_begin();
   if (mutates(Mutation::Kind::early_signal)) {
     std::vector<std::int32_t> counts(as_size(n_));
     const std::vector<std::int32_t> all = row_counts(setup_.shape, *setup_.routing);
     std::copy_n(all.begin() + std::ptrdiff_t{me_} * n_, n_, counts.begin());
-    tell(lies_.signals.rows, epoch_, counts);
+    tell(layout_.signals.rows, epoch_, counts);
     rma_.quiet();
     mutation_.gate();
     send_rows();
   } else {
     const std::vector<std::int32_t> counts = send_rows();
-    order();
-    tell(lies_.signals.rows, epoch_, counts);
+    fence_rows();
+    tell(layout_.signals.rows, epoch_, counts);
   }
 }
 
 /// In no order to rows, and for statistics alone.
-void LowLatency::tell_begin() {
+void LowLatency::signal_begin() {
   for (const Awaited& to : everybody_)
     if (!is_masked(to.rank))
-      signal(words(lies_.signals.ready) + me_, epoch_, to.rank);
+      signal(words(layout_.signals.ready) + me_, epoch_, to.rank);
 }
 
 /// Of each source, how long it took until it was heard to have begun, and from then on until its
@@ -160,8 +211,8 @@ void LowLatency::receive_all(Times& times) {
       [&](std::int32_t source) {
         const std::size_t slot = as_size(source);
         const bool come =
-            has_come(load(word(lies_.signals.rows, half_of_epoch(epoch_), source)), epoch_);
-        if (!begun[slot] && (come || load(words(lies_.signals.ready) + source) >= epoch_)) {
+            has_come(load(word(layout_.signals.rows, buffer_of_epoch(epoch_), source)), epoch_);
+        if (!begun[slot] && (come || load(words(layout_.signals.ready) + source) >= epoch_)) {
           begun[slot] = true;
           times.begin_wait_us[slot] = us_since(sent);
         }
@@ -175,8 +226,9 @@ void LowLatency::receive_all(Times& times) {
   }
   for (std::int32_t source = 0; source < n_; ++source)
     come_[as_size(source)] =
-        is_masked(source) ? 0
-                          : count_of(load(word(lies_.signals.rows, half_of_epoch(epoch_), source)));
+        is_masked(source)
+            ? 0
+            : count_of(load(word(layout_.signals.rows, buffer_of_epoch(epoch_), source)));
   count_choices();
   if (setup_.by_expert) {
     const Clock::time_point unpacked = Clock::now();
@@ -197,7 +249,7 @@ std::vector<std::int32_t> LowLatency::send_rows() {
       std::int32_t index = next[as_size(to.rank)]++;
       if (mutates(Mutation::Kind::swapped_rows) && index < 2)
         index = 1 - index; // of at least two, or a gap is left, which is wrong as well
-      put_row(slot(half_of_epoch(epoch_), me_, index), send_row(token), to.rank);
+      put_row(slot(buffer_of_epoch(epoch_), me_, index), send_row(token), to.rank);
     }
   }
   return next;
@@ -207,8 +259,8 @@ void LowLatency::tell(std::size_t signals, std::uint64_t epoch,
                       const std::vector<std::int32_t>& counts) {
   for (const Awaited& to : everybody_)
     if (!is_masked(to.rank))
-      signal(word(signals, half_of_epoch(epoch), me_), count_word(epoch, counts[as_size(to.rank)]),
-             to.rank);
+      signal(word(signals, buffer_of_epoch(epoch), me_),
+             count_word(epoch, counts[as_size(to.rank)]), to.rank);
 }
 
 void LowLatency::wait_for_words(std::size_t signals, std::uint64_t epoch, const char* step,
@@ -216,7 +268,7 @@ void LowLatency::wait_for_words(std::size_t signals, std::uint64_t epoch, const 
   wait_for_all(
       everybody_,
       [&](std::int32_t source) {
-        return has_come(load(word(signals, half_of_epoch(epoch), source)), epoch);
+        return has_come(load(word(signals, buffer_of_epoch(epoch), source)), epoch);
       },
       step, times);
 }
@@ -225,7 +277,7 @@ void LowLatency::count_choices() {
   std::fill(expert_counts_.begin(), expert_counts_.end(), 0);
   for (const std::byte* row : received_rows())
     for (std::int32_t k = 0; k < setup_.shape.top_k; ++k)
-      if (const std::int32_t local = setup_.shape.local_expert(layout_.experts(row)[k], me_);
+      if (const std::int32_t local = setup_.shape.local_expert(row_layout_.experts(row)[k], me_);
           local != no_expert)
         ++expert_counts_[as_size(local)];
   for (std::int32_t& chosen : expert_counts_)
@@ -236,12 +288,12 @@ void LowLatency::pack() {
   const std::vector<std::byte*> rows = received_rows();
   std::vector<const std::int32_t*> choices;
   for (const std::byte* row : rows)
-    choices.push_back(layout_.experts(row));
+    choices.push_back(row_layout_.experts(row));
   packing_ = packing_of(setup_.shape, choices, me_);
   const auto top_k = as_size(setup_.shape.top_k);
-  for (std::size_t i = 0; i < packing_.places.size(); ++i)
-    if (packing_.places[i] >= 0)
-      std::memcpy(packed_row(packing_.places[i]), rows[i / top_k], layout_.stride_bytes());
+  for (std::size_t i = 0; i < packing_.output_rows.size(); ++i)
+    if (packing_.output_rows[i] >= 0)
+      std::memcpy(packed_row(packing_.output_rows[i]), rows[i / top_k], row_layout_.stride_bytes());
 }
 
 void LowLatency::run_packed_experts() {
@@ -249,9 +301,9 @@ void LowLatency::run_packed_experts() {
     const float factor =
         expert_factor(setup_.shape.first_expert(me_) + static_cast<std::int32_t>(expert));
     for (std::int32_t i = 0; i < packing_.counts[expert]; ++i) {
-      const std::int32_t place = packing_.offsets[expert] + i;
-      const std::vector<std::uint16_t> read = read_row(setup_, packed_row(place));
-      auto* const out = reinterpret_cast<std::uint16_t*>(result_row(as_size(place)));
+      const std::int32_t output_row = packing_.offsets[expert] + i;
+      const std::vector<std::uint16_t> read = read_row(setup_, packed_row(output_row));
+      auto* const out = reinterpret_cast<std::uint16_t*>(result_row(as_size(output_row)));
       std::transform(read.begin(), read.end(), out,
                      [factor](std::uint16_t x) { return transformed(x, factor); });
     }
@@ -264,11 +316,11 @@ void LowLatency::run_experts() {
   std::size_t index = 0;
   for (const std::byte* row : received_rows()) {
     const std::vector<std::uint16_t> read = read_row(setup_, row);
-    const std::int32_t* const experts = layout_.experts(row);
+    const std::int32_t* const experts = row_layout_.experts(row);
     if (!weighted()) {
       auto* const out = reinterpret_cast<std::uint16_t*>(result_row(index++));
       std::transform(read.begin(), read.end(), out, [&](std::uint16_t x) {
-        return partial_row(x, setup_.shape, experts, layout_.weights(row), me_);
+        return partial_row(x, setup_.shape, experts, row_layout_.weights(row), me_);
       });
       continue;
     }
@@ -294,55 +346,57 @@ Times LowLatency::combine() {
 }
 
 void LowLatency::send_outputs() {
-  go(Direction::combine);
+  select_direction(Direction::combine);
   ++back_epoch_;
-  give_back();
-  order();
-  tell(lies_.signals.rows_back, back_epoch_, std::vector<std::int32_t>(as_size(n_)));
+  put_outputs();
+  fence_rows();
+  tell(layout_.signals.rows_back, back_epoch_, std::vector<std::int32_t>(as_size(n_)));
 }
 
 void LowLatency::receive_outputs(Times& times) {
   const Clock::time_point sent = Clock::now();
-  wait_for_words(lies_.signals.rows_back, back_epoch_, "low-latency combine: rows", times);
+  wait_for_words(layout_.signals.rows_back, back_epoch_, "low-latency combine: rows", times);
   times.arrival_us = us_since(sent);
   add_up_all();
   rma_.quiet();
 }
 
-void LowLatency::give_back() {
-  const std::int32_t half = half_of_epoch(back_epoch_);
+void LowLatency::put_outputs() {
+  const std::int32_t buffer = buffer_of_epoch(back_epoch_);
   std::size_t index = 0, choice = 0;
   for (const std::byte* row : received_rows()) {
-    const RowSource home = layout_.source(row);
+    const RowSource home = row_layout_.source(row);
     const bool comes = is_token(home) && !is_masked(home.rank);
     if (!weighted()) {
       if (comes)
-        put(back_row(half, home.token, me_), result_row(index), value_row_bytes(), home.rank);
+        put(output_row_in(buffer, home.token, me_), result_row(index), value_row_bytes(),
+            home.rank);
       ++index;
       continue;
     }
     for (std::int32_t k = 0; k < setup_.shape.top_k; ++k, ++choice) {
-      if (setup_.shape.local_expert(layout_.experts(row)[k], me_) == no_expert)
+      if (setup_.shape.local_expert(row_layout_.experts(row)[k], me_) == no_expert)
         continue;
-      const std::size_t at = setup_.by_expert ? as_size(packing_.places[choice]) : index++;
+      const std::size_t at = setup_.by_expert ? as_size(packing_.output_rows[choice]) : index++;
       if (comes)
-        put(back_row(half, home.token, k), result_row(at), value_row_bytes(), home.rank);
+        put(output_row_in(buffer, home.token, k), result_row(at), value_row_bytes(), home.rank);
     }
   }
 }
 
 void LowLatency::add_up_all() {
-  const std::int32_t half = half_of_epoch(back_epoch_);
+  const std::int32_t buffer = buffer_of_epoch(back_epoch_);
   const auto channels = as_size(setup_.shape.hidden);
   for (std::int32_t token = 0; token < tokens(); ++token) {
-    const std::int32_t* const experts = left()[as_size(me_)].choices(token);
-    const float* const weights = layout_.weights(send_row(token));
+    const std::int32_t* const experts = active_routing()[as_size(me_)].choices(token);
+    const float* const weights = row_layout_.weights(send_row(token));
     const RankMask mask = ranks_of_token(setup_.shape, experts);
     std::vector<float> totals(channels);
     for (std::int32_t i = 0; i < per_token(); ++i) {
       if (weighted() ? experts[i] < 0 : !goes_to(mask, i))
         continue;
-      const auto* const row = reinterpret_cast<const std::uint16_t*>(back_row(half, token, i));
+      const auto* const row =
+          reinterpret_cast<const std::uint16_t*>(output_row_in(buffer, token, i));
       if (weighted())
         add_weighted(row, weights[i], totals);
       else
@@ -358,43 +412,44 @@ std::vector<std::byte*> LowLatency::received_rows() const {
   std::vector<std::byte*> rows;
   for (std::int32_t source = 0; source < n_; ++source)
     for (std::int32_t index = 0; index < come_[as_size(source)]; ++index)
-      rows.push_back(slot(half_of_epoch(epoch_), source, index));
+      rows.push_back(slot(buffer_of_epoch(epoch_), source, index));
   return rows;
 }
 
 std::optional<std::string> LowLatency::wrong_counts_or_gaps(std::size_t /*rows*/) const {
-  if (expert_counts_ != expected_expert_counts(setup_.shape, left(), me_))
+  if (expert_counts_ != expected_expert_counts(setup_.shape, active_routing(), me_))
     return "the counts of its experts are not those of the routing";
-  for (std::int32_t half = 0; half < 2; ++half)
+  for (std::int32_t buffer = 0; buffer < 2; ++buffer)
     for (std::int32_t source = 0; source < n_; ++source) {
       if (is_masked(source)) // it may write its slots late: nobody reads them
         continue;
       const std::int32_t used = come_[as_size(source)];
       if (const auto at =
-              first_written(slot(half, source, used),
-                            as_size(setup_.shape.max_tokens - used) * layout_.stride_bytes()))
+              first_written(slot(buffer, source, used),
+                            as_size(setup_.shape.max_tokens - used) * row_layout_.stride_bytes()))
         return fmt::format("byte {} behind the {} rows of rank {} was written", *at, used, source);
     }
   return setup_.by_expert ? wrong_packed() : std::nullopt;
 }
 
 std::optional<std::string> LowLatency::wrong_packed() const {
-  const PackedRows expected = expected_packed(setup_.shape, left(), me_);
+  const PackedRows expected = expected_packed(setup_.shape, active_routing(), me_);
   if (packing_.offsets != expected.offsets)
     return "the experts' packed rows do not begin where the routing says";
   for (std::size_t expert = 0; expert < expected.rows.size(); ++expert) {
     const std::vector<RowSource>& rows = expected.rows[expert];
-    std::int32_t place = expected.offsets[expert];
+    std::int32_t output_row = expected.offsets[expert];
     if (as_size(packing_.counts[expert]) != rows.size())
       return fmt::format("expert {} here has {} packed rows, and the routing sends {}", expert,
                          packing_.counts[expert], rows.size());
     for (const RowSource& row : rows)
-      if (const auto wrong = wrong_row(setup_, layout_, row, packed_row(place++)))
-        return fmt::format("packed row {} of expert {} here: {}", place - 1, expert, *wrong);
+      if (const auto wrong = wrong_row(setup_, row_layout_, row, packed_row(output_row++)))
+        return fmt::format("packed row {} of expert {} here: {}", output_row - 1, expert, *wrong);
     const std::int32_t end = expert + 1 < expected.rows.size()
                                  ? expected.offsets[expert + 1]
-                                 : static_cast<std::int32_t>(lies_.packed_rows);
-    if (first_written(packed_row(place), as_size(end - place) * layout_.stride_bytes()))
+                                 : static_cast<std::int32_t>(layout_.packed_rows);
+    if (first_written(packed_row(output_row),
+                      as_size(end - output_row) * row_layout_.stride_bytes()))
       return fmt::format("something was written behind the packed rows of expert {} here", expert);
   }
   return std::nullopt;

@@ -4,8 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "src/bench/moe/steps.h"
-#include "src/bench/moe/told.h"
+#include "src/bench/moe/rank_timings.h"
 #include "src/moe/payload.h"
 #include <fmt/format.h>
 
@@ -30,44 +29,44 @@ void wait_us(double span_us) {
 class Measurement {
 public:
   Measurement(Backend& backend, const Setup& setup, const Effort& effort, const JobRank& rank)
-      : backend_(backend), setup_(setup), effort_(effort), rank_(rank), steps_(rank) {
-    told_.calls.push_back({Operation::dispatch, 0, {}, {}});
+      : backend_(backend), setup_(setup), effort_(effort), rank_(rank), progress_(rank) {
+    timings_.calls.push_back({Operation::dispatch, 0, {}, {}});
     if (setup.mode == Mode::high_throughput)
-      told_.calls.push_back({Operation::cached_dispatch, 0, {}, {}});
-    told_.calls.push_back({Operation::combine, 0, {}, {}});
+      timings_.calls.push_back({Operation::cached_dispatch, 0, {}, {}});
+    timings_.calls.push_back({Operation::combine, 0, {}, {}});
   }
 
   PointResult run() {
-    steps_.begin("the first call");
+    progress_.begin("the first call");
     round(true, nullptr, true);
-    steps_.begin("warm-up");
+    progress_.begin("warm-up");
     for (int i = 0; i < effort_.warmup; ++i)
       round(false, nullptr, false);
     for (int i = 0; i < effort_.iterations; ++i) {
-      if (i % 16 == 0 || steps_.is_due())
-        steps_.begin(fmt::format("iteration {} of {}", i + 1, effort_.iterations));
+      if (i % 16 == 0 || progress_.is_due())
+        progress_.begin(fmt::format("iteration {} of {}", i + 1, effort_.iterations));
       const bool every = effort_.verify_every > 0 && (i + 1) % effort_.verify_every == 0;
       if (i == effort_.iterations / 2 && rank_.middle)
         rank_.middle();
-      round(every || i + 1 == effort_.iterations, &told_.calls, false);
+      round(every || i + 1 == effort_.iterations, &timings_.calls, false);
     }
-    steps_.begin("dispatch and combine in turn");
+    progress_.begin("dispatch and combine in turn");
     chain();
-    halves();
-    told_.masked = told_.masked_at_last = backend_.masked();
+    phases();
+    timings_.masked = timings_.masked_at_last = backend_.masked();
     if (effort_.absent)
       go_on_without(*effort_.absent);
-    steps_.begin("gathering the times");
+    progress_.begin("gathering the times");
     return gather();
   }
 
 private:
   /// Each operation once, each after a meeting. @param into where times go; nullptr: nowhere
-  void round(bool verified, std::vector<Calls>* into, bool cold) {
+  void round(bool verified, std::vector<CallTimings>* into, bool cold) {
     verified = verified && effort_.verify;
     bool all_seen = verified;
-    for (Calls& calls : told_.calls) {
-      steps_.go_on();
+    for (CallTimings& calls : timings_.calls) {
+      progress_.go_on();
       if (verified) {
         backend_.poison();
         if (calls.operation == Operation::dispatch)
@@ -108,9 +107,9 @@ private:
   }
 
   void delay() {
-    if (effort_.most_delay_us > 0)
+    if (effort_.max_delay_us > 0)
       wait_us(mixed(effort_.seed + static_cast<unsigned>(rank_.pe) * 7919U + ++delays_) %
-              static_cast<unsigned>(effort_.most_delay_us));
+              static_cast<unsigned>(effort_.max_delay_us));
     if (effort_.straggler && effort_.straggler->first == rank_.pe)
       wait_us(effort_.straggler->second);
   }
@@ -120,13 +119,13 @@ private:
   bool look(Operation operation, const std::vector<std::int32_t>& masked) {
     if (backend_.masked() != masked)
       return false;
-    steps_.go_on();
+    progress_.go_on();
     if (effort_.corrupt)
       backend_.corrupt();
     const std::optional<std::string> wrong =
         operation == Operation::combine ? backend_.verify_combine() : backend_.verify_dispatch();
-    if (wrong && told_.wrong.empty())
-      told_.wrong = fmt::format("{}: {}", to_string(operation), *wrong);
+    if (wrong && timings_.wrong.empty())
+      timings_.wrong = fmt::format("{}: {}", to_string(operation), *wrong);
     return true;
   }
 
@@ -134,7 +133,7 @@ private:
     const auto made = static_cast<std::uint64_t>(backend_.chained_pairs(n));
     called_.dispatches += made;
     called_.combines += made;
-    return backend_.chain(n, [this] { steps_.go_on(); });
+    return backend_.chain(n, [this] { progress_.go_on(); });
   }
 
   /// Dispatch and combine in turn, as a model's layers do. All calls carry the same rows, so what a
@@ -142,7 +141,7 @@ private:
   /// been filled, is looked at.
   void chain() {
     rank_.barrier();
-    told_.period_us = pairs(effort_.iterations);
+    timings_.period_us = pairs(effort_.iterations);
     if (!effort_.verify || effort_.iterations == 0)
       return;
     rank_.barrier(); // the others' last rows have come, too
@@ -163,16 +162,16 @@ private:
 
   /// Each operation in its two halves, launched apart, with a meeting between: then what is
   /// received has been sent. The last ones are looked at.
-  void halves() {
-    for (int i = 0; backend_.has_halves() && i < effort_.iterations; ++i) {
-      if (i % 16 == 0 || steps_.is_due())
-        steps_.begin(fmt::format("halves, {} of {}", i + 1, effort_.iterations));
+  void phases() {
+    for (int i = 0; backend_.has_phases() && i < effort_.iterations; ++i) {
+      if (i % 16 == 0 || progress_.is_due())
+        progress_.begin(fmt::format("halves, {} of {}", i + 1, effort_.iterations));
       const bool verified = effort_.verify && i + 1 == effort_.iterations;
       rank_.barrier(); // all have ended the combine before
       if (verified)
         backend_.poison();
       const std::vector<std::int32_t> masked = backend_.masked();
-      for (Calls& calls : told_.calls) {
+      for (CallTimings& calls : timings_.calls) {
         const bool back = calls.operation == Operation::combine;
         const Direction direction = back ? Direction::combine : Direction::dispatch;
         if (back && verified)
@@ -192,7 +191,7 @@ private:
   /// and the one behind that in which it was masked: of low latency's halves it takes the other
   /// one, which nothing has written to since it was filled.
   void go_on_without(int absent) {
-    steps_.begin(fmt::format("going on without PE {}", absent));
+    progress_.begin(fmt::format("going on without PE {}", absent));
     if (effort_.verify)
       backend_.poison();
     rank_.barrier();
@@ -203,7 +202,7 @@ private:
     }
     const double dispatch_us = backend_.dispatch(false).total_us;
     backend_.run_experts();
-    told_.masking_us = dispatch_us + backend_.combine().total_us;
+    timings_.masking_us = dispatch_us + backend_.combine().total_us;
     const std::vector<std::int32_t> masked = backend_.masked();
     const auto see = [&] {
       return effort_.verify && look(Operation::dispatch, masked) &&
@@ -211,17 +210,17 @@ private:
     };
     pairs(1);
     bool seen = see();
-    told_.without_us = pairs(effort_.iterations);
+    timings_.without_us = pairs(effort_.iterations);
     seen = seen && see();
     if (seen)
       ++verified_;
-    told_.masked_at_last = backend_.masked();
+    timings_.masked_at_last = backend_.masked();
     if (rank_.tell)
       rank_.tell(fmt::format("PE {} has masked {}; {} dispatches and combines went on without, {}",
-                             rank_.pe, words_of(told_.masked_at_last), effort_.iterations,
-                             !seen                 ? "not verified"
-                             : told_.wrong.empty() ? "verified"
-                                                   : "and the data is wrong"));
+                             rank_.pe, words_of(timings_.masked_at_last), effort_.iterations,
+                             !seen                    ? "not verified"
+                             : timings_.wrong.empty() ? "verified"
+                                                      : "and the data is wrong"));
   }
   static std::string words_of(const std::vector<std::int32_t>& ranks) {
     return ranks.empty() ? "nobody" : fmt::format("PE {}", fmt::join(ranks, ", "));
@@ -229,7 +228,7 @@ private:
 
   PointResult gather() const {
     PointResult result =
-        put_together(rank_.gather(told_text(told_, rank_.n_pes)), told_, effort_.absent);
+        merge_timings(rank_.gather(timings_text(timings_, rank_.n_pes)), timings_, effort_.absent);
     result.verified_iterations = verified_;
     if (!effort_.absent && result.masked.empty() && result.lost.empty())
       result.calls = called_;
@@ -240,8 +239,8 @@ private:
   const Setup& setup_;
   const Effort& effort_;
   const JobRank& rank_;
-  Steps steps_;
-  Told told_;
+  Progress progress_;
+  RankTimings timings_;
   int verified_ = 0;
   CallCount called_;
   unsigned delays_ = 0;

@@ -1,6 +1,7 @@
 // Runs a backend: verified, timed, and chained; what all ranks saw comes together on PE 0.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,11 +28,11 @@ struct JobRank {
 struct Effort {
   int iterations = 20, warmup = 3;
   bool verify = true;
-  int verify_every = 0;  ///< iterations between two that are verified; 0: the first and the last
-  int most_delay_us = 0; ///< before each call, random, differently on each rank
+  int verify_every = 0; ///< iterations between two that are verified; 0: the first and the last
+  int max_delay_us = 0; ///< before each call, random, differently on each rank
   std::optional<std::pair<int, double>> straggler; ///< PE, and how much later it comes, in us
-  /// Low latency, with Setup::patience_us: this PE stays away from the last calls, and the others
-  /// go on without it.
+  /// Low latency, with Setup::rank_timeout_us: this PE stays away from the last calls, and the
+  /// others go on without it.
   std::optional<int> absent;
   std::uint32_t seed = 1;
   bool corrupt = false; ///< this PE damages what it received before it looks: a test
@@ -77,5 +78,38 @@ struct PointResult {
 /// Collective.
 PointResult measure(Backend& backend, const Setup& setup, const Effort& effort,
                     const JobRank& rank);
+
+/// One step may be many calls, which together take as long as they like: it is said again while it
+/// goes on, so that only a call that hangs is taken for one.
+class Progress {
+public:
+  /// From one time that it is said to the next; a watch is set anew each time, which costs.
+  static constexpr std::chrono::milliseconds pause{250};
+
+  explicit Progress(const JobRank& rank) : rank_(rank) {}
+  void begin(std::string words) {
+    words_ = std::move(words);
+    say();
+  }
+  /// Between two calls, and outside of what is timed.
+  void go_on() {
+    if (is_due())
+      say();
+  }
+  /// Whether go_on() would say it.
+  bool is_due() const { return Clock::now() - said_ > pause; }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  void say() {
+    if (rank_.step)
+      rank_.step(words_);
+    said_ = Clock::now();
+  }
+
+  const JobRank& rank_;
+  std::string words_;
+  Clock::time_point said_ = Clock::now();
+};
 
 } // namespace shmemctl::moe

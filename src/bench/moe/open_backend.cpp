@@ -26,31 +26,33 @@ Error cannot_start(BackendKind kind, const std::string& reason) {
 
 } // namespace
 
-void require_backend(Runtime& runtime, BackendKind kind, const Setup& setup) {
+MoePath require_backend(Runtime& runtime, BackendKind kind, const Setup& setup) {
   if (const std::string reason = backend_missing(kind); !reason.empty())
     throw cannot_start(kind, reason);
   if (kind == BackendKind::host)
-    return;
+    return {};
   const PeGpu* const gpu = runtime.gpu();
   if (!gpu)
     throw cannot_start(kind, runtime.no_gpu_reason());
-  if (const std::optional<BrokenRule> broken = gpu_broken_rule(*gpu, setup))
+  const MoePath path = choose_moe_path(setup, gpu->ways());
+  if (const std::optional<BrokenRule> broken = gpu_broken_rule(*gpu, setup, path))
     throw error_of(*broken);
-  if (const std::string reason = gpu_backend_cannot(*gpu, setup); !reason.empty())
+  if (const std::string reason = gpu_backend_cannot(*gpu, setup, path); !reason.empty())
     throw cannot_start(kind, reason);
+  return path;
 }
 
 std::string settings_misfit(Runtime& runtime, BackendKind kind, const Setup& setup,
-                            Direction direction, const Settings& given) {
+                            const MoePath& path, Direction direction, const Settings& given) {
   return kind == BackendKind::host
              ? host_misfit(setup, direction, given)
-             : gpu_settings_of(*runtime.gpu(), setup).misfit(direction, given);
+             : gpu_settings_of(*runtime.gpu(), setup, path).misfit(direction, given);
 }
 
-OpenBackend::OpenBackend(Runtime& runtime, BackendKind kind, const Setup& setup) {
-  require_backend(runtime, kind, setup);
+OpenBackend::OpenBackend(Runtime& runtime, BackendKind kind, const Setup& setup,
+                         const MoePath& path) {
   if (kind == BackendKind::gpu)
-    open_gpu(runtime, setup);
+    open_gpu(runtime, setup, path);
   else
     open_host(runtime, setup);
 }
@@ -63,14 +65,14 @@ void OpenBackend::open_host(Runtime& runtime, const Setup& setup) {
   backend_ = make_host_backend(runtime.rma(), memory_->get(), setup);
 }
 
-void OpenBackend::open_gpu(Runtime& runtime, const Setup& setup) {
+void OpenBackend::open_gpu(Runtime& runtime, const Setup& setup, const MoePath& path) {
   gpu_ = runtime.gpu();
-  const std::size_t size_bytes = gpu_backend_bytes(*gpu_, setup);
+  const std::size_t size_bytes = gpu_backend_bytes(setup, path);
   gpu_memory_ =
       bench::allocate_on_gpu(*gpu_, size_bytes, "a dispatch and combine", "fewer --num-tokens");
   gpu_->fill(gpu_memory_, 0, size_bytes);
   runtime.meet(); // nobody writes into what is not zeroed yet
-  backend_ = make_gpu_backend(*gpu_, gpu_memory_, setup, runtime.pe());
+  backend_ = make_gpu_backend(*gpu_, gpu_memory_, setup, path, runtime.pe());
 }
 
 void OpenBackend::close() {

@@ -63,10 +63,10 @@ void add_way(const Point& point, json& params) {
     params["bias"] = true;
   if (setup.shape.expert_alignment > 1)
     params["expert_alignment"] = setup.shape.expert_alignment;
-  if (setup.patience_us > 0)
-    params["patience_us"] = setup.patience_us;
-  if (point.most_delay_us > 0)
-    params["most_delay_us"] = point.most_delay_us;
+  if (setup.rank_timeout_us > 0)
+    params["patience_us"] = setup.rank_timeout_us;
+  if (point.max_delay_us > 0)
+    params["most_delay_us"] = point.max_delay_us;
   if (point.straggler)
     params["straggler"] = fmt::format("{}:{:.0f}", point.straggler->first, point.straggler->second);
   if (point.absent)
@@ -86,7 +86,7 @@ json params_of(const Point& point, const char* phase) {
               {"phase", phase}};
   if (setup.mode == Mode::low_latency)
     params["combine"] = to_string(setup.combine);
-  if (setup.weights_home)
+  if (setup.combined_weights)
     params["weights"] = "home";
   if (setup.by_expert)
     params["layout"] = "expert";
@@ -262,7 +262,7 @@ void add_masked(const Point& point, Findings& findings) {
       findings.push_back({"moe-masked", on_purpose ? Severity::info : Severity::warning,
                           fmt::format("PE {}", other),
                           fmt::format("PE {} has masked it: it did not come within {:.0f} us", rank,
-                                      point.setup.patience_us),
+                                      point.setup.rank_timeout_us),
                           on_purpose
                               ? "it was to stay away (--absent); without that, look at its output"
                               : "look at what holds that PE up, or raise --patience-us"});

@@ -30,7 +30,7 @@ struct Point {
   Links links = {};          ///< what rows went over
   std::string window = {};   ///< what `total` spans, and by which clock
   RoutingRequest drawn = {}; ///< how the routing was made; of a file nothing
-  int most_delay_us = 0;     ///< Effort's
+  int max_delay_us = 0;      ///< Effort's
   std::optional<std::pair<int, double>> straggler = {};
   std::optional<int> absent = {}; ///< Effort's
   bool recorded = false;          ///< whether a file says the routing

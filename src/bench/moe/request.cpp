@@ -45,7 +45,7 @@ void refuse_idle_flags(const Request& request) {
   const bool low = request.mode == "ll";
   refuse(request.bias && low, "--bias", "low latency adds no bias",
          "leave it out, or use --mode ht");
-  refuse(request.weights_home && low, "--topk-weights",
+  refuse(request.combined_weights && low, "--topk-weights",
          "low latency applies the weights, and does not send them back",
          "leave it out, or use --mode ht");
   refuse(request.combine != untouched.combine && !low, "--combine",
@@ -56,7 +56,7 @@ void refuse_idle_flags(const Request& request) {
          "partial sums are by row, not by expert", "leave it out, or use --combine weighted");
   refuse(request.flat && low, "--flat", "low latency sends every row straight anyway",
          "leave it out, or use --mode ht");
-  refuse(request.patience_us > 0 && !low, "--patience-us", "high throughput masks no rank",
+  refuse(request.rank_timeout_us > 0 && !low, "--patience-us", "high throughput masks no rank",
          "leave it out, or use --mode ll");
   refuse(request.scales != untouched.scales && request.dtype != "fp8", "--scales",
          "bf16 has no scales", "leave it out, or use --dtype fp8");
@@ -76,8 +76,8 @@ Setup common_setup(const Request& request, int n_ranks, int node_ranks) {
                   : request.combine == "partial"      ? Combine::partial
                                                       : Combine::weighted;
   setup.bias = request.bias;
-  setup.weights_home = request.weights_home;
-  setup.patience_us = request.patience_us;
+  setup.combined_weights = request.combined_weights;
+  setup.rank_timeout_us = request.rank_timeout_us;
   setup.by_expert = request.layout == "expert";
   setup.seed = request.seed;
   setup.shape.n_ranks = n_ranks;

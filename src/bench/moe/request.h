@@ -19,8 +19,8 @@ struct Request {
   bool uneven = false;
   std::string mode = "ht", dtype = "bf16", scales = "float", combine = "weighted";
   std::string layout = "source"; ///< ll: of received rows; or "expert"
-  double patience_us = 0;        ///< ll: until a rank is masked; 0: none is
-  bool weights_home = false;     ///< ht
+  double rank_timeout_us = 0;    ///< ll: until a rank is masked; 0: none is
+  bool combined_weights = false; ///< ht
   bool bias = false;
   bool flat = false; ///< rows go straight to ranks of other nodes
   std::int32_t expert_alignment = 1;

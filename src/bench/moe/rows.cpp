@@ -67,7 +67,7 @@ RowLayout::RowLayout(const Setup& setup)
 
 std::size_t RowLayout::back_bytes(const Setup& setup) {
   const auto weights =
-      static_cast<std::size_t>(setup.weights_home ? setup.shape.top_k : 0) * sizeof(float);
+      static_cast<std::size_t>(setup.combined_weights ? setup.shape.top_k : 0) * sizeof(float);
   return static_cast<std::size_t>(setup.shape.hidden) * sizeof(std::uint16_t) +
          round_up(weights, 16);
 }
@@ -150,7 +150,7 @@ std::vector<std::uint16_t> bias_of(const Setup& setup, std::int32_t rank, std::i
 
 std::optional<std::string> wrong_weights(const Setup& setup, std::int32_t rank, std::int32_t token,
                                          const float* weights) {
-  const std::vector<float> expected = expected_weights_home(
+  const std::vector<float> expected = expected_combined_weights(
       setup.shape, (*setup.routing)[static_cast<std::size_t>(rank)].choices(token),
       key_of(setup, {rank, token}));
   for (std::size_t k = 0; k < expected.size(); ++k)

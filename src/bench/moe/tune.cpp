@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
+#include "reports/table.h"
 #include "src/base/error.h"
 #include "src/base/json_line.h"
-#include "src/bench/moe/steps.h"
+#include "src/bench/moe/measure.h"
 #include "src/bench/statistics.h"
 
 namespace shmemctl::moe {
@@ -26,7 +27,7 @@ class Trials {
 public:
   Trials(Backend& backend, const Setup& setup, const Effort& effort, const JobRank& rank,
          Direction direction)
-      : backend_(backend), setup_(setup), effort_(effort), rank_(rank), steps_(rank),
+      : backend_(backend), setup_(setup), effort_(effort), rank_(rank), progress_(rank),
         direction_(direction) {
     tuned_.direction = direction;
     const Settings own = backend.settings(direction);
@@ -51,7 +52,7 @@ public:
     std::vector<std::size_t> last = finalists();
     // In turn: what the machine does meanwhile happens to all of them.
     for (int i = 0; i < effort_.iterations; ++i) {
-      if (i % 16 == 0 || steps_.is_due())
+      if (i % 16 == 0 || progress_.is_due())
         step(fmt::format("the best {}, call {} of {}", last.size(), i + 1, effort_.iterations));
       for (const std::size_t at : last) {
         set(tuned_.attempts[at]);
@@ -69,22 +70,23 @@ public:
 
 private:
   void step(const std::string& words) {
-    steps_.begin(fmt::format("tuning {}: {}", to_string(direction_), words));
+    progress_.begin(fmt::format("tuning {}: {}", to_string(direction_), words));
   }
   void set(const Attempt& attempt) {
     settings_.of(direction_) = attempt.settings;
     backend_.use(settings_);
   }
-  bool few() const { return setup_.mode == Mode::low_latency; }
+  bool is_low_latency() const { return setup_.mode == Mode::low_latency; }
   double call() {
-    steps_.go_on();
+    progress_.go_on();
     rank_.barrier();
-    return (direction_ == Direction::combine ? backend_.combine() : backend_.dispatch(!few()))
+    return (direction_ == Direction::combine ? backend_.combine()
+                                             : backend_.dispatch(!is_low_latency()))
         .total_us;
   }
   double timed_call() {
     // In low latency each combine answers a dispatch.
-    if (direction_ == Direction::combine && few())
+    if (direction_ == Direction::combine && is_low_latency())
       backend_.dispatch(false);
     return call();
   }
@@ -93,7 +95,7 @@ private:
       backend_.poison();
     if (direction_ == Direction::combine) { // it needs rows that are there
       rank_.barrier();
-      backend_.dispatch(!few());
+      backend_.dispatch(!is_low_latency());
       backend_.run_experts();
     }
     const std::vector<std::int32_t> masked = backend_.masked();
@@ -101,7 +103,7 @@ private:
     // Of who is masked within a call, some was taken and some left out: that is not judged.
     if (!effort_.verify || backend_.masked() != masked)
       return;
-    steps_.go_on();
+    progress_.go_on();
     if (effort_.corrupt)
       backend_.corrupt();
     const std::optional<std::string> wrong =
@@ -158,7 +160,7 @@ private:
   const Setup& setup_;
   const Effort& effort_;
   const JobRank& rank_;
-  Steps steps_;
+  Progress progress_;
   const Direction direction_;
   DirectionSettings settings_;
   Tuned tuned_{};
@@ -228,7 +230,7 @@ std::vector<Tuned> tune(Backend& backend, const Setup& setup, const Effort& effo
                         const JobRank& rank) {
   std::vector<Tuned> all;
   DirectionSettings settings;
-  Steps(rank).begin("tuning: the plan");
+  Progress(rank).begin("tuning: the plan");
   rank.barrier();
   backend.dispatch(false); // the plan that all trials use
   backend.run_experts();
@@ -240,6 +242,117 @@ std::vector<Tuned> tune(Backend& backend, const Setup& setup, const Effort& effo
     backend.use(settings);
   }
   return all;
+}
+
+namespace {
+
+using nlohmann::json;
+
+json attempt_json(const Attempt& attempt) {
+  const std::vector<double>& times = attempt.last_us.empty() ? attempt.first_us : attempt.last_us;
+  json one{{"settings", settings_json(attempt.settings)},
+           {"own_choice", attempt.own_choice},
+           {"calls", times.size()},
+           {"p50_us", bench::median(times)},
+           {"mad_us", bench::median_deviation(times)},
+           {"last", !attempt.last_us.empty()},
+           {"wrong", nullptr}};
+  if (!attempt.wrong.empty())
+    one["wrong"] = attempt.wrong;
+  return one;
+}
+
+std::string cell(const std::optional<std::int32_t>& value) {
+  return value ? std::to_string(*value) : "";
+}
+
+/// Those that got more calls, the fastest first; then those that were wrong.
+std::string attempts_text(const Tuned& tuned, const TextStyle& style) {
+  std::vector<const Attempt*> shown;
+  for (const Attempt& attempt : tuned.attempts)
+    if (!attempt.last_us.empty() || !attempt.wrong.empty())
+      shown.push_back(&attempt);
+  std::stable_sort(shown.begin(), shown.end(), [](const Attempt* a, const Attempt* b) {
+    return std::pair(!a->wrong.empty(), a->median_us()) <
+           std::pair(!b->wrong.empty(), b->median_us());
+  });
+  std::vector<Column> columns;
+  for (const SettingField& field : setting_fields)
+    if (tuned.attempts[0].settings.*field.value)
+      columns.push_back({field.name, Align::right});
+  columns.push_back({"p50 us", Align::right});
+  columns.push_back({"mad us", Align::right});
+  columns.push_back({"", Align::left});
+  Table table(columns);
+  for (const Attempt* attempt : shown) {
+    std::vector<std::string> cells;
+    for (const SettingField& field : setting_fields)
+      if (tuned.attempts[0].settings.*field.value)
+        cells.push_back(cell(attempt->settings.*field.value));
+    cells.push_back(fmt::format("{:.1f}", attempt->median_us()));
+    cells.push_back(fmt::format("{:.2f}", bench::median_deviation(attempt->last_us)));
+    cells.push_back(!attempt->wrong.empty()      ? "wrong data"
+                    : attempt == &tuned.choice() ? "chosen"
+                    : attempt->own_choice        ? "own choice"
+                                                 : "");
+    table.add(cells);
+  }
+  return table.text(style);
+}
+
+/// The fastest of each number of multiprocessors.
+std::string by_sms_text(const Tuned& tuned) {
+  std::map<std::int32_t, double> best_us;
+  for (const Attempt& attempt : tuned.attempts) {
+    if (!attempt.settings.sms || !attempt.wrong.empty())
+      continue;
+    const auto [at, is_new] = best_us.try_emplace(*attempt.settings.sms, attempt.median_us());
+    at->second = is_new ? at->second : std::min(at->second, attempt.median_us());
+  }
+  if (best_us.size() < 2)
+    return "";
+  std::string text = "best by SMs:";
+  for (const auto& [sms, us] : best_us)
+    text += fmt::format(" {}: {:.1f} us{}", sms, us, sms == best_us.rbegin()->first ? "\n" : ",");
+  return text;
+}
+
+} // namespace
+
+json settings_json(const Settings& settings) {
+  json all = json::object();
+  for (const SettingField& field : setting_fields)
+    if (const auto& value = settings.*field.value)
+      all[field.name] = *value;
+  return all;
+}
+
+json tuned_json(const std::vector<Tuned>& all) {
+  json out = json::array();
+  for (const Tuned& tuned : all) {
+    json attempts = json::array();
+    for (const Attempt& attempt : tuned.attempts)
+      attempts.push_back(attempt_json(attempt));
+    out.push_back({{"direction", to_string(tuned.direction)},
+                   {"chosen", tuned.chosen},
+                   {"noise_us", tuned.noise_us},
+                   {"attempts", attempts}});
+  }
+  return out;
+}
+
+std::string tuned_text(const std::vector<Tuned>& all, const TextStyle& style) {
+  if (all.empty())
+    return "tuning: this backend has no settings here\n";
+  std::string text, options;
+  for (const Tuned& tuned : all) {
+    text += fmt::format("tuned {}: {} settings tried; less than {:.1f} us apart is as good\n",
+                        to_string(tuned.direction), tuned.attempts.size(), tuned.noise_us) +
+            attempts_text(tuned, style) + by_sms_text(tuned);
+    options += fmt::format(" --{}-settings {}", to_string(tuned.direction),
+                           to_text(tuned.choice().settings));
+  }
+  return text + "the same again without trying:" + options + "\n";
 }
 
 } // namespace shmemctl::moe

@@ -18,7 +18,7 @@ constexpr double least_lateness = 0.5;
 /// ranks: of two cells, too, one is always the later rank's.
 constexpr int least_others = 2;
 /// Where more stand out, it is none of them alone, and nobody reads a list of hundreds.
-constexpr std::size_t most_links = 5;
+constexpr std::size_t max_links = 5;
 
 /// A wait that was measured, and what is usual for its kind.
 struct Cell {
@@ -92,13 +92,13 @@ private:
 };
 
 std::vector<WaitVerdict> slowest(std::vector<WaitVerdict> links) {
-  if (links.size() <= most_links)
+  if (links.size() <= max_links)
     return links;
   std::stable_sort(links.begin(), links.end(), [](const WaitVerdict& a, const WaitVerdict& b) {
     return a.wait_us > b.wait_us;
   });
-  const auto more = static_cast<int>(links.size() - most_links);
-  links.resize(most_links);
+  const auto more = static_cast<int>(links.size() - max_links);
+  links.resize(max_links);
   links.back().more = more;
   return links;
 }

@@ -171,17 +171,17 @@ private:
 
 TEST(EngineJob, PutsByTheRealClock) {
   const auto body = [](Runtime& runtime) {
-    CaseEntry entry;
-    entry.info.name = "put";
-    entry.info.traffics = {Traffic::pair};
-    entry.make = [](const Point&) { return std::make_unique<PutOnce>(); };
+    BenchCase bench_case;
+    bench_case.info.name = "put";
+    bench_case.info.traffics = {Traffic::pair};
+    bench_case.make = [](const Point&) { return std::make_unique<PutOnce>(); };
     Sweep sweep;
     sweep.min_bytes = 8;
     sweep.step_factor = 1 << 17;
     sweep.max_bytes = 1 << 20;
     Findings findings;
-    const std::vector<ResultRow> rows =
-        measure_case(runtime, entry, points_of(entry.info, sweep, 2), {}, 1, {}, findings);
+    const std::vector<ResultRow> rows = measure_case(
+        runtime, bench_case, points_of(bench_case.info, sweep, 2), {}, 1, {}, findings);
     for (const ResultRow& row : rows) {
       const Stats& stats = row.stats.value();
       if (row.verified != Verified::passed || !(*stats.min > 0) || *stats.min > *stats.p50 ||

@@ -118,8 +118,8 @@ struct ScriptedRun {
   Findings findings;
   std::vector<ResultRow> rows;
 
-  CaseEntry entry() {
-    CaseEntry out;
+  BenchCase bench_case() {
+    BenchCase out;
     out.info.name = "scripted";
     out.info.metric = metric;
     out.info.min_pes = 1;
@@ -128,8 +128,8 @@ struct ScriptedRun {
     return out;
   }
   void run(Runtime& runtime) {
-    rows =
-        measure_case(runtime, entry(), points, effort, 1, callbacks, findings, {&clock, quality});
+    rows = measure_case(runtime, bench_case(), points, effort, 1, callbacks, findings,
+                        {&clock, quality});
   }
   /// Without what the machine did meanwhile.
   std::vector<Finding> own_findings() const {

@@ -146,7 +146,7 @@ TEST(KeptSamples, AreAllOrSomeAtEvenDistances) {
     second.push_back(1000 + i);
   }
   const std::vector<double> kept = kept_samples({first, second});
-  ASSERT_EQ(kept.size(), most_kept_samples);
+  ASSERT_EQ(kept.size(), max_kept_samples);
   EXPECT_EQ(kept[0], 5); // the middle of the first ten
   EXPECT_EQ(kept[1], 15);
   EXPECT_EQ(std::count_if(kept.begin(), kept.end(), [](double value) { return value >= 1000; }),

@@ -13,8 +13,8 @@ namespace {
 
 std::vector<std::string> chosen(const std::vector<std::string>& patterns) {
   std::vector<std::string> names;
-  for (const CaseEntry& entry : choose_cases(host_cases(), patterns))
-    names.push_back(entry.info.name);
+  for (const BenchCase& bench_case : choose_cases(host_cases(), patterns))
+    names.push_back(bench_case.info.name);
   return names;
 }
 
@@ -36,8 +36,8 @@ using Names = std::vector<std::string>;
 
 TEST(Registry, SaysEverythingAboutEachCase) {
   std::set<std::string> names;
-  for (const CaseEntry& entry : host_cases()) {
-    const CaseInfo& info = entry.info;
+  for (const BenchCase& bench_case : host_cases()) {
+    const CaseInfo& info = bench_case.info;
     SCOPED_TRACE(info.name);
     EXPECT_TRUE(names.insert(info.name).second) << "twice";
     EXPECT_FALSE(info.group.empty() || info.measures.empty());
@@ -52,7 +52,7 @@ TEST(Registry, SaysEverythingAboutEachCase) {
     }
     Point point;
     point.traffic = info.traffics.at(0);
-    const auto made = entry.make(point);
+    const auto made = bench_case.make(point);
     EXPECT_TRUE(made->unverified_reason().empty());
   }
   for (const char* name : {"put",

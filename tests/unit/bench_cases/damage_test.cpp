@@ -1,7 +1,7 @@
 // What verify() must find.
 #include "tests/unit/bench_cases/drive.h"
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 
 #include "src/bench/cases/pattern.h"
 #include "src/bench/cases/synchronisation.h"
@@ -53,8 +53,8 @@ void expect_damage_found(const std::string& name, const Point& point, std::size_
       ++tried;
     }
   };
-  const CaseEntry entry = choose_cases(host_cases(), {name}).at(0);
-  expect_right(entry.make, how);
+  const BenchCase bench_case = choose_cases(host_cases(), {name}).at(0);
+  expect_right(bench_case.make, how);
   EXPECT_GE(tried.load(), static_cast<int>(n_pes));
 }
 
@@ -110,9 +110,10 @@ TEST(Damage, PingPongs) {
 
 TEST(Damage, Atomics) {
   for (const char* pattern : {"atomic-*", "bare-atomic"})
-    for (const CaseEntry& entry : choose_cases(host_cases(), {pattern}))
+    for (const BenchCase& bench_case : choose_cases(host_cases(), {pattern}))
       for (const std::size_t size : {4u, 8u})
-        expect_damage_found(entry.info.name, {size, Traffic::all_to_all, Direction::bi, 5, 0, 1}, 3,
+        expect_damage_found(bench_case.info.name,
+                            {size, Traffic::all_to_all, Direction::bi, 5, 0, 1}, 3,
                             behind(0, 0, size));
 }
 
@@ -142,12 +143,12 @@ TEST(Damage, CollectivesThatMove) {
 }
 
 TEST(Damage, Reductions) {
-  for (const CaseEntry& entry : choose_cases(host_cases(), {"reduce*"})) {
-    const std::size_t size = 72, element = entry.info.element_bytes;
-    const bool scatter = entry.info.name.rfind("reducescatter", 0) == 0;
+  for (const BenchCase& bench_case : choose_cases(host_cases(), {"reduce*"})) {
+    const std::size_t size = 72, element = bench_case.info.element_bytes;
+    const bool scatter = bench_case.info.name.rfind("reducescatter", 0) == 0;
     const std::size_t source = source_bytes(scatter ? 3 * size : size);
-    expect_damage_found(entry.info.name, {size, Traffic::collective, Direction::uni, 1, 0, 1}, 3,
-                        [=](std::size_t at) -> std::optional<std::uint64_t> {
+    expect_damage_found(bench_case.info.name, {size, Traffic::collective, Direction::uni, 1, 0, 1},
+                        3, [=](std::size_t at) -> std::optional<std::uint64_t> {
                           if (at < source)
                             return std::nullopt;
                           return at < source + size ? at / element * element : at;
@@ -178,25 +179,25 @@ TEST(Damage, ABarrierThatWasNotCalled) {
 
 /// Each iteration's data differ from those that its slot held before.
 TEST(Damage, AnIterationThatDidNotCome) {
-  for (const CaseEntry& entry : host_cases()) {
-    if (entry.info.group == "synchronisation" || entry.info.group == proxy_group ||
-        entry.info.name == "atomic-fetch")
+  for (const BenchCase& bench_case : host_cases()) {
+    if (bench_case.info.group == "synchronisation" || bench_case.info.group == proxy_group ||
+        bench_case.info.name == "atomic-fetch")
       continue;
-    SCOPED_TRACE(entry.info.name);
+    SCOPED_TRACE(bench_case.info.name);
     for (const int window : {1, 64}) {
       // These change nothing any more when all bits have had their turn.
       const bool saturates =
-          entry.info.name == "atomic-fetch-and" || entry.info.name == "atomic-fetch-or";
+          bench_case.info.name == "atomic-fetch-and" || bench_case.info.name == "atomic-fetch-or";
       const std::uint64_t iterations = saturates ? 40 : 64 * 8;
       Drive how;
       how.calls = {iterations};
       how.point.window = window;
-      how.point.direction = entry.info.bidirectional ? Direction::bi : Direction::uni;
-      how.point.traffic = entry.info.traffics.at(0);
+      how.point.direction = bench_case.info.bidirectional ? Direction::bi : Direction::uni;
+      how.point.traffic = bench_case.info.traffics.at(0);
       how.damage = [&](HostCase& host_case, TeamPe&, std::byte*, std::size_t) {
         require(host_case.verify(iterations + 1).has_value(), "a missing iteration is found");
       };
-      expect_right(entry.make, how);
+      expect_right(bench_case.make, how);
     }
   }
 }

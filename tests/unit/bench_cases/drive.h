@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "src/bench/cases/ground.h"
+#include "src/bench/cases/host_case.h"
 #include "tests/support/team_world.h"
 
 namespace shmemctl::test {

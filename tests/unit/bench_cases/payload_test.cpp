@@ -9,7 +9,7 @@ namespace {
 
 /// Of one iteration of that case, summed over the PEs that measure.
 std::uint64_t payload_bytes(const std::string& name, int n_pes, const Point& point) {
-  const CaseEntry entry = choose_cases(host_cases(), {name}).at(0);
+  const BenchCase bench_case = choose_cases(host_cases(), {name}).at(0);
   std::atomic<std::uint64_t> sum{0};
   Drive how;
   how.n_pes = n_pes;
@@ -19,7 +19,7 @@ std::uint64_t payload_bytes(const std::string& name, int n_pes, const Point& poi
     if (host_case.measures())
       sum += host_case.bytes_per_iteration();
   };
-  expect_right(entry.make, how);
+  expect_right(bench_case.make, how);
   return sum;
 }
 

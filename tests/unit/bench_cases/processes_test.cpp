@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "tests/support/fork_job.h"
 
 using namespace shmemctl;
@@ -13,10 +13,10 @@ using namespace shmemctl::test;
 namespace {
 
 /// As the engine does it. Returns what is wrong.
-std::string run_at(Runtime& runtime, const CaseEntry& entry, const Point& point) {
-  const std::string where = entry.info.name + ", " + std::to_string(point.size_bytes) + " bytes, " +
-                            to_string(point.traffic) + ": ";
-  const auto made = entry.make(point);
+std::string run_at(Runtime& runtime, const BenchCase& bench_case, const Point& point) {
+  const std::string where = bench_case.info.name + ", " + std::to_string(point.size_bytes) +
+                            " bytes, " + to_string(point.traffic) + ": ";
+  const auto made = bench_case.make(point);
   if (const std::string reason = made->cannot_run(runtime); !reason.empty())
     return where + reason + "\n";
   const std::size_t size_bytes = made->bytes_needed(runtime, point);
@@ -40,16 +40,16 @@ std::string run_at(Runtime& runtime, const CaseEntry& entry, const Point& point)
 
 std::string run_all(Runtime& runtime) {
   std::string wrong;
-  for (const CaseEntry& entry : host_cases())
-    for (const Traffic traffic : entry.info.traffics)
+  for (const BenchCase& bench_case : host_cases())
+    for (const Traffic traffic : bench_case.info.traffics)
       for (const std::size_t size : {std::size_t{8}, std::size_t{4096}, std::size_t{1} << 20}) {
-        if (size != 8 && (!entry.info.sized || size > entry.info.max_bytes))
+        if (size != 8 && (!bench_case.info.sized || size > bench_case.info.max_bytes))
           continue;
         Point point;
         point.size_bytes = size;
         point.traffic = traffic;
-        point.window = entry.info.metric == Metric::latency ? 1 : 64;
-        wrong += run_at(runtime, entry, point);
+        point.window = bench_case.info.metric == Metric::latency ? 1 : 64;
+        wrong += run_at(runtime, bench_case, point);
       }
   return wrong;
 }
@@ -71,10 +71,10 @@ TEST(CasesOfProcesses, AreRight) {
 /// What the direct calls of the reference leave is no work of the proxy's.
 std::string references_pass(Runtime& runtime) {
   std::string wrong;
-  for (const CaseEntry& entry : proxy_cases()) {
+  for (const BenchCase& bench_case : proxy_cases()) {
     Point point;
-    point.window = entry.info.metric == Metric::latency ? 1 : 16;
-    const auto made = entry.make(point);
+    point.window = bench_case.info.metric == Metric::latency ? 1 : 16;
+    const auto made = bench_case.make(point);
     const std::size_t size_bytes = made->bytes_needed(runtime, point);
     auto* memory = static_cast<std::byte*>(runtime.allocate(size_bytes, 4096));
     std::memset(memory, 0, size_bytes);
@@ -85,14 +85,14 @@ std::string references_pass(Runtime& runtime) {
     const bool has_reference = made->reference(0, 50);
     runtime.collectives().barrier(team_world);
     if (has_reference != (runtime.pe() == 0) || (runtime.pe() == 1 && !made->verify(50)))
-      wrong += entry.info.name + " before; ";
+      wrong += bench_case.info.name + " before; ";
     runtime.collectives().barrier(team_world);
     made->iterate(0, 50);
     runtime.collectives().barrier(team_world);
     if (made->verify(50))
-      wrong += entry.info.name + " after; ";
+      wrong += bench_case.info.name + " after; ";
     if (runtime.pe() == 1 && !made->verify(51))
-      wrong += entry.info.name + " one less; ";
+      wrong += bench_case.info.name + " one less; ";
     runtime.collectives().barrier(team_world);
     runtime.free(memory);
   }
@@ -118,11 +118,11 @@ TEST(CasesOfProcesses, SayWhereTheyCannotRun) {
   job.require_reach = false;
   job.body = [](Runtime& runtime) {
     std::string reasons;
-    for (const CaseEntry& entry : host_cases()) {
+    for (const BenchCase& bench_case : host_cases()) {
       Point point;
-      point.traffic = entry.info.traffics.at(0);
-      if (!entry.make(point)->cannot_run(runtime).empty())
-        reasons += entry.info.name + " ";
+      point.traffic = bench_case.info.traffics.at(0);
+      if (!bench_case.make(point)->cannot_run(runtime).empty())
+        reasons += bench_case.info.name + " ";
     }
     return reasons;
   };

@@ -1,7 +1,7 @@
 // Every case, with everything that it knows: verified.
 #include "tests/unit/bench_cases/drive.h"
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 
 using namespace shmemctl;
 using namespace shmemctl::bench;
@@ -47,50 +47,50 @@ std::vector<Drive> points_of(const CaseInfo& info, int n_pes, int per_node) {
 
 class EveryCase : public ::testing::TestWithParam<std::string> {
 protected:
-  CaseEntry entry() const { return choose_cases(host_cases(), {GetParam()}).at(0); }
+  BenchCase bench_case() const { return choose_cases(host_cases(), {GetParam()}).at(0); }
 };
 
 std::vector<std::string> names() {
   std::vector<std::string> all;
-  for (const CaseEntry& entry : host_cases())
-    if (entry.info.group != proxy_group) // they take a whole runtime: processes_test.cpp
-      all.push_back(entry.info.name);
+  for (const BenchCase& bench_case : host_cases())
+    if (bench_case.info.group != proxy_group) // they take a whole runtime: processes_test.cpp
+      all.push_back(bench_case.info.name);
   return all;
 }
 
 } // namespace
 
 TEST_P(EveryCase, IsRightAtEveryPoint) {
-  const CaseEntry entry = this->entry();
+  const BenchCase bench_case = this->bench_case();
   for (const int n_pes : {2, 3, 4})
     for (const int per_node : {0, 1}) {
-      if (per_node != 0 && needs_mapping(entry.info))
+      if (per_node != 0 && needs_mapping(bench_case.info))
         continue;
-      const std::vector<Drive> hows = points_of(entry.info, n_pes, per_node);
-      const auto wrong = drive_all(entry.make, hows);
+      const std::vector<Drive> hows = points_of(bench_case.info, n_pes, per_node);
+      const auto wrong = drive_all(bench_case.make, hows);
       for (std::size_t i = 0; i < hows.size(); ++i)
         for (const Found& found : wrong[i])
-          EXPECT_FALSE(found) << describe(entry.info, hows[i]) << ": " << words_of(*found);
+          EXPECT_FALSE(found) << describe(bench_case.info, hows[i]) << ": " << words_of(*found);
     }
 }
 
 TEST_P(EveryCase, NoIterationsAreRight) {
   Drive how;
   how.calls = {0};
-  how.point.traffic = entry().info.traffics.at(0);
-  expect_right(entry().make, how);
+  how.point.traffic = bench_case().info.traffics.at(0);
+  expect_right(bench_case().make, how);
 }
 
 TEST_P(EveryCase, OtherPairsOfPes) {
-  if (entry().info.traffics.at(0) != Traffic::pair)
+  if (bench_case().info.traffics.at(0) != Traffic::pair)
     return;
   for (const auto& [first, second] : {std::pair{2, 0}, {1, 2}, {0, 2}}) {
     Drive how;
     how.n_pes = 3;
     how.point.first_pe = first;
     how.point.second_pe = second;
-    SCOPED_TRACE(describe(entry().info, how));
-    expect_right(entry().make, how);
+    SCOPED_TRACE(describe(bench_case().info, how));
+    expect_right(bench_case().make, how);
   }
 }
 

@@ -6,13 +6,12 @@
 #include <map>
 #include <vector>
 
-#include "kernels/bench/atomic_words.h"
+#include "kernels/bench/atomic_values.h"
 #include "kernels/bench/pattern.h"
 #include "kernels/bench/units.h"
 #include "src/bench/cases/pattern.h"
-#include "src/bench/cases/slots.h"
-#include "src/bench/gpu/collective_numbers.h"
-#include "src/bench/gpu/collective_places.h"
+#include "src/bench/cases/transfer_buffers.h"
+#include "src/bench/gpu/collective_buffers.h"
 #include "src/moe/number_formats.h"
 
 namespace shmemctl::bench {
@@ -77,7 +76,7 @@ TEST(PatternByte, IsTheByteOfTheHostsPattern) {
 /// Replays operations into a made-up area.
 TEST(PatternSlots, ExpectWhatOperationsLeave) {
   for (const std::uint64_t operations : {0u, 1u, 2u, 3u, 7u, 200u, 700u}) {
-    const SlotLayout layout(100, 1, 3, 1);
+    const TransferLayout layout(100, 1, 3, 1);
     std::vector<std::byte> source(source_bytes(layout.size_bytes));
     fill_pattern(source.data(), source.size(), 5, 1);
     std::vector<std::byte> area(layout.slots * layout.slot_bytes);
@@ -177,12 +176,12 @@ TEST(CollectiveNumbers, OfEveryHalfComeBackAndBetweenThemTheNearestDoes) {
   EXPECT_EQ(fp16_of_float(std::nanf("")), 0x7fff);
 }
 
-TEST(CollectivePlaces, PartsOfADestLieInItAndInTheirWritersSource) {
+TEST(CollectiveBuffers, PartsOfADestLieInItAndInTheirWritersSource) {
   for (const CollectiveKernel kernel : {CollectiveKernel::broadcast, CollectiveKernel::fcollect,
                                         CollectiveKernel::alltoall, CollectiveKernel::alltoallv})
     for (const int n_pes : {1, 2, 5})
       for (const std::size_t size : {1u, 8u, 1000u}) {
-        const CollectivePlaces places{kernel, size, n_pes};
+        const CollectiveBuffers places{kernel, size, n_pes};
         std::uint64_t given = 0, taken = 0;
         for (int pe = 0; pe < n_pes; ++pe) {
           given += places.payload_bytes(pe);
@@ -209,7 +208,7 @@ struct Least {
 };
 
 /// In units of the size, of all PEs together.
-TEST(CollectivePlaces, SayTheLeastThatIsMoved) {
+TEST(CollectiveBuffers, SayTheLeastThatIsMoved) {
   using Kernel = CollectiveKernel;
   const std::vector<int> each = {0, 1, 2, 3}, shared = {0, 0, 1, 1}, one = {0, 0, 0, 0};
   for (const Least& least :
@@ -233,7 +232,7 @@ TEST(CollectivePlaces, SayTheLeastThatIsMoved) {
                           {Kernel::reducescatter, shared, 16, 4, 4},
                           {Kernel::reducescatter, one, 16, 4, 0}}) {
     const LeastTraffic said =
-        CollectivePlaces{least.kernel, 1000, 4}.least_traffic(least.gpu_of_pe);
+        CollectiveBuffers{least.kernel, 1000, 4}.least_traffic(least.gpu_of_pe);
     const std::string which = std::to_string(static_cast<int>(least.kernel)) + " on " +
                               std::to_string(least.gpu_of_pe.back() + 1) + " GPUs";
     EXPECT_EQ(said.loaded, 1000 * least.loaded) << which;
@@ -243,9 +242,9 @@ TEST(CollectivePlaces, SayTheLeastThatIsMoved) {
   }
 }
 
-TEST(CollectivePlaces, ListsSayWhatThePartsSay) {
+TEST(CollectiveBuffers, ListsSayWhatThePartsSay) {
   const int n_pes = 5;
-  const CollectivePlaces places{CollectiveKernel::alltoallv, 9, n_pes};
+  const CollectiveBuffers places{CollectiveKernel::alltoallv, 9, n_pes};
   for (int from = 0; from < n_pes; ++from) {
     const std::vector<std::uint64_t> lists = places.lists(from);
     ASSERT_EQ(lists.size(), 3u * n_pes);

@@ -64,7 +64,7 @@ TEST(Launch, ShapesAreForKernelsAndGraphsForStreams) {
   request.graph = true;
   expect_refused("--graph", [&] { check_launch(request); });
   request = by_gpu();
-  request.threads = most_threads + 1;
+  request.threads = max_threads + 1;
   expect_refused("1 to 1024", [&] { check_launch(request); });
 }
 
@@ -137,8 +137,8 @@ TEST(GpuCases, PesThatShareAGpuHaveEqualPartsOfItsBlocks) {
 TEST(GpuCases, HaveNamesAndLaunchesOfTheirOwn) {
   for (const Initiator initiator : {Initiator::gpu, Initiator::stream}) {
     std::vector<std::string> names;
-    for (const CaseEntry& entry : cases_of(initiator, MemoryKind::gpu)) {
-      const CaseInfo& info = entry.info;
+    for (const BenchCase& bench_case : cases_of(initiator, MemoryKind::gpu)) {
+      const CaseInfo& info = bench_case.info;
       EXPECT_EQ(std::count(names.begin(), names.end(), info.name), 0) << info.name;
       names.push_back(info.name);
       EXPECT_EQ(info.initiator, initiator) << info.name;
@@ -156,9 +156,9 @@ TEST(GpuCases, HaveNamesAndLaunchesOfTheirOwn) {
 
 TEST(GpuCases, OfAtomicsSayThatFetchedValuesAreVerifiedWhereThereAreAny) {
   std::vector<std::string> fetching;
-  for (const CaseEntry& entry : cases_of(Initiator::gpu, MemoryKind::gpu))
-    if (entry.info.how.find("every value fetched") != std::string::npos)
-      fetching.push_back(entry.info.name);
+  for (const BenchCase& bench_case : cases_of(Initiator::gpu, MemoryKind::gpu))
+    if (bench_case.info.how.find("every value fetched") != std::string::npos)
+      fetching.push_back(bench_case.info.name);
   EXPECT_EQ(fetching, (std::vector<std::string>{"atomic-fetch", "atomic-swap",
                                                 "atomic-compare-swap", "atomic-fetch-add"}));
 }
@@ -167,8 +167,8 @@ TEST(GpuCases, OfTheHostAreThoseThatReachItsMemory) {
   const auto cases = cases_of(Initiator::host, MemoryKind::gpu);
   EXPECT_GE(cases.size(), 4u);
   EXPECT_LT(cases.size(), host_cases().size());
-  for (const CaseEntry& entry : cases)
-    EXPECT_TRUE(entry.info.on_gpu_memory) << entry.info.name;
+  for (const BenchCase& bench_case : cases)
+    EXPECT_TRUE(bench_case.info.on_gpu_memory) << bench_case.info.name;
   EXPECT_EQ(cases_of(Initiator::host, MemoryKind::host).size(), host_cases().size());
 }
 

@@ -42,7 +42,7 @@ struct Situation {
 };
 
 std::vector<PairFailure> failures_of(const Situation& setup) {
-  const CheckArea layout(setup.n_pes, setup.sizes);
+  const CheckBuffer layout(setup.n_pes, setup.sizes);
   ThreadBarrier barrier(setup.n_pes);
   std::mutex mutex;
   std::vector<PairFailure> all;
@@ -110,7 +110,7 @@ TEST_P(CleanPairCheck, FindsNothing) {
   Situation setup;
   setup.n_pes = GetParam();
   if (setup.n_pes <= 3)
-    setup.sizes = CheckArea::default_sizes();
+    setup.sizes = CheckBuffer::default_sizes();
   EXPECT_EQ(described(failures_of(setup)), "");
 }
 INSTANTIATE_TEST_SUITE_P(Pes, CleanPairCheck, testing::Values(1, 2, 3, 5, 8, 16));

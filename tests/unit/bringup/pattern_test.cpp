@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "src/bringup/check_area.h"
+#include "src/bringup/check_buffer.h"
 
 namespace shmemctl {
 namespace {
@@ -55,26 +55,27 @@ TEST(Pattern, SentinelDifference) {
   }
 }
 
-TEST(CheckArea, PlacesDoNotOverlap) {
+TEST(CheckBuffer, PlacesDoNotOverlap) {
   for (const int n_pes : {1, 2, 7, 64, 600}) {
-    const CheckArea area(n_pes, CheckArea::default_sizes());
+    const CheckBuffer buffer(n_pes, CheckBuffer::default_sizes());
     std::vector<std::pair<std::size_t, std::size_t>> places;
-    for (const auto* list : {&area.put, &area.get, &area.put_signal, &area.staging, &area.landing})
+    for (const auto* list :
+         {&buffer.put, &buffer.get, &buffer.put_signal, &buffer.staging, &buffer.landing})
       for (const CheckSection& section : *list) {
         places.emplace_back(section.begin_bytes, section.begin_bytes + section.total_bytes());
         EXPECT_LE(section.payload_bytes + section.size_bytes + 64, section.stride_bytes);
         EXPECT_GE(section.payload_bytes, 64U);
       }
-    for (const CheckSection* section : {&area.signals, &area.atomics})
+    for (const CheckSection* section : {&buffer.signals, &buffer.atomics})
       places.emplace_back(section->begin_bytes, section->begin_bytes + section->total_bytes());
     std::sort(places.begin(), places.end());
     for (std::size_t i = 0; i + 1 < places.size(); ++i)
       EXPECT_LE(places[i].second, places[i + 1].first);
-    EXPECT_LE(places.back().second, area.size_bytes());
-    EXPECT_LT(area.size_bytes(), std::size_t{16} << 20);
-    EXPECT_LT(area.atomic_cell(n_pes - 1, AtomicCell::swap_4), area.size_bytes());
-    EXPECT_EQ(area.atomic_cell(0, AtomicCell::add_8) % 64, 0U);
-    EXPECT_EQ(area.signal_cell(n_pes - 1, 3) % 64, 0U);
+    EXPECT_LE(places.back().second, buffer.size_bytes());
+    EXPECT_LT(buffer.size_bytes(), std::size_t{16} << 20);
+    EXPECT_LT(buffer.atomic_offset(n_pes - 1, AtomicTarget::swap_4), buffer.size_bytes());
+    EXPECT_EQ(buffer.atomic_offset(0, AtomicTarget::add_8) % 64, 0U);
+    EXPECT_EQ(buffer.signal_offset(n_pes - 1, 3) % 64, 0U);
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "kernels/bench/atomics_kernel.cuh"
+#include "kernels/bench/atomics.cuh"
 #include "tests/unit/device_plan/bench_world.h"
 
 namespace shmemctl::bench {

@@ -4,13 +4,12 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/bench/collectives_kernel.cuh"
-#include "kernels/bench/meeting_kernel.cuh"
-#include "kernels/bench/pingpong_kernel.cuh"
-#include "kernels/bench/transfer_kernel.cuh"
-#include "src/bench/cases/slots.h"
-#include "src/bench/gpu/collective_numbers.h"
-#include "src/bench/gpu/collective_places.h"
+#include "kernels/bench/barrier.cuh"
+#include "kernels/bench/collectives.cuh"
+#include "kernels/bench/pingpong.cuh"
+#include "kernels/bench/transfer.cuh"
+#include "src/bench/cases/transfer_buffers.h"
+#include "src/bench/gpu/collective_buffers.h"
 #include "tests/unit/device_plan/bench_world.h"
 
 namespace shmemctl::bench {
@@ -46,7 +45,7 @@ void expect_transfer(int n_pes, const TransferTest& how, bool pulls, std::uint64
   point.direction = how.direction;
   const std::size_t message = how.own_messages ? callers * how.size_bytes : how.size_bytes;
   const int peers = peers_of_a_sender(point, n_pes);
-  const SlotLayout layout(message, peers, how.window * peers, 1);
+  const TransferLayout layout(message, peers, how.window * peers, 1);
   ASSERT_LE(layout.total_bytes(), heap_bytes);
   world.fill(source_bytes(message));
   std::uint64_t first = 0;
@@ -151,7 +150,7 @@ TEST(BenchKernels, LatencyIsOfWholeOperations) {
 TEST(BenchKernels, PutsWithSignalLeaveTheLastOfBoth) {
   for (const std::size_t size : {1u, 8u, 4097u}) {
     World world(2);
-    const SlotLayout layout(size, 1, 1, 1);
+    const TransferLayout layout(size, 1, 1, 1);
     const std::size_t signal = layout.total_bytes();
     world.fill(source_bytes(size));
     std::uint64_t first = 0;
@@ -245,16 +244,16 @@ TEST(BenchKernels, AMessageGoesAroundTheRing) {
 
 TEST(BenchKernels, NobodyLeavesAMeetingEarly) {
   World world(3);
-  for (const MeetingKernel kernel : {MeetingKernel::barrier, MeetingKernel::sync}) {
+  for (const BarrierKernel kernel : {BarrierKernel::barrier, BarrierKernel::sync}) {
     const auto arguments = [&](int pe) {
       auto* const cells = reinterpret_cast<std::uint64_t*>(world.memory(pe)) +
-                          (kernel == MeetingKernel::sync ? 64 : 0);
-      return MeetingArguments{kernel, 0, 30, cells, true};
+                          (kernel == BarrierKernel::sync ? 64 : 0);
+      return BarrierArguments{kernel, 0, 30, cells, true};
     };
-    world.run<WatchedMeetingBody<OfBlock>>({1, 2}, arguments);
+    world.run<CheckedBarrierBody<OfBlock>>({1, 2}, arguments);
     for (int pe = 0; pe < 3; ++pe)
       EXPECT_EQ(world.control(pe).wrong_at, UINT64_MAX);
-    world.run<MeetingBody<OfThread>>({1, 1}, arguments);
+    world.run<BarrierBody<OfThread>>({1, 1}, arguments);
   }
 }
 
@@ -262,7 +261,7 @@ template <class Call>
 void expect_moved(CollectiveKernel kernel, std::size_t size_bytes, HostShape shape) {
   constexpr int n_pes = 3;
   World world(n_pes);
-  const CollectivePlaces places{kernel, size_bytes, n_pes};
+  const CollectiveBuffers places{kernel, size_bytes, n_pes};
   world.fill(places.dest_offset_bytes());
   for (int pe = 0; kernel == CollectiveKernel::alltoallv && pe < n_pes; ++pe) {
     const std::vector<std::uint64_t> lists = places.lists(pe);
@@ -275,7 +274,7 @@ void expect_moved(CollectiveKernel kernel, std::size_t size_bytes, HostShape sha
   });
   const std::size_t variant = (iterations - 1) % variants * variant_step_bytes;
   for (int pe = 0; pe < n_pes; ++pe)
-    for (const CollectivePlaces::Part& part : places.parts(pe))
+    for (const CollectiveBuffers::Part& part : places.parts(pe))
       EXPECT_FALSE(compare_pattern(world.memory(pe) + places.dest_offset_bytes() + part.at,
                                    part.size_bytes, seed, part.writer, variant + part.from))
           << "PE " << pe << ", part of PE " << part.writer;
@@ -297,7 +296,7 @@ void expect_added_up(CollectiveKernel kernel, CollectiveNumber number, std::size
                      HostShape shape) {
   constexpr int n_pes = 3; // bf16 and fp16 are rounded otherwise when they are at each addition
   World world(n_pes);
-  const CollectivePlaces places{kernel, size_bytes, n_pes};
+  const CollectiveBuffers places{kernel, size_bytes, n_pes};
   const std::size_t width = width_of(number);
   for (int pe = 0; pe < n_pes; ++pe)
     for (std::size_t at = 0; at < places.dest_offset_bytes(); at += width) {

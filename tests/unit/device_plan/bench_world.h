@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "kernels/bench/check_kernel.cuh"
+#include "kernels/bench/check.cuh"
 #include "tests/support/host_kernels.h"
 
 namespace shmemctl::bench {

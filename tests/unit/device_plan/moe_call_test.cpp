@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "kernels/moe/call.cuh"
-#include "kernels/moe/notify_counts.cuh"
+#include "kernels/moe/high_throughput_counts.cuh"
 #include "tests/support/host_kernels.h"
 
 namespace shmemctl::moe {
@@ -18,8 +18,8 @@ using shmemctl::test::HostShape;
 constexpr int n_ranks = 3, missing = 1, impatient = 0;
 constexpr std::uint64_t short_ns = 500'000'000;
 
-Cells* cells_of(const DeviceJob& job) {
-  return reinterpret_cast<Cells*>(job.heap);
+CallFlags* cells_of(const DeviceJob& job) {
+  return reinterpret_cast<CallFlags*>(job.heap);
 }
 /// Until that rank has begun its first call, as this rank sees it.
 void wait_for_begin(const DeviceJob& job, int rank) {
@@ -47,9 +47,9 @@ TEST(MoeCall, AWordSaysWhichCallFailedAndForWhom) {
   for (const std::int32_t culprit : {0, 63, 32767}) {
     const std::uint64_t word = failed_call(12345, culprit);
     EXPECT_TRUE(has_failed(word));
-    EXPECT_EQ(culprit_of(word), culprit);
+    EXPECT_EQ(missing_rank_of(word), culprit);
     EXPECT_EQ(number_of_call(word), 12345U);
-    EXPECT_GE(word, std::uint64_t{1} << culprit_shift) << "above every number";
+    EXPECT_GE(word, std::uint64_t{1} << missing_rank_shift) << "above every number";
   }
   EXPECT_FALSE(has_failed(12345));
   EXPECT_EQ(blocks_in(3 * count_of_block(true) + 2 * count_of_block(false)), 5U);
@@ -58,7 +58,7 @@ TEST(MoeCall, AWordSaysWhichCallFailedAndForWhom) {
 /// Timeout of rank 0 < delay of rank 1 < timeout of ranks 1 and 2: no rank ends the call well.
 TEST(MoeCall, ATimeoutOfOneRankFailsTheCallOnAll) {
   for (const HostShape shape : {HostShape{1, 4}, HostShape{2, 2}}) {
-    HostKernels kernels(n_ranks, sizeof(Cells));
+    HostKernels kernels(n_ranks, sizeof(CallFlags));
     kernels.job(impatient).timeout_ns = short_ns;
     kernels.run(shape, [&](const DeviceJob& job) {
       if (job.pe == missing)
@@ -75,7 +75,7 @@ TEST(MoeCall, ATimeoutOfOneRankFailsTheCallOnAll) {
 
 /// One block of rank 0 times out, and another one begins when all ranks have.
 TEST(MoeCall, ATimeoutOfOneBlockFailsTheCallOnAll) {
-  HostKernels kernels(n_ranks, sizeof(Cells));
+  HostKernels kernels(n_ranks, sizeof(CallFlags));
   std::atomic<bool> moved{false};
   kernels.run({2, 1}, [&](const DeviceJob& job) {
     if (job.pe == missing)
@@ -106,7 +106,7 @@ TEST(MoeCall, ATimeoutOfOneBlockFailsTheCallOnAll) {
 
 /// A rank that times out at the end of a call, which others end well, fails the next one on all.
 TEST(MoeCall, ATimeoutAtTheEndFailsTheNextCall) {
-  HostKernels kernels(n_ranks, sizeof(Cells));
+  HostKernels kernels(n_ranks, sizeof(CallFlags));
   kernels.run({1, 2}, [&](const DeviceJob& job) {
     DeviceJob with_timeout = job;
     const Call mine(with_timeout, cells_of(job), n_ranks);
@@ -130,7 +130,7 @@ TEST(MoeCall, ATimeoutAtTheEndFailsTheNextCall) {
 
 /// Behind a failure each call fails at once, on all ranks, with a report of its own.
 TEST(MoeCall, CallsBehindAFailureFailAtOnce) {
-  HostKernels kernels(n_ranks, sizeof(Cells));
+  HostKernels kernels(n_ranks, sizeof(CallFlags));
   kernels.job(impatient).timeout_ns = short_ns;
   kernels.run({1, 2}, [&](const DeviceJob& job) {
     if (job.pe == missing)
@@ -190,14 +190,14 @@ public:
     NotifyArguments all{};
     all.shape.n_ranks = n_ranks;
     all.shape.n_experts = n_ranks * local;
-    all.memory.cells = cells_of(job);
-    all.memory.expert_words = reinterpret_cast<std::uint64_t*>(job.heap + sizeof(Cells));
+    all.memory.flags = cells_of(job);
+    all.memory.expert_count_flags = reinterpret_cast<std::uint64_t*>(job.heap + sizeof(CallFlags));
     Plan& to = plans_[job.pe];
     all.plan = {to.slots.data(), to.bases.data(), to.counts.data(), to.expert_counts.data()};
     all.tokens = tokens;
     all.host_words = to.host_words.data();
-    const std::uint64_t epoch = device::load_relaxed(&all.memory.cells->notification) + 1;
-    const bool failed = calls_have_failed(all.memory.cells);
+    const std::uint64_t epoch = device::load_relaxed(&all.memory.flags->notification) + 1;
+    const bool failed = calls_have_failed(all.memory.flags);
     bool ok = false;
     if (device::blockIdx.x == 0) {
       std::int32_t mine[RankTotals::ranks] = {};
@@ -216,21 +216,21 @@ public:
 
   /// Until the first counts of that rank have come.
   static void wait_for_counts(const DeviceJob& job, int source) {
-    const auto* const expert_words =
-        reinterpret_cast<const std::uint64_t*>(job.heap + sizeof(Cells)) +
+    const auto* const expert_count_flags =
+        reinterpret_cast<const std::uint64_t*>(job.heap + sizeof(CallFlags)) +
         (n_ranks + source) * local;
     HostKernels::wait_for([&] {
       bool all = true;
       for (int rank = 0; rank < n_ranks; ++rank)
         all = all && device::load_acquire(&cells_of(job)->counts[1][source][rank]) != 0;
       for (std::int32_t expert = 0; expert < local; ++expert)
-        all = all && device::load_acquire(expert_words + expert) != 0;
+        all = all && device::load_acquire(expert_count_flags + expert) != 0;
       return all;
     });
   }
 
 private:
-  static constexpr std::size_t heap_bytes = sizeof(Cells) + 16 * n_ranks * local + 64;
+  static constexpr std::size_t heap_bytes = sizeof(CallFlags) + 16 * n_ranks * local + 64;
   HostKernels kernels_;
   Plan plans_[n_ranks];
 };

@@ -5,8 +5,8 @@
 
 #include "kernels/moe/call.cuh"
 #include "kernels/moe/low_latency.h"
-#include "kernels/moe/packed_counts.h"
-#include "kernels/moe/tuning.h"
+#include "kernels/moe/token_counts.h"
+#include "kernels/moe/high_throughput.h"
 #include "tests/support/host_kernels.h"
 
 namespace shmemctl::moe {
@@ -16,7 +16,7 @@ using shmemctl::test::HostKernels;
 
 TEST(Moe, PackedCountsAddUpEachRank) {
   std::mt19937 random(1);
-  PackedCounts sum{0, 0}, half{0, 0};
+  PackedCounts sum{0, 0}, buffer{0, 0};
   std::int32_t expected[8] = {}, expected_half[8] = {};
   for (int i = 0; i < PackedCounts::most; ++i) {
     // Rank 7 takes all: its field is full at the end.
@@ -25,13 +25,13 @@ TEST(Moe, PackedCountsAddUpEachRank) {
     for (int rank = 0; rank < 8; ++rank)
       expected[rank] += static_cast<std::int32_t>(ranks >> rank & 1);
     if (i == 1000) {
-      half = sum;
+      buffer = sum;
       std::copy(expected, expected + 8, expected_half);
     }
   }
   for (int rank = 0; rank < 8; ++rank) {
     EXPECT_EQ(sum.of_rank(rank), expected[rank]) << rank;
-    EXPECT_EQ((sum - half).of_rank(rank), expected[rank] - expected_half[rank]) << rank;
+    EXPECT_EQ((sum - buffer).of_rank(rank), expected[rank] - expected_half[rank]) << rank;
   }
 }
 
@@ -46,12 +46,12 @@ TEST(Moe, QuickDivisionDivides) {
 }
 
 TEST(Moe, PartsOfALowLatencyDispatchAreTakenApartAgain) {
-  for (const std::int32_t blocks : {1, 131, LowLatencyCells::most_parts})
+  for (const std::int32_t blocks : {1, 131, LowLatencyFlags::max_blocks})
     for (const std::int32_t rows : {0, 1, 65535}) {
-      const std::uint64_t word = count_word(9, part_of(blocks, rows));
+      const std::uint64_t word = count_word(9, packed_count(blocks, rows));
       EXPECT_TRUE(has_come(word, 9));
-      EXPECT_EQ(blocks_of_part(count_of(word)), blocks);
-      EXPECT_EQ(rows_of_part(count_of(word)), rows);
+      EXPECT_EQ(blocks_of_count(count_of(word)), blocks);
+      EXPECT_EQ(rows_of_count(count_of(word)), rows);
     }
 }
 
@@ -69,22 +69,22 @@ TEST(Moe, ChosenSettingsFitABlock) {
         for (const Format format : {Format::bf16, Format::fp8}) {
           arguments.format = format;
           arguments.tuning = dispatch_tuning(arguments, 24);
-          EXPECT_LE(dispatch_shared_bytes(arguments), most_shared_bytes) << hidden;
+          EXPECT_LE(dispatch_shared_bytes(arguments), max_shared_bytes) << hidden;
           EXPECT_GT(arguments.tuning.stages, arguments.tuning.kept);
           EXPECT_LE(arguments.tuning.warps, 32);
           if (hidden >= 2048) {
-            EXPECT_GE(dispatch_shared_bytes(arguments), most_shared_bytes / 4) << hidden;
+            EXPECT_GE(dispatch_shared_bytes(arguments), max_shared_bytes / 4) << hidden;
           }
         }
         for (const bool weighted : {false, true}) {
-          const GatherTuning few = low_latency_combine_tuning(shape, weighted, 132);
-          const GatherTuning many = combine_tuning(shape, 24);
-          for (const GatherTuning& chosen : {few, many}) {
-            const std::int32_t rows = &chosen == &few && weighted ? top_k : n_ranks;
-            const GatherShape gathered{
+          const ReduceTuning is_low_latency = low_latency_combine_tuning(shape, weighted, 132);
+          const ReduceTuning many = combine_tuning(shape, 24);
+          for (const ReduceTuning& chosen : {is_low_latency, many}) {
+            const std::int32_t rows = &chosen == &is_low_latency && weighted ? top_k : n_ranks;
+            const ReduceShape gathered{
                 1, hidden * 2, rows, chosen.chunk_bytes, chosen.tuning.stages, nullptr, nullptr};
-            EXPECT_LE(gather_shared_bytes(gathered, chosen.tuning.warps, weighted),
-                      most_shared_bytes);
+            EXPECT_LE(reduce_shared_bytes(gathered, chosen.tuning.warps, weighted),
+                      max_shared_bytes);
             EXPECT_EQ(chosen.chunk_bytes % 16, 0);
             EXPECT_GE(chosen.tuning.stages, 1);
             EXPECT_LE(chosen.tuning.warps, 16);
@@ -107,16 +107,16 @@ TEST(Moe, BlocksForSelfLeaveBlocksForOthers) {
 
 /// Calls of ranks with blocks of threads: in each, every thread writes the call's number into a
 /// place of its own on every rank, and behind it all of a rank's places have it.
-class Calls {
+class CallTimings {
 public:
   static constexpr int n_ranks = 3, blocks = 2, threads = 4, calls = 60;
 
-  Calls() : kernels_(n_ranks, heap_bytes) {}
+  CallTimings() : kernels_(n_ranks, heap_bytes) {}
 
   void run(int call) {
     kernels_.run({blocks, threads}, [&](const DeviceJob& job) {
-      auto* const cells = reinterpret_cast<Cells*>(job.heap);
-      const Call mine(job, cells, n_ranks);
+      auto* const flags = reinterpret_cast<CallFlags*>(job.heap);
+      const Call mine(job, flags, n_ranks);
       mine.announce();
       if (!mine.wait_for_all())
         return;
@@ -143,7 +143,7 @@ public:
     kernels_.run({1, threads}, [&](const DeviceJob& job) {
       for (int call = 1; call <= calls; ++call) {
         {
-          const Call mine(job, reinterpret_cast<Cells*>(job.heap), n_ranks);
+          const Call mine(job, reinterpret_cast<CallFlags*>(job.heap), n_ranks);
           mine.announce();
           if (!mine.wait_for_all())
             return;
@@ -163,20 +163,20 @@ public:
   }
 
 private:
-  static constexpr std::size_t heap_bytes = sizeof(Cells) + 4096;
+  static constexpr std::size_t heap_bytes = sizeof(CallFlags) + 4096;
 
   static int thread_of_grid() {
     return static_cast<int>(blockIdx.x) * threads + static_cast<int>(threadIdx.x);
   }
   static std::uint64_t* places(const DeviceJob& job, int rank) {
-    return reinterpret_cast<std::uint64_t*>(pointer_to(job, job.heap + sizeof(Cells), rank));
+    return reinterpret_cast<std::uint64_t*>(pointer_to(job, job.heap + sizeof(CallFlags), rank));
   }
 
   HostKernels kernels_;
 };
 
 TEST(Moe, BehindACallEveryRankHasWhatAllHaveSent) {
-  Calls calls;
+  CallTimings calls;
   for (int call = 1; call <= 5; ++call) {
     calls.run(call);
     ASSERT_TRUE(calls.all_are(call)) << call;
@@ -184,16 +184,16 @@ TEST(Moe, BehindACallEveryRankHasWhatAllHaveSent) {
 }
 
 TEST(Moe, NobodyWritesForTheNextCallBeforeARankHasRead) {
-  Calls calls;
+  CallTimings calls;
   EXPECT_EQ(calls.wrong_in_a_row(), 0);
 }
 
 TEST(Moe, ARankThatDoesNotComeIsNamed) {
-  HostKernels kernels(3, sizeof(Cells) + 64, 0.2);
+  HostKernels kernels(3, sizeof(CallFlags) + 64, 0.2);
   kernels.run({1, 2}, [&](const DeviceJob& job) {
     if (job.pe == 1)
       return;
-    const Call mine(job, reinterpret_cast<Cells*>(job.heap), 3);
+    const Call mine(job, reinterpret_cast<CallFlags*>(job.heap), 3);
     mine.announce();
     EXPECT_FALSE(mine.wait_for_all());
     mine.finish(false);

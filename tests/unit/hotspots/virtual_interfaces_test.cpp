@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/text.h"
-#include "src/bench/link_limit.h"
+#include "src/bench/bandwidth_limit.h"
 #include "src/topo/hotspots/measured_port.h"
 #include "tests/support/temporary_folder.h"
 

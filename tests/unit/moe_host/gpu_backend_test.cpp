@@ -5,8 +5,7 @@
 #include <functional>
 
 #include "src/bench/moe/gpu_backend.h"
-#include "src/bench/moe/gpu_far_latency.h"
-#include "src/bench/moe/gpu_hybrid.h"
+#include "src/bench/moe/gpu_internode.h"
 #include "src/bench/moe/gpu_layout.h"
 #include "src/bench/moe/request.h"
 
@@ -16,10 +15,10 @@ namespace {
 /// A site and ways; nothing that a kernel would need.
 class SomeGpu : public PeGpu {
 public:
-  GpuSite place;
+  GpuSite output_row;
   std::vector<GpuWay> paths;
 
-  const GpuSite& site() const override { return place; }
+  const GpuSite& site() const override { return output_row; }
   const std::vector<GpuWay>& ways() const override { return paths; }
   DeviceJob job() const override { return {}; }
   std::vector<std::int64_t> heap_delta_bytes() const override { return {}; }
@@ -34,6 +33,19 @@ public:
   void check() override {}
   void release_kernels() noexcept override {}
 };
+
+std::string refusal(const SomeGpu& gpu, const Setup& setup) {
+  return gpu_backend_cannot(gpu, setup, choose_moe_path(setup, gpu.paths));
+}
+std::optional<BrokenRule> broken_rule(const SomeGpu& gpu, const Setup& setup) {
+  return gpu_broken_rule(gpu, setup, choose_moe_path(setup, gpu.paths));
+}
+GpuSettings settings_for(const SomeGpu& gpu, const Setup& setup) {
+  return gpu_settings_of(gpu, setup, choose_moe_path(setup, gpu.paths));
+}
+std::size_t memory_bytes(const SomeGpu& gpu, const Setup& setup) {
+  return gpu_backend_bytes(setup, choose_moe_path(setup, gpu.paths));
+}
 
 Setup some_setup(Mode mode, Format format, Combine combine) {
   Setup setup;
@@ -57,73 +69,87 @@ TEST(MoeGpuBackend, PartsLieApartWithGuardsBetween) {
     for (const Format format : {Format::bf16, Format::fp8}) {
       moe::Setup setup = some_setup(mode, format, combine);
       setup.by_expert = combine == Combine::weighted;
-      setup.weights_home = mode == Mode::high_throughput;
+      setup.combined_weights = mode == Mode::high_throughput;
       const GpuLayout lies(setup);
-      std::vector<GpuPart> parts = {
-          lies.cells,         lies.expert_words, lies.rows,         lies.records,     lies.outputs,
-          lies.values,        lies.casts,        lies.scales,       lies.experts,     lies.weights,
-          lies.bias,          lies.results,      lies.slots,        lies.bases,       lies.counts,
-          lies.expert_counts, lies.wrong,        lies.weights_back, lies.weights_home};
+      std::vector<GpuRegion> parts = {lies.flags,
+                                      lies.expert_count_flags,
+                                      lies.rows,
+                                      lies.records,
+                                      lies.outputs,
+                                      lies.values,
+                                      lies.casts,
+                                      lies.scales,
+                                      lies.experts,
+                                      lies.weights,
+                                      lies.bias,
+                                      lies.results,
+                                      lies.slots,
+                                      lies.bases,
+                                      lies.counts,
+                                      lies.expert_counts,
+                                      lies.wrong,
+                                      lies.output_weights,
+                                      lies.combined_weights};
       if (setup.by_expert)
-        parts.insert(parts.end(), {lies.places, lies.packed_rows, lies.packed_records,
+        parts.insert(parts.end(), {lies.output_rows, lies.packed_rows, lies.packed_records,
                                    lies.packed_counts, lies.packed_offsets});
       std::sort(parts.begin(), parts.end(),
-                [](const GpuPart& a, const GpuPart& b) { return a.offset < b.offset; });
+                [](const GpuRegion& a, const GpuRegion& b) { return a.offset < b.offset; });
       std::size_t end = 0;
-      for (const GpuPart& part : parts) {
+      for (const GpuRegion& part : parts) {
         EXPECT_GE(part.offset, end + gpu_guard_bytes);
         EXPECT_EQ(part.offset % 128, 0U); // bulk copies want 16, the cells a line
         end = part.offset + part.size_bytes;
       }
       EXPECT_GE(lies.size_bytes, end + gpu_guard_bytes);
-      EXPECT_EQ(gpu_backend_bytes(SomeGpu(), setup), lies.size_bytes);
+      EXPECT_EQ(memory_bytes(SomeGpu(), setup), lies.size_bytes);
     }
 }
 
 TEST(MoeGpuBackend, RefusesWhatKernelsCannotDo) {
   SomeGpu gpu;
-  gpu.place.name = "some GPU";
-  gpu.place.multiprocessors = 132;
-  gpu.place.pes_on_device = 2;
+  gpu.output_row.name = "some GPU";
+  gpu.output_row.multiprocessors = 132;
+  gpu.output_row.pes_on_device = 2;
   gpu.paths = {{DevicePath::load_store, ""}, {DevicePath::load_store, ""}};
   auto setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
-  setup.weights_home = true;
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  EXPECT_EQ(refusal(gpu, setup), "");
+  setup.combined_weights = true;
+  EXPECT_EQ(refusal(gpu, setup), "");
   setup.mode = Mode::low_latency;
-  EXPECT_NE(gpu_backend_cannot(gpu, setup).find("does not send them back"), std::string::npos);
+  EXPECT_NE(refusal(gpu, setup).find("does not send them back"), std::string::npos);
   setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
   gpu.paths[1] = {DevicePath::none, "no transport reaches it"};
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup),
+  EXPECT_EQ(refusal(gpu, setup),
             "kernels cannot load from and store to PE 1: no transport reaches it");
   // Of a node, loads and stores; of another one, anything.
   gpu.paths[1] = {DevicePath::proxy, "on another virtual node"};
   setup.node_ranks = 1;
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  EXPECT_EQ(refusal(gpu, setup), "");
   gpu.paths[1] = {DevicePath::none, "no transport reaches it"};
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "kernels cannot reach PE 1: no transport reaches it");
+  EXPECT_EQ(refusal(gpu, setup), "kernels cannot reach PE 1: no transport reaches it");
   gpu.paths = {{DevicePath::load_store, ""},
                {DevicePath::proxy, "a wish"},
                {DevicePath::proxy, ""},
                {DevicePath::proxy, ""}};
   setup.shape.n_ranks = 4;
   setup.node_ranks = 2;
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "kernels cannot load from and store to PE 1: a wish");
+  EXPECT_EQ(refusal(gpu, setup), "kernels cannot load from and store to PE 1: a wish");
   gpu.paths.assign(32, {DevicePath::load_store, ""});
   setup.shape.n_ranks = 32;
   for (const std::int32_t mates : {8, 1})
-    EXPECT_EQ(gpu_backend_cannot(gpu, (setup.node_ranks = mates, setup)), "") << mates;
+    EXPECT_EQ(refusal(gpu, (setup.node_ranks = mates, setup)), "") << mates;
 }
 
 TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
   SomeGpu gpu;
-  gpu.place.name = "some GPU";
-  gpu.place.multiprocessors = 132;
-  gpu.place.pes_on_device = 2;
+  gpu.output_row.name = "some GPU";
+  gpu.output_row.multiprocessors = 132;
+  gpu.output_row.pes_on_device = 2;
   gpu.paths.assign(2, {DevicePath::load_store, ""});
   const auto expect_broken = [&](const moe::Setup& setup, const char* what, const char* words,
                                  const char* nearest) {
-    const std::optional<BrokenRule> broken = gpu_broken_rule(gpu, setup);
+    const std::optional<BrokenRule> broken = broken_rule(gpu, setup);
     ASSERT_TRUE(broken) << words;
     EXPECT_EQ(broken->what, what);
     EXPECT_NE(broken->rule.find(words), std::string::npos) << broken->rule;
@@ -134,7 +160,7 @@ TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
   };
   auto setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
   setup.num_sms = 66;
-  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  EXPECT_FALSE(broken_rule(gpu, setup));
   setup.num_sms = 67;
   expect_broken(setup, "num-sms", "66 at most, which a PE has of some GPU", "66");
   setup.num_sms = 1;
@@ -143,43 +169,43 @@ TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
   expect_broken(setup, "num-sms", "2 at least: the blocks of a low-latency dispatch", "2");
   setup.mode = Mode::high_throughput;
   setup.node_ranks = 1; // over a network, where notify has one block
-  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  EXPECT_FALSE(broken_rule(gpu, setup));
   setup = some_setup(Mode::low_latency, Format::bf16, Combine::weighted);
   setup.by_expert = true;
   setup.shape.n_experts = 8192;
-  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  EXPECT_FALSE(broken_rule(gpu, setup));
   setup.shape.n_experts = 8194;
   expect_broken(setup, "num-experts", "4096 experts of a rank", "8192");
   setup.by_expert = false;
   setup.shape.max_tokens = 65535;
-  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
-  EXPECT_EQ(rows_of_part(part_of(256, 65535)), 65535);
-  EXPECT_EQ(blocks_of_part(part_of(256, 65535)), 256);
+  EXPECT_FALSE(broken_rule(gpu, setup));
+  EXPECT_EQ(rows_of_count(packed_count(256, 65535)), 65535);
+  EXPECT_EQ(blocks_of_count(packed_count(256, 65535)), 256);
   EXPECT_EQ(refuse_tokens(65535), "");
   EXPECT_NE(refuse_tokens(65536), "");
   setup.shape.max_tokens = 65536;
   expect_broken(setup, "num-tokens", "16 bits", "65535");
   setup.mode = Mode::high_throughput;
-  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  EXPECT_FALSE(broken_rule(gpu, setup));
   gpu.paths.assign(32, {DevicePath::load_store, ""});
   setup.shape.n_ranks = 32;
   setup.node_ranks = 16;
   expect_broken(setup, "PEs of a node", "--flat sends each row straight to its rank", "8");
   setup.node_ranks = 32; // with --flat
-  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  EXPECT_FALSE(broken_rule(gpu, setup));
 }
 
 /// Whatever the own choices and candidates are made of then fits, too.
 TEST(MoeGpuBackend, RowsAndCountsThatABlockCannotHoldAreARule) {
   SomeGpu gpu;
-  gpu.place.multiprocessors = 132;
+  gpu.output_row.multiprocessors = 132;
   for (const std::int32_t ranks : {1, 2, 8})
     for (const Format format : {Format::bf16, Format::fp8}) {
       gpu.paths.assign(static_cast<std::size_t>(ranks), {DevicePath::load_store, ""});
       auto setup = some_setup(Mode::high_throughput, format, Combine::rows);
       setup.shape.n_ranks = setup.node_ranks = ranks;
       setup.shape.hidden = 131072 * (format == Format::fp8 ? 2 : 1);
-      const std::optional<BrokenRule> broken = gpu_broken_rule(gpu, setup);
+      const std::optional<BrokenRule> broken = broken_rule(gpu, setup);
       ASSERT_TRUE(broken) << ranks;
       EXPECT_EQ(broken->what, "hidden");
       EXPECT_NE(broken->rule.find("shared memory"), std::string::npos) << broken->rule;
@@ -187,12 +213,12 @@ TEST(MoeGpuBackend, RowsAndCountsThatABlockCannotHoldAreARule) {
       setup.shape.hidden = std::stoi(broken->nearest);
       EXPECT_EQ(setup.shape.hidden % step, 0);
       EXPECT_GT(setup.shape.hidden, 90000) << "a block has 227 KiB";
-      EXPECT_FALSE(gpu_broken_rule(gpu, setup));
-      EXPECT_EQ(gpu_settings_of(gpu, setup).misfit(Direction::dispatch, {}), "");
+      EXPECT_FALSE(broken_rule(gpu, setup));
+      EXPECT_EQ(settings_for(gpu, setup).misfit(Direction::dispatch, {}), "");
       setup.shape.hidden += step;
-      EXPECT_TRUE(gpu_broken_rule(gpu, setup)) << "it was not the largest";
+      EXPECT_TRUE(broken_rule(gpu, setup)) << "it was not the largest";
       setup.mode = Mode::low_latency;
-      EXPECT_FALSE(gpu_broken_rule(gpu, setup)) << "low latency holds no row in shared memory";
+      EXPECT_FALSE(broken_rule(gpu, setup)) << "low latency holds no row in shared memory";
     }
   gpu.paths.assign(4, {DevicePath::load_store, ""});
   for (const std::int32_t mates : {4, 2, 1}) {
@@ -200,23 +226,23 @@ TEST(MoeGpuBackend, RowsAndCountsThatABlockCannotHoldAreARule) {
     setup.shape.n_ranks = 4;
     setup.node_ranks = mates;
     setup.shape.n_experts = 65536;
-    const std::optional<BrokenRule> broken = gpu_broken_rule(gpu, setup);
+    const std::optional<BrokenRule> broken = broken_rule(gpu, setup);
     ASSERT_TRUE(broken) << mates;
     EXPECT_EQ(broken->what, "num-experts");
     setup.shape.n_experts = std::stoi(broken->nearest);
-    EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+    EXPECT_FALSE(broken_rule(gpu, setup));
     EXPECT_EQ(setup.shape.n_experts % 4, 0);
     EXPECT_GE(setup.shape.n_experts, 56000);
     // As notify is launched, with what it declares beside.
-    const HybridShape crossing{setup.shape, setup.format, mates, 1};
+    const InternodeShape crossing{setup.shape, setup.format, mates, 1};
     const std::int32_t words = mates == 4
                                    ? setup.shape.n_experts
-                                   : hybrid_notify_words(crossing, fewest_hybrid_notify_threads);
-    EXPECT_LE(static_cast<std::size_t>(words) * 4 + notify_own_shared_bytes, most_shared_bytes);
+                                   : internode_notify_words(crossing, min_internode_notify_threads);
+    EXPECT_LE(static_cast<std::size_t>(words) * 4 + notify_own_shared_bytes, max_shared_bytes);
     setup.shape.n_experts += 4;
-    EXPECT_TRUE(gpu_broken_rule(gpu, setup));
+    EXPECT_TRUE(broken_rule(gpu, setup));
     setup.mode = Mode::low_latency;
-    EXPECT_FALSE(gpu_broken_rule(gpu, setup)) << "nothing goes ahead there";
+    EXPECT_FALSE(broken_rule(gpu, setup)) << "nothing goes ahead there";
   }
 }
 
@@ -224,7 +250,7 @@ TEST(MoeGpuBackend, RowsAndCountsThatABlockCannotHoldAreARule) {
 /// one is measured.
 TEST(MoeGpuBackend, AMisfitOfALaterPointIsKnownWithoutMemory) {
   SomeGpu gpu;
-  gpu.place.multiprocessors = 132;
+  gpu.output_row.multiprocessors = 132;
   gpu.paths.assign(4, {DevicePath::load_store, ""});
   struct Case {
     std::function<void(Request&)> sweep;
@@ -250,9 +276,8 @@ TEST(MoeGpuBackend, AMisfitOfALaterPointIsKnownWithoutMemory) {
     std::vector<PointRequest> points = points_of(request, std::nullopt, 4, one.node_ranks);
     ASSERT_EQ(points.size(), 2U);
     const auto misfit = [&](const PointRequest& point) {
-      EXPECT_FALSE(gpu_broken_rule(gpu, point.setup));
-      return gpu_settings_of(gpu, point.setup)
-          .misfit(one.direction, parse_settings("--x", one.given));
+      EXPECT_FALSE(broken_rule(gpu, point.setup));
+      return settings_for(gpu, point.setup).misfit(one.direction, parse_settings("--x", one.given));
     };
     EXPECT_EQ(misfit(points[0]), "") << one.given;
     EXPECT_NE(misfit(points[1]).find(one.problem), std::string::npos)
@@ -262,31 +287,32 @@ TEST(MoeGpuBackend, AMisfitOfALaterPointIsKnownWithoutMemory) {
 
 TEST(MoeGpuBackend, LowLatencyOverANetworkPacksToo) {
   SomeGpu gpu;
-  gpu.place.multiprocessors = 132;
+  gpu.output_row.multiprocessors = 132;
   gpu.paths = {{DevicePath::load_store, ""}, {DevicePath::proxy, ""}};
   auto setup = some_setup(Mode::low_latency, Format::bf16, Combine::weighted);
   setup.by_expert = true;
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
-  const FarLatencyLayout lies(setup);
+  EXPECT_EQ(refusal(gpu, setup), "");
+  const LowLatencyInternodeLayout lies(setup);
   const Shape& shape = setup.shape;
-  EXPECT_GE(lies.far_places.size_bytes,
+  EXPECT_GE(lies.output_rows_by_slot.size_bytes,
             static_cast<std::size_t>(shape.max_rows() * shape.top_k) * sizeof(std::int32_t));
-  EXPECT_LE(lies.far_places.offset + lies.far_places.size_bytes + gpu_guard_bytes, lies.size_bytes);
-  EXPECT_EQ(gpu_backend_bytes(gpu, setup), lies.size_bytes);
+  EXPECT_LE(lies.output_rows_by_slot.offset + lies.output_rows_by_slot.size_bytes + gpu_guard_bytes,
+            lies.size_bytes);
+  EXPECT_EQ(memory_bytes(gpu, setup), lies.size_bytes);
 }
 
 TEST(MoeGpuBackend, RowsGoStraightWhereOneNodeIsReachedByANetwork) {
   SomeGpu gpu;
   gpu.paths = {{DevicePath::load_store, ""}, {DevicePath::load_store, ""}};
   auto setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
-  EXPECT_EQ(crossing_node_ranks(gpu, setup), 0);
+  EXPECT_EQ(choose_moe_path(setup, gpu.paths).node_ranks, 0);
   gpu.paths[1].path = DevicePath::ibgda;
-  EXPECT_EQ(crossing_node_ranks(gpu, setup), 1);
+  EXPECT_EQ(choose_moe_path(setup, gpu.paths).node_ranks, 1);
   setup.node_ranks = 1;
-  EXPECT_EQ(crossing_node_ranks(gpu, setup), 1);
+  EXPECT_EQ(choose_moe_path(setup, gpu.paths).node_ranks, 1);
   setup.shape.n_ranks = 4;
   setup.node_ranks = 2;
-  EXPECT_EQ(crossing_node_ranks(gpu, setup), 2);
+  EXPECT_EQ(choose_moe_path(setup, gpu.paths).node_ranks, 2);
 }
 
 TEST(MoeGpuBackend, RowsGoStraightWhereADomainHasMoreRanksThanItsKernelsKnow) {
@@ -295,41 +321,41 @@ TEST(MoeGpuBackend, RowsGoStraightWhereADomainHasMoreRanksThanItsKernelsKnow) {
   for (const std::int32_t ranks : {8, 9}) {
     gpu.paths.assign(static_cast<std::size_t>(ranks), {DevicePath::load_store, ""});
     setup.shape.n_ranks = setup.node_ranks = ranks;
-    EXPECT_EQ(crossing_node_ranks(gpu, setup), ranks == 8 ? 0 : 1);
-    EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+    EXPECT_EQ(choose_moe_path(setup, gpu.paths).node_ranks, ranks == 8 ? 0 : 1);
+    EXPECT_EQ(refusal(gpu, setup), "");
   }
 }
 
 TEST(MoeGpuBackend, PartsOfRowsThatCrossLieBehindTheOthers) {
   auto setup = some_setup(Mode::high_throughput, Format::fp8, Combine::rows);
   setup.shape.n_ranks = 4;
-  const HybridLayout lies(setup, 2);
+  const InternodeLayout lies(setup, 2);
   std::size_t end = GpuLayout(setup).size_bytes;
-  for (const GpuPart& part :
-       {lies.rails, lies.counts_out, lies.counts_in, lies.row_words, lies.sum_words, lies.rows_out,
-        lies.rows_in, lies.sums_out, lies.sums_in, lies.all_bases, lies.crossing_slots,
-        lies.crossing_tokens, lies.crossing_counts}) {
+  for (const GpuRegion& part :
+       {lies.rails, lies.counts_out, lies.counts_in, lies.row_signals, lies.sum_signals,
+        lies.rows_out, lies.rows_in, lies.sums_out, lies.sums_in, lies.all_bases,
+        lies.crossing_slots, lies.crossing_tokens, lies.crossing_counts}) {
     EXPECT_GE(part.offset, end + gpu_guard_bytes);
     EXPECT_EQ(part.offset % 128, 0U);
     end = part.offset + part.size_bytes;
   }
   EXPECT_GE(lies.size_bytes, end + gpu_guard_bytes);
   // A word for each chunk, of however few rows.
-  EXPECT_GE(lies.row_words.size_bytes, 8U * static_cast<std::size_t>(setup.shape.max_tokens));
-  EXPECT_GE(lies.sum_words.size_bytes, 8U * static_cast<std::size_t>(setup.shape.max_tokens));
+  EXPECT_GE(lies.row_signals.size_bytes, 8U * static_cast<std::size_t>(setup.shape.max_tokens));
+  EXPECT_GE(lies.sum_signals.size_bytes, 8U * static_cast<std::size_t>(setup.shape.max_tokens));
   const auto tokens = static_cast<std::size_t>(setup.shape.max_tokens);
   EXPECT_EQ(lies.rows_in.size_bytes,
             tokens * static_cast<std::size_t>(lies.shape.crossing_bytes()));
   EXPECT_EQ(lies.sums_in.size_bytes, tokens * static_cast<std::size_t>(setup.shape.hidden) * 2);
-  setup.weights_home = true;
-  EXPECT_EQ(HybridLayout(setup, 2).sums_in.size_bytes,
+  setup.combined_weights = true;
+  EXPECT_EQ(InternodeLayout(setup, 2).sums_in.size_bytes,
             tokens * (static_cast<std::size_t>(setup.shape.hidden) * 2 + 16));
 }
 
 /// Each rank finds the others' places as they find its own.
 TEST(MoeHybridShape, PlacesOfNodesAndChunks) {
   for (const std::int32_t nodes : {2, 3, 5}) {
-    HybridShape shape{};
+    InternodeShape shape{};
     shape.shape.n_ranks = nodes * 2;
     shape.shape.max_tokens = 33;
     shape.node_ranks = 2;
@@ -337,10 +363,10 @@ TEST(MoeHybridShape, PlacesOfNodesAndChunks) {
     EXPECT_EQ(shape.chunks(), 3);
     EXPECT_EQ(shape.chunks_of(32), 2);
     for (std::int32_t at = 0; at < nodes; ++at)
-      for (std::int32_t place = 0; place < shape.other_nodes(); ++place) {
-        const std::int32_t node = shape.node_in(at, place);
+      for (std::int32_t output_row = 0; output_row < shape.other_nodes(); ++output_row) {
+        const std::int32_t node = shape.node_in(at, output_row);
         EXPECT_NE(node, at);
-        EXPECT_EQ(shape.place_of(at, node), place);
+        EXPECT_EQ(shape.place_of(at, node), output_row);
         EXPECT_LT(shape.place_of(node, at), shape.other_nodes());
       }
   }

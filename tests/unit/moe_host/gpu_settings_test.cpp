@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "kernels/moe/gather_shape.h"
+#include "kernels/moe/combine_reduce.h"
 #include "src/bench/moe/gpu_settings.h"
 
 namespace shmemctl::moe {
@@ -35,11 +35,11 @@ TEST(MoeGpuSettings, WhateverIsTriedFitsAndIsThereOnce) {
                                       std::pair{Mode::low_latency, Combine::partial}})
     for (const std::int32_t n_ranks : {1, 2, 4, 8})
       for (const std::int32_t hidden : {128, 2176, 7168, 16384})
-        for (const int most_sms : {1, 33, 132})
+        for (const int max_sms : {1, 33, 132})
           for (const Format format : {Format::bf16, Format::fp8}) {
             moe::Setup setup = setup_of(mode, combine, n_ranks, hidden);
             setup.format = format;
-            const GpuSettings gpu{setup, most_sms};
+            const GpuSettings gpu{setup, max_sms};
             for (const Direction direction : directions) {
               EXPECT_EQ(gpu.misfit(direction, {}), "") << hidden << to_string(direction);
               std::set<std::string> seen;
@@ -49,7 +49,7 @@ TEST(MoeGpuSettings, WhateverIsTriedFitsAndIsThereOnce) {
                 EXPECT_TRUE(seen.insert(to_text(one)).second) << to_text(one);
               }
               // Without any, only the own choice is measured: where there are very few SMs.
-              EXPECT_TRUE(most_sms < 8 || !seen.empty()) << hidden << to_string(direction);
+              EXPECT_TRUE(max_sms < 8 || !seen.empty()) << hidden << to_string(direction);
             }
           }
 }
@@ -158,15 +158,15 @@ TEST(MoeGpuSettings, LaunchesAreWhatTheLaunchersTake) {
 TEST(MoeGpuSettings, ALowLatencyDispatchTakesNoMoreThanItMay) {
   for (const int sms : {2, 3, 17, 132, 257, 400})
     for (const std::int32_t tokens : {0, 1, 2, 16, 131, 132, 300, 65535}) {
-      const DispatchBlocks both = dispatch_blocks(tokens, sms, Halves::both);
+      const DispatchBlocks both = dispatch_blocks(tokens, sms, Phases::both);
       EXPECT_LE(both.all(), sms);
-      EXPECT_GE(both.parts, 1);
-      EXPECT_LE(both.parts, LowLatencyCells::most_parts);
-      EXPECT_LE(both.parts, std::max(1, tokens));
-      const DispatchBlocks send = dispatch_blocks(tokens, sms, Halves::send);
-      EXPECT_EQ(send.parts, both.parts) << "receivers count them";
+      EXPECT_GE(both.senders, 1);
+      EXPECT_LE(both.senders, LowLatencyFlags::max_blocks);
+      EXPECT_LE(both.senders, std::max(1, tokens));
+      const DispatchBlocks send = dispatch_blocks(tokens, sms, Phases::send);
+      EXPECT_EQ(send.senders, both.senders) << "receivers count them";
       EXPECT_EQ(send.receiving, 0);
-      EXPECT_EQ(dispatch_blocks(tokens, sms, Halves::receive).all(), 1);
+      EXPECT_EQ(dispatch_blocks(tokens, sms, Phases::receive).all(), 1);
     }
   EXPECT_NE(refuse_sms(1), "");
   EXPECT_EQ(refuse_sms(2), "");
@@ -184,7 +184,7 @@ TEST(MoeGpuSettings, NumSmsIsKept) {
 
 TEST(MoeGpuSettings, WhatDoesNotFitSaysWhich) {
   const moe::Setup many = setup_of(Mode::high_throughput, Combine::rows, 2, 7168);
-  const moe::Setup few = setup_of(Mode::low_latency, Combine::weighted, 2, 7168);
+  const moe::Setup is_low_latency = setup_of(Mode::low_latency, Combine::weighted, 2, 7168);
   struct Case {
     const moe::Setup& setup;
     Direction direction;
@@ -209,9 +209,10 @@ TEST(MoeGpuSettings, WhatDoesNotFitSaysWhich) {
             "take warps=16,stages=1,chunk_bytes=7168"},
            {many, Direction::combine, "warps=16,stages=4,chunk_bytes=14336",
             "take warps=8,stages=1,chunk_bytes=14336"},
-           {few, Direction::dispatch, "sms=1", "sms 1 is not from 2 to 132: take 2"},
-           {few, Direction::dispatch, "warps=2", "there is no warps here"},
-           {few, Direction::combine, "warps=8,stages=4,chunk_bytes=1024", "shared memory"}}) {
+           {is_low_latency, Direction::dispatch, "sms=1", "sms 1 is not from 2 to 132: take 2"},
+           {is_low_latency, Direction::dispatch, "warps=2", "there is no warps here"},
+           {is_low_latency, Direction::combine, "warps=8,stages=4,chunk_bytes=1024",
+            "shared memory"}}) {
     const std::string problem =
         GpuSettings{one.setup, 132}.misfit(one.direction, parse_settings("--x", one.given));
     EXPECT_NE(problem.find(one.expected), std::string::npos) << one.given << ": " << problem;

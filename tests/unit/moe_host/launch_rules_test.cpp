@@ -5,9 +5,9 @@
 
 #include <random>
 
-#include "kernels/moe/far_latency.h"
 #include "kernels/moe/low_latency.h"
-#include "kernels/moe/residency.h"
+#include "kernels/moe/low_latency_internode.h"
+#include "kernels/moe/launch_config.h"
 
 namespace shmemctl::moe {
 namespace {
@@ -15,15 +15,15 @@ namespace {
 /// A call of a micro-batch: 'D' a dispatch, 'C' a combine, with halves 's' (send) or 'r'.
 struct Launch {
   char call;
-  Halves halves;
+  Phases phases;
 };
 std::vector<Launch> launches_of(const std::string& words) {
   std::vector<Launch> launches;
   for (const char letter : words)
     if (letter == 'D' || letter == 'C')
-      launches.push_back({letter, Halves::both});
+      launches.push_back({letter, Phases::both});
     else
-      launches.back().halves = letter == 's' ? Halves::send : Halves::receive;
+      launches.back().phases = letter == 's' ? Phases::send : Phases::receive;
   return launches;
 }
 /// "" or why the first launch that is refused is, behind its number.
@@ -32,14 +32,14 @@ std::string first_refused(const std::string& words) {
   int number = 0;
   for (const Launch& launch : launches_of(words)) {
     ++number;
-    const std::string refused = launch.call == 'D' ? calls.refuse_dispatch(launch.halves)
-                                                   : calls.refuse_combine(launch.halves);
+    const std::string refused = launch.call == 'D' ? calls.refuse_dispatch(launch.phases)
+                                                   : calls.refuse_combine(launch.phases);
     if (!refused.empty())
       return std::to_string(number) + ": " + refused;
     if (launch.call == 'D')
-      calls.dispatched(launch.halves);
+      calls.dispatched(launch.phases);
     else
-      calls.combined(launch.halves);
+      calls.combined(launch.phases);
   }
   return "";
 }
@@ -75,19 +75,19 @@ TEST(MoeLaunchRules, TwoMicroBatchesUnderWayAreRefused) {
 TEST(MoeLaunchRules, ADispatchThatNobodyCombinesIsGivenUp) {
   LowLatencyCalls calls;
   calls.drop(); // there is none
-  EXPECT_EQ(calls.refuse_dispatch(Halves::both), "");
-  calls.dispatched(Halves::send);
+  EXPECT_EQ(calls.refuse_dispatch(Phases::both), "");
+  calls.dispatched(Phases::send);
   calls.drop(); // its rows are still to be received
-  EXPECT_NE(calls.refuse_dispatch(Halves::both), "");
-  calls.dispatched(Halves::receive);
-  EXPECT_NE(calls.refuse_dispatch(Halves::both), "");
+  EXPECT_NE(calls.refuse_dispatch(Phases::both), "");
+  calls.dispatched(Phases::receive);
+  EXPECT_NE(calls.refuse_dispatch(Phases::both), "");
   calls.drop();
-  EXPECT_EQ(calls.refuse_dispatch(Halves::both), "");
-  EXPECT_NE(calls.refuse_combine(Halves::both), "");
-  calls.dispatched(Halves::both);
-  calls.combined(Halves::send);
+  EXPECT_EQ(calls.refuse_dispatch(Phases::both), "");
+  EXPECT_NE(calls.refuse_combine(Phases::both), "");
+  calls.dispatched(Phases::both);
+  calls.combined(Phases::send);
   calls.drop(); // others may take its outputs at this moment
-  EXPECT_NE(calls.refuse_dispatch(Halves::both), "");
+  EXPECT_NE(calls.refuse_dispatch(Phases::both), "");
 }
 
 /// Whatever is launched, in any order: of what is allowed, no two batches are ever under way.
@@ -97,16 +97,16 @@ TEST(MoeLaunchRules, NoOrderThatIsAllowedHasTwoBatches) {
     LowLatencyCalls calls;
     int sent = 0, received = 0, offered = 0, combined = 0;
     for (int launch = 0; launch < 200; ++launch) {
-      const auto halves = static_cast<Halves>(random() % 3);
+      const auto phases = static_cast<Phases>(random() % 3);
       const bool is_dispatch = random() % 2 == 0;
-      if (!(is_dispatch ? calls.refuse_dispatch(halves) : calls.refuse_combine(halves)).empty())
+      if (!(is_dispatch ? calls.refuse_dispatch(phases) : calls.refuse_combine(phases)).empty())
         continue;
       if (is_dispatch)
-        calls.dispatched(halves);
+        calls.dispatched(phases);
       else
-        calls.combined(halves);
-      (is_dispatch ? sent : offered) += halves != Halves::receive;
-      (is_dispatch ? received : combined) += halves != Halves::send;
+        calls.combined(phases);
+      (is_dispatch ? sent : offered) += phases != Phases::receive;
+      (is_dispatch ? received : combined) += phases != Phases::send;
       ASSERT_LE(sent - combined, 1);
       ASSERT_LE(received, sent);
       ASSERT_LE(offered, received);
@@ -121,13 +121,13 @@ TEST(MoeLaunchRules, LaunchersRefuseASecondMicroBatch) {
   LowLatencyCalls calls(LowLatencyCalls::Step::received);
   const DeviceJob job{};
   for (const std::string& said : {launch_low_latency_dispatch(job, {}, calls, nullptr),
-                                  launch_far_latency_dispatch(job, {}, calls, nullptr)})
+                                  launch_low_latency_internode_dispatch(job, {}, calls, nullptr)})
     EXPECT_TRUE(said.find("two micro-batches") != std::string::npos ||
                 said.find("without CUDA") != std::string::npos)
         << said;
   calls = LowLatencyCalls();
   for (const std::string& said : {launch_low_latency_combine(job, {}, calls, nullptr),
-                                  launch_far_latency_combine(job, {}, calls, nullptr)})
+                                  launch_low_latency_internode_combine(job, {}, calls, nullptr)})
     EXPECT_TRUE(said.find("no dispatch") != std::string::npos ||
                 said.find("without CUDA") != std::string::npos)
         << said;
@@ -135,14 +135,14 @@ TEST(MoeLaunchRules, LaunchersRefuseASecondMicroBatch) {
 }
 
 TEST(MoeLaunchRules, BlocksThatWaitForEachOtherMustBeResident) {
-  EXPECT_EQ(refuse_residency(132, 1, 132), "");
-  EXPECT_EQ(refuse_residency(264, 2, 132), "");
-  EXPECT_EQ(refuse_residency(140, 1, 132),
-            "its blocks wait for each other, so all 140 of them must be resident: they want 140 "
+  EXPECT_EQ(refuse_nonresident_blocks(132, 1, 132), "");
+  EXPECT_EQ(refuse_nonresident_blocks(264, 2, 132), "");
+  EXPECT_EQ(refuse_nonresident_blocks(140, 1, 132),
+            "its blocks wait for each other, so all 140 of them must be resident: they need 140 "
             "SMs, and 132 are available (1 of its blocks fit one SM); take 132 blocks at most");
-  EXPECT_NE(refuse_residency(301, 2, 132).find("they want 151 SMs, and 132 are available"),
+  EXPECT_NE(refuse_nonresident_blocks(301, 2, 132).find("they need 151 SMs, and 132 are available"),
             std::string::npos);
-  EXPECT_NE(refuse_residency(1, 0, 132), "") << "of a kernel that no multiprocessor holds";
+  EXPECT_NE(refuse_nonresident_blocks(1, 0, 132), "") << "of a kernel that no multiprocessor holds";
 }
 
 } // namespace

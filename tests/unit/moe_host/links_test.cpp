@@ -28,7 +28,7 @@ protected:
     }
   }
   /// Ranks 0 and 1 share the first GPU.
-  std::vector<bench::GpuSeatPlace> places() const {
+  std::vector<bench::GpuOfPe> places() const {
     return {{1, addresses[0]}, {1, addresses[0]}, {1, addresses[1]}, {1, addresses[2]}};
   }
   static Traffic some_traffic() {
@@ -271,10 +271,10 @@ TEST(MoeNvlinks, WhatAPeTellsIsReadAgain) {
 }
 
 TEST_F(MoeLinks, WhatIsNotKnownHasNoLimit) {
-  std::vector<bench::GpuSeatPlace> two_machines = places();
+  std::vector<bench::GpuOfPe> two_machines = places();
   two_machines[3].machine_id = 2;
   EXPECT_TRUE(gpu_links(built.node, two_machines).empty());
-  std::vector<bench::GpuSeatPlace> without = places();
+  std::vector<bench::GpuOfPe> without = places();
   without[0].pci_address = "";
   EXPECT_TRUE(gpu_links(built.node, without).empty());
   EXPECT_TRUE(gpu_links(built.node, {{1, addresses[0]}, {1, addresses[0]}}).empty())

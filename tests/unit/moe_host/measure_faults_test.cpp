@@ -77,7 +77,7 @@ TEST(MoeMeasureFaults, AStragglerIsNamed) {
 /// In ordinary calls, with nobody that was to stay away.
 TEST(MoeMeasureFaults, WhoeverIsMaskedIsNamedAndItsCallsHaveNoBandwidth) {
   MoeDrive drive = low_latency(moe_drive(3, 12, 4, 64, 8), Combine::weighted);
-  drive.setup.patience_us = 50'000;
+  drive.setup.rank_timeout_us = 50'000;
   Effort effort = effort_of(2);
   effort.straggler = std::pair{1, 400'000.0};
   Routing routing;

@@ -10,7 +10,6 @@
 #include "reports/validate.h"
 #include "src/bench/moe/measure.h"
 #include "src/bench/moe/point.h"
-#include "src/bench/moe/steps.h"
 #include "tests/unit/moe_host/measured.h"
 
 namespace shmemctl::test {
@@ -56,7 +55,7 @@ TEST(MoeMeasure, ThreeHundredTimesAcrossNodesWithRandomDelays) {
   drives.push_back(by_expert(straight));
   Effort effort = effort_of(300);
   effort.verify_every = 1;
-  effort.most_delay_us = 300;
+  effort.max_delay_us = 300;
   for (MoeDrive drive : drives) {
     drive.routing.uneven = true;
     drive.routing.masked_percent = 10;
@@ -132,7 +131,7 @@ TEST(MoeMeasure, WhatGoesOnSaysSo) {
     rank.gather = [](const std::string& text) { return std::vector{text}; };
     rank.step = [&](const std::string&) { backend.since_step = 0; };
     measure(backend, setup, effort, rank);
-    const auto calls = static_cast<int>(Steps::pause / SlowBackend::call_ms) + 1;
+    const auto calls = static_cast<int>(Progress::pause / SlowBackend::call_ms) + 1;
     EXPECT_LE(backend.most_since_step, calls + 2) << "a chain says it behind each pair";
   }
 }

@@ -29,7 +29,7 @@ TEST(MoePoint, WhatIsAskedForOtherwiseHasOtherParameters) {
     all.push_back(rows_of(point).back().params);
     setup = drive.setup;
     point.drawn = {};
-    point.most_delay_us = 0;
+    point.max_delay_us = 0;
     point.straggler.reset();
     point.absent.reset();
     point.recorded = false;
@@ -38,10 +38,10 @@ TEST(MoePoint, WhatIsAskedForOtherwiseHasOtherParameters) {
   add();
   setup.seed = 2, add();
   setup.bias = true, add();
-  setup.weights_home = true, add();
+  setup.combined_weights = true, add();
   setup.format = Format::fp8, add();
   setup.format = Format::fp8, setup.power_scales = true, add();
-  setup.patience_us = 100, add();
+  setup.rank_timeout_us = 100, add();
   setup.shape.expert_alignment = 16, add();
   setup.node_ranks = 2, add();
   setup.node_of_rank = {0, 0, 1, 1}, add(); // --flat
@@ -54,7 +54,7 @@ TEST(MoePoint, WhatIsAskedForOtherwiseHasOtherParameters) {
   point.drawn.kind = RoutingKind::grouped, add();
   point.drawn.kind = RoutingKind::grouped, point.drawn.groups = 4, add();
   point.drawn.kind = RoutingKind::grouped, point.drawn.top_groups = 4, add();
-  point.most_delay_us = 7, add();
+  point.max_delay_us = 7, add();
   point.straggler = std::pair{1, 5.0}, add();
   point.absent = 0, add();
   point.absent = 1, add();
@@ -77,7 +77,7 @@ TEST(MoeMemory, WeightsThatComeHomeAreInTheFormula) {
   drive.setup.routing = &routing;
   drive.setup.node_ranks = 2;
   for (const bool home : {false, true}) {
-    drive.setup.weights_home = home;
+    drive.setup.combined_weights = home;
     const std::string row = home ? "(hidden * 2 + topk * 4, rounded up to 16)" : "hidden * 2";
     const std::uint64_t row_bytes = 256 + (home ? 16 : 0);
     int of_rows = 0;

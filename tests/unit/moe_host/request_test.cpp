@@ -131,9 +131,9 @@ void apply_flag(Asked& asked, const std::string& flag, const std::string& value)
 
 void try_points(const Asked& asked) {
   for (const PointRequest& point : points(asked.request, asked.n_ranks)) {
-    RoutingRequest few = point.routing;
-    few.tokens = std::min(few.tokens, 2);
-    make_routing(point.setup.shape, few);
+    RoutingRequest is_low_latency = point.routing;
+    is_low_latency.tokens = std::min(is_low_latency.tokens, 2);
+    make_routing(point.setup.shape, is_low_latency);
   }
 }
 

@@ -90,7 +90,7 @@ TEST(MoeHost, WeightsComeHome) {
     MoeDrive drive = moe_drive(6, 24, 5, 128, 17);
     drive.setup.node_ranks = node_ranks;
     drive.pes_per_node = node_ranks == 6 ? 0 : node_ranks;
-    drive.setup.weights_home = true;
+    drive.setup.combined_weights = true;
     drive.setup.bias = true;
     drive.routing.masked_percent = 30;
     expect_right(drive);
@@ -138,7 +138,7 @@ TEST(MoeHost, ADeadRankIsMaskedAndTheRestGoOn) {
                          by_expert(moe_drive(4, 16, 4, 64, 11))}) {
     const Routing routing = make_routing(drive.setup.shape, drive.routing);
     drive.setup.routing = &routing;
-    drive.setup.patience_us = 1'000'000;
+    drive.setup.rank_timeout_us = 1'000'000;
     TeamWorldOptions options;
     options.heap_bytes = host_backend_bytes(drive.setup) / 4096 * 4096 + 8192;
     run_team_world(
@@ -182,7 +182,7 @@ TEST(MoeHost, AMaskedRankThatComesLateIsNoCorruption) {
   MoeDrive drive = low_latency(moe_drive(3, 12, 4, 64, 11), Combine::partial);
   const Routing routing = make_routing(drive.setup.shape, drive.routing);
   drive.setup.routing = &routing;
-  drive.setup.patience_us = 500'000;
+  drive.setup.rank_timeout_us = 500'000;
   TeamWorldOptions options;
   options.heap_bytes = host_backend_bytes(drive.setup) / 4096 * 4096 + 8192;
   run_team_world(

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/bench/moe/steps.h"
+#include "src/bench/moe/measure.h"
 #include "src/bench/moe/tune.h"
 #include "tests/unit/moe_host/drive.h"
 
@@ -276,7 +276,7 @@ TEST(MoeTune, WhatGoesOnSaysSo) {
     said.push_back(words);
   };
   tune(backend, moe::Setup{}, effort, rank);
-  const auto calls = static_cast<int>(Steps::pause / SlowTrials::call_ms) + 1;
+  const auto calls = static_cast<int>(Progress::pause / SlowTrials::call_ms) + 1;
   EXPECT_LE(backend.most_since_step, calls + 1);
   for (const char* words :
        {"tuning: the plan", "tuning dispatch: 1 of 1 settings", "tuning combine: 1 of 1 settings",
@@ -361,9 +361,9 @@ TEST(MoeTune, HostPutsRowsInChunksOfWhatIsSet) {
         };
         backend->poison(); // sets the guards too
         me.collectives->barrier(team_world);
-        const int whole = deliveries(1024), halves = deliveries(512), thirds = deliveries(400);
+        const int whole = deliveries(1024), phases = deliveries(512), thirds = deliveries(400);
         if (me.pe == 0) {
-          EXPECT_EQ(halves - whole, 3); // rows to the other rank
+          EXPECT_EQ(phases - whole, 3); // rows to the other rank
           EXPECT_EQ(thirds - whole, 6);
         }
       },

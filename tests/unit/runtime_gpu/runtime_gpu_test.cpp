@@ -2,10 +2,9 @@
 #include <cstring>
 #include <thread>
 
-#include "src/bench/arena_memory.h"
-#include "src/bench/measured_link.h"
+#include "src/bench/bandwidth_limit.h"
+#include "src/bench/job_memory.h"
 #include "src/bench/moe/links.h"
-#include "src/bench/point_limit.h"
 #include "src/runtime/buffers.h"
 #include "tests/unit/runtime_gpu/gpu_job.h"
 

@@ -1,0 +1,12 @@
+#include "kernels/bench/barrier.cuh"
+#include "kernels/bench/launch.cuh"
+#include "kernels/bench/launchers.h"
+
+namespace shmemctl::bench::SHMEMCTL_WAYS {
+
+std::string launch_barrier(const KernelLaunch& how, const BarrierArguments& arguments) {
+  return arguments.looks ? launch_by_scope<CheckedBarrierBody>(how, arguments)
+                         : launch_by_scope<BarrierBody>(how, arguments);
+}
+
+} // namespace shmemctl::bench::SHMEMCTL_WAYS

@@ -1,0 +1,122 @@
+// What kernels that answer each other do.
+#pragma once
+
+#include "kernels/bench/pattern.h"
+#include "kernels/bench/pingpong.h"
+#include "kernels/bench/timed_region.cuh"
+
+namespace shmemctl::bench {
+
+/// One end, by the threads of a scope.
+template <class Scope>
+class End {
+public:
+  __device__ End(const DeviceJob& job, const PingPongArguments& a)
+      : job_(job), a_(a), flag_(reinterpret_cast<std::uint64_t*>(a.memory + a.flag_offset_bytes)) {}
+
+  __device__ void send(std::uint64_t number) const {
+    const std::uint64_t value = number + 1;
+    std::byte* const slot = a_.memory + a_.slot_offset_bytes;
+    std::byte* const source = a_.memory + number % variants * variant_step_bytes;
+    switch (a_.kernel) {
+    case PingPongKernel::signal:
+      if (Scope::rank() == 0)
+        signal_set(job_, flag_, value, a_.peer);
+      break;
+    case PingPongKernel::store: // a bare store through the mapping
+      if (Scope::rank() == 0)
+        store_relaxed(pointer_to(job_, flag_, a_.peer), value);
+      break;
+    case PingPongKernel::put_signal:
+      put_signal_nbi<typename Scope::Api>(job_, slot, source, a_.size_bytes, flag_, value, a_.peer);
+      break;
+    case PingPongKernel::put:
+      if (a_.payload_is_flag)
+        return put_number(value);
+      put_nbi<typename Scope::Api>(job_, slot, source, a_.size_bytes, a_.peer);
+      fence<typename Scope::Api>(job_);
+      if (Scope::rank() == 0)
+        signal_set(job_, flag_, value, a_.peer);
+      break;
+    }
+  }
+
+  __device__ bool await(std::uint64_t number) const {
+    bool ok = true;
+    if (Scope::rank() == 0)
+      ok = wait_masked(job_, flag_, a_.flag_mask, (number + 1) & a_.flag_mask, a_.peer);
+    return Scope::all(ok);
+  }
+
+private:
+  /// From this PE's word behind the flag.
+  __device__ void put_number(std::uint64_t value) const {
+    std::uint64_t* const word = flag_ + 1;
+    if (Scope::rank() == 0)
+      *word = value;
+    Scope::sync();
+    put<typename Scope::Api>(job_, flag_, word, a_.size_bytes, a_.peer);
+    Scope::sync();
+  }
+
+  const DeviceJob& job_;
+  const PingPongArguments& a_;
+  std::uint64_t* flag_;
+};
+
+template <class Scope>
+__device__ bool play(const DeviceJob& job, const PingPongArguments& a) {
+  const End<Scope> end(job, a);
+  const bool asks = a.role == PingPongRole::asks;
+  for (std::uint64_t number = a.first; number < a.first + a.count; ++number) {
+    if (asks)
+      end.send(number);
+    if (!end.await(number))
+      return false;
+    if (!asks)
+      end.send(number);
+  }
+  return true;
+}
+
+template <class Scope>
+struct PingPongBody {
+  static __device__ void run(const DeviceJob& job, KernelControl* control,
+                             const PingPongArguments& a) {
+    TimedRegion region(job, control);
+    if (region.begin())
+      region.end(a.role == PingPongRole::none || play<Scope>(job, a));
+  }
+};
+
+template <class Scope>
+__device__ bool pass_on(const DeviceJob& job, const RingArguments& a) {
+  const int next = (job.pe + 1) % job.n_pes, before = (job.pe + job.n_pes - 1) % job.n_pes;
+  auto* const flag = reinterpret_cast<std::uint64_t*>(a.memory + a.flag_offset_bytes);
+  std::byte* const slot = a.memory + a.slot_offset_bytes;
+  for (std::uint64_t number = a.first; number < a.first + a.count; ++number) {
+    if (job.pe == 0)
+      put_signal_nbi<typename Scope::Api>(job, slot,
+                                          a.memory + number % variants * variant_step_bytes,
+                                          a.size_bytes, flag, number + 1, next);
+    bool ok = true;
+    if (Scope::rank() == 0)
+      ok = wait_masked(job, flag, ~std::uint64_t{0}, number + 1, before);
+    if (!Scope::all(ok))
+      return false;
+    if (job.pe != 0)
+      put_signal_nbi<typename Scope::Api>(job, slot, slot, a.size_bytes, flag, number + 1, next);
+  }
+  return true;
+}
+
+template <class Scope>
+struct RingBody {
+  static __device__ void run(const DeviceJob& job, KernelControl* control, const RingArguments& a) {
+    TimedRegion region(job, control);
+    if (region.begin())
+      region.end(pass_on<Scope>(job, a));
+  }
+};
+
+} // namespace shmemctl::bench

@@ -1,0 +1,95 @@
+// What surrounds the timed part of a measuring kernel: all PEs start together, and one clock of the
+// GPU is read before and behind.
+#pragma once
+
+#include "kernels/bench/kernel_launch.h"
+#include "kernels/shmem_device.cuh"
+
+namespace shmemctl::bench {
+
+using namespace device; // tests have blockIdx and the like there
+
+/// The scopes of the API, and which caller of the grid a thread belongs to.
+struct OfThread : Thread {
+  using Api = Thread;
+  static __device__ std::uint64_t caller() {
+    return blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x;
+  }
+  static __device__ std::uint64_t callers() {
+    return gridDim.x * static_cast<std::uint64_t>(blockDim.x);
+  }
+};
+struct OfWarp : Warp {
+  using Api = Warp;
+  static __device__ std::uint64_t caller() { return OfThread::caller() / Api::size(); }
+  static __device__ std::uint64_t callers() { return OfThread::callers() / Api::size(); }
+};
+struct OfBlock : Block {
+  using Api = Block;
+  static __device__ std::uint64_t caller() { return blockIdx.x; }
+  static __device__ std::uint64_t callers() { return gridDim.x; }
+};
+
+/// Waits, by the calling thread, until the bits of `mask` of a word of my own are `value`.
+__device__ inline bool wait_masked(const DeviceJob& job, const std::uint64_t* at,
+                                   std::uint64_t mask, std::uint64_t value, int peer) {
+  Patience patience;
+  std::uint64_t seen = 0;
+  do {
+    seen = load_acquire(at);
+    if ((seen & mask) == value)
+      return true;
+  } while (!patience.over(job));
+  report_wait(job, peer, value, seen, at);
+  return false;
+}
+
+class TimedRegion {
+public:
+  __device__ TimedRegion(const DeviceJob& job, KernelControl* control)
+      : job_(job), control_(control) {}
+
+  /// By all threads of the grid; false if a PE did not come. The clock is read before the other
+  /// blocks are let go, so that no time is too short for what was done in it.
+  __device__ bool begin() {
+    if (!sync_grid())
+      return false;
+    if (blockIdx.x == 0) {
+      const bool met = barrier_all<Block>(job_);
+      if (threadIdx.x == 0) {
+        control_->failed = met ? 0 : 1;
+        control_->begin_ns = global_time_ns();
+      }
+    }
+    return sync_grid() && *const_cast<volatile std::uint64_t*>(&control_->failed) == 0;
+  }
+
+  /// By all threads of the grid. All that any of them has put is complete.
+  __device__ bool complete() {
+    const bool ok = quiet<Block>(job_);
+    return sync_grid() && ok;
+  }
+
+  /// As complete(), and the clock is read.
+  __device__ void end(bool ok = true) {
+    const bool completed = complete(); // by every thread, whatever went wrong before
+    if (threadIdx.x == 0 && blockIdx.x == 0)
+      control_->end_ns = global_time_ns();
+    if (!ok || !completed)
+      control_->failed = 1;
+  }
+
+  /// Barrier of the grid's blocks; false once a wait has given up.
+  __device__ bool sync_grid() {
+    if (gridDim.x > 1)
+      return grid_meet(job_);
+    Block::sync();
+    return true;
+  }
+
+private:
+  const DeviceJob& job_;
+  KernelControl* control_;
+};
+
+} // namespace shmemctl::bench

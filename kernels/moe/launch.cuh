@@ -1,0 +1,116 @@
+// How the kernels of dispatch and combine are launched.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <string>
+
+#include "kernels/code_of.h"
+#include "kernels/moe/high_throughput.h"
+#include "kernels/moe/launch_config.h"
+#include "kernels/moe/low_latency_calls.h"
+
+namespace shmemctl::moe {
+
+inline std::string words_of(cudaError_t error) {
+  return error == cudaSuccess
+             ? ""
+             : std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error);
+}
+
+/// "", or that the current device has no bulk copies.
+inline std::string refuse_old_device() {
+  int device = 0, major = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess)
+    error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (error != cudaSuccess)
+    return words_of(error);
+  return major >= 9 ? ""
+                    : "this GPU has no bulk copies: it has compute capability " +
+                          std::to_string(major) + ".x, and 9.0 is needed";
+}
+
+/// "", or why kernels that know so many ranks do not know such a shape.
+inline std::string refuse_numbers(const Shape& shape, int most_ranks) {
+  return shape.n_ranks > most_ranks || shape.n_experts > 65536
+             ? "kernels know " + std::to_string(most_ranks) + " ranks and 65536 experts at most"
+             : "";
+}
+/// The same of kernels that move rows in bulk, within one NVLink domain.
+inline std::string refuse_shape(const Shape& shape) {
+  const std::string refused = refuse_numbers(shape, max_ranks_of_kernels);
+  return refused.empty() ? refuse_old_device() : refused;
+}
+
+/// The same of code for older GPUs that a newer one runs: it has a trap where a bulk copy would be.
+template <class... Parameters>
+std::string refuse_old_code(void (*kernel)(Parameters...)) {
+  return has_code_of_sm_90(reinterpret_cast<const void*>(kernel)).value_or(true)
+             ? ""
+             : "this binary's kernels have no bulk copies: they were not compiled for compute "
+               "capability 9.0 (CMAKE_CUDA_ARCHITECTURES)";
+}
+
+/// Lets `kernel` have that much shared memory. @return "" or why not
+template <class... Arguments>
+std::string allow_shared(void (*kernel)(Arguments...), std::size_t shared_bytes) {
+  if (shared_bytes <= 48 << 10)
+    return "";
+  return words_of(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       static_cast<int>(shared_bytes)));
+}
+
+/// So many blocks. A shape that the kernel does not know has been refused.
+template <class Arguments>
+std::string launch_blocks(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
+                          const Arguments& arguments, int blocks, int threads,
+                          std::size_t shared_bytes, void* stream) {
+  if (std::string refused = allow_shared(kernel, shared_bytes); !refused.empty())
+    return refused;
+  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared_bytes,
+           static_cast<cudaStream_t>(stream)>>>(job, arguments);
+  return words_of(cudaGetLastError());
+}
+
+/// "", or why a kernel whose blocks wait for each other, across ranks, is not launched: not all of
+/// them would be resident at a time. Asks for attributes only, so it may be captured.
+template <class... Parameters>
+std::string refuse_waiting_blocks(void (*kernel)(Parameters...), int blocks, int threads,
+                                  std::size_t shared_bytes) {
+  int device = 0, multiprocessors = 0, of_multiprocessor = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess)
+    error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  if (error == cudaSuccess)
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_multiprocessor, kernel, threads,
+                                                          shared_bytes);
+  return error == cudaSuccess
+             ? refuse_nonresident_blocks(blocks, of_multiprocessor, multiprocessors)
+             : words_of(error);
+}
+
+/// `launch` of a low-latency call, where the order allows it.
+/// @param refused what LowLatencyCalls says
+template <class Launch, class Count>
+std::string launch_in_order(const std::string& refused, const Launch& launch, const Count& count) {
+  if (!refused.empty())
+    return refused;
+  std::string failure = launch();
+  if (failure.empty())
+    count();
+  return failure;
+}
+
+/// Of those that move rows in bulk: a block on each of `tuning.sms` multiprocessors.
+template <class Arguments>
+std::string launch(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
+                   const Arguments& arguments, const Tuning& tuning, std::size_t shared_bytes,
+                   void* stream) {
+  if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
+    return refused;
+  if (std::string refused = refuse_old_code(kernel); !refused.empty())
+    return refused;
+  return launch_blocks(kernel, job, arguments, tuning.sms, tuning.warps * 32, shared_bytes, stream);
+}
+
+} // namespace shmemctl::moe

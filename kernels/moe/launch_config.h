@@ -1,0 +1,43 @@
+// How the MoE kernels are launched: blocks, warps, stages, and the shared memory that they have.
+// Host and device; no CUDA header.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace shmemctl::moe {
+
+/// Shared memory that a block may have on sm_90.
+inline constexpr std::size_t max_shared_bytes = 227 << 10;
+
+/// Shared memory of a block that the kernels declare statically.
+inline constexpr int own_shared_bytes = 512;
+
+/// Launch settings of a kernel that moves rows by bulk copies.
+struct Tuning {
+  int sms = 24, warps = 7, stages = 2;
+  /// Stages whose stores may still be in flight when the next load begins.
+  int kept = 1;
+  /// SMs of a dispatch that serve this rank itself; -1: chosen by blocks_for_self().
+  int self_sms = -1;
+};
+
+/// "", or why a kernel whose blocks wait for blocks of other ranks, and those for its own, is
+/// refused: a block that only becomes resident after another one has ended would be waited for
+/// forever. SMs that other kernels occupy are not counted: those kernels end by themselves.
+/// @param of_multiprocessor blocks of this kernel that one SM holds
+inline std::string refuse_nonresident_blocks(int blocks, int of_multiprocessor,
+                                             int multiprocessors) {
+  const int most = of_multiprocessor * multiprocessors;
+  if (blocks <= most)
+    return "";
+  return "its blocks wait for each other, so all " + std::to_string(blocks) +
+         " of them must be resident: they need " +
+         std::to_string(of_multiprocessor > 0 ? (blocks + of_multiprocessor - 1) / of_multiprocessor
+                                              : blocks) +
+         " SMs, and " + std::to_string(multiprocessors) + " are available (" +
+         std::to_string(of_multiprocessor) + " of its blocks fit one SM); take " +
+         std::to_string(most) + " blocks at most";
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,52 @@
+// A transport of known speed, for the engine's test of itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "transports/region_table.h"
+#include "transports/transport.h"
+
+namespace shmemctl::bench {
+
+/// A link over which each put takes a known time, and one after the other; its time comes from
+/// CLOCK_MONOTONIC_RAW, which is not the engine's. Data goes to this PE's own memory. Only put(),
+/// fence() and quiet() work; others throw Error (usage).
+class FixedRateTransport final : public Transport {
+public:
+  explicit FixedRateTransport(std::uint64_t put_ns);
+
+  /// The link is idle from now on: a put that is issued takes its time from here. Puts that follow
+  /// each other keep the link's own schedule, so that what a late reading of the clock adds to one
+  /// is not added to all.
+  void start();
+  /// Byte `offset_bytes` of the region is delivered wrong from now on.
+  void damage(std::uint64_t offset_bytes) { damaged_ = offset_bytes; }
+
+  const char* name() const override { return "known-link"; }
+  std::string local_info() override { return {}; }
+  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {can_put, "self-test"}; }
+  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  std::string set_region(const RegionView& region) override {
+    regions_.set(region);
+    return {};
+  }
+
+  void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+           bool blocking) override;
+  void get(int, void*, const RemoteAddress&, std::size_t, bool) override;
+  std::uint64_t atomic(int, const RemoteAddress&, const AtomicRequest&) override;
+  void put_signal(int, const RemoteAddress&, const void*, std::size_t, const RemoteAddress&,
+                  std::uint64_t, SignalOp, bool) override;
+  void fence(int) override {}
+  void quiet(int) override;
+
+private:
+  RegionTable regions_;
+  std::uint64_t put_ns_;
+  std::int64_t reading_ns_;     ///< what a reading of the clock takes
+  std::int64_t free_at_ns_ = 0; ///< when the last put is through
+  std::optional<std::uint64_t> damaged_;
+};
+
+} // namespace shmemctl::bench

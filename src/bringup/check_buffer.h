@@ -1,0 +1,47 @@
+// The symmetric memory of the pair check: what lies where, the same on every PE.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace shmemctl {
+
+/// Places for transfers of one size. The source has a slot of its own where memory allows, so that
+/// bytes which arrive at a wrong PE do not hide behind those that belong there.
+struct CheckSection {
+  std::size_t begin_bytes = 0;
+  std::size_t slots = 1, stride_bytes = 0;
+  std::size_t size_bytes = 0;    ///< of a transfer
+  std::size_t payload_bytes = 0; ///< offset of the payload in a slot
+  std::size_t slot_of(int source) const { return static_cast<std::size_t>(source) % slots; }
+  std::size_t slot_begin(std::size_t slot) const { return begin_bytes + slot * stride_bytes; }
+  std::size_t payload(int source) const { return slot_begin(slot_of(source)) + payload_bytes; }
+  std::size_t total_bytes() const { return slots * stride_bytes; }
+};
+
+/// The words that atomics work on: one cache line each.
+enum class AtomicTarget { add_8, add_4, swap_8, swap_4 };
+inline constexpr int atomic_targets = 4;
+
+class CheckBuffer {
+public:
+  /// Sizes of transfers: 1, 8, 4 KiB and 1 MiB + 3.
+  static std::vector<std::size_t> default_sizes();
+
+  CheckBuffer(int n_pes, const std::vector<std::size_t>& sizes);
+
+  std::size_t size_bytes() const { return size_bytes_; }
+  std::size_t n_sizes() const { return put.size(); }
+  std::vector<CheckSection> put, get, put_signal; ///< by size
+  std::vector<CheckSection> staging, landing;     ///< by size: what is put, where gets arrive
+  CheckSection signals;                           ///< of each source: one cell for each size
+  CheckSection atomics; ///< of each source: one cell for each AtomicTarget
+
+  std::size_t signal_offset(int source, std::size_t size_index) const;
+  std::size_t atomic_offset(int source, AtomicTarget cell) const;
+
+private:
+  std::size_t size_bytes_ = 0;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,283 @@
+// Low latency between ranks that reach each other by a network, on threads of the host: the
+// kernels' own code, with a network that is a copy, verified against the oracle.
+#include <barrier>
+#include <chrono>
+#include <deque>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "tests/gpu/moe_routings.h"
+#include "tests/support/moe_low_latency_internode_world.h"
+
+namespace shmemctl::test {
+namespace {
+
+constexpr Setting settings[] = {{moe::Scales::none, true},
+                                {moe::Scales::none, false},
+                                {moe::Scales::float32, true},
+                                {moe::Scales::ue8m0, false},
+                                {moe::Scales::none, true, true}};
+
+void expect_right(LowLatencyInternodeWorld& world, std::int32_t n_ranks, int number,
+                  const std::string& where) {
+  world.kernels().run(LowLatencyInternodeWorld::grid,
+                      [&](const DeviceJob& job) { world.dispatch(job); });
+  for (std::int32_t rank = 0; rank < n_ranks; ++rank)
+    ASSERT_EQ(world.look_and_work(rank, number), "") << where;
+  world.kernels().run({2, 2}, [&](const DeviceJob& job) { world.combine(job); });
+  for (std::int32_t rank = 0; rank < n_ranks; ++rank)
+    ASSERT_EQ(world.wrong_results(rank), "") << where;
+}
+
+TEST(FarLatency, EveryBitOfEveryRow) {
+  for (const std::vector<int>& nodes : {std::vector<int>{0, 0, 1, 1}, {0, 1}, {0, 1, 2}})
+    for (const Setting& setting : settings) {
+      const auto n_ranks = static_cast<std::int32_t>(nodes.size());
+      const moe::Shape shape = shape_of(n_ranks, 13);
+      for (const NamedRouting& routing : all_routings(shape)) {
+        LowLatencyInternodeWorld world(shape, setting, routing.routing, nodes);
+        if (setting.weighted) // the other ones show races
+          world.kernels().keep_in_flight();
+        for (int number = 1; number <= 3; ++number) {
+          world.poison();
+          expect_right(world, n_ranks, number, routing.name);
+        }
+      }
+    }
+}
+
+TEST(FarLatency, MoreRanksThanANodeHas) {
+  const std::vector<int> nodes{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2};
+  const moe::Shape shape = shape_of(12, 3);
+  for (const Setting& setting : settings) {
+    LowLatencyInternodeWorld world(shape, setting, all_routings(shape)[0].routing, nodes);
+    for (int number = 1; number <= 2; ++number) {
+      world.poison();
+      expect_right(world, 12, number, "12 ranks");
+    }
+  }
+}
+
+/// As a stream makes them: a rank may be a call ahead of another one, most of all of one that it
+/// has no tokens for, and whose outputs it does not wait for.
+void call_in_a_row(const moe::Shape& shape, const NamedRouting& routing, bool keeps_in_flight) {
+  LowLatencyInternodeWorld world(shape, settings[0], routing.routing, {0, 0, 1, 1},
+                                 HostKernels::patience_s());
+  if (keeps_in_flight)
+    world.kernels().keep_in_flight();
+  expect_right(world, 4, 1, "first");
+  // A launch is over when all its threads are; so long the next one waits, and then sees all of it.
+  std::deque<std::barrier<>> ends; // by PE
+  for (int pe = 0; pe < 4; ++pe)
+    ends.emplace_back(LowLatencyInternodeWorld::grid.blocks *
+                      LowLatencyInternodeWorld::grid.threads);
+  world.kernels().run(LowLatencyInternodeWorld::grid, [&](const DeviceJob& job) {
+    for (int pair = 0; pair < 8; ++pair) {
+      world.dispatch(job);
+      ends[static_cast<std::size_t>(job.pe)].arrive_and_wait();
+      world.combine(job);
+      ends[static_cast<std::size_t>(job.pe)].arrive_and_wait();
+    }
+  });
+  for (std::int32_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(world.wrong_results(rank), "") << routing.name;
+    for (std::int32_t other = 0; other < 4; ++other)
+      EXPECT_EQ(world.flags(rank).masked[other], 0U) << routing.name;
+  }
+}
+TEST(FarLatency, CallsInARow) {
+  const moe::Shape shape = shape_of(4, 13); // all_routings() has no more tokens of a rank
+  for (const NamedRouting& routing : all_routings(shape))
+    for (const bool keeps_in_flight : {false, true})
+      call_in_a_row(shape, routing, keeps_in_flight);
+}
+
+TEST(FarLatency, ARankThatDoesNotComeIsMasked) {
+  for (const int missing : {1, 2}) { // mapped by rank 0, and not
+    const moe::Shape shape = shape_of(4, 9);
+    LowLatencyInternodeWorld world(shape, settings[1], all_routings(shape)[0].routing, {0, 0, 1, 1},
+                                   0.2);
+    world.kernels().run(LowLatencyInternodeWorld::grid, [&](const DeviceJob& job) {
+      if (job.pe != missing)
+        world.dispatch(job);
+    });
+    for (std::int32_t rank = 0; rank < 4; ++rank) {
+      if (rank == missing)
+        continue;
+      for (std::int32_t source = 0; source < 4; ++source) {
+        EXPECT_EQ(world.flags(rank).masked[source] != 0, source == missing) << rank;
+        EXPECT_EQ(world.count_from(rank, source) < 0, source == missing) << rank;
+      }
+    }
+  }
+}
+
+/// Until a source has begun it is skew, from then on transfer; what tells of it to ranks that are
+/// not mapped is the word that goes ahead of the rows.
+TEST(FarLatency, DispatchKnowsABeginningFromRows) {
+  constexpr std::uint64_t enough_ns = 30'000'000;
+  const moe::Shape shape = shape_of(4, 9);
+  for (const bool begins_late : {true, false}) {
+    LowLatencyInternodeWorld world(shape, settings[1], all_routings(shape)[0].routing,
+                                   {0, 0, 1, 1});
+    expect_right(world, 4, 1, "on time");
+    for (std::int32_t rank = 0; rank < 4; ++rank)
+      for (std::int32_t source = 0; source < 4; ++source)
+        EXPECT_EQ(world.flags(rank).begun[source], rank / 2 == source / 2 ? 1U : 0U);
+    const moe::LowLatencyState before = world.flags(0);
+    if (!begins_late)
+      world.flags(0).begun[1] = 2; // as if it had, and its rows took their time
+    world.kernels().run(LowLatencyInternodeWorld::grid, [&](const DeviceJob& job) {
+      if (job.pe == 1)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      world.dispatch(job);
+    });
+    const moe::LowLatencyState& after = world.flags(0);
+    const std::uint64_t begin_ns = after.begin_wait_ns[1] - before.begin_wait_ns[1];
+    const std::uint64_t all_ns = after.wait_ns[0][1] - before.wait_ns[0][1];
+    EXPECT_GT(begins_late ? begin_ns : all_ns - begin_ns, enough_ns);
+    EXPECT_LE(begin_ns, all_ns);
+    EXPECT_LT(begins_late ? all_ns - begin_ns : begin_ns, enough_ns);
+  }
+}
+
+/// Whoever is waited for is in the wait matrix, whichever of a token's choices it has; and of warps
+/// that wait at the same time the time counts once.
+TEST(FarLatency, CombineCountsTheWaitForEachRank) {
+  const moe::Shape shape = shape_of(4, 6);
+  const moe::Routing routing(4, {4, {0, 5, 10, 15, 1, 6, 11, 16, 2, 7, 12, 17}}); // by rank: 3 last
+  for (const Setting& setting : {settings[0], settings[1]}) {
+    LowLatencyInternodeWorld world(shape, setting, routing, {0, 0, 1, 1});
+    expect_right(world, 4, 1, "on time");
+    const auto begin = std::chrono::steady_clock::now();
+    world.kernels().run(LowLatencyInternodeWorld::grid,
+                        [&](const DeviceJob& job) { world.dispatch(job); });
+    world.kernels().run({2, 2}, [&](const DeviceJob& job) {
+      if (job.pe == 3)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      world.combine(job);
+    });
+    const std::chrono::nanoseconds all = std::chrono::steady_clock::now() - begin;
+    for (const std::int32_t rank : {0, 1, 2}) {
+      EXPECT_GT(world.flags(rank).wait_ns[1][3], 30'000'000U) << rank;
+      EXPECT_LT(world.flags(rank).wait_ns[1][3], 2 * static_cast<std::uint64_t>(all.count()));
+      EXPECT_GT(world.flags(rank).wait_ns[1][1], 0U) << rank;
+    }
+  }
+}
+
+/// What a receive half takes without its send half has come by itself, and nothing is left behind.
+TEST(FarLatency, HalvesApart) {
+  for (const Setting& setting : settings) {
+    const moe::Shape shape = shape_of(4, 9);
+    LowLatencyInternodeWorld world(shape, setting, all_routings(shape)[0].routing, {0, 0, 1, 1});
+    for (int number = 1; number <= 3; ++number) {
+      const std::string where = "call " + std::to_string(number);
+      world.poison();
+      world.kernels().run({2, 2},
+                          [&](const DeviceJob& job) { world.dispatch(job, moe::Phases::send); });
+      for (std::int32_t rank = 0; rank < 4; ++rank) {
+        ASSERT_EQ(world.flags(rank).sent, static_cast<std::uint64_t>(number)) << where;
+        ASSERT_EQ(world.flags(rank).received, static_cast<std::uint64_t>(number - 1)) << where;
+      }
+      world.kernels().run({1, 2},
+                          [&](const DeviceJob& job) { world.dispatch(job, moe::Phases::receive); });
+      for (std::int32_t rank = 0; rank < 4; ++rank)
+        ASSERT_EQ(world.look_and_work(rank, number), "") << where;
+      const auto combine = [&](moe::Phases phases) {
+        world.kernels().run({2, 2}, [&](const DeviceJob& job) { world.combine(job, phases); });
+      };
+      combine(moe::Phases::send);
+      for (std::int32_t rank = 0; rank < 4; ++rank) {
+        ASSERT_EQ(world.flags(rank).combined, static_cast<std::uint64_t>(number - 1)) << where;
+        ASSERT_NE(world.wrong_results(rank), "") << where << ": nobody has added up yet";
+      }
+      combine(moe::Phases::receive);
+      for (std::int32_t rank = 0; rank < 4; ++rank)
+        ASSERT_EQ(world.wrong_results(rank), "") << where;
+    }
+  }
+}
+
+/// Nobody is everybody's first.
+TEST(FarLatency, OutputsGoFirstToTheRankBehind) {
+  const moe::Shape shape = shape_of(4, 3);
+  const moe::Routing routing(4, {4, {0, 5, 10, 15, 1, 6, 11, 16}});
+  LowLatencyInternodeWorld world(shape, settings[0], routing, {0, 1, 2, 3});
+  world.kernels().run(LowLatencyInternodeWorld::grid,
+                      [&](const DeviceJob& job) { world.dispatch(job); });
+  for (std::int32_t rank = 0; rank < 4; ++rank)
+    world.kernels().network(rank).take_peers();
+  world.kernels().run({1, 1}, [&](const DeviceJob& job) { world.combine(job, moe::Phases::send); });
+  for (std::int32_t rank = 0; rank < 4; ++rank) {
+    std::vector<int> homes = world.kernels().network(rank).take_peers();
+    homes.erase(std::unique(homes.begin(), homes.end()), homes.end());
+    EXPECT_EQ(homes, (std::vector<int>{(rank + 1) % 4, (rank + 2) % 4, (rank + 3) % 4})) << rank;
+  }
+}
+
+/// A rank that is masked lives on: it gets the rows that were sent before, tells of its outputs
+/// before the others look, and goes on for two more calls. Neither side takes the other's data.
+TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
+  for (const Setting& setting : {settings[0], settings[1], settings[4]})
+    for (const std::int32_t late : {1, 2}) {
+      const moe::Shape shape = shape_of(4, 9);
+      LowLatencyInternodeWorld world(shape, setting, all_routings(shape)[0].routing, {0, 0, 1, 1});
+      expect_right(world, 4, 1, "all in time");
+      world.poison(); // outputs of before are no numbers from here on
+      const std::vector<std::int32_t> on_time_ranks = [&] {
+        std::vector<std::int32_t> others{0, 1, 2, 3};
+        std::erase(others, late);
+        return others;
+      }();
+      const auto run = [&](bool is_late, HostShape grid, const auto& kernel) {
+        world.kernels().run(grid, [&](const DeviceJob& job) {
+          if ((job.pe == late) == is_late)
+            kernel(job);
+        });
+      };
+      const auto dispatch = [&](const DeviceJob& job) { world.dispatch(job); };
+      // Short only where somebody is to be masked: a loaded machine masks nobody else.
+      const std::uint64_t usual_ns = world.kernels().job(0).timeout_ns;
+      const auto be_patient_for = [&](std::uint64_t wait_ns) {
+        for (std::int32_t rank = 0; rank < 4; ++rank)
+          world.kernels().job(rank).timeout_ns = wait_ns;
+      };
+      be_patient_for(500000000);
+      run(false, LowLatencyInternodeWorld::grid, dispatch); // they mask it
+      be_patient_for(usual_ns);
+      run(true, LowLatencyInternodeWorld::grid, dispatch); // their rows have come
+      ASSERT_EQ(world.look_and_work(late, 2), "");
+      run(true, {2, 2}, [&](const DeviceJob& job) { world.combine(job, moe::Phases::send); });
+      for (const std::int32_t rank : on_time_ranks)
+        ASSERT_EQ(world.look_and_work(rank, 2, {late}), "");
+      run(false, {2, 2}, [&](const DeviceJob& job) { world.combine(job); });
+      be_patient_for(100000000);
+      run(true, {2, 2}, [&](const DeviceJob& job) { world.combine(job, moe::Phases::receive); });
+      be_patient_for(usual_ns);
+      for (int number = 2;; ++number) {
+        for (const std::int32_t rank : on_time_ranks)
+          ASSERT_EQ(world.wrong_results(rank, {late}), "") << "call " << number;
+        ASSERT_EQ(world.wrong_results(late, on_time_ranks), "") << "call " << number;
+        if (number == 4)
+          break;
+        world.kernels().run(LowLatencyInternodeWorld::grid, dispatch);
+        for (const std::int32_t rank : on_time_ranks)
+          ASSERT_EQ(world.look_and_work(rank, number + 1, {late}), "");
+        ASSERT_EQ(world.look_and_work(late, number + 1, on_time_ranks), "");
+        world.kernels().run({2, 2}, [&](const DeviceJob& job) { world.combine(job); });
+      }
+    }
+}
+
+TEST(FarLatency, AMaskedRankIsNotLookedAt) {
+  const auto flags = std::make_unique<moe::LowLatencyFlags>();
+  flags->masked[3] = 1;
+  const auto is_there = [] { return true; };
+  EXPECT_FALSE(moe::wait_or_mask(flags.get(), 3, 1000000000, is_there));
+  EXPECT_TRUE(moe::wait_or_mask(flags.get(), 2, 1000000000, is_there));
+}
+
+} // namespace
+} // namespace shmemctl::test
