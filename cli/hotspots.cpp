@@ -9,11 +9,11 @@
 #include "reports/text.h"
 #include "src/base/option_secrets.h"
 #include "src/base/text.h"
+#include "src/hotspots/hotspot_log.h"
 #include "src/launch/program.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/readers/virtual_interfaces.h"
 #include "src/topo/writers/host_json.h"
-#include "src/watch/hotspot_log.h"
 
 namespace shmemctl {
 

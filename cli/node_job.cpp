@@ -12,8 +12,8 @@
 #include "src/base/text.h"
 #include "src/bootstrap/launched_rank.h"
 #include "src/bootstrap/select.h"
+#include "src/hotspots/job_gathering.h"
 #include "src/runtime/identity.h"
-#include "src/watch/job_gathering.h"
 
 namespace shmemctl {
 

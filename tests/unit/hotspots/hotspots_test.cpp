@@ -1,5 +1,5 @@
 // From two trees to findings and the report's section.
-#include "src/topo/hotspots/hotspots.h"
+#include "src/hotspots/hotspots.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -7,8 +7,8 @@
 #include "reports/report.h"
 #include "reports/text.h"
 #include "reports/validate.h"
-#include "src/watch/hotspot_log.h"
-#include "src/watch/hotspot_watch.h"
+#include "src/hotspots/hotspot_log.h"
+#include "src/hotspots/hotspot_watch.h"
 #include "tests/unit/hotspots/counter_tree.h"
 
 using namespace shmemctl;

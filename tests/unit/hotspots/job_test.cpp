@@ -1,13 +1,13 @@
 // What the hosts of a job counted, as text and put together.
-#include "src/topo/hotspots/job.h"
+#include "src/hotspots/job.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/topo/hotspots/totals_json.h"
-#include "src/watch/gathered_text.h"
-#include "src/watch/job_gathering.h"
+#include "src/hotspots/gathered_text.h"
+#include "src/hotspots/job_gathering.h"
+#include "src/hotspots/totals_json.h"
 #include "tests/unit/hotspots/counter_tree.h"
 
 using namespace shmemctl;

@@ -1,5 +1,5 @@
 // How much a port carried, and which counters are not believed.
-#include "src/topo/hotspots/load.h"
+#include "src/hotspots/load.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The thresholds file and its rules.
-#include "src/topo/hotspots/thresholds.h"
+#include "src/hotspots/thresholds.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include "reports/text.h"
 #include "src/bench/link_limit.h"
-#include "src/topo/hotspots/measured_port.h"
+#include "src/hotspots/measured_port.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shmemctl {

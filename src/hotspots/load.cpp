@@ -1,0 +1,224 @@
+#include "src/hotspots/load.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+namespace shmemctl {
+
+namespace {
+
+constexpr double GB = 1e9;
+constexpr double idle_share = 0.001;  ///< of the link
+constexpr double idle_GBps = 0.001;   ///< where the link's rate is not known
+constexpr double least_packets = 100; ///< from which on bytes have to be there too
+/// What the clock, the driver's own interval and headers that the rate leaves out may add.
+constexpr double measuring_error = 0.02;
+constexpr std::uint64_t soft_roce_payload_bytes = 4096;
+
+/// Names of one kind of counters, for both directions.
+struct Source {
+  std::array<const char*, 2> bytes, packets;
+  double most_bytes_per_packet; ///< 0: no limit (segments that the device splits count as one)
+};
+constexpr std::array<Source, 4> sources = {{
+    {{"ethtool_tx_bytes_phy", "ethtool_rx_bytes_phy"},
+     {"ethtool_tx_packets_phy", "ethtool_rx_packets_phy"},
+     16384},
+    {{"port_xmit_data_bytes", "port_rcv_data_bytes"},
+     {"port_xmit_packets", "port_rcv_packets"},
+     4096 + 256}, // the largest MTU and all headers
+    {{"tx_bytes", "rx_bytes"}, {"tx_pkts", "rx_pkts"}, 16384},
+    {{"netdev_tx_bytes", "netdev_rx_bytes"}, {"netdev_tx_packets", "netdev_rx_packets"}, 0},
+}};
+
+std::size_t index_of(WireDirection direction) {
+  return direction == WireDirection::sent ? 0 : 1;
+}
+
+/// The best kind of counters that the port has, whether they can be read or not: another kind would
+/// count something else.
+const Source* source_of(const PortTotals& totals, WireDirection direction) {
+  for (const Source& source : sources) {
+    const bool interface = &source == &sources.back();
+    if (interface && totals.port.rdma && !totals.port.software)
+      return nullptr; // RDMA passes the interface by
+    const CounterTotal* bytes = totals.find(source.bytes[index_of(direction)]);
+    if (bytes && bytes->read())
+      return &source;
+  }
+  return nullptr;
+}
+
+/// Why these bytes cannot be; "" if they can.
+std::string disbelief(const PortTotals& totals, const Source& source, const CounterTotal& bytes,
+                      const CounterTotal* packets, double GBps) {
+  const MeasuredPort& port = totals.port;
+  if (bytes.window_s < port.lifespan_s)
+    return fmt::format("read twice within {:.0f} ms, in which the driver repeats its answer",
+                       port.lifespan_s * 1e3);
+  const double error = measuring_error + 2 * port.lifespan_s / bytes.window_s;
+  if (port.link_Gbps && GBps > *port.link_Gbps / 8 * (1 + error))
+    return fmt::format("{} says {:.4g} GB/s, and the link carries {:.4g}: one of them lies",
+                       bytes.counter, GBps, *port.link_Gbps / 8);
+  if (!packets || !packets->delta)
+    return "";
+  const auto count = static_cast<double>(*packets->delta);
+  const auto moved = static_cast<double>(*bytes.delta);
+  if (moved == 0 && count >= least_packets)
+    return fmt::format("{} stands still while {} counted {} packets", bytes.counter,
+                       packets->counter, *packets->delta);
+  if (source.most_bytes_per_packet > 0 &&
+      moved > source.most_bytes_per_packet * (count + least_packets))
+    return fmt::format("{} says {} bytes in {} packets, which cannot hold them", bytes.counter,
+                       *bytes.delta, *packets->delta);
+  return "";
+}
+
+/// Soft-RoCE counts its packets. Those to itself, and those that are handed over inside the
+/// machine, never reach the interface's counters.
+std::string seen_by_device_only(const PortTotals& totals, const CounterTotal* packets,
+                                WireDirection direction) {
+  const CounterTotal* own =
+      totals.find(direction == WireDirection::sent ? "sent_pkts" : "rcvd_pkts");
+  if (!totals.port.software || !own || !own->delta || !packets || !packets->delta)
+    return "";
+  const double missing = static_cast<double>(*own->delta) - static_cast<double>(*packets->delta);
+  if (missing < std::max(least_packets, 0.1 * static_cast<double>(*own->delta)))
+    return "";
+  return fmt::format("the device counted {} packets and its interface {}: the interface does not "
+                     "see all of them",
+                     *own->delta, *packets->delta);
+}
+
+std::optional<double> packets_per_s(const PortTotals& totals, const CounterTotal* packets,
+                                    WireDirection direction) {
+  const CounterTotal* own =
+      totals.find(direction == WireDirection::sent ? "sent_pkts" : "rcvd_pkts");
+  if (totals.port.software && own && own->per_s())
+    return own->per_s();
+  return packets ? packets->per_s() : std::nullopt;
+}
+
+void fill_rate(const PortTotals& totals, const Source& source, const CounterTotal& bytes,
+               const CounterTotal* packets, WireDirection direction, DirectionLoad& load) {
+  const auto per_s = bytes.per_s();
+  if (!bytes.delta) {
+    load.reason = bytes.counter + " " + bytes.problem;
+    return;
+  }
+  if (!per_s) {
+    load.bytes = static_cast<std::uint64_t>(*bytes.delta);
+    load.reason = "the time between the readings is not known";
+    return;
+  }
+  load.reason = disbelief(totals, source, bytes, packets, *per_s / GB);
+  if (load.reason.empty())
+    load.reason = seen_by_device_only(totals, packets, direction);
+  if (!load.reason.empty())
+    return;
+  load.bytes = static_cast<std::uint64_t>(*bytes.delta);
+  load.GBps = *per_s / GB;
+  if (totals.port.link_Gbps)
+    load.link_share = *load.GBps / (*totals.port.link_Gbps / 8);
+  if (bytes.peak_per_s) {
+    load.peak_GBps = std::max(*bytes.peak_per_s / GB, *load.GBps);
+    if (totals.port.link_Gbps) // a short step is measured badly; more than all there is not
+      load.peak_GBps = std::min(*load.peak_GBps, std::max(*totals.port.link_Gbps / 8, *load.GBps));
+  }
+}
+
+DirectionLoad direction_load(const PortTotals& totals, WireDirection direction) {
+  DirectionLoad load;
+  const Source* source = source_of(totals, direction);
+  if (!source) {
+    const CounterTotal* none = nullptr;
+    load.packets_per_s = packets_per_s(totals, none, direction);
+    load.reason = totals.port.missing.empty() ? "none of its counters tells bytes"
+                                              : "there is no " + totals.port.missing.front();
+    return load;
+  }
+  const CounterTotal& bytes = *totals.find(source->bytes[index_of(direction)]);
+  const CounterTotal* packets = totals.find(source->packets[index_of(direction)]);
+  load.counter = bytes.counter;
+  load.packets_per_s = packets_per_s(totals, packets, direction);
+  fill_rate(totals, *source, bytes, packets, direction, load);
+  return load;
+}
+
+bool is_idle(const DirectionLoad& load) {
+  return load.link_share ? *load.link_share < idle_share : *load.GBps < idle_GBps;
+}
+
+} // namespace
+
+std::string PortLoad::direction() const {
+  if (!sent.GBps || !received.GBps)
+    return "unknown";
+  if (is_idle(sent) && is_idle(received))
+    return "idle";
+  if (*sent.GBps >= 2 * *received.GBps)
+    return "sent";
+  return *received.GBps >= 2 * *sent.GBps ? "received" : "both";
+}
+
+PortLoad load_of(const PortTotals& totals, const std::string& host) {
+  PortLoad load;
+  load.host = host;
+  load.device = totals.port.device;
+  load.port = totals.port.port;
+  load.netdev = totals.port.netdev;
+  load.rdma = totals.port.rdma;
+  load.fabric = totals.port.fabric;
+  load.software = totals.port.software;
+  load.rail = totals.port.rail;
+  load.link_Gbps = totals.port.link_Gbps.value;
+  if (!load.link_Gbps)
+    load.link_reason = totals.port.link_Gbps.origin;
+  for (const CounterTotal& total : totals.counters)
+    load.window_s = std::max(load.window_s, total.window_s);
+  load.sent = direction_load(totals, WireDirection::sent);
+  load.received = direction_load(totals, WireDirection::received);
+  return load;
+}
+
+std::vector<PortLoad> loads_of(const NodeTotals& totals, const std::string& host) {
+  std::vector<PortLoad> loads;
+  for (const PortTotals& port : totals.ports())
+    loads.push_back(load_of(port, host));
+  return loads;
+}
+
+std::optional<MovedBytes> moved_bytes(const PortTotals& totals, WireDirection direction) {
+  struct Teller {
+    std::array<const char*, 2> names;
+    std::uint64_t bytes_each;
+    bool of_interface = false;
+  };
+  static constexpr std::array<Teller, 4> best_first = {{
+      {{"port_xmit_data_bytes", "port_rcv_data_bytes"}, 1},
+      {{"tx_bytes", "rx_bytes"}, 1},
+      {{"sent_pkts", "rcvd_pkts"}, soft_roce_payload_bytes},
+      {{"netdev_tx_bytes", "netdev_rx_bytes"}, 1, true},
+  }};
+  for (const Teller& teller : best_first) {
+    const CounterTotal* total = totals.find(teller.names[index_of(direction)]);
+    const bool passed_by = teller.of_interface && totals.port.rdma && !totals.port.software;
+    if (total && total->delta && !passed_by)
+      return MovedBytes{static_cast<std::uint64_t>(std::max<std::int64_t>(*total->delta, 0)) *
+                            teller.bytes_each,
+                        total->counter};
+  }
+  return std::nullopt;
+}
+
+bool tells_load(const std::string& counter) {
+  if (counter == "sent_pkts" || counter == "rcvd_pkts")
+    return true;
+  return std::any_of(sources.begin(), sources.end(), [&counter](const Source& source) {
+    return counter == source.bytes[0] || counter == source.bytes[1] ||
+           counter == source.packets[0] || counter == source.packets[1];
+  });
+}
+
+} // namespace shmemctl
