@@ -6,7 +6,7 @@
 #include "reports/text.h"
 #include "src/base/describe_env.h"
 #include "src/bootstrap/select.h"
-#include "src/doctor/child.h"
+#include "src/doctor/support.h"
 #include "src/runtime/transport_choice.h"
 
 namespace shmemctl {

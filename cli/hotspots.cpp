@@ -7,12 +7,12 @@
 #include "cli/hotspots.h"
 #include "cli/terminal.h"
 #include "reports/text.h"
-#include "src/base/option_secrets.h"
+#include "src/base/options.h"
 #include "src/base/text.h"
-#include "src/hotspots/hotspot_log.h"
+#include "src/hotspots/watch.h"
 #include "src/launch/program.h"
 #include "src/topo/readers/reader.h"
-#include "src/topo/readers/virtual_interfaces.h"
+#include "src/topo/readers/sysfs_nics.h"
 #include "src/topo/writers/host_json.h"
 
 namespace shmemctl {

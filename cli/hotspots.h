@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/session.h"
-#include "src/hotspots/hotspot_watch.h"
+#include "src/hotspots/watch.h"
 #include "src/topo/mapping/mapping.h"
 
 namespace shmemctl {

@@ -8,7 +8,6 @@
 #include "reports/compare/load.h"
 #include "reports/csv.h"
 #include "reports/html/page_model.h"
-#include "reports/html/write_html.h"
 #include "reports/junit.h"
 #include "reports/prometheus.h"
 #include "reports/report_file.h"

@@ -9,9 +9,9 @@
 
 #include "cli/terminal.h"
 #include "reports/text.h"
-#include "src/base/hard_stop.h"
-#include "src/base/option_secrets.h"
+#include "src/base/options.h"
 #include "src/base/text.h"
+#include "src/base/watchdog.h"
 #include "src/check/gpu_links.h"
 #include "src/doctor/doctor.h"
 #include "src/doctor/gpu_links.h"

@@ -6,7 +6,7 @@
 #include "src/base/input.h"
 #include "src/base/text.h"
 #include "src/bench/statistics.h"
-#include "src/sim/cluster_findings.h"
+#include "src/sim/cluster.h"
 #include "src/sim/request.h"
 #include "src/sim/summary.h"
 #include "src/topo/advice/advice.h"

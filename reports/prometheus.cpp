@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "reports/compare/side.h"
+#include "reports/compare/compare.h"
 #include "reports/json_view.h"
 #include "reports/table.h"
 #include "src/base/text.h"

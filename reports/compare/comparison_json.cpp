@@ -6,9 +6,7 @@
 #include <map>
 
 #include "reports/compare/compare.h"
-#include "reports/compare/side.h"
 #include "reports/json_view.h"
-#include "src/base/counted.h"
 #include "src/base/text.h"
 
 namespace shmemctl {

@@ -7,7 +7,6 @@
 
 #include "reports/json_view.h"
 #include "reports/report_file.h"
-#include "src/base/counted.h"
 #include "src/base/text.h"
 
 namespace shmemctl {

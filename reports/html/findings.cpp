@@ -5,7 +5,7 @@
 
 #include "reports/compare/compare.h"
 #include "reports/html/blocks.h"
-#include "reports/html/row_series.h"
+#include "reports/html/charts.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
 #include "reports/table.h"

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "reports/html/blocks.h"
+#include "reports/html/charts.h"
 #include "reports/html/heat_map.h"
-#include "reports/html/row_series.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
 #include "reports/table.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "reports/html/blocks.h"
-#include "reports/html/chart.h"
+#include "reports/html/charts.h"
 #include "reports/html/heat_map.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "src/base/option_secrets.h"
-#include "src/base/remote_transport.h"
+#include "src/base/options.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -22,7 +21,7 @@ bool has_foreign_prefix(const std::string& name) {
   return false;
 }
 
-/// Names that appear in guides, and that no NVSHMEM release has (research: "Do not exist").
+/// Names that appear in guides, and that no NVSHMEM release has.
 bool never_existed(const std::string& name) {
   static const std::set<std::string> names = {"NVSHMEM_PROXY_CHANNEL_BUF_SIZE",
                                               "NVSHMEM_NUM_PROXY_THREADS", "NVSHMEM_DISABLE_IB"};

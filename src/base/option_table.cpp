@@ -1,7 +1,6 @@
 // Every option, on one page.
 #include <algorithm>
 
-#include "src/base/option_secrets.h"
 #include "src/base/options.h"
 
 namespace shmemctl {

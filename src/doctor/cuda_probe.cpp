@@ -4,7 +4,7 @@
 
 #include "src/base/dynamic_library.h"
 #include "src/base/text.h"
-#include "src/doctor/child.h"
+#include "src/doctor/support.h"
 
 namespace shmemctl::doctor {
 

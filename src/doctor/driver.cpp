@@ -4,8 +4,7 @@
 #include "build_info.h"
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
-#include "src/doctor/library_files.h"
-#include "src/doctor/proc_text.h"
+#include "src/doctor/libraries.h"
 #include "src/doctor/support.h"
 
 namespace shmemctl::doctor {

@@ -6,12 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "build_info.h"
-#include "src/base/json_line.h"
+#include "src/base/json_values.h"
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
-#include "src/doctor/child.h"
 #include "src/doctor/support.h"
-#include "src/topo/pcie_rate.h"
+#include "src/topo/pcie.h"
 #if SHMEMCTL_HAVE_CUDA
 #include "src/cuda/device_probe.h"
 #endif

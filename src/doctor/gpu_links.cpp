@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "build_info.h"
-#include "src/base/json_line.h"
-#include "src/doctor/child.h"
+#include "src/base/json_values.h"
+#include "src/doctor/support.h"
 #if SHMEMCTL_HAVE_CUDA
 #include "src/cuda/link_probe.h"
 #endif

@@ -6,7 +6,6 @@
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/doctor/checks.h"
-#include "src/doctor/proc_text.h"
 #include "src/doctor/support.h"
 
 namespace shmemctl::doctor {

@@ -4,10 +4,9 @@
 #include <functional>
 
 #include "src/base/error.h"
-#include "src/base/remote_transport.h"
+#include "src/base/options.h"
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
-#include "src/doctor/child.h"
 #include "src/doctor/support.h"
 #include "transports/direct/direct.h"
 #include "transports/ibrc/ibrc.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/base/finding.h"
-#include "src/hotspots/balance.h"
+#include "src/hotspots/load.h"
 
 namespace shmemctl {
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "src/base/error.h"
+#include "src/base/process.h"
 #include "src/base/secret.h"
-#include "src/base/spawn.h"
 #include "src/launch/program.h"
 
 namespace shmemctl {

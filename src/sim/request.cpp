@@ -1,16 +1,15 @@
+// What to simulate, from options and flags.
 #include "src/sim/request.h"
 
 #include <algorithm>
-#include <numeric>
-
 #include <fmt/format.h>
+#include <numeric>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/moe/shape_rules.h"
 #include "src/sim/expected.h"
-#include "src/sim/node_counts.h"
 
 namespace shmemctl::sim {
 

@@ -1,9 +1,7 @@
 #include <nlohmann/json.hpp>
 
-#include "src/topo/json/contract.h"
-#include "src/topo/json/matrix.h"
-#include "src/topo/json/reader.h"
-#include "src/topo/json/writer.h"
+#include "src/topo/json/json_fields.h"
+#include "src/topo/json/report_topology.h"
 #include "src/topo/writers/writer.h"
 
 namespace shmemctl {

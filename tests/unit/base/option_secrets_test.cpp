@@ -1,5 +1,5 @@
 // Which options and variables are secrets, and that texts lose them.
-#include "src/base/option_secrets.h"
+#include "src/base/options.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,4 @@
 #include "src/base/options.h"
-#include "src/base/remote_transport.h"
 
 #include <gtest/gtest.h>
 

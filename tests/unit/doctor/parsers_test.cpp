@@ -1,10 +1,10 @@
 // The parsers below the checks, and the probe of the CUDA driver.
 #include <gtest/gtest.h>
 
-#include "src/doctor/config_space.h"
 #include "src/doctor/cuda_probe.h"
-#include "src/doctor/library_files.h"
-#include "src/doctor/proc_text.h"
+#include "src/doctor/libraries.h"
+#include "src/doctor/pcie.h"
+#include "src/doctor/support.h"
 #include "tests/unit/doctor/scenario.h"
 
 namespace shmemctl::doctor {

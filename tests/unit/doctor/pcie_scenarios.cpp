@@ -1,4 +1,4 @@
-#include "src/doctor/config_space.h"
+#include "src/doctor/pcie.h"
 #include "tests/unit/doctor/scenario.h"
 
 namespace shmemctl {

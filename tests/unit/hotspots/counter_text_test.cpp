@@ -1,5 +1,5 @@
 // Texts of counters: a value or a reason, never something made up.
-#include "src/hotspots/counter_text.h"
+#include "src/hotspots/counters.h"
 
 #include <gtest/gtest.h>
 

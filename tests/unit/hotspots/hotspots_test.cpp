@@ -7,8 +7,7 @@
 #include "reports/report.h"
 #include "reports/text.h"
 #include "reports/validate.h"
-#include "src/hotspots/hotspot_log.h"
-#include "src/hotspots/hotspot_watch.h"
+#include "src/hotspots/watch.h"
 #include "tests/unit/hotspots/counter_tree.h"
 
 using namespace shmemctl;

@@ -1,5 +1,5 @@
 // Counters as changes, as what a port has moved, and as what the machines of a job did.
-#include "src/hotspots/nic_counters.h"
+#include "src/hotspots/counters.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 #include "reports/text_hotspots.h"
 #include "reports/validate.h"
 #include "src/base/error.h"
-#include "src/hotspots/nic_watch.h"
+#include "src/hotspots/job_watch.h"
 
 using namespace shmemctl;
 

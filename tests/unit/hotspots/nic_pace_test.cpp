@@ -1,5 +1,5 @@
 // Which NIC is slower than its siblings.
-#include "src/hotspots/nic_pace.h"
+#include "src/hotspots/job_watch.h"
 
 #include <gtest/gtest.h>
 

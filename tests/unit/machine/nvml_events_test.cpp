@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 
-#include "src/topo/readers/xid.h"
 #include "tests/support/set_variable.h"
 #include "tests/support/temporary_folder.h"
 

@@ -7,7 +7,6 @@
 #include "reports/html/blocks.h"
 #include "reports/html/heat_map.h"
 #include "reports/html/page_model.h"
-#include "reports/html/write_html.h"
 #include "tests/unit/reports/page.h"
 #include "tests/unit/reports/samples.h"
 

@@ -139,7 +139,7 @@ TEST(TopologyText, PrintsWhatIsThere) {
 
 TEST(MappingText, ShowsPesNicsAndLoads) {
   EXPECT_EQ(mapping_text(sample_report(), {}),
-            "NICs by policy nvshmem 3.5.0 (generation E), world node:\n"
+            "NICs by policy nvshmem 3.5.0, world node:\n"
             "PE  GPU  PCI           NUMA  NIC       distance  link           chosen by\n"
             " 0    0  0000:18:00.0     0  mlx5_0/1  PIX       400G x16 Gen5  distance\n"
             " 1    1  0000:2a:00.0     ?  mlx5_0/1  SYS       400G x16 Gen5  distance\n"
