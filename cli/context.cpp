@@ -38,10 +38,8 @@ std::map<std::string, std::string> read_config(const std::string& path) {
       continue;
     const std::string name = registry_name(item.name);
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      const auto near = nearest_spelling(name, names);
-      throw input_error(path, "", "no option is called " + item.name,
-                        near ? "did you mean " + lower(*near) + "?"
-                             : "shmemctl env lists every option");
+      throw input_error(path, "", "unknown option " + item.name,
+                        lower(did_you_mean(name, names)) + "shmemctl env lists every option");
     }
     values[name] = join(item.inputs, ",");
   }

@@ -6,6 +6,7 @@
 
 #include "cli/context.h"
 #include "cli/terminal.h"
+#include "cli/usage_error.h"
 #include "reports/report.h"
 #include "src/base/error.h"
 #include "src/base/input.h"
@@ -69,11 +70,9 @@ int parse_error(const CLI::App& app, const CLI::ParseError& error, const Context
     return app.exit(error, std::cout, std::cerr);
   if (rank_0_says_it(context))
     return static_cast<int>(ExitCode::usage);
-  std::string what = error.what();
-  if (const std::size_t end = what.find('\n'); end != std::string::npos)
-    what.resize(end);
-  std::cerr << "shmemctl: error: " << printable(what, 500) << '\n'
-            << "shmemctl: fix: run shmemctl --help, or shmemctl SUBCOMMAND --help\n";
+  const UsageError usage = describe_usage_error(app, error);
+  std::cerr << "shmemctl: error: " << printable(usage.problem, 500) << '\n'
+            << "shmemctl: fix: " << printable(usage.fix, 1000) << '\n';
   return static_cast<int>(ExitCode::usage);
 }
 

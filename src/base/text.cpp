@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "src/base/error.h"
+
 namespace shmemctl {
 
 namespace {
@@ -214,6 +216,11 @@ std::optional<std::string> nearest_spelling(std::string_view word,
     }
   }
   return best;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::optional<std::string> nearest = nearest_spelling(word, candidates);
+  return nearest ? "did you mean " + printable(*nearest) + "? " : "";
 }
 
 bool matches_pattern(std::string_view name, std::string_view pattern) {

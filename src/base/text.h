@@ -40,6 +40,9 @@ bool natural_less(std::string_view left, std::string_view right);
 /// length (at least 1, at most 3); ties go to the first candidate.
 std::optional<std::string> nearest_spelling(std::string_view word,
                                             const std::vector<std::string>& candidates);
+/// "did you mean NEAREST? ", with the blank that separates it from what follows; "" if no candidate
+/// is near enough (nearest_spelling()).
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 /// "1 row", "3 rows".
 inline std::string counted(std::size_t count, const std::string& word) {

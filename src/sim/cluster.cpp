@@ -104,11 +104,9 @@ void require_known(const NicChange& change, const Node& node, int nodes) {
                               nic.ports.empty() ? 1 : nic.ports.back().number));
     return;
   }
-  const auto near = nearest_spelling(change.device, names);
   throw Error(ExitCode::usage, what, "find " + printable(change.device),
               "the topology has no such NIC",
-              near ? "did you mean " + printable(*near) + "?"
-                   : "there are " + printable(join(names, ", ")));
+              did_you_mean(change.device, names) + "it has " + printable(join(names, ", ")));
 }
 
 std::string to_string(const NicChange& change) {

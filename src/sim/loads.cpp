@@ -271,9 +271,9 @@ Pattern parse_pattern(const std::string& name) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (name == names[i])
       return static_cast<Pattern>(i);
-  const auto near = nearest_spelling(name, pattern_names());
-  throw Error(ExitCode::usage, "--pattern", "find " + printable(name), "there is no such pattern",
-              near ? "did you mean " + *near + "?" : "there are " + join(pattern_names(), ", "));
+  throw Error(ExitCode::usage, "--pattern " + printable(name), "find a traffic pattern",
+              "there is none of that name",
+              did_you_mean(name, pattern_names()) + "use one of " + join(pattern_names(), ", "));
 }
 
 void add_pattern(Pattern pattern, double size_bytes, Loads& loads) {

@@ -88,7 +88,7 @@ TEST(DescribeEnv, UnknownOwnNamesGetTheNearestKnownOne) {
   ASSERT_TRUE(has(env.findings, "env-unknown", "SHMEMCTL_ZZZZZZZ"));
   for (const Finding& finding : env.findings) {
     if (finding.subject == "SHMEMCTL_HCA_LITS") {
-      EXPECT_EQ(finding.fix, "did you mean SHMEMCTL_HCA_LIST?");
+      EXPECT_EQ(finding.fix, "did you mean SHMEMCTL_HCA_LIST? shmemctl env lists every option");
     }
   }
 }
