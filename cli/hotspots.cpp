@@ -96,12 +96,12 @@ void add_command_finding(Report& report, const std::vector<std::string>& argv,
                          const CommandEnd& end) {
   if (end.exit_code == 0 && !end.timed_out)
     return;
-  const std::string how = end.timed_out   ? "its time was over"
+  const std::string how = end.timed_out   ? "it timed out"
                           : end.exit_code ? fmt::format("exit code {}", *end.exit_code)
                                           : "ended by " + end.signal;
   report.findings.push_back({"command-failed", Severity::error, argv[0],
-                             "the command that was watched failed: " + how,
-                             "run it without hotspots, and look at what it says"});
+                             "the watched command failed: " + how,
+                             "run it without hotspots and check its output"});
 }
 
 ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
@@ -161,18 +161,17 @@ ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
 
 void check_flags(const Context& context, const Options& options, const HotspotFlags& flags) {
   if (flags.during && context.watched_command.empty())
-    throw bad_hotspots("--during names no command", "write shmemctl hotspots --during CMD ARGS...");
+    throw bad_hotspots("--during needs a command", "run shmemctl hotspots --during CMD ARGS...");
   if (flags.during && (flags.watch_s || flags.duration_s))
-    throw bad_hotspots("--during lasts as long as its command",
-                       "leave out --watch and --duration; --timeout S bounds the command");
+    throw bad_hotspots("--during runs as long as its command",
+                       "omit --watch and --duration; --timeout SECONDS limits the command");
   if (!flags.sysroot_after.empty() && options.text("SYSROOT").empty())
-    throw bad_hotspots("--sysroot-after needs the tree before", "give it with --sysroot");
+    throw bad_hotspots("--sysroot-after needs --sysroot", "name the earlier tree with --sysroot");
   if (!flags.sysroot_after.empty() && (flags.during || flags.watch_s || flags.duration_s))
-    throw bad_hotspots("two recorded trees do not change",
-                       "leave out --during, --watch and --duration");
+    throw bad_hotspots("recorded trees cannot be watched", "omit --during, --watch and --duration");
   if (flags.window_s && flags.sysroot_after.empty())
     throw bad_hotspots("--window is the time between two recorded trees",
-                       "give --sysroot and --sysroot-after, or use --duration");
+                       "use --sysroot and --sysroot-after, or --duration");
 }
 
 ExitCode run_hotspots(Context& context, const HotspotFlags& flags) {

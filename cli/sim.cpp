@@ -37,7 +37,7 @@ ResultRow row_of(const sim::Summary& summary, const sim::OperationTime& time,
     row.bandwidth_GBps = time.crossing_bytes / time.time_us.mean * 1e-3;
   if (!time.limited_by.empty())
     row.limited_by = time.limited_by;
-  row.reason = "a model's answer: nothing was moved";
+  row.reason = "simulated: no data was transferred";
   return row;
 }
 

@@ -64,7 +64,7 @@ void add_topo(CLI::App& app, Context& context) {
             if (flags->measure && !run_gpu_links(session, source))
               throw Error(ExitCode::usage, "copies between GPUs", "measure",
                           "this machine has fewer than two NVIDIA GPUs, or the node is recorded",
-                          "leave out --measure, or run it on the machine itself");
+                          "omit --measure, or run it on the machine itself");
             if (flags->compare_versions)
               session.report().mapping["compare_versions"] =
                   compare_versions_json(source.node, mapping_request(options, source.node));

@@ -68,7 +68,7 @@ CudaProbe ask_driver() {
   auto* const get_version = cuda->function<DriverGetVersion>("cuDriverGetVersion");
   auto* const init = cuda->function<Init>("cuInit");
   if (get_version == nullptr || init == nullptr) {
-    probe.problem = probe.library + " has no cuInit";
+    probe.problem = probe.library + " does not export cuInit";
     return probe;
   }
   int version = 0;
@@ -164,7 +164,7 @@ CudaProbe parse_cuda_probe(std::string_view text) {
     }
   }
   if (probe.problem.empty() && !probe.init_result)
-    probe.problem = "the CUDA driver gave no answer";
+    probe.problem = "the CUDA driver did not respond";
   return probe;
 }
 

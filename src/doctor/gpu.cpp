@@ -56,7 +56,7 @@ CheckResult gpus_visible(const CheckContext& context) {
                   "dmesg | grep -i -E 'nvrm|xid' | tail -n 20; nvidia-smi -L");
   if (!lent.empty())
     return warned(
-        "another driver holds " + name_list(lent), evidence,
+        "another driver is bound to " + name_list(lent), evidence,
         "for d in /sys/bus/pci/devices/*/driver; do readlink -f $d; done | sort | uniq -c");
   return passed("the driver sees every GPU", evidence);
 }
@@ -78,7 +78,7 @@ std::vector<std::string> pairs_without(const std::vector<std::vector<bool>>& mat
 
 CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks) {
   if (!probe.initialized())
-    return skipped("CUDA does not start: see cuda-driver", probe.problem);
+    return skipped("CUDA does not initialize: see cuda-driver", probe.problem);
   const std::size_t count = probe.devices.size();
   if (count < 2)
     return skipped("fewer than two GPUs", "cuDeviceGetCount: " + std::to_string(count));
@@ -90,15 +90,15 @@ CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks) {
     if (!without.empty())
       return warned("the links of " + std::to_string(without.size()) + " of " + pairs +
                         " have no native atomics: " + name_list(without) +
-                        "; kernels of these reach each other by a network only",
+                        "; kernels on these GPUs reach each other through a network only",
                     can + "; cuDeviceGetP2PAttribute: NATIVE_ATOMIC_SUPPORTED 0 for CUDA devices " +
                         name_list(without),
                     "nvidia-smi topo -p2p a");
-    return passed("every GPU reaches every other one's memory",
+    return passed("every GPU can access every other GPU's memory",
                   probe.atomics.empty() ? can : can + ", with native atomics");
   }
   const std::string reason = std::to_string(apart.size()) + " of " + pairs +
-                             " cannot reach each other's memory: " + name_list(apart);
+                             " cannot access each other's memory: " + name_list(apart);
   const std::string evidence = "cuDeviceCanAccessPeer: 0 for CUDA devices " + name_list(apart);
   const std::string fix = "nvidia-smi topo -p2p r  # then see pcie-acs and iommu";
   return nvlinks ? failed(reason, evidence, fix) : warned(reason, evidence, fix);
@@ -108,7 +108,7 @@ CheckResult gpu_p2p(const CheckContext& context) {
   if (const auto reason = no_nvidia_gpu(context.node))
     return skipped(*reason);
   if (!context.sysroot.live())
-    return skipped("a copied tree cannot be asked: needs the live machine");
+    return skipped("needs the live machine: the system root is a copy");
   if (context.node.gpus.size() < 2)
     return skipped("only one GPU on this node");
   const std::vector<Gpu>& gpus = context.node.gpus;
@@ -143,29 +143,28 @@ std::optional<CheckResult> memory_trouble(const NvmlSurvey& survey) {
     return health.remapped_rows && (*health.remapped_rows).failed;
   });
   if (!failed_rows.empty())
-    return failed("memory rows could not be remapped, replace " + name_list(failed_rows),
+    return failed("row remapping failed, replace " + name_list(failed_rows),
                   "nvmlDeviceGetRemappedRows: failure on " + name_list(failed_rows),
                   "nvidia-smi -q -d ROW_REMAPPER -i " + join(failed_rows, ","));
   const auto pending_rows = gpus_where(survey, [](const NvmlHealth& health) {
     return health.remapped_rows && (*health.remapped_rows).pending;
   });
   if (!pending_rows.empty())
-    return warned("bad memory rows wait for a reset to be remapped on " + name_list(pending_rows),
+    return warned("row remapping is pending a GPU reset on " + name_list(pending_rows),
                   "nvmlDeviceGetRemappedRows: pending on " + name_list(pending_rows),
                   reset_command(pending_rows));
   const auto pending_pages = gpus_where(survey, [](const NvmlHealth& health) {
     return health.retired_pages_pending.value.value_or(false);
   });
   if (!pending_pages.empty())
-    return warned("bad memory pages wait for a reset to be retired on " + name_list(pending_pages),
+    return warned("page retirement is pending a GPU reset on " + name_list(pending_pages),
                   "nvmlDeviceGetRetiredPagesPendingStatus: pending on " + name_list(pending_pages),
                   reset_command(pending_pages));
   const auto with_errors = gpus_where(survey, [](const NvmlHealth& health) {
     return health.uncorrected_ecc_errors.value.value_or(0) != 0;
   });
   if (!with_errors.empty())
-    return warned("uncorrected memory errors since the driver was loaded on " +
-                      name_list(with_errors),
+    return warned("uncorrected ECC errors since the driver was loaded on " + name_list(with_errors),
                   "nvmlDeviceGetTotalEccErrors: uncorrected on " + name_list(with_errors),
                   reset_command(with_errors));
   return std::nullopt;
@@ -180,7 +179,7 @@ std::optional<CheckResult> throttling(const NvmlSurvey& survey) {
   }
   if (held_back.empty())
     return std::nullopt;
-  return warned("heat or power hold back " + name_list(held_back),
+  return warned("clocks are throttled by temperature or power on " + name_list(held_back),
                 "nvmlDeviceGetCurrentClocksThrottleReasons: " + name_list(held_back),
                 "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE");
 }
@@ -189,15 +188,15 @@ std::optional<CheckResult> throttling(const NvmlSurvey& survey) {
 
 CheckResult judge_gpu_health(const NvmlSurvey& survey) {
   if (!survey.problem.empty())
-    return warned("NVML cannot be asked about the GPUs' health", survey.problem, "nvidia-smi -q");
+    return warned("NVML does not report GPU health", survey.problem, "nvidia-smi -q");
   if (const auto trouble = memory_trouble(survey))
     return *trouble;
   if (const auto trouble = throttling(survey))
     return *trouble;
   const auto telling = gpus_where(survey, tells_anything);
   if (telling.empty())
-    return skipped("these GPUs do not count memory errors", "NVML: " + survey.file);
-  return passed("no uncorrected memory errors, nothing waits for a reset",
+    return skipped("these GPUs have no ECC counters", "NVML: " + survey.file);
+  return passed("no uncorrected ECC errors, no pending remapping or page retirement",
                 "nvmlDeviceGetTotalEccErrors, nvmlDeviceGetRemappedRows: none on " +
                     name_list(telling));
 }
@@ -206,7 +205,7 @@ CheckResult gpu_health(const CheckContext& context) {
   if (const auto reason = no_nvidia_gpu(context.node))
     return skipped(*reason);
   if (!context.sysroot.live())
-    return skipped("a copied tree cannot be asked: needs the live machine");
+    return skipped("needs the live machine: the system root is a copy");
   return judge_gpu_health(live_nvml());
 }
 
@@ -231,13 +230,13 @@ std::string probe_text() {
 } // namespace
 
 CheckResult judge_gpu_kernel(const std::string& answer) {
-  const std::string call = "a kernel that writes 2^20 words, compared word by word";
+  const std::string call = "a kernel that writes 2^20 words, verified on the host";
   std::vector<std::string> bad;
   std::size_t count = 0;
   for (const std::string& line : split(answer, '\n')) {
     if (starts_with(line, "none "))
       return failed("no GPU runs a kernel: " + line.substr(5), call,
-                    "run nvidia-smi; check that driver and CUDA of this binary fit");
+                    "run nvidia-smi; check that the driver supports this binary's CUDA version");
     const std::vector<std::string> words = split_blanks(line);
     if (words.size() < 2)
       continue;
@@ -248,9 +247,9 @@ CheckResult judge_gpu_kernel(const std::string& answer) {
   if (!bad.empty())
     return failed(join(bad, "; "), call, "reset the GPU (nvidia-smi --gpu-reset), or replace it");
   if (count == 0)
-    return failed("the probe answered nothing", call, "run nvidia-smi");
+    return failed("the probe returned no result", call, "run nvidia-smi");
   return passed(std::to_string(count) + (count == 1 ? " GPU runs" : " GPUs run") +
-                    " a kernel and keep what it wrote",
+                    " a kernel, and the results verify",
                 call);
 }
 

@@ -70,7 +70,7 @@ cuda::LinkSurvey parse_link_survey(const std::string& text) {
                                 row.at(5).get<std::string>()});
   } catch (const std::exception&) {
     survey = {};
-    survey.problem = "the probe of the links between GPUs gave no answer";
+    survey.problem = "the probe of GPU-to-GPU links returned no result";
   }
   return survey;
 }

@@ -348,7 +348,7 @@ FabricWish wish_of(const CheckContext& context) {
   for (const char* name : {"LIBFABRIC_PROFILE", "LIBFABRIC_PROVIDER"}) {
     const OptionValue& value = options.value(name);
     if (!value.text.empty())
-      return {value.text, value.origin_name + " asks for it", true};
+      return {value.text, value.origin_name + " requests it", true};
   }
   if (has_driver(context.node, "efa"))
     return {"efa", "there are EFA devices", true};
@@ -382,7 +382,7 @@ CheckResult judge_libfabric_provider(const FabricWish& wish,
 
 CheckResult libfabric_provider(const CheckContext& context) {
   if (!context.sysroot.live())
-    return skipped("providers can be asked for on the machine itself only");
+    return skipped("providers can only be queried on the live machine");
   const FabricWish wish = wish_of(context);
   const Options options(context.environment);
   return judge_libfabric_provider(
@@ -413,7 +413,7 @@ CheckResult libfabric_environment(const CheckContext& context) {
   }
   const std::string evidence = wish.provider + ", because " + wish.reason + "; " + join(seen, "; ");
   if (wrong.empty())
-    return passed("what is not set the transport sets itself", evidence);
+    return passed("the transport sets the unset variables itself", evidence);
   const std::string reason = name_list(wrong) + " differs from what " + wish.provider + " needs";
   const std::string fix = "export " + join(exports, " ");
   return required ? failed(reason, evidence, fix) : warned(reason, evidence, fix);
@@ -430,7 +430,7 @@ CheckResult libfabric_gdrcopy(const CheckContext& context) {
   if (result.status != CheckStatus::warning)
     return result;
   // Here it is no slower way: staged atomic operations on GPU memory have no other.
-  return failed("GDRCopy is not complete, and " + wish.provider +
+  return failed("GDRCopy is incomplete, and " + wish.provider +
                     " executes atomic operations on GPU memory through it",
                 result.evidence, result.fix);
 }

@@ -60,7 +60,7 @@ std::string link_status_command(const std::string& gpu) {
 CheckResult judge_link_counts(const Node& node) {
   const std::map<std::string, int> most = most_links_by_model(node);
   if (std::all_of(most.begin(), most.end(), [](const auto& entry) { return entry.second == 0; }))
-    return skipped("no active NVLink on any GPU: none built in, or none that the source tells of");
+    return skipped("no active NVLink on any GPU: none present, or the source does not report them");
   std::vector<std::string> down;
   std::vector<std::string> counts;
   std::string fix;

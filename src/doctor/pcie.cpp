@@ -172,7 +172,7 @@ std::optional<Rate> rate_of(const Node& node, const Link& link, Now now, Max max
 std::string link_fix(const std::vector<std::string>& addresses) {
   return fmt::format(
       "for d in {}; do lspci -vvs $d | grep -E 'LnkCap:|LnkSta:'; done  # reseat the "
-      "card or riser, look at the slot's BIOS setting",
+      "card or riser, check the slot's BIOS setting",
       join(addresses, " "));
 }
 
@@ -215,24 +215,24 @@ LinkFindings inspect_links(const Node& node, Now now, Max max, double limit, con
 CheckResult judge_links(const LinkFindings& found, const std::string& what,
                         const std::string& file) {
   if (found.measured == 0)
-    return skipped("no device tells the " + what + " of its link",
-                   "/sys/bus/pci/devices/*/" + file + ": unknown or not there");
+    return skipped("no device reports the " + what + " of its link",
+                   "/sys/bus/pci/devices/*/" + file + ": unknown or absent");
   const std::string path = "/sys/bus/pci/devices/*/" + file + ": ";
   if (!found.degraded.empty())
-    return failed("below the " + what + " that both ends can: " + name_list(found.degraded),
+    return failed("below the " + what + " that both ends support: " + name_list(found.degraded),
                   path + name_list(found.degraded), link_fix(found.addresses));
   if (!found.limited_by_slot.empty())
     return warned("the slot limits the " + what + ": " + name_list(found.limited_by_slot),
                   path + name_list(found.limited_by_slot), link_fix(found.addresses));
   if (!found.idle_gpus.empty())
     return warned("GPU links are below their " + what +
-                      ", which is normal while a GPU is idle; look again under load: " +
+                      ", which is normal while a GPU is idle; check again under load: " +
                       name_list(found.idle_gpus),
                   path + name_list(found.idle_gpus),
                   "nvidia-smi -q -d PERFORMANCE,POWER && " + link_fix(found.addresses));
-  return passed("every link to a GPU or NIC is at its full " + what,
+  return passed("every link to a GPU or NIC runs at its full " + what,
                 path + std::to_string(found.measured) + " of " + std::to_string(found.total) +
-                    " links told it");
+                    " links report it");
 }
 
 /// Bridges on the way between a GPU and an RDMA device, or between two GPUs, below one host bridge.
@@ -318,7 +318,7 @@ CheckResult pcie_acs(const CheckContext& context) {
     return skipped("no GPU on this node");
   const std::set<int> bridges = shared_bridges(context.node);
   if (bridges.empty())
-    return skipped("no PCIe bridge lies between a GPU and an RDMA device or another GPU");
+    return skipped("no PCIe bridge is between a GPU and an RDMA device or another GPU");
   std::vector<std::string> redirecting;
   std::vector<std::string> unreadable;
   std::string evidence;
@@ -337,7 +337,7 @@ CheckResult pcie_acs(const CheckContext& context) {
       evidence = fmt::format("{}: ACS control is {:#06x}", config_path(address), control);
   }
   if (!redirecting.empty())
-    return warned("ACS sends traffic between GPUs and NICs up to the CPU at " +
+    return warned("ACS redirects traffic between GPUs and NICs to the root complex at " +
                       name_list(redirecting),
                   evidence,
                   fmt::format("for b in {}; do setpci -s $b ECAP_ACS+6.w=0:1c; done  # keep ACS "
@@ -348,7 +348,7 @@ CheckResult pcie_acs(const CheckContext& context) {
                        name_list(unreadable),
                    "/sys/bus/pci/devices/*/config: 256 bytes or fewer",
                    "sudo shmemctl doctor --only pcie-acs");
-  return passed("no bridge between GPUs and NICs redirects traffic to the CPU",
+  return passed("no bridge between GPUs and NICs redirects traffic to the root complex",
                 "/sys/bus/pci/devices/*/config: ACS redirect is off at " +
                     std::to_string(bridges.size()) + " bridges");
 }
@@ -383,18 +383,18 @@ CheckResult iommu(const CheckContext& context) {
                   "sed -i 's/^GRUB_CMDLINE_LINUX=\"/&iommu=pt /' /etc/default/grub && (update-grub "
                   "|| grub2-mkconfig -o /boot/grub2/grub.cfg) && reboot");
   if (!passing.empty())
-    return passed("the IOMMU passes addresses through", name_list(passing));
+    return passed("the IOMMU is in passthrough mode", name_list(passing));
   if (untyped != 0) {
     for (const char* word : {"iommu=pt", "iommu.passthrough=1"})
       if ((" " + command_line + " ").find(std::string(word) + " ") != std::string::npos)
-        return passed("the kernel was told to pass addresses through",
+        return passed("the kernel command line sets IOMMU passthrough",
                       said("/proc/cmdline", command_line));
-    return skipped("the kernel does not tell the type of the devices' IOMMU groups",
+    return skipped("the kernel does not report the type of the devices' IOMMU groups",
                    said("/proc/cmdline", command_line));
   }
   if (!sysroot.is_directory("/sys/class/iommu") && !sysroot.live())
-    return skipped("the copied tree does not tell about IOMMUs", absent("/sys/class/iommu"));
-  return passed("no IOMMU is between the devices",
+    return skipped("the copied tree has no data about IOMMUs", absent("/sys/class/iommu"));
+  return passed("no IOMMU is active for these devices",
                 "/sys/bus/pci/devices/*/iommu_group: not there for any GPU or NIC");
 }
 
@@ -431,9 +431,9 @@ CheckResult pcie_max_read_request(const CheckContext& context) {
   }
   const std::string evidence = "PCIe device control: read requests of " + name_list(all) + " bytes";
   if (low.empty())
-    return passed("NICs read memory in requests of at least 512 bytes", evidence);
+    return passed("the maximum read request size of every NIC is at least 512 bytes", evidence);
   return warned(
-      "NICs read memory in small requests: " + name_list(low), evidence,
+      "small maximum read request size on " + name_list(low), evidence,
       fmt::format("for d in {}; do setpci -s $d CAP_EXP+8.w=5000:7000; done  # 4096 bytes",
                   join(low, " ")));
 }

@@ -36,7 +36,7 @@ std::string bring_up_command(const RdmaPort& at) {
   if (at.port->state.value == PortState::init || at.port->state.value == PortState::armed)
     return "sminfo -C " + at.nic->name + " || systemctl start opensm  # a subnet manager is needed";
   return "ibstat " + at.nic->name + " " + std::to_string(at.port->number) +
-         "  # look at cable, switch port and subnet manager";
+         "  # check cable, switch port and subnet manager";
 }
 
 /// The module that makes an RDMA device of a NIC with this driver; "" if none is sure to.
@@ -142,7 +142,7 @@ CheckResult rdma_port_state(const CheckContext& context) {
     }
   }
   if (active == 0 && inactive.empty())
-    return skipped("no port tells its state", "/sys/class/infiniband/*/ports/*/state: unknown");
+    return skipped("no port reports its state", "/sys/class/infiniband/*/ports/*/state: unknown");
   if (inactive.empty())
     return passed(fmt::format("all {} ports are active", active),
                   "/sys/class/infiniband/*/ports/*/state: ACTIVE");
@@ -159,7 +159,7 @@ CheckResult rdma_link_layer(const CheckContext& context) {
     if (at.port->link_layer)
       ports[*at.port->link_layer].push_back(at.name());
   if (ports.empty())
-    return skipped("no active port tells its link layer",
+    return skipped("no active port reports its link layer",
                    "/sys/class/infiniband/*/ports/*/link_layer: unknown");
   std::vector<std::string> groups;
   groups.reserve(ports.size());
@@ -171,7 +171,7 @@ CheckResult rdma_link_layer(const CheckContext& context) {
   const auto most = std::max_element(ports.begin(), ports.end(), [](const auto& a, const auto& b) {
     return a.second.size() < b.second.size();
   });
-  return warned("link layers are mixed, and ports of different layers cannot talk to each other",
+  return warned("link layers are mixed, and ports of different link layers cannot communicate",
                 evidence, use_only(most->second));
 }
 
@@ -183,7 +183,7 @@ CheckResult rdma_rate(const CheckContext& context) {
     if (at.port->rate_Gbps)
       ports[*at.port->rate_Gbps].push_back(at.name());
   if (ports.empty())
-    return skipped("no active port tells its rate",
+    return skipped("no active port reports its rate",
                    "/sys/class/infiniband/*/ports/*/rate: unknown");
   const auto& [slowest_Gbps, slow] = *ports.begin();
   const auto& [fastest_Gbps, fast] = *ports.rbegin();
@@ -193,7 +193,7 @@ CheckResult rdma_rate(const CheckContext& context) {
     return passed(fmt::format("all active ports run at {:g} Gb/s", slowest_Gbps), evidence);
   return warned(fmt::format("slower than their peers: {} at {:g} Gb/s, the fastest at {:g} Gb/s",
                             name_list(slow), slowest_Gbps, fastest_Gbps),
-                evidence, use_only(fast) + "  # or look at the cables of " + name_list(slow));
+                evidence, use_only(fast) + "  # or check the cables of " + name_list(slow));
 }
 
 CheckResult rdma_mtu(const CheckContext& context) {
@@ -219,11 +219,11 @@ CheckResult rdma_mtu(const CheckContext& context) {
     }
   }
   if (told == 0)
-    return skipped("no active port tells its MTU; sysfs does so only for RoCE",
+    return skipped("no active port reports its MTU; sysfs has it for RoCE only",
                    "/sys/class/net/*/mtu: no netdev of an active RoCE port");
   if (small.empty())
-    return passed("packets carry 4096 bytes on every port that tells", evidence);
-  return warned("packets carry less than 4096 bytes: " + name_list(small), evidence, fix);
+    return passed("the active MTU is 4096 on every port that reports it", evidence);
+  return warned("the active MTU is below 4096: " + name_list(small), evidence, fix);
 }
 
 CheckResult rdma_uverbs(const CheckContext& context) {
@@ -380,7 +380,7 @@ std::optional<std::string> wrong_setting(const Environment& environment,
       if (types_are_told(at) && reachable_indices(at).count(static_cast<int>(*index)) == 0)
         wrong.push_back(at.name());
     if (!wrong.empty())
-      return fmt::format("{}={} is no RoCE v2 address that other hosts reach on {}", name, *index,
+      return fmt::format("{}={} is not a routable RoCE v2 GID on {}", name, *index,
                          name_list(wrong));
   }
   return std::nullopt;
@@ -430,13 +430,11 @@ struct GidFault {
 std::optional<GidFault> gid_fault(const RdmaPort& at, bool all_v1) {
   switch (classify(at)) {
   case GidTable::link_local_only:
-    return GidFault{CheckStatus::fail,
-                    "only link-local addresses, which other subnets do not reach",
-                    add_address(at),
-                    {}};
+    return GidFault{
+        CheckStatus::fail, "only link-local GIDs, which are not routable", add_address(at), {}};
   case GidTable::v1_only:
     return GidFault{CheckStatus::fail,
-                    "no RoCE v2 address: RoCE v1 is not routed, and NVSHMEM asks for v2",
+                    "no RoCE v2 GID: RoCE v1 is not routable, and NVSHMEM requires v2",
                     all_v1
                         ? "export NVSHMEM_IB_ROCE_VERSION_NUM=1 NCCL_IB_ROCE_VERSION_NUM=1  # or, "
                           "with mlx4: options mlx4_core roce_mode=2"
@@ -445,10 +443,10 @@ std::optional<GidFault> gid_fault(const RdmaPort& at, bool all_v1) {
                                       at.nic->name, at.port->number),
                     {}};
   case GidTable::empty:
-    return GidFault{CheckStatus::fail, "no address at all", add_address(at), {}};
+    return GidFault{CheckStatus::fail, "no GID at all", add_address(at), {}};
   case GidTable::ipv6_v2:
     return GidFault{CheckStatus::warning,
-                    "RoCE v2 only on IPv6; NVSHMEM and NCCL look for IPv4",
+                    "RoCE v2 GIDs on IPv6 only; NVSHMEM and NCCL select IPv4",
                     "export NVSHMEM_IB_ADDR_FAMILY=AF_INET6 NCCL_IB_ADDR_FAMILY=AF_INET6  # or: " +
                         add_address(at),
                     {}};
@@ -507,12 +505,11 @@ CheckResult rdma_gid_table(const CheckContext& context) {
   bool all_ipv4 = true;
   for (const RdmaPort& at : ports) {
     if (classify(at) == GidTable::types_unknown)
-      return skipped("the types of the GIDs are not told", gids_text(at));
+      return skipped("the GID types are unknown", gids_text(at));
     all_ipv4 = all_ipv4 && classify(at) == GidTable::ipv4_v2;
   }
-  return passed(all_ipv4
-                    ? fmt::format("all {} RoCE ports have a RoCE v2 address on IPv4", ports.size())
-                    : "the libraries are told to look for the addresses that the RoCE ports have",
+  return passed(all_ipv4 ? fmt::format("all {} RoCE ports have an IPv4 RoCE v2 GID", ports.size())
+                         : "the libraries are configured for the GIDs that the RoCE ports have",
                 gids_text(ports.front()));
 }
 

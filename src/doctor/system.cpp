@@ -45,7 +45,7 @@ std::vector<std::string> governor_files(const Sysroot& sysroot) {
 CheckResult kernel(const CheckContext& context) {
   const auto version = kernel_version(context.sysroot);
   if (!version)
-    return skipped("the kernel's version is not told", absent(osrelease_path));
+    return skipped("the kernel version is unknown", absent(osrelease_path));
   const std::string evidence = said(osrelease_path, version->release);
   const std::string fix = install_newer_kernel(context.sysroot);
   if (version->number() < least_kernel)
@@ -63,17 +63,18 @@ CheckResult cpu_governor(const CheckContext& context) {
     if (const auto governor = context.sysroot.read_line(path))
       files_by_governor[*governor].push_back(path);
   if (files_by_governor.empty())
-    return skipped("the CPUs' clock is not governed here (a virtual machine, or set by firmware)",
-                   absent("/sys/devices/system/cpu/cpufreq"));
+    return skipped(
+        "no CPU frequency governor here (a virtual machine, or frequency set by firmware)",
+        absent("/sys/devices/system/cpu/cpufreq"));
   const auto performance = files_by_governor.extract("performance");
   if (files_by_governor.empty())
-    return passed("all CPUs have the governor performance",
+    return passed("all CPUs use the performance governor",
                   said(performance.mapped().front(), "performance"));
   std::vector<std::string> others;
   others.reserve(files_by_governor.size());
   for (const auto& [governor, files] : files_by_governor)
     others.push_back(fmt::format("{} on {}", printable(governor, 40), files.size()));
-  return warned("CPUs are not governed by performance: " + name_list(others),
+  return warned("CPUs do not use the performance governor: " + name_list(others),
                 said(files_by_governor.begin()->second.front(), files_by_governor.begin()->first),
                 "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor");
 }
@@ -82,7 +83,7 @@ CheckResult clocksource(const CheckContext& context) {
   const std::string path = std::string(clocksource_folder) + "/current_clocksource";
   const auto name = context.sysroot.read_line(path);
   if (!name)
-    return skipped("the clock source is not told", absent(path));
+    return skipped("the clock source is unknown", absent(path));
   if (is_fast_clock(*name))
     return passed("the clock is read without a system call", said(path, *name));
   const std::string available_path = std::string(clocksource_folder) + "/available_clocksource";
@@ -93,7 +94,7 @@ CheckResult clocksource(const CheckContext& context) {
                     said(path, *name) + "; " + said(available_path, *available),
                     fmt::format("echo {} > {}", candidate, path));
   return warned("the clock " + printable(*name, 40) +
-                    " is slow to read, and the kernel has rejected the CPU's own",
+                    " is slow to read, and the kernel has rejected the TSC",
                 said(path, *name), "dmesg | grep -i -E 'tsc|clocksource'");
 }
 
@@ -101,19 +102,19 @@ CheckResult open_files(const CheckContext& context) {
   const auto text = context.sysroot.read(limits_path);
   const auto limit = text ? find_limit(*text, "Max open files") : std::nullopt;
   if (!limit)
-    return skipped("the limit of open files is not told", absent(limits_path));
+    return skipped("the open-files limit is unknown", absent(limits_path));
   const std::string evidence = said(limits_path, "Max open files " + limit->text);
   if (!limit->soft || *limit->soft >= least_open_files)
-    return passed("enough files may be open", evidence);
+    return passed("the open-files limit is sufficient", evidence);
   const bool may_raise = !limit->hard || *limit->hard >= least_open_files;
   const std::string fix = may_raise ? "ulimit -n 65536 || ulimit -n $(ulimit -Hn)"
                           : container_evidence(context.sysroot, context.environment)
                               ? "docker run --ulimit nofile=65536"
                               : "printf '* soft nofile 65536\\n* hard nofile 65536\\n' > "
-                                "/etc/security/limits.d/nofile.conf  # log in anew";
-  return warned(
-      fmt::format("only {} files may be open: a large job needs a few per peer", *limit->soft),
-      evidence, fix);
+                                "/etc/security/limits.d/nofile.conf  # then log in again";
+  return warned(fmt::format("the open-files limit is {}: a large job needs a few files per peer",
+                            *limit->soft),
+                evidence, fix);
 }
 
 namespace {
@@ -147,7 +148,7 @@ std::optional<CheckResult> judge_fabric_state(const NvmlSurvey& survey) {
   const std::string evidence = "nvmlDeviceGetGpuFabricInfo: " + name_list(states);
   if (completed)
     return passed("every GPU is registered with the NVSwitch fabric", evidence);
-  return failed("GPUs are not registered with the NVSwitch fabric: NVLink between them is off",
+  return failed("GPUs are not registered with the NVSwitch fabric: NVLink between them is disabled",
                 evidence,
                 "systemctl restart nvidia-fabricmanager && nvidia-smi -q | grep -A3 Fabric");
 }
@@ -177,8 +178,9 @@ CheckResult fabric_manager(const CheckContext& context) {
                    evidence);
   if (context.sysroot.list("/proc").empty() || !context.sysroot.exists("/proc/1/comm"))
     return skipped("the tree does not show the processes", absent("/proc/1/comm"));
-  return failed("the node has NVSwitches, but no fabric manager runs: NVLink between GPUs is off",
-                evidence, "systemctl enable --now nvidia-fabricmanager");
+  return failed(
+      "the node has NVSwitches, but no fabric manager runs: NVLink between GPUs is disabled",
+      evidence, "systemctl enable --now nvidia-fabricmanager");
 }
 
 CheckResult judge_persistence(const NvmlSurvey& survey) {
@@ -188,7 +190,7 @@ CheckResult judge_persistence(const NvmlSurvey& survey) {
     if (each.health.persistence_mode)
       (*each.health.persistence_mode ? on : off).push_back(each.name());
   if (on.empty() && off.empty())
-    return skipped("NVML does not tell the persistence mode", survey.problem);
+    return skipped("NVML does not report the persistence mode", survey.problem);
   if (off.empty())
     return passed("the GPUs stay initialised between jobs",
                   "nvmlDeviceGetPersistenceMode: on for " + name_list(on));
@@ -243,13 +245,14 @@ constexpr Capability wanted[] = {
 CheckResult pid_namespace(const CheckContext& context) {
   const auto target = link_target(context.sysroot, namespace_path);
   if (!target)
-    return skipped("the PID namespace is not told", absent(namespace_path));
+    return skipped("the PID namespace is unknown", absent(namespace_path));
   const std::string evidence = said(namespace_path, *target);
   if (*target == initial_pid_namespace)
     return passed("processes are in the host's PID namespace", evidence);
-  return warned("this is a PID namespace of its own: PEs in different containers of this node "
-                "cannot pass memory handles to each other",
-                evidence, "docker run --pid=host --ipc=host  # Kubernetes: hostPID, hostIPC");
+  return warned(
+      "this container has its own PID namespace: PEs in different containers of this node "
+      "cannot pass memory handles to each other",
+      evidence, "docker run --pid=host --ipc=host  # Kubernetes: hostPID, hostIPC");
 }
 
 CheckResult ptrace_scope(const CheckContext& context) {
@@ -257,17 +260,17 @@ CheckResult ptrace_scope(const CheckContext& context) {
   const auto value = sysroot.read_line(ptrace_path);
   if (!value) {
     if (!sysroot.is_directory("/proc/sys/kernel"))
-      return skipped("the kernel's settings are not told", absent("/proc/sys/kernel"));
+      return skipped("the kernel settings are unknown", absent("/proc/sys/kernel"));
     return passed("the Yama security module is not active", absent(ptrace_path));
   }
   const std::string evidence = said(ptrace_path, *value);
   if (*value == "0")
-    return passed("processes of one user may attach to each other", evidence);
+    return passed("processes of one user may ptrace each other", evidence);
   const auto capabilities = effective_capabilities(sysroot);
   if (*value != "3" && capabilities && has_capability(*capabilities, cap_sys_ptrace))
     return passed("CAP_SYS_PTRACE lifts the restriction",
                   evidence + "; " + said(status_path, fmt::format("CapEff {:x}", *capabilities)));
-  return warned("processes may not attach to their siblings: copies between processes (CMA) and "
+  return warned("processes may not ptrace their siblings: copies between processes (CMA) and "
                 "memory handles by pidfd fail",
                 evidence,
                 *value == "3" ? "sysctl -w kernel.yama.ptrace_scope=0  # needs a reboot: 3 is final"
@@ -280,7 +283,7 @@ CheckResult container_capabilities(const CheckContext& context) {
     return skipped("not in a container");
   const auto capabilities = effective_capabilities(context.sysroot);
   if (!capabilities)
-    return skipped("the capabilities are not told", absent(status_path));
+    return skipped("the capabilities are unknown", absent(status_path));
   const std::string evidence =
       *container + "; " + said(status_path, fmt::format("CapEff {:016x}", *capabilities));
   std::vector<std::string> missing;

@@ -381,7 +381,7 @@ Fact<LinkLayer> link_layer_from_name(const std::string& name) {
   for (const Stem& stem : numbered)
     if (is_numbered(name, stem.text))
       return known(stem.layer, origin);
-  return unknown<LinkLayer>("the name " + name + " does not tell the link layer");
+  return unknown<LinkLayer>("the name " + name + " does not imply the link layer");
 }
 
 const char* to_string(PortState state) {

@@ -142,7 +142,7 @@ struct Nic {
   Fact<std::string> firmware, node_guid;
   bool virtual_device = false;  ///< no PCI function of its own and none behind its netdev
   Fact<PciAddress> data_direct; ///< mlx5 data-direct function
-  std::vector<NicPort> ports;   ///< empty: the source does not tell about ports
+  std::vector<NicPort> ports;   ///< empty: the source does not report ports
 };
 
 /// Words of `nvidia-smi topo`, from near to far.

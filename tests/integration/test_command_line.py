@@ -56,7 +56,7 @@ class ExitCodes(CliTest):
                 self.assertRegex(err, rf"{value} not in range \S+ (to|-) \d+")
 
     def test_a_refusal_is_a_sentence(self):
-        for arguments, words in ((("report", "check", NODE), "cannot start report check: no threshold is given"),
+        for arguments, words in ((("report", "check", NODE), "cannot start report check: no threshold"),
                                  (("sim", "--from", NODE, "--kill-nic", "mlx5_33"),
                                   "--kill-nic mlx5_33: cannot find mlx5_33: the topology has no such NIC")):
             with self.subTest(arguments=arguments):

@@ -13,8 +13,8 @@ namespace shmemctl {
 namespace {
 
 const char* const deepep_note =
-    "DeepEP's high-throughput mode makes each local rank a world of its own: no "
-    "NVSHMEM_HCA_PE_MAPPING can tell its ranks apart (a DeepEP that reads "
+    "DeepEP's high-throughput mode makes each local rank its own NVSHMEM world: no "
+    "NVSHMEM_HCA_PE_MAPPING can distinguish its ranks (a DeepEP that reads "
     "DEEP_EP_DEVICE_TO_HCA_MAPPING sets the list itself)";
 
 /// Looks for settings with which NVSHMEM, as simulated, does at least as well as the optimum.
@@ -70,8 +70,8 @@ private:
     if (!reaches_target(simulate(settings)))
       return false;
     advice.lines = {"unset NVSHMEM_HCA_LIST NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING"};
-    advice.note =
-        fmt::format("NVSHMEM {} finds the optimal mapping by itself", to_string(settings.version));
+    advice.note = fmt::format("NVSHMEM {} chooses the optimal mapping by default",
+                              to_string(settings.version));
     if (filtered) {
       advice.lines = {"unset NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING",
                       "export NVSHMEM_HCA_LIST=" + shell_word(*settings.hca_list)};
@@ -93,8 +93,9 @@ private:
     if (!reaches_target(simulate(settings)))
       return false;
     advice.lines = {"unset NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING", filter->text()};
-    advice.note = fmt::format("NVSHMEM {} finds the optimal mapping by itself among the other NICs",
-                              to_string(settings.version));
+    advice.note =
+        fmt::format("NVSHMEM {} chooses the optimal mapping by default among the other NICs",
+                    to_string(settings.version));
     advice.settings_per_rank.assign(pes(), settings);
     return true;
   }
@@ -109,7 +110,8 @@ private:
       return false;
     advice.lines = {"unset NVSHMEM_HCA_LIST", "export NVSHMEM_ENABLE_NIC_PE_MAPPING=1",
                     "export NVSHMEM_HCA_PE_MAPPING=" + shell_word(*value)};
-    advice.note = "NVSHMEM_HCA_LIST must be unset, for it wins over NVSHMEM_HCA_PE_MAPPING";
+    advice.note =
+        "NVSHMEM_HCA_LIST must be unset because it takes precedence over NVSHMEM_HCA_PE_MAPPING";
     advice.settings_per_rank.assign(pes(), settings);
     return true;
   }
@@ -175,16 +177,17 @@ Advice advise_nccl(const Node& node, const Mapping& optimal) {
                         std::to_string(use.port));
     advice.lines = {no_filter ? "unset NCCL_IB_HCA"
                               : "export NCCL_IB_HCA=" + shell_word("=" + join(devices, ","))};
-    advice.note = no_filter ? "NCCL finds the optimal mapping by itself"
-                            : "among these NCCL finds the optimal mapping by itself; the leading = "
-                              "asks for exact names";
+    advice.note = no_filter
+                      ? "NCCL chooses the optimal mapping by default"
+                      : "among these NCCL chooses the optimal mapping by default; the leading = "
+                        "requires exact names";
     return advice;
   }
   std::vector<std::string> values = devices_per_rank(node, optimal);
   for (std::string& value : values)
     value = "=" + value;
   advice.lines = lines_per_rank("NCCL_IB_HCA", values);
-  advice.note = "one NIC per local rank; the leading = asks for exact names";
+  advice.note = "one NIC per local rank; the leading = requires exact names";
   return advice;
 }
 
@@ -192,7 +195,7 @@ Advice advise_ucx(const Node& node, const Mapping& optimal) {
   Advice advice;
   advice.library = "ucx";
   advice.lines = lines_per_rank("UCX_NET_DEVICES", devices_per_rank(node, optimal));
-  advice.note = "one list per local rank; UCX then uses nothing else, TCP included";
+  advice.note = "one list per local rank; UCX then uses no other device, not even TCP";
   return advice;
 }
 

@@ -78,10 +78,11 @@ private:
       return;
     const std::string newest = to_string(representative_versions().back());
     add("nvshmem-version-unknown", Severity::warning, "--nvshmem-version",
-        fmt::format("NVSHMEM {} is newer than any release whose rules are known here: this is what "
-                    "{} would do",
-                    to_string(settings().version), newest),
-        "give a release that is known, such as --nvshmem-version " + newest);
+        fmt::format(
+            "NVSHMEM {} is newer than any release whose rules are known: the result is that of "
+            "{}",
+            to_string(settings().version), newest),
+        "use a known release, such as --nvshmem-version " + newest);
   }
 
   void check_remote_transport() {
@@ -142,9 +143,9 @@ private:
       words.resize(shown_problems);
       words.push_back(fmt::format("and {} more", more));
     }
-    add_about_list(
-        "mapping-malformed", severity, source_->variable,
-        fmt::format("{} does not say what it seems to: {}", source_->variable, join(words, "; ")));
+    add_about_list("mapping-malformed", severity, source_->variable,
+                   fmt::format("{} has syntax that NVSHMEM ignores or misreads: {}",
+                               source_->variable, join(words, "; ")));
   }
 
   bool is_malformed(const HcaListEntry& entry) const {
@@ -189,7 +190,7 @@ private:
     const Severity severity = severity_of_unmatched();
     if (!unknown.empty())
       add_about_list("hca-unknown", severity, enumerate(unknown),
-                     fmt::format("{} names what is not among NVSHMEM's devices here: {}",
+                     fmt::format("{} names devices that NVSHMEM does not have here: {}",
                                  source_->variable, join(first_of(unknown_words), "; ")),
                      transport_changes(node_, mapping_.request, optimal_));
     if (!ports.empty())
@@ -236,13 +237,13 @@ private:
     const std::vector<std::string> names(twice.begin(), twice.end());
     if (source_->is_pe_mapping)
       add_about_list("mapping-duplicate", Severity::warning, enumerate(names),
-                     fmt::format("{} names {} more than once: the last entry's count wins, and "
-                                 "they are not added up",
+                     fmt::format("{} names {} more than once: the count of the last entry is used, "
+                                 "counts are not added",
                                  source_->variable, enumerate(names)));
     else
       add_about_list("mapping-duplicate", Severity::info, enumerate(names),
-                     fmt::format("{} names {} more than once, to no effect", source_->variable,
-                                 enumerate(names)));
+                     fmt::format("{} names {} more than once, which has no effect",
+                                 source_->variable, enumerate(names)));
   }
 
   void check_pinning() {
@@ -251,7 +252,7 @@ private:
           fmt::format("{} pins no PE while NVSHMEM_ENABLE_NIC_PE_MAPPING is off: it only filters "
                       "and replicates devices, and PEs choose among them by distance",
                       source_->variable),
-          "leave the list out, or pin PEs by NVSHMEM_ENABLE_NIC_PE_MAPPING",
+          "remove the list, or pin PEs with NVSHMEM_ENABLE_NIC_PE_MAPPING",
           {EnvChange().set("NVSHMEM_ENABLE_NIC_PE_MAPPING", "1"),
            EnvChange().unset("NVSHMEM_HCA_PE_MAPPING")},
           true);
@@ -272,7 +273,7 @@ private:
       as_written.unset("NVSHMEM_HCA_PE_MAPPING");
     as_written.set_per_rank("NVSHMEM_HCA_LIST", devices_as_written(written));
     add("mapping-order", Severity::warning, source_->variable,
-        fmt::format("the order in which {} names devices has no effect: NVSHMEM takes them in "
+        fmt::format("the order in which {} names devices has no effect: NVSHMEM uses "
                     "enumeration order{}",
                     source_->variable, pe),
         "write the devices in the order in which topo lists them",
@@ -320,10 +321,10 @@ private:
               ? fmt::format("the counts of {} add up to {} for {} PEs on this node: PE {} begins "
                             "again at the first device",
                             source_->variable, rows, pes, rows)
-              : fmt::format("the counts of {} add up to {} for {} PEs on this node: what goes "
-                            "beyond {} is not handed out in turn",
+              : fmt::format("the counts of {} add up to {} for {} PEs on this node: the part "
+                            "beyond {} is not used",
                             source_->variable, rows, pes, pes),
-          "let the counts add up to the PEs of a node", {}, true);
+          "make the counts add up to the PEs of a node", {}, true);
   }
 
   /// Pinned PEs that begin again at the first device, and are as well off as they could be.
@@ -362,7 +363,7 @@ private:
       return "use NVSHMEM 3.4.5 or newer, which takes devices of other names by "
              "NVSHMEM_HCA_PREFIX; or name the devices mlx5_*";
     return by_name ? "run on a node with mlx5 devices, or without IBGDA"
-                   : "choose a transport that has devices on this node";
+                   : "select a transport that has devices on this node";
   }
 
   const Node& node_;

@@ -114,7 +114,7 @@ private:
   /// Where no setting does.
   std::string without_setting() const {
     if (mapping_.request.policy != Policy::nvshmem)
-      return "none that is known here; compare --policy nvshmem and --policy optimal";
+      return "no known setting fixes this; compare --policy nvshmem and --policy optimal";
     return fmt::format("no setting of NVSHMEM {} gives a better mapping in this world: try another "
                        "release (topo --compare-versions), or other GPUs (--gpus)",
                        to_string(mapping_.request.nvshmem.version));
@@ -211,7 +211,7 @@ private:
     const bool collapse = is_collapse(near);
     const bool severe = collapse || (!idle_.empty() && worst_load() >= 2 * best_load_ - rounding);
     const char* why =
-        collapse ? " (each rank is a world of its own, and none sees the others)" : "";
+        collapse ? " (each rank is its own NVSHMEM world and does not know of the others)" : "";
     add({collapse ? "mapping-collapse" : "nic-hotspot",
          severe ? Severity::error : Severity::warning, enumerate(subjects),
          fmt::format("{}{}: at most {} each{}", enumerate(words, shown_examples), contrast,
@@ -246,7 +246,7 @@ private:
         wanted.insert({load.nic, load.port});
     if (loaded_.size() < wanted.size()) {
       add({"nic-idle", Severity::warning, enumerate(names(idle_)),
-           fmt::format("{} carr{} nothing, although there are PEs enough for {} "
+           fmt::format("{} carr{} no traffic, although there are enough PEs for {} "
                        "ports",
                        enumerate(names(idle_), 8), idle_.size() == 1 ? "ies" : "y", wanted.size()),
            without_setting()});
@@ -256,9 +256,9 @@ private:
     if (mapping_.request.policy == Policy::nvshmem && fabric_.size() >= 2 * gpus)
       diagnoses_.push_back(
           {{"nic-idle", Severity::info, enumerate(names(idle_)),
-            fmt::format("{} {} idle: a PE drives one NIC port unless IBGDA may use several",
+            fmt::format("{} {} idle: a PE uses one NIC port unless IBGDA may use several",
                         enumerate(names(idle_), 8), is_or_are(idle_.size())),
-            "nothing to set: IBGDA could not use them here either"},
+            "no setting helps: IBGDA could not use them here either"},
            several_ports_per_pe(),
            false});
   }
@@ -377,7 +377,7 @@ private:
     if (!pes.empty())
       add({"mapping-duplicate", Severity::warning, numbered("PE", pes),
            fmt::format("{} {} the same port more than once (PE {}: {}), so that "
-                       "one carries the traffic of several",
+                       "one port carries the traffic of several",
                        numbered("PE", pes), pes.size() == 1 ? "uses" : "use", pes[0], example),
            without_setting()});
   }
@@ -431,10 +431,10 @@ Diagnoses check_other_nics(const Node& node, const Mapping& mapping) {
     if (const auto filter = leaving_out(node, mapping.request, others))
       remedies.push_back(*filter);
   return {{{"nic-without-gpu", Severity::info, enumerate(names),
-            fmt::format("no GPU is near {}: probably for storage or management, and not for GPU "
+            fmt::format("no GPU is near {}: it is probably for storage or management, not for GPU "
                         "traffic",
                         enumerate(names)),
-            "nothing to set: the best mapping gives no PE to " + enumerate(names)},
+            "no setting needed: the best mapping assigns no PE to " + enumerate(names)},
            std::move(remedies),
            false}};
 }

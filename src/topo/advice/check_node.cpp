@@ -94,11 +94,11 @@ Findings check_gpus_without_nic(const Node& node) {
     // A matrix without a PCI tree is nvidia-smi's.
     if (node.recorded && node.pci.empty())
       return {{"gpu-without-nic", Severity::info, numbered("GPU", far),
-               "no NIC is listed in this text: the node has none, or those that nvidia-smi does "
+               "this text lists no NIC: the node has none, or only NICs that nvidia-smi does "
                "not list (EFA, Slingshot)",
-               "run shmemctl topo on that host itself: it asks the kernel for every NIC"}};
+               "run shmemctl topo on that host: it reads every NIC from the kernel"}};
     return {{"gpu-without-nic", Severity::warning, numbered("GPU", far),
-             fmt::format("{} can reach no other node: no NIC is known here", numbered("GPU", far)),
+             fmt::format("{} cannot reach other nodes: no NIC is known", numbered("GPU", far)),
              "install an RDMA NIC, or load its driver: modprobe mlx5_ib"}};
   }
   const std::vector<std::optional<int>> nearest = nearest_ranks(node, fabric_nics(node));
@@ -123,7 +123,7 @@ Findings check_gpus_without_nic(const Node& node) {
         {"gpu-without-nic", Severity::info, numbered("GPU", not_close),
          fmt::format("{} {} no NIC below the same PCIe switch, while other GPUs have one",
                      numbered("GPU", not_close), not_close.size() == 1 ? "has" : "have"),
-         "nothing to mend in software; expect these GPUs to be slower to other nodes"});
+         "no software fix; expect these GPUs to be slower to other nodes"});
   return findings;
 }
 
@@ -155,14 +155,15 @@ Findings check_numa(const Node& node) {
   for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu)
     for (const NicUse& use : usable_ports(node))
       matters = matters || !gpu_nic_distance(node, static_cast<int>(gpu), use.nic).path;
-  return {{"numa-unknown", matters ? Severity::warning : Severity::info, enumerate(names),
-           fmt::format("the NUMA node of {} is unknown{}", enumerate(names),
-                       matters ? ": which NIC is near which GPU cannot be told" : ""),
-           address.empty()
-               ? "ask the firmware or the hypervisor to state NUMA affinity"
-               : fmt::format("ask the firmware or the hypervisor to state it, or set it by hand: "
-                             "echo $NUMA_NODE > /sys/bus/pci/devices/{}/numa_node",
-                             address)}};
+  return {
+      {"numa-unknown", matters ? Severity::warning : Severity::info, enumerate(names),
+       fmt::format("the NUMA node of {} is unknown{}", enumerate(names),
+                   matters ? ": which NIC is near which GPU is unknown" : ""),
+       address.empty()
+           ? "configure the firmware or hypervisor to report NUMA affinity"
+           : fmt::format("configure the firmware or hypervisor to report it, or set it manually: "
+                         "echo $NUMA_NODE > /sys/bus/pci/devices/{}/numa_node",
+                         address)}};
 }
 
 } // namespace
@@ -185,9 +186,9 @@ Findings check_rdma(const Node& node) {
     return {};
   return {{"nic-not-rdma", node.gpus.empty() ? Severity::info : Severity::warning,
            enumerate(names, 8),
-           fmt::format("no RDMA device is here: {} {} TCP only", enumerate(names, 8),
+           fmt::format("no RDMA device on this node: {} {} TCP only", enumerate(names, 8),
                        names.size() == 1 ? "carries" : "carry"),
-           "install an RDMA NIC or load its driver; for tests, Soft-RoCE will do: modprobe "
+           "install an RDMA NIC or load its driver; for tests, use Soft-RoCE: modprobe "
            "rdma_rxe && rdma link add rxe0 type rxe netdev " +
                shell_word(node.nics[0].name)}};
 }
@@ -261,10 +262,11 @@ Findings check_nvlinks(const Node& node) {
     return {};
   const bool amd = node.gpus[static_cast<std::size_t>(without[0])].vendor == "amd";
   const std::string tool =
-      amd ? std::string("rocm-smi --showtopo; dmesg says why")
-          : fmt::format("nvidia-smi nvlink -s -i {0}; the fabric manager's log and Xid messages in "
-                        "dmesg say why, and nvidia-smi -r -i {0} resets it",
-                        without[0]);
+      amd ? std::string("rocm-smi --showtopo; see dmesg for the cause")
+          : fmt::format(
+                "nvidia-smi nvlink -s -i {0}; see the fabric manager's log and Xid messages in "
+                "dmesg for the cause; nvidia-smi -r -i {0} resets it",
+                without[0]);
   // A display adapter beside compute GPUs has none either: where the source tells no models, it may
   // be one.
   return {{"gpu-without-nvlink", all_told ? Severity::error : Severity::warning,
@@ -273,7 +275,7 @@ Findings check_nvlinks(const Node& node) {
                        numbered("GPU", without), without.size() == 1 ? "has" : "have",
                        amd ? "xGMI link" : "NVLink", numbered("GPU", linked),
                        linked.size() == 1 ? "has" : "have"),
-           "look at its links: " + tool}};
+           "check its links: " + tool}};
 }
 
 namespace {
@@ -405,15 +407,15 @@ private:
 
 Finding describe(LinkCause cause, const DegradedLinks& links) {
   const std::string subject = links.subject();
-  const std::string words = "PCIe links below their best: " + links.words();
+  const std::string words = "PCIe links below their maximum: " + links.words();
   switch (cause) {
   case LinkCause::idle_gpu:
     return {"pcie-degraded", Severity::info, subject,
-            words + "; an idle GPU lowers its link's speed, so this may be power saving",
-            "look again under load: nvidia-smi "
+            words + "; an idle GPU lowers its link speed, so this may be power saving",
+            "check again under load: nvidia-smi "
             "--query-gpu=index,pcie.link.gen.current,pcie.link.gen.max --format=csv"};
   case LinkCause::slot:
-    return {"pcie-degraded", Severity::info, subject, words + "; the slot above can do no more",
+    return {"pcie-degraded", Severity::info, subject, words + "; the slot does not support more",
             "move the device to a faster slot if its bandwidth is needed"};
   case LinkCause::degraded:
     break;
@@ -507,7 +509,7 @@ std::string port_down_fix(const Node& node, const PortRef& ref) {
     return fmt::format("start a subnet manager for {} (systemctl start opensm, or on the switch)",
                        port_name(node, ref.nic, ref.port->number));
   if (ref.port->netdev)
-    return fmt::format("ip link set dev {} up, then look at the cable: {}", *ref.port->netdev,
+    return fmt::format("ip link set dev {} up, then check the cable: {}", *ref.port->netdev,
                        port_tool(node, ref));
   return "check the cable and the switch's port: " + port_tool(node, ref);
 }
@@ -542,11 +544,11 @@ Findings check_port_states(const Node& node) {
     findings.push_back(
         any_active
             ? port_down(node, dead_nics, Severity::warning,
-                        ": no traffic goes there, and NVSHMEM's numbers of later devices shift")
+                        ": it carries no traffic, and NVSHMEM's indices of later devices shift")
             : port_down(node, dead_nics, Severity::error, ": no active RDMA port remains"));
   if (!spare_ports.empty())
     findings.push_back(
-        port_down(node, spare_ports, Severity::info, ", beside an active port of the same NIC"));
+        port_down(node, spare_ports, Severity::info, ", next to an active port of the same NIC"));
   return findings;
 }
 
@@ -621,19 +623,19 @@ namespace {
 constexpr std::size_t shown_notes = 6;
 
 const char* const learn_names =
-    "learn the devices' names first (ls /sys/class/infiniband on that host): a line with names "
-    "that are not known would match no device";
+    "get the device names first (ls /sys/class/infiniband on that host): a setting with unknown "
+    "names would match no device";
 
 /// How to get what a source lacks.
 std::string better_source(const Node& node) {
   if (node.format == "nvidia-smi")
-    return "give the whole output of nvidia-smi topo -m, or run shmemctl topo on that host";
+    return "provide the complete output of nvidia-smi topo -m, or run shmemctl topo on that host";
   if (node.format == "nccl-xml")
-    return "let NCCL write the file again there (NCCL_TOPO_DUMP_FILE), or run shmemctl topo on "
+    return "dump the file again on that host (NCCL_TOPO_DUMP_FILE), or run shmemctl topo on "
            "that host";
   if (node.format == "hwloc-xml" || node.format == "report")
-    return "run shmemctl topo on that host: it asks the kernel and the GPU driver themselves";
-  return "shmemctl doctor says what is missing";
+    return "run shmemctl topo on that host: it queries the kernel and the GPU driver";
+  return "run shmemctl doctor to see what is missing";
 }
 
 std::string source_of(const Node& node) {
@@ -656,7 +658,7 @@ void report_notes(const Node& node, const std::vector<std::string>& notes, Sever
   if (shown < notes.size())
     to.push_back({"topology-incomplete", severity, source_of(node),
                   std::to_string(notes.size() - shown) +
-                      " more of what was read: the JSON report has all of them (topology)",
+                      " more notes on the input; the JSON report lists all of them (topology)",
                   better_source(node)});
 }
 
@@ -680,12 +682,12 @@ void report_unnamed(const Node& node, Findings& to) {
   const bool used = std::any_of(candidates.begin(), candidates.end(), [&node](const NicUse& use) {
     return node.nics[static_cast<std::size_t>(use.nic)].unnamed;
   });
-  to.push_back({"nic-names-unknown", used ? Severity::warning : Severity::info,
-                enumerate(labels, 8),
-                "names unknown: the source does not name " + enumerate(labels, 8) +
-                    ", so these are labels only; no list is judged against them, and no lines to "
-                    "export name them",
-                better_source(node)});
+  to.push_back(
+      {"nic-names-unknown", used ? Severity::warning : Severity::info, enumerate(labels, 8),
+       "device names unknown: the source does not name " + enumerate(labels, 8) +
+           ", so these are labels only; lists are not checked against them, and no settings "
+           "name them",
+       better_source(node)});
 }
 
 bool is_word_letter(char letter) {
@@ -711,7 +713,7 @@ Findings check_source(const Node& node) {
   report_notes(node, node.remarks, Severity::info, findings);
   if (is_file(node) && node.gpus.empty() && node.nics.empty())
     findings.push_back({"topology-incomplete", Severity::warning, source_of(node),
-                        "no GPU and no NIC is recognised in this file: nothing can be said of it",
+                        "this file contains no GPU and no NIC that is recognized",
                         better_source(node)});
   report_unnamed(node, findings);
   return findings;

@@ -36,7 +36,7 @@ void apply(const std::string& variable, const std::optional<std::string>& value,
   else if (variable == "NVSHMEM_REMOTE_TRANSPORT") {
     const std::string word = value.value_or("ibrc");
     const auto known = parse_remote_transport(word);
-    settings.proxy_transport = transport_of_word(known.value_or("none"));
+    settings.proxy_transport = transport_of_name(known.value_or("none"));
     settings.unknown_transport = known ? "" : word;
     if (settings.transport != NvshmemTransport::ibgda)
       settings.transport = settings.proxy_transport;

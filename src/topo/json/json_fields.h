@@ -234,7 +234,7 @@ private:
   void fact_member(const std::string& key, const Fact<T>& fact, bool with_origin) {
     if (!fact) {
       object_[key] = nullptr;
-      object_[key + "_reason"] = fact.origin.empty() ? "the source does not tell" : fact.origin;
+      object_[key + "_reason"] = fact.origin.empty() ? "not reported by the source" : fact.origin;
       return;
     }
     if constexpr (std::is_floating_point_v<T>) {

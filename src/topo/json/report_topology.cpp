@@ -30,7 +30,7 @@ public:
     topology_.added("remarks", node_.remarks);
     topology_.added("hidden_nics", node_.hidden_nics);
     if (node_.hidden_nics < 0 || node_.hidden_nics > static_cast<int>(most_devices))
-      complain(subject_, place_.member("hidden_nics"), "no number of NICs");
+      complain(subject_, place_.member("hidden_nics"), "not a number of NICs");
     read_gpus();
     read_nics("nics", true);
     if (topology_.find("other_nics"))
@@ -153,7 +153,7 @@ private:
       if (found == numbers.end())
         complain(subject_, place.item(i),
                  "\"" + printable(labels[i], 60) +
-                     "\" is no device of this report, or twice there");
+                     "\" is not a device of this report, or is listed twice");
       devices.push_back(found->second);
       numbers.erase(found);
     }
@@ -169,7 +169,7 @@ private:
     const std::vector<std::size_t> devices = devices_of(labels, place.member("labels"));
     const DistanceMatrix read = matrix_from_json(distances, place, labels.size(), subject_);
     const std::size_t size = node_.gpus.size() + node_.nics.size();
-    const Distance absent{std::nullopt, 0, "the report's matrix does not have it"};
+    const Distance absent{std::nullopt, 0, "not in the report's matrix"};
     DistanceMatrix matrix(size, std::vector<Distance>(size, absent));
     for (std::size_t i = 0; i < size; ++i)
       matrix[i][i] = {PathClass::self, 0, ""};
@@ -226,7 +226,7 @@ json gpu_json(const Node& node, const Gpu& gpu) {
     writer.plain("memory_numa", gpu.memory_numa);
   writer.plain("name", gpu.name);
   writer.plain("uuid", gpu.uuid);
-  writer.plain("vendor", gpu.vendor.empty() ? unknown<std::string>("the source does not tell")
+  writer.plain("vendor", gpu.vendor.empty() ? unknown<std::string>("not reported by the source")
                                             : known(gpu.vendor, ""));
   writer.plain("cpu_affinity", gpu.cpus);
   json object = writer.take();
@@ -263,7 +263,7 @@ json port_json(const NicPort& port) {
 template <class T>
 Fact<T> shared_by_ports(const Nic& nic, Fact<T> NicPort::*field) {
   if (nic.ports.empty())
-    return unknown<T>("the source does not tell about ports");
+    return unknown<T>("the source does not report ports");
   const Fact<T>& first = nic.ports[0].*field;
   for (const NicPort& port : nic.ports)
     if ((port.*field).value != first.value)
@@ -323,7 +323,7 @@ json contract_json(const Node& node) {
     topology["hidden_nics"] = node.hidden_nics;
   if (node.hostname.empty()) {
     topology["hostname"] = nullptr;
-    topology["hostname_reason"] = "the source does not tell";
+    topology["hostname_reason"] = "not reported by the source";
   } else {
     topology["hostname"] = node.hostname;
   }
@@ -347,7 +347,7 @@ json cell_json(const Distance& distance) {
 
 Distance read_cell(const json& cell, const Place& place, const std::string& subject) {
   if (cell.is_null())
-    return {std::nullopt, 0, "the report does not tell"};
+    return {std::nullopt, 0, "not in the report"};
   if (cell.is_object()) {
     Distance distance;
     const Reader reader(cell, place, subject);
@@ -355,16 +355,16 @@ Distance read_cell(const json& cell, const Place& place, const std::string& subj
     if (const json* word = reader.find("path")) {
       distance.path = word->is_string() ? parse_path_class(word->get<std::string>()) : std::nullopt;
       if (!distance.path)
-        complain(subject, place.member("path"), "no word of nvidia-smi topo");
+        complain(subject, place.member("path"), "not a value of nvidia-smi topo");
     }
     return distance;
   }
   if (!cell.is_string())
-    complain(subject, place, "expected a word of nvidia-smi topo");
+    complain(subject, place, "expected a value of nvidia-smi topo");
   const auto& word = cell.get_ref<const std::string&>();
   const std::optional<Distance> distance = parse_distance(word);
   if (!distance)
-    complain(subject, place, "\"" + printable(word, 40) + "\" is no word of nvidia-smi topo");
+    complain(subject, place, "\"" + printable(word, 40) + "\" is not a value of nvidia-smi topo");
   return *distance;
 }
 
@@ -400,7 +400,7 @@ json matrix_json(const DistanceMatrix& matrix, const std::vector<std::size_t>& d
       const Distance& distance = matrix[devices[i]][devices[j]];
       row.push_back(cell_json(distance));
       if (!distance.path)
-        cells_of_reason[distance.reason.empty() ? "the source does not tell" : distance.reason]
+        cells_of_reason[distance.reason.empty() ? "not reported by the source" : distance.reason]
             .push_back({i, j});
     }
     rows.push_back(std::move(row));

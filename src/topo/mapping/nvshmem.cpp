@@ -90,7 +90,7 @@ std::string number_problem(const char* what, std::string_view text, int value) {
 
 void check_name(const Item& name, Problems& problems) {
   if (trim(name.text).size() != name.text.size())
-    problems.add(name, "blanks around a name are part of it, so it matches no device");
+    problems.add(name, "blanks around a name belong to the name, so it matches no device");
   if (starts_with(name.text, "^"))
     problems.add(name, "^ excludes only as the first character of the whole list; here it is part "
                        "of a name, which matches no device");
@@ -120,7 +120,7 @@ void check_count(const Item& count, int value, Problems& problems) {
   if (!odd.empty())
     problems.add(count, odd);
   if (value <= 0)
-    problems.add(count, "a count below 1 removes what the entry matches from HCA_PE_MAPPING's "
+    problems.add(count, "a count below 1 removes the entry's matches from HCA_PE_MAPPING's "
                         "devices");
 }
 
@@ -181,7 +181,7 @@ HcaList parse_hca_list(const std::string& text, std::size_t capacity) {
     ++column;
   }
   if (rest.empty()) {
-    problems.add({text, 1}, "the list names nothing, so it filters nothing, as if it were unset");
+    problems.add({text, 1}, "the list is empty: it filters nothing, as if unset");
     return list;
   }
   while (true) {
@@ -190,7 +190,8 @@ HcaList parse_hca_list(const std::string& text, std::size_t capacity) {
     if (list.entries.size() == capacity && !rest.empty()) {
       problems.add(
           {rest, column},
-          fmt::format("NVSHMEM holds {} entries; this and what follows is dropped", capacity));
+          fmt::format("NVSHMEM keeps {} entries; this entry and all later ones are dropped",
+                      capacity));
       break;
     }
     read_item(item, capacity, list, problems);
@@ -296,7 +297,7 @@ std::string port_refusal(const HcaPortFacts& port, const NvshmemSettings& settin
   if (!port.active)
     return "port is not active";
   if (port.link_layer == LinkLayer::ethernet && !accepts_ethernet(settings.version))
-    return "link layer is Ethernet, which NVSHMEM takes from 2.0 on";
+    return "link layer is Ethernet, which NVSHMEM supports since 2.0";
   if (port.link_layer == LinkLayer::other)
     return "link layer is neither InfiniBand nor Ethernet";
   return "";
@@ -369,9 +370,8 @@ std::string undecided_by_name(const std::vector<HcaFacts>& devices, const Nvshme
   const std::string variable = unmatched                          ? "NVSHMEM_" + table.list_name
                                : by_prefix && settings.hca_prefix ? "NVSHMEM_HCA_PREFIX"
                                                                   : "";
-  return variable.empty()
-             ? ""
-             : "the source gives no names of devices, by which " + variable + " chooses";
+  return variable.empty() ? ""
+                          : "the source has no device names, which " + variable + " selects by";
 }
 
 DeviceTable verbs_table(const std::vector<HcaFacts>& devices, const NvshmemSettings& settings) {
@@ -406,9 +406,9 @@ DeviceTable build_device_table(const std::vector<HcaFacts>& devices,
   case NvshmemTransport::none:
     return empty_table(devices, settings.unknown_transport.empty()
                                     ? "no remote transport is used"
-                                    : "NVSHMEM knows no remote transport of that name");
+                                    : "NVSHMEM does not know this remote transport");
   case NvshmemTransport::ucx:
-    return empty_table(devices, "UCX chooses its devices by itself");
+    return empty_table(devices, "UCX selects its devices itself");
   case NvshmemTransport::libfabric:
     return libfabric_table(devices);
   case NvshmemTransport::ibrc:

@@ -321,14 +321,14 @@ private:
     if (!mapping_.undecided.empty())
       return "unknown: " + mapping_.undecided;
     if (settings_.transport == NvshmemTransport::ucx)
-      return "UCX chooses its devices by itself";
+      return "UCX selects its devices itself";
     if (settings_.transport == NvshmemTransport::none)
       return settings_.unknown_transport.empty()
                  ? "no remote transport is used"
-                 : "NVSHMEM knows no remote transport of that name, and starts none";
+                 : "NVSHMEM does not know this remote transport and starts none";
     if (mapping_.table.entries.empty())
-      return "NVSHMEM's device table is empty, so that this transport does not start";
-    return "NETDEVS_POLICY looks at GPUs of the nvidia driver only";
+      return "NVSHMEM's device table is empty, so this transport does not start";
+    return "NETDEVS_POLICY considers GPUs of the nvidia driver only";
   }
 
   void fill(PeMapping& pe, const std::vector<int>& rows) {

@@ -234,7 +234,7 @@ Mapping map_optimal(const Node& node, const MappingRequest& request) {
     });
     pe.used = static_cast<int>(pe.nics.size());
     if (pe.nics.empty())
-      pe.reason = "no RDMA device has a port that could carry traffic";
+      pe.reason = "no RDMA device has a usable port";
     mapping.pes.push_back(std::move(pe));
   }
   return mapping;

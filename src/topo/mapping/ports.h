@@ -24,7 +24,7 @@ std::vector<NicUse> wanted_ports(const Node& node, const MappingRequest& request
 /// leaves nothing out for NCCL.
 MappingRequest optimal_request(MappingRequest request);
 
-/// The port's entry in the model, or nullptr where the source does not tell about ports.
+/// The port's entry in the model, or nullptr where the source does not report ports.
 const NicPort* find_port(const Node& node, int nic, int port);
 
 /// What the kernel or, failing that, the device's name says: rdma-core names devices ib*, roce*

@@ -43,7 +43,7 @@ std::vector<int> gpu_list(const Options& options, const Node& node) {
     if (!gpu || *gpu < 0 || *gpu >= static_cast<long long>(node.gpus.size()))
       throw Error(ExitCode::usage, "--gpus " + text, "use",
                   "no GPU " + part + " on this node, which has " + std::to_string(node.gpus.size()),
-                  "give GPU numbers as topo shows them, separated by commas");
+                  "use GPU indices as topo shows them, separated by commas");
     gpus.push_back(static_cast<int>(*gpu));
   }
   return gpus;
@@ -75,14 +75,14 @@ NvshmemSettings nvshmem_settings(const Options& options) {
     const std::optional<NvshmemVersion> version = parse_nvshmem_version(text);
     if (!version)
       throw Error(ExitCode::usage, "--nvshmem-version " + text, "use", "not a version",
-                  "give a release of NVSHMEM, such as 3.4.5");
+                  "use an NVSHMEM release such as 3.4.5");
     settings.version = *version;
   }
   // Where nobody names one, NVSHMEM takes its default.
   const std::string asked = options.text("REMOTE_TRANSPORT");
   const std::string remote = asked == "auto" ? "ibrc" : asked;
   const std::optional<std::string> word = parse_remote_transport(remote);
-  settings.proxy_transport = transport_of_word(word.value_or("none"));
+  settings.proxy_transport = transport_of_name(word.value_or("none"));
   settings.unknown_transport = word ? "" : remote;
   settings.transport =
       options.boolean("IB_ENABLE_IBGDA") ? NvshmemTransport::ibgda : settings.proxy_transport;

@@ -19,7 +19,7 @@ namespace shmemctl::hwloc {
 
 namespace {
 
-const char* const fix = "give XML as lstopo writes it: lstopo topology.xml";
+const char* const fix = "use XML written by lstopo: lstopo topology.xml";
 
 enum class Dialect { v1, v2, v3 };
 

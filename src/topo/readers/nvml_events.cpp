@@ -16,49 +16,46 @@ constexpr const char* of_memory =
     "the GPU's memory has failed: nvidia-smi -q -d ECC,ROW_REMAPPER; drain the node and reset the "
     "GPU";
 constexpr const char* of_link =
-    "an NVLink has failed: nvidia-smi nvlink -e; reset the GPU and look at the cables";
-constexpr const char* of_gpu =
-    "drain the node and reset the GPU; if it comes again, have the GPU looked at";
+    "an NVLink has failed: nvidia-smi nvlink -e; reset the GPU and check the cables";
+constexpr const char* of_gpu = "drain the node and reset the GPU; if it recurs, replace the GPU";
 constexpr const char* of_bus =
-    "the GPU does not answer on PCIe any more: restart the node; look at its power, heat and seat";
+    "the GPU no longer responds on PCIe: reboot the node; check power, temperature and seating";
 
 struct Entry {
   std::uint64_t number;
   XidMeaning meaning;
 };
 constexpr std::array entries{
-    Entry{13, {"a kernel made a fault: a trap, a bad address or instruction", nullptr}},
-    Entry{31, {"a page fault: memory was used that is not mapped, or not any more", nullptr}},
-    Entry{32, {"commands to the GPU were damaged, as on a bad PCIe link", of_gpu}},
+    Entry{13, {"a kernel faulted: a trap, an invalid address or an illegal instruction", nullptr}},
+    Entry{31, {"an MMU fault: access to memory that is not mapped (any more)", nullptr}},
+    Entry{32, {"corrupted commands to the GPU, as on a bad PCIe link", of_gpu}},
     Entry{38, {"the GPU's firmware had an error", of_gpu}},
-    Entry{39, {"a copy engine made a fault", nullptr}},
-    Entry{40, {"a copy engine made a fault", nullptr}},
-    Entry{41, {"a copy engine made a fault", nullptr}},
-    Entry{43, {"a program's work was stopped after a fault of its own", nullptr}},
-    Entry{45, {"work was removed: its program ended, or had failed before", nullptr}},
-    Entry{46, {"the GPU stopped working on what it was given", of_gpu}},
+    Entry{39, {"a copy engine faulted", nullptr}},
+    Entry{40, {"a copy engine faulted", nullptr}},
+    Entry{41, {"a copy engine faulted", nullptr}},
+    Entry{43, {"a channel was stopped after an application fault", nullptr}},
+    Entry{45, {"a channel was cleaned up: its process ended or had failed before", nullptr}},
+    Entry{46, {"the GPU stopped processing", of_gpu}},
     Entry{48, {"an uncorrectable ECC error (two bits)", of_memory}},
     Entry{61, {"the GPU's power controller warned", of_gpu}},
     Entry{62, {"the GPU's power controller halted", of_gpu}},
-    Entry{63, {"a row or page of memory is taken out of use", of_memory}},
-    Entry{64, {"a row or page of memory could not be taken out of use", of_memory}},
-    Entry{69, {"a kernel made a fault, or its launch was damaged", nullptr}},
+    Entry{63, {"a memory row is remapped or a page is retired", of_memory}},
+    Entry{64, {"row remapping or page retirement failed", of_memory}},
+    Entry{69, {"a kernel faulted, or its launch was corrupted", nullptr}},
     Entry{74, {"an NVLink error", of_link}},
     Entry{79, {"the GPU has fallen off the bus", of_bus}},
     Entry{92, {"many corrected ECC errors", of_memory}},
     Entry{94,
-          {"an uncorrectable ECC error, contained: it ends the programs that it hit", of_memory}},
-    Entry{95, {"an uncorrectable ECC error, not contained: it ends every program", of_memory}},
-    Entry{109, {"the GPU could not be taken from one program for another one", of_gpu}},
+          {"a contained uncorrectable ECC error: it terminates the affected processes", of_memory}},
+    Entry{95, {"an uncontained uncorrectable ECC error: it terminates all processes", of_memory}},
+    Entry{109, {"a GPU context switch timed out", of_gpu}},
     Entry{110, {"a security fault", of_gpu}},
-    Entry{119, {"the GPU's system processor (GSP) did not answer", of_gpu}},
-    Entry{120, {"the GPU's system processor (GSP) had an error", of_gpu}},
+    Entry{119, {"the GPU system processor (GSP) did not respond", of_gpu}},
+    Entry{120, {"the GPU system processor (GSP) had an error", of_gpu}},
     Entry{121, {"an error on the link between GPU and processor (C2C)", of_gpu}},
-    Entry{137,
-          {"a peer refused an access over NVLink: its memory is not mapped, or not any more",
-           nullptr}},
-    Entry{140, {"an uncorrectable ECC error that was not recovered from", of_memory}},
-    Entry{143, {"the GPU could not be started", of_gpu}},
+    Entry{137, {"a peer rejected an NVLink access: its memory is not mapped (any more)", nullptr}},
+    Entry{140, {"an unrecovered uncorrectable ECC error", of_memory}},
+    Entry{143, {"the GPU could not be initialized", of_gpu}},
     Entry{144, {"an NVLink error", of_link}},
     Entry{145, {"an NVLink error", of_link}},
     Entry{146, {"an NVLink error", of_link}},
@@ -67,8 +64,8 @@ constexpr std::array entries{
     Entry{149, {"an NVLink error", of_link}},
     Entry{150, {"an NVLink error", of_link}},
     Entry{154,
-          {"the driver says how the GPU can be recovered",
-           "nvidia-smi -q names the recovery action: do that"}},
+          {"the driver reports a recovery action for the GPU",
+           "nvidia-smi -q shows the recovery action: carry it out"}},
 };
 
 } // namespace

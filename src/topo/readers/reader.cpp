@@ -70,7 +70,7 @@ namespace {
 constexpr TopoFormat all_formats[] = {TopoFormat::hwloc_xml, TopoFormat::nccl_xml,
                                       TopoFormat::nvidia_smi, TopoFormat::report};
 const char* const fix =
-    "give hwloc XML (lstopo), NCCL topology XML (NCCL_TOPO_DUMP_FILE), the text "
+    "use hwloc XML (lstopo), NCCL topology XML (NCCL_TOPO_DUMP_FILE), the output "
     "of `nvidia-smi topo -m`, or a shmemctl report";
 
 TopoFormat detect_xml(const std::string& text, const std::string& subject) {
@@ -132,7 +132,7 @@ TopoFormat detect_format(const std::string& text, const std::string& subject) {
     return detect_json(text, subject);
   if (has_matrix_header(text))
     return TopoFormat::nvidia_smi;
-  throw input_error(subject, position_of(text, first), "none of the known formats", fix);
+  throw input_error(subject, position_of(text, first), "unknown format", fix);
 }
 
 Node read_recorded(const std::string& text, const std::string& subject,
@@ -147,7 +147,7 @@ Node read_recorded(const std::string& text, const std::string& subject,
   case TopoFormat::report:
     return read_report(text, subject);
   }
-  throw input_error(subject, "", "none of the known formats", "name one with --format");
+  throw input_error(subject, "", "unknown format", "name the format with --format");
 }
 
 Node read_report(const std::string& text, const std::string& subject) {
@@ -156,7 +156,7 @@ Node read_report(const std::string& text, const std::string& subject) {
   const auto topology = document.find("topology");
   if (topology == document.end() || topology->is_null())
     throw input_error(subject, "/topology", "this report has no topology",
-                      "give a report of shmemctl topo");
+                      "use a report of shmemctl topo");
   Node node = node_from_json(*topology, subject);
   node.format = "report";
   if (!notice.empty())

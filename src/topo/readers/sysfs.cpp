@@ -306,7 +306,7 @@ int PciTree::add_host_bridge(const std::string& component) {
   HostBridge bridge;
   bridge.domain = root.domain;
   bridge.bus = root.bus;
-  bridge.package = unknown<int>("sysfs tells no package of a host bridge");
+  bridge.package = unknown<int>("sysfs does not report the package of a host bridge");
   node_.host_bridges.push_back(std::move(bridge));
   return static_cast<int>(node_.host_bridges.size()) - 1;
 }
@@ -334,12 +334,12 @@ void PciTree::describe(PciDevice& device, const std::string& folder) const {
 /// them that know say the same.
 void PciTree::find_host_bridge_numa() {
   for (std::size_t i = 0; i < node_.host_bridges.size(); ++i) {
-    Fact<int> numa = unknown<int>("no function below it tells a NUMA node");
+    Fact<int> numa = unknown<int>("no function below it reports a NUMA node");
     for (const PciDevice& device : node_.pci) {
       if (device.host_bridge != static_cast<int>(i) || !device.numa)
         continue;
       if (numa && *numa != *device.numa) {
-        numa = unknown<int>("functions below it tell different NUMA nodes");
+        numa = unknown<int>("functions below it report different NUMA nodes");
         break;
       }
       if (!numa)
@@ -388,9 +388,9 @@ void read_gpus(const Sysroot& sysroot, Node& node) {
     gpu.pci = static_cast<int>(i);
     gpu.vendor = pci_ids::gpu_vendor(vendor);
     gpu.numa = device.numa;
-    gpu.cpus = unknown<std::string>("only NVML tells a GPU's CPU affinity");
+    gpu.cpus = unknown<std::string>("only NVML reports a GPU's CPU affinity");
     gpu.driver_index = unknown<int>("only NVML numbers GPUs");
-    gpu.name = gpu.uuid = unknown<std::string>("no driver was asked");
+    gpu.name = gpu.uuid = unknown<std::string>("the driver was not queried");
     if (vendor == pci_ids::nvidia)
       read_nvidia_information(sysroot, address, gpu);
     node.gpus.push_back(std::move(gpu));

@@ -72,7 +72,7 @@ NicPort read_port(const Sysroot& sysroot, const std::string& folder, int number)
   port.link_layer = read_fact<LinkLayer>(sysroot, folder + "/link_layer", layer);
   port.rate_Gbps = read_fact<double>(sysroot, folder + "/rate", rate);
   port.lid = read_fact<int>(sysroot, folder + "/lid", lid);
-  port.active_mtu_bytes = unknown<int>("sysfs does not tell the active MTU of an RDMA port");
+  port.active_mtu_bytes = unknown<int>("sysfs does not report the active MTU of an RDMA port");
   port.gids = read_gids(sysroot, folder);
   return port;
 }
@@ -139,10 +139,10 @@ Nic read_device(const Sysroot& sysroot, const std::string& name, PciTree& pci, c
   nic.pci = function_of(sysroot, device, pci, nic);
   nic.virtual_device = nic.pci < 0;
   nic.numa = nic.pci >= 0 ? node.pci[static_cast<std::size_t>(nic.pci)].numa
-                          : unknown<int>("no PCI function is behind it");
+                          : unknown<int>("it has no PCI function");
   nic.data_direct = unknown<PciAddress>(
       nic.driver && *nic.driver == "mlx5_core"
-          ? "sysfs does not link a device to its data-direct function; libmlx5 would tell"
+          ? "sysfs does not link a device to its data-direct function; libmlx5 does"
           : "not an mlx5 device");
   return nic;
 }
@@ -156,7 +156,7 @@ Fact<std::string> driver_of(const Sysroot& sysroot, const std::string& class_dev
     return unknown<std::string>(link + " is absent");
   const std::string name = driver->substr(driver->rfind('/') + 1);
   return is_device_name(name) ? known(name, link)
-                              : unknown<std::string>(link + " leads to no driver's name");
+                              : unknown<std::string>(link + " does not name a driver");
 }
 
 void read_rdma_devices(const Sysroot& sysroot, const std::vector<std::string>& order, PciTree& pci,
@@ -265,7 +265,8 @@ void read_other_nics(const Sysroot& sysroot, PciTree& pci, Node& node) {
     nic.rdma = known(false, "/sys/class/infiniband has no device on this function");
     nic.driver = driver_of(sysroot, net_folder + "/" + netdev.name);
     nic.numa = function.numa;
-    nic.firmware = unknown<std::string>("sysfs tells no firmware of a network interface");
+    nic.firmware =
+        unknown<std::string>("sysfs does not report the firmware of a network interface");
     nic.node_guid = unknown<std::string>("not an RDMA device");
     nic.data_direct = unknown<PciAddress>("not an RDMA device");
     nic.ports.push_back(describe_port(sysroot, netdev.name));
@@ -334,7 +335,7 @@ Fact<double> rate_of(const Sysroot& sysroot, const std::string& name) {
   const std::string folder = net_folder + "/" + name;
   const std::string kind = kind_of(sysroot, folder);
   if ((kind != "bond" && kind != "vlan") || !stands_on_devices(sysroot, name))
-    return unknown<double>(folder + " has no device: no wire has the rate that it may tell");
+    return unknown<double>(folder + " has no device, so its reported rate is not that of a link");
   return read_fact<double>(sysroot, folder + "/speed", parse_speed_Gbps);
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t max_elements = 1'000'000;
 constexpr std::size_t max_attributes = 2'000'000;
-const char* const fix = "give a whole XML file, as lstopo or NCCL writes it";
+const char* const fix = "use a complete XML file written by lstopo or NCCL";
 
 struct ParserCloser {
   void operator()(XML_Parser parser) const { XML_ParserFree(parser); }

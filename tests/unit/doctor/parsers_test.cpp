@@ -135,7 +135,7 @@ TEST(CudaProbe, SurvivesTheWayThroughThePipe) {
 
 TEST(CudaProbe, AnAnswerThatStopsHalfWayIsAProblem) {
   EXPECT_EQ(parse_cuda_probe("library /x\ndriver_version 13000\n").problem,
-            "the CUDA driver gave no answer");
+            "the CUDA driver did not respond");
   EXPECT_FALSE(parse_cuda_probe("init_result many\n").initialized());
 }
 

@@ -155,8 +155,8 @@ TEST(HcaListCaret, OnlyFirstCharacterExcludes) {
 TEST(HcaListCaret, BareOrEmptyNamesNothing) {
   EXPECT_TRUE(parse("^").entries.empty());
   EXPECT_TRUE(parse("").entries.empty());
-  EXPECT_EQ(problem_with(parse(""), "as if it were unset").column, 1U);
-  EXPECT_EQ(problem_with(parse("^"), "as if it were unset").column, 1U);
+  EXPECT_EQ(problem_with(parse(""), "as if unset").column, 1U);
+  EXPECT_EQ(problem_with(parse("^"), "as if unset").column, 1U);
 }
 
 TEST(HcaListCapacity, LastEntryAtCapacityLosesItsCount) {
