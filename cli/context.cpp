@@ -86,8 +86,7 @@ CLI::Option* add_option(CLI::App& app, Context& context, const std::string& name
     option->expected(0, 1)->each([store](const std::string& text) { store(text); });
   } else {
     option = app.add_option_function<std::string>(flags, store, doc);
-    option->type_name(spec.type == OptionType::choice ? "{" + join(spec.choices, ",") + "}"
-                                                      : std::string("TEXT"));
+    option->type_name(option_value_name(spec));
   }
   option->check(
       [&spec](const std::string& text) {

@@ -35,15 +35,17 @@ std::string version_text() {
 
 void add_common_flags(CLI::App& app, Context& context) {
   app.add_option("--json", context.json_path,
-                 "Write the report to this file; - is stdout, %h in it the host's name")
+                 "Write the report as JSON; - is stdout, %h expands to the host name")
       ->type_name("FILE");
-  app.add_option("--csv", context.csv_path, "Write its rows as CSV; - is stdout")
+  app.add_option("--csv", context.csv_path,
+                 "Write the rows as CSV; - is stdout, %h expands to the host name")
       ->type_name("FILE");
   app.add_flag("--quiet", context.quiet, "Print errors only");
-  app.add_flag("--verbose", context.verbose, "Print evidence and details");
-  app.add_flag("--no-progress", context.no_progress, "No progress on the terminal");
-  app.add_flag("--force", context.force, "Overwrite files that exist");
-  app.add_option("--config", context.config_path, "Read options from this file (name = value)")
+  app.add_flag("--verbose", context.verbose, "Print evidence and details of checks and findings");
+  app.add_flag("--no-progress", context.no_progress, "Do not show progress on the terminal");
+  app.add_flag("--force", context.force, "Overwrite existing files");
+  app.add_option("--config", context.config_path,
+                 "Read options from this file, lines of NAME = VALUE")
       ->type_name("FILE");
   add_option(app, context, "COLOR");
   add_option(app, context, "TIMEOUT");
@@ -122,7 +124,8 @@ int run_command(Context& context) {
 
 int run(int argc, char** argv) {
   CLI::App app(
-      "Does one-sided GPU communication work here, how fast is it, where is the hot spot?");
+      "Diagnoses and measures one-sided GPU communication: does it work, how fast is it, where is "
+      "the hot spot?");
   app.name("shmemctl");
   app.set_version_flag("--version", version_text, "Print version, revision and build options");
   app.require_subcommand(1);

@@ -35,6 +35,8 @@ struct OptionSpec {
 
 /// All options, sorted by name.
 const std::vector<OptionSpec>& option_table();
+/// What `--help` shows for the value of an option: "SECONDS", "SIZE", "{auto,always,never}".
+std::string option_value_name(const OptionSpec& spec);
 /// The row of a name without prefix; throws std::logic_error for a name that is not in the table.
 const OptionSpec& option_spec(std::string_view name);
 

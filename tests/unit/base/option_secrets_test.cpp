@@ -72,8 +72,8 @@ TEST(OptionSecrets, EnvHidesThem) {
 
 TEST(SecureExecution, OptionsThatChooseCode) {
   for (const OptionSpec& spec : option_table()) {
-    const bool loads = spec.doc.find("that is opened as") != std::string::npos ||
-                       spec.doc.find("shared object") != std::string::npos;
+    const bool loads = spec.doc.find("Shared library") != std::string::npos ||
+                       spec.doc.find("Shared object") != std::string::npos;
     if (loads) {
       EXPECT_TRUE(chooses_code(spec.name)) << spec.name;
     }

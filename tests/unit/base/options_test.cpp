@@ -64,6 +64,7 @@ TEST(Options, TheTableIsWellFormed) {
     EXPECT_LT(previous, spec.name) << "sorted, no duplicates";
     previous = spec.name;
     EXPECT_FALSE(spec.doc.empty()) << spec.name;
+    EXPECT_NE(option_value_name(spec), "TEXT") << spec.name << ": its value has no name";
     if (!spec.default_value.empty()) {
       EXPECT_EQ(option_problem(spec, spec.default_value, OptionOrigin::default_value), "")
           << spec.name;
