@@ -144,9 +144,9 @@ json row_json(const ResultRow& row) {
   set_number(object, "bandwidth_GBps", row.bandwidth_GBps, "not measured");
   const bool told = !row.limit_reason.empty();
   set_number(object, "link_fraction", row.link_fraction,
-             told ? row.limit_reason.c_str() : "the link's limit is not known");
+             told ? row.limit_reason.c_str() : "the limit of the link is unknown");
   set(object, "limited_by", row.limited_by,
-      told ? row.limit_reason.c_str() : "the link is not known");
+      told ? row.limit_reason.c_str() : "the link is unknown");
   if (row.rate_Mops && std::isfinite(*row.rate_Mops))
     object["rate_Mops"] = *row.rate_Mops;
   if (row.wire_GBps && std::isfinite(*row.wire_GBps))
@@ -616,7 +616,7 @@ auto within_range(const std::string& subject, Read read) {
   try {
     return read();
   } catch (const std::out_of_range&) {
-    throw input_error(subject, "", "it holds a whole number that is out of range",
+    throw input_error(subject, "", "it contains an integer that is out of range",
                       "give a report as shmemctl wrote it");
   }
 }

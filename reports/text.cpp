@@ -98,7 +98,7 @@ std::string summary_text(const Report& report) {
     out += (out.empty() ? "" : " ") + sentence;
   };
   if (report.status == ReportStatus::incomplete)
-    add("Incomplete: the run ended on the way.");
+    add("Incomplete: the run ended early.");
   else if (report.status == ReportStatus::failed)
     add("Failed: the run could not be carried out.");
   if (report.topology.is_object())

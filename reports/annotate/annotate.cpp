@@ -64,7 +64,7 @@ std::vector<Remark> remarks_of(const LoadedReport& loaded) {
     remarks.push_back({Severity::error, "run-incomplete", "the run",
                        std::string("the report is ") + to_string(report.status) +
                            ": it has only what was done until the run ended",
-                       "look at the log of the run", loaded.path});
+                       "check the log of the run", loaded.path});
   for (const Finding& finding : report.findings)
     remarks.push_back(
         {finding.severity, finding.id, finding.subject, finding.message, finding.fix, loaded.path});
@@ -379,7 +379,7 @@ void add_thresholds(const json& thresholds, Page& page) {
                     text(view::text(threshold, "failed") + " of " + view::text(threshold, "rows")),
                     text(view::text(threshold, "worst"))});
   }
-  page.table({"", "threshold", "rows that miss it", "worst"}, rows, "threshold");
+  page.table({"", "threshold", "rows that do not meet it", "worst"}, rows, "threshold");
 }
 
 void add_checks(const Report& report, Page& page) {

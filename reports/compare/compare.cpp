@@ -325,7 +325,7 @@ void measure(const Measured& base, const Measured& other, ComparedRow& row) {
   row.change = *other.value / *base.value - 1;
   const Change change = change_between(base, other);
   if (!change.shift)
-    return unclear("too few measurements: 5 samples or 3 runs would tell");
+    return unclear("too few measurements: 5 samples or 3 runs are needed");
   // The tests look at all measurements, and estimate a shift of their own: with two groups of
   // samples it can be far from what the medians did. The change that is told stays that of the
   // values that stand beside it, and the interval reaches to it.
@@ -397,8 +397,8 @@ void judge_change(const CompareOptions& options, ComparedRow& row) {
     return;
   }
   row.verdict = RowVerdict::unclear;
-  row.reason = larger_than_noise ? "the change may be larger or smaller than what counts"
-                                 : "the noise is larger than what counts: measure longer, or "
+  row.reason = larger_than_noise ? "the change may be above or below --min-effect"
+                                 : "the noise exceeds --min-effect: measure longer, or "
                                    "several runs";
 }
 

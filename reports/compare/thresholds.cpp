@@ -149,18 +149,18 @@ Error matches_nothing(const Threshold& threshold, const std::vector<LoadedReport
       ++of_case;
       example = example ? example : &row;
     }
-  std::string fix = "name a case that was measured";
+  std::string fix = "use a case that was measured";
   if (example)
-    fix = "rows of that name look like this: " + printable(name_of(*example, {}, false), 400);
+    fix = "a row of that case is " + printable(name_of(*example, {}, false), 400);
   else if (const auto near = nearest_spelling(threshold.case_pattern, {cases.begin(), cases.end()}))
     fix = "did you mean " + printable(*near) + "?";
-  const std::string problem = of_case == 0 ? "no row has that case"
+  const std::string problem = of_case == 0 ? "no row of that case"
                                            : "of " + counted(of_case, "row") +
                                                  " of that case none has these parameters"
                                                  " and a " +
                                                  threshold.metric;
   return input_error(threshold.source, "",
-                     "\"" + threshold.expression + "\" is about nothing: " + problem, fix);
+                     "\"" + threshold.expression + "\" matches nothing: " + problem, fix);
 }
 
 } // namespace
@@ -224,7 +224,7 @@ Findings threshold_findings(const std::vector<ThresholdOutcome>& outcomes) {
          outcome.threshold.expression + ": missed by " + counted(outcome.missed.size(), "row") +
              " of " + std::to_string(outcome.rows) + ": " + join(named, "; ") +
              (more > 0 ? "; and " + std::to_string(more) + " more" : ""),
-         "find out why the row is below what is required, or change " + outcome.threshold.source});
+         "find out why the row does not meet it, or change " + outcome.threshold.source});
   }
   return findings;
 }
@@ -271,7 +271,7 @@ private:
     const std::string found =
         at >= text_.size() ? "its end" : "\"" + printable(text_.substr(at, 20)) + "\"";
     throw input_error(source_, place, "expected " + expected + ", found " + found,
-                      "write it like put[bytes=1M].bandwidth_GBps>=300");
+                      "use e.g. put[bytes=1M].bandwidth_GBps>=300");
   }
 
   void skip_blanks() {
@@ -384,8 +384,8 @@ std::vector<Threshold> parse_threshold_file(const std::string& text, const std::
       thresholds.push_back(parse_threshold(line, path, number));
   }
   if (thresholds.empty())
-    throw input_error(path, "", "no threshold is in it",
-                      "write one in each line, such as put[bytes=1M].bandwidth_GBps>=300");
+    throw input_error(path, "", "it contains no threshold",
+                      "write one per line, e.g. put[bytes=1M].bandwidth_GBps>=300");
   return thresholds;
 }
 

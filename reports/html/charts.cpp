@@ -491,7 +491,7 @@ json trend_section(const std::vector<LoadedReport>& reports, bool by_host) {
                                             {"median", ColumnKind::number},
                                             {"last", ColumnKind::number},
                                             {"unit"},
-                                            {"last beside first", ColumnKind::share}});
+                                            {"last vs. first", ColumnKind::share}});
   json blocks = json::array();
   for (const RowGroup& group : by_case(side)) {
     std::vector<History> histories;

@@ -1,4 +1,4 @@
-// MoE: who waits for whom, what each rank, link and NIC moved, and with which settings.
+// MoE: wait matrix, what each rank, link and NIC moved, and with which settings.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -241,7 +241,7 @@ json moe_section(const std::vector<Shown>& shown, CellBudget& budget) {
         if (!block.is_null())
           blocks.push_back(std::move(block));
     }
-  return section("moe", "MoE: who waits for whom", std::move(blocks));
+  return section("moe", "MoE: wait matrix", std::move(blocks));
 }
 
 } // namespace shmemctl::html

@@ -167,7 +167,7 @@ json verdict_of(const std::vector<Shown>& shown, const Findings& compared) {
   }
   std::vector<std::string> words;
   if (unfinished > 0)
-    words.push_back(counted(unfinished, "run") + " did not end well");
+    words.push_back(counted(unfinished, "run") + " did not complete");
   if (errors > 0)
     words.push_back(counted(errors, "error"));
   if (warnings > 0)

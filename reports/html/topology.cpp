@@ -309,7 +309,7 @@ private:
     if (hot_.count(device.name) > 0)
       box.tip.emplace_back("hot spot");
     if (box.state == DeviceState::faulty)
-      box.tip.emplace_back("an error: see the findings");
+      box.tip.emplace_back("error: see the findings");
     return box;
   }
 

@@ -51,7 +51,7 @@ CounterText parse_counter_text(std::string_view text) {
   const std::string shown = "reads \"" + printable(std::string(text.substr(0, 40)), 40) + "\"";
   if (whole && value == std::numeric_limits<std::uint64_t>::max())
     return no_value(shown + ", which is -1: the driver does not count this");
-  return no_value(shown + (whole ? ", more than any count" : ""));
+  return no_value(shown + (whole ? ", larger than any counter value" : ""));
 }
 
 std::vector<NamedCounter> parse_ethtool_text(std::string_view text) {
@@ -142,7 +142,7 @@ std::vector<NamedCounter> read_ethtool(const std::string& netdev) {
     if (value <= static_cast<std::uint64_t>(INT64_MAX))
       counter.text.value = value;
     else
-      counter.text.problem = "is more than any count";
+      counter.text.problem = "is larger than any counter value";
     counters.push_back(std::move(counter));
   }
   return counters;
@@ -187,7 +187,7 @@ CounterStep counter_step(const std::string& counter, std::uint64_t before, std::
   const std::uint64_t ceiling = ((std::uint64_t{1} << width_of(counter)) - 1) * step;
   if (before == after && (after == ceiling || after == round - step))
     return {std::nullopt,
-            fmt::format("stays at {}, the largest value of its width: it tells nothing", after),
+            fmt::format("stays at {}, the largest value of its width: it is saturated", after),
             false};
   if (after >= before)
     return {static_cast<std::int64_t>(after - before), "", false};

@@ -66,7 +66,7 @@ json port_json(const PortLoad& load) {
   if (load.window_s > 0)
     object["window_s"] = load.window_s;
   else
-    object = unknown_json(object, "window_s", "the time between the readings is not known");
+    object = unknown_json(object, "window_s", "the time between the readings is unknown");
   if (load.pes_reason.empty())
     object["pes"] = load.pes;
   else
@@ -232,9 +232,10 @@ std::string pes_text(const PortLoad& load) {
 
 std::string hotspot_fix(const PortLoad& load) {
   if (!load.pes_reason.empty() || load.pes.size() > 1)
-    return "shmemctl topo shows who uses it and prints a mapping that spreads PEs evenly";
+    return "shmemctl topo shows which PEs use it and prints a mapping that spreads PEs evenly";
   if (load.pes.empty())
-    return "look for what else uses it: storage, other jobs, a library with a NIC choice of its "
+    return "find what else uses it: storage, other jobs, a library that selects NICs itself by a "
+           "setting "
            "own";
   return "if all PEs should send alike, compare the mapping (shmemctl topo) with what the job sets "
          "in its environment; else the traffic itself is uneven (shmemctl moe)";
@@ -283,12 +284,12 @@ std::string sign_text(const CounterSign& sign, const NicThresholds& thresholds) 
 
 const char* fix_of(const std::string& finding) {
   if (finding == "link-flapping")
-    return "reseat or change cable and transceiver, look at the switch port (ibstat, ethtool, "
+    return "reseat or replace cable and transceiver, check the switch port (ibstat, ethtool, "
            "mlxlink), then at the kernel's log";
   if (finding == "nic-lossy")
-    return "look at PFC and buffers of host and switch port, at this host's PCIe link (shmemctl "
+    return "check PFC and buffers of host and switch port, and this host's PCIe link (shmemctl "
            "topo), and at the port's link errors";
-  return "look at ECN and PFC of the switches on the way, at how many senders share a receiver "
+  return "check ECN and PFC of the switches on the path, and how many senders share a receiver "
          "(shmemctl moe), and at this host's PCIe link (shmemctl topo)";
 }
 
@@ -331,9 +332,9 @@ void add_unavailable(const Hotspots& hotspots, Findings& findings) {
            rate_unknown && (load.fabric || load.rdma) ? Severity::warning : Severity::info,
            load.host + " " + load.name(),
            fmt::format("{} of {}: {}{}", load.name(), load.host,
-                       rate_unknown ? "how much it carries is not known in full. " : "",
+                       rate_unknown ? "its load is not fully known. " : "",
                        some_of(std::move(texts), "; ")),
-           "look at the files under /sys/class/infiniband/" + load.device +
+           "check the files under /sys/class/infiniband/" + load.device +
                "; a driver or firmware that counts nothing is to be updated, one that was reset "
                "in between measured again"});
   }
@@ -414,7 +415,7 @@ Hotspots hotspots_of_job(const std::vector<HostTotals>& hosts, const std::vector
       const MeasuredPort& first = one.totals.ports().front().port;
       all.unavailable.push_back(
           {one.host, first.device, fmt::format("{} counters of this host", one.left_out),
-           "were left out: all PEs' together would be too much to gather", first.port});
+           "were omitted: the counters of all PEs together are too large to gather", first.port});
     }
   }
   add_users(all, users);

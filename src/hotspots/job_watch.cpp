@@ -128,7 +128,7 @@ Findings judge_claims(const std::vector<HostTotals>& hosts, const std::vector<Po
            "the transports say that they " + std::string(verb) + " " + std::to_string(claimed) +
                " bytes through it, its counter " + moved->by + " has seen " +
                std::to_string(moved->at_most) + " at most",
-           "look at shmemctl bringup --verbose for the way of each pair, and at other ports' "
+           "run shmemctl bringup --verbose for the path of each pair, and check other ports' "
            "counters in the report"});
     };
     judge(WireDirection::sent, claim.traffic.put_bytes, "sent");
@@ -326,7 +326,7 @@ Finding finding_of(const PortRate& rate, const std::vector<const PortRate*>& sib
                       "through {}",
                       rate.MBps, rate.name(), rate.host, usual_MBps,
                       siblings.size() > 1 ? " (median)" : "", join(names, ", ")),
-          "look at its link, cable and switch port (ibstat, ethtool), its PCIe link (shmemctl "
+          "check its link, cable and switch port (ibstat, ethtool), its PCIe link (shmemctl "
           "topo) and the port at the other end (shmemctl bringup); HCA_LIST=^" +
               rate.port.device + " leaves it out"};
 }

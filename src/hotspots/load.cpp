@@ -63,18 +63,19 @@ std::string disbelief(const PortTotals& totals, const Source& source, const Coun
                        port.lifespan_s * 1e3);
   const double error = measuring_error + 2 * port.lifespan_s / bytes.window_s;
   if (port.link_Gbps && GBps > *port.link_Gbps / 8 * (1 + error))
-    return fmt::format("{} says {:.4g} GB/s, and the link carries {:.4g}: one of them lies",
-                       bytes.counter, GBps, *port.link_Gbps / 8);
+    return fmt::format(
+        "{} reports {:.4g} GB/s, more than the link's {:.4g} GB/s: one of the two is wrong",
+        bytes.counter, GBps, *port.link_Gbps / 8);
   if (!packets || !packets->delta)
     return "";
   const auto count = static_cast<double>(*packets->delta);
   const auto moved = static_cast<double>(*bytes.delta);
   if (moved == 0 && count >= least_packets)
-    return fmt::format("{} stands still while {} counted {} packets", bytes.counter,
+    return fmt::format("{} does not change while {} counted {} packets", bytes.counter,
                        packets->counter, *packets->delta);
   if (source.most_bytes_per_packet > 0 &&
       moved > source.most_bytes_per_packet * (count + least_packets))
-    return fmt::format("{} says {} bytes in {} packets, which cannot hold them", bytes.counter,
+    return fmt::format("{} reports {} bytes in {} packets, more than they can hold", bytes.counter,
                        *bytes.delta, *packets->delta);
   return "";
 }
@@ -113,7 +114,7 @@ void fill_rate(const PortTotals& totals, const Source& source, const CounterTota
   }
   if (!per_s) {
     load.bytes = static_cast<std::uint64_t>(*bytes.delta);
-    load.reason = "the time between the readings is not known";
+    load.reason = "the time between the readings is unknown";
     return;
   }
   load.reason = disbelief(totals, source, bytes, packets, *per_s / GB);
@@ -138,8 +139,8 @@ DirectionLoad direction_load(const PortTotals& totals, WireDirection direction) 
   if (!source) {
     const CounterTotal* none = nullptr;
     load.packets_per_s = packets_per_s(totals, none, direction);
-    load.reason = totals.port.missing.empty() ? "none of its counters tells bytes"
-                                              : "there is no " + totals.port.missing.front();
+    load.reason = totals.port.missing.empty() ? "none of its counters counts bytes"
+                                              : "missing: " + totals.port.missing.front();
     return load;
   }
   const CounterTotal& bytes = *totals.find(source->bytes[index_of(direction)]);

@@ -92,7 +92,7 @@ MeasuredPort describe(const Nic& nic, const NicPort& of) {
   port.software = driver == "rdma_rxe" || driver == "siw";
   port.link_Gbps = of.rate_Gbps;
   if (port.software)
-    port.link_Gbps = unknown<double>("the rate of a software device is made up");
+    port.link_Gbps = unknown<double>("the rate of a software device is not that of a link");
   else if (port.link_Gbps && *port.link_Gbps <= 0)
     port.link_Gbps = unknown<double>("the rate reads 0");
   port.numa = nic.numa;
@@ -205,7 +205,7 @@ void CounterSampler::read_file(std::size_t port, std::size_t counter, CounterTex
   if (!file)
     file = open_regular(sysroot_, source.path);
   if (!file) {
-    value = {std::nullopt, "there is no " + source.path};
+    value = {std::nullopt, "missing: " + source.path};
     return;
   }
   std::array<char, 128> buffer;
@@ -218,7 +218,7 @@ void CounterSampler::read_file(std::size_t port, std::size_t counter, CounterTex
     return;
   value = parse_counter_text({buffer.data(), static_cast<std::size_t>(count)});
   if (value.value && *value.value > static_cast<std::uint64_t>(INT64_MAX) / source.scale)
-    value = {std::nullopt, "is more than any count"};
+    value = {std::nullopt, "is larger than any counter value"};
   if (value.value)
     *value.value *= source.scale;
 }
@@ -237,7 +237,7 @@ void CounterSampler::read_interface(std::size_t port, PortSample& sample) {
       ++tried;
     }
     if (tried == now.size())
-      sample.values[i] = {std::nullopt, "the interface does not tell it any more"};
+      sample.values[i] = {std::nullopt, "the interface no longer reports it"};
     else
       sample.values[i] = now[next % now.size()].text;
   }

@@ -23,7 +23,7 @@ struct Line {
 
   [[noreturn]] void refuse(const std::string& problem, const std::string& expected) const {
     throw Error(ExitCode::usage, fmt::format("{}, line {}", printable(subject), number), "read",
-                problem, "expected there: " + expected);
+                problem, "expected: " + expected);
   }
   std::string rest(std::size_t from) const {
     return join(
@@ -35,7 +35,7 @@ struct Line {
 double number_of(const Line& line, const std::string& text) {
   const auto number = parse_number(text);
   if (!number || *number < 0 || *number > 1e15)
-    line.refuse(printable(text) + " is no number from 0 to 10^15", "a number as 100 or 0.5");
+    line.refuse(printable(text) + " is not a number from 0 to 10^15", "a number as 100 or 0.5");
   return *number;
 }
 
@@ -44,10 +44,10 @@ void read_limit(const Line& line, const std::string& text, CounterRule& rule) {
       {{"s", 1}, {"min", 60}, {"h", 3600}}};
   const char* const expected = ">N, >N/s, >N/min or >N/h";
   if (text.empty() || text[0] != '>')
-    line.refuse(printable(text) + " is no limit", expected);
+    line.refuse(printable(text) + " is not a limit", expected);
   const std::vector<std::string> parts = split(text.substr(1), '/');
   if (parts.size() > 2)
-    line.refuse(printable(text) + " is no limit", expected);
+    line.refuse(printable(text) + " is not a limit", expected);
   rule.limit = number_of(line, parts[0]);
   if (parts.size() == 1)
     return;
@@ -55,25 +55,25 @@ void read_limit(const Line& line, const std::string& text, CounterRule& rule) {
     if (parts[1] == name)
       rule.per_s = seconds;
   if (rule.per_s == 0)
-    line.refuse(printable(parts[1]) + " is no unit of time", expected);
+    line.refuse(printable(parts[1]) + " is not a unit of time", expected);
 }
 
 void require_source(const Line& line, const std::string& name, const NicThresholds& thresholds) {
   if (thresholds.sources.count(name) == 0)
-    line.refuse("no source " + printable(name) + " stands above",
-                "a line: source NAME WHO SAYS SO");
+    line.refuse("source " + printable(name) + " is not defined above",
+                "a line: source NAME REFERENCE");
 }
 
 void read_source(const Line& line, NicThresholds& thresholds) {
   if (line.words.size() < 3)
-    line.refuse("the source says nothing", "source NAME WHO SAYS SO");
+    line.refuse("the source has no reference", "source NAME REFERENCE");
   if (!thresholds.sources.emplace(line.words[1], line.rest(2)).second)
-    line.refuse("source " + printable(line.words[1]) + " stands above already", "another name");
+    line.refuse("source " + printable(line.words[1]) + " is already defined above", "another name");
 }
 
 void read_setting(const Line& line, NicThresholds& thresholds) {
   if (line.words.size() != 4)
-    line.refuse("a setting has three words behind it", "setting NAME NUMBER SOURCE");
+    line.refuse("a setting needs three fields", "setting NAME NUMBER SOURCE");
   OutlierSettings& outliers = thresholds.outliers;
   const std::vector<std::pair<std::string, double*>> settings = {
       {"outlier_mads", &outliers.mads},
@@ -90,38 +90,38 @@ void read_setting(const Line& line, NicThresholds& thresholds) {
     require_source(line, line.words[3], thresholds);
     return;
   }
-  line.refuse("no setting is called " + printable(line.words[1]), join(names, ", "));
+  line.refuse("unknown setting " + printable(line.words[1]), join(names, ", "));
 }
 
 void read_rule(const Line& line, NicThresholds& thresholds) {
   if (line.words.size() < 7)
-    line.refuse("the rule is not whole", "rule COUNTER LIMIT SEVERITY FINDING SOURCE MEANING");
+    line.refuse("the rule is incomplete", "rule COUNTER LIMIT SEVERITY FINDING SOURCE MEANING");
   CounterRule rule;
   rule.counter = line.words[1];
   if (std::count(rule.counter.begin(), rule.counter.end(), '*') > 1)
-    line.refuse(printable(rule.counter) + " holds more than one *", "one * at most");
+    line.refuse(printable(rule.counter) + " contains more than one *", "one * at most");
   read_limit(line, line.words[2], rule);
   static constexpr std::array severities = {Severity::info, Severity::warning, Severity::error};
   const auto* const severity =
       std::find_if(severities.begin(), severities.end(),
                    [&](Severity each) { return line.words[3] == to_string(each); });
   if (severity == severities.end())
-    line.refuse(printable(line.words[3]) + " is no severity", "info, warning or error");
+    line.refuse(printable(line.words[3]) + " is not a severity", "info, warning or error");
   rule.severity = *severity;
   rule.finding = line.words[4];
   if (rule.finding != "nic-congested" && rule.finding != "nic-lossy" &&
       rule.finding != "link-flapping")
-    line.refuse(printable(rule.finding) + " is no finding of counters",
+    line.refuse(printable(rule.finding) + " is not a counter finding",
                 "nic-congested, nic-lossy or link-flapping");
   rule.source = line.words[5];
   require_source(line, rule.source, thresholds);
   rule.meaning = line.rest(6);
   if (std::any_of(thresholds.rules.begin(), thresholds.rules.end(),
                   [&](const CounterRule& other) { return other.counter == rule.counter; }))
-    line.refuse("a rule for " + printable(rule.counter) + " stands above already",
+    line.refuse("a rule for " + printable(rule.counter) + " is already defined above",
                 "one rule for each counter");
   if (thresholds.rules.size() == most_rules)
-    line.refuse("there are too many rules", "4096 rules at most");
+    line.refuse("too many rules", "4096 rules at most");
   thresholds.rules.push_back(std::move(rule));
 }
 
@@ -185,7 +185,7 @@ NicThresholds parse_nic_thresholds(const std::string& text, const std::string& s
     else if (line.words[0] == "rule")
       read_rule(line, thresholds);
     else
-      line.refuse(printable(line.words[0]) + " begins no line", "source, setting or rule");
+      line.refuse(printable(line.words[0]) + " does not start a line", "source, setting or rule");
   }
   return thresholds;
 }

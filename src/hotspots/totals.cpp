@@ -44,7 +44,7 @@ CounterStep step_between(const MeasuredPort& port, const CounterTotal& total, st
     return step;
   const auto bytes = most_bytes(port, total.counter, window_s);
   if (bytes && *bytes > 4294967296.0 * static_cast<double>(counter_step_bytes(total.counter)))
-    return {std::nullopt, "may have gone round more than once: too long between samples", true};
+    return {std::nullopt, "may have wrapped more than once: too long between samples", true};
   return step;
 }
 

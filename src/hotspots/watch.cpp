@@ -119,7 +119,7 @@ void put_section(Report& report, const Hotspots& hotspots, const NicThresholds& 
   } else {
     object["window_s"] = nullptr;
     object["window_s_reason"] =
-        hotspots.loads.empty() ? "there is no NIC" : "the time between the readings is not known";
+        hotspots.loads.empty() ? "no NIC" : "the time between the readings is unknown";
   }
   if (facts.interval_s)
     object["interval_s"] = *facts.interval_s;

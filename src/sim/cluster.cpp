@@ -36,13 +36,13 @@ NicChange parse_place(const char* flag, const std::string& text, const std::stri
   if (const std::size_t slash = device.find('/'); slash != std::string::npos) {
     change.node = whole(device.substr(0, slash));
     if (!change.node)
-      throw unreadable(flag, whole_text, "what stands before / is no number of a node", example);
+      throw unreadable(flag, whole_text, "the part before / is not a node index", example);
     device.erase(0, slash + 1);
   }
   if (const std::size_t colon = device.find(':'); colon != std::string::npos) {
     change.port = whole(device.substr(colon + 1));
     if (!change.port)
-      throw unreadable(flag, whole_text, "what stands behind : is no number of a port", example);
+      throw unreadable(flag, whole_text, "the part after : is not a port number", example);
     device.resize(colon);
   }
   if (device.empty())
@@ -134,14 +134,14 @@ void check(const Node& node, const ClusterRequest& request) {
     throw unfit(fmt::format("{} nodes cannot share a leaf switch", request.fabric.leaf_nodes),
                 "nearest legal value: --leaf-nodes 1");
   if (!(request.fabric.oversubscription >= 1))
-    throw unfit(fmt::format("an oversubscription of {} is none: leaf switches have at most as much "
+    throw unfit(fmt::format("invalid oversubscription {}: leaf switches have at most as much "
                             "upwards as downwards",
                             request.fabric.oversubscription),
                 "nearest legal value: --oversubscription 1");
   if (request.mapping.gpus.empty() || node.gpus.empty())
     throw unfit("the topology has no GPU", "give the topology of a node with GPUs by --from FILE");
   if (usable_ports(node).empty())
-    throw unfit("the topology has no NIC that could carry traffic",
+    throw unfit("the topology has no usable NIC",
                 "give the topology of a node with RDMA NICs by --from FILE; shmemctl topo shows "
                 "what one holds");
 }
@@ -201,7 +201,7 @@ NodeKind kind_of(const Node& node, const Mapping& mapping, const ClusterRequest&
                   "leave one NIC to each PE; shmemctl topo shows which they get");
     for (const int port : used)
       if (!(ports[static_cast<std::size_t>(port)].rate_GBps > 0))
-        throw unfit(fmt::format("the topology does not tell the rate of {}",
+        throw unfit(fmt::format("the topology does not contain the rate of {}",
                                 to_string(ports[static_cast<std::size_t>(port)])),
                     "give it: --nic-gbits 400");
     kind.ports_of_pe.push_back(std::move(used));

@@ -104,7 +104,7 @@ TEST_F(TwoTrees, WhatCannotBeToldIsSaidAndNotCompared) {
   EXPECT_EQ(ids(found), Ids{"counters-unavailable node7 mlx5_3:1"});
   const Finding finding = hotspot_findings(found, thresholds_).at(0);
   EXPECT_EQ(finding.severity, Severity::warning);
-  EXPECT_EQ(finding.message, "mlx5_3:1 of node7: how much it carries is not known in full. sent: "
+  EXPECT_EQ(finding.message, "mlx5_3:1 of node7: its load is not fully known. sent: "
                              "port_xmit_data_bytes reads \"N/A (no PMA)\"; port_xmit_packets reads "
                              "\"N/A (no PMA)\"");
 }

@@ -296,7 +296,7 @@ TEST(SummaryText, CountsWithRightPlurals) {
   EXPECT_EQ(summary_text(report), "No findings.\n");
   report.findings = {{"a", Severity::info, "", "m", "f"}};
   report.status = ReportStatus::incomplete;
-  EXPECT_EQ(summary_text(report), "Incomplete: the run ended on the way. 1 finding (1 info).\n");
+  EXPECT_EQ(summary_text(report), "Incomplete: the run ended early. 1 finding (1 info).\n");
 }
 
 TEST(CountersText, AnInterfaceHasNoPort) {
@@ -395,7 +395,7 @@ TEST(SimulationText, NamesABusiestNicOnlyIfThereIsOne) {
   };
   EXPECT_EQ(first_line(2),
             "busiest NIC: node 0 mlx5_0/1, 2 MB a step, 2 times the even share; 10 us a step");
-  EXPECT_EQ(first_line(1.0001), "all NICs carry alike: 2 MB a step; 10 us a step");
+  EXPECT_EQ(first_line(1.0001), "all NICs carry the same: 2 MB a step; 10 us a step");
 }
 
 } // namespace
