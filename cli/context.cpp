@@ -38,10 +38,8 @@ std::map<std::string, std::string> read_config(const std::string& path) {
       continue;
     const std::string name = registry_name(item.name);
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      const auto near = nearest_spelling(name, names);
-      throw input_error(path, "", "no option is called " + item.name,
-                        near ? "did you mean " + lower(*near) + "?"
-                             : "shmemctl env lists every option");
+      throw input_error(path, "", "unknown option " + item.name,
+                        lower(did_you_mean(name, names)) + "shmemctl env lists every option");
     }
     values[name] = join(item.inputs, ",");
   }
@@ -88,8 +86,7 @@ CLI::Option* add_option(CLI::App& app, Context& context, const std::string& name
     option->expected(0, 1)->each([store](const std::string& text) { store(text); });
   } else {
     option = app.add_option_function<std::string>(flags, store, doc);
-    option->type_name(spec.type == OptionType::choice ? "{" + join(spec.choices, ",") + "}"
-                                                      : std::string("TEXT"));
+    option->type_name(option_value_name(spec));
   }
   option->check(
       [&spec](const std::string& text) {

@@ -1,4 +1,4 @@
-// `shmemctl doctor`: the preconditions of one-sided GPU communication on this node.
+// `shmemctl doctor`: checks the prerequisites of one-sided GPU communication on this node.
 #include <iostream>
 
 #include "cli/node_job.h"
@@ -15,7 +15,7 @@ struct DoctorFlags {
 };
 
 ExitCode list_checks() {
-  Table table({{"check"}, {"group"}, {"what it looks at"}});
+  Table table({{"check"}, {"group"}, {"what it checks"}});
   for (const Check& check : all_checks())
     table.add({check.id, check.group, check.title});
   std::cout << table.text(TextStyle{});
@@ -26,18 +26,19 @@ ExitCode list_checks() {
 
 void add_doctor(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "doctor", "The preconditions: libraries, drivers, limits, ports, GIDs, links, peer memory");
+      "doctor",
+      "Check the prerequisites: drivers, libraries, limits, ports, GIDs, links, GPUDirect");
   command->footer("Examples:\n"
                   "  shmemctl doctor\n"
                   "  shmemctl doctor --only rdma,memlock --verbose\n"
                   "  shmemctl doctor --sysroot copy-of-a-node --json doctor.json");
   auto flags = std::make_shared<DoctorFlags>();
   add_option(*command, context, "SYSROOT");
-  command->add_flag("--list", flags->list, "List the checks and do nothing else");
-  command->add_option("--only", flags->only, "Only these checks or groups (comma list)")
+  command->add_flag("--list", flags->list, "List all checks and exit");
+  command->add_option("--only", flags->only, "Run only these checks or groups (comma-separated)")
       ->delimiter(',')
       ->type_name("ID");
-  command->add_option("--skip", flags->skip, "Not these checks or groups (comma list)")
+  command->add_option("--skip", flags->skip, "Skip these checks or groups (comma-separated)")
       ->delimiter(',')
       ->type_name("ID");
   command->callback([&context, flags] {

@@ -1,4 +1,4 @@
-// `shmemctl env`: every option, its value, where it came from, and whether it is valid.
+// `shmemctl env`: every option, its value, its origin, and whether it is valid.
 #include <iostream>
 
 #include "cli/session.h"
@@ -6,7 +6,7 @@
 #include "reports/text.h"
 #include "src/base/describe_env.h"
 #include "src/bootstrap/select.h"
-#include "src/doctor/child.h"
+#include "src/doctor/support.h"
 #include "src/runtime/transport_choice.h"
 
 namespace shmemctl {
@@ -28,7 +28,7 @@ void print_foreign(const EnvDescription& env, const TextStyle& style) {
 }
 
 void print_known_foreign(const TextStyle& style) {
-  std::cout << "\nVariables of other libraries that bear on what shmemctl shows:\n";
+  std::cout << "\nVariables of other libraries that affect what shmemctl shows:\n";
   Table table({{"variable"}, {"what it does here"}});
   for (const OptionSpec& spec : option_table())
     if (spec.nvshmem_alias)
@@ -38,7 +38,7 @@ void print_known_foreign(const TextStyle& style) {
   std::cout << table.text(style);
 }
 
-/// What BOOTSTRAP=auto looks for, in its order, and what it comes to here.
+/// What BOOTSTRAP=auto looks for, in order, and which bootstrap it selects here.
 void print_bootstraps(const Options& options, const Environment& environment,
                       const TextStyle& style) {
   std::string chosen, outcome;
@@ -49,21 +49,20 @@ void print_bootstraps(const Options& options, const Environment& environment,
   } catch (const Error& error) {
     outcome = "none: " + error.message() + "; " + error.fix();
   }
-  std::cout << "\nHow PEs would find each other; the first that applies is taken unless "
-               "SHMEMCTL_BOOTSTRAP names another:\n";
+  std::cout
+      << "\nBootstrap: the first that applies is used unless SHMEMCTL_BOOTSTRAP selects one:\n";
   Table table({{""}, {"bootstrap"}, {"looks for"}});
   for (const BootstrapRule& rule : bootstrap_rules())
     table.add({rule.name == chosen ? "*" : "", rule.name, rule.looks_for});
   std::cout << table.text(style) << "here: " << outcome << "\n";
 }
 
-/// What REMOTE_TRANSPORT=auto tries, in its order, and what it comes to here: in child processes,
-/// since a library that is broken may take its process with it.
+/// What REMOTE_TRANSPORT=auto tries, in order, and the result here. Each runs in a child process,
+/// because a broken library may crash it.
 void print_transports(const Options& options, const TextStyle& style) {
   constexpr std::chrono::seconds deadline{10};
-  std::cout
-      << "\nHow PEs that share no memory would reach each other; the first that reaches all is "
-         "taken unless SHMEMCTL_REMOTE_TRANSPORT or SHMEMCTL_TRANSPORT names others:\n";
+  std::cout << "\nRemote transport: the first that reaches all PEs is used unless "
+               "SHMEMCTL_REMOTE_TRANSPORT or SHMEMCTL_TRANSPORT selects others:\n";
   Table table({{"transport"}, {"here"}});
   for (const std::string& name : remote_candidates()) {
     const doctor::ChildAnswer answer = doctor::ask_child(
@@ -92,12 +91,13 @@ std::vector<OptionEntry> option_entries(const EnvDescription& env) {
 } // namespace
 
 void add_env(CLI::App& app, Context& context) {
-  CLI::App* command =
-      app.add_subcommand("env", "Every option: value, where it came from, default, validity");
-  command->footer("Options are read from the command line, then SHMEMCTL_<NAME>, then "
-                  "NVSHMEM_<NAME> where NVSHMEM has that name, then --config.");
+  CLI::App* command = app.add_subcommand(
+      "env", "Show every option: value, origin, default, and whether it is valid");
+  command->footer("Precedence: command line, SHMEMCTL_<NAME>, NVSHMEM_<NAME> (if NVSHMEM has that "
+                  "variable), --config, default.");
   auto all = std::make_shared<bool>(false);
-  command->add_flag("--all", *all, "Also list variables of other libraries that are not set");
+  command->add_flag("--all", *all,
+                    "Also list the relevant variables of other libraries that are not set");
   add_mapping_flags(*command, context);
   add_option(*command, context, "SYSROOT");
   command->callback([&context, all] {

@@ -1,4 +1,4 @@
-// `shmemctl hotspots`: which NIC carries what, which is hot, congested or lossy.
+// `shmemctl hotspots`: the load of each NIC, and which NICs are hot, congested or lossy.
 #include <algorithm>
 #include <fmt/format.h>
 #include <iostream>
@@ -7,20 +7,20 @@
 #include "cli/hotspots.h"
 #include "cli/terminal.h"
 #include "reports/text.h"
-#include "src/base/option_secrets.h"
+#include "src/base/options.h"
 #include "src/base/text.h"
+#include "src/hotspots/watch.h"
 #include "src/launch/program.h"
 #include "src/topo/readers/reader.h"
-#include "src/topo/readers/virtual_interfaces.h"
+#include "src/topo/readers/sysfs_nics.h"
 #include "src/topo/writers/host_json.h"
-#include "src/watch/hotspot_log.h"
 
 namespace shmemctl {
 
 namespace {
 
-constexpr double look_at_time_s = 0.1; ///< how late --timeout may end a command
-constexpr double report_every_s = 1;   ///< how often what there is is kept, should the run die
+constexpr double timeout_poll_s = 0.1; ///< --timeout may end a command this much late
+constexpr double report_every_s = 1;   ///< interval of checkpoints, in case the run dies
 
 /// The node and its mapping into the report.
 void describe(HotspotRun& run) {
@@ -75,7 +75,7 @@ ExitCode watch_for(HotspotRun& run) {
 
 ExitCode watch_again_and_again(HotspotRun& run) {
   const auto watch = begin_watch(run);
-  run.session.set_deadline(std::nullopt); // it lasts as long as somebody looks
+  run.session.set_deadline(std::nullopt); // runs until interrupted
   const TextStyle style = text_style(run.context, run.options);
   HotspotLog log(std::cout, style,
                  !run.context.no_progress && is_terminal(STDOUT_FILENO, run.context.environment));
@@ -85,7 +85,7 @@ ExitCode watch_again_and_again(HotspotRun& run) {
     put(run, watch->totals(), facts_of(run, *watch, "watch"));
     if (run.session.wants_text())
       log.show(hotspots_of(run, watch->interval()), run.thresholds);
-    require_stdout(); // nobody would see the next ones
+    require_stdout(); // later rounds would not be seen
   }
   watch->sample(SampleDepth::all);
   put(run, watch->totals(), facts_of(run, *watch, "watch"));
@@ -96,12 +96,12 @@ void add_command_finding(Report& report, const std::vector<std::string>& argv,
                          const CommandEnd& end) {
   if (end.exit_code == 0 && !end.timed_out)
     return;
-  const std::string how = end.timed_out   ? "its time was over"
+  const std::string how = end.timed_out   ? "it timed out"
                           : end.exit_code ? fmt::format("exit code {}", *end.exit_code)
                                           : "ended by " + end.signal;
   report.findings.push_back({"command-failed", Severity::error, argv[0],
-                             "the command that was watched failed: " + how,
-                             "run it without hotspots, and look at what it says"});
+                             "the watched command failed: " + how,
+                             "run it without hotspots and check its output"});
 }
 
 ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
@@ -139,7 +139,7 @@ ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
   };
   sample_until(
       *watch, run.flags.interval_s, done,
-      [&command](double rest_s) { command.wait(std::min(rest_s, look_at_time_s)); },
+      [&command](double rest_s) { command.wait(std::min(rest_s, timeout_poll_s)); },
       [&] {
         if (monotonic_s() < next_s)
           return;
@@ -161,18 +161,17 @@ ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
 
 void check_flags(const Context& context, const Options& options, const HotspotFlags& flags) {
   if (flags.during && context.watched_command.empty())
-    throw bad_hotspots("--during names no command", "write shmemctl hotspots --during CMD ARGS...");
+    throw bad_hotspots("--during needs a command", "run shmemctl hotspots --during CMD ARGS...");
   if (flags.during && (flags.watch_s || flags.duration_s))
-    throw bad_hotspots("--during lasts as long as its command",
-                       "leave out --watch and --duration; --timeout S bounds the command");
+    throw bad_hotspots("--during runs as long as its command",
+                       "omit --watch and --duration; --timeout SECONDS limits the command");
   if (!flags.sysroot_after.empty() && options.text("SYSROOT").empty())
-    throw bad_hotspots("--sysroot-after needs the tree before", "give it with --sysroot");
+    throw bad_hotspots("--sysroot-after needs --sysroot", "name the earlier tree with --sysroot");
   if (!flags.sysroot_after.empty() && (flags.during || flags.watch_s || flags.duration_s))
-    throw bad_hotspots("two recorded trees do not change",
-                       "leave out --during, --watch and --duration");
+    throw bad_hotspots("recorded trees cannot be watched", "omit --during, --watch and --duration");
   if (flags.window_s && flags.sysroot_after.empty())
     throw bad_hotspots("--window is the time between two recorded trees",
-                       "give --sysroot and --sysroot-after, or use --duration");
+                       "use --sysroot and --sysroot-after, or --duration");
 }
 
 ExitCode run_hotspots(Context& context, const HotspotFlags& flags) {
@@ -200,27 +199,28 @@ ExitCode run_hotspots(Context& context, const HotspotFlags& flags) {
 void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
   const auto seconds = [&](const char* name, std::optional<double>& to, const char* doc,
                            double least, double most) {
-    command.add_option(name, to, doc)->type_name("S")->check(CLI::Range(least, most));
+    command.add_option(name, to, doc)->type_name("SECONDS")->check(CLI::Range(least, most));
   };
-  seconds("--watch", flags.watch_s, "Show the load again and again, every S seconds", 0.05, 86400);
+  seconds("--watch", flags.watch_s, "Show the load repeatedly at this interval", 0.05, 86400);
   seconds("-D,--duration", flags.duration_s,
-          "End after S seconds (default 2; with --watch: when interrupted)", 0.05, 1e7);
-  command.add_flag("--during", flags.during,
-                   "Watch while the command runs that follows; all words behind are its own");
+          "End after this time (default 2; with --watch: until interrupted)", 0.05, 1e7);
+  command.add_flag(
+      "--during", flags.during,
+      "Watch while the command runs that follows this flag; all later arguments are its own");
   command
       .add_option("--interval", flags.interval_s,
-                  "Seconds between samples (default 0.1): peaks are of such a time")
-      ->type_name("S")
+                  "Sampling interval (default 0.1); peak rates are averages over one interval")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.01, 3600.0));
   command
       .add_option("--sysroot-after", flags.sysroot_after,
-                  "A later copy of the tree of --sysroot: compare the two")
-      ->type_name("FOLDER");
+                  "Compare --sysroot with this later copy of the same tree")
+      ->type_name("DIR");
   seconds("--window", flags.window_s,
-          "Time between the two trees (default: by /proc/uptime in both)", 1e-3, 1e9);
+          "Time between the two copies (default: from /proc/uptime in both)", 1e-3, 1e9);
   command
       .add_option("--thresholds", flags.thresholds,
-                  "File of thresholds instead of the built-in ones")
+                  "Read thresholds from this file instead of the built-in ones")
       ->type_name("FILE");
 }
 
@@ -251,13 +251,13 @@ std::vector<std::string> take_watched_command(const CLI::App& app, Context& cont
 
 void add_hotspots(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "hotspots", "Which NIC carries what: load, imbalance, congestion, loss, by its counters");
+      "hotspots", "Show NIC load, imbalance, congestion and loss from hardware counters");
   command->footer(
       "Reads the counters of every RDMA port, network interface and EFA device of this machine.\n"
-      "The exit code is 1 if there is a finding of severity error, or the command failed; the\n"
-      "command's own exit code is in the report. The name of a subcommand behind --during means\n"
-      "this program itself. Started as a job by mpirun, srun or shmemctl run, one process of each\n"
-      "machine reads, and PE 0 shows them all.\n"
+      "The exit code is 1 if there is a finding of severity error or the command failed; the\n"
+      "command's exit code is in the report. After --during, a subcommand of shmemctl may stand\n"
+      "in place of a command. Under mpirun, srun or shmemctl run, one process per machine reads\n"
+      "the counters and PE 0 shows all of them.\n"
       "Examples:\n"
       "  shmemctl hotspots\n"
       "  shmemctl hotspots --watch 1\n"

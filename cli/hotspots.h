@@ -6,8 +6,8 @@
 #include <string>
 
 #include "cli/session.h"
+#include "src/hotspots/watch.h"
 #include "src/topo/mapping/mapping.h"
-#include "src/watch/hotspot_watch.h"
 
 namespace shmemctl {
 

@@ -7,11 +7,11 @@
 #include "cli/terminal.h"
 #include "reports/text.h"
 #include "src/bootstrap/select.h"
+#include "src/hotspots/gather_hosts.h"
+#include "src/hotspots/watch.h"
 #include "src/runtime/identity.h"
 #include "src/topo/mapping/mapping_json.h"
 #include "src/topo/writers/host_json.h"
-#include "src/watch/hotspot_log.h"
-#include "src/watch/job_gathering.h"
 
 namespace shmemctl {
 

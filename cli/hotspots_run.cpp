@@ -5,7 +5,7 @@
 #include "cli/hotspots.h"
 #include "src/base/input.h"
 #include "src/topo/mapping/request.h"
-#include "src/topo/readers/virtual_interfaces.h"
+#include "src/topo/readers/sysfs_nics.h"
 
 namespace shmemctl {
 

@@ -6,6 +6,7 @@
 
 #include "cli/context.h"
 #include "cli/terminal.h"
+#include "cli/usage_error.h"
 #include "reports/report.h"
 #include "src/base/error.h"
 #include "src/base/input.h"
@@ -34,15 +35,17 @@ std::string version_text() {
 
 void add_common_flags(CLI::App& app, Context& context) {
   app.add_option("--json", context.json_path,
-                 "Write the report to this file; - is stdout, %h in it the host's name")
+                 "Write the report as JSON; - is stdout, %h expands to the host name")
       ->type_name("FILE");
-  app.add_option("--csv", context.csv_path, "Write its rows as CSV; - is stdout")
+  app.add_option("--csv", context.csv_path,
+                 "Write the rows as CSV; - is stdout, %h expands to the host name")
       ->type_name("FILE");
   app.add_flag("--quiet", context.quiet, "Print errors only");
-  app.add_flag("--verbose", context.verbose, "Print evidence and details");
-  app.add_flag("--no-progress", context.no_progress, "No progress on the terminal");
-  app.add_flag("--force", context.force, "Overwrite files that exist");
-  app.add_option("--config", context.config_path, "Read options from this file (name = value)")
+  app.add_flag("--verbose", context.verbose, "Print evidence and details of checks and findings");
+  app.add_flag("--no-progress", context.no_progress, "Do not show progress on the terminal");
+  app.add_flag("--force", context.force, "Overwrite existing files");
+  app.add_option("--config", context.config_path,
+                 "Read options from this file, lines of NAME = VALUE")
       ->type_name("FILE");
   add_option(app, context, "COLOR");
   add_option(app, context, "TIMEOUT");
@@ -69,11 +72,9 @@ int parse_error(const CLI::App& app, const CLI::ParseError& error, const Context
     return app.exit(error, std::cout, std::cerr);
   if (rank_0_says_it(context))
     return static_cast<int>(ExitCode::usage);
-  std::string what = error.what();
-  if (const std::size_t end = what.find('\n'); end != std::string::npos)
-    what.resize(end);
-  std::cerr << "shmemctl: error: " << printable(what, 500) << '\n'
-            << "shmemctl: fix: run shmemctl --help, or shmemctl SUBCOMMAND --help\n";
+  const UsageError usage = describe_usage_error(app, error);
+  std::cerr << "shmemctl: error: " << printable(usage.problem, 500) << '\n'
+            << "shmemctl: fix: " << printable(usage.fix, 1000) << '\n';
   return static_cast<int>(ExitCode::usage);
 }
 
@@ -123,7 +124,8 @@ int run_command(Context& context) {
 
 int run(int argc, char** argv) {
   CLI::App app(
-      "Does one-sided GPU communication work here, how fast is it, where is the hot spot?");
+      "Diagnoses and measures one-sided GPU communication: does it work, how fast is it, where is "
+      "the hot spot?");
   app.name("shmemctl");
   app.set_version_flag("--version", version_text, "Print version, revision and build options");
   app.require_subcommand(1);

@@ -8,12 +8,12 @@
 #include "reports/compare/merge.h"
 #include "reports/report_file.h"
 #include "reports/text.h"
-#include "src/base/json_line.h"
+#include "src/base/json_values.h"
 #include "src/base/text.h"
 #include "src/bootstrap/launched_rank.h"
 #include "src/bootstrap/select.h"
+#include "src/hotspots/gather_hosts.h"
 #include "src/runtime/identity.h"
-#include "src/watch/job_gathering.h"
 
 namespace shmemctl {
 

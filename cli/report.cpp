@@ -1,4 +1,4 @@
-// `shmemctl report`: what can be done with reports that were written before.
+// `shmemctl report`: show, validate, compare, merge and convert reports.
 #include <iostream>
 
 #include "cli/report_compare.h"
@@ -48,7 +48,8 @@ ExitCode validate(const Context& context, const std::vector<std::string>& paths)
 } // namespace
 
 void add_report(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("report", "Show, compare, merge and check reports");
+  CLI::App* command =
+      app.add_subcommand("report", "Show, validate, compare, merge and convert reports");
   command->require_subcommand(1);
   auto paths = std::make_shared<std::vector<std::string>>();
   CLI::App* show_command = command->add_subcommand("show", "Print a report as text");
@@ -57,15 +58,15 @@ void add_report(CLI::App& app, Context& context) {
   show_command->add_option("file", *path, "The report; - is stdin")->required();
   show_command
       ->add_option("--width", *width,
-                   "Break lines and fold heat maps at so many columns; tables keep theirs "
-                   "[the terminal's; without one, lines stay whole and heat maps get 80]")
+                   "Wrap lines and heat maps at this width; tables are not wrapped (default: the "
+                   "terminal's width; without a terminal, only heat maps are wrapped, at 80)")
       ->check(CLI::Range(20, 10000))
       ->type_name("COLUMNS");
   show_command->callback([&context, path, width] {
     context.run = [=](Context& run_context) { return show(run_context, *path, *width); };
   });
   CLI::App* validate_command = command->add_subcommand(
-      "validate", "Check reports against the schema: exit 1 if one is not valid");
+      "validate", "Validate reports against the JSON Schema; exit 1 if one is invalid");
   validate_command->add_option("files", *paths, "The reports; - is stdin")->required();
   validate_command->callback([&context, paths] {
     context.run = [paths](Context& run_context) { return validate(run_context, *paths); };
@@ -74,7 +75,7 @@ void add_report(CLI::App& app, Context& context) {
   add_report_check(*command, context);
   add_report_merge(*command, context);
   add_report_formats(*command, context);
-  CLI::App* schema_command = command->add_subcommand("schema", "Print the JSON Schema");
+  CLI::App* schema_command = command->add_subcommand("schema", "Print the JSON Schema of reports");
   schema_command->callback([&context] {
     context.run = [](Context&) {
       std::cout << report_schema_text();

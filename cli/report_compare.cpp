@@ -1,4 +1,4 @@
-// `shmemctl report diff|check|merge`: decisions from reports that were written before.
+// `shmemctl report diff|check|merge`: compares, checks and merges existing reports.
 #include "cli/report_compare.h"
 
 #include <future>
@@ -20,7 +20,7 @@ namespace {
 constexpr const char* threshold_help =
     "A threshold is CASE[PARAMETER=VALUE,...].METRIC>=NUMBER, also with <=, > and <:\n"
     "  put[bytes=1M].bandwidth_GBps>=300     'moe-*[phase=total].p50_us<=200'\n"
-    "Every row that it is about has to keep to it; one about no row is an error (exit code 2).\n";
+    "Every matching row must meet it; a threshold that matches no row is an error (exit code 2).\n";
 
 /// --require and --require-file.
 struct ThresholdFlags {
@@ -46,12 +46,12 @@ std::shared_ptr<ThresholdFlags> add_threshold_flags(CLI::App& command) {
   auto flags = std::make_shared<ThresholdFlags>();
   command
       .add_option("--require", flags->expressions,
-                  "A threshold that rows have to keep to; may be given several times")
+                  "A threshold that matching rows must meet; may be repeated")
       ->type_name("THRESHOLD")
       ->allow_extra_args(false);
   command
       .add_option("--require-file", flags->files,
-                  "A file of thresholds, one in each line; # begins a comment")
+                  "A file with one threshold per line; # starts a comment")
       ->type_name("FILE")
       ->allow_extra_args(false);
   return flags;
@@ -63,7 +63,7 @@ double share_of(const std::string& flag, const std::string& text) {
   const auto number = parse_number(percent ? text.substr(0, text.size() - 1) : text);
   const double share = number.value_or(-1) / (percent ? 100 : 1);
   if (!(share >= 0 && share < 1))
-    throw input_error(flag, "", "\"" + text + "\" is no share", "write it like 5% or 0.05");
+    throw input_error(flag, "", "\"" + text + "\" is not a fraction", "use 5% or 0.05");
   return share;
 }
 
@@ -87,10 +87,9 @@ ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& th
   const CompareOptions wanted{share_of("--alpha", flags.alpha),
                               share_of("--min-effect", flags.min_effect)};
   if (wanted.alpha == 0)
-    throw input_error("--alpha", "", "no change is ever sure enough for 0",
-                      "write it like 5% or 0.05");
+    throw input_error("--alpha", "", "0 would never report a change", "use 5% or 0.05");
   if (flags.base == "-" && flags.other == "-")
-    throw input_error("BASE and NEW", "", "both are stdin", "name a file for one of them");
+    throw input_error("BASE and NEW", "", "both are stdin", "use a file for one of them");
   return with_session(context, [&](Session& session, const Options&) {
     session.phase("reading " + flags.base + " and " + flags.other);
     // Reading takes longer than comparing; errors of BASE are told first, whoever is quicker.
@@ -119,13 +118,13 @@ ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& th
 ExitCode check(Context& context, const std::vector<std::string>& paths,
                const ThresholdFlags& flags) {
   if (flags.empty())
-    throw Error(ExitCode::usage, "report check", "start", "no threshold is given",
-                "give --require THRESHOLD or --require-file FILE");
+    throw Error(ExitCode::usage, "report check", "start", "no threshold",
+                "use --require THRESHOLD or --require-file FILE");
   const std::vector<Threshold> thresholds = flags.parse(context);
   return with_session(context, [&](Session& session, const Options&) {
     session.phase("reading " + paths.front());
     const std::vector<LoadedReport> reports = load_reports(paths);
-    session.phase("holding rows against thresholds");
+    session.phase("checking thresholds");
     hold(thresholds, reports, session.report());
     return session.finish();
   });
@@ -149,25 +148,27 @@ ExitCode merge(const Context& context, const std::vector<std::string>& paths) {
 
 void add_report_diff(CLI::App& report, Context& context) {
   CLI::App* command = report.add_subcommand(
-      "diff", "Compare reports with earlier ones: exit 1 if something is worse or missing");
+      "diff", "Compare reports with earlier ones; exit 1 if a row is worse or missing");
   command->footer(
-      "Rows match by case and parameters. A row is better or worse if its change is larger than\n"
-      "the noise and than --min-effect, the same if it is surely smaller than that, else unclear.\n"
-      "One run on each side sees only the noise within a run; three runs or more together, in\n"
-      "folders, also that between runs.\n" +
+      "Rows match by case and parameters. A row is better or worse if its change exceeds both the\n"
+      "noise and --min-effect, the same if the change is significantly smaller than --min-effect,\n"
+      "else unclear. With one run on each side only the noise within a run is known; with folders\n"
+      "of three or more runs also the noise between runs.\n" +
       std::string(threshold_help) +
       "Example: shmemctl report diff baseline/ new.json --require 'put[bytes=1M].p50_us<40'");
   auto flags = std::make_shared<DiffFlags>();
   command->add_option("BASE", flags->base, "A report, a merged report, or a folder of reports")
       ->required();
-  command->add_option("NEW", flags->other, "What is compared with it; - is stdin")->required();
-  command->add_option("--min-effect", flags->min_effect, "Smaller changes are no change [5%]")
-      ->type_name("SHARE");
+  command->add_option("NEW", flags->other, "The report or folder to compare with BASE; - is stdin")
+      ->required();
   command
-      ->add_option("--alpha", flags->alpha, "Chance of a false alarm, over all rows together [5%]")
-      ->type_name("SHARE");
+      ->add_option("--min-effect", flags->min_effect, "Changes below this count as no change [5%]")
+      ->type_name("FRACTION");
+  command
+      ->add_option("--alpha", flags->alpha, "False-alarm probability over all rows together [5%]")
+      ->type_name("FRACTION");
   command->add_flag("--allow-missing", flags->allow_missing,
-                    "Rows of BASE that are not in NEW are no failure");
+                    "Rows of BASE that are missing in NEW do not count as failures");
   const auto thresholds = add_threshold_flags(*command);
   command->callback([&context, flags, thresholds] {
     context.run = [=](Context& run_context) { return diff(run_context, *flags, *thresholds); };
@@ -176,7 +177,7 @@ void add_report_diff(CLI::App& report, Context& context) {
 
 void add_report_check(CLI::App& report, Context& context) {
   CLI::App* command =
-      report.add_subcommand("check", "Hold reports against thresholds: exit 1 if one is missed");
+      report.add_subcommand("check", "Check reports against thresholds; exit 1 if one is not met");
   command->footer(threshold_help);
   auto paths = std::make_shared<std::vector<std::string>>();
   command->add_option("files", *paths, "Reports, or folders of reports; - is stdin")->required();
@@ -187,9 +188,9 @@ void add_report_check(CLI::App& report, Context& context) {
 }
 
 void add_report_merge(CLI::App& report, Context& context) {
-  CLI::App* command = report.add_subcommand(
-      "merge", "Join the reports of several nodes, or of several runs, into one");
-  command->footer("Writes to --json FILE, or stdout. Each row names its run.\n"
+  CLI::App* command =
+      report.add_subcommand("merge", "Merge the reports of several nodes or runs into one");
+  command->footer("Writes to --json FILE, default stdout. Each row names its run.\n"
                   "Example: shmemctl report merge node*.json --json all.json");
   auto paths = std::make_shared<std::vector<std::string>>();
   command->add_option("files", *paths, "Reports, or folders of reports; - is stdin")->required();

@@ -1,4 +1,4 @@
-// `shmemctl report csv|junit|prom|annotate|html`: reports in formats that other programs read.
+// `shmemctl report csv|junit|prom|annotate|html`: converts reports to other formats.
 #include <functional>
 #include <iostream>
 
@@ -8,7 +8,6 @@
 #include "reports/compare/load.h"
 #include "reports/csv.h"
 #include "reports/html/page_model.h"
-#include "reports/html/write_html.h"
 #include "reports/junit.h"
 #include "reports/prometheus.h"
 #include "reports/report_file.h"
@@ -41,7 +40,7 @@ ExitCode convert(const Context& context, const std::vector<std::string>& paths,
 
 std::shared_ptr<std::string> add_output_flag(CLI::App& command) {
   auto output = std::make_shared<std::string>("-");
-  command.add_option("-o,--output", *output, "Write to this file, whole or not at all [stdout]")
+  command.add_option("-o,--output", *output, "Write to this file, atomically [stdout]")
       ->type_name("FILE");
   return output;
 }
@@ -69,40 +68,40 @@ std::pair<std::string, std::string> parse_label(const std::string& text) {
   const std::size_t sign = text.find('=');
   const std::string name = text.substr(0, sign);
   if (sign == std::string::npos || !is_prometheus_label(name))
-    throw input_error("--label", "",
-                      "\"" + printable(text) + "\" is not a label: " +
-                          (sign == std::string::npos ? "it has no =" : "its name cannot be one"),
-                      "write it like suite=nightly, the name of letters, digits and _");
+    throw input_error(
+        "--label", "",
+        "\"" + printable(text) + "\" is not a label: " +
+            (sign == std::string::npos ? "it has no =" : "its name cannot be one"),
+        "use NAME=VALUE, e.g. suite=nightly; a name consists of letters, digits and _");
   return {name, text.substr(sign + 1)};
 }
 
 void add_prom(CLI::App& report, Context& context) {
   auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* command =
-      add_format(report, context, "prom", "A report as metrics for Prometheus' textfile collector",
-                 "The file appears at once; --force replaces the one of the run before. Where the\n"
-                 "collector's folder has several reports, give each a --label of its own: the\n"
-                 "collector refuses the same series from two files.\n"
-                 "Example: shmemctl report prom r.json --force -o "
-                 "/var/lib/prometheus/node-exporter/shmemctl.prom",
-                 [words](const Report& read) {
-                   PrometheusLabels labels;
-                   for (const std::string& word : *words)
-                     labels.push_back(parse_label(word));
-                   return write_prometheus(read, labels);
-                 });
-  command
-      ->add_option("--label", *words, "A label that every series gets; may be given several times")
+  CLI::App* command = add_format(
+      report, context, "prom", "Convert a report to metrics for Prometheus' textfile collector",
+      "The file is written atomically; --force replaces an existing one. If the collector's\n"
+      "folder has several reports, give each its own --label: the collector rejects the\n"
+      "same series from two files.\n"
+      "Example: shmemctl report prom r.json --force -o "
+      "/var/lib/prometheus/node-exporter/shmemctl.prom",
+      [words](const Report& read) {
+        PrometheusLabels labels;
+        for (const std::string& word : *words)
+          labels.push_back(parse_label(word));
+        return write_prometheus(read, labels);
+      });
+  command->add_option("--label", *words, "A label for every series; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
 }
 
 void add_annotate(CLI::App& report, Context& context) {
-  CLI::App* command =
-      report.add_subcommand("annotate", "Findings and regressions for GitHub's and GitLab's pages");
+  CLI::App* command = report.add_subcommand(
+      "annotate", "Convert findings and regressions to annotations for GitHub and GitLab");
   command->footer(
-      "github: workflow commands, for a step's stdout. gitlab: the JSON of a code quality report.\n"
-      "markdown: a page, for a step's summary. Also of the report that `report diff` writes.\n"
+      "github: workflow commands on stdout. gitlab: JSON of a code quality report. markdown: a\n"
+      "job summary. Reports written by `report diff` are accepted as well.\n"
       "Examples:\n"
       "  shmemctl report annotate --format github check.json diff.json\n"
       "  shmemctl report annotate --format markdown check.json >> \"$GITHUB_STEP_SUMMARY\"\n"
@@ -110,7 +109,8 @@ void add_annotate(CLI::App& report, Context& context) {
   auto paths = std::make_shared<std::vector<std::string>>();
   auto format = std::make_shared<std::string>();
   command->add_option("files", *paths, "Reports, or folders of reports; - is stdin")->required();
-  command->add_option("--format", *format, "For whom")
+  command->add_option("--format", *format, "Output format")
+      ->type_name("FORMAT")
       ->check(CLI::IsMember({"github", "gitlab", "markdown"}))
       ->required();
   const auto output = add_output_flag(*command);
@@ -145,24 +145,22 @@ ExitCode write_page(const Context& context, const PageFlags& flags) {
 
 void add_html(CLI::App& report, Context& context) {
   CLI::App* command = report.add_subcommand(
-      "html", "Reports as one page for a browser: findings, topology, heat maps, charts, trend");
-  command->footer("The page needs nothing beside it and fetches nothing. Of several reports it "
-                  "leaves those out\n"
-                  "that a newer one stands for, or that are part of the baseline, and shows how "
-                  "rows moved\n"
-                  "over all.\n"
-                  "Examples:\n"
-                  "  shmemctl report html runs/*.json -o page.html\n"
-                  "  shmemctl report html nights today.json --baseline nights -o page.html");
+      "html", "Convert reports to one HTML page: findings, topology, heat maps, charts, trends");
+  command->footer(
+      "The page is self-contained and fetches nothing. Of several reports it omits those\n"
+      "that a newer one supersedes or that are part of the baseline, and shows the\n"
+      "trend of each row over all of them.\n"
+      "Examples:\n"
+      "  shmemctl report html runs/*.json -o page.html\n"
+      "  shmemctl report html nights today.json --baseline nights -o page.html");
   auto flags = std::make_shared<PageFlags>();
   command->add_option("files", flags->paths, "Reports, or folders of reports; - is stdin")
       ->required();
   command
       ->add_option("--baseline", flags->baseline,
-                   "Earlier reports to draw and compare with: a report, or a folder of them")
+                   "Earlier reports to plot and compare with: a report, or a folder of reports")
       ->type_name("FILE|DIR");
-  command
-      ->add_option("-o,--output", flags->output, "Write to this file, whole or not at all [stdout]")
+  command->add_option("-o,--output", flags->output, "Write to this file, atomically [stdout]")
       ->type_name("FILE");
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) { return write_page(run_context, *flags); };
@@ -172,12 +170,12 @@ void add_html(CLI::App& report, Context& context) {
 } // namespace
 
 void add_report_formats(CLI::App& report, Context& context) {
-  add_format(report, context, "csv", "A report's rows as CSV",
-             "A comparison's rows, else results, else ports of hotspots, else checks, else the\n"
-             "mapping, else findings.",
+  add_format(report, context, "csv", "Convert a report's rows to CSV",
+             "Writes the first of these that the report has: comparison, results, ports of\n"
+             "hotspots, checks, mapping, findings.",
              write_csv);
-  add_format(report, context, "junit", "A report as JUnit XML, for CI systems",
-             "What makes the report's exit code 1 is a failure there.\n"
+  add_format(report, context, "junit", "Convert a report to JUnit XML for CI systems",
+             "Whatever makes the report's exit code 1 is a failure in the JUnit output.\n"
              "Example: shmemctl report junit diff.json -o diff.xml",
              write_junit);
   add_prom(report, context);

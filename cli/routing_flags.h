@@ -1,4 +1,4 @@
-// The flags for who chooses whom, which `moe` and `sim` have in common.
+// Flags for the routing of tokens to experts, shared by `moe` and `sim`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,19 +14,24 @@ namespace shmemctl {
 template <class Request>
 void add_routing_flags(CLI::App& command, Request& request, const std::string& file_is,
                        const std::string& first_rank, const std::string& last_rank) {
-  command.add_option("--routing", request.routing,
-                     "Who chooses whom: " + join(moe::routing_names(), ", ") + "; or a file of " +
-                         file_is + " (with / or . in its name)");
-  command.add_option("--num-groups", request.groups, "grouped: groups of experts (default 8)")
+  command
+      .add_option("--routing", request.routing,
+                  "Routing of tokens to experts: " + join(moe::routing_names(), ", ") +
+                      "; or a file written by " + file_is + " (a name with / or .)")
+      ->type_name("ROUTING|FILE");
+  command
+      .add_option("--num-groups", request.groups, "grouped: number of expert groups (default 8)")
       ->check(CLI::Range(0, 1 << 24));
   command
       .add_option("--num-topk-groups", request.top_groups,
-                  "grouped: groups that a token chooses first (default 4)")
+                  "grouped: expert groups per token (default 4)")
       ->check(CLI::Range(0, 1 << 24));
-  command.add_option("--masked", request.masked_percent, "Percent of the choices that are none")
+  command
+      .add_option("--masked", request.masked_percent, "Percentage of masked choices (expert -1)")
       ->check(CLI::Range(0, 100));
   command.add_flag("--uneven", request.uneven,
-                   first_rank + " has all tokens, " + last_rank + " none, the others some");
+                   "Uneven token counts: " + lower(first_rank) + " has all tokens, " + last_rank +
+                       " none, the others in between");
 }
 
 } // namespace shmemctl

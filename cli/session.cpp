@@ -9,9 +9,9 @@
 
 #include "cli/terminal.h"
 #include "reports/text.h"
-#include "src/base/hard_stop.h"
-#include "src/base/option_secrets.h"
+#include "src/base/options.h"
 #include "src/base/text.h"
+#include "src/base/watchdog.h"
 #include "src/check/gpu_links.h"
 #include "src/doctor/doctor.h"
 #include "src/doctor/gpu_links.h"
@@ -105,7 +105,7 @@ void Session::set_deadline(std::optional<double> seconds) {
 void Session::expire(const std::string& phase) {
   const Error error(ExitCode::deadline, phase, "finish",
                     "the deadline of " + seconds_text(deadline_s_) + " passed",
-                    "give more time with --timeout SECONDS, or look at what that step waits for");
+                    "raise --timeout SECONDS, or check what that step waits for");
   end_if_writing_hangs(ExitCode::deadline);
   print_error(error);
   try {
@@ -239,10 +239,11 @@ void run_doctor(Session& session, const NodeSource& source, const Environment& e
 void add_source_flags(CLI::App& command, Context& context, const std::shared_ptr<SourceFlags>& to) {
   command
       .add_option("--from", to->from,
-                  "Read a recorded machine: hwloc XML, NCCL topology XML, the text of nvidia-smi "
-                  "topo -m, or a report of this tool; - is stdin")
+                  "Read a recorded node: hwloc XML, NCCL topology XML, the output of nvidia-smi "
+                  "topo -m, or a shmemctl report; - is stdin")
       ->type_name("FILE");
-  command.add_option("--format", to->format, "Take --from for this format, whatever it looks like")
+  command.add_option("--format", to->format, "Format of --from; default: detected")
+      ->type_name("FORMAT")
       ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "nvidia-smi", "report"}));
   add_option(command, context, "SYSROOT");
 }

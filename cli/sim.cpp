@@ -1,4 +1,4 @@
-// `shmemctl sim`: what each NIC of a cluster would carry, and how long a step would take.
+// `shmemctl sim`: simulated traffic per NIC of a cluster, and the time of a step.
 #include <iostream>
 
 #include "cli/routing_flags.h"
@@ -6,7 +6,7 @@
 #include "src/base/input.h"
 #include "src/base/text.h"
 #include "src/bench/statistics.h"
-#include "src/sim/cluster_findings.h"
+#include "src/sim/cluster.h"
 #include "src/sim/request.h"
 #include "src/sim/summary.h"
 #include "src/topo/advice/advice.h"
@@ -37,7 +37,7 @@ ResultRow row_of(const sim::Summary& summary, const sim::OperationTime& time,
     row.bandwidth_GBps = time.crossing_bytes / time.time_us.mean * 1e-3;
   if (!time.limited_by.empty())
     row.limited_by = time.limited_by;
-  row.reason = "a model's answer: nothing was moved";
+  row.reason = "simulated: no data was transferred";
   return row;
 }
 
@@ -83,101 +83,122 @@ ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options
 }
 
 void add_cluster_flags(CLI::App& command, sim::Request& request) {
-  command.add_option("--nodes", request.nodes, "Nodes, each as the topology says (default 2)")
+  command.add_option("--nodes", request.nodes, "Number of nodes with this topology (default 2)")
       ->check(CLI::Range(0, 1 << 24));
   command
-      .add_option("--fabric", request.fabric,
-                  "rail: NIC i of a block's nodes has leaf switch i; fat-tree: one leaf for all")
+      .add_option(
+          "--fabric", request.fabric,
+          "rail: NIC i of each node connects to leaf switch i; fat-tree: all NICs of a node to "
+          "one leaf (default rail)")
+      ->type_name("FABRIC")
       ->check(CLI::IsMember({"rail", "fat-tree"}));
   command
-      .add_option("--leaf-nodes", request.leaf_nodes, "Nodes that share leaf switches (default 32)")
+      .add_option("--leaf-nodes", request.leaf_nodes,
+                  "Nodes per group of leaf switches (default 32)")
       ->check(CLI::Range(0, 1 << 24));
   command
       .add_option("--oversubscription", request.oversubscription,
-                  "A leaf's links to NICs over its uplinks (default 1)")
+                  "Leaf downlink bandwidth divided by uplink bandwidth (default 1)")
       ->check(CLI::Range(0.0, 1e6));
   command
       .add_option("--nic-gbits", request.nic_Gbps,
-                  "Rate of each NIC port, Gbit/s (default: the topology's)")
+                  "Rate of each NIC port in Gbit/s (default: from the topology)")
       ->check(CLI::Range(0.001, 1e6));
   command
       .add_option("--nvlink-gbytes", request.link_GBps,
-                  "What a GPU moves to the others of its node, GB/s (default: the topology's)")
+                  "NVLink bandwidth of each GPU in GB/s (default: from the topology)")
       ->check(CLI::Range(0.001, 1e6));
 }
 
 void add_traffic_flags(CLI::App& command, sim::Request& request) {
-  command.add_option("--pattern", request.pattern, join(sim::pattern_names(), ", "));
-  command.add_option("-b,--bytes", request.size, "Of each pair of ranks; not of moe (default 1M)")
+  command
+      .add_option("--pattern", request.pattern,
+                  "Traffic pattern: " + join(sim::pattern_names(), ", ") + " (default moe)")
+      ->type_name("PATTERN");
+  command
+      .add_option("-b,--bytes", request.size,
+                  "Bytes per pair of ranks, for all patterns but moe (default 1M)")
       ->type_name("SIZE");
   command
       .add_option("--ep-ranks", request.ep_ranks,
-                  "Ranks that share the experts: groups of whole nodes (default: all)")
+                  "Ranks per expert-parallel group, a multiple of a node's ranks (default: all)")
       ->check(CLI::Range(1, 1 << 24));
-  command.add_option("--num-tokens", request.tokens, "Tokens of a rank (default 128)")
+  command.add_option("--num-tokens", request.tokens, "Tokens per rank (default 128)")
       ->check(CLI::Range(0, 1 << 24));
-  command.add_option("--hidden", request.hidden, "Channels of a token (default 7168)")
+  command.add_option("--hidden", request.hidden, "Hidden size: elements per token (default 7168)")
       ->check(CLI::Range(0, 1 << 24));
-  command.add_option("--num-topk", request.top_k, "Experts that a token chooses (default 8)")
+  command.add_option("--num-topk", request.top_k, "Experts per token (default 8)")
       ->check(CLI::Range(0, 1 << 24));
-  command.add_option("--num-experts", request.experts, "Experts of a group (default 256)")
+  command
+      .add_option("--num-experts", request.experts,
+                  "Experts per expert-parallel group (default 256)")
       ->check(CLI::Range(0, 1 << 24));
   add_routing_flags(command, request, "moe --record", "Rank 0 of a group", "the last one");
   command
-      .add_option("--mode", request.mode,
-                  "ht: one row per token and node, handed on there (hybrid); ll: rows go straight")
+      .add_option(
+          "--mode", request.mode,
+          "ht: one row per token and destination node, forwarded there over NVLink; ll: rows "
+          "are sent directly to their ranks (default ht)")
+      ->type_name("MODE")
       ->check(CLI::IsMember({"ht", "ll"}));
-  command.add_flag("--flat", request.flat, "ht: one row per token and rank, straight");
-  command.add_option("--dtype", request.dtype, "What a dispatch carries; a combine is bf16")
+  command.add_flag("--flat", request.flat,
+                   "ht: one row per token and destination rank, sent directly");
+  command
+      .add_option("--dtype", request.dtype,
+                  "Data type of dispatch; combine uses bf16 (default bf16)")
+      ->type_name("DTYPE")
       ->check(CLI::IsMember({"bf16", "fp8"}));
   command
       .add_option("--combine", request.combine,
-                  "ll: a row comes back per choice (weighted) or per rank (partial)")
+                  "ll: combine returns one row per expert choice (weighted) or per rank (partial)")
+      ->type_name("KIND")
       ->check(CLI::IsMember({"weighted", "partial"}));
   command
       .add_option("--copies", request.copies,
-                  "ll: a row goes there per rank, as in moe, or per choice, as in DeepEP")
+                  "ll: dispatch sends one row per rank, as moe does, or per choice, as DeepEP does")
+      ->type_name("KIND")
       ->check(CLI::IsMember({"rank", "choice"}));
 }
 
 void add_effort_flags(CLI::App& command, SimFlags& flags) {
   sim::Request& request = flags.request;
-  command.add_option("--seed", request.seed, "Of all that is drawn (default 1)")
+  command.add_option("--seed", request.seed, "Seed of the random number generator (default 1)")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{0xffffffff})); // as moe's
   command
       .add_option("--steps", request.steps,
-                  "Steps that are drawn (default 64); 0: only what is expected")
+                  "Number of random steps (default 64); 0: expected values only")
       ->check(CLI::Range(0, 1 << 20));
   command
       .add_option("--sample", request.sample,
-                  "tokens: every token's choices, step 0 those of moe with this seed; counts: "
-                  "tokens per node; auto")
+                  "tokens: sample the choices of every token (step 0 equals moe with this seed); "
+                  "counts: sample token counts per node; auto: by cluster size")
+      ->type_name("METHOD")
       ->check(CLI::IsMember({"auto", "tokens", "counts"}));
   command
       .add_option("--kill-nic", request.kill_nics,
-                  "What if this NIC were dead: [NODE/]NAME[:PORT]; may be repeated")
+                  "Simulate the failure of a NIC: [NODE/]NAME[:PORT]; may be repeated")
       ->type_name("NIC");
   command
       .add_option("--slow-nic", request.slow_nics,
-                  "What if a share of its rate were left: [NODE/]NAME[:PORT]=0.5")
-      ->type_name("NIC=SHARE");
+                  "Simulate a NIC at a fraction of its rate: [NODE/]NAME[:PORT]=0.5")
+      ->type_name("NIC=FRACTION");
   command
       .add_option("--move-expert", request.move_experts,
-                  "What if this expert were on that rank of each group")
+                  "Simulate moving an expert to another rank of each group")
       ->type_name("EXPERT:RANK");
-  command.add_option("--top", flags.top, "NICs, nodes and switches that are listed (default 8)")
+  command.add_option("--top", flags.top, "Number of NICs, nodes and switches to list (default 8)")
       ->check(CLI::Range(1, 1 << 20));
-  command.add_flag("--all", flags.all, "List all of them");
+  command.add_flag("--all", flags.all, "List all NICs, nodes and switches");
 }
 
 } // namespace
 
 void add_sim(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand(
-      "sim", "What each NIC of a cluster would carry, and how long a step would take");
+  CLI::App* command =
+      app.add_subcommand("sim", "Simulate the traffic per NIC of a cluster and the time of a step");
   command->footer(
-      "A cluster is NODES times one topology (--from, or this machine). Nothing is moved: times "
-      "are\nwhat the bytes take on the busiest link, and no less is possible (docs/sim.md).\n"
+      "A cluster is --nodes copies of one topology (--from, or this machine). No data is "
+      "transferred:\ntimes are lower bounds, the bytes of the busiest link divided by its rate.\n"
       "Examples:\n"
       "  shmemctl sim --from topo.xml --nodes 8 --num-tokens 4096 --dtype fp8\n"
       "  shmemctl sim --from topo.xml --nodes 2048 --ep-ranks 256 --steps 1024 --world deepep-ht\n"

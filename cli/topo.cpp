@@ -1,4 +1,4 @@
-// `shmemctl topo`: what is connected to what, which NIC each PE will use, what is wrong with that.
+// `shmemctl topo`: the topology, the NIC that each PE will use, and misconfigurations.
 #include <iostream>
 
 #include "cli/node_job.h"
@@ -18,8 +18,7 @@ struct TopoFlags {
   bool measure = false;
 };
 
-/// A dump has no findings of its own (its file keeps the notes): what the source lacks goes to
-/// stderr.
+/// A dump carries no findings, so what the source lacks is logged on stderr.
 ExitCode dump_node(const Node& node, const std::string& format) {
   for (const Finding& finding : check_source(node))
     log(finding.severity == Severity::info ? LogLevel::info : LogLevel::warning, "topo",
@@ -32,7 +31,7 @@ ExitCode dump_node(const Node& node, const std::string& format) {
 
 void add_topo(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "topo", "What is connected to what, which NIC each PE will use, what is wrong with that");
+      "topo", "Show the topology, the NIC that each PE will use, and misconfigurations");
   command->footer("Examples:\n"
                   "  shmemctl topo\n"
                   "  shmemctl topo --world deepep-ht --enable-nic-pe-mapping\n"
@@ -44,12 +43,13 @@ void add_topo(CLI::App& app, Context& context) {
   add_mapping_flags(*command, context);
   command
       ->add_option("--dump", flags->dump,
-                   "Write the model to stdout in this format instead, to be read back by --from")
+                   "Write the topology to stdout in this format instead; --from reads it back")
+      ->type_name("FORMAT")
       ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "report"}));
   command->add_flag("--compare-versions", flags->compare_versions,
-                    "Show where releases of NVSHMEM choose differently on this node");
+                    "Show which NVSHMEM releases map NICs differently on this node");
   command->add_flag("--measure", flags->measure,
-                    "Also copy between every pair of this machine's GPUs, and show GB/s");
+                    "Also measure copies between every pair of GPUs of this machine, in GB/s");
   command->callback([&context, source_flags, flags] {
     context.run = [source_flags, flags](Context& run_context) {
       if (flags->dump == "report")
@@ -64,7 +64,7 @@ void add_topo(CLI::App& app, Context& context) {
             if (flags->measure && !run_gpu_links(session, source))
               throw Error(ExitCode::usage, "copies between GPUs", "measure",
                           "this machine has fewer than two NVIDIA GPUs, or the node is recorded",
-                          "leave out --measure, or run it on the machine itself");
+                          "omit --measure, or run it on the machine itself");
             if (flags->compare_versions)
               session.report().mapping["compare_versions"] =
                   compare_versions_json(source.node, mapping_request(options, source.node));

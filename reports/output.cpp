@@ -15,9 +15,9 @@
 #include "reports/csv.h"
 #include "src/base/atomic_file.h"
 #include "src/base/file_descriptor.h"
-#include "src/base/hard_stop.h"
 #include "src/base/log.h"
 #include "src/base/service_thread.h"
+#include "src/base/watchdog.h"
 
 namespace shmemctl {
 

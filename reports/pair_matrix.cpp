@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "reports/compare/side.h"
+#include "reports/compare/compare.h"
 #include "reports/json_view.h"
 #include "src/base/text.h"
 #include "src/base/units.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "reports/compare/side.h"
+#include "reports/compare/compare.h"
 #include "reports/json_view.h"
 #include "reports/table.h"
 #include "src/base/text.h"
@@ -164,15 +164,14 @@ void add_hotspots(const json& hotspots, Metrics& metrics) {
                   {"device", view::text(port, "device")},
                   {"port", view::text(port, "port")}};
     const json& hot = view::member(port, "hot");
-    metrics.add("shmemctl_nic_hotspot", "1 if the port carries more than its siblings.", labels,
+    metrics.add("shmemctl_nic_hotspot", "1 if the port carries more than its peers.", labels,
                 hot.is_boolean() ? std::optional<double>(hot == true) : std::nullopt);
     labels.emplace_back("direction", "");
     for (const char* direction : {"sent", "received"}) {
       const json& load = view::member(port, direction);
       labels.back().second = direction;
-      metrics.add("shmemctl_nic_traffic_bytes_per_second",
-                  "What the port carried, by its counters.", labels,
-                  times(view::number(load, "GBps"), 1e9));
+      metrics.add("shmemctl_nic_traffic_bytes_per_second", "Traffic of the port from its counters.",
+                  labels, times(view::number(load, "GBps"), 1e9));
       metrics.add("shmemctl_nic_utilization_ratio", "Its share of the rate of the link.", labels,
                   view::number(load, "link_share"));
     }
@@ -186,7 +185,7 @@ void add_comparison(const Report& report, Metrics& metrics) {
       metrics.add("shmemctl_comparison_rows", "Rows of the comparison by verdict.",
                   {{"verdict", verdict}}, view::number(counts, verdict.c_str()));
   for (const json& threshold : report.thresholds)
-    metrics.add("shmemctl_threshold_success", "1 if all rows keep to the threshold.",
+    metrics.add("shmemctl_threshold_success", "1 if all rows meet the threshold.",
                 {{"threshold", view::text(threshold, "expression")}},
                 view::member(threshold, "passed") == json(true) ? 1.0 : 0.0);
 }

@@ -1,4 +1,4 @@
-// The report: one document for every subcommand that measures or checks (schema 1.0.0).
+// The report: its rows, what identifies them, and its JSON.
 #pragma once
 
 #include <map>
@@ -7,12 +7,34 @@
 #include <string>
 #include <vector>
 
-#include "reports/row_path.h"
 #include "src/base/error.h"
 #include "src/base/finding.h"
 #include "src/base/report_schema.h"
 
 namespace shmemctl {
+
+/// One end of a path.
+struct PathEnd {
+  int pe = 0;
+  std::string host;
+  std::optional<int> node = std::nullopt; ///< its node's number, where the host name does not tell
+};
+
+/// What a measurement went over. Transports and NICs are those that were used, not those that were
+/// available.
+struct RowPath {
+  std::optional<PathEnd> first, second; ///< the pair; nothing where many PEs send
+  std::vector<std::string> transports;  ///< sorted: "shm", "libfabric"
+  std::vector<std::string> nics;        ///< of the PEs that issue: "eth0", "mlx5_0", "mlx5_1:2"
+};
+
+/// "PE 0 (a) -> PE 2 (b) by libfabric eth0"; without a pair "by libfabric eth0, shm". Strings are
+/// as they came: a reader of a foreign report prints safe_text() of it.
+std::string to_text(const RowPath& path);
+
+nlohmann::json to_json(const RowPath& path);
+/// Of a document that the schema allows.
+RowPath row_path_from_json(const nlohmann::json& object);
 
 struct ToolInfo {
   std::string version, git_revision;
@@ -169,5 +191,9 @@ Report report_from_json(const nlohmann::json& document, const std::string& subje
 
 /// "2026-11-21T03:33:00.123Z" now.
 std::string utc_now();
+
+/// Names of the rows' parameters in order of appearance, size first. At most 16: no case has more,
+/// though a made-up document may.
+std::vector<std::string> parameter_names(const std::vector<const ResultRow*>& rows);
 
 } // namespace shmemctl

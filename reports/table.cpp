@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "src/base/error.h"
-#include "src/base/hostile_characters.h"
 #include "src/base/text.h"
 
 namespace shmemctl {

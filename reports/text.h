@@ -1,4 +1,4 @@
-// A report for people.
+// A report as text.
 #pragma once
 
 #include <ostream>

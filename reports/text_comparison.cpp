@@ -7,10 +7,8 @@
 #include <set>
 
 #include "reports/compare/compare.h"
-#include "reports/compare/side.h"
 #include "reports/json_view.h"
 #include "reports/text.h"
-#include "src/base/counted.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 

@@ -144,7 +144,7 @@ std::string job_nics_text(const nlohmann::json& hotspots, const TextStyle& style
                                 view::decimal(view::number(hotspots, "window_s").value_or(0), 3)) +
                     table.text(style);
   if (busy.size() > most_shown)
-    out += fmt::format("and {} more that carried less\n", busy.size() - most_shown);
+    out += fmt::format("and {} more with less traffic\n", busy.size() - most_shown);
   return out;
 }
 

@@ -51,13 +51,13 @@ std::string verdict(const json& simulation, const json& variant, const TextStyle
   std::string line;
   if (most_of(busiest) > 0 &&
       view::number(busiest, "over_even").value_or(nearly_even) < nearly_even)
-    line = fmt::format("all NICs carry alike: {} a step", megabytes(most_of(busiest)));
+    line = fmt::format("all NICs carry the same: {} a step", megabytes(most_of(busiest)));
   else if (most_of(busiest) > 0)
     line =
         fmt::format("busiest NIC: {}, {} a step, {} times the even share", nic_name(busiest),
                     megabytes(most_of(busiest)), view::decimal(number_of(busiest, "over_even"), 3));
   else
-    line = "no NIC carries anything";
+    line = "no NIC carries traffic";
   line += fmt::format("; {} a step", time_text(view::member(step, "time_us")));
   if (const std::string by = view::text(step, "limited_by"); !by.empty())
     line += ", limited by " + by;
@@ -108,7 +108,7 @@ std::string loads_table(const json& variant, const TextStyle& style) {
                view::decimal(number_of(nic, "over_even"), 3)});
   std::string out = table.text(style);
   if (const double left = number_of(variant, "nics_left_out"); left > 0)
-    out += fmt::format("... and {:.0f} NICs that carry no more (--all, --top N)\n", left);
+    out += fmt::format("... and {:.0f} NICs with no more traffic (--all, --top N)\n", left);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Findings and regressions where CI systems show them: beside a change, or on a job's page.
+// Findings as annotations of GitHub, GitLab and as Markdown.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,27 @@
 #include <vector>
 
 #include "reports/compare/load.h"
+
+namespace shmemctl::annotate {
+
+struct Remark {
+  Severity severity = Severity::info;
+  std::string id, subject, message;
+  std::string fix;  ///< "" if there is none
+  std::string path; ///< of the report
+};
+
+/// Of one report: its findings, its rows that failed without a finding that says so, and that it is
+/// not complete. Errors first.
+std::vector<Remark> remarks_of(const LoadedReport& loaded);
+/// Of all of them, errors first.
+std::vector<Remark> remarks_of(const std::vector<LoadedReport>& reports);
+
+std::string write_github(const std::vector<LoadedReport>& reports);
+std::string write_gitlab(const std::vector<LoadedReport>& reports);
+std::string write_markdown(const std::vector<LoadedReport>& reports);
+
+} // namespace shmemctl::annotate
 
 namespace shmemctl {
 

@@ -1,14 +1,254 @@
+// Compares reports row by row.
 #include "reports/compare/compare.h"
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 #include <thread>
 
-#include "reports/compare/measure.h"
-#include "src/base/counted.h"
+#include "reports/json_view.h"
+#include "src/base/json_values.h"
+#include "src/base/statistics.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
+
+namespace {
+
+using nlohmann::json;
+
+/// The text of a parameter; 1 and 1.0 are the same.
+std::string value_text(const json& value) {
+  if (value.is_number_float()) {
+    const double number = value.get<double>();
+    if (std::abs(number) < 9e15 && number == std::trunc(number))
+      return std::to_string(static_cast<long long>(number));
+  }
+  return json_line(value);
+}
+
+std::string carriers_of(const ResultRow& row) {
+  return row.path ? join(row.path->transports, ", ") : "";
+}
+
+std::string key_of(const ResultRow& row, const std::vector<std::string>& hosts) {
+  std::string key = row.case_name;
+  for (const auto& [name, value] : row.params.items())
+    if (!is_dependent(name))
+      key.append(1, '\0').append(name).append(1, '\0').append(value_text(value));
+  for (const std::string& host : hosts)
+    key.append(1, '\1').append(host);
+  return key;
+}
+
+} // namespace
+
+bool is_dependent(const std::string& parameter) {
+  return parameter == "batch" || parameter == "declared";
+}
+
+HostSets host_sets(const std::vector<LoadedReport>& reports) {
+  HostSets sets;
+  for (const LoadedReport& loaded : reports)
+    for (const RunInfo& run : runs_of(loaded.report))
+      sets.insert(run.hosts);
+  return sets;
+}
+
+bool has_several_hosts(const std::vector<LoadedReport>& reports) {
+  return host_sets(reports).size() > 1;
+}
+
+bool matches_by_host(const HostSets& base, const HostSets& other) {
+  if (other.size() > 1)
+    return true;
+  if (base.size() < 2)
+    return false;
+  std::set<std::string> known;
+  for (const std::vector<std::string>& hosts : base)
+    known.insert(hosts.begin(), hosts.end());
+  const std::vector<std::string>& hosts = *other.begin();
+  return hosts.empty() || std::any_of(hosts.begin(), hosts.end(), [&](const std::string& host) {
+           return known.contains(host);
+         });
+}
+
+bool matches_by_host(const std::vector<LoadedReport>& base,
+                     const std::vector<LoadedReport>& other) {
+  return matches_by_host(host_sets(base), host_sets(other));
+}
+
+std::set<std::string> row_keys(const Report& report) {
+  const std::vector<RunInfo> runs = runs_of(report);
+  std::set<std::string> keys;
+  for (const ResultRow& row : report.results)
+    keys.insert(key_of(row, runs[run_index(report, row.run)].hosts));
+  return keys;
+}
+
+void CarriersOfRows::learn(const std::vector<LoadedReport>& reports) {
+  for (const LoadedReport& loaded : reports)
+    for (const ResultRow& row : loaded.report.results)
+      if (std::string carriers = carriers_of(row); !carriers.empty())
+        known_[key_of(row, {})].insert(std::move(carriers));
+}
+
+std::string CarriersOfRows::of(const std::string& key, const ResultRow& row) const {
+  const auto known = known_.find(key);
+  return known == known_.end() || known->second.size() < 2 ? "" : carriers_of(row);
+}
+
+Side side_of(const std::vector<LoadedReport>& reports, bool by_host) {
+  CarriersOfRows carriers;
+  carriers.learn(reports);
+  return side_of(reports, by_host, carriers);
+}
+
+Side side_of(const std::vector<LoadedReport>& reports, bool by_host,
+             const CarriersOfRows& carriers) {
+  Side side;
+  for (const LoadedReport& loaded : reports) {
+    const std::vector<RunInfo> runs = runs_of(loaded.report);
+    // Which run of a row is its newest one; one report's runs come one after the other.
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> place_of_run;
+    for (const ResultRow& row : loaded.report.results) {
+      const std::size_t run = run_index(loaded.report, row.run);
+      const std::vector<std::string> hosts = by_host ? runs[run].hosts : std::vector<std::string>{};
+      std::string key = key_of(row, hosts);
+      std::string transports = carriers.of(key_of(row, {}), row);
+      if (!transports.empty())
+        key.append(1, '\2').append(transports);
+      const auto [found, is_new] = side.index.emplace(key, side.rows.size());
+      if (is_new)
+        side.rows.push_back({std::move(key), hosts, std::move(transports), {}});
+      SideRow& target = side.rows[found->second];
+      const auto [place, first_of_run] =
+          place_of_run.emplace(std::make_pair(found->second, run), target.runs.size());
+      if (first_of_run)
+        target.runs.emplace_back();
+      target.runs[place->second].rows.push_back(&row);
+    }
+    side.n_runs += runs.size();
+  }
+  return side;
+}
+
+namespace {
+
+/// Fewer measurements than this do not tell how far their mean is off.
+constexpr std::size_t fewest_for_summary = 10;
+
+/// The row's number and its unit; nothing if nothing was measured.
+struct Value {
+  std::optional<double> value;
+  std::string unit;
+};
+
+Value value_of(const ResultRow& row) {
+  if (row.stats && row.stats->p50)
+    return {row.stats->p50, row.unit};
+  if (!row.samples.empty())
+    return {median(row.samples), row.unit};
+  if (row.stats && row.stats->mean)
+    return {row.stats->mean, row.unit};
+  if (row.bandwidth_GBps)
+    return {row.bandwidth_GBps, "GBps"};
+  if (row.rate_Mops)
+    return {row.rate_Mops, "Mops"};
+  return {std::nullopt, row.unit};
+}
+
+std::optional<MeanAndSpread> summary_of(const ResultRow& row) {
+  if (!row.stats || row.stats->n < fewest_for_summary || !row.stats->mean || !row.stats->stddev ||
+      *row.stats->mean <= 0)
+    return std::nullopt;
+  return MeanAndSpread{static_cast<double>(row.stats->n), *row.stats->mean, *row.stats->stddev};
+}
+
+std::vector<double> logarithms(std::vector<double> values) {
+  for (double& value : values)
+    value = std::log(value);
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+/// Takes the logarithms, if there are any.
+void set_logarithms(std::vector<double> samples, std::vector<double> runs, Measured& into) {
+  const auto not_positive = [](double value) { return !(value > 0); };
+  into.positive = std::none_of(samples.begin(), samples.end(), not_positive) &&
+                  std::none_of(runs.begin(), runs.end(), not_positive);
+  if (!into.positive)
+    return;
+  into.log_samples = logarithms(std::move(samples));
+  into.log_runs = logarithms(std::move(runs));
+}
+
+} // namespace
+
+Measured measured(const SideRow& row) {
+  Measured result;
+  std::vector<double> samples, middles;
+  bool all_kept = true;
+  for (const RunOfRow& run : row.runs) {
+    std::vector<double> values;
+    for (const ResultRow* part : run.rows) {
+      const Value value = value_of(*part);
+      if (!value.value)
+        continue;
+      if (result.unit.empty())
+        result.unit = value.unit;
+      if (value.unit != result.unit)
+        continue; // one name with two units: the first one counts
+      values.push_back(*value.value);
+      samples.insert(samples.end(), part->samples.begin(), part->samples.end());
+      all_kept = all_kept && !part->samples.empty();
+    }
+    if (!values.empty())
+      middles.push_back(median(std::move(values)));
+  }
+  if (result.unit.empty())
+    result.unit = row.first().unit;
+  if (middles.empty())
+    return result;
+  if (!all_kept)
+    samples.clear();
+  result.samples = samples.size();
+  result.value = median(middles);
+  if (row.runs.size() == 1 && row.runs[0].rows.size() == 1)
+    result.summary = summary_of(row.first());
+  set_logarithms(std::move(samples), std::move(middles), result);
+  return result;
+}
+
+std::optional<bool> less_is_better(const std::string& unit) {
+  for (const char* time : {"ns", "us", "ms", "s"})
+    if (unit == time)
+      return true;
+  for (const char* rate : {"B/s", "MBps", "GBps", "Gbps", "op/s", "Kops", "Mops", "Gops"})
+    if (unit == rate)
+      return false;
+  return std::nullopt;
+}
+
+Change change_between(const Measured& base, const Measured& other) {
+  Change change;
+  const auto add = [&change](const Shift& shift, const char* name) {
+    const double p = change.shift ? std::max(change.shift->p, shift.p) : shift.p;
+    change.shift = shift; // the last one's interval: runs see more noise than samples do
+    change.shift->p = p;
+    change.tests += (change.tests.empty() ? "" : " and ") + std::string(name);
+  };
+  const bool several_runs = !base.log_runs.empty() && !other.log_runs.empty() &&
+                            base.log_runs.size() + other.log_runs.size() >= 3;
+  if (std::min(base.log_samples.size(), other.log_samples.size()) >= fewest_for_rank_test)
+    add(rank_shift(base.log_samples, other.log_samples, interval_confidence), "samples");
+  else if (!several_runs && base.summary && other.summary)
+    add(welch_log_shift(*base.summary, *other.summary, interval_confidence), "stats");
+  if (several_runs)
+    add(student_shift(base.log_runs, other.log_runs, interval_confidence), "runs");
+  return change;
+}
 
 namespace {
 
@@ -85,7 +325,7 @@ void measure(const Measured& base, const Measured& other, ComparedRow& row) {
   row.change = *other.value / *base.value - 1;
   const Change change = change_between(base, other);
   if (!change.shift)
-    return unclear("too few measurements: 5 samples or 3 runs would tell");
+    return unclear("too few measurements: 5 samples or 3 runs are needed");
   // The tests look at all measurements, and estimate a shift of their own: with two groups of
   // samples it can be far from what the medians did. The change that is told stays that of the
   // values that stand beside it, and the interval reaches to it.
@@ -157,8 +397,8 @@ void judge_change(const CompareOptions& options, ComparedRow& row) {
     return;
   }
   row.verdict = RowVerdict::unclear;
-  row.reason = larger_than_noise ? "the change may be larger or smaller than what counts"
-                                 : "the noise is larger than what counts: measure longer, or "
+  row.reason = larger_than_noise ? "the change may be above or below --min-effect"
+                                 : "the noise exceeds --min-effect: measure longer, or "
                                    "several runs";
 }
 
@@ -272,6 +512,134 @@ Comparison compare_reports(const std::vector<LoadedReport>& base,
                               : "compare reports of the same cases");
   adjust_and_judge(options, comparison.rows);
   return comparison;
+}
+
+namespace {
+
+/// What is so on one side: name of a fact -> what the reports say about it, each once.
+using Facts = std::map<std::string, std::set<std::string>>;
+
+void note(Facts& facts, const std::string& what, const std::optional<std::string>& value) {
+  if (value && !value->empty())
+    facts[what].insert(*value);
+}
+
+std::optional<std::string> text_of(const json& object, const char* key) {
+  return view::scalar(view::member(object, key));
+}
+
+/// "8 x NVIDIA H200, 1 x unknown"
+std::string gpus_text(const json& gpus) {
+  std::map<std::string, std::size_t> counts;
+  for (const json& gpu : gpus)
+    ++counts[text_of(gpu, "name").value_or("unknown")];
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : counts)
+    parts.push_back(std::to_string(count) + " x " + name);
+  return parts.empty() ? "none" : join(parts, ", ");
+}
+
+/// "mlx5_0/1, firmware 28.39, 400 Gb/s, x16 at 32 GT/s"
+std::string hca_text(const json& hca) {
+  std::string out = text_of(hca, "name").value_or("?");
+  if (const auto port = text_of(hca, "port"))
+    out += "/" + *port;
+  if (const auto firmware = text_of(hca, "firmware"))
+    out += ", firmware " + *firmware;
+  if (const auto rate = text_of(hca, "rate_Gbps"))
+    out += ", " + *rate + " Gb/s";
+  if (const auto width = text_of(hca, "link_width"))
+    out += ", x" + *width;
+  if (const auto speed = text_of(hca, "link_speed_GTps"))
+    out += " at " + *speed + " GT/s";
+  return out;
+}
+
+void note_host(const json& host, Facts& facts) {
+  note(facts, "host", text_of(host, "name"));
+  note(facts, "kernel", text_of(host, "kernel"));
+  note(facts, "CPU model", text_of(view::member(host, "cpus"), "model"));
+  note(facts, "GPUs", gpus_text(view::list(host, "gpus")));
+  for (const json& hca : view::list(host, "hcas"))
+    note(facts, "HCA", hca_text(hca));
+  const json& versions = view::member(host, "versions");
+  if (versions.is_object())
+    for (const auto& [name, version] : versions.items())
+      note(facts, "version of " + name, view::scalar(version).value_or("absent"));
+}
+
+void note_topology(const json& topology, Facts& facts) {
+  const json& distances = view::member(topology, "distances");
+  const json& labels = view::list(distances, "labels");
+  const json& matrix = view::list(distances, "matrix");
+  for (std::size_t i = 0; i < matrix.size() && i < labels.size(); ++i) {
+    std::vector<std::string> cells;
+    for (const json& cell : matrix[i])
+      cells.push_back(view::scalar(cell).value_or("?"));
+    note(facts, "distances of " + view::scalar(labels[i]).value_or("?"), join(cells, " "));
+  }
+}
+
+void note_mapping(const json& mapping, Facts& facts) {
+  for (const json& pe : view::list(mapping, "pes")) {
+    std::vector<std::string> nics;
+    for (const json& nic : view::list(pe, "nics"))
+      nics.push_back(text_of(nic, "device").value_or("?") + "/" +
+                     text_of(nic, "port").value_or("?"));
+    note(facts, "NICs of PE " + text_of(pe, "pe").value_or("?"),
+         nics.empty() ? "none" : join(nics, ", "));
+  }
+}
+
+Facts facts_of(const std::vector<LoadedReport>& reports) {
+  Facts facts;
+  for (const LoadedReport& loaded : reports) {
+    const Report& report = loaded.report;
+    for (const json& host : report.hosts)
+      note_host(host, facts);
+    note_topology(report.topology, facts);
+    note_mapping(report.mapping, facts);
+    for (const auto& [name, value] : report.env)
+      note(facts, "option " + name, value);
+    for (const RunInfo& run : runs_of(report)) {
+      note(facts, "shmemctl",
+           run.tool_version + (run.git_revision.empty() ? "" : " (" + run.git_revision + ")"));
+      note(facts, "PEs", std::to_string(run.job.pes));
+      note(facts, "nodes", std::to_string(run.job.nodes));
+      note(facts, "launcher", run.job.launcher);
+      note(facts, "bootstrap", run.job.bootstrap);
+      if (run.status != ReportStatus::complete)
+        note(facts, "runs that did not complete",
+             loaded.path + (run.started_at.empty() ? "" : " of " + run.started_at));
+    }
+    if (report.measurement)
+      note(facts, "clock", report.measurement->clock);
+  }
+  return facts;
+}
+
+} // namespace
+
+std::vector<Difference> differences_between(const std::vector<LoadedReport>& base,
+                                            const std::vector<LoadedReport>& other) {
+  const Facts before = facts_of(base), after = facts_of(other);
+  static const std::set<std::string> none;
+  const auto look_up = [](const Facts& facts, const std::string& what) -> const auto& {
+    const auto found = facts.find(what);
+    return found == facts.end() ? none : found->second;
+  };
+  std::set<std::string> names;
+  for (const Facts* facts : {&before, &after})
+    for (const auto& [what, values] : *facts)
+      names.insert(what);
+  std::vector<Difference> differences;
+  for (const std::string& what : names) {
+    const auto &old_values = look_up(before, what), &new_values = look_up(after, what);
+    if (old_values != new_values)
+      differences.push_back(
+          {what, {old_values.begin(), old_values.end()}, {new_values.begin(), new_values.end()}});
+  }
+  return differences;
 }
 
 } // namespace shmemctl

@@ -6,9 +6,7 @@
 #include <map>
 
 #include "reports/compare/compare.h"
-#include "reports/compare/side.h"
 #include "reports/json_view.h"
-#include "src/base/counted.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -179,7 +177,7 @@ Findings comparison_findings(const Comparison& comparison, bool allow_missing) {
   for (const auto& [name, rows] : by_case(comparison, RowVerdict::worse))
     findings.push_back(of_case("regression", Severity::error, name, rows,
                                rows.count == 1 ? "is worse" : "are worse",
-                               "look for what changed between the runs; measure again, several "
+                               "find what changed between the runs; measure again, several "
                                "times on each side, to be surer"));
   for (const auto& [name, rows] : by_case(comparison, RowVerdict::missing))
     findings.push_back(of_case("row-missing", allow_missing ? Severity::info : Severity::error,

@@ -7,7 +7,6 @@
 
 #include "reports/json_view.h"
 #include "reports/report_file.h"
-#include "src/base/counted.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -75,7 +74,7 @@ void refuse_twice(const std::vector<LoadedReport>& reports) {
       const auto [found, is_new] = seen.emplace(identity, loaded.path);
       if (!is_new)
         throw input_error(loaded.path, "",
-                          "it holds the same run as " + printable(found->second) + ", of " +
+                          "it contains the same run as " + printable(found->second) + ", of " +
                               run.started_at,
                           "name each run once");
     }

@@ -1,19 +1,75 @@
+// Thresholds that results have to meet.
 #include "reports/compare/thresholds.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <set>
+#include <utility>
 
 #include "reports/compare/compare.h"
-#include "reports/compare/threshold_metric.h"
 #include "reports/json_view.h"
-#include "src/base/counted.h"
-#include "src/base/pattern.h"
+#include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 
 namespace shmemctl {
+
+namespace {
+
+using RowNumber = std::optional<double> ResultRow::*;
+using StatsNumber = std::optional<double> Stats::*;
+
+constexpr std::pair<const char*, RowNumber> row_numbers[] = {
+    {"bandwidth_GBps", &ResultRow::bandwidth_GBps},
+    {"wire_GBps", &ResultRow::wire_GBps},
+    {"rate_Mops", &ResultRow::rate_Mops},
+    {"link_fraction", &ResultRow::link_fraction}};
+
+constexpr std::pair<const char*, StatsNumber> stats_numbers[] = {
+    {"latency", &Stats::p50}, {"min", &Stats::min},       {"p50", &Stats::p50},
+    {"p90", &Stats::p90},     {"p99", &Stats::p99},       {"max", &Stats::max},
+    {"mean", &Stats::mean},   {"stddev", &Stats::stddev}, {"mad", &Stats::mad}};
+
+/// "p50_us" -> p50 and "us".
+std::optional<std::pair<StatsNumber, std::string>> statistic(const std::string& name) {
+  const std::size_t end = name.rfind('_');
+  if (end == std::string::npos || !less_is_better(name.substr(end + 1)))
+    return std::nullopt;
+  for (const auto& [word, number] : stats_numbers)
+    if (name.compare(0, end, word) == 0)
+      return std::make_pair(number, name.substr(end + 1));
+  return std::nullopt;
+}
+
+} // namespace
+
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, number] : row_numbers)
+    names.emplace_back(name);
+  for (const auto& [name, number] : stats_numbers)
+    names.push_back(std::string(name) + "_us");
+  return names;
+}
+
+bool is_metric(const std::string& name) {
+  for (const auto& [word, number] : row_numbers)
+    if (name == word)
+      return true;
+  return statistic(name).has_value();
+}
+
+std::optional<double> metric_of(const ResultRow& row, const std::string& name) {
+  for (const auto& [word, number] : row_numbers)
+    if (name == word)
+      return row.*number;
+  const auto found = statistic(name);
+  if (!found || !row.stats || row.unit != found->second)
+    return std::nullopt;
+  return (*row.stats).*(found->first);
+}
 
 namespace {
 
@@ -93,18 +149,18 @@ Error matches_nothing(const Threshold& threshold, const std::vector<LoadedReport
       ++of_case;
       example = example ? example : &row;
     }
-  std::string fix = "name a case that was measured";
+  std::string fix = "use a case that was measured";
   if (example)
-    fix = "rows of that name look like this: " + printable(name_of(*example, {}, false), 400);
+    fix = "a row of that case is " + printable(name_of(*example, {}, false), 400);
   else if (const auto near = nearest_spelling(threshold.case_pattern, {cases.begin(), cases.end()}))
     fix = "did you mean " + printable(*near) + "?";
-  const std::string problem = of_case == 0 ? "no row has that case"
+  const std::string problem = of_case == 0 ? "no row of that case"
                                            : "of " + counted(of_case, "row") +
                                                  " of that case none has these parameters"
                                                  " and a " +
                                                  threshold.metric;
   return input_error(threshold.source, "",
-                     "\"" + threshold.expression + "\" is about nothing: " + problem, fix);
+                     "\"" + threshold.expression + "\" matches nothing: " + problem, fix);
 }
 
 } // namespace
@@ -168,9 +224,169 @@ Findings threshold_findings(const std::vector<ThresholdOutcome>& outcomes) {
          outcome.threshold.expression + ": missed by " + counted(outcome.missed.size(), "row") +
              " of " + std::to_string(outcome.rows) + ": " + join(named, "; ") +
              (more > 0 ? "; and " + std::to_string(more) + " more" : ""),
-         "find out why the row is below what is required, or change " + outcome.threshold.source});
+         "find out why the row does not meet it, or change " + outcome.threshold.source});
   }
   return findings;
+}
+
+namespace {
+
+constexpr std::size_t longest_expression = 4096;
+
+class Parser {
+public:
+  Parser(const std::string& text, std::string source, std::size_t line)
+      : text_(text), source_(std::move(source)), line_(line) {}
+
+  Threshold parse() {
+    if (text_.size() > longest_expression)
+      fail(longest_expression, "an end: no threshold is that long");
+    Threshold threshold;
+    threshold.expression = std::string(trim(text_));
+    threshold.source = line_ == 0 ? source_ : source_ + ", line " + std::to_string(line_);
+    skip_blanks();
+    const std::size_t bracket = text_.find_first_of("[<>=", at_);
+    if (bracket != std::string::npos && text_[bracket] == '[') {
+      threshold.case_pattern = word_until(bracket, "the name of a case, such as put");
+      ++at_;
+      read_conditions(threshold);
+      expect('.', "a . and a metric, such as .bandwidth_GBps");
+    } else {
+      const std::size_t end = std::min(bracket, text_.size());
+      const std::size_t dot = text_.rfind('.', end == 0 ? 0 : end - 1);
+      if (dot == std::string::npos || dot < at_)
+        fail(end, "CASE.METRIC, such as put.bandwidth_GBps");
+      threshold.case_pattern = word_until(dot, "the name of a case, such as put");
+      ++at_;
+    }
+    read_metric(threshold);
+    read_limit(threshold);
+    return threshold;
+  }
+
+private:
+  [[noreturn]] void fail(std::size_t at, const std::string& expected) const {
+    const std::string place = (line_ == 0 ? "" : "line " + std::to_string(line_) + ", ") +
+                              "column " + std::to_string(at + 1);
+    const std::string found =
+        at >= text_.size() ? "its end" : "\"" + printable(text_.substr(at, 20)) + "\"";
+    throw input_error(source_, place, "expected " + expected + ", found " + found,
+                      "use e.g. put[bytes=1M].bandwidth_GBps>=300");
+  }
+
+  void skip_blanks() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t'))
+      ++at_;
+  }
+
+  bool take(char wanted) {
+    skip_blanks();
+    if (at_ >= text_.size() || text_[at_] != wanted)
+      return false;
+    ++at_;
+    return true;
+  }
+
+  void expect(char wanted, const std::string& words) {
+    if (!take(wanted))
+      fail(at_, words);
+  }
+
+  /// What stands from here to `end`, without blanks around it; not empty.
+  std::string word_until(std::size_t end, const std::string& expected) {
+    std::string word(trim(std::string_view(text_).substr(at_, end - at_)));
+    if (word.empty())
+      fail(at_, expected);
+    at_ = end;
+    return word;
+  }
+
+  std::size_t find(const char* any) const {
+    return std::min(text_.find_first_of(any, at_), text_.size());
+  }
+
+  std::string read_value() {
+    skip_blanks();
+    if (!take('"'))
+      return word_until(find(",]"), "a value, such as 1M");
+    const std::size_t end = text_.find('"', at_);
+    if (end == std::string::npos)
+      fail(text_.size(), "a \" after the value");
+    std::string value = text_.substr(at_, end - at_);
+    at_ = end + 1;
+    return value;
+  }
+
+  void read_conditions(Threshold& threshold) {
+    if (take(']'))
+      return;
+    do {
+      skip_blanks();
+      const std::size_t end = find("=,]");
+      std::string name = word_until(end, "a parameter, such as bytes=1M");
+      expect('=', "= and a value");
+      threshold.conditions.emplace_back(std::move(name), read_value());
+    } while (take(','));
+    expect(']', "a , or a ]");
+  }
+
+  void read_metric(Threshold& threshold) {
+    skip_blanks();
+    const std::size_t begin = at_;
+    threshold.metric = word_until(find("<>="), "a metric, such as bandwidth_GBps");
+    if (is_metric(threshold.metric))
+      return;
+    const auto near = nearest_spelling(threshold.metric, metric_names());
+    fail(begin, "a metric" + (near ? " (did you mean " + *near + "?)"
+                                   : ": one of " + join(metric_names(), ", ")));
+  }
+
+  void read_limit(Threshold& threshold) {
+    using Operator = Threshold::Operator;
+    skip_blanks();
+    const std::size_t begin = at_;
+    const bool more = take('>'), less = !more && take('<');
+    const bool equal = (more || less) && at_ < text_.size() && text_[at_] == '=';
+    if (!more && !less)
+      fail(begin, ">=, <=, > or <");
+    at_ += equal ? 1 : 0;
+    threshold.comparison = more ? (equal ? Operator::at_least : Operator::above)
+                                : (equal ? Operator::at_most : Operator::below);
+    skip_blanks();
+    const std::optional<double> limit = parse_number(trim(std::string_view(text_).substr(at_)));
+    if (!limit)
+      fail(at_, "a number");
+    threshold.limit = *limit;
+  }
+
+  const std::string& text_;
+  std::string source_;
+  std::size_t line_;
+  std::size_t at_ = 0;
+};
+
+} // namespace
+
+Threshold parse_threshold(const std::string& text, const std::string& source, std::size_t line) {
+  return Parser(text, source, line).parse();
+}
+
+std::vector<Threshold> parse_threshold_file(const std::string& text, const std::string& path) {
+  std::vector<Threshold> thresholds;
+  std::size_t number = 0;
+  for (std::string line : split(text, '\n')) {
+    ++number;
+    if (const std::size_t hash = line.find('#'); hash != std::string::npos)
+      line.resize(hash);
+    if (!line.empty() && line.back() == '\r')
+      line.pop_back();
+    if (!trim(line).empty())
+      thresholds.push_back(parse_threshold(line, path, number));
+  }
+  if (thresholds.empty())
+    throw input_error(path, "", "it contains no threshold",
+                      "write one per line, e.g. put[bytes=1M].bandwidth_GBps>=300");
+  return thresholds;
 }
 
 } // namespace shmemctl

@@ -1,4 +1,4 @@
-// Conditions that the rows of a report have to keep to: put[bytes=1M].bandwidth_GBps>=300.
+// Thresholds that results have to meet.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,9 +8,17 @@
 #include <vector>
 
 #include "reports/compare/load.h"
+#include "reports/report.h"
 #include "src/base/finding.h"
 
 namespace shmemctl {
+
+/// Names to choose from, for messages; of the statistics only those in us.
+std::vector<std::string> metric_names();
+/// "bandwidth_GBps", "p50_us" (any unit of time or rate), "latency_us" (the median), ...
+bool is_metric(const std::string& name);
+/// The number of a row; nothing if the row has none, or has it in another unit.
+std::optional<double> metric_of(const ResultRow& row, const std::string& name);
 
 /// CASE[PARAMETER=VALUE,...].METRIC OPERATOR NUMBER
 struct Threshold {

@@ -4,7 +4,7 @@
 
 #include "reports/json_view.h"
 #include "reports/table.h"
-#include "src/base/counted.h"
+#include "src/base/text.h"
 
 namespace shmemctl::html {
 

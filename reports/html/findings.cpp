@@ -5,7 +5,7 @@
 
 #include "reports/compare/compare.h"
 #include "reports/html/blocks.h"
-#include "reports/html/row_series.h"
+#include "reports/html/charts.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
 #include "reports/table.h"
@@ -30,7 +30,7 @@ json findings_block(const std::vector<Shown>& shown, const Findings& compared) {
                          {"where", safe_text(where)}});
   };
   for (const Severity severity : {Severity::error, Severity::warning, Severity::info}) {
-    add(compared, severity, "beside the baseline");
+    add(compared, severity, "vs. the baseline");
     for (const Shown& one : shown)
       add(one.report().findings, severity, one.label);
   }
@@ -145,7 +145,7 @@ json comparison_section(const json& comparison) {
     if (const auto count = view::number(view::member(comparison, "counts"), verdict);
         count && *count > 0)
       words.push_back(view::decimal(*count) + " " + verdict);
-  blocks.push_back(note_block("Beside the baseline: " + join(words, ", ") + "."));
+  blocks.push_back(note_block("Compared with the baseline: " + join(words, ", ") + "."));
   add(blocks, differences_block(comparison));
   add(blocks, compared_rows_block(comparison));
   return section("comparison", "Beside the baseline", std::move(blocks));

@@ -1,4 +1,4 @@
-// A heat map: a matrix of numbers, in one or several views (bandwidth, time, ...).
+// Heat maps of a page.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "reports/compare/compare.h"
 #include "reports/compare/load.h"
-#include "reports/compare/side.h"
 #include "reports/html/blocks.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
-#include "reports/row_parameters.h"
+#include "reports/report.h"
 #include "src/base/text.h"
 
 namespace shmemctl::html {

@@ -1,11 +1,11 @@
-// MoE: who waits for whom, what each rank, link and NIC moved, and with which settings.
+// MoE: wait matrix, what each rank, link and NIC moved, and with which settings.
 #include <algorithm>
 #include <iterator>
 #include <map>
 
 #include "reports/html/blocks.h"
+#include "reports/html/charts.h"
 #include "reports/html/heat_map.h"
-#include "reports/html/row_series.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
 #include "reports/table.h"
@@ -241,7 +241,7 @@ json moe_section(const std::vector<Shown>& shown, CellBudget& budget) {
         if (!block.is_null())
           blocks.push_back(std::move(block));
     }
-  return section("moe", "MoE: who waits for whom", std::move(blocks));
+  return section("moe", "MoE: wait matrix", std::move(blocks));
 }
 
 } // namespace shmemctl::html

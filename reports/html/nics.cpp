@@ -6,7 +6,7 @@
 #include <set>
 
 #include "reports/html/blocks.h"
-#include "reports/html/chart.h"
+#include "reports/html/charts.h"
 #include "reports/html/heat_map.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
@@ -118,15 +118,15 @@ json loads_map(const std::vector<const json*>& ports, CellBudget& budget) {
 }
 
 json signs_table(const std::vector<Shown>& shown, const PortNames& names) {
-  TableBlock table("Counters beyond their thresholds", {{"severity", ColumnKind::status},
-                                                        {"host"},
-                                                        {"NIC", ColumnKind::code},
-                                                        {"counter", ColumnKind::code},
-                                                        {"change", ColumnKind::number},
-                                                        {"per s", ColumnKind::number},
-                                                        {"limit", ColumnKind::code},
-                                                        {"what it means"},
-                                                        {"says"}});
+  TableBlock table("Counters above their thresholds", {{"severity", ColumnKind::status},
+                                                       {"host"},
+                                                       {"NIC", ColumnKind::code},
+                                                       {"counter", ColumnKind::code},
+                                                       {"change", ColumnKind::number},
+                                                       {"per s", ColumnKind::number},
+                                                       {"limit", ColumnKind::code},
+                                                       {"what it means"},
+                                                       {"says"}});
   for (const Shown& one : shown)
     for (const json& sign : view::list(one.report().hotspots, "signs"))
       table.add({cell(view::member(sign, "severity")), cell(view::member(sign, "host")),

@@ -1,20 +1,150 @@
+// What a page shows, and in which order.
 #include "reports/html/page_model.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <set>
 
 #include "reports/compare/compare.h"
-#include "reports/compare/side.h"
+#include "reports/html/assets.h"
 #include "reports/html/blocks.h"
-#include "reports/html/choice.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
 #include "reports/table.h"
 #include "reports/text.h"
-#include "src/base/counted.h"
 #include "src/base/text.h"
+#include "src/base/xml_text.h"
 
 namespace shmemctl::html {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// "bench put get": the words before the first flag.
+std::string subcommand_of(const Words& command) {
+  Words words;
+  for (std::size_t i = 1; i < command.size() && !starts_with(command[i], "-"); ++i)
+    words.push_back(command[i]);
+  return join(words, " ");
+}
+
+/// A command line without the program and the files that it writes.
+Words what_was_asked(const Words& command) {
+  static constexpr std::array files = {"--json", "--csv", "--record", "--output", "-o"};
+  Words words;
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string& word = command[i];
+    const auto is_file = [&word](const std::string& flag) {
+      return word == flag || starts_with(word, flag + "=");
+    };
+    if (std::any_of(files.begin(), files.end(), is_file))
+      i += word.find('=') == std::string::npos ? 1 : 0;
+    else if (word != "--force")
+      words.push_back(word);
+  }
+  return words;
+}
+
+/// What a report is of.
+struct Subject {
+  std::vector<std::string> hosts;
+  std::string subcommand;
+  Words asked;
+};
+
+Subject subject_of(const Report& report) {
+  const Words command = runs_of(report).front().command;
+  return {hosts_of(report), subcommand_of(command), what_was_asked(command)};
+}
+
+/// What tells whether one report stands for another.
+struct Candidate {
+  Subject of;
+  std::set<std::string> rows;
+};
+
+bool stands_for(const Candidate& newer, const Candidate& older) {
+  if (newer.of.hosts != older.of.hosts || newer.of.subcommand != older.of.subcommand)
+    return false;
+  return newer.of.asked == older.of.asked ||
+         (!older.rows.empty() && std::includes(newer.rows.begin(), newer.rows.end(),
+                                               older.rows.begin(), older.rows.end()));
+}
+
+std::set<std::string> identities_of(const std::vector<LoadedReport>& reports) {
+  std::set<std::string> identities;
+  for (const LoadedReport& loaded : reports)
+    for (const RunInfo& run : runs_of(loaded.report))
+      identities.insert(identity_of(run));
+  identities.erase("");
+  return identities;
+}
+
+std::vector<std::size_t> not_of(const std::vector<LoadedReport>& baseline,
+                                const std::vector<LoadedReport>& reports) {
+  const std::set<std::string> known = identities_of(baseline);
+  std::vector<std::size_t> places, all;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const std::vector<RunInfo> runs = runs_of(reports[i].report);
+    all.push_back(i);
+    if (!std::all_of(runs.begin(), runs.end(),
+                     [&](const RunInfo& run) { return known.contains(identity_of(run)); }))
+      places.push_back(i);
+  }
+  return places.empty() ? all : places;
+}
+
+} // namespace
+
+std::vector<std::string> hosts_of(const Report& report) {
+  std::set<std::string> names;
+  for (const RunInfo& run : runs_of(report))
+    names.insert(run.hosts.begin(), run.hosts.end());
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::size_t> reports_to_show(const std::vector<LoadedReport>& reports,
+                                         const std::vector<LoadedReport>& baseline) {
+  std::vector<std::size_t> chosen;
+  std::vector<Candidate> newer;
+  std::vector<std::size_t> places = not_of(baseline, reports);
+  for (auto place = places.rbegin(); place != places.rend(); ++place) {
+    const Report& report = reports[*place].report;
+    Candidate candidate{subject_of(report), row_keys(report)};
+    if (std::none_of(newer.begin(), newer.end(),
+                     [&](const Candidate& one) { return stands_for(one, candidate); }))
+      chosen.push_back(*place);
+    newer.push_back(std::move(candidate));
+  }
+  return {chosen.rbegin(), chosen.rend()};
+}
+
+std::vector<Shown> shown_of(const std::vector<LoadedReport>& reports) {
+  std::set<std::vector<std::string>> hosts;
+  std::set<std::string> commands;
+  std::map<std::pair<std::vector<std::string>, std::string>, int> alike;
+  std::vector<Subject> subjects;
+  for (const LoadedReport& loaded : reports) {
+    const Subject& one = subjects.emplace_back(subject_of(loaded.report));
+    hosts.insert(one.hosts);
+    commands.insert(join(one.asked, " "));
+    ++alike[{one.hosts, one.subcommand}];
+  }
+  std::vector<Shown> shown;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const Subject& one = subjects[i];
+    std::vector<std::string> words;
+    if (hosts.size() > 1)
+      words.push_back(join(one.hosts, "+"));
+    if (commands.size() > 1)
+      words.push_back(alike[{one.hosts, one.subcommand}] > 1 ? join(one.asked, " ")
+                                                             : one.subcommand);
+    shown.push_back({&reports[i], join(words, " ")});
+  }
+  return shown;
+}
 
 using nlohmann::json;
 
@@ -37,7 +167,7 @@ json verdict_of(const std::vector<Shown>& shown, const Findings& compared) {
   }
   std::vector<std::string> words;
   if (unfinished > 0)
-    words.push_back(counted(unfinished, "run") + " did not end well");
+    words.push_back(counted(unfinished, "run") + " did not complete");
   if (errors > 0)
     words.push_back(counted(errors, "error"));
   if (warnings > 0)
@@ -159,6 +289,80 @@ json page_model(PageInput input) {
     model["note"] = counted(budget.left_out, "matrix view") +
                     " left out to keep this page small: the reports have them.";
   return model;
+}
+
+namespace {
+
+std::string policy() {
+  const auto source = [](const std::string& digits) {
+    return " 'sha256-" + base64_of_hex(digits) + "'";
+  };
+  // An icon of nothing keeps browsers from asking a server for one.
+  return "default-src 'none'; script-src" + source(chart_library_sha256()) +
+         source(page_script_sha256()) + "; style-src" + source(page_style_sha256()) +
+         "; img-src data:; base-uri 'none'; form-action 'none'";
+}
+
+} // namespace
+
+std::string base64_of_hex(const std::string& digits) {
+  static const char* const letters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const auto value = [](char c) {
+    return static_cast<unsigned>(c <= '9' ? c - '0' : c - 'a' + 10);
+  };
+  std::string out;
+  // Six digits are three bytes, and four letters.
+  for (std::size_t at = 0; at < digits.size(); at += 6) {
+    const std::size_t bytes = std::min<std::size_t>(digits.size() - at, 6) / 2;
+    unsigned group = 0;
+    for (std::size_t i = 0; i < 6; ++i)
+      group = group << 4 | (i < 2 * bytes ? value(digits[at + i]) : 0);
+    for (std::size_t i = 0; i < 4; ++i)
+      out += i <= bytes ? letters[group >> (18 - 6 * i) & 63] : '=';
+  }
+  return out;
+}
+
+std::string script_json(const json& value) {
+  const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text)
+    switch (c) {
+    case '<':
+      out += "\\u003c";
+      break;
+    case '>':
+      out += "\\u003e";
+      break;
+    case '&':
+      out += "\\u0026";
+      break;
+    default:
+      out += c;
+    }
+  return out;
+}
+
+std::string write_html(const json& model) {
+  std::string page =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"" +
+      policy() +
+      "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n"
+      "<meta name=\"referrer\" content=\"no-referrer\">\n"
+      "<link rel=\"icon\" href=\"data:,\">\n<title>shmemctl report</title>\n<style>";
+  page += page_style() + "</style>\n</head>\n<body>\n<header id=\"top\"></header>\n"
+                         "<nav id=\"contents\"></nav>\n<main id=\"page\"></main>\n"
+                         "<noscript>This page draws its data with a script, which is turned off "
+                         "here.</noscript>\n<footer><details><summary>Licence of the charting "
+                         "library</summary><pre>";
+  page += xml_escape(chart_licence()) + "</pre></details></footer>\n";
+  page += "<script type=\"application/json\" id=\"model\">" + script_json(model) + "</script>\n";
+  page += "<script>" + chart_library() + "</script>\n<script>" + page_script() + "</script>\n";
+  return page + "</body>\n</html>\n";
 }
 
 } // namespace shmemctl::html

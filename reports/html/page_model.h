@@ -1,12 +1,27 @@
-// From reports to what their page shows. Nothing is drawn here: page.js draws what this decides.
+// What a page shows, and in which order.
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "reports/compare/load.h"
+#include "reports/html/sections.h"
 
 namespace shmemctl::html {
+
+/// Names of the hosts of a report's runs, each once.
+std::vector<std::string> hosts_of(const Report& report);
+
+/// Places of the reports to show. A report is left out if a newer one of the same subcommand on the
+/// same hosts stands for it: of the same command line, but for the files that it writes, or with
+/// all its rows. So are runs that are part of the baseline, unless all are.
+/// @param reports by time
+std::vector<std::size_t> reports_to_show(const std::vector<LoadedReport>& reports,
+                                         const std::vector<LoadedReport>& baseline);
+
+/// With labels that hold what differs: hosts, commands, or both.
+std::vector<Shown> shown_of(const std::vector<LoadedReport>& reports);
 
 /// What a page is about.
 struct PageInput {
@@ -18,5 +33,16 @@ struct PageInput {
 /// each set of hosts, and the trend over all. Throws Error (usage) if there is a baseline and it
 /// has no row in common with the reports.
 nlohmann::json page_model(PageInput input);
+
+/// The page. Its content security policy lets only our script, the charting library and our style
+/// run, by their hashes, and nothing be fetched.
+std::string write_html(const nlohmann::json& model);
+
+/// JSON for a <script> element: ASCII only, and without <, > and &, so that no text in it can end
+/// the element or begin a comment. Bytes that are not UTF-8 become U+FFFD.
+std::string script_json(const nlohmann::json& value);
+
+/// Base64 of the bytes that a text of hexadecimal digits stands for.
+std::string base64_of_hex(const std::string& digits);
 
 } // namespace shmemctl::html

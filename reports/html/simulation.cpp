@@ -125,10 +125,10 @@ std::string left_out_of(const std::vector<Shown>& shown) {
     }
   if (nics + switches == 0)
     return "";
-  return fmt::format("{:.0f} {} and {:.0f} {} that carry no more are not in the report (sim --all, "
-                     "--top N).",
-                     nics, nics == 1 ? "NIC" : "NICs", switches,
-                     switches == 1 ? "switch" : "switches");
+  return fmt::format(
+      "{:.0f} {} and {:.0f} {} with no more traffic are not in the report (sim --all, "
+      "--top N).",
+      nics, nics == 1 ? "NIC" : "NICs", switches, switches == 1 ? "switch" : "switches");
 }
 
 } // namespace

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "src/base/option_secrets.h"
-#include "src/base/remote_transport.h"
+#include "src/base/options.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -22,7 +21,7 @@ bool has_foreign_prefix(const std::string& name) {
   return false;
 }
 
-/// Names that appear in guides, and that no NVSHMEM release has (research: "Do not exist").
+/// Names that appear in guides, and that no NVSHMEM release has.
 bool never_existed(const std::string& name) {
   static const std::set<std::string> names = {"NVSHMEM_PROXY_CHANNEL_BUF_SIZE",
                                               "NVSHMEM_NUM_PROXY_THREADS", "NVSHMEM_DISABLE_IB"};
@@ -95,11 +94,9 @@ void add_variable_findings(const std::string& name, const Options& options, Find
     const std::vector<std::string> names = own_names();
     if (std::find(names.begin(), names.end(), name) != names.end())
       return;
-    const auto near = nearest_spelling(name, names);
     findings.push_back({"env-unknown", Severity::warning, name,
                         name + " is not an option of shmemctl, so it does nothing",
-                        near ? "did you mean " + *near + "?"
-                             : "unset " + name + "; shmemctl env lists every option"});
+                        did_you_mean(name, names) + "shmemctl env lists every option"});
   } else if (never_existed(name)) {
     findings.push_back({"env-no-such-nvshmem-variable", Severity::warning, name,
                         name + " is set, but no release of NVSHMEM reads a variable of that name",

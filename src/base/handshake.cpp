@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/base/sha256.h"
+#include "src/base/hash.h"
 #include "src/base/wire_bytes.h"
 
 namespace shmemctl {

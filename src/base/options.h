@@ -1,4 +1,4 @@
-// The options registry: one table that the parser, `shmemctl env` and the documentation read.
+// The options: their types, where their values come from, which are secret.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "src/base/finding.h"
 
 namespace shmemctl {
 
@@ -33,6 +35,8 @@ struct OptionSpec {
 
 /// All options, sorted by name.
 const std::vector<OptionSpec>& option_table();
+/// What `--help` shows for the value of an option: "SECONDS", "SIZE", "{auto,always,never}".
+std::string option_value_name(const OptionSpec& spec);
 /// The row of a name without prefix; throws std::logic_error for a name that is not in the table.
 const OptionSpec& option_spec(std::string_view name);
 
@@ -83,5 +87,45 @@ private:
 
 /// Why `text` is not a value of this option, in words that name what is legal; "" if it is one.
 std::string option_problem(const OptionSpec& spec, const std::string& text, OptionOrigin origin);
+
+/// The transport that the value selects: "none", "ibrc", "ucx", "ibdevx" or "libfabric". NVSHMEM
+/// compares the first 8 characters, without regard to case. Nothing for any other value: then
+/// NVSHMEM starts no transport for its proxy, and says nothing about it; IBGDA still starts where
+/// it is enabled.
+std::optional<std::string> parse_remote_transport(std::string_view text);
+
+/// What is wrong with a value that parse_remote_transport() does not know. An error where IBGDA is
+/// not enabled, since then no transport to other nodes starts; else a warning.
+/// @param text the value as the user wrote it
+Finding unknown_remote_transport(const std::string& text, bool ibgda_enabled);
+
+/// The same for the options of a run: nothing if the value is one that NVSHMEM knows, or did not
+/// come from NVSHMEM's own variable (then it is invalid, as of any option).
+std::optional<Finding> check_remote_transport(const Options& options);
+
+/// What is printed and stored instead of a secret.
+inline constexpr const char* secret_stand_in = "set, not shown";
+
+/// Whether that row of the option table is a secret or holds one; the name is without prefix.
+bool is_secret_option(std::string_view name);
+/// Whether an environment variable is or holds a secret: one of those options under either prefix,
+/// what `run` hands to its PEs, or any name that says so itself (..._SECRET, ..._PASSWORD,
+/// ..._TOKEN, ..._KEY). A ..._FILE names where a secret is, and is none.
+bool is_secret_variable(std::string_view name);
+
+/// `text`, or secret_stand_in if `variable` is a secret one and the text is not empty.
+std::string shown_value(std::string_view variable, const std::string& text);
+
+/// Removes secrets from texts that may hold them, such as command lines: the values of secret
+/// options that are set, and what stands behind NAME= of a secret variable.
+class SecretFilter {
+public:
+  explicit SecretFilter(const Options& options);
+  std::string operator()(std::string text) const;
+  std::vector<std::string> operator()(std::vector<std::string> texts) const;
+
+private:
+  std::vector<std::string> values_; ///< longest first
+};
 
 } // namespace shmemctl

@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "src/base/error.h"
-#include "src/base/signals_blocked.h"
+#include "src/base/process.h"
 
 namespace shmemctl {
 

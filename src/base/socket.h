@@ -1,4 +1,4 @@
-// Stream sockets with deadlines: TCP (IPv4, IPv6) and Unix sockets with abstract names.
+// TCP and Unix sockets with deadlines.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,16 @@
+// Ends a run whose deadline has passed.
 #include "src/base/watchdog.h"
 
+#include <chrono>
+#include <cstdlib>
+#include <poll.h>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
 #include <utility>
 
+#include "src/base/atomic_file.h"
 #include "src/base/service_thread.h"
 
 namespace shmemctl {
@@ -33,6 +42,38 @@ void Watchdog::wait(std::chrono::duration<double> limit) {
     last_phase = phase_;
   }
   on_expiry_(last_phase);
+}
+
+namespace {
+
+constexpr std::chrono::seconds patience{2};
+
+/// stderr may be what hangs.
+void say_if_possible(std::string_view text) {
+  pollfd writable{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&writable, 1, 0) == 1)
+    static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
+}
+
+[[noreturn]] void watch_progress(ExitCode code) {
+  std::uint64_t seen = 0, now = write_progress();
+  do {
+    seen = now;
+    std::this_thread::sleep_for(patience);
+    now = write_progress();
+  } while (now != seen);
+  say_if_possible("shmemctl: error: report: cannot write: nothing more could be written for 2 s\n"
+                  "shmemctl: fix: look at the file system or pipe that --json or --csv names\n");
+  std::_Exit(static_cast<int>(code));
+}
+
+} // namespace
+
+void end_if_writing_hangs(ExitCode code) noexcept {
+  try {
+    std::thread([code] { watch_progress(code); }).detach();
+  } catch (const std::system_error&) { // no more threads: then it is the caller's end that counts
+  }
 }
 
 } // namespace shmemctl

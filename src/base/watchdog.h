@@ -1,4 +1,4 @@
-// The deadline of a whole run: no call into a driver or a library may hang it for ever.
+// Ends a run whose deadline has passed.
 #pragma once
 
 #include <chrono>
@@ -7,6 +7,8 @@
 #include <mutex>
 #include <string>
 #include <thread>
+
+#include "src/base/error.h"
 
 namespace shmemctl {
 
@@ -35,5 +37,11 @@ private:
   std::string phase_ = "starting";
   std::thread thread_; // last: it uses everything above
 };
+
+/// For a process that is about to end, and only wants to write what it has: from now on it ends
+/// with `code` (by _Exit) once what it writes has made no progress for two seconds, as on a file
+/// system that hangs or a pipe that nobody reads. It then says so on stderr, if that can be
+/// written.
+void end_if_writing_hangs(ExitCode code) noexcept;
 
 } // namespace shmemctl

@@ -8,7 +8,7 @@
 #include "src/cuda/device_survey.h"
 #include "src/doctor/cuda_probe.h"
 #include "src/doctor/doctor.h"
-#include "src/doctor/nvml_survey.h"
+#include "src/doctor/nvlink.h"
 #include "transports/libfabric/presence.h"
 
 namespace shmemctl::doctor {

@@ -4,7 +4,7 @@
 
 #include "src/base/dynamic_library.h"
 #include "src/base/text.h"
-#include "src/doctor/child.h"
+#include "src/doctor/support.h"
 
 namespace shmemctl::doctor {
 
@@ -68,7 +68,7 @@ CudaProbe ask_driver() {
   auto* const get_version = cuda->function<DriverGetVersion>("cuDriverGetVersion");
   auto* const init = cuda->function<Init>("cuInit");
   if (get_version == nullptr || init == nullptr) {
-    probe.problem = probe.library + " has no cuInit";
+    probe.problem = probe.library + " does not export cuInit";
     return probe;
   }
   int version = 0;
@@ -164,7 +164,7 @@ CudaProbe parse_cuda_probe(std::string_view text) {
     }
   }
   if (probe.problem.empty() && !probe.init_result)
-    probe.problem = "the CUDA driver gave no answer";
+    probe.problem = "the CUDA driver did not respond";
   return probe;
 }
 

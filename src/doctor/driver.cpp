@@ -4,8 +4,7 @@
 #include "build_info.h"
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
-#include "src/doctor/library_files.h"
-#include "src/doctor/proc_text.h"
+#include "src/doctor/libraries.h"
 #include "src/doctor/support.h"
 
 namespace shmemctl::doctor {
@@ -17,7 +16,7 @@ constexpr const char* module_version_path = "/sys/module/nvidia/version";
 
 CheckResult driver_not_loaded(const CheckContext& context) {
   if (context.sysroot.exists("/sys/module/nouveau"))
-    return failed("the GPUs are held by nouveau, not by the NVIDIA driver",
+    return failed("the GPUs are bound to nouveau, not to the NVIDIA driver",
                   "/sys/module/nouveau: there; " + absent(proc_version_path),
                   "echo 'blacklist nouveau' > /etc/modprobe.d/blacklist-nouveau.conf && "
                   "(update-initramfs -u || dracut -f) && reboot");
@@ -39,7 +38,7 @@ std::optional<CheckResult> library_mismatch(const Sysroot& sysroot, const std::s
       *library_version == version)
     return std::nullopt;
   return failed("the loaded kernel module is " + version + ", the installed library is " +
-                    *library_version + ": CUDA and NVML refuse to work together",
+                    *library_version + ": CUDA and NVML refuse this combination",
                 evidence + "; " + library->path + ": is " + library->file,
                 "rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia_peermem nvidia; modprobe nvidia "
                 "|| reboot");
@@ -52,19 +51,19 @@ const char* driver_branch_for(int cuda_major) {
 
 CheckResult init_failure(const CudaProbe& probe, const std::string& evidence) {
   const int result = *probe.init_result;
-  const std::string reason = "CUDA does not start: " + cuda_error_name(result);
+  const std::string reason = "CUDA does not initialize: " + cuda_error_name(result);
   switch (result) {
   case 802: // the NVSwitch fabric is not configured yet
     return failed(reason + ": the fabric manager is not ready", evidence,
                   "systemctl restart nvidia-fabricmanager && nvidia-smi -q | grep -A3 Fabric");
   case 803:
-    return failed(reason + ": kernel module and library are of different versions", evidence,
+    return failed(reason + ": kernel module and library versions differ", evidence,
                   "rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia; modprobe nvidia || reboot");
   case 804:
     return failed(reason + ": the CUDA compatibility package does not support these GPUs", evidence,
                   "LD_LIBRARY_PATH= ldconfig -p | grep libcuda  # remove the compat folder");
   case 100:
-    return failed(reason + ": the driver offers no device to this process", evidence,
+    return failed(reason + ": the driver shows no device to this process", evidence,
                   "ls -l /dev/nvidia*  # in a container: docker run --gpus all");
   default:
     return failed(reason, evidence, "dmesg | grep -i -E 'nvrm|xid' | tail -n 20");
@@ -106,7 +105,7 @@ CheckResult nvidia_driver(const CheckContext& context) {
 
 CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit_version) {
   if (!probe.problem.empty())
-    return failed("the CUDA driver cannot be asked", probe.problem,
+    return failed("the CUDA driver does not respond", probe.problem,
                   "ldconfig -p | grep libcuda.so.1; nvidia-smi");
   const std::string version =
       probe.driver_version ? cuda_version_text(*probe.driver_version) : "an unknown version";
@@ -141,7 +140,7 @@ CheckResult cuda_driver(const CheckContext& context) {
   if (const auto reason = no_nvidia_gpu(context.node))
     return skipped(*reason);
   if (!context.sysroot.live())
-    return skipped("a copied tree cannot be asked: needs the live machine");
+    return skipped("needs the live machine: the system root is a copy");
   return judge_cuda_driver(live_cuda(), SHMEMCTL_CUDA_VERSION);
 }
 
@@ -174,7 +173,7 @@ CheckResult nvidia_devices(const CheckContext& context) {
   const std::string count =
       std::to_string(usable) + " of " + std::to_string(gpus) + " GPUs have a device node";
   if (!problems.empty() || usable == 0)
-    return failed("device nodes of the NVIDIA driver are missing or closed to this user; " + count,
+    return failed("NVIDIA device nodes are missing or not accessible to this user; " + count,
                   problems.empty() ? "/dev: no nvidia0, nvidia1, ..." : name_list(problems), fix);
   if (usable < gpus)
     return warned("only " + count, "/dev: " + std::to_string(usable) + " nodes nvidia<N>", fix);

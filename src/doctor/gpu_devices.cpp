@@ -6,12 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "build_info.h"
-#include "src/base/json_line.h"
+#include "src/base/json_values.h"
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
-#include "src/doctor/child.h"
 #include "src/doctor/support.h"
-#include "src/topo/pcie_rate.h"
+#include "src/topo/pcie.h"
 #if SHMEMCTL_HAVE_CUDA
 #include "src/cuda/device_probe.h"
 #endif
@@ -47,7 +46,7 @@ std::string name_of(const cuda::DeviceSurvey& survey, std::size_t device) {
 /// Why there is nothing to judge.
 std::optional<CheckResult> without_answers(const cuda::DeviceSurvey& survey) {
   if (!survey.problem.empty())
-    return failed("the GPUs cannot be tried: " + survey.problem, "a child process with the driver",
+    return failed("the GPU probe failed: " + survey.problem, "CUDA driver calls in a child process",
                   "run nvidia-smi; look for Xid errors in dmesg");
   if (survey.devices.empty())
     return failed("the driver shows no GPU", "cuDeviceGetCount: 0", "run nvidia-smi");
@@ -62,12 +61,12 @@ std::optional<CheckResult> without_answers(const cuda::DeviceSurvey& survey) {
 std::string abilities_text(const cuda::DeviceSample& device) {
   std::vector<std::string> has, lacks;
   const auto tell = [&](bool there, const char* what) { (there ? has : lacks).push_back(what); };
-  tell(device.no_descriptors.empty(), "file descriptors of memory");
+  tell(device.no_descriptors.empty(), "POSIX file descriptor export");
   tell(device.no_ipc_handles.empty(), "IPC handles");
   tell(device.fabric_handles, "fabric handles");
   tell(device.cooperative_launch, "cooperative launches");
-  tell(device.stream_operations, "64-bit operations in streams");
-  tell(device.unified_addressing, "unified addresses");
+  tell(device.stream_operations, "64-bit stream memory operations");
+  tell(device.unified_addressing, "unified addressing");
   tell(device.host_atomics, "native atomics on host memory");
   return join(has, ", ") + (lacks.empty() ? "" : "; no " + join(lacks, ", no "));
 }
@@ -91,7 +90,7 @@ std::optional<CheckResult> not_here(const CheckContext& context) {
   if (const auto reason = no_nvidia_gpu(context.node))
     return skipped(*reason);
   if (!context.sysroot.live())
-    return skipped("a copied tree cannot be asked: needs the live machine");
+    return skipped("needs the live machine: the system root is a copy");
   if (SHMEMCTL_HAVE_CUDA == 0)
     return skipped("this binary was built without CUDA");
   return std::nullopt;
@@ -118,12 +117,11 @@ CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey) {
   if (!unshared.empty())
     return failed("PEs cannot share the memory of " + join(unshared, "; "), all, fix);
   if (!fixed.empty())
-    return warned("heaps can only be of kind ipc, which do not grow: " + join(fixed, "; "), all,
-                  fix);
+    return warned("only HEAP=ipc is possible, which cannot grow: " + join(fixed, "; "), all, fix);
   if (!standing.empty())
-    return warned("blocks of a grid cannot meet on " + name_list(standing), all,
+    return warned("cooperative launch is not supported on " + name_list(standing), all,
                   "use a GPU of compute capability 6.0 or newer, without MPS");
-  return passed("memory can be shared with other processes, grids can meet", all);
+  return passed("GPU memory can be shared with other processes, cooperative launch works", all);
 }
 
 CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node) {
@@ -146,15 +144,14 @@ CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node)
   }
   const std::string all = join(evidence, "; ");
   if (!wrong.empty())
-    return failed("what was copied to a GPU and back is not the same: " + join(wrong, "; "), all,
+    return failed("data copied to a GPU and back differs: " + join(wrong, "; "), all,
                   "reset the GPU (nvidia-smi --gpu-reset), or replace it");
   if (!slow.empty())
-    return warned("copies from or to the host are slower than half of the PCIe link at " +
-                      name_list(slow),
-                  all,
-                  "shmemctl doctor --only pcie; run on the GPU's NUMA node (numactl -N); see with "
-                  "nvidia-smi who else copies");
-  return passed("copies from and to the host are as quick as their links, and whole", all);
+    return warned(
+        "host-device copies reach less than half of the PCIe link rate on " + name_list(slow), all,
+        "shmemctl doctor --only pcie; run on the GPU's NUMA node (numactl -N); check with "
+        "nvidia-smi for other processes that copy");
+  return passed("host-device copies reach the PCIe link rate, and the data verify", all);
 }
 
 CheckResult gpu_abilities(const CheckContext& context) {
@@ -221,7 +218,7 @@ cuda::DeviceSurvey parse_device_survey(const std::string& text) {
     }
   } catch (const std::exception&) {
     survey = {};
-    survey.problem = "the probe of the GPUs gave no answer";
+    survey.problem = "the GPU probe returned no result";
   }
   return survey;
 }

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "build_info.h"
-#include "src/base/json_line.h"
-#include "src/doctor/child.h"
+#include "src/base/json_values.h"
+#include "src/doctor/support.h"
 #if SHMEMCTL_HAVE_CUDA
 #include "src/cuda/link_probe.h"
 #endif
@@ -70,7 +70,7 @@ cuda::LinkSurvey parse_link_survey(const std::string& text) {
                                 row.at(5).get<std::string>()});
   } catch (const std::exception&) {
     survey = {};
-    survey.problem = "the probe of the links between GPUs gave no answer";
+    survey.problem = "the probe of GPU-to-GPU links returned no result";
   }
   return survey;
 }

@@ -4,8 +4,7 @@
 
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
-#include "src/doctor/library_files.h"
-#include "src/doctor/proc_text.h"
+#include "src/doctor/libraries.h"
 #include "src/doctor/support.h"
 
 namespace shmemctl::doctor {
@@ -79,7 +78,7 @@ Way exported_dma_buf(const Sysroot& sysroot) {
             "copy /proc/sys/kernel/osrelease into the tree"};
   const std::string kernel_said = said(osrelease_path, kernel->release);
   if (kernel->number() < first_dma_buf_kernel)
-    return {false, "RDMA drivers take dma-buf from Linux 5.12 on", kernel_said,
+    return {false, "RDMA drivers support dma-buf since Linux 5.12", kernel_said,
             install_newer_kernel(sysroot)};
   const std::string option = "CONFIG_DMA_SHARED_BUFFER";
   if (kernel_option(sysroot, kernel->release, option) == "n")
@@ -111,8 +110,8 @@ std::optional<Way> old_verbs_library(const Sysroot& sysroot) {
       release >= first_with_dma_buf)
     return std::nullopt;
   return Way{false,
-             "libibverbs has no ibv_reg_dmabuf_mr: it is of rdma-core " + version[2] +
-                 ", and 34 is the first with it",
+             "libibverbs has no ibv_reg_dmabuf_mr: it is from rdma-core " + version[2] +
+                 ", which has it since 34",
              library->path + ": is " + library->file,
              install_command(sysroot, "libibverbs1 ibverbs-providers", "libibverbs")};
 }
@@ -143,8 +142,8 @@ CheckResult peer_mapping_override(const CheckContext& context) {
   const std::optional<std::string> params = context.sysroot.read(params_path);
   if (!params)
     return skipped("the NVIDIA driver does not show its parameters", absent(params_path));
-  const std::string registry = field_of(*params, "RegistryDwords:").value_or("not there");
-  const std::string memops = field_of(*params, "EnableStreamMemOPs:").value_or("not there");
+  const std::string registry = field_of(*params, "RegistryDwords:").value_or("absent");
+  const std::string memops = field_of(*params, "EnableStreamMemOPs:").value_or("absent");
   const std::string evidence = std::string(params_path) + ": " + said("RegistryDwords", registry) +
                                ", " + said("EnableStreamMemOPs", memops);
   if (registry_dword(*params, "PeerMappingOverride") == 1) {
@@ -155,9 +154,9 @@ CheckResult peer_mapping_override(const CheckContext& context) {
   }
   const std::string reason =
       "PeerMappingOverride is not set: the GPU cannot ring a NIC's doorbell, "
-      "and IBGDA falls back to a CPU thread without a word";
+      "and IBGDA silently falls back to a CPU proxy thread";
   if (wants_ibgda(context.environment))
-    return failed(reason, evidence + "; environment: NVSHMEM_IB_ENABLE_IBGDA asks for IBGDA",
+    return failed(reason, evidence + "; environment: NVSHMEM_IB_ENABLE_IBGDA requests IBGDA",
                   modprobe_line);
   return warned(reason, evidence, modprobe_line);
 }
@@ -211,7 +210,7 @@ CheckResult gdrcopy(const CheckContext& context) {
     fix = container_evidence(sysroot, context.environment)
               ? "docker run --device=/dev/gdrdrv"
               : "mknod -m 666 /dev/gdrdrv c $(awk '$2==\"gdrdrv\"{print $1}' /proc/devices) 0";
-  return warned("GDRCopy is not complete: staged atomics and small copies take slower ways",
+  return warned("GDRCopy is incomplete: staged atomics and small copies use slower paths",
                 join(missing, "; "), fix);
 }
 

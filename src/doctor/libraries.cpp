@@ -1,15 +1,69 @@
-// The libraries that are opened at run time: presence, version, what each enables.
+// Checks of the libraries that are opened at run time.
+#include "src/doctor/libraries.h"
+
+#include <algorithm>
 #include <fmt/format.h>
 #include <stdexcept>
 
 #include "src/base/dynamic_library.h"
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
-#include "src/doctor/library_files.h"
-#include "src/doctor/proc_text.h"
 #include "src/doctor/support.h"
 
 namespace shmemctl::doctor {
+
+namespace {
+
+void add_configured(const Sysroot& sysroot, const std::string& file,
+                    std::vector<std::string>& folders) {
+  const std::optional<std::string> text = sysroot.read(file);
+  for (const std::string& line : split(text.value_or(""), '\n')) {
+    const std::string folder(trim(line));
+    if (starts_with(folder, "/"))
+      folders.push_back(folder);
+  }
+}
+
+} // namespace
+
+std::vector<std::string> library_folders(const Sysroot& sysroot) {
+  std::vector<std::string> folders;
+  add_configured(sysroot, "/etc/ld.so.conf", folders);
+  for (const std::string& name : sysroot.list("/etc/ld.so.conf.d"))
+    if (ends_with(name, ".conf"))
+      add_configured(sysroot, "/etc/ld.so.conf.d/" + name, folders);
+  for (const std::string base : {"/usr/local/lib", "/usr/lib", "/lib"}) {
+    for (const std::string& name : sysroot.list(base))
+      if (ends_with(name, "-linux-gnu"))
+        folders.push_back(fmt::format("{}/{}", base, name));
+    folders.push_back(base + "64");
+    folders.push_back(base);
+  }
+  std::erase_if(folders, [&](const std::string& path) { return !sysroot.is_directory(path); });
+  return folders;
+}
+
+std::optional<LibraryFile> find_library(const Sysroot& sysroot,
+                                        const std::vector<std::string>& names) {
+  const std::vector<std::string> folders = library_folders(sysroot);
+  for (const std::string& name : names)
+    for (const std::string& folder : folders) {
+      const std::string path = fmt::format("{}/{}", folder, name);
+      if (const std::optional<std::string> file = sysroot.realpath(path))
+        return LibraryFile{path, *file};
+    }
+  return std::nullopt;
+}
+
+std::optional<std::string> version_in_file_name(const std::string& file) {
+  const std::size_t at = file.rfind(".so.");
+  if (at == std::string::npos)
+    return std::nullopt;
+  const std::string version = file.substr(at + 4);
+  if (version.find_first_not_of("0.") == std::string::npos)
+    return std::nullopt;
+  return version;
+}
 
 namespace {
 
@@ -277,6 +331,108 @@ std::function<CheckResult(const CheckContext&)> library(const std::string& id) {
     if (id == entry.id)
       return [&entry](const CheckContext& context) { return check_library(entry, context); };
   throw std::logic_error("no library " + id);
+}
+
+namespace {
+
+constexpr const char* chosen_by_size = "n_pes"; // a value that the transport works out
+
+bool has_driver(const Node& node, const std::string& driver) {
+  return std::any_of(node.nics.begin(), node.nics.end(),
+                     [&](const Nic& nic) { return nic.driver && *nic.driver == driver; });
+}
+
+/// Whose rules the transport would follow here, and why.
+FabricWish wish_of(const CheckContext& context) {
+  const Options options(context.environment);
+  for (const char* name : {"LIBFABRIC_PROFILE", "LIBFABRIC_PROVIDER"}) {
+    const OptionValue& value = options.value(name);
+    if (!value.text.empty())
+      return {value.text, value.origin_name + " requests it", true};
+  }
+  if (has_driver(context.node, "efa"))
+    return {"efa", "there are EFA devices", true};
+  if (has_driver(context.node, "cxi_core"))
+    return {"cxi", "there are Slingshot NICs", true};
+  if (!rdma_nics(context.node).empty())
+    return {"verbs", "there are RDMA devices", false};
+  return {"tcp", "there is no RDMA device", false};
+}
+
+std::string evidence_of(const FabricWish& wish, const fabric::ProviderPresence& presence) {
+  std::string evidence = wish.provider + ", because " + wish.reason;
+  if (!presence.library.empty())
+    evidence += "; " + presence.library;
+  if (!presence.provider.empty())
+    evidence += "; fi_getinfo: " + presence.provider + " with " + name_list(presence.devices);
+  return evidence;
+}
+
+} // namespace
+
+CheckResult judge_libfabric_provider(const FabricWish& wish,
+                                     const fabric::ProviderPresence& presence) {
+  const std::string evidence = evidence_of(wish, presence);
+  if (!presence.provider.empty())
+    return passed("libfabric has the provider " + presence.provider, evidence);
+  const std::string reason = "the transport libfabric cannot be used: " + presence.problem;
+  return wish.needed ? failed(reason, evidence, presence.fix)
+                     : warned(reason, evidence, presence.fix);
+}
+
+CheckResult libfabric_provider(const CheckContext& context) {
+  if (!context.sysroot.live())
+    return skipped("providers can only be queried on the live machine");
+  const FabricWish wish = wish_of(context);
+  const Options options(context.environment);
+  return judge_libfabric_provider(
+      wish, fabric::look_for_provider({options.text("LIBFABRIC_LIBRARY"), wish.provider,
+                                       options.text("LIBFABRIC_PROFILE"),
+                                       options.text("LIBFABRIC_INTERFACE"), 1}));
+}
+
+CheckResult libfabric_environment(const CheckContext& context) {
+  const FabricWish wish = wish_of(context);
+  const auto needs = fabric::needs_of(wish.provider);
+  if (!needs || needs->variables.empty())
+    return skipped("libfabric's provider " + wish.provider + " needs no variables");
+  std::vector<std::string> seen, wrong, exports;
+  bool required = false;
+  for (const fabric::ProviderVariable& variable : needs->variables) {
+    const auto found = context.environment.find(variable.name);
+    if (found == context.environment.end()) {
+      seen.push_back(variable.name + " is not set");
+      continue;
+    }
+    seen.push_back(said(variable.name, found->second));
+    if (variable.value == chosen_by_size || found->second == variable.value)
+      continue;
+    wrong.push_back(variable.name);
+    exports.push_back(variable.name + "=" + variable.value);
+    required = required || variable.required;
+  }
+  const std::string evidence = wish.provider + ", because " + wish.reason + "; " + join(seen, "; ");
+  if (wrong.empty())
+    return passed("the transport sets the unset variables itself", evidence);
+  const std::string reason = name_list(wrong) + " differs from what " + wish.provider + " needs";
+  const std::string fix = "export " + join(exports, " ");
+  return required ? failed(reason, evidence, fix) : warned(reason, evidence, fix);
+}
+
+CheckResult libfabric_gdrcopy(const CheckContext& context) {
+  const FabricWish wish = wish_of(context);
+  const auto needs = fabric::needs_of(wish.provider);
+  if (!needs || !needs->gdrcopy)
+    return skipped("libfabric's provider " + wish.provider + " does not need GDRCopy");
+  if (const auto reason = no_nvidia_gpu(context.node))
+    return skipped(*reason);
+  CheckResult result = gdrcopy(context);
+  if (result.status != CheckStatus::warning)
+    return result;
+  // Here it is no slower way: staged atomic operations on GPU memory have no other.
+  return failed("GDRCopy is incomplete, and " + wish.provider +
+                    " executes atomic operations on GPU memory through it",
+                result.evidence, result.fix);
 }
 
 } // namespace shmemctl::doctor

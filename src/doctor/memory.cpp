@@ -6,7 +6,6 @@
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/doctor/checks.h"
-#include "src/doctor/proc_text.h"
 #include "src/doctor/support.h"
 
 namespace shmemctl::doctor {
@@ -62,23 +61,23 @@ CheckResult memlock(const CheckContext& context) {
   const auto text = sysroot.read(limits_path);
   const auto limit = text ? find_limit(*text, "Max locked memory") : std::nullopt;
   if (!limit)
-    return skipped("the limit of locked memory is not told", absent(limits_path));
+    return skipped("the locked-memory limit is unknown", absent(limits_path));
   const std::string evidence = said(limits_path, "Max locked memory " + limit->text);
   if (!limit->soft)
     return passed("locked memory is unlimited", evidence);
   const std::string amount = format_size_bytes(*limit->soft);
   const auto capabilities = effective_capabilities(sysroot);
   if (capabilities && has_capability(*capabilities, cap_ipc_lock))
-    return passed("CAP_IPC_LOCK lifts the limit of locked memory",
+    return passed("CAP_IPC_LOCK lifts the locked-memory limit",
                   evidence + "; " + said(status_path, fmt::format("CapEff {:x}", *capabilities)));
   const std::string reason = "locked memory is limited to " + amount;
   if (no_rdma_device(context.node))
-    return skipped(reason + ", which matters to RDMA only, and there is no RDMA device", evidence);
+    return skipped(reason + ", which affects RDMA only, and there is no RDMA device", evidence);
   const std::string fix =
       container_evidence(sysroot, context.environment)
           ? "docker run --ulimit memlock=-1"
           : "printf '* soft memlock unlimited\\n* hard memlock unlimited\\n' > "
-            "/etc/security/limits.d/rdma.conf  # log in anew; Slurm: LimitMEMLOCK=infinity";
+            "/etc/security/limits.d/rdma.conf  # then log in again; Slurm: LimitMEMLOCK=infinity";
   return failed(reason + ": registering memory for RDMA will fail", evidence, fix);
 }
 
@@ -89,7 +88,7 @@ CheckResult dev_shm(const CheckContext& context) {
       container ? "docker run --shm-size=16g" : "mount -o remount,size=50% /dev/shm";
   const auto mounts = sysroot.read("/proc/mounts");
   if (!mounts)
-    return skipped("the mounts are not told", absent("/proc/mounts"));
+    return skipped("the mounts are unknown", absent("/proc/mounts"));
   const std::optional<Mount> mount = find_mount(*mounts, shm_path);
   if (!mount)
     return failed("/dev/shm is not mounted: processes cannot share a heap",
@@ -97,7 +96,7 @@ CheckResult dev_shm(const CheckContext& context) {
                   container ? fix : "mkdir -p /dev/shm && mount -t tmpfs tmpfs /dev/shm");
   const auto size = sysroot.live() ? live_shm_size() : copied_shm_size(sysroot, *mount);
   if (!size)
-    return skipped("the size of /dev/shm is not told",
+    return skipped("the size of /dev/shm is unknown",
                    said("/proc/mounts", std::string(shm_path) + " " + mount->options));
   if (size->total_bytes < least_shm_bytes)
     return warned("/dev/shm holds only " + megabytes(size->total_bytes) +
@@ -105,7 +104,7 @@ CheckResult dev_shm(const CheckContext& context) {
                   size->evidence, fix);
   if (size->free_bytes && *size->free_bytes < least_free_shm_bytes)
     return warned("/dev/shm is nearly full: " + megabytes(*size->free_bytes) + " are free",
-                  size->evidence, "ls -lS /dev/shm | head  # remove what dead jobs have left");
+                  size->evidence, "ls -lS /dev/shm | head  # remove what dead jobs left behind");
   return passed("/dev/shm holds " + megabytes(size->total_bytes), size->evidence);
 }
 
@@ -124,7 +123,7 @@ CheckResult hugepages(const CheckContext& context) {
   }
   const auto mode = selected_word(transparent.value_or(""));
   if (!mode && pools.empty())
-    return skipped("the kernel does not tell about huge pages", absent(transparent_path));
+    return skipped("the kernel does not report huge pages", absent(transparent_path));
   std::string evidence = mode ? said(transparent_path, *transparent) : absent(transparent_path);
   if (!pools.empty())
     evidence += "; /sys/kernel/mm/hugepages/*/nr_hugepages: " + name_list(pools);
@@ -132,7 +131,7 @@ CheckResult hugepages(const CheckContext& context) {
     return passed("transparent huge pages: " + *mode, evidence);
   if (reserved > 0)
     return passed("huge pages are reserved", evidence);
-  return warned("no huge pages: registering large buffers takes longer and more of the NIC's "
+  return warned("no huge pages: registering large buffers takes longer and uses more of the NIC's "
                 "translation cache",
                 evidence, "echo madvise > " + transparent_path);
 }
@@ -147,8 +146,9 @@ CheckResult numa_balancing(const CheckContext& context) {
     return passed("automatic NUMA balancing is off", evidence);
   if (context.node.numa_nodes.size() == 1)
     return passed("automatic NUMA balancing has nothing to do: one NUMA node", evidence);
-  return warned("automatic NUMA balancing unmaps pages to watch them: latencies get spikes",
-                evidence, "sysctl -w kernel.numa_balancing=0");
+  return warned(
+      "automatic NUMA balancing unmaps pages to sample accesses, which causes latency spikes",
+      evidence, "sysctl -w kernel.numa_balancing=0");
 }
 
 } // namespace shmemctl::doctor

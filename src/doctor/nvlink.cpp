@@ -1,4 +1,6 @@
-// NVLinks between GPUs.
+// Checks of NVLinks.
+#include "src/doctor/nvlink.h"
+
 #include <algorithm>
 #include <map>
 
@@ -7,6 +9,36 @@
 #include "src/doctor/support.h"
 
 namespace shmemctl::doctor {
+
+namespace {
+
+NvmlSurvey ask_nvml() {
+  NvmlSurvey survey;
+  const std::optional<Nvml> nvml = Nvml::open(Nvml::default_library, survey.problem);
+  if (!nvml)
+    return survey;
+  survey.problem.clear();
+  survey.file = nvml->file();
+  const Fact<int> count = nvml->device_count();
+  if (!count) {
+    survey.problem = count.origin;
+    return survey;
+  }
+  for (int index = 0; index < *count; ++index)
+    survey.gpus.push_back({nvml->gpu(index), nvml->health(index)});
+  return survey;
+}
+
+} // namespace
+
+std::string SurveyedGpu::name() const {
+  return gpu.address ? to_string(*gpu.address) : std::to_string(gpu.index);
+}
+
+const NvmlSurvey& live_nvml() {
+  static const NvmlSurvey survey = ask_nvml();
+  return survey;
+}
 
 namespace {
 
@@ -28,7 +60,7 @@ std::string link_status_command(const std::string& gpu) {
 CheckResult judge_link_counts(const Node& node) {
   const std::map<std::string, int> most = most_links_by_model(node);
   if (std::all_of(most.begin(), most.end(), [](const auto& entry) { return entry.second == 0; }))
-    return skipped("no active NVLink on any GPU: none built in, or none that the source tells of");
+    return skipped("no active NVLink on any GPU: none present, or the source does not report them");
   std::vector<std::string> down;
   std::vector<std::string> counts;
   std::string fix;

@@ -1,4 +1,6 @@
-// PCIe between GPUs and NICs: links, redirection, translation, ordering.
+// Checks of PCIe links and of what their bridges redirect.
+#include "src/doctor/pcie.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -6,10 +8,82 @@
 
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
-#include "src/doctor/config_space.h"
 #include "src/doctor/support.h"
 
 namespace shmemctl::doctor {
+
+namespace {
+
+constexpr std::size_t status_register = 0x06, capabilities_pointer = 0x34, header_bytes = 0x40,
+                      extended_start = 0x100, space_bytes = 4096;
+constexpr std::uint16_t status_has_capabilities = 1U << 4;
+constexpr std::uint8_t pci_express_id = 0x10;
+constexpr std::uint16_t acs_id = 0x000d;
+// A chain cannot have more members than fit without overlap: a longer one is a circle.
+constexpr int max_capabilities = (256 - 0x40) / 4;
+constexpr int max_extended_capabilities = (4096 - 0x100) / 8;
+
+} // namespace
+
+std::optional<std::uint16_t> ConfigSpace::word(std::size_t offset) const {
+  if (offset + 2 > bytes_.size())
+    return std::nullopt;
+  const auto low = static_cast<unsigned char>(bytes_[offset]);
+  const auto high = static_cast<unsigned char>(bytes_[offset + 1]);
+  return static_cast<std::uint16_t>(low | high << 8);
+}
+
+std::optional<std::size_t> ConfigSpace::capability(std::uint8_t id) const {
+  if (!has_capabilities() || (*word(status_register) & status_has_capabilities) == 0)
+    return std::nullopt;
+  std::size_t at = *word(capabilities_pointer) & 0xfcU;
+  for (int i = 0; i < max_capabilities && at >= header_bytes; ++i) {
+    const std::uint16_t header = *word(at);
+    if ((header & 0xffU) == id)
+      return at;
+    at = static_cast<std::size_t>(header >> 8) & 0xfcU;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> ConfigSpace::extended_capability(std::uint16_t id) const {
+  std::size_t at = extended_start;
+  for (int i = 0; i < max_extended_capabilities && at >= extended_start; ++i) {
+    const std::optional<std::uint16_t> header = word(at);
+    const std::optional<std::uint16_t> next = word(at + 2);
+    if (!header || !next || *header == 0 || *header == 0xffff)
+      return std::nullopt;
+    if (*header == id)
+      return at;
+    at = static_cast<std::size_t>(*next >> 4) & 0xffcU;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint16_t> ConfigSpace::device_control() const {
+  const std::optional<std::size_t> at = capability(pci_express_id);
+  return at ? word(*at + 8) : std::nullopt;
+}
+
+std::optional<std::uint16_t> ConfigSpace::acs_control() const {
+  const std::optional<std::size_t> at = extended_capability(acs_id);
+  return at ? word(*at + 6) : std::nullopt;
+}
+
+int max_read_request_bytes(std::uint16_t device_control) {
+  return 128 << (device_control >> 12 & 7U);
+}
+
+std::string config_path(const PciAddress& address) {
+  return "/sys/bus/pci/devices/" + to_string(address) + "/config";
+}
+
+std::optional<ConfigSpace> read_config_space(const Sysroot& sysroot, const PciAddress& address) {
+  std::optional<std::string> bytes = sysroot.read(config_path(address), space_bytes);
+  if (!bytes)
+    return std::nullopt;
+  return ConfigSpace(std::move(*bytes));
+}
 
 namespace {
 
@@ -98,7 +172,7 @@ std::optional<Rate> rate_of(const Node& node, const Link& link, Now now, Max max
 std::string link_fix(const std::vector<std::string>& addresses) {
   return fmt::format(
       "for d in {}; do lspci -vvs $d | grep -E 'LnkCap:|LnkSta:'; done  # reseat the "
-      "card or riser, look at the slot's BIOS setting",
+      "card or riser, check the slot's BIOS setting",
       join(addresses, " "));
 }
 
@@ -141,24 +215,24 @@ LinkFindings inspect_links(const Node& node, Now now, Max max, double limit, con
 CheckResult judge_links(const LinkFindings& found, const std::string& what,
                         const std::string& file) {
   if (found.measured == 0)
-    return skipped("no device tells the " + what + " of its link",
-                   "/sys/bus/pci/devices/*/" + file + ": unknown or not there");
+    return skipped("no device reports the " + what + " of its link",
+                   "/sys/bus/pci/devices/*/" + file + ": unknown or absent");
   const std::string path = "/sys/bus/pci/devices/*/" + file + ": ";
   if (!found.degraded.empty())
-    return failed("below the " + what + " that both ends can: " + name_list(found.degraded),
+    return failed("below the " + what + " that both ends support: " + name_list(found.degraded),
                   path + name_list(found.degraded), link_fix(found.addresses));
   if (!found.limited_by_slot.empty())
     return warned("the slot limits the " + what + ": " + name_list(found.limited_by_slot),
                   path + name_list(found.limited_by_slot), link_fix(found.addresses));
   if (!found.idle_gpus.empty())
     return warned("GPU links are below their " + what +
-                      ", which is normal while a GPU is idle; look again under load: " +
+                      ", which is normal while a GPU is idle; check again under load: " +
                       name_list(found.idle_gpus),
                   path + name_list(found.idle_gpus),
                   "nvidia-smi -q -d PERFORMANCE,POWER && " + link_fix(found.addresses));
-  return passed("every link to a GPU or NIC is at its full " + what,
+  return passed("every link to a GPU or NIC runs at its full " + what,
                 path + std::to_string(found.measured) + " of " + std::to_string(found.total) +
-                    " links told it");
+                    " links report it");
 }
 
 /// Bridges on the way between a GPU and an RDMA device, or between two GPUs, below one host bridge.
@@ -244,7 +318,7 @@ CheckResult pcie_acs(const CheckContext& context) {
     return skipped("no GPU on this node");
   const std::set<int> bridges = shared_bridges(context.node);
   if (bridges.empty())
-    return skipped("no PCIe bridge lies between a GPU and an RDMA device or another GPU");
+    return skipped("no PCIe bridge is between a GPU and an RDMA device or another GPU");
   std::vector<std::string> redirecting;
   std::vector<std::string> unreadable;
   std::string evidence;
@@ -263,7 +337,7 @@ CheckResult pcie_acs(const CheckContext& context) {
       evidence = fmt::format("{}: ACS control is {:#06x}", config_path(address), control);
   }
   if (!redirecting.empty())
-    return warned("ACS sends traffic between GPUs and NICs up to the CPU at " +
+    return warned("ACS redirects traffic between GPUs and NICs to the root complex at " +
                       name_list(redirecting),
                   evidence,
                   fmt::format("for b in {}; do setpci -s $b ECAP_ACS+6.w=0:1c; done  # keep ACS "
@@ -274,7 +348,7 @@ CheckResult pcie_acs(const CheckContext& context) {
                        name_list(unreadable),
                    "/sys/bus/pci/devices/*/config: 256 bytes or fewer",
                    "sudo shmemctl doctor --only pcie-acs");
-  return passed("no bridge between GPUs and NICs redirects traffic to the CPU",
+  return passed("no bridge between GPUs and NICs redirects traffic to the root complex",
                 "/sys/bus/pci/devices/*/config: ACS redirect is off at " +
                     std::to_string(bridges.size()) + " bridges");
 }
@@ -309,18 +383,18 @@ CheckResult iommu(const CheckContext& context) {
                   "sed -i 's/^GRUB_CMDLINE_LINUX=\"/&iommu=pt /' /etc/default/grub && (update-grub "
                   "|| grub2-mkconfig -o /boot/grub2/grub.cfg) && reboot");
   if (!passing.empty())
-    return passed("the IOMMU passes addresses through", name_list(passing));
+    return passed("the IOMMU is in passthrough mode", name_list(passing));
   if (untyped != 0) {
     for (const char* word : {"iommu=pt", "iommu.passthrough=1"})
       if ((" " + command_line + " ").find(std::string(word) + " ") != std::string::npos)
-        return passed("the kernel was told to pass addresses through",
+        return passed("the kernel command line sets IOMMU passthrough",
                       said("/proc/cmdline", command_line));
-    return skipped("the kernel does not tell the type of the devices' IOMMU groups",
+    return skipped("the kernel does not report the type of the devices' IOMMU groups",
                    said("/proc/cmdline", command_line));
   }
   if (!sysroot.is_directory("/sys/class/iommu") && !sysroot.live())
-    return skipped("the copied tree does not tell about IOMMUs", absent("/sys/class/iommu"));
-  return passed("no IOMMU is between the devices",
+    return skipped("the copied tree has no data about IOMMUs", absent("/sys/class/iommu"));
+  return passed("no IOMMU is active for these devices",
                 "/sys/bus/pci/devices/*/iommu_group: not there for any GPU or NIC");
 }
 
@@ -357,9 +431,9 @@ CheckResult pcie_max_read_request(const CheckContext& context) {
   }
   const std::string evidence = "PCIe device control: read requests of " + name_list(all) + " bytes";
   if (low.empty())
-    return passed("NICs read memory in requests of at least 512 bytes", evidence);
+    return passed("the maximum read request size of every NIC is at least 512 bytes", evidence);
   return warned(
-      "NICs read memory in small requests: " + name_list(low), evidence,
+      "small maximum read request size on " + name_list(low), evidence,
       fmt::format("for d in {}; do setpci -s $d CAP_EXP+8.w=5000:7000; done  # 4096 bytes",
                   join(low, " ")));
 }

@@ -30,10 +30,8 @@ void require_known(const std::vector<std::string>& words) {
         candidates.push_back(check.group);
       candidates.push_back(check.id);
     }
-    const std::optional<std::string> nearest = nearest_spelling(word, candidates);
     throw Error(ExitCode::usage, word, "select checks", "no check or group of that name",
-                (nearest ? "did you mean " + *nearest + "? " : std::string()) +
-                    "shmemctl doctor --list shows all of them");
+                did_you_mean(word, candidates) + "shmemctl doctor --list shows all of them");
   }
 }
 

@@ -1,11 +1,21 @@
+// What checks share: results, texts of /proc, work in a child process.
 #include "src/doctor/support.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
 #include <filesystem>
+#include <limits>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "src/base/error.h"
+#include "src/base/file_descriptor.h"
 #include "src/base/text.h"
-#include "src/doctor/proc_text.h"
 
 namespace shmemctl::doctor {
 
@@ -236,6 +246,219 @@ std::optional<unsigned long long> effective_capabilities(const Sysroot& sysroot)
 
 bool has_capability(unsigned long long capabilities, int bit) {
   return (capabilities >> bit & 1U) != 0;
+}
+
+namespace {
+
+constexpr std::size_t max_version_parts = 4;
+
+/// Calls `use` for each line; stops when it returns true.
+template <class Use>
+void for_each_line(std::string_view text, Use use) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (use(text.substr(0, end)))
+      return;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+/// "unlimited" gives an empty optional inside; nothing for other words that are no number.
+std::optional<std::optional<std::uint64_t>> limit_value(const std::string& word) {
+  if (word == "unlimited")
+    return std::optional<std::uint64_t>{};
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size())
+    return std::nullopt;
+  return std::optional<std::uint64_t>{value};
+}
+
+} // namespace
+
+std::vector<int> version_numbers(std::string_view text) {
+  std::vector<int> numbers;
+  while (numbers.size() < max_version_parts) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || value < 0)
+      break;
+    numbers.push_back(value);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (!starts_with(text, "."))
+      break;
+    text.remove_prefix(1);
+  }
+  return numbers;
+}
+
+std::optional<std::string> field_of(std::string_view text, std::string_view key) {
+  std::optional<std::string> value;
+  for_each_line(text, [&](std::string_view line) {
+    if (!starts_with(line, key))
+      return false;
+    value = std::string(trim(line.substr(key.size())));
+    return true;
+  });
+  return value;
+}
+
+std::optional<Limit> find_limit(std::string_view limits, std::string_view name) {
+  const std::optional<std::string> row = field_of(limits, name);
+  const std::vector<std::string> words = split_blanks(row.value_or(""));
+  if (words.size() < 2)
+    return std::nullopt;
+  const auto soft = limit_value(words[0]);
+  const auto hard = limit_value(words[1]);
+  if (!soft || !hard)
+    return std::nullopt;
+  return Limit{*soft, *hard, join(words, " ")};
+}
+
+std::optional<Mount> find_mount(std::string_view mounts, std::string_view mount_point) {
+  std::optional<Mount> found;
+  for_each_line(mounts, [&](std::string_view line) {
+    const std::vector<std::string> words = split_blanks(line);
+    if (words.size() >= 4 && words[1] == mount_point)
+      found = Mount{words[2], words[3]};
+    return false;
+  });
+  return found;
+}
+
+std::optional<std::uint64_t> mount_size_bytes(std::string_view options) {
+  for (const std::string& option : split(options, ',')) {
+    if (!starts_with(option, "size="))
+      continue;
+    std::uint64_t value = 0;
+    const char* const from = option.data() + 5;
+    const char* const to = option.data() + option.size();
+    const auto [end, error] = std::from_chars(from, to, value);
+    if (error != std::errc())
+      return std::nullopt;
+    const std::string unit = lower(std::string_view(end, static_cast<std::size_t>(to - end)));
+    const int shift = unit.empty()  ? 0
+                      : unit == "k" ? 10
+                      : unit == "m" ? 20
+                      : unit == "g" ? 30
+                                    : -1;
+    if (shift < 0 || value > std::numeric_limits<std::uint64_t>::max() >> shift)
+      return std::nullopt;
+    return value << shift;
+  }
+  return std::nullopt;
+}
+
+std::optional<NvidiaVersion> parse_nvidia_version(std::string_view text) {
+  const std::optional<std::string> line = field_of(text, "NVRM version:");
+  if (!line)
+    return std::nullopt;
+  for (const std::string& word : split_blanks(*line)) {
+    const std::vector<int> numbers = version_numbers(word);
+    if (numbers.size() >= 2)
+      return NvidiaVersion{word, line->find("Open Kernel Module") != std::string::npos};
+  }
+  return std::nullopt;
+}
+
+std::optional<long long> registry_dword(std::string_view params, std::string_view key) {
+  std::optional<std::string> list = field_of(params, "RegistryDwords:");
+  if (!list)
+    return std::nullopt;
+  std::erase(*list, '"');
+  std::optional<long long> value;
+  for (const std::string& entry : split(*list, ';')) {
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string::npos || lower(trim(entry.substr(0, equals))) != lower(key))
+      continue;
+    const std::string word(trim(std::string_view(entry).substr(equals + 1)));
+    value = parse_integer(word, starts_with(lower(word), "0x") ? 16 : 10);
+  }
+  return value;
+}
+
+std::optional<std::string> selected_word(std::string_view text) {
+  const std::size_t from = text.find('[');
+  const std::size_t to = text.find(']', from == std::string_view::npos ? 0 : from);
+  if (from == std::string_view::npos || to == std::string_view::npos)
+    return std::nullopt;
+  return std::string(text.substr(from + 1, to - from - 1));
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t max_answer_bytes = 1 << 20;
+
+[[noreturn]] void answer_in_child(const std::function<std::string()>& answer, int descriptor) {
+  std::string text;
+  try {
+    text = answer();
+  } catch (const std::exception&) {
+    ::_exit(1);
+  }
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = ::write(descriptor, text.data() + done, text.size() - done);
+    if (count <= 0)
+      break;
+    done += static_cast<std::size_t>(count);
+  }
+  ::_exit(0); // not exit(): the parent's buffers and destructors are not the child's to run
+}
+
+/// Everything the child writes until it closes the pipe; false if the deadline passed first.
+bool read_answer(int descriptor, Clock::time_point deadline, std::string& text) {
+  while (text.size() < max_answer_bytes) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0)
+      return false;
+    pollfd entry{descriptor, POLLIN, 0};
+    if (::poll(&entry, 1, static_cast<int>(left.count())) <= 0)
+      continue;
+    char buffer[4096];
+    const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return true;
+    text.append(buffer, static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+} // namespace
+
+ChildAnswer ask_child(const std::function<std::string()>& answer, const std::string& call,
+                      std::chrono::milliseconds deadline) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return {"", std::string("pipe2: ") + std::strerror(errno)};
+  const FileDescriptor read_end(ends[0]);
+  FileDescriptor write_end(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0)
+    return {"", std::string("fork: ") + std::strerror(errno)};
+  if (child == 0)
+    answer_in_child(answer, write_end.get());
+  write_end.reset();
+  ChildAnswer result;
+  const bool in_time = read_answer(read_end.get(), Clock::now() + deadline, result.text);
+  if (!in_time)
+    ::kill(child, SIGKILL);
+  int status = 0;
+  // A child stuck in the kernel cannot be reaped; it must not hang us as well.
+  while (::waitpid(child, &status, in_time ? 0 : WNOHANG) < 0 && errno == EINTR) {
+  }
+  if (!in_time)
+    result.problem = call + " did not return within " + std::to_string(deadline.count()) + " ms";
+  else if (WIFSIGNALED(status))
+    result.problem = call + " died of signal " + std::to_string(WTERMSIG(status));
+  else if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+    result.problem = call + " failed";
+  return result;
 }
 
 } // namespace shmemctl::doctor

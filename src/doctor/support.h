@@ -1,9 +1,13 @@
-// What the checks share: building results, the hardware that a check needs, small look-ups.
+// What checks share: results, texts of /proc, work in a child process.
 #pragma once
 
 #include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/doctor/doctor.h"
@@ -88,5 +92,53 @@ inline constexpr int cap_ipc_lock = 14, cap_sys_ptrace = 19, cap_sys_nice = 23;
 inline constexpr const char* status_path = "/proc/self/status";
 std::optional<unsigned long long> effective_capabilities(const Sysroot& sysroot);
 bool has_capability(unsigned long long capabilities, int bit);
+
+/// The numbers of a dotted version at the start of `text`: "6.8.0-45-generic" -> 6, 8, 0. At most
+/// four; empty if it starts with none.
+std::vector<int> version_numbers(std::string_view text);
+
+/// What follows `key` at the start of a line, trimmed: field_of(status, "CapEff:").
+std::optional<std::string> field_of(std::string_view text, std::string_view key);
+
+/// One row of /proc/<pid>/limits. Nothing as a value means "unlimited".
+struct Limit {
+  std::optional<std::uint64_t> soft, hard;
+  std::string text; ///< "8388608 8388608 bytes"
+};
+/// The row of that name ("Max locked memory"); nothing if it is missing or malformed.
+std::optional<Limit> find_limit(std::string_view limits, std::string_view name);
+
+/// A mount point's last row in /proc/mounts.
+struct Mount {
+  std::string type;
+  std::string options;
+};
+std::optional<Mount> find_mount(std::string_view mounts, std::string_view mount_point);
+/// The value of "size=65536k" in mount options, in bytes; percentages are not sizes.
+std::optional<std::uint64_t> mount_size_bytes(std::string_view options);
+
+/// The kernel module's version in /proc/driver/nvidia/version.
+struct NvidiaVersion {
+  std::string version; ///< "550.54.15"
+  bool open_modules = false;
+};
+std::optional<NvidiaVersion> parse_nvidia_version(std::string_view text);
+
+/// A registry key of the NVIDIA driver in /proc/driver/nvidia/params: RegistryDwords is a list
+/// "Name=value;Name=value". The last one counts.
+std::optional<long long> registry_dword(std::string_view params, std::string_view key);
+
+/// The word in brackets: "always [madvise] never" -> "madvise".
+std::optional<std::string> selected_word(std::string_view text);
+
+struct ChildAnswer {
+  std::string text;    ///< what the child answered, at most 1 MiB
+  std::string problem; ///< why there is no whole answer; "" if there is
+};
+
+/// Forks, runs `answer` in the child and returns its text. A child that does not answer in time is
+/// killed; one that dies of a signal is a problem, named by `call`. Never throws.
+ChildAnswer ask_child(const std::function<std::string()>& answer, const std::string& call,
+                      std::chrono::milliseconds deadline);
 
 } // namespace shmemctl::doctor

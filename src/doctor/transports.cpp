@@ -4,10 +4,9 @@
 #include <functional>
 
 #include "src/base/error.h"
-#include "src/base/remote_transport.h"
+#include "src/base/options.h"
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
-#include "src/doctor/child.h"
 #include "src/doctor/support.h"
 #include "transports/direct/direct.h"
 #include "transports/ibrc/ibrc.h"
@@ -68,7 +67,7 @@ CheckResult try_transport(const std::string& name, const Make& make, const Check
       },
       "the transport " + name, child_deadline);
   if (!answer.problem.empty())
-    return failed(answer.problem, "a transfer to itself in a child process",
+    return failed(answer.problem, "loopback transfer in a child process",
                   "run bringup --transport " + name + " -v; look at dmesg");
   return judge_loopback(name, answer.text, needed || asked_for(name, context.environment));
 }
@@ -76,7 +75,7 @@ CheckResult try_transport(const std::string& name, const Make& make, const Check
 } // namespace
 
 CheckResult judge_loopback(const std::string& transport, const std::string& answer, bool needed) {
-  const std::string what = "a put, get, atomic and signal of this process to itself";
+  const std::string what = "put, get, atomic and signal from this process to itself";
   const std::string by_hand = "run bringup --transport " + transport;
   std::vector<std::string> good, unusable, bad;
   std::string fix;
@@ -98,25 +97,26 @@ CheckResult judge_loopback(const std::string& transport, const std::string& answ
     return failed(join(bad, "; "), what, fix.empty() ? by_hand : fix);
   if (!unusable.empty()) {
     const std::string reason = "not usable here: " + join(unusable, "; ");
-    return needed ? failed(reason, what, by_hand + "; doctor --only rdma,library says more")
-                  : skipped(reason, what);
+    return needed
+               ? failed(reason, what, by_hand + "; shmemctl doctor --only rdma,library has details")
+               : skipped(reason, what);
   }
   if (good.empty())
-    return failed("the transport " + transport + " answered nothing", what, by_hand);
-  return passed("moves bytes" + (good.front().empty() ? "" : ": " + join(good, "; ")), what);
+    return failed("the transport " + transport + " returned no result", what, by_hand);
+  return passed("transfers data" + (good.front().empty() ? "" : ": " + join(good, "; ")), what);
 }
 
 CheckResult transport_ibrc(const CheckContext& context) {
   if (const auto reason = no_rdma_device(context.node))
     return skipped(*reason);
   if (!context.sysroot.live())
-    return skipped("only the live machine can move bytes");
+    return skipped("needs the live machine");
   std::vector<HcaPort> ports;
   for (const RdmaPort& port : active_rdma_ports(context.node))
     if (!port.nic->driver || *port.nic->driver != "efa") // has no reliable connections
       ports.push_back({port.nic->name, port.port->number});
   if (ports.empty())
-    return skipped("no active port that ibrc could use");
+    return skipped("no active port that ibrc can use");
   return try_transport("ibrc", make_ibrc_transport, context, ports, true);
 }
 
@@ -126,7 +126,7 @@ namespace {
 CheckResult direct_transport(const std::string& name, const Make& make,
                              const CheckContext& context) {
   if (!context.sysroot.live())
-    return skipped("only the live machine can move bytes");
+    return skipped("needs the live machine");
   std::vector<HcaPort> ports;
   for (const RdmaPort& port : active_rdma_ports(context.node))
     if (port.nic->driver && *port.nic->driver == "mlx5_core")
@@ -149,13 +149,13 @@ CheckResult transport_ibgda(const CheckContext& context) {
 
 CheckResult transport_libfabric(const CheckContext& context) {
   if (!context.sysroot.live())
-    return skipped("only the live machine can move bytes");
+    return skipped("needs the live machine");
   return try_transport("libfabric", make_libfabric_transport, context, {}, false);
 }
 
 CheckResult transport_ucx(const CheckContext& context) {
   if (!context.sysroot.live())
-    return skipped("only the live machine can move bytes");
+    return skipped("needs the live machine");
   return try_transport(
       "ucx", [](const TransportSetup& setup) { return make_ucx_transport(setup); }, context, {},
       false);

@@ -1,14 +1,121 @@
+// A cluster of equal nodes, the switches between them, what-if changes, and findings about it.
 #include "src/sim/cluster.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 
-#include <fmt/format.h>
-
 #include "src/base/error.h"
+#include "src/base/text.h"
+#include "src/topo/advice/advice.h"
 #include "src/topo/mapping/ports.h"
 
 namespace shmemctl::sim {
+
+namespace {
+
+constexpr long long most_number = 1 << 30;
+
+Error unreadable(const char* flag, const std::string& text, const std::string& problem,
+                 const std::string& example) {
+  return {ExitCode::usage, std::string(flag) + " " + printable(text), "read", problem,
+          "write " + example};
+}
+
+std::optional<int> whole(const std::string& text) {
+  const std::optional<long long> value = parse_integer(text);
+  return value && *value >= 0 && *value < most_number ? std::optional(static_cast<int>(*value))
+                                                      : std::nullopt;
+}
+
+/// "17/mlx5_3:1"
+NicChange parse_place(const char* flag, const std::string& text, const std::string& whole_text,
+                      const std::string& example) {
+  NicChange change;
+  std::string device = text;
+  if (const std::size_t slash = device.find('/'); slash != std::string::npos) {
+    change.node = whole(device.substr(0, slash));
+    if (!change.node)
+      throw unreadable(flag, whole_text, "the part before / is not a node index", example);
+    device.erase(0, slash + 1);
+  }
+  if (const std::size_t colon = device.find(':'); colon != std::string::npos) {
+    change.port = whole(device.substr(colon + 1));
+    if (!change.port)
+      throw unreadable(flag, whole_text, "the part after : is not a port number", example);
+    device.resize(colon);
+  }
+  if (device.empty())
+    throw unreadable(flag, whole_text, "no NIC is named", example);
+  change.device = device;
+  return change;
+}
+
+} // namespace
+
+NicChange parse_dead_nic(const std::string& text) {
+  return parse_place("--kill-nic", text, text, "mlx5_3 for all nodes, or 17/mlx5_3 for node 17");
+}
+
+NicChange parse_slow_nic(const std::string& text) {
+  const char* const flag = "--slow-nic";
+  const std::string example = "17/mlx5_3=0.5: half of its rate is left";
+  const std::size_t sign = text.rfind('=');
+  const auto share = sign == std::string::npos ? std::nullopt : parse_number(text.substr(sign + 1));
+  if (!share || !(*share > 0) || *share > 1)
+    throw unreadable(flag, text,
+                     "the share of the rate that is left must be above 0, and 1 at most", example);
+  NicChange change = parse_place(flag, text.substr(0, sign), text, example);
+  change.rate_share = *share;
+  return change;
+}
+
+ExpertMove parse_expert_move(const std::string& text) {
+  const std::vector<std::string> parts = split(text, ':');
+  const auto expert = whole(parts[0]);
+  const auto rank = parts.size() == 2 ? whole(parts[1]) : std::nullopt;
+  if (!expert || !rank)
+    throw unreadable("--move-expert", text, "it is not EXPERT:RANK", "5:12: expert 5 to rank 12");
+  return {*expert, *rank};
+}
+
+void require_known(const NicChange& change, const Node& node, int nodes) {
+  const std::string what = to_string(change);
+  if (change.node && *change.node >= nodes)
+    throw Error(ExitCode::usage, what, "find node " + std::to_string(*change.node),
+                fmt::format("the cluster has nodes 0 to {}", nodes - 1),
+                fmt::format("nearest legal value: {}", nodes - 1));
+  std::vector<std::string> names;
+  for (const Nic& nic : node.nics) {
+    if (nic.name != change.device) {
+      names.push_back(nic.name);
+      continue;
+    }
+    const bool has_port = nic.ports.empty()
+                              ? change.port.value_or(1) == 1
+                              : !change.port || std::any_of(nic.ports.begin(), nic.ports.end(),
+                                                            [&](const NicPort& port) {
+                                                              return port.number == *change.port;
+                                                            });
+    if (!has_port)
+      throw Error(ExitCode::usage, what, "find port " + std::to_string(*change.port),
+                  change.device + " has no such port",
+                  fmt::format("nearest legal value: {}:{}", change.device,
+                              nic.ports.empty() ? 1 : nic.ports.back().number));
+    return;
+  }
+  throw Error(ExitCode::usage, what, "find " + printable(change.device),
+              "the topology has no such NIC",
+              did_you_mean(change.device, names) + "it has " + printable(join(names, ", ")));
+}
+
+std::string to_string(const NicChange& change) {
+  const std::string place = (change.node ? std::to_string(*change.node) + "/" : "") +
+                            printable(change.device) +
+                            (change.port ? ":" + std::to_string(*change.port) : "");
+  return change.rate_share > 0 ? fmt::format("--slow-nic {}={:g}", place, change.rate_share)
+                               : "--kill-nic " + place;
+}
 
 namespace {
 
@@ -27,14 +134,14 @@ void check(const Node& node, const ClusterRequest& request) {
     throw unfit(fmt::format("{} nodes cannot share a leaf switch", request.fabric.leaf_nodes),
                 "nearest legal value: --leaf-nodes 1");
   if (!(request.fabric.oversubscription >= 1))
-    throw unfit(fmt::format("an oversubscription of {} is none: leaf switches have at most as much "
+    throw unfit(fmt::format("invalid oversubscription {}: leaf switches have at most as much "
                             "upwards as downwards",
                             request.fabric.oversubscription),
                 "nearest legal value: --oversubscription 1");
   if (request.mapping.gpus.empty() || node.gpus.empty())
     throw unfit("the topology has no GPU", "give the topology of a node with GPUs by --from FILE");
   if (usable_ports(node).empty())
-    throw unfit("the topology has no NIC that could carry traffic",
+    throw unfit("the topology has no usable NIC",
                 "give the topology of a node with RDMA NICs by --from FILE; shmemctl topo shows "
                 "what one holds");
 }
@@ -94,7 +201,7 @@ NodeKind kind_of(const Node& node, const Mapping& mapping, const ClusterRequest&
                   "leave one NIC to each PE; shmemctl topo shows which they get");
     for (const int port : used)
       if (!(ports[static_cast<std::size_t>(port)].rate_GBps > 0))
-        throw unfit(fmt::format("the topology does not tell the rate of {}",
+        throw unfit(fmt::format("the topology does not contain the rate of {}",
                                 to_string(ports[static_cast<std::size_t>(port)])),
                     "give it: --nic-gbits 400");
     kind.ports_of_pe.push_back(std::move(used));
@@ -176,6 +283,12 @@ Cluster build_cluster(const Node& node, const ClusterRequest& request) {
     for (std::size_t i = kind.rate_GBps.size(); i < cluster.ports.size(); ++i)
       kind.rate_GBps.push_back(cluster.ports[i].rate_GBps);
   return cluster;
+}
+
+Findings cluster_findings(const Node& node, const Cluster& cluster) {
+  Findings findings = check_mapping(node, cluster.mapping);
+  std::erase_if(findings, [](const Finding& finding) { return finding.id != "nic-off-fabric"; });
+  return findings;
 }
 
 } // namespace shmemctl::sim

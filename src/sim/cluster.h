@@ -1,17 +1,67 @@
-// A cluster as the model sees it: nodes of one topology, which NIC ports each rank sends and
-// receives by, and how fast each is.
+// A cluster of equal nodes, the switches between them, what-if changes, and findings about it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "src/sim/fabric.h"
-#include "src/sim/what_if.h"
+#include "src/base/finding.h"
 #include "src/topo/mapping/mapping.h"
 #include "src/topo/node.h"
 
 namespace shmemctl::sim {
+
+enum class FabricKind {
+  rail,    ///< NIC i of each node of a block has leaf switch i of that block
+  fat_tree ///< all NICs of a block's nodes have the same leaf switch
+};
+const char* to_string(FabricKind kind); ///< "rail", "fat-tree"
+
+/// Leaf switches have uplinks to a second layer, which is taken to carry whatever reaches it.
+struct Fabric {
+  FabricKind kind = FabricKind::rail;
+  int leaf_nodes = 32;         ///< nodes that share leaf switches: a block
+  double oversubscription = 1; ///< a leaf's links to NICs over its uplinks
+};
+
+// Changes of a cluster that somebody wants to try: a NIC that is dead, a slower link, an expert
+// elsewhere.
+
+/// What becomes of a NIC, or of one of its ports.
+struct NicChange {
+  std::optional<int> node; ///< nothing: of every node
+  std::string device;
+  std::optional<int> port; ///< nothing: all of them
+  double rate_share = 0;   ///< of its rate that is left; 0: dead, and the mapping does without it
+
+  bool concerns(int of_node) const { return !node || *node == of_node; }
+};
+/// An expert that another rank holds, besides its own.
+struct ExpertMove {
+  std::int32_t expert = 0, rank = 0;
+};
+struct WhatIf {
+  std::vector<NicChange> nics;
+  std::vector<ExpertMove> moves;
+  bool any() const { return !nics.empty() || !moves.empty(); }
+};
+
+/// "mlx5_3", "17/mlx5_3", "17/mlx5_3:1": a dead one. Throws Error (usage).
+NicChange parse_dead_nic(const std::string& text);
+/// "17/mlx5_3=0.5": half of its rate is left. Throws Error (usage).
+NicChange parse_slow_nic(const std::string& text);
+/// "5:12": expert 5 to rank 12. Throws Error (usage).
+ExpertMove parse_expert_move(const std::string& text);
+
+/// Throws Error (usage), with the nearest name or number, if the node has no such NIC or port, or
+/// the cluster no such node.
+void require_known(const NicChange& change, const Node& node, int nodes);
+/// In the words in which it was asked for.
+std::string to_string(const NicChange& change);
+
+// A cluster as the model sees it: nodes of one topology, which NIC ports each rank sends and
+// receives by, and how fast each is.
 
 /// A NIC port; its place in Cluster::ports is its rail.
 struct Port {
@@ -68,5 +118,9 @@ Cluster build_cluster(const Node& node, const ClusterRequest& request);
 
 /// "mlx5_0/1".
 std::string to_string(const Port& port);
+
+/// nic-off-fabric, as topo says it of the node: a rank on another network does not reach the others
+/// as the model has it.
+Findings cluster_findings(const Node& node, const Cluster& cluster);
 
 } // namespace shmemctl::sim

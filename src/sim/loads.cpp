@@ -1,8 +1,14 @@
+// Bytes by NIC and switch for traffic patterns and MoE.
 #include "src/sim/loads.h"
 
 #include <algorithm>
-
+#include <array>
 #include <fmt/format.h>
+#include <map>
+#include <tuple>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
 
 namespace shmemctl::sim {
 
@@ -189,6 +195,196 @@ std::optional<Bottleneck> Loads::slowest() const {
     look(Resource::gpu_in, rank, link_in[rank], rate);
   }
   return slowest;
+}
+
+namespace {
+
+constexpr std::array<const char*, 5> names{"moe", "all-to-all", "put-ring", "put-pairs",
+                                           "put-incast"};
+
+/// All ranks of one node to all of another, as loads of two nodes of these kinds.
+Loads node_to_node(const Cluster& cluster, int from, int to, bool same_block, double size_bytes,
+                   Cluster& two) {
+  two = cluster;
+  two.nodes = 2;
+  two.kind_of_node = {cluster.kind_of_node[static_cast<std::size_t>(from)],
+                      cluster.kind_of_node[static_cast<std::size_t>(to)]};
+  two.fabric.leaf_nodes = same_block ? 2 : 1;
+  Loads loads(Group{&two, 0, 2});
+  for (int source = 0; source < two.node_pes; ++source)
+    for (int target = 0; target < two.node_pes; ++target)
+      loads.add(source, two.node_pes + target, size_bytes);
+  return loads;
+}
+
+/// By pair of nodes: all pairs of the same kinds and leaf switches move the same.
+void add_all_to_all(double size_bytes, Loads& loads) {
+  const Group& group = loads.group();
+  const Cluster& cluster = *group.cluster;
+  const std::size_t ports = cluster.ports.size();
+  const bool rail = cluster.fabric.kind == FabricKind::rail;
+  const std::size_t leaves = rail ? ports : 1; // of a block
+  const int first_block = group.first_node / cluster.fabric.leaf_nodes;
+  std::map<std::tuple<int, int, bool>, Loads> known;
+  Cluster two;
+  for (int from = 0; from < group.nodes; ++from)
+    for (int to = 0; to < group.nodes; ++to) {
+      if (from == to)
+        continue;
+      const int a = group.first_node + from, b = group.first_node + to;
+      const int block_a = a / cluster.fabric.leaf_nodes, block_b = b / cluster.fabric.leaf_nodes;
+      const bool same = block_a == block_b;
+      const std::tuple key{cluster.kind_of_node[static_cast<std::size_t>(a)],
+                           cluster.kind_of_node[static_cast<std::size_t>(b)], same};
+      auto found = known.find(key);
+      if (found == known.end())
+        found = known.emplace(key, node_to_node(cluster, a, b, same, size_bytes, two)).first;
+      const Loads& pair = found->second;
+      for (std::size_t port = 0; port < ports; ++port) {
+        loads.out[loads.nic(from, 0) + port] += pair.out[port];
+        loads.in[loads.nic(to, 0) + port] += pair.in[ports + port];
+      }
+      const std::size_t up = static_cast<std::size_t>(block_a - first_block) * leaves;
+      const std::size_t down = static_cast<std::size_t>(block_b - first_block) * leaves;
+      for (std::size_t leaf = 0; leaf < leaves; ++leaf) {
+        loads.up[up + leaf] += pair.up[leaf];
+        loads.down[down + leaf] += pair.down[(same ? 0 : leaves) + leaf];
+      }
+    }
+  for (int source = 0; source < group.ranks(); ++source)
+    for (int target = source / cluster.node_pes * cluster.node_pes;
+         target < (source / cluster.node_pes + 1) * cluster.node_pes; ++target)
+      loads.add(source, target, size_bytes);
+}
+
+} // namespace
+
+const char* to_string(Pattern pattern) {
+  return names.at(static_cast<std::size_t>(pattern));
+}
+
+std::vector<std::string> pattern_names() {
+  return {names.begin(), names.end()};
+}
+
+Pattern parse_pattern(const std::string& name) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (name == names[i])
+      return static_cast<Pattern>(i);
+  throw Error(ExitCode::usage, "--pattern " + printable(name), "use", "unknown traffic pattern",
+              did_you_mean(name, pattern_names()) + "use one of " + join(pattern_names(), ", "));
+}
+
+void add_pattern(Pattern pattern, double size_bytes, Loads& loads) {
+  const Group& group = loads.group();
+  const int ranks = group.ranks(), pes = group.cluster->node_pes;
+  if (pattern == Pattern::put_pairs && group.nodes % 2 != 0)
+    throw Error(ExitCode::usage, "--pattern put-pairs", "pair nodes",
+                fmt::format("{} nodes have no two halves", group.nodes),
+                fmt::format("nearest legal value: --nodes {}", group.nodes + 1));
+  if (pattern == Pattern::all_to_all)
+    return add_all_to_all(size_bytes, loads);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int shift = pattern == Pattern::put_ring ? pes : ranks / 2;
+    loads.add(rank, pattern == Pattern::put_incast ? 0 : (rank + shift) % ranks, size_bytes);
+  }
+}
+
+const char* to_string(MoeMode mode) {
+  switch (mode) {
+  case MoeMode::hybrid:
+    return "hybrid";
+  case MoeMode::high_throughput:
+    return "ht";
+  case MoeMode::low_latency:
+    return "ll";
+  }
+  return "";
+}
+
+moe::RankRouting MoeTraffic::choices_of(int rank, std::uint64_t step) const {
+  if (replay)
+    return (*replay)[as_size(rank)];
+  moe::RoutingRequest request = routing;
+  request.step = step;
+  return moe::make_rank_routing(shape, request, rank);
+}
+
+int MoeTraffic::tokens_of(int rank) const {
+  return replay ? (*replay)[as_size(rank)].tokens() : moe::tokens_of_rank(shape, routing, rank);
+}
+
+SourceCounts::SourceCounts(const MoeTraffic& traffic)
+    : to_node(as_size(traffic.nodes())), to_rank(as_size(traffic.shape.n_ranks)),
+      choices(to_rank.size()) {}
+
+void SourceCounts::clear() {
+  for (std::vector<double>* all : {&to_node, &to_rank, &choices})
+    std::fill(all->begin(), all->end(), 0);
+}
+
+void MoeLoads::clear() {
+  dispatch.clear();
+  combine.clear();
+}
+
+void MoeLoads::add(const MoeLoads& other, double times) {
+  dispatch.add(other.dispatch, times);
+  combine.add(other.combine, times);
+}
+
+void count(const MoeTraffic& traffic, const moe::RankRouting& routing, SourceCounts& counts) {
+  // The last token that was counted for a rank or node, so that each is counted once.
+  std::vector<std::int32_t> last_of_rank(counts.to_rank.size(), -1);
+  std::vector<std::int32_t> last_of_node(counts.to_node.size(), -1);
+  for (std::int32_t token = 0; token < routing.tokens(); ++token) {
+    const std::int32_t* const chosen = routing.choices(token);
+    for (std::int32_t k = 0; k < routing.top_k; ++k) {
+      if (chosen[k] < 0)
+        continue;
+      const std::size_t rank = as_size(traffic.rank_of_expert[as_size(chosen[k])]);
+      const std::size_t node = rank / as_size(traffic.node_ranks);
+      ++counts.choices[rank];
+      counts.to_rank[rank] += last_of_rank[rank] != token ? 1 : 0;
+      counts.to_node[node] += last_of_node[node] != token ? 1 : 0;
+      last_of_rank[rank] = last_of_node[node] = token;
+    }
+  }
+}
+
+void add_crossing_rows(const MoeTraffic& traffic, int source, const std::vector<double>& to_node,
+                       MoeLoads& loads) {
+  const double there = traffic.shape.row_bytes(traffic.format);
+  const double back = traffic.shape.row_bytes(moe::Format::bf16);
+  const int own = source / traffic.node_ranks;
+  for (int node = 0; node < traffic.nodes(); ++node) {
+    const double rows = to_node[as_size(node)];
+    if (node == own || rows == 0)
+      continue;
+    const int rail = node * traffic.node_ranks + source % traffic.node_ranks;
+    loads.dispatch.add(source, rail, rows * there);
+    loads.combine.add(rail, source, rows * back);
+  }
+}
+
+void add_rows(const MoeTraffic& traffic, int source, const SourceCounts& counts, MoeLoads& loads) {
+  const double there = traffic.shape.row_bytes(traffic.format);
+  const double back = traffic.shape.row_bytes(moe::Format::bf16);
+  const bool hybrid = traffic.mode == MoeMode::hybrid;
+  const bool low = traffic.mode == MoeMode::low_latency;
+  if (hybrid)
+    add_crossing_rows(traffic, source, counts.to_node, loads);
+  for (int rank = 0; rank < traffic.shape.n_ranks; ++rank) {
+    const double rows = counts.to_rank[as_size(rank)];
+    if (rows == 0)
+      continue;
+    const double choices = counts.choices[as_size(rank)];
+    const int by =
+        hybrid ? rank / traffic.node_ranks * traffic.node_ranks + source % traffic.node_ranks
+               : source;
+    loads.dispatch.add(by, rank, (low && traffic.per_choice ? choices : rows) * there);
+    loads.combine.add(rank, by, (low && !traffic.partial ? choices : rows) * back);
+  }
 }
 
 } // namespace shmemctl::sim

@@ -1,4 +1,4 @@
-// Bytes on every resource of a group of nodes, and which of them takes longest.
+// Bytes by NIC and switch for traffic patterns and MoE.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "src/moe/routing.h"
+#include "src/moe/shape.h"
 #include "src/sim/cluster.h"
 
 namespace shmemctl::sim {
@@ -86,5 +88,72 @@ private:
   std::vector<double> uplinks_;          ///< GB/s that the group has of each leaf
   std::shared_ptr<const Wiring> wiring_; ///< the same for all copies
 };
+
+enum class Pattern {
+  moe,        ///< not one of these
+  all_to_all, ///< every rank to every other one
+  put_ring,   ///< every rank to the same place on the next node
+  put_pairs,  ///< ranks of the nodes of one half with those of the other, both ways
+  put_incast  ///< every rank to rank 0
+};
+const char* to_string(Pattern pattern);
+std::vector<std::string> pattern_names();
+/// Throws Error (usage) with the nearest name.
+Pattern parse_pattern(const std::string& name);
+
+/// Adds what each pair of ranks moves, `size_bytes` each. Throws Error (usage) if the pattern needs
+/// another number of nodes.
+void add_pattern(Pattern pattern, double size_bytes, Loads& loads);
+
+/// Which row goes from where to where.
+enum class MoeMode {
+  hybrid,          ///< ht over nodes: one row per token and node, handed on there
+  high_throughput, ///< one row per token and rank, straight
+  low_latency      ///< the same there; back a row per choice, or per rank (partial)
+};
+const char* to_string(MoeMode mode); ///< "hybrid", "ht", "ll"
+
+struct MoeTraffic {
+  moe::Shape shape; ///< n_ranks: of a group
+  moe::RoutingRequest routing;
+  std::optional<moe::Routing> replay; ///< instead of what `routing` makes
+  MoeMode mode = MoeMode::hybrid;
+  moe::Format format = moe::Format::bf16;
+  bool partial = false;    ///< low latency: a row per rank comes back, not one per choice
+  bool per_choice = false; ///< low latency: a row per choice goes there too, as DeepEP's do
+  int node_ranks = 1;
+  std::vector<std::int32_t> rank_of_expert;
+
+  int nodes() const { return shape.n_ranks / node_ranks; }
+  /// Its choices in a call.
+  moe::RankRouting choices_of(int rank, std::uint64_t step) const;
+  int tokens_of(int rank) const;
+};
+
+/// Rows of one source in one call. Numbers of rows, or what is expected of them.
+struct SourceCounts {
+  explicit SourceCounts(const MoeTraffic& traffic);
+  void clear();
+
+  std::vector<double> to_node; ///< tokens that have a choice on that node, its own among them
+  std::vector<double> to_rank; ///< the same by rank
+  std::vector<double> choices; ///< choices of experts of that rank
+};
+
+/// Loads of a dispatch and of a combine.
+struct MoeLoads {
+  explicit MoeLoads(const Group& group) : dispatch(group), combine(group) {}
+  void clear();
+  void add(const MoeLoads& other, double times = 1);
+  Loads dispatch, combine;
+};
+
+/// Adds what `routing` says of a source.
+void count(const MoeTraffic& traffic, const moe::RankRouting& routing, SourceCounts& counts);
+/// Adds the bytes of the source's rows, there and back.
+void add_rows(const MoeTraffic& traffic, int source, const SourceCounts& counts, MoeLoads& loads);
+/// Only those between nodes, of MoeMode::hybrid.
+void add_crossing_rows(const MoeTraffic& traffic, int source, const std::vector<double>& to_node,
+                       MoeLoads& loads);
 
 } // namespace shmemctl::sim

@@ -1,16 +1,15 @@
+// What to simulate, from options and flags.
 #include "src/sim/request.h"
 
 #include <algorithm>
-#include <numeric>
-
 #include <fmt/format.h>
+#include <numeric>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/moe/shape_rules.h"
 #include "src/sim/expected.h"
-#include "src/sim/node_counts.h"
 
 namespace shmemctl::sim {
 
@@ -46,8 +45,8 @@ void refuse_idle_flags(const Request& request) {
   refuse((request.uneven || request.masked_percent > 0 || request.tokens || request.top_k ||
           request.experts) &&
              file,
-         "--routing", "a file says tokens, experts and all choices itself",
-         "leave --num-tokens, --num-topk, --num-experts, --uneven and --masked out");
+         "--routing", "a file defines tokens, experts and all choices",
+         "omit --num-tokens, --num-topk, --num-experts, --uneven and --masked");
 }
 
 /// Groups of whole nodes, all alike, that share the experts evenly; nearest to `wanted`.
@@ -203,7 +202,7 @@ Traffic traffic_of(const Request& request, const Cluster& cluster,
   }
   const auto size_bytes = parse_size_bytes(request.size);
   if (!size_bytes)
-    throw bad("--bytes " + printable(request.size), "it is no size", "write 4096, 64K or 1M");
+    throw bad("--bytes " + printable(request.size), "not a size", "use e.g. 4096, 64K or 1M");
   traffic.size_bytes = static_cast<double>(*size_bytes);
   return traffic;
 }
@@ -214,7 +213,7 @@ Traffic moved(Traffic traffic, const std::vector<ExpertMove>& moves) {
   const moe::Shape& shape = traffic.moe->shape;
   for (const ExpertMove& move : moves) {
     if (move.expert >= shape.n_experts)
-      throw bad("--move-expert", fmt::format("there is no expert {}", move.expert),
+      throw bad("--move-expert", fmt::format("no expert {}", move.expert),
                 fmt::format("nearest legal value: {}:{}", shape.n_experts - 1,
                             std::min(move.rank, shape.n_ranks - 1)));
     if (move.rank >= shape.n_ranks)
@@ -239,7 +238,7 @@ Effort effort_of(const Request& request, const Traffic& traffic) {
               "nearest legal value: --steps 1");
   if (effort.sampling == Sampling::counts && !NodeCounts::can_draw(*traffic.moe))
     throw bad("--sample counts",
-              "counts can be drawn of uniform routing in --mode ht over nodes that have as many "
+              "counts can be sampled only for uniform routing in --mode ht over nodes with as many "
               "experts each",
               "use --sample tokens");
   return effort;

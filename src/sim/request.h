@@ -1,4 +1,4 @@
-// What `shmemctl sim` was asked for, as clusters and traffic.
+// What to simulate, from options and flags.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// From traffic and clusters to bytes and times.
+// Simulates one request: loads, times, what limits them.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "src/sim/moe_traffic.h"
-#include "src/sim/patterns.h"
+#include "src/sim/loads.h"
 
 namespace shmemctl::sim {
 

@@ -1,4 +1,4 @@
-// What a result says about the whole cluster: NICs, rails, nodes, switches, times, findings.
+// What a simulation says in a few lines, and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

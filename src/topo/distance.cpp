@@ -123,7 +123,7 @@ std::optional<Distance> parse_distance(std::string_view word) {
   if (const auto path = parse_path_class(word); path && *path != PathClass::nvlink)
     return of(*path);
   if (word == "?")
-    return undecided("the source says ?");
+    return undecided("the source reports ?");
   if (starts_with(word, "NV")) {
     const std::optional<long long> count = parse_integer(word.substr(2));
     if (count && *count > 0 && *count < 1000)

@@ -1,4 +1,4 @@
-// One model of a node: what every reader fills and everything else reads. Plain values only.
+// The node model: plain data; every fact has a source, or the reason why it is unknown.
 #pragma once
 
 #include <cstdint>
@@ -142,7 +142,7 @@ struct Nic {
   Fact<std::string> firmware, node_guid;
   bool virtual_device = false;  ///< no PCI function of its own and none behind its netdev
   Fact<PciAddress> data_direct; ///< mlx5 data-direct function
-  std::vector<NicPort> ports;   ///< empty: the source does not tell about ports
+  std::vector<NicPort> ports;   ///< empty: the source does not report ports
 };
 
 /// Words of `nvidia-smi topo`, from near to far.
@@ -202,5 +202,21 @@ bool is_nvswitch(std::uint32_t class_code, std::uint16_t vendor); ///< 0x0680 of
 bool is_gpu(std::uint32_t class_code, std::uint16_t vendor);
 const char* gpu_vendor(std::uint16_t vendor); ///< "nvidia", "amd", "intel", ""
 } // namespace pci_ids
+
+/// What is wrong with the node's indices, counts or sizes, in words; "" if nothing is: parents come
+/// first and are bridges, every index exists, counts lie in the range of the thing they count, the
+/// recorded matrix has a row and a column per device, nothing exceeds topo_limits.
+std::string shape_problem(const Node& node);
+
+/// The link layer that a device's name states, for sources that give names only: rdma-core's
+/// persistent names (ib*, roce*, iw*: rdma_rename(8)), names that sites give by kind (mlx5_ib0,
+/// mlx5_eth0, Azure's mlx5_an0), and mlx5_bond_0 (only Ethernet ports bond). The kernel's own names
+/// (mlx5_0) tell nothing: unknown, with that reason. The origin says that it is derived.
+Fact<LinkLayer> link_layer_from_name(const std::string& name);
+
+/// "DOWN", "INIT", "ARMED", "ACTIVE": as /sys/class/infiniband/*/ports/*/state has it.
+const char* to_string(PortState state);
+/// "InfiniBand", "Ethernet", as .../link_layer has it, or "other".
+const char* to_string(LinkLayer layer);
 
 } // namespace shmemctl

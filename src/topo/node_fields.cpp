@@ -1,13 +1,107 @@
+// The node model's fields as flat texts, in which XML dumps keep what their format has no element
+// for.
 #include "src/topo/node_fields.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
+#include <string_view>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
-#include "src/topo/field_text.h"
+#include "src/topo/distance.h"
 #include "src/topo/model_fields.h"
-#include "src/topo/node_shape.h"
+#include "src/topo/node.h"
+
+namespace shmemctl::field_text {
+
+namespace {
+
+bool is_plain(unsigned char byte) {
+  return std::isalnum(byte) != 0 ||
+         (byte < 0x80 && std::string_view("._:/+,()@*=;~!#-").find(static_cast<char>(byte)) !=
+                             std::string_view::npos);
+}
+
+} // namespace
+
+std::string escape(const std::string& text) {
+  static const char* const digits = "0123456789abcdef";
+  if (text.empty())
+    return "%";
+  if (text == "-")
+    return "%2d";
+  std::string out;
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (is_plain(byte)) {
+      out += c;
+    } else {
+      out += '%';
+      out += digits[byte >> 4];
+      out += digits[byte & 15];
+    }
+  }
+  return out;
+}
+
+std::optional<std::string> unescape(const std::string& word) {
+  if (word.empty())
+    return std::nullopt;
+  if (word == "%")
+    return "";
+  std::string out;
+  for (std::size_t at = 0; at < word.size(); ++at) {
+    if (word[at] != '%') {
+      out += word[at];
+      continue;
+    }
+    const std::optional<long long> byte =
+        at + 2 < word.size() && std::isxdigit(static_cast<unsigned char>(word[at + 1])) != 0
+            ? parse_integer(std::string_view(word).substr(at + 1, 2), 16)
+            : std::nullopt;
+    if (!byte)
+      return std::nullopt;
+    out += static_cast<char>(*byte);
+    at += 2;
+  }
+  return out;
+}
+
+std::string encode_distance(const Distance& distance) {
+  std::string word = distance.path ? to_string(*distance.path) : "?";
+  if (distance.links != 0)
+    word += ":" + std::to_string(distance.links);
+  if (!distance.reason.empty())
+    word += "=" + escape(distance.reason);
+  return word;
+}
+
+std::optional<Distance> decode_distance(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  const std::string left = word.substr(0, equals);
+  const std::size_t colon = left.find(':');
+  const std::string path = left.substr(0, colon);
+  Distance distance;
+  distance.path = parse_path_class(path);
+  if (!distance.path && path != "?")
+    return std::nullopt;
+  if (colon != std::string::npos) {
+    const std::optional<int> links = decode<int>(left.substr(colon + 1));
+    if (!links)
+      return std::nullopt;
+    distance.links = *links;
+  }
+  if (equals != std::string::npos) {
+    const std::optional<std::string> reason = unescape(word.substr(equals + 1));
+    if (!reason)
+      return std::nullopt;
+    distance.reason = *reason;
+  }
+  return distance;
+}
+
+} // namespace shmemctl::field_text
 
 namespace shmemctl {
 
@@ -237,3 +331,41 @@ Node node_from_fields(const NodeFields& from, const std::string& subject,
 }
 
 } // namespace shmemctl
+
+namespace shmemctl::nccl {
+
+std::string extras(const Node& plain, const Node& node) {
+  const NodeFields have = fields_of(plain);
+  std::string out;
+  for (const auto& [key, field] : fields_of(node)) {
+    const auto found = have.find(key);
+    if (found != have.end() && found->second.text == field.text)
+      continue;
+    for (std::size_t at = 0; at < field.text.size(); at += max_value_bytes)
+      out += "  <shmemctl key=\"" + key + "\" value=\"" + field.text.substr(at, max_value_bytes) +
+             "\"/>\n";
+  }
+  return out;
+}
+
+Node with_extras(const Node& plain, const XmlElement& system, const std::string& subject) {
+  NodeFields fields;
+  for (const XmlElement& element : system.children) {
+    if (element.name != "shmemctl")
+      continue;
+    const std::string* key = element.find("key");
+    if (key == nullptr)
+      throw input_error(subject, element.position(), "<shmemctl> without key",
+                        "delete this element");
+    add_field(fields, *key, element.get("value"), element.position());
+  }
+  if (fields.empty())
+    return plain;
+  fields.merge(fields_of(plain));
+  Node node = node_from_fields(fields, subject, system.position());
+  node.format = plain.format;
+  normalize(node);
+  return node;
+}
+
+} // namespace shmemctl::nccl

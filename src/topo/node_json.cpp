@@ -1,9 +1,7 @@
 #include <nlohmann/json.hpp>
 
-#include "src/topo/json/contract.h"
-#include "src/topo/json/matrix.h"
-#include "src/topo/json/reader.h"
-#include "src/topo/json/writer.h"
+#include "src/topo/json/json_fields.h"
+#include "src/topo/json/report_topology.h"
 #include "src/topo/writers/writer.h"
 
 namespace shmemctl {
@@ -32,9 +30,9 @@ public:
       complain(subject_, place_.member("pci"),
                "more than " + std::to_string(most_functions) + " PCI functions");
     if (node_.nvswitches < 0 || node_.nvswitches > most_links)
-      complain(subject_, place_.member("nvswitches"), "no number of NVSwitches");
+      complain(subject_, place_.member("nvswitches"), "not a number of NVSwitches");
     if (node_.hidden_nics < 0 || node_.hidden_nics > most_links)
-      complain(subject_, place_.member("hidden_nics"), "no number of NICs");
+      complain(subject_, place_.member("hidden_nics"), "not a number of NICs");
     check_pci();
     check_gpus();
     const Place nics = place_.member("nics");
@@ -77,7 +75,7 @@ private:
       for (std::size_t at = 0; at < gpu.links.size(); ++at) {
         const int count = gpu.links[at].count;
         if (count < 0 || count > most_links || (sum += count) > most_links)
-          complain(subject_, links.item(at).member("count"), "no number of links");
+          complain(subject_, links.item(at).member("count"), "not a number of links");
       }
     }
   }

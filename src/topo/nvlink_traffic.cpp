@@ -24,7 +24,7 @@ Count step(const Count& before, const Count& after) {
   const std::uint64_t KiB = *after - *before;
   if (KiB > most_KiB)
     return unknown<std::uint64_t>(
-        fmt::format("went from {} to {} KiB: no link moves as much", *before, *after));
+        fmt::format("went from {} to {} KiB: more than a link can carry", *before, *after));
   return known(KiB, after.origin);
 }
 
@@ -51,11 +51,11 @@ std::vector<Steps> steps_of_links(const NvlinkCounters& before, const NvlinkCoun
       all.push_back({now.link, step(then->sent_KiB, now.sent_KiB),
                      step(then->received_KiB, now.received_KiB)});
     else
-      half(now.link, "came up between the readings");
+      half(now.link, "became active between the readings");
   }
   for (const NvlinkCounter& then : before.links)
     if (!find(after.links, then.link))
-      half(then.link, "went down between the readings");
+      half(then.link, "became inactive between the readings");
   std::sort(all.begin(), all.end(),
             [](const Steps& left, const Steps& right) { return left.link < right.link; });
   return all;
@@ -82,7 +82,7 @@ Count sum(const std::vector<Steps>& links, Count Steps::*direction, const Count&
   }
   if (told && !agree(KiB, *told, links.size()))
     return unknown<std::uint64_t>(
-        fmt::format("{} NVLinks counted {} KiB one by one, and {} KiB by the driver's own sum",
+        fmt::format("the sum of {} NVLink counters is {} KiB, the driver's total is {} KiB",
                     links.size(), KiB, *told));
   return in_bytes(known(KiB, (links.front().*direction).origin));
 }

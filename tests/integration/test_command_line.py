@@ -42,8 +42,9 @@ class ExitCodes(CliTest):
         numbers = 0
         for command in ("topo", "doctor", "check", "bringup", "bench", "moe", "sim", "run", "hotspots"):
             for line in run(command, "--help")[1].splitlines():
-                if re.search(r"^ +-\S+ (UINT|INT|FLOAT)\b", line):
+                if " in [" in line:
                     numbers += 1
+                if re.search(r"^ +-\S+ (UINT|INT|FLOAT)\b", line):
                     self.assertRegex(line, r"(UINT|INT|FLOAT):(UINT|INT|FLOAT|POSITIVE|NONNEGATIVE)?.*in \[",
                                      f"{command}: no range")
         self.assertGreater(numbers, 20)
@@ -56,11 +57,53 @@ class ExitCodes(CliTest):
                 self.assertRegex(err, rf"{value} not in range \S+ (to|-) \d+")
 
     def test_a_refusal_is_a_sentence(self):
-        for arguments, words in ((("report", "check", NODE), "cannot start report check: no threshold is given"),
+        for arguments, words in ((("report", "check", NODE), "cannot start report check: no threshold"),
                                  (("sim", "--from", NODE, "--kill-nic", "mlx5_33"),
                                   "--kill-nic mlx5_33: cannot find mlx5_33: the topology has no such NIC")):
             with self.subTest(arguments=arguments):
                 self.assertIn(words, self.assert_refused(run(*arguments)))
+
+    MISTYPED = (  # arguments, what the error line says, what the fix line suggests
+        (["bnech", "put"], "shmemctl: unknown subcommand bnech", "did you mean bench?"),
+        (["tpo"], "shmemctl: unknown subcommand tpo", "did you mean topo?"),
+        (["doctr", "--only", "rdma"], "shmemctl: unknown subcommand doctr", "did you mean doctor?"),
+        (["--json", "x.json", "hotspot"], "unknown subcommand hotspot", "did you mean hotspots?"),
+        (["report", "shwo", "x.json"], "shmemctl report: unknown subcommand shwo", "did you mean show?"),
+        (["report", "valdate", "x.json"], "shmemctl report: unknown subcommand valdate", "did you mean validate?"),
+        (["topo", "--jsn", "x"], "shmemctl topo: unknown option --jsn", "did you mean --json?"),
+        (["topo", "--form", "x"], "shmemctl topo: unknown option --form", "did you mean --from?"),
+        (["topo", "-json"], "unknown option", "--help lists all options"),
+        (["topo", "--polcy=nccl"], "shmemctl topo: unknown option --polcy", "did you mean --policy?"),
+        (["topo", "--hca-lst", "mlx5_0"], "unknown option --hca-lst", "did you mean --hca-list?"),
+        (["doctor", "--skp", "rdma"], "shmemctl doctor: unknown option --skp", "did you mean --skip?"),
+        (["sim", "--nods", "4"], "shmemctl sim: unknown option --nods", "did you mean --nodes?"),
+        (["hotspots", "--wacth", "1"], "unknown option --wacth", "did you mean --watch?"),
+        (["report", "diff", "a", "b", "--alfa", "1%"], "shmemctl report diff: unknown option --alfa",
+         "did you mean --alpha?"),
+        (["env", "--al"], "shmemctl env: unknown option --al", "did you mean --all?"),
+        (["topo", "--world", "deepep-hl"], "--world: unknown value deepep-hl", "did you mean deepep-ht?"),
+        (["topo", "--policy", "ncl"], "--policy: unknown value ncl", "did you mean nccl?"),
+        (["topo", "--format", "hwlocxml"], "--format: unknown value hwlocxml", "did you mean hwloc-xml?"),
+        (["topo", "--dump", "ncclxml"], "--dump: unknown value ncclxml", "did you mean nccl-xml?"),
+        (["sim", "--fabric", "fattree"], "--fabric: unknown value fattree", "did you mean fat-tree?"),
+        (["sim", "--pattern", "all-to-al"], "--pattern all-to-al", "did you mean all-to-all?"),
+        (["report", "annotate", "--format", "gitub", "x"], "--format: unknown value gitub", "did you mean github?"),
+        (["doctor", "--only", "memlok"], "memlok", "did you mean memlock?"),
+        (["--colour", "never", "topo"], "unknown option --colour", "did you mean --color?"),
+        (["topo", "--color", "nver"], "--color: unknown value nver", "did you mean never?"),
+    )
+
+    def test_a_mistyped_call_gets_the_nearest_spelling(self):
+        for arguments, problem, suggestion in self.MISTYPED:
+            with self.subTest(arguments=arguments):
+                error, fix = self.assert_refused(run(*arguments)).splitlines()
+                self.assertIn(problem, error)
+                self.assertIn(suggestion, fix)
+
+    def test_nothing_is_suggested_for_what_is_near_to_nothing(self):
+        for arguments in (["frobnicate"], ["topo", "--zzzzzzzzzzzz"], ["topo", "--world", "jupiter"]):
+            with self.subTest(arguments=arguments):
+                self.assertNotIn("did you mean", self.assert_refused(run(*arguments)))
 
     def test_a_misspelt_check_gets_the_nearest_one(self):
         self.assertIn("memlock", self.assert_refused(run("doctor", "--only", "memlok")))

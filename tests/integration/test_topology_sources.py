@@ -43,7 +43,7 @@ LACKING = {
     "no names": (MATRIX, "names unknown"),
     "no names in XML": (nccl('<pci busid="0000:02:00.0" class="0x030200"/>\n'
                              '<pci busid="0000:03:00.0" class="0x020700"/>\n'), "names unknown"),
-    "no class": (nccl('<pci busid="0000:02:00.0"/>\n'), "no GPU and no NIC is recognised"),
+    "no class": (nccl('<pci busid="0000:02:00.0"/>\n'), "no GPU and no NIC that is recognized"),
     "foreign elements": (nccl(GPU.format(bus="02", dev=0, links="") + "<card/>"), "elements that NCCL does not have"),
 }
 EXPORTS = re.compile(r"\bexport (?:NVSHMEM_HCA|NCCL_IB_HCA|UCX_NET)|by_rank=")
@@ -136,8 +136,8 @@ class Matrices(CliTest):
     def test_a_text_without_nics_does_not_say_that_the_node_has_none(self):
         text = run("topo", "--from", "-", stdin=b"\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n")[1]
         self.assertIn("not list", " ".join(text.split()))
-        self.assertIn("no NIC is listed in this text", " ".join(text.split()))
-        self.assertNotIn("can reach no other node", text)
+        self.assertIn("this text lists no NIC", " ".join(text.split()))
+        self.assertNotIn("cannot reach other nodes", text)
         self.assertNotIn("mlx5_ib", text)
 
     def test_partitions_of_a_gpu_are_gpus(self):

@@ -1,4 +1,4 @@
-// What is wrong with a node and its mapping, and the lines that mend it.
+// Findings about a node and its mapping, and the environment settings that fix them.
 #pragma once
 
 #include <string>

@@ -1,14 +1,16 @@
+// Findings about HCA lists and mappings that name devices.
+#include "src/topo/advice/check_lists.h"
+
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <set>
 
 #include "src/base/error.h"
-#include "src/base/remote_transport.h"
+#include "src/base/options.h"
 #include "src/base/text.h"
 #include "src/topo/advice/checks.h"
-#include "src/topo/advice/env_lines.h"
-#include "src/topo/advice/hca_names.h"
-#include "src/topo/advice/mapping_plans.h"
+#include "src/topo/advice/env_fix.h"
 #include "src/topo/advice/wording.h"
 #include "src/topo/mapping/ports.h"
 
@@ -76,10 +78,11 @@ private:
       return;
     const std::string newest = to_string(representative_versions().back());
     add("nvshmem-version-unknown", Severity::warning, "--nvshmem-version",
-        fmt::format("NVSHMEM {} is newer than any release whose rules are known here: this is what "
-                    "{} would do",
-                    to_string(settings().version), newest),
-        "give a release that is known, such as --nvshmem-version " + newest);
+        fmt::format(
+            "NVSHMEM {} is newer than any release whose rules are known: the result is that of "
+            "{}",
+            to_string(settings().version), newest),
+        "use a known release, such as --nvshmem-version " + newest);
   }
 
   void check_remote_transport() {
@@ -140,9 +143,9 @@ private:
       words.resize(shown_problems);
       words.push_back(fmt::format("and {} more", more));
     }
-    add_about_list(
-        "mapping-malformed", severity, source_->variable,
-        fmt::format("{} does not say what it seems to: {}", source_->variable, join(words, "; ")));
+    add_about_list("mapping-malformed", severity, source_->variable,
+                   fmt::format("{} has syntax that NVSHMEM ignores or misreads: {}",
+                               source_->variable, join(words, "; ")));
   }
 
   bool is_malformed(const HcaListEntry& entry) const {
@@ -187,7 +190,7 @@ private:
     const Severity severity = severity_of_unmatched();
     if (!unknown.empty())
       add_about_list("hca-unknown", severity, enumerate(unknown),
-                     fmt::format("{} names what is not among NVSHMEM's devices here: {}",
+                     fmt::format("{} names devices that NVSHMEM does not have here: {}",
                                  source_->variable, join(first_of(unknown_words), "; ")),
                      transport_changes(node_, mapping_.request, optimal_));
     if (!ports.empty())
@@ -234,13 +237,13 @@ private:
     const std::vector<std::string> names(twice.begin(), twice.end());
     if (source_->is_pe_mapping)
       add_about_list("mapping-duplicate", Severity::warning, enumerate(names),
-                     fmt::format("{} names {} more than once: the last entry's count wins, and "
-                                 "they are not added up",
+                     fmt::format("{} names {} more than once: the count of the last entry is used, "
+                                 "counts are not added",
                                  source_->variable, enumerate(names)));
     else
       add_about_list("mapping-duplicate", Severity::info, enumerate(names),
-                     fmt::format("{} names {} more than once, to no effect", source_->variable,
-                                 enumerate(names)));
+                     fmt::format("{} names {} more than once, which has no effect",
+                                 source_->variable, enumerate(names)));
   }
 
   void check_pinning() {
@@ -249,7 +252,7 @@ private:
           fmt::format("{} pins no PE while NVSHMEM_ENABLE_NIC_PE_MAPPING is off: it only filters "
                       "and replicates devices, and PEs choose among them by distance",
                       source_->variable),
-          "leave the list out, or pin PEs by NVSHMEM_ENABLE_NIC_PE_MAPPING",
+          "remove the list, or pin PEs with NVSHMEM_ENABLE_NIC_PE_MAPPING",
           {EnvChange().set("NVSHMEM_ENABLE_NIC_PE_MAPPING", "1"),
            EnvChange().unset("NVSHMEM_HCA_PE_MAPPING")},
           true);
@@ -270,7 +273,7 @@ private:
       as_written.unset("NVSHMEM_HCA_PE_MAPPING");
     as_written.set_per_rank("NVSHMEM_HCA_LIST", devices_as_written(written));
     add("mapping-order", Severity::warning, source_->variable,
-        fmt::format("the order in which {} names devices has no effect: NVSHMEM takes them in "
+        fmt::format("the order in which {} names devices has no effect: NVSHMEM uses "
                     "enumeration order{}",
                     source_->variable, pe),
         "write the devices in the order in which topo lists them",
@@ -318,10 +321,10 @@ private:
               ? fmt::format("the counts of {} add up to {} for {} PEs on this node: PE {} begins "
                             "again at the first device",
                             source_->variable, rows, pes, rows)
-              : fmt::format("the counts of {} add up to {} for {} PEs on this node: what goes "
-                            "beyond {} is not handed out in turn",
+              : fmt::format("the counts of {} add up to {} for {} PEs on this node: the part "
+                            "beyond {} is not used",
                             source_->variable, rows, pes, pes),
-          "let the counts add up to the PEs of a node", {}, true);
+          "make the counts add up to the PEs of a node", {}, true);
   }
 
   /// Pinned PEs that begin again at the first device, and are as well off as they could be.
@@ -360,7 +363,7 @@ private:
       return "use NVSHMEM 3.4.5 or newer, which takes devices of other names by "
              "NVSHMEM_HCA_PREFIX; or name the devices mlx5_*";
     return by_name ? "run on a node with mlx5 devices, or without IBGDA"
-                   : "choose a transport that has devices on this node";
+                   : "select a transport that has devices on this node";
   }
 
   const Node& node_;
@@ -394,6 +397,162 @@ Diagnoses check_lists(const Node& node, const Mapping& mapping, const Mapping& o
     return {};
   return mapping.request.nvshmem_per_pe.empty() ? ListCheck(node, mapping, optimal).run()
                                                 : check_ranks(node, mapping, optimal);
+}
+
+namespace {
+
+/// More rows than this say nothing more about an order.
+constexpr std::size_t max_written_rows = 256;
+constexpr int max_sane_count = 64;
+
+std::optional<int> find_nic(const Node& node, const std::string& name, bool rdma) {
+  for (std::size_t i = 0; i < node.nics.size(); ++i) {
+    const bool has_rdma = node.nics[i].rdma.value.value_or(true);
+    if (node.nics[i].name == name && has_rdma == rdma)
+      return static_cast<int>(i);
+  }
+  return std::nullopt;
+}
+
+std::vector<int> ports_of(const Node& node, int nic) {
+  std::vector<int> ports;
+  for (const NicPort& port : node.nics[static_cast<std::size_t>(nic)].ports)
+    ports.push_back(port.number);
+  return ports.empty() ? std::vector<int>{1} : ports;
+}
+
+/// -1 stands for every port. Of several ports none is more likely meant than another.
+std::optional<int> meant_port(const Node& node, int nic, int written) {
+  if (written <= 0)
+    return -1;
+  const std::vector<int> ports = ports_of(node, nic);
+  if (std::find(ports.begin(), ports.end(), written) != ports.end())
+    return written;
+  return ports.size() == 1 ? std::optional(ports[0]) : std::nullopt;
+}
+
+std::string_view last_number(std::string_view name) {
+  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
+  while (!name.empty() && !is_digit(name.back()))
+    name.remove_suffix(1);
+  std::size_t begin = name.size();
+  while (begin > 0 && is_digit(name[begin - 1]))
+    --begin;
+  return name.substr(begin);
+}
+
+} // namespace
+
+std::optional<ListSource> list_source(const Mapping& mapping) {
+  const NvshmemSettings& settings = mapping.request.nvshmem;
+  const bool effective = !mapping.table.list_name.empty();
+  const bool pe_mapping = effective ? mapping.table.list_name == "HCA_PE_MAPPING"
+                                    : settings.hca_pe_mapping && !mapping.table.pe_mapping_ignored;
+  const std::optional<std::string>& text = pe_mapping ? settings.hca_pe_mapping : settings.hca_list;
+  if (!text)
+    return std::nullopt;
+  return ListSource{pe_mapping ? "NVSHMEM_HCA_PE_MAPPING" : "NVSHMEM_HCA_LIST", *text, pe_mapping};
+}
+
+std::optional<int> find_hca(const Node& node, const std::string& name) {
+  return find_nic(node, name, true);
+}
+
+std::optional<int> find_plain_nic(const Node& node, const std::string& name) {
+  return find_nic(node, name, false);
+}
+
+std::optional<int> find_hca_of_netdev(const Node& node, const std::string& name) {
+  for (std::size_t i = 0; i < node.nics.size(); ++i)
+    for (const NicPort& port : node.nics[i].ports)
+      if (port.netdev && *port.netdev == name && node.nics[i].rdma.value.value_or(true))
+        return static_cast<int>(i);
+  return std::nullopt;
+}
+
+std::optional<int> nearest_hca(const Node& node, const std::string& name) {
+  std::string_view word = trim(name);
+  while (starts_with(word, "^"))
+    word.remove_prefix(1);
+  const std::string bare(word);
+  if (const std::optional<int> exact = find_hca(node, bare))
+    return exact;
+  if (const std::optional<int> behind = find_hca_of_netdev(node, bare))
+    return behind;
+  std::vector<std::string> names;
+  for (const Nic& nic : node.nics)
+    if (nic.rdma.value.value_or(true))
+      names.push_back(nic.name);
+  const std::optional<std::string> near = nearest_spelling(bare, names);
+  return near ? find_hca(node, *near) : std::nullopt;
+}
+
+std::optional<int> meant_hca(const Node& node, const std::string& name) {
+  const std::optional<int> near = nearest_hca(node, name);
+  if (!near || find_hca_of_netdev(node, name) == near)
+    return near;
+  const std::string& found = node.nics[static_cast<std::size_t>(*near)].name;
+  return last_number(found) == last_number(name) ? near : std::nullopt;
+}
+
+bool has_port(const Node& node, int nic, int port) {
+  const std::vector<int> ports = ports_of(node, nic);
+  return std::find(ports.begin(), ports.end(), port) != ports.end();
+}
+
+std::string corrected_list(const Node& node, const Mapping& mapping) {
+  const std::optional<ListSource> source = list_source(mapping);
+  if (!source)
+    return "";
+  std::map<std::pair<int, int>, int> counts; // NIC and port (-1: every port) -> count
+  for (const HcaListEntry& entry : mapping.table.list.entries) {
+    const std::optional<int> nic = meant_hca(node, entry.name);
+    const std::optional<int> port = nic ? meant_port(node, *nic, entry.port) : std::nullopt;
+    if (!port)
+      continue;
+    counts[{*nic, *port}] += std::clamp(entry.count, 1, max_sane_count);
+  }
+  std::vector<std::string> entries;
+  for (const auto& [key, count] : counts) {
+    std::string entry = node.nics[static_cast<std::size_t>(key.first)].name;
+    const bool needs_port = key.second > 0 || (source->is_pe_mapping && count > 1);
+    if (needs_port)
+      entry += ":" + std::to_string(key.second > 0 ? key.second : ports_of(node, key.first)[0]);
+    if (source->is_pe_mapping && needs_port)
+      entry += ":" + std::to_string(count);
+    entries.push_back(std::move(entry));
+  }
+  const bool exclude = mapping.table.list.exclude && !source->is_pe_mapping;
+  return entries.empty() ? "" : (exclude ? "^" : "") + join(entries, ",");
+}
+
+EnvChange corrected_list_change(const Node& node, const Mapping& mapping) {
+  const std::optional<ListSource> source = list_source(mapping);
+  const std::string variable = source ? source->variable : "NVSHMEM_HCA_LIST";
+  const std::string list = corrected_list(node, mapping);
+  return list.empty() ? EnvChange().unset(variable) : EnvChange().set(variable, list);
+}
+
+std::vector<NicUse> rows_as_written(const Node& node, const Mapping& mapping) {
+  std::vector<NicUse> rows;
+  for (const HcaListEntry& entry : mapping.table.list.entries) {
+    const std::optional<int> nic = find_hca(node, entry.name);
+    if (!nic)
+      continue;
+    for (int port : ports_of(node, *nic)) {
+      const bool in_table = std::any_of(
+          mapping.table.entries.begin(), mapping.table.entries.end(), [&](const TableEntry& row) {
+            return mapping.table_nics[static_cast<std::size_t>(row.device)] == *nic &&
+                   row.port == port;
+          });
+      if (!in_table || (entry.port != -1 && entry.port != port))
+        continue;
+      const int count = std::clamp(entry.count, 1, max_sane_count);
+      for (int k = 0; k < count && rows.size() < max_written_rows; ++k)
+        rows.push_back({*nic, port, {}});
+    }
+  }
+  return rows;
 }
 
 } // namespace shmemctl

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "src/base/finding.h"
-#include "src/topo/advice/diagnosis.h"
+#include "src/topo/advice/env_fix.h"
 #include "src/topo/mapping/mapping.h"
 
 namespace shmemctl {

@@ -149,7 +149,7 @@ Mapping map_nccl(const Node& node, const MappingRequest& request) {
     const NcclChoice choice(node, filtered ? named_ports(node, request.nccl_ib_hca[i]) : all,
                             request.gpus);
     if (!choice.has_nets())
-      pe.reason = "no RDMA device has a port that could carry traffic";
+      pe.reason = "no RDMA device has a usable port";
     else if (pe.gpu < 0)
       pe.reason = "NCCL chooses by GPU, and this PE has none";
     else if (pe.nics = choice.nets_of(pe.gpu); pe.nics.empty())

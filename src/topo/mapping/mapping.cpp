@@ -1,3 +1,4 @@
+// Which NICs each PE uses: the policies, the request, the result, and its JSON.
 #include "src/topo/mapping/mapping.h"
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <set>
 
 #include "src/base/error.h"
+#include "src/topo/mapping/nvshmem.h"
 #include "src/topo/mapping/ports.h"
 
 namespace shmemctl {
@@ -78,7 +80,7 @@ std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& 
       throw input_error("--gpus", "", "there is no GPU " + std::to_string(gpu),
                         gpu_count == 0
                             ? "leave --gpus out: this node has no GPU"
-                            : "give GPU numbers from 0 to " + std::to_string(gpu_count - 1));
+                            : "use GPU indices from 0 to " + std::to_string(gpu_count - 1));
   std::vector<int> available = gpu_list;
   if (available.empty())
     for (int gpu = 0; gpu < gpu_count; ++gpu)
@@ -120,6 +122,65 @@ void fill_loads(const Node& node, Mapping& mapping) {
     mapping.load_factor = std::max(mapping.load_factor, load.load_factor);
     mapping.nics.push_back(std::move(load));
   }
+}
+
+namespace {
+
+Mapping map_by_policy(const Node& node, const MappingRequest& request) {
+  switch (request.policy) {
+  case Policy::nvshmem:
+    return map_nvshmem(node, request);
+  case Policy::nccl:
+    return map_nccl(node, request);
+  case Policy::optimal:
+    return map_optimal(node, request);
+  }
+  return map_nvshmem(node, request);
+}
+
+/// A NIC that is not shown may be nearer than those that are.
+Mapping with_hidden_nics(const Node& node, const MappingRequest& request) {
+  Mapping mapping;
+  mapping.request = request;
+  mapping.undecided = std::to_string(node.hidden_nics) + " NICs of this node are not shown";
+  for (std::size_t i = 0; i < request.gpus.size(); ++i) {
+    PeMapping pe;
+    pe.pe = static_cast<int>(i);
+    pe.gpu = request.gpus[i];
+    pe.reason = "unknown: " + mapping.undecided;
+    mapping.pes.push_back(std::move(pe));
+  }
+  return mapping;
+}
+
+} // namespace
+
+Mapping map_nics(const Node& node, const MappingRequest& request) {
+  if (node.hidden_nics > 0)
+    return with_hidden_nics(node, request);
+  Mapping mapping = map_by_policy(node, request);
+  fill_loads(node, mapping);
+  return mapping;
+}
+
+PathClass nvshmem_path_class(const std::string& gpu_path, const std::string& nic_path,
+                             bool numa_equal) {
+  int depth = 0;
+  int score = 0;
+  bool same = true;
+  for (std::size_t i = 0; i < gpu_path.size(); ++i) {
+    same = same && i < nic_path.size() && nic_path[i] == gpu_path[i];
+    if (gpu_path[i] != '/')
+      continue;
+    ++depth;
+    score += same ? 1 : 0;
+  }
+  if (score <= 3)
+    return numa_equal ? PathClass::node : PathClass::sys;
+  // Before PIX: a GPU only four levels deep can never be PIX.
+  if (score == 4)
+    return PathClass::phb;
+  return score == depth - 1 ? PathClass::pix : PathClass::pxb;
 }
 
 } // namespace shmemctl

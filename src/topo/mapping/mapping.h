@@ -1,4 +1,4 @@
-// Which NICs each PE will use: one input, three policies, one answer.
+// Which NICs each PE uses: the policies, the request, the result, and its JSON.
 #pragma once
 
 #include <string>

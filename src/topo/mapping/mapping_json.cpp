@@ -1,6 +1,6 @@
 #include "src/topo/mapping/mapping_json.h"
 
-#include "src/topo/mapping/compare_versions.h"
+#include "src/topo/mapping/request.h"
 
 #include <nlohmann/json.hpp>
 
@@ -84,7 +84,7 @@ json list_json(const DeviceTable& table) {
 /// What only NVSHMEM's rules have: the release, the table of devices, the lists.
 void put_nvshmem(json& object, const Node& node, const Mapping& mapping) {
   object["version"] = to_string(mapping.request.nvshmem.version);
-  object["generation"] = to_string(generation_of(mapping.request.nvshmem.version));
+  object["generation"] = generation_letter(family_of(mapping.request.nvshmem.version));
   object["table"] = json::array();
   for (const TableEntry& row : mapping.table.entries)
     object["table"].push_back(

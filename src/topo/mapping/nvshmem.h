@@ -1,14 +1,42 @@
-// NVSHMEM's choice of NICs, simulated release by release.
+// NVSHMEM's choice of NICs as a pure function: its device table and its rules by release.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "src/topo/mapping/hca_list.h"
 #include "src/topo/node.h"
 
 namespace shmemctl {
+
+/// One entry of a list as NVSHMEM understands it.
+struct HcaListEntry {
+  std::string name;
+  int port = -1;          ///< -1: every port
+  int count = 1;          ///< replicas (HCA_PE_MAPPING only)
+  std::size_t column = 0; ///< from 1, in the user's string
+  std::string text;       ///< the entry as written
+};
+
+/// A mistake in a list, with its column; NVSHMEM itself accepts these silently.
+struct HcaListProblem {
+  std::size_t column = 0; ///< from 1
+  std::string text;       ///< the entry as written
+  std::string problem;
+};
+
+struct HcaList {
+  bool exclude = false; ///< began with ^ (meaningful for HCA_LIST only)
+  std::vector<HcaListEntry> entries;
+  std::vector<HcaListProblem> problems;
+};
+
+/// @param capacity entries beyond it are dropped and the last accepted one loses its count:
+///                 48 for HCA_LIST (16 before 3.3.9), 32 for HCA_PE_MAPPING
+/// Never throws; any bytes give some list. The syntax is NVSHMEM's own: names are compared exactly,
+/// a missing port means all ports, numbers are read as strtol() reads them, a leading ^ excludes
+/// all entries, and an empty list allows everything (docs/mapping.md).
+HcaList parse_hca_list(const std::string& text, std::size_t capacity);
 
 struct NvshmemVersion {
   int major = 3, minor = 7, patch = 0;
@@ -17,18 +45,28 @@ struct NvshmemVersion {
 std::optional<NvshmemVersion> parse_nvshmem_version(std::string_view text); ///< "3.4.5", "2.11"
 std::string to_string(const NvshmemVersion& version);
 
-/// Releases that choose alike (research table 6).
-enum class Generation { A, B, C0, C1, D, E, F };
-const char* to_string(Generation generation);
-Generation generation_of(const NvshmemVersion& version);
-/// The newest release of each generation that is known, oldest first.
+/// Releases that choose NICs by the same rules, named by the first of them (docs/mapping.md).
+enum class ReleaseFamily {
+  v1_0,  ///< 1.0, 1.1: the nearest row for each PE, no balancing
+  v2_0,  ///< 2.0 to 2.3: greedy, PE by PE; less used rows first among equally near ones
+  v2_4,  ///< 2.4: sorted pairs and balancing that considers the pairs of other PEs
+  v2_5,  ///< 2.5 to 2.10: sorted pairs and balancing
+  v2_11, ///< 2.11 to 3.4: several rows per PE, balanced by slot number instead of PE
+  v3_5,  ///< 3.5, 3.6: several rows per PE, balanced
+  v3_7,  ///< since 3.7: as 3.5, or over all GPUs of the node with NETDEVS_POLICY
+};
+/// The letter of the report's key `generation`: A, B, C0, C1, D, E, F in the order above.
+const char* generation_letter(ReleaseFamily family);
+ReleaseFamily family_of(const NvshmemVersion& version);
+/// The newest known release of each family, oldest first.
 std::vector<NvshmemVersion> representative_versions();
 /// Newer than any release whose rules are known: it is simulated by those of the newest.
 bool is_newer_than_known(const NvshmemVersion& version);
 
 enum class NvshmemTransport { none, ibrc, ibdevx, ibgda, libfabric, ucx };
-/// By a word of REMOTE_TRANSPORT, as parse_remote_transport() gives it; none for any other.
-NvshmemTransport transport_of_word(std::string_view word);
+/// The transport of a value of REMOTE_TRANSPORT, as parse_remote_transport() returns it; none for
+/// any other.
+NvshmemTransport transport_of_name(std::string_view name);
 
 /// The variables that matter, as values.
 struct NvshmemSettings {
@@ -36,12 +74,12 @@ struct NvshmemSettings {
   /// Whose devices are mapped: IBGDA where it is enabled, else `proxy_transport`.
   NvshmemTransport transport = NvshmemTransport::ibrc;
   NvshmemTransport proxy_transport = NvshmemTransport::ibrc; ///< REMOTE_TRANSPORT
-  std::string unknown_transport; ///< REMOTE_TRANSPORT as written, if NVSHMEM knows no such word
+  std::string unknown_transport; ///< REMOTE_TRANSPORT as written, if NVSHMEM does not know it
   std::optional<std::string> hca_list, hca_pe_mapping, hca_prefix;
   bool enable_nic_pe_mapping = false;
   bool ibgda_multi_port = false;
   bool disable_data_direct = false;
-  std::string netdevs_policy = "AUTO"; ///< generation F
+  std::string netdevs_policy = "AUTO"; ///< since 3.7
 };
 
 /// The option HCA_PREFIX exists: since 3.4.5.
@@ -59,7 +97,7 @@ struct HcaFacts {
   bool mlx5 = true; ///< has what IBGDA and IBDEVX need
 };
 
-/// Row of NVSHMEM's device table (step 1): device and port; replicas are consecutive rows.
+/// Row of NVSHMEM's device table: device and port; replicas are consecutive rows.
 struct TableEntry {
   int device = 0; ///< index in the enumeration
   int port = 1;
@@ -78,26 +116,29 @@ struct DeviceTable {
   std::vector<HcaListEntry> unmatched; ///< entries that matched no device or port
   bool pe_mapping_ignored = false;     ///< both lists set, or a release that never reads it
   bool overruns = false;               ///< more rows than NVSHMEM's arrays hold (32)
-  std::string undecided;               ///< why the rows cannot be told, and there are none; else ""
+  std::string undecided; ///< why the rows cannot be determined (there are none); else ""
 };
-/// Step 1 (research section 1 and 2): which devices NVSHMEM considers, in its order.
+/// The table of devices that NVSHMEM considers, in its order: every active port of every device
+/// that the verbs library enumerates and that the transport accepts, filtered by HCA_LIST or
+/// HCA_PE_MAPPING.
 DeviceTable build_device_table(const std::vector<HcaFacts>& devices,
                                const NvshmemSettings& settings);
 
-/// Section 4: the class from two sysfs paths by counting the slashes they share. `numa_equal`:
-/// the numa_node files read the same (-1 and -1 do).
+/// NVSHMEM's path class of a GPU and a NIC: it compares their sysfs paths character by character
+/// and counts the slashes of the common part, so that neither PCI switches nor names matter.
+/// @param numa_equal the numa_node files read the same (-1 and -1 do)
 PathClass nvshmem_path_class(const std::string& gpu_path, const std::string& nic_path,
                              bool numa_equal);
 
-/// Steps 2 and 5: the answer for each local PE.
+/// Chooses rows of the device table for each local PE.
 /// @param table_size  n, rows of the device table
 /// @param classes     [pe][row], each of pix, pxb, phb, node, sys
 /// @return per PE the row indices in slot order; empty if it gets none
-std::vector<std::vector<int>> choose_rows(Generation generation, int table_size,
+std::vector<std::vector<int>> choose_rows(ReleaseFamily family, int table_size,
                                           const std::vector<std::vector<PathClass>>& classes,
                                           bool enable_nic_pe_mapping);
-/// Generation F with NETDEVS_POLICY=EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE: the same core over
-/// all GPUs of the node, then the answer of each PE's own GPU.
+/// Since 3.7 with NETDEVS_POLICY=EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE: the same algorithm
+/// over all GPUs of the node; each PE then gets the rows of its GPU.
 /// @param classes_of_gpus [gpu][row] for every GPU of the node, by bus-id string
 /// @param gpu_of_pe       index into it
 std::vector<std::vector<int>>

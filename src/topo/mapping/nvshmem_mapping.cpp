@@ -1,15 +1,166 @@
+// A node's mapping by NVSHMEM's rules; which rules a release has.
 #include "src/topo/mapping/nvshmem_mapping.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "src/base/text.h"
 #include "src/topo/distance.h"
-#include "src/topo/mapping/node_paths.h"
-#include "src/topo/mapping/nvshmem_versions.h"
+#include "src/topo/mapping/ports.h"
 
 namespace shmemctl {
+
+namespace {
+
+/// One to four decimal digits.
+std::optional<int> version_part(std::string_view text) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (text.empty() || text.size() > 4 || !std::all_of(text.begin(), text.end(), is_digit))
+    return std::nullopt;
+  return static_cast<int>(*parse_integer(text));
+}
+
+} // namespace
+
+std::optional<NvshmemVersion> parse_nvshmem_version(std::string_view text) {
+  // Release archives carry a build number: "2.10.1-3".
+  const std::size_t dash = text.find('-');
+  if (dash != std::string_view::npos) {
+    if (!version_part(text.substr(dash + 1)))
+      return std::nullopt;
+    text = text.substr(0, dash);
+  }
+  const std::vector<std::string> parts = split(text, '.');
+  if (parts.size() < 2 || parts.size() > 3)
+    return std::nullopt;
+  const std::optional<int> major = version_part(parts[0]);
+  const std::optional<int> minor = version_part(parts[1]);
+  const std::optional<int> patch = parts.size() == 3 ? version_part(parts[2]) : 0;
+  if (!major || !minor || !patch)
+    return std::nullopt;
+  return NvshmemVersion{*major, *minor, *patch};
+}
+
+std::string to_string(const NvshmemVersion& version) {
+  return std::to_string(version.major) + "." + std::to_string(version.minor) + "." +
+         std::to_string(version.patch);
+}
+
+const char* generation_letter(ReleaseFamily family) {
+  switch (family) {
+  case ReleaseFamily::v1_0:
+    return "A";
+  case ReleaseFamily::v2_0:
+    return "B";
+  case ReleaseFamily::v2_4:
+    return "C0";
+  case ReleaseFamily::v2_5:
+    return "C1";
+  case ReleaseFamily::v2_11:
+    return "D";
+  case ReleaseFamily::v3_5:
+    return "E";
+  case ReleaseFamily::v3_7:
+    return "F";
+  }
+  return "?";
+}
+
+/// A release whose sources were not examined (2.3, 3.6.x) belongs to the family of the last
+/// examined release before it.
+ReleaseFamily family_of(const NvshmemVersion& version) {
+  if (version < NvshmemVersion{2, 0, 0})
+    return ReleaseFamily::v1_0;
+  if (version < NvshmemVersion{2, 4, 0})
+    return ReleaseFamily::v2_0;
+  if (version < NvshmemVersion{2, 5, 0})
+    return ReleaseFamily::v2_4;
+  if (version < NvshmemVersion{2, 11, 0})
+    return ReleaseFamily::v2_5;
+  if (version < NvshmemVersion{3, 5, 0})
+    return ReleaseFamily::v2_11;
+  if (version < NvshmemVersion{3, 7, 0})
+    return ReleaseFamily::v3_5;
+  return ReleaseFamily::v3_7;
+}
+
+std::vector<NvshmemVersion> representative_versions() {
+  return {{1, 1, 3}, {2, 2, 1}, {2, 4, 1}, {2, 10, 1}, {3, 4, 5}, {3, 6, 5}, {3, 7, 0}};
+}
+
+bool is_newer_than_known(const NvshmemVersion& version) {
+  const NvshmemVersion newest = representative_versions().back();
+  return std::pair(version.major, version.minor) > std::pair(newest.major, newest.minor);
+}
+
+NvshmemTransport transport_of_name(std::string_view name) {
+  for (const auto& [known, transport] :
+       {std::pair(std::string_view("ibrc"), NvshmemTransport::ibrc),
+        std::pair(std::string_view("ibdevx"), NvshmemTransport::ibdevx),
+        std::pair(std::string_view("libfabric"), NvshmemTransport::libfabric),
+        std::pair(std::string_view("ucx"), NvshmemTransport::ucx)})
+    if (name == known)
+      return transport;
+  return NvshmemTransport::none;
+}
+
+bool has_hca_prefix(const NvshmemVersion& version) {
+  return version >= NvshmemVersion{3, 4, 5};
+}
+
+std::size_t hca_list_capacity(const NvshmemVersion& version) {
+  return version < NvshmemVersion{3, 3, 9} ? 16 : 48;
+}
+
+std::size_t hca_pe_mapping_capacity() {
+  return 32;
+}
+
+bool ignores_hca_pe_mapping(const NvshmemVersion& version) {
+  return version >= NvshmemVersion{2, 9, 0} && version < NvshmemVersion{2, 11, 0};
+}
+
+bool accepts_ethernet(const NvshmemVersion& version) {
+  return version >= NvshmemVersion{2, 0, 0};
+}
+
+bool uses_data_direct_path(const NvshmemVersion& version) {
+  return version >= NvshmemVersion{3, 4, 5};
+}
+
+bool libfabric_uses_all(const NvshmemVersion& version) {
+  return version >= NvshmemVersion{3, 6, 5};
+}
+
+bool has_transport(const NvshmemVersion& version, NvshmemTransport transport) {
+  switch (transport) {
+  case NvshmemTransport::none:
+  case NvshmemTransport::ibrc:
+    return true;
+  case NvshmemTransport::ibdevx:
+  case NvshmemTransport::libfabric:
+    return version >= NvshmemVersion{2, 5, 0};
+  case NvshmemTransport::ibgda:
+    return version >= NvshmemVersion{2, 6, 0};
+  case NvshmemTransport::ucx:
+    return version >= NvshmemVersion{2, 1, 0};
+  }
+  return false;
+}
+
+std::string effective_hca_prefix(const NvshmemSettings& settings) {
+  if (!has_hca_prefix(settings.version))
+    return "mlx5";
+  const char* by_default = settings.version < NvshmemVersion{3, 5, 19} ? "mlx5" : "^smi";
+  return settings.hca_prefix.value_or(by_default);
+}
+
+bool accepts_name(const NvshmemSettings& settings, const std::string& device_name) {
+  const std::string prefix = effective_hca_prefix(settings);
+  if (settings.version >= NvshmemVersion{3, 5, 19} && starts_with(prefix, "^"))
+    return device_name.find(prefix.substr(1)) == std::string::npos;
+  return device_name.find(prefix) != std::string::npos;
+}
 
 namespace {
 
@@ -46,7 +197,7 @@ class Simulation {
 public:
   Simulation(const Node& node, const MappingRequest& request, const NvshmemSettings& settings)
       : node_(node), request_(request), settings_(settings_in(request.world, settings)),
-        generation_(generation_of(settings_.version)), enumeration_(enumerate_hcas(node)),
+        family_(family_of(settings_.version)), enumeration_(enumerate_hcas(node)),
         distances_(node, enumeration_.nics,
                    uses_data_direct_path(settings_.version) && !settings_.disable_data_direct),
         classes_of_gpu_(node.gpus.size()) {}
@@ -116,7 +267,7 @@ private:
   }
 
   bool is_exclusive() const {
-    return generation_ == Generation::F &&
+    return family_ == ReleaseFamily::v3_7 &&
            equal_ignoring_case(settings_.netdevs_policy,
                                "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE");
   }
@@ -157,8 +308,7 @@ private:
     gpus.reserve(world.size());
     for (const int pe : world)
       gpus.push_back(pe_at(pe).gpu);
-    return choose_rows(generation_, table_size(), class_matrix(gpus),
-                       settings_.enable_nic_pe_mapping);
+    return choose_rows(family_, table_size(), class_matrix(gpus), settings_.enable_nic_pe_mapping);
   }
 
   void answer_world(const std::vector<int>& world) {
@@ -171,14 +321,14 @@ private:
     if (!mapping_.undecided.empty())
       return "unknown: " + mapping_.undecided;
     if (settings_.transport == NvshmemTransport::ucx)
-      return "UCX chooses its devices by itself";
+      return "UCX selects its devices itself";
     if (settings_.transport == NvshmemTransport::none)
       return settings_.unknown_transport.empty()
                  ? "no remote transport is used"
-                 : "NVSHMEM knows no remote transport of that name, and starts none";
+                 : "NVSHMEM does not know this remote transport and starts none";
     if (mapping_.table.entries.empty())
-      return "NVSHMEM's device table is empty, so that this transport does not start";
-    return "NETDEVS_POLICY looks at GPUs of the nvidia driver only";
+      return "NVSHMEM's device table is empty, so this transport does not start";
+    return "NETDEVS_POLICY considers GPUs of the nvidia driver only";
   }
 
   void fill(PeMapping& pe, const std::vector<int>& rows) {
@@ -215,7 +365,7 @@ private:
   const Node& node_;
   const MappingRequest& request_;
   NvshmemSettings settings_;
-  Generation generation_;
+  ReleaseFamily family_;
   Enumeration enumeration_;
   NvshmemDistances distances_;
   std::vector<std::optional<GpuClasses>> classes_of_gpu_;

@@ -1,4 +1,4 @@
-// The ports a PE can choose among, and how good a choice is.
+// The ports of a node that carry compute traffic, their roles and their paths to GPUs.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ std::vector<NicUse> wanted_ports(const Node& node, const MappingRequest& request
 /// leaves nothing out for NCCL.
 MappingRequest optimal_request(MappingRequest request);
 
-/// The port's entry in the model, or nullptr where the source does not tell about ports.
+/// The port's entry in the model, or nullptr where the source does not report ports.
 const NicPort* find_port(const Node& node, int nic, int port);
 
 /// What the kernel or, failing that, the device's name says: rdma-core names devices ib*, roce*
@@ -57,5 +57,72 @@ struct MappingScore {
 MappingScore score(const Node& node, const Mapping& mapping);
 /// No PE more without a NIC, no NIC more off the fabric, and not worse lexicographically.
 bool at_least_as_good(const MappingScore& left, const MappingScore& right);
+
+enum class PortRole {
+  compute,      ///< of the compute fabric: it carries the GPUs' traffic
+  storage,      ///< of the fabric's kind, but no GPU is near it, and every GPU has a nearer one
+  other_network ///< of another kind than the fabric: management, front end
+};
+
+struct RatedPort {
+  NicUse port;
+  PortRole role = PortRole::compute;
+  /// The NIC is below a switch with a GPU; or none is; or, for NICs of the fabric's kind, no NIC is
+  /// nearer to some GPU, or that is not known.
+  bool serves_a_gpu = true;
+};
+
+/// Every one of usable_ports(), with its role.
+///
+/// Ports of one link layer, rate and provider (EFA or not) are of one kind. The fabric is the kind
+/// that most NICs which serve a GPU are of; among equals EFA, since a host that has it has no other
+/// network to its peers, then the largest total rate (the number, where rates are unknown). Ports
+/// that no known fact sets apart from the fabric belong to it, and so do slower ports of the same
+/// NIC model. Where the link layer is unknown, the device's name may tell it (rdma-core: ib*,
+/// roce*, iw*).
+///
+/// A NIC of that kind is for storage if it serves no GPU while others are below a switch with one.
+/// A NIC that is the nearest of any GPU is never taken for one, however far it is. NICs whose ports
+/// are down count as a GPU's nearest all the same: a failed port makes no storage NIC a compute
+/// one.
+std::vector<RatedPort> port_roles(const Node& node);
+
+/// True if the driver, the PCI vendor or the name says that the NIC is an EFA.
+bool is_efa_device(const Node& node, int nic);
+
+/// A sysfs path with what the numa_node file in it reads: -1 if unknown or not there.
+struct SysfsLocation {
+  std::string path; ///< "" if the device has none, or the source gives no PCI address
+  int numa = -1;
+  std::string doubt; ///< why the path may not be the one that NVSHMEM reads; else ""
+};
+SysfsLocation gpu_location(const Node& node, int gpu);
+/// @param data_direct  of the NIC's data-direct function, if it has one
+SysfsLocation nic_location(const Node& node, int nic, bool data_direct);
+
+/// NVSHMEM's classes from one GPU to some NICs, and in words what had to be assumed ("" if
+/// nothing).
+struct GpuClasses {
+  std::vector<PathClass> to_nic;
+  std::string doubt;
+};
+
+/// The classes to a fixed set of NICs. A recorded matrix decides where there is one, and an unknown
+/// cell of it counts as SYS.
+class NvshmemDistances {
+public:
+  /// @param nics         indices in Node::nics
+  /// @param data_direct  use the path of a NIC's data-direct function, if it has one
+  NvshmemDistances(const Node& node, std::vector<int> nics, bool data_direct);
+
+  GpuClasses of_gpu(int gpu) const;
+
+private:
+  GpuClasses recorded(int gpu) const;
+
+  const Node& node_;
+  std::vector<int> nics_;
+  std::vector<SysfsLocation> locations_; ///< of nics_; empty if a recorded matrix decides
+};
 
 } // namespace shmemctl

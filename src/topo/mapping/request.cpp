@@ -1,8 +1,12 @@
+// Mapping requests from options, and the comparison of NVSHMEM releases.
 #include "src/topo/mapping/request.h"
 
+#include <algorithm>
+
 #include "src/base/error.h"
-#include "src/base/remote_transport.h"
+#include "src/base/options.h"
 #include "src/base/text.h"
+#include "src/topo/mapping/nvshmem_mapping.h"
 
 namespace shmemctl {
 
@@ -39,7 +43,7 @@ std::vector<int> gpu_list(const Options& options, const Node& node) {
     if (!gpu || *gpu < 0 || *gpu >= static_cast<long long>(node.gpus.size()))
       throw Error(ExitCode::usage, "--gpus " + text, "use",
                   "no GPU " + part + " on this node, which has " + std::to_string(node.gpus.size()),
-                  "give GPU numbers as topo shows them, separated by commas");
+                  "use GPU indices as topo shows them, separated by commas");
     gpus.push_back(static_cast<int>(*gpu));
   }
   return gpus;
@@ -71,14 +75,14 @@ NvshmemSettings nvshmem_settings(const Options& options) {
     const std::optional<NvshmemVersion> version = parse_nvshmem_version(text);
     if (!version)
       throw Error(ExitCode::usage, "--nvshmem-version " + text, "use", "not a version",
-                  "give a release of NVSHMEM, such as 3.4.5");
+                  "use an NVSHMEM release such as 3.4.5");
     settings.version = *version;
   }
   // Where nobody names one, NVSHMEM takes its default.
   const std::string asked = options.text("REMOTE_TRANSPORT");
   const std::string remote = asked == "auto" ? "ibrc" : asked;
   const std::optional<std::string> word = parse_remote_transport(remote);
-  settings.proxy_transport = transport_of_word(word.value_or("none"));
+  settings.proxy_transport = transport_of_name(word.value_or("none"));
   settings.unknown_transport = word ? "" : remote;
   settings.transport =
       options.boolean("IB_ENABLE_IBGDA") ? NvshmemTransport::ibgda : settings.proxy_transport;
@@ -101,6 +105,52 @@ MappingRequest mapping_request(const Options& options, const Node& node) {
   const long long pes = options.integer("PES_PER_NODE");
   request.gpus = assign_gpus(node, pes > 0 ? static_cast<int>(pes) : -1, gpu_list(options, node));
   return request;
+}
+
+namespace {
+
+bool same_answer(const PeMapping& left, const PeMapping& right) {
+  return left.nics == right.nics && left.used == right.used;
+}
+
+bool same_answers(const std::vector<PeMapping>& left, const std::vector<PeMapping>& right) {
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(), same_answer);
+}
+
+} // namespace
+
+std::vector<NvshmemVersion> compared_versions(const NvshmemSettings& settings) {
+  std::vector<NvshmemVersion> versions = representative_versions();
+  versions.push_back({2, 8, 0});  // before HCA_PE_MAPPING is ignored
+  versions.push_back({3, 2, 5});  // before HCA_LIST holds 48 entries
+  versions.push_back({3, 3, 20}); // before HCA_PREFIX and data-direct paths
+  versions.push_back({3, 5, 1});  // before HCA_PREFIX means "^smi"
+  versions.push_back(settings.version);
+  std::sort(versions.begin(), versions.end());
+  versions.erase(std::unique(versions.begin(), versions.end()), versions.end());
+  std::erase_if(versions, [&settings](const NvshmemVersion& version) {
+    return !has_transport(version, settings.transport);
+  });
+  return versions;
+}
+
+std::vector<VersionDifference> compare_versions(const Node& node, const MappingRequest& request) {
+  std::vector<VersionDifference> differences;
+  for (const NvshmemVersion& version :
+       compared_versions(settings_in(request.world, request.nvshmem))) {
+    MappingRequest asked = request;
+    asked.policy = Policy::nvshmem;
+    asked.nvshmem.version = version;
+    std::vector<PeMapping> pes = map_nics(node, asked).pes;
+    const auto same = std::find_if(
+        differences.begin(), differences.end(),
+        [&pes](const VersionDifference& known) { return same_answers(known.pes, pes); });
+    if (same != differences.end())
+      same->versions.push_back(version);
+    else
+      differences.push_back({{version}, std::move(pes)});
+  }
+  return differences;
 }
 
 } // namespace shmemctl

@@ -1,5 +1,7 @@
-// From options to a mapping request.
+// Mapping requests from options, and the comparison of NVSHMEM releases.
 #pragma once
+
+#include <vector>
 
 #include "src/base/options.h"
 #include "src/topo/mapping/mapping.h"
@@ -15,5 +17,19 @@ NvshmemSettings nvshmem_settings(const Options& options);
 
 /// Policy, world, PEs and GPUs. Throws Error (usage) for a GPU that the node does not have.
 MappingRequest mapping_request(const Options& options, const Node& node);
+
+/// Releases that give the same answer, and the answer.
+struct VersionDifference {
+  std::vector<NvshmemVersion> versions; ///< ascending
+  std::vector<PeMapping> pes;
+};
+
+/// The releases that compare_versions() asks: the newest known of each release family, the newest
+/// before each other change of the rules, and the requested one; those that have the transport.
+std::vector<NvshmemVersion> compared_versions(const NvshmemSettings& settings);
+
+/// The answer of each of them to the same request, equal ones (same NICs and ports in the same
+/// order, as many of them used) together, in the order of their oldest release.
+std::vector<VersionDifference> compare_versions(const Node& node, const MappingRequest& request);
 
 } // namespace shmemctl

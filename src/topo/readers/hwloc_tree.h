@@ -1,18 +1,20 @@
-// What an hwloc XML document says about one machine, in hwloc's own terms.
-//
-// Three dialects: 1.x (no version; sockets, NUMA nodes that contain), 2.x (memory children) and 3.x
-// (OS device types as bit masks, infos at the top level).
+// hwloc's object tree, from its XML or from this machine.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "src/topo/cpu_set.h"
+#include "src/topo/cpus.h"
 #include "src/topo/node.h"
 #include "src/topo/readers/xml.h"
 
 namespace shmemctl::hwloc {
+
+// What an hwloc XML document says about one machine, in hwloc's own terms.  Three dialects: 1.x (no
+// version; sockets, NUMA nodes that contain), 2.x (memory children) and 3.x (OS device types as bit
+// masks, infos at the top level).
 
 /// Kinds of OS devices that matter here; a device may be of several (bit masks in 3.x).
 struct OsDevice {
@@ -64,3 +66,14 @@ void add_nics(Tree& tree);
 int pci_entry(Tree& tree, const PciFunction& function);
 
 } // namespace shmemctl::hwloc
+
+namespace shmemctl {
+
+/// Before a field's key (src/topo/node_fields.h) in the name of its info element.
+inline constexpr const char* hwloc_info_prefix = "shmemctl:";
+
+/// The node from our infos alone; nothing if there are none. Throws Error (usage) with the position
+/// of a field that is malformed or missing.
+std::optional<Node> read_hwloc_dump(const XmlElement& topology, const std::string& subject);
+
+} // namespace shmemctl

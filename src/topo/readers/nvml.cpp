@@ -1,14 +1,15 @@
+// What NVML knows of this machine's GPUs: attributes, links, NVLink counters.
 #include "src/topo/readers/nvml.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <climits>
 #include <cstring>
+#include <fmt/format.h>
+#include <utility>
 
 #include "src/base/error.h"
-#include "src/base/signals_blocked.h"
-#include "src/topo/cpu_set.h"
-#include "src/topo/readers/nvml_session.h"
+#include "src/base/process.h"
+#include "src/topo/cpus.h"
 
 namespace shmemctl {
 
@@ -326,6 +327,202 @@ Fact<int> Nvml::p2p_status(int left, int right, P2pAccess access) const {
   const NvmlOutcome result = session_->call("nvmlDeviceGetP2PStatus", left_device, right_device,
                                             static_cast<int>(access), &status);
   return result ? known(status, "NVML: nvmlDeviceGetP2PStatus") : unknown<int>(result.reason);
+}
+
+namespace {
+
+LinkTarget target_of(int remote_type) {
+  switch (remote_type) {
+  case nvml_abi::remote_is_gpu:
+    return LinkTarget::gpu;
+  case nvml_abi::remote_is_ibm_npu:
+    return LinkTarget::cpu;
+  case nvml_abi::remote_is_switch:
+    return LinkTarget::nvswitch;
+  default:
+    return LinkTarget::unknown;
+  }
+}
+
+Fact<double> bandwidth_GBps(const Fact<std::uint64_t>& speed_MBps) {
+  if (!speed_MBps || *speed_MBps == 0)
+    return unknown<double>(speed_MBps ? "NVML says 0 MB/s" : speed_MBps.origin);
+  return known(static_cast<double>(*speed_MBps) / 1000.0, speed_MBps.origin);
+}
+
+/// Adds one link to the entry with the same target, or makes one.
+void add_link(std::vector<GpuLink>& links, GpuLink link) {
+  const auto same = std::find_if(links.begin(), links.end(), [&link](const GpuLink& other) {
+    return other.kind == link.kind && other.target == link.target &&
+           other.target_address == link.target_address;
+  });
+  if (same == links.end())
+    links.push_back(std::move(link));
+  else
+    same->count += link.count;
+}
+
+/// The other end of an active NVLink. In a virtual machine NVML names the kind of device but hides
+/// its address (ffffffff:ff:ff.0), which parses as none.
+template <class Session>
+GpuLink describe_nvlink(const Session& session, Device device, unsigned number) {
+  GpuLink link;
+  int remote_type = -1;
+  if (session.call("nvmlDeviceGetNvLinkRemoteDeviceType", device, number, &remote_type))
+    link.target = target_of(remote_type);
+  nvml_abi::PciInfo remote{};
+  if (session.call("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, number, &remote))
+    link.target_address = parse_pci_address(
+        std::string(remote.bus_id, ::strnlen(remote.bus_id, sizeof remote.bus_id)));
+  Fact<std::uint64_t> speed_MBps = session.field(device, nvml_abi::field_nvlink_speed_MBps, number);
+  if (!speed_MBps)
+    speed_MBps = session.field(device, nvml_abi::field_nvlink_speed_common_MBps, 0);
+  link.bandwidth_GBps = bandwidth_GBps(speed_MBps);
+  return link;
+}
+
+template <class Session>
+bool has_no_nvlinks(const Session& session, Device device) {
+  const Fact<std::uint64_t> count = session.field(device, nvml_abi::field_nvlink_count, 0);
+  return count && *count == 0;
+}
+
+/// C2C (Grace Hopper): present only where the driver counts at least one link.
+template <class Session>
+void add_c2c_links(const Session& session, Device device, std::vector<GpuLink>& links) {
+  const Fact<std::uint64_t> count = session.field(device, nvml_abi::field_c2c_link_count, 0);
+  if (!count)
+    return;
+  for (unsigned number = 0; number < std::min<std::uint64_t>(*count, nvml_abi::max_nvlinks);
+       ++number) {
+    const Fact<std::uint64_t> status =
+        session.field(device, nvml_abi::field_c2c_link_status, number);
+    if (!status || *status != 1)
+      continue;
+    GpuLink link;
+    link.kind = GpuLinkKind::c2c;
+    link.target = LinkTarget::cpu;
+    link.bandwidth_GBps =
+        bandwidth_GBps(session.field(device, nvml_abi::field_c2c_link_bandwidth_MBps, number));
+    add_link(links, std::move(link));
+  }
+}
+
+} // namespace
+
+Fact<Nvml::Session::Nvlinks> Nvml::Session::nvlinks(Device device, bool has_mig) const {
+  Nvlinks found;
+  for (unsigned number = 0; number < nvml_abi::max_nvlinks; ++number) {
+    int state = 0;
+    const NvmlOutcome result = call("nvmlDeviceGetNvLinkState", device, number, &state);
+    if (result.code == nvml_abi::invalid_argument && (number > 0 || has_no_nvlinks(*this, device)))
+      break; // there are no more links
+    // A card without NVLink says "not supported" for all of them, and so does one in MIG mode,
+    // whose links exist but cannot be asked.
+    if (result.code == nvml_abi::not_supported && !has_mig)
+      continue;
+    if (!result)
+      return unknown<Nvlinks>(result.reason + (has_mig ? " (MIG is enabled)" : ""));
+    found.present.push_back(number);
+    if (state == 1)
+      found.active.push_back(number);
+  }
+  return known(std::move(found), "NVML: nvmlDeviceGetNvLinkState");
+}
+
+void Nvml::Session::read_links(Device device, NvmlGpu& gpu) const {
+  const Fact<Nvlinks> found = nvlinks(device, gpu.mig_enabled && *gpu.mig_enabled);
+  if (!found) {
+    gpu.links = unknown<std::vector<GpuLink>>(found.origin);
+    gpu.nvlinks_present = gpu.nvlinks_active = unknown<int>(found.origin);
+    return;
+  }
+  std::vector<GpuLink> links;
+  for (const unsigned number : (*found).active)
+    add_link(links, describe_nvlink(*this, device, number));
+  add_c2c_links(*this, device, links);
+  gpu.links = known(std::move(links), found.origin);
+  gpu.nvlinks_present = known(static_cast<int>((*found).present.size()), found.origin);
+  gpu.nvlinks_active = known(static_cast<int>((*found).active.size()), found.origin);
+}
+
+const char* to_string(FabricState state) {
+  switch (state) {
+  case FabricState::not_supported:
+    return "not supported";
+  case FabricState::not_started:
+    return "not started";
+  case FabricState::in_progress:
+    return "in progress";
+  case FabricState::completed:
+    return "completed";
+  }
+  return "?";
+}
+
+std::vector<std::string> throttle_words(std::uint64_t reasons) {
+  static constexpr std::pair<std::uint64_t, const char*> harmful[] = {
+      {0x04, "software power cap"},        {0x08, "hardware slowdown"},
+      {0x20, "software thermal slowdown"}, {0x40, "hardware thermal slowdown"},
+      {0x80, "hardware power brake"},
+  };
+  std::vector<std::string> words;
+  for (const auto& [bit, word] : harmful)
+    if ((reasons & bit) != 0)
+      words.emplace_back(word);
+  return words;
+}
+
+const char* p2p_status_word(int status) {
+  switch (status) {
+  case 0:
+    return "ok";
+  case 1:
+    return "chipset not supported";
+  case 2:
+    return "GPU not supported";
+  case 3:
+    return "I/O hub topology not supported";
+  case 4:
+    return "disabled by regkey";
+  case 5:
+    return "not supported";
+  default:
+    return "unknown";
+  }
+}
+
+NvlinkCounters Nvml::nvlink_counters(const std::string& pci_address) const {
+  NvlinkCounters counters;
+  nvml_abi::Device device = nullptr;
+  if (const NvmlOutcome found =
+          session_->call("nvmlDeviceGetHandleByPciBusId_v2", pci_address.c_str(), &device);
+      !found) {
+    counters.problem = found.reason;
+    return counters;
+  }
+  unsigned mig_now = 0, mig_later = 0;
+  session_->call("nvmlDeviceGetMigMode", device, &mig_now, &mig_later); // 0 where there is no MIG
+  const Fact<Session::Nvlinks> links = session_->nvlinks(device, mig_now == 1);
+  if (!links) {
+    counters.problem = links.origin;
+    return counters;
+  }
+  const Session::Nvlinks& numbers = *links;
+  for (const unsigned link : numbers.active)
+    counters.links.push_back({link, session_->field(device, nvml_abi::field_nvlink_sent_KiB, link),
+                              session_->field(device, nvml_abi::field_nvlink_received_KiB, link)});
+  if (numbers.present.empty())
+    counters.problem = "the GPU has no NVLink";
+  else if (numbers.active.empty())
+    counters.problem = fmt::format("none of its {} NVLinks is active", numbers.present.size());
+  else {
+    counters.sent_KiB =
+        session_->field(device, nvml_abi::field_nvlink_sent_KiB, nvml_abi::scope_all_nvlinks);
+    counters.received_KiB =
+        session_->field(device, nvml_abi::field_nvlink_received_KiB, nvml_abi::scope_all_nvlinks);
+  }
+  return counters;
 }
 
 } // namespace shmemctl

@@ -1,18 +1,23 @@
-// NVML, the management library of NVIDIA's driver, opened at run time. Every answer is a fact or
-// the library's own reason for having none: a GPU that is lost, a function that an old driver
-// lacks, a card without NVLink.
+// What NVML knows of this machine's GPUs: attributes, links, NVLink counters.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "src/base/dynamic_library.h"
 #include "src/topo/node.h"
 #include "src/topo/nvlink_traffic.h"
+#include "src/topo/readers/nvml_abi.h"
 
 namespace shmemctl {
+
+// NVML, the management library of NVIDIA's driver, opened at run time. Every answer is a fact or
+// the library's own reason for having none: a GPU that is lost, a function that an old driver
+// lacks, a card without NVLink.
 
 /// What identifies one GPU and connects it.
 struct NvmlGpu {
@@ -95,6 +100,46 @@ private:
   struct Session;
   explicit Nvml(std::unique_ptr<Session> session);
   std::unique_ptr<Session> session_;
+};
+
+/// How one call ended; `reason` is "nvmlX: GPU is lost", or "" if it succeeded.
+struct NvmlOutcome {
+  int code = nvml_abi::success;
+  std::string reason;
+  explicit operator bool() const { return reason.empty(); }
+};
+
+struct Nvml::Session {
+  explicit Session(DynamicLibrary opened) : library(std::move(opened)) {}
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  template <class... Arguments>
+  NvmlOutcome call(const char* function, Arguments... arguments) const {
+    auto* entry = library.function<int(Arguments...)>(function);
+    if (entry == nullptr)
+      return {-1, std::string(function) + ": this driver's NVML does not have it"};
+    return outcome(function, entry(arguments...));
+  }
+  NvmlOutcome outcome(const char* function, int code) const;
+  /// A handle, or nullptr with the reason.
+  std::pair<nvml_abi::Device, std::string> device(int index) const;
+  /// A field as a number, MB/s and counts alike.
+  Fact<std::uint64_t> field(nvml_abi::Device device, unsigned field_id, unsigned scope) const;
+
+  /// By numbers, in order.
+  struct Nvlinks {
+    std::vector<unsigned> present, active;
+  };
+  /// nvml_links.cpp.
+  /// @param has_mig the GPU is in MIG mode, in which links exist and cannot be asked
+  Fact<Nvlinks> nvlinks(nvml_abi::Device device, bool has_mig) const;
+  /// Fills links, nvlinks_present and nvlinks_active.
+  void read_links(nvml_abi::Device device, NvmlGpu& gpu) const;
+
+  DynamicLibrary library;
+  bool initialised = false;
 };
 
 } // namespace shmemctl

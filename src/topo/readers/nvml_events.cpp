@@ -1,13 +1,80 @@
+// Events that NVML reports while it is watched: XID errors among them.
 #include "src/topo/readers/nvml_events.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
-#include "src/base/signals_blocked.h"
-#include "src/topo/readers/nvml_session.h"
-#include "src/topo/readers/xid.h"
+#include "src/base/process.h"
+#include "src/topo/readers/nvml.h"
 
 namespace shmemctl {
+
+namespace {
+
+constexpr const char* of_memory =
+    "the GPU's memory has failed: nvidia-smi -q -d ECC,ROW_REMAPPER; drain the node and reset the "
+    "GPU";
+constexpr const char* of_link =
+    "an NVLink has failed: nvidia-smi nvlink -e; reset the GPU and check the cables";
+constexpr const char* of_gpu = "drain the node and reset the GPU; if it recurs, replace the GPU";
+constexpr const char* of_bus =
+    "the GPU no longer responds on PCIe: reboot the node; check power, temperature and seating";
+
+struct Entry {
+  std::uint64_t number;
+  XidMeaning meaning;
+};
+constexpr std::array entries{
+    Entry{13, {"a kernel faulted: a trap, an invalid address or an illegal instruction", nullptr}},
+    Entry{31, {"an MMU fault: access to memory that is not mapped (any more)", nullptr}},
+    Entry{32, {"corrupted commands to the GPU, as on a bad PCIe link", of_gpu}},
+    Entry{38, {"the GPU's firmware had an error", of_gpu}},
+    Entry{39, {"a copy engine faulted", nullptr}},
+    Entry{40, {"a copy engine faulted", nullptr}},
+    Entry{41, {"a copy engine faulted", nullptr}},
+    Entry{43, {"a channel was stopped after an application fault", nullptr}},
+    Entry{45, {"a channel was cleaned up: its process ended or had failed before", nullptr}},
+    Entry{46, {"the GPU stopped processing", of_gpu}},
+    Entry{48, {"an uncorrectable ECC error (two bits)", of_memory}},
+    Entry{61, {"the GPU's power controller warned", of_gpu}},
+    Entry{62, {"the GPU's power controller halted", of_gpu}},
+    Entry{63, {"a memory row is remapped or a page is retired", of_memory}},
+    Entry{64, {"row remapping or page retirement failed", of_memory}},
+    Entry{69, {"a kernel faulted, or its launch was corrupted", nullptr}},
+    Entry{74, {"an NVLink error", of_link}},
+    Entry{79, {"the GPU has fallen off the bus", of_bus}},
+    Entry{92, {"many corrected ECC errors", of_memory}},
+    Entry{94,
+          {"a contained uncorrectable ECC error: it terminates the affected processes", of_memory}},
+    Entry{95, {"an uncontained uncorrectable ECC error: it terminates all processes", of_memory}},
+    Entry{109, {"a GPU context switch timed out", of_gpu}},
+    Entry{110, {"a security fault", of_gpu}},
+    Entry{119, {"the GPU system processor (GSP) did not respond", of_gpu}},
+    Entry{120, {"the GPU system processor (GSP) had an error", of_gpu}},
+    Entry{121, {"an error on the link between GPU and processor (C2C)", of_gpu}},
+    Entry{137, {"a peer rejected an NVLink access: its memory is not mapped (any more)", nullptr}},
+    Entry{140, {"an unrecovered uncorrectable ECC error", of_memory}},
+    Entry{143, {"the GPU could not be initialized", of_gpu}},
+    Entry{144, {"an NVLink error", of_link}},
+    Entry{145, {"an NVLink error", of_link}},
+    Entry{146, {"an NVLink error", of_link}},
+    Entry{147, {"an NVLink error", of_link}},
+    Entry{148, {"an NVLink error", of_link}},
+    Entry{149, {"an NVLink error", of_link}},
+    Entry{150, {"an NVLink error", of_link}},
+    Entry{154,
+          {"the driver reports a recovery action for the GPU",
+           "nvidia-smi -q shows the recovery action: carry it out"}},
+};
+
+} // namespace
+
+const XidMeaning* meaning_of_xid(std::uint64_t number) {
+  const auto* found = std::find_if(entries.begin(), entries.end(),
+                                   [&](const Entry& entry) { return entry.number == number; });
+  return found == entries.end() ? nullptr : &found->meaning;
+}
 
 namespace {
 

@@ -1,5 +1,4 @@
-// What NVIDIA's driver tells of one GPU while somebody listens: Xids, ECC errors, its loss. The
-// events are the GPU's, not a process's: what another program on it did is among them.
+// Events that NVML reports while it is watched: XID errors among them.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +11,20 @@
 #include "src/topo/readers/nvml.h"
 
 namespace shmemctl {
+
+// Xids: the numbers by which NVIDIA's driver tells the kernel's log, and NVML, what went wrong with
+// a GPU. Their meaning does not change between drivers.
+
+struct XidMeaning {
+  const char* words; ///< what has happened, in a few words
+  const char* fix;   ///< what to do; nullptr: it depends on the program that ran
+};
+
+/// Returns nullptr for a number that is not in the table: video engines', displays', rare ones.
+const XidMeaning* meaning_of_xid(std::uint64_t number);
+
+// What NVIDIA's driver tells of one GPU while somebody listens: Xids, ECC errors, its loss. The
+// events are the GPU's, not a process's: what another program on it did is among them.
 
 struct NvmlEvent {
   enum class Kind { xid, corrected_ecc, uncorrected_ecc, lost };

@@ -1,13 +1,29 @@
-// From a file or a machine to a node model.
+// Reads a Node from a recorded file of any format, or from this machine.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/sysroot.h"
 #include "src/topo/node.h"
 
 namespace shmemctl {
+
+/// Offset of the first character that is neither white space nor a byte order mark, or npos.
+std::size_t first_character(std::string_view text);
+
+struct XmlStart {
+  std::string name;       ///< "" if there is no element
+  std::size_t offset = 0; ///< of its "<"
+};
+/// The root element's name, past declarations, comments and DOCTYPE.
+XmlStart xml_root(std::string_view text);
+
+/// True if some line starts with the columns of `nvidia-smi topo`: GPU0 first, terminal escapes
+/// aside.
+bool has_matrix_header(std::string_view text);
 
 enum class TopoFormat { hwloc_xml, nccl_xml, nvidia_smi, report };
 const char* to_string(TopoFormat format); ///< "hwloc-xml", "nccl-xml", "nvidia-smi", "report"

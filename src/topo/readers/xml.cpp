@@ -1,3 +1,4 @@
+// XML as a tree of elements, and their attributes as values.
 #include "src/topo/readers/xml.h"
 
 #include <exception>
@@ -8,6 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/input.h"
 #include "src/base/text.h"
+#include "src/topo/readers/machine.h"
 
 namespace shmemctl {
 
@@ -15,7 +17,7 @@ namespace {
 
 constexpr std::size_t max_elements = 1'000'000;
 constexpr std::size_t max_attributes = 2'000'000;
-const char* const fix = "give a whole XML file, as lstopo or NCCL writes it";
+const char* const fix = "use a complete XML file written by lstopo or NCCL";
 
 struct ParserCloser {
   void operator()(XML_Parser parser) const { XML_ParserFree(parser); }
@@ -177,6 +179,44 @@ XmlElement parse_xml(const std::string& text, const std::string& subject) {
   if (status != XML_STATUS_OK)
     throw input_error(subject, to.position(), XML_ErrorString(XML_GetErrorCode(parser.get())), fix);
   return to.take();
+}
+
+namespace {
+constexpr std::size_t max_attribute_bytes = 4096; // sysfs gives a page at most
+
+/// UTF-8 without control characters other than those in `allowed`.
+bool is_text(std::string_view text, std::string_view allowed) {
+  for (const char c : text)
+    if ((static_cast<unsigned char>(c) < 0x20 || c == 0x7f) &&
+        allowed.find(c) == std::string_view::npos)
+      return false;
+  return !first_non_utf8(text);
+}
+} // namespace
+
+Attribute read_attribute(const Sysroot& sysroot, const std::string& path) {
+  const std::optional<std::string> text = sysroot.read(path, max_attribute_bytes);
+  if (!text)
+    return {std::nullopt, sysroot.exists(path) ? path + " cannot be read" : path + " is absent"};
+  if (text->size() == max_attribute_bytes)
+    return {std::nullopt, path + " is too long for an attribute"};
+  const std::string trimmed(trim(*text));
+  if (!is_text(trimmed, "\n\t"))
+    return {std::nullopt, path + " holds bytes that are not text"};
+  return {trimmed, path};
+}
+
+bool is_device_name(const std::string& name) {
+  return !name.empty() && name.size() <= 255 && is_text(name, "");
+}
+
+Fact<std::string> read_text_fact(const Sysroot& sysroot, const std::string& path) {
+  Attribute attribute = read_attribute(sysroot, path);
+  if (attribute.text && attribute.text->find_first_of("\n\t") != std::string::npos)
+    return unknown<std::string>(path + " has more than one line");
+  if (attribute.text && attribute.text->empty())
+    return unknown<std::string>(path + " is empty");
+  return {std::move(attribute.text), std::move(attribute.origin)};
 }
 
 } // namespace shmemctl

@@ -1,4 +1,4 @@
-// XML as a tree, for the readers of small documents.
+// XML as a tree of elements, and their attributes as values.
 #pragma once
 
 #include <map>

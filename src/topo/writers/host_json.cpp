@@ -19,7 +19,7 @@ void put(json& object, const std::string& key, const Fact<T>& fact) {
     return;
   }
   object[key] = nullptr;
-  object[key + "_reason"] = fact.origin.empty() ? "the source does not tell" : fact.origin;
+  object[key + "_reason"] = fact.origin.empty() ? "not reported by the source" : fact.origin;
 }
 
 Fact<std::string> pci_of(const Node& node, int entry) {
@@ -47,7 +47,7 @@ json gpus_json(const Node& node) {
 }
 
 json hca_json(const Node& node, const Nic& nic, const NicPort* port) {
-  const std::string no_ports = "the source does not tell of ports";
+  const std::string no_ports = "the source does not report ports";
   json object = {{"name", nic.name}};
   put(object, "port", port != nullptr ? known(port->number, "") : unknown<int>(no_ports));
   put(object, "firmware", nic.firmware);
@@ -84,7 +84,7 @@ Fact<std::string> line_of(const Sysroot* sysroot, const char* path) {
 json cpus_json(const Node& node) {
   json cpus = json::object();
   put(cpus, "model",
-      node.packages.empty() ? unknown<std::string>("the source does not tell")
+      node.packages.empty() ? unknown<std::string>("not reported by the source")
                             : node.packages.front().model);
   cpus["packages"] = node.packages.size();
   cpus["numa_nodes"] =
@@ -111,7 +111,7 @@ json host_json(const Node& node, const Sysroot* sysroot) {
                {"hcas", hcas_json(node)},
                {"versions", versions_json(sysroot)}};
   put(host, "name",
-      node.hostname.empty() ? unknown<std::string>("the source does not tell")
+      node.hostname.empty() ? unknown<std::string>("not reported by the source")
                             : known(node.hostname, ""));
   put(host, "kernel", line_of(sysroot, "/proc/sys/kernel/osrelease"));
   return host;

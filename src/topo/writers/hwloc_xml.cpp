@@ -6,9 +6,9 @@
 #include "src/base/input.h"
 #include "src/base/units.h"
 #include "src/base/xml_text.h"
-#include "src/topo/cpu_set.h"
+#include "src/topo/cpus.h"
 #include "src/topo/node_fields.h"
-#include "src/topo/readers/hwloc_dump.h"
+#include "src/topo/readers/hwloc_tree.h"
 #include "src/topo/writers/writer.h"
 
 namespace shmemctl {

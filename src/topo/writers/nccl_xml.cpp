@@ -7,9 +7,9 @@
 
 #include "src/base/error.h"
 #include "src/base/xml_text.h"
-#include "src/topo/cpu_set.h"
-#include "src/topo/nccl_extras.h"
-#include "src/topo/readers/nccl_tree.h"
+#include "src/topo/cpus.h"
+#include "src/topo/node_fields.h"
+#include "src/topo/readers/nccl_xml.h"
 #include "src/topo/readers/xml.h"
 #include "src/topo/writers/writer.h"
 

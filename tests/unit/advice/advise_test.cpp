@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "src/topo/advice/advice.h"
-#include "src/topo/advice/env_lines.h"
+#include "src/topo/advice/env_fix.h"
 #include "src/topo/mapping/ports.h"
 #include "tests/support/findings.h"
 #include "tests/support/node_builder.h"

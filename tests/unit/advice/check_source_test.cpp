@@ -146,8 +146,8 @@ TEST(NoNicInAText, IsNoNodeWithoutNics) {
   const Node node = NodeBuilder::from_matrix({}, {{}, {}});
   const Findings findings = check_node(node);
   EXPECT_EQ(ids(findings), "gpu-without-nic(info)");
-  EXPECT_TRUE(contains(findings[0].message, "no NIC is listed in this text"));
-  EXPECT_FALSE(contains(findings[0].message, "can reach no other node"));
+  EXPECT_TRUE(contains(findings[0].message, "this text lists no NIC"));
+  EXPECT_FALSE(contains(findings[0].message, "cannot reach other nodes"));
   EXPECT_FALSE(contains(findings[0].fix, "mlx5_ib"));
 }
 

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "src/base/text.h"
-#include "src/topo/advice/env_change.h"
-#include "src/topo/mapping/nic_roles.h"
+#include "src/topo/advice/env_fix.h"
+#include "src/topo/mapping/ports.h"
 #include "tests/support/random_node.h"
 #include "tests/unit/advice/mapping_requests.h"
 

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <gtest/gtest.h>
 
-#include "src/base/fnv1a.h"
+#include "src/base/hash.h"
 #include "src/base/round_up.h"
 
 namespace shmemctl {

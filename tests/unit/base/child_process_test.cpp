@@ -1,4 +1,4 @@
-#include "src/base/child_process.h"
+#include "src/base/process.h"
 
 #include <chrono>
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@
 #include "src/base/error.h"
 #include "src/base/file_descriptor.h"
 #include "src/base/input.h"
-#include "src/base/json_line.h"
+#include "src/base/json_values.h"
 #include "src/base/sysroot.h"
 #include "tests/support/temporary_folder.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/base/sha256.h"
+#include "src/base/hash.h"
 
 namespace shmemctl {
 namespace {

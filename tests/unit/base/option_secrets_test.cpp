@@ -1,5 +1,5 @@
 // Which options and variables are secrets, and that texts lose them.
-#include "src/base/option_secrets.h"
+#include "src/base/options.h"
 
 #include <gtest/gtest.h>
 
@@ -72,8 +72,8 @@ TEST(OptionSecrets, EnvHidesThem) {
 
 TEST(SecureExecution, OptionsThatChooseCode) {
   for (const OptionSpec& spec : option_table()) {
-    const bool loads = spec.doc.find("that is opened as") != std::string::npos ||
-                       spec.doc.find("shared object") != std::string::npos;
+    const bool loads = spec.doc.find("Shared library") != std::string::npos ||
+                       spec.doc.find("Shared object") != std::string::npos;
     if (loads) {
       EXPECT_TRUE(chooses_code(spec.name)) << spec.name;
     }

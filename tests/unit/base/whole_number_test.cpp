@@ -1,4 +1,4 @@
-#include "src/base/whole_number.h"
+#include "src/base/json_values.h"
 
 #include <gtest/gtest.h>
 #include <limits>

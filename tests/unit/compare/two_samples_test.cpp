@@ -1,5 +1,5 @@
 // Against values of SciPy 1.10 and of the literature, and against counting every arrangement.
-#include "src/base/two_samples.h"
+#include "src/base/statistics.h"
 
 #include <algorithm>
 #include <cmath>

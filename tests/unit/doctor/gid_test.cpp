@@ -45,11 +45,11 @@ Environment exported(Environment environment, const std::string& fix) {
 TEST(GidTable, NamesEveryBadPort) {
   const CheckResult both = gid_result("rdma-gid-table", with_gids(2, 2), {});
   EXPECT_EQ(both.status, CheckStatus::fail);
-  EXPECT_EQ(both.reason, "mlx5_0:1, mlx5_1:1 have only link-local addresses, which other subnets "
-                         "do not reach");
+  EXPECT_EQ(both.reason, "mlx5_0:1, mlx5_1:1 have only link-local GIDs, which are not routable");
   const CheckResult each = gid_result("rdma-gid-table", with_gids(0, 2), {});
-  EXPECT_EQ(each.reason, "mlx5_0:1 has no address at all; mlx5_1:1 has only link-local addresses, "
-                         "which other subnets do not reach");
+  EXPECT_EQ(each.reason,
+            "mlx5_0:1 has no GID at all; mlx5_1:1 has only link-local GIDs, which are not "
+            "routable");
   EXPECT_NE(each.fix.find("mlx5_0:1: ip address add"), std::string::npos) << each.fix;
   EXPECT_NE(each.fix.find("mlx5_1:1: ip address add"), std::string::npos) << each.fix;
 }

@@ -52,14 +52,15 @@ Scenario copies(const std::string& name, const cuda::DeviceSurvey& gpus, CheckSt
 
 Scenarios all_abilities() {
   return {
-      abilities("all", survey(), pass,
-                "GPU 1: file descriptors of memory, IPC handles, cooperative launches, 64-bit "
-                "operations in streams, unified addresses; no fabric handles, no native atomics on "
-                "host memory",
-                ""),
+      abilities(
+          "all", survey(), pass,
+          "GPU 1: POSIX file descriptor export, IPC handles, cooperative launches, 64-bit "
+          "stream memory operations, unified addressing; no fabric handles, no native atomics on "
+          "host memory",
+          ""),
       abilities("atomics on host memory", survey([](auto& gpu) { gpu.host_atomics = true; }), pass,
-                "GPU 1: file descriptors of memory, IPC handles, cooperative launches, 64-bit "
-                "operations in streams, unified addresses, native atomics on host memory; no "
+                "GPU 1: POSIX file descriptor export, IPC handles, cooperative launches, 64-bit "
+                "stream memory operations, unified addressing, native atomics on host memory; no "
                 "fabric handles",
                 ""),
       abilities("no file descriptors", survey([](auto& gpu) {
@@ -70,7 +71,7 @@ Scenarios all_abilities() {
                   gpu.no_descriptors = "the driver has no virtual memory calls for it";
                   gpu.no_ipc_handles = "cuIpcGetMemHandle: CUDA_ERROR_NOT_SUPPORTED";
                 }),
-                fail, "no file descriptors of memory, no IPC handles", "docker run --gpus all"),
+                fail, "no POSIX file descriptor export, no IPC handles", "docker run --gpus all"),
       abilities("blocks cannot meet", survey([](auto& gpu) { gpu.cooperative_launch = false; }),
                 warning, "no cooperative launches", "MPS"),
       abilities("one cannot be opened", survey([](auto& gpu) {

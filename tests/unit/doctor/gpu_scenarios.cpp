@@ -141,7 +141,7 @@ Scenarios peers() {
           false, warning, "NATIVE_ATOMIC_SUPPORTED 0 for CUDA devices 1-2",
           "nvidia-smi topo -p2p a"),
       p2p("one GPU", probe_of({{false}}), false, skipped, "cuDeviceGetCount: 1", ""),
-      p2p("CUDA does not start", broken, true, skipped, "", ""),
+      p2p("CUDA does not initialize", broken, true, skipped, "", ""),
       {"gpu-p2p", "a copied tree", [](Machine& m) { m.node = healthy_node(); }, skipped, "", ""},
       {"gpu-p2p", "no GPU", [](Machine& m) { m.node = node_without_gpus(); }, skipped, "", ""},
   };

@@ -49,7 +49,8 @@ Scenarios locked() {
          m.node = node_without_rdma();
        },
        skipped, "8388608", ""},
-      {id, "a word that is no limit", [](Machine& m) { with_memlock(m, "much"); }, skipped, "", ""},
+      {id, "a word that is not a limit", [](Machine& m) { with_memlock(m, "much"); }, skipped, "",
+       ""},
       {id, "not in the copy", [](Machine& m) { m.node = healthy_node(); }, skipped,
        "/proc/self/limits: not there", ""},
   };

@@ -1,10 +1,10 @@
 // The parsers below the checks, and the probe of the CUDA driver.
 #include <gtest/gtest.h>
 
-#include "src/doctor/config_space.h"
 #include "src/doctor/cuda_probe.h"
-#include "src/doctor/library_files.h"
-#include "src/doctor/proc_text.h"
+#include "src/doctor/libraries.h"
+#include "src/doctor/pcie.h"
+#include "src/doctor/support.h"
 #include "tests/unit/doctor/scenario.h"
 
 namespace shmemctl::doctor {
@@ -135,7 +135,7 @@ TEST(CudaProbe, SurvivesTheWayThroughThePipe) {
 
 TEST(CudaProbe, AnAnswerThatStopsHalfWayIsAProblem) {
   EXPECT_EQ(parse_cuda_probe("library /x\ndriver_version 13000\n").problem,
-            "the CUDA driver gave no answer");
+            "the CUDA driver did not respond");
   EXPECT_FALSE(parse_cuda_probe("init_result many\n").initialized());
 }
 

@@ -1,4 +1,4 @@
-#include "src/doctor/config_space.h"
+#include "src/doctor/pcie.h"
 #include "tests/unit/doctor/scenario.h"
 
 namespace shmemctl {
@@ -154,7 +154,7 @@ void with_iommu_groups(Machine& m, const std::string& type) {
 Scenarios translations() {
   const std::string id = "iommu";
   return {
-      {id, "passing through", [](Machine& m) { with_iommu_groups(m, "identity"); }, pass,
+      {id, "passthrough", [](Machine& m) { with_iommu_groups(m, "identity"); }, pass,
        "/sys/kernel/iommu_groups/40/type: identity", ""},
       {id, "translating", [](Machine& m) { with_iommu_groups(m, "DMA-FQ"); }, warning,
        "/sys/kernel/iommu_groups/40/type: DMA-FQ", "iommu=pt"},

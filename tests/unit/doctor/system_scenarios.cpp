@@ -57,7 +57,7 @@ Scenarios machine() {
          m.files.directory("/sys/devices/system/cpu/cpuidle");
        },
        warning, "cpu3/cpufreq/scaling_governor: schedutil", "echo performance | tee"},
-      {"cpu-governor", "a virtual machine", empty, skipped, "not there", ""},
+      {"cpu-governor", "a virtual machine", empty, skipped, "absent", ""},
 
       {"clocksource", "tsc", [](Machine& m) { with_clock(m, "tsc", "tsc hpet"); }, pass,
        "current_clocksource: tsc", ""},

@@ -14,7 +14,7 @@ std::function<CheckResult()> answer(const std::string& transport, const std::str
 
 Scenarios transport_scenarios() {
   const auto nothing = [](Machine&) {};
-  const std::string moved = "a put, get, atomic and signal";
+  const std::string moved = "put, get, atomic and signal";
   Scenarios all;
   for (const std::string name : {"ibrc", "ibdevx", "ibgda", "libfabric", "ucx"}) {
     const auto add = [&](const std::string& what, CheckStatus status, const std::string& fix,

@@ -1,5 +1,5 @@
 // Which ports stand out, and which do not.
-#include "src/topo/hotspots/balance.h"
+#include "src/hotspots/load.h"
 
 #include <gtest/gtest.h>
 #include <random>

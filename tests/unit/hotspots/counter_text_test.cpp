@@ -1,5 +1,5 @@
 // Texts of counters: a value or a reason, never something made up.
-#include "src/topo/hotspots/counter_text.h"
+#include "src/hotspots/counters.h"
 
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ TEST(CounterText, WhatIsNoCountSaysWhatItReads) {
       {"1.5", "reads \"1.5\""},
       {"18446744073709551615",
        "reads \"18446744073709551615\", which is -1: the driver does not count this"},
-      {"9223372036854775808", "reads \"9223372036854775808\", more than any count"},
-      {"99999999999999999999", "reads \"99999999999999999999\", more than any count"},
+      {"9223372036854775808", "reads \"9223372036854775808\", larger than any counter value"},
+      {"99999999999999999999", "reads \"99999999999999999999\", larger than any counter value"},
       {"\x01", "reads \"\\x01\""}};
   for (const auto& [text, problem] : cases) {
     EXPECT_EQ(parse_counter_text(text).value, std::nullopt) << text;

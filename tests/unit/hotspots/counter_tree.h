@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/base/sysroot.h"
-#include "src/topo/hotspots/hotspots.h"
+#include "src/hotspots/hotspots.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shmemctl {

@@ -1,5 +1,5 @@
 // From two trees to findings and the report's section.
-#include "src/topo/hotspots/hotspots.h"
+#include "src/hotspots/hotspots.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -7,8 +7,7 @@
 #include "reports/report.h"
 #include "reports/text.h"
 #include "reports/validate.h"
-#include "src/watch/hotspot_log.h"
-#include "src/watch/hotspot_watch.h"
+#include "src/hotspots/watch.h"
 #include "tests/unit/hotspots/counter_tree.h"
 
 using namespace shmemctl;
@@ -105,7 +104,7 @@ TEST_F(TwoTrees, WhatCannotBeToldIsSaidAndNotCompared) {
   EXPECT_EQ(ids(found), Ids{"counters-unavailable node7 mlx5_3:1"});
   const Finding finding = hotspot_findings(found, thresholds_).at(0);
   EXPECT_EQ(finding.severity, Severity::warning);
-  EXPECT_EQ(finding.message, "mlx5_3:1 of node7: how much it carries is not known in full. sent: "
+  EXPECT_EQ(finding.message, "mlx5_3:1 of node7: its load is not fully known. sent: "
                              "port_xmit_data_bytes reads \"N/A (no PMA)\"; port_xmit_packets reads "
                              "\"N/A (no PMA)\"");
 }

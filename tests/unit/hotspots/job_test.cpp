@@ -1,13 +1,12 @@
 // What the hosts of a job counted, as text and put together.
-#include "src/topo/hotspots/job.h"
+#include "src/hotspots/hotspots.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/topo/hotspots/totals_json.h"
-#include "src/watch/gathered_text.h"
-#include "src/watch/job_gathering.h"
+#include "src/hotspots/gather_hosts.h"
+#include "src/hotspots/totals.h"
 #include "tests/unit/hotspots/counter_tree.h"
 
 using namespace shmemctl;

@@ -1,5 +1,5 @@
 // How much a port carried, and which counters are not believed.
-#include "src/topo/hotspots/load.h"
+#include "src/hotspots/load.h"
 
 #include <gtest/gtest.h>
 
@@ -55,8 +55,8 @@ TEST(PortLoads, MoreThanTheLinkCarriesIsALie) {
   const PortLoad load = load_of(port_with({{"port_xmit_data_bytes", 9000 * GB}}), "a");
   EXPECT_EQ(load.sent.GBps, std::nullopt);
   EXPECT_EQ(load.sent.bytes, std::nullopt);
-  EXPECT_EQ(load.sent.reason,
-            "port_xmit_data_bytes says 900 GB/s, and the link carries 50: one of them lies");
+  EXPECT_EQ(load.sent.reason, "port_xmit_data_bytes reports 900 GB/s, more than the link's 50 "
+                              "GB/s: one of the two is wrong");
 }
 
 TEST(PortLoads, OneThatStandsStillWhilePacketsPassIsALie) {
@@ -64,14 +64,15 @@ TEST(PortLoads, OneThatStandsStillWhilePacketsPassIsALie) {
       load_of(port_with({{"port_xmit_data_bytes", 0}, {"port_xmit_packets", 5000}}), "a");
   EXPECT_EQ(load.sent.GBps, std::nullopt);
   EXPECT_EQ(load.sent.reason,
-            "port_xmit_data_bytes stands still while port_xmit_packets counted 5000 packets");
+            "port_xmit_data_bytes does not change while port_xmit_packets counted 5000 packets");
 }
 
 TEST(PortLoads, MoreBytesThanThePacketsHoldIsALie) {
   const PortLoad load =
       load_of(port_with({{"port_xmit_data_bytes", GB}, {"port_xmit_packets", 1000}}), "a");
   EXPECT_EQ(load.sent.GBps, std::nullopt);
-  EXPECT_NE(load.sent.reason.find("cannot hold them"), std::string::npos) << load.sent.reason;
+  EXPECT_NE(load.sent.reason.find("more than they can hold"), std::string::npos)
+      << load.sent.reason;
 }
 
 TEST(PortLoads, ReadTwiceWithinItsLifespanIsNoRate) {
@@ -83,7 +84,7 @@ TEST(PortLoads, ReadTwiceWithinItsLifespanIsNoRate) {
 TEST(PortLoads, AnInterfaceDoesNotSpeakForHardwareRdma) {
   PortTotals totals = port_with({{"netdev_tx_bytes", 10 * GB}});
   EXPECT_EQ(load_of(totals, "a").sent.GBps, std::nullopt);
-  EXPECT_EQ(load_of(totals, "a").sent.reason, "none of its counters tells bytes");
+  EXPECT_EQ(load_of(totals, "a").sent.reason, "none of its counters counts bytes");
   totals.port.rdma = false;
   EXPECT_DOUBLE_EQ(load_of(totals, "a").sent.GBps.value(), 1);
   EXPECT_EQ(load_of(totals, "a").name(), "mlx5_0") << "an interface has no port";
@@ -116,7 +117,7 @@ TEST(PortLoads, WithoutATimeBytesOnly) {
   const PortLoad load = load_of(port_with({{"port_xmit_data_bytes", GB}}, 0), "a");
   EXPECT_EQ(load.sent.bytes, GB);
   EXPECT_EQ(load.sent.GBps, std::nullopt);
-  EXPECT_EQ(load.sent.reason, "the time between the readings is not known");
+  EXPECT_EQ(load.sent.reason, "the time between the readings is unknown");
 }
 
 TEST(PortLoads, Directions) {

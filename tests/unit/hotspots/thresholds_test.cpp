@@ -1,5 +1,5 @@
 // The thresholds file and its rules.
-#include "src/topo/hotspots/thresholds.h"
+#include "src/hotspots/thresholds.h"
 
 #include <gtest/gtest.h>
 
@@ -54,23 +54,23 @@ struct Bad {
 TEST(NicThresholds, ABadLineIsNamedWithWhatWasExpected) {
   const std::string head = "# comment\n\nsource s somebody\n";
   const Bad cases[] = {
-      {"limit x", "begins no line"},
-      {"source s again", "stands above already"},
+      {"limit x", "does not start a line"},
+      {"source s again", "is already defined above"},
       {"source t", "says nothing"},
-      {"setting outlier_mads 3", "three words"},
-      {"setting outlier_mads x s", "no number"},
-      {"setting outlier_mads -1 s", "no number"},
-      {"setting outlier_mads nan s", "no number"},
-      {"setting outlier_mads 3 t", "no source t"},
-      {"setting mads 3 s", "no setting is called mads"},
-      {"rule c >0 error nic-lossy s", "not whole"},
-      {"rule c 0 error nic-lossy s words", "no limit"},
-      {"rule c >0/d error nic-lossy s words", "no unit of time"},
-      {"rule c >1/s/s error nic-lossy s words", "no limit"},
-      {"rule c >x error nic-lossy s words", "no number"},
-      {"rule c >0 fatal nic-lossy s words", "no severity"},
-      {"rule c >0 error nic-hot s words", "no finding of counters"},
-      {"rule c >0 error nic-lossy t words", "no source t"},
+      {"setting outlier_mads 3", "three fields"},
+      {"setting outlier_mads x s", "not a number"},
+      {"setting outlier_mads -1 s", "not a number"},
+      {"setting outlier_mads nan s", "not a number"},
+      {"setting outlier_mads 3 t", "source t is not defined"},
+      {"setting mads 3 s", "unknown setting mads"},
+      {"rule c >0 error nic-lossy s", "incomplete"},
+      {"rule c 0 error nic-lossy s words", "not a limit"},
+      {"rule c >0/d error nic-lossy s words", "not a unit of time"},
+      {"rule c >1/s/s error nic-lossy s words", "not a limit"},
+      {"rule c >x error nic-lossy s words", "not a number"},
+      {"rule c >0 fatal nic-lossy s words", "not a severity"},
+      {"rule c >0 error nic-hot s words", "not a counter finding"},
+      {"rule c >0 error nic-lossy t words", "source t is not defined"},
       {"rule c*d*e >0 error nic-lossy s words", "more than one *"},
       {"source t \xff", "not UTF-8"},
   };
@@ -82,7 +82,7 @@ TEST(NicThresholds, ABadLineIsNamedWithWhatWasExpected) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       EXPECT_NE(error.message().find("x.conf, line 4"), std::string::npos) << error.message();
       EXPECT_NE(error.message().find(bad.problem), std::string::npos) << error.message();
-      EXPECT_TRUE(starts_with(error.fix(), "expected there: ")) << error.fix();
+      EXPECT_TRUE(starts_with(error.fix(), "expected: ")) << error.fix();
     }
   }
   EXPECT_THROW(parse_nic_thresholds(head + "rule c >0 info nic-lossy s a\nrule c >1 info nic-lossy "

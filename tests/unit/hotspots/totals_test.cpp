@@ -1,5 +1,5 @@
 // Counters over several samples: sums, rounds, resets, files that come and go.
-#include "src/topo/hotspots/totals.h"
+#include "src/hotspots/totals.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Interfaces without a device: pods' veth, bonds, VLANs.
-#include "src/topo/readers/virtual_interfaces.h"
+#include "src/topo/readers/sysfs_nics.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "reports/text.h"
 #include "src/bench/bandwidth_limit.h"
-#include "src/topo/hotspots/measured_port.h"
+#include "src/hotspots/sampler.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shmemctl {

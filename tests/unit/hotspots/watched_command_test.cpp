@@ -1,5 +1,5 @@
 // A command that is watched: how it ends, and how it is ended.
-#include "src/watch/watched_command.h"
+#include "src/hotspots/watched_command.h"
 
 #include <chrono>
 #include <csignal>

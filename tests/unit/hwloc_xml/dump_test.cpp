@@ -9,7 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/topo/distance.h"
-#include "src/topo/node_shape.h"
+#include "src/topo/node.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/writer.h"
 #include "tests/support/random_node.h"

@@ -3,8 +3,8 @@
 #include "src/base/error.h"
 #include "src/base/input.h"
 #include "src/topo/distance.h"
+#include "src/topo/pcie.h"
 #include "src/topo/readers/reader.h"
-#include "src/topo/sysfs_path.h"
 #include "test_paths.h"
 
 namespace shmemctl {

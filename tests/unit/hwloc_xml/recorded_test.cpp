@@ -8,9 +8,9 @@
 #include "src/base/input.h"
 #include "src/base/text.h"
 #include "src/topo/distance.h"
-#include "src/topo/node_shape.h"
+#include "src/topo/node.h"
+#include "src/topo/pcie.h"
 #include "src/topo/readers/reader.h"
-#include "src/topo/sysfs_path.h"
 #include "src/topo/writers/writer.h"
 #include "test_paths.h"
 

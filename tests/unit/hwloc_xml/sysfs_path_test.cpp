@@ -1,4 +1,4 @@
-#include "src/topo/sysfs_path.h"
+#include "src/topo/pcie.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "src/topo/readers/machine_parts.h"
+#include "src/topo/readers/machine.h"
 #include "src/topo/readers/reader.h"
 
 namespace shmemctl {

@@ -127,10 +127,10 @@ TEST_F(NvlinkCountersTest, ALinkThatWentDownLeavesTheSumUnknown) {
   const NvlinkCounters both{{one(0, 1), one(1, 1)}, {}, {}, ""};
   const NvlinkTraffic down = nvlink_traffic(both, {{one(1, 3)}, {}, {}, ""});
   ASSERT_EQ(down.links.size(), 2U);
-  EXPECT_EQ(down.out_bytes.origin, "NVLink 0: went down between the readings");
+  EXPECT_EQ(down.out_bytes.origin, "NVLink 0: became inactive between the readings");
   EXPECT_EQ(down.links[1].in_bytes.value, 2 * 1024U);
   EXPECT_EQ(nvlink_traffic({{one(1, 3)}, {}, {}, ""}, both).in_bytes.origin,
-            "NVLink 0: came up between the readings");
+            "NVLink 0: became active between the readings");
   const NvlinkTraffic none = nvlink_traffic(both, {{}, {}, {}, "nvmlX: GPU is lost"});
   EXPECT_TRUE(none.links.empty());
   EXPECT_EQ(none.out_bytes.origin, "nvmlX: GPU is lost");
@@ -144,7 +144,7 @@ TEST_F(NvlinkCountersTest, SumsThatDisagreeAreNoNumber) {
               "counter 0 0 5000 10\ncounter 0 2 5000 10\nsums 0 5000 21\n");
   EXPECT_FALSE(traffic.out_bytes);
   EXPECT_EQ(traffic.out_bytes.origin,
-            "2 NVLinks counted 10000 KiB one by one, and 5000 KiB by the driver's own sum");
+            "the sum of 2 NVLink counters is 10000 KiB, the driver's total is 5000 KiB");
   EXPECT_EQ(traffic.in_bytes.value, 20 * 1024U) << "less than a step of each link";
   const NvlinkTraffic without = between("counter 0 0 0 0\ncounter 0 2 0 0\nsums 0 - 7\n",
                                         "counter 0 0 5000 10\ncounter 0 2 5000 10\nsums 0 - 6\n");

@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 
-#include "src/topo/readers/xid.h"
 #include "tests/support/set_variable.h"
 #include "tests/support/temporary_folder.h"
 
@@ -58,7 +57,7 @@ TEST_F(NvmlEventsTest, WhatComesIsKeptOnceAndInOrder) {
   EXPECT_EQ(events->seen(0), all);
   EXPECT_EQ(words_of(all, address),
             "the driver reported Xid 31 (a page fault: memory was used that is not mapped, or not "
-            "any more), Xid 43 (a program's work was stopped after a fault of its own), Xid 79 "
+            "any more), Xid 43 (a channel was stopped after an application fault), Xid 79 "
             "(the GPU has fallen off the bus) on GPU 0000:1a:00.0 since the job's start");
   EXPECT_NE(fix_of(all).find("restart the node"), std::string::npos);
 }

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "src/topo/distance.h"
-#include "src/topo/readers/machine_parts.h"
+#include "src/topo/readers/machine.h"
 #include "src/topo/readers/reader.h"
 #include "tests/support/fake_machine.h"
 

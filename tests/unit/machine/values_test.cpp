@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "src/topo/readers/sysfs_values.h"
+#include "src/topo/readers/sysfs.h"
 
 namespace shmemctl {
 namespace {

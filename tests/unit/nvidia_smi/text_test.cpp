@@ -7,7 +7,7 @@
 
 #include "src/base/error.h"
 #include "src/topo/distance.h"
-#include "src/topo/nic_names.h"
+#include "src/topo/node.h"
 #include "src/topo/readers/reader.h"
 #include "test_paths.h"
 

@@ -1,8 +1,8 @@
-// Sections 1 and 2 of the research: what becomes a row of NVSHMEM's device table.
+// What becomes a row of NVSHMEM's device table: enumeration, ports, lists, prefixes.
 #include <gtest/gtest.h>
 
 #include "src/topo/mapping/nvshmem.h"
-#include "src/topo/mapping/nvshmem_versions.h"
+#include "src/topo/mapping/nvshmem_mapping.h"
 
 namespace shmemctl {
 
@@ -56,17 +56,17 @@ std::string reason_of(const DeviceTable& table, int device) {
 
 } // namespace
 
-TEST(Section1, EnumerationOrderIsKeptAndNamesAreNotSorted) {
+TEST(DeviceTable, EnumerationOrderIsKeptAndNamesAreNotSorted) {
   const auto devices = named({"mlx5_2", "mlx5_10", "mlx5_0"});
   EXPECT_EQ(rows(devices, NvshmemSettings{}), "mlx5_2:1 mlx5_10:1 mlx5_0:1");
 }
 
-TEST(Section1, PortsFollowEachOther) {
+TEST(DeviceTable, PortsFollowEachOther) {
   const std::vector<HcaFacts> devices = {dual_port("mlx5_0"), dual_port("mlx5_1")};
   EXPECT_EQ(rows(devices, NvshmemSettings{}), "mlx5_0:1 mlx5_0:2 mlx5_1:1 mlx5_1:2");
 }
 
-TEST(Section1, InactivePortsAreSkippedWhichShiftsTheRest) {
+TEST(DeviceTable, InactivePortsAreSkippedWhichShiftsTheRest) {
   auto devices = named({"mlx5_0", "mlx5_1", "mlx5_2"});
   devices[1].ports[0].active = false;
   const DeviceTable table = build_device_table(devices, {});
@@ -74,13 +74,13 @@ TEST(Section1, InactivePortsAreSkippedWhichShiftsTheRest) {
   EXPECT_EQ(reason_of(table, 1), "port is not active");
 }
 
-TEST(Section1, EthernetSinceTwoPointZero) {
+TEST(DeviceTable, EthernetSinceTwoPointZero) {
   const std::vector<HcaFacts> devices = {dual_port("mlx5_0")};
   EXPECT_EQ(rows(devices, with_transport(NvshmemTransport::ibrc, {1, 1, 3})), "mlx5_0:1");
   EXPECT_EQ(rows(devices, with_transport(NvshmemTransport::ibrc, {2, 0, 0})), "mlx5_0:1 mlx5_0:2");
 }
 
-TEST(Section1, OtherLinkLayersAreRefused) {
+TEST(DeviceTable, OtherLinkLayersAreRefused) {
   auto devices = named({"usnic_0"});
   devices[0].ports[0].link_layer = LinkLayer::other;
   const DeviceTable table = build_device_table(devices, {});
@@ -88,14 +88,14 @@ TEST(Section1, OtherLinkLayersAreRefused) {
   EXPECT_NE(reason_of(table, 0).find("link layer"), std::string::npos);
 }
 
-TEST(Section1_Prefix, IbrcTakesAnyVendor) {
+TEST(DeviceTablePrefix, IbrcTakesAnyVendor) {
   auto devices = named({"irdma0", "erdma_0", "smi_0"});
   for (HcaFacts& device : devices)
     device.mlx5 = false;
   EXPECT_EQ(rows(devices, NvshmemSettings{}), "irdma0:1 erdma_0:1 smi_0:1");
 }
 
-TEST(Section1_Prefix, Mlx5IsFixedBefore345) {
+TEST(DeviceTablePrefix, Mlx5IsFixedBefore345) {
   const auto devices = named({"mlx5_0", "ibp26s0", "bond_mlx5"});
   NvshmemSettings settings = with_transport(NvshmemTransport::ibgda, {3, 3, 20});
   settings.hca_prefix = "ibp";
@@ -104,7 +104,7 @@ TEST(Section1_Prefix, Mlx5IsFixedBefore345) {
   EXPECT_NE(reason_of(table, 1).find("mlx5"), std::string::npos);
 }
 
-TEST(Section1_Prefix, SettingIsASubstringFrom345) {
+TEST(DeviceTablePrefix, SettingIsASubstringFrom345) {
   const auto devices = named({"mlx5_0", "ibp26s0", "a_ibp"});
   for (const NvshmemTransport transport : {NvshmemTransport::ibgda, NvshmemTransport::ibdevx}) {
     NvshmemSettings settings = with_transport(transport, {3, 4, 5});
@@ -118,7 +118,7 @@ TEST(Section1_Prefix, SettingIsASubstringFrom345) {
   }
 }
 
-TEST(Section1_Prefix, NewestAcceptsAllButSmi) {
+TEST(DeviceTablePrefix, NewestAcceptsAllButSmi) {
   const auto devices = named({"mlx5_0", "ibp26s0", "smi_0", "mlx5_smi1"});
   NvshmemSettings settings = with_transport(NvshmemTransport::ibgda, {3, 5, 19});
   EXPECT_EQ(rows(devices, settings), "mlx5_0:1 ibp26s0:1");
@@ -132,7 +132,7 @@ TEST(Section1_Prefix, NewestAcceptsAllButSmi) {
   EXPECT_EQ(rows(devices, settings), "");
 }
 
-TEST(Section1_Prefix, Mlx5FeaturesAreNeededAsWell) {
+TEST(DeviceTablePrefix, Mlx5FeaturesAreNeededAsWell) {
   auto devices = named({"ibp26s0", "mlx5_0"});
   devices[0].mlx5 = false;
   const DeviceTable table = build_device_table(devices, with_transport(NvshmemTransport::ibgda));
@@ -140,7 +140,7 @@ TEST(Section1_Prefix, Mlx5FeaturesAreNeededAsWell) {
   EXPECT_EQ(reason_of(table, 0), "IBGDA needs an mlx5 device");
 }
 
-TEST(Section1_Prefix, FilteredDeviceDoesNotMatchAnEntry) {
+TEST(DeviceTablePrefix, FilteredDeviceDoesNotMatchAnEntry) {
   const auto devices = named({"mlx5_0", "ibp26s0"});
   NvshmemSettings settings = with_transport(NvshmemTransport::ibgda, {3, 4, 5});
   settings.hca_list = "mlx5_0,ibp26s0";
@@ -149,14 +149,14 @@ TEST(Section1_Prefix, FilteredDeviceDoesNotMatchAnEntry) {
   EXPECT_TRUE(build_device_table(devices, settings).unmatched.empty());
 }
 
-TEST(Section1_Replicas, FollowEachOther) {
+TEST(DeviceTableReplicas, FollowEachOther) {
   const std::vector<HcaFacts> devices = {dual_port("mlx5_0"), dual_port("mlx5_1")};
   EXPECT_EQ(rows(devices, with_mapping("mlx5_1:2:2,mlx5_0::1,mlx5_0:1:3")),
             "mlx5_0:1 mlx5_0:1 mlx5_0:1 mlx5_1:2 mlx5_1:2");
   EXPECT_EQ(rows(devices, with_mapping("mlx5_1:-1:2")), "mlx5_1:1 mlx5_1:1 mlx5_1:2 mlx5_1:2");
 }
 
-TEST(Section1_Libfabric, UniqueNamesWithoutListOrPortsOrReplicas) {
+TEST(DeviceTableLibfabric, UniqueNamesWithoutListOrPortsOrReplicas) {
   std::vector<HcaFacts> devices = {dual_port("rdmap0"), dual_port("rdmap1"), dual_port("rdmap0")};
   devices[1].ports[0].active = false;
   NvshmemSettings settings = with_transport(NvshmemTransport::libfabric);
@@ -168,14 +168,14 @@ TEST(Section1_Libfabric, UniqueNamesWithoutListOrPortsOrReplicas) {
   EXPECT_EQ(reason_of(table, 2), "libfabric lists each name once");
 }
 
-TEST(Section1_Ucx, HasNoDevices) {
+TEST(DeviceTableUcx, HasNoDevices) {
   const auto devices = named({"mlx5_0", "mlx5_1"});
   const DeviceTable table = build_device_table(devices, with_transport(NvshmemTransport::ucx));
   EXPECT_TRUE(table.entries.empty());
   EXPECT_EQ(table.exclusions.size(), 2U);
 }
 
-TEST(Section1_Capacity, MoreThan32RowsOverrunTheArrays) {
+TEST(DeviceTableCapacity, MoreThan32RowsOverrunTheArrays) {
   const auto devices = named({"mlx5_0", "mlx5_1"});
   EXPECT_FALSE(build_device_table(devices, with_mapping("mlx5_0:1:32")).overruns);
   EXPECT_TRUE(build_device_table(devices, with_mapping("mlx5_0:1:33")).overruns);
@@ -185,7 +185,7 @@ TEST(Section1_Capacity, MoreThan32RowsOverrunTheArrays) {
   EXPECT_NE(reason_of(huge, 1).find("full"), std::string::npos);
 }
 
-TEST(Section2_List, NamesMatchExactly) {
+TEST(DeviceTableHcaList, NamesMatchExactly) {
   const auto devices = named({"mlx5_1", "mlx5_10", "MLX5_1"});
   EXPECT_EQ(rows(devices, with_list("mlx5_1")), "mlx5_1:1");
   EXPECT_EQ(rows(devices, with_list("mlx5_")), "");
@@ -193,18 +193,18 @@ TEST(Section2_List, NamesMatchExactly) {
   EXPECT_EQ(rows(devices, with_list(std::string(80, 'm'))), "");
 }
 
-TEST(Section2_List, CountsOfHcaListAreIgnored) {
+TEST(DeviceTableHcaList, CountsOfHcaListAreIgnored) {
   const auto devices = named({"mlx5_0", "mlx5_1"});
   EXPECT_EQ(rows(devices, with_list("mlx5_0:1:4,mlx5_1:1:0")), "mlx5_0:1 mlx5_1:1");
 }
 
-TEST(Section2_List, WrittenOrderIsIrrelevant) {
+TEST(DeviceTableHcaList, WrittenOrderIsIrrelevant) {
   const auto devices = named({"mlx5_0", "mlx5_1", "mlx5_2"});
   EXPECT_EQ(rows(devices, with_list("mlx5_2,mlx5_0")), "mlx5_0:1 mlx5_2:1");
   EXPECT_EQ(rows(devices, with_mapping("mlx5_2,mlx5_0:1:2")), "mlx5_0:1 mlx5_0:1 mlx5_2:1");
 }
 
-TEST(Section2_List, ExcludeAppliesToAllEntriesAndToPorts) {
+TEST(DeviceTableHcaList, ExcludeAppliesToAllEntriesAndToPorts) {
   const std::vector<HcaFacts> devices = {dual_port("mlx5_0"), dual_port("mlx5_1")};
   const DeviceTable table = build_device_table(devices, with_list("^mlx5_0:2,mlx5_1"));
   EXPECT_EQ(rows(devices, table), "mlx5_0:1");
@@ -214,7 +214,7 @@ TEST(Section2_List, ExcludeAppliesToAllEntriesAndToPorts) {
   EXPECT_EQ(table.exclusions[0].reason, "excluded by NVSHMEM_HCA_LIST (\"mlx5_0:2\")");
 }
 
-TEST(Section2_List, BareCaretAndEmptyListAllowEverything) {
+TEST(DeviceTableHcaList, BareCaretAndEmptyListAllowEverything) {
   const auto devices = named({"mlx5_0", "mlx5_1"});
   for (const char* list : {"^", "", ",", ":1"})
     EXPECT_EQ(rows(devices, with_list(list)), "mlx5_0:1 mlx5_1:1") << list;
@@ -222,19 +222,19 @@ TEST(Section2_List, BareCaretAndEmptyListAllowEverything) {
   EXPECT_EQ(build_device_table(devices, with_list("")).list.problems.size(), 1U);
 }
 
-TEST(Section2_Mapping, CaretAtItsBeginningHasNoMeaning) {
+TEST(DeviceTablePeMapping, CaretAtItsBeginningHasNoMeaning) {
   const auto devices = named({"mlx5_0", "mlx5_1"});
   EXPECT_EQ(rows(devices, with_mapping("^mlx5_1:1:2")), "mlx5_1:1 mlx5_1:1");
 }
 
-TEST(Section2_Mapping, LastMatchWins) {
+TEST(DeviceTablePeMapping, LastMatchWins) {
   const auto devices = named({"mlx5_0"});
   EXPECT_EQ(rows(devices, with_mapping("mlx5_0:1:3,mlx5_0:1:2")), "mlx5_0:1 mlx5_0:1");
   EXPECT_EQ(rows(devices, with_mapping("mlx5_0:1:3,mlx5_0")), "mlx5_0:1");
   EXPECT_EQ(rows(devices, with_mapping("mlx5_0:1:3,mlx5_0:2:2")), "mlx5_0:1 mlx5_0:1 mlx5_0:1");
 }
 
-TEST(Section2_Mapping, CountZeroMatchesAndRemoves) {
+TEST(DeviceTablePeMapping, CountZeroMatchesAndRemoves) {
   const auto devices = named({"mlx5_0", "mlx5_1"});
   const DeviceTable table = build_device_table(devices, with_mapping("mlx5_0:1:x,mlx5_1"));
   EXPECT_EQ(rows(devices, table), "mlx5_1:1");
@@ -242,7 +242,7 @@ TEST(Section2_Mapping, CountZeroMatchesAndRemoves) {
   EXPECT_EQ(reason_of(table, 0), "NVSHMEM_HCA_PE_MAPPING gives it count 0 (mlx5_0:1:x)");
 }
 
-TEST(Section2_Mapping, UnmatchedEntriesAreReportedAndOthersRefused) {
+TEST(DeviceTablePeMapping, UnmatchedEntriesAreReportedAndOthersRefused) {
   auto devices = named({"mlx5_0", "mlx5_1"});
   devices[0].ports[0].active = false;
   const DeviceTable table = build_device_table(devices, with_mapping("mlx5_0,mlx5_0:3,mlx5_7"));
@@ -253,7 +253,7 @@ TEST(Section2_Mapping, UnmatchedEntriesAreReportedAndOthersRefused) {
   EXPECT_EQ(reason_of(table, 1), "not in NVSHMEM_HCA_PE_MAPPING");
 }
 
-TEST(Section2_Both, HcaListWinsOnlyIfItNamesSomething) {
+TEST(DeviceTableBothLists, HcaListWinsOnlyIfItNamesSomething) {
   const auto devices = named({"mlx5_0", "mlx5_1"});
   NvshmemSettings settings = with_mapping("mlx5_1:1:2");
   settings.hca_list = "mlx5_0";
@@ -269,7 +269,7 @@ TEST(Section2_Both, HcaListWinsOnlyIfItNamesSomething) {
   }
 }
 
-TEST(Section2_Both, MappingIsReadFromTheWrongStringIn29And210) {
+TEST(DeviceTableBothLists, MappingIsReadFromTheWrongStringIn29And210) {
   const auto devices = named({"mlx5_0", "mlx5_1"});
   NvshmemSettings settings = with_mapping("mlx5_1:1:2");
   for (const NvshmemVersion version : {NvshmemVersion{2, 9, 0}, NvshmemVersion{2, 10, 1}}) {
@@ -283,7 +283,7 @@ TEST(Section2_Both, MappingIsReadFromTheWrongStringIn29And210) {
   }
 }
 
-TEST(Section2_Capacity, ByReleaseAndList) {
+TEST(DeviceTableListCapacity, ByReleaseAndList) {
   std::vector<std::string> names;
   std::string list;
   for (int i = 0; i < 60; ++i) {

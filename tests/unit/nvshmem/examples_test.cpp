@@ -1,4 +1,4 @@
-// Every worked example of the research on NIC mapping (section 7), in every generation it states.
+// Every worked example of the research on NIC mapping (section 7), in every family it states.
 #include <gtest/gtest.h>
 
 #include "src/topo/mapping/nvshmem_mapping.h"
@@ -8,11 +8,11 @@ namespace shmemctl {
 
 namespace {
 
-void expect_in(const std::vector<Generation>& generations, const Node& node, Ask ask,
+void expect_in(const std::vector<ReleaseFamily>& families, const Node& node, Ask ask,
                const Answer& expected) {
-  for (const Generation generation : generations) {
-    ask.version = newest(generation);
-    EXPECT_EQ(rows_of(node, ask), expected) << "generation " << to_string(generation);
+  for (const ReleaseFamily family : families) {
+    ask.version = newest(family);
+    EXPECT_EQ(rows_of(node, ask), expected) << "family " << to_string(family);
   }
 }
 
@@ -37,40 +37,39 @@ std::vector<std::string> table_names(const Node& node, const Ask& ask) {
   return names;
 }
 
-const std::vector<Generation> d_to_f = {Generation::D, Generation::E, Generation::F};
-const std::vector<Generation> e_and_f = {Generation::E, Generation::F};
+const std::vector<ReleaseFamily> d_to_f = {ReleaseFamily::v2_11, ReleaseFamily::v3_5,
+                                           ReleaseFamily::v3_7};
+const std::vector<ReleaseFamily> e_and_f = {ReleaseFamily::v3_5, ReleaseFamily::v3_7};
 
 } // namespace
 
-TEST(Example01, OnePairPerSwitchIsTheIdentityInAllGenerations) {
-  expect_in(all_generations, one_pair_per_switch(), {}, singles({0, 1, 2, 3, 4, 5, 6, 7}));
+TEST(WorkedExample, OnePairPerSwitchIsTheIdentityInAllReleases) {
+  expect_in(all_families, one_pair_per_switch(), {}, singles({0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
-TEST(Example02, DownPortLeavesTheTableAndItsPeGetsAnother) {
+TEST(WorkedExample, DownPortLeavesTheTableAndItsPeGetsAnother) {
   Node node = one_pair_per_switch();
   node.nics[2].ports[0].state = known(PortState::down, "test");
   EXPECT_EQ(table_names(node, {}), (std::vector<std::string>{"mlx5_0", "mlx5_1", "mlx5_3", "mlx5_4",
                                                              "mlx5_5", "mlx5_6", "mlx5_7"}));
-  for (const Generation generation : all_generations) {
-    const int of_pe2 = generation == Generation::B ? 3 : 0;
-    EXPECT_EQ(first_nics(node, {newest(generation)}),
-              (std::vector<int>{0, 1, of_pe2, 3, 4, 5, 6, 7}))
-        << to_string(generation);
-    EXPECT_EQ(first_nics(node, {newest(generation), true}),
-              (std::vector<int>{0, 1, 3, 4, 5, 6, 7, 0}))
-        << to_string(generation);
+  for (const ReleaseFamily family : all_families) {
+    const int of_pe2 = family == ReleaseFamily::v2_0 ? 3 : 0;
+    EXPECT_EQ(first_nics(node, {newest(family)}), (std::vector<int>{0, 1, of_pe2, 3, 4, 5, 6, 7}))
+        << to_string(family);
+    EXPECT_EQ(first_nics(node, {newest(family), true}), (std::vector<int>{0, 1, 3, 4, 5, 6, 7, 0}))
+        << to_string(family);
   }
-  expect_in(all_generations, node, {.mapping = true}, singles({0, 1, 2, 3, 4, 5, 6, 0}));
+  expect_in(all_families, node, {.mapping = true}, singles({0, 1, 2, 3, 4, 5, 6, 0}));
 }
 
-TEST(Example03, TwoPairsPerSwitchAreSwappedFromGenerationCOn) {
+TEST(WorkedExample, TwoPairsPerSwitchAreSwappedSince2_4) {
   const Node node = switched_machine(4, 2, 2).node;
-  expect_in({Generation::A}, node, {}, singles({0, 0, 2, 2, 4, 4, 6, 6}));
-  expect_in({Generation::B}, node, {}, singles({0, 1, 2, 3, 4, 5, 6, 7}));
-  expect_in(generations_c_to_f, node, {}, singles({1, 0, 3, 2, 5, 4, 7, 6}));
+  expect_in({ReleaseFamily::v1_0}, node, {}, singles({0, 0, 2, 2, 4, 4, 6, 6}));
+  expect_in({ReleaseFamily::v2_0}, node, {}, singles({0, 1, 2, 3, 4, 5, 6, 7}));
+  expect_in(families_since_2_4, node, {}, singles({1, 0, 3, 2, 5, 4, 7, 6}));
 }
 
-TEST(Example04, TwoNicsForEightGpusServeASocketEach) {
+TEST(WorkedExample, TwoNicsForEightGpusServeASocketEach) {
   Machine machine;
   for (int gpu = 0; gpu < 8; ++gpu) {
     const std::string below = machine.add_switch();
@@ -78,20 +77,20 @@ TEST(Example04, TwoNicsForEightGpusServeASocketEach) {
     if (gpu % 4 == 0)
       machine.add_nic(below, gpu / 4);
   }
-  expect_in(all_generations, machine.node, {}, singles({0, 0, 0, 0, 1, 1, 1, 1}));
+  expect_in(all_families, machine.node, {}, singles({0, 0, 0, 0, 1, 1, 1, 1}));
 }
 
-TEST(Example05, FourGpusAndEightNicsOnTwoSwitches) {
+TEST(WorkedExample, FourGpusAndEightNicsOnTwoSwitches) {
   const Node node = switched_machine(2, 2, 4).node;
-  expect_in({Generation::A}, node, {}, singles({0, 0, 4, 4}));
-  expect_in({Generation::B}, node, {}, singles({0, 1, 4, 5}));
-  expect_in({Generation::C0}, node, {}, singles({1, 0, 2, 4}));
-  expect_in({Generation::C1}, node, {}, singles({1, 0, 5, 4}));
-  expect_in({Generation::D}, node, {}, {{2, 3}, {0, 1}, {4, 5}, {4, 5}});
+  expect_in({ReleaseFamily::v1_0}, node, {}, singles({0, 0, 4, 4}));
+  expect_in({ReleaseFamily::v2_0}, node, {}, singles({0, 1, 4, 5}));
+  expect_in({ReleaseFamily::v2_4}, node, {}, singles({1, 0, 2, 4}));
+  expect_in({ReleaseFamily::v2_5}, node, {}, singles({1, 0, 5, 4}));
+  expect_in({ReleaseFamily::v2_11}, node, {}, {{2, 3}, {0, 1}, {4, 5}, {4, 5}});
   expect_in(e_and_f, node, {}, {{2, 3}, {0, 1}, {6, 7}, {4, 5}});
 }
 
-TEST(Example06, HypervisorPrefixMakesAllPairsPxb) {
+TEST(WorkedExample, HypervisorPrefixMakesAllPairsPxb) {
   Machine machine;
   const std::string prefix =
       "/sys/devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/MSFT1000:00/5620e0c7-8062/pci0001:00";
@@ -99,21 +98,21 @@ TEST(Example06, HypervisorPrefixMakesAllPairsPxb) {
     machine.add_gpu_at(prefix + "/0001:00:0" + std::to_string(gpu) + ".0/0001:01:00.0", 0);
   for (int nic = 0; nic < 8; ++nic)
     machine.add_nic_at(prefix + "/0001:00:1" + std::to_string(nic) + ".0/0001:02:00.0", 0);
-  expect_in({Generation::A}, machine.node, {}, singles({0, 0, 0, 0, 0, 0, 0, 0}));
-  expect_in({Generation::B}, machine.node, {}, singles({0, 1, 2, 3, 4, 5, 6, 7}));
-  expect_in(generations_c_to_f, machine.node, {}, singles({1, 2, 3, 4, 5, 6, 7, 0}));
+  expect_in({ReleaseFamily::v1_0}, machine.node, {}, singles({0, 0, 0, 0, 0, 0, 0, 0}));
+  expect_in({ReleaseFamily::v2_0}, machine.node, {}, singles({0, 1, 2, 3, 4, 5, 6, 7}));
+  expect_in(families_since_2_4, machine.node, {}, singles({1, 2, 3, 4, 5, 6, 7, 0}));
 }
 
-TEST(Example07, FourNicsPerGpu) {
+TEST(WorkedExample, FourNicsPerGpu) {
   const Node node = switched_machine(8, 1, 4).node;
-  expect_in({Generation::C1}, node, {}, singles({0, 4, 8, 12, 16, 20, 24, 28}));
+  expect_in({ReleaseFamily::v2_5}, node, {}, singles({0, 4, 8, 12, 16, 20, 24, 28}));
   Answer fours;
   for (int pe = 0; pe < 8; ++pe)
     fours.push_back({4 * pe, 4 * pe + 1, 4 * pe + 2, 4 * pe + 3});
   expect_in(d_to_f, node, {}, fours);
 }
 
-TEST(Example08, ListOrderAndUnknownNamesDoNotMatter) {
+TEST(WorkedExample, ListOrderAndUnknownNamesDoNotMatter) {
   const Node node = one_pair_per_switch();
   Ask ask;
   ask.hca_list = "mlx5_5,mlx5_1:1,mlx5_9,mlx5_3:2, mlx5_6";
@@ -125,7 +124,7 @@ TEST(Example08, ListOrderAndUnknownNamesDoNotMatter) {
   EXPECT_EQ(rows_of(node, ask), singles({0, 1, 0, 1, 0, 1, 0, 1}));
 }
 
-TEST(Example09, CaretAtTheBeginningExcludesAll) {
+TEST(WorkedExample, CaretAtTheBeginningExcludesAll) {
   const Node node = one_pair_per_switch();
   EXPECT_EQ(first_nics(node, {.mapping = true, .hca_list = "^mlx5_1,mlx5_3"}),
             (std::vector<int>{0, 2, 4, 5, 6, 7, 0, 2}));
@@ -133,7 +132,7 @@ TEST(Example09, CaretAtTheBeginningExcludesAll) {
   EXPECT_EQ(rows_of(node, {.hca_list = "^"}), singles({0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
-TEST(Example10, CountsReplicateInEnumerationOrderAndDoNotPin) {
+TEST(WorkedExample, CountsReplicateInEnumerationOrderAndDoNotPin) {
   const Node node = one_pair_per_switch();
   Ask ask;
   ask.hca_pe_mapping = "mlx5_4:1:2,mlx5_0:1:3,mlx5_1:1:3";
@@ -146,7 +145,7 @@ TEST(Example10, CountsReplicateInEnumerationOrderAndDoNotPin) {
             (std::vector<std::string>{"mlx5_0", "mlx5_0", "mlx5_2"}));
 }
 
-TEST(Example10, TheIndicesOfReplicas) {
+TEST(WorkedExample, TheIndicesOfReplicas) {
   // Table: mlx5_0 three times (0-2), mlx5_1 three times (3-5), mlx5_4 twice (6, 7).
   const std::vector<int> owners = {0, 0, 0, 1, 1, 1, 4, 4};
   std::vector<std::vector<PathClass>> classes(8);
@@ -155,10 +154,10 @@ TEST(Example10, TheIndicesOfReplicas) {
       classes[static_cast<std::size_t>(pe)].push_back(pe == owner           ? PathClass::pix
                                                       : pe / 4 == owner / 4 ? PathClass::node
                                                                             : PathClass::sys);
-  EXPECT_EQ(choose_rows(Generation::E, 8, classes, false), singles({1, 3, 2, 0, 7, 7, 6, 6}));
+  EXPECT_EQ(choose_rows(ReleaseFamily::v3_5, 8, classes, false), singles({1, 3, 2, 0, 7, 7, 6, 6}));
 }
 
-TEST(Example11, BothListsSetIgnoresTheMapping) {
+TEST(WorkedExample, BothListsSetIgnoresTheMapping) {
   const Node node = one_pair_per_switch();
   const Ask ask{.hca_list = "mlx5_3", .hca_pe_mapping = "mlx5_0:1:8"};
   EXPECT_EQ(table_names(node, ask), std::vector<std::string>{"mlx5_3"});
@@ -167,29 +166,29 @@ TEST(Example11, BothListsSetIgnoresTheMapping) {
   EXPECT_EQ(mapping.table.list_name, "HCA_LIST");
 }
 
-TEST(Example12, SecondPortOfAnothersHca) {
+TEST(WorkedExample, SecondPortOfAnothersHca) {
   Machine machine;
   for (int i = 0; i < 2; ++i) {
     const std::string below = machine.add_switch();
     machine.add_gpu(below, i);
     machine.add_nic(below, i, "", 2);
   }
-  expect_in({Generation::D, Generation::E}, machine.node, {}, {{0, 1}, {2, 3}});
+  expect_in({ReleaseFamily::v2_11, ReleaseFamily::v3_5}, machine.node, {}, {{0, 1}, {2, 3}});
   const Mapping mapped = map_nvshmem(machine.node, request_for(machine.node, {.mapping = true}));
   EXPECT_EQ(mapped.pes[1].nics[0].nic, 0);
   EXPECT_EQ(mapped.pes[1].nics[0].port, 2);
 }
 
-TEST(Example13, AlonePeOfDeepEpNormalMode) {
+TEST(WorkedExample, AlonePeOfDeepEpNormalMode) {
   const Node node = one_pair_per_switch();
   Ask ask{.world = World::deepep_ht, .gpus = {5}};
   expect_in(d_to_f, node, ask, {{5}});
   ask.gpus.clear();
   ask.mapping = true;
-  expect_in(all_generations, node, ask, singles(std::vector<int>(8, 0)));
+  expect_in(all_families, node, ask, singles(std::vector<int>(8, 0)));
 }
 
-TEST(Example14, DataDirectPathsDecideIfTheyAreUsed) {
+TEST(WorkedExample, DataDirectPathsDecideIfTheyAreUsed) {
   Machine machine;
   std::vector<std::string> near_gpu;
   for (int i = 0; i < 2; ++i) {
@@ -214,7 +213,7 @@ TEST(Example14, DataDirectPathsDecideIfTheyAreUsed) {
   EXPECT_EQ(mapping.pes[0].nics[0].nic, 1);
 }
 
-TEST(Example15, PeGivesUpItsPixNicForAPxbOne) {
+TEST(WorkedExample, PeGivesUpItsPixNicForAPxbOne) {
   Machine machine;
   const std::string root = machine.add_switch();
   std::vector<std::string> switches;
@@ -231,7 +230,7 @@ TEST(Example15, PeGivesUpItsPixNicForAPxbOne) {
   expect_in(e_and_f, machine.node, {}, {{3, 1}, {1, 0}, {2, 0}});
 }
 
-TEST(Example16, StorageNicThatEnumeratesFirstShiftsEveryone) {
+TEST(WorkedExample, StorageNicThatEnumeratesFirstShiftsEveryone) {
   Machine machine;
   machine.add_nic("/sys/devices/pci0000:00/0000:00:1c.0", 0);
   for (int i = 0; i < 8; ++i) {
@@ -246,14 +245,14 @@ TEST(Example16, StorageNicThatEnumeratesFirstShiftsEveryone) {
   EXPECT_EQ(first_nics(machine.node, {.mapping = true, .hca_list = "^mlx5_0"}), own);
 }
 
-TEST(Example17, OneNicServesAllAndNoNicServesNone) {
+TEST(WorkedExample, OneNicServesAllAndNoNicServesNone) {
   Machine machine = switched_machine(4, 1, 0);
-  expect_in(all_generations, machine.node, {}, Answer(4));
+  expect_in(all_families, machine.node, {}, Answer(4));
   machine.add_nic(machine.add_switch(), 0);
-  expect_in(all_generations, machine.node, {}, singles({0, 0, 0, 0}));
+  expect_in(all_families, machine.node, {}, singles({0, 0, 0, 0}));
 }
 
-TEST(Example18, ClassQuirks) {
+TEST(WorkedExample, ClassQuirks) {
   const std::string shallow = "/sys/devices/pci0000:15/0000:15:01.0/0000:16:00.";
   EXPECT_EQ(
       nvshmem_path_class(shallow + "0", "/sys/devices/pci0000:15/0000:15:02.0/0000:17:00.0", true),
@@ -274,14 +273,14 @@ TEST(Example18, ClassQuirks) {
   EXPECT_EQ(rows_of(machine.node, {}), (Answer{{1}}));
 }
 
-TEST(Example19, FourGpusAndTwoNicsOnOneSwitch) {
+TEST(WorkedExample, FourGpusAndTwoNicsOnOneSwitch) {
   const Node node = switched_machine(1, 4, 2).node;
-  expect_in({Generation::A}, node, {}, singles({0, 0, 0, 0}));
-  expect_in({Generation::B}, node, {}, singles({0, 1, 0, 1}));
-  expect_in(generations_c_to_f, node, {}, singles({1, 1, 0, 0}));
+  expect_in({ReleaseFamily::v1_0}, node, {}, singles({0, 0, 0, 0}));
+  expect_in({ReleaseFamily::v2_0}, node, {}, singles({0, 1, 0, 1}));
+  expect_in(families_since_2_4, node, {}, singles({1, 1, 0, 0}));
 }
 
-TEST(Example20, FourSwitchesOfTwoGpusAndFourNics) {
+TEST(WorkedExample, FourSwitchesOfTwoGpusAndFourNics) {
   const Node node = switched_machine(4, 2, 4).node;
   const Answer of_eight = {{2, 3}, {0, 1}, {6, 7}, {4, 5}, {10, 11}, {8, 9}, {14, 15}, {12, 13}};
   expect_in(e_and_f, node, {}, of_eight);

@@ -1,5 +1,5 @@
-// Section 2 of the research: the lists' exact semantics, and the line on the parser in section 7.
-#include "src/topo/mapping/hca_list.h"
+// The exact syntax of NVSHMEM_HCA_LIST and NVSHMEM_HCA_PE_MAPPING.
+#include "src/topo/mapping/nvshmem.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ std::string repeated(const std::string& item, int times) {
 
 } // namespace
 
-TEST(Section2, NameWithPortAndCount) {
+TEST(HcaListSyntax, NameWithPortAndCount) {
   const HcaListEntry entry = only_entry("mlx5_3:2:4");
   EXPECT_EQ(entry.name, "mlx5_3");
   EXPECT_EQ(entry.port, 2);
@@ -48,14 +48,14 @@ TEST(Section2, NameWithPortAndCount) {
   EXPECT_TRUE(parse("mlx5_3:2:4").problems.empty());
 }
 
-TEST(Section2, MissingPortIsAllPortsAndMissingCountIsOne) {
+TEST(HcaListSyntax, MissingPortIsAllPortsAndMissingCountIsOne) {
   EXPECT_EQ(only_entry("mlx5_0").port, -1);
   EXPECT_EQ(only_entry("mlx5_0").count, 1);
   EXPECT_EQ(only_entry("mlx5_0:1").count, 1);
   EXPECT_TRUE(parse("mlx5_0,mlx5_1:1").problems.empty());
 }
 
-TEST(Section2, EmptyPortIsPortZero) {
+TEST(HcaListSyntax, EmptyPortIsPortZero) {
   EXPECT_EQ(only_entry("mlx5_0::3").port, 0);
   EXPECT_EQ(only_entry("mlx5_0::3").count, 3);
   EXPECT_EQ(only_entry("mlx5_0:").port, 0);
@@ -63,14 +63,14 @@ TEST(Section2, EmptyPortIsPortZero) {
   EXPECT_NE(problem_with(parse("mlx5_0::3"), "matches nothing").column, 0U);
 }
 
-TEST(Section2, PortZeroIsAProblem) {
+TEST(HcaListSyntax, PortZeroIsAProblem) {
   EXPECT_EQ(only_entry("mlx5_0:0").port, 0);
   EXPECT_EQ(problem_with(parse("a,mlx5_0:0"), "no port").column, 10U);
   EXPECT_EQ(problem_with(parse("mlx5_0:-1"), "every port").column, 8U);
   EXPECT_EQ(problem_with(parse("mlx5_0:-2"), "no port").column, 8U);
 }
 
-TEST(Section2, CountThatIsNoNumberIsZero) {
+TEST(HcaListSyntax, CountThatIsNoNumberIsZero) {
   EXPECT_EQ(only_entry("mlx5_0:1:x").count, 0);
   EXPECT_EQ(problem_with(parse("mlx5_0:1:x"), "not a number").column, 10U);
   EXPECT_NE(problem_with(parse("mlx5_0:1:x"), "removes").column, 0U);
@@ -78,13 +78,13 @@ TEST(Section2, CountThatIsNoNumberIsZero) {
   EXPECT_EQ(problem_with(parse("mlx5_0:1:"), "count is missing").column, 10U);
 }
 
-TEST(Section2, CountZeroAndBelowAreProblems) {
+TEST(HcaListSyntax, CountZeroAndBelowAreProblems) {
   EXPECT_EQ(problem_with(parse("mlx5_0:1:0"), "removes").column, 10U);
   EXPECT_EQ(only_entry("mlx5_0:1:-3").count, -3);
   EXPECT_EQ(problem_with(parse("mlx5_0:1:-3"), "removes").column, 10U);
 }
 
-TEST(Section2, NumbersAreReadAsCReadsThem) {
+TEST(HcaListSyntax, NumbersAreReadAsCReadsThem) {
   EXPECT_EQ(only_entry("a: 1").port, 1);
   EXPECT_EQ(only_entry("a:\t+2").port, 2);
   EXPECT_EQ(only_entry("a:1x").port, 1);
@@ -100,14 +100,14 @@ TEST(Section2, NumbersAreReadAsCReadsThem) {
   EXPECT_EQ(problem_with(parse("a:1x"), "\"1x\" is not a number; NVSHMEM reads 1").column, 3U);
 }
 
-TEST(Section2, ThirdColonAndBeyondAreIgnored) {
+TEST(HcaListSyntax, ThirdColonAndBeyondAreIgnored) {
   const HcaListEntry entry = only_entry("mlx5_0:1:2:9:7:x");
   EXPECT_EQ(entry.port, 1);
   EXPECT_EQ(entry.count, 2);
   EXPECT_EQ(problem_with(parse("mlx5_0:1:2:9"), "third colon").column, 12U);
 }
 
-TEST(Section2, EmptyItemsAreSkipped) {
+TEST(HcaListSyntax, EmptyItemsAreSkipped) {
   const HcaList list = parse(",,mlx5_1,");
   ASSERT_EQ(list.entries.size(), 1U);
   EXPECT_EQ(list.entries[0].column, 3U);
@@ -119,19 +119,19 @@ TEST(Section2, EmptyItemsAreSkipped) {
     EXPECT_EQ(problem.problem, "empty item");
 }
 
-TEST(Section2, NothingBeforeAColonIsSkipped) {
+TEST(HcaListSyntax, NothingBeforeAColonIsSkipped) {
   EXPECT_TRUE(parse(":1:2").entries.empty());
   EXPECT_EQ(problem_with(parse("a,:1:2"), "no name").column, 3U);
 }
 
-TEST(Section2, NamesAreNotTrimmed) {
+TEST(HcaListSyntax, NamesAreNotTrimmed) {
   EXPECT_EQ(only_entry(" mlx5_6").name, " mlx5_6");
   EXPECT_EQ(problem_with(parse("a, mlx5_6"), "blanks").column, 3U);
   EXPECT_EQ(problem_with(parse("mlx5_6 :1"), "blanks").column, 1U);
   EXPECT_EQ(problem_with(parse("mlx5_6"), "blanks").column, 0U);
 }
 
-TEST(Section2, NameBufferHolds64Bytes) {
+TEST(HcaListSyntax, NameBufferHolds64Bytes) {
   const std::string fits(63, 'a');
   const std::string overruns(64, 'a');
   EXPECT_EQ(only_entry(fits).name, fits);
@@ -140,7 +140,7 @@ TEST(Section2, NameBufferHolds64Bytes) {
   EXPECT_EQ(problem_with(parse("x," + overruns), "longer than 63 bytes").column, 3U);
 }
 
-TEST(Section2_Caret, OnlyFirstCharacterExcludes) {
+TEST(HcaListCaret, OnlyFirstCharacterExcludes) {
   EXPECT_TRUE(parse("^mlx5_1,mlx5_3").exclude);
   EXPECT_EQ(parse("^mlx5_1,mlx5_3").entries[0].name, "mlx5_1");
   EXPECT_EQ(parse("^mlx5_1,mlx5_3").entries[0].column, 2U);
@@ -152,14 +152,14 @@ TEST(Section2_Caret, OnlyFirstCharacterExcludes) {
   EXPECT_EQ(parse("^^mlx5_1").entries[0].name, "^mlx5_1");
 }
 
-TEST(Section2_Caret, BareOrEmptyNamesNothing) {
+TEST(HcaListCaret, BareOrEmptyNamesNothing) {
   EXPECT_TRUE(parse("^").entries.empty());
   EXPECT_TRUE(parse("").entries.empty());
-  EXPECT_EQ(problem_with(parse(""), "as if it were unset").column, 1U);
-  EXPECT_EQ(problem_with(parse("^"), "as if it were unset").column, 1U);
+  EXPECT_EQ(problem_with(parse(""), "as if unset").column, 1U);
+  EXPECT_EQ(problem_with(parse("^"), "as if unset").column, 1U);
 }
 
-TEST(Section2_Capacity, LastEntryAtCapacityLosesItsCount) {
+TEST(HcaListCapacity, LastEntryAtCapacityLosesItsCount) {
   const HcaList list = parse_hca_list(repeated("mlx5_0:1:5", 33), 32);
   ASSERT_EQ(list.entries.size(), 32U);
   EXPECT_EQ(list.entries[30].count, 5);
@@ -169,14 +169,14 @@ TEST(Section2_Capacity, LastEntryAtCapacityLosesItsCount) {
   EXPECT_EQ(problem_with(list, "is dropped").column, 32 * 11 + 1U);
 }
 
-TEST(Section2_Capacity, ExactlyFullListLosesTheLastCountToo) {
+TEST(HcaListCapacity, ExactlyFullListLosesTheLastCountToo) {
   const HcaList list = parse_hca_list(repeated("mlx5_0:1:5", 32), 32);
   ASSERT_EQ(list.entries.size(), 32U);
   EXPECT_EQ(list.entries[31].count, 1);
   EXPECT_EQ(problem_with(list, "is dropped").column, 0U);
 }
 
-TEST(Section7, ParserLine) {
+TEST(HcaListSyntax, ParserLine) {
   EXPECT_EQ(parse("mlx5_0:1:2,mlx5_0:2:2").entries.size(), 2U);
   EXPECT_EQ(only_entry("mlx5_0::3").port, 0);
   EXPECT_EQ(parse(",,mlx5_1,").entries.size(), 1U);

@@ -130,9 +130,9 @@ Answer singles(const std::vector<int>& rows) {
   return answer;
 }
 
-NvshmemVersion newest(Generation generation) {
+NvshmemVersion newest(ReleaseFamily family) {
   for (const NvshmemVersion& version : representative_versions())
-    if (generation_of(version) == generation)
+    if (family_of(version) == family)
       return version;
   return {};
 }

@@ -1,4 +1,4 @@
-// Made-up machines, stated by sysfs paths, for the tests of NVSHMEM's choice.
+// Mock machines, stated by sysfs paths, for the tests of NVSHMEM's choice.
 #pragma once
 
 #include <string>
@@ -57,12 +57,13 @@ std::vector<int> first_nics(const Node& node, const Ask& ask);
 /// One row for each PE: {0, 3} is [0][3].
 Answer singles(const std::vector<int>& rows);
 
-/// The newest release of a generation.
-NvshmemVersion newest(Generation generation);
-inline const std::vector<Generation> all_generations = {
-    Generation::A, Generation::B, Generation::C0, Generation::C1,
-    Generation::D, Generation::E, Generation::F};
-inline const std::vector<Generation> generations_c_to_f = {
-    Generation::C0, Generation::C1, Generation::D, Generation::E, Generation::F};
+/// The newest release of a family.
+NvshmemVersion newest(ReleaseFamily family);
+inline const std::vector<ReleaseFamily> all_families = {
+    ReleaseFamily::v1_0,  ReleaseFamily::v2_0, ReleaseFamily::v2_4, ReleaseFamily::v2_5,
+    ReleaseFamily::v2_11, ReleaseFamily::v3_5, ReleaseFamily::v3_7};
+inline const std::vector<ReleaseFamily> families_since_2_4 = {
+    ReleaseFamily::v2_4, ReleaseFamily::v2_5, ReleaseFamily::v2_11, ReleaseFamily::v3_5,
+    ReleaseFamily::v3_7};
 
 } // namespace shmemctl

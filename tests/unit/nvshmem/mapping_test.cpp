@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "src/topo/distance.h"
-#include "src/topo/mapping/compare_versions.h"
-#include "src/topo/mapping/node_paths.h"
 #include "src/topo/mapping/nvshmem_mapping.h"
+#include "src/topo/mapping/ports.h"
+#include "src/topo/mapping/request.h"
 #include "tests/unit/nvshmem/machine.h"
 
 namespace shmemctl {

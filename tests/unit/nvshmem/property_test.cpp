@@ -134,9 +134,9 @@ TEST(Property, AnswersAreInRangeAndRepeatable) {
     const int rows = between(random, 0, 20);
     const auto classes = random_classes(random, pes, rows);
     const bool mapping = random() % 4 == 0;
-    for (const Generation generation : all_generations) {
-      const Answer answer = choose_rows(generation, rows, classes, mapping);
-      ASSERT_EQ(answer, choose_rows(generation, rows, classes, mapping));
+    for (const ReleaseFamily family : all_families) {
+      const Answer answer = choose_rows(family, rows, classes, mapping);
+      ASSERT_EQ(answer, choose_rows(family, rows, classes, mapping));
       ASSERT_EQ(answer.size(), static_cast<std::size_t>(pes));
       for (const std::vector<int>& of_pe : answer) {
         ASSERT_EQ(of_pe.empty(), rows == 0);
@@ -148,20 +148,20 @@ TEST(Property, AnswersAreInRangeAndRepeatable) {
   }
 }
 
-TEST(Property, FirstRowRanksWithTheBestFromC1On) {
-  // Loop 1 begins with the nearest, and loop 2 never goes below its rank. Generation D does so only
-  // for one slot: it confuses slots with PEs.
+TEST(Property, FirstRowRanksWithTheBestSince2_5) {
+  // Loop 1 begins with the nearest, and loop 2 never goes below its rank. ReleaseFamily D does so
+  // only for one slot: it confuses slots with PEs.
   const auto rank = [](PathClass path) { return path == PathClass::pxb ? PathClass::pix : path; };
   Random random(4);
   for (int round = 0; round < 6000; ++round) {
     const int pes = between(random, 1, 8);
     const int rows = between(random, 2, 20);
     const auto classes = random_classes(random, pes, rows);
-    for (const Generation generation :
-         {Generation::C1, Generation::D, Generation::E, Generation::F}) {
-      if (generation == Generation::D && rows / pes > 1)
+    for (const ReleaseFamily family :
+         {ReleaseFamily::v2_5, ReleaseFamily::v2_11, ReleaseFamily::v3_5, ReleaseFamily::v3_7}) {
+      if (family == ReleaseFamily::v2_11 && rows / pes > 1)
         continue;
-      const Answer answer = choose_rows(generation, rows, classes, false);
+      const Answer answer = choose_rows(family, rows, classes, false);
       for (std::size_t pe = 0; pe < answer.size(); ++pe) {
         const PathClass best = *std::min_element(classes[pe].begin(), classes[pe].end());
         for (const int row : answer[pe])
@@ -171,15 +171,16 @@ TEST(Property, FirstRowRanksWithTheBestFromC1On) {
   }
 }
 
-TEST(Property, GenerationsWithOneSlotAgree) {
+TEST(Property, FamiliesWithOneSlotAgree) {
   Random random(5);
   for (int round = 0; round < 6000; ++round) {
     const int pes = between(random, 2, 8);
     const auto classes = random_classes(random, pes, between(random, 2, 2 * pes - 1));
     const int rows = static_cast<int>(classes[0].size());
-    const Answer newest_answer = choose_rows(Generation::E, rows, classes, false);
-    for (const Generation generation : {Generation::C1, Generation::D, Generation::F})
-      ASSERT_EQ(choose_rows(generation, rows, classes, false), newest_answer);
+    const Answer newest_answer = choose_rows(ReleaseFamily::v3_5, rows, classes, false);
+    for (const ReleaseFamily family :
+         {ReleaseFamily::v2_5, ReleaseFamily::v2_11, ReleaseFamily::v3_7})
+      ASSERT_EQ(choose_rows(family, rows, classes, false), newest_answer);
   }
 }
 
@@ -191,7 +192,7 @@ TEST(Property, OneSlotLoadsNeverDifferByTwoForAPeThatCouldMove) {
     const int pes = between(random, 2, 8);
     const int rows = between(random, 2, pes);
     const auto classes = random_classes(random, pes, rows);
-    const Answer answer = choose_rows(Generation::E, rows, classes, false);
+    const Answer answer = choose_rows(ReleaseFamily::v3_5, rows, classes, false);
     if (rows / pes > 1)
       continue;
     std::vector<int> uses(static_cast<std::size_t>(rows), 0);

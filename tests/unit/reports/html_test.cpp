@@ -7,7 +7,6 @@
 #include "reports/html/blocks.h"
 #include "reports/html/heat_map.h"
 #include "reports/html/page_model.h"
-#include "reports/html/write_html.h"
 #include "tests/unit/reports/page.h"
 #include "tests/unit/reports/samples.h"
 
@@ -102,7 +101,7 @@ TEST(Sweeps, HaveTheLimitAndTheBaseline) {
   ASSERT_EQ(limit.size(), 2U);
   EXPECT_DOUBLE_EQ(limit.at(1).at(1).get<double>(), 50);
   EXPECT_EQ(find_section(model, "comparison").at("blocks").at(0).at("text"),
-            "Beside the baseline: 2 worse.");
+            "Compared with the baseline: 2 worse.");
   EXPECT_EQ(model.at("verdict").at("level"), "fail");
 }
 
@@ -334,7 +333,7 @@ TEST(Simulation, TablesSayWhatTheReportSays) {
                             ["", "given", "node 1", 6.0, 5.0],
                             ["", "given", "leaf 0", 4.0, 3.0]])"));
   EXPECT_EQ(section.at("blocks").back().at("text"),
-            "3 NICs and 1 switch that carry no more are not in the report (sim --all, --top N).");
+            "3 NICs and 1 switch with no more traffic are not in the report (sim --all, --top N).");
 }
 
 TEST(Nics, AnInterfaceHasNoPort) {
@@ -357,7 +356,7 @@ TEST(Nics, AnInterfaceHasNoPort) {
   };
   const std::set<std::string> expected = {"eth0", "mlx5_0:1"};
   EXPECT_EQ(nics_of("Loads", 1), expected);
-  EXPECT_EQ(nics_of("Counters beyond their thresholds", 2), expected);
+  EXPECT_EQ(nics_of("Counters above their thresholds", 2), expected);
   EXPECT_EQ(nics_of("Counters", 1), expected);
 }
 

@@ -40,7 +40,7 @@ TEST(Baseline, ItsOwnRunsAreForTheTrendOnly) {
   const json model = page_model({all, nights});
   EXPECT_EQ(find_section(model, "machine").at("blocks").at(1).at("rows").size(), 1U);
   EXPECT_EQ(find_section(model, "comparison").at("blocks").at(0).at("text"),
-            "Beside the baseline: 2 worse.");
+            "Compared with the baseline: 2 worse.");
   const json chart = find_block(find_section(model, "sweeps"), "chart");
   EXPECT_EQ(series_named(chart.at("views").at(0), "baseline"), json::parse("[[8,2],[4096,4]]"));
   const json trend = find_block(find_section(model, "trend"), "chart");

@@ -139,7 +139,7 @@ TEST(TopologyText, PrintsWhatIsThere) {
 
 TEST(MappingText, ShowsPesNicsAndLoads) {
   EXPECT_EQ(mapping_text(sample_report(), {}),
-            "NICs by policy nvshmem 3.5.0 (generation E), world node:\n"
+            "NICs by policy nvshmem 3.5.0, world node:\n"
             "PE  GPU  PCI           NUMA  NIC       distance  link           chosen by\n"
             " 0    0  0000:18:00.0     0  mlx5_0/1  PIX       400G x16 Gen5  distance\n"
             " 1    1  0000:2a:00.0     ?  mlx5_0/1  SYS       400G x16 Gen5  distance\n"
@@ -296,7 +296,7 @@ TEST(SummaryText, CountsWithRightPlurals) {
   EXPECT_EQ(summary_text(report), "No findings.\n");
   report.findings = {{"a", Severity::info, "", "m", "f"}};
   report.status = ReportStatus::incomplete;
-  EXPECT_EQ(summary_text(report), "Incomplete: the run ended on the way. 1 finding (1 info).\n");
+  EXPECT_EQ(summary_text(report), "Incomplete: the run ended early. 1 finding (1 info).\n");
 }
 
 TEST(CountersText, AnInterfaceHasNoPort) {
@@ -395,7 +395,7 @@ TEST(SimulationText, NamesABusiestNicOnlyIfThereIsOne) {
   };
   EXPECT_EQ(first_line(2),
             "busiest NIC: node 0 mlx5_0/1, 2 MB a step, 2 times the even share; 10 us a step");
-  EXPECT_EQ(first_line(1.0001), "all NICs carry alike: 2 MB a step; 10 us a step");
+  EXPECT_EQ(first_line(1.0001), "all NICs carry the same: 2 MB a step; 10 us a step");
 }
 
 } // namespace

@@ -5,8 +5,7 @@
 #include <set>
 
 #include "reports/html/page_model.h"
-#include "reports/html/topology_groups.h"
-#include "reports/html/topology_picture.h"
+#include "reports/html/topology.h"
 #include "tests/unit/reports/page.h"
 #include "tests/unit/reports/samples.h"
 

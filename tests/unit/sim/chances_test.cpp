@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "src/sim/expected.h"
-#include "src/sim/node_counts.h"
 #include "tests/unit/sim/sim_world.h"
 
 namespace shmemctl::test {

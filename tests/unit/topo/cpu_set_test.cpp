@@ -1,4 +1,4 @@
-#include "src/topo/cpu_set.h"
+#include "src/topo/cpus.h"
 
 #include <gtest/gtest.h>
 #include <random>

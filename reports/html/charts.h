@@ -1,0 +1,84 @@
+// The charts of a page: rows as series, sweeps, trends.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reports/compare/compare.h"
+
+namespace shmemctl::html {
+
+enum class SeriesRole { measured, baseline, limit };
+
+struct ChartSeries {
+  std::string name;
+  SeriesRole role = SeriesRole::measured;
+  int colour = 0; ///< a baseline has its series' colour
+  std::vector<std::pair<double, double>> points;
+};
+
+struct ChartView {
+  std::string name; ///< of the y axis: "time [us]"
+  std::vector<ChartSeries> series;
+};
+
+enum class AxisKind {
+  size,    ///< bytes, logarithmic
+  log,     ///< any number above 0
+  category ///< x is an index into the labels
+};
+
+struct Chart {
+  std::string title, x_name;
+  AxisKind x_axis = AxisKind::log;
+  std::vector<std::string> x_labels; ///< of categories
+  std::vector<ChartView> views;      ///< those without series are left out
+
+  /// Points that a logarithmic axis cannot show are left out; null if nothing is left.
+  nlohmann::json block() const;
+};
+
+/// More lines in one picture than this cannot be told apart.
+inline constexpr std::size_t most_series = 12;
+
+/// What can be drawn of a row.
+struct Metric {
+  std::string name; ///< "time [us]", "bandwidth [GB/s]"
+  bool is_bandwidth = false;
+  std::optional<double> value;
+};
+/// In a fixed order: the row's own statistics, bandwidth, bandwidth on the wire, rate.
+std::vector<Metric> metrics_of(const SideRow& row);
+
+/// Rows of one case that belong into one chart.
+struct RowGroup {
+  std::string case_name;
+  std::vector<const SideRow*> rows;
+};
+std::vector<RowGroup> by_case(const Side& side);
+
+/// The parameter that takes the most numbers above 0 in these rows, at least two; size_bytes and
+/// tokens come first. "" if there is none.
+std::string swept_parameter(const RowGroup& group);
+
+/// Parameters that are not the same in all rows, sorted, without `but` and those that follow from
+/// others.
+std::vector<std::string> varying_parameters(const RowGroup& group, const std::string& but);
+
+/// Those of them that tell the lines of a chart over `swept` apart: without numbers that follow
+/// from the swept one (the window that a sweep chooses for each size), which would tear a line into
+/// pieces.
+std::vector<std::string> line_parameters(const RowGroup& group, const std::string& swept);
+
+/// "scope=block host n1": what tells this row's line from others; "" if nothing does.
+/// @param varying sorted
+std::string series_name(const SideRow& row, const std::vector<std::string>& varying);
+
+/// "size_bytes=4K scope=block": all parameters.
+std::string parameters_text(const nlohmann::json& params);
+
+} // namespace shmemctl::html

@@ -1,0 +1,55 @@
+// Whole numbers read from JSON, and JSON on one line.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace shmemctl {
+
+// Whole numbers out of JSON. The JSON library's own get<int>() converts any number by a cast: a
+// value too large for the type turns into another one, or is undefined behaviour.
+
+/// `value` as a T, if it is a whole number, written 3 or 3.0, that T can hold.
+template <class T>
+std::optional<T> whole_number(const nlohmann::json& value) {
+  const auto fitting = [](auto number) {
+    return std::in_range<T>(number) ? std::optional<T>(static_cast<T>(number)) : std::nullopt;
+  };
+  if (value.is_number_unsigned())
+    return fitting(value.get<std::uint64_t>());
+  if (value.is_number_integer())
+    return fitting(value.get<std::int64_t>());
+  if (!value.is_number_float())
+    return std::nullopt;
+  const auto number = value.get<double>();
+  constexpr double exact_below = 9.0e15; // doubles hold every whole number up to 2^53
+  if (!(std::abs(number) < exact_below) || number != std::trunc(number))
+    return std::nullopt;
+  return fitting(static_cast<std::int64_t>(number));
+}
+
+/// The same; throws std::out_of_range where there is none.
+template <class T>
+T require_whole_number(const nlohmann::json& value) {
+  if (const std::optional<T> number = whole_number<T>(value))
+    return *number;
+  throw std::out_of_range("not a whole number that fits");
+}
+
+// JSON on one line, as the PEs of a job tell it to each other. Compiled once: a file that parses or
+// prints JSON by its templates takes twice as long to compile.
+
+/// On one line; bytes that are not UTF-8 become U+FFFD.
+std::string json_line(const nlohmann::json& value);
+/// Throws nlohmann::json::parse_error.
+nlohmann::json from_json_line(const std::string& text);
+/// A discarded value if it is not JSON.
+nlohmann::json try_from_json_line(const std::string& text);
+
+} // namespace shmemctl

@@ -1,0 +1,97 @@
+// Starting and ending processes, and the signals that they inherit.
+#pragma once
+
+#include <array>
+#include <csignal>
+#include <cstddef>
+#include <pthread.h>
+#include <spawn.h>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+#include "src/base/options.h"
+
+namespace shmemctl {
+
+/// Remembers the handlers of the signals that end programs, and puts back those that changed when
+/// it goes. Open MPI and UCX install handlers that print stack traces, and OpenSHMEM's
+/// initialisation makes SIGTERM do nothing.
+class SignalDispositions {
+public:
+  SignalDispositions() {
+    for (std::size_t at = 0; at < signals.size(); ++at)
+      known_[at] = ::sigaction(signals[at], nullptr, &before_[at]) == 0;
+  }
+  SignalDispositions(const SignalDispositions&) = delete;
+  SignalDispositions& operator=(const SignalDispositions&) = delete;
+  ~SignalDispositions() {
+    for (std::size_t at = 0; at < signals.size(); ++at)
+      if (known_[at])
+        ::sigaction(signals[at], &before_[at], nullptr);
+  }
+
+private:
+  static constexpr std::array signals = {SIGHUP, SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS,
+                                         SIGFPE, SIGUSR1, SIGSEGV, SIGUSR2, SIGTERM};
+  std::array<struct sigaction, signals.size()> before_{};
+  std::array<bool, signals.size()> known_{};
+};
+
+/// No signal handler of this thread runs while one exists.
+class SignalsBlocked {
+public:
+  enum class But {
+    nothing,
+    faults ///< what the thread itself does wrong: SIGSEGV and the like
+  };
+  explicit SignalsBlocked(But but = But::nothing) {
+    sigset_t set;
+    ::sigfillset(&set);
+    if (but == But::faults)
+      for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT})
+        ::sigdelset(&set, fault);
+    ::pthread_sigmask(SIG_SETMASK, &set, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+  sigset_t before_{};
+};
+
+/// What a process is started with. It blocks no signals, whatever this one blocks.
+class SpawnSettings {
+public:
+  /// @param own_group whether it leads a process group of its own, so that its children can be
+  ///                  reached too
+  explicit SpawnSettings(bool own_group);
+  ~SpawnSettings();
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  posix_spawn_file_actions_t actions{}; ///< what happens to its files, to be added to
+  posix_spawnattr_t attributes{};
+};
+
+/// Starts it. 0 and the process in `pid`, or an error number of the system.
+int spawn(pid_t& pid, const std::string& program, std::vector<std::string> argv,
+          const Environment& environment, const SpawnSettings& settings);
+
+struct ChildResult {
+  int exit_status = 0;    ///< its exit code, or 128 + signal
+  bool timed_out = false; ///< it was ended because the time was over
+  std::string out, err;   ///< what it wrote, each cut at 64 MiB
+};
+
+/// Runs a program with stdin at /dev/null and waits for its end, reading what it writes. When the
+/// time is over it gets SIGTERM, and SIGKILL three seconds later; it is in a process group of its
+/// own, which the signals reach. Safe while other threads run. Throws Error (unavailable) if it
+/// cannot be started.
+/// @param program     file to execute; argv[0] is only its name
+/// @param environment all that it gets
+ChildResult run_child(const std::string& program, const std::vector<std::string>& argv,
+                      const Environment& environment, double timeout_s);
+
+} // namespace shmemctl

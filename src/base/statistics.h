@@ -1,0 +1,51 @@
+// Quantiles, and the comparison of two samples.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace shmemctl {
+
+/// Between the closest ranks, linearly (rank 1 + (n - 1) * fraction), as numpy and R do by default.
+/// `sorted` must not be empty; fraction from 0 to 1.
+double quantile(const std::vector<double>& sorted, double fraction);
+/// 0 for no samples.
+double median(std::vector<double> samples);
+/// 1.4826 * median distance from the median: the standard deviation of a normal distribution, but
+/// outliers do not move it. 0 for no samples.
+double median_deviation(const std::vector<double>& samples);
+
+/// How far the second set lies from the first, and how sure that is.
+struct Shift {
+  double estimate = 0;      ///< second minus first
+  double low = 0, high = 0; ///< confidence interval of it
+  double p = 1;             ///< chance of a shift as large as this if there is none, either way
+};
+
+/// Mann and Whitney's rank test, two-sided, with Hodges and Lehmann's shift (the median of all
+/// differences) and Moses' interval for it. The probability is exact for sets of up to
+/// `exact_rank_test` numbers each without ties, else by the normal approximation with corrections
+/// for ties and continuity. Both sets are sorted and hold five numbers or more.
+Shift rank_shift(const std::vector<double>& first, const std::vector<double>& second,
+                 double confidence);
+inline constexpr std::size_t exact_rank_test = 20;
+inline constexpr std::size_t fewest_for_rank_test = 5;
+
+/// Student's t-test with a common variance: also for one number against many. Three numbers or more
+/// together, and one or more in each.
+Shift student_shift(const std::vector<double>& first, const std::vector<double>& second,
+                    double confidence);
+
+/// What is left of samples that nobody kept.
+struct MeanAndSpread {
+  double n = 0, mean = 0, stddev = 0;
+};
+/// Welch's t-test on the logarithm of the mean, whose error follows from the spread. Means are
+/// positive, n is 2 or more.
+Shift welch_log_shift(const MeanAndSpread& first, const MeanAndSpread& second, double confidence);
+
+/// The same probabilities for a whole family of tests (Holm's step-down): a value below alpha then
+/// means that the chance of any false alarm in the family is below alpha.
+std::vector<double> holm_adjusted(const std::vector<double>& p);
+
+} // namespace shmemctl

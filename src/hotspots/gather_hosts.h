@@ -1,0 +1,66 @@
+// Gathers the counters of a job's machines on PE 0: the texts that PEs send, and the collective
+// calls.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/bootstrap/bootstrap.h"
+#include "src/hotspots/hotspots.h"
+
+namespace shmemctl {
+
+/// How long the text of one PE may be, as every PE gathers as many bytes of every PE: 16 MiB in
+/// all, between 4 KiB and 1 MiB for each.
+std::size_t most_part_bytes(int n_pes);
+/// The object with key "totals", of about `most_bytes`: counters that tell least are left out.
+std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::size_t most_bytes);
+/// A PE of that host sent what is no such text.
+Error bad_part(const std::string& host);
+
+/// What a PE says of where it runs, and back.
+std::string machine_text(const PeMachine& machine);
+std::vector<PeMachine> machines_from(const std::vector<std::string>& texts);
+
+/// What the leader of one machine says.
+struct HostPart {
+  const NodeTotals* totals = nullptr;
+  std::vector<PortUser> users; ///< of its ports
+};
+/// At most about `most_bytes`: counters that tell least are left out first.
+std::string host_part_text(const HostPart& part, std::size_t most_bytes);
+
+/// What all machines say, on PE 0.
+struct GatheredHosts {
+  std::vector<HostTotals> hosts;
+  std::vector<PortUser> users;
+};
+/// Adds host_part_text() of the leader of `host`. Throws Error (unavailable) for a text that is
+/// none.
+void read_host_part(const std::string& text, const std::string& host, GatheredHosts& all);
+
+class JobGathering {
+public:
+  /// Collective: who shares a machine. The bootstrap must outlive this object. Throws Error.
+  JobGathering(Bootstrap& bootstrap, const PeMachine& mine, const Deadline& deadline);
+
+  const std::vector<JobHost>& hosts() const { return hosts_; }
+  const JobHost& my_host() const { return hosts_[my_host_]; }
+  bool leads() const { return my_host().leader == bootstrap_.rank(); }
+  /// Collective: what all leaders have; nothing but on PE 0. @param mine of leaders
+  GatheredHosts gather(const HostPart& mine, const Deadline& deadline);
+  /// Collective: one JSON value of each leader, on every PE; the others' count for nothing.
+  std::vector<nlohmann::json> gather_values(const nlohmann::json& mine, const Deadline& deadline);
+  /// Collective: PE 0's, on every PE.
+  ExitCode agree(ExitCode code, const Deadline& deadline);
+
+private:
+  Bootstrap& bootstrap_;
+  std::vector<JobHost> hosts_;
+  std::size_t my_host_ = 0;
+};
+
+} // namespace shmemctl

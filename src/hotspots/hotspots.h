@@ -1,0 +1,89 @@
+// From counters to a verdict: loads, groups, signs, findings and the report's section; for one host
+// and for a job.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/finding.h"
+#include "src/hotspots/load.h"
+#include "src/hotspots/thresholds.h"
+#include "src/topo/mapping/mapping.h"
+
+namespace shmemctl {
+
+/// A counter that tells nothing, and why.
+struct UnavailableCounter {
+  std::string host, device, counter, reason;
+  int port = 1;
+};
+
+/// What the counters of one or more hosts say.
+struct Hotspots {
+  std::vector<PortLoad> loads;
+  std::vector<LoadGroup> groups;
+  std::vector<CounterSign> signs; ///< their rules are those of the thresholds given
+  std::vector<UnavailableCounter> unavailable;
+};
+
+/// What was counted on one host. Groups are not judged yet, and no PEs are known.
+Hotspots read_hotspots(const NodeTotals& totals, const std::string& host,
+                       const NicThresholds& thresholds);
+/// Adds another host's; judge_groups() has to come after.
+void join_hotspots(Hotspots& all, Hotspots more);
+/// Fills `groups` and marks the loads that are hot.
+void judge_groups(Hotspots& hotspots, const OutlierSettings& settings);
+
+/// Fills `pes` of the loads of that host from the mapping of its PEs to NICs.
+void attribute(Hotspots& hotspots, const std::string& host, const Node& node,
+               const Mapping& mapping);
+
+/// nic-hotspot-measured, nic-congested, nic-lossy, link-flapping, counters-unavailable: one for a
+/// port and id, in the order of the ports.
+Findings hotspot_findings(const Hotspots& hotspots, const NicThresholds& thresholds);
+
+/// Keys `ports`, `groups`, `signs`, `unavailable` of the report's `hotspots`.
+nlohmann::json hotspots_json(const Hotspots& hotspots, const NicThresholds& thresholds);
+
+/// Where a PE runs.
+struct PeMachine {
+  std::uint64_t machine_id = 0; ///< of the machine, whatever virtual nodes it is split into
+  std::string name;
+};
+
+/// One machine of a job: its PEs share its NICs.
+struct JobHost {
+  std::string name; ///< where several machines have the same one: "node7 (PE 8)"
+  int leader = 0;   ///< the PE that reads the counters: the first
+  std::vector<int> pes;
+};
+/// In the order of their leaders. @param machines by PE
+std::vector<JobHost> job_hosts(const std::vector<PeMachine>& machines);
+/// Index in `hosts` by PE.
+std::vector<std::size_t> host_of_pes(const std::vector<JobHost>& hosts, std::size_t n_pes);
+
+/// A port that a PE uses: by the mapping, or as its transports say.
+struct PortUser {
+  std::string host, device;
+  int port = 1;
+  PeBytes moved;
+  bool told = false; ///< `moved` is what transports say
+};
+
+/// What one host counted.
+struct HostTotals {
+  std::string host;
+  NodeTotals totals;
+  std::size_t left_out = 0; ///< counters that had no room on the way here
+};
+
+/// Loads of all hosts with the PEs that use each port, counters beyond their thresholds, counters
+/// that tell nothing, and who stands out in their host and rail.
+/// @param outliers nullptr: nobody does, as the PEs need not send and receive as much as each other
+Hotspots hotspots_of_job(const std::vector<HostTotals>& hosts, const std::vector<PortUser>& users,
+                         const NicThresholds& thresholds, const OutlierSettings* outliers);
+
+} // namespace shmemctl

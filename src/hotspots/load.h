@@ -1,0 +1,108 @@
+// How much each port carried, and which ports carry more than their peers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/hotspots/counters.h"
+#include "src/hotspots/totals.h"
+
+namespace shmemctl {
+
+/// One direction of one port. A rate is there only if its counter can be believed.
+struct DirectionLoad {
+  std::optional<std::uint64_t> bytes;
+  std::optional<double> GBps, peak_GBps;
+  std::optional<double> link_share; ///< of the link's rate
+  std::optional<double> packets_per_s;
+  std::string counter; ///< that tells the bytes
+  std::string reason;  ///< why there is no GBps
+};
+
+/// What one PE's transports say that they moved through a port: payload.
+struct PeBytes {
+  int pe = 0;
+  std::uint64_t put_bytes = 0, get_bytes = 0;
+};
+
+struct PortLoad {
+  std::string host, device, netdev;
+  int port = 1;
+  bool rdma = false, fabric = false, software = false;
+  int rail = -1;
+  std::optional<double> link_Gbps;
+  std::string link_reason;
+  double window_s = 0;
+  DirectionLoad sent, received;
+  std::vector<int> pes;                                ///< that use it, by the mapping
+  std::string pes_reason = "no mapping was asked for"; ///< why that is not known; "" if it is
+  std::vector<PeBytes> moved_by;                       ///< by PE, where a job's transports tell it
+  bool hot = false;
+
+  /// "mlx5_0:1"; a network interface has no ports, though it is counted as one: "eth0".
+  std::string name() const { return rdma ? device + ":" + std::to_string(port) : device; }
+  const DirectionLoad& in(WireDirection direction) const {
+    return direction == WireDirection::sent ? sent : received;
+  }
+  /// "sent", "received", "both", "idle" or "unknown": which way most of it went.
+  std::string direction() const;
+};
+
+/// By the best counter that the port has: its physical port's bytes (`ethtool -S`), its port's
+/// data, the device's own bytes (EFA, bnxt_re), or, for NICs without hardware RDMA, its
+/// interface's. A counter is not believed, and then gives no rate, if it says more than the link
+/// carries, stands still while packets are counted, says more bytes than the packets can hold, or
+/// was read twice within the time in which its driver repeats itself.
+PortLoad load_of(const PortTotals& totals, const std::string& host);
+std::vector<PortLoad> loads_of(const NodeTotals& totals, const std::string& host);
+
+/// What a port has moved at most, payload and headers.
+struct MovedBytes {
+  std::uint64_t at_most = 0;
+  std::string by; ///< the counter that says so
+};
+/// By the best counter that tells: the port's data, the device's own bytes (EFA), Soft-RoCE's
+/// packets (of at most 4 KiB payload each), and, but for hardware RDMA, which passes it by, the
+/// interface's bytes. Nothing if there is none of them.
+std::optional<MovedBytes> moved_bytes(const PortTotals& totals, WireDirection direction);
+
+/// Whether a counter of that name may be the one that tells how much a port carries: its bytes, or
+/// its packets.
+bool tells_load(const std::string& counter);
+
+/// When a load stands out. All of these have to hold for it.
+struct OutlierSettings {
+  double mads = 3.5;          ///< so many 1.4826 * MAD above the median
+  double link_share = 0.1;    ///< and so much of its link's rate above it
+  double ratio = 2;           ///< and so many times it, where no link rate is known
+  double GBps = 0.001;        ///< and so much above it, whatever the link
+  double packets_per_s = 100; ///< the same where packets are all that can be told
+  bool ratio_too = false;     ///< `ratio` counts where the link's rate is known as well
+};
+/// For loads that are means over a job with its pauses: a tenth of the share of the link, but
+/// `ratio` times the median in any case.
+OutlierSettings over_a_job(OutlierSettings settings);
+
+/// Ports that ought to carry alike, in one direction: those of the fabric of one host (kind
+/// "node"), or those in the same place on all hosts (kind "rail").
+struct LoadGroup {
+  std::string kind, name; ///< of a node the host, of a rail its number
+  WireDirection direction = WireDirection::sent;
+  bool packets = false;             ///< loads are packets/s, as a port has no rate in bytes
+  std::vector<std::size_t> members; ///< indices of the loads
+  std::vector<std::size_t> unknown; ///< ports of the group that cannot be compared
+  double median = 0, mad = 0;       ///< GB/s or packets/s; mad: 1.4826 * median distance
+  double skew = 1;                  ///< the largest over the mean; 1 if there is no load
+  std::vector<std::size_t> hot, low;
+};
+
+/// One load against the others of its group: robust, so that one port cannot hide itself by moving
+/// the mean. With two or three ports each is compared with the others only.
+std::vector<LoadGroup> judge_balance(const std::vector<PortLoad>& loads,
+                                     const OutlierSettings& settings);
+
+/// What a port carries in the group's unit.
+double load_in(const LoadGroup& group, const PortLoad& load);
+
+} // namespace shmemctl

@@ -1,0 +1,95 @@
+// The ports whose counters are read, and a sampler that reads all of them repeatedly at little
+// cost.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "src/base/file_descriptor.h"
+#include "src/base/sysroot.h"
+#include "src/hotspots/counters.h"
+#include "src/topo/node.h"
+
+namespace shmemctl {
+
+/// Where one counter's number comes from.
+struct CounterSource {
+  std::string counter; ///< "port_xmit_data_bytes", "out_of_sequence", "netdev_tx_bytes"
+  std::string path;    ///< its file; "" for a line of `ethtool -S`
+  std::string key;     ///< the name in that text
+  unsigned scale = 1;  ///< what one step is in the counter's unit
+};
+
+/// One link: a port of an RDMA device with the counters of its interface, or the interface of a NIC
+/// that is none.
+struct MeasuredPort {
+  std::string device;
+  int port = 1;
+  std::string netdev; ///< "" if it has none
+  bool rdma = false;
+  bool software = false; ///< Soft-RoCE or siw: the interface carries it, and its rate is made up
+  bool fabric = false;   ///< one of the ports that compute traffic is for (fabric_ports())
+  int rail = -1;         ///< position among these on its node
+  Fact<double> link_Gbps;
+  Fact<int> numa;
+  double lifespan_s = 0; ///< how old values may be that the driver hands out
+  std::vector<CounterSource> counters;
+  std::vector<std::string> missing; ///< folders of counters that this port should have and has not
+};
+
+/// Every port of every RDMA device, then every other NIC of the node. What `ethtool -S` tells is
+/// not among the counters: that needs the interface to be asked (CounterSampler).
+std::vector<MeasuredPort> measured_ports(const Sysroot& sysroot, const Node& node);
+
+/// One reading of a port: `values` are in the order of MeasuredPort::counters.
+struct PortSample {
+  double at_s = 0; ///< on the clock of the caller
+  std::vector<CounterText> values;
+  std::vector<bool> skipped; ///< not asked for this time
+};
+using NodeSample = std::vector<PortSample>; ///< in the order of CounterSampler::ports()
+
+/// What a sample reads.
+enum class SampleDepth {
+  load, ///< what tells how much a port carries (tells_load()), of files
+  all   ///< every file, and `ethtool -S`, for which some drivers ask the firmware
+};
+/// Whether files stay open between samples: many samples cost less, a few need no limit of open
+/// files that one for each counter fits in.
+enum class KeepFiles { open, closed };
+
+/// Keeps the counters' files open and reads them in place, or opens them each time. A file that
+/// cannot be read loses only itself, and is tried again the next time: a device may go and come
+/// back.
+///
+/// The numbers of `ethtool -S` come from the kernel on a live machine, and from the file
+/// `ethtool-S/<interface>` under the root of a recorded one, if there is one.
+class CounterSampler {
+public:
+  CounterSampler(const Sysroot& sysroot, const Node& node, KeepFiles keep = KeepFiles::open);
+
+  const std::vector<MeasuredPort>& ports() const { return ports_; }
+  /// Counters of all ports together.
+  std::size_t counters() const;
+  /// Reads into `sample`, which may be an earlier one: its memory is used again.
+  /// @param now_s what the time is, asked before each port
+  void read(NodeSample& sample, SampleDepth depth, double (*now_s)());
+
+private:
+  std::vector<NamedCounter> ask_interface(const MeasuredPort& port) const;
+  void read_file(std::size_t port, std::size_t counter, CounterText& value);
+  void read_interface(std::size_t port, PortSample& sample);
+
+  const Sysroot sysroot_;
+  const KeepFiles keep_;
+  std::vector<MeasuredPort> ports_;
+  std::vector<std::vector<FileDescriptor>> files_; ///< by port and counter
+  std::vector<std::size_t> first_of_interface_;    ///< by port: where `ethtool -S` begins
+  std::vector<std::vector<std::size_t>> of_load_;  ///< by port: files of SampleDepth::load
+};
+
+/// Seconds of the monotonic clock.
+double monotonic_s();
+
+} // namespace shmemctl

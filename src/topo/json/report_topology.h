@@ -1,0 +1,34 @@
+// The keys `topology` of a report: GPUs, NICs and the distance matrix, beside the lossless node.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "src/topo/json/json_fields.h"
+#include "src/topo/node.h"
+
+namespace shmemctl::model_json {
+
+/// The contract's keys of a node, other_nics and notes beside them.
+nlohmann::json contract_json(const Node& node);
+
+/// A node from the contract's keys alone: PCI functions without a tree above them, and the report's
+/// distances as a recorded matrix. Throws Error (usage) with the pointer of what is missing or of
+/// the wrong type.
+Node node_from_contract(const nlohmann::json& topology, const Place& place,
+                        const std::string& subject);
+
+/// More devices than any node has; a matrix has this squared cells at most.
+inline constexpr std::size_t most_devices = 1024;
+
+/// {"matrix": [["X", "PIX", null], ...], "unknown": [{"reason": ..., "cells": [[0, 2], ...]}]} of
+/// the rows and columns `devices`.
+nlohmann::json matrix_json(const DistanceMatrix& matrix, const std::vector<std::size_t>& devices);
+
+/// The reverse. Throws Error (usage) with the pointer if it is not square with `size` rows, or a
+/// cell is no word of nvidia-smi's.
+DistanceMatrix matrix_from_json(const nlohmann::json& object, const Place& place, std::size_t size,
+                                const std::string& subject);
+
+} // namespace shmemctl::model_json

@@ -1,0 +1,67 @@
+// Reads the text of `nvidia-smi topo -m` into a Node.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/topo/node.h"
+
+namespace shmemctl::smi {
+
+/// More devices than this in one matrix are refused.
+inline constexpr std::size_t max_devices = 512;
+
+/// The columns behind the cells.
+enum class Affinity { cpus, numa, gpu_numa };
+
+/// One row: the device, its cells, and what stands behind them.
+struct Row {
+  std::size_t line = 0; ///< from 1
+  std::string label;    ///< "GPU0", "NIC3", "mlx5_0"
+  std::vector<Distance> cells;
+  std::map<Affinity, std::string> affinities; ///< as written; "" where the field is empty
+  /// What stands behind the cells has another number of words than the header has titles there:
+  /// which word belongs to which title cannot be told.
+  bool affinities_damaged = false;
+};
+
+struct Table {
+  std::size_t header_line = 0;
+  std::vector<std::string> columns; ///< device titles
+  std::vector<Affinity> affinities; ///< titles behind them
+  std::vector<Row> rows;
+  std::map<std::string, std::string> names; ///< NIC legend: title -> device name
+  int nics_found = 0;                       ///< "4 NICs found in the topology, only displaying 2"
+  std::size_t nics_found_line = 0;
+  std::vector<std::string> notes;
+};
+
+/// The text without terminal control sequences and byte order marks, every kind of blank (a page's
+/// no-break spaces) as one of ASCII. Line ends stay where they are.
+std::string plain_text(std::string_view text);
+
+/// True for "GPU0", "GPU12".
+bool is_gpu_label(const std::string& label);
+/// True for "NIC0", "NIC12".
+bool is_nic_label(const std::string& label);
+
+/// Finds the first matrix in any surrounding text and splits it. Throws Error (usage) with the line
+/// if there is none, or if a cell is no word of the matrix.
+Table split_table(const std::string& text, const std::string& subject);
+
+/// The rows and columns as one square matrix over `labels`: cells that one half lacks are taken
+/// from the other; what neither half has is unknown. Both are noted: the less a text has, the more
+/// is unknown. Throws Error (usage) with the line for a row that does not fit its header, and for
+/// two halves that contradict each other.
+struct Square {
+  std::vector<std::string> labels; ///< GPUs first, each group in the table's order
+  DistanceMatrix cells;
+  std::vector<std::string> notes;
+  std::vector<std::string> remarks; ///< distances between NICs that are not in the text
+};
+Square square_of(const Table& table, const std::string& subject);
+
+} // namespace shmemctl::smi
