@@ -44,6 +44,16 @@ struct WaitReport {
   WaitKind kind;              ///< what those mean
 };
 
+namespace device {
+
+/// Why a network operation of a kernel failed: what WaitReport says, by its kind.
+struct NetworkProblem {
+  WaitKind kind;
+  std::uint64_t expected, seen, offset_bytes;
+};
+
+} // namespace device
+
 /// What members of a team tell each other inside of kernels: one for each slot of the pool of
 /// teams, at the same offset on every PE. Written by peers, but for the words marked "own".
 ///

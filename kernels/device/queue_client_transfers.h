@@ -90,7 +90,7 @@ SHMEMCTL_HOST_DEVICE bool
 QueueClient<Memory, Wait>::atomic(const Place& target, AtomicOp op, std::uint8_t size_bytes,
                                   std::uint64_t operand, std::uint64_t compare,
                                   std::uint64_t* old) {
-  const mlx5::AtomicFields fields = direct::atomic_fields(op, size_bytes, operand, compare);
+  const mlx5::AtomicFields fields = mlx5::atomic_fields(op, size_bytes, operand, compare);
   std::uint64_t ticket = 0;
   if (!well() || !has_atomics(size_bytes))
     return false;

@@ -7,6 +7,18 @@
 
 namespace shmemctl {
 
+/// An atomic operation on a word of 4 or 8 bytes.
+enum class AtomicOp : std::uint8_t {
+  fetch,
+  set,
+  swap,
+  compare_swap,
+  add,
+  bit_and,
+  bit_or,
+  bit_xor
+};
+
 /// What becomes of a signal word.
 enum class SignalOp : std::uint8_t { set, add };
 

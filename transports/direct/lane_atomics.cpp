@@ -9,7 +9,7 @@ using mlx5::Bell;
 namespace {
 
 mlx5::AtomicFields fields_of(const AtomicRequest& request) {
-  return atomic_fields(request.op, request.size_bytes, request.operand, request.compare);
+  return mlx5::atomic_fields(request.op, request.size_bytes, request.operand, request.compare);
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 // end of the last block, are not the device's business and keep what they held.
 #pragma once
 
+#include "src/base/choices.h"
 #include "transports/mlx5/wire.h"
 
 namespace shmemctl::mlx5 {
@@ -216,6 +217,31 @@ atomic_compare_swap(std::uint8_t size_bytes, std::uint64_t compare, std::uint64_
           compare,
           all_bits(size_bytes),
           all_bits(size_bytes)};
+}
+
+/// The WQE fields of an OpenSHMEM atomic. Operations that the HCA does not have are masked ones.
+/// @param size_bytes 4 or 8; higher bits of `value` and `compare` are ignored
+SHMEMCTL_HOST_DEVICE constexpr AtomicFields
+atomic_fields(AtomicOp op, std::uint8_t size_bytes, std::uint64_t value, std::uint64_t compare) {
+  const std::uint64_t operand = value & all_bits(size_bytes);
+  switch (op) {
+  case AtomicOp::fetch:
+    return atomic_fetch(size_bytes);
+  case AtomicOp::set:
+  case AtomicOp::swap:
+    return atomic_swap(size_bytes, operand);
+  case AtomicOp::compare_swap:
+    return atomic_compare_swap(size_bytes, compare & all_bits(size_bytes), operand);
+  case AtomicOp::add:
+    return atomic_add(size_bytes, operand);
+  case AtomicOp::bit_and:
+    return atomic_and(size_bytes, operand);
+  case AtomicOp::bit_or:
+    return atomic_or(size_bytes, operand);
+  case AtomicOp::bit_xor:
+    return atomic_xor(size_bytes, operand);
+  }
+  return atomic_fetch(size_bytes);
 }
 
 } // namespace shmemctl::mlx5

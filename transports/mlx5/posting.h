@@ -6,10 +6,25 @@
 #pragma once
 
 #include "transports/mlx5/entry.h"
-#include "transports/mlx5/posting_group.h"
 #include "transports/mlx5/send_queue.h"
 
 namespace shmemctl::mlx5 {
+
+/// A single thread that posts for itself. A group of threads that post together (a warp: WarpGroup)
+/// has the same members, and all its threads call them in the same order:
+///   rank(), size()       of this thread, and how many there are; rank 0 is the leader
+///   from_leader(value)   broadcast: the leader's value, in all threads
+///   last_with(flag)      the highest rank whose flag is true; -1 if there is none
+///   sync()               barrier of the group that also orders memory
+struct Alone {
+  SHMEMCTL_HOST_DEVICE static constexpr std::uint32_t rank() { return 0; }
+  SHMEMCTL_HOST_DEVICE static constexpr std::uint32_t size() { return 1; }
+  SHMEMCTL_HOST_DEVICE static constexpr std::uint64_t from_leader(std::uint64_t value) {
+    return value;
+  }
+  SHMEMCTL_HOST_DEVICE static constexpr std::int32_t last_with(bool flag) { return flag ? 0 : -1; }
+  SHMEMCTL_HOST_DEVICE static constexpr void sync() {}
+};
 
 /// How an entry is posted.
 struct Post {
