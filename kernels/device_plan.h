@@ -48,7 +48,7 @@ SHMEMCTL_HOST_DEVICE constexpr Task task_of(int turn, int part, int parts, int m
   return {(me + task % members) % members, task / members};
 }
 
-/// How the scratch of a team's cells serves reductions of members that are not mapped: so many
+/// How the scratch of a team's cells serves reductions of members that are not mapped: this many
 /// parts work at a time, each with a slot of `slot_bytes` for each such member. As many parts as
 /// leave slots that are worth a transfer; one at least.
 struct FarWindows {

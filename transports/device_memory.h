@@ -26,7 +26,7 @@ public:
   /// Only where all PEs can: from now on that region is a device's memory, on all PEs. Local memory
   /// of operations may lie in it. Atomics on it are not asked for, and signals are set, not added.
   virtual void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) = 0;
-  /// Takes back what was registered of it: the memory goes. No operation is under way.
+  /// Takes back what was registered of it: the memory goes. No operation is in flight.
   virtual void drop_device_region(int region) = 0;
   /// Whether its NICs write a signal behind its payload there by themselves. Otherwise signals on
   /// such memory are not asked for either.

@@ -38,7 +38,7 @@ struct NicTraffic {
   HcaPort nic;
   std::uint64_t put_bytes = 0, get_bytes = 0, operations = 0;
   /// Of long transfers alone, where the transport tells: their bytes, and for how long any of them
-  /// was under way.
+  /// was in flight.
   std::uint64_t long_bytes = 0, long_ns = 0;
 };
 
@@ -141,7 +141,7 @@ public:
     static_cast<void>(base);
     static_cast<void>(size_bytes);
   }
-  /// No operation on it is under way.
+  /// No operation on it is in flight.
   virtual void remove_local(void* base) { static_cast<void>(base); }
 
   /// Non-blocking: `source` may be reused only after quiet() unless the operation is `blocking`.

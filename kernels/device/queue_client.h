@@ -122,8 +122,8 @@ public:
   }
 
 private:
-  static constexpr std::uint32_t most_inline_bytes = 92; ///< two blocks
-  static constexpr std::uint32_t most_together = 32; ///< threads whose entries are posted as one
+  static constexpr std::uint32_t most_inline_bytes = 92; ///< two WQEBBs
+  static constexpr std::uint32_t most_together = 32;     ///< threads whose WQEs are posted as one
   using Send = mlx5::SendQueue<mlx5::DeviceShape, Memory>;
 
   SHMEMCTL_HOST_DEVICE mlx5::SignalWay signal_way() const {
@@ -192,7 +192,7 @@ private:
   SHMEMCTL_HOST_DEVICE bool post(std::uint32_t blocks, const mlx5::Post& how, const Build& build,
                                  std::uint64_t& ticket) {
     Waits waits{*this};
-    // Looked at behind the entry, which a queue that has failed throws away: so nothing waits for
+    // Looked at behind the WQE, which a queue that has failed throws away: so nothing waits for
     // it.
     const std::uint64_t failure = send_.failure();
     const std::uint64_t known = send_.completed();
@@ -210,7 +210,7 @@ private:
       return fail(WaitKind::queue_failed, 0, failure);
     return posted;
   }
-  /// Of callers whose entries are posted in the same way to the same queue. It has room for those
+  /// Of callers whose WQEs are posted in the same way to the same queue. It has room for those
   /// of a warp (QP_DEPTH is 128 at least).
   SHMEMCTL_HOST_DEVICE std::uint64_t group_key(std::uint32_t blocks, const mlx5::Post& how) const {
     return reinterpret_cast<std::uint64_t>(send_.view().words) | blocks << 4 |
@@ -218,7 +218,7 @@ private:
            (how.fence ? 2u : 0u);
   }
 
-  /// @param bell of the last entry
+  /// @param bell of the last WQE
   SHMEMCTL_HOST_DEVICE bool post_put(const Place& target, const void* source,
                                      std::uint64_t size_bytes, mlx5::Bell bell, bool completion,
                                      std::uint64_t& ticket);

@@ -1,4 +1,4 @@
-// What QueueClient makes entries of: data of any length, answers that are waited for. Included by
+// What QueueClient makes WQEs of: data of any length, answers that are waited for. Included by
 // queue_client.h.
 #pragma once
 
@@ -19,7 +19,7 @@ QueueClient<Memory, Wait>::post_put(const Place& target, const void* source,
     const auto address = reinterpret_cast<std::uint64_t>(bytes);
     std::uint64_t count = segment->left_at(target.offset_bytes + done);
     count = count < size_bytes - done ? count : size_bytes - done;
-    // Small data, and what the HCA does not reach, goes in the entry.
+    // Small data, and what the HCA does not reach, goes in the WQE.
     const direct::LocalSegment* const local =
         size_bytes <= most_inline_bytes ? nullptr : table_.find_local(address);
     const std::uint64_t most = !local ? most_inline_bytes

@@ -1,4 +1,4 @@
-// What callers of one-sided operations choose between: the same for the host, kernels and streams.
+// Operation types of one-sided communication: the same for the host, kernels and streams.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ enum class AtomicOp : std::uint8_t {
   bit_xor
 };
 
-/// What becomes of a signal word.
+/// How a signal is updated.
 enum class SignalOp : std::uint8_t { set, add };
 
-/// What a word is waited for to be, compared with a value.
+/// Comparison of a wait or test (SHMEM_CMP_EQ, ...).
 enum class Compare : std::uint8_t { equal, not_equal, greater, greater_equal, less, less_equal };
 
 template <class Word>

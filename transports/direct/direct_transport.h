@@ -74,13 +74,13 @@ public:
   void drop_device_region(int region) override;
   bool is_software() const { return devices_.software(); }
   bool is_connected() const { return local_ != nullptr; }
-  /// The transport that carries what the software HCA executes; nullptr: memory that is mapped
+  /// The transport that carries what the emulated HCA executes; nullptr: memory that is mapped
   /// here, or a real HCA.
   Transport* carrier() const { return devices_.below(); }
-  /// Of a software HCA, which reaches memory of the host only: what it executes on regions of GPU
+  /// Of a emulated HCA, which reaches memory of the host only: what it executes on regions of GPU
   /// memory goes by this transport, which takes local memory of any kind. Before such regions are
   /// set, and until they are dropped.
-  /// @param context of `way`; nobody else uses it. Who serves the HCA makes the calls
+  /// @param context of `way`; no one else uses it. Who serves the HCA makes the calls
   void use_for_gpu_memory(Transport& way, int context);
 
   // For kernels.
@@ -91,7 +91,7 @@ public:
   std::uint32_t kernel_lanes() const { return static_cast<std::uint32_t>(settings_.kernel_lanes); }
   /// Each warp has a queue of them, else each block.
   bool kernel_queues_by_warp() const { return settings_.kernel_queues_by_warp; }
-  /// Of each of its queues: the memory from QueueView::entries on, in whole pages.
+  /// Of each of its queues: the memory from QueueView::WQEs on, in whole pages.
   std::size_t queue_bytes() const { return mlx5::queue_layout(settings_.queue).size_bytes; }
   /// What those pages are: the operating system's.
   std::size_t page_bytes() const { return mlx5::page_bytes_of(settings_.queue); }

@@ -211,7 +211,7 @@ void Lane::post_piece(Rail& rail, const Transfer& piece, const RemoteSegment& se
               static_cast<std::uint32_t>(piece.size_bytes));
 }
 
-/// The slots come back with completions: those of entries that the device knows of.
+/// The slots come back with completions: those of WQEs that the device knows of.
 std::int16_t Lane::take_slot() {
   if (staging_.empty()) {
     for (Rail* each : active_) {

@@ -41,7 +41,7 @@ public:
                   bool blocking);
   void fence();
   void quiet();
-  /// Takes completions, if nobody else is at it.
+  /// Takes completions, if no one else is at it.
   void progress();
   /// What went through a port so far.
   NicTraffic traffic(std::size_t port) const;
@@ -77,7 +77,7 @@ private:
   bool is_striped(const Transfer& whole) const;
   /// Over one NIC, or over all of them if it is large.
   void transfer(const Transfer& whole);
-  /// @param bell what rings for the last entry
+  /// @param bell what rings for the last WQE
   void transfer_over(Rail& rail, const Transfer& part, mlx5::Bell bell);
   void post_piece(Rail& rail, const Transfer& piece, const RemoteSegment& segment,
                   const LocalPlace* place, bool last, mlx5::Bell bell);

@@ -57,8 +57,8 @@ public:
 
   bool active = false; ///< in its lane's list of those with work
 
-  /// For what nobody waits for yet: an idle device is told at once, a busy one of several entries
-  /// together. flush() and every entry with Bell::now tell it of all.
+  /// For what nobody waits for yet: an idle device is told at once, a busy one of several WQEs
+  /// together. flush() and every WQE with Bell::now tell it of all.
   mlx5::Bell lazy_bell() {
     return untold_ + 1 >= entries_per_bell || queue_.done(last_) ? mlx5::Bell::now
                                                                  : mlx5::Bell::later;
@@ -72,7 +72,7 @@ public:
   /// What the connected queue offers.
   mlx5::QueueAbilities abilities() { return queue_.hca_queue().abilities(); }
 
-  /// How the next WRITE or READ is posted, which may be the only entry for a while: then it
+  /// How the next WRITE or READ is posted, which may be the only WQE for a while: then it
   /// completes by itself, and quiet() needs no other. Waits if a fence demands it.
   mlx5::Post next(mlx5::Bell bell, bool completion = false) {
     if (fence_due_ && !abilities().keeps_writes())
@@ -87,7 +87,7 @@ public:
     const bool fence = atomics_fence_due_ && answers_due_;
     atomics_fence_due_ = false;
     if (abilities().keeps_writes())
-      fence_due_ = false; // what comes behind this entry is behind the fence
+      fence_due_ = false; // what comes behind this WQE is behind the fence
     return posted_by(bell, completion, fence);
   }
   void posted(Ticket ticket) { last_ = ticket; }
@@ -110,14 +110,14 @@ public:
     retire(staging);
   }
 
-  /// A slot that is in use until the entry is complete.
+  /// A slot that is in use until the WQE is complete.
   /// @param copy_to where its contents go then; nullptr: nowhere
   void hold(Ticket ticket, std::int16_t slot, std::byte* copy_to, std::uint32_t size_bytes) {
     held_.push_back({ticket, copy_to, size_bytes, slot});
   }
-  /// The entry whose completion brings a slot back; 0 if there is none.
+  /// The WQE whose completion brings a slot back; 0 if there is none.
   Ticket oldest_held() const { return held_.empty() ? 0 : held_.front().ticket; }
-  /// Gives back the slots of entries that are known to be complete.
+  /// Gives back the slots of WQEs that are known to be complete.
   void retire(Staging& staging) {
     while (!held_.empty() && queue_.done(held_.front().ticket)) {
       const Held& held = held_.front();
@@ -171,8 +171,8 @@ private:
   mlx5::HostQueue queue_;
   Ticket last_ = 0;
   Ticket fenced_ = 0;   ///< what other rails have to wait for
-  Ticket fence_at_ = 0; ///< the last entry before the last fence
-  unsigned untold_ = 0; ///< entries since the device was told
+  Ticket fence_at_ = 0; ///< the last WQE before the last fence
+  unsigned untold_ = 0; ///< WQEs since the device was told
   bool fence_due_ = false, atomics_fence_due_ = false, answers_due_ = false;
   std::deque<Held> held_;
 };

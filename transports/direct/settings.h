@@ -15,15 +15,15 @@ namespace shmemctl::direct {
 /// Whose queues they are.
 enum class Flavour {
   devx, ///< host threads': a ring of completions
-  gda   ///< as GPU threads use them: one completion entry, queues in memory of the caller's
+  gda   ///< as GPU threads use them: one CQE, queues in memory of the caller's
 };
 
 struct Settings {
   Flavour flavour = Flavour::devx;
   bool may_be_real = true, may_be_software = false;
-  std::string over = "shm";           ///< what carries what the software HCA executes
+  std::string over = "shm";           ///< what carries what the emulated HCA executes
   int software_devices = 1;           ///< more than one in tests only
-  mlx5::SoftOrder software_order;     ///< of the software HCA
+  mlx5::SoftOrder software_order;     ///< of the emulated HCA
   int lanes = 2;                      ///< queues to each peer on each NIC
   int kernel_lanes = 0;               ///< more of them, behind those, that only kernels post to
   bool kernel_queues_by_warp = false; ///< else by block

@@ -1,4 +1,4 @@
-// What a software HCA reaches its peers by: their memory that is mapped here, or a transport.
+// What a emulated HCA reaches its peers by: their memory that is mapped here, or a transport.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@
 
 namespace shmemctl::direct {
 
-/// The number of a software HCA in the job; never 0.
+/// The number of a emulated HCA in the job; never 0.
 std::uint64_t soft_device_id(int pe, std::size_t port);
 
 /// Of one HCA. Thread safe.
 class SoftWays {
 public:
   /// @param below nullptr: memory that is mapped here
-  /// @param context of `below`; nobody else uses it
+  /// @param context of `below`; no one else uses it
   SoftWays(Transport* below, int context) : below_(below), context_(context) {}
 
   /// The way to an HCA of the job, made when it is first asked for.
@@ -28,7 +28,7 @@ public:
   void add(std::uint64_t device_id, const mlx5::KeyWindow& window);
   /// Memory of GPUs is reached by this transport, which takes local memory of any kind; nullptr: it
   /// is not reached any more, and keys of such memory are unknown. While the HCA is held.
-  /// @param context of `way`; nobody else uses it
+  /// @param context of `way`; no one else uses it
   void use_for_gpu(Transport* way, int context);
 
 private:

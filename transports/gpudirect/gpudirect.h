@@ -103,7 +103,7 @@ private:
   static constexpr std::size_t n_contexts = 64;
   /// What a context has begun since its last quiet.
   struct Context {
-    bool staged = false; ///< something is under way by the agents
+    bool staged = false; ///< something is in flight by the agents
     bool gets = false;   ///< a NIC's, into memory of this GPU
     /// A fence stands between that and what comes next.
     bool fenced_direct = false, fenced_staged = false;

@@ -14,7 +14,7 @@
 
 namespace shmemctl::ibrc {
 
-/// Answers go by queue pairs of their own, one to each peer, which nobody else posts to, and never
+/// Answers go by queue pairs of their own, one to each peer, which no one else posts to, and never
 /// wait: what finds no room is sent later. Not thread safe; a peer that cannot be answered costs
 /// the others nothing.
 class Answers {

@@ -34,7 +34,7 @@ enum class Refusal : std::uint8_t {
   malformed,  ///< it is not a message
   outside,    ///< the word lies in none of the target's regions
   misaligned, ///< the address is no multiple of the word's size
-  too_many    ///< more than may be under way
+  too_many    ///< more than may be in flight
 };
 /// "no multiple of the word's size"; "it says no reason" for what is none of them.
 const char* to_string(Refusal refusal);
@@ -50,7 +50,7 @@ struct Outcome {
 /// the regions is touched.
 Outcome carry_out(const RegionTable& regions, const void* bytes, std::size_t size_bytes);
 
-/// How many requests of one lane may be under way to a PE. Each of `n_pes` PEs has `lanes` lanes,
+/// How many requests of one lane may be in flight to a PE. Each of `n_pes` PEs has `lanes` lanes,
 /// and all of them together may not send more than the target has posted receives:
 /// n_pes * lanes * credits <= receives. 0: it has too few.
 std::uint32_t credits_of(std::uint64_t receives, int n_pes, int lanes);

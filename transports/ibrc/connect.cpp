@@ -229,7 +229,7 @@ verbs::Path Connector::path_of(const Link& link, std::size_t lane) const {
   return path;
 }
 
-/// A queue pair only becomes ready to receive if the system finds a way to the peer's address.
+/// A queue pair only becomes ready to receive if the system finds a path to the peer's address.
 void Connector::try_link(Link& link) {
   int error_number = 0;
   for (std::size_t lane = 0; lane < link.lanes.size() && error_number == 0; ++lane) {

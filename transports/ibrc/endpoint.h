@@ -135,7 +135,7 @@ struct Endpoint {
   std::uint32_t unsignalled = 0; ///< posted behind the last that asks for a completion
   std::uint32_t fenced = 0;      ///< what comes after a fence waits for all before this
   bool fence_due = false;        ///< the next request waits for READs and atomics before it
-  bool active = false;           ///< in its lane's list of those with work under way
+  bool active = false;           ///< in its lane's list of those with work in flight
   std::vector<Work> works;       ///< by position
   std::optional<Error> failure;
   ibv_wc_status failure_status = IBV_WC_SUCCESS;

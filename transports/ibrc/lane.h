@@ -41,7 +41,7 @@ public:
                   bool blocking);
   void fence();
   void quiet();
-  /// Takes completions, if nobody else is at it.
+  /// Takes completions, if no one else is at it.
   void progress();
 
 private:

@@ -42,7 +42,7 @@ public:
       regions_.set(region);
   }
   const MessageMemory& memory() const { return memory_; }
-  /// Carries out what has come, if nobody else is at it. Returns whether there was something.
+  /// Carries out what has come, if no one else is at it. Returns whether there was something.
   /// Throws Error (unavailable) if this PE cannot serve any more.
   bool serve();
 

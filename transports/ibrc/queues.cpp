@@ -16,7 +16,7 @@ constexpr std::uint32_t most_completions = 1 << 16;
 constexpr int wanted_inline_bytes = 256;
 /// Completions cost little beside this much data, and tell early that memory is free again.
 constexpr std::size_t always_signalled_bytes = 4096;
-/// A lone operation before a quiet is to need nothing behind it; in a stream, one in so many.
+/// A lone operation before a quiet is to need nothing behind it; in a stream, one in this many.
 constexpr std::uint32_t signalled_when_below = 4, most_unsignalled = 8;
 
 std::uint64_t name_of(const Endpoint& endpoint, std::uint32_t position) {

@@ -17,7 +17,7 @@ class Requests {
 public:
   Requests(JobView& job, Queues& queues, MessageService& service, std::size_t lane);
 
-  /// Waits until one more request may be under way to that PE.
+  /// Waits until one more request may be in flight to that PE.
   void reserve(Endpoint& endpoint);
   /// Adds the request as the chain's last, which post() has to post next. Needs reserve().
   void add(WorkChain& chain, const Endpoint& endpoint, const RemoteAddress& target,

@@ -1,5 +1,5 @@
 // A host channel adapter of the mlx5 family, as far as posting needs it: memory keys, queues whose
-// work entries the caller writes itself, completions that it reads itself. Two stand behind it: the
+// WQEs that the caller writes itself, completions that it reads itself. Two stand behind it: the
 // software one (soft/soft_hca.h), and the real one through mlx5dv and DEVX (devx/devx_hca.h).
 //
 // What a caller does: open an Hca, register memory, make an HcaQueue for each peer, exchange
@@ -35,7 +35,7 @@ struct HcaInfo {
   int port = 1;
   bool software = false;
   bool ethernet = false;         ///< RoCE; else InfiniBand
-  std::uint32_t most_blocks = 0; ///< largest queue, in blocks of 64 bytes
+  std::uint32_t most_blocks = 0; ///< largest queue, in WQEBBs of 64 bytes
   std::uint64_t most_message_bytes = 0;
   std::uint32_t atomic_bytes = 0; ///< 4 + 8: plain and masked atomics of these sizes
   /// Its queues place WRITEs in the order of their posting, if those of the peer do too.
@@ -76,8 +76,8 @@ QueueAbilities abilities_of(std::uint8_t mine, std::uint8_t theirs);
 class HcaMemory {
 public:
   virtual ~HcaMemory() = default;
-  virtual std::uint32_t lkey() const = 0; ///< for this side's entries
-  virtual std::uint32_t rkey() const = 0; ///< for the peers' entries
+  virtual std::uint32_t lkey() const = 0; ///< for this side's WQEs
+  virtual std::uint32_t rkey() const = 0; ///< for the peers' WQEs
   /// By what the device reaches a GPU's memory: "dma-buf", "peer memory"; "" of the host's.
   virtual std::string way() const { return {}; }
 };
@@ -89,7 +89,7 @@ struct MemoryRequest {
   std::shared_ptr<const DeviceMemory> gpu = nullptr; ///< whose memory it is; nullptr: the host's
 };
 
-/// How the wire is used; ignored by the software HCA.
+/// How the wire is used; ignored by the emulated HCA.
 struct PathOptions {
   int gid_index = -1; ///< -1: RoCE v2 with an IPv4 address if there is one
   int service_level = 0;
@@ -100,10 +100,10 @@ struct PathOptions {
 };
 
 struct QueueOptions {
-  std::uint32_t blocks = 1024; ///< a power of two; an entry takes one or two
+  std::uint32_t blocks = 1024; ///< a power of two; a WQE takes one or two
   CompletionMode completions = CompletionMode::ring;
-  std::uint32_t signal_every = 64;     ///< blocks; a power of two, at most a quarter of `blocks`
-  std::uint32_t ring_every = 1u << 15; ///< blocks: a doorbell at least this often under contention
+  std::uint32_t signal_every = 64;     ///< WQEBBs; a power of two, at most a quarter of `wqebbs`
+  std::uint32_t ring_every = 1u << 15; ///< WQEBBs: a doorbell at least this often under contention
   /// Of this machine: parts of different queues never share a page. 0: ask the system.
   std::size_t page_bytes = 0;
   PathOptions path;
@@ -134,7 +134,7 @@ public:
   /// in one clause; nothing if there was none. For waits that take long: not for every poll.
   virtual std::optional<std::string> fatal_event() = 0;
   /// More about the failure that `wqe_counter` completed with, or about the queue's first one, if
-  /// somebody knows it: the software HCA does. May be empty.
+  /// somebody knows it: the emulated HCA does. May be empty.
   virtual std::string detail(std::uint16_t wqe_counter) const = 0;
 };
 

@@ -57,7 +57,7 @@ struct HostMemory {
 
   /// What the device writes, and all that it wrote before.
   static std::uint64_t load_completion(const std::uint64_t* word) { return load_acquire(word); }
-  /// A word of an entry. Plain, so that ThreadSanitizer sees a missing order.
+  /// A word of a WQE. Plain, so that ThreadSanitizer sees a missing order.
   static void store_plain(std::uint64_t* word, std::uint64_t value) { *word = value; }
 
   /// A doorbell record, in memory that the device reads: behind everything before it.

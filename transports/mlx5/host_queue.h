@@ -44,7 +44,7 @@ public:
   /// RDMA WRITE of a copy; at most `most_inline` bytes. `source` is free on return.
   Ticket write_inline(const RemotePiece& remote, const void* source, std::size_t size_bytes,
                       const Post& post = {});
-  static constexpr std::size_t most_inline = 92; ///< two blocks
+  static constexpr std::size_t most_inline = 92; ///< two WQEBBs
   /// RDMA READ of any size.
   Ticket read(const RemotePiece& remote, void* target, std::uint32_t lkey, std::size_t size_bytes,
               const Post& post = {});
@@ -54,7 +54,7 @@ public:
   std::uint64_t fetch(const RemotePiece& remote, const AtomicFields& fields,
                       const Post& post = {Bell::now, true, false});
 
-  /// Tells the device of entries that were posted with Bell::later.
+  /// Tells the device of WQEs that were posted with Bell::later.
   void flush();
   /// Takes completions that are there.
   void progress();
@@ -87,7 +87,7 @@ private:
   const int peer_;
   const std::chrono::duration<double> timeout_;
   const Where here_;
-  /// Where old values arrive: one that nobody reads, then one for each fetch under way.
+  /// Where old values arrive: one that nobody reads, then one for each fetch in flight.
   std::vector<std::uint64_t> results_;
   std::atomic<std::uint64_t> free_results_{~std::uint64_t{1}};
   std::unique_ptr<HcaMemory> results_memory_;

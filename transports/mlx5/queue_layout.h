@@ -17,11 +17,11 @@ struct QueueLayout {
   /// In the page of records. The device has two words for a queue pair: the send record is the
   /// second; and two for a completion queue: the consumer index is the first.
   static constexpr std::size_t queue_records = 0, send_record = 4, completions_record = 64;
-  /// In the page of records: the software HCA's register, far from the records, since the device
+  /// In the page of records: the emulated HCA's register, far from the records, since the device
   /// looks at it all the time.
   static constexpr std::size_t soft_doorbell = 1024;
 
-  std::size_t completions_offset; ///< entries are at 0
+  std::size_t completions_offset; ///< WQEs are at 0
   std::size_t records_offset;
   std::size_t words_offset;
   std::size_t size_bytes;

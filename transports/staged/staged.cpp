@@ -230,7 +230,7 @@ void StagedTransport::collect(int context, int pe, const Pending& pending) {
 void StagedTransport::get(int context, void* target, const RemoteAddress& source,
                           std::size_t size_bytes, bool) {
   require(source, size_bytes);
-  std::deque<Pending> pending; // several under way
+  std::deque<Pending> pending; // several in flight
   const auto collect_one = [&] {
     collect(context, source.pe, pending.front());
     pending.pop_front();

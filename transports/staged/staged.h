@@ -26,7 +26,7 @@ struct StagedSettings {
   int region = 5; ///< for messages (state.h: region::staging)
   /// Memory for it, and where peers' parts are mapped, if `below` needs that; collective.
   std::function<RegionView(int region, std::size_t size_bytes, Exchange&)> make_region;
-  /// The network; contexts of it that nobody else uses. Goes before the memory.
+  /// The network; contexts of it that no one else uses. Goes before the memory.
   std::shared_ptr<Transport> below;
   int send_context = 0, agent_context = 1;
   std::size_t most_payload_bytes = std::size_t{128} << 10; ///< of a message

@@ -1,4 +1,4 @@
-// Memory keys of the software HCA: what each allows, and where its memory is.
+// Memory keys of the emulated HCA: what each allows, and where its memory is.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace shmemctl::mlx5 {
 /// What a key stands for.
 struct KeyWindow {
   std::uint32_t key = 0;
-  std::uint64_t address = 0; ///< that entries name: virtual, of the process that registered it
+  std::uint64_t address = 0; ///< that WQEs name: virtual, of the process that registered it
   std::uint64_t size_bytes = 0;
   unsigned access = 0; ///< Access
   /// Where it is mapped here; nullptr if it is reached by a transport.

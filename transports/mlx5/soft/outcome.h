@@ -1,11 +1,11 @@
-// How an operation of the software HCA ended, and why.
+// How an operation of the emulated HCA ended, and why.
 #pragma once
 
 #include "transports/mlx5/completion.h"
 
 namespace shmemctl::mlx5 {
 
-/// The software HCA's own reasons. They stand where a device has its vendor's syndrome.
+/// The emulated HCA's own reasons. They stand where a device has its vendor's syndrome.
 enum class SoftCause : std::uint8_t {
   none,
   wrong_index,

@@ -1,4 +1,4 @@
-// Operations of one software queue that were read from its entries and are not carried out yet, for
+// Operations of one software queue that were read from its WQEs and are not carried out yet, for
 // an HCA that orders no more than the specification demands.
 //
 // What is kept, and nothing else (QPs with out-of-order data placement, as firmware makes them
@@ -6,7 +6,7 @@
 // - An atomic is executed behind all WRITEs and atomics that were posted before it.
 // - A READ is executed whenever it likes, and so is each packet of a WRITE: before or behind other
 //   WRITEs and READs, and before atomics that were posted earlier.
-// - An entry with the fence bit begins when READs and atomics before it are done. It does not wait
+// - A WQE with the fence bit begins when READs and atomics before it are done. It does not wait
 //   for WRITEs.
 // - A completion says that its operation and all before it are done.
 #pragma once
@@ -23,7 +23,7 @@ namespace shmemctl::mlx5 {
 
 struct PendingOperation {
   Opcode opcode = Opcode::rdma_write;
-  std::uint16_t index = 0; ///< of its entry
+  std::uint16_t index = 0; ///< of its WQE
   RemotePiece remote{};
   std::uint64_t size_bytes = 0;
   std::vector<BytePiece> pieces;

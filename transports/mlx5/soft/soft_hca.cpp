@@ -16,7 +16,7 @@ namespace shmemctl::mlx5 {
 namespace {
 
 /// The register is memory here: a value that was written twice looks like one. While a queue of n
-/// blocks is behind a doorbell's record, the register can move on by 2n at most, which must not
+/// WQEBBs is behind a doorbell's record, the register can move on by 2n at most, which must not
 /// bring its 16 bits back to where they were.
 constexpr std::uint32_t most_soft_blocks = most_queue_blocks / 2;
 

@@ -1,4 +1,4 @@
-// soft-mlx5: an HCA in software. It reads the same entries, doorbell records and registers, and
+// soft-mlx5: an emulated HCA. It reads the same WQEs, doorbell records and registers, and
 // writes the same completions, as a device of the mlx5 family; what it does at the peer goes
 // through an Executor.
 #pragma once
@@ -51,7 +51,7 @@ public:
   std::optional<std::string> fatal_event() override;
   std::string detail(std::uint16_t wqe_counter) const override;
 
-  /// Makes an entry fail that is yet to come.
+  /// Makes a WQE fail that is yet to come.
   void inject(const InjectedFault& fault);
   std::uint64_t executed() const;
 
@@ -72,14 +72,14 @@ private:
 struct SoftOptions {
   std::string name = "soft-mlx5";
   std::uint64_t device_id = 0; ///< of this HCA in the job; peers see it in PeerInfo
-  /// Makes the way to a peer: called by HcaQueue::connect(). Must not be empty.
+  /// Makes the path to a peer: called by HcaQueue::connect(). Must not be empty.
   std::function<std::shared_ptr<Executor>(const PeerInfo&)> way_to_peer;
   /// Whether it has a thread of its own. Without one, waits of HostQueue serve it, or whoever calls
   /// poll(): better where there are fewer processors than threads.
   bool has_thread = true;
   /// Whoever waits serves it while its thread rests: an answer then needs no switch of threads.
   bool waiters_help = true;
-  unsigned batch = 64; ///< entries of one queue in a row
+  unsigned batch = 64; ///< WQEs of one queue in a row
   SoftOrder order;
   // How the thread waits when there is nothing to do: first these turns, then naps.
   int idle_spins = 2000;
@@ -100,11 +100,11 @@ public:
   std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override {
     return register_mapped(request, static_cast<std::byte*>(request.base));
   }
-  /// The same for memory that entries call by another address than processors of this process.
+  /// The same for memory that WQEs call by another address than processors of this process.
   std::unique_ptr<HcaMemory> register_mapped(const MemoryRequest& request, std::byte* mapped);
   std::unique_ptr<HcaQueue> create_queue(const QueueOptions& options) override;
 
-  /// One look at every queue; returns how many entries were carried out. Thread safe, but for an
+  /// One look at every queue; returns how many WQEs were carried out. Thread safe, but for an
   /// HCA without a thread.
   unsigned poll();
 

@@ -1,4 +1,4 @@
-// What the HCA in software keeps of the order of operations, and what it says of that.
+// What the emulated HCA keeps of the order of operations, and what it says of that.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
-/// More of them are not left waiting, so that a stream of entries does not run ahead for ever.
+/// More of them are not left waiting, so that a stream of WQEs does not run ahead for ever.
 constexpr std::size_t most_pending = 256;
 
 std::uint32_t read_record(std::uint32_t* record) {
@@ -47,7 +47,7 @@ unsigned SoftQueue::serve(unsigned most) {
   }
   if (!pending_.empty())
     count += carry_out_some();
-  // Completions come late, too: what was posted before them is still under way now and then.
+  // Completions come late, too: what was posted before them is still in flight now and then.
   if (!done_.empty() && pending_.empty())
     settle();
   return count;
@@ -66,7 +66,7 @@ unsigned SoftQueue::carry_out_some() {
         break;
   }
   // Whoever posts or looks meanwhile gets a processor where there are few of them: what is still
-  // under way then is what this mode is for.
+  // in flight then is what this mode is for.
   if (!pending_.empty())
     std::this_thread::yield();
   return 1 + static_cast<unsigned>(before - std::min(before, pending_.size()));
@@ -101,7 +101,7 @@ Outcome SoftQueue::carry_out_pending(const PendingOperation& operation) {
 
 /// Whether there is more to do: only the register says so; how much, the record.
 bool SoftQueue::look() {
-  // Acquire: the record, and the entries, as they were when it was written.
+  // Acquire: the record, and the WQEs, as they were when it was written.
   const std::uint64_t doorbell = HostMemory::load_acquire(view_.doorbell);
   if (doorbell == seen_doorbell_)
     return false;
@@ -145,7 +145,7 @@ void SoftQueue::step() {
     done_.push_back({start.opcode, index, static_cast<std::uint32_t>(entry_.size_bytes)});
 }
 
-/// Copies the entry at the position, once: it may change while it is looked at. Returns how many
+/// Copies the WQE at the position, once: it may change while it is looked at. Returns how many
 /// words it has.
 std::size_t SoftQueue::fetch() {
   const std::uint64_t mask = (std::uint64_t{block_words} << view_.blocks_log2) - 1;
@@ -246,7 +246,7 @@ Outcome SoftQueue::postpone() {
   for (std::size_t i = 0; i < entry_.n_pieces; ++i) {
     if (!entry_.pieces[i].in_entry)
       continue;
-    const std::byte* const bytes = pieces_[i].bytes; // the entry is not there for long
+    const std::byte* const bytes = pieces_[i].bytes; // the WQE is not there for long
     operation.inline_bytes.insert(operation.inline_bytes.end(), bytes,
                                   bytes + pieces_[i].size_bytes);
   }
@@ -337,7 +337,7 @@ void SoftQueue::write_completion(const Done& done, const Outcome& outcome) {
                     to_wire(static_cast<std::uint64_t>(outcome.cause) << 8 |
                             static_cast<std::uint64_t>(outcome.syndrome)));
   const auto kind = outcome ? CompletionKind::requester_error : CompletionKind::requester;
-  // Release: all that was brought for the entry, and the words above.
+  // Release: all that was brought for the WQE, and the words above.
   HostMemory::store_release(
       words + completion_last_word,
       encode_tail({done.opcode, view_.qpn, done.index, static_cast<std::uint8_t>(kind),

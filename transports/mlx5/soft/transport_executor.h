@@ -15,7 +15,7 @@ public:
     host, ///< the transport takes memory of the host alone
     gpus  ///< memory of GPUs too, here and there
   };
-  /// @param context of the transport; nobody else uses it. Who serves the HCA makes the calls.
+  /// @param context of the transport; no one else uses it. Who serves the HCA makes the calls.
   TransportExecutor(Transport& transport, int context, int pe, Reaches reaches = Reaches::host)
       : transport_(transport), context_(context), pe_(pe), reaches_(reaches) {}
 
