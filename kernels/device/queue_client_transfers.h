@@ -19,7 +19,7 @@ QueueClient<Memory, Wait>::post_put(const Place& target, const void* source,
     const auto address = reinterpret_cast<std::uint64_t>(bytes);
     std::uint64_t count = segment->left_at(target.offset_bytes + done);
     count = count < size_bytes - done ? count : size_bytes - done;
-    // Small data, and what the HCA does not reach, goes in the WQE.
+    // Small data, and memory that is not registered, is sent inline.
     const direct::LocalSegment* const local =
         size_bytes <= most_inline_bytes ? nullptr : table_.find_local(address);
     const std::uint64_t most = !local ? most_inline_bytes
@@ -68,7 +68,7 @@ SHMEMCTL_HOST_DEVICE bool QueueClient<Memory, Wait>::get(void* target, const Pla
                          static_cast<std::uint32_t>(count)))
         return false;
       done += count;
-      due = false; // READs of one queue are answered in order
+      due = false; // READs of one QP complete in order
       continue;
     }
     const std::uint64_t most = local->end - address < mlx5::most_message_bytes
