@@ -33,4 +33,6 @@ public:
   virtual bool signals_device_memory() const { return true; }
 };
 
+inline constexpr const char* host_memory_only = "reaches memory of the host only";
+
 } // namespace shmemctl

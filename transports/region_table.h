@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <deque>
 #include <mutex>
+#include <string>
 
+#include "src/base/error.h"
 #include "transports/transport.h"
 
 namespace shmemctl {
@@ -45,5 +47,19 @@ private:
   std::deque<RegionView> views_;
   std::array<std::atomic<const RegionView*>, capacity> current_{};
 };
+
+/// Throws Error (unavailable) for a PE whose part is not mapped here, which reach() has refused.
+/// @param transport for the message: "shm"
+inline std::byte* mapped_place(const RegionTable& regions, const RemoteAddress& address,
+                               const char* transport) {
+  const RegionView& region = regions[static_cast<std::size_t>(address.region)];
+  const auto pe = static_cast<std::size_t>(address.pe);
+  std::byte* base = pe < region.mapped.size() ? region.mapped[pe] : nullptr;
+  if (!base)
+    throw Error(ExitCode::unavailable, transport, "translate an address",
+                "the memory of PE " + std::to_string(address.pe) + " is not mapped here",
+                "this is a bug of shmemctl: please report it with the command");
+  return base + address.offset_bytes;
+}
 
 } // namespace shmemctl

@@ -3,11 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "transports/mlx5/entry.h"
+#include "transports/mlx5/soft/key_table.h"
 #include "transports/mlx5/soft/outcome.h"
+#include "transports/transport.h"
 
 namespace shmemctl::mlx5 {
 
@@ -49,5 +53,126 @@ std::uint64_t new_value(const AtomicFields& fields, std::uint64_t old);
 
 /// The operations' address: aligned to the operand, or an outcome that says it is not.
 Outcome check_alignment(const RemotePiece& remote, const AtomicFields& fields);
+
+/// Loads, stores and the processor's atomics on the windows' mapped memory.
+class MappedExecutor final : public Executor {
+public:
+  /// What the peer has registered. Windows may come later, while the HCA is held (SoftHca::hold()).
+  /// @throw Error (usage) if the window is not mapped here
+  void add(const KeyWindow& window);
+
+  Outcome check(const RemotePiece& remote, std::uint64_t size_bytes,
+                unsigned access) const override {
+    return keys_.find_remote(remote.rkey, remote.address, size_bytes, access).outcome;
+  }
+  Outcome write(const RemotePiece& remote, std::span<const BytePiece> pieces,
+                std::uint64_t size_bytes) override;
+  Outcome read(const RemotePiece& remote, std::span<const BytePiece> pieces,
+               std::uint64_t size_bytes) override;
+  Outcome atomic(const RemotePiece& remote, const AtomicFields& fields,
+                 std::uint64_t& old) override;
+
+private:
+  KeyTable keys_;
+};
+
+/// One put, get or atomic for each piece. The transport orders less than a queue does, so there is
+/// a fence between operations, and a quiet before a READ behind a WRITE.
+class TransportExecutor final : public Executor {
+public:
+  enum class Reaches {
+    host, ///< the transport takes memory of the host alone
+    gpus  ///< memory of GPUs too, here and there
+  };
+  /// @param context of the transport; no one else uses it. Who serves the HCA makes the calls.
+  TransportExecutor(Transport& transport, int context, int pe, Reaches reaches = Reaches::host)
+      : transport_(transport), context_(context), pe_(pe), reaches_(reaches) {}
+
+  /// What the peer has registered, as a piece of one of its regions. May come later, while the HCA
+  /// is held (SoftHca::hold()).
+  void add(const KeyWindow& window) { keys_.add(window); }
+  /// Whether the peer has registered something under this key.
+  bool knows(std::uint32_t rkey) const { return keys_.knows(rkey); }
+
+  Outcome check(const RemotePiece& remote, std::uint64_t size_bytes,
+                unsigned access) const override {
+    return keys_.find_remote(remote.rkey, remote.address, size_bytes, access).outcome;
+  }
+  Outcome write(const RemotePiece& remote, std::span<const BytePiece> pieces,
+                std::uint64_t size_bytes) override;
+  Outcome read(const RemotePiece& remote, std::span<const BytePiece> pieces,
+               std::uint64_t size_bytes) override;
+  Outcome atomic(const RemotePiece& remote, const AtomicFields& fields,
+                 std::uint64_t& old) override;
+  Outcome finish() override;
+
+private:
+  RemoteAddress place(const KeyMatch& match) const;
+  bool refuses(std::span<const BytePiece> pieces) const {
+    return reaches_ == Reaches::host && any_of_gpu(pieces);
+  }
+  void come_after(bool reads);
+  void write_piece(const RemoteAddress& target, const BytePiece& piece);
+
+  Transport& transport_;
+  int context_;
+  int pe_;
+  Reaches reaches_;
+  KeyTable keys_;
+  bool wrote_ = false; ///< since the last quiet
+};
+
+class SplitExecutor final : public Executor {
+public:
+  explicit SplitExecutor(std::unique_ptr<Executor> host)
+      : host_(std::move(host)), last_(host_.get()) {}
+
+  /// The way to the peer's GPU memory; nullptr: there is none any more, and its keys are unknown.
+  /// While the HCA is held.
+  void use_for_gpu(std::unique_ptr<TransportExecutor> gpu) {
+    gpu_ = std::move(gpu);
+    last_ = host_.get();
+  }
+  TransportExecutor* for_gpu() const { return gpu_.get(); }
+
+  Outcome check(const RemotePiece& remote, std::uint64_t size_bytes,
+                unsigned access) const override {
+    return way_to(remote).check(remote, size_bytes, access);
+  }
+  Outcome write(const RemotePiece& remote, std::span<const BytePiece> pieces,
+                std::uint64_t size_bytes) override {
+    return by_way_to(remote, [&](Executor& way) { return way.write(remote, pieces, size_bytes); });
+  }
+  Outcome read(const RemotePiece& remote, std::span<const BytePiece> pieces,
+               std::uint64_t size_bytes) override {
+    return by_way_to(remote, [&](Executor& way) { return way.read(remote, pieces, size_bytes); });
+  }
+  Outcome atomic(const RemotePiece& remote, const AtomicFields& fields,
+                 std::uint64_t& old) override {
+    return by_way_to(remote, [&](Executor& way) { return way.atomic(remote, fields, old); });
+  }
+  Outcome finish() override { return last_->finish(); }
+
+private:
+  /// The two know nothing of each other, and a queue's operations are done in its order: what comes
+  /// by the other way waits until all before it is complete.
+  template <class Operation>
+  Outcome by_way_to(const RemotePiece& remote, const Operation& operation) {
+    Executor* const way = &way_to(remote);
+    if (way != last_)
+      if (const Outcome outcome = last_->finish())
+        return outcome;
+    last_ = way;
+    return operation(*way);
+  }
+
+  Executor& way_to(const RemotePiece& remote) const {
+    return gpu_ && gpu_->knows(remote.rkey) ? *gpu_ : *host_;
+  }
+
+  std::unique_ptr<Executor> host_;
+  std::unique_ptr<TransportExecutor> gpu_;
+  Executor* last_; ///< by whom the last operation went
+};
 
 } // namespace shmemctl::mlx5
