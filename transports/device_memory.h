@@ -15,21 +15,22 @@ struct DeviceReach {
   std::string reason; ///< why not: one clause
 };
 
-/// What a transport is besides whose NICs may reach memory of devices: connected, and before such
-/// regions are set.
+/// Second interface of transports whose NICs may access GPU memory. Used after connect(), and
+/// before such regions are set.
 class DeviceMemoryUser {
 public:
   virtual ~DeviceMemoryUser() = default;
-  /// Tries to register [base, base + size_bytes), whole pages, and takes it back.
+  /// Tries to register [base, base + size_bytes), whole pages, and deregisters it again.
   virtual DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
                                         std::byte* base, std::size_t size_bytes) = 0;
-  /// Only where all PEs can: from now on that region is a device's memory, on all PEs. Local memory
-  /// of operations may lie in it. Atomics on it are not asked for, and signals are set, not added.
+  /// Only if all PEs can: from now on that region is GPU memory on all PEs. Local memory of
+  /// operations may be in it. The caller requests no atomics on it, and no signals with
+  /// SignalOp::add.
   virtual void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) = 0;
-  /// Takes back what was registered of it: the memory goes. No operation is in flight.
+  /// Deregisters the region before its memory is freed. No operation is in flight.
   virtual void drop_device_region(int region) = 0;
-  /// Whether its NICs write a signal behind its payload there by themselves. Otherwise signals on
-  /// such memory are not asked for either.
+  /// Whether its NICs order a signal after its payload in GPU memory by themselves. Otherwise the
+  /// caller requests no signals there.
   virtual bool signals_device_memory() const { return true; }
 };
 

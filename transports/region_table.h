@@ -22,8 +22,8 @@ inline const char* region_name(int region) {
   return at < names.size() ? names[at] : "a buffer";
 }
 
-/// A heap grows while other threads communicate, so a view is never changed: a new one takes its
-/// place, and the old ones stay, since somebody may be reading them. A heap grows a few times only.
+/// A heap grows while other threads communicate, so a view is immutable: a new one replaces it, and
+/// old ones are kept, since another thread may be reading them. A heap grows only a few times.
 class RegionTable {
 public:
   static constexpr std::size_t capacity = 16;
@@ -48,7 +48,8 @@ private:
   std::array<std::atomic<const RegionView*>, capacity> current_{};
 };
 
-/// Throws Error (unavailable) for a PE whose part is not mapped here, which reach() has refused.
+/// The mapped address of `address`. Throws Error (unavailable) for a PE whose part is not mapped
+/// here, which reach() has refused.
 /// @param transport for the message: "shm"
 inline std::byte* mapped_place(const RegionTable& regions, const RemoteAddress& address,
                                const char* transport) {

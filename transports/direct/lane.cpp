@@ -10,7 +10,7 @@ using mlx5::Bell;
 
 namespace {
 
-/// Under the lane's lock: one writer.
+/// Under the QP set's lock: a single writer.
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
   counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
@@ -146,7 +146,7 @@ bool Lane::put_inline(Rail& rail, const RemoteAddress& target, const void* sourc
   return true;
 }
 
-/// Never in a GPU: the order of two NICs' writes there is nobody's promise.
+/// Never in GPU memory: writes of two NICs to it are unordered.
 bool Lane::is_striped(const Transfer& whole) const {
   return whole.size_bytes >= striped_bytes && rails_to(whole.remote.pe) > 1 &&
          !local_.devices().has(whole.remote.region) && !local_.devices().hold(whole.local);
@@ -213,7 +213,7 @@ void Lane::post_piece(Rail& rail, const Transfer& piece, const RemoteSegment& se
               static_cast<std::uint32_t>(piece.size_bytes));
 }
 
-/// The slots come back with completions: those of WQEs that the device knows of.
+/// Slots are freed by completions of WQEs whose doorbell has been rung.
 std::int16_t Lane::take_slot() {
   if (staging_.empty()) {
     for (Rail* each : active_) {
@@ -317,13 +317,13 @@ void Lane::put_signal(const RemoteAddress& target, const void* source, std::size
                       const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
                       bool blocking) {
   const std::lock_guard lock(mutex_);
-  // Additions have their own place; a signal that is set goes where the payload goes.
+  // Additions use the path of atomics; a signal that is set uses the payload's path.
   Rail& rail = op == SignalOp::add ? begin_atomic(signal.pe) : begin_usual(signal.pe);
   Transfer payload = put_of(target, source, size_bytes, blocking);
   if (size_bytes == 0 || put_inline(rail, target, source, size_bytes, Bell::later)) {
     payload.await = false;
   } else if (is_striped(payload)) {
-    // The signal would overtake what other NICs carry.
+    // The signal would overtake the parts on other paths.
     payload.await = true;
     transfer(payload);
     payload.await = false;

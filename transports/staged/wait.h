@@ -11,8 +11,8 @@
 
 namespace shmemctl::staged {
 
-/// One wait for one peer: polls, yields, then sleeps a little. Throws what JobHealth throws: a
-/// failure of the job, or that nothing came for `timeout_s`.
+/// A wait for a peer: polls, yields, then sleeps. Throws what JobHealth throws: a failure of the
+/// job, or no progress for `timeout_s`.
 class Wait {
 public:
   Wait(JobHealth& health, double timeout_s, const char* step, int peer)
@@ -24,7 +24,7 @@ public:
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
 
-  /// Between two looks that found nothing. True now and then: time for what is rare.
+  /// Between two unsuccessful polls. True now and then: time for rare checks.
   bool pause() {
     ++turns_;
     if (turns_ <= spins) {
@@ -48,7 +48,7 @@ public:
       health_.give_up(step_, peer_);
     return true;
   }
-  /// Something came: the deadline is for the next.
+  /// Progress: restarts the deadline.
   void came() {
     if (until_)
       until_ = Deadline::after(std::chrono::duration<double>(timeout_s_));

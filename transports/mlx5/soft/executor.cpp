@@ -87,7 +87,7 @@ Outcome MappedExecutor::write(const RemotePiece& remote, std::span<const BytePie
   for (const BytePiece& piece : pieces) {
     copy_to_shared(target, piece.bytes, piece.size_bytes);
     target += piece.size_bytes;
-    // Later operations of this queue come after it.
+    // Later operations of this QP are ordered after it.
     order_fence();
   }
   return {};
@@ -118,7 +118,8 @@ Outcome MappedExecutor::atomic(const RemotePiece& remote, const AtomicFields& fi
   if (match.outcome)
     return match.outcome;
   std::byte* target = match.window->mapped + match.offset_bytes;
-  // What is aligned there may stand elsewhere here only if the window is badly mapped.
+  // An address that is aligned at the peer can be misaligned here only if the window is badly
+  // mapped.
   if (const Outcome outcome = check_alignment(
           {reinterpret_cast<std::uint64_t>(target) | remote.address, remote.rkey}, fields))
     return outcome;
@@ -175,7 +176,7 @@ void TransportExecutor::come_after(bool reads) {
   }
 }
 
-/// Blocking: inline data is gone when the caller returns.
+/// Blocking: inline data is valid only during this call.
 void TransportExecutor::write_piece(const RemoteAddress& target, const BytePiece& piece) {
   std::uint64_t word = 0;
   const bool is_word =
@@ -236,7 +237,7 @@ Outcome TransportExecutor::atomic(const RemotePiece& remote, const AtomicFields&
     old = transport_.atomic(context_, target, *request);
     return {};
   }
-  // None of the transport's: by compare and swap, until nobody came in between.
+  // Not an operation of the transport: emulated by a compare-and-swap loop.
   old = transport_.atomic(context_, target, {AtomicOp::fetch, fields.size_bytes});
   for (;;) {
     const std::uint64_t seen = transport_.atomic(

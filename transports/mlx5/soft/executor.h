@@ -1,4 +1,4 @@
-// What stands on the other end of a software queue's wire.
+// Executors: how an emulated QP performs operations at its peer.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace shmemctl::mlx5 {
 struct BytePiece {
   std::byte* bytes;
   std::size_t size_bytes;
-  bool is_gpu = false; ///< memory of a GPU: only who can copy it may touch it
+  bool is_gpu = false; ///< GPU memory: only a transport that can copy it may access it
 };
 
 /// Carries out the operations of one queue at its peer, in the order of the calls: a later
@@ -29,10 +29,10 @@ class Executor {
 public:
   virtual ~Executor() = default;
 
-  /// Whether the key allows it: what an operation that is carried out later would answer.
+  /// Checks the key: the outcome that a deferred operation would have.
   virtual Outcome check(const RemotePiece& remote, std::uint64_t size_bytes,
                         unsigned access) const = 0;
-  /// The pieces one behind the other, `size_bytes` in all, at least 1.
+  /// The pieces, contiguous at the peer, `size_bytes` in total, at least 1.
   virtual Outcome write(const RemotePiece& remote, std::span<const BytePiece> pieces,
                         std::uint64_t size_bytes) = 0;
   virtual Outcome read(const RemotePiece& remote, std::span<const BytePiece> pieces,
@@ -48,16 +48,17 @@ public:
 /// Whether any of these is a GPU's.
 bool any_of_gpu(std::span<const BytePiece> pieces);
 
-/// What a masked or plain atomic makes of `old`.
+/// The new value of an atomic, masked or not, applied to `old`.
 std::uint64_t new_value(const AtomicFields& fields, std::uint64_t old);
 
-/// The operations' address: aligned to the operand, or an outcome that says it is not.
+/// The address of an operand, or an outcome that says it is misaligned.
 Outcome check_alignment(const RemotePiece& remote, const AtomicFields& fields);
 
 /// Loads, stores and the processor's atomics on the windows' mapped memory.
 class MappedExecutor final : public Executor {
 public:
-  /// What the peer has registered. Windows may come later, while the HCA is held (SoftHca::hold()).
+  /// Adds memory that the peer has registered; allowed later, while the HCA is held
+  /// (SoftHca::hold()).
   /// @throw Error (usage) if the window is not mapped here
   void add(const KeyWindow& window);
 
@@ -76,20 +77,21 @@ private:
   KeyTable keys_;
 };
 
-/// One put, get or atomic for each piece. The transport orders less than a queue does, so there is
-/// a fence between operations, and a quiet before a READ behind a WRITE.
+/// One put, get or atomic per piece. The transport orders less than a QP, so there is a fence
+/// between operations, and a quiet before a READ that follows a WRITE.
 class TransportExecutor final : public Executor {
 public:
   enum class Reaches {
-    host, ///< the transport takes memory of the host alone
+    host, ///< the transport accepts host memory only
     gpus  ///< memory of GPUs too, here and there
   };
-  /// @param context of the transport; no one else uses it. Who serves the HCA makes the calls.
+  /// @param context of the transport, for this use only. The thread that drives the HCA makes the
+  /// calls.
   TransportExecutor(Transport& transport, int context, int pe, Reaches reaches = Reaches::host)
       : transport_(transport), context_(context), pe_(pe), reaches_(reaches) {}
 
-  /// What the peer has registered, as a piece of one of its regions. May come later, while the HCA
-  /// is held (SoftHca::hold()).
+  /// Adds memory that the peer has registered, as part of one of its regions. Allowed later, while
+  /// the HCA is held (SoftHca::hold()).
   void add(const KeyWindow& window) { keys_.add(window); }
   /// Whether the peer has registered something under this key.
   bool knows(std::uint32_t rkey) const { return keys_.knows(rkey); }
@@ -127,8 +129,8 @@ public:
   explicit SplitExecutor(std::unique_ptr<Executor> host)
       : host_(std::move(host)), last_(host_.get()) {}
 
-  /// The way to the peer's GPU memory; nullptr: there is none any more, and its keys are unknown.
-  /// While the HCA is held.
+  /// Sets the executor for the peer's GPU memory; nullptr: none any longer, and its keys are
+  /// unknown. While the HCA is held.
   void use_for_gpu(std::unique_ptr<TransportExecutor> gpu) {
     gpu_ = std::move(gpu);
     last_ = host_.get();
@@ -154,8 +156,8 @@ public:
   Outcome finish() override { return last_->finish(); }
 
 private:
-  /// The two know nothing of each other, and a queue's operations are done in its order: what comes
-  /// by the other way waits until all before it is complete.
+  /// Two executors for one QP: operations are performed in order, so switching to the other one
+  /// waits until everything before is complete.
   template <class Operation>
   Outcome by_way_to(const RemotePiece& remote, const Operation& operation) {
     Executor* const way = &way_to(remote);
@@ -172,7 +174,7 @@ private:
 
   std::unique_ptr<Executor> host_;
   std::unique_ptr<TransportExecutor> gpu_;
-  Executor* last_; ///< by whom the last operation went
+  Executor* last_; ///< executor of the last operation
 };
 
 } // namespace shmemctl::mlx5

@@ -5,7 +5,7 @@
 
 namespace shmemctl::mlx5 {
 
-/// The emulated HCA's own reasons. They stand where a device has its vendor's syndrome.
+/// The emulated HCA's reasons for a failure, reported as vendor syndromes.
 enum class SoftCause : std::uint8_t {
   none,
   wrong_index,
