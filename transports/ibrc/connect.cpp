@@ -87,7 +87,7 @@ Connector::connect(const MakeService& make_service, const MakeLane& make_lane, E
     for (int number = 0; number < settings_.lanes && !links_.empty(); ++number)
       lanes.push_back(make_lane(static_cast<std::size_t>(number), links_.size()));
     make_queue_pairs(lanes);
-  } catch (const Error& error) { // of a device, which does not know whose it is
+  } catch (const Error& error) { // of a device, which does not know its owner
     throw job_.here(error);
   }
   exchange_names(exchange);

@@ -18,7 +18,7 @@ const SegmentKey& Lane::segment_of(const RemoteAddress& address) const {
 }
 
 Endpoint& Lane::usual_endpoint(int pe) {
-  // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): asked of PEs that are connected only
+  // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): called for connected PEs only
   return queues_.endpoint(pe, number_ % queues_.rails_to(pe));
 }
 
@@ -66,7 +66,7 @@ void Lane::get(void* target, const RemoteAddress& source, std::size_t size_bytes
 
 bool Lane::put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
                       std::size_t size_bytes, WorkChain& chain) {
-  // A processor copies what goes inline.
+  // Inline data is copied by the CPU.
   if (size_bytes > endpoint.queue_pair.inline_bytes() || local_.is_device_memory(source))
     return false;
   const SegmentKey& segment = segment_of(target);
@@ -81,7 +81,7 @@ bool Lane::put_inline(Endpoint& endpoint, const RemoteAddress& target, const voi
   return true;
 }
 
-/// Into memory of a GPU one NIC writes: that another one's part has been acknowledged does not say
+/// GPU memory is written by one NIC only: an acknowledgement of another NIC's part does not say
 /// that it has passed all PCIe switches on its way to that GPU.
 bool Lane::is_striped(const Transfer& whole) const {
   if (whole.direction == Direction::put && local_.is_device_region(whole.remote.region))
@@ -277,7 +277,7 @@ void Lane::put_signal(const RemoteAddress& target, const void* source, std::size
                       const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
                       bool blocking) {
   const std::lock_guard lock(mutex_);
-  // Additions have their own place; a signal that is set goes where the payload goes.
+  // Additions use the path of atomics; a signal that is set uses the payload's path.
   Endpoint& endpoint = op == SignalOp::add ? atomic_endpoint(target.pe) : usual_endpoint(target.pe);
   const bool by_message = requests_ && op == SignalOp::add;
   keep_behind_requests(target.pe);
@@ -288,7 +288,7 @@ void Lane::put_signal(const RemoteAddress& target, const void* source, std::size
   if (size_bytes == 0 || put_inline(endpoint, target, source, size_bytes, chain)) {
     payload.await = false;
   } else if (is_striped(payload)) {
-    // The signal would overtake what other NICs carry.
+    // The signal would overtake the parts on other paths.
     payload.await = true;
     await(transfer(payload), target.pe, "put with signal");
     payload.await = false;
@@ -315,10 +315,10 @@ void Lane::put_signal(const RemoteAddress& target, const void* source, std::size
     queues_.drain(endpoint, "put with signal");
 }
 
-/// What comes behind it with a fence is placed behind the WRITEs before it, on any fabric: an
-/// atomic is executed when those are placed, and the fence waits for its answer. It compares the
-/// signal with the value that it is about to get, and puts that in its place: so it changes
-/// nothing. Without atomics of the device the payload's acknowledgement is waited for.
+/// Orders what follows with a fence after the earlier WRITEs, on any fabric: an atomic is executed
+/// after those are placed, and the fence waits for its response. The atomic compares the signal
+/// with the value that it is about to be set to, and swaps in the same: it changes nothing. Without
+/// HCA atomics, waits for the payload's acknowledgement instead.
 void Lane::add_order(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value,
                      WorkChain& chain) {
   if (requests_) {

@@ -59,7 +59,7 @@ void LocalMemory::set_device_region(int region, std::shared_ptr<const DeviceMemo
   device_regions_.fetch_or(1u << region, std::memory_order_release);
 }
 
-/// The segments stay, empty: somebody may be looking through an old list.
+/// The segments remain, empty: another thread may be searching an old list.
 void LocalMemory::drop_device_region(int region) {
   const std::lock_guard lock(mutex_);
   Regions left;

@@ -10,13 +10,13 @@
 
 namespace shmemctl::ibrc {
 
-/// One wait. Polls without a pause first: an answer takes microseconds; then yields, then sleeps,
-/// since who has to answer may need this core.
+/// One wait. First polls without pause: a response takes microseconds; then yields, then sleeps,
+/// since the peer may need this core.
 class Wait {
 public:
-  /// @param step  what is done, in give_up()'s words: "quiet"
-  /// @param peer  whom it depends on; -1 if several
-  /// @param for_device  whether the device alone completes it, and not a program of that PE
+  /// @param step what is waited for, as in give_up(): "quiet"
+  /// @param peer the PE it depends on; -1 if several
+  /// @param for_device whether the HCA alone completes it, and not a program of that PE
   Wait(JobHealth& health, double timeout_s, const char* step, int peer, bool for_device)
       : health_(health), timeout_s_(timeout_s), step_(step), peer_(peer), for_device_(for_device) {}
   Wait(const Wait&) = delete;
@@ -26,10 +26,10 @@ public:
       health_.waiting_for(-1);
   }
 
-  /// Between two polls that found nothing. True every 50 ms or so: time for what is rare. Throws
-  /// what JobHealth throws: a failure of the job, or that nothing came for `timeout_s`.
+  /// Between two unsuccessful polls. True every 50 ms or so: time for rare checks. Throws what
+  /// JobHealth throws: a failure of the job, or no progress for `timeout_s`.
   bool pause();
-  /// Something came: the deadline is for the next.
+  /// Progress: restarts the deadline.
   void progress() { deadline_.reset(); }
 
 private:
