@@ -2,17 +2,15 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "transports/transport.h"
 #include "transports/ucx/context.h"
+#include "transports/ucx/key.h"
 
 namespace shmemctl {
 
@@ -54,21 +52,5 @@ private:
   std::map<int, std::vector<Pieces>> keys_; ///< by region and PE
   std::atomic<std::uint64_t> version_{0};
 };
-
-/// A part of a region that was registered at once.
-struct UcxPiece {
-  std::uint64_t offset_bytes = 0, size_bytes = 0;
-  std::uint64_t address = 0; ///< of its first byte, in the process that owns it
-  std::string packed;        ///< what ucp_rkey_pack() gave
-  bool operator==(const UcxPiece&) const = default;
-};
-
-/// At most 16 pieces, which lie one behind the other from offset 0 on.
-inline constexpr std::size_t max_ucx_pieces = 16;
-
-std::string to_key(const std::vector<UcxPiece>& pieces);
-
-/// Throws Error (usage) for anything that to_key() cannot have written.
-std::vector<UcxPiece> parse_key(std::string_view key);
 
 } // namespace shmemctl

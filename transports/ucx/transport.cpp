@@ -1,4 +1,6 @@
-#include "transports/ucx/transport.h"
+#include "transports/ucx/ucx.h"
+
+#if __has_include(<ucp/api/ucp.h>)
 
 #include <algorithm>
 #include <filesystem>
@@ -6,13 +8,7 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
-#include "transports/ucx/ucx.h"
-
-#if __has_include(<ucp/api/ucp.h>)
-
-#if __has_include(<ucp/api/ucp.h>)
-
-#if __has_include(<ucp/api/ucp.h>)
+#include "transports/ucx/transport.h"
 
 namespace shmemctl {
 
@@ -660,3 +656,5 @@ void UcxTransport::post_atomic(int context, const RemoteAddress& target,
 }
 
 } // namespace shmemctl
+
+#endif
