@@ -1,5 +1,5 @@
-// What a kernel's code, as the current device runs it, was made from: a GPU may run code that was
-// made for an older one.
+// The architecture for which a kernel's code, as the current device runs it, was compiled: a GPU
+// may run code that was compiled for an older one.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,14 +9,14 @@
 
 namespace shmemctl {
 
-/// Whether it was made from PTX of sm_90 at least: then the parts of the sources that are for sm_90
-/// and later are in it, whatever the device could run.
+/// Whether the code was compiled for sm_90 or newer: then it contains the parts of the sources that
+/// need sm_90, whatever the device could run.
 inline bool is_of_sm_90(const cudaFuncAttributes& code) {
   constexpr int sm_90 = 90;
   return code.ptxVersion >= sm_90 && code.binaryVersion >= sm_90;
 }
-/// The same of what the current device runs of the kernel; asked once for each. Nothing if CUDA
-/// does not tell, as after an error that stays: the launch will say it.
+/// The same for the code that the current device runs of this kernel; queried once each. Nothing if
+/// CUDA returns an error, as after a sticky error: the launch will report it.
 inline std::optional<bool> has_code_of_sm_90(const void* kernel) {
   struct Known {
     const void* kernel;

@@ -1,4 +1,4 @@
-// Does each GPU run a kernel of this binary, and does its memory give back what was written?
+// Test of each GPU: runs a kernel of this binary, and reads back the memory that it wrote.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace shmemctl {
 
-/// The answer of one device, in CUDA's order.
+/// Result of one device, in CUDA's order.
 struct DeviceProbe {
   int device = 0;
   std::string name;

@@ -46,7 +46,7 @@ __global__ void order(const __grid_constant__ DeviceJob job, Ordering kind, Sign
   }
   if (threadIdx.x > 0)
     return;
-  // What the stream did before is complete; this keeps it ahead of the signal for every observer.
+  // The stream's earlier work is complete; this orders it before the signal for every observer.
   device::signal_behind(job, signal.word, signal.value, signal.op, pe);
 }
 

@@ -1,4 +1,4 @@
-// The kernels behind operations on streams, once for each of the ways of ways.h.
+// The kernels of stream operations, in both builds of ways.h.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace shmemctl::on_stream {
 
-// Few kernels that do several things: each would bring what they have in common once more.
+// A few kernels with several functions each: separate ones would duplicate what they share.
 
 enum class Transfer { put, get, put_signal };
 enum class Ordering { signal, quiet, barrier, sync };
@@ -43,7 +43,7 @@ Kernels kernels();
 ReduceKernel reduce_kernel(NumberType type);
 } // namespace any_way
 
-/// Copies by one block: as much as a launch takes.
+/// Largest copy by one block: takes about as long as a launch.
 inline constexpr int copy_threads = 1024;
 /// Of collectives.
 inline constexpr int block_threads = 512;

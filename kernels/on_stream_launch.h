@@ -1,5 +1,5 @@
-// How the operations on streams start their kernels. All grids are bounded: what a peer's kernel
-// waits for must find room on this device.
+// Launching the kernels of stream operations. All grids are bounded: a kernel that a peer waits for
+// must find room on this device.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,14 +26,14 @@ inline cudaStream_t stream_of(Stream stream) {
   return static_cast<cudaStream_t>(stream);
 }
 
-/// A block for each `each_bytes`, within bounds.
+/// One block per `each_bytes`, within bounds.
 inline int blocks_for(std::size_t size_bytes, std::size_t each_bytes) {
   const std::size_t blocks = (size_bytes + each_bytes - 1) / each_bytes;
   return blocks < 1 ? 1 : blocks > most_blocks ? most_blocks : static_cast<int>(blocks);
 }
 
-/// Only for kernels that begin with wait_for_stream(), whose instruction code of sm_90 has. A
-/// single block comes ahead of its turn; larger grids do not, which would take room from what a
+/// Only for kernels that start with wait_for_stream(), whose instruction exists in code for sm_90.
+/// A single block may start early; larger grids may not, because they would take the room of what a
 /// peer waits for on another stream.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), int blocks, int threads, Stream stream,

@@ -7,7 +7,7 @@ namespace shmemctl::on_stream::SHMEMCTL_WAYS {
 
 namespace {
 
-/// A kernel for each type, so that what it needs of the job comes from its parameters.
+/// One kernel per type, so that what it needs of the job comes from its parameters.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     reduce_in_team(const __grid_constant__ DeviceJob job, int team, void* dest, const void* source,

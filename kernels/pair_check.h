@@ -1,5 +1,5 @@
-// The check of every pair of PEs by kernels: what lies where in the GPU heap, and the launchers.
-// For host and device.
+// The check of every pair of PEs by kernels: layout of its GPU heap memory, and the launchers. For
+// host and device.
 #pragma once
 
 #include <cstddef>
@@ -19,33 +19,33 @@ namespace shmemctl::kernel_check {
 /// In the order of PairOp.
 enum Op : int { put, get, fetch_add, compare_swap, put_signal, n_ops };
 
-/// What this PE saw of one operation with one peer: of put and put_signal as the target, else as
-/// the caller.
+/// Result of one operation with one peer, as this PE saw it: for put and put_signal as the target,
+/// else as the caller.
 struct Result {
   enum State : std::uint32_t {
     well,
     wrong,
     nothing_came,
-    wrong_at_target ///< of an atomic, seen by the target: this PE
+    wrong_at_target ///< for an atomic, seen by the target: this PE
   };
   std::uint32_t state;
   std::uint32_t size_bytes;
-  std::uint64_t offset_bytes; ///< of what is wrong, in the transfer
+  std::uint64_t offset_bytes; ///< offset of the first error in the transfer
   std::uint64_t expected, found;
 };
 
-/// Symmetric memory of the check: the same on every PE. Offsets in bytes from its begin.
+/// Symmetric memory of the check: the same layout on every PE. Offsets in bytes from its start.
 struct Layout {
   static constexpr int n_sizes = 2;
-  /// One word, which a put with signal sends together with the signal; and many bytes that begin
-  /// at no multiple of anything.
+  /// Two sizes: one word, which a put with signal sends together with the signal; and a large,
+  /// unaligned one.
   static constexpr std::uint64_t alignment_bytes = 256, shift_bytes = 3;
 
   int n_pes;
 
   SHMEMCTL_CHECK_BOTH static constexpr std::uint64_t size_of(int i) { return i == 0 ? 8 : 16385; }
   SHMEMCTL_CHECK_BOTH static constexpr std::uint64_t row_bytes() {
-    return 512 + 16384 + 512; // both sizes, with room between and behind
+    return 512 + 16384 + 512; // both sizes, with gaps between and after
   }
   /// Rows: one for each PE and purpose.
   enum Row : int {
@@ -67,7 +67,7 @@ struct Layout {
   SHMEMCTL_CHECK_BOTH std::uint64_t words() const {
     return static_cast<std::uint64_t>(n_rows) * static_cast<std::uint64_t>(n_pes) * row_bytes();
   }
-  /// The signal beside the small payload of `source`; the large one's is further on.
+  /// The signal adjacent to the small payload of `source`; the large one's is elsewhere.
   SHMEMCTL_CHECK_BOTH std::uint64_t signal(int source, int i) const {
     return data(signal_arrives, source, 0) + (i == 0 ? 8 : 16);
   }
@@ -80,8 +80,8 @@ struct Layout {
            (static_cast<std::uint64_t>(peer) * n_ops + static_cast<std::uint64_t>(op)) *
                sizeof(Result);
   }
-  /// Flags by peer, which the host writes: bit 0: I reach it, bit 1: it reaches me, bit 2: with
-  /// atomics.
+  /// Flags by peer, written by the host: bit 0: this PE reaches it, bit 1: it reaches this PE, bit
+  /// 2: including atomics.
   SHMEMCTL_CHECK_BOTH std::uint64_t flags(int peer) const {
     return result(n_pes, 0) + static_cast<std::uint64_t>(peer);
   }
@@ -103,7 +103,7 @@ pattern_byte(int op, int caller, int target, std::uint64_t size_bytes, std::uint
   z = (z ^ z >> 27) * 0x94d049bb133111ebu;
   return static_cast<std::uint8_t>(z >> 56);
 }
-/// What the words begin with, and what is done to them.
+/// Initial values of the words, and operands.
 SHMEMCTL_CHECK_BOTH constexpr std::uint64_t first_word(int caller, int target) {
   return 0x5a00000000000000u + (static_cast<std::uint64_t>(caller) << 24) +
          static_cast<std::uint64_t>(target);
@@ -114,19 +114,19 @@ SHMEMCTL_CHECK_BOTH constexpr std::uint64_t addend(int i) {
 inline constexpr std::uint64_t swap_value = 0x0123456789abcdefu;
 inline constexpr std::uint64_t signal_value = 0x5151515151515151u;
 
-/// The steps, in order; between them all PEs meet (but for `await`, which may follow `act` at
-/// once). One block for each peer.
+/// The steps, in order, with a barrier of all PEs between them (except before `await`, which may
+/// follow `act` at once). One block per peer.
 enum class Step : int {
   prepare, ///< this PE's own memory
   act,     ///< put, get, atomics, put with signal, to all peers at the same time
   await,   ///< signals and their payloads
-  look     ///< what puts and atomics of others have left here
+  look     ///< results of puts and atomics of others
 };
 
-/// Puts a step into the stream.
+/// Enqueues a step.
 /// @param area        symmetric, of Layout::size_bytes()
-/// @param patience_ns how long a signal is waited for
-/// Returns why it could not be launched; "" if it was.
+/// @param patience_ns timeout of a wait for a signal
+/// Returns why the launch failed; "" on success.
 std::string launch(Step step, const DeviceJob& job, std::byte* area, const Layout& layout,
                    std::uint64_t patience_ns, void* stream);
 

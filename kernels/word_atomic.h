@@ -1,4 +1,4 @@
-// Launches an atomic operation on one word of GPU memory, for the host.
+// Launches an atomic on a word of GPU memory, on behalf of the host.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace shmemctl {
 
-/// Puts the operation into the stream, behind what is there; its scope is the system. One thread.
+/// Enqueues the operation, at system scope. One thread.
 /// @param word       on the stream's device or mapped for it, aligned to its size
 /// @param size_bytes 4 or 8
 /// @param old        receives the old value; host memory that the device maps
-/// Returns why it could not be launched; "" if it was.
+/// Returns why the launch failed; "" on success.
 std::string launch_word_atomic(void* stream, void* word, AtomicOp op, unsigned size_bytes,
                                std::uint64_t operand, std::uint64_t compare, std::uint64_t* old);
 

@@ -1,4 +1,4 @@
-// Stands in for a transport that this program was built without: it reaches nobody, and says why.
+// Stands in for a transport that this program was built without: reaches no PE, and says why.
 #pragma once
 
 #include <memory>
@@ -38,13 +38,13 @@ private:
   std::string name_, reason_, fix_;
 };
 
-/// @param package what has to be installed before the next build
+/// @param package to install before building again
 std::unique_ptr<Transport> not_built(const std::string& name, const std::string& package);
 
-/// The reason of the first PE whose program lacks that transport, with the PE's number. Such a
-/// transport connects nobody, on any PE: where it is missing, the others' collective calls would
-/// meet no answer.
-/// @param info by PE: what local_info() gave there
+/// The reason given by the first PE whose program lacks that transport, with its number. Such a
+/// transport connects no PE at all: the others' collective calls would not be matched where it is
+/// missing.
+/// @param info result of local_info() on each PE
 std::optional<std::string> absent_somewhere(const std::vector<std::string>& info);
 
 } // namespace shmemctl

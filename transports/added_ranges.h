@@ -1,5 +1,5 @@
-// What was registered of memory outside of all regions, by where it begins: ranges may overlap, and
-// begin at one place.
+// Registrations of memory outside of all regions, by start address: ranges may overlap, and several
+// may start at the same address.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 namespace shmemctl {
 
 /// Thread safe. A program that adds nothing pays for one load.
-/// @tparam Value what the registration is; it goes when it is removed
+/// @tparam Value the registration; destroyed when the range is removed
 template <class Value>
 class AddedRanges {
 public:

@@ -1,45 +1,13 @@
-// Memory of a GPU, as transports have to know it to let a NIC reach it. No CUDA header.
+// What the runtime asks of a transport whose NICs may access GPU memory (GPUDirect RDMA).
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
-#include "src/base/file_descriptor.h"
+#include "src/base/device_memory.h"
 
 namespace shmemctl {
-
-/// A dma-buf that holds whole pages of device memory.
-struct DmaBuf {
-  FileDescriptor file;
-  std::uint64_t offset_bytes = 0; ///< where the range that was asked for begins in it
-};
-
-/// Of one device. Thread safe.
-class DeviceMemory {
-public:
-  virtual ~DeviceMemory() = default;
-  virtual std::string text() const = 0; ///< "GPU 0"
-  /// Why the driver makes no dma-bufs of it: one clause; "" if it does.
-  virtual std::string why_no_dma_buf() const = 0;
-  /// Makes a dma-buf of a page-aligned range that is mapped; nothing, with `why`, if the driver
-  /// refuses.
-  virtual std::optional<DmaBuf> export_dma_buf(std::uintptr_t address, std::size_t size_bytes,
-                                               std::string& why) const = 0;
-
-  /// Why a kernel that sees one write of a NIC may not see those before it: one clause; "" if it
-  /// sees them. Such a device cannot take signals from a NIC.
-  virtual std::string why_unordered() const = 0;
-  /// Whether flush() has anything to do.
-  virtual bool needs_flush() const = 0;
-  /// Makes what NICs have written so far visible to kernels of all devices, also to such as run
-  /// already. To be called between a NIC's completion that the host has seen and the word by which
-  /// the host tells a kernel of it: these two take different ways. Throws Error (unavailable).
-  virtual void flush() const = 0;
-  virtual int ordinal() const { return 0; } ///< the driver's number of it in this process
-};
 
 /// Whether and how a transport's NICs reach memory of a device.
 struct DeviceReach {
@@ -47,22 +15,25 @@ struct DeviceReach {
   std::string reason; ///< why not: one clause
 };
 
-/// What a transport is besides whose NICs may reach memory of devices: connected, and before such
-/// regions are set.
+/// Second interface of transports whose NICs may access GPU memory. Used after connect(), and
+/// before such regions are set.
 class DeviceMemoryUser {
 public:
   virtual ~DeviceMemoryUser() = default;
-  /// Tries to register [base, base + size_bytes), whole pages, and takes it back.
+  /// Tries to register [base, base + size_bytes), whole pages, and deregisters it again.
   virtual DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
                                         std::byte* base, std::size_t size_bytes) = 0;
-  /// Only where all PEs can: from now on that region is a device's memory, on all PEs. Local memory
-  /// of operations may lie in it. Atomics on it are not asked for, and signals are set, not added.
+  /// Only if all PEs can: from now on that region is GPU memory on all PEs. Local memory of
+  /// operations may be in it. The caller requests no atomics on it, and no signals with
+  /// SignalOp::add.
   virtual void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) = 0;
-  /// Takes back what was registered of it: the memory goes. No operation is under way.
+  /// Deregisters the region before its memory is freed. No operation is in flight.
   virtual void drop_device_region(int region) = 0;
-  /// Whether its NICs write a signal behind its payload there by themselves. Otherwise signals on
-  /// such memory are not asked for either.
+  /// Whether its NICs order a signal after its payload in GPU memory by themselves. Otherwise the
+  /// caller requests no signals there.
   virtual bool signals_device_memory() const { return true; }
 };
+
+inline constexpr const char* host_memory_only = "reaches memory of the host only";
 
 } // namespace shmemctl

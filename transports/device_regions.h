@@ -1,5 +1,4 @@
-// Which of this PE's regions are memory of a GPU: what transports whose NICs reach such memory have
-// to keep processors off.
+// The regions of this PE that are GPU memory, which CPU code must not access.
 #pragma once
 
 #include <atomic>
@@ -26,7 +25,8 @@ public:
     memory_of_.erase(region);
     regions_.fetch_and(~(1u << region), std::memory_order_release);
   }
-  /// Whose memory it is; nullptr: the host's. A GPU's is known by its extent from now on.
+  /// The device whose memory the region is; nullptr: host memory. Records the extent of a GPU's
+  /// region.
   std::shared_ptr<const DeviceMemory> learn(const RegionView& view) {
     const std::lock_guard lock(mutex_);
     const auto found = memory_of_.find(view.region);
@@ -39,7 +39,7 @@ public:
   bool has(int region) const {
     return (regions_.load(std::memory_order_acquire) >> region & 1) != 0;
   }
-  /// Whether that address lies in one.
+  /// Whether the address is in such a region.
   bool hold(const void* address) const {
     const std::uint32_t regions = regions_.load(std::memory_order_acquire);
     const auto place = reinterpret_cast<std::uintptr_t>(address);

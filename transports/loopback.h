@@ -1,4 +1,4 @@
-// A transport that is connected to its own PE: whether what it needs is here and moves bytes.
+// Loopback test of a transport: connects it to its own PE and moves data.
 #pragma once
 
 #include <string>

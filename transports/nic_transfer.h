@@ -1,5 +1,4 @@
-// A put or get that goes over NICs in pieces: what it is, and how it is shared out among rails. The
-// same for each transport whose queues are its own.
+// A put or get that is striped over NICs in pieces. Shared by the transports that post to QPs.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 
 namespace shmemctl {
 
-/// A transfer, or the part of it that takes one NIC.
+/// A transfer, or the part of it that one NIC carries.
 struct NicTransfer {
   enum class Direction { put, get };
   /// Up to here a blocking put copies the data and returns; beyond, waiting costs less than
@@ -49,7 +48,7 @@ struct NicTransfer {
 /// From here on a transfer uses all NICs: then each part is still long enough for its own message.
 inline constexpr std::size_t striped_bytes = 32768;
 
-/// Calls each(rail, part) for the rails that get a part of `whole`, in their order.
+/// Calls each(path, part) for the paths that carry a part of `whole`, in order.
 template <class Each>
 void for_each_stripe(const NicTransfer& whole, std::size_t rails, Each&& each) {
   constexpr std::size_t granularity_bytes = 4096;

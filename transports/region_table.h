@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <deque>
 #include <mutex>
+#include <string>
 
+#include "src/base/error.h"
 #include "transports/transport.h"
 
 namespace shmemctl {
@@ -20,8 +22,8 @@ inline const char* region_name(int region) {
   return at < names.size() ? names[at] : "a buffer";
 }
 
-/// A heap grows while other threads communicate, so a view is never changed: a new one takes its
-/// place, and the old ones stay, since somebody may be reading them. A heap grows a few times only.
+/// A heap grows while other threads communicate, so a view is immutable: a new one replaces it, and
+/// old ones are kept, since another thread may be reading them. A heap grows only a few times.
 class RegionTable {
 public:
   static constexpr std::size_t capacity = 16;
@@ -45,5 +47,20 @@ private:
   std::deque<RegionView> views_;
   std::array<std::atomic<const RegionView*>, capacity> current_{};
 };
+
+/// The mapped address of `address`. Throws Error (unavailable) for a PE whose part is not mapped
+/// here, which reach() has refused.
+/// @param transport for the message: "shm"
+inline std::byte* mapped_place(const RegionTable& regions, const RemoteAddress& address,
+                               const char* transport) {
+  const RegionView& region = regions[static_cast<std::size_t>(address.region)];
+  const auto pe = static_cast<std::size_t>(address.pe);
+  std::byte* base = pe < region.mapped.size() ? region.mapped[pe] : nullptr;
+  if (!base)
+    throw Error(ExitCode::unavailable, transport, "translate an address",
+                "the memory of PE " + std::to_string(address.pe) + " is not mapped here",
+                "this is a bug of shmemctl: please report it with the command");
+  return base + address.offset_bytes;
+}
 
 } // namespace shmemctl

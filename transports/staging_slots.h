@@ -1,4 +1,4 @@
-// Memory through which data goes that lies in no registered memory itself: a pool of slots.
+// A pool of registered slots through which unregistered memory is copied.
 #pragma once
 
 #include <sys/mman.h>
@@ -34,7 +34,7 @@ public:
   }
 
 protected:
-  /// @param behind_bytes further ones behind the slots. Throws Error (unavailable).
+  /// @param behind_bytes additional bytes after the slots. Throws Error (unavailable).
   explicit StagingSlots(std::size_t behind_bytes = 0)
       : memory_(map(slots * slot_bytes + behind_bytes)) {
     for (std::int16_t slot = slots; slot-- > 0;)

@@ -15,13 +15,13 @@
 
 namespace shmemctl {
 
-/// What a transport is told of the job when it is made.
+/// The job, as a transport is constructed for it.
 struct TransportSetup {
   int pe = 0;
   int n_pes = 1;
   std::string host_name;
   const Options* options = nullptr;
-  JobHealth* health = nullptr; ///< asked by every wait, at least every 100 ms
+  JobHealth* health = nullptr; ///< checked by every wait, at least every 100 ms
   double timeout_s = 60;       ///< of every wait; then health->give_up(step, peer)
 };
 
@@ -37,19 +37,19 @@ struct HcaPort {
 struct NicTraffic {
   HcaPort nic;
   std::uint64_t put_bytes = 0, get_bytes = 0, operations = 0;
-  /// Of long transfers alone, where the transport tells: their bytes, and for how long any of them
-  /// was under way.
+  /// Long transfers only, if the transport counts them: their bytes, and for how long any of them
+  /// was in flight.
   std::uint64_t long_bytes = 0, long_ns = 0;
 };
 
-/// How PEs tell each other what connections need. Collective over the whole job: every PE makes the
-/// same calls, also with nothing to say. Throws Error when the job fails.
+/// Collective exchange of what connections need. Every PE of the job makes the same calls, even
+/// with nothing to send. Throws Error when the job fails.
 class Exchange {
 public:
   virtual ~Exchange() = default;
-  /// What every PE said, by PE.
+  /// Returns the strings of all PEs, by PE.
   virtual std::vector<std::string> allgather(const std::string& mine) = 0;
-  /// @param to_each by PE: what that PE shall get. Returns what each PE had for this one, by PE.
+  /// @param to_each strings to send, by destination PE. Returns the received strings, by source PE.
   virtual std::vector<std::string> alltoall(const std::vector<std::string>& to_each) = 0;
 };
 
@@ -64,15 +64,15 @@ enum Capability : unsigned {
 
 struct Reach {
   unsigned capabilities = 0; ///< 0: not reachable
-  std::string reason;        ///< why not, or by what way: one clause
+  std::string reason;        ///< why not, or by which path: one clause
 };
 
-/// The place of a PE, as far as transports need it.
+/// Location of a PE, as far as transports need it.
 struct PeerPlace {
   int pe = 0;
   std::uint64_t node_id = 0;    ///< virtual node: equal means "same node"
   std::uint64_t machine_id = 0; ///< real machine
-  std::string transport_info;   ///< what this transport's local_info() gave on that PE
+  std::string transport_info;   ///< local_info() of this transport on that PE
 };
 
 /// Memory that operations may name. Offsets are the same on all PEs.
@@ -115,22 +115,22 @@ public:
   virtual ~Transport() = default;
   virtual const char* name() const = 0; ///< "shm", "ibrc", ...
 
-  /// What peers need to judge and make the connection; at most 1 KiB. A transport that cannot be
-  /// used here says why, in a form that its own reach() understands.
+  /// What peers need to decide on a connection and to make it; at most 1 KiB. A transport that
+  /// cannot be used here says why, in a form that its own reach() understands.
   virtual std::string local_info() = 0;
   virtual Reach reach(const PeerPlace& me, const PeerPlace& peer) const = 0;
   /// The ports that this PE shall use, best first, as the mapping chose them; not called if there
   /// is no choice. Throws Error (unavailable) for one that cannot be used.
   virtual void use_nics(const std::vector<HcaPort>& nics) { static_cast<void>(nics); }
-  /// Collective. `peers` are those whose reach() was not 0, this PE itself among them.
+  /// Collective. `peers`: those with a nonzero reach(), including this PE.
   virtual void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
                        const Deadline& deadline) = 0;
   /// Whether peers need keys for regions: then each set_region() is followed by an exchange.
   virtual bool has_keys() const { return false; }
-  /// A region is there, or has grown or moved its mappings. What it was before stays usable.
-  /// Returns the key that peers need to reach this PE's part; at most 4 KiB.
+  /// Called when a region has been created, has grown, or has changed its mappings. The previous
+  /// extent stays usable. Returns the key that peers need to access this PE's part; at most 4 KiB.
   virtual std::string set_region(const RegionView& region) = 0;
-  /// @param keys by PE: what set_region() returned there
+  /// @param keys result of set_region() on each PE
   virtual void set_keys(int region, const std::vector<std::string>& keys) {
     static_cast<void>(region);
     static_cast<void>(keys);
@@ -141,12 +141,12 @@ public:
     static_cast<void>(base);
     static_cast<void>(size_bytes);
   }
-  /// No operation on it is under way.
+  /// No operation on it is in flight.
   virtual void remove_local(void* base) { static_cast<void>(base); }
 
-  /// Non-blocking: `source` may be reused only after quiet() unless the operation is `blocking`.
-  /// Puts have no order among each other: of two into one place the first may arrive last unless
-  /// there is a fence() between them. EFA's and UCX's do, so do those of two NICs or contexts.
+  /// Non-blocking: `source` may be reused only after quiet(), unless `blocking`. Puts are
+  /// unordered: of two puts to the same address the first may arrive last, unless there is a
+  /// fence() in between. This does happen with EFA and UCX, and across NICs or contexts.
   virtual void put(int context, const RemoteAddress& target, const void* source,
                    std::size_t size_bytes, bool blocking) = 0;
   virtual void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
@@ -154,7 +154,7 @@ public:
   /// Returns the old value (0 for set). Relaxed order, like OpenSHMEM's.
   virtual std::uint64_t atomic(int context, const RemoteAddress& target,
                                const AtomicRequest& request) = 0;
-  /// The same where nobody wants the old value: done at the target after quiet().
+  /// Non-fetching: complete at the target after quiet().
   virtual void post_atomic(int context, const RemoteAddress& target, const AtomicRequest& request) {
     atomic(context, target, request);
   }
@@ -165,17 +165,17 @@ public:
   virtual void fence(int context) = 0;
   virtual void quiet(int context) = 0;
   virtual void progress() {}
-  /// Operations are nothing but copy_to_shared() and execute_atomic() (transports/shm/words.h) on
-  /// memory that is mapped here, fence() is order_fence() and quiet() is full_fence(), so that a
-  /// caller may make them itself, on any thread.
+  /// Whether operations are just copy_to_shared() and execute_atomic() (transports/shm/words.h) on
+  /// memory mapped here, fence() is order_fence() and quiet() is full_fence(), so that a caller may
+  /// inline them, on any thread.
   virtual bool is_load_store() const { return false; }
-  /// The same for atomics: not where they have to go another way than stores.
+  /// The same for atomics: false if they must take another path than stores.
   virtual bool has_direct_atomics() const { return is_load_store(); }
-  /// Whether its atomics are atomic with those that CPUs make on the same word. If not (an HCA's
-  /// are so only among themselves), all atomics on a PE that it serves have to go through it.
+  /// Whether its atomics are atomic with CPU atomics on the same word. If not (an HCA's are atomic
+  /// only with its own), all atomics on a PE that it serves must go through it.
   virtual bool atomics_meet_cpu() const { return true; }
 
-  /// What it has moved so far, by port; empty for one without NICs.
+  /// Traffic so far, by port; empty for a transport without NICs.
   virtual std::vector<NicTraffic> traffic() const { return {}; }
   /// How that PE is connected: "rxe0:1 -> rxe0:1, 2 QPs"; "" if there is nothing to say.
   virtual std::string connection(int pe) const {
@@ -183,7 +183,7 @@ public:
     return {};
   }
 
-  /// Itself, for operations whose local memory is the host's for sure.
+  /// The transport to use for operations whose local memory is known to be host memory.
   virtual Transport& for_host_memory() { return *this; }
 };
 

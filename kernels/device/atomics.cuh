@@ -1,9 +1,9 @@
-// Atomics on symmetric words of 4 or 8 bytes, by the calling thread alone. They have no order: as
-// in OpenSHMEM, fence() and quiet() give one. Those without an old value are complete after
-// quiet().
+// Atomics on symmetric words of 4 or 8 bytes, by the calling thread alone. They are relaxed: as in
+// OpenSHMEM, fence() and quiet() give an order. Non-fetching atomics are complete after quiet().
 //
-// The words lie in GPU memory: atomics of GPUs on each other's memory go over NVLink and PCIe. What
-// the network does with a PE that is not mapped is its own; do not mix both ways on one word.
+// The words are in GPU memory: atomics of GPUs on each other's memory go over NVLink and PCIe. They
+// are not atomic with those that the network makes for a PE that is not mapped; do not mix both on
+// one word.
 #pragma once
 
 #include "kernels/device/rma.cuh"
@@ -26,7 +26,7 @@ atomic_far(const DeviceJob& job, const void* target, NetworkAtomic op, unsigned 
   return old;
 }
 
-/// On a word that this GPU can load and store. What is without an old value returns 0.
+/// On a word that is mapped for this GPU. Non-fetching operations return 0.
 template <class Word>
 __device__ inline Word apply_atomic(Word* word, NetworkAtomic op, Word operand, Word compare) {
   switch (op) {
@@ -51,7 +51,7 @@ __device__ inline Word apply_atomic(Word* word, NetworkAtomic op, Word operand, 
   return 0;
 }
 
-/// One operation, mapped or not. `op` is a constant at each call.
+/// One operation on a PE, mapped or not. `op` is a compile-time constant in each caller.
 template <bool wants_old, class T>
 __device__ inline T atomic(const DeviceJob& job, T* target, NetworkAtomic op, T operand, T compare,
                            int pe) {
@@ -71,7 +71,7 @@ __device__ constexpr void require_whole() {
 
 } // namespace detail
 
-/// Any type of 4 or 8 bytes, numbers with a point too. compare_swap compares bits.
+/// Any type of 4 or 8 bytes, floating point included. compare_swap compares bits.
 template <class T>
 __device__ inline T atomic_fetch(const DeviceJob& job, const T* source, int pe) {
   return detail::atomic<true>(job, const_cast<T*>(source), NetworkAtomic::fetch, T(), T(), pe);
@@ -90,7 +90,7 @@ __device__ inline T atomic_compare_swap(const DeviceJob& job, T* target, T expec
   return detail::atomic<true>(job, target, NetworkAtomic::compare_swap, desired, expected, pe);
 }
 
-/// Whole numbers; they wrap around.
+/// Integers; they wrap around.
 template <class T>
 __device__ inline T atomic_fetch_add(const DeviceJob& job, T* target, T value, int pe) {
   detail::require_whole<T>();
@@ -140,8 +140,8 @@ __device__ inline void atomic_xor(const DeviceJob& job, T* target, T value, int 
   detail::atomic<false>(job, target, NetworkAtomic::bit_xor, value, T(), pe);
 }
 
-// The same without waiting, as OpenSHMEM has them: `*fetch`, this thread's own memory, holds the
-// old value behind quiet(). Here it does on return.
+// Non-blocking, as in OpenSHMEM: `*fetch`, in this thread's own memory, holds the old value after
+// quiet(). Here it already does on return.
 
 template <class T>
 __device__ inline void atomic_fetch_nbi(const DeviceJob& job, T* fetch, const T* source, int pe) {

@@ -1,17 +1,17 @@
 // Collectives of a team. All members make the same calls in the same order with the same sizes, one
 // collective of a team at a time. `dest` and `source` are symmetric addresses in the heap; they may
-// be the same only where it says so. On return a member's dest is complete, its source may be
-// written again, and all threads of the scope see the dest. What a member wrote into its source
-// before, in this scope or in a kernel before, is what is sent. Nobody needs to sync before: a
-// dest is written only when its PE has begun the call.
+// be the same only where stated ("in place"). On return this member's dest is complete, its source
+// may be overwritten, and all threads of the scope see the dest. Source data written earlier, in
+// this scope or in an earlier kernel, is what is sent. No barrier is needed before: a PE's dest is
+// written only after it has entered the call.
 //
-// False if a member did not come in time, if the team has more than DeviceTeamCells::most_members,
-// or if this PE is no member: the report says which.
+// False if a member did not arrive before the timeout, if the team has more than
+// DeviceTeamCells::most_members members, or if this PE is not a member: the report says which.
 //
 // With a scope (Thread, Warp, Block): one scope of each PE makes the call. With _grid: all blocks
-// of a launch, one call per launch; complete at the kernel's end, or in each block behind a
-// grid_meet(). The blocks do not wait for each other in it: a grid of any size. Two in one launch
-// need a grid_meet() between them, and that all blocks are resident.
+// of a launch make it, once per launch; complete at the kernel's end, or in each block after a
+// grid_meet(). Blocks do not wait for each other inside, so the grid may have any size. Two in one
+// launch need a grid_meet() between them, and that all blocks are resident.
 #pragma once
 
 #include "kernels/device/collectives_far.cuh"
@@ -21,7 +21,7 @@ namespace shmemctl::device {
 
 namespace detail {
 
-/// If not, the report says why.
+/// If false, the report says why.
 __device__ inline bool can_collect(const DeviceJob& job, int team_number, const TeamView& team) {
   if (!is_member(job, team_number, team))
     return false;
@@ -31,7 +31,7 @@ __device__ inline bool can_collect(const DeviceJob& job, int team_number, const 
               nullptr, WaitKind::team_size);
   return false;
 }
-/// Floating-point numbers have no and, or, xor.
+/// Bitwise operations are not defined for floating point.
 template <class T>
 __device__ inline bool can_reduce(const DeviceJob& job, int team_number, ReduceOp op) {
   if (std::is_integral<T>::value || !is_bitwise(op))
@@ -45,7 +45,7 @@ __device__ inline Share share_of_grid() {
 __device__ inline bool goes_in_words(const DeviceJob& job, const TeamView& team,
                                      std::size_t size_bytes, int senders) {
 #ifdef SHMEMCTL_DEVICE_NO_SMALL
-  return false; // for tests of the other way at all sizes
+  return false; // lets tests force the other algorithm at all sizes
 #else
   return plan::is_small(size_bytes, senders) && unmapped_member(job, team) < 0;
 #endif
@@ -97,7 +97,7 @@ __device__ inline bool reduce(const DeviceJob& job, int team_number, T* dest, co
 
 } // namespace detail
 
-/// dest of all members = source of member `root`. In place allowed.
+/// Broadcast: dest of all members = source of member `root`. In place allowed.
 template <class Scope>
 __device__ inline bool broadcast(const DeviceJob& job, int team, void* dest, const void* source,
                                  std::size_t size_bytes, int root) {
@@ -109,8 +109,8 @@ __device__ inline bool broadcast_grid(const DeviceJob& job, int team, void* dest
                                   detail::share_of_grid());
 }
 
-/// dest + i * size_bytes = source of member i (`size_bytes` of each). In place allowed: source ==
-/// dest + my number * size_bytes.
+/// fcollect (all-gather): dest + i * size_bytes = source of member i (`size_bytes` each). In place
+/// allowed: source == dest + my index * size_bytes.
 template <class Scope>
 __device__ inline bool fcollect(const DeviceJob& job, int team, void* dest, const void* source,
                                 std::size_t size_bytes) {
@@ -121,7 +121,7 @@ __device__ inline bool fcollect_grid(const DeviceJob& job, int team, void* dest,
   return detail::gather<Block>(job, team, dest, source, size_bytes, 0, detail::share_of_grid());
 }
 
-/// dest + i * size_bytes = what member i has at source + my number * size_bytes.
+/// alltoall: dest + i * size_bytes = member i's data at source + my index * size_bytes.
 template <class Scope>
 __device__ inline bool alltoall(const DeviceJob& job, int team, void* dest, const void* source,
                                 std::size_t size_bytes) {
@@ -133,9 +133,9 @@ __device__ inline bool alltoall_grid(const DeviceJob& job, int team, void* dest,
                                detail::share_of_grid());
 }
 
-/// To each member j: size_bytes[j] bytes from source + source_offset_bytes[j] to its dest +
-/// dest_offset_bytes[j]; the arrays are this PE's own. Who receives need not know sizes; that
-/// places do not overlap is the senders' matter.
+/// alltoallv: sends size_bytes[j] bytes from source + source_offset_bytes[j] to member j's dest +
+/// dest_offset_bytes[j]; the arrays are this PE's own. Receivers need not know the sizes; senders
+/// must make sure that ranges do not overlap.
 template <class Scope>
 __device__ inline bool alltoallv(const DeviceJob& job, int team_number, void* dest,
                                  const void* source, const std::uint64_t* size_bytes,
@@ -156,9 +156,9 @@ __device__ inline bool alltoallv_grid(const DeviceJob& job, int team_number, voi
                                         dest_offset_bytes, detail::share_of_grid());
 }
 
-/// dest = what the members have at source, one behind the other in the order of their numbers:
-/// `size_bytes` of this one, which the others need not know. In place allowed where a member's own
-/// part comes to lie.
+/// collect: dest = the members' data concatenated in member order; `size_bytes` is this member's
+/// size, which the others need not know. In place is allowed where a member's own data already lies
+/// at its final address.
 template <class Scope>
 __device__ inline bool collect(const DeviceJob& job, int team_number, void* dest,
                                const void* source, std::size_t size_bytes) {
@@ -173,9 +173,8 @@ __device__ inline bool collect_grid(const DeviceJob& job, int team_number, void*
          detail::collect_large<Block>(job, team, dest, source, size_bytes, detail::share_of_grid());
 }
 
-/// alltoall() of values that are `stride` values apart: dest[(i * count + k) * dest_stride] = what
-/// member i has at source[(my number * count + k) * source_stride]. Values of 1, 2, 4, 8 or 16
-/// bytes.
+/// alltoalls: alltoall() with strides: dest[(i * count + k) * dest_stride] = member i's source[(my
+/// index * count + k) * source_stride]. Values of 1, 2, 4, 8 or 16 bytes.
 template <class Scope, class T>
 __device__ inline bool alltoalls(const DeviceJob& job, int team_number, T* dest, const T* source,
                                  std::ptrdiff_t dest_stride, std::ptrdiff_t source_stride,
@@ -195,9 +194,9 @@ __device__ inline bool alltoalls_grid(const DeviceJob& job, int team_number, T* 
                                         detail::share_of_grid());
 }
 
-/// dest[k] = source[k] of all members, combined in the order of their numbers (the same bits on
-/// all). T: whole numbers of 1, 2, 4 and 8 bytes with and without a sign, float, double, Bf16,
-/// Fp16; the last two are added up as floats and rounded once. In place allowed.
+/// Reduction (all-reduce): dest[k] = source[k] of all members, combined in member order (bitwise
+/// identical on all). T: integers of 1, 2, 4 and 8 bytes, signed or unsigned, float, double, Bf16,
+/// Fp16; the last two accumulate in FP32 and are rounded once. In place allowed.
 template <class Scope, class T>
 __device__ inline bool reduce(const DeviceJob& job, int team, T* dest, const T* source,
                               std::size_t count, ReduceOp op) {
@@ -210,7 +209,7 @@ __device__ inline bool reduce_grid(const DeviceJob& job, int team, T* dest, cons
                                   detail::share_of_grid());
 }
 
-/// dest[k] = source[my number * count + k] of all members, combined.
+/// Reduce-scatter: dest[k] = source[my index * count + k] of all members, combined.
 template <class Scope, class T>
 __device__ inline bool reducescatter(const DeviceJob& job, int team, T* dest, const T* source,
                                      std::size_t count, ReduceOp op) {

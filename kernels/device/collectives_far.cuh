@@ -1,9 +1,9 @@
-// Reductions of teams with members whose memory is not mapped: their numbers come by gets of the
-// network into scratch of this PE's cells, a window after the other; the result goes to them by
-// puts. Near members are loaded from and stored to as ever.
+// Reductions of teams with members that are reached over the network: their operands are fetched by
+// network gets into the scratch memory of this PE's team flags, window by window; results are sent
+// by network puts. Peer-mapped members are accessed by loads and stores.
 //
-// The scratch is the room of the team's small messages, which such a team never sends: which
-// members are mapped does not change while the team lives, and is the same relation for all.
+// The scratch is the buffer of the team's small messages, which such a team never uses: which
+// members are mapped does not change during the team's life, and is symmetric.
 #pragma once
 
 #include "kernels/device/collectives_large.cuh"
@@ -14,7 +14,7 @@ __device__ inline bool is_near(const DeviceJob& job, int pe) {
   return job.heap_delta_bytes[pe] != DeviceJob::unreachable;
 }
 
-/// What one part fetches into: a slot for each far member, in the order of the members.
+/// Scratch of one part: a slot for each network member, in member order.
 class FarScratch {
 public:
   __device__ FarScratch(const DeviceJob& job, const TeamView& team, Share share) {
@@ -26,7 +26,7 @@ public:
         reinterpret_cast<std::byte*>(team.cells->messages) +
         static_cast<std::size_t>(share.part) * static_cast<std::size_t>(n_far) * shape_.slot_bytes;
   }
-  /// Parts that take a share of the work: there is not scratch for any number of them.
+  /// Number of parts that share the work: limited by the scratch.
   __device__ int parts() const { return shape_.parts; }
   __device__ std::size_t slot_bytes() const { return shape_.slot_bytes; }
   template <class T>
@@ -39,12 +39,12 @@ private:
   std::byte* base_;
 };
 
-/// All far members' numbers at `source` are in the scratch behind it. By the whole scope.
+/// Fetches all network members' operands at `source` into the scratch. Called by the whole scope.
 template <class Scope, class T>
 inline __device__ __noinline__ bool fetch_window(const DeviceJob& job, const TeamView& team,
                                                  const FarScratch& scratch, const T* source,
                                                  std::uint64_t count) {
-  Scope::sync(); // nobody reads the window before any more
+  Scope::sync(); // all threads have finished reading the previous window
   bool ok = true;
   if (Scope::rank() == 0) {
     int far = 0;
@@ -59,8 +59,8 @@ inline __device__ __noinline__ bool fetch_window(const DeviceJob& job, const Tea
   return Scope::all(ok);
 }
 
-/// Adds up a window of all members' numbers, in the order of the members: to this PE's `dest`, and
-/// `to_all` near ones'.
+/// Reduces a window of all members' operands, in member order: into this PE's `dest`, and, with
+/// `to_all`, into those of peer-mapped members.
 template <class Scope, class T>
 inline __device__ __noinline__ void add_window(const DeviceJob& job, const TeamView& team,
                                                const FarScratch& scratch, T* dest, const T* source,
@@ -85,8 +85,8 @@ inline __device__ __noinline__ void add_window(const DeviceJob& job, const TeamV
   }
 }
 
-/// reduce_large() of such a team. Each member gives its part of the result to far ones out of its
-/// own dest, where nobody else writes.
+/// reduce_large() of such a team. Each member sends its part of the result to network members from
+/// its own dest, where no other member writes.
 template <class Scope, class T>
 inline __device__ __noinline__ bool reduce_far(const DeviceJob& job, const TeamView& team, T* dest,
                                                const T* source, std::uint64_t count, ReduceOp op,
@@ -110,7 +110,7 @@ inline __device__ __noinline__ bool reduce_far(const DeviceJob& job, const TeamV
   for (std::uint64_t at = 0; at < mine.size; at += window) {
     const std::uint64_t here = mine.size - at < window ? mine.size - at : window;
     if (!fetch_window<Scope, T>(job, team, scratch, from + at, here))
-      return false; // the others must not hear that this part is done
+      return false; // the done flag must not be set
     add_window<Scope, T>(job, team, scratch, to + at, from + at, here, op, !scatter);
     for (int k = 0; !scatter && k < team.n; ++k)
       if (!is_near(job, team.pe(k)))

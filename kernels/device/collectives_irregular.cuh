@@ -1,11 +1,12 @@
-// Collectives straight into place whose parts differ in size (collect), or have gaps (alltoalls).
+// Collectives that store directly into dest and whose parts differ in size (collect) or are strided
+// (alltoalls).
 #pragma once
 
 #include "kernels/device/collectives_large.cuh"
 
 namespace shmemctl::device::detail {
 
-/// This member's `size_bytes` go to every dest, behind what the members before it bring.
+/// Stores this member's `size_bytes` into every dest, after the data of the members before it.
 template <class Scope>
 inline __device__ __noinline__ bool collect_large(const DeviceJob& job, const TeamView& team,
                                                   void* dest, const void* source,
@@ -29,8 +30,8 @@ inline __device__ __noinline__ bool collect_large(const DeviceJob& job, const Te
   return stored && collective.end(ok);
 }
 
-/// To each member j: `count` values, source_stride apart, from the j-th such part of `source` on,
-/// to the part of this member's number in dest there.
+/// Sends to each member j `count` values, source_stride apart, from the j-th part of `source` to
+/// the part of this member in j's dest.
 template <class Scope, class T>
 inline __device__ __noinline__ bool
 alltoalls_large(const DeviceJob& job, const TeamView& team, T* dest, const T* source,

@@ -1,10 +1,10 @@
-// Collectives of many bytes: everybody tells everybody that it has begun, stores straight into the
-// final places, and tells that its data are there. A `part` is one of `parts` scopes of each member
-// that do one collective together: the blocks of a launch, or one scope alone.
+// Large collectives: each member sets its entered flag at all members, stores directly into the
+// destinations, and adds to its done flag at all members. A `part` is one of `parts` scopes of each
+// member that perform one collective together: the blocks of a launch, or one scope.
 //
-// The parts of one member do not wait for each other: each tells all members that it has stored,
-// and only the last in number, which starts behind all others, waits for everybody's. So a grid
-// need not be resident as a whole.
+// The parts of a member do not wait for each other: each sets its done flags at all members, and
+// only the part with the highest index, which is scheduled after all others, waits for all members'
+// flags. So the grid need not be resident as a whole.
 #pragma once
 
 #include "kernels/device/collectives_small.cuh"
@@ -21,8 +21,8 @@ public:
   __device__ LargeCollective(const DeviceJob& job, const TeamView& team, Share share)
       : job_(job), team_(team), share_(share) {}
 
-  /// Tells the members that this one has begun: then its source is ready, and its destination may
-  /// be written. False, in any thread, if that failed.
+  /// Sets the entered flags: this member's source is ready, and its dest may be written. False, in
+  /// any thread, on failure.
   __device__ bool begin() {
     Scope::sync();
     epoch_ = team_.cells->collective_epoch + 1;
@@ -30,11 +30,11 @@ public:
     bool ok = true, released = false;
     if (share_.part == 0)
       for (int i = Scope::rank(); i < team_.n; i += Scope::size())
-        if (i != team_.me) // release: others may read what this scope wrote into its source
+        if (i != team_.me) // release: others may read the source that this scope has written
           ok = tell(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i), released) && ok;
     return ok;
   }
-  /// Waits until that member has begun.
+  /// Waits until that member has entered.
   __device__ bool hear(int member) {
     bool ok = true;
     if (member != team_.me && Scope::rank() == 0)
@@ -50,7 +50,7 @@ public:
 #endif
   }
 
-  /// begin() of a collect: the members hear what this one brings, too.
+  /// begin() of a collect, which also publishes this member's size.
   __device__ bool begin_collect(std::uint64_t size_bytes) {
     bool ok = begin();
     collect_ = team_.cells->collects + 1;
@@ -62,8 +62,8 @@ public:
              ok;
     return ok;
   }
-  /// How much the members before this one bring; false if one did not say so in time. Nobody writes
-  /// a word again while it is read: its member ends this call when all parts of all have ended it.
+  /// Total size of the members before this one; false on timeout. A size word is not overwritten
+  /// while it is read: its member leaves this call only after all parts of all members.
   __device__ bool before_mine(std::uint64_t& size_bytes) {
     bool ok = true;
     for (int i = Scope::rank(); i < team_.me; i += Scope::size())
@@ -76,19 +76,19 @@ public:
     return ok;
   }
 
-  /// This part has stored and loaded all that it had to. The last one returns when all of `from` (a
-  /// member; -1: everybody) are ready too.
+  /// Called when this part has finished its stores and loads. The last part returns when all of
+  /// `from` (a member; -1: all) have finished too.
   __device__ bool end(bool ok, int from = -1) {
-    // Who has begun has seen all that this PE counted up in the collective before: what is counted
-    // now cannot be taken for it. On the way of the stores, so it takes no time.
+    // A member that has entered has seen all counts of the previous collective, so counts from here
+    // on cannot be mistaken for those. Overlaps with the stores, so it costs no time.
     ok = hear_my_share() && ok;
 #ifndef SHMEMCTL_MUTATE_COLLECTIVE_SYNC
-    Scope::sync(); // the releases below cover what the scope's other threads stored
+    Scope::sync(); // the releases below cover the stores of the scope's other threads
 #endif
     if (has_network(job_)) {
       if (!is_last())
         return true;
-      // What went by the network is there before the word behind it.
+      // Network puts must be complete before the flag is set.
       ok = Scope::all(ok && (Scope::rank() != 0 || network_quiet(job_)));
       ok = tell_done(plan::whole_count) && ok;
     } else {
@@ -98,7 +98,7 @@ public:
     }
     for (int i = Scope::rank(); i < team_.n; i += Scope::size()) {
       bool in_time = true;
-      // Of my own parts, too: all of them have read the epochs then.
+      // Waits for this PE's own parts too: then all of them have read the epochs.
       if (from < 0 || i == from || i == team_.me)
         wait_at_least(job_, &team_.cells->done[i], done_, team_.pe(i), in_time);
       ok = ok && in_time;
@@ -116,7 +116,7 @@ public:
   }
 
 private:
-  /// Each thread waits for some of the members to begin.
+  /// Each thread waits for some of the members' entered flags.
   __device__ bool hear_my_share() {
     bool ok = true;
     for (int i = Scope::rank(); i < team_.n; i += Scope::size())
@@ -140,7 +140,7 @@ private:
     return true;
   }
 
-  /// Counts up by `count` at all members.
+  /// Adds `count` to this member's done flag at all members.
   __device__ bool tell_done(std::uint64_t count) {
     bool ok = true, released = false;
     std::uint64_t* const mine = &team_.cells->done[team_.me];
@@ -151,12 +151,13 @@ private:
 #else
         add_release(there, count);
 #endif
-      else // the whole, by one part: nobody else writes the word
+      else // the whole, by one part: no one else writes the word
         ok = tell(job_, mine, done_, team_.pe(i), released) && ok;
     return ok;
   }
 
-  /// Whether all other parts have come here before this one; then it sees what they did.
+  /// Whether all other parts of this PE have arrived here before this one; then their stores are
+  /// visible to it.
   __device__ bool is_last() {
     bool last = false;
     if (Scope::rank() == 0) {
@@ -164,8 +165,8 @@ private:
 #ifdef SHMEMCTL_MUTATE_COLLECTIVE_BLOCK_FENCE
       const std::uint64_t earlier = atomic_word_add(counter, std::uint64_t{1});
 #else
-      // This part's stores (behind its sync) come before its count, and all others' counts before
-      // what the last one tells: of this GPU's scope, as grid_meet().
+      // Acquire-release at GPU scope: this part's stores (after its sync) come before its count,
+      // and all others' counts before the flags that the last one sets. As in grid_meet().
       const std::uint64_t earlier = atomic_word_add_ordered(counter, 1);
 #endif
       last = earlier + 1 == static_cast<std::uint64_t>(share_.parts);
@@ -179,10 +180,10 @@ private:
   const TeamView& team_;
   Share share_;
   std::uint64_t epoch_ = 0, done_ = 0;
-  std::uint64_t collect_ = 0; ///< the number of this collect; 0: it is none
+  std::uint64_t collect_ = 0; ///< number of this collect; 0: not a collect
 };
 
-/// Calls run(task) for each task of a part; false, at once, if one of them is.
+/// Calls run(task) for each task of a part; stops and returns false when one fails.
 template <class Run>
 __device__ inline bool each_task(const TeamView& team, Share share, Run&& run) {
   const int tasks = plan::pieces_for(share.parts, team.n) * team.n;
@@ -198,14 +199,13 @@ __device__ inline plan::Piece piece_for(const TeamView& team, Share share, std::
                         static_cast<std::uint64_t>(task.piece), 128);
 }
 
-/// In place, this PE's own part is there.
+/// In place: this PE's own part needs no copy.
 __device__ inline bool is_there(const TeamView& team, plan::Task task, const std::byte* to,
                                 const std::byte* from) {
   return task.member == team.me && to == from;
 }
 
-/// To each member j: `size_bytes` at source + j * stride_bytes, to its dest + my number *
-/// size_bytes.
+/// Sends `size_bytes` at source + j * stride_bytes to member j's dest + my index * size_bytes.
 template <class Scope>
 __device__ inline bool gather_large(const DeviceJob& job, const TeamView& team, void* dest,
                                     const void* source, std::size_t size_bytes,
@@ -248,7 +248,7 @@ inline __device__ __noinline__ bool broadcast_large(const DeviceJob& job, const 
   return collective.end(true, root);
 }
 
-/// Sizes and places are known to the sender, by member.
+/// alltoallv: the sender knows sizes and offsets, by member.
 template <class Scope>
 inline __device__ __noinline__ bool
 alltoallv_large(const DeviceJob& job, const TeamView& team, void* dest, const void* source,
@@ -271,13 +271,13 @@ alltoallv_large(const DeviceJob& job, const TeamView& team, void* dest, const vo
   return stored && collective.end(ok);
 }
 
-/// A PE whose memory is not mapped here; -1 if all members' is.
+/// A member PE that is not mapped for kernels; -1 if all are mapped.
 __device__ inline int unmapped_member(const DeviceJob& job, const TeamView& team) {
   if (job.all_mapped)
     return -1;
   int found = -1;
 #pragma unroll 4
-  for (int i = 0; i < team.n; ++i) { // all are looked at: loads that do not wait for each other
+  for (int i = 0; i < team.n; ++i) { // checks all: independent loads
     const int pe = team.pe(i);
     if (heap_delta_of(job, pe) == DeviceJob::unreachable ||
         cells_delta_of(job, pe) == DeviceJob::unreachable)
@@ -292,7 +292,7 @@ __device__ inline int4 load_fresh(const int4* at) {
 template <class T>
 __device__ inline T load_fresh(const T* at) {
   T value;
-  if constexpr (sizeof(T) == 2) { // 16-bit numbers may be of a class
+  if constexpr (sizeof(T) == 2) { // Bf16 and Fp16 are class types
     const std::uint16_t bits = *reinterpret_cast<const volatile std::uint16_t*>(at);
     memcpy(&value, &bits, sizeof value);
   } else {
@@ -301,8 +301,8 @@ __device__ inline T load_fresh(const T* at) {
   return value;
 }
 
-/// `count` units of type Raw from all members' `source`, added up, to `dest` of this PE, or of all
-/// members. Each unit is loaded and stored by one thread, so `dest` may be `source`.
+/// Reduces `count` units of type Raw from all members' `source` into `dest` of this PE, or of all
+/// members. Each unit is loaded and stored by the same thread, so `dest` may be `source`.
 template <class Scope, class T, class Raw>
 inline __device__ __noinline__ void reduce_units(const DeviceJob& job, const TeamView& team,
                                                  Raw* dest, const Raw* source, std::uint64_t count,
@@ -332,8 +332,9 @@ inline __device__ __noinline__ void reduce_units(const DeviceJob& job, const Tea
   }
 }
 
-/// Each member adds up its part of the numbers out of all members' sources: to everybody's dest at
-/// the same place (`scatter` false), or, its part being the me-th `count` numbers, to its own dest.
+/// Each member reduces its part of the elements from all members' sources: into everyone's dest at
+/// the same offset (`scatter` false), or, its part being the me-th `count` elements, into its own
+/// dest.
 template <class Scope, class T>
 __device__ inline bool reduce_large(const DeviceJob& job, const TeamView& team, T* dest,
                                     const T* source, std::uint64_t count, ReduceOp op, bool scatter,

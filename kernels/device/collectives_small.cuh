@@ -1,10 +1,10 @@
-// Collectives of a few KiB: words that carry data and the collective's epoch in one store, so that
-// nobody waits for anything but the data themselves. Why the two halves of the cells' messages are
-// enough is written in device_plan.h. For teams whose members are all mapped.
+// Small collectives (a few KiB): 8-byte words carry data and the collective's epoch in one store,
+// as in NCCL's LL protocol, so that members wait for data only. Why a double buffer suffices is
+// explained in device_plan.h. For teams whose members are all mapped.
 //
-// What takes time here is one load of this PE's own memory behind the other, so that all that does
-// not need the epoch is loaded and reckoned before it. Gathers are inlined: then what they need of
-// the job comes from the kernel's parameters.
+// Latency is dominated by dependent loads of this PE's own memory, so everything that does not need
+// the epoch is loaded and computed before it. Gathers are inlined, so that what they need of the
+// job comes from kernel parameters.
 #pragma once
 
 #include "kernels/device/reduction.cuh"
@@ -12,7 +12,7 @@
 
 namespace shmemctl::device::detail {
 
-/// Byte by byte, up to eight. Not inlined: seldom, and long once unrolled.
+/// Byte by byte, up to eight. Not inlined: rarely used, and long once unrolled.
 inline __device__ __noinline__ std::uint64_t load_bytes(const std::byte* at, std::size_t count) {
   std::uint64_t value = 0;
 #pragma unroll 1
@@ -27,7 +27,7 @@ inline __device__ __noinline__ void store_bytes(std::byte* at, std::size_t count
     at[i] = static_cast<std::byte>(value >> (8 * i));
 }
 
-/// Eight bytes of `source` from `offset` on, which is before its end; zeros behind it.
+/// Eight bytes of `source` at `offset`, which is before its end; padded with zeros.
 __device__ inline std::uint64_t load_eight(const void* source, std::size_t size_bytes,
                                            std::size_t offset) {
   const std::byte* const at = static_cast<const std::byte*>(source) + offset;
@@ -46,7 +46,7 @@ __device__ inline void store_eight(void* target, std::size_t size_bytes, std::si
     store_bytes(at, left < 8 ? left : 8, value);
 }
 
-/// The pairs of all other members in turn, `size` threads at a time, without a division in between.
+/// Enumerates the words of all other members, `size` threads at a time, without divisions.
 class PairWalk {
 public:
   __device__ PairWalk(unsigned rank, unsigned size, unsigned pairs, int n)
@@ -62,7 +62,7 @@ public:
     }
   }
   __device__ unsigned pair() const { return pair_; }
-  /// Each member begins with the one behind it.
+  /// Each member starts with its successor, to spread the load.
   __device__ int member(int me, int n) const {
     const int at = me + 1 + static_cast<int>(other_);
     return at < n ? at : at - n;
@@ -72,23 +72,23 @@ private:
   unsigned pairs_, others_, step_others_, step_pairs_, other_, pair_;
 };
 
-/// One collective in words, between begin() and end(). All threads of the scope make the calls.
+/// One small collective, between begin() and end(). All threads of the scope make the calls.
 template <class Scope>
 class SmallCollective {
 public:
-  /// @param senders whose data a member's half holds at a time: all members, or the root
+  /// @param senders number of members whose data a buffer holds at a time: all members, or the root
   __device__ SmallCollective(const DeviceJob& job, const TeamView& team, int senders)
       : job_(job), team_(team), slot_pairs_(plan::slot_pairs(senders)) {}
 
-  /// False if a member has not begun the collective before this one in time.
+  /// False if a member has not entered the previous collective before the timeout.
   __device__ bool begin() {
-    Scope::sync(); // what the other threads wrote into the source; the last collective's epoch
+    Scope::sync(); // the other threads' stores to the source; the previous collective's epoch
     load_epoch();
     return hear_of_last();
   }
 
-  /// Begins, and sends to every other member j: `size_bytes` at source + j * stride_bytes, into
-  /// slot `slot` there.
+  /// Begins, and sends to every other member j `size_bytes` at source + j * stride_bytes, into slot
+  /// `slot` of its buffer.
   __device__ bool begin_and_send(const void* source, std::size_t size_bytes,
                                  std::size_t stride_bytes, int slot) {
     Scope::sync();
@@ -99,13 +99,13 @@ public:
       return load_eight(static_cast<const std::byte*>(source) + to * stride_bytes, size_bytes,
                         walk.pair() * std::size_t{8});
     };
-    // The first one beside the epoch, not behind it.
+    // The first data load overlaps with that of the epoch.
     std::uint64_t data = walk.more() ? load() : 0;
     if (!hear_of_last())
       return false;
     while (walk.more()) {
       const int to = walk.member(team_.me, team_.n);
-      // Relaxed: each word has what tells that it is there.
+      // Relaxed: each word carries its epoch.
       store_pair_relaxed(cell_of(job_, words(slot, walk.pair()), team_.pe(to)),
                          {plan::word_of(static_cast<std::uint32_t>(data), epoch_),
                           plan::word_of(static_cast<std::uint32_t>(data >> 32), epoch_)});
@@ -116,11 +116,11 @@ public:
     return true;
   }
 
-  /// Eight bytes of member `from`; waits for them.
+  /// Waits for eight bytes of member `from`.
   __device__ std::uint64_t receive(int slot, unsigned pair, int from, bool& ok) {
     return finish(load_pair_relaxed(words(slot, pair)), slot, pair, from, ok);
   }
-  /// The same, of words that have been loaded and may be too early.
+  /// The same, starting from words that have been loaded and may not have arrived yet.
   __device__ std::uint64_t finish(WordPair seen, int slot, unsigned pair, int from, bool& ok) {
     if (!is_here(seen)) {
       Patience patience;
@@ -139,7 +139,7 @@ public:
   }
   __device__ WordPair look(int slot, unsigned pair) { return load_pair_relaxed(words(slot, pair)); }
 
-  /// From every other member i, in slot i: `size_bytes` to target + i * size_bytes.
+  /// Receives from every other member i, in slot i: `size_bytes` to target + i * size_bytes.
   __device__ bool receive_all(void* target, std::size_t size_bytes) {
     constexpr int at_once = 4; // loads in flight
     bool ok = true;
@@ -168,18 +168,19 @@ public:
     return ok;
   }
 
-  /// Tells all others that this member has begun: where not everybody hears from everybody.
+  /// Sets the entered flags at all others: for collectives in which not every member receives from
+  /// every other.
   __device__ bool tell_begun() {
     bool ok = true;
     for (int i = Scope::rank(); i < team_.n; i += Scope::size())
-      if (i != team_.me) // release: behind what this member read in the collective before
+      if (i != team_.me) // release: after this member's reads of the previous collective
         ok = tell(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i)) && ok;
     return ok;
   }
 
-  /// @param heard_all every other member's data have come
+  /// @param heard_all data of every other member has arrived
   __device__ bool end(bool ok, bool heard_all) {
-    ok = Scope::all(ok); // everybody has read the epochs, and has what it waited for
+    ok = Scope::all(ok); // all threads have read the epochs and received their data
     if (Scope::rank() == 0) {
       team_.cells->collective_epoch = epoch_;
       if (heard_all)
@@ -234,7 +235,7 @@ private:
   std::uint64_t epoch_ = 0, heard_ = 0;
 };
 
-/// dest + i * size_bytes = what member i has at source + my number * stride_bytes.
+/// dest + i * size_bytes = member i's data at source + my index * stride_bytes.
 template <class Scope>
 __device__ inline bool gather_small(const DeviceJob& job, const TeamView& team, void* dest,
                                     const void* source, std::size_t size_bytes,
@@ -245,7 +246,7 @@ __device__ inline bool gather_small(const DeviceJob& job, const TeamView& team, 
   const auto me = static_cast<std::size_t>(team.me);
   std::byte* const to = static_cast<std::byte*>(dest) + me * size_bytes;
   const std::byte* const from = static_cast<const std::byte*>(source) + me * stride_bytes;
-  if (to != from) // in place, others still send it
+  if (to != from) // in place: other threads may still be sending from it
     copy<Scope, Local>(to, from, size_bytes);
   return collective.end(collective.receive_all(dest, size_bytes), true);
 }
@@ -277,8 +278,8 @@ inline __device__ __noinline__ bool broadcast_small(const DeviceJob& job, const 
   return collective.end(ok, false);
 }
 
-/// Everybody sends all to all and adds up itself, in the order of the members: the same bits
-/// everywhere. `stride_bytes` 0: one result for all; size_bytes: member j gets that of part j.
+/// All members send all data to all, and each reduces in member order: bitwise identical results.
+/// `stride_bytes` 0: one result for all; size_bytes: member j gets the result of part j.
 template <class Scope, class T>
 __device__ inline bool reduce_small(const DeviceJob& job, const TeamView& team, void* dest,
                                     const void* source, std::size_t size_bytes,
@@ -287,7 +288,7 @@ __device__ inline bool reduce_small(const DeviceJob& job, const TeamView& team, 
   if (!collective.begin_and_send(source, size_bytes, stride_bytes, team.me))
     return false;
 #ifndef SHMEMCTL_MUTATE_REDUCE_SYNC
-  Scope::sync(); // `dest` may be `source`, of which other threads have sent this thread's part
+  Scope::sync(); // `dest` may be `source`, from which other threads have sent this thread's part
 #endif
   const std::byte* const mine =
       static_cast<const std::byte*>(source) + static_cast<std::size_t>(team.me) * stride_bytes;

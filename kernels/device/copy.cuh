@@ -1,4 +1,4 @@
-// Copies by loads and stores, as wide as the addresses allow, several in flight per thread.
+// Copies by loads and stores, as wide as the alignment allows, several in flight per thread.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace shmemctl::device {
 
 namespace detail {
 
-/// Loads in flight per thread in the bulk of a copy: what hides the latency of NVLink. More does
-/// harm to gets of many blocks, and to small copies of many threads (H200).
+/// Loads in flight per thread in the bulk of a copy: hides the latency of NVLink. More slows gets
+/// of many blocks, and small copies of many threads (H200).
 inline constexpr int copy_unroll = 4;
 
 /// How a copy reads its source.
@@ -22,8 +22,7 @@ struct Local {
     return *at;
   }
 };
-/// Another GPU's memory. A plain load may be answered by a line that an earlier one has left in
-/// this multiprocessor's cache.
+/// Another GPU's memory. A plain load may hit a stale line in this SM's L1 cache.
 struct Remote {
   static __device__ int4 load(const int4* at) { return load_relaxed(at); }
   template <class Word>
@@ -32,7 +31,7 @@ struct Remote {
   }
 };
 
-/// The next `many` words of a thread.
+/// Copies the next `many` words of a thread.
 template <int many, class Source, class Word>
 __device__ inline void copy_some(Word* to, const Word* from, std::size_t step) {
   Word words[many];
@@ -44,7 +43,7 @@ __device__ inline void copy_some(Word* to, const Word* from, std::size_t step) {
     to[i * step] = words[i];
 }
 
-/// `count` words by all threads of the scope.
+/// Copies `count` words by all threads of the scope.
 template <class Scope, class Source, class Word>
 __device__ inline void copy_words(Word* to, const Word* from, std::size_t count) {
   const auto step = static_cast<std::size_t>(Scope::size());
@@ -58,7 +57,7 @@ __device__ inline void copy_words(Word* to, const Word* from, std::size_t count)
   if (at < count)
     copy_some<1, Source>(to + at, from + at, step);
 }
-/// Of fewer bytes than a wide word has.
+/// Copies fewer bytes than a wide word has.
 template <class Scope, class Source>
 __device__ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t count) {
 #pragma unroll 1
@@ -67,7 +66,7 @@ __device__ inline void copy_bytes(std::byte* to, const std::byte* from, std::siz
     to[at] = Source::load(from + at);
 }
 
-/// The widest word that fits both addresses, bytes before and behind.
+/// Uses the widest word that suits both addresses' alignment, and bytes before and after it.
 template <class Scope, class Source, class Word>
 __device__ inline void copy_as(std::byte* to, const std::byte* from, std::size_t size_bytes) {
   const std::size_t beyond = reinterpret_cast<std::uintptr_t>(to) % sizeof(Word);
@@ -83,7 +82,7 @@ __device__ inline void copy_as(std::byte* to, const std::byte* from, std::size_t
     copy_bytes<Scope, Source>(to + done, from + done, size_bytes - done);
 }
 
-/// Not inlined: it is long, and in every put and get.
+/// Not inlined: it is long, and part of every put and get.
 template <class Scope, class Source>
 inline __device__ __noinline__ void copy_any(void* to, const void* from, std::size_t size_bytes) {
   auto* target = static_cast<std::byte*>(to);
@@ -100,10 +99,10 @@ inline __device__ __noinline__ void copy_any(void* to, const void* from, std::si
     copy_as<Scope, Source, std::byte>(target, source, size_bytes);
 }
 
-/// Most threads of a block have no part of a small message, and what they issue in copy_any() is
-/// what its rate ends at: 64 KiB by 32 blocks of 1024 threads are 2 KiB for each block, four warps'
-/// work of 32. Whole warps leave, so that none comes in parts to the sync behind the copy. (The first
-/// threads have the bytes before and behind.)
+/// Most threads of a block have no part of a small message, and the instructions that they issue in
+/// copy_any() bound its rate: 64 KiB by 32 blocks of 1024 threads is 2 KiB per block, the work of
+/// four warps out of 32. Whole warps return early, so that a warp is not split at the sync after
+/// the copy. (The first threads copy the unaligned head and tail.)
 template <class Scope>
 __device__ inline bool has_no_part(const void* to, const void* from, std::size_t size_bytes) {
   constexpr std::uintptr_t wide = sizeof(int4);
@@ -118,12 +117,12 @@ __device__ inline bool has_no_part(const void* to, const void* from, std::size_t
 using detail::Local;
 using detail::Remote;
 
-/// Copies by all threads of the scope; no thread waits for another one. Each thread's part is
-/// loaded when the call returns; stores have no order.
+/// Copies by all threads of the scope, without a sync. On return each thread has loaded its part;
+/// the stores are unordered.
 template <class Scope, class Source>
 __device__ inline void copy(void* to, const void* from, std::size_t size_bytes) {
-  // One word, whose latency counts, without a call; most callers know its size when they are
-  // compiled.
+  // A single word, where latency matters, is copied without a call; most callers know the size at
+  // compile time.
   if (size_bytes == 8 &&
       (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 8 == 0) {
     if (Scope::rank() == 0)

@@ -1,7 +1,7 @@
-// Loads, stores and atomics of kernels as the templates of queues and rings take them: by a struct.
-// What they are, and their orders, is in memory_order.cuh and device_order.cuh. The words that
-// producers share stand in the GPU's memory; entries, completions and records wherever the device
-// and the GPU reach them.
+// Loads, stores and atomics of kernels as the templates SendQueue and the proxy FIFO take them:
+// static members of a struct. Their instructions and orders are in memory_order.cuh and
+// device_order.cuh. State shared by producers is in GPU memory; WQEs, CQEs and doorbell records
+// wherever both the HCA and the GPU reach them.
 #pragma once
 
 #include "kernels/device/device_order.cuh"
@@ -9,12 +9,12 @@
 
 namespace shmemctl::device {
 
-/// Of a send queue (transports/mlx5/send_queue.h). What producers share is for threads of this GPU.
+/// For SendQueue. State shared by producers is accessed by threads of this GPU only (scope .gpu).
 struct GpuMemory {
-  /// A look at the device's completion is a round trip over PCIe.
+  /// Polling a CQE is a PCIe round trip, so only one thread polls.
   static constexpr bool one_polls = true;
   using Group = WarpGroup;
-  /// Threads of the caller's warp that are here at the same time with the same key.
+  /// Threads of the caller's warp that are converged here with the same key.
   static __device__ Group group(std::uint64_t key) { return WarpGroup::of(key); }
 
   static __device__ std::uint64_t load(const std::uint64_t* word) {
@@ -49,9 +49,9 @@ struct GpuMemory {
     max_release_device(word, value);
   }
 
-  // The turn is handed on by relaxed read-modify-writes: each continues what the one before it has
-  // begun, so who reads the last one and fences sees all entries. The fences of those who wait for
-  // their turn go on at the same time.
+  // The turn is passed by relaxed read-modify-writes, which form a release sequence: the thread
+  // that reads the last one and fences sees all WQEs. The fences of threads that wait for their
+  // turn overlap.
 
   static __device__ void entries_written() {
 #ifndef SHMEMCTL_MUTATE_NETWORK_RELEASE
@@ -65,9 +65,9 @@ struct GpuMemory {
     add_relaxed_device(word, to - from);
   }
 
-  // The device's.
+  // Words of the HCA.
 
-  /// And all that it wrote before.
+  /// Acquire: everything that the HCA wrote before the CQE is visible.
   static __device__ std::uint64_t load_completion(const std::uint64_t* word) {
 #ifdef SHMEMCTL_MUTATE_NETWORK_ACQUIRE
     return load_relaxed(word);
@@ -77,14 +77,14 @@ struct GpuMemory {
   static __device__ void store_plain(std::uint64_t* word, std::uint64_t value) {
     *word = value;
   }
-  /// Behind everything before it that this thread knows of, for devices too.
+  /// Release at system scope: after everything that this thread has done or seen, for devices too.
   static __device__ void store_record(std::uint32_t* record, std::uint32_t value) {
 #ifndef SHMEMCTL_MUTATE_NETWORK_DOORBELL
-    fence_system(); // an acquire, too: of the turns that load_turn() has seen
+    fence_system(); // also an acquire, for the turns that load_turn() has seen
 #endif
     store_relaxed(record, value);
   }
-  /// GPUs do not gather stores to a register's page: nothing has to be pushed.
+  /// GPUs do not write-combine stores to the UAR page: no flush is needed.
   static __device__ void store_doorbell(std::uint64_t* doorbell, std::uint64_t value,
                                         std::uint32_t) {
 #ifdef SHMEMCTL_MUTATE_NETWORK_DOORBELL
@@ -94,10 +94,10 @@ struct GpuMemory {
   }
 };
 
-/// Of the proxy's ring (src/runtime/proxy/proxy_ring.h).
+/// For the proxy's FIFO (src/runtime/proxy/proxy_ring.h).
 struct DeviceAtomics {
-  /// A release orders all that the thread did before it, over PCIe and NVLink too: a microsecond
-  /// where much is on its way.
+  /// A release waits for all earlier stores of the thread, over PCIe and NVLink too: a microsecond
+  /// when many are in flight.
   static constexpr bool release_is_free = false;
 
   static __device__ std::uint64_t load_relaxed(const std::uint64_t* word) {

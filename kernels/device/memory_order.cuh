@@ -1,8 +1,8 @@
-// Loads, stores and atomics with an order, visible to all GPUs and the host (PTX scope .sys).
+// Ordered loads, stores and atomics, visible to all GPUs and the host (PTX scope .sys).
 //
-// What the memory model of PTX says of them, and what is built on it: a release orders all that its
-// thread did or has seen before it (by a barrier of its block, too) ahead of the store; an acquire
-// that reads that store sees it. Weak stores (plain ones) have no order among each other.
+// Guarantees of the PTX memory model that everything here is built on: a release orders all that
+// its thread has done or seen before (through a barrier of its block, too) ahead of the store; an
+// acquire that reads that store sees it. Weak (plain) stores are unordered.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ __device__ inline void store_release(std::uint32_t* at, std::uint32_t value) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }
 
-/// Two words of 8 bytes, each whole; the model gives them no order. `at` is aligned to 16 bytes.
+/// Two 8-byte words, each single-copy atomic; unordered. `at` is aligned to 16 bytes.
 struct WordPair {
   std::uint64_t first, second;
 };
@@ -75,8 +75,7 @@ __device__ inline void store_pair_relaxed(std::uint64_t* at, WordPair pair) {
                : "memory");
 }
 
-/// Sixteen bytes in one access: whoever sees a part of them sees all (.b128, PTX 8.3). `at` is
-/// aligned to 16 bytes.
+/// Sixteen bytes in one single-copy atomic access (.b128, PTX 8.3). `at` is aligned to 16 bytes.
 __device__ inline void store_whole_relaxed(std::uint64_t* at, WordPair pair) {
 #ifdef SHMEMCTL_MUTATE_ONE_ACCESS
   store_relaxed(at, pair.first);
@@ -90,7 +89,7 @@ __device__ inline void store_whole_relaxed(std::uint64_t* at, WordPair pair) {
 #endif
 }
 
-/// What rings take their turns by. Sixty-four bits.
+/// 64-bit read-modify-writes of FIFOs and queues.
 __device__ inline std::uint64_t compare_swap_acquire(std::uint64_t* at, std::uint64_t expected,
                                                      std::uint64_t desired) {
   std::uint64_t old;
@@ -101,7 +100,7 @@ __device__ inline std::uint64_t compare_swap_acquire(std::uint64_t* at, std::uin
   return old;
 }
 
-/// Read-modify-writes of 4 or 8 bytes, without an order.
+/// Relaxed read-modify-writes of 4 or 8 bytes.
 template <class Word>
 struct WordOf;
 template <>
@@ -117,8 +116,7 @@ __device__ inline Word atomic_word_add(Word* at, Word value) {
   using Type = typename WordOf<Word>::Type;
   return static_cast<Word>(atomicAdd_system(reinterpret_cast<Type*>(at), static_cast<Type>(value)));
 }
-/// The same with an order among threads of this GPU: a release of what came before, an acquire of
-/// what others released at this word before.
+/// Acquire-release at GPU scope.
 __device__ inline std::uint64_t atomic_word_add_ordered(std::uint64_t* at, std::uint64_t value) {
   std::uint64_t old;
   asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;"
@@ -163,8 +161,8 @@ __device__ inline Word atomic_word_xor(Word* at, Word value) {
   return static_cast<Word>(atomicXor_system(reinterpret_cast<Type*>(at), static_cast<Type>(value)));
 }
 
-/// Sixteen bytes that another GPU may have written: never out of this multiprocessor's own cache,
-/// where an older copy may lie.
+/// Sixteen bytes that another GPU may have written: bypasses this SM's L1 cache, where a stale copy
+/// may be.
 __device__ inline int4 load_relaxed(const int4* at) {
 #ifdef SHMEMCTL_MUTATE_GET_FRESH
   return *at;
@@ -178,17 +176,17 @@ __device__ inline int4 load_relaxed(const int4* at) {
 #endif
 }
 
-/// Orders all before it ahead of all behind it, for every observer.
+/// Fence at system scope (sequentially consistent for all observers).
 __device__ inline void fence_system() {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
-/// A release for threads of this GPU.
+/// A release store at GPU scope.
 __device__ inline void store_release_device(std::uint64_t* at, std::uint64_t value) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
 
-/// Nanoseconds of a clock that all of a GPU's multiprocessors share.
+/// %globaltimer: nanoseconds, the same clock on all SMs of the GPU.
 __device__ inline std::uint64_t global_time_ns() {
   std::uint64_t now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));

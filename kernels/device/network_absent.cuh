@@ -1,5 +1,5 @@
-// A job without network paths for kernels: every operation on a PE that is not mapped reports that
-// PE and fails.
+// For kernels without network paths: every operation on a PE that is not mapped reports that PE and
+// fails.
 #pragma once
 
 #include "kernels/device/network.cuh"

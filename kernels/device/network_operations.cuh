@@ -1,6 +1,6 @@
-// The operations of network.cuh, which includes this file.
+// Implementation of network.cuh, which includes this file.
 //
-// Not inlined: each kernel that may need them would otherwise have a copy of all.
+// Not inlined: otherwise every kernel that may need them would contain copies of all.
 #pragma once
 
 #include "kernels/device/gpu_memory.cuh"
@@ -13,9 +13,8 @@ namespace shmemctl::device {
 
 namespace detail {
 
-/// A wait of one thread, bounded by the clock that all multiprocessors share, and by another
-/// wait's having given up. Naps, so that those who wait leave the words that they wait for to those
-/// who change them.
+/// A wait of one thread, bounded by %globaltimer and by the report of another wait that timed out.
+/// Sleeps between polls, so that polling does not slow down the threads that are waited for.
 class NetworkWait {
 public:
   explicit __device__ NetworkWait(const DeviceJob& job) : job_(job) {}
@@ -39,8 +38,8 @@ public:
 
 private:
   static constexpr std::uint32_t looks_per_clock = 32, looks_without_naps = 16, nap_ns = 100;
-  /// The report is in the host's memory: where thousands wait, a look takes a hundred microseconds,
-  /// and holds up who has the turn.
+  /// The report is in host memory: when thousands of threads wait, one read takes 100 us, and
+  /// delays the thread whose turn it is.
   static constexpr std::uint64_t ns_between_reports = 20'000'000;
   const DeviceJob& job_;
   std::uint64_t begin_ns_ = 0, looked_ns_ = 0;
@@ -50,7 +49,7 @@ private:
 using DeviceProxy = ProxyClient<DeviceAtomics, NetworkWait>;
 using DeviceQueue = QueueClient<GpuMemory, NetworkWait>;
 
-/// Fills the report, once for all threads of the job on this PE. Returns false.
+/// Fills the report; only the first failure of this PE is kept. Returns false.
 __device__ __noinline__ inline bool report_problem(const DeviceJob& job, int peer,
                                                    const NetworkProblem& problem) {
   WaitReport* const report = job.report;
@@ -72,13 +71,13 @@ __device__ inline DevicePath path_to(const DeviceJob& job, int pe) {
                                 : DevicePath::load_store;
 }
 
-/// Different for the threads of a grid that are there at the same time, as far as it goes.
+/// A thread number that is unique in the grid, modulo 2^32.
 __device__ inline std::uint32_t thread_number() {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z) +
          static_cast<std::uint32_t>(Grid::rank()) * blockDim.x * blockDim.y * blockDim.z;
 }
 
-/// Posts it, and waits if `old` is not nullptr.
+/// Posts the request, and waits for its result if `old` is not nullptr.
 __device__ __noinline__ inline bool by_proxy(const DeviceJob& job, const ProxyRequest& request,
                                              std::uint64_t* old) {
   NetworkWait wait(job);
@@ -102,14 +101,14 @@ __device__ inline DeviceQueue::Place queue_place(NetworkPlace place) {
   return {static_cast<std::uint32_t>(place.region), place.offset_bytes};
 }
 
-/// Who has a queue: a block, or a warp.
+/// Number of the caller that shares a QP: a block, or a warp.
 __device__ inline std::uint32_t queue_caller(const DeviceJob& job) {
   constexpr std::uint32_t warp_threads = 32;
   return job.network.queue_by_warp != 0 ? thread_number() / warp_threads
                                         : static_cast<std::uint32_t>(Grid::rank());
 }
 
-/// Does `operation(queue)` on queue `number` to that PE.
+/// Calls `operation(queue)` with QP `number` to that PE.
 template <class Operation>
 __device__ inline bool on_queue(const DeviceJob& job, int pe, std::uint32_t number,
                                 const Operation& operation) {
@@ -117,7 +116,7 @@ __device__ inline bool on_queue(const DeviceJob& job, int pe, std::uint32_t numb
   DeviceQueue queue(job.network, static_cast<std::uint32_t>(pe), number, thread_number(), wait);
   return operation(queue) || report_problem(job, pe, queue.problem());
 }
-/// On the caller's own; `is_atomic`: on that of its atomics.
+/// With the caller's own QP; `is_atomic`: with that of its atomics.
 template <class Operation>
 __device__ inline bool by_queue(const DeviceJob& job, int pe, const Operation& operation,
                                 bool is_atomic = false) {
@@ -129,7 +128,7 @@ __device__ inline bool by_queue(const DeviceJob& job, int pe, const Operation& o
                   operation);
 }
 
-/// The queues to that PE but for one: turn 0 tells the device of all, turn 1 waits for them.
+/// Quiet of the QPs to that PE except one, in two passes: pass 0 rings all doorbells, pass 1 waits.
 __device__ inline bool quiet_turn(const DeviceJob& job, int pe, std::uint32_t but, int turn) {
   const std::uint32_t n = queues_to(job.network, static_cast<std::uint32_t>(pe));
   bool ok = true;
@@ -149,7 +148,7 @@ __device__ inline bool no_path(const DeviceJob& job, int pe) {
   return report_problem(job, pe, {WaitKind::no_path, 0, 0, 0});
 }
 
-/// A queue keeps the order of its own entries; of others' nothing but their completion is known.
+/// A QP orders its own WQEs; across QPs only completion gives an order.
 __device__ inline bool fence_queues(const DeviceJob& job, int pe) {
   const auto to = static_cast<std::uint32_t>(pe);
   if (!has_one_queue(job.network, to))

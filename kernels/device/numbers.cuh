@@ -1,4 +1,4 @@
-// Numbers of 16 bits, which are added up as 32.
+// 16-bit floating-point types; arithmetic is done in FP32.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ __device__ inline float to_float(Fp16 value) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
   return wide;
 }
-/// Rounded to the nearest, to even where two are equally near.
+/// Rounds to nearest even.
 __device__ inline void from_float(float wide, Bf16& value) {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(value.bits) : "f"(wide));
 }

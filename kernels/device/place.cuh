@@ -1,4 +1,4 @@
-// Where a symmetric address is on another PE.
+// Translation of symmetric addresses, and flags of peers.
 #pragma once
 
 #include "kernels/device/network.cuh"
@@ -20,8 +20,8 @@ __device__ inline std::int64_t cells_delta_of(const DeviceJob& job, int pe) {
 
 } // namespace detail
 
-/// Where `local`, a symmetric address of mine, is on that PE; nullptr if kernels cannot reach it by
-/// loads and stores (OpenSHMEM's shmem_ptr).
+/// The mapped address of `local`, a symmetric address of this PE, on that PE; nullptr if it is not
+/// mapped for kernels (OpenSHMEM's shmem_ptr).
 template <class T>
 __device__ inline T* pointer_to(const DeviceJob& job, T* local, int pe) {
   const std::int64_t delta = detail::heap_delta_of(job, pe);
@@ -31,13 +31,13 @@ __device__ inline T* pointer_to(const DeviceJob& job, T* local, int pe) {
                               static_cast<std::uintptr_t>(delta));
 }
 
-/// The same as the network's functions have it.
+/// Region and offset of a heap address, for the network functions.
 __device__ inline NetworkPlace place_of(const DeviceJob& job, const void* local) {
   return {region::gpu_heap, static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(local) -
                                                        reinterpret_cast<std::uintptr_t>(job.heap))};
 }
 
-/// The same for words of DeviceTeamCells.
+/// pointer_to() for words of DeviceTeamCells.
 __device__ inline std::uint64_t* cell_of(const DeviceJob& job, std::uint64_t* mine, int pe) {
   const std::int64_t delta = detail::cells_delta_of(job, pe);
   if (delta == DeviceJob::unreachable)
@@ -46,10 +46,10 @@ __device__ inline std::uint64_t* cell_of(const DeviceJob& job, std::uint64_t* mi
                                           static_cast<std::uintptr_t>(delta));
 }
 
-/// Writes a cell of that PE, behind all that this thread has done or seen before (release). Of what
-/// it put by the network: behind all that came before a network_quiet().
-/// @param released of several in a row, with nothing between them: whether one has gone by the
-///                 network; false at first
+/// Sets a flag of that PE with release semantics: after all that this thread has done or seen. Of
+/// network puts: after those completed by a network_quiet().
+/// @param released whether an earlier call of a sequence has already made the network release;
+/// false at first
 __device__ inline bool tell(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value, int pe,
                             bool& released) {
   if (std::uint64_t* const there = cell_of(job, cell, pe)) {
@@ -61,8 +61,8 @@ __device__ inline bool tell(const DeviceJob& job, std::uint64_t* cell, std::uint
     return true;
   }
 #ifndef SHMEMCTL_MUTATE_TELL_FAR
-  // The request itself is relaxed, and who hears of it may get by the network what this thread
-  // stored into its own memory.
+  // The request itself is relaxed, and the PE that sees the flag may get, over the network, what
+  // this thread has stored into its own memory.
   if (!released)
     network_release();
 #endif
@@ -77,8 +77,7 @@ __device__ inline bool tell(const DeviceJob& job, std::uint64_t* cell, std::uint
   return tell(job, cell, value, pe, released);
 }
 
-/// A team as the calls below use it. A team's number is its slot in DeviceJob::teams; 0 is the
-/// world.
+/// A team as device code uses it. A team's number is its slot in DeviceJob::teams; 0 is the world.
 struct TeamView {
   DeviceTeamCells* cells;
   const std::int32_t* list; ///< nullptr: start + i * stride
@@ -90,14 +89,15 @@ struct TeamView {
 inline constexpr int team_world = 0;
 
 __device__ inline TeamView team_view(const DeviceJob& job, int team) {
-  if (team == team_world) // nothing of it has to be loaded
+  if (team == team_world) // no loads needed
     return {job.cells, nullptr, job.pe, job.n_pes, 0, 1};
   const TeamState& state = job.teams[team];
   return {job.cells + team, state.stride == 0 ? job.members + state.member_offset : nullptr,
           state.my_pe,      state.n_pes,
           state.start,      state.stride};
 }
-/// This PE's number in the team, -1 if it is no member; how many members; a member's PE in the job.
+/// This PE's index in the team, -1 if it is not a member; the number of members; a member's PE in
+/// the world.
 __device__ inline int team_my_pe(const DeviceJob& job, int team) {
   return job.teams[team].my_pe;
 }

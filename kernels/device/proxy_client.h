@@ -1,6 +1,6 @@
-// A thread of a kernel as a producer of the proxy: the same code runs on host threads in tests.
-// `Atomics`: DeviceAtomics or HostAtomics. `Wait`: start(), then pause() between two looks, which
-// is false when the wait is over without success, then stop().
+// The device side of the proxy: a thread of a kernel as a producer. The same code runs on host
+// threads in tests. `Atomics`: DeviceAtomics or HostAtomics. `Wait`: start(), then pause() between
+// two polls, which returns false when the wait timed out, then stop().
 #pragma once
 
 #include "kernels/device/network_problem.h"
@@ -9,26 +9,26 @@
 
 namespace shmemctl::device {
 
-/// Any number of threads may each have one at a time. All operations return false when they could
-/// not be done; problem() says why, and what was asked for may yet be carried out.
+/// Each thread has its own object. All operations return false on failure; problem() says why, and
+/// the operation may still be carried out.
 template <class Atomics, class Wait>
 class ProxyClient {
 public:
-  /// @param who a number of the thread: threads of different ones prefer different results
+  /// @param who thread number: threads with different numbers start with different result slots
   SHMEMCTL_HOST_DEVICE ProxyClient(const DeviceNetwork& network, std::uint32_t who, Wait& wait)
       : network_(network), who_(who), wait_(wait) {}
 
-  /// Puts the request into its PE's ring; nobody waits for it.
+  /// Posts the request to its PE's FIFO, without waiting for it.
   SHMEMCTL_HOST_DEVICE bool post(const ProxyRequest& request) {
     return post_to(ring_of(network_.rings, request.pe), request);
   }
-  /// The same, and waits for the answer.
+  /// Posts the request, and waits for its result.
   SHMEMCTL_HOST_DEVICE bool ask(const ProxyRequest& request, std::uint64_t& value) {
     const std::uint32_t ring = ring_of(network_.rings, request.pe);
     Asked asked;
     return begin(ring, request, asked) && end(ring, asked, value);
   }
-  /// What was issued before, by anyone, arrives before what follows, at each PE.
+  /// Operations issued before, by any thread, are performed before later ones, at each PE.
   SHMEMCTL_HOST_DEVICE bool fence() {
     ProxyRequest request;
     request.op = ProxyOp::fence;
@@ -37,7 +37,7 @@ public:
         return false;
     return true;
   }
-  /// Waits until all that was issued before, by anyone, is complete at its target.
+  /// Waits until all operations issued before, by any thread, are complete at their targets.
   SHMEMCTL_HOST_DEVICE bool quiet() {
     ProxyRequest request;
     request.op = ProxyOp::quiet;
@@ -74,7 +74,7 @@ private:
 
   SHMEMCTL_HOST_DEVICE bool post_to(std::uint32_t ring, ProxyRequest request) {
     request.context = static_cast<std::uint8_t>(network_.context);
-    // Acquire: who has seen that a slot is free hands that on.
+    // Acquire: the thread that saw the slot free passes that on.
     std::uint64_t* const known = network_.known_completed + ring;
     const std::uint64_t completed = Atomics::load_acquire(known);
     Producer producer(network_.rings.views[ring], completed);
@@ -83,8 +83,8 @@ private:
       return fail(WaitKind::ring_closed, sequence);
     if (!producer.wait_for_room(sequence, wait_))
       return fail(WaitKind::ring_room, sequence, producer.known_completed());
-    // May put an older value in the place of a newer one: both are true, and the older one costs
-    // another look.
+    // May overwrite a newer value by an older one: both are valid, and the older one costs another
+    // poll.
     if (producer.known_completed() != completed)
       Atomics::store_release(known, producer.known_completed());
     producer.write(sequence, request);
@@ -94,7 +94,7 @@ private:
   SHMEMCTL_HOST_DEVICE std::uint64_t* word_of(std::uint32_t ring, std::uint32_t number) const {
     return network_.result_words + ring * network_.rings.views[ring].n_results + number;
   }
-  /// Takes a result that nobody uses; gives back the tag of its last request.
+  /// Claims a free result slot, and returns the tag of its last request.
   SHMEMCTL_HOST_DEVICE bool claim(std::uint32_t ring, Asked& asked) {
     const std::uint32_t n_results = network_.rings.views[ring].n_results;
     std::uint32_t number = who_ % n_results;
@@ -102,7 +102,7 @@ private:
     for (std::uint32_t looks = 1;; ++looks) {
       std::uint64_t* const word = word_of(ring, number);
       const std::uint64_t seen = Atomics::load_relaxed(word);
-      // Acquire: who had it before has read its answer.
+      // Acquire: the previous user has read its result.
       if ((seen & 1) == 0 && Atomics::compare_exchange_acquire(word, seen, seen | 1)) {
         asked = {number, static_cast<std::uint8_t>(seen >> 8)};
         break;
@@ -115,7 +115,7 @@ private:
     return true;
   }
   SHMEMCTL_HOST_DEVICE void give_back(std::uint32_t ring, const Asked& asked) {
-    // Release: our loads of the answer come before the next request that uses this place.
+    // Release: our loads of the result come before the next request that uses this slot.
     Atomics::store_release(word_of(ring, asked.number), static_cast<std::uint64_t>(asked.tag) << 8);
   }
 
@@ -125,7 +125,7 @@ private:
     asked.tag = Producer::next_tag(asked.tag);
     request.result = asked.number;
     request.result_tag = asked.tag;
-    // A request that stays unanswered keeps its result: a late answer must not meet another one.
+    // A request without a reply keeps its slot: a late reply must not be taken for another one's.
     return post_to(ring, request);
   }
   SHMEMCTL_HOST_DEVICE bool end(std::uint32_t ring, const Asked& asked, std::uint64_t& value) {

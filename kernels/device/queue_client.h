@@ -1,34 +1,57 @@
-// A thread of a kernel that posts to an HCA's queue: the same code runs on host threads in tests.
-// `Memory`: GpuMemory or mlx5::HostMemory. `Wait`: as in proxy_client.h.
+// The device side of IBGDA: a thread of a kernel that posts to one of its PE's QPs. The same code
+// runs on host threads in tests. `Memory`: GpuMemory or mlx5::HostMemory. `Wait`: as in
+// proxy_client.h.
 #pragma once
 
-#include "kernels/device/network_problem.h"
-#include "kernels/device/queue_choice.h"
-#include "transports/direct/atomic_fields.h"
+#include "kernels/device_job.h"
 #include "transports/direct/queue_table.h"
 #include "transports/mlx5/posting.h"
 
 namespace shmemctl::device {
+
+/// Number of kernel QPs to that PE: one per path and kernel QP set. QP q uses path q % paths and QP
+/// set q / paths.
+SHMEMCTL_HOST_DEVICE inline std::uint32_t queues_to(const DeviceNetwork& network,
+                                                    std::uint32_t pe) {
+  return network.queues->rails_to(pe) * network.n_queue_lanes;
+}
+/// The QP that caller `caller` (a block, or a warp) uses, so that callers do not wait for each
+/// other's turn.
+SHMEMCTL_HOST_DEVICE inline std::uint32_t queue_of(const DeviceNetwork& network, std::uint32_t pe,
+                                                   std::uint32_t caller) {
+  return caller % queues_to(network, pe);
+}
+/// The QP for atomics: on the first path only, since atomics of two HCAs are not atomic with each
+/// other.
+SHMEMCTL_HOST_DEVICE inline std::uint32_t atomic_queue_of(const DeviceNetwork& network,
+                                                          std::uint32_t pe, std::uint32_t caller) {
+  return caller % network.n_queue_lanes * network.queues->rails_to(pe);
+}
+/// Whether all operations of a caller on that PE go to one QP, which orders them.
+SHMEMCTL_HOST_DEVICE inline bool has_one_queue(const DeviceNetwork& network, std::uint32_t pe) {
+  return network.queues->rails_to(pe) == 1 &&
+         (network.n_queue_lanes == 1 || network.queue_by_warp == 0);
+}
 
 struct QueuePlace {
   std::uint32_t region;
   std::uint64_t offset_bytes;
 };
 
-/// One of the kernels' own queues to one PE. Any number of threads may each have one at a time. All
-/// operations return false when they could not be done; problem() says why.
+/// One of the kernels' QPs to one PE. Each thread has its own object; any number of threads may use
+/// a QP. All operations return false on failure; problem() says why.
 ///
-/// Of a queue that keeps the order of WRITEs (QueueAbilities) operations are carried out at the PE
-/// in the order of their posting, except that what comes behind a READ or an atomic may begin
-/// before that has its answer, unless a fence is between. Of any other queue WRITEs and READs have
-/// no order; atomics come behind earlier WRITEs and atomics.
+/// On a QP that places WRITEs in order (QueueAbilities), operations are executed at the PE in
+/// posting order, except that an operation after a READ or atomic may start before its response,
+/// unless a fence is in between. On any other QP, WRITEs and READs are unordered; atomics come
+/// after earlier WRITEs and atomics.
 template <class Memory, class Wait>
 class QueueClient {
 public:
   using Place = QueuePlace;
 
-  /// @param number of the queue, less than queues_to()
-  /// @param who    a number of the thread: threads of different ones prefer different results
+  /// @param number of the QP, less than queues_to()
+  /// @param who    thread number: threads with different numbers start with different result slots
   SHMEMCTL_HOST_DEVICE QueueClient(const DeviceNetwork& network, std::uint32_t pe,
                                    std::uint32_t number, std::uint32_t who, Wait& wait)
       : network_(network), table_(*network.queues), pe_(pe), number_(number), who_(who),
@@ -36,8 +59,8 @@ public:
                                          network.queue_lane + number / table_.rails_to(pe))),
         send_(queue_.view) {}
 
-  /// `source` may be reused on return if it is `blocking`, or not registered, or small; else after
-  /// quiet().
+  /// `source` may be reused on return if the put is `blocking`, or if the source is not registered
+  /// or small (inline); else after quiet().
   SHMEMCTL_HOST_DEVICE bool put(const Place& target, const void* source, std::uint64_t size_bytes,
                                 bool blocking) {
     std::uint64_t ticket = 0;
@@ -50,7 +73,7 @@ public:
     std::uint64_t ticket = 0;
     return post_value(target, value, size_bytes, false, ticket);
   }
-  /// Into memory that is not registered always blocking.
+  /// Always blocking if `target` is not registered.
   SHMEMCTL_HOST_DEVICE bool get(void* target, const Place& source, std::uint64_t size_bytes,
                                 bool blocking);
   SHMEMCTL_HOST_DEVICE bool get_value(const Place& source, std::uint32_t size_bytes,
@@ -58,16 +81,16 @@ public:
     value = 0;
     return get_by_result(&value, source, size_bytes);
   }
-  /// @param old nullptr: nobody wants it
+  /// @param old receives the old value; nullptr: non-fetching, complete after quiet()
   SHMEMCTL_HOST_DEVICE bool atomic(const Place& target, AtomicOp op, std::uint8_t size_bytes,
                                    std::uint64_t operand, std::uint64_t compare,
                                    std::uint64_t* old);
-  /// The payload is visible at the target before the signal.
+  /// Put with signal: the payload is visible at the target before the signal.
   SHMEMCTL_HOST_DEVICE bool put_signal(const Place& target, const void* source,
                                        std::uint64_t size_bytes, const Place& signal,
                                        std::uint64_t value, bool add, bool blocking) {
     std::uint64_t ticket = 0;
-    // One doorbell for both, but where the signal has to wait until the payload is there.
+    // One doorbell for both, unless the signal must wait for the payload's completion.
     const bool waits = !add && signal_way() == mlx5::SignalWay::completion;
     if (size_bytes > 0 && !(post_put(target, source, size_bytes,
                                      waits ? mlx5::Bell::now : mlx5::Bell::later, waits, ticket) &&
@@ -81,16 +104,15 @@ public:
            (!blocking || wait_for(ticket));
   }
 
-  /// What was posted to this queue before, by anyone, is done there before what is posted to it
-  /// later.
+  /// Operations posted to this QP before, by any thread, are performed before those posted later.
   SHMEMCTL_HOST_DEVICE bool fence() {
 #ifndef SHMEMCTL_MUTATE_QUEUE_FENCE
-    // Nothing but its completion says that a WRITE is before a later one.
+    // Only a completion orders a WRITE before a later one.
     if (!queue_.abilities.keeps_writes())
       return !used() || quiet();
 #endif
-    // Acquire, with the releases of those marks: a fence that somebody else has posted behind our
-    // READs and atomics is before all that we post from now on.
+    // Acquire, pairs with the releases of the marks: a fence that another thread has posted after
+    // our READs and atomics orders them before all that we post from now on.
     const std::uint64_t answers = Memory::load_acquire(&marks().answers);
     if (answers <= Memory::load_acquire(&marks().fenced) || send_.completed() >= answers)
       return true;
@@ -103,11 +125,12 @@ public:
     return posted;
   }
 
-  /// Whether anything was ever posted.
+  /// Whether anything was ever posted to this QP.
   SHMEMCTL_HOST_DEVICE bool used() const {
     return Memory::load(&send_.view().words->reserved) != 0;
   }
-  /// Tells the device of all; for a quiet of many queues, so that they work at the same time.
+  /// Rings the doorbell, and posts a NOP if needed: first half of a quiet of several QPs, so that
+  /// they work concurrently.
   SHMEMCTL_HOST_DEVICE SHMEMCTL_NOINLINE bool begin_quiet(std::uint64_t& ticket) {
     Waits waits{*this};
     return well() && mlx5::post_quiet(send_, send_.completed(), waits, ticket);
@@ -122,8 +145,9 @@ public:
   }
 
 private:
-  static constexpr std::uint32_t most_inline_bytes = 92; ///< two blocks
-  static constexpr std::uint32_t most_together = 32; ///< threads whose entries are posted as one
+  static constexpr std::uint32_t most_inline_bytes = 92; ///< two WQEBBs
+  static constexpr std::uint32_t most_together =
+      32; ///< threads whose WQEs are posted with one doorbell
   using Send = mlx5::SendQueue<mlx5::DeviceShape, Memory>;
 
   SHMEMCTL_HOST_DEVICE mlx5::SignalWay signal_way() const {
@@ -192,15 +216,14 @@ private:
   SHMEMCTL_HOST_DEVICE bool post(std::uint32_t blocks, const mlx5::Post& how, const Build& build,
                                  std::uint64_t& ticket) {
     Waits waits{*this};
-    // Looked at behind the entry, which a queue that has failed throws away: so nothing waits for
-    // it.
+    // Read before posting: a QP in error discards the WQE, so there is nothing to wait for.
     const std::uint64_t failure = send_.failure();
     const std::uint64_t known = send_.completed();
     const auto group = Memory::group(group_key(blocks, how));
     std::uint64_t start = 0;
     const bool posted = mlx5::post_entry(send_, group, blocks, how, known, waits, build, start);
     ticket = start + 1;
-    // What the leader waited for in vain.
+    // What the leader timed out on.
     if (!posted)
       problem_ = {
           static_cast<WaitKind>(group.from_leader(static_cast<std::uint64_t>(problem_.kind))),
@@ -210,15 +233,15 @@ private:
       return fail(WaitKind::queue_failed, 0, failure);
     return posted;
   }
-  /// Of callers whose entries are posted in the same way to the same queue. It has room for those
-  /// of a warp (QP_DEPTH is 128 at least).
+  /// Key of callers whose WQEs are posted to the same QP with the same options. A QP has room for
+  /// those of a warp (QP_DEPTH is at least 128).
   SHMEMCTL_HOST_DEVICE std::uint64_t group_key(std::uint32_t blocks, const mlx5::Post& how) const {
     return reinterpret_cast<std::uint64_t>(send_.view().words) | blocks << 4 |
            (how.bell == mlx5::Bell::now ? 8u : 0u) | (how.completion ? 4u : 0u) |
            (how.fence ? 2u : 0u);
   }
 
-  /// @param bell of the last entry
+  /// @param bell for the last WQE
   SHMEMCTL_HOST_DEVICE bool post_put(const Place& target, const void* source,
                                      std::uint64_t size_bytes, mlx5::Bell bell, bool completion,
                                      std::uint64_t& ticket);
@@ -273,13 +296,13 @@ private:
     return (queue_.abilities.atomic_bytes & size_bytes) != 0 ||
            fail(WaitKind::queue_failed, 0, mlx5::no_atomics().to_word());
   }
-  /// The old value goes nowhere.
+  /// A non-fetching atomic: the old value is written to the sink, result slot 0.
   SHMEMCTL_HOST_DEVICE bool post_update(const Place& target, const mlx5::AtomicFields& fields,
                                         bool completion, std::uint64_t& ticket) {
     return post_atomic(target, fields, result_piece(0, fields.size_bytes), completion, ticket);
   }
 
-  // Results.
+  // Result slots.
 
   SHMEMCTL_HOST_DEVICE mlx5::LocalPiece result_piece(std::uint32_t number,
                                                      std::uint32_t size_bytes) const {
@@ -291,7 +314,7 @@ private:
     const std::uint32_t n_results = network_.n_queue_results;
     number = 1 + who_ % (n_results - 1);
     wait_.start();
-    // Acquire: who had it before has read what was brought.
+    // Acquire: the previous user has read its result.
     for (std::uint32_t looks = 1;
          Memory::load(network_.queue_result_locks + number) != 0 ||
          !Memory::compare_exchange_acquire(network_.queue_result_locks + number, 0, 1);
@@ -303,19 +326,19 @@ private:
     wait_.stop();
     return true;
   }
-  /// What has been brought there was read. A result that was never answered stays taken: it may
-  /// yet be written.
+  /// Frees a result slot whose value has been read. A slot whose operation never completed stays in
+  /// use: the HCA may still write it.
   SHMEMCTL_HOST_DEVICE void give_back(std::uint32_t number) {
     Memory::store_release(network_.queue_result_locks + number, 0);
   }
   SHMEMCTL_HOST_DEVICE SHMEMCTL_NOINLINE void copy_result(void* target, std::uint32_t number,
                                                           std::uint32_t size_bytes) const {
-    // Volatile: an older copy of the place must not do.
+    // Volatile: must not be served from a cached copy.
     const auto* from = reinterpret_cast<const volatile unsigned char*>(network_.results + number);
     for (std::uint32_t i = 0; i < size_bytes; ++i)
       static_cast<unsigned char*>(target)[i] = from[i];
   }
-  /// At most sizeof(QueueResult) bytes that lie in one segment.
+  /// Gets at most sizeof(QueueResult) bytes, within one segment, through a result slot.
   SHMEMCTL_HOST_DEVICE bool get_by_result(void* target, const Place& source,
                                           std::uint32_t size_bytes) {
     std::uint32_t number = 0;
@@ -339,6 +362,112 @@ private:
   NetworkProblem problem_{};
 };
 
-} // namespace shmemctl::device
+// Data of any length, and atomics.
 
-#include "kernels/device/queue_client_transfers.h"
+template <class Memory, class Wait>
+SHMEMCTL_HOST_DEVICE bool
+QueueClient<Memory, Wait>::post_put(const Place& target, const void* source,
+                                    std::uint64_t size_bytes, mlx5::Bell bell, bool completion,
+                                    std::uint64_t& ticket) {
+  for (std::uint64_t done = 0; done < size_bytes;) {
+    const direct::RemoteSegment* const segment = find(target, done);
+    if (!segment)
+      return false;
+    const auto* const bytes = static_cast<const unsigned char*>(source) + done;
+    const auto address = reinterpret_cast<std::uint64_t>(bytes);
+    std::uint64_t count = segment->left_at(target.offset_bytes + done);
+    count = count < size_bytes - done ? count : size_bytes - done;
+    // Small data, and memory that is not registered, is sent inline.
+    const direct::LocalSegment* const local =
+        size_bytes <= most_inline_bytes ? nullptr : table_.find_local(address);
+    const std::uint64_t most = !local ? most_inline_bytes
+                               : local->end - address < mlx5::most_message_bytes
+                                   ? local->end - address
+                                   : mlx5::most_message_bytes;
+    count = count < most ? count : most;
+    const auto size = static_cast<std::uint32_t>(count);
+    const mlx5::RemotePiece remote =
+        segment->piece_at(target.offset_bytes + done, queue_.peer_port);
+    done += count;
+    const bool last = done == size_bytes;
+    const mlx5::Post how{last ? bell : mlx5::Bell::later, last && completion, false};
+    const std::uint32_t blocks = local ? 1 : mlx5::blocks_of(mlx5::inline_octowords(size));
+    if (!post(
+            blocks, how,
+            [&](auto& slot, const mlx5::EntryHead& head) {
+              if (local)
+                mlx5::build_write(slot, head, remote, {address, local->lkeys[queue_.port], size});
+              else
+                mlx5::build_inline_write(slot, head, remote, bytes, size);
+            },
+            ticket))
+      return false;
+  }
+  return true;
+}
+
+template <class Memory, class Wait>
+SHMEMCTL_HOST_DEVICE bool QueueClient<Memory, Wait>::get(void* target, const Place& source,
+                                                         std::uint64_t size_bytes, bool blocking) {
+  std::uint64_t ticket = 0;
+  bool due = false;
+  for (std::uint64_t done = 0; done < size_bytes;) {
+    const direct::RemoteSegment* const segment = find(source, done);
+    if (!segment || !well())
+      return false;
+    auto* const bytes = static_cast<unsigned char*>(target) + done;
+    const auto address = reinterpret_cast<std::uint64_t>(bytes);
+    std::uint64_t count = segment->left_at(source.offset_bytes + done);
+    count = count < size_bytes - done ? count : size_bytes - done;
+    const direct::LocalSegment* const local = table_.find_local(address);
+    if (!local) {
+      count = count < sizeof(QueueResult) ? count : sizeof(QueueResult);
+      if (!get_by_result(bytes, {source.region, source.offset_bytes + done},
+                         static_cast<std::uint32_t>(count)))
+        return false;
+      done += count;
+      due = false; // READs of one QP complete in order
+      continue;
+    }
+    const std::uint64_t most = local->end - address < mlx5::most_message_bytes
+                                   ? local->end - address
+                                   : mlx5::most_message_bytes;
+    count = count < most ? count : most;
+    const mlx5::LocalPiece piece{address, local->lkeys[queue_.port],
+                                 static_cast<std::uint32_t>(count)};
+    if (!post_read(source, done, piece, *segment, blocking && done + count == size_bytes, ticket))
+      return false;
+    done += count;
+    due = true;
+  }
+  return !blocking || !due || wait_for(ticket);
+}
+
+template <class Memory, class Wait>
+SHMEMCTL_HOST_DEVICE bool
+QueueClient<Memory, Wait>::atomic(const Place& target, AtomicOp op, std::uint8_t size_bytes,
+                                  std::uint64_t operand, std::uint64_t compare,
+                                  std::uint64_t* old) {
+  const mlx5::AtomicFields fields = mlx5::atomic_fields(op, size_bytes, operand, compare);
+  std::uint64_t ticket = 0;
+  if (!well() || !has_atomics(size_bytes))
+    return false;
+  if (!old)
+    return post_update(target, fields, false, ticket);
+  std::uint32_t number = 0;
+  if (!claim(number) ||
+      !post_atomic(target, fields, result_piece(number, size_bytes), true, ticket) ||
+      !wait_for(ticket))
+    return false;
+  if (size_bytes == 4) {
+    std::uint32_t brought = 0;
+    copy_result(&brought, number, sizeof brought);
+    *old = mlx5::old_value_4(brought);
+  } else {
+    copy_result(old, number, sizeof *old);
+  }
+  give_back(number);
+  return true;
+}
+
+} // namespace shmemctl::device

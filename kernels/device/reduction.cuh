@@ -1,4 +1,4 @@
-// The arithmetic of reductions on 8 or 16 bytes of numbers at a time.
+// Reduction arithmetic on 8 or 16 bytes at a time.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace shmemctl::device {
 
 namespace detail {
 
-/// As what a number is added up.
+/// The type in which elements are accumulated.
 template <class T>
 struct WideOf {
   using Type = T;
@@ -34,8 +34,8 @@ struct WideOf<Bf16> : Wide16<Bf16> {};
 template <>
 struct WideOf<Fp16> : Wide16<Fp16> {};
 
-/// What whole numbers are added and multiplied as, so that they wrap around: 32 bits at least,
-/// because smaller ones without a sign would become ints.
+/// The type in which integers are added and multiplied, so that they wrap around: at least 32 bits,
+/// because smaller unsigned types would be promoted to int.
 template <class T>
 using Wrapping = typename std::conditional<sizeof(T) <= 4, std::uint32_t, std::uint64_t>::type;
 template <class T>
@@ -53,7 +53,7 @@ __device__ inline T times(T a, T b) {
     return a * b;
 }
 
-/// As many numbers as fit `Raw` (8 or 16 bytes, or one number), in the order of the calls.
+/// Accumulates as many elements as fit `Raw` (8 or 16 bytes, or one element), in call order.
 template <class T, class Raw>
 class Accumulator {
 public:

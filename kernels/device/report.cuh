@@ -1,4 +1,4 @@
-// Waits that end, and what the host hears of them.
+// Timeouts of waits, and their report to the host.
 #pragma once
 
 #include "kernels/device/memory_order.cuh"
@@ -9,7 +9,7 @@ namespace shmemctl::device {
 
 namespace detail {
 
-/// Where a word that was looked at is, as the host can name it.
+/// Locates the awaited word in the heap or in the team flags, so that the host can name it.
 __device__ inline void name_word(const DeviceJob& job, const void* at, WaitKind kind,
                                  WaitReport& report) {
   const auto distance = [at](const void* from) {
@@ -24,11 +24,11 @@ __device__ inline void name_word(const DeviceJob& job, const void* at, WaitKind 
 
 } // namespace detail
 
-/// Fills the report, once for all threads of the job on this PE; later ones are dropped. Not
-/// inlined: it is in every wait, and seldom called.
-/// @param peer the PE that was waited for; -1 if it is not known
-/// @param at   the word that was looked at, of the heap or of a team's cells (WaitKind::cell then);
-///             nullptr, or a word of other memory: none to name
+/// Fills the report; only the first failure of this PE is kept. Not inlined: part of every wait,
+/// and rarely called.
+/// @param peer PE that was waited for; -1 if unknown
+/// @param at   the awaited word, in the heap or the team flags (then WaitKind::cell); nullptr, or a
+/// word of other memory: not named
 inline __device__ __noinline__ void report_wait(const DeviceJob& job, int peer,
                                                 std::uint64_t expected, std::uint64_t seen,
                                                 const void* at, WaitKind kind = WaitKind::word) {
@@ -41,7 +41,7 @@ inline __device__ __noinline__ void report_wait(const DeviceJob& job, int peer,
   report->expected = expected;
   report->seen = seen;
   detail::name_word(job, at, kind, *report);
-  // The host reads the rest when it sees this.
+  // The host reads the rest after it sees this.
   store_release(&report->state, WaitReport::written);
 }
 
@@ -49,13 +49,13 @@ __device__ inline void report_unreachable(const DeviceJob& job, int pe) {
   report_wait(job, pe, 0, 0, nullptr, WaitKind::no_path);
 }
 
-/// How long a wait goes on: job.timeout_ns from its beginning, or until another wait of this PE has
-/// given up. `times` that long where what is waited for is a wait itself, so that the other one,
+/// Timeout of a wait: job.timeout_ns from its start, or earlier if another wait of this PE has
+/// timed out. `times` that long where the awaited thread is itself in a wait, so that that one,
 /// which knows more, reports.
 class Patience {
 public:
   explicit __device__ Patience(unsigned times = 1) : begin_ns_(global_time_ns()), times_(times) {}
-  /// Asked at each look; reads the clock at every 256th, because that takes longer than a look.
+  /// Called at each poll; reads the clock at every 256th, because that takes longer than a poll.
   __device__ bool over(const DeviceJob& job) {
     if (++looks_ % 256 != 0)
       return false;

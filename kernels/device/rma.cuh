@@ -1,8 +1,8 @@
 // Put and get. A blocking call begins and ends with a sync of its scope; a call with _nbi has none:
-// what other threads of the scope wrote into `source` needs a sync by the caller before, and
-// `source` may be written again (`target` of a get be read) after quiet<Scope>().
+// stores of other threads of the scope to `source` need a sync by the caller before, and `source`
+// may be overwritten (`target` of a get be read) after quiet<Scope>().
 //
-// To a PE that is not mapped the scope's first thread hands the whole to the network.
+// For a PE that is not mapped, the scope's first thread posts the operation to the network.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace shmemctl::device {
 
 namespace detail {
 
-/// Once more for all sizes and scopes: it is long, and seldom taken.
+/// Not inlined: long, and rarely taken.
 inline __device__ __noinline__ void put_far(const DeviceJob& job, const void* target,
                                             const void* source, std::size_t size_bytes, int pe,
                                             bool blocking) {
@@ -37,7 +37,7 @@ inline __device__ __noinline__ std::uint64_t get_value_far(const DeviceJob& job,
   return value;
 }
 
-/// The bytes of a value of 1, 2, 4 or 8, and back.
+/// A value of 1, 2, 4 or 8 bytes as an integer, and back.
 template <class T>
 __device__ inline std::uint64_t to_bits(T value) {
   static_assert(std::is_trivially_copyable<T>::value &&
@@ -54,7 +54,7 @@ __device__ inline T from_bits(std::uint64_t bits) {
   return value;
 }
 
-/// Whole, and never out of this multiprocessor's own cache: somebody may look at it meanwhile.
+/// Single-copy atomic, and not cached in L1: another thread may poll the value.
 template <class T>
 __device__ inline void store_value(T* at, T value) {
   if constexpr (sizeof(T) == 4)
@@ -76,7 +76,7 @@ __device__ inline T load_value(const T* at) {
 
 } // namespace detail
 
-/// Writes; complete at the target after quiet<Scope>().
+/// Non-blocking put; complete at the target after quiet<Scope>().
 template <class Scope>
 __device__ inline void put_nbi(const DeviceJob& job, void* target, const void* source,
                                std::size_t size_bytes, int pe) {
@@ -84,12 +84,12 @@ __device__ inline void put_nbi(const DeviceJob& job, void* target, const void* s
     copy<Scope, Local>(there, source, size_bytes);
     return;
   }
-  Scope::sync(); // what the others wrote into `source`
+  Scope::sync(); // the other threads' stores to `source`
   if (Scope::rank() == 0)
     detail::put_far(job, target, source, size_bytes, pe, false);
 }
 
-/// The same; `source` may be written again on return.
+/// Blocking put: `source` may be overwritten on return.
 template <class Scope>
 __device__ inline void put(const DeviceJob& job, void* target, const void* source,
                            std::size_t size_bytes, int pe) {
@@ -101,7 +101,7 @@ __device__ inline void put(const DeviceJob& job, void* target, const void* sourc
   Scope::sync();
 }
 
-/// Reads; `target` holds the bytes after quiet<Scope>(), or, of a PE that is mapped, each thread's
+/// Non-blocking get: `target` holds the data after quiet<Scope>(); from a mapped PE, each thread's
 /// own part on return.
 template <class Scope>
 __device__ inline void get_nbi(const DeviceJob& job, void* target, const void* source,
@@ -110,12 +110,12 @@ __device__ inline void get_nbi(const DeviceJob& job, void* target, const void* s
     copy<Scope, Remote>(target, there, size_bytes);
     return;
   }
-  Scope::sync(); // nobody of the scope still uses `target`
+  Scope::sync(); // no thread of the scope still uses `target`
   if (Scope::rank() == 0)
     detail::get_far(job, target, source, size_bytes, pe, false);
 }
 
-/// Reads; all threads of the scope see the bytes on return.
+/// Blocking get: all threads of the scope see the data on return.
 template <class Scope>
 __device__ inline void get(const DeviceJob& job, void* target, const void* source,
                            std::size_t size_bytes, int pe) {
@@ -144,7 +144,7 @@ __device__ inline T get_value(const DeviceJob& job, const T* source, int pe) {
 
 namespace detail {
 
-/// As load_value(), of 16 bytes too.
+/// load_value() that also supports 16 bytes.
 template <class T>
 __device__ inline T load_one(const T* at) {
   if constexpr (sizeof(T) != 16) {
@@ -158,7 +158,7 @@ __device__ inline T load_one(const T* at) {
     return value;
   }
 }
-/// One value of an iput or iget to a PE that is not mapped.
+/// One element of an iput or iget of a PE that is not mapped.
 template <class T>
 __device__ inline void put_one_far(const DeviceJob& job, T* target, const T* source, int pe) {
   if constexpr (sizeof(T) == 16)

@@ -1,17 +1,16 @@
-// Who takes part in a call: one thread, a warp, or a block. All of them make the call, with the
-// same arguments. Blocks and grids may have up to three dimensions; a Warp is whole.
+// The threads that make a call together: one thread, a warp, or a block. All of them make the call
+// with the same arguments. Blocks and grids may have up to three dimensions; a Warp is complete.
 #pragma once
 
 #include <cstdint>
 
 namespace shmemctl::device {
 
-/// Each scope has: rank() of the calling thread and size(); converge(), behind which the threads of
-/// a warp go on together (needed behind what one of them did alone right before a sync of the
-/// block: ptxas 13.0 leaves it to that barrier, and synccheck reports a warp that comes there in
-/// parts); sync(), behind which every thread sees what the others did before it; all(flag), a sync
-/// that tells everybody if all had `flag`; broadcast(value), a sync that gives everybody the value
-/// of rank 0.
+/// Each scope has: rank() of the calling thread and size(); converge(), which reconverges a warp
+/// (needed after code of a single thread right before a sync of the block: ptxas 13.0 leaves it to
+/// that barrier, and synccheck reports a divergent warp); sync(), after which every thread sees
+/// what the others did before it; all(flag), a sync that returns whether all threads passed true;
+/// broadcast(value), a sync that returns rank 0's value.
 struct Thread {
   static __device__ int rank() { return 0; }
   static __device__ int size() { return 1; }
@@ -21,7 +20,7 @@ struct Thread {
   static __device__ std::uint64_t broadcast(std::uint64_t value) { return value; }
 };
 
-/// All blocks of a launch, in up to three dimensions, by number.
+/// All blocks of a launch, in up to three dimensions, by linear index.
 struct Grid {
   static __device__ int rank() {
     return static_cast<int>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
@@ -63,7 +62,7 @@ struct Block {
   static __device__ bool all(bool flag) { return __syncthreads_and(flag ? 1 : 0) != 0; }
   static __device__ std::uint64_t broadcast(std::uint64_t value) {
     __shared__ std::uint64_t shared;
-    __syncthreads(); // the last broadcast has been read
+    __syncthreads(); // the previous broadcast has been read
     if (rank() == 0)
       shared = value;
     __syncthreads();

@@ -1,4 +1,4 @@
-// Signals: words of 8 bytes that tell a PE that its data are there.
+// Signals: 8-byte words that tell a PE that its data has arrived.
 #pragma once
 
 #include "kernels/device/atomics.cuh"
@@ -6,8 +6,8 @@
 
 namespace shmemctl::device {
 
-/// Sets a signal of that PE, by the calling thread alone. Not ordered behind what was done before:
-/// fence() does that.
+/// Sets a signal of that PE, by the calling thread alone. Relaxed: use fence() to order it after
+/// earlier operations.
 __device__ inline void signal_set(const DeviceJob& job, std::uint64_t* signal, std::uint64_t value,
                                   int pe) {
   atomic_set(job, signal, value, pe);
@@ -16,8 +16,7 @@ __device__ inline void signal_add(const DeviceJob& job, std::uint64_t* signal, s
                                   int pe) {
   atomic_add(job, signal, value, pe);
 }
-/// Sets a signal or adds to it, behind all that this thread has done or seen before, for every
-/// observer.
+/// Sets a signal or adds to it, after all that this thread has done or seen, for every observer.
 __device__ inline void signal_behind(const DeviceJob& job, std::uint64_t* signal,
                                      std::uint64_t value, SignalOp op, int pe) {
 #ifndef SHMEMCTL_MUTATE_SIGNAL_BEHIND
@@ -28,7 +27,7 @@ __device__ inline void signal_behind(const DeviceJob& job, std::uint64_t* signal
   else
     signal_add(job, signal, value, pe);
 }
-/// This PE's own signal, as it is now; what came before it is visible then (acquire).
+/// This PE's own signal, with acquire semantics.
 __device__ inline std::uint64_t signal_fetch(const std::uint64_t* signal) {
   return load_acquire(signal);
 }
@@ -43,16 +42,16 @@ inline __device__ __noinline__ void put_signal_far(const DeviceJob& job, const v
                      add, pe, blocking);
 }
 
-/// Data and signal are the two halves of 16 aligned bytes.
+/// Whether data and signal are the two halves of 16 aligned bytes.
 __device__ inline bool side_by_side(const void* target, const std::uint64_t* signal,
                                     std::size_t size_bytes) {
   return size_bytes == 8 && reinterpret_cast<std::uintptr_t>(target) % 8 == 0 &&
          (reinterpret_cast<std::uintptr_t>(target) ^ reinterpret_cast<std::uintptr_t>(signal)) == 8;
 }
 
-/// One store of data and signal: nothing to wait for, where a release waits until the data have
-/// been acknowledged. A reader that sees the signal sees the data, since the 16 bytes are one
-/// access (store_whole_relaxed()).
+/// One 16-byte store of data and signal: no wait, whereas a release waits until the data has been
+/// acknowledged. A reader that sees the signal sees the data, since the store is single-copy atomic
+/// (store_whole_relaxed()).
 __device__ inline void put_with_signal(const DeviceJob& job, std::uint64_t* target,
                                        const void* source, std::uint64_t* signal,
                                        std::uint64_t value, int pe) {
@@ -66,7 +65,7 @@ __device__ inline void put_with_signal(const DeviceJob& job, std::uint64_t* targ
   store_whole_relaxed(there, data_first ? WordPair{data, value} : WordPair{value, data});
 }
 
-/// `blocking`: what the other threads wrote into `source` is sent, and `source` is free on return.
+/// `blocking`: the other threads' stores to `source` are sent, and `source` is free on return.
 template <class Scope>
 __device__ inline void put_signal(const DeviceJob& job, void* target, const void* source,
                                   std::size_t size_bytes, std::uint64_t* signal,
@@ -88,7 +87,7 @@ __device__ inline void put_signal(const DeviceJob& job, void* target, const void
   } else {
     copy<Scope, Local>(there, source, size_bytes);
 #ifndef SHMEMCTL_MUTATE_PUT_SIGNAL_SYNC
-    // The release below covers what its thread has seen of the others' stores: all, behind this.
+    // The release below covers the others' stores, which this sync makes visible to its thread.
     Scope::sync();
 #endif
     if (Scope::rank() == 0) {
@@ -99,14 +98,14 @@ __device__ inline void put_signal(const DeviceJob& job, void* target, const void
       else
         add_relaxed(word, value);
 #else
-      // Release: plain stores have no order among each other on their way.
+      // Release: plain stores are unordered.
       if (op == SignalOp::set)
         store_release(word, value);
       else
         add_release(word, value);
 #endif
     }
-    return; // the sync has come behind all loads of `source`
+    return; // the sync came after all loads of `source`
   }
   if (blocking)
     Scope::sync();
@@ -114,18 +113,17 @@ __device__ inline void put_signal(const DeviceJob& job, void* target, const void
 
 } // namespace detail
 
-/// Puts, and sets the signal (or adds to it): the payload is visible at the target before the
-/// signal is. Of earlier puts it says nothing. `source` may be written again on return.
-/// Where data (8 bytes) and signal (set) are the two halves of 16 aligned bytes, they go in one
-/// store.
+/// Put with signal: the payload is visible at the target before the signal is set (or added to).
+/// Says nothing about earlier puts. `source` may be overwritten on return. If data (8 bytes) and
+/// signal (set) are the two halves of 16 aligned bytes, they are sent in one store.
 template <class Scope>
 __device__ inline void put_signal(const DeviceJob& job, void* target, const void* source,
                                   std::size_t size_bytes, std::uint64_t* signal,
                                   std::uint64_t value, int pe, SignalOp op = SignalOp::set) {
   detail::put_signal<Scope>(job, target, source, size_bytes, signal, value, op, pe, true);
 }
-/// The same; `source` may be written again after quiet<Scope>(), and what other threads of the
-/// scope wrote into it needs a sync by the caller before.
+/// Non-blocking: `source` may be overwritten after quiet<Scope>(); other threads' stores to
+/// `source` need a sync by the caller before.
 template <class Scope>
 __device__ inline void put_signal_nbi(const DeviceJob& job, void* target, const void* source,
                                       std::size_t size_bytes, std::uint64_t* signal,

@@ -1,4 +1,4 @@
-// Order and completion of what kernels have done, and barriers of teams.
+// Fence, quiet and barriers of device code.
 #pragma once
 
 #include "kernels/device/wait.cuh"
@@ -6,15 +6,15 @@
 
 namespace shmemctl::device {
 
-/// Of the calling thread, towards PEs that are mapped: all that it has done before comes before all
-/// that it does later.
+/// Fence of the calling thread for mapped PEs: its earlier operations come before its later ones.
 __device__ inline void fence() {
 #ifndef SHMEMCTL_MUTATE_FENCE
   fence_system();
 #endif
 }
-/// All that it has done before is complete at its target. Stores over NVLink and PCIe are performed
-/// in the sense of the memory model when a fence of the system's scope has returned.
+/// Quiet of the calling thread for mapped PEs: its earlier operations are complete at their
+/// targets. Stores over NVLink and PCIe are performed, in the sense of the memory model, when a
+/// fence of system scope has returned.
 __device__ inline void quiet() {
 #ifndef SHMEMCTL_MUTATE_QUIET
   fence_system();
@@ -27,12 +27,12 @@ __device__ inline bool has_network(const DeviceJob& job) {
 }
 } // namespace detail
 
-/// Of the whole scope, towards each PE: what any of its threads has done before comes before what
-/// any of them does later. False if the network failed.
+/// Fence of the whole scope, for each PE: earlier operations of any of its threads come before
+/// later ones of any of them. False if the network failed.
 template <class Scope>
 __device__ inline bool fence(const DeviceJob& job) {
-  // A thread's fence covers what it has done and seen: with a sync before, all of the scope's. Each
-  // thread has one, because a fence orders only what its own thread does later.
+  // A thread's fence covers what it has done and seen: after a sync, the operations of the whole
+  // scope. Each thread fences, because a fence orders only its own thread's later operations.
 #ifndef SHMEMCTL_MUTATE_FENCE_SYNC
   Scope::sync();
 #endif
@@ -42,8 +42,8 @@ __device__ inline bool fence(const DeviceJob& job) {
   return Scope::all(Scope::rank() != 0 || network_fence(job));
 }
 
-/// All that the scope's threads have done before is complete at its targets, and gets have brought
-/// their bytes. False if the network failed.
+/// Quiet of the whole scope: all earlier operations of its threads are complete, and gets have
+/// delivered their data. False if the network failed.
 template <class Scope>
 __device__ inline bool quiet(const DeviceJob& job) {
 #ifndef SHMEMCTL_MUTATE_QUIET_SYNC
@@ -57,7 +57,7 @@ __device__ inline bool quiet(const DeviceJob& job) {
 
 namespace detail {
 
-/// If not, the report says so.
+/// If false, the report says so.
 __device__ inline bool is_member(const DeviceJob& job, int team_number, const TeamView& team) {
   if (team_number == team_world || team.me >= 0)
     return true;
@@ -66,7 +66,7 @@ __device__ inline bool is_member(const DeviceJob& job, int team_number, const Te
   return false;
 }
 
-/// Which of two words has that barrier's number, where it may have come by a network.
+/// Which of the two words holds that barrier's number if it is sent over the network.
 __device__ inline std::uint64_t turn_of(std::uint64_t number) {
 #ifdef SHMEMCTL_MUTATE_SYNC_TURNS
   return 0;
@@ -75,9 +75,9 @@ __device__ inline std::uint64_t turn_of(std::uint64_t number) {
 #endif
 }
 
-/// Small teams: each member counts up its own word on every other one, and waits for theirs. One
-/// hop, no master. How many to wait for is loaded meanwhile; each thread has counts of its own, so
-/// that there is nothing to agree on.
+/// All-to-all barrier for small teams: each member increments its own flag at every other member,
+/// and waits for theirs. One hop, no coordinator. The expected counts are loaded meanwhile; each
+/// thread has its own, so that the threads need not agree on anything.
 template <class Scope>
 __device__ inline bool meet_all(const DeviceJob& job, const TeamView& team) {
   std::uint64_t* const mine = &team.cells->arrived[team.me];
@@ -86,7 +86,7 @@ __device__ inline bool meet_all(const DeviceJob& job, const TeamView& team) {
 #ifdef SHMEMCTL_MUTATE_BARRIER_RELEASE
       add_relaxed(there, 1);
 #else
-      // A release each: it covers what the scope's threads did before the sync behind us.
+      // A release each: covers what the scope's threads did before their preceding sync.
       add_release(there, 1);
 #endif
   bool ok = true, released = false;
@@ -156,21 +156,21 @@ __device__ inline bool meet(const DeviceJob& job, int team_number) {
 
 } // namespace detail
 
-/// All members have come here, and what any of their threads of this scope stored before is visible
-/// to every thread behind. Of what went by the network only a barrier says something. Called by one
-/// scope of each member at a time. False if a member did not come in time, or if this PE is none.
-/// Inlined, so that what it needs of the job is the kernel's parameters: in a function of its own
-/// they would have to be loaded, one behind the other (0.6 us, H200).
+/// Sync of the team (shmem_team_sync): all members have arrived, and earlier stores of all threads
+/// of their scopes are visible to every thread after it. Says nothing about network operations: use
+/// barrier(). Called by one scope of each member at a time. False if a member did not arrive before
+/// the timeout, or if this PE is not a member. Inlined, so that what it needs of the job comes from
+/// kernel parameters: a separate function would load it, by dependent loads (0.6 us, H200).
 template <class Scope>
 __device__ inline bool sync(const DeviceJob& job, int team_number = team_world) {
   return detail::meet<Scope, false>(job, team_number);
 }
 
-/// The same, and all that the scope's threads put is complete, by the network and to PEs that are
-/// no members, too.
+/// Barrier: a sync that also completes the operations of the scope's threads, over the network and
+/// to non-members, too.
 template <class Scope>
 __device__ inline bool barrier(const DeviceJob& job, int team_number = team_world) {
-  if (!detail::has_network(job)) // a release completes what was stored
+  if (!detail::has_network(job)) // a release completes earlier stores
     return detail::meet<Scope, true>(job, team_number);
   const bool ok = quiet<Scope>(job);
   return sync<Scope>(job, team_number) && ok;
@@ -188,13 +188,14 @@ __device__ inline bool sync_all(const DeviceJob& job) {
 
 namespace detail {
 
-/// Of a meeting of blocks. The upper half of `arrived` counts those to whom something went wrong;
-/// the generation's lowest bit says of the last meeting whether there was one.
+/// State of the grid barrier. The upper half of `arrived` counts the blocks that failed; the lowest
+/// bit of the generation says whether one failed in the last barrier.
 inline constexpr std::uint64_t one_arrival = 1, one_failure = std::uint64_t{1} << 32;
 inline constexpr std::uint64_t had_failure = 1, one_generation = 2;
 
-/// `ok`, the same in all threads of a block: nothing went wrong in it before. False in all blocks
-/// if something did. `times`: how patient the wait is.
+/// @param ok nothing has failed in this block; the same in all its threads. The result is false in
+/// all blocks if any block passed false.
+/// @param times multiple of the timeout to wait
 inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_number, bool ok,
                                               unsigned times) {
 #ifndef SHMEMCTL_MUTATE_GRID_SYNC
@@ -204,18 +205,18 @@ inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_num
     std::uint64_t* const counters = job.cells[team_number].block_counters;
     std::uint64_t* const arrived = counters + 0;
     std::uint64_t* const generation = counters + 1;
-    // All of one GPU: orders of its scope take a fifth of the time of the system's, and what they
-    // order is passed on by whoever releases to another GPU behind them.
-    // Read before this block arrives: the meeting cannot end, hence the generation not move, until
-    // it has.
+    // All blocks are on one GPU: GPU scope takes a fifth of the time of system scope, and later
+    // releases to other GPUs are cumulative.
+    // Read before this block arrives: the barrier cannot complete, so the generation cannot change,
+    // until it has.
     const std::uint64_t before = load_acquire(generation);
     const std::uint64_t arrival = one_arrival + (ok ? 0 : one_failure);
 #ifdef SHMEMCTL_MUTATE_GRID_ARRIVE
     const std::uint64_t earlier = atomic_word_add(arrived, arrival);
 #else
-    // What this block did (behind its sync) comes before its arrival; the last one to arrive has
-    // seen what all others did. Not seen to be needed on GPUs, where stores arrive sooner than the
-    // meeting ends; PTX demands it, and so does the test on host threads.
+    // Acquire-release: this block's operations come before its arrival, and the last block to
+    // arrive has seen those of all others. Not observed to be needed on GPUs, where stores arrive
+    // sooner than the barrier ends; required by PTX, and by the test on host threads.
     const std::uint64_t earlier = atomic_word_add_ordered(arrived, arrival);
 #endif
     const std::uint64_t arrivals = earlier + arrival;
@@ -223,11 +224,11 @@ inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_num
       ok = arrivals < one_failure;
       const std::uint64_t behind =
           (before & ~had_failure) + one_generation + (ok ? 0 : had_failure);
-      store_relaxed(arrived, 0); // nobody arrives for the next meeting before this one is over
+      store_relaxed(arrived, 0); // no block arrives for the next barrier before this one is over
 #ifdef SHMEMCTL_MUTATE_GRID_RELEASE
       store_relaxed(generation, behind);
 #else
-      // As above: both words lie in one line.
+      // As above: both words are in one cache line.
       store_release_device(generation, behind);
 #endif
     } else {
@@ -244,21 +245,22 @@ inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_num
 
 } // namespace detail
 
-/// All blocks of this launch, a grid of up to three dimensions, have come here, and see what the
-/// others did before. All of them must be resident: a cooperative launch, or a grid that fits the
-/// device. One meeting at a time on a team's cells. False if a block did not come in time.
+/// Barrier of all blocks of this launch, a grid of up to three dimensions; each sees what the
+/// others did before. All blocks must be resident: a cooperative launch, or a grid that fits the
+/// device. One at a time per team slot. False if a block did not arrive before the timeout.
 __device__ inline bool grid_meet(const DeviceJob& job, int team_number = team_world) {
   return detail::grid_meet(job, team_number, true, 1);
 }
 
-/// barrier() of the team by a whole grid: what any of its blocks did before is complete and visible
-/// to every block behind. False, in all blocks, if a member did not come in time, or this PE is
-/// none. As grid_meet() with regard to residency.
+/// barrier() of the team by a whole grid: operations of all its blocks are complete, and visible to
+/// every block after it. False, in all blocks, if a member did not arrive before the timeout, or
+/// this PE is not a member. Residency as for grid_meet().
 __device__ inline bool grid_barrier(const DeviceJob& job, int team_number = team_world) {
   bool ok = grid_meet(job, team_number);
   if (Grid::rank() == 0)
     ok = barrier<Block>(job, team_number) && ok;
-  // The others wait here while block 0 waits for the members: it names who does not come.
+  // The other blocks wait here while block 0 waits for the members, so that the report names the
+  // member that is missing.
   return detail::grid_meet(job, team_number, ok, 2);
 }
 

@@ -1,9 +1,9 @@
-// Waiting for words of this PE's own memory, and looking at them. Every look acquires: what came
-// before the store that it sees is visible behind it. Every wait ends by job.timeout_ns; then it
-// returns false, and the host is told which PE it waited for (`peer`; -1 if anybody), what it
-// expected, and what it saw.
+// Waiting for words of this PE's own memory, and testing them. Every poll acquires: what happened
+// before the store that it reads is visible after it. Every wait ends after job.timeout_ns; then it
+// returns false, and the report tells the host which PE was awaited (`peer`; -1 for any), and the
+// expected and the seen value.
 //
-// Words are of 4 or 8 bytes, and compared as T. The calls with a scope are made by all its threads.
+// Words have 4 or 8 bytes, and are compared as T. Calls with a scope are made by all its threads.
 #pragma once
 
 #include "kernels/device/rma.cuh"
@@ -20,12 +20,12 @@ __device__ inline T look(const T* at) {
 #ifdef SHMEMCTL_MUTATE_WAIT_ACQUIRE
   return from_bits<T>(load_relaxed(reinterpret_cast<const Word*>(at)));
 #else
-  // An acquiring load at each look: a fence behind the last one takes 0.6 us (H200).
+  // An acquire load at each poll: a fence after the last one would take 0.6 us (H200).
   return from_bits<T>(load_acquire(reinterpret_cast<const Word*>(at)));
 #endif
 }
 
-/// By the calling thread: false if it took too long (see Patience), which the caller reports.
+/// By the calling thread. False on timeout (see Patience), which the caller reports.
 template <class T>
 __device__ inline bool watch_word(const DeviceJob& job, const T* at, Compare compare, T value,
                                   T& seen, unsigned times = 1) {
@@ -53,13 +53,13 @@ __device__ inline bool wait_word(const DeviceJob& job, const T* at, Compare comp
 
 } // namespace detail
 
-/// Whether the comparison holds now.
+/// Test: whether the comparison holds now.
 template <class T>
 __device__ inline bool test(const T* at, Compare compare, T value) {
   return compares(compare, detail::look(at), value);
 }
 
-/// Waits until it holds.
+/// Waits until the comparison holds.
 template <class Scope, class T>
 __device__ inline bool wait_until(const DeviceJob& job, const T* at, Compare compare, T value,
                                   int peer = -1) {
@@ -71,7 +71,7 @@ __device__ inline bool wait_until(const DeviceJob& job, const T* at, Compare com
   return Scope::all(ok);
 }
 
-/// For a signal; `seen`, if it is given, holds what ended the wait, in each thread.
+/// Waits for a signal; `seen`, if given, receives the value that ended the wait, in each thread.
 template <class Scope>
 __device__ inline bool signal_wait_until(const DeviceJob& job, const std::uint64_t* signal,
                                          Compare compare, std::uint64_t value, int peer = -1,
@@ -86,8 +86,8 @@ __device__ inline bool signal_wait_until(const DeviceJob& job, const std::uint64
   return ok;
 }
 
-/// By the calling thread: until the word is at least `value`. Returns what it was; `ok` is false if
-/// it gave up.
+/// By the calling thread: waits until the word is at least `value`. Returns the value seen; `ok` is
+/// false on timeout.
 __device__ inline std::uint64_t wait_at_least(const DeviceJob& job, const std::uint64_t* at,
                                               std::uint64_t value, int peer, bool& ok) {
   std::uint64_t seen = 0;
@@ -95,8 +95,8 @@ __device__ inline std::uint64_t wait_at_least(const DeviceJob& job, const std::u
   return seen;
 }
 
-// Of several words: at[i] against `value`, or, where `values` is given, against values[i]. Those
-// with status[i] != 0 are left out (`status` may be nullptr; it is only read).
+// Waits for several words: at[i] is compared with `value`, or, if `values` is given, with
+// values[i]. Words with status[i] != 0 are skipped (`status` may be nullptr; it is only read).
 
 namespace detail {
 
@@ -114,7 +114,7 @@ struct Words {
   __device__ bool holds(std::size_t i) const { return compares(compare, look(at + i), wanted(i)); }
 };
 
-/// By the calling thread: the first that holds; -1 if none.
+/// By the calling thread: index of the first comparison that holds; -1 if none.
 template <class T>
 __device__ inline std::ptrdiff_t find(const Words<T>& words) {
   for (std::size_t i = 0; i < words.count; ++i)
@@ -122,7 +122,7 @@ __device__ inline std::ptrdiff_t find(const Words<T>& words) {
       return static_cast<std::ptrdiff_t>(i);
   return -1;
 }
-/// The first that is not left out; `count` if all are.
+/// Index of the first word that is not skipped; `count` if all are.
 template <class T>
 __device__ inline std::size_t first_that_counts(const Words<T>& words) {
   std::size_t first = 0;
@@ -143,7 +143,7 @@ __device__ inline bool wait_all(const DeviceJob& job, const Words<T>& words, int
   return Scope::all(ok);
 }
 
-/// One thread looks, for one answer.
+/// One thread polls, so that all threads get the same result.
 template <class Scope, class T>
 __device__ inline bool wait_any(const DeviceJob& job, const Words<T>& words, int peer,
                                 std::ptrdiff_t& index) {
@@ -163,7 +163,7 @@ __device__ inline bool wait_any(const DeviceJob& job, const Words<T>& words, int
   return Scope::all(ok);
 }
 
-/// One thread writes the list of those that hold; how many, for all.
+/// One thread writes the list of comparisons that hold; the count goes to all.
 template <class Scope, class T>
 __device__ inline std::size_t list_those(const Words<T>& words, std::size_t* indices) {
   std::size_t found = 0;
@@ -194,7 +194,7 @@ __device__ inline bool all_hold(const Words<T>& words) {
     all = all && (!words.counts(i) || words.holds(i));
   return Scope::all(all);
 }
-/// The first, -1 if none.
+/// Test: index of the first comparison that holds; -1 if none.
 template <class Scope, class T>
 __device__ inline std::ptrdiff_t one_that_holds(const Words<T>& words) {
   const std::ptrdiff_t found = Scope::rank() == 0 ? find(words) : -1;
@@ -203,7 +203,7 @@ __device__ inline std::ptrdiff_t one_that_holds(const Words<T>& words) {
 
 } // namespace detail
 
-/// Until all hold. Calls with _vector have a value for each word.
+/// Waits until all hold. Calls with _vector have one value per word.
 template <class Scope, class T>
 __device__ inline bool wait_until_all(const DeviceJob& job, const T* at, std::size_t count,
                                       const int* status, Compare compare, T value, int peer = -1) {
@@ -218,7 +218,7 @@ __device__ inline bool wait_until_all_vector(const DeviceJob& job, const T* at, 
                                  peer);
 }
 
-/// Until one holds, whose index it sets: -1 at once if all are left out, or if it gave up.
+/// Waits until one holds, and sets its index: -1 at once if all are skipped, or on timeout.
 template <class Scope, class T>
 __device__ inline bool wait_until_any(const DeviceJob& job, const T* at, std::size_t count,
                                       const int* status, Compare compare, T value,
@@ -234,8 +234,8 @@ __device__ inline bool wait_until_any_vector(const DeviceJob& job, const T* at, 
                                  peer, index);
 }
 
-/// Until one holds at least; `indices` (memory that all threads of the scope see) lists those that
-/// do, `found` counts them: 0 if all are left out, or if it gave up.
+/// Waits until at least one holds; `indices` (memory that all threads of the scope see) lists those
+/// that do, `found` counts them: 0 if all are skipped, or on timeout.
 template <class Scope, class T>
 __device__ inline bool wait_until_some(const DeviceJob& job, const T* at, std::size_t count,
                                        const int* status, Compare compare, T value,

@@ -1,4 +1,4 @@
-// Threads of a warp that post together: see transports/mlx5/posting_group.h.
+// Threads of a warp that post together: see Alone in src/abi/post_wqe.h.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@ namespace shmemctl::device {
 
 class WarpGroup {
 public:
-  /// Those that are here at the same time with the same key. That may be fewer than come; never a
-  /// thread that does not.
+  /// The converged threads with the same key. May be fewer than will come; never a thread that does
+  /// not.
   static __device__ WarpGroup of(std::uint64_t key) {
     const unsigned here = __activemask();
     return WarpGroup(__match_any_sync(here, static_cast<unsigned long long>(key)));

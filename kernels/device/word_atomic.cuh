@@ -1,16 +1,16 @@
-// One atomic operation for the host, on a word of GPU memory.
+// A single atomic on GPU memory on behalf of the host.
 #pragma once
 
 #include "kernels/device/atomics.cuh"
 
 namespace shmemctl::device {
 
-/// By one thread, in a stream: who acquires at the word behind it sees what the stream did before.
-/// The old value is the caller's to hand on; the end of its kernel brings it to the host.
+/// By one thread, in stream order: an observer that acquires at the word sees what the stream did
+/// before. The caller passes the old value on; it is visible to the host when the kernel ends.
 __device__ inline std::uint64_t word_atomic(void* word, AtomicOp op, unsigned size_bytes,
                                             std::uint64_t operand, std::uint64_t compare) {
 #ifndef SHMEMCTL_MUTATE_WORD_ATOMIC
-  fence_system(); // a put's data, which this word may be the signal of
+  fence_system(); // the word may be the signal of a put's data
 #endif
   if (size_bytes == 4)
     return detail::apply_atomic(static_cast<std::uint32_t*>(word), op,

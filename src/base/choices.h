@@ -1,4 +1,4 @@
-// What callers of one-sided operations choose between: the same for the host, kernels and streams.
+// Operation types of one-sided communication: the same for the host, kernels and streams.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,22 @@
 
 namespace shmemctl {
 
-/// What becomes of a signal word.
+/// An atomic operation on a word of 4 or 8 bytes.
+enum class AtomicOp : std::uint8_t {
+  fetch,
+  set,
+  swap,
+  compare_swap,
+  add,
+  bit_and,
+  bit_or,
+  bit_xor
+};
+
+/// How a signal is updated.
 enum class SignalOp : std::uint8_t { set, add };
 
-/// What a word is waited for to be, compared with a value.
+/// Comparison of a wait or test (SHMEM_CMP_EQ, ...).
 enum class Compare : std::uint8_t { equal, not_equal, greater, greater_equal, less, less_equal };
 
 template <class Word>
@@ -34,3 +46,16 @@ SHMEMCTL_HOST_DEVICE SHMEMCTL_ALWAYS_INLINE constexpr bool compares(Compare comp
 }
 
 } // namespace shmemctl
+
+namespace shmemctl::device {
+
+using shmemctl::Compare;
+using shmemctl::SignalOp;
+
+/// Sums and products of whole numbers wrap around; the last three are of whole numbers only.
+enum class ReduceOp : std::uint8_t { sum, min, max, prod, bit_and, bit_or, bit_xor };
+SHMEMCTL_HOST_DEVICE constexpr bool is_bitwise(ReduceOp op) {
+  return op == ReduceOp::bit_and || op == ReduceOp::bit_or || op == ReduceOp::bit_xor;
+}
+
+} // namespace shmemctl::device

@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "src/base/device_memory.h"
 #include "src/cuda/device.h"
-#include "transports/device_memory.h"
 
 namespace shmemctl::cuda {
 

@@ -1,4 +1,4 @@
-// What kernels and host code need to know of the job: plain structs, mirrored to each device.
+// The job's state as the host and kernels read it: plain structs, mirrored to each device.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ inline constexpr int max_contexts = 64;
 inline constexpr std::size_t team_scratch_bytes = std::size_t{256} << 10;
 } // namespace limits
 
-/// What lies where in the internal region.
+/// Layout of the internal region.
 namespace internal_layout {
 inline constexpr std::size_t team_sync_offset_bytes = 0;                 ///< TeamSync[max_teams]
 inline constexpr std::size_t state_offset_bytes = std::size_t{24} << 20; ///< the state's mirror
@@ -29,33 +29,33 @@ inline constexpr int heap = 1;
 inline constexpr int static_data = 2;
 inline constexpr int gpu_heap = 3;
 inline constexpr int gpu_cells = 4;
-inline constexpr int staging = 5; ///< host memory that a staged transport sends through
+inline constexpr int staging = 5; ///< host memory used by staged transports
 } // namespace region
 
-/// One 64-bit counter on a cache line of its own.
+/// A 64-bit flag on its own cache line.
 struct alignas(64) SyncCell {
   std::uint64_t value;
   std::uint64_t padding[7];
 };
 
-/// Where a PE shows what it brings to a team that is being made from a unique id (the protocol is
-/// in team_unique.cpp). A PE has one record in each TeamSync, which together are one table; it has
-/// nothing to do with the slot that it lies in.
+/// A PE's record while a team is created from a unique id (protocol: team creation by unique id in
+/// src/runtime). Each TeamSync holds one record; together they are one table, unrelated to the
+/// slots that contain them.
 struct TeamRendezvous {
-  SyncCell key;                         ///< which creation uses the record; 0: none
+  SyncCell key;                         ///< id of the creation that uses the record; 0: none
   SyncCell list;                        ///< hash of the member list
   SyncCell acks;                        ///< how many members have read their value
   SyncCell values[limits::sync_rounds]; ///< by round: free slots so far; 0: not yet
 };
 
-/// What members of a team write into each other: lies in the internal region, one for each slot of
-/// the pool, at the same offset on every PE. `arrived[round]` counts arrivals of the dissemination
-/// barrier (add 1 each); `published` holds what this PE shows the others in the current
-/// collective (sizes, offsets).
+/// Flags that members of a team write into each other, in the internal region: one struct per team
+/// slot, at the same offset on every PE. `arrived[round]` counts arrivals of the dissemination
+/// barrier (each adds 1); `published` holds the value (size, offset) that this PE publishes in the
+/// current collective.
 struct TeamSync {
   SyncCell arrived[limits::sync_rounds];
   SyncCell published[4];
-  SyncCell epoch; ///< barriers that this PE has begun on this slot, over all its uses: never reset
+  SyncCell epoch; ///< barriers this PE has entered on this slot, over all its uses; never reset
   TeamRendezvous rendezvous;
   std::byte scratch[limits::team_scratch_bytes];
 };
@@ -69,20 +69,20 @@ struct TeamState {
   std::int32_t start;
   std::int32_t stride;
   std::int32_t member_offset;
-  std::uint64_t epoch; ///< TeamSync::epoch at this use's start; that one counts on
+  std::uint64_t epoch; ///< TeamSync::epoch when this use of the slot began; it continues counting
 };
 
-/// A slot without a team: this PE is a member of nothing there.
+/// A free slot: this PE is not a member of any team there.
 inline constexpr TeamState free_team(std::uint64_t epoch) {
   return {0, -1, 0, 0, 1, 0, epoch};
 }
 
-/// By PE: how it is reached. A delta of `unreachable` means by transport only.
+/// How a PE is reached. A delta of `unreachable` means by a transport only.
 struct PeerState {
   static constexpr std::int64_t unreachable = INT64_MIN;
   /// Remote address = local address + delta, for each region.
   std::int64_t delta_bytes[limits::max_regions];
-  std::int32_t transport; ///< index into the runtime's transports for the rest; -1 is none
+  std::int32_t transport; ///< index into the runtime's transports for everything else; -1: none
   std::int32_t node;
 };
 
@@ -91,7 +91,8 @@ struct RegionState {
   std::uint64_t size_bytes;
 };
 
-/// The whole. Arrays stand behind it in one block of memory, so that one copy mirrors all.
+/// The state's header. Arrays follow it in one block of memory, so that a single copy mirrors
+/// everything.
 struct State {
   static constexpr std::uint32_t magic_value = 0x53484d43; // "SHMC"
   static constexpr std::uint32_t layout_version = 1;

@@ -1,4 +1,4 @@
-// Makes the queues of all lanes to all peers, and connects them.
+// Creates and connects the QPs of all QP sets to all peers.
 #pragma once
 
 #include <memory>
@@ -18,15 +18,15 @@ namespace shmemctl::direct {
 struct RailPlan {
   std::size_t port = 0, peer_port = 0;
 };
-/// As many as the one with more ports has, the others' taken in turn, so that the best of both
-/// meet. Both ends make the same plan.
+/// As many paths as the PE with more ports has ports, the other PE's ports assigned round-robin, so
+/// that the best ports of both are paired. Both ends compute the same plan.
 std::vector<RailPlan> plan_rails(std::size_t ports, std::size_t peer_ports);
 
 /// Collective. Throws Error (unavailable) that names the ports, Error (usage) for options that are
 /// not the same on all PEs.
 class Connector {
 public:
-  /// @param lanes empty if this PE has no connections
+  /// @param lanes the QP sets; empty if this PE has no connections
   Connector(JobView& job, const Settings& settings, const std::vector<PeerPlace>& peers,
             const std::vector<std::unique_ptr<Lane>>& lanes)
       : job_(job), settings_(settings), peers_(peers), lanes_(lanes) {}

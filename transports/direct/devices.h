@@ -1,4 +1,4 @@
-// What stands below a direct transport: real devices, the HCA in software, or nothing.
+// The devices below a direct transport: real ones, the emulated HCA, or none.
 #pragma once
 
 #include <memory>
@@ -13,27 +13,27 @@
 
 namespace shmemctl::direct {
 
-/// Finds out what is there, and opens what is used.
+/// Finds the devices, and opens those that are used.
 class Devices {
 public:
-  /// Does not throw for what is not there.
+  /// Does not throw if there is no device.
   Devices(const TransportSetup& setup, const Settings& settings);
 
   Summary summary();
   Reach reach(const Summary& mine, const PeerPlace& me, const PeerPlace& peer) const;
   /// Throws Error (unavailable) for a port that cannot be used.
   void use_nics(const std::vector<HcaPort>& nics);
-  /// Opens the ports into the job; the ways of software HCAs come beside them.
+  /// Opens the ports, and the executors of emulated HCAs.
   void open(JobView& job);
 
   bool software() const { return kind_ == Summary::Kind::software; }
   const std::string& reason() const { return reason_; }
   const std::string& over() const { return settings_.over; }
-  /// The transport that carries what the software HCA executes; nullptr if there is none.
+  /// The transport that the emulated HCA executes its operations on; nullptr if there is none.
   Transport* below() const { return below_.get(); }
-  /// By port; of software HCAs.
+  /// By port; of emulated HCAs.
   SoftWays& ways(std::size_t port) const { return *ways_[port]; }
-  /// What stands behind the ports of a connection: "software HCA over shm".
+  /// Describes the devices of a connection: "software HCA over shm".
   std::string nature() const;
 
 private:

@@ -1,6 +1,6 @@
-// The two transports that post mlx5 work queue entries themselves (transports/mlx5): ibdevx, by the
-// CPU, and ibgda, on queues as GPU threads use them, of which this is the host's side. Below stands
-// a real device, or the HCA in software over memory of this node or over another transport.
+// The two transports that post mlx5 WQEs themselves (transports/mlx5): ibdevx, by the CPU, and
+// ibgda, on QPs for GPU threads, of which this is the host's side. Over a real device, or over the
+// emulated HCA, which accesses memory of this node or uses another transport.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace shmemctl {
 
-/// Where there is no mlx5 device, and the options do not ask for the HCA in software, the transport
-/// reaches nobody and says what would help. Throws Error (usage) for options that are not valid.
+/// Without an mlx5 device, and unless the options select the emulated HCA, the transport reaches no
+/// PE and says what would help. Throws Error (usage) for invalid options.
 std::unique_ptr<Transport> make_ibdevx_transport(const TransportSetup& setup);
 std::unique_ptr<Transport> make_ibgda_transport(const TransportSetup& setup);
 

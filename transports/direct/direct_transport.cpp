@@ -12,7 +12,7 @@ namespace direct {
 
 namespace {
 
-/// Polling costs its caller, who waits for something in memory, more than it helps.
+/// Polling on every call would cost a caller that waits for memory more than it gains.
 constexpr unsigned calls_between_polls = 16;
 
 } // namespace
@@ -26,7 +26,7 @@ DirectTransport::DirectTransport(const TransportSetup& setup, const Settings& se
   job_.timeout_s = setup.timeout_s;
 }
 
-/// Queues, then memory, then the HCAs, then what they execute on.
+/// Destroy in order: QPs, memory, HCAs, and the transports that these execute on.
 DirectTransport::~DirectTransport() {
   lanes_.clear();
   local_.reset();
@@ -155,7 +155,7 @@ void DirectTransport::add_keys(int pe, int region, const SegmentKey& key) {
     if (lanes_[0]->rail(pe, rail).peer_port() >= key.keys.size())
       throw damaged_key(pe);
   for (std::size_t port = 0; devices_.software() && port < job_.ports.size(); ++port) {
-    // What a real device's wire knows, the software has to be told.
+    // The emulated HCA must be told what a real one learns from the network.
     mlx5::KeyWindow window;
     window.address = key.address;
     window.size_bytes = key.size_bytes;
@@ -266,9 +266,10 @@ void DirectTransport::progress() {
       each->progress();
 }
 
-// What it says of itself.
+// Description of the transport.
 
-/// In software, those of whatever executes them; those of a device meet that device's only.
+/// Atomics of an emulated HCA are those of the transport that executes them; an HCA's are atomic
+/// only with its own.
 bool DirectTransport::atomics_meet_cpu() const {
   if (!devices_.software())
     return false;
@@ -277,7 +278,7 @@ bool DirectTransport::atomics_meet_cpu() const {
 
 std::vector<NicTraffic> DirectTransport::traffic() const {
   if (const Transport* below = devices_.below())
-    return below->traffic(); // of the ports that it goes through in the end
+    return below->traffic(); // of the ports of the underlying transport
   std::vector<NicTraffic> all;
   for (std::size_t port = 0; port < job_.ports.size(); ++port) {
     NicTraffic sum{{job_.ports[port].info().device, job_.ports[port].info().port}, 0, 0, 0};
@@ -292,8 +293,8 @@ std::vector<NicTraffic> DirectTransport::traffic() const {
   return all;
 }
 
-/// What matters of a connection's order and atomics; the software has both, unless it was asked not
-/// to.
+/// A connection's ordering and atomics, where they differ from the default; the emulated HCA has
+/// both unless told otherwise.
 std::string DirectTransport::abilities_text(int pe) const {
   if (lanes_.empty() || lanes_[0]->rails_to(pe) == 0)
     return {};

@@ -1,4 +1,4 @@
-// The two direct transports; what differs between them is in Settings.
+// ibdevx and ibgda; they differ in their Settings.
 #pragma once
 
 #include <atomic>
@@ -74,24 +74,25 @@ public:
   void drop_device_region(int region) override;
   bool is_software() const { return devices_.software(); }
   bool is_connected() const { return local_ != nullptr; }
-  /// The transport that carries what the software HCA executes; nullptr: memory that is mapped
-  /// here, or a real HCA.
+  /// The transport that the emulated HCA executes its operations on; nullptr: it accesses mapped
+  /// memory, or the HCA is real.
   Transport* carrier() const { return devices_.below(); }
-  /// Of a software HCA, which reaches memory of the host only: what it executes on regions of GPU
-  /// memory goes by this transport, which takes local memory of any kind. Before such regions are
-  /// set, and until they are dropped.
-  /// @param context of `way`; nobody else uses it. Who serves the HCA makes the calls
+  /// For an emulated HCA, which accesses host memory only: its operations on regions of GPU memory
+  /// use this transport, which accepts local memory of any kind. To be called before such regions
+  /// are set; valid until they are dropped.
+  /// @param context of `way`, for this use only. The thread that drives the HCA makes the calls
   void use_for_gpu_memory(Transport& way, int context);
 
   // For kernels.
-  /// Whether they have lanes of their own, to whose queues the host never posts.
+
+  /// Whether they have their own QP sets, to which the host never posts.
   bool has_kernel_lane() const { return settings_.kernel_lanes > 0; }
   /// The first, and how many there are.
   std::uint32_t kernel_lane() const { return static_cast<std::uint32_t>(settings_.lanes); }
   std::uint32_t kernel_lanes() const { return static_cast<std::uint32_t>(settings_.kernel_lanes); }
   /// Each warp has a queue of them, else each block.
   bool kernel_queues_by_warp() const { return settings_.kernel_queues_by_warp; }
-  /// Of each of its queues: the memory from QueueView::entries on, in whole pages.
+  /// Of each of its queues: the memory from QueueView::WQEs on, in whole pages.
   std::size_t queue_bytes() const { return mlx5::queue_layout(settings_.queue).size_bytes; }
   /// What those pages are: the operating system's.
   std::size_t page_bytes() const { return mlx5::page_bytes_of(settings_.queue); }
@@ -106,7 +107,7 @@ private:
     if (lanes == 1 || lanes_.empty())
       return lanes_.empty() ? nullptr : lanes_[0].get();
     const auto number = static_cast<std::size_t>(context);
-    // Context 0 has a lane of its own; the others share the rest.
+    // Context 0 has its own QP set; the others share the rest.
     return lanes_[number == 0 ? 0 : 1 + (number - 1) % (lanes - 1)].get();
   }
   Lane& lane(int context) const {
@@ -127,14 +128,14 @@ private:
 
   const Settings settings_;
   JobView job_;
-  std::string info_; ///< what local_info() gave
+  std::string info_; ///< result of local_info()
   Summary summary_;
-  mutable Devices devices_; // its ways and the transport below are gone behind the queues
+  mutable Devices devices_; // destroyed after the QPs: executors, underlying transport
   std::unique_ptr<LocalMemory> local_;
   RegionTable regions_;
-  mutable std::mutex mutex_; ///< of what follows
+  mutable std::mutex mutex_; ///< protects the following
   std::unique_ptr<TableBuilder> builder_;
-  std::deque<TableImage> images_; ///< all that there were: somebody may be reading them
+  std::deque<TableImage> images_; ///< all versions: a reader may still use an old one
   std::atomic<const QueueTable*> table_{nullptr};
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::string> texts_;

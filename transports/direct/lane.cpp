@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "transports/direct/atomic_fields.h"
+
 namespace shmemctl::direct {
 
 using mlx5::Bell;
 
 namespace {
 
-/// Under the lane's lock: one writer.
+/// Under the QP set's lock: a single writer.
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
   counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
@@ -144,7 +146,7 @@ bool Lane::put_inline(Rail& rail, const RemoteAddress& target, const void* sourc
   return true;
 }
 
-/// Never in a GPU: the order of two NICs' writes there is nobody's promise.
+/// Never in GPU memory: writes of two NICs to it are unordered.
 bool Lane::is_striped(const Transfer& whole) const {
   return whole.size_bytes >= striped_bytes && rails_to(whole.remote.pe) > 1 &&
          !local_.devices().has(whole.remote.region) && !local_.devices().hold(whole.local);
@@ -211,7 +213,7 @@ void Lane::post_piece(Rail& rail, const Transfer& piece, const RemoteSegment& se
               static_cast<std::uint32_t>(piece.size_bytes));
 }
 
-/// The slots come back with completions: those of entries that the device knows of.
+/// Slots are freed by completions of WQEs whose doorbell has been rung.
 std::int16_t Lane::take_slot() {
   if (staging_.empty()) {
     for (Rail* each : active_) {
@@ -266,6 +268,93 @@ void Lane::progress() {
     rail->queue().progress();
     rail->retire(staging_);
   }
+}
+
+using mlx5::Bell;
+
+namespace {
+
+mlx5::AtomicFields fields_of(const AtomicRequest& request) {
+  return mlx5::atomic_fields(request.op, request.size_bytes, request.operand, request.compare);
+}
+
+} // namespace
+
+void Lane::require_atomics(Rail& rail, std::size_t size_bytes) const {
+  if ((rail.abilities().atomic_bytes & size_bytes) != 0)
+    return;
+  throw Error(ExitCode::unavailable, "an atomic of " + std::to_string(size_bytes) + " bytes",
+              "post to " + job_.name_of(rail.pe()),
+              "this NIC or the one there has none of that size",
+              "let processors make them (TRANSPORT=ibrc with IB_ATOMICS=message), or switch the "
+              "NIC's on (firmware setting PCI_ATOMIC_MODE)",
+              job_.where(job_.ports[rail.port()]));
+}
+
+std::uint64_t Lane::atomic(const RemoteAddress& target, const AtomicRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Rail& rail = begin_atomic(target.pe);
+  require_atomics(rail, request.size_bytes);
+  const mlx5::RemotePiece word = remote_word(rail, target, request.size_bytes);
+  count(rail, Direction::put, 0);
+  mlx5::Post how = rail.next_atomic(Bell::now);
+  how.completion = true;
+  const std::uint64_t old = rail.queue().fetch(word, fields_of(request), how);
+  return request.op == AtomicOp::set ? 0 : old & mlx5::all_bits(request.size_bytes);
+}
+
+void Lane::post_atomic(const RemoteAddress& target, const AtomicRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Rail& rail = begin_atomic(target.pe);
+  require_atomics(rail, request.size_bytes);
+  const mlx5::RemotePiece word = remote_word(rail, target, request.size_bytes);
+  count(rail, Direction::put, 0);
+  rail.posted(rail.queue().update(word, fields_of(request), rail.next_atomic(Bell::now)));
+  rail.answer_due();
+}
+
+void Lane::put_signal(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                      const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
+                      bool blocking) {
+  const std::lock_guard lock(mutex_);
+  // Additions use the path of atomics; a signal that is set uses the payload's path.
+  Rail& rail = op == SignalOp::add ? begin_atomic(signal.pe) : begin_usual(signal.pe);
+  Transfer payload = put_of(target, source, size_bytes, blocking);
+  if (size_bytes == 0 || put_inline(rail, target, source, size_bytes, Bell::later)) {
+    payload.await = false;
+  } else if (is_striped(payload)) {
+    // The signal would overtake the parts on other paths.
+    payload.await = true;
+    transfer(payload);
+    payload.await = false;
+  } else {
+    transfer_over(rail, payload, Bell::later);
+  }
+  if (size_bytes > 0 && op == SignalOp::set &&
+      rail.abilities().signals == mlx5::SignalWay::completion) {
+    rail.queue().wait(rail.queue().request_quiet());
+    rail.retire(staging_);
+  }
+  post_signal(rail, signal, signal_value, op, payload.await);
+  if (payload.await) {
+    rail.queue().wait(rail.last());
+    rail.retire(staging_);
+  }
+}
+
+void Lane::post_signal(Rail& rail, const RemoteAddress& signal, std::uint64_t value, SignalOp op,
+                       bool completion) {
+  const mlx5::RemotePiece word = remote_word(rail, signal, sizeof value);
+  if (op == SignalOp::set && rail.abilities().signals != mlx5::SignalWay::atomic) {
+    const mlx5::Post how = rail.next(Bell::now, completion);
+    rail.posted(rail.queue().write_inline(word, &value, sizeof value, how));
+    return;
+  }
+  require_atomics(rail, sizeof value);
+  const mlx5::AtomicFields fields =
+      op == SignalOp::set ? mlx5::atomic_swap(8, value) : mlx5::atomic_add(8, value);
+  rail.posted(rail.queue().update(word, fields, rail.next_atomic(Bell::now, completion)));
+  rail.answer_due();
 }
 
 } // namespace shmemctl::direct

@@ -1,4 +1,4 @@
-// One set of queues, one to each peer on each NIC, with the operations on them.
+// A QP set: one QP per path to each peer, and the operations on them.
 #pragma once
 
 #include <array>
@@ -15,17 +15,17 @@
 
 namespace shmemctl::direct {
 
-/// Thread safe: a lock is held over each operation. Operations of one lane towards one PE on one
-/// NIC are done there in the order in which they were begun. Errors as in HostQueue, and Error
-/// (unavailable) for memory that the peer has not registered.
+/// Thread safe: a lock is held over each operation. Operations of a QP set on one PE and one path
+/// are performed in order. Errors as in HostQueue, and Error (unavailable) for memory that the peer
+/// has not registered.
 class Lane {
 public:
-  /// @param table  the newest one, always: its views are those that this lane posts by
-  /// @param number of this lane: small transfers of different lanes prefer different NICs
+  /// @param table  the current table, whose views this QP set posts by
+  /// @param number of this QP set: small transfers of different sets prefer different paths
   Lane(const JobView& job, const LocalMemory& local, const std::atomic<const QueueTable*>& table,
        std::size_t number);
 
-  // For the one who connects, before the first operation.
+  // For connecting, before the first operation.
   Rail& add(std::unique_ptr<Rail> rail);
   std::size_t rails_to(int pe) const { return by_peer_[static_cast<std::size_t>(pe)].size(); }
   Rail& rail(int pe, std::size_t number) const {
@@ -41,15 +41,15 @@ public:
                   bool blocking);
   void fence();
   void quiet();
-  /// Takes completions, if nobody else is at it.
+  /// Polls for completions, unless another thread does.
   void progress();
-  /// What went through a port so far.
+  /// Traffic of a port so far.
   NicTraffic traffic(std::size_t port) const;
 
 private:
   using Transfer = NicTransfer;
   using Direction = NicTransfer::Direction;
-  /// Registered memory, from the place that was asked for.
+  /// Registered local memory from an address on.
   struct LocalPlace {
     std::uint32_t lkey;
     std::uint64_t left_bytes;
@@ -61,14 +61,15 @@ private:
   const QueueTable& table() const { return *table_.load(std::memory_order_acquire); }
   const RemoteSegment& segment_of(const RemoteAddress& address) const;
   std::optional<LocalPlace> find_local(const void* place, std::size_t port) const;
-  /// Where a word of a peer is. Throws for one that is not all there.
+  /// The remote address of a word. Throws if it is not entirely registered.
   mlx5::RemotePiece remote_word(const Rail& rail, const RemoteAddress& address,
                                 std::size_t size_bytes) const;
   void require_connected(int pe) const;
   Rail& begin(int pe, std::size_t number);
-  /// Where small things of this lane go.
+  /// The QP for small transfers of this QP set.
   Rail& begin_usual(int pe);
-  /// Where atomics go, of all lanes and all PEs: two HCAs do not know of each other's atomics.
+  /// The QP for atomics, on the same NIC for all QP sets and PEs: atomics of two HCAs are not
+  /// atomic with each other.
   Rail& begin_atomic(int pe);
   void count(const Rail& rail, Direction direction, std::size_t size_bytes);
 
@@ -77,7 +78,7 @@ private:
   bool is_striped(const Transfer& whole) const;
   /// Over one NIC, or over all of them if it is large.
   void transfer(const Transfer& whole);
-  /// @param bell what rings for the last entry
+  /// @param bell doorbell mode of the last WQE
   void transfer_over(Rail& rail, const Transfer& part, mlx5::Bell bell);
   void post_piece(Rail& rail, const Transfer& piece, const RemoteSegment& segment,
                   const LocalPlace* place, bool last, mlx5::Bell bell);

@@ -1,4 +1,4 @@
-// This PE's memory as its ports know it: regions, and what add_local() has named.
+// This PE's registered memory: regions, and ranges of add_local().
 #pragma once
 
 #include <cstdint>
@@ -32,15 +32,15 @@ class LocalMemory {
 public:
   explicit LocalMemory(const JobView& job) : job_(job) {}
 
-  /// Registers what of a region is new: nothing if nothing is. One thread at a time. Throws Error
-  /// (unavailable).
+  /// Registers the part of a region that is not registered yet, if any. One thread at a time.
+  /// Throws Error (unavailable).
   struct Growth {
     LocalSegment segment;
     SegmentKey key;
   };
   std::optional<Growth> set_region(const RegionView& region);
   std::vector<LocalSegment> segments_of(int region) const;
-  /// What was registered of it goes, and is in no table any more. One thread at a time, as above.
+  /// Deregisters the region, which is no longer in any table. One thread at a time, as above.
   void drop_device_region(int region);
   /// As in DeviceMemoryUser.
   DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
@@ -65,7 +65,7 @@ private:
   const JobView& job_;
   std::deque<Registration> regions_;
   DeviceRegions devices_;
-  std::map<int, Extent> extents_; ///< by region: what is registered
+  std::map<int, Extent> extents_; ///< by region: the registered extent
   AddedRanges<Registration> added_;
 };
 

@@ -1,6 +1,6 @@
-// All that posting needs, in one block of memory without pointers into itself: the queues to each
-// PE, the keys of this PE's memory, and those of the peers' regions. The host posts through it, and
-// a kernel may through a copy of it. For host and device.
+// Everything that posting needs, in one block of memory without absolute pointers into itself: the
+// QPs to each PE, the lkeys of this PE's memory and the rkeys of the peers' regions. The host posts
+// through it, and kernels do through a copy in GPU memory. For host and device.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@
 
 namespace shmemctl::direct {
 
-inline constexpr std::uint32_t table_ports = 8; ///< at most so many NICs of a PE
+inline constexpr std::uint32_t table_ports = 8; ///< maximum number of NICs per PE
 
-/// A queue to a peer. The view's addresses are those of the process that made the queue.
+/// A QP to a peer. The view's addresses are valid in the process that created it.
 struct TableQueue {
   mlx5::QueueView view;
-  std::uint32_t port;      ///< of this PE: which lkeys are its
-  std::uint32_t peer_port; ///< there: which rkeys are its
+  std::uint32_t port;      ///< local NIC: index of its lkeys
+  std::uint32_t peer_port; ///< remote NIC: index of its rkeys
   mlx5::QueueAbilities abilities;
 };
 
-/// Memory of this PE. Addresses are its own.
+/// Registered memory of this PE, in its own address space.
 struct LocalSegment {
   std::uint64_t begin, end;
   std::uint32_t lkeys[table_ports]; ///< by port
@@ -32,16 +32,16 @@ struct LocalSegment {
   }
 };
 
-/// A part of a peer's region.
+/// A registered part of a peer's region.
 struct RemoteSegment {
   std::uint64_t offset_bytes, size_bytes; ///< in the region
-  std::uint64_t address;                  ///< there, of its first byte
+  std::uint64_t address;                  ///< of its first byte, in the peer's address space
   std::uint32_t rkeys[table_ports];       ///< by port of the peer
 
   SHMEMCTL_HOST_DEVICE bool holds(std::uint64_t offset) const {
     return offset >= offset_bytes && offset - offset_bytes < size_bytes;
   }
-  /// Of a byte that it holds: how many bytes are left from there, and what entries call the place.
+  /// Bytes from `offset` to the end of the segment, which contains it.
   SHMEMCTL_HOST_DEVICE std::uint64_t left_at(std::uint64_t offset) const {
     return offset_bytes + size_bytes - offset;
   }
@@ -51,28 +51,29 @@ struct RemoteSegment {
   }
 };
 
-/// The head of the block; the arrays lie behind it, `*_at` bytes from its start.
+/// Header of the block; the arrays follow, `*_at` bytes from its start.
 class QueueTable {
 public:
   struct Range {
     std::uint32_t first, count;
   };
 
-  std::uint64_t size_bytes; ///< of the whole block
+  std::uint64_t size_bytes; ///< of the block, arrays included
   std::uint32_t n_pes, n_rails, n_lanes, n_regions, n_local;
   std::uint64_t queues_at, rails_at, ranges_at, remote_at, local_at;
 
-  /// How many NICs of this PE have a queue to that PE; 0 if there is no way to it.
+  /// Number of paths (pairs of a local and a remote NIC, each with QPs) to that PE; 0 if it is not
+  /// reachable.
   SHMEMCTL_HOST_DEVICE std::uint32_t rails_to(std::uint32_t pe) const {
     return pe < n_pes ? array<std::uint32_t>(rails_at)[pe] : 0;
   }
-  /// @param rail less than rails_to(pe)
-  /// @param lane less than n_lanes: queues that do not know of each other
+  /// @param rail path, less than rails_to(pe)
+  /// @param lane less than n_lanes: QPs of different sets are independent
   SHMEMCTL_HOST_DEVICE const TableQueue& queue(std::uint32_t pe, std::uint32_t rail,
                                                std::uint32_t lane) const {
     return array<TableQueue>(queues_at)[(pe * n_rails + rail) * n_lanes + lane];
   }
-  /// The segment that holds this byte; nullptr if the PE has not registered it.
+  /// The segment that contains this byte; nullptr if the PE has not registered it.
   SHMEMCTL_HOST_DEVICE const RemoteSegment* find_remote(std::uint32_t pe, std::uint32_t region,
                                                         std::uint64_t offset_bytes) const {
     if (pe >= n_pes || region >= n_regions)

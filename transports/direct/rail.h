@@ -1,4 +1,4 @@
-// One lane's queue to one peer over one NIC, and what is known of the operations on it.
+// The QP of one QP set to one peer over one path, and the state of its operations.
 #pragma once
 
 #include <cstdlib>
@@ -14,7 +14,8 @@
 
 namespace shmemctl::direct {
 
-/// Where a queue stands that is not the HCA's own: as GPU memory would be, zeros and 0xff.
+/// Memory for a QP's queues that the HCA does not allocate itself: initialized like GPU memory
+/// would be, with zeros and 0xff.
 class QueueMemory {
 public:
   explicit QueueMemory(const mlx5::QueueOptions& options)
@@ -37,7 +38,7 @@ private:
   std::unique_ptr<void, void (*)(void*)> memory_;
 };
 
-/// Not thread safe: a lane's lock is held over every call.
+/// Not thread safe: called under the QP set's lock.
 class Rail {
 public:
   using Ticket = mlx5::HostQueue::Ticket;
@@ -50,15 +51,15 @@ public:
                std::chrono::duration<double>(job.timeout_s), job.where()) {}
 
   int pe() const { return pe_; }
-  std::size_t number() const { return number_; } ///< among those of its lane to this peer
+  std::size_t number() const { return number_; } ///< path number, among those to this peer
   std::size_t port() const { return port_; }     ///< of this PE
   std::size_t peer_port() const { return peer_port_; }
   mlx5::HostQueue& queue() { return queue_; }
 
-  bool active = false; ///< in its lane's list of those with work
+  bool active = false; ///< in the QP set's list of active endpoints
 
-  /// For what nobody waits for yet: an idle device is told at once, a busy one of several entries
-  /// together. flush() and every entry with Bell::now tell it of all.
+  /// For WQEs that are not waited for yet: an idle HCA is notified at once, a busy one for several
+  /// WQEs together. flush() and every WQE with Bell::now ring for all.
   mlx5::Bell lazy_bell() {
     return untold_ + 1 >= entries_per_bell || queue_.done(last_) ? mlx5::Bell::now
                                                                  : mlx5::Bell::later;
@@ -69,10 +70,10 @@ public:
     untold_ = 0;
   }
 
-  /// What the connected queue offers.
+  /// Capabilities of the connected QP.
   mlx5::QueueAbilities abilities() { return queue_.hca_queue().abilities(); }
 
-  /// How the next WRITE or READ is posted, which may be the only entry for a while: then it
+  /// How the next WRITE or READ is posted, which may be the only WQE for a while: then it
   /// completes by itself, and quiet() needs no other. Waits if a fence demands it.
   mlx5::Post next(mlx5::Bell bell, bool completion = false) {
     if (fence_due_ && !abilities().keeps_writes())
@@ -82,17 +83,17 @@ public:
       fence_due_ = atomics_fence_due_ = answers_due_ = false;
     return posted_by(bell, completion, fence);
   }
-  /// The same for an atomic: the device executes it behind the WRITEs before it in any case.
+  /// The same for an atomic: the HCA executes it after earlier WRITEs in any case.
   mlx5::Post next_atomic(mlx5::Bell bell, bool completion = false) {
     const bool fence = atomics_fence_due_ && answers_due_;
     atomics_fence_due_ = false;
     if (abilities().keeps_writes())
-      fence_due_ = false; // what comes behind this entry is behind the fence
+      fence_due_ = false; // operations after this WQE are after the fence
     return posted_by(bell, completion, fence);
   }
   void posted(Ticket ticket) { last_ = ticket; }
   Ticket last() const { return last_; }
-  /// A READ or an atomic is on its way: what comes behind a fence waits for it.
+  /// A READ or atomic has been posted: a fence must wait for its response.
   void answer_due() { answers_due_ = true; }
 
   void fence() {
@@ -100,7 +101,7 @@ public:
     fence_due_ = atomics_fence_due_ = true;
     fenced_ = fence_at_ = last_;
   }
-  /// Waits for what was posted before the last fence; for another rail's sake.
+  /// Waits for what was posted before the last fence, on behalf of another endpoint.
   void await_fenced(Staging& staging) {
     if (fenced_ == 0)
       return;
@@ -110,14 +111,14 @@ public:
     retire(staging);
   }
 
-  /// A slot that is in use until the entry is complete.
+  /// A slot that is in use until the WQE is complete.
   /// @param copy_to where its contents go then; nullptr: nowhere
   void hold(Ticket ticket, std::int16_t slot, std::byte* copy_to, std::uint32_t size_bytes) {
     held_.push_back({ticket, copy_to, size_bytes, slot});
   }
-  /// The entry whose completion brings a slot back; 0 if there is none.
+  /// The WQE whose completion frees a slot; 0 if there is none.
   Ticket oldest_held() const { return held_.empty() ? 0 : held_.front().ticket; }
-  /// Gives back the slots of entries that are known to be complete.
+  /// Frees the slots of completed WQEs.
   void retire(Staging& staging) {
     while (!held_.empty() && queue_.done(held_.front().ticket)) {
       const Held& held = held_.front();
@@ -170,9 +171,9 @@ private:
   std::unique_ptr<QueueMemory> memory_;
   mlx5::HostQueue queue_;
   Ticket last_ = 0;
-  Ticket fenced_ = 0;   ///< what other rails have to wait for
-  Ticket fence_at_ = 0; ///< the last entry before the last fence
-  unsigned untold_ = 0; ///< entries since the device was told
+  Ticket fenced_ = 0;   ///< what other endpoints must wait for
+  Ticket fence_at_ = 0; ///< the last WQE before the last fence
+  unsigned untold_ = 0; ///< WQEs since the last doorbell
   bool fence_due_ = false, atomics_fence_due_ = false, answers_due_ = false;
   std::deque<Held> held_;
 };

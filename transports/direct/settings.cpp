@@ -59,7 +59,7 @@ Settings read_settings(Flavour flavour, const Options& options) {
   settings.flavour = flavour;
   const std::string device = options.text("MLX5_DEVICE");
   settings.may_be_real = device != "soft";
-  // Nobody gets software in place of hardware without having asked for it.
+  // The emulated HCA is used only on request.
   settings.may_be_software =
       device == "soft" || (device == "auto" && options.value("SOFT_HCA_OVER").set());
   settings.over = options.text("SOFT_HCA_OVER");

@@ -12,20 +12,20 @@
 
 namespace shmemctl::direct {
 
-/// Whose queues they are.
+/// Who posts to the QPs.
 enum class Flavour {
-  devx, ///< host threads': a ring of completions
-  gda   ///< as GPU threads use them: one completion entry, queues in memory of the caller's
+  devx, ///< host threads: a ring of CQEs
+  gda   ///< GPU threads: one collapsed CQE, queues in memory of the caller
 };
 
 struct Settings {
   Flavour flavour = Flavour::devx;
   bool may_be_real = true, may_be_software = false;
-  std::string over = "shm";           ///< what carries what the software HCA executes
+  std::string over = "shm";           ///< transport that the emulated HCA uses
   int software_devices = 1;           ///< more than one in tests only
-  mlx5::SoftOrder software_order;     ///< of the software HCA
+  mlx5::SoftOrder software_order;     ///< of the emulated HCA
   int lanes = 2;                      ///< queues to each peer on each NIC
-  int kernel_lanes = 0;               ///< more of them, behind those, that only kernels post to
+  int kernel_lanes = 0;               ///< additional QP sets that only kernels post to
   bool kernel_queues_by_warp = false; ///< else by block
   bool all_ports = true;              ///< use every NIC that this PE is given
   mlx5::QueueOptions queue;
@@ -40,8 +40,8 @@ struct Settings {
   const char* name() const { return flavour == Flavour::devx ? "ibdevx" : "ibgda"; }
 };
 
-/// Whether kernels shall post to an HCA's queues themselves: to all PEs (DEVICE_PATH=ibgda), or to
-/// those whose memory they do not map (DEVICE_PATH=auto and IB_ENABLE_IBGDA).
+/// Whether kernels shall post to QPs themselves: for all PEs (DEVICE_PATH=ibgda), or for those
+/// whose memory is not mapped (DEVICE_PATH=auto and IB_ENABLE_IBGDA).
 bool kernels_post(const Options& options);
 
 /// Throws Error (usage) for options that are not valid.

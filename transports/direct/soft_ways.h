@@ -1,4 +1,4 @@
-// What a software HCA reaches its peers by: their memory that is mapped here, or a transport.
+// How an emulated HCA reaches its peers: their memory that is mapped here, or a transport.
 #pragma once
 
 #include <functional>
@@ -12,23 +12,23 @@
 
 namespace shmemctl::direct {
 
-/// The number of a software HCA in the job; never 0.
+/// The number of a emulated HCA in the job; never 0.
 std::uint64_t soft_device_id(int pe, std::size_t port);
 
 /// Of one HCA. Thread safe.
 class SoftWays {
 public:
   /// @param below nullptr: memory that is mapped here
-  /// @param context of `below`; nobody else uses it
+  /// @param context of `below`; no one else uses it
   SoftWays(Transport* below, int context) : below_(below), context_(context) {}
 
-  /// The way to an HCA of the job, made when it is first asked for.
+  /// The executor for an HCA of the job, created on first use.
   std::shared_ptr<mlx5::Executor> to(std::uint64_t device_id);
   /// What that one has registered. While the HCA is held.
   void add(std::uint64_t device_id, const mlx5::KeyWindow& window);
-  /// Memory of GPUs is reached by this transport, which takes local memory of any kind; nullptr: it
-  /// is not reached any more, and keys of such memory are unknown. While the HCA is held.
-  /// @param context of `way`; nobody else uses it
+  /// Sets the transport that reaches GPU memory, which accepts local memory of any kind; nullptr:
+  /// it is no longer reached, and keys of such memory are unknown. While the HCA is held.
+  /// @param context of `way`, for this use only
   void use_for_gpu(Transport* way, int context);
 
 private:
@@ -47,7 +47,7 @@ private:
   std::map<std::uint64_t, Way> ways_;
 };
 
-/// An HCA whose ways are `ways`. Throws Error (unavailable).
+/// An HCA that reaches its peers by `ways`. Throws Error (unavailable).
 std::unique_ptr<mlx5::SoftHca> make_soft_hca(std::shared_ptr<SoftWays> ways, int pe,
                                              std::size_t port, const mlx5::SoftOrder& order);
 

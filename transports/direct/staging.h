@@ -20,7 +20,7 @@ private:
   Registration registration_;
 };
 
-/// A slot on its way to an entry; given back if that does not come about.
+/// A slot reserved for a WQE; freed if the WQE is not posted.
 class TakenSlot {
 public:
   TakenSlot(Staging* staging, std::int16_t number) : staging_(staging), number_(number) {}

@@ -35,7 +35,7 @@ public:
 
   TableBuilder(std::uint32_t n_pes, std::uint32_t n_lanes);
 
-  /// By rail, then by lane; once for each PE that is reached.
+  /// By path, then by QP set; once for each PE that is reached.
   void set_queues(std::uint32_t pe, std::vector<TableQueue> queues);
   /// Found before those that were added earlier.
   void add_local(const LocalSegment& segment);
@@ -45,7 +45,7 @@ public:
   /// All PEs' parts of it.
   void remove_remote(std::uint32_t region);
 
-  /// @param more local memory beside what was added
+  /// @param more local memory in addition to what was added
   TableImage build(const std::vector<LocalSegment>& more = {}) const;
 
 private:

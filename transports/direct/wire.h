@@ -1,5 +1,5 @@
-// What PEs tell each other to connect and to reach memory, as bytes. Whatever a peer sends,
-// decoding either gives a value within these limits, or nothing.
+// Encoding of what PEs exchange to connect and to access memory. Whatever a peer sends, decoding
+// gives a value within these limits, or nothing.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Summary {
   bool ethernet = false;
   std::string over;                    ///< of software: what carries it, "shm"
   std::uint64_t network_namespace = 0; ///< memory is shared within one only
-  std::string below;                   ///< what the transport that carries it says
+  std::string below;                   ///< info of the underlying transport
   bool has_atomics = true;             ///< of real: of 8 bytes
   bool operator==(const Summary&) const = default;
 };
@@ -44,7 +44,7 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
-/// The queues that one PE has made for one peer: by rail, then by lane; PeerInfo::encode().
+/// The QPs that one PE has created for one peer: by path, then by QP set; PeerInfo::encode().
 struct QueueNames {
   std::vector<std::string> queues;
   bool operator==(const QueueNames&) const = default;

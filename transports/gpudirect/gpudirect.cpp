@@ -29,13 +29,13 @@ GpuDirectTransport::Local GpuDirectTransport::kind_of(const void* local,
   return settings_.is_device_memory(local) ? Local::other_gpu : Local::host;
 }
 
-// Between the two ways.
+// Switching between the NIC's path and the staged path.
 
 void GpuDirectTransport::quiet_direct(int context) {
   Context& state = at(context);
   settings_.network->quiet(context);
-  // The completions are known to this processor, and what they stand for has gone another way: to
-  // a GPU, whose kernels may hear of it from this processor next.
+  // The completions have reached the CPU; the data took another path, to a GPU whose kernels may be
+  // signalled by this CPU next.
   if (state.gets)
     settings_.memory->flush();
   state.gets = state.fenced_direct = false;
@@ -47,7 +47,7 @@ void GpuDirectTransport::quiet_staged(int context) {
   state.staged = state.fenced_staged = false;
 }
 
-/// The network, for an operation that comes behind all that a fence has kept before it.
+/// The network, for an operation that a fence orders after all earlier ones.
 Transport& GpuDirectTransport::direct(int context) {
   if (at(context).fenced_staged)
     quiet_staged(context);
@@ -120,8 +120,8 @@ void GpuDirectTransport::put_signal(int context, const RemoteAddress& target, co
                 signal_value, op, blocking);
 }
 
-/// The network places a signal behind its payload. A NIC that writes both by one queue pair into
-/// one GPU keeps that on PCIe, too: memory is registered without relaxed ordering.
+/// The network places a signal after its payload. A NIC that writes both by one QP into one GPU
+/// keeps that order on PCIe, too: memory is registered without relaxed ordering.
 void GpuDirectTransport::put_signal_of(Local kind, int context, const RemoteAddress& target,
                                        const void* source, std::size_t size_bytes,
                                        const RemoteAddress& signal, std::uint64_t signal_value,

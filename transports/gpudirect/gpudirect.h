@@ -1,5 +1,5 @@
-// Regions of GPU memory over NICs that read and write it themselves (GPUDirect RDMA). What has to
-// be atomic with kernels goes as a message to the target's agent: see docs/staged.md.
+// Regions of GPU memory over NICs that access it (GPUDirect RDMA). Operations that must be atomic
+// with kernels are sent as messages to the target's agent: see docs/staged.md.
 #pragma once
 
 #include <array>
@@ -14,9 +14,10 @@
 namespace shmemctl {
 
 struct GpuDirectSettings {
-  /// Not owned: connected, and told of the regions by who has it.
+  /// Not owned; its owner connects it and sets its regions.
   Transport* network = nullptr;
-  /// Staged transfers, not owned: atomics, and what no NIC reaches. Its agent flushes.
+  /// Staged transfers, not owned: for atomics, and for memory that no NIC reaches. Its agent
+  /// flushes.
   Transport* staged = nullptr;
   /// Whether that local address is memory of a GPU, of the regions or any other.
   std::function<bool(const void*)> is_device_memory;
@@ -26,10 +27,10 @@ struct GpuDirectSettings {
   bool nics_signal = true;
 };
 
-/// Puts, gets and signals that are set are the NICs'. Atomics and signals that are added are those
-/// of the target's agent, by a kernel: a NIC's would not be atomic with those of the GPU. Local
-/// memory of a GPU that lies in no region (cudaMalloc) is registered nowhere, and is staged.
-/// A NIC and the agent know nothing of each other: between the two a fence waits for
+/// Puts, gets and signals that are set go through the NIC. Atomics and signals that are added go to
+/// the target's agent, which launches a kernel: a NIC's atomics would not be atomic with those of
+/// the GPU. Local GPU memory outside of all regions (cudaMalloc) is not registered, and is staged.
+/// A NIC and the agent are not ordered with each other: a fence between the two waits for
 /// acknowledgements.
 class GpuDirectTransport final : public Transport {
 public:
@@ -54,15 +55,15 @@ public:
   void fence(int context) override;
   void quiet(int context) override;
   void progress() override;
-  /// The agents' are made by GPUs, as all others on these regions.
+  /// Atomics are executed by GPUs, as all others on these regions.
   bool atomics_meet_cpu() const override { return true; }
   std::string connection(int pe) const override;
   Transport& for_host_memory() override { return of_host_; }
 
 private:
   enum class Local { host, region, other_gpu };
-  /// The same for local memory that needs no look at what it is, which takes the driver longer than
-  /// the rest of a small operation.
+  /// The same for local memory of known kind: querying the driver would take longer than a small
+  /// operation.
   class OfHostMemory final : public Transport {
   public:
     explicit OfHostMemory(GpuDirectTransport& whole) : whole_(whole) {}
@@ -103,9 +104,9 @@ private:
   static constexpr std::size_t n_contexts = 64;
   /// What a context has begun since its last quiet.
   struct Context {
-    bool staged = false; ///< something is under way by the agents
+    bool staged = false; ///< something is in flight by the agents
     bool gets = false;   ///< a NIC's, into memory of this GPU
-    /// A fence stands between that and what comes next.
+    /// A fence orders that before what follows.
     bool fenced_direct = false, fenced_staged = false;
   };
 

@@ -83,7 +83,7 @@ void Answers::on_message(std::size_t device, std::uint32_t queue_pair, const voi
                          std::size_t size_bytes) {
   const auto found = by_queue_pair_.find({device, queue_pair});
   if (found == by_queue_pair_.end())
-    return; // nobody sends on the others
+    return; // no messages arrive on the others
   Source& source = *found->second;
   const bool room = source.carried_out - source.answered < layout_.credits;
   const Outcome outcome =
@@ -125,8 +125,8 @@ bool Answers::answer(Source& source) {
   return true;
 }
 
-/// Values are acknowledged before the count that says that they are there is written, and each
-/// count before the next one.
+/// Values are acknowledged before the count that announces them is written, and each count before
+/// the next one.
 bool Answers::answer_in_steps(Source& source, const Peer& peer) {
   Endpoint& endpoint = *peer.endpoint;
   while (source.answered < source.carried_out || (source.refused != 0 && !source.refusal_told)) {
@@ -155,8 +155,8 @@ bool Answers::answer_in_steps(Source& source, const Peer& peer) {
   return true;
 }
 
-/// Values first, then why something was refused, then that it is done: where the queue pair keeps
-/// that order, who reads the last has the others.
+/// Values first, then the refusal, then the count: where the QP keeps WRITE order, a reader of the
+/// last has the others.
 std::uint64_t Answers::fill(WorkChain& chain, const Source& source, const Peer& peer) const {
   const std::uint64_t end = fill_values(chain, source, peer);
   add_word(chain, *peer.endpoint, block_of(source, peer) + AnswerBlock::done_at, peer.key, end);
@@ -178,7 +178,7 @@ std::uint64_t Answers::fill_values(WorkChain& chain, const Source& source, const
 
 void Answers::add_word(WorkChain& chain, const Endpoint& endpoint, std::uint64_t address,
                        std::uint32_t key, std::uint64_t value) const {
-  // A place for each request that the queue pair can hold: nothing that is on its way is changed.
+  // One slot per request that the QP can hold, so that nothing in flight is modified.
   const std::uint32_t position = endpoint.posted + static_cast<std::uint32_t>(chain.size());
   std::byte* const word =
       words_.data() +
@@ -187,7 +187,7 @@ void Answers::add_word(WorkChain& chain, const Endpoint& endpoint, std::uint64_t
   std::optional<std::uint32_t> local_key;
   if (!is_inline)
     local_key = handles_[job_.nics[endpoint.nic]->device_index]->lkey;
-  // The device may still read the place's last word until its request is retired: see post().
+  // The HCA may still read the slot's last word until its request is retired: see post().
   if (endpoint.in_flight() + chain.size() < Endpoint::depth)
     std::memcpy(word, &value, sizeof value);
   chain.add_write({WorkKind::signal, -1, word_bytes, nullptr}, word, word_bytes, address, key,
@@ -240,7 +240,7 @@ void Answers::take(Completions& completions, const ibv_wc& completion) {
             job_.device_of(*job_.nics[endpoint.nic]).functions().wc_status_str(completion.status));
 }
 
-/// A peer that has ended needs no answer; one that has not waits in vain, and says so.
+/// A peer that has ended needs no reply; one that has not will time out, and report it.
 void Answers::give_up(Endpoint& endpoint, const std::string& why) {
   endpoint.failure.emplace(ExitCode::unavailable, job_.name_of(endpoint.pe), "answer", why,
                            "look at the first error of this job",

@@ -1,4 +1,4 @@
-// The target's side of atomics by message: what has been carried out for whom, and the answers.
+// The target's side of atomics by active message: executed requests by source, and the replies.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,8 @@
 
 namespace shmemctl::ibrc {
 
-/// Answers go by queue pairs of their own, one to each peer, which nobody else posts to, and never
-/// wait: what finds no room is sent later. Not thread safe; a peer that cannot be answered costs
-/// the others nothing.
+/// Replies use their own QPs, one to each peer, and are never waited for: what finds no room is
+/// sent later. Not thread safe; a peer that cannot be reached does not affect the others.
 class Answers {
 public:
   /// @param credits    of this PE's receives, for each sender
@@ -26,29 +25,29 @@ public:
 
   /// Makes the queue pair to a peer. The reference stays valid. Throws Error (unavailable).
   Endpoint& add_peer(int pe, std::size_t nic, std::size_t peer_nic);
-  /// Where that peer wants its answers. False if they cannot be written there.
+  /// Sets the address of that peer's replies. False if it cannot be written.
   bool set_place(int pe, const AnswerPlace& place);
-  /// From now on what comes on this queue pair is that peer's.
+  /// Assigns messages that arrive on this QP to that peer.
   void add_source(std::size_t device, std::uint32_t queue_pair, int pe, std::size_t lane);
 
-  /// Carries a message out. Its answer goes with the next send().
+  /// Executes a message. Its reply is sent by the next send().
   void on_message(std::size_t device, std::uint32_t queue_pair, const void* bytes,
                   std::size_t size_bytes);
-  /// Sends what there is to say, as far as there is room.
+  /// Sends pending replies, as far as there is room.
   void send();
-  /// Takes completions of answers.
+  /// Polls for completions of replies.
   void poll();
-  /// Whether something waits for room.
+  /// Whether replies wait for room.
   bool pending() const { return !unanswered_.empty(); }
 
 private:
-  /// One lane of one peer. Its requests are numbered from 0 on.
+  /// One QP set of one peer. Its requests are numbered from 0.
   struct Source {
     int pe = 0;
     std::size_t lane = 0;
     std::uint64_t carried_out = 0, answered = 0;
     std::uint64_t values_sent = 0; ///< those before it have their values there, or need none
-    std::uint64_t refused = 0;     ///< the word of the first refusal; 0 if there was none
+    std::uint64_t refused = 0;     ///< the first refusal, encoded; 0 if there was none
     bool refusal_told = false;
     bool listed = false;           ///< in unanswered_
     std::vector<Outcome> outcomes; ///< by number modulo credits
@@ -67,11 +66,12 @@ private:
   Completions& completions_of(const Endpoint& endpoint) {
     return completions_[job_.nics[endpoint.nic]->device_index];
   }
-  /// True if all is on its way, or never will be.
+  /// True if all replies are in flight, or will never be sent.
   bool answer(Source& source);
   /// The same where WRITEs of one queue pair have no order: one step at a time.
   bool answer_in_steps(Source& source, const Peer& peer);
-  /// The next answers of a source; returns up to which request they answer.
+  /// Appends the next replies to a source; returns the number of the request after the last one
+  /// they answer.
   std::uint64_t fill(WorkChain& chain, const Source& source, const Peer& peer) const;
   std::uint64_t fill_values(WorkChain& chain, const Source& source, const Peer& peer) const;
   std::uint64_t block_of(const Source& source, const Peer& peer) const {
@@ -86,9 +86,9 @@ private:
   JobView& job_;
   const RegionTable& regions_;
   AnswerBlock layout_;
-  std::vector<Completions> completions_;     ///< by device; gone after the queue pairs
-  verbs::Pages words_;                       ///< what is written, where the device takes no data
-  std::vector<verbs::MemoryRegion> handles_; ///< of the words, by device
+  std::vector<Completions> completions_;     ///< by device; destroyed after the QPs
+  verbs::Pages words_;                       ///< source memory, if the device has no inline data
+  std::vector<verbs::MemoryRegion> handles_; ///< registrations of the words, by device
   std::vector<Peer> peers_;                  ///< by PE
   std::vector<Endpoint*> endpoints_;         ///< by number
   std::vector<std::unique_ptr<Source>> sources_;

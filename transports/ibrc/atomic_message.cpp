@@ -12,7 +12,7 @@ namespace {
 
 /// The first byte; another layout gets another one.
 constexpr std::uint8_t message_mark = 0xa1, place_mark = 0xb1;
-/// More would not make it faster: the answers of so many are on their way long before.
+/// More would not be faster: replies arrive long before this many are in flight.
 constexpr std::uint32_t most_credits = 64;
 
 /// As it lies in the message. Both ends are little-endian.

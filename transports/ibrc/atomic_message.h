@@ -1,5 +1,5 @@
-// Atomics by message: what the requester sends, how the target carries it out, and where the answer
-// goes. What a peer sends may be anything.
+// Atomics by active message: format of requests, their execution at the target, and the layout of
+// replies. Peers' data is not trusted.
 #pragma once
 
 #include <array>
@@ -32,9 +32,9 @@ std::optional<AtomicMessage> decode_atomic_message(const void* bytes, std::size_
 enum class Refusal : std::uint8_t {
   none,
   malformed,  ///< it is not a message
-  outside,    ///< the word lies in none of the target's regions
-  misaligned, ///< the address is no multiple of the word's size
-  too_many    ///< more than may be under way
+  outside,    ///< the address is in none of the target's regions
+  misaligned, ///< the address is misaligned
+  too_many    ///< more than may be in flight
 };
 /// "no multiple of the word's size"; "it says no reason" for what is none of them.
 const char* to_string(Refusal refusal);
@@ -45,18 +45,18 @@ struct Outcome {
   Refusal refusal = Refusal::none;
   bool wants_value = false;
 };
-/// Carries a message out with this processor's atomics (execute_atomic()): sequentially consistent,
-/// behind what the same queue pair has written before. Whatever the bytes are, nothing outside of
-/// the regions is touched.
+/// Executes a message with CPU atomics (execute_atomic()): sequentially consistent, after what the
+/// same QP has written before. Never accesses memory outside of the regions, whatever the bytes
+/// are.
 Outcome carry_out(const RegionTable& regions, const void* bytes, std::size_t size_bytes);
 
-/// How many requests of one lane may be under way to a PE. Each of `n_pes` PEs has `lanes` lanes,
-/// and all of them together may not send more than the target has posted receives:
-/// n_pes * lanes * credits <= receives. 0: it has too few.
+/// How many requests of one QP set may be in flight to a PE. Each of `n_pes` PEs has `lanes` QP
+/// sets, and all together must not send more than the target has posted receives: n_pes * lanes *
+/// credits <= receives. 0: it has too few.
 std::uint32_t credits_of(std::uint64_t receives, int n_pes, int lanes);
 
-/// Memory of a requester for one lane and one target, with the places of its requests by number
-/// modulo credits. The target writes into the first part; the second is only its requester's.
+/// Memory of a requester for one QP set and one target, with slots for its requests by number
+/// modulo credits. The target writes the first part; the second is the requester's own.
 struct AnswerBlock {
   std::uint32_t credits = 0;
 
@@ -78,10 +78,10 @@ constexpr std::uint64_t refused_word(std::uint64_t number, Refusal refusal) {
   return number << 8 | static_cast<std::uint64_t>(refusal);
 }
 
-/// Where a target writes its answers to one PE.
+/// Where a target writes its replies to one PE.
 struct AnswerPlace {
   std::uint32_t credits = 0;       ///< as the requester reckons them
-  std::uint64_t address = 0;       ///< of lane 0's block; the others' follow
+  std::uint64_t address = 0;       ///< of QP set 0's block; the others follow
   std::vector<std::uint32_t> keys; ///< by NIC of the requester
   bool operator==(const AnswerPlace&) const = default;
 };

@@ -1,4 +1,5 @@
-// Who makes atomics, devices or processors: decided from what all PEs say, the same on all of them.
+// Whether HCAs or CPUs execute atomics: decided from the data of all PEs, with the same result on
+// all.
 #pragma once
 
 #include <string>
@@ -9,7 +10,7 @@
 
 namespace shmemctl::ibrc {
 
-/// What may come of two PEs' offers, before it is known which NICs the job will use.
+/// How two PEs could execute atomics, before it is known which NICs the job will use.
 enum class AtomicsOutlook { device, message, none };
 AtomicsOutlook atomics_outlook(const AtomicsOffer& mine, const AtomicsOffer& theirs);
 
@@ -18,9 +19,9 @@ struct NamedOffer {
   AtomicsOffer offer;
   std::string name;
 };
-/// Whether atomics go by message in the whole job: an HCA's are not atomic with a processor's, so
-/// all have to be made in the same way. Throws Error (usage) for PEs whose IB_ATOMICS contradict
-/// each other, Error (unavailable) where messages are wanted and a PE cannot receive any.
+/// Whether the whole job uses atomics by message: an HCA's are not atomic with a CPU's, so all must
+/// be executed in the same way. Throws Error (usage) if IB_ATOMICS of PEs contradict each other,
+/// Error (unavailable) if messages are requested and a PE cannot receive any.
 /// @param where this PE, for messages
 bool atomics_by_message(const std::vector<NamedOffer>& offers, const Where& where);
 

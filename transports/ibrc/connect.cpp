@@ -87,7 +87,7 @@ Connector::connect(const MakeService& make_service, const MakeLane& make_lane, E
     for (int number = 0; number < settings_.lanes && !links_.empty(); ++number)
       lanes.push_back(make_lane(static_cast<std::size_t>(number), links_.size()));
     make_queue_pairs(lanes);
-  } catch (const Error& error) { // of a device, which does not know whose it is
+  } catch (const Error& error) { // of a device, which does not know its owner
     throw job_.here(error);
   }
   exchange_names(exchange);
@@ -229,7 +229,7 @@ verbs::Path Connector::path_of(const Link& link, std::size_t lane) const {
   return path;
 }
 
-/// A queue pair only becomes ready to receive if the system finds a way to the peer's address.
+/// A queue pair only becomes ready to receive if the system finds a path to the peer's address.
 void Connector::try_link(Link& link) {
   int error_number = 0;
   for (std::size_t lane = 0; lane < link.lanes.size() && error_number == 0; ++lane) {

@@ -1,4 +1,4 @@
-// Connects the queue pairs of all lanes to all peers.
+// Connects the QPs of all QP sets to all peers.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,16 @@
 
 namespace shmemctl::ibrc {
 
-/// What came of it, for people: by PE, "rxe0:1 -> rxe1:1, 2 QPs, RoCE v2 IPv4, MTU 1024".
+/// Descriptions of the connections, by PE: "rxe0:1 -> rxe1:1, 2 QPs, RoCE v2 IPv4, MTU 1024".
 using ConnectionTexts = std::vector<std::string>;
 
-/// Collective. Makes the lanes' queue pairs and connects them; the job's peer_hosts are filled on
-/// the way. A connection is made by the best kind of address that both ends have and that both
-/// systems find a way with. Throws Error (unavailable) that names the ports of both ends, Error
-/// (usage) for options that do not fit.
-/// @param make_service makes what atomics by message need; called before make_lane, if they do
-/// @param make_lane    makes lane number n with that many queue pairs at most
+/// Collective. Creates and connects the QPs of all QP sets, and fills the job's peer_hosts. A
+/// connection uses the best kind of GID that both ends have and between which both systems have a
+/// route. Throws Error (unavailable) that names the ports of both ends, Error (usage) for options
+/// that do not fit.
+/// @param make_service creates what atomics by message need; called before make_lane, if they are
+/// used
+/// @param make_lane    creates QP set number n for at most that many QPs
 class Connector {
 public:
   using MakeLane = std::function<std::unique_ptr<Lane>(std::size_t number, std::size_t endpoints)>;
@@ -35,13 +36,13 @@ public:
   const ConnectionTexts& texts() const { return texts_; }
 
 private:
-  /// One rail to one peer, while it is being connected.
+  /// One path to one peer, while it is being connected.
   struct Link {
     int pe = 0;
     RailPlan plan;
     std::uint16_t peer_lid = 0;
-    std::vector<Endpoint*> lanes; ///< on the first rail the one for answers too, the last
-    std::vector<QueuePairNames::Name> mine, theirs; ///< by lane
+    std::vector<Endpoint*> lanes; ///< on the first path also the one for replies, the last
+    std::vector<QueuePairNames::Name> mine, theirs; ///< by QP set
     std::size_t attempt = 0;                        ///< which address pair is being tried
     bool ready = false;                             ///< this end, with that pair
     bool settled = false;                           ///< both ends
@@ -50,11 +51,11 @@ private:
 
   Hello hello() const;
   void plan(const std::vector<std::string>& hellos);
-  /// Whether atomics go by message, by what all PEs have said.
+  /// Whether atomics are sent as messages, according to the data of all PEs.
   bool by_message(const std::vector<std::string>& hellos) const;
   MessageRoom message_room() const;
   void make_queue_pairs(std::vector<std::unique_ptr<Lane>>& lanes);
-  /// Whether both ends place WRITEs in the order of their posting.
+  /// Whether both ends place WRITEs in posting order.
   bool keeps_writes(const Link& link) const;
   void add(Link& link, Endpoint& endpoint) const;
   void exchange_names(Exchange& exchange);
@@ -73,7 +74,7 @@ private:
   const std::vector<PeerPlace>& peers_;
   Hello mine_;
   std::vector<Hello> hellos_; ///< by PE
-  std::vector<Link> links_;   ///< by peer, then by rail
+  std::vector<Link> links_;   ///< by peer, then by path
   MessageService* service_ = nullptr;
   ConnectionTexts texts_;
 };

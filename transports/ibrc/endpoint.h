@@ -1,4 +1,4 @@
-// One queue pair to one peer, and what has been posted to it.
+// One QP to one peer, and what has been posted to it.
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@ namespace shmemctl::ibrc {
 
 enum class WorkKind : std::uint8_t { put, get, atomic, signal, flush };
 
-/// What a work request was for, and what is to be done when it is complete.
+/// The purpose of a work request, and what to do when it is complete.
 struct Work {
   WorkKind kind = WorkKind::flush;
-  std::int16_t staging_slot = -1; ///< to be given back
+  std::int16_t staging_slot = -1; ///< to be freed
   std::uint32_t size_bytes = 0;
   std::byte* copy_to = nullptr; ///< where a slot's contents go
 };
@@ -33,7 +33,7 @@ public:
   const Work& work(std::size_t index) const { return works_[index]; }
   void clear() { size_ = 0; }
 
-  /// A write; inline if `local_key` is not given.
+  /// A WRITE; inline if `local_key` is not given.
   void add_write(const Work& work, const void* source, std::size_t size_bytes,
                  std::uint64_t address, std::uint32_t key, std::optional<std::uint32_t> local_key) {
     ibv_send_wr& request = add(IBV_WR_RDMA_WRITE, work, source, size_bytes, local_key.value_or(0));
@@ -48,7 +48,7 @@ public:
     request.wr.rdma.remote_addr = address;
     request.wr.rdma.rkey = key;
   }
-  /// @param result where the old value goes: 8 registered bytes
+  /// @param result receives the old value: 8 registered bytes
   void add_fetch_add(const Work& work, std::uint64_t* result, std::uint32_t local_key,
                      std::uint64_t address, std::uint32_t key, std::uint64_t operand) {
     ibv_send_wr& request =
@@ -68,7 +68,8 @@ public:
   }
   /// The last request begins when READs and atomics before it are done.
   void fence_last() { requests_[size_ - 1].send_flags |= IBV_SEND_FENCE; }
-  /// Whether one of them reads or writes: atomics and messages come behind earlier WRITEs anyway.
+  /// Whether one of them is a READ or WRITE: atomics and messages are ordered after earlier WRITEs
+  /// anyway.
   bool has_transfer() const {
     for (std::size_t i = 0; i < size_; ++i)
       if (requests_[i].opcode == IBV_WR_RDMA_WRITE || requests_[i].opcode == IBV_WR_RDMA_READ)
@@ -82,7 +83,7 @@ public:
     if (!local_key)
       request.send_flags = IBV_SEND_INLINE;
   }
-  /// A write of no bytes, which completes behind all before it.
+  /// A WRITE of 0 bytes, which completes after everything before it.
   void add_flush() {
     ibv_send_wr& request = add(IBV_WR_RDMA_WRITE, Work{}, nullptr, 0, 0);
     request.num_sge = 0;
@@ -127,20 +128,20 @@ struct Endpoint {
   std::uint64_t max_message_bytes = 0;
   bool keeps_writes = true; ///< WRITEs are placed in the order of their posting
   int mtu_bytes = 0;        ///< for messages
-  double retry_seconds = 0; ///< how long it sends again before it gives up
-  std::uint32_t number = 0; ///< in its lane
+  double retry_seconds = 0; ///< how long it retransmits before it fails
+  std::uint32_t number = 0; ///< in its QP set
 
   std::uint32_t posted = 0;
   std::uint32_t retired = 0;     ///< all before it are complete
-  std::uint32_t unsignalled = 0; ///< posted behind the last that asks for a completion
-  std::uint32_t fenced = 0;      ///< what comes after a fence waits for all before this
+  std::uint32_t unsignalled = 0; ///< posted after the last signalled one
+  std::uint32_t fenced = 0;      ///< operations after a fence wait for all before this
   bool fence_due = false;        ///< the next request waits for READs and atomics before it
-  bool active = false;           ///< in its lane's list of those with work under way
+  bool active = false;           ///< in its QP set's list of those with work in flight
   std::vector<Work> works;       ///< by position
   std::optional<Error> failure;
   ibv_wc_status failure_status = IBV_WC_SUCCESS;
-  bool broken = false;  ///< a completion has told of the failure
-  bool unheard = false; ///< the device takes nothing more, and what is on its way tells nobody
+  bool broken = false;  ///< a completion has reported the failure
+  bool unheard = false; ///< the device accepts nothing more, and completions in flight are lost
 
   std::uint32_t in_flight() const { return posted - retired; }
   bool has_retired(std::uint32_t position) const {

@@ -25,7 +25,7 @@ std::string attempt_of(const Work& work) {
   return "reach";
 }
 
-/// As far as the device still answers.
+/// If the device still responds.
 std::string port_state(const JobView& job, const Nic& nic) {
   try {
     return job.device_of(nic).port(nic.port.number).state;

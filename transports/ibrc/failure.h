@@ -1,4 +1,4 @@
-// What a failed work request becomes: an error that names who, where, what and why.
+// The Error of a failed work request: names who, where, what and why.
 #pragma once
 
 #include "transports/ibrc/endpoint.h"
@@ -9,7 +9,7 @@ namespace shmemctl::ibrc {
 /// A completion with another status than success.
 Error completion_failure(const JobView& job, const Endpoint& endpoint, const Work& work,
                          const ibv_wc& completion);
-/// A work request that the device did not take.
+/// A work request that the device refused.
 Error post_failure(const JobView& job, const Endpoint& endpoint, const Work& work,
                    int error_number);
 /// A request by message that the peer did not carry out.

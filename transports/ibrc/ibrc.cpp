@@ -13,13 +13,13 @@ namespace ibrc {
 
 namespace {
 
-/// Polling costs its caller, who waits for something in memory, more than it helps.
+/// Polling on every call would cost a caller that waits for memory more than it gains.
 constexpr unsigned calls_between_polls = 16, calls_between_looks = 4096;
 constexpr const char* address_fix =
     "give the port's network interface an address (ip address add), or change IB_GID_INDEX, "
     "IB_ADDR_FAMILY, IB_ADDR_RANGE or IB_ROCE_VERSION_NUM";
 
-/// "RoCE v2 IPv4, InfiniBand": what any of the ports has.
+/// "RoCE v2 IPv4, InfiniBand": the kinds of GID of all ports.
 std::string kinds_of(const std::vector<Summary::Port>& ports) {
   std::vector<std::string> names;
   for (int kind = 0; kind < verbs::gid_kinds; ++kind)
@@ -189,7 +189,7 @@ Error IbrcTransport::no_listed_port() const {
 
 void IbrcTransport::use_nics(const std::vector<HcaPort>& nics) {
   if (!reason_.empty())
-    return; // it reaches nobody
+    return; // reaches no PE
   nics_given_ = !nics.empty();
   std::vector<std::size_t> chosen;
   for (const HcaPort& nic : nics) {
@@ -249,7 +249,7 @@ void IbrcTransport::connect(const std::vector<PeerPlace>& peers, Exchange& excha
   texts_ = connector.texts();
 }
 
-/// Messages ask the processor for atomics: it makes none in memory of a GPU.
+/// Messages are executed by the CPU, which makes no atomics in GPU memory.
 std::string IbrcTransport::set_region(const RegionView& region) {
   if (service_ && !(local_ && local_->is_device_region(region.region)))
     service_->set_region(region);
@@ -290,7 +290,7 @@ void IbrcTransport::remove_local(void* base) {
     local_->remove(base);
 }
 
-/// Context 0 has a lane of its own; the others share the rest.
+/// Context 0 has its own QP set; the others share the rest.
 Lane* IbrcTransport::lane_of(int context) const {
   if (lanes_.size() <= 1)
     return lanes_.empty() ? nullptr : lanes_[0].get();
@@ -344,7 +344,7 @@ void IbrcTransport::quiet(int context) {
     found->quiet();
 }
 
-/// Messages are carried out sooner, and failures seen earlier.
+/// Messages are executed sooner, and failures detected earlier.
 void IbrcTransport::progress() {
   const unsigned call = progress_calls_.fetch_add(1, std::memory_order_relaxed);
   if (call % calls_between_polls == 0 && service_)

@@ -7,8 +7,8 @@
 
 namespace shmemctl {
 
-/// Opens libibverbs at run time. Where it, or a device, or /dev/infiniband is missing, the
-/// transport reaches nobody and says why. Throws Error (usage) for options that are not valid.
+/// Opens libibverbs at run time. Without it, a device, or /dev/infiniband, the transport reaches no
+/// PE and says why. Throws Error (usage) for invalid options.
 std::unique_ptr<Transport> make_ibrc_transport(const TransportSetup& setup);
 
 } // namespace shmemctl

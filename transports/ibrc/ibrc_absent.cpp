@@ -1,4 +1,4 @@
-// In the place of the transport where libibverbs' headers were missing at build time.
+// Replaces the transport in builds without the headers of libibverbs.
 #if !__has_include(<infiniband/verbs.h>)
 
 #include "transports/absent.h"

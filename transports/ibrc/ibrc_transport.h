@@ -1,4 +1,4 @@
-// The transport ibrc over a given libibverbs: tests give it one of their own.
+// The transport ibrc over a given libibverbs: tests pass a fake one.
 #pragma once
 
 #include <memory>
@@ -95,12 +95,12 @@ private:
   bool nics_given_ = false;  ///< the mapping had some for this PE
   verbs::Survey survey_;
   std::vector<Found> found_;
-  std::vector<std::size_t> chosen_; ///< places in found_, best first
+  std::vector<std::size_t> chosen_; ///< indices into found_, best first
   JobView job_;
   std::unique_ptr<LocalMemory> local_;
   RemoteMemory remote_;
   std::unique_ptr<MessageService> service_;  ///< if atomics go by message
-  std::vector<std::unique_ptr<Lane>> lanes_; ///< gone before the memory that they use
+  std::vector<std::unique_ptr<Lane>> lanes_; ///< destroyed before the memory that they use
   ConnectionTexts texts_;
   std::atomic<unsigned> progress_calls_{0};
 };

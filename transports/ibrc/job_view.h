@@ -26,7 +26,7 @@ struct UsedDevice {
   }
 };
 
-/// A port of this PE, with what has gone through it.
+/// A port of this PE, with its traffic.
 struct Nic {
   std::size_t device_index = 0; ///< in JobView::devices
   verbs::Port port;
@@ -48,7 +48,7 @@ struct JobView {
   verbs::Device& device_of(const Nic& nic) const { return *devices[nic.device_index].device; }
   /// This PE and port, for messages.
   Where where(const Nic& nic) const { return {host, pe, device_of(nic).name(), nic.port.number}; }
-  /// The same error, with this host and PE as its place as well.
+  /// The same error, extended by this host and PE.
   Error here(const Error& error) const {
     Where where = error.where();
     where.host = host;

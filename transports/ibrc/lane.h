@@ -1,4 +1,4 @@
-// One set of queue pairs, one to each peer on each NIC, with the operations on them.
+// A QP set: one QP per path to each peer, and the operations on them.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,13 @@
 
 namespace shmemctl::ibrc {
 
-/// Thread safe: a lock is held over each operation. Operations of one lane towards one PE on one
-/// NIC are done there in the order in which they were begun. Errors as in Queues, and Error
-/// (unavailable) for memory that the peer has not registered.
+/// Thread safe: a lock is held over each operation. Operations of a QP set on one PE and one path
+/// are performed in order. Errors as in Queues, and Error (unavailable) for memory that the peer
+/// has not registered.
 class Lane {
 public:
-  /// @param number of this lane: small transfers of different lanes prefer different NICs
-  /// @param service makes atomics by message; nullptr: the devices make them
+  /// @param number of this QP set: small transfers of different sets prefer different paths
+  /// @param service executes atomics by message; nullptr: the HCAs execute them
   Lane(JobView& job, LocalMemory& local, const RemoteMemory& remote, std::size_t number,
        std::size_t endpoints, MessageService* service)
       : job_(job), local_(local), remote_(remote), number_(number), queues_(job, endpoints) {
@@ -28,7 +28,7 @@ public:
       requests_.emplace(job, queues_, *service, number);
   }
 
-  /// For the one who connects, before the first operation.
+  /// For connecting, before the first operation.
   Queues& queues() { return queues_; }
   std::size_t number() const { return number_; }
 
@@ -41,11 +41,11 @@ public:
                   bool blocking);
   void fence();
   void quiet();
-  /// Takes completions, if nobody else is at it.
+  /// Polls for completions, unless another thread does.
   void progress();
 
 private:
-  /// A word of a peer, as work requests name it.
+  /// Remote address and rkey of a word of a peer.
   struct RemoteWord {
     std::uint64_t address = 0;
     std::uint32_t key = 0;
@@ -54,10 +54,10 @@ private:
   using Direction = NicTransfer::Direction;
 
   const SegmentKey& segment_of(const RemoteAddress& address) const;
-  /// Where small things of this lane go.
+  /// The endpoint for small transfers of this QP set.
   Endpoint& usual_endpoint(int pe);
-  /// Where a device's atomics go, of all lanes and all PEs: two HCAs do not know of each other's.
-  /// A processor makes them in one place, and they go where small things go.
+  /// The endpoint for HCA atomics, on the same NIC for all QP sets and PEs: atomics of two HCAs are
+  /// not atomic with each other. With atomics by message, the endpoint for small transfers.
   Endpoint& atomic_endpoint(int pe);
   RemoteWord remote_word(const Endpoint& endpoint, const RemoteAddress& address) const;
   Transfer put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
@@ -85,7 +85,7 @@ private:
   /// For all but a fetch returns before it is done.
   std::uint64_t atomic_by_message(const RemoteAddress& target, const AtomicRequest& request,
                                   bool wants_value);
-  /// What is written or read from here on comes behind what a fence has kept before it.
+  /// Orders later WRITEs and READs after what a fence has ordered before them.
   void keep_behind_requests(int pe) {
     if (requests_) [[unlikely]]
       requests_->await_fenced(usual_endpoint(pe));

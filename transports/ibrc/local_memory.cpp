@@ -59,7 +59,7 @@ void LocalMemory::set_device_region(int region, std::shared_ptr<const DeviceMemo
   device_regions_.fetch_or(1u << region, std::memory_order_release);
 }
 
-/// The segments stay, empty: somebody may be looking through an old list.
+/// The segments remain, empty: another thread may be searching an old list.
 void LocalMemory::drop_device_region(int region) {
   const std::lock_guard lock(mutex_);
   Regions left;
@@ -107,6 +107,35 @@ const LocalSegment* LocalMemory::find(const void* address) const {
       if (place >= segment->begin && place < segment->end)
         return segment;
   return added_.find(place, [](const LocalSegment& segment) { return &segment; }).value_or(nullptr);
+}
+
+void RemoteMemory::add(int region, const std::vector<SegmentKey>& keys) {
+  const auto number = static_cast<std::size_t>(region);
+  if (number >= current_.size())
+    return;
+  const std::lock_guard lock(mutex_);
+  const Table* before = current_[number].load(std::memory_order_relaxed);
+  Table table = before ? *before : Table{};
+  table.resize(keys.size());
+  for (std::size_t pe = 0; pe < keys.size(); ++pe)
+    if (keys[pe].size_bytes > 0)
+      table[pe].insert(table[pe].begin(), keys[pe]);
+  tables_.push_back(std::move(table));
+  current_[number].store(&tables_.back(), std::memory_order_release);
+}
+
+const SegmentKey* RemoteMemory::find(int pe, int region, std::uint64_t offset_bytes) const {
+  const auto number = static_cast<std::size_t>(region);
+  const Table* table =
+      number < current_.size() ? current_[number].load(std::memory_order_acquire) : nullptr;
+  const auto slot = static_cast<std::size_t>(pe);
+  if (!table || slot >= table->size())
+    return nullptr;
+  for (const SegmentKey& segment : (*table)[slot])
+    if (offset_bytes >= segment.offset_bytes &&
+        offset_bytes - segment.offset_bytes < segment.size_bytes)
+      return &segment;
+  return nullptr;
 }
 
 } // namespace shmemctl::ibrc

@@ -1,6 +1,7 @@
-// This PE's memory as its devices know it: regions, and what add_local() has named.
+// Registered memory: this PE's own (regions, and ranges of add_local()), and the peers' keys.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -31,11 +32,11 @@ struct LocalSegment {
 /// Look-ups run while others add. Segments stay where they are.
 class LocalMemory {
 public:
-  /// The ways to memory of a GPU.
+  /// How GPU memory can be registered.
   using WaysTo = std::function<verbs::DeviceMemoryWays(const std::shared_ptr<const DeviceMemory>&)>;
   LocalMemory(const JobView& job, WaysTo ways_to) : job_(job), ways_to_(std::move(ways_to)) {}
 
-  /// Registers what of a region is new. Throws Error (unavailable).
+  /// Registers the part of a region that is not registered yet. Throws Error (unavailable).
   SegmentKey set_region(const RegionView& region);
   /// As in DeviceMemoryUser.
   DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
@@ -62,15 +63,15 @@ public:
   }
 
 private:
-  /// All segments of regions so far: never changed, replaced as a whole.
+  /// All segments of regions so far: immutable, replaced as a whole.
   using Regions = std::vector<const LocalSegment*>;
   struct Extent {
     std::byte* base = nullptr;
     std::size_t size_bytes = 0;
   };
 
-  /// @param memory nullptr: the host's
-  /// @param used   receives the way that was taken, of the last device
+  /// @param memory nullptr: host memory
+  /// @param used   receives the method that was used, of the last device
   LocalSegment register_range(std::byte* begin, std::size_t size_bytes,
                               const std::shared_ptr<const DeviceMemory>& memory,
                               const std::string& what, verbs::Way* used = nullptr) const;
@@ -82,10 +83,28 @@ private:
   std::deque<LocalSegment> segments_;
   std::deque<Regions> region_lists_;
   std::atomic<const Regions*> regions_{nullptr};
-  std::map<int, Extent> extents_;                                ///< by region: what is registered
+  std::map<int, Extent> extents_; ///< by region: the registered extent
   std::map<int, std::shared_ptr<const DeviceMemory>> memory_of_; ///< by region: those of devices
   std::atomic<std::uint32_t> device_regions_{0};                 ///< the same, a bit for each
   AddedRanges<LocalSegment> added_;
+};
+
+/// Look-ups may run concurrently with additions; references that were returned stay valid.
+class RemoteMemory {
+public:
+  /// @param keys by PE: newly registered segments; sizes of 0 add nothing
+  void add(int region, const std::vector<SegmentKey>& keys);
+
+  /// The segment that holds this byte of that PE; nullptr if the PE has not named it.
+  const SegmentKey* find(int pe, int region, std::uint64_t offset_bytes) const;
+
+private:
+  /// By PE, the newest first. Never changed, replaced as a whole.
+  using Table = std::vector<std::vector<SegmentKey>>;
+
+  std::mutex mutex_; ///< of add()
+  std::deque<Table> tables_;
+  std::array<std::atomic<const Table*>, RegionTable::capacity> current_{};
 };
 
 } // namespace shmemctl::ibrc

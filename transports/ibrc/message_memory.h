@@ -1,5 +1,5 @@
-// This PE's memory for its requests by message and their answers: one block for each lane and
-// target, which every device knows.
+// This PE's memory for its messages and their replies: one block per QP set and target, registered
+// with every device.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ public:
            lane * layout(pe).size_bytes();
   }
   std::uint32_t local_key(std::size_t device) const { return handles_[device]->lkey; }
-  /// What that PE has to know to answer.
+  /// What that PE needs in order to reply.
   AnswerPlace place_for(int pe) const;
 
 private:
@@ -36,7 +36,7 @@ private:
   const JobView& job_;
   std::vector<Target> targets_; ///< by PE
   verbs::Pages pages_;
-  std::vector<verbs::MemoryRegion> handles_; ///< by device; gone before the pages
+  std::vector<verbs::MemoryRegion> handles_; ///< by device; destroyed before the pages
 };
 
 } // namespace shmemctl::ibrc

@@ -12,11 +12,11 @@ namespace shmemctl::ibrc {
 
 namespace {
 
-/// A request rarely comes alone. But whoever sleeps is woken at once, while one who yields on a
-/// busy processor waits for the other's turn to end, which takes milliseconds.
+/// A request rarely comes alone. But a sleeping thread is woken at once, while one that yields on a
+/// busy core waits for the other's time slice to end, which takes milliseconds.
 constexpr int looks_before_sleep = 16;
 constexpr int most_rounds = 16;
-/// Answers that wait for room are not announced; nothing else has to be looked for.
+/// Room for pending replies is not signalled, so poll; nothing else needs polling.
 constexpr int pending_ms = 1, longest_ms = 1000;
 
 std::size_t connected(const std::vector<std::uint32_t>& credits) {
@@ -130,7 +130,7 @@ void MessageService::sleep() {
       used.receives->arm();
       events.push_back({used.receives->descriptor(), POLLIN, 0});
     }
-    if (serve_locked()) // what came before it was armed
+    if (serve_locked()) // messages that came before it was armed
       return;
     pending = answers_.pending();
   }

@@ -1,5 +1,5 @@
-// Atomics by message, as one PE takes part: the shared receive queues of its devices, a thread that
-// carries out what peers ask for, and the memory of its own requests.
+// Atomics by message on one PE: the shared receive queues of its devices, a thread that executes
+// the messages of peers, and the memory of its own requests.
 #pragma once
 
 #include <atomic>
@@ -17,15 +17,15 @@ namespace shmemctl::ibrc {
 /// What all PEs know of each other's room for messages.
 struct MessageRoom {
   std::uint32_t own_credits = 0;      ///< of each sender here
-  std::vector<std::uint32_t> credits; ///< of this PE's lanes, by target; 0: not connected
+  std::vector<std::uint32_t> credits; ///< of this PE's QP sets, by target; 0: not connected
   int lanes = 1;
 };
 
-/// Made before the queue pairs, destroyed after those of the lanes. Messages are carried out by a
-/// thread that sleeps while none comes, and by who waits for something anyway: serve().
+/// Created before the QPs, destroyed after those of the QP sets. Messages are executed by a thread
+/// that sleeps while none arrives, and by threads that wait for something anyway: serve().
 class MessageService {
 public:
-  /// Posts the receives: as many as all lanes of all PEs may send. Throws Error (unavailable).
+  /// Posts as many receives as all QP sets of all PEs may send. Throws Error (unavailable).
   MessageService(JobView& job, const MessageRoom& room);
   MessageService(const MessageService&) = delete;
   MessageService& operator=(const MessageService&) = delete;
@@ -33,30 +33,30 @@ public:
 
   /// While connecting.
   Answers& answers() { return answers_; }
-  /// Collective: tells all PEs where their answers go, and begins to serve. Throws Error.
+  /// Collective: exchanges the addresses of replies, and starts serving. Throws Error.
   void start(Exchange& exchange);
 
-  /// What peers may ask for. Nothing in regions that no peer can name either.
+  /// Memory that peers may access. Regions without keys are excluded.
   void set_region(const RegionView& region) {
     if (static_cast<std::size_t>(region.region) < RegionTable::capacity)
       regions_.set(region);
   }
   const MessageMemory& memory() const { return memory_; }
-  /// Carries out what has come, if nobody else is at it. Returns whether there was something.
-  /// Throws Error (unavailable) if this PE cannot serve any more.
+  /// Executes arrived messages, unless another thread does. Returns whether there were any. Throws
+  /// Error (unavailable) if this PE cannot serve any longer.
   bool serve();
 
 private:
   bool serve_locked();
   void run();
-  /// Until a message comes, or somebody wakes it.
+  /// Sleeps until a message arrives, or it is woken.
   void sleep();
 
   JobView& job_;
   RegionTable regions_;
   MessageMemory memory_;
   Answers answers_;
-  std::mutex mutex_; ///< of the answers and the receives
+  std::mutex mutex_; ///< of the replies and the receives
   std::optional<Error> failure_;
   std::atomic<bool> stop_{false};
   FileDescriptor wakeup_;

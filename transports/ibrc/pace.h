@@ -9,11 +9,11 @@
 
 namespace shmemctl::ibrc {
 
-/// Of one lane and one NIC, under the lane's lock. Short transfers say more of latency than of the
-/// NIC, and would feel the clock.
+/// Throughput of one QP set on one NIC; under the QP set's lock. Short transfers are excluded: they
+/// show latency rather than throughput, and the cost of reading the clock.
 class Pace {
 public:
-  /// Half of what is divided among two NICs at least.
+  /// Half of the smallest transfer that is striped over two NICs.
   static constexpr std::size_t long_bytes = 16384;
   static bool concerns(std::size_t size_bytes) { return size_bytes >= long_bytes; }
 

@@ -9,7 +9,7 @@ namespace shmemctl::ibrc {
 
 namespace {
 
-/// As many reads and atomics as devices usually take; more help nobody.
+/// As many READs and atomics in flight as devices usually support; more do not help.
 constexpr int most_outstanding_reads = 16;
 constexpr std::uint64_t most_message_bytes = std::uint64_t{1} << 30;
 

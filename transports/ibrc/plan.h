@@ -1,4 +1,4 @@
-// Who connects to whom, and how: pure functions over what the two ends have said.
+// Which ports connect, and how: pure functions over the data of both ends.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace shmemctl::ibrc {
 
 /// A pair of GIDs that may serve a connection; the peer's address as it travelled.
 struct AddressPair {
-  std::size_t mine = 0; ///< place in the own NIC's list
+  std::size_t mine = 0; ///< index in the own list of NICs
   verbs::GidKind kind = verbs::GidKind::v2_ipv4;
   verbs::RawGid theirs{};
 };
@@ -34,9 +34,10 @@ struct PlanNames {
   int pe = 0;
 };
 
-/// Rails between two PEs: as many as the one with more NICs has, the others' taken in turn, so that
-/// the best of both meet. Both ends make the same plan. Throws Error (unavailable, or usage for an
-/// option) that names both ends' ports where they cannot be connected.
+/// Paths between two PEs: as many as the PE with more NICs has NICs, the other PE's NICs assigned
+/// round-robin, so that the best NICs of both are paired. Both ends compute the same plan. Throws
+/// Error (unavailable, or usage for an option) that names both ends' ports if they cannot be
+/// connected.
 std::vector<RailPlan> plan_rails(const Hello& mine, const Hello& theirs, const Settings& settings,
                                  const PlanNames& names);
 

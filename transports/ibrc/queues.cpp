@@ -14,9 +14,10 @@ namespace {
 
 constexpr std::uint32_t most_completions = 1 << 16;
 constexpr int wanted_inline_bytes = 256;
-/// Completions cost little beside this much data, and tell early that memory is free again.
+/// A completion costs little compared with this much data, and frees memory early.
 constexpr std::size_t always_signalled_bytes = 4096;
-/// A lone operation before a quiet is to need nothing behind it; in a stream, one in so many.
+/// A single operation before a quiet should need no flush; in a stream, one in this many is
+/// signalled.
 constexpr std::uint32_t signalled_when_below = 4, most_unsignalled = 8;
 
 std::uint64_t name_of(const Endpoint& endpoint, std::uint32_t position) {
@@ -140,8 +141,8 @@ void Queues::make_room(Endpoint& endpoint, std::size_t requests) {
     throw Error(*endpoint.failure);
 }
 
-/// What other queue pairs have before a fence is waited for, and so is what this one has, if a
-/// WRITE or READ might be carried out before it.
+/// Waits for what other QPs have posted before a fence, and for this QP's own, if a WRITE or READ
+/// might be performed before it.
 void Queues::await_fenced(const Endpoint& endpoint, const WorkChain& chain) {
   const bool own = !endpoint.keeps_writes && chain.has_transfer();
   const std::vector<Endpoint*>& rails = by_peer_[static_cast<std::size_t>(endpoint.pe)];
@@ -169,7 +170,7 @@ void Queues::request_completion(Endpoint& endpoint) {
 
 int Queues::post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** refused) {
   chain.add_flush();
-  // Not behind a fence itself: what it completes was posted long ago.
+  // Not fenced itself: what it completes was posted earlier.
   ibv_send_wr& request = chain.request(0);
   request.wr_id = name_of(endpoint, endpoint.posted);
   request.send_flags = IBV_SEND_SIGNALED;
@@ -185,7 +186,7 @@ int Queues::post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** refus
 
 void Queues::refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_wr* refused,
                     int error_number) {
-  // What stands before the refused one in the chain is on its way.
+  // Requests before the refused one in the chain have been posted.
   const auto before =
       static_cast<std::uint32_t>(refused ? (refused->wr_id & 0xffffffffu) - endpoint.posted : 0);
   const std::uint32_t accepted = before < chain.size() ? before : 0;
@@ -194,7 +195,7 @@ void Queues::refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_w
   endpoint.unsignalled += accepted;
   completions_of(endpoint).in_flight += accepted;
   endpoint.failure = post_failure(job_, endpoint, work, error_number);
-  // What is on its way without asking for a completion would never be heard of.
+  // Unsignalled requests in flight would never be reported.
   WorkChain flush;
   ibv_send_wr* again = nullptr;
   if (endpoint.unsignalled > 0)
@@ -205,7 +206,7 @@ void Queues::refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_w
 }
 
 void Queues::fail(Endpoint& endpoint, const Error& failure) {
-  // What is on its way has to come back, and nothing can be posted later to tell of it.
+  // Requests in flight must complete, and nothing can be posted later to flush them.
   request_completion(endpoint);
   endpoint.failure = failure;
   if (!failure_)
@@ -271,7 +272,7 @@ bool Queues::take(Completions& completions, const ibv_wc& completion) {
     return true;
   }
   if (endpoint.broken) {
-    // What was posted behind the one that failed comes back, one by one.
+    // Requests after the failed one are flushed, one by one.
     --completions.in_flight;
     return true;
   }
@@ -289,7 +290,7 @@ bool Queues::take(Completions& completions, const ibv_wc& completion) {
 }
 
 void Queues::throw_failure(const Endpoint& endpoint) {
-  // A peer that ended was ended by something: whoever knows that says more.
+  // If the peer has ended, the job's health knows the cause, which says more.
   if (verbs::peer_may_be_gone(endpoint.failure_status))
     job_.health->await_cause(endpoint.pe);
   throw Error(*endpoint.failure);
@@ -310,7 +311,7 @@ std::uint32_t Queues::retire(Endpoint& endpoint, std::uint32_t end, bool success
     staging_.give_back(work.staging_slot);
   }
   if (endpoint.has_retired(endpoint.fenced))
-    endpoint.fenced = end; // so that it never lies half a round behind
+    endpoint.fenced = end; // so that it never lags by half of the index range
   return count;
 }
 

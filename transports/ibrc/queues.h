@@ -1,4 +1,4 @@
-// The queue pairs of one lane: posting, completions, waiting, and what happens when one fails.
+// The endpoints (QPs) of one QP set: posting, completions, waiting, and failures.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@
 
 namespace shmemctl::ibrc {
 
-/// Not thread safe: a lane's lock is held over every call. All calls throw Error (unavailable) for
-/// a work request that failed, which names device, port, peer and the completion's status, and what
+/// Not thread safe: called under the QP set's lock. All calls throw Error (unavailable) for a work
+/// request that failed, which names device, port, peer and the completion's status, and what
 /// JobHealth throws.
 class Queues {
 public:
   /// @param endpoints an upper limit of how many will be added
   Queues(JobView& job, std::size_t endpoints);
 
-  /// Makes a queue pair. The reference stays valid.
+  /// Creates a QP. The reference stays valid.
   Endpoint& add(int pe, std::size_t rail, std::size_t nic, std::size_t peer_nic);
 
   std::size_t rails_to(int pe) const {
@@ -33,26 +33,26 @@ public:
   }
   Staging& staging() { return staging_; }
 
-  /// Posts the chain and clears it. Waits for room, and for what a fence has put before it.
-  /// @param signalled the last request shall ask for a completion, because it is waited for
+  /// Posts the chain and clears it. Waits for room, and for what a fence orders before it.
+  /// @param signalled the last request shall be signalled, because it is waited for
   void post(Endpoint& endpoint, WorkChain& chain, bool signalled);
-  /// Waits until all that has been posted to it is complete.
+  /// Waits until everything posted to it is complete.
   void drain(Endpoint& endpoint, const char* step);
-  /// A slot of the pool; waits for one. Nothing of the caller may hold one unposted.
+  /// A staging slot; waits for one. The caller must not hold another one unposted.
   std::int16_t take_slot();
-  /// What is posted from now on comes behind what has been posted to the same peer.
+  /// Orders later operations after those posted so far to the same peer.
   void fence();
   /// Waits for everything.
   void quiet();
-  /// Takes the completions that are there. True if there was one.
+  /// Processes available completions. True if there was one.
   bool poll();
-  /// Takes what devices report without being asked.
+  /// Processes asynchronous events of the devices.
   void look_at_events();
-  /// What is posted to it from now on fails with this, and so does every quiet().
+  /// From now on operations on it fail with this error, and so does every quiet().
   void fail(Endpoint& endpoint, const Error& failure);
 
 private:
-  /// How many completions a queue takes, and how many work requests are on their way to it.
+  /// A CQ, its capacity, and the number of work requests in flight that complete on it.
   struct Completions {
     verbs::CompletionQueue queue;
     std::uint32_t capacity = 0;
@@ -68,21 +68,21 @@ private:
   void make_room(Endpoint& endpoint, std::size_t requests);
   bool wants_signal(const Endpoint& endpoint, const Completions& completions,
                     const Work& work) const;
-  /// Sees to it that a completion will come for all that has been posted.
+  /// Makes sure that a completion will come for everything posted.
   void request_completion(Endpoint& endpoint);
-  /// Posts what completes behind all before it. Returns an errno, 0 if it was taken.
+  /// Posts a request that completes after everything before it. Returns an errno, 0 on success.
   int post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** refused);
   [[noreturn]] void refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_wr* refused,
                            int error_number);
-  /// False if it is the first to tell of an endpoint's failure.
+  /// False if it is the first to report an endpoint's failure.
   bool take(Completions& completions, const ibv_wc& completion);
   [[noreturn]] void throw_failure(const Endpoint& endpoint);
-  /// All before `end` are done with. Returns how many that are.
+  /// Retires all requests before `end`. Returns how many.
   std::uint32_t retire(Endpoint& endpoint, std::uint32_t end, bool success);
 
   JobView& job_;
   Staging staging_;
-  std::vector<Completions> completions_; ///< by device; gone after the queue pairs
+  std::vector<Completions> completions_; ///< by device; destroyed after the QPs
   std::vector<Pace> paces_;              ///< by NIC
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   std::vector<std::vector<Endpoint*>> by_peer_;

@@ -61,7 +61,7 @@ void Requests::wait(Target& target, Endpoint& endpoint, const char* step, Done&&
       throw Error(*endpoint.failure);
     if (done())
       return;
-    // The peer may wait for an answer of this PE.
+    // Serve, since the peer may wait for a reply of this PE.
     service_.serve();
     queues_.poll();
     if (waiting.pause() && looks++ % looks_between_probes == 0)

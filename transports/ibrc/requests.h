@@ -1,4 +1,5 @@
-// The requester's side of atomics by message, for one lane: credits, answers, and waiting for them.
+// The requester's side of atomics by message, for one QP set: credits, replies, and waiting for
+// them.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +10,33 @@
 
 namespace shmemctl::ibrc {
 
-/// Requests to one PE all go by one queue pair, so they are carried out in the order in which they
-/// are posted, and behind what was written there before. Not thread safe: the lane's lock is held.
-/// Waits end as those of Queues, with give_up() naming the PE, and throw Error (unavailable) for a
-/// request that was refused: it names PE, region and offset.
+/// All requests to one PE use one QP, so they are executed in posting order, and after what was
+/// written through it before. Not thread safe: called under the QP set's lock. Waits end as those
+/// of Queues, with give_up() naming the PE, and throw Error (unavailable) for a request that was
+/// refused: it names PE, region and offset.
 class Requests {
 public:
   Requests(JobView& job, Queues& queues, MessageService& service, std::size_t lane);
 
-  /// Waits until one more request may be under way to that PE.
+  /// Waits until one more request may be in flight to that PE.
   void reserve(Endpoint& endpoint);
   /// Adds the request as the chain's last, which post() has to post next. Needs reserve().
   void add(WorkChain& chain, const Endpoint& endpoint, const RemoteAddress& target,
            const AtomicRequest& request, bool wants_value, WorkKind kind);
   /// Posts the chain. Returns the request's number.
   std::uint64_t post(Endpoint& endpoint, WorkChain& chain, bool signalled);
-  /// Waits for the answer.
+  /// Waits for the reply.
   std::uint64_t await_value(Endpoint& endpoint, std::uint64_t number);
 
-  /// Writes and reads from here on come behind the requests so far.
+  /// Orders later WRITEs and READs after the requests so far.
   void fence();
-  /// Before a write or read: waits for what a fence has put before it.
+  /// Before a WRITE or READ: waits for the requests that a fence orders before it.
   void await_fenced(Endpoint& endpoint);
   /// Waits until all requests are done.
   void quiet();
 
 private:
-  /// What was asked for, in case it is refused.
+  /// The requests, in case one is refused.
   struct Asked {
     int region = 0;
     std::uint64_t offset_bytes = 0;
@@ -57,7 +58,7 @@ private:
   void refused(Target& target, Endpoint& endpoint, std::uint64_t word);
   template <class Done>
   void wait(Target& target, Endpoint& endpoint, const char* step, Done&& done);
-  /// A connection over which nothing goes does not notice that the peer has gone.
+  /// An idle connection does not notice that the peer has ended.
   void probe(Endpoint& endpoint);
 
   JobView& job_;

@@ -9,7 +9,7 @@ Settings read_settings(const Options& options) {
                          "IB_ATOMICS", "IB_WRITE_ORDER", "SRQ_DEPTH"});
   Settings settings;
   settings.gid.index = static_cast<int>(options.integer("IB_GID_INDEX"));
-  // A default is a preference; what somebody sets is a condition.
+  // A default is a preference; an option that is set is a requirement.
   if (options.value("IB_ROCE_VERSION_NUM").set())
     settings.gid.roce_version = static_cast<int>(options.integer("IB_ROCE_VERSION_NUM"));
   if (options.value("IB_ADDR_FAMILY").set())

@@ -10,7 +10,7 @@
 
 namespace shmemctl::ibrc {
 
-/// And two words for the results of atomics.
+/// After the slots: two words for the results of atomics.
 class Staging : public StagingSlots {
 public:
   /// Throws Error (unavailable).
@@ -20,9 +20,9 @@ public:
                                                 verbs::MemoryKind::host, {}, purpose));
   }
 
-  /// Where the old value of the atomic goes that is waited for.
+  /// Receives the old value of an atomic that is waited for.
   std::uint64_t* result() const { return reinterpret_cast<std::uint64_t*>(behind()); }
-  /// Where old values go that nobody reads.
+  /// Receives old values that are not used.
   std::uint64_t* ignored() const { return result() + 1; }
   std::uint32_t local_key(std::size_t device) const { return handles_[device]->lkey; }
 

@@ -1,5 +1,5 @@
-// What PEs tell each other to connect and to reach memory, as bytes. Whatever a peer sends,
-// decoding either gives a value within these limits, or nothing.
+// Encoding of what PEs exchange to connect and to access memory. Whatever a peer sends, decoding
+// gives a value within these limits, or nothing.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@ namespace shmemctl::ibrc {
 
 namespace wire_limits {
 inline constexpr std::size_t ports = 64;
-inline constexpr std::size_t lanes = 66; ///< one of them for answers
+inline constexpr std::size_t lanes = 66; ///< one of them for replies
 inline constexpr std::size_t text_bytes = 255;
 } // namespace wire_limits
 
-/// How a PE could take part in atomics.
+/// A PE's capabilities for atomics.
 struct AtomicsOffer {
   AtomicsWish wish = AtomicsWish::automatic;
   bool by_device = true;      ///< its devices make them
-  std::uint32_t receives = 0; ///< messages that each of its devices can hold; 0: it takes none
+  std::uint32_t receives = 0; ///< receives that each of its devices can post; 0: no messages
   bool operator==(const AtomicsOffer&) const = default;
 };
 
-/// For judging whether a peer can be reached: goes to every PE before anything is opened.
+/// For reach(): sent to every PE before anything is opened.
 struct Summary {
   struct Port {
     bool ethernet = true;
@@ -67,7 +67,7 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
-/// The queue pairs that one PE has made for one peer: by rail, by lane.
+/// The QPs that one PE has created for one peer: by path, then by QP set.
 struct QueuePairNames {
   struct Name {
     std::uint32_t number = 0, first_packet = 0;
@@ -80,7 +80,7 @@ struct QueuePairNames {
 /// How one round of connecting went, for one peer.
 struct Attempt {
   bool failed_somewhere = false; ///< with any peer: then all PEs make another round
-  std::vector<bool> rails;       ///< whether this PE's end of that rail is ready to receive
+  std::vector<bool> rails;       ///< whether this PE's end of that path is ready to receive
   bool operator==(const Attempt&) const = default;
 };
 

@@ -1,5 +1,5 @@
-// Atomic operations that a NIC does not have, out of fetch-and-add and compare-and-swap on the
-// aligned 8-byte word around them. Since all go through those two, all are atomic with each other.
+// Atomics that an HCA does not have, emulated by fetch-and-add and compare-and-swap on the aligned
+// 8-byte word that contains the operand. Since all use these two, all are atomic with each other.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace shmemctl::ibrc {
 
-/// Where a value of 4 or 8 bytes lies in its 8-byte word.
+/// The position of a 4- or 8-byte value in its 8-byte word.
 struct WordField {
   std::uint64_t address = 0; ///< of the word: a multiple of 8
   unsigned shift = 0;
@@ -29,8 +29,8 @@ inline WordField field_at(std::uint64_t address, std::uint8_t size_bytes) {
   return {address / 8 * 8, static_cast<unsigned>(address % 8) * 8, 0xffffffffu};
 }
 
-/// What one fetch-and-add adds to the word to carry the request out; nothing if it takes more: the
-/// carry out of a lower half would reach the upper one.
+/// The addend of a single fetch-and-add that performs the request; nothing if there is none: a
+/// carry out of the lower half would change the upper one.
 inline std::optional<std::uint64_t> as_one_addition(const WordField& field,
                                                     const AtomicRequest& request) {
   if (request.op == AtomicOp::fetch)
@@ -44,7 +44,7 @@ inline std::optional<std::uint64_t> as_one_addition(const WordField& field,
   return std::nullopt;
 }
 
-/// The value behind the operation. For a compare_swap that does not match, the one before.
+/// The value after the operation. For a compare_swap that does not match, the value before.
 inline std::uint64_t value_after(std::uint64_t value, const AtomicRequest& request,
                                  std::uint64_t mask) {
   switch (request.op) {
@@ -67,9 +67,9 @@ inline std::uint64_t value_after(std::uint64_t value, const AtomicRequest& reque
   return value;
 }
 
-/// Carries a request out on a word that only `compare_swap(expected, desired)` reaches, which
-/// returns what the word was. Returns the field's old value.
-/// @param word what the word was a moment ago; any value is right, a good guess is fast
+/// Performs a request by a loop over `compare_swap(expected, desired)`, which returns the word's
+/// old value. Returns the field's old value.
+/// @param word a recent value of the word; any value is correct, a good guess is fast
 template <class CompareSwap>
 std::uint64_t emulate(const WordField& field, const AtomicRequest& request, std::uint64_t word,
                       CompareSwap&& compare_swap) {

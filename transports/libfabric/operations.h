@@ -16,7 +16,7 @@
 
 namespace shmemctl::fabric {
 
-/// What a context of the transport has under way.
+/// What a context of the transport has in flight.
 struct alignas(64) ContextState {
   std::atomic<std::uint64_t> pending{0};         ///< operations
   std::atomic<std::uint64_t> pending_atomics{0}; ///< among them, those that later puts may overtake

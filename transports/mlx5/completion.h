@@ -1,19 +1,19 @@
-// Completion queue entries (64 bytes). For host and device.
+// CQEs (64 bytes). For host and device.
 #pragma once
 
 #include "transports/mlx5/wire.h"
 
 namespace shmemctl::mlx5 {
 
-/// What kind of completion it is: the high half of its last byte.
+/// CQE opcode: the high half of its last byte.
 enum class CompletionKind : std::uint8_t {
   requester = 0,
   requester_error = 13,
   responder_error = 14,
-  invalid = 15 ///< what the queue is filled with before the device has written anything
+  invalid = 15 ///< initial contents of the CQ
 };
 
-/// Why an operation failed.
+/// Error syndromes.
 enum class Syndrome : std::uint8_t {
   none = 0x00,
   local_length = 0x01,
@@ -31,16 +31,17 @@ enum class Syndrome : std::uint8_t {
   remote_aborted = 0x22
 };
 
-// Words of an entry, by their number.
+// Indices of a CQE's 64-bit words.
 inline constexpr unsigned completion_size_word = 5;     ///< low half: byte count
 inline constexpr unsigned completion_syndrome_word = 6; ///< errors: the two last bytes
-inline constexpr unsigned completion_last_word = 7;     ///< opcode, queue, index, kind, owner
+inline constexpr unsigned completion_last_word =
+    7; ///< opcode, QPN, WQE counter, CQE opcode, owner bit
 
-/// The last word, decoded. It is the only one that must be read to follow a queue: one load.
+/// The last word, decoded. Polling needs this one load only.
 struct CompletionTail {
-  std::uint8_t opcode; ///< of the send entry
+  std::uint8_t opcode; ///< of the WQE
   std::uint32_t qpn;
-  std::uint16_t index; ///< first block of the entry that completed
+  std::uint16_t index; ///< WQE counter: first WQEBB of the WQE that completed
   std::uint8_t kind;   ///< CompletionKind
   std::uint8_t owner;
 };
@@ -58,7 +59,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t encode_tail(const CompletionTail& t
                  static_cast<std::uint64_t>(tail.kind & 0xf) << 4 | (tail.owner & 1u));
 }
 
-/// What every entry's last word holds before the device's first completion.
+/// Initial last word of every CQE, before the HCA has written it.
 inline constexpr std::uint64_t fresh_tail =
     encode_tail({0, 0, 0, static_cast<std::uint8_t>(CompletionKind::invalid), 1});
 
@@ -69,14 +70,14 @@ SHMEMCTL_HOST_DEVICE constexpr bool is_error(const CompletionTail& tail) {
 SHMEMCTL_HOST_DEVICE constexpr bool is_fresh(const CompletionTail& tail) {
   return tail.kind == static_cast<std::uint8_t>(CompletionKind::invalid);
 }
-/// Ring mode: whether the device has written the entry for completion number `taken`; the owner bit
-/// changes with every lap.
+/// Ring mode: whether the HCA has written the CQE with number `taken`; the owner bit flips with
+/// every lap.
 SHMEMCTL_HOST_DEVICE constexpr bool is_due(const CompletionTail& tail, std::uint64_t taken,
                                            unsigned entries_log2) {
   return !is_fresh(tail) && tail.owner == (taken >> entries_log2 & 1);
 }
 
-/// A failure in one word; never 0.
+/// An error CQE packed into one word; never 0.
 struct Failure {
   std::uint8_t syndrome, vendor_syndrome, opcode, kind;
   std::uint16_t index;
@@ -94,8 +95,7 @@ struct Failure {
   }
 };
 
-/// What stands in a failure's place for an atomic that is not posted: a device has none of its
-/// size.
+/// Stands for a failure where an atomic is not posted because the HCA has none of its size.
 SHMEMCTL_HOST_DEVICE constexpr Failure no_atomics() {
   return {0, 0, 0, static_cast<std::uint8_t>(CompletionKind::invalid), 0};
 }

@@ -1,17 +1,18 @@
-// Send queue entries, word by word. For host and device.
+// Builders of WQEs. For host and device.
 //
-// `Out` takes the words: out.set(i, word) stores word i of the entry, already in wire order. Every
-// word of the entry's octowords is set exactly once, in any order. The words behind them, up to the
-// end of the last block, are not the device's business and keep what they held.
+// `Out` receives the words: out.set(i, word) stores word i of the WQE, already in the HCA's byte
+// order. Each word within the WQE's DS count is set exactly once, in any order. Words after it, up
+// to the end of the last WQEBB, are ignored by the HCA and are left unchanged.
 #pragma once
 
+#include "src/base/choices.h"
 #include "transports/mlx5/wire.h"
 
 namespace shmemctl::mlx5 {
 
-/// The start of an entry.
+/// What the control segment needs besides opcode and size.
 struct EntryHead {
-  std::uint64_t index; ///< its first block; 16 bits reach the device
+  std::uint64_t index; ///< its first WQEBB; 16 bits reach the device
   std::uint32_t qpn;
   std::uint8_t flags; ///< ControlFlags
 };
@@ -25,10 +26,12 @@ struct LocalPiece {
   std::uint32_t size_bytes;
 };
 
-/// An atomic as the device has it. Masked compare-and-swap: where the bits of `compare_mask` are
-/// equal in memory and `compare`, the bits of `operand_mask` are replaced by those of `operand`.
+/// An atomic operation of the HCA.
+/// Masked compare-and-swap: if the bits selected by `compare_mask` are equal in memory and in
+/// `compare`, the bits selected by `operand_mask` are replaced by those of `operand`.
 /// Masked fetch-and-add: a carry out of a bit that is set in `operand_mask` is dropped.
-/// The old value is written to the local piece: 8 bytes in the host's order, 4 bytes big-endian.
+/// The old value is written to the data segment: 8 bytes in host order, 4 bytes in big-endian
+/// order.
 struct AtomicFields {
   Opcode opcode;
   std::uint8_t size_bytes; ///< 4 (masked only) or 8
@@ -37,7 +40,7 @@ struct AtomicFields {
 
 inline constexpr std::uint32_t nop_octowords = 1;
 inline constexpr std::uint32_t write_octowords = 3;
-inline constexpr std::uint32_t most_inline_bytes = 28; ///< what fits in one block
+inline constexpr std::uint32_t most_inline_bytes = 28; ///< what fits in one WQEBB
 
 SHMEMCTL_HOST_DEVICE constexpr std::uint32_t inline_octowords(std::uint32_t size_bytes) {
   return 2 + (4 + size_bytes + octoword_bytes - 1) / octoword_bytes;
@@ -68,7 +71,7 @@ SHMEMCTL_HOST_DEVICE constexpr void set_local(Out& out, unsigned word, const Loc
   out.set(word + 1, to_wire(local.address));
 }
 
-/// Eight bytes of memory as a word that has them in memory order.
+/// Up to eight bytes as a word that has them in memory order.
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t word_of_bytes(const unsigned char* bytes,
                                                            std::uint32_t count) {
   std::uint64_t value = 0;
@@ -79,13 +82,13 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t word_of_bytes(const unsigned char* 
 
 } // namespace detail
 
-/// Nothing, but it can have a completion: that everything before it is complete. 1 octoword.
+/// NOP. With a completion it signals that everything before it is complete. 1 DS.
 template <class Out>
 SHMEMCTL_HOST_DEVICE constexpr void build_nop(Out& out, const EntryHead& head) {
   detail::set_head(out, head, Opcode::nop, 0, nop_octowords);
 }
 
-/// RDMA WRITE from registered memory, 1 byte to 1 GiB. 3 octowords.
+/// RDMA WRITE from registered memory, 1 byte to 1 GiB. 3 DS.
 template <class Out>
 SHMEMCTL_HOST_DEVICE constexpr void
 build_write(Out& out, const EntryHead& head, const RemotePiece& remote, const LocalPiece& local) {
@@ -94,7 +97,7 @@ build_write(Out& out, const EntryHead& head, const RemotePiece& remote, const Lo
   detail::set_local(out, 4, local);
 }
 
-/// RDMA READ into registered memory, 1 byte to 1 GiB. 3 octowords.
+/// RDMA READ into registered memory, 1 byte to 1 GiB. 3 DS.
 template <class Out>
 SHMEMCTL_HOST_DEVICE constexpr void build_read(Out& out, const EntryHead& head,
                                                const RemotePiece& remote, const LocalPiece& local) {
@@ -103,8 +106,8 @@ SHMEMCTL_HOST_DEVICE constexpr void build_read(Out& out, const EntryHead& head,
   detail::set_local(out, 4, local);
 }
 
-/// RDMA WRITE of bytes that are part of the entry; `bytes` is free on return. At least 1 byte;
-/// inline_octowords(size_bytes).
+/// RDMA WRITE of inline data; `bytes` may be reused on return. At least 1 byte;
+/// inline_octowords(size_bytes) DS.
 template <class Out>
 SHMEMCTL_HOST_DEVICE constexpr void
 build_inline_write(Out& out, const EntryHead& head, const RemotePiece& remote,
@@ -112,7 +115,7 @@ build_inline_write(Out& out, const EntryHead& head, const RemotePiece& remote,
   const std::uint32_t octowords = inline_octowords(size_bytes);
   detail::set_head(out, head, Opcode::rdma_write, 0, octowords);
   detail::set_remote(out, remote);
-  // The first four bytes stand beside the size.
+  // The first four bytes share a word with the byte count.
   const std::uint32_t beside = size_bytes < 4 ? size_bytes : 4;
   const std::uint64_t start = detail::word_of_bytes(bytes, beside);
   out.set(
@@ -126,21 +129,22 @@ build_inline_write(Out& out, const EntryHead& head, const RemotePiece& remote,
   }
 }
 
-/// The same for a value of 1, 2, 4 or 8 bytes, which arrives in the host's byte order: 3 octowords.
+/// RDMA WRITE of an inline value of 1, 2, 4 or 8 bytes, which arrives in host byte order. 3 DS.
 template <class Out>
 SHMEMCTL_HOST_DEVICE constexpr void
 build_value_write(Out& out, const EntryHead& head, const RemotePiece& remote, std::uint64_t value,
                   std::uint32_t size_bytes) {
   detail::set_head(out, head, Opcode::rdma_write, 0, write_octowords);
   detail::set_remote(out, remote);
-  // The value's bytes in memory order, from the top of a number.
+  // The value's bytes in memory order, left-aligned in 64 bits.
   const std::uint64_t bytes =
       host_is_big_endian ? value << (64 - 8 * size_bytes) : swap_bytes(value);
   out.set(4, to_wire(static_cast<std::uint64_t>(inline_bit | size_bytes) << 32 | bytes >> 32));
   out.set(5, to_wire(bytes << 32));
 }
 
-/// An atomic; `local` takes the old value and has the operand's size. atomic_octowords().
+/// An atomic; the old value is written to `local`, whose size is the operand's. atomic_octowords()
+/// DS.
 template <class Out>
 SHMEMCTL_HOST_DEVICE constexpr void
 build_atomic(Out& out, const EntryHead& head, const RemotePiece& remote, const AtomicFields& atomic,
@@ -172,12 +176,13 @@ build_atomic(Out& out, const EntryHead& head, const RemotePiece& remote, const A
   detail::set_local(out, 2 * octowords - 2, local);
 }
 
-/// The old value out of the 4 bytes that an atomic of 4 bytes has brought. (8 bytes need nothing.)
+/// Converts the 4 bytes that a 4-byte atomic has written to its data segment to host order. (8-byte
+/// atomics need no conversion.)
 SHMEMCTL_HOST_DEVICE constexpr std::uint32_t old_value_4(std::uint32_t brought) {
   return to_wire(brought);
 }
 
-// OpenSHMEM's atomics by the device's, as NVSHMEM's direct transports have them.
+// OpenSHMEM's atomics in terms of the HCA's, as in NVSHMEM's IBDEVX and IBGDA transports.
 
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t all_bits(std::uint8_t size_bytes) {
   return size_bytes == 4 ? 0xffffffff : ~std::uint64_t{0};
@@ -187,11 +192,11 @@ SHMEMCTL_HOST_DEVICE constexpr AtomicFields atomic_add(std::uint8_t size_bytes,
   return {
       size_bytes == 8 ? Opcode::atomic_fa : Opcode::atomic_masked_fa, size_bytes, value, 0, 0, 0};
 }
-/// The old value, unchanged.
+/// Fetch: adds 0.
 SHMEMCTL_HOST_DEVICE constexpr AtomicFields atomic_fetch(std::uint8_t size_bytes) {
   return atomic_add(size_bytes, 0);
 }
-/// An addition without any carry.
+/// XOR: an addition in which every carry is dropped.
 SHMEMCTL_HOST_DEVICE constexpr AtomicFields atomic_xor(std::uint8_t size_bytes,
                                                        std::uint64_t value) {
   return {Opcode::atomic_masked_fa, size_bytes, value, 0, all_bits(size_bytes), 0};
@@ -216,6 +221,31 @@ atomic_compare_swap(std::uint8_t size_bytes, std::uint64_t compare, std::uint64_
           compare,
           all_bits(size_bytes),
           all_bits(size_bytes)};
+}
+
+/// The WQE fields of an OpenSHMEM atomic. Operations that the HCA does not have are masked ones.
+/// @param size_bytes 4 or 8; higher bits of `value` and `compare` are ignored
+SHMEMCTL_HOST_DEVICE constexpr AtomicFields
+atomic_fields(AtomicOp op, std::uint8_t size_bytes, std::uint64_t value, std::uint64_t compare) {
+  const std::uint64_t operand = value & all_bits(size_bytes);
+  switch (op) {
+  case AtomicOp::fetch:
+    return atomic_fetch(size_bytes);
+  case AtomicOp::set:
+  case AtomicOp::swap:
+    return atomic_swap(size_bytes, operand);
+  case AtomicOp::compare_swap:
+    return atomic_compare_swap(size_bytes, compare & all_bits(size_bytes), operand);
+  case AtomicOp::add:
+    return atomic_add(size_bytes, operand);
+  case AtomicOp::bit_and:
+    return atomic_and(size_bytes, operand);
+  case AtomicOp::bit_or:
+    return atomic_or(size_bytes, operand);
+  case AtomicOp::bit_xor:
+    return atomic_xor(size_bytes, operand);
+  }
+  return atomic_fetch(size_bytes);
 }
 
 } // namespace shmemctl::mlx5

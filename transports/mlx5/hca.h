@@ -1,11 +1,11 @@
-// A host channel adapter of the mlx5 family, as far as posting needs it: memory keys, queues whose
-// work entries the caller writes itself, completions that it reads itself. Two stand behind it: the
-// software one (soft/soft_hca.h), and the real one through mlx5dv and DEVX (devx/devx_hca.h).
+// An HCA of the mlx5 family, as far as posting needs it: memory keys, and QPs whose WQEs the caller
+// writes and whose CQEs it polls itself. Two implementations: the emulated one (soft/soft_hca.h),
+// and the real one through mlx5dv and DEVX (devx/devx_hca.h).
 //
-// What a caller does: open an Hca, register memory, make an HcaQueue for each peer, exchange
-// PeerInfo and keys by its own means, connect, and post. Posting is no part of the interface: it is
-// the same code for both, for host threads (HostQueue, host_queue.h) and for GPU threads
-// (send_queue.h), on the addresses that HcaQueue::view() gives.
+// Use: open an Hca, register memory, create an HcaQueue for each peer, exchange PeerInfo and keys,
+// connect, and post. Posting is not part of the interface: it is the same code for both, for host
+// threads (HostQueue, host_queue.h) and for GPU threads (send_queue.h), on the addresses in
+// HcaQueue::view().
 #pragma once
 
 #include <array>
@@ -35,17 +35,17 @@ struct HcaInfo {
   int port = 1;
   bool software = false;
   bool ethernet = false;         ///< RoCE; else InfiniBand
-  std::uint32_t most_blocks = 0; ///< largest queue, in blocks of 64 bytes
+  std::uint32_t most_blocks = 0; ///< largest queue, in WQEBBs of 64 bytes
   std::uint64_t most_message_bytes = 0;
   std::uint32_t atomic_bytes = 0; ///< 4 + 8: plain and masked atomics of these sizes
-  /// Its queues place WRITEs in the order of their posting, if those of the peer do too.
+  /// Its QPs place WRITEs in posting order, if those of the peer do too.
   bool keeps_writes = false;
   /// Why this device cannot serve, in one clause; empty if it can.
   std::string unfit;
 };
 
-/// What one end of a connection tells the other. Fixed size; encode() gives bytes that decode()
-/// takes on any machine.
+/// What one end of a connection sends to the other. Fixed size; encode() gives bytes that decode()
+/// accepts on any machine.
 struct PeerInfo {
   static constexpr std::size_t encoded_bytes = 40;
 
@@ -66,19 +66,19 @@ struct PeerInfo {
   static PeerInfo decode(const std::string& bytes);
 };
 
-/// What a device offers to its peers.
+/// Capabilities of a device towards its peers.
 std::uint8_t offers_of(const HcaInfo& info);
-/// What two connected ends offer to those who post: by atomics, if the order of WRITEs is not kept.
+/// Capabilities of a connection: signals use atomics if the order of WRITEs is not kept.
 QueueAbilities abilities_of(std::uint8_t mine, std::uint8_t theirs);
 
-/// Memory that has keys. The keys are valid, and the memory must stay, until the object goes; none
-/// of this HCA's operations touches it afterwards.
+/// Registered memory. The keys are valid, and the memory must stay, until the object is destroyed;
+/// no operation of this HCA accesses it afterwards.
 class HcaMemory {
 public:
   virtual ~HcaMemory() = default;
-  virtual std::uint32_t lkey() const = 0; ///< for this side's entries
-  virtual std::uint32_t rkey() const = 0; ///< for the peers' entries
-  /// By what the device reaches a GPU's memory: "dma-buf", "peer memory"; "" of the host's.
+  virtual std::uint32_t lkey() const = 0; ///< for this side's WQEs
+  virtual std::uint32_t rkey() const = 0; ///< for the peers' WQEs
+  /// How the HCA accesses GPU memory: "dma-buf", "peer memory"; "" for host memory.
   virtual std::string way() const { return {}; }
 };
 
@@ -86,10 +86,11 @@ struct MemoryRequest {
   void* base = nullptr;
   std::size_t size_bytes = 0;
   unsigned access = access_all;
-  std::shared_ptr<const DeviceMemory> gpu = nullptr; ///< whose memory it is; nullptr: the host's
+  std::shared_ptr<const DeviceMemory> gpu =
+      nullptr; ///< the device that owns it; nullptr: host memory
 };
 
-/// How the wire is used; ignored by the software HCA.
+/// How the wire is used; ignored by the emulated HCA.
 struct PathOptions {
   int gid_index = -1; ///< -1: RoCE v2 with an IPv4 address if there is one
   int service_level = 0;
@@ -100,16 +101,16 @@ struct PathOptions {
 };
 
 struct QueueOptions {
-  std::uint32_t blocks = 1024; ///< a power of two; an entry takes one or two
+  std::uint32_t blocks = 1024; ///< a power of two; a WQE takes one or two
   CompletionMode completions = CompletionMode::ring;
-  std::uint32_t signal_every = 64;     ///< blocks; a power of two, at most a quarter of `blocks`
-  std::uint32_t ring_every = 1u << 15; ///< blocks: a doorbell at least this often under contention
-  /// Of this machine: parts of different queues never share a page. 0: ask the system.
+  std::uint32_t signal_every = 64;     ///< WQEBBs; a power of two, at most a quarter of `wqebbs`
+  std::uint32_t ring_every = 1u << 15; ///< WQEBBs: a doorbell at least this often under contention
+  /// Page size: parts of different QPs never share a page. 0: ask the system.
   std::size_t page_bytes = 0;
   PathOptions path;
-  /// Where the queue stands, for GPU threads: memory that both they and the device reach, aligned
-  /// to a page, of queue_layout(...).size_bytes (queue_layout.h). The caller fills it with zeros,
-  /// and the completions with bytes of 0xff. nullptr: host memory of the HCA's own.
+  /// Memory of the QP for GPU threads: accessible to them and to the HCA, page-aligned, of
+  /// queue_layout(...).size_bytes (queue_layout.h). The caller fills it with zeros, and the CQEs
+  /// with 0xff. nullptr: host memory of the HCA's own.
   void* memory = nullptr;
   std::size_t memory_bytes = 0;
   int memory_dmabuf_descriptor = -1; ///< -1: host memory
@@ -121,7 +122,7 @@ public:
   virtual ~HcaQueue() = default;
   /// For the other end.
   virtual PeerInfo local() const = 0;
-  /// Once, before anything is posted. Both ends do it; not collective.
+  /// Once, before anything is posted, on both ends; not collective.
   /// @throw Error (unavailable) that names device, port and what was refused
   virtual void connect(const PeerInfo& peer) = 0;
   /// Addresses of the queue and its completions; valid as long as the object.
@@ -130,11 +131,11 @@ public:
   virtual QueueAbilities abilities() const = 0;
   /// Called by whoever waits for a completion. A device needs nothing.
   virtual void progress() {}
-  /// An event beside the completions that ended the queue (completion queue overrun, a bad queue),
-  /// in one clause; nothing if there was none. For waits that take long: not for every poll.
+  /// An asynchronous event that ended the QP (CQ overrun, fatal QP error), in one clause; nothing
+  /// if there was none. For waits that take long: not for every poll.
   virtual std::optional<std::string> fatal_event() = 0;
-  /// More about the failure that `wqe_counter` completed with, or about the queue's first one, if
-  /// somebody knows it: the software HCA does. May be empty.
+  /// Details of the failure of WQE `wqe_counter`, or of the QP's first one, if known: from the
+  /// emulated HCA. May be empty.
   virtual std::string detail(std::uint16_t wqe_counter) const = 0;
 };
 

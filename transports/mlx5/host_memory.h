@@ -13,7 +13,7 @@
 namespace shmemctl::mlx5 {
 
 struct HostMemory {
-  /// Any number of threads look at the completion that takes all others' place.
+  /// Any number of threads may poll the collapsed CQE.
   static constexpr bool one_polls = false;
   using Group = Alone;
   static Group group(std::uint64_t) { return {}; }
@@ -48,7 +48,7 @@ struct HostMemory {
     }
   }
 
-  /// Of the turn that is handed on: what those before us did is seen; what we did is, by the next.
+  /// Acquire and release of the publishing turn.
   static std::uint64_t load_turn(const std::uint64_t* word) { return load_acquire(word); }
   static void entries_written() {}
   static void pass_turn(std::uint64_t* word, std::uint64_t, std::uint64_t to) {
@@ -57,16 +57,16 @@ struct HostMemory {
 
   /// What the device writes, and all that it wrote before.
   static std::uint64_t load_completion(const std::uint64_t* word) { return load_acquire(word); }
-  /// A word of an entry. Plain, so that ThreadSanitizer sees a missing order.
+  /// A word of a WQE. Plain, so that ThreadSanitizer sees a missing order.
   static void store_plain(std::uint64_t* word, std::uint64_t value) { *word = value; }
 
-  /// A doorbell record, in memory that the device reads: behind everything before it.
+  /// A doorbell record, in memory that the HCA reads: a release.
   static void store_record(std::uint32_t* record, std::uint32_t value) {
     fence_to_device();
     std::atomic_ref<std::uint32_t>(*record).store(value, std::memory_order_release);
   }
-  /// The doorbell register: behind everything before it, and on its way when this returns, even if
-  /// its page gathers writes (`write_combining` not 0).
+  /// The doorbell register: ordered after everything before, and flushed when this returns, even if
+  /// its page is write-combining (`write_combining` nonzero).
   static void store_doorbell(std::uint64_t* doorbell, std::uint64_t value,
                              std::uint32_t write_combining) {
     fence_to_device();
@@ -76,8 +76,8 @@ struct HostMemory {
   }
 
 private:
-  /// Stores to ordinary memory reach a device in their order on x86-64; elsewhere a release among
-  /// processors says nothing about devices.
+  /// On x86-64, a device sees stores to ordinary memory in order; elsewhere, a release among CPUs
+  /// says nothing about devices.
   static void fence_to_device() {
 #if defined(__aarch64__)
     asm volatile("dmb oshst" ::: "memory");

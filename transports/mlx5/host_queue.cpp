@@ -32,8 +32,8 @@ bool peer_may_be_gone(std::uint8_t syndrome) {
 
 } // namespace
 
-/// What happens between two looks: first the processor is kept, then given to others; every so
-/// often the job and the time are looked at.
+/// Back-off between two polls: first spins, then yields; checks the job and the deadline now and
+/// then.
 class HostQueue::Wait {
 public:
   Wait(HostQueue& queue, const char* step) : queue_(queue), step_(step) {}
@@ -75,7 +75,7 @@ private:
       told_ = true;
     }
     queue_.health_.check();
-    // What comes slowly still comes: the time is for the next completion.
+    // The timeout is per completion: slow progress is progress.
     if (const std::uint64_t completed = queue_.send_.completed(); completed != completed_) {
       completed_ = completed;
       begin_ = now;
@@ -94,7 +94,7 @@ private:
   Deadline::Clock::time_point begin_, checked_;
 };
 
-/// For post_entry() and post_quiet(): does not give up but throws.
+/// For post_entry() and post_quiet(): throws instead of giving up.
 struct HostQueue::Waits {
   HostQueue& queue;
 
@@ -116,7 +116,7 @@ struct HostQueue::Waits {
   }
 };
 
-/// A place for an old value, while somebody waits for it.
+/// A slot for an old value, during a fetch.
 class HostQueue::ResultSlot {
 public:
   explicit ResultSlot(HostQueue& queue) : queue_(queue) {
@@ -128,14 +128,14 @@ public:
         free = queue_.free_results_.load(std::memory_order_relaxed);
         continue;
       }
-      // Acquire: who had it before has read its value.
+      // Acquire: the previous user has read its value.
       if (queue_.free_results_.compare_exchange_weak(free, free & (free - 1),
                                                      std::memory_order_acquire))
         break;
     }
     number_ = static_cast<unsigned>(std::countr_zero(free));
   }
-  /// The value has been read. Without that the place is not used again: it may still be brought.
+  /// The value has been read. Otherwise the slot is not reused: the HCA may still write it.
   void give_back() {
     queue_.free_results_.fetch_or(std::uint64_t{1} << number_, std::memory_order_release);
   }
@@ -299,7 +299,7 @@ std::string HostQueue::queue_text() const {
 }
 
 void HostQueue::throw_failure(const Failure& failure) const {
-  // A peer that ended was ended by something: whoever knows that says more.
+  // If the peer has ended, the job's health knows the cause, which says more.
   if (peer_may_be_gone(failure.syndrome))
     health_.await_cause(peer_);
   const SyndromeText text = syndrome_text(failure.syndrome);

@@ -1,4 +1,4 @@
-// A queue to one peer, posted to by host threads: what a CPU transport needs.
+// A QP to one peer, for host threads.
 #pragma once
 
 #include <atomic>
@@ -14,12 +14,12 @@
 
 namespace shmemctl::mlx5 {
 
-/// Thread safe. Operations are carried out at the peer in the order of their posting by one thread,
-/// except that a READ or an atomic may still be on its way when a later operation begins, unless
-/// that has a fence; and where the connected queue does not keep the order of WRITEs
-/// (HcaQueue::abilities()), a WRITE or READ may be done before earlier ones. All throw Error
-/// (unavailable) that names device, port, peer and status once an operation of the queue has
-/// failed, and through JobHealth when the time is up.
+/// Thread safe. Operations are performed at the peer in the order in which a thread posts them,
+/// except that a READ or atomic may still be in flight when a later operation starts, unless that
+/// has a fence; and if the connected QP does not keep the order of WRITEs (HcaQueue::abilities()),
+/// a WRITE or READ may be performed before earlier ones. All throw Error (unavailable) that names
+/// device, port, peer and status once an operation of the QP has failed, and through JobHealth on
+/// timeout.
 class HostQueue {
 public:
   /// An operation is complete when wait() of its ticket, or of a later one, returns.
@@ -31,8 +31,8 @@ public:
   HostQueue(Hca& hca, const QueueOptions& options, JobHealth& health, int peer,
             std::chrono::duration<double> timeout, const Where& here = {});
 
-  /// Posts and polls by this copy of the queue's view from now on: the one that stands in a table
-  /// that kernels use too. Before anything is posted.
+  /// From now on posts and polls through this copy of the view, which is in a table that kernels
+  /// use too. Before anything is posted.
   void use_view(const QueueView& view) { send_ = Send(view); }
 
   PeerInfo local() const { return queue_->local(); }
@@ -44,26 +44,26 @@ public:
   /// RDMA WRITE of a copy; at most `most_inline` bytes. `source` is free on return.
   Ticket write_inline(const RemotePiece& remote, const void* source, std::size_t size_bytes,
                       const Post& post = {});
-  static constexpr std::size_t most_inline = 92; ///< two blocks
+  static constexpr std::size_t most_inline = 92; ///< two WQEBBs
   /// RDMA READ of any size.
   Ticket read(const RemotePiece& remote, void* target, std::uint32_t lkey, std::size_t size_bytes,
               const Post& post = {});
-  /// An atomic; the old value goes nowhere.
+  /// A non-fetching atomic.
   Ticket update(const RemotePiece& remote, const AtomicFields& fields, const Post& post = {});
   /// An atomic; returns the old value.
   std::uint64_t fetch(const RemotePiece& remote, const AtomicFields& fields,
                       const Post& post = {Bell::now, true, false});
 
-  /// Tells the device of entries that were posted with Bell::later.
+  /// Tells the device of WQEs that were posted with Bell::later.
   void flush();
-  /// Takes completions that are there.
+  /// Processes available CQEs.
   void progress();
   /// Whether the operation is complete, as far as progress() has seen.
   bool done(Ticket ticket) const { return send_.completed() >= ticket; }
   void wait(Ticket ticket);
   /// Everything that was posted before is complete at the peer.
   void quiet();
-  /// The ticket that quiet() would wait for; posts what is needed for it to come.
+  /// The ticket that quiet() would wait for; posts a NOP if one is needed.
   Ticket request_quiet();
 
   HcaQueue& hca_queue() { return *queue_; }
@@ -87,7 +87,7 @@ private:
   const int peer_;
   const std::chrono::duration<double> timeout_;
   const Where here_;
-  /// Where old values arrive: one that nobody reads, then one for each fetch under way.
+  /// Where old values are written: a sink, then one for each fetch in flight.
   std::vector<std::uint64_t> results_;
   std::atomic<std::uint64_t> free_results_{~std::uint64_t{1}};
   std::unique_ptr<HcaMemory> results_memory_;

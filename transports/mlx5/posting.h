@@ -1,25 +1,40 @@
-// One entry from its reservation to the doorbell, and what a quiet waits for: the same steps for
-// host threads and kernels. What happens while a step has to wait is the caller's `Waits`:
-//   bool room(end)     until look_for_room(end); false: it gave up
-//   bool turn(attempt) until attempt() is true; false: it gave up
-// Who gives up leaves the queue standing still.
+// Posting a WQE, from the reservation of WQEBBs to the doorbell, and what quiet waits for: the same
+// steps for host threads and kernels. The caller's `Waits` says how to wait:
+//   bool room(end)     returns when poll_for_room(end) is true; false: gave up
+//   bool turn(attempt) returns when attempt() is true; false: gave up
+// A thread that gives up leaves its reservation unpublished, so that no later WQE can be published.
 #pragma once
 
 #include "transports/mlx5/entry.h"
-#include "transports/mlx5/posting_group.h"
 #include "transports/mlx5/send_queue.h"
 
 namespace shmemctl::mlx5 {
 
-/// How an entry is posted.
-struct Post {
-  Bell bell = Bell::now;
-  bool completion = false; ///< for its own sake; the queue makes some entries complete anyhow
-  bool fence = false;      ///< READs and atomics before it are done before it begins
+/// A single thread that posts for itself. A group of threads that post together (a warp: WarpGroup)
+/// has the same members, and all its threads call them in the same order:
+///   rank(), size()       of this thread, and how many there are; rank 0 is the leader
+///   from_leader(value)   broadcast: the leader's value, in all threads
+///   last_with(flag)      the highest rank whose flag is true; -1 if there is none
+///   sync()               barrier of the group that also orders memory
+struct Alone {
+  SHMEMCTL_HOST_DEVICE static constexpr std::uint32_t rank() { return 0; }
+  SHMEMCTL_HOST_DEVICE static constexpr std::uint32_t size() { return 1; }
+  SHMEMCTL_HOST_DEVICE static constexpr std::uint64_t from_leader(std::uint64_t value) {
+    return value;
+  }
+  SHMEMCTL_HOST_DEVICE static constexpr std::int32_t last_with(bool flag) { return flag ? 0 : -1; }
+  SHMEMCTL_HOST_DEVICE static constexpr void sync() {}
 };
 
-/// Publishes blocks that are written, and rings if it is this thread's turn to. Of a group its
-/// leader does.
+/// Options of a post.
+struct Post {
+  Bell bell = Bell::now;
+  bool completion = false; ///< the caller needs a CQE; some WQEs request one in any case
+  bool fence = false;      ///< starts after all earlier READs and atomics are complete
+};
+
+/// Publishes the WQEBBs, and rings the doorbell if try_publish() says so. Called by the group's
+/// leader.
 template <class Queue, class Waits>
 SHMEMCTL_HOST_DEVICE bool publish(const Queue& queue, std::uint64_t first, std::uint32_t blocks,
                                   const Signalled& signalled, Bell bell, Waits& waits) {
@@ -35,10 +50,10 @@ SHMEMCTL_HOST_DEVICE bool publish(const Queue& queue, std::uint64_t first, std::
   return turn != Turn::ring || ring() || waits.turn(ring);
 }
 
-/// Posts an entry of `blocks` blocks for each member of the group, all in the same way. It is
-/// complete when the queue's completed() is beyond `start`.
-/// @param known a value that completed() has had
-/// @param build fills it in: build(EntrySlot&, const EntryHead&)
+/// Each thread of the group posts a WQE of `wqebbs` WQEBBs with the same options. A WQE is complete
+/// when the queue's completed() is greater than its `start`.
+/// @param known an earlier value of completed()
+/// @param build fills in the WQE: build(WqeSlot&, const WqeHead&)
 template <class Queue, class Group, class Waits, class Build>
 SHMEMCTL_HOST_DEVICE bool post_entry(const Queue& queue, const Group& group, std::uint32_t blocks,
                                      const Post& how, std::uint64_t known, Waits& waits,
@@ -50,7 +65,8 @@ SHMEMCTL_HOST_DEVICE bool post_entry(const Queue& queue, const Group& group, std
   bool ok = group.rank() != 0 || queue.has_room(end, known) || waits.room(end);
   if (!group.from_leader(ok ? 1 : 0))
     return false;
-  // Behind the leader's look at what is complete.
+  // Acquire: the leader has polled the CQ, so the other threads may overwrite the WQEBBs it found
+  // free.
   group.sync();
   const bool completes = how.completion || queue.completes(start, blocks);
   EntrySlot slot(queue, start);
@@ -69,8 +85,8 @@ SHMEMCTL_HOST_DEVICE bool post_entry(const Queue& queue, const Group& group, std
   return group.from_leader(ok ? 1 : 0) != 0;
 }
 
-/// What completed() has to reach so that all that was posted before is complete; posts and rings
-/// what is needed for it to come.
+/// The value that completed() must reach for everything posted so far to be complete; posts a NOP
+/// with a completion, or rings the doorbell, if that is needed for the value to come.
 template <class Queue, class Waits>
 SHMEMCTL_HOST_DEVICE bool post_quiet(const Queue& queue, std::uint64_t known, Waits& waits,
                                      std::uint64_t& complete) {

@@ -1,4 +1,4 @@
-// Where the parts of a queue stand in one piece of memory.
+// Layout of a QP's queues, doorbell records and shared state in one block of memory.
 #pragma once
 
 #include <bit>
@@ -14,14 +14,14 @@ namespace shmemctl::mlx5 {
 
 struct QueueLayout {
   static constexpr std::size_t device_page_bytes = 4096; ///< the device's unit, on any machine
-  /// In the page of records. The device has two words for a queue pair: the send record is the
-  /// second; and two for a completion queue: the consumer index is the first.
+  /// In the page of doorbell records. A QP's record has two words, of which the send record is the
+  /// second; a CQ's record has two, of which the consumer index is the first.
   static constexpr std::size_t queue_records = 0, send_record = 4, completions_record = 64;
-  /// In the page of records: the software HCA's register, far from the records, since the device
-  /// looks at it all the time.
+  /// In the page of records: the emulated HCA's register, away from the records, since the emulated
+  /// HCA polls it.
   static constexpr std::size_t soft_doorbell = 1024;
 
-  std::size_t completions_offset; ///< entries are at 0
+  std::size_t completions_offset; ///< WQEs are at 0
   std::size_t records_offset;
   std::size_t words_offset;
   std::size_t size_bytes;
@@ -64,8 +64,8 @@ inline QueueLayout queue_layout(const QueueOptions& options) {
   return layout;
 }
 
-/// The view of a queue that stands at `base`, with the software's register; the caller fills in the
-/// queue's number, and the register of a real device.
+/// The view of a QP laid out at `base`, with the emulated register; the caller fills in the QPN,
+/// and the register of a real HCA.
 inline QueueView queue_view(const QueueOptions& options, const QueueLayout& layout, void* base) {
   auto* bytes = static_cast<std::byte*>(base);
   std::byte* records = bytes + layout.records_offset;

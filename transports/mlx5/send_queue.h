@@ -1,21 +1,22 @@
-// Many producers on one send queue, and how far its device is. The same code runs on host threads
-// (HostMemory), in kernels, and in the model checker (tests/unit/mlx5): `Shape` gives the sizes and
-// the encodings (DeviceShape), `Memory` the loads and stores.
+// A send queue with any number of producers, and its completions. The same code runs on host
+// threads (HostMemory), in kernels (GpuMemory), and in the model checker (tests/unit/mlx5): `Shape`
+// gives the sizes and encodings (DeviceShape), `Memory` the loads and stores.
 //
-// A producer: reserve() (one fetch-add for one entry or many), then until has_room()
-// look_for_room(), set() the words, written(), then try_publish() until it is not Turn::not_mine,
-// and if it is Turn::ring then try_ring() until that is true. It keeps `known`, a value that
-// completed() has had. Publishing is in order of reservation: who has the next block moves `ready`
-// on. Who published rings the doorbell for all that is ready, under a lock of its own, unless
-// somebody has reserved behind it and so will publish after it: one ring for many. Nothing here
-// waits; callers loop.
+// A producer calls reserve() (one fetch-add for one or several WQEs), then poll_for_room() until
+// has_room(), writes the words with set(), calls wqes_written(), then try_publish() until the
+// result is not not_my_turn; if it is PublishResult::ring, then try_ring() until that is true. It
+// passes `known`, an earlier value of completed(). WQEs are published in order of reservation: the
+// thread that reserved the next WQEBB advances `ready`. After publishing, it rings the doorbell for
+// everything that is ready, under a lock, unless another thread has reserved after it and will ring
+// for both: one doorbell for many WQEs. Nothing here waits; callers loop.
 //
-// The order that the device needs: words of entries, doorbell record, doorbell register.
+// Order required by the HCA: the words of the WQEs, then the doorbell record, then the doorbell
+// register.
 //
-// `Memory` (GpuMemory, HostMemory) has two kinds of words. Those that producers share are near
-// them: load, store, load_acquire, store_release, fetch_add, exchange_acquire, fetch_max_release.
-// The device's may be far, a round trip over PCIe: load_completion, store_plain, store_record,
-// store_doorbell. The turn: load_turn and pass_turn, with entries_written before them.
+// `Memory` distinguishes two kinds of words. Those shared by producers are in local memory: load,
+// store, load_acquire, store_release, fetch_add, exchange_acquire, fetch_max_release. Those of the
+// HCA may be a PCIe round trip away: load_completion, store_plain, store_record, store_doorbell.
+// Publishing in turn: load_turn and pass_turn, after wqes_written.
 #pragma once
 
 #include "transports/mlx5/completion.h"
@@ -24,10 +25,10 @@
 
 namespace shmemctl::mlx5 {
 
-/// The device as it is.
+/// Sizes and encodings of the real HCA.
 struct DeviceShape {
   using View = QueueView;
-  static constexpr unsigned index_bits = 16; ///< of an index that the device sees
+  static constexpr unsigned index_bits = 16; ///< of a WQEBB index as the HCA sees it
   static constexpr unsigned entry_words = block_words;
   static constexpr unsigned words_of_completion = completion_words;
 
@@ -49,24 +50,24 @@ struct DeviceShape {
 };
 
 enum class Bell : std::uint8_t {
-  now,  ///< the device is told, by this producer or by one that publishes right behind it
-  later ///< with the next ring or flush
+  now,  ///< this producer rings, or one that publishes right after it
+  later ///< deferred to the next doorbell or flush
 };
 
-/// The last entry of a reservation that writes a completion; `start_plus_1` is 0 if none does.
+/// The last WQE of a reservation that requests a CQE; `start_plus_1` is 0 if none does.
 struct Signalled {
   std::uint64_t start_plus_1, end;
 };
 
-/// What try_publish() says.
+/// Result of try_publish().
 enum class Turn : std::uint8_t {
-  not_mine, ///< somebody before us has not published yet
+  not_mine, ///< an earlier reservation has not been published yet
   done,
-  ring ///< published, and now try_ring()
+  ring ///< published; the caller must now call try_ring()
 };
 
-/// Has no state of its own: one object serves all threads, and copies are as good. Trivially
-/// copyable.
+/// Stateless: all state is in the QpView's memory, so one object may serve all threads, and so may
+/// copies. Trivially copyable.
 template <class Shape, class Memory>
 class SendQueue {
 public:
@@ -76,24 +77,24 @@ public:
 
   // Posting.
 
-  /// Reserves blocks; returns the first. What is reserved must be published, or the queue stands
-  /// still. At most most_reserved() at once.
+  /// Reserves WQEBBs; returns the index of the first. Reserved WQEBBs must be published, or the
+  /// queue is blocked forever. At most max_reserved() at once.
   SHMEMCTL_HOST_DEVICE std::uint64_t reserve(std::uint32_t blocks) const {
-    // Relaxed: hands nothing over; being one read-modify-write makes the blocks its own.
+    // Relaxed: publishes no data; a single read-modify-write makes the range unique.
     return Memory::fetch_add(&view_.words->reserved, blocks);
   }
-  /// With so many blocks reserved at once, the entries before them always include a completion
-  /// that makes room. Entries take up to `longest` blocks.
+  /// How many WQEBBs may be reserved at once such that the WQEs before them always include one with
+  /// a completion that makes room. WQEs take up to `longest` WQEBBs.
   SHMEMCTL_HOST_DEVICE std::uint32_t most_reserved(std::uint32_t longest = 2) const {
     return (1u << view_.blocks_log2) - (1u << view_.signal_log2) - longest + 1;
   }
 
-  /// Whether the blocks before `end` are free.
+  /// Whether the WQEBBs before `end` are free.
   SHMEMCTL_HOST_DEVICE bool has_room(std::uint64_t end, std::uint64_t known) const {
     return end - known <= std::uint64_t{1} << view_.blocks_log2;
   }
-  /// One look, and one push to those that are in the way: completions are taken, and entries that
-  /// the device has not been told of are.
+  /// Polls once for room: takes completions, and rings the doorbell for published WQEs that the HCA
+  /// does not know of yet.
   SHMEMCTL_HOST_DEVICE bool look_for_room(std::uint64_t end, std::uint64_t& known) const {
     known = completed();
     if (has_room(end, known))
@@ -103,27 +104,27 @@ public:
     return false;
   }
 
-  /// Whether the entry [start, start + blocks) completes by the queue's rule.
+  /// Whether the WQE at [start, start + wqebbs) requests a CQE by the queue's own rule.
   SHMEMCTL_HOST_DEVICE bool completes(std::uint64_t start, std::uint32_t blocks) const {
     return crosses(start, start + blocks, view_.signal_log2);
   }
 
-  /// Stores word `word` of the entry that starts at block `start`; blocks wrap around.
+  /// Stores word `word` of the WQE that starts at WQEBB `start`; WQEBBs wrap around.
   SHMEMCTL_HOST_DEVICE void set(std::uint64_t start, unsigned word, std::uint64_t value) const {
     const std::uint64_t mask = (std::uint64_t{Shape::entry_words} << view_.blocks_log2) - 1;
     // Plain: try_publish() is behind it.
     Memory::store_plain(view_.entries + ((start * Shape::entry_words + word) & mask), value);
   }
 
-  /// The words of all entries that this thread has reserved, and not published yet, are set.
+  /// All words of the WQEs that this thread has reserved and not yet published have been set.
   SHMEMCTL_HOST_DEVICE void written() const { Memory::entries_written(); }
 
-  /// Hands the blocks [first, first + blocks) on if it is their turn.
+  /// Publishes the WQEBBs [first, first + wqebbs) if it is their turn.
   SHMEMCTL_HOST_DEVICE Turn try_publish(std::uint64_t first, std::uint32_t blocks,
                                         const Signalled& signalled, Bell bell) const {
     const std::uint64_t word = Memory::load_turn(&view_.words->ready);
-    // Who has reserved behind us publishes behind us, and rings for both. A reservation that this
-    // load misses costs a ring, no more.
+    // A thread that has reserved after us publishes after us, and rings for both. If this load
+    // misses its reservation, the cost is one more doorbell.
     const std::uint64_t reserved = Memory::load(&view_.words->reserved);
     if (word >> 1 != first)
       return Turn::not_mine;
@@ -137,60 +138,60 @@ public:
     return rings ? Turn::ring : Turn::done;
   }
 
-  /// Tells the device of the blocks before `end`, which are published, and of all others that are;
-  /// false if another is about to tell it of something.
+  /// Rings the doorbell for the WQEBBs before `end`, which are published, and for everything else
+  /// that is; false if another thread is ringing.
   SHMEMCTL_HOST_DEVICE bool try_ring(std::uint64_t end) const {
     const std::uint64_t ready = Memory::load_turn(&view_.words->ready) >> 1;
     const std::uint64_t word = Memory::load(&view_.words->bell);
     if (word >> 1 >= end)
       return true;
-    // Acquire: what was rung before is before what we ring. Then `ready` may be an older one, but
-    // not older than `end`, which nobody has rung.
+    // Acquire: orders the earlier doorbell before ours. `ready` may be stale then, but it is at
+    // least `end`, which nobody has rung.
     if ((word & 1) != 0 ||
         !Memory::compare_exchange_acquire(&view_.words->bell, word, 2 * ready + 1))
       return false;
-    // Both with a release towards the device: entries, ours and those that we know of by `ready`,
-    // then record, then register.
+    // Both are releases towards the HCA: WQEs (ours and those known from `ready`), then the
+    // doorbell record, then the register.
     Memory::store_record(view_.send_record, Shape::send_record(ready));
     Memory::store_doorbell(view_.doorbell, Shape::doorbell(view_, ready), view_.write_combining);
-    // Release: the device sees rings in their order.
+    // Release: the HCA sees doorbells in order.
     Memory::store_release(&view_.words->bell, 2 * ready);
     return true;
   }
 
-  // Following.
+  // Completions.
 
-  /// Takes completions that are there. Any thread, at any time; finds nothing where another thread
-  /// is at it.
+  /// Processes available CQEs. Callable by any thread at any time; does nothing while another
+  /// thread polls.
   SHMEMCTL_HOST_DEVICE void poll() const {
     if (view_.mode == CompletionMode::collapsed)
       poll_collapsed();
     else
       poll_ring();
   }
-  /// Every entry whose first block is before the result is complete.
+  /// All WQEs whose first WQEBB is below the result are complete.
   SHMEMCTL_HOST_DEVICE std::uint64_t completed() const {
-    // Acquire: what the device brought for them is visible, and it has read what stood in their
-    // blocks before that is overwritten.
+    // Acquire: data that the HCA has delivered for them is visible, and it has read their WQEBBs
+    // before those are overwritten.
     return Memory::load_acquire(&view_.words->completed);
   }
-  /// Not 0 after an error completion: see Failure. Says nothing of memory.
+  /// Nonzero after an error CQE: see Failure. No memory order.
   SHMEMCTL_HOST_DEVICE std::uint64_t failure() const { return Memory::load(&view_.words->failure); }
 
-  /// Tells the device of everything that is published; false if another is about to tell it of
-  /// something.
+  /// Rings the doorbell for everything published; false if another thread is ringing.
   SHMEMCTL_HOST_DEVICE bool try_flush() const {
     return try_ring(Memory::load_turn(&view_.words->ready) >> 1);
   }
 
   struct Target {
-    bool needs_nop;         ///< there are entries behind the last completion: post one that has one
-    std::uint64_t complete; ///< all that is published is complete when completed() reaches it
+    bool needs_nop;         ///< the last WQEs request no CQE: post a NOP that does
+    std::uint64_t complete; ///< everything published is complete when completed() reaches it
   };
-  /// What to wait for so that everything published before is complete. Needs a flush, if not a NOP.
+  /// What to wait for until everything published is complete. Without a NOP the caller must still
+  /// flush.
   SHMEMCTL_HOST_DEVICE Target target() const {
-    // An entry that is just being published may be seen in `signalled` and not in `ready`, or, by
-    // who has not published it, the other way around: then both differ, and a NOP is right.
+    // A WQE that is being published may already show in `signalled` and not in `ready`, or, for
+    // another thread, the other way around: then the two differ, and posting a NOP is right.
     const std::uint64_t ready = Memory::load_turn(&view_.words->ready) >> 1;
     const std::uint64_t signalled = Memory::load(&view_.words->signalled);
     return {signalled >> 8 != ready, (signalled >> 8) - (signalled & 0xff)};
@@ -206,8 +207,8 @@ private:
     return start >> log2 != end >> log2;
   }
 
-  // Completions. At most 2^blocks_log2 blocks are in the device's hands, and that is at most half
-  // of what an index counts.
+  // At most 2^wqebbs_log2 WQEBBs are owned by the HCA at a time, at most half of the range of a
+  // WQEBB index.
 
   SHMEMCTL_HOST_DEVICE static std::uint64_t advance(std::uint64_t known, std::uint64_t index) {
     return known + ((index + 1 - known) & index_mask);
@@ -227,11 +228,11 @@ private:
     Memory::store_release(&view_.words->poll_lock, 0);
   }
   SHMEMCTL_HOST_DEVICE void look_at_collapsed() const {
-    // Before the completion is read, by acquire, so that it is not the older one of both. Then the
-    // sum below is never beyond the completion, however long this thread sleeps in between; the
-    // other way around, an index of an earlier lap would count as one to come.
+    // Acquire, and before the CQE is read, so that it is the older of the two. Then the sum below
+    // never exceeds the CQE's index, however long this thread is descheduled in between; in the
+    // other order, an index of an earlier lap would count as a future one.
     const std::uint64_t before = Memory::load_acquire(&view_.words->completed);
-    // Acquire: what the device wrote before it.
+    // Acquire: everything the HCA wrote before the CQE.
     const CompletionTail tail =
         Shape::tail(Memory::load_completion(view_.completions + Shape::tail_word));
     if (is_fresh(tail))
@@ -255,7 +256,7 @@ private:
       const std::uint64_t* entry =
           view_.completions +
           (taken & ((std::uint64_t{1} << view_.blocks_log2) - 1)) * Shape::words_of_completion;
-      // Acquire: what the device wrote before it.
+      // Acquire: everything the HCA wrote before the CQE.
       const CompletionTail tail = Shape::tail(Memory::load_completion(entry + Shape::tail_word));
       if (!is_due(tail, taken, view_.blocks_log2))
         break;
@@ -267,8 +268,8 @@ private:
     }
     if (taken != taken_before) {
       Memory::store(&view_.words->taken, taken);
-      // Towards the device, and before others learn that there is room: else their entries'
-      // completions could find the queue full.
+      // Before other producers learn that there is room: otherwise CQEs of their WQEs could overrun
+      // the CQ.
       Memory::store_record(view_.completions_record, Shape::completions_record(taken));
       Memory::store_release(&view_.words->completed, completed);
     }
@@ -279,7 +280,7 @@ private:
     if (Memory::load(&view_.words->failure) != 0)
       return;
     const std::uint64_t syndrome = Memory::load_completion(entry + Shape::syndrome_word);
-    // Two that see it at once say much the same.
+    // Concurrent writers store equivalent values.
     Memory::store(&view_.words->failure, decode_failure(tail, syndrome).to_word());
   }
 
@@ -288,7 +289,7 @@ private:
   View view_;
 };
 
-/// The words of one entry, for entry.h's builders.
+/// The words of one WQE, for the builders of wqe.h.
 template <class Shape, class Memory>
 class EntrySlot {
 public:

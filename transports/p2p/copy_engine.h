@@ -8,13 +8,13 @@
 
 namespace shmemctl {
 
-/// An atomic operation on one word of GPU memory.
+/// An atomic on a word of GPU memory.
 class WordAtomics {
 public:
   virtual ~WordAtomics() = default;
-  /// Puts it into the stream (a CUstream of the device whose context is current).
+  /// Enqueues it on the stream (a CUstream of the device whose context is current).
   /// @param word mapped for that device, aligned to request.size_bytes (4 or 8)
-  /// @param old  receives the old value when it is done; memory that host and device reach
+  /// @param old  receives the old value when it is done; memory that host and device can access
   /// Throws Error.
   virtual void start(void* stream, void* word, const AtomicRequest& request,
                      std::uint64_t* old) = 0;
@@ -30,9 +30,9 @@ public:
   /// Begins a copy. `from` is not changed before finish(); pageable host memory may be used again
   /// on return.
   virtual void copy(int context, void* to, const void* from, std::size_t size_bytes) = 0;
-  /// Begins the store of one aligned word of 8 bytes, behind what was begun before.
+  /// Starts a store of an aligned 8-byte word, ordered after what was started before.
   virtual void store_word(int context, void* to, std::uint64_t value) = 0;
-  /// Begins an atomic operation behind what was begun before.
+  /// Starts an atomic, ordered after what was started before.
   virtual void start_atomic(int context, void* word, const AtomicRequest& request) = 0;
   /// The same, and waits for it and all before it. Returns the old value.
   virtual std::uint64_t atomic(int context, void* word, const AtomicRequest& request) = 0;

@@ -29,9 +29,8 @@ inline void full_fence() {
 #endif
 }
 
-/// What was read and written before it comes before what is written after it, and what was read
-/// before it before what is read after it. Not: writes before later reads; AtomicOp::fetch sees to
-/// that. No instruction on x86-64.
+/// Orders earlier loads and stores before later stores, and earlier loads before later loads. Not:
+/// stores before later loads; AtomicOp::fetch handles that. No instruction on x86-64.
 inline void order_fence() {
 #if !defined(SHMEMCTL_THREAD_SANITIZER)
   std::atomic_thread_fence(std::memory_order_acq_rel);
@@ -92,7 +91,7 @@ template <class Word>
 
 } // namespace detail
 
-/// The part of copy_to_shared() for what is not a word.
+/// The part of copy_to_shared() for sizes other than a word's.
 void copy_block_to_shared(void* target, const void* source, std::size_t size_bytes);
 
 /// memcpy for the heap: one atomic store (release) for an aligned word of 1, 2, 4 or 8 bytes, plain
@@ -101,9 +100,9 @@ void copy_block_to_shared(void* target, const void* source, std::size_t size_byt
 /// unless equal.
 [[gnu::always_inline]] inline void copy_to_shared(void* target, const void* source,
                                                   std::size_t size_bytes) {
-  // A flag that somebody waits for must be written exactly once and whole: memcpy may write a word
-  // twice, and the second time would undo what the waiter did after it saw the first. Release
-  // costs nothing on x86-64.
+  // A flag that another PE waits for must be written exactly once and in one piece: memcpy may
+  // write a word twice, and the second write would overwrite what the waiter stored after it saw
+  // the first. A release is free on x86-64.
   const bool stored = detail::as_word(target, size_bytes, [&](auto value) {
     std::memcpy(&value, source, sizeof value);
     std::atomic_ref(*static_cast<decltype(value)*>(target)).store(value, std::memory_order_release);
@@ -131,7 +130,7 @@ inline void copy_from_shared(void* target, void* source, std::size_t size_bytes)
   return detail::execute(static_cast<std::uint64_t*>(target), request);
 }
 
-/// A signal behind what was written before: a release, which a plain store is on x86-64.
+/// Updates a signal after earlier stores: a release, which is a plain store on x86-64.
 inline void signal_shared(void* signal, std::uint64_t value, SignalOp op) {
   std::atomic_ref word(*static_cast<std::uint64_t*>(signal));
   if (op == SignalOp::set)

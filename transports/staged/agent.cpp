@@ -1,4 +1,4 @@
-// The target's side of a staged transport: a thread that carries out what peers have sent.
+// The target's side of a staged transport: a thread that executes the messages of peers.
 #include "transports/staged/staged.h"
 
 #include <cstring>
@@ -15,7 +15,7 @@ using staged::MessageOp;
 namespace {
 
 constexpr int agent_queue = 0; ///< of the agent's copies
-/// So often what is below may give back what finished operations hold.
+/// How often the underlying transport may free the resources of finished operations.
 constexpr unsigned operations_between_quiets = 256;
 
 /// How the agent waits for messages.
@@ -78,7 +78,7 @@ bool StagedTransport::serve_all() {
   return any;
 }
 
-/// What is there from one peer, at most a row.
+/// Handles the available messages of one peer, at most one row.
 bool StagedTransport::serve_peer(std::size_t peer) {
   Inbox& inbox = inboxes_[peer];
   std::size_t count = 0;
@@ -128,8 +128,8 @@ void StagedTransport::carry_out(std::size_t peer, std::uint64_t number) {
   std::byte* const reply = at(layout_.reply_outbox(peer, slot));
   std::size_t reply_bytes = 0;
   CopyEngine& copies = *settings_.agent_copies;
-  // Its sender may know that a NIC has written something before. That went to the GPU and this
-  // message to the host: kernels must not hear of the one before they see the other.
+  // The sender may know that a NIC has written to the GPU earlier; this message came to the host.
+  // Kernels must not see the effect of the message before that write.
   if (settings_.written_by_nics)
     settings_.written_by_nics->flush();
   switch (head.op) {
@@ -165,7 +165,7 @@ void StagedTransport::carry_out(std::size_t peer, std::uint64_t number) {
     break;
   }
   }
-  // The slot is its sender's again, and who has the acknowledgement may look.
+  // Frees the slot; the acknowledgement makes the effects visible to the sender.
   copies.finish(agent_queue);
   if (head.wants_reply == 0)
     return;

@@ -1,4 +1,4 @@
-// Where messages lie in the region that staged transports send through: the same on all PEs.
+// Layout of the region through which staged transports send: the same on all PEs.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace shmemctl::staged {
 
 enum class MessageOp : std::uint32_t { put, put_signal, get, atomic };
 
-/// At the start of a slot; the payload is behind it.
+/// At the start of a slot; the payload follows.
 struct alignas(64) MessageHead {
   MessageOp op;
   AtomicOp atomic;          ///< atomic; put_signal: set or add
@@ -25,11 +25,11 @@ struct alignas(64) MessageHead {
 };
 static_assert(sizeof(MessageHead) == 64);
 
-/// Each PE has, for each peer, a row of slots for messages from there, one for replies from there,
-/// the same for what it sends (sources of the network's puts), and words: which message stands in a
-/// slot, which reply does, and how many messages that peer has done.
+/// Each PE has, for each peer, a row of slots for messages from it, one for its replies, the same
+/// for outgoing ones (sources of the network's puts), and flags: the message in each slot, the
+/// reply in each slot, and the number of messages that the peer has executed.
 struct Layout {
-  static constexpr std::size_t slots = 8; ///< of a row: a line of words
+  static constexpr std::size_t slots = 8; ///< per row: their flags fill a cache line
   static constexpr std::size_t line_bytes = 64;
 
   std::size_t n_pes = 1;

@@ -38,8 +38,8 @@ StagedTransport::~StagedTransport() {
     agent_.join();
 }
 
-/// Those that nobody has waited for may still be on their way into memory that goes. Peers that
-/// have ended send none.
+/// Gets that were not waited for may still write into memory that is freed. Peers that have ended
+/// send none.
 void StagedTransport::await_acknowledgements() noexcept {
   const Deadline deadline = Deadline::after(longest_goodbye);
   for (std::size_t peer = 0; peer < n_pes_ && area_.base; ++peer)
@@ -60,7 +60,7 @@ void StagedTransport::start(Exchange& exchange) {
   if (below_.has_keys())
     below_.set_keys(settings_.region, exchange.allgather(key));
   agent_ = start_service_thread("staged agent", [this] { serve(); });
-  exchange.allgather({}); // nobody sends before all can take it
+  exchange.allgather({}); // no PE sends before all can receive
 }
 
 std::string StagedTransport::set_region(const RegionView& region) {
@@ -94,14 +94,14 @@ void StagedTransport::check() const {
 
 // Places.
 
-/// A word that a peer writes by the network.
+/// A flag that a peer writes over the network.
 std::uint64_t StagedTransport::word(std::size_t offset_bytes) const {
   auto* place = reinterpret_cast<std::uint64_t*>(at(offset_bytes));
-  // Acquire: what came before it is there.
+  // Acquire: data that arrived before the flag is visible.
   return std::atomic_ref(*place).load(std::memory_order_acquire);
 }
 
-/// Regions are as long on all PEs: this one's says what the peer has.
+/// Regions have the same size on all PEs.
 void StagedTransport::require(const RemoteAddress& address, std::size_t size_bytes) const {
   const RegionView& view = regions_[static_cast<std::size_t>(address.region)];
   if (address.pe < 0 || static_cast<std::size_t>(address.pe) >= n_pes_ ||
@@ -209,7 +209,7 @@ void StagedTransport::put_signal(int context, const RemoteAddress& target, const
   require(target, size_bytes);
   require(signal, sizeof signal_value);
   const std::size_t last =
-      size_bytes == 0 ? 0 : (size_bytes - 1) % layout_.payload_bytes + 1; // goes with the signal
+      size_bytes == 0 ? 0 : (size_bytes - 1) % layout_.payload_bytes + 1; // is sent with the signal
   put(context, target, source, size_bytes - last, false);
   RemoteAddress piece = target;
   piece.offset_bytes += size_bytes - last;
@@ -236,7 +236,7 @@ void StagedTransport::collect(int context, int pe, const Pending& pending) {
 void StagedTransport::get(int context, void* target, const RemoteAddress& source,
                           std::size_t size_bytes, bool) {
   require(source, size_bytes);
-  std::deque<Pending> pending; // several under way
+  std::deque<Pending> pending; // several in flight
   const auto collect_one = [&] {
     collect(context, source.pe, pending.front());
     pending.pop_front();
@@ -308,7 +308,7 @@ void StagedTransport::quiet(int) {
         below_.progress();
     }
   }
-  // What has arrived is complete below, too; this gives back what it held.
+  // Arrived operations are complete below, too; this frees their resources.
   const std::lock_guard sending(send_mutex_);
   below_.quiet(settings_.send_context);
 }

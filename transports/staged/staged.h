@@ -1,6 +1,6 @@
-// Regions of GPU memory over a network that reaches memory of the host only: what is put goes from
-// the GPU into host memory, over the network into host memory of the peer, and from there into its
-// GPU by a thread of the peer, the agent. See docs/staged.md.
+// Regions of GPU memory over a network that accesses host memory only: a put is copied from the GPU
+// to host memory, sent to host memory of the peer, and copied into its GPU by a thread of the peer,
+// the agent. See docs/staged.md.
 #pragma once
 
 #include <array>
@@ -26,18 +26,18 @@ struct StagedSettings {
   int region = 5; ///< for messages (state.h: region::staging)
   /// Memory for it, and where peers' parts are mapped, if `below` needs that; collective.
   std::function<RegionView(int region, std::size_t size_bytes, Exchange&)> make_region;
-  /// The network; contexts of it that nobody else uses. Goes before the memory.
+  /// The network; contexts of it that no one else uses. Goes before the memory.
   std::shared_ptr<Transport> below;
   int send_context = 0, agent_context = 1;
   std::size_t most_payload_bytes = std::size_t{128} << 10; ///< of a message
   std::shared_ptr<CopyEngine> copies;                      ///< of callers, by their context
   std::shared_ptr<CopyEngine> agent_copies;                ///< of the agent: context 0
-  /// The GPU's memory, if NICs write it beside the messages; else nullptr.
+  /// The GPU's memory, if NICs write it in addition to the messages; else nullptr.
   std::shared_ptr<const DeviceMemory> written_by_nics;
 };
 
-/// Thread safe beyond what Transport asks for: contexts do not matter, all operations towards a PE
-/// are done there in the order of their calls.
+/// Thread safe beyond Transport's requirements: contexts are ignored, and all operations on a PE
+/// are performed in call order.
 class StagedTransport final : public Transport {
 public:
   StagedTransport(const TransportSetup& setup, StagedSettings settings);
@@ -51,12 +51,12 @@ public:
     return below_.reach(me, peer);
   }
   void use_nics(const std::vector<HcaPort>& nics) override { below_.use_nics(nics); }
-  /// Connects what is below, too.
+  /// Connects the underlying transport, too.
   void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
                const Deadline& deadline) override;
   /// Collective: the same for a transport below that is connected.
   void start(Exchange& exchange);
-  /// The exchange behind set_region(): no peer sends before it is known here.
+  /// The exchange that follows set_region(): no peer sends before the region is known here.
   bool has_keys() const override { return true; }
   std::string set_region(const RegionView& region) override;
 
@@ -81,7 +81,7 @@ private:
     std::mutex mutex;
     std::uint64_t issued = 0; ///< messages; under the mutex
     std::atomic<std::uint64_t> told{0};
-    /// Slots whose reply somebody has yet to read.
+    /// Slots whose reply has not been read yet.
     std::array<std::atomic<bool>, staged::Layout::slots> awaited{};
   };
   struct Message {
@@ -89,7 +89,7 @@ private:
     const void* payload = nullptr; ///< of any kind of memory
     int context = 0;
   };
-  /// A get whose answer is to come.
+  /// A get whose reply has not arrived.
   struct Pending {
     std::uint64_t number;
     std::byte* target;

@@ -225,6 +225,436 @@ bool built_with_ucx() {
   return true;
 }
 
+namespace {
+
+/// Requests that a wait is about. Those of a wait that was given up are freed as well: UCX lets go
+/// of them when it is done with them.
+class Requests {
+public:
+  Requests(const UcxApi& api, std::vector<void*> requests)
+      : api_(api), requests_(std::move(requests)) {}
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
+  ~Requests() {
+    for (void* const request : requests_)
+      if (UCS_PTR_IS_PTR(request))
+        api_.request_free(request);
+  }
+
+private:
+  const UcxApi& api_;
+  std::vector<void*> requests_;
+};
+
+/// Counts a request as unfinished, also behind a wait that was given up, unless its endpoint can be
+/// closed by force.
+class Counted {
+public:
+  Counted(UcxWorker& worker, const UcxPeer& peer, void* request)
+      : worker_(worker), peer_(peer), request_(request) {
+    worker_.begin_request();
+  }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  ~Counted() {
+    if (!UCS_PTR_IS_PTR(request_) || peer_.reports_errors ||
+        worker_.api().request_check_status(request_) != UCS_INPROGRESS)
+      worker_.end_request();
+  }
+
+private:
+  UcxWorker& worker_;
+  const UcxPeer& peer_;
+  void* request_;
+};
+
+} // namespace
+
+UcxIssued& UcxTransport::issued(int context) {
+  UcxIssued& issued = issued_.at(static_cast<std::size_t>(context));
+  if (!issued.worker)
+    issued.worker =
+        &worker(context == 0 ? 0 : 1 + (static_cast<std::size_t>(context) - 1) % (max_workers - 1));
+  return issued;
+}
+
+UcxWait UcxTransport::about(int pe, const char* step) const {
+  return {health_, Deadline::after(std::chrono::duration<double>(timeout_s_)), step, pe};
+}
+
+UcxTransport::Turn UcxTransport::begin(int context, int pe, const char* step) {
+  UcxIssued& issued = this->issued(context);
+  UcxWorker& worker = *issued.worker;
+  UcxWorker::Lock lock = worker.lock();
+  UcxPeer& peer = worker.peer(pe, remotes_[static_cast<std::size_t>(pe)]);
+  Turn turn{issued, worker, std::move(lock), peer, step};
+  check(turn);
+  if ((issued.marks[static_cast<std::size_t>(pe)] & UcxIssued::fenced) != 0)
+    flush(turn, about(pe, step));
+  if (issued.under_way >= most_under_way)
+    make_room(turn);
+  return turn;
+}
+
+void UcxTransport::check(Turn& turn) {
+  if (turn.peer.failure != UCS_OK)
+    fail(turn.lock, turn.peer, turn.peer.failure, turn.step);
+  if (turn.issued.failure == UCS_OK)
+    return;
+  const UcxPeer* failed = failed_peer(turn.issued);
+  fail(turn.lock, failed ? *failed : turn.peer, turn.issued.failure, turn.step);
+}
+
+void UcxTransport::make_room(Turn& turn) {
+  const UcxPeer* failed = nullptr;
+  turn.worker.wait(turn.lock, about(turn.peer.pe, turn.step), [&] {
+    failed = turn.peer.failure != UCS_OK ? &turn.peer : failed_peer(turn.issued);
+    return failed || turn.issued.under_way <= most_under_way / 2;
+  });
+  if (failed)
+    fail(turn.lock, *failed, failed->failure, turn.step);
+  check(turn);
+}
+
+const UcxPeer* UcxTransport::failed_peer(const UcxIssued& issued) {
+  for (const int pe : issued.unfinished_pes)
+    if (const UcxPeer* peer = issued.worker->known_peer(pe); peer->failure != UCS_OK)
+      return peer;
+  return nullptr;
+}
+
+void UcxTransport::fail(UcxWorker::Lock& lock, const UcxPeer& peer, ucs_status_t status,
+                        const char* step) {
+  const int pe = peer.pe;
+  Where where;
+  where.host = remotes_[static_cast<std::size_t>(pe)].host;
+  where.pe = pe;
+  where.device = to_text(peer.lanes);
+  {
+    const UcxUnlocked unlocked(lock);
+    health_.await_cause(pe);
+  }
+  throw Error(ExitCode::unavailable, "ucx", std::string(step) + " PE " + std::to_string(pe),
+              api_->status_text(status),
+              "look at the output of PE " + std::to_string(pe) + "; " + ucx_fix(status), where);
+}
+
+void UcxTransport::finish(UcxWorker::Lock& lock, UcxWorker& worker, const UcxPeer& peer,
+                          void* request, const UcxWait& wait) {
+  if (UCS_PTR_IS_ERR(request))
+    fail(lock, peer, UCS_PTR_STATUS(request), wait.step);
+  ucs_status_t status = UCS_OK;
+  if (request)
+    worker.wait(lock, wait, [&] {
+      status = api_->request_check_status(request);
+      return status != UCS_INPROGRESS || peer.failure != UCS_OK;
+    });
+  if (status == UCS_INPROGRESS)
+    status = peer.failure;
+  if (status != UCS_OK)
+    fail(lock, peer, status, wait.step);
+}
+
+void UcxTransport::finish(Turn& turn, void* request) {
+  if (!request)
+    return;
+  const Requests owned(*api_, {request});
+  const Counted counted(turn.worker, turn.peer, request);
+  finish(turn.lock, turn.worker, turn.peer, request, about(turn.peer.pe, turn.step));
+}
+
+void UcxTransport::leave(Turn& turn, void* request) {
+  if (UCS_PTR_IS_PTR(request))
+    return; // its callback was told, or will be
+  --turn.issued.under_way;
+  turn.worker.end_request();
+  if (UCS_PTR_IS_ERR(request))
+    fail(turn.lock, turn.peer, UCS_PTR_STATUS(request), turn.step);
+}
+
+void UcxTransport::on_done(void* request, ucs_status_t status, void* user) {
+  auto& issued = *static_cast<UcxIssued*>(user);
+  count_end(issued, status);
+  issued.worker->api().request_free(request);
+}
+
+void UcxTransport::count_end(UcxIssued& issued, ucs_status_t status) {
+  --issued.under_way;
+  issued.worker->end_request();
+  if (status != UCS_OK && issued.failure == UCS_OK)
+    issued.failure = status;
+}
+
+void UcxTransport::put_now(Turn& turn, const RemoteAddress& target, const void* source,
+                           std::size_t size_bytes, bool blocking) {
+  const auto* from = static_cast<const std::byte*>(source);
+  RemoteAddress to = target;
+  turn.issued.mark(target.pe);
+  turn.peer.traffic.put_bytes += size_bytes;
+  ++turn.peer.traffic.operations;
+  while (size_bytes > 0) {
+    const UcxTarget piece = turn.worker.target(turn.peer, to);
+    const std::size_t now = std::min<std::uint64_t>(size_bytes, piece.size_bytes);
+    ucp_request_param_t how{};
+    if (blocking) {
+      finish(turn, api_->put_nbx(turn.peer.endpoint, from, now, piece.address, piece.key, &how));
+    } else {
+      how = reported_to(turn.issued);
+      leave(turn, api_->put_nbx(turn.peer.endpoint, from, now, piece.address, piece.key, &how));
+    }
+    from += now;
+    to.offset_bytes += now;
+    size_bytes -= now;
+  }
+}
+
+ucp_request_param_t UcxTransport::reported_to(UcxIssued& issued) {
+  ++issued.under_way;
+  issued.worker->begin_request();
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  how.cb.send = on_done;
+  how.user_data = &issued;
+  return how;
+}
+
+void UcxTransport::put(int context, const RemoteAddress& target, const void* source,
+                       std::size_t size_bytes, bool blocking) {
+  Turn turn = begin(context, target.pe, "put to");
+  put_now(turn, target, source, size_bytes, blocking);
+}
+
+void UcxTransport::get(int context, void* target, const RemoteAddress& source,
+                       std::size_t size_bytes, bool blocking) {
+  Turn turn = begin(context, source.pe, "get from");
+  auto* to = static_cast<std::byte*>(target);
+  RemoteAddress from = source;
+  if (!blocking)
+    turn.issued.mark(source.pe);
+  turn.peer.traffic.get_bytes += size_bytes;
+  ++turn.peer.traffic.operations;
+  while (size_bytes > 0) {
+    const UcxTarget piece = turn.worker.target(turn.peer, from);
+    const std::size_t now = std::min<std::uint64_t>(size_bytes, piece.size_bytes);
+    ucp_request_param_t how{};
+    if (blocking) {
+      finish(turn, api_->get_nbx(turn.peer.endpoint, to, now, piece.address, piece.key, &how));
+    } else {
+      how = reported_to(turn.issued);
+      leave(turn, api_->get_nbx(turn.peer.endpoint, to, now, piece.address, piece.key, &how));
+    }
+    to += now;
+    from.offset_bytes += now;
+    size_bytes -= now;
+  }
+}
+
+void UcxTransport::put_signal(int context, const RemoteAddress& target, const void* source,
+                              std::size_t size_bytes, const RemoteAddress& signal,
+                              std::uint64_t signal_value, SignalOp op, bool blocking) {
+  Turn turn = begin(context, signal.pe, "put with signal to");
+  put_now(turn, target, source, size_bytes, blocking);
+  if (size_bytes > 0)
+    fence_now(turn.issued);
+  if ((turn.issued.marks[static_cast<std::size_t>(signal.pe)] & UcxIssued::fenced) != 0)
+    flush(turn, about(signal.pe, turn.step));
+  post(turn, signal,
+       {op == SignalOp::set ? AtomicOp::set : AtomicOp::add, sizeof signal_value, signal_value});
+}
+
+void UcxTransport::fence_now(UcxIssued& issued) {
+  const ucs_status_t status = api_->worker_fence(issued.worker->get());
+  for (const int pe : issued.unfinished_pes) {
+    const UcxPeer* peer = issued.worker->known_peer(pe);
+    // Lanes do not wait for each other.
+    if (status != UCS_OK || peer->lanes.size() != 1)
+      issued.marks[static_cast<std::size_t>(pe)] |= UcxIssued::fenced;
+  }
+}
+
+void UcxTransport::fence(int context) {
+  UcxIssued& issued = issued_.at(static_cast<std::size_t>(context));
+  if (!issued.worker)
+    return;
+  const UcxWorker::Lock lock = issued.worker->lock();
+  fence_now(issued);
+}
+
+void UcxTransport::flush(Turn& turn, const UcxWait& wait) {
+  const ucp_request_param_t how{};
+  void* const request = api_->ep_flush_nbx(turn.peer.endpoint, &how);
+  const Requests owned(*api_, {request});
+  finish(turn.lock, turn.worker, turn.peer, request, wait);
+  turn.issued.marks[static_cast<std::size_t>(turn.peer.pe)] &=
+      static_cast<unsigned char>(~UcxIssued::fenced);
+}
+
+void UcxTransport::quiet(int context) {
+  UcxIssued& issued = issued_.at(static_cast<std::size_t>(context));
+  if (!issued.worker || issued.unfinished_pes.empty())
+    return;
+  constexpr const char* step = "complete operations on";
+  UcxWorker& worker = *issued.worker;
+  UcxWorker::Lock lock = worker.lock();
+  std::vector<void*> flushes;
+  const ucp_request_param_t how{};
+  for (const int pe : issued.unfinished_pes)
+    flushes.push_back(api_->ep_flush_nbx(worker.known_peer(pe)->endpoint, &how));
+  const Requests owned(*api_, flushes);
+  for (std::size_t at = 0; at < flushes.size(); ++at) {
+    const int pe = issued.unfinished_pes[at];
+    if (flushes[at])
+      finish(lock, worker, *worker.known_peer(pe), flushes[at], about(pe, step));
+  }
+  const UcxPeer& last = *worker.known_peer(issued.unfinished_pes.back());
+  if (issued.under_way > 0)
+    worker.wait(lock, about(last.pe, step),
+                [&] { return issued.under_way == 0 || failed_peer(issued); });
+  for (const int pe : issued.unfinished_pes) {
+    const UcxPeer& peer = *worker.known_peer(pe);
+    if (peer.failure != UCS_OK)
+      fail(lock, peer, peer.failure, step);
+    issued.marks[static_cast<std::size_t>(pe)] = 0;
+  }
+  if (issued.failure != UCS_OK)
+    fail(lock, last, issued.failure, step);
+  issued.unfinished_pes.clear();
+}
+
+namespace {
+
+ucp_atomic_op_t ucx_operation(AtomicOp op) {
+  switch (op) {
+  case AtomicOp::fetch:
+  case AtomicOp::add:
+    return UCP_ATOMIC_OP_ADD;
+  case AtomicOp::set:
+  case AtomicOp::swap:
+    return UCP_ATOMIC_OP_SWAP;
+  case AtomicOp::compare_swap:
+    return UCP_ATOMIC_OP_CSWAP;
+  case AtomicOp::bit_and:
+    return UCP_ATOMIC_OP_AND;
+  case AtomicOp::bit_or:
+    return UCP_ATOMIC_OP_OR;
+  case AtomicOp::bit_xor:
+    return UCP_ATOMIC_OP_XOR;
+  }
+  return UCP_ATOMIC_OP_LAST;
+}
+
+/// UCX compares with the first operand, and takes the value to store from where the reply goes.
+void fill(UcxOperands& operands, const AtomicRequest& request) {
+  operands.operand = request.op == AtomicOp::fetch          ? 0
+                     : request.op == AtomicOp::compare_swap ? request.compare
+                                                            : request.operand;
+  operands.reply = request.operand;
+}
+
+} // namespace
+
+void UcxTransport::on_atomic_done(void* request, ucs_status_t status, void* user) {
+  auto& operands = *static_cast<UcxOperands*>(user);
+  UcxIssued& issued = *operands.issued;
+  issued.spare.push_back(&operands);
+  count_end(issued, status);
+  if (request != operands.end_of_request())
+    issued.worker->api().request_free(request);
+}
+
+UcxOperands& UcxTransport::operands(UcxIssued& issued) {
+  if (issued.spare.empty()) {
+    issued.operands.push_back({&issued});
+    return issued.operands.back();
+  }
+  UcxOperands& taken = *issued.spare.back();
+  issued.spare.pop_back();
+  return taken;
+}
+
+std::uint64_t UcxTransport::fetch(Turn& turn, const RemoteAddress& target,
+                                  const AtomicRequest& request) {
+  const UcxTarget place = turn.worker.target(turn.peer, target);
+  ++turn.peer.traffic.operations;
+  UcxOperands& values = operands(turn.issued);
+  fill(values, request);
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+  how.datatype = ucp_dt_make_contig(request.size_bytes);
+  how.reply_buffer = &values.reply;
+  // A wait that throws leaves the operands to UCX, which may still write the reply.
+  finish(turn, api_->atomic_op_nbx(turn.peer.endpoint, ucx_operation(request.op), &values.operand,
+                                   1, place.address, place.key, &how));
+  turn.issued.spare.push_back(&values);
+  return request.size_bytes == 4 ? static_cast<std::uint32_t>(values.reply) : values.reply;
+}
+
+std::uint64_t UcxTransport::fetch_bits(Turn& turn, const RemoteAddress& target,
+                                       const AtomicRequest& request) {
+  const auto changed = [&](std::uint64_t value) {
+    return request.op == AtomicOp::bit_and  ? value & request.operand
+           : request.op == AtomicOp::bit_or ? value | request.operand
+                                            : value ^ request.operand;
+  };
+  std::uint64_t seen = fetch(turn, target, {AtomicOp::fetch, request.size_bytes});
+  for (;;) {
+    const std::uint64_t old =
+        fetch(turn, target, {AtomicOp::compare_swap, request.size_bytes, changed(seen), seen});
+    if (old == seen)
+      return old;
+    seen = old;
+  }
+}
+
+void UcxTransport::post(Turn& turn, const RemoteAddress& target, const AtomicRequest& request) {
+  const UcxTarget place = turn.worker.target(turn.peer, target);
+  ++turn.peer.traffic.operations;
+  turn.issued.mark(target.pe);
+  UcxOperands& values = operands(turn.issued);
+  fill(values, request);
+  const ucp_atomic_op_t op = ucx_operation(request.op);
+  ucp_request_param_t how = reported_to(turn.issued);
+  // Otherwise UCX would not say when it is done with the operand.
+  how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  how.cb.send = on_atomic_done;
+  how.user_data = &values;
+  how.datatype = ucp_dt_make_contig(request.size_bytes);
+  if (op == UCP_ATOMIC_OP_SWAP || op == UCP_ATOMIC_OP_CSWAP) {
+    how.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER; // UCX has them only with a reply
+    how.reply_buffer = &values.reply;
+  } else {
+    // UCX 1.13 leaves the completion of these as the request's last user had it, and calls it if
+    // the endpoint fails while they wait to be sent. In a request of zeros it finds none.
+    values.request.assign(request_bytes_, std::byte{0});
+    how.op_attr_mask |= UCP_OP_ATTR_FIELD_REQUEST;
+    how.request = values.end_of_request();
+  }
+  leave(turn, api_->atomic_op_nbx(turn.peer.endpoint, op, &values.operand, 1, place.address,
+                                  place.key, &how));
+}
+
+std::uint64_t UcxTransport::atomic(int context, const RemoteAddress& target,
+                                   const AtomicRequest& request) {
+  Turn turn = begin(context, target.pe, "atomic operation on");
+  // In UCX 1.13 as Debian 12 compiled it, these leave the operand out where memory is shared.
+  const bool bits = request.op == AtomicOp::bit_and || request.op == AtomicOp::bit_or ||
+                    request.op == AtomicOp::bit_xor;
+  if (bits && turn.peer.in_memory)
+    return fetch_bits(turn, target, request);
+  if (request.op != AtomicOp::set)
+    return fetch(turn, target, request);
+  post(turn, target, request);
+  return 0;
+}
+
+void UcxTransport::post_atomic(int context, const RemoteAddress& target,
+                               const AtomicRequest& request) {
+  if (request.op == AtomicOp::fetch)
+    return;
+  Turn turn = begin(context, target.pe, "atomic operation on");
+  post(turn, target, request);
+}
+
 } // namespace shmemctl
 
 #endif

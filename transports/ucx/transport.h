@@ -87,7 +87,7 @@ public:
 private:
   /// Contexts share workers: each more costs an endpoint and its memory per peer.
   static constexpr std::size_t max_contexts = 64, max_workers = 4;
-  /// Requests of one context under way, before it has to wait for some.
+  /// Requests of one context in flight, before it has to wait for some.
   static constexpr int most_under_way = 1024;
 
   /// An operation that has the lock, its peer, and room for its requests.
@@ -106,9 +106,9 @@ private:
   Turn begin(int context, int pe, const char* step);
   /// Throws if the peer or an earlier operation has failed.
   void check(Turn& turn);
-  /// Waits until the context may have one more request under way.
+  /// Waits until the context may have one more request in flight.
   void make_room(Turn& turn);
-  /// Of those with operations under way; nullptr if none has.
+  /// Of those with operations in flight; nullptr if none has.
   static const UcxPeer* failed_peer(const UcxIssued& issued);
   [[noreturn]] void fail(UcxWorker::Lock& lock, const UcxPeer& peer, ucs_status_t status,
                          const char* step);

@@ -85,7 +85,7 @@ UcxWorker::~UcxWorker() {
 }
 
 /// UCX ends the process if a worker goes that has requests to a peer which does not answer, and
-/// without its error handling there is no way to take them back. So this stays until the process
+/// without its error handling there is no path to take them back. So this stays until the process
 /// ends, which comes next: the job has failed.
 void UcxWorker::abandon() {
   for (std::unique_ptr<UcxPeer>& peer : peers_)
@@ -215,7 +215,7 @@ void UcxWorker::renew_keys(UcxPeer& peer, int region, UcxPeer::Keys& keys) {
     if (at < unpacked.size() && (*now)[at] == (*keys.pieces)[at])
       unpacked[at] = keys.unpacked[at];
     else
-      old_keys_.push_back(keys.unpacked[at]); // operations with it may be under way
+      old_keys_.push_back(keys.unpacked[at]); // operations with it may be in flight
   keys.pieces = now;
   keys.unpacked = std::move(unpacked);
 }

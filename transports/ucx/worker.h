@@ -84,7 +84,7 @@ public:
   UcxWorker(std::shared_ptr<const UcxContext> context, const UcxMemory& memory, int n_pes);
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
-  /// Hands over what is still under way, for at most a second.
+  /// Hands over what is still in flight, for at most a second.
   ~UcxWorker();
 
   Lock lock();

@@ -13,7 +13,7 @@ std::string times(int count) {
   return count == 1 ? "once" : std::to_string(count) + " times";
 }
 
-/// What the InfiniBand Architecture says of affiliated asynchronous errors.
+/// Affiliated asynchronous errors of the InfiniBand Architecture Specification.
 const char* queue_pair_trouble(ibv_event_type type) {
   if (type == IBV_EVENT_QP_ACCESS_ERR)
     return "a peer used an address or key that it does not have here";
@@ -53,7 +53,7 @@ void AsyncEvents::note(const ibv_async_event& event) {
   case IBV_EVENT_PORT_ACTIVE: {
     const int port = event.element.port_num;
     const auto before = is_up_.find(port);
-    // It is also told of ports that were up already.
+    // The event is also sent for ports that were up already.
     if (before != is_up_.end() && !before->second)
       log(LogLevel::info, "ibrc",
           "port " + std::to_string(port) + " of " + device + " is up again");
@@ -70,13 +70,13 @@ void AsyncEvents::note(const ibv_async_event& event) {
   case IBV_EVENT_QP_FATAL:
   case IBV_EVENT_QP_REQ_ERR:
   case IBV_EVENT_QP_ACCESS_ERR:
-    // The completion at one of the ends says which transfer it was.
+    // The completion at one of the ends identifies the transfer.
     tell_once(event.event_type, device + " reports that " + queue_pair_trouble(event.event_type));
     break;
   case IBV_EVENT_GID_CHANGE:
   case IBV_EVENT_LID_CHANGE:
     ++moved_[event.element.port_num];
-    // Interfaces that come up get addresses one after the other: no reason to warn.
+    // Interfaces that come up get their addresses one by one: no warning.
     log(LogLevel::info, "ibrc",
         "the addresses of port " + std::to_string(event.element.port_num) + " of " + device +
             " have changed");

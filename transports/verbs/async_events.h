@@ -1,5 +1,5 @@
-// What a device reports without being asked: ports that go down and up, addresses that change,
-// queues and devices that fail.
+// Asynchronous events of a device: ports that go down and up, GIDs that change, QPs and devices
+// that fail.
 #pragma once
 
 #include <map>
@@ -17,9 +17,9 @@ public:
   /// The device must outlive this object.
   explicit AsyncEvents(Device& device);
 
-  /// Takes what has come, and logs what concerns a port or the device. Returns at once.
+  /// Processes pending events, and logs those of a port or the device. Returns at once.
   void poll();
-  /// What is known against that port: "the port went down 3 times"; "" if nothing.
+  /// Problems of that port: "the port went down 3 times"; "" if none.
   std::string history(int port) const;
 
 private:

@@ -29,7 +29,7 @@ int error_of(int result) {
   return result > 0 ? result : errno;
 }
 
-/// By the extended call where the device has it: only that one tells the flags.
+/// Uses the extended call if the device has it: only that one reports the flags.
 int query_port(const Functions& functions, ibv_context* context, int number, ibv_port_attr& port) {
   std::memset(&port, 0, sizeof port);
   const auto slot = static_cast<std::uint8_t>(number);
@@ -194,7 +194,7 @@ Survey survey(const std::shared_ptr<const Functions>& functions, const Sysroot& 
   errno = 0;
   const std::unique_ptr<ibv_device*, void (*)(ibv_device**)> list(
       functions->get_device_list(&count), functions->free_device_list);
-  // The library leaves out what it cannot open, without a word.
+  // The library silently leaves out devices that it cannot open.
   if (count == 0)
     found.unseen = sysroot.list("/sys/class/infiniband");
   if (!list && errno != 0 && errno != ENOSYS)

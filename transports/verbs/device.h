@@ -1,4 +1,4 @@
-// RDMA devices of this machine and their ports, as libibverbs tells of them.
+// RDMA devices of this machine and their ports, as libibverbs reports them.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ struct Port {
 /// One that is open. The object does not move: others point to it.
 class Device {
 public:
-  /// Opens a device in a way of its own; returns nullptr and sets errno if it cannot.
+  /// Custom function to open a device; returns nullptr and sets errno on failure.
   using Open = std::function<ibv_context*(ibv_device*)>;
-  /// Throws Error (unavailable) for a device that does not open or answer.
-  /// @param open empty: as everybody does
+  /// Throws Error (unavailable) for a device that cannot be opened or queried.
+  /// @param open empty: ibv_open_device()
   Device(std::shared_ptr<const Functions> functions, ibv_device* device, const Open& open = {});
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -59,12 +59,12 @@ private:
   ibv_device_attr attributes_{};
 };
 
-/// Whether the device is known to place the WRITEs of a queue pair in the order of their posting.
-/// HCAs may not: adaptive routing and out-of-order placement are settings of their firmware and of
-/// the fabric, which libibverbs does not tell. Soft-RoCE carries requests out one after the other.
+/// Whether the device is known to place the WRITEs of a QP in posting order. HCAs may not: adaptive
+/// routing and out-of-order placement are settings of their firmware and of the fabric, which
+/// libibverbs does not report. Soft-RoCE executes requests one by one.
 bool keeps_write_order(const ibv_device_attr& attributes);
 
-/// The state's word, as the kernel's state file has it: "ACTIVE".
+/// The state as in the kernel's state file: "ACTIVE".
 const char* port_state_text(ibv_port_state state);
 
 /// A device that cannot be used.

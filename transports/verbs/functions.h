@@ -12,7 +12,7 @@
 namespace shmemctl::verbs {
 
 /// Functions that libibverbs exports. Posting and polling are not among them: the header's inline
-/// functions take those from the device's own table.
+/// functions call those through the device's function table.
 struct Functions {
   decltype(&::ibv_get_device_list) get_device_list = nullptr;
   decltype(&::ibv_free_device_list) free_device_list = nullptr;
@@ -41,7 +41,7 @@ struct Functions {
   decltype(&::ibv_ack_async_event) ack_async_event = nullptr;
   decltype(&::ibv_wc_status_str) wc_status_str = nullptr;
 
-  std::optional<DynamicLibrary> library; ///< what they belong to; nothing in tests
+  std::optional<DynamicLibrary> library; ///< the library; empty in tests
 };
 
 /// Opens the library.

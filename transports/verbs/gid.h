@@ -37,7 +37,7 @@ const char* to_string(GidKind kind);
 /// "10.0.0.1", "fe80::1"; an InfiniBand GID like an IPv6 address
 std::string gid_text(const RawGid& raw);
 
-/// A network in which a GID has to lie.
+/// A network that a GID must belong to.
 struct AddressRange {
   RawGid network{};
   int bits = 0; ///< of the 128; an IPv4 network's are counted behind ::ffff:0:0/96
@@ -46,7 +46,7 @@ struct AddressRange {
 /// "10.1.0.0/16" or "fd00::/8". "" and networks of 0 bits are any: nothing. Throws Error (usage).
 std::optional<AddressRange> parse_address_range(const std::string& text);
 
-/// What the options ask for; a part that is not set asks for nothing.
+/// Constraints set by the options; an unset member is no constraint.
 struct GidWish {
   int index = -1; ///< -1: choose
   std::optional<int> roce_version;
@@ -54,14 +54,14 @@ struct GidWish {
   std::optional<AddressRange> range;
 };
 
-/// The entries that may be used, at most one of a kind (the one of the lowest index), best first.
-/// Link-local ones come last: they reach nothing beyond their own wire. If an index is asked for,
-/// that entry alone, whatever it is.
+/// The usable entries, at most one of each kind (that of the lowest index), best first. Link-local
+/// ones come last: they do not reach beyond their link. If an index is given, only that entry,
+/// whatever it is.
 std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const GidWish& wish);
-/// Why there are none: one clause that names what the table has and what was asked for.
+/// Why there are none: one clause that names the table's contents and the constraints.
 std::string no_gid_reason(const std::vector<GidEntry>& table, const GidWish& wish);
 
-/// Places in both lists of the entries that two ends may use with each other, best first.
+/// Indices into both lists of entries that two ends can use with each other, best first.
 struct GidPair {
   std::size_t mine = 0, theirs = 0;
 };

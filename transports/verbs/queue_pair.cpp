@@ -46,7 +46,7 @@ ibv_mtu mtu_code(int bytes) {
 QueuePair::QueuePair(Device& device, ibv_cq* completions, int depth, int inline_bytes,
                      const ReceivePlace& receives)
     : functions_(&device.functions()) {
-  // Devices refuse what they cannot hold and do not say what they could.
+  // Devices refuse sizes that are too large and do not report the maximum.
   for (int wanted = inline_bytes;; wanted /= 2) {
     ibv_qp_init_attr attributes;
     std::memset(&attributes, 0, sizeof attributes);

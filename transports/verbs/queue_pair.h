@@ -27,12 +27,12 @@ struct Path {
   std::uint32_t my_psn = 0, peer_psn = 0; ///< first packet numbers: 24 bits
   int timeout = 18;                       ///< 4.096 us times 2 to this power
   int retry_count = 6;
-  int outstanding_reads = 1; ///< reads and atomics on their way, both as asker and as answerer
+  int outstanding_reads = 1; ///< READs and atomics in flight, as requester and as responder
 };
 
 /// Where messages of a peer are received.
 struct ReceivePlace {
-  ibv_srq* queue = nullptr; ///< nullptr: nobody sends any
+  ibv_srq* queue = nullptr; ///< nullptr: no receives
   ibv_cq* completions = nullptr;
 };
 
@@ -48,11 +48,11 @@ public:
   std::uint32_t number() const { return handle_->qp_num; }
   std::size_t inline_bytes() const { return inline_bytes_; }
 
-  /// The states on the way, each from the one before. Return 0 or the system's error number.
+  /// The state transitions, each from the previous state. Return 0 or an errno value.
   int to_init(int port);
   int to_receive(const Path& path);
   int to_send(const Path& path);
-  /// Back to where it was made, from any state.
+  /// To RESET, from any state.
   int reset();
 
 private:

@@ -15,12 +15,12 @@ namespace shmemctl::verbs {
 
 namespace {
 
-/// Never IBV_ACCESS_RELAXED_ORDERING: a signal has to come behind its payload, on PCIe too. (In
-/// which order the device writes is its own business: write_order.h.)
+/// Never IBV_ACCESS_RELAXED_ORDERING: a signal must be ordered after its payload, on PCIe too. (The
+/// order in which the HCA issues writes is another matter: write_order.h.)
 constexpr int access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-/// What a way that was tried has said.
+/// The error of a method that was tried.
 struct Answer {
   MemoryRegion region;
   int error_number = 0;

@@ -1,4 +1,4 @@
-// Registration of memory with a device: of the host's, and of a GPU's by the ways that there are.
+// Registration of memory with a device: host memory, and GPU memory by dma-buf or peer memory.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ enum class MemoryKind { host, cuda };
 using ExportDmaBuf = std::function<std::optional<DmaBuf>(std::uintptr_t address, std::size_t size,
                                                          std::string& why)>;
 
-/// What is known of the ways to device memory.
+/// Availability of the methods for GPU memory.
 struct DeviceMemoryWays {
   ExportDmaBuf export_dma_buf;  ///< empty if the driver has none
   std::string no_export_reason; ///< why it is empty
@@ -32,8 +32,8 @@ struct DeviceMemoryWays {
   std::string peer_memory_module; ///< "" if none is loaded
 };
 
-/// What GPUDIRECT and IB_DISABLE_DMABUF leave of the ways to that memory, with this library and
-/// this kernel.
+/// The methods for that memory that GPUDIRECT and IB_DISABLE_DMABUF allow, and that this library
+/// and kernel have.
 DeviceMemoryWays ways_to(const std::shared_ptr<const DeviceMemory>& memory,
                          const Functions& functions, const Options& options,
                          const Sysroot& sysroot = Sysroot("/"));
@@ -51,11 +51,11 @@ WayChoice choose_ways(MemoryKind kind, const DeviceMemoryWays& known);
 /// The kernel module through which drivers see GPU memory; "" if none is loaded.
 std::string peer_memory_module(const Sysroot& sysroot);
 
-/// Registers [address, address + size_bytes) for local and remote use, atomics among it. Throws
-/// Error (unavailable) that says what every way answered, and names the limit of locked memory
-/// where that is the cause.
-/// @param what words for messages: "the heap"
-/// @param used receives the way that was taken
+/// Registers [address, address + size_bytes) for local and remote access, including atomics. Throws
+/// Error (unavailable) with the errors of all methods, which names the limit of locked memory if
+/// that is the cause.
+/// @param what description for messages: "the heap"
+/// @param used receives the method that was used
 MemoryRegion register_memory(Device& device, void* address, std::size_t size_bytes, MemoryKind kind,
                              const DeviceMemoryWays& known, const std::string& what,
                              Way* used = nullptr);

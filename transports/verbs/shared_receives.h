@@ -17,8 +17,9 @@ namespace shmemctl::verbs {
 /// How many receives a device can hold in one shared receive queue; 0 if it has none.
 std::uint32_t most_shared_receives(const Device& device);
 
-/// Not thread safe. Every receive that is used is posted again before its poll() returns, so that
-/// as many messages can be on their way as the queue is deep. The queue pairs on it go first.
+/// A shared receive queue. Not thread safe. Every consumed receive is posted again before poll()
+/// returns, so that as many messages can be in flight as the queue is deep. QPs that use it must be
+/// destroyed first.
 class SharedReceives {
 public:
   /// Throws Error (unavailable).
@@ -30,10 +31,9 @@ public:
 
   ReceivePlace place() const { return {queue_.get(), completions_.get()}; }
 
-  /// Takes up to 16 messages that have arrived, in their order, and calls
-  /// `take(queue_pair_number, bytes, size_bytes)` for each. What failed on its way is dropped: its
-  /// sender knows. Returns how many completions there were. Throws Error (unavailable) if the
-  /// device does not take receives any more.
+  /// Takes up to 16 arrived messages, in order, and calls `take(queue_pair_number, bytes,
+  /// size_bytes)` for each. Failed ones are dropped: the sender knows. Returns the number of
+  /// completions. Throws Error (unavailable) if the device no longer accepts receives.
   template <class Take>
   int poll(Take&& take) {
     std::array<ibv_wc, batch> arrived;
@@ -48,12 +48,12 @@ public:
     return count;
   }
 
-  /// Readable when a message has come behind arm().
+  /// Readable when a message has arrived after arm().
   int descriptor() const { return channel_->fd; }
-  /// From now on the next message makes the descriptor readable; look once more for those that came
-  /// before.
+  /// From now on the next message makes the descriptor readable; poll once more for messages that
+  /// came before.
   void arm();
-  /// Takes what made the descriptor readable.
+  /// Consumes the event that made the descriptor readable.
   void clear_events();
 
 private:

@@ -1,4 +1,4 @@
-// What a producer asks of the proxy, and how it lies in a slot. For kernels too.
+// Requests to the proxy, and their encoding in a slot. For host and device.
 #pragma once
 
 #include "src/runtime/proxy/proxy_layout.h"
@@ -6,9 +6,9 @@
 namespace shmemctl {
 
 enum class ProxyOp : std::uint8_t {
-  none = 0,   ///< memory of zeros is no request
+  none = 0,   ///< zeroed memory is not a request
   put,        ///< local → target
-  put_value,  ///< the request itself holds the 1, 2, 4 or 8 bytes
+  put_value,  ///< of 1, 2, 4 or 8 bytes, which the request holds
   get,        ///< target → local
   get_value,  ///< 1, 2, 4 or 8 bytes of the target → result
   atomic,     ///< detail: AtomicOp; size 4 or 8
@@ -18,10 +18,10 @@ enum class ProxyOp : std::uint8_t {
 };
 inline constexpr unsigned proxy_op_count = 9;
 
-/// No result: the producer does not wait for this request.
+/// The producer does not wait for this request.
 inline constexpr std::uint32_t no_proxy_result = ~std::uint32_t{0};
 
-/// One request, decoded. Members that an operation does not name in its comment are 0.
+/// A decoded request. Members that do not name the operation in their comment are 0 for it.
 struct ProxyRequest {
   ProxyOp op = ProxyOp::none;
   std::uint8_t context = 0;       ///< of the transport
@@ -33,8 +33,8 @@ struct ProxyRequest {
   std::uint64_t size_bytes = 0;
   std::uint64_t operand = 0; ///< put_value, atomic, put_signal: the value
   std::uint64_t compare = 0; ///< atomic: compare; put_signal: offset of the signal in its region
-  std::uint32_t result = no_proxy_result; ///< number of the ProxyResult that is waited on
-  std::uint8_t result_tag = 0;            ///< that its words shall have
+  std::uint32_t result = no_proxy_result; ///< index of the ProxyResult that the producer waits for
+  std::uint8_t result_tag = 0;            ///< tag of the result's words
 };
 
 /// put_signal: the signal's region, and whether it is added (else set).
@@ -48,19 +48,18 @@ SHMEMCTL_HOST_DEVICE constexpr bool signal_adds(std::uint8_t detail) {
   return (detail & 0x80) != 0;
 }
 
-/// The shape of the ring that is in use, for the templates of proxy_ring.h; tests have smaller
-/// ones.
+/// Shape of the FIFO in production, for the templates of proxy_fifo.h; tests use smaller ones.
 struct ProxyTraits {
   using Request = ProxyRequest;
   static constexpr unsigned words = 8;
-  static constexpr unsigned result_words = sizeof(ProxyResult) / 8; ///< distance of results
+  static constexpr unsigned result_words = sizeof(ProxyResult) / 8; ///< stride of results, in words
   static constexpr unsigned result_tag_bits = 8;
   static constexpr unsigned payload_bits = 56;
-  static constexpr unsigned largest_batch = 32; ///< requests that the reader takes in one round
+  static constexpr unsigned largest_batch = 32; ///< requests that the consumer takes at a time
   using Sequence = ProxySequence<63, 8>;
 
-  /// Payloads of 56 bits: payload[0] says what and to whom, the next six hold the low 56 bits of
-  /// the six 64-bit members, the last one their high bytes and `detail`.
+  /// Payloads of 56 bits: payload[0] holds operation, context, region and PE, the next six the low
+  /// 56 bits of the six 64-bit members, the last one their high bytes and `detail`.
   SHMEMCTL_HOST_DEVICE static constexpr void encode(const Request& request,
                                                     std::uint64_t (&payload)[words]) {
     payload[0] = static_cast<std::uint64_t>(request.op) |
@@ -101,8 +100,8 @@ struct ProxyTraits {
     return request;
   }
 
-  /// Whether the producer's own loads and stores before have to be done when the proxy sees the
-  /// request: it touches the producer's memory, or is there to order.
+  /// Whether the producer's earlier loads and stores must be performed before the proxy sees the
+  /// request: it accesses the producer's memory, or exists to order.
   SHMEMCTL_HOST_DEVICE static constexpr bool orders_memory(const Request& request) {
     return request.op == ProxyOp::put || request.op == ProxyOp::get ||
            request.op == ProxyOp::put_signal || request.op == ProxyOp::fence ||
@@ -111,7 +110,8 @@ struct ProxyTraits {
   SHMEMCTL_HOST_DEVICE static constexpr bool is_quiet(const Request& request) {
     return request.op == ProxyOp::quiet;
   }
-  /// Somebody waits for data from the target, and the sink can have many such under way.
+  /// A producer waits for data from the target, and the sink can have several such requests in
+  /// flight.
   SHMEMCTL_HOST_DEVICE static constexpr bool awaits_data(const Request& request) {
     return (request.op == ProxyOp::get || request.op == ProxyOp::get_value) &&
            request.result != no_proxy_result;

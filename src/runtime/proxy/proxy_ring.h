@@ -1,54 +1,55 @@
-// The ring's protocol: what producers and the reader do, step by step. The same code runs in
-// production, in the model checker (tests/unit/proxy) and, later, in kernels: `Traits` gives the
-// shape of a slot (ProxyTraits), `Atomics` the loads and stores (HostAtomics), `Wait` what happens
-// between two looks at a word.
+// The proxy FIFO's protocol, step by step, for producers and the consumer. The same code runs on
+// host threads, in kernels, and in the model checker (tests/unit/proxy): `Traits` gives the shape
+// of a slot (ProxyTraits), `Atomics` the loads and stores (HostAtomics, DeviceAtomics), `Wait` what
+// happens between two polls.
 //
-// Every order has its reason beside it. The model checker delays and reorders stores as far as
-// their orders allow, as a GPU's stores over PCIe may arrive; ThreadSanitizer watches the loads.
+// Every memory order is justified where it is used. The model checker delays and reorders stores as
+// far as their orders allow, as a GPU's stores over PCIe may arrive; ThreadSanitizer checks the
+// loads.
 #pragma once
 
 #include "src/runtime/proxy/proxy_layout.h"
 
 namespace shmemctl {
 
-/// A producer's side: one object for each producer, not shared. Trivially copyable.
+/// The producer's side: one object per producer, not shared. Trivially copyable.
 ///
-/// A request goes: reserve (one fetch-add for one or many), wait for room, write. Requests are
-/// taken in the order of reservation, so those of one producer stay in order.
+/// A request is posted by reserve() (one fetch-add for one or several), wait_for_room(), write().
+/// Requests are taken in order of reservation, so those of one producer stay in order.
 template <class Traits, class Atomics>
 class RingProducer {
 public:
   using Sequence = typename Traits::Sequence;
 
-  /// @param completed a value that `ring.completed` has had
+  /// @param completed an earlier value of `ring.completed`
   SHMEMCTL_HOST_DEVICE RingProducer(const ProxyRingView& ring, std::uint64_t completed)
       : ring_(ring), completed_(completed) {}
 
-  /// Reserves `count` slots in a row; false if the ring is closed: nothing is reserved then. What
-  /// is reserved must be written, all of it, or the ring stands still; use at most the capacity.
+  /// Reserves `count` consecutive slots; false if the FIFO is closed: then nothing is reserved. All
+  /// reserved slots must be written, or the FIFO is blocked; `count` is at most the capacity.
   SHMEMCTL_HOST_DEVICE bool reserve(std::uint64_t count, std::uint64_t& first) const {
-    // Relaxed: hands nothing over. That it is one read-modify-write makes the numbers unique, and
-    // that there is one counter makes a later reservation of the same producer the greater one.
+    // Relaxed: publishes no data. A single read-modify-write makes the numbers unique, and since
+    // there is one counter, a later reservation of the same producer has the greater number.
     const std::uint64_t old = Atomics::fetch_add_relaxed(ring_.issued, 2 * count);
     first = old >> 1 & Sequence::mask;
     return (old & 1) == 0;
   }
 
-  /// Flow control: whether the slot of `sequence` is free, as far as this producer knows.
+  /// Flow control: whether the slot of `sequence` is free, to this producer's knowledge.
   SHMEMCTL_HOST_DEVICE bool has_room(std::uint64_t sequence) const {
     return Sequence::distance(completed_, sequence) >> ring_.capacity_log2 == 0;
   }
 
-  /// Returns when the slot is free; false if `wait` gave up. `completed` is only read when this
-  /// producer's copy of it does not suffice: about once in a lap.
+  /// Returns when the slot is free; false if `wait` gave up. `completed` is read only when the
+  /// cached copy does not suffice: about once per lap.
   template <class Wait>
   SHMEMCTL_HOST_DEVICE bool wait_for_room(std::uint64_t sequence, Wait& wait) {
     if (has_room(sequence))
       return true;
     wait.start();
     for (;;) {
-      // Acquire, with the reader's release of `completed`: its loads from the slot come before our
-      // stores into it.
+      // Acquire, pairs with the consumer's release of `completed`: its loads from the slot come
+      // before our stores into it.
       completed_ = Atomics::load_acquire(ring_.completed);
       if (has_room(sequence))
         break;
@@ -59,7 +60,7 @@ public:
     return true;
   }
 
-  /// Fills the slot; it has room.
+  /// Writes the request into its slot, which must be free.
   SHMEMCTL_HOST_DEVICE void write(std::uint64_t sequence,
                                   const typename Traits::Request& request) const {
     std::uint64_t payload[Traits::words];
@@ -67,13 +68,13 @@ public:
     std::uint64_t* slot =
         ring_.slots + Sequence::slot(sequence, ring_.capacity_log2) * Traits::words;
     const std::uint64_t tag = Sequence::tag(sequence, ring_.capacity_log2);
-    // Relaxed: each word shows by its own tag whether it has arrived.
+    // Relaxed: each word has its own tag.
     for (unsigned i = 1; i < Traits::words; ++i)
       Atomics::store_relaxed(slot + i, payload[i] << proxy_tag_shift | tag);
     const std::uint64_t word = payload[0] << proxy_tag_shift | tag;
-    // Release: the data to put was written, and the target of a get was read, before the proxy that
-    // has seen this word touches them. A value, a fetch or an atomic has nothing to order, and
-    // where a release costs a fence for the whole system (a GPU), its word is as relaxed as the
+    // Release: the source of a put has been written, and the target of a get has been read, before
+    // the proxy that sees this word accesses them. A value, a fetch or an atomic has nothing to
+    // order; where a release costs a system-wide fence (a GPU), its word is relaxed like the
     // others.
     if (Atomics::release_is_free || Traits::orders_memory(request))
       Atomics::store_release(slot, word);
@@ -81,12 +82,12 @@ public:
       Atomics::store_relaxed(slot, word);
   }
 
-  /// Whether everything that was reserved before is complete at its target; then a quiet has
-  /// nothing to wait for here. Never in a closed ring.
+  /// Whether everything reserved before is complete at its target: then a quiet need not wait.
+  /// Never true for a closed FIFO.
   SHMEMCTL_HOST_DEVICE bool is_quiet() const {
-    // Acquire: what a quiet promises is visible.
+    // Acquire: completed operations are visible, as quiet guarantees.
     const std::uint64_t quieted = Atomics::load_acquire(ring_.quieted);
-    // Relaxed: at least what was reserved before this call, by whoever this producer knows of.
+    // Relaxed: at least what this producer knows to have been reserved before this call.
     return Atomics::load_relaxed(ring_.issued) == quieted << 1;
   }
 
@@ -95,8 +96,8 @@ public:
 
   // Results.
 
-  /// The tag after `tag`; the first is that after 0. A result's next request must have another one
-  /// than its last request, so that an old answer is none.
+  /// The tag after `tag`; the first one follows 0. Consecutive requests of a result slot must have
+  /// different tags, so that an old reply is not taken for a new one.
   SHMEMCTL_HOST_DEVICE static constexpr std::uint8_t next_tag(std::uint8_t tag) {
     return static_cast<std::uint8_t>((tag + 1u) & low_bits(Traits::result_tag_bits));
   }
@@ -104,7 +105,7 @@ public:
   struct Answer {
     std::uint64_t value;
     bool ok;
-    bool given; ///< false if `wait` gave up; the result must then never be used again
+    bool given; ///< false if `wait` gave up; the result slot must then never be used again
   };
 
   template <class Wait>
@@ -113,8 +114,8 @@ public:
     const std::uint64_t* words = ring_.results + number * Traits::result_words;
     wait.start();
     for (;;) {
-      // Acquire: data that the proxy brought (a get), and all that a quiet promises, is visible
-      // after the answer.
+      // Acquire: data that the proxy has fetched (a get), and all that quiet guarantees, is visible
+      // after the reply.
       const std::uint64_t low = Atomics::load_acquire(words);
       if ((low & low_bits(proxy_tag_shift)) == tag) {
         // Relaxed: has its own tag.
@@ -135,11 +136,11 @@ protected:
   std::uint64_t completed_;
 };
 
-/// How a quiet goes over several rings: into all that may have something under way, then through
-/// the answers, so that the threads work at the same time. (A kernel gives each ring to a lane.)
-/// @param post `bool post(ring)`: puts a quiet into the ring; false if there is nothing to wait for
-/// @param wait `bool wait(ring)`: its answer
-/// @return whether all went well
+/// Quiet over several FIFOs: first posts to all that may have operations in flight, then waits for
+/// all, so that the proxy threads work concurrently.
+/// @param post `bool post(ring)`: puts a quiet into the FIFO; false if there is nothing to wait for
+/// @param wait `bool wait(ring)`: waits for its reply
+/// @return whether all succeeded
 template <class Post, class Wait>
 SHMEMCTL_HOST_DEVICE bool quiet_rings(std::uint32_t n_rings, Post&& post, Wait&& wait) {
   std::uint64_t posted = 0;
@@ -152,7 +153,7 @@ SHMEMCTL_HOST_DEVICE bool quiet_rings(std::uint32_t n_rings, Post&& post, Wait&&
   return ok;
 }
 
-/// The reader's side: there is one. Trivially copyable.
+/// The consumer's side: one per FIFO. Trivially copyable.
 template <class Traits, class Atomics>
 class RingConsumer {
 public:
@@ -161,13 +162,14 @@ public:
   RingConsumer(const ProxyRingView& ring, std::uint64_t first)
       : ring_(ring), position_(first), published_(first) {}
 
-  /// The next request, if all of its words are there; its slot stays taken until publish().
+  /// Takes the next request if all of its words have arrived; its slot stays occupied until
+  /// publish().
   bool take(typename Traits::Request& request) {
     const std::uint64_t* slot =
         ring_.slots + Sequence::slot(position_, ring_.capacity_log2) * Traits::words;
     const std::uint64_t tag = Sequence::tag(position_, ring_.capacity_log2);
     std::uint64_t payload[Traits::words];
-    // Acquire: the producer's data before the request is visible from here on.
+    // Acquire: the producer's data written before the request is visible.
     if (!valid(Atomics::load_acquire(slot), tag, payload[0]))
       return false;
     for (unsigned i = 1; i < Traits::words; ++i)
@@ -183,45 +185,45 @@ public:
     const std::uint64_t* slot =
         ring_.slots + Sequence::slot(position_, ring_.capacity_log2) * Traits::words;
     std::uint64_t payload = 0;
-    // Relaxed: a hint; take() looks again.
+    // Relaxed: only a hint; take() checks again.
     return valid(Atomics::load_relaxed(slot), Sequence::tag(position_, ring_.capacity_log2),
                  payload);
   }
 
-  /// Everything that was taken is complete at its target.
+  /// Announces that everything taken so far is complete at its target.
   void publish_quiet() const {
-    // Release: what was brought meanwhile is visible to who has seen this.
+    // Release: fetched data is visible to a producer that sees this.
     Atomics::store_release(ring_.quieted, position_);
   }
 
-  /// Gives all slots that were taken back to the producers.
+  /// Returns all taken slots to the producers.
   void publish() {
-    // Release: the loads from these slots come before a producer's next stores into them.
+    // Release: our loads from these slots come before a producer's next stores into them.
     Atomics::store_release(ring_.completed, position_);
     published_ = position_;
   }
   std::uint64_t unpublished() const { return Sequence::distance(published_, position_); }
   std::uint64_t position() const { return position_; }
 
-  /// How many requests have been reserved and not been taken.
+  /// Number of requests reserved and not yet taken.
   std::uint64_t depth() const {
     return Sequence::distance(position_, Atomics::load_relaxed(ring_.issued) >> 1);
   }
 
-  /// From now on reserve() fails; returns the sequence number behind the last request. In one step
-  /// with the last reservation, so each request is either before it and taken, or refused.
+  /// Closes the FIFO: from now on reserve() fails. Returns the sequence number after the last
+  /// request. Atomic with reservations, so each request is either before it, and taken, or refused.
   std::uint64_t close() const {
     // Relaxed: like a reservation.
     return Atomics::fetch_or_relaxed(ring_.issued, 1) >> 1 & Sequence::mask;
   }
 
-  /// Answers who waits on the result.
+  /// Writes the result of a request that a producer waits for.
   void answer(std::uint32_t number, std::uint8_t tag, std::uint64_t value, bool ok) const {
     std::uint64_t* words = ring_.results + number * Traits::result_words;
     const std::uint64_t high = value >> 56 | static_cast<std::uint64_t>(ok ? 0 : 1) << 8;
     // Relaxed: has its own tag.
     Atomics::store_relaxed(words + 1, high << proxy_tag_shift | tag);
-    // Release: what was brought for the producer is visible to who has seen this word.
+    // Release: data fetched for the producer is visible once it sees this word.
     Atomics::store_release(words, value << proxy_tag_shift | tag);
   }
 

@@ -34,7 +34,7 @@ inline DirectTransport& direct_of(const TransportPe& me) {
   return static_cast<DirectTransport&>(*me.transport);
 }
 
-/// Over the HCA in software over memory.
+/// Over the emulated HCA over memory.
 inline void run_direct(Flavour flavour, const std::function<void(TransportPe&)>& body,
                        const Texts& more = {}, int n_pes = 2) {
   TransportWorldOptions wanted;
@@ -47,7 +47,7 @@ inline void run_direct(Flavour flavour, const std::function<void(TransportPe&)>&
       "");
 }
 
-/// Over made-up devices.
+/// Over fake devices.
 inline std::string run_made_up(FakeFabric& fabric, const std::function<void(TransportPe&)>& body,
                                const TransportWorldOptions& wanted = {},
                                Flavour flavour = Flavour::devx) {

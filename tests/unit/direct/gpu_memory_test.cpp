@@ -1,4 +1,4 @@
-// Regions of GPU memory: NICs that look real reach them, processors and the HCA in software do not.
+// Regions of GPU memory: NICs that look real reach them, processors and the emulated HCA do not.
 #include <array>
 #include <atomic>
 
@@ -157,7 +157,7 @@ TEST(DirectGpuMemory, IsForgottenWhenItGoes) {
       "");
 }
 
-// The HCA in software.
+// The emulated HCA.
 
 TEST(DirectGpuMemory, SoftwareSaysThatItReachesTheHostOnly) {
   run_direct(Flavour::gda, [](TransportPe& me) {
@@ -169,7 +169,7 @@ TEST(DirectGpuMemory, SoftwareSaysThatItReachesTheHostOnly) {
   });
 }
 
-/// An entry that names such memory fails; the process does not.
+/// A WQE that names such memory fails; the process does not.
 TEST(DirectGpuMemory, SoftwareRefusesWhatNobodyCopiesForIt) {
   run_direct(Flavour::gda, [](TransportPe& me) {
     const GpuHeap heap(me);

@@ -89,15 +89,15 @@ QueueOptions options_of(CompletionMode mode) {
 const QueueObjects objects{0xa1a2a3a4, 0xb1b2b3, 0xc1c2c3, 0xd1};
 
 TEST(Mlx5Commands, CreateCompletionQueue) {
-  // Entries take 16 pages, completions 16 more; the records are behind them.
+  // WQEs take 16 pages, completions 16 more; the records are behind them.
   expect_bytes(create_cq_command(options_of(CompletionMode::ring), objects),
                {{0x00, "0400"},
                 {0x10, "02000000"},         // the record is in registered memory
                 {0x14, "a1a2a3a4"},         // and in which
-                {0x1c, "0ab1b2b3"},         // 2^10 entries, register page
+                {0x1c, "0ab1b2b3"},         // 2^10 WQEs, register page
                 {0x27, "d1"},               // event queue
                 {0x48, "0000000000020040"}, // where its record is
-                {0x50, "0000000000010000"}, // where its entries are
+                {0x50, "0000000000010000"}, // where its WQEs are
                 {0x58, "a1a2a3a4"},
                 {0x5c, "80"}});
   expect_bytes(create_cq_command(options_of(CompletionMode::collapsed), objects),
@@ -117,7 +117,7 @@ TEST(Mlx5Commands, CreateQueuePair) {
                {{0x00, "0500"},
                 {0x18, "00001800"},         // reliable, migrated
                 {0x1d, "c1c2c3"},           // protection domain
-                {0x22, "50"},               // 2^10 blocks: bits 0x51 to 0x54
+                {0x22, "50"},               // 2^10 WQEBBs: bits 0x51 to 0x54
                 {0x25, "b1b2b3"},           // register page
                 {0x95, "e1e2e3"},           // completions of sends
                 {0xb5, "e1e2e3"},           // and of receives

@@ -1,4 +1,4 @@
-// Completion entries, byte for byte, and what they say.
+// Completion WQEs, byte for byte, and what they say.
 #include <gtest/gtest.h>
 #include <set>
 

@@ -1,4 +1,4 @@
-// Entries, completions and the send queue compile for GPUs as they are. Compiled, not run.
+// WQEs, completions and the send queue compile for GPUs as they are. Compiled, not run.
 #include "kernels/device/gpu_memory.cuh"
 #include "transports/direct/queue_table.h"
 #include "transports/mlx5/entry.h"

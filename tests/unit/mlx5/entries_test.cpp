@@ -1,4 +1,4 @@
-// Entries and doorbells, byte for byte. The expected bytes are written down from the device's
+// WQEs and doorbells, byte for byte. The expected bytes are written down from the device's
 // definition, not made by the code under test.
 #include <gtest/gtest.h>
 #include <numeric>

@@ -1,5 +1,5 @@
-// A made-up mlx5 device behind libibverbs' and libmlx5's functions: it reads firmware commands, and
-// the queues that they make are served by the software HCA's queue. One device at a time.
+// A fake mlx5 device behind libibverbs' and libmlx5's functions: it reads firmware commands, and
+// the queues that they make are served by the emulated HCA's queue. One device at a time.
 #pragma once
 
 #include <atomic>

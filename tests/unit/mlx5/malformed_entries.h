@@ -1,4 +1,4 @@
-// Entries that a device refuses, and with what.
+// WQEs that a device refuses, and with what.
 #pragma once
 
 #include <functional>

@@ -39,7 +39,7 @@ void expect_right(QueueModelSetting setting, std::size_t least_states) {
 
 TEST(Mlx5Model, OneProducerGoesAroundManyLaps) {
   expect_right<3, 2>({.scripts = {"ppppq"}}, 500);
-  // Ten blocks: the device's index wraps.
+  // Ten WQEBBs: the device's index wraps.
   expect_right<4>({.scripts = {"PPPPPq"}, .blocks_log2 = 2, .signal_log2 = 0}, 500);
   expect_right({.scripts = {"llllllq"}, .signal_log2 = 1}, 100);
   expect_right({.scripts = {"bbbq"}, .signal_log2 = 0}, 500);

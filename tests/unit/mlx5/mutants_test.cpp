@@ -10,7 +10,7 @@ namespace {
 
 using Right = RightQueue<3, 2>;
 using Shape = Right::Shape;
-/// With one word for a block: fewer states.
+/// With one word for a WQEBB: fewer states.
 using Small = RightQueue<3, 1>;
 using Base = QueueModelMemory;
 
@@ -76,7 +76,7 @@ struct RecordBehindDoorbell : Base {
   inline static std::uint64_t held_value = 0;
 };
 TEST(Mlx5Mutants, RecordWrittenBehindTheDoorbell) {
-  // With one completion entry nobody writes the other record.
+  // With one CQE nobody writes the other record.
   expect_found<OnMemory<RecordBehindDoorbell>>(
       {.scripts = {"p"}, .mode = CompletionMode::collapsed}, "deadlock");
 }

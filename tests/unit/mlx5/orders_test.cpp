@@ -40,8 +40,8 @@ TEST(Mlx5Orders, AreEnough) {
   expect_right({"pq"});
   expect_right({"p", "p"});
 }
-/// One producer writes an entry and leaves it to the next one to ring: the device has to see it
-/// whole. Entries may be in memory of the host, and the two in different blocks of a kernel.
+/// One producer writes a WQE and leaves it to the next one to ring: the device has to see it
+/// whole. WQEs may be in memory of the host, and the two in different blocks of a kernel.
 TEST(Mlx5Orders, AnEntryThatAnotherProducerRings) {
   expect_right({"l", "p"});
 }
@@ -66,7 +66,7 @@ TEST(Mlx5Orders, WhatIsCompleteIsAcquired) {
   expect_found<WordsWithoutAcquire>({"r", "r"}, "what a READ brought");
 }
 
-/// NETWORK_RELEASE: of entries before their turn, and of completions that were seen.
+/// NETWORK_RELEASE: of WQEs before their turn, and of completions that were seen.
 struct TurnWithoutFence : Base {
   static void entries_written() {}
 };

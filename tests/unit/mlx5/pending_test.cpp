@@ -1,4 +1,4 @@
-// What an HCA in software may carry out before what, if it keeps no more order than it must.
+// What an emulated HCA may carry out before what, if it keeps no more order than it must.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -12,7 +12,7 @@
 
 namespace shmemctl::test {
 
-/// Scripts: p put, l put that may be rung later, P put of two blocks, b two puts reserved at once,
+/// Scripts: p put, l put that may be rung later, P put of two WQEBBs, b two puts reserved at once,
 /// s put with a completion, r read (waits, and looks at what came), f flush, q quiet.
 struct QueueModelSetting {
   std::vector<std::string> scripts;
@@ -105,9 +105,9 @@ private:
   struct Producer {
     std::uint32_t first, goal, known;
     std::uint8_t phase, is_nop;
-    std::uint8_t due; ///< so many of its entries must be carried out without any more calls
+    std::uint8_t due; ///< this many of its WQEs must be carried out without any more calls
     std::uint8_t padding;
-    std::uint32_t published_before; ///< blocks that a quiet is for
+    std::uint32_t published_before; ///< WQEBBs that a quiet is for
   };
   struct Device {
     std::uint32_t seen, position, told, completions;

@@ -23,7 +23,7 @@ class Poster {
 public:
   Poster(SoftWorld& world) : world_(world), send_(world.queue->view()) {}
 
-  /// Entries of one or two blocks, each writing its number to its place; returns the first block.
+  /// WQEs of one or two WQEBBs, each writing its number to its place; returns the first WQEBB.
   std::uint64_t post(const std::vector<unsigned>& sizes, Bell bell, bool completion = false) {
     std::uint32_t blocks = 0;
     for (const unsigned size : sizes)
@@ -49,7 +49,7 @@ public:
       std::memcpy(data + 84, &number_, 8);
       if (size == 1)
         build_value_write(slot, head, world_.remote(8 * (number_ % places)), number_, 8);
-      else // the number is at the entry's very end
+      else // the number is at the WQE's very end
         build_inline_write(slot, head, world_.remote(1024 + 92 * (number_ % 16)), data, 92);
       start += size;
     }
@@ -99,7 +99,7 @@ QueueOptions options_of(std::uint32_t blocks, std::uint32_t signal_every, Comple
   return options;
 }
 
-/// Where the latest entries left their numbers.
+/// Where the latest WQEs left their numbers.
 void expect_written(SoftWorld& world, std::uint64_t number, unsigned blocks) {
   if (blocks == 1)
     EXPECT_EQ(world.at<std::uint64_t>(8 * (number % Poster::places)), number);
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Mlx5QueueOfSize,
                                           testing::Values(CompletionMode::ring,
                                                           CompletionMode::collapsed)));
 
-/// Every first block of a queue of 16, for every pattern of sizes that a reservation can have.
+/// Every first WQEBB of a queue of 16, for every pattern of sizes that a reservation can have.
 TEST(Mlx5Queue, EveryPatternAtEveryPlace) {
   std::vector<std::vector<unsigned>> patterns;
   for (unsigned count = 1; count <= 5; ++count)

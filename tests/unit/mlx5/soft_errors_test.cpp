@@ -1,4 +1,4 @@
-// What the software HCA refuses, with which syndrome, and what becomes of the queue.
+// What the emulated HCA refuses, with which syndrome, and what becomes of the queue.
 #include <gtest/gtest.h>
 
 #include "src/base/error.h"
@@ -7,7 +7,7 @@
 namespace shmemctl::test {
 namespace {
 
-/// The entry at the front of the queue fails so.
+/// The WQE at the front of the queue fails so.
 void expect_failure(SoftWorld& world, std::uint64_t index, Syndrome syndrome, SoftCause cause) {
   const std::optional<SeenCompletion> seen = world.raw.next();
   ASSERT_TRUE(seen);
@@ -52,7 +52,7 @@ TEST(Mlx5SoftErrors, EveryMalformedEntry) {
         EXPECT_FALSE(is_error(good->tail));
       }
       expect_failure(world, index, malformed.syndrome, malformed.cause);
-      // What follows is flushed, whether it asked for a completion or not. An entry that says it is
+      // What follows is flushed, whether it asked for a completion or not. A WQE that says it is
       // longer takes those behind it with it.
       const bool swallows = malformed.cause == SoftCause::behind_producer;
       for (std::uint64_t behind = 1; behind <= 2 && !swallows; ++behind)

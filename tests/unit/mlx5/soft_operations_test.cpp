@@ -1,4 +1,4 @@
-// The software HCA carries out what it is told, and reports it as a device does.
+// The emulated HCA carries out what it is told, and reports it as a device does.
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>

@@ -1,4 +1,4 @@
-// A software HCA without a thread, a peer whose memory is this process's, and a queue between them
+// A emulated HCA without a thread, a peer whose memory is this process's, and a queue between them
 // that tests write to directly, as a driver would that makes mistakes.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace shmemctl::test {
 
 using namespace shmemctl::mlx5;
 
-/// The words of one entry.
+/// The words of one WQE.
 struct EntryWords {
   std::array<std::uint64_t, 2 * most_octowords> words{};
   unsigned count = 0;
@@ -55,7 +55,7 @@ public:
   EntryHead head(std::uint8_t flags = flag_completion) const {
     return {position_, view_.qpn, flags};
   }
-  /// Puts the words at the next block; `blocks` is how far the position moves.
+  /// Puts the words at the next WQEBB; `wqebbs` is how far the position moves.
   void put(const EntryWords& entry, std::uint32_t blocks) {
     for (unsigned i = 0; i < entry.count; ++i)
       word(position_ * block_words + i) = entry.words[i];
@@ -85,7 +85,7 @@ public:
     ++taken_;
     return seen(entry);
   }
-  /// What stands in the first completion entry.
+  /// What stands in the first CQE.
   SeenCompletion first() const { return seen(view_.completions); }
   void give_back() {
     HostMemory::store_record(view_.completions_record, completions_record_value(taken_));

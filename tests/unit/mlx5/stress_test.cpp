@@ -1,4 +1,4 @@
-// Threads, the software HCA's thread, and tiny queues: what ThreadSanitizer looks at.
+// Threads, the emulated HCA's thread, and tiny queues: what ThreadSanitizer looks at.
 #include <atomic>
 #include <gtest/gtest.h>
 #include <random>

@@ -1,4 +1,4 @@
-// A send queue entry's bytes, as the device reads them. The bytes may be anything.
+// A WQE's bytes, as the device reads them. The bytes may be anything.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace shmemctl::mlx5 {
 
-/// Local memory by key, or bytes that are in the entry itself.
+/// Local memory by key, or bytes that are in the WQE itself.
 struct EntryPiece {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
@@ -19,7 +19,7 @@ struct EntryPiece {
   const std::byte* in_entry = nullptr; ///< not nullptr: inline data
 };
 
-/// The first word of an entry: enough to know how long it is.
+/// The first word of a WQE, which contains its size.
 struct EntryStart {
   std::uint8_t opcode;
   std::uint8_t modifier;
@@ -41,8 +41,8 @@ struct DecodedEntry {
   std::array<EntryPiece, most_pieces> pieces;
 };
 
-/// Decodes the entry in `words`, which has exactly the octowords that its start names, at least 1.
-/// Inline pieces point into `words`. Whatever the bytes are, nothing outside of `words` is read.
+/// Decodes the WQE in `words`, which has exactly the DS count in its control segment, at least 1.
+/// Inline segments point into `words`. Never reads outside of `words`, whatever the bytes are.
 Outcome decode_entry(std::span<const std::uint64_t> words, DecodedEntry& entry);
 
 } // namespace shmemctl::mlx5

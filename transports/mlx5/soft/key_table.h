@@ -1,4 +1,4 @@
-// Memory keys of the software HCA: what each allows, and where its memory is.
+// Memory keys of the emulated HCA: access rights and address range of each.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace shmemctl::mlx5 {
 
-/// What a key stands for.
+/// The memory of a key.
 struct KeyWindow {
   std::uint32_t key = 0;
-  std::uint64_t address = 0; ///< that entries name: virtual, of the process that registered it
+  std::uint64_t address = 0; ///< that WQEs name: virtual, of the process that registered it
   std::uint64_t size_bytes = 0;
   unsigned access = 0; ///< Access
   /// Where it is mapped here; nullptr if it is reached by a transport.
@@ -33,12 +33,12 @@ struct KeyMatch {
 /// Not thread safe.
 class KeyTable {
 public:
-  /// Replaces what the key stood for before.
+  /// Replaces the key's previous memory.
   void add(const KeyWindow& window);
   void remove(std::uint32_t key);
   bool knows(std::uint32_t key) const { return find(key) != nullptr; }
 
-  /// The piece must lie in the key's memory as a whole, and all bits of `access` be allowed.
+  /// The range must be entirely within the key's memory, and all bits of `access` be allowed.
   KeyMatch find_local(std::uint32_t lkey, std::uint64_t address, std::uint64_t size_bytes,
                       unsigned access) const;
   KeyMatch find_remote(std::uint32_t rkey, std::uint64_t address, std::uint64_t size_bytes,

@@ -1,11 +1,11 @@
-// How an operation of the software HCA ended, and why.
+// How an operation of the emulated HCA ended, and why.
 #pragma once
 
 #include "transports/mlx5/completion.h"
 
 namespace shmemctl::mlx5 {
 
-/// The software HCA's own reasons. They stand where a device has its vendor's syndrome.
+/// The emulated HCA's reasons for a failure, reported as vendor syndromes.
 enum class SoftCause : std::uint8_t {
   none,
   wrong_index,

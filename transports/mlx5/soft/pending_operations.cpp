@@ -7,7 +7,7 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
-/// The part [first, first + count) of pieces that stand one behind the other.
+/// The bytes [first, first + count) of contiguous pieces.
 std::vector<BytePiece> part_of(const std::vector<BytePiece>& pieces, std::uint64_t first,
                                std::uint64_t count) {
   std::vector<BytePiece> part;
@@ -71,7 +71,7 @@ Outcome PendingOperations::execute_at(std::size_t at, const Execute& execute,
     const std::size_t n_before = operations_.size();
     if (const Outcome outcome = execute_at(before, execute, failed))
       return outcome;
-    at -= n_before - operations_.size(); // all that have gone stood before it
+    at -= n_before - operations_.size(); // all removed ones were before it
   }
   PendingOperation operation = std::move(operations_[at]);
   operations_.erase(operations_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -98,7 +98,7 @@ Outcome PendingOperations::execute_answered(const Execute& execute, PendingOpera
       continue;
     if (const Outcome outcome = execute_at(at, execute, failed))
       return outcome;
-    at = operations_.size(); // others have gone with it
+    at = operations_.size(); // others were removed with it
   }
   return {};
 }

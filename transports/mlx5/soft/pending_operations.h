@@ -1,14 +1,15 @@
-// Operations of one software queue that were read from its entries and are not carried out yet, for
-// an HCA that orders no more than the specification demands.
+// Operations of one emulated QP that have been read from its WQEs and not performed yet, for an HCA
+// that orders no more than the specification demands.
 //
-// What is kept, and nothing else (QPs with out-of-order data placement, as firmware makes them
-// where adaptive routing is on):
-// - An atomic is executed behind all WRITEs and atomics that were posted before it.
-// - A READ is executed whenever it likes, and so is each packet of a WRITE: before or behind other
+// The only guarantees (QPs with out-of-order data placement, as firmware configures them with
+// adaptive routing):
+// - An atomic is executed after all WRITEs and atomics that were posted before it.
+// - A READ, and each packet of a WRITE, is executed at any time: before or after other
 //   WRITEs and READs, and before atomics that were posted earlier.
-// - An entry with the fence bit begins when READs and atomics before it are done. It does not wait
+// - A WQE with the fence bit starts after all earlier READs and atomics are complete. It does not
+// wait
 //   for WRITEs.
-// - A completion says that its operation and all before it are done.
+// - A CQE says that its operation and all earlier ones are complete.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +24,11 @@ namespace shmemctl::mlx5 {
 
 struct PendingOperation {
   Opcode opcode = Opcode::rdma_write;
-  std::uint16_t index = 0; ///< of its entry
+  std::uint16_t index = 0; ///< of its WQE
   RemotePiece remote{};
   std::uint64_t size_bytes = 0;
   std::vector<BytePiece> pieces;
-  std::vector<std::byte> inline_bytes; ///< what `pieces` point to, of inline data
+  std::vector<std::byte> inline_bytes; ///< inline data that `pieces` point to
   AtomicFields atomic{};
 };
 
@@ -48,7 +49,7 @@ public:
   /// @param failed receives the one that failed
   Outcome execute_one(const Execute& execute, PendingOperation& failed);
   Outcome execute_all(const Execute& execute, PendingOperation& failed);
-  /// READs and atomics, and what those wait for.
+  /// READs and atomics, and the operations that they wait for.
   Outcome execute_answered(const Execute& execute, PendingOperation& failed);
 
   /// A number below `limit`.

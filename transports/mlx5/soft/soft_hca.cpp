@@ -15,9 +15,8 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
-/// The register is memory here: a value that was written twice looks like one. While a queue of n
-/// blocks is behind a doorbell's record, the register can move on by 2n at most, which must not
-/// bring its 16 bits back to where they were.
+/// The register is plain memory, so a value written twice is seen once. While a doorbell of a QP of
+/// n WQEBBs is pending, the register can advance by at most 2n, which must not wrap its 16 bits.
 constexpr std::uint32_t most_soft_blocks = most_queue_blocks / 2;
 
 /// How the thread waits for doorbells.
@@ -183,7 +182,7 @@ std::unique_ptr<HcaMemory> SoftHca::register_mapped(const MemoryRequest& request
   window.size_bytes = request.size_bytes;
   window.access = request.access;
   window.mapped = mapped;
-  window.is_gpu = request.gpu != nullptr; // executors know who copies it, or refuse
+  window.is_gpu = request.gpu != nullptr; // executors know which transport copies it, or refuse
   keys_.add(window);
   return std::make_unique<SoftMemory>(*this, window);
 }
@@ -194,7 +193,7 @@ std::unique_ptr<HcaQueue> SoftHca::create_queue(const QueueOptions& options) {
                 std::to_string(options.blocks) + " blocks are too many",
                 "make queues of at most " + std::to_string(most_soft_blocks) + " blocks");
   const Held held(*this);
-  queues_.reserve(queues_.size() + 1); // behind it nothing throws
+  queues_.reserve(queues_.size() + 1); // nothing throws from here on
   auto queue = std::make_unique<SoftHcaQueue>(*this, options, next_qpn_++ & 0xffffff);
   queues_.push_back(queue->device_.get());
   return queue;

@@ -1,6 +1,5 @@
-// soft-mlx5: an HCA in software. It reads the same entries, doorbell records and registers, and
-// writes the same completions, as a device of the mlx5 family; what it does at the peer goes
-// through an Executor.
+// An emulated mlx5 HCA ("soft-mlx5"). It reads the same WQEs, doorbell records and registers, and
+// writes the same CQEs, as a real one; it performs operations at the peer through an Executor.
 #pragma once
 
 #include <atomic>
@@ -28,7 +27,7 @@ public:
   SoftMemory& operator=(const SoftMemory&) = delete;
   std::uint32_t lkey() const override { return window_.key; }
   std::uint32_t rkey() const override { return window_.key; }
-  /// What peers need to know, beside how they reach the memory; `mapped` is the address here.
+  /// What peers need to know, besides how they reach the memory; `mapped` is the address here.
   const KeyWindow& window() const { return window_; }
 
 private:
@@ -51,7 +50,7 @@ public:
   std::optional<std::string> fatal_event() override;
   std::string detail(std::uint16_t wqe_counter) const override;
 
-  /// Makes an entry fail that is yet to come.
+  /// Injects a failure of a future WQE.
   void inject(const InjectedFault& fault);
   std::uint64_t executed() const;
 
@@ -72,14 +71,15 @@ private:
 struct SoftOptions {
   std::string name = "soft-mlx5";
   std::uint64_t device_id = 0; ///< of this HCA in the job; peers see it in PeerInfo
-  /// Makes the way to a peer: called by HcaQueue::connect(). Must not be empty.
+  /// Makes the path to a peer: called by HcaQueue::connect(). Must not be empty.
   std::function<std::shared_ptr<Executor>(const PeerInfo&)> way_to_peer;
-  /// Whether it has a thread of its own. Without one, waits of HostQueue serve it, or whoever calls
-  /// poll(): better where there are fewer processors than threads.
+  /// Whether it has its own thread. Without one, waits of HostQueue drive it, or callers of poll():
+  /// better if there are fewer cores than threads.
   bool has_thread = true;
-  /// Whoever waits serves it while its thread rests: an answer then needs no switch of threads.
+  /// A waiting thread drives it while its own thread sleeps, so that a completion needs no context
+  /// switch.
   bool waiters_help = true;
-  unsigned batch = 64; ///< entries of one queue in a row
+  unsigned batch = 64; ///< WQEs of one queue in a row
   SoftOrder order;
   // How the thread waits when there is nothing to do: first these turns, then naps.
   int idle_spins = 2000;
@@ -100,15 +100,15 @@ public:
   std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override {
     return register_mapped(request, static_cast<std::byte*>(request.base));
   }
-  /// The same for memory that entries call by another address than processors of this process.
+  /// The same for memory that WQEs call by another address than processors of this process.
   std::unique_ptr<HcaMemory> register_mapped(const MemoryRequest& request, std::byte* mapped);
   std::unique_ptr<HcaQueue> create_queue(const QueueOptions& options) override;
 
-  /// One look at every queue; returns how many entries were carried out. Thread safe, but for an
-  /// HCA without a thread.
+  /// Polls every QP once; returns how many WQEs were executed. Thread safe, except for an HCA
+  /// without its own thread.
   unsigned poll();
 
-  /// As long as the result lives, nothing is carried out: for changes of what executors know.
+  /// Pauses execution while the result exists: for changes of the executors.
   class Held {
   public:
     explicit Held(SoftHca& hca);
@@ -131,7 +131,8 @@ private:
 
   SoftOptions options_;
   HcaInfo info_;
-  /// Held by who serves; who wants it says so first, since the thread would not let go otherwise.
+  /// Held by the thread that drives the HCA; a thread that wants it announces that first, since the
+  /// driver would not release it otherwise.
   std::mutex gate_;
   std::atomic<int> waiting_{0};
   alignas(128) std::atomic<bool> rests_{false}; ///< its thread does, and does not hold the gate

@@ -12,7 +12,7 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
-/// More of them are not left waiting, so that a stream of entries does not run ahead for ever.
+/// More of them are not left waiting, so that a stream of WQEs does not run ahead for ever.
 constexpr std::size_t most_pending = 256;
 
 std::uint32_t read_record(std::uint32_t* record) {
@@ -47,7 +47,7 @@ unsigned SoftQueue::serve(unsigned most) {
   }
   if (!pending_.empty())
     count += carry_out_some();
-  // Completions come late, too: what was posted before them is still under way now and then.
+  // CQEs are delayed, too, so that earlier WQEs are sometimes still in flight.
   if (!done_.empty() && pending_.empty())
     settle();
   return count;
@@ -65,14 +65,14 @@ unsigned SoftQueue::carry_out_some() {
       if (!carried_out(pending_.execute_one(execute, failed), failed))
         break;
   }
-  // Whoever posts or looks meanwhile gets a processor where there are few of them: what is still
-  // under way then is what this mode is for.
+  // Yields, so that other threads can post or poll while operations are in flight: that is what
+  // this mode tests.
   if (!pending_.empty())
     std::this_thread::yield();
   return 1 + static_cast<unsigned>(before - std::min(before, pending_.size()));
 }
 
-/// If one has failed, the queue has, and what comes behind it is not carried out.
+/// A failed operation moves the QP to the error state: later ones are flushed.
 bool SoftQueue::carried_out(const Outcome& outcome, const PendingOperation& failed) {
   if (!outcome)
     return true;
@@ -99,9 +99,9 @@ Outcome SoftQueue::carry_out_pending(const PendingOperation& operation) {
   }
 }
 
-/// Whether there is more to do: only the register says so; how much, the record.
+/// The register says whether there is more to do, the doorbell record how much.
 bool SoftQueue::look() {
-  // Acquire: the record, and the entries, as they were when it was written.
+  // Acquire: the record, and the WQEs, as they were when it was written.
   const std::uint64_t doorbell = HostMemory::load_acquire(view_.doorbell);
   if (doorbell == seen_doorbell_)
     return false;
@@ -136,7 +136,7 @@ void SoftQueue::step() {
     settle();
     if (state_ == State::ready)
       fail(outcome, start.opcode, index);
-    else // what is before it failed first
+    else // an earlier operation failed first
       write_completion({start.opcode, index, 0}, {Syndrome::flushed, SoftCause::flushed});
     return;
   }
@@ -145,8 +145,8 @@ void SoftQueue::step() {
     done_.push_back({start.opcode, index, static_cast<std::uint32_t>(entry_.size_bytes)});
 }
 
-/// Copies the entry at the position, once: it may change while it is looked at. Returns how many
-/// words it has.
+/// Copies the WQE at the position once, since it may change concurrently. Returns its number of
+/// words.
 std::size_t SoftQueue::fetch() {
   const std::uint64_t mask = (std::uint64_t{block_words} << view_.blocks_log2) - 1;
   const std::uint64_t first = position_ * block_words;
@@ -198,7 +198,7 @@ Outcome SoftQueue::execute() {
   const std::span<const BytePiece> pieces(pieces_.data(), entry_.n_pieces);
   const bool is_atomic = entry_.opcode != Opcode::rdma_write && entry_.opcode != Opcode::rdma_read;
   if (!is_atomic && entry_.size_bytes == 0)
-    return {}; // touches no memory, so no key is looked at
+    return {}; // accesses no memory, so no key is checked
   if (placement_ == Placement::any)
     return postpone();
   if (is_atomic)
@@ -225,7 +225,7 @@ Outcome SoftQueue::gather(unsigned access) {
   return {};
 }
 
-/// What can be known to fail fails now; the rest is done later.
+/// Detectable failures are reported now; the operation itself is deferred.
 Outcome SoftQueue::postpone() {
   PendingOperation operation;
   operation.opcode = entry_.opcode;
@@ -246,7 +246,7 @@ Outcome SoftQueue::postpone() {
   for (std::size_t i = 0; i < entry_.n_pieces; ++i) {
     if (!entry_.pieces[i].in_entry)
       continue;
-    const std::byte* const bytes = pieces_[i].bytes; // the entry is not there for long
+    const std::byte* const bytes = pieces_[i].bytes; // the WQE is not there for long
     operation.inline_bytes.insert(operation.inline_bytes.end(), bytes,
                                   bytes + pieces_[i].size_bytes);
   }
@@ -286,7 +286,7 @@ std::optional<Outcome> SoftQueue::injected() {
   return outcome;
 }
 
-/// Writes the completions of what is done, once it is complete at the target.
+/// Writes the CQEs of operations that are complete at the target.
 void SoftQueue::settle() {
   if (!pending_.empty()) {
     const auto execute = [this](const PendingOperation& each) { return carry_out_pending(each); };
@@ -337,7 +337,7 @@ void SoftQueue::write_completion(const Done& done, const Outcome& outcome) {
                     to_wire(static_cast<std::uint64_t>(outcome.cause) << 8 |
                             static_cast<std::uint64_t>(outcome.syndrome)));
   const auto kind = outcome ? CompletionKind::requester_error : CompletionKind::requester;
-  // Release: all that was brought for the entry, and the words above.
+  // Release: delivered data, and the words above.
   HostMemory::store_release(
       words + completion_last_word,
       encode_tail({done.opcode, view_.qpn, done.index, static_cast<std::uint8_t>(kind),

@@ -1,4 +1,4 @@
-// One queue of the software HCA, seen from the device: it watches the register, reads entries,
+// One queue of the emulated HCA, seen from the device: it watches the register, reads WQEs,
 // executes them and writes completions.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace shmemctl::mlx5 {
 
-/// A failure to come: `after_entries` entries from now are executed, the next one fails.
+/// An injected failure: `after_entries` more WQEs are executed, the next one fails.
 struct InjectedFault {
   std::uint64_t after_entries = 0;
   Syndrome syndrome = Syndrome::retries_exceeded;
@@ -34,15 +34,15 @@ public:
   void connect(std::shared_ptr<Executor> peer) { peer_ = std::move(peer); }
   void inject(const InjectedFault& fault) { faults_.push_back(fault); }
 
-  /// Carries out up to `most` entries that the device was told of; returns how many.
+  /// Executes up to `most` WQEs whose doorbell has been rung; returns how many.
   unsigned serve(unsigned most);
 
-  // Any thread may ask these, at any time: each is written once.
+  // Readable by any thread at any time: each is written once.
 
   std::optional<std::string> fatal_event() const {
     return has_event_.load(std::memory_order_acquire) ? std::optional(fatal_event_) : std::nullopt;
   }
-  /// Why the first failure of this queue was one, and which entry it was.
+  /// Why the first failure of this queue was one, and which WQE it was.
   struct Detail {
     std::string text;
     std::uint16_t index = 0;
@@ -53,7 +53,7 @@ public:
 
 private:
   enum class State { ready, error, dead };
-  /// Of an entry that is done and whose completion is not written yet.
+  /// A WQE that is done and whose CQE is not written yet.
   struct Done {
     std::uint8_t opcode;
     std::uint16_t index;
@@ -85,7 +85,7 @@ private:
   std::shared_ptr<Executor> peer_;
   State state_ = State::ready;
   std::uint64_t seen_doorbell_;
-  std::uint64_t position_ = 0, told_ = 0; ///< blocks: the next entry, and what is known of
+  std::uint64_t position_ = 0, told_ = 0; ///< WQEBBs: the next WQE, and the last announced one
   std::uint64_t completions_ = 0;
   std::uint64_t executed_ = 0;
   std::deque<InjectedFault> faults_;
