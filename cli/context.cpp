@@ -39,9 +39,9 @@ std::map<std::string, std::string> read_config(const std::string& path) {
     const std::string name = registry_name(item.name);
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       const auto near = nearest_spelling(name, names);
-      throw input_error(path, "", "no option is called " + item.name,
+      throw input_error(path, "", "unknown option \"" + item.name + "\"",
                         near ? "did you mean " + lower(*near) + "?"
-                             : "shmemctl env lists every option");
+                             : "run shmemctl env to list all options");
     }
     values[name] = join(item.inputs, ",");
   }

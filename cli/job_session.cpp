@@ -69,7 +69,7 @@ ExitCode read_world(const std::string& text, int world, Findings& to) {
     return static_cast<ExitCode>(told.at("code").get<int>());
   } catch (const nlohmann::json::exception&) {
     throw Error(ExitCode::unavailable, fmt::format("world {}", world), "read its verdict",
-                "it is none", "start all PEs with the same version of this tool");
+                "malformed message", "run the same version of shmemctl on all hosts");
   }
 }
 

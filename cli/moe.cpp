@@ -87,8 +87,8 @@ void require_one_routing(Runtime& runtime, const moe::RecordedRouting& recorded,
   const std::vector<std::string> all = runtime.gather_text(mine);
   for (std::size_t pe = 0; pe < all.size(); ++pe)
     if (all[pe] != all[0])
-      throw Error(ExitCode::usage, file, "read", fmt::format("PE {} reads another file there", pe),
-                  "give all nodes the same file");
+      throw Error(ExitCode::usage, file, "read", fmt::format("PE {} reads a different file", pe),
+                  "make the same file available on all nodes");
 }
 
 /// What the others are told that this PE does, should it be lost in it.
@@ -298,7 +298,7 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
   settings_of(flags);
   require_tunable(flags);
   if (const std::string reason = moe::backend_missing(flags.kind()); !reason.empty())
-    throw Error(ExitCode::unavailable, "--backend " + flags.backend, "start moe", reason,
+    throw Error(ExitCode::unavailable, "--backend " + flags.backend, "run moe", reason,
                 "use --backend host");
   if (flags.request.num_sms != moe::Request().num_sms && flags.kind() == moe::BackendKind::host)
     throw bad_moe("--num-sms is for kernels", "leave it out, or use --backend gpu");

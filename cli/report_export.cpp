@@ -71,8 +71,8 @@ std::pair<std::string, std::string> parse_label(const std::string& text) {
   if (sign == std::string::npos || !is_prometheus_label(name))
     throw input_error("--label", "",
                       "\"" + printable(text) + "\" is not a label: " +
-                          (sign == std::string::npos ? "it has no =" : "its name cannot be one"),
-                      "write it like suite=nightly, the name of letters, digits and _");
+                          (sign == std::string::npos ? "no = in it" : "invalid name"),
+                      "write it as suite=nightly, with a name of letters, digits and _");
   return {name, text.substr(sign + 1)};
 }
 

@@ -244,8 +244,8 @@ auto within_range(const std::string& subject, Read read) {
   try {
     return read();
   } catch (const std::out_of_range&) {
-    throw input_error(subject, "", "it holds a whole number that is out of range",
-                      "give a report as shmemctl wrote it");
+    throw input_error(subject, "", "an integer is out of range",
+                      "pass a report written by shmemctl");
   }
 }
 
@@ -255,7 +255,7 @@ Error breaks_schema(const std::vector<SchemaViolation>& violations, const std::s
   const std::string more =
       violations.size() > 1 ? " (and " + std::to_string(violations.size() - 1) + " more)" : "";
   return input_error(subject, violations[0].pointer, violations[0].message + more,
-                     "run shmemctl report validate on it to see every violation");
+                     "run shmemctl report validate to list all violations");
 }
 
 ResultRow row_from_json(const json& object, const std::string& subject) {

@@ -37,7 +37,7 @@ void require(bool right, const Transport& transport, const char* operation, cons
   if (!right)
     throw Error(ExitCode::finding, std::string("transport ") + transport.name(), operation, problem,
                 "run bringup --transport " + std::string(transport.name()) +
-                    "; look at the device's firmware and driver");
+                    ", and check the device's firmware and driver");
 }
 
 void move_bytes(Transport& transport, Memory& memory) {

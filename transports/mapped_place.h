@@ -17,7 +17,7 @@ inline std::byte* mapped_place(const RegionTable& regions, const RemoteAddress& 
   std::byte* base = pe < region.mapped.size() ? region.mapped[pe] : nullptr;
   if (!base)
     throw Error(ExitCode::unavailable, transport, "translate an address",
-                "the memory of PE " + std::to_string(address.pe) + " is not mapped here",
+                "memory of PE " + std::to_string(address.pe) + " is not mapped in this process",
                 "this is a bug of shmemctl: please report it with the command");
   return base + address.offset_bytes;
 }

@@ -10,9 +10,9 @@ namespace {
 
 void require(cudaError_t result, const char* attempted) {
   if (result != cudaSuccess)
-    throw Error(ExitCode::unavailable, "a stream of the GPU", attempted,
+    throw Error(ExitCode::unavailable, "GPU stream", attempted,
                 std::string(cudaGetErrorName(result)) + ": " + cudaGetErrorString(result),
-                "shmemctl doctor looks at the driver; leave --graph out if graphs are the problem");
+                "run shmemctl doctor to check the driver, or omit --graph");
 }
 
 cudaStream_t of(void* stream) {

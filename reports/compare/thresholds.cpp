@@ -104,7 +104,7 @@ Error matches_nothing(const Threshold& threshold, const std::vector<LoadedReport
                                                  " and a " +
                                                  threshold.metric;
   return input_error(threshold.source, "",
-                     "\"" + threshold.expression + "\" is about nothing: " + problem, fix);
+                     "\"" + threshold.expression + "\" matches nothing: " + problem, fix);
 }
 
 } // namespace

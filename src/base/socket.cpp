@@ -77,7 +77,7 @@ FileDescriptor make_socket(const SocketAddress& address) {
     return socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   });
   if (!made)
-    throw system_error("a socket for " + address.text(), "make", errno, fix_for(errno));
+    throw system_error("socket for " + address.text(), "create", errno, fix_for(errno));
   return made;
 }
 
@@ -128,12 +128,12 @@ int try_connect(int descriptor, const SocketAddress& address, const Deadline& de
 [[noreturn]] void throw_lost(const std::string& peer, const std::string& attempted,
                              const std::string& problem) {
   throw Error(ExitCode::unavailable, peer, attempted, problem,
-              "look at the output of " + peer + ": it has ended or closed its connection");
+              "check the output of " + peer + ": it has exited or closed its connection");
 }
 
 [[noreturn]] void throw_late(const std::string& peer, const std::string& attempted) {
-  throw Error(ExitCode::deadline, peer, attempted, "the deadline passed",
-              "look at the output of " + peer + ", or " + raise_timeout());
+  throw Error(ExitCode::deadline, peer, attempted, "timed out",
+              "check the output of " + peer + ", or " + raise_timeout());
 }
 
 bool would_wait(int error_number) {
@@ -185,15 +185,15 @@ Socket Socket::connect(const SocketAddress& address, const std::string& peer,
     if (problem == 0)
       return {std::move(descriptor), peer};
     if (problem != ETIME && !connect_may_be_retried(problem))
-      throw system_error(subject, "connect to", problem, fix_for(problem));
+      throw system_error(subject, "connect", problem, fix_for(problem));
     descriptor.reset();
     if (problem != ETIME && !deadline.passed())
       pause(deadline, pause_s, check);
     if (problem == ETIME || deadline.passed())
-      throw Error(ExitCode::deadline, subject, "connect to",
-                  problem == ETIME ? "no answer until the deadline"
-                                   : std::string(std::strerror(problem)) + " until the deadline",
-                  "look at the output of " + peer + " and at the firewall between the hosts, or " +
+      throw Error(ExitCode::deadline, subject, "connect",
+                  problem == ETIME ? "timed out without a reply"
+                                   : std::string("timed out: ") + std::strerror(problem),
+                  "check the output of " + peer + " and the firewall between the hosts, or " +
                       raise_timeout());
     pause_s = std::min(pause_s * 1.5, longest_pause_s);
   }
@@ -255,12 +255,11 @@ Listener::Listener(const SocketAddress& address) : descriptor_(make_socket(addre
     setsockopt(descriptor_.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
   if (bind(descriptor_.get(), address.raw(), address.length()) != 0 ||
       listen(descriptor_.get(), listen_backlog) != 0)
-    throw system_error(address.text(), "listen at", errno,
-                       "choose an address of this host and a port that is free");
+    throw system_error(address.text(), "listen", errno, "choose a local address and a free port");
   sockaddr_storage bound{};
   socklen_t length = sizeof(bound);
   if (getsockname(descriptor_.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0)
-    throw system_error(address.text(), "listen at", errno, "try again");
+    throw system_error(address.text(), "listen", errno, "try again");
   address_ = SocketAddress(reinterpret_cast<const sockaddr*>(&bound), length);
 }
 
@@ -269,9 +268,8 @@ Socket Listener::accept(const Deadline& deadline, const WaitCheck& check) {
     if (Socket accepted = accept_now())
       return accepted;
     if (!wait_ready(descriptor_.get(), POLLIN, deadline, check))
-      throw Error(ExitCode::deadline, "a connection at " + address_.text(), "accept",
-                  "the deadline passed",
-                  "look at the output of the other processes, or " + raise_timeout());
+      throw Error(ExitCode::deadline, address_.text(), "accept a connection", "timed out",
+                  "check the output of the other processes, or " + raise_timeout());
   }
 }
 
@@ -287,7 +285,7 @@ Socket Listener::accept_now() {
     // Linux hands network errors of a connection that died in the queue to accept(2).
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
         errno == EBADF || errno == EINVAL || errno == ENOTSOCK)
-      throw system_error("a connection at " + address_.text(), "accept", errno, fix_for(errno));
+      throw system_error(address_.text(), "accept a connection", errno, fix_for(errno));
     return {};
   }
   set_no_delay(accepted.get(), address_.family());

@@ -19,8 +19,8 @@ constexpr std::size_t max_address_bytes = 160;
 constexpr const char* unix_prefix = "unix:";
 
 [[noreturn]] void refuse(const std::string& text, const std::string& problem) {
-  throw Error(ExitCode::usage, "socket address \"" + printable(text, max_address_bytes) + "\"",
-              "read", problem, "write it as 10.0.0.1:4711, [fe80::1%eth0]:4711 or unix:NAME");
+  throw Error(ExitCode::usage, "socket address \"" + printable(text, max_address_bytes) + "\"", "",
+              problem, "write it as 10.0.0.1:4711, [fe80::1%eth0]:4711 or unix:NAME");
 }
 
 int parse_port(const std::string& text, std::string_view digits) {

@@ -17,7 +17,7 @@ ArenaMemory::ArenaMemory(Runtime& runtime, MemoryKind kind, std::size_t size_byt
   }
   if (!runtime.gpu())
     throw Error(ExitCode::unavailable, "PE " + std::to_string(runtime.pe()), "use its GPU heap",
-                "it has none", "start it on a node with a GPU");
+                "it has no GPU heap", "run it on a node with GPUs");
   address_ = allocate_on_gpu(*runtime.gpu(), size_bytes, purpose);
 }
 

@@ -21,8 +21,8 @@ std::byte* required(void* address, const char* heap, std::size_t size_bytes, con
                     const char* instead) {
   if (!address)
     throw Error(ExitCode::unavailable, heap, "allocate",
-                std::string(purpose) + " takes " + std::to_string(size_bytes) + " bytes on each PE",
-                "give --symmetric-size " + heap_for(size_bytes) + " or more, or " + instead);
+                std::string(purpose) + " needs " + std::to_string(size_bytes) + " bytes on each PE",
+                "pass --symmetric-size " + heap_for(size_bytes) + " or more, or " + instead);
   return static_cast<std::byte*>(address);
 }
 

@@ -92,9 +92,8 @@ std::vector<PortUse> ports_from(const std::string& text, const std::string& host
     }
     return ports;
   } catch (const std::exception&) { // of the JSON library, or a number out of range
-    throw Error(ExitCode::unavailable, "the ports that " + host + " used", "read",
-                "what a PE sent is not understood",
-                "start all PEs with the same version of this tool");
+    throw Error(ExitCode::unavailable, "NIC ports of host " + host, "read their counters",
+                "malformed message from a PE", "start all PEs with the same version of this tool");
   }
 }
 

@@ -91,8 +91,8 @@ std::vector<double> gathered(Runtime& runtime, double own_GBps) {
   for (const std::string& text : runtime.gather_text(json_line(json(own_GBps)))) {
     const json rate = try_from_json_line(text);
     if (!rate.is_number() || !std::isfinite(rate.get<double>()) || rate.get<double>() < 0)
-      throw Error(ExitCode::unavailable, fmt::format("the link's rate at PE {}", all.size()),
-                  "read", "what it sent is not understood",
+      throw Error(ExitCode::unavailable, fmt::format("PE {}", all.size()),
+                  "read the rate of its link", "malformed message",
                   "start all PEs with the same version of this tool");
     all.push_back(rate.get<double>());
   }

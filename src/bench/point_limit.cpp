@@ -44,9 +44,8 @@ GpuSeatPlace place_from(const std::string& line, std::size_t pe, std::uint64_t m
   if (!is("gpu", json::value_t::string) || !is("between_gpus", json::value_t::boolean) ||
       !is("in_host_memory", json::value_t::boolean) || !is("otherwise", json::value_t::string) ||
       !rate)
-    throw Error(ExitCode::unavailable, fmt::format("the GPU of PE {}", pe), "read",
-                "what it sent is not understood",
-                "start all PEs with the same version of this tool");
+    throw Error(ExitCode::unavailable, fmt::format("PE {}", pe), "read its GPU's name",
+                "malformed message", "start all PEs with the same version of this tool");
   return {machine_id,
           seat["gpu"].get<std::string>(),
           seat["memory_GBps"].get<double>(),

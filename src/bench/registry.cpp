@@ -35,9 +35,8 @@ std::optional<Error> case_of_other_flags(const std::vector<CaseEntry>& cases,
   }
   if (flags.empty())
     return std::nullopt;
-  return Error(ExitCode::usage, "case \"" + pattern + "\"", "choose",
-               "no case of " + given + " has that name",
-               "give " + join(flags, " or ") + "; shmemctl bench --list has all");
+  return Error(ExitCode::usage, "bench", "", "no case of " + given + " matches \"" + pattern + "\"",
+               "pass " + join(flags, " or ") + "; shmemctl bench --list shows all cases");
 }
 
 Error no_such_case(const std::vector<CaseEntry>& cases, const std::string& pattern) {

@@ -18,8 +18,8 @@ bool has(const Environment& environment, const char* name) {
 }
 
 [[noreturn]] void refuse_session(const std::string& text, const std::string& problem) {
-  throw Error(ExitCode::usage, "BOOTSTRAP_UID_SESSION_ID=\"" + printable(text) + "\"", "use",
-              problem, "write it as host:port, 10.0.0.1:port or [fd00::1]:port");
+  throw Error(ExitCode::usage, "BOOTSTRAP_UID_SESSION_ID=\"" + printable(text) + "\"", "", problem,
+              "write it as host:port, 10.0.0.1:port or [fd00::1]:port");
 }
 
 } // namespace
@@ -37,13 +37,12 @@ const std::vector<LauncherVariables>& launcher_variables() {
 int number_of_variable(const Environment& environment, const std::string& name, int minimum) {
   const auto found = environment.find(name);
   if (found == environment.end() || found->second.empty())
-    throw Error(ExitCode::usage, name, "read", "it is not set",
-                "start the program by its launcher");
+    throw Error(ExitCode::usage, name, "", "not set", "start the program with its launcher");
   const std::optional<long long> number = parse_integer(found->second);
   if (!number || *number < minimum || *number > std::numeric_limits<int>::max())
-    throw Error(ExitCode::usage, name + "=\"" + printable(found->second) + "\"", "read",
-                "it is no number from " + std::to_string(minimum) + " on",
-                "look at what the launcher sets, or unset it");
+    throw Error(ExitCode::usage, name + "=\"" + printable(found->second) + "\"", "",
+                "not a number of at least " + std::to_string(minimum),
+                "check what the launcher sets, or unset it");
   return static_cast<int>(*number);
 }
 
@@ -55,10 +54,10 @@ RankAndSize rank_and_size(const Options& options, const Environment& environment
     return {static_cast<int>(rank), static_cast<int>(size),
             "BOOTSTRAP_UID_RANK and BOOTSTRAP_UID_SIZE"};
   if (rank >= 0 || size >= 0)
-    throw Error(ExitCode::usage, rank >= 0 ? "BOOTSTRAP_UID_SIZE" : "BOOTSTRAP_UID_RANK", "read",
-                std::string("it is not set, but ") +
+    throw Error(ExitCode::usage, rank >= 0 ? "BOOTSTRAP_UID_SIZE" : "BOOTSTRAP_UID_RANK", "",
+                std::string("not set, but ") +
                     (rank >= 0 ? "BOOTSTRAP_UID_RANK" : "BOOTSTRAP_UID_SIZE") + " is",
-                "set both, or none to ask the launcher's variables");
+                "set both, or neither to use the launcher's variables");
   std::vector<std::string> names;
   for (const LauncherVariables& pair : launcher_variables()) {
     if (has(environment, pair.rank) && has(environment, pair.size))
@@ -67,9 +66,9 @@ RankAndSize rank_and_size(const Options& options, const Environment& environment
               std::string(pair.rank) + " and " + pair.size};
     names.push_back(pair.rank);
   }
-  throw Error(ExitCode::usage, "the rank of this PE", "find",
+  throw Error(ExitCode::usage, "rank of this PE", "determine",
               "neither BOOTSTRAP_UID_RANK nor any of " + join(names, ", ") +
-                  " is set with its size",
+                  " is set together with its size",
               "set SHMEMCTL_BOOTSTRAP_UID_RANK and SHMEMCTL_BOOTSTRAP_UID_SIZE for each PE");
 }
 

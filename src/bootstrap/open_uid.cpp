@@ -31,7 +31,7 @@ void require_private(const std::string& path) {
       (status.st_mode & S_IROTH) == 0)
     return; // what cannot be looked at is refused by who reads it
   throw Error(ExitCode::usage, "BOOTSTRAP_UID_SECRET_FILE=\"" + printable(path) + "\"", "use",
-              "every user of this host can read it", "chmod 600 " + printable(path));
+              "readable by every user of this host", "run chmod 600 " + printable(path));
 }
 
 Secret session_secret(const Options& options, int port) {
@@ -39,7 +39,7 @@ Secret session_secret(const Options& options, int port) {
   const std::string path = options.text("BOOTSTRAP_UID_SECRET_FILE");
   if (!text.empty() && !path.empty())
     throw Error(ExitCode::usage, "BOOTSTRAP_UID_SECRET", "use",
-                "BOOTSTRAP_UID_SECRET_FILE is set as well", "set one of the two");
+                "BOOTSTRAP_UID_SECRET_FILE is also set", "unset one of the two");
   // A file mostly ends with a newline, and a variable does not.
   if (!path.empty())
     require_private(path);
@@ -50,7 +50,7 @@ Secret session_secret(const Options& options, int port) {
                 path.empty() ? "the job has no secret"
                              : "the first line of " + printable(path) + " is empty",
                 "set SHMEMCTL_BOOTSTRAP_UID_SECRET or SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE to the "
-                "same for all PEs");
+                "same value for all PEs");
   // The port is what all PEs write alike: they may know the host by different names.
   return secret_of_password(text, "shmemctl uid, port " + std::to_string(port));
 }
@@ -72,8 +72,8 @@ SocketAddress own_address(const std::vector<SocketAddress>& addresses, const Hos
   if (own == addresses.end())
     throw Error(ExitCode::usage, "BOOTSTRAP_UID_SESSION_ID=\"" + printable(text) + "\"", "use",
                 "rank 0 listens there, but " + addresses.front().with_port(0).text() +
-                    " is no address of this host",
-                "name the host that rank 0 runs on, or start rank 0 there");
+                    " is not an address of this host",
+                "name the host of rank 0, or start rank 0 there");
   const auto routable = std::find_if(addresses.begin(), addresses.end(), [](const auto& address) {
     return is_own(address) && !is_loopback(address);
   });
@@ -107,10 +107,10 @@ void use_session(UidArguments& arguments, const Options& options, const Deadline
 
 void require_id(const Options& options) {
   if (options.text("BOOTSTRAP_UID").empty() && options.text("BOOTSTRAP_UID_SESSION_ID").empty())
-    throw Error(ExitCode::usage, "the bootstrap uid", "open",
+    throw Error(ExitCode::usage, "bootstrap uid", "open",
                 "neither BOOTSTRAP_UID nor BOOTSTRAP_UID_SESSION_ID is set",
-                "set SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=host:port, where host is that of rank 0, "
-                "and a secret; or SHMEMCTL_BOOTSTRAP_UID to a unique id");
+                "set SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=HOST:PORT, with the host of rank 0, and a "
+                "secret; or set SHMEMCTL_BOOTSTRAP_UID to a unique id");
 }
 
 } // namespace
@@ -141,11 +141,11 @@ std::unique_ptr<Bootstrap> open_local(BootstrapRequest& request, const Deadline&
   arguments.size = number_of_variable(request.environment, local_variables::size, 1);
   const auto id = request.environment.find(local_variables::id);
   if (id == request.environment.end())
-    throw Error(ExitCode::usage, local_variables::id, "read", "it is not set",
+    throw Error(ExitCode::usage, local_variables::id, "", "not set",
                 "start the program with `shmemctl run -n N PROGRAM`");
   arguments.id = UniqueId::parse(id->second);
   if (arguments.id.addresses.front().family() != AF_UNIX)
-    throw Error(ExitCode::usage, local_variables::id, "use", "it is an id of another bootstrap",
+    throw Error(ExitCode::usage, local_variables::id, "use", "the id belongs to another bootstrap",
                 "start the program with `shmemctl run -n N PROGRAM`");
   return join_uid(std::move(arguments), deadline);
 }

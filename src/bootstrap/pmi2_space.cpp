@@ -67,9 +67,9 @@ void Pmi2Space::start(const Deadline& deadline) {
                            "response_to_init", {deadline, health(), "PMI-2 init"});
   PmiConnection::require_success(init, "PMI-2 init");
   if (const long long version = init.integer("pmi_version").value_or(2); version != 2)
-    throw Error(ExitCode::unavailable, "PMI-2 init", "complete",
-                "the process manager answers with version " + std::to_string(version) + " of PMI",
-                "set SHMEMCTL_BOOTSTRAP=pmi, which speaks PMI-1");
+    throw Error(ExitCode::unavailable, "process manager", "complete PMI-2 init",
+                "it speaks version " + std::to_string(version) + " of PMI",
+                "set SHMEMCTL_BOOTSTRAP=pmi to use PMI-1");
   const PmiMessage answer = ask(PmiMessage("fullinit")
                                     .add("pmijobid", identity_.job_id)
                                     .add("pmirank", std::to_string(identity_.rank))
@@ -77,11 +77,10 @@ void Pmi2Space::start(const Deadline& deadline) {
                                 deadline);
   const auto rank = answer.integer("rank"), size = answer.integer("size");
   if (rank != identity_.rank || size != identity_.size)
-    throw Error(ExitCode::unavailable, "PMI-2 fullinit", "complete",
-                "the process manager says rank " +
-                    printable(answer.find("rank").value_or("?"), 20) + " of " +
+    throw Error(ExitCode::unavailable, "process manager", "complete PMI-2 fullinit",
+                "it reports rank " + printable(answer.find("rank").value_or("?"), 20) + " of " +
                     printable(answer.find("size").value_or("?"), 20) +
-                    ", but PMI_RANK and PMI_SIZE say " + std::to_string(identity_.rank) + " of " +
+                    ", but PMI_RANK and PMI_SIZE are " + std::to_string(identity_.rank) + " and " +
                     std::to_string(identity_.size),
                 "let the launcher set PMI_RANK and PMI_SIZE");
 }

@@ -30,13 +30,13 @@ long long number(const Environment& environment, const char* name, long long min
                  long long maximum) {
   const std::string text = variable(environment, name);
   if (text.empty())
-    throw Error(ExitCode::usage, name, "read", "it is not set", use_a_launcher);
+    throw Error(ExitCode::usage, name, "", "not set", use_a_launcher);
   const auto value = parse_integer(text);
   if (!value || *value < minimum || *value > maximum)
-    throw Error(ExitCode::usage, name, "read",
+    throw Error(ExitCode::usage, name, "",
                 "\"" + printable(text, 40) + "\" is not a number from " + std::to_string(minimum) +
                     " to " + std::to_string(maximum),
-                "let the launcher set it: unset it in job scripts");
+                "unset it in job scripts: the launcher sets it");
   return *value;
 }
 
@@ -56,10 +56,11 @@ FileDescriptor pmi_descriptor(const Environment& environment) {
   socklen_t length = sizeof type;
   if (::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) != 0)
     throw system_error("PMI_FD=" + std::to_string(descriptor), "use", errno,
-                       "start this process by the launcher itself: something between them closed "
-                       "the launcher's descriptor, or another bootstrap used it up");
+                       "start this process directly from the launcher: a wrapper closed the "
+                       "launcher's descriptor, or another bootstrap has used it");
   if (::fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
-    throw system_error("PMI_FD=" + std::to_string(descriptor), "fcntl", errno, use_a_launcher);
+    throw system_error("PMI_FD=" + std::to_string(descriptor), "set its flags", errno,
+                       use_a_launcher);
   return FileDescriptor(descriptor);
 }
 
@@ -67,8 +68,8 @@ FileDescriptor pmi_connect(const Environment& environment, const Deadline& deadl
   const std::string text = variable(environment, "PMI_PORT");
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
-    throw Error(ExitCode::usage, "PMI_PORT", "read",
-                "\"" + printable(text, 60) + "\" is not host:port", use_a_launcher);
+    throw Error(ExitCode::usage, "PMI_PORT", "", "\"" + printable(text, 60) + "\" is not host:port",
+                use_a_launcher);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -76,13 +77,15 @@ FileDescriptor pmi_connect(const Environment& environment, const Deadline& deadl
       ::getaddrinfo(text.substr(0, colon).c_str(), text.c_str() + colon + 1, &hints, &found);
   if (result != 0)
     throw Error(ExitCode::unavailable, "PMI_PORT=" + printable(text, 60), "resolve",
-                ::gai_strerror(result), "check that this node can resolve the launcher's name");
+                ::gai_strerror(result),
+                "check that this node can resolve the launcher's host name");
   const CHandle<addrinfo, ::freeaddrinfo> addresses(found);
   const SocketAddress address(addresses->ai_addr, addresses->ai_addrlen);
   const Socket socket = Socket::connect(address, "the process manager at " + text, deadline);
   FileDescriptor own(::fcntl(socket.descriptor(), F_DUPFD_CLOEXEC, 0));
   if (!own)
-    throw system_error("PMI_PORT", "dup", errno, "raise the limit of open files: ulimit -n");
+    throw system_error("PMI_PORT", "duplicate its descriptor", errno,
+                       "raise the limit of open files: ulimit -n");
   return own;
 }
 

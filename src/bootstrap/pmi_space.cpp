@@ -64,9 +64,9 @@ void Pmi1Space::identify(int id, const Deadline& deadline) {
     size = set.integer("size").value_or(size);
   }
   if (size < 1 || size > max_size || rank < 0 || rank >= size)
-    throw Error(ExitCode::unavailable, "the answer of the process manager", "use",
-                "it says that this is rank " + std::to_string(rank) + " of " + std::to_string(size),
-                "see what the launcher says");
+    throw Error(ExitCode::unavailable, "process manager", "",
+                "invalid rank " + std::to_string(rank) + " of " + std::to_string(size),
+                "check the output of the launcher");
   rank_ = static_cast<int>(rank);
   size_ = static_cast<int>(size);
 }

@@ -12,9 +12,9 @@ namespace {
 constexpr std::size_t length_digits = 6;
 
 [[noreturn]] void garbage(const std::string& what) {
-  throw Error(ExitCode::unavailable, "the answer of the process manager", "read", "it is " + what,
-              "check that PMI_FD or PMI_PORT comes from the launcher of this job, and that the "
-              "launcher serves the protocol that SHMEMCTL_BOOTSTRAP names");
+  throw Error(ExitCode::unavailable, "process manager", "read its reply", "it is " + what,
+              "check that PMI_FD or PMI_PORT was set by the launcher of this job, and that the "
+              "launcher supports the protocol that SHMEMCTL_BOOTSTRAP names");
 }
 
 /// The words as a message, whose first word must be the command.

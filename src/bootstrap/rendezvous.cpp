@@ -27,7 +27,7 @@ RendezvousThread::RendezvousThread(UniqueId id, std::vector<Listener> listeners,
       until_(end_), reception_(std::move(listeners), id_.secret),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_)
-    throw system_error("the rendezvous", "start", errno, "raise the limit of open files");
+    throw system_error("rendezvous", "start", errno, "raise the limit of open files");
   thread_ = start_service_thread("rendezvous", [this] { run(); });
 }
 

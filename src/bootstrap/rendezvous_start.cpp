@@ -43,8 +43,8 @@ std::vector<Listener> listen_with_one_port(const std::vector<SocketAddress>& add
     if (!listeners.empty())
       return listeners;
   }
-  throw Error(ExitCode::unavailable, "the rendezvous", "start",
-              "no address of this host takes a listener", "check the limit of open files");
+  throw Error(ExitCode::unavailable, "rendezvous", "start",
+              "no address of this host accepts a listener", "check the limit of open files");
 }
 
 std::unique_ptr<Rendezvous> start_on(std::vector<Listener> listeners, const Secret& secret,

@@ -44,7 +44,7 @@ std::shared_ptr<Question> ask(const std::string& host, int family) {
 
 [[noreturn]] void late(const std::string& host) {
   throw Error(ExitCode::deadline, "host name " + printable(host), "resolve",
-              "no answer until the deadline", "check the name server, or use an address");
+              "timed out without a reply", "check the name server, or use an address");
 }
 
 } // namespace

@@ -123,7 +123,7 @@ std::string fix_for(const std::string& launcher) {
   if (missing.empty())
     missing.push_back("it offers no process management interface that could be used");
   const long long size = launched_size(environment);
-  throw Error(ExitCode::unavailable, "a bootstrap", "choose",
+  throw Error(ExitCode::unavailable, "bootstrap", "choose",
               (launcher == "pmi" ? "a process manager" : launcher) +
                   " started this process as one of " +
                   (size > 1 ? std::to_string(size) : "several") + ", but " + join(missing, "; "),

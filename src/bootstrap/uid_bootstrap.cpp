@@ -58,8 +58,8 @@ Neighbours await_neighbours(Socket& rendezvous, int size, const Deadline& deadli
   if (frame.header().kind == FrameKind::neighbours)
     neighbours = Neighbours::decode(frame.payload());
   if (!neighbours || neighbours->addresses.size() != static_cast<std::size_t>(levels_of(size)))
-    throw Error(ExitCode::unavailable, rendezvous.peer(), "join the job of",
-                "it does not name the neighbours of this PE",
+    throw Error(ExitCode::unavailable, rendezvous.peer(), "join the job",
+                "its reply does not list the neighbours of this PE",
                 "start all PEs with the same version of this tool");
   return *neighbours;
 }
@@ -103,8 +103,8 @@ public:
 
   void broadcast(void* data, std::size_t size_bytes, int root, const Deadline& deadline) override {
     if (root < 0 || root >= size())
-      throw Error(ExitCode::usage, "the broadcast", "start",
-                  "there is no PE " + std::to_string(root), "name a root below the number of PEs");
+      throw Error(ExitCode::usage, "broadcast", "", "invalid root PE " + std::to_string(root),
+                  "pass a root below the number of PEs");
     const auto plan =
         plan_broadcast(rank(), size(), static_cast<std::byte*>(data), size_bytes, root);
     call(*plan, FrameKind::broadcast, size_bytes, static_cast<std::uint32_t>(root), deadline);

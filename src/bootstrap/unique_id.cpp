@@ -15,9 +15,9 @@ constexpr const char* digits = "0123456789abcdef";
 
 /// The text itself is never part of the message: it holds the secret.
 [[noreturn]] void refuse(const std::string& problem) {
-  throw Error(ExitCode::usage, "unique id", "read", problem,
-              "pass the id on exactly as the PE that made it printed it: "
-              "shmemctl-uid-1:<32 hex digits>:<address>[,<address>...]");
+  throw Error(ExitCode::usage, "unique id", "", problem,
+              "pass the id exactly as the creating PE printed it: shmemctl-uid-1:<32 hex "
+              "digits>:<address>[,<address>...]");
 }
 
 std::string hex(const std::uint8_t* bytes, std::size_t count) {

@@ -10,8 +10,8 @@ const DeviceInfo& info_of(const Driver& driver, int ordinal) {
   const auto count = static_cast<int>(driver.devices().size());
   if (ordinal < 0 || ordinal >= count)
     throw Error(ExitCode::usage, "GPU " + std::to_string(ordinal), "use",
-                "there are " + std::to_string(count) + " visible GPUs",
-                "name others with --gpus, or look at CUDA_VISIBLE_DEVICES");
+                "only " + std::to_string(count) + " GPUs are visible",
+                "pass other numbers to --gpus, or check CUDA_VISIBLE_DEVICES");
   return driver.devices()[static_cast<std::size_t>(ordinal)];
 }
 

@@ -31,9 +31,9 @@ void require_known(const std::vector<std::string>& words) {
       candidates.push_back(check.id);
     }
     const std::optional<std::string> nearest = nearest_spelling(word, candidates);
-    throw Error(ExitCode::usage, word, "select checks", "no check or group of that name",
+    throw Error(ExitCode::usage, "--only", "", "unknown check or group \"" + word + "\"",
                 (nearest ? "did you mean " + *nearest + "? " : std::string()) +
-                    "shmemctl doctor --list shows all of them");
+                    "run shmemctl doctor --list to see all checks");
   }
 }
 

@@ -33,7 +33,7 @@ public:
                               "ask for the GPU's address of");
     if (seen != reinterpret_cast<CUdeviceptr>(at))
       throw Error(ExitCode::unavailable, subject, "register",
-                  "the GPU has another address for it than the host",
+                  "its GPU address differs from its host address",
                   "set SHMEMCTL_HEAP to vmm or ipc");
   }
   /// Takes away those that begin in there.
@@ -99,8 +99,8 @@ public:
   CudaHostBacking(std::shared_ptr<const cuda::Device> device, std::unique_ptr<HeapBacking> inner)
       : inner_(std::move(inner)) {
     if (!device->info().unified_addressing)
-      throw Error(ExitCode::unavailable, device->text(), "map host memory for",
-                  "it has no unified addressing", "set SHMEMCTL_HEAP to vmm or ipc");
+      throw Error(ExitCode::unavailable, device->text(), "map host memory", "no unified addressing",
+                  "set SHMEMCTL_HEAP to vmm or ipc");
     registrations_ = std::make_shared<Registrations>(std::move(device));
   }
 

@@ -131,10 +131,11 @@ public:
     const cuda::DeviceInfo& info = device_->info();
     const bool fabric = handles == VmmHandles::fabric;
     if (!info.virtual_memory || !(fabric ? info.fabric_handles : info.descriptors))
-      throw Error(ExitCode::unavailable, device_->text(), "make shared memory of",
-                  !info.virtual_memory ? "the driver has no virtual memory calls for it"
-                  : fabric             ? "its memory has no fabric handles"
-                                       : "its memory has no file descriptors",
+      throw Error(ExitCode::unavailable, device_->text(), "allocate shareable memory",
+                  !info.virtual_memory
+                      ? "the driver does not support virtual memory management on it"
+                  : fabric ? "no fabric handles supported"
+                           : "no file descriptor handles supported",
                   fabric ? "set SHMEMCTL_HEAP to auto" : "set SHMEMCTL_HEAP to ipc or host");
     stream_ = std::make_shared<cuda::Stream>(device_);
     properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;

@@ -59,8 +59,8 @@ public:
         continue;
       const std::string handle = from_hex(said);
       if (handle.empty())
-        throw Error(ExitCode::unavailable, "the memory handle of PE " + std::to_string(pes_[slot]),
-                    "read", "it is damaged", "look at that PE's output");
+        throw Error(ExitCode::unavailable, "PE " + std::to_string(pes_[slot]),
+                    "read its memory handle", "malformed message", "check the output of that PE");
       theirs[slot] = file_of_handle(handle);
     }
     return theirs;
@@ -78,8 +78,8 @@ FileDescriptor file_of_handle(const std::string& bytes) {
   FileDescriptor file(::memfd_create("shmemctl-handle", MFD_CLOEXEC));
   if (!file ||
       ::pwrite(file.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    throw Error(ExitCode::unavailable, "a file for a memory handle", "make", std::strerror(errno),
-                "raise the limit of open files: ulimit -n");
+    throw Error(ExitCode::unavailable, "memory handle", "create a file for it",
+                std::strerror(errno), "raise the limit of open files: ulimit -n");
   return file;
 }
 

@@ -77,8 +77,8 @@ public:
     if (slots() == 1)
       return std::vector<FileDescriptor>(1);
     if (failed_)
-      throw Error(ExitCode::unavailable, subject, "go on with", "it has failed before",
-                  "look at the first error");
+      throw Error(ExitCode::unavailable, subject, "continue", "an earlier call has failed",
+                  "check the first error");
     failed_ = true;
     try {
       send_and_receive(mine, deadline);
@@ -104,7 +104,7 @@ private:
   void bind_socket() {
     socket_ = FileDescriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket_)
-      throw system_error("a Unix datagram socket", "create", errno,
+      throw system_error("Unix datagram socket", "create", errno,
                          "raise the limit of open files: ulimit -n");
     const UnixAddress& own = addresses_[static_cast<std::size_t>(my_slot_)];
     if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&own.raw), own.length) == 0)
@@ -113,9 +113,9 @@ private:
     const int pe = pes_[static_cast<std::size_t>(my_slot_)];
     if (error == EADDRINUSE)
       throw Error(ExitCode::unavailable, subject, "join",
-                  "another process is PE " + std::to_string(pe) + " of this job already",
-                  "start each PE once, with a rank of its own");
-    throw system_error("a Unix datagram socket", "bind", error,
+                  "another process is already PE " + std::to_string(pe) + " of this job",
+                  "start each PE once, with a unique rank");
+    throw system_error("Unix datagram socket", "bind", error,
                        "use a kernel and container that allow abstract Unix sockets");
   }
 
@@ -185,16 +185,17 @@ private:
     if (size_bytes < 0) {
       if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM)
         return std::nullopt;
-      throw system_error(subject, "receive from", errno, "run again; if it stays, report it");
+      throw system_error(subject, "receive", errno,
+                         "run again; if it persists, report it as a bug in shmemctl");
     }
     Received received;
     received.descriptors = take_descriptors(header);
     // MSG_TRUNC made it the size that was sent, so a longer message is seen as such.
     received.message = decode(datagram.data(), static_cast<std::size_t>(size_bytes), secret_);
     if (received.message && received.message->has_descriptor && received.descriptors.empty())
-      throw Error(ExitCode::unavailable,
-                  "the memory of PE " + std::to_string(received.message->from_pe), "receive",
-                  "too many open files", "raise the limit: ulimit -n");
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(received.message->from_pe),
+                  "receive its memory", "too many open files",
+                  "raise the limit of open files: ulimit -n");
     return received;
   }
 
@@ -258,8 +259,8 @@ private:
     case EINTR:
       return false;
     default:
-      throw system_error("PE " + std::to_string(pes_[slot]), "send memory to", errno,
-                         "run again; if it stays, report it");
+      throw system_error("PE " + std::to_string(pes_[slot]), "send memory", errno,
+                         "run again; if it persists, report it as a bug in shmemctl");
     }
   }
 
@@ -283,9 +284,9 @@ private:
       names.push_back(fmt::format("and {} more", count - most_pe_names));
     }
     throw Error(ExitCode::deadline, subject,
-                fmt::format("wait for PE{} {} in", count == 1 ? "" : "s", join(names, ", ")),
-                "the deadline passed",
-                "look at the output of those PEs; all PEs of a node must run in one network "
+                fmt::format("wait for PE{} {}", count == 1 ? "" : "s", join(names, ", ")),
+                "timed out",
+                "check the output of those PEs; all PEs of a node must run in one network "
                 "namespace (container); or " +
                     raise_timeout());
   }

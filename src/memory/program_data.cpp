@@ -68,7 +68,7 @@ std::string hash_of_program_file() {
     if (size_bytes < 0 && errno == EINTR)
       continue;
     if (size_bytes < 0)
-      throw system_error("/proc/self/exe", "read", errno, "look at the file system it is on");
+      throw system_error("/proc/self/exe", "read", errno, "check the file system it is on");
     if (size_bytes == 0)
       break;
     const std::uint64_t hash = siphash(chain, block.data(), static_cast<std::size_t>(size_bytes));

@@ -98,10 +98,9 @@ void SymmetricHeap::report(const void* address, const std::string& problem) cons
   Where where;
   if (config_.pe >= 0)
     where.pe = config_.pe;
-  const Error error(ExitCode::finding, fmt::format("{}", address), "shmem_free", problem,
-                    "free each address that shmem_malloc, _calloc or _align returned once, on "
-                    "all PEs",
-                    where);
+  const Error error(
+      ExitCode::finding, fmt::format("shmem_free({})", address), "free", problem,
+      "free each address from shmem_malloc, shmem_calloc or shmem_align once, on all PEs", where);
   if (config_.checked)
     throw error;
   log(LogLevel::warning, "memory", error.message());

@@ -206,9 +206,9 @@ RoutingKind parse_routing_kind(const std::string& name) {
     if (name == kind_names[i])
       return static_cast<RoutingKind>(i);
   const auto near = nearest_spelling(name, routing_names());
-  throw Error(ExitCode::usage, "--routing", "find " + printable(name), "there is no such routing",
+  throw Error(ExitCode::usage, "--routing", "", "unknown value \"" + printable(name) + "\"",
               near ? "did you mean " + *near + "?"
-                   : "there are " + join(routing_names(), ", ") +
+                   : "choose one of " + join(routing_names(), ", ") +
                          ", or a file with a / in its name");
 }
 
@@ -266,7 +266,7 @@ void validate_routing(const Shape& shape, const Routing& routing, const std::str
       throw input_error(subject, "",
                         fmt::format("rank {} has {} tokens, more than the capacity of {}", rank,
                                     of_rank.tokens(), shape.max_tokens),
-                        fmt::format("nearest legal value: --num-tokens {}", of_rank.tokens()));
+                        fmt::format("pass --num-tokens {} or more", of_rank.tokens()));
     for (std::int32_t token = 0; token < of_rank.tokens(); ++token)
       for (std::int32_t k = 0; k < shape.top_k; ++k) {
         const std::int32_t* const choices = of_rank.choices(token);
@@ -274,11 +274,11 @@ void validate_routing(const Shape& shape, const Routing& routing, const std::str
           throw input_error(
               subject, fmt::format("rank {}, token {}", rank, token),
               fmt::format("there is no expert {}", choices[k]),
-              fmt::format("experts are 0 to {}, and -1 for none", shape.n_experts - 1));
+              fmt::format("choose experts from 0 to {}, or -1 for none", shape.n_experts - 1));
         if (choices[k] != no_expert && std::find(choices, choices + k, choices[k]) != choices + k)
           throw input_error(subject, fmt::format("rank {}, token {}", rank, token),
                             fmt::format("expert {} is chosen twice", choices[k]),
-                            "name each expert once; -1 is none");
+                            "choose each expert once; -1 means none");
       }
   }
 }

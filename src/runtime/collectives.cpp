@@ -30,9 +30,10 @@ void Collectives::broadcast(TeamId team, void* target, const void* source, std::
                             int root) {
   const bool direct = teams_.everyone_direct(team);
   if (root < 0 || root >= teams_.n_pes(team))
-    throw Error(ExitCode::usage, "root " + std::to_string(root), "broadcast",
-                "the team has members 0 to " + std::to_string(teams_.n_pes(team) - 1),
-                "name one of them");
+    throw Error(ExitCode::usage, "broadcast", "",
+                "invalid root " + std::to_string(root) + ": the team has members 0 to " +
+                    std::to_string(teams_.n_pes(team) - 1),
+                "pass the index of a member");
   teams_.sync(team);
   if (teams_.my_pe(team) == root)
     copy_here(target, source, size_bytes);

@@ -71,7 +71,7 @@ void Collectives::alltoalls(TeamId team, void* target, const void* source,
                             std::ptrdiff_t target_stride, std::ptrdiff_t source_stride,
                             std::size_t elements, std::size_t element_bytes) {
   if (target_stride < 1 || source_stride < 1)
-    throw Error(ExitCode::usage, "a stride", "alltoalls", "it is less than 1",
+    throw Error(ExitCode::usage, "alltoalls", "", "invalid stride: it is less than 1",
                 "pass strides of at least 1 element");
   teams_.sync(team);
   const int n = teams_.n_pes(team), me = teams_.my_pe(team);

@@ -28,8 +28,8 @@ std::vector<std::string> BootstrapExchange::alltoall(const std::vector<std::stri
   const auto n_pes = static_cast<std::size_t>(bootstrap_.size());
   if (to_each.size() != n_pes)
     throw Error(ExitCode::unavailable, "connection data", "exchange",
-                "there is some for " + std::to_string(to_each.size()) + " of " +
-                    std::to_string(n_pes) + " PEs",
+                "data for " + std::to_string(to_each.size()) + " of " + std::to_string(n_pes) +
+                    " PEs",
                 "this is a bug of shmemctl: please report it with the command");
   const std::vector<std::uint64_t> lengths =
       allgather_value(bootstrap_, longest_of(to_each), deadline_);

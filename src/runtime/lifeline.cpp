@@ -64,8 +64,8 @@ void say_hello(Socket& socket, const State& state, int peer, const Deadline& dea
   const std::optional<Message> answer = receive_message(socket, deadline, check);
   const auto* welcome = answer ? std::get_if<Welcome>(&*answer) : nullptr;
   if (!welcome || welcome->rank != peer || !is_proven(handshake, state.secret(), *answer))
-    throw Error(ExitCode::unavailable, state.words_for(peer), "connect to",
-                "somebody else answers at its address", "start the job again");
+    throw Error(ExitCode::unavailable, state.words_for(peer), "connect",
+                "another process listens at its address", "start the job again");
 }
 
 /// Errors behind connecting do not say which address was in use.
@@ -108,11 +108,10 @@ void TreeLifeline::connect(Bootstrap& bootstrap, const Settings& settings,
   }
   const std::vector<Verdict> verdicts = allgather_value(bootstrap, mine, deadline);
   if (const Verdict* bad = worst(verdicts))
-    throw Error(ExitCode::unavailable, "the lifeline", "start", words_of(*bad),
-                over_unix(addresses_)
-                    ? "look at the output and exit status of the PE that is named"
-                    : "let the PEs' hosts reach each other by TCP on all ports above 1023, or name "
-                      "an interface that does in BOOTSTRAP_UID_SOCK_IFNAME");
+    throw Error(ExitCode::unavailable, "lifeline", "start", words_of(*bad),
+                over_unix(addresses_) ? "check the output and exit status of that PE"
+                                      : "allow TCP between the PEs' hosts on all ports above 1023, "
+                                        "or name an interface in BOOTSTRAP_UID_SOCK_IFNAME");
 }
 
 /// The best address comes first, so what is wrong with it is what is told if none leads there.
@@ -136,9 +135,9 @@ void TreeLifeline::connect_to(int peer, const Deadline& deadline) {
     }
   }
   if (!first_problem)
-    throw Error(ExitCode::unavailable, state_->words_for(peer), "connect to",
-                "none of its addresses can be used from here",
-                "bring up an interface that both hosts have a network on");
+    throw Error(ExitCode::unavailable, state_->words_for(peer), "connect",
+                "none of its addresses is reachable from this host",
+                "bring up an interface on a network that both hosts share");
   throw Error(*first_problem);
 }
 

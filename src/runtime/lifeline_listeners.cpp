@@ -116,7 +116,7 @@ AddressBook Listeners::exchange(Bootstrap& bootstrap, const std::vector<std::str
   AddressBook addresses;
   for (std::size_t pe = 0; pe < offers.size(); ++pe) {
     if (!over_unix && !can_be_reached(offers[pe], offers))
-      throw Error(ExitCode::unavailable, "the lifeline", "start",
+      throw Error(ExitCode::unavailable, "lifeline", "start",
                   "PE " + std::to_string(pe) +
                       (pe < host_names.size() ? " (host " + host_names[pe] + ")" : "") +
                       " has no network address, and not all PEs are on one machine",

@@ -91,8 +91,8 @@ Handshake knock_at(Socket& socket, const Deadline& deadline, const WaitCheck& ch
   const std::optional<Message> answer = receive_message(socket, deadline, check);
   const auto* challenge = answer ? std::get_if<Challenge>(&*answer) : nullptr;
   if (!challenge)
-    throw Error(ExitCode::unavailable, socket.peer(), "connect to",
-                "what answers there is no PE of a job of this tool",
+    throw Error(ExitCode::unavailable, socket.peer(), "connect",
+                "the process that listens there is not a PE of this version of shmemctl",
                 "start all PEs with the same version of this tool");
   handshake.listener = challenge->nonce;
   return handshake;

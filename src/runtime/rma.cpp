@@ -83,8 +83,8 @@ Error bad_address(const void* address) {
 
 void require_aligned(const void* address, std::size_t size_bytes) {
   if (reinterpret_cast<std::uintptr_t>(address) % size_bytes != 0)
-    throw Error(ExitCode::usage, text_of(address), "make an atomic on",
-                "it is not a multiple of the word's " + std::to_string(size_bytes) + " bytes",
+    throw Error(ExitCode::usage, text_of(address), "perform an atomic",
+                "not aligned to " + std::to_string(size_bytes) + " bytes",
                 "use an aligned variable");
 }
 
@@ -153,21 +153,22 @@ void* Rma::direct(const void* address, int pe) const {
 
 void Rma::require(const RemoteAddress& address, const void* local, std::size_t size_bytes) const {
   if (address.pe < 0 || address.pe >= n_pes_)
-    throw Error(ExitCode::usage, "PE " + std::to_string(address.pe), "address",
-                "the job has PEs 0 to " + std::to_string(n_pes_ - 1), "name one of them");
+    throw Error(ExitCode::usage, "PE " + std::to_string(address.pe), "",
+                "no such PE: the job has PEs 0 to " + std::to_string(n_pes_ - 1),
+                "pass a PE of the job");
   if (address.region < 0)
     throw bad_address(local);
   const RegionView& region = regions_[static_cast<std::size_t>(address.region)];
   if (checked_ && size_bytes > region.size_bytes - address.offset_bytes)
-    throw Error(ExitCode::usage, "a transfer of " + std::to_string(size_bytes) + " bytes",
-                "address", "it ends behind the symmetric memory", "transfer less");
+    throw Error(ExitCode::usage, "transfer of " + std::to_string(size_bytes) + " bytes", "",
+                "it ends beyond symmetric memory", "transfer less");
   const std::vector<Transport*>& way_to = ways(address.region);
   if (way_to.empty() || !way_to[static_cast<std::size_t>(address.pe)])
     throw Error(ExitCode::unavailable, "PE " + std::to_string(address.pe), "reach",
-                std::string("no transport reaches ") +
-                    (is_gpu_region(address.region) ? "its GPU memory" : "it") + " from PE " +
+                std::string("no transport connects ") +
+                    (is_gpu_region(address.region) ? "its GPU memory" : "it") + " with PE " +
                     std::to_string(pe_),
-                "see shmemctl bringup for the reasons");
+                "run shmemctl bringup to see the reasons");
 }
 
 void Rma::put_by_transport(void* target, const void* source, std::size_t size_bytes, int pe,

@@ -38,10 +38,10 @@ void Rma::require_local(const RemoteAddress& address, const void* local) const {
   if (is_gpu_region(address.region) || !is_gpu_memory(local))
     return;
   throw Error(ExitCode::usage,
-              "a transfer between GPU memory here and host memory of PE " +
+              "transfer between local GPU memory and host memory of PE " +
                   std::to_string(address.pe),
-              "make", "processors and their transports do not reach GPU memory",
-              "copy it to host memory first, or use symmetric memory of the GPU on both sides");
+              "", "no transport supports it",
+              "copy the data to host memory first, or use symmetric GPU memory on both sides");
 }
 
 } // namespace shmemctl

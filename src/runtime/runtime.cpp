@@ -203,14 +203,15 @@ std::vector<std::string> Runtime::gather_text_of_job(const std::string& text) {
 
 void Runtime::allow_loss() {
   if (n_pes() > Survivors::most_pes)
-    throw Error(ExitCode::usage, fmt::format("a job of {} PEs", n_pes()), "go on without lost PEs",
-                fmt::format("it has more than {}", Survivors::most_pes), "start fewer PEs");
+    throw Error(ExitCode::usage, fmt::format("job of {} PEs", n_pes()),
+                "continue after the loss of a PE",
+                fmt::format("supported up to {} PEs only", Survivors::most_pes), "start fewer PEs");
   constexpr std::size_t alignment_bytes = 64;
   auto* const memory =
       static_cast<std::byte*>(allocate(Survivors::size_bytes(), alignment_bytes)); // never freed
   if (!memory)
-    throw Error(ExitCode::unavailable, "symmetric heap", "allocate words for meetings",
-                "it is full", "raise --symmetric-size");
+    throw Error(ExitCode::unavailable, "symmetric heap", "allocate the job's barrier flags",
+                "the heap is full", "raise --symmetric-size");
   std::fill_n(memory, Survivors::size_bytes(), std::byte{0});
   meet();
   Lifeline& lifeline = *impl_->lifeline;

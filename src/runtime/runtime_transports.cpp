@@ -158,11 +158,11 @@ void Runtime::Impl::raise_unreachable(int pe) const {
                entry.reach[static_cast<std::size_t>(pe)].reason;
   for (const RemoteChoice::Rejected& other : remote_choice.rejected)
     reasons += "; " + other.name + ": " + other.reason;
-  throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport to", reasons,
-              remote_choice.advice.empty()
-                  ? "run shmemctl bringup to see all pairs, and shmemctl doctor on these hosts for "
-                    "what is missing"
-                  : remote_choice.advice + " reaches all pairs");
+  throw Error(
+      ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport", reasons,
+      remote_choice.advice.empty()
+          ? "run shmemctl bringup to check all pairs of PEs, and shmemctl doctor on these hosts"
+          : "set " + remote_choice.advice + ", which reaches all pairs");
 }
 
 } // namespace shmemctl

@@ -27,8 +27,9 @@ PeHost from_line(const std::string& line, int pe) {
     return at < words.size() ? std::strtoull(words[at].c_str(), nullptr, 10) : 0;
   };
   if (words.size() < 5)
-    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its host line",
-                "\"" + line + "\" is not one", "start all PEs with the same version of this tool");
+    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its host name",
+                "malformed message \"" + line + "\"",
+                "start all PEs with the same version of this tool");
   PeHost host;
   host.machine_id = number(0);
   host.node_id = number(1);

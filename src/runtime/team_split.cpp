@@ -106,9 +106,9 @@ std::optional<std::vector<std::uint64_t>> Teams::gather_free(TeamId parent, std:
     const int pe = world_pe(parent, i);
     if (look_at(rma_, own.published[1], pe) != arguments)
       throw Error(ExitCode::usage, "team " + std::to_string(parent), "split",
-                  "PE " + std::to_string(pe) + " splits it with other arguments than PE " +
+                  "PE " + std::to_string(pe) + " passed different arguments than PE " +
                       std::to_string(rma_.pe()),
-                  "call it with the same arguments on all members of the parent");
+                  "pass the same arguments on all members of the parent team");
     all &= words[static_cast<std::size_t>(i)] = look_at(rma_, own.published[0], pe);
   }
   sync(parent);

@@ -149,7 +149,7 @@ std::uint64_t Teams::agree_by_id(std::uint64_t id, std::uint64_t key, int record
     rma_.wait([&] { return (theirs = find_record(id, key, peer)) != nullptr; }, step, peer);
     if (look_at(rma_, theirs->list, peer) != list)
       throw Error(ExitCode::usage, "PE " + std::to_string(peer), step,
-                  "its list of members is another one than that of PE " + std::to_string(rma_.pe()),
+                  "its list of members differs from that of PE " + std::to_string(rma_.pe()),
                   "pass the same list on all members");
     std::uint64_t word = 0;
     rma_.wait([&] { return (word = look_at(rma_, theirs->values[round], peer)) != 0; }, step, peer);

@@ -52,15 +52,15 @@ Teams::Teams(Rma& rma, StateBlock& state, TeamSync* sync, const std::vector<int>
     : rma_(rma), state_(state), sync_(sync), lists_(state.master().members_capacity),
       free_slots_(slot_words::slots_mask) {
   if (rma.n_pes() > most_members)
-    throw Error(ExitCode::unavailable, std::to_string(rma.n_pes()) + " PEs", "make teams",
-                "a team has at most " + std::to_string(most_members) + " members",
-                "start fewer PEs");
+    throw Error(
+        ExitCode::unavailable, "teams", "create for " + std::to_string(rma.n_pes()) + " PEs",
+        "a team has at most " + std::to_string(most_members) + " members", "start fewer PEs");
   const auto predefined = [&](State& master, TeamId team, TeamMembers members) {
     if (members.member(rma.pe()) < 0)
       return;
     if (members.list.size() > lists_.room())
-      throw Error(ExitCode::unavailable, "the state", "make the predefined teams",
-                  "its list area is too small for " + std::to_string(members.n_pes) + " members",
+      throw Error(ExitCode::unavailable, "team state", "create the predefined teams",
+                  "its member list is too small for " + std::to_string(members.n_pes) + " PEs",
                   "this is a bug of shmemctl: please report it with the command");
     create(master, team, std::move(members));
   };
@@ -102,7 +102,7 @@ int Teams::translate(TeamId from, int member, TeamId to) const {
 const TeamMembers& Teams::members_of_team(TeamId team) const {
   if (!valid(team))
     throw Error(ExitCode::usage, "team " + std::to_string(team), "use in a collective operation",
-                "this PE is not a member of it, or it has been destroyed",
+                "this PE is not a member, or the team has been destroyed",
                 "call it on members only, before the team is destroyed");
   return *members_[index_of(team)];
 }

@@ -132,7 +132,7 @@ public:
   [[noreturn]] void exit_all(int status) override {
     claim_the_end();
     runtime_.lifeline().announce(
-        Error(ExitCode::interrupted, "the job", "go on with", "a PE called shmem_global_exit", ""),
+        Error(ExitCode::interrupted, "job", "continue", "a PE called shmem_global_exit", ""),
         with_status(global_exit_phase, status));
     release_kernels();
     runtime_.leave();
@@ -147,10 +147,10 @@ public:
   /// This PE's program ends without shmem_finalize, and not well.
   void fail_with_status(int status) noexcept {
     release_kernels();
-    runtime_.lifeline().announce(placed(Error(ExitCode::unavailable, "the job", "finish",
-                                              "a program ended with status " +
+    runtime_.lifeline().announce(placed(Error(ExitCode::unavailable, "job", "finish",
+                                              "a program exited with status " +
                                                   std::to_string(status) + " before shmem_finalize",
-                                              "see what that PE printed")),
+                                              "check what that PE printed")),
                                  with_status(status_phase, status));
   }
 

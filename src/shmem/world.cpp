@@ -44,8 +44,8 @@ void fail(const Error& error) {
 
 void fail_unexpectedly(const char* what) {
   fail(Error(
-      ExitCode::unavailable, "an OpenSHMEM routine", "carry out", what,
-      "if it is memory that lacks, give the process more; else report this with the program"));
+      ExitCode::unavailable, "OpenSHMEM routine", "complete", what,
+      "give the process more memory if that is the cause; otherwise report it with the program"));
 }
 
 Error wrong_use(const std::string& subject, const std::string& attempted,

@@ -79,9 +79,9 @@ ExpertMove parse_expert_move(const std::string& text) {
 void require_known(const NicChange& change, const Node& node, int nodes) {
   const std::string what = to_string(change);
   if (change.node && *change.node >= nodes)
-    throw Error(ExitCode::usage, what, "find node " + std::to_string(*change.node),
-                fmt::format("the cluster has nodes 0 to {}", nodes - 1),
-                fmt::format("nearest legal value: {}", nodes - 1));
+    throw Error(ExitCode::usage, what, "",
+                fmt::format("no node {}: the cluster has nodes 0 to {}", *change.node, nodes - 1),
+                fmt::format("pass node {}, the nearest one", nodes - 1));
   std::vector<std::string> names;
   for (const Nic& nic : node.nics) {
     if (nic.name != change.device) {
@@ -95,17 +95,16 @@ void require_known(const NicChange& change, const Node& node, int nodes) {
                                                               return port.number == *change.port;
                                                             });
     if (!has_port)
-      throw Error(ExitCode::usage, what, "find port " + std::to_string(*change.port),
-                  change.device + " has no such port",
-                  fmt::format("nearest legal value: {}:{}", change.device,
+      throw Error(ExitCode::usage, what, "",
+                  fmt::format("no port {} on {}", *change.port, change.device),
+                  fmt::format("pass {}:{}, the nearest one", change.device,
                               nic.ports.empty() ? 1 : nic.ports.back().number));
     return;
   }
   const auto near = nearest_spelling(change.device, names);
-  throw Error(ExitCode::usage, what, "find " + printable(change.device),
-              "the topology has no such NIC",
+  throw Error(ExitCode::usage, what, "", "no NIC " + printable(change.device) + " in the topology",
               near ? "did you mean " + printable(*near) + "?"
-                   : "there are " + printable(join(names, ", ")));
+                   : "choose from " + printable(join(names, ", ")));
 }
 
 std::string to_string(const NicChange& change) {

@@ -180,8 +180,8 @@ std::byte* DirectTransport::mapped_at(int pe, int region, std::uint64_t offset_b
   std::byte* const base =
       pe == job_.pe ? view.base : (slot < view.mapped.size() ? view.mapped[slot] : nullptr);
   if (!base)
-    throw Error(ExitCode::unavailable, "the memory of " + job_.name_of(pe),
-                "reach by the software HCA", "it is not mapped here",
+    throw Error(ExitCode::unavailable, job_.name_of(pe),
+                "access its memory through the software HCA", "not mapped in this process",
                 "set SOFT_HCA_OVER to libfabric, ucx or ibrc", job_.where());
   return base + offset_bytes;
 }
@@ -245,7 +245,7 @@ void DirectTransport::set_gpu_way(Transport* way, int context) {
 void DirectTransport::throw_unconnected() const {
   throw Error(ExitCode::unavailable, name(), "use",
               devices_.reason().empty() ? "this PE is not connected" : devices_.reason(),
-              "see shmemctl bringup for what reaches what", job_.where());
+              "run shmemctl bringup to see which PEs can reach each other", job_.where());
 }
 
 void DirectTransport::fence(int context) {

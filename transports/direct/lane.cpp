@@ -39,8 +39,8 @@ const RemoteSegment& Lane::segment_of(const RemoteAddress& address) const {
     throw Error(ExitCode::unavailable,
                 "offset " + std::to_string(address.offset_bytes) + " of region " +
                     std::to_string(address.region),
-                "address", job_.name_of(address.pe) + " has not registered it",
-                "transfer to symmetric memory of that PE", job_.where());
+                "", "not registered by " + job_.name_of(address.pe),
+                "use symmetric memory of that PE", job_.where());
   return *segment;
 }
 
@@ -63,8 +63,8 @@ mlx5::RemotePiece Lane::remote_word(const Rail& rail, const RemoteAddress& addre
 
 void Lane::require_connected(int pe) const {
   if (pe < 0 || pe >= job_.n_pes || rails_to(pe) == 0)
-    throw Error(ExitCode::unavailable, job_.name_of(pe), "transfer to", "it is not connected",
-                "see shmemctl bringup for what reaches what", job_.where());
+    throw Error(ExitCode::unavailable, job_.name_of(pe), "transfer", "not connected",
+                "run shmemctl bringup to see which PEs can reach each other", job_.where());
 }
 
 Rail& Lane::begin(int pe, std::size_t number) {
@@ -226,8 +226,8 @@ std::int16_t Lane::take_slot() {
       active_[i]->retire(staging_);
     }
   if (staging_.empty())
-    throw Error(ExitCode::unavailable, "memory for staged transfers", "take a slot of",
-                "failed operations hold all of it", "look at the first error of this PE",
+    throw Error(ExitCode::unavailable, "staging memory", "allocate a slot",
+                "failed operations hold all slots", "check the first error of this PE",
                 job_.where());
   return staging_.take();
 }

@@ -17,11 +17,11 @@ mlx5::AtomicFields fields_of(const AtomicRequest& request) {
 void Lane::require_atomics(Rail& rail, std::size_t size_bytes) const {
   if ((rail.abilities().atomic_bytes & size_bytes) != 0)
     return;
-  throw Error(ExitCode::unavailable, "an atomic of " + std::to_string(size_bytes) + " bytes",
+  throw Error(ExitCode::unavailable, "atomic of " + std::to_string(size_bytes) + " bytes",
               "post to " + job_.name_of(rail.pe()),
-              "this NIC or the one there has none of that size",
-              "let processors make them (TRANSPORT=ibrc with IB_ATOMICS=message), or switch the "
-              "NIC's on (firmware setting PCI_ATOMIC_MODE)",
+              "the NIC on one side does not support this size",
+              "use atomics by message (TRANSPORT=ibrc with IB_ATOMICS=message), or enable those of "
+              "the NIC (firmware setting PCI_ATOMIC_MODE)",
               job_.where(job_.ports[rail.port()]));
 }
 

@@ -33,7 +33,7 @@ Answers::Answers(JobView& job, const RegionTable& regions, std::uint32_t credits
                                      nullptr, nullptr, 0),
         device.functions().destroy_cq);
     if (!completions.queue)
-      throw Error(ExitCode::unavailable, "a completion queue", "make", std::strerror(errno),
+      throw Error(ExitCode::unavailable, "CQ", "create", std::strerror(errno),
                   "raise the limit of locked memory: ulimit -l unlimited",
                   {job.host, job.pe, device.name(), std::nullopt});
     completions_.push_back(std::move(completions));

@@ -144,10 +144,10 @@ MessageRoom Connector::message_room() const {
     const std::uint32_t receives = hellos_[slot].atomics.receives;
     room.credits[slot] = credits_of(receives, job_.n_pes, settings_.lanes);
     if (room.credits[slot] == 0)
-      throw Error(ExitCode::unavailable, job_.name_of(peer.pe), "send messages to",
-                  fmt::format("it can hold {}, and each of {} PEs sends by {} queue pairs",
+      throw Error(ExitCode::unavailable, job_.name_of(peer.pe), "send messages",
+                  fmt::format("its SRQ holds {} receives, and each of {} PEs sends on {} QPs",
                               receives, job_.n_pes, settings_.lanes),
-                  fmt::format("set SRQ_DEPTH to {} or more, or IB_NUM_RC_PER_DEVICE lower",
+                  fmt::format("set SRQ_DEPTH to {} or more, or lower IB_NUM_RC_PER_DEVICE",
                               job_.n_pes * settings_.lanes),
                   {job_.host, job_.pe, {}, std::nullopt});
   }
@@ -321,8 +321,8 @@ void Connector::begin_sending() {
     for (std::size_t lane = 0; lane < link.lanes.size(); ++lane)
       if (const int error_number = link.lanes[lane]->queue_pair.to_send(path_of(link, lane));
           error_number != 0)
-        throw Error(ExitCode::unavailable, job_.name_of(link.pe), "begin to send to",
-                    std::strerror(error_number), "look at the kernel's log: dmesg",
+        throw Error(ExitCode::unavailable, job_.name_of(link.pe), "move its QP to RTS",
+                    std::strerror(error_number), "check the kernel log: dmesg",
                     job_.where(*job_.nics[link.plan.nic]));
 }
 

@@ -271,9 +271,8 @@ void IbrcTransport::set_keys(int region, const std::vector<std::string>& keys) {
           queues.endpoint(static_cast<int>(pe), rail).peer_nic >= key->keys.size())
         key.reset();
     if (!key)
-      throw Error(ExitCode::unavailable, "the memory key of " + job_.name_of(static_cast<int>(pe)),
-                  "read", "it is damaged, or of another version",
-                  "start all PEs with the same version of this tool",
+      throw Error(ExitCode::unavailable, job_.name_of(static_cast<int>(pe)), "read its rkeys",
+                  "malformed message", "start all PEs with the same version of this tool",
                   {job_.host, job_.pe, {}, std::nullopt});
     decoded[pe] = std::move(*key);
   }
@@ -303,7 +302,7 @@ Lane& IbrcTransport::lane(int context) const {
   if (!found)
     throw Error(ExitCode::unavailable, "ibrc", "use",
                 reason_.empty() ? "this PE is not connected" : reason_,
-                "see shmemctl bringup for what reaches what",
+                "run shmemctl bringup to see which PEs can reach each other",
                 {job_.host, job_.pe, {}, std::nullopt});
   return *found;
 }

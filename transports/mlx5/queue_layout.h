@@ -37,9 +37,9 @@ inline std::size_t page_bytes_of(const QueueOptions& options) {
 /// @throw Error (usage) if the options are not consistent
 inline QueueLayout queue_layout(const QueueOptions& options) {
   const auto refuse = [](const std::string& what) {
-    throw Error(ExitCode::usage, "an mlx5 send queue", "lay out", what,
-                "choose a power of two of 16 to 32768 blocks, and completions at least four times "
-                "in a queue");
+    throw Error(ExitCode::usage, "mlx5 send queue", "", what,
+                "choose a power of two from 16 to 32768 WQEBBs, and completions at least four "
+                "times per queue");
   };
   if (!std::has_single_bit(options.blocks) || options.blocks < 16 ||
       options.blocks > most_queue_blocks)

@@ -8,7 +8,7 @@ namespace shmemctl {
 namespace {
 
 Error bad_key(const std::string& problem) {
-  return input_error("a UCX key of a peer", "", problem,
+  return input_error("UCX rkey of a peer", "", problem,
                      "start all PEs with the same version of this tool");
 }
 

@@ -103,8 +103,7 @@ Device::Device(std::shared_ptr<const Functions> functions, ibv_device* device, c
     Where where;
     where.device = name_;
     const Refusal refused = why_not_open(*device, error_number);
-    throw Error(ExitCode::unavailable, "the RDMA device", "open", refused.message, refused.fix,
-                where);
+    throw Error(ExitCode::unavailable, "RDMA device", "open", refused.message, refused.fix, where);
   }
   if (const int result = functions_->query_device(context_.get(), &attributes_); result != 0)
     throw device_error(name_, "ask", error_of(result), "look at the kernel's log: dmesg");
@@ -166,8 +165,8 @@ ibv_pd* Device::protection_domain() {
         refusal(name_, errno, "raise the limit of locked memory: ulimit -l unlimited");
     Where where;
     where.device = name_;
-    throw Error(ExitCode::unavailable, "a protection domain", "make", refused.message, refused.fix,
-                where);
+    throw Error(ExitCode::unavailable, "protection domain", "allocate", refused.message,
+                refused.fix, where);
   }
   return protection_domain_.get();
 }

@@ -17,8 +17,10 @@ std::vector<std::int32_t> numbers(const char* flag, const std::string& text) {
   for (const std::string& part : split(text, ',')) {
     const std::optional<long long> value = parse_integer(trim(part));
     if (!value || *value < 0 || *value > 1 << 24)
-      throw Error(ExitCode::usage, flag, "read " + printable(text),
-                  printable(part) + " is no number from 0 to 16777216", "write 128 or 1,16,128");
+      throw Error(ExitCode::usage, flag, "",
+                  "invalid value \"" + printable(text) + "\": " + printable(part) +
+                      " is not a number from 0 to 16777216",
+                  "write it as 128 or 1,16,128");
     values.push_back(static_cast<std::int32_t>(*value));
   }
   return values;
@@ -29,9 +31,10 @@ std::vector<std::int32_t> of_file(const char* flag, const std::string& text,
                                   const std::string& untouched, std::int32_t recorded,
                                   const std::string& file) {
   if (text != untouched && numbers(flag, text) != std::vector<std::int32_t>{recorded})
-    throw Error(ExitCode::usage, flag, "read " + printable(text),
-                fmt::format("{} was recorded with {}", printable(file), recorded),
-                fmt::format("leave {} out, or give {} {}", flag, flag, recorded));
+    throw Error(ExitCode::usage, flag, "",
+                "invalid value \"" + printable(text) +
+                    fmt::format("\": {} was recorded with {}", printable(file), recorded),
+                fmt::format("omit {}, or pass {} {}", flag, flag, recorded));
   return {recorded};
 }
 
@@ -40,7 +43,7 @@ void refuse_idle_flags(const Request& request) {
   const Request untouched;
   const auto refuse = [](bool idle, const char* flag, const char* why, const char* fix) {
     if (idle)
-      throw Error(ExitCode::usage, flag, "use", why, fix);
+      throw Error(ExitCode::usage, flag, "", why, fix);
   };
   const bool low = request.mode == "ll";
   refuse(request.bias && low, "--bias", "low latency adds no bias",
@@ -127,10 +130,10 @@ std::vector<PointRequest> points_of(const Request& request,
                      request.routing};
   Shape& shape = point.setup.shape;
   if (recorded && recorded->shape.n_ranks != n_ranks)
-    throw Error(
-        ExitCode::usage, request.routing, "replay",
-        fmt::format("it is of {} ranks, and this job has {}", recorded->shape.n_ranks, n_ranks),
-        fmt::format("start {} PEs", recorded->shape.n_ranks));
+    throw Error(ExitCode::usage, request.routing, "replay",
+                fmt::format("recorded with {} ranks, but this job has {}", recorded->shape.n_ranks,
+                            n_ranks),
+                fmt::format("start {} PEs", recorded->shape.n_ranks));
   const auto list = [&](const char* flag, std::string Request::*text, std::int32_t of_recorded) {
     return recorded ? of_file(flag, request.*text, untouched.*text, of_recorded, request.routing)
                     : numbers(flag, request.*text);

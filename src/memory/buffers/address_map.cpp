@@ -83,7 +83,7 @@ std::vector<MappedArea> read_address_map() {
   constexpr std::size_t most_bytes = std::size_t{64} << 20;
   const std::optional<std::string> text = Sysroot().read(path, most_bytes);
   if (!text)
-    throw Error(ExitCode::unavailable, path, "read", "it cannot be read",
+    throw Error(ExitCode::unavailable, path, "read", "unexpected content",
                 "mount /proc in this container");
   return parse_address_map(*text);
 }

@@ -51,9 +51,9 @@ std::uint32_t BufferPool::take_slot() {
   if (free != slots_.end())
     return static_cast<std::uint32_t>(free - slots_.begin());
   if (slots_.size() == max_buffers_)
-    throw Error(ExitCode::unavailable, "one more buffer", "register",
+    throw Error(ExitCode::unavailable, "registered buffers", "register one more",
                 fmt::format("all {} slots are in use", max_buffers_),
-                "unregister buffers that are not needed, or register larger ones");
+                "unregister buffers that are no longer used, or register fewer, larger ones");
   slots_.emplace_back();
   return static_cast<std::uint32_t>(slots_.size() - 1);
 }
@@ -67,8 +67,8 @@ void BufferPool::require_present(const std::vector<MappedArea>& map, const PageS
       present_bytes += part.pages.size_bytes();
     if (present_bytes != piece.pages.size_bytes())
       throw Error(ExitCode::usage, text_of(piece.pages.begin, piece.pages.size_bytes()).text, "use",
-                  "memory in it was freed while it was registered",
-                  "unregister a buffer before its memory is freed");
+                  "memory in it was freed while registered",
+                  "unregister a buffer before freeing its memory");
   }
 }
 
@@ -206,7 +206,7 @@ PeerToPeerHandle BufferPool::export_pages(const BufferHandle& handle) const {
   if (!buffer.shareable)
     throw Error(ExitCode::unavailable,
                 text_of(buffer.extent.address, buffer.extent.size_bytes).text, "share",
-                buffer.reason, "-");
+                buffer.reason, "copy through the symmetric heap instead");
   require_present(read_address_map(), buffer.extent.pages);
   return {buffer.extent.page_gap_bytes(), ledger_.pieces(buffer.extent.pages)};
 }

@@ -40,10 +40,10 @@ BufferExtent extent_of(const void* address, std::size_t size_bytes) {
 void require_inside(std::uint64_t offset_bytes, std::size_t bytes, std::uint64_t buffer_bytes) {
   if (offset_bytes > buffer_bytes || bytes > buffer_bytes - offset_bytes)
     throw Error(ExitCode::usage,
-                "a transfer of " + std::to_string(bytes) + " bytes at offset " +
+                "transfer of " + std::to_string(bytes) + " bytes at offset " +
                     std::to_string(offset_bytes),
-                "address", "the buffer has " + std::to_string(buffer_bytes) + " bytes",
-                "transfer less, or register more");
+                "", "out of bounds: the buffer has " + std::to_string(buffer_bytes) + " bytes",
+                "transfer less, or register a larger buffer");
 }
 
 } // namespace shmemctl

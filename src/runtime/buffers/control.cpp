@@ -31,7 +31,7 @@ void require_plausible(const ControlShape& shape) {
   if (shape.slots == 0 || shape.slots > most_slots || shape.users == 0 ||
       shape.users > most_users || shape.stage_bytes == 0 || shape.stage_bytes > most_stage_bytes ||
       shape.stage_bytes % page_bytes() != 0)
-    throw Error(ExitCode::unavailable, subject, "import", "its shape makes no sense",
+    throw Error(ExitCode::unavailable, subject, "import", "inconsistent shape",
                 "start all PEs with the same version of this tool");
 }
 
@@ -48,7 +48,7 @@ Control::Control(FileDescriptor descriptor, const ControlShape& shape)
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       static_cast<std::uint64_t>(status.st_size) != size_bytes())
-    throw Error(ExitCode::unavailable, subject, "import", "its size does not fit its shape",
+    throw Error(ExitCode::unavailable, subject, "import", "its size does not match its shape",
                 "start all PEs with the same version of this tool");
   map();
 }
@@ -81,7 +81,7 @@ void Control::commit(std::uint64_t offset_bytes, std::size_t bytes) {
                 : errno;
   while (error == EINTR);
   if (error != 0)
-    throw system_error(subject, "commit", error, "free some memory, or enlarge /dev/shm");
+    throw system_error(subject, "commit", error, "free memory, or enlarge /dev/shm");
 }
 
 void Control::commit_slot(std::uint32_t slot) {

@@ -9,17 +9,17 @@ HeldBuffer::HeldBuffer(std::shared_ptr<const buffers::OpenBuffer> opened, std::u
       lease_(std::make_unique<buffers::Lease>(opened_->control(), opened_->handle(), user)) {
   const std::string subject = "a buffer of PE " + std::to_string(opened_->owner_pe());
   if (!lease_->valid())
-    throw Error(ExitCode::usage, subject, "hold", "it is not registered any more",
+    throw Error(ExitCode::usage, subject, "hold", "it is no longer registered",
                 "use a descriptor only while its buffer is registered");
   if (!opened_->address())
     throw Error(ExitCode::unavailable, subject, "hold", opened_->path().reason,
-                "put to it and get from it by Buffers::put() and get(), which take other ways");
+                "use Buffers::put() and get(), which also support other paths");
 }
 
 buffers::GpuSide& HeldBuffer::engine() const {
   if (!opened_->gpu())
-    throw Error(ExitCode::usage, "a buffer of PE " + std::to_string(opened_->owner_pe()),
-                "copy by a stream", "this PE has no GPU", "use Buffers::put() and get()");
+    throw Error(ExitCode::usage, "buffer of PE " + std::to_string(opened_->owner_pe()),
+                "copy on a stream", "this PE has no GPU", "use Buffers::put() and get()");
   return *opened_->gpu();
 }
 

@@ -135,8 +135,8 @@ std::string OpenBuffer::why_not_attached() const {
 void OpenBuffer::attach(bool put, std::uint64_t offset_bytes, void* local,
                         std::size_t size_bytes) const {
   const auto fail = [&](const std::string& why, const char* fix) {
-    return Error(ExitCode::unavailable, "a buffer of PE " + std::to_string(owner_pe_),
-                 put ? "put to" : "get from", why, fix);
+    return Error(ExitCode::unavailable, "buffer of PE " + std::to_string(owner_pe_),
+                 put ? "put" : "get", why, fix);
   };
   // The number of a process that has ended may be another one's.
   if (!owner_->alive())
@@ -184,8 +184,8 @@ LocalCopy OpenBuffer::copy_of(const void* local) const {
 
 void OpenBuffer::require_writable() const {
   if (!writable_)
-    throw Error(ExitCode::usage, "a buffer of PE " + std::to_string(owner_pe_), "put to",
-                "it is read-only memory", "only get from it, or register writable memory");
+    throw Error(ExitCode::usage, "buffer of PE " + std::to_string(owner_pe_), "put",
+                "its memory is read-only", "use get only, or register writable memory");
 }
 
 void OpenBuffer::put(std::uint64_t offset_bytes, const void* source, std::size_t size_bytes) const {

@@ -26,7 +26,7 @@ OwnerLink::OwnerLink(const JobSecret& secret, int my_pe, int owner_pe, JobHealth
   connect(Deadline::after(std::chrono::duration<double>(timeout_s)));
   Reply welcome = call({.kind = RequestKind::hello});
   if (welcome.descriptors.empty())
-    throw Error(ExitCode::unavailable, name_of(owner_), "reach", welcome.answer.reason,
+    throw Error(ExitCode::unavailable, name_of(owner_), "connect", welcome.answer.reason,
                 "raise the limit of open files: ulimit -n");
   control_ = std::make_unique<Control>(std::move(welcome.descriptors[0]), welcome.answer.shape);
 }
@@ -37,11 +37,12 @@ void OwnerLink::connect(const Deadline& deadline) {
     const int error = errno;
     health_.check();
     if (error == ECONNREFUSED)
-      throw Error(ExitCode::unavailable, name_of(owner_), "reach", "nobody answers for them",
+      throw Error(ExitCode::unavailable, name_of(owner_), "connect", "no process listens",
                   "register a buffer on that PE first; all PEs of a node must run in one network "
                   "namespace (container)");
     if (error != EAGAIN && error != EINTR)
-      throw system_error(name_of(owner_), "connect to", error, "run again; if it stays, report it");
+      throw system_error(name_of(owner_), "connect", error,
+                         "run again; if it persists, report it as a bug in shmemctl");
     pause(0, 1, deadline); // its queue is full
   }
   ucred peer{};
@@ -57,8 +58,8 @@ bool OwnerLink::alive() const {
 
 void OwnerLink::throw_ended() {
   health_.check();
-  throw Error(ExitCode::unavailable, "PE " + std::to_string(owner_), "ask for a registered buffer",
-              "it has closed the connection", "look at the output of that PE");
+  throw Error(ExitCode::unavailable, "PE " + std::to_string(owner_), "request a registered buffer",
+              "it has closed the connection", "check the output of that PE");
 }
 
 void OwnerLink::pause(short events, int longest_ms, const Deadline& deadline) {
@@ -97,7 +98,7 @@ Reply OwnerLink::call(Request request) {
     Packet packet = wait_for_packet(deadline);
     auto answer = decode_answer(packet.bytes.data(), packet.bytes.size(), secret_);
     if (!answer)
-      throw Error(ExitCode::unavailable, name_of(owner_), "ask for", "the answer is not one",
+      throw Error(ExitCode::unavailable, name_of(owner_), "request one", "malformed reply",
                   "start all PEs with the same version of this tool");
     if (answer->sequence != request.sequence)
       continue; // of a call that was given up
@@ -116,9 +117,9 @@ void OwnerLink::require_done(const Answer& answer, const char* attempted) const 
     return;
   const bool stale = answer.outcome == Outcome::stale;
   throw Error(stale ? ExitCode::usage : ExitCode::unavailable,
-              "a buffer of PE " + std::to_string(owner_), attempted, answer.reason,
+              "buffer of PE " + std::to_string(owner_), attempted, answer.reason,
               stale ? "use a descriptor only while its buffer is registered"
-                    : "look at the output of that PE");
+                    : "check the output of that PE");
 }
 
 Reply OwnerLink::open(const BufferHandle& handle) {

@@ -21,7 +21,7 @@ void require_size(const FileDescriptor& file, const FilePart& part) {
       part.offset_bytes % page_bytes() != 0 || part.offset_bytes > size_bytes ||
       part.size_bytes > size_bytes - part.offset_bytes)
     throw Error(ExitCode::unavailable, subject, "import", "their file is smaller than they are",
-                "do not shrink the file behind registered memory");
+                "avoid shrinking the file behind registered memory");
 }
 
 } // namespace
@@ -31,7 +31,7 @@ PagesView::PagesView(const std::vector<FilePart>& parts, const std::vector<FileD
   for (const FilePart& part : parts) {
     require_size(files[part.file], part);
     if (__builtin_add_overflow(size_bytes_, part.size_bytes, &size_bytes_))
-      throw Error(ExitCode::unavailable, subject, "import", "they do not fit the address space",
+      throw Error(ExitCode::unavailable, subject, "import", "they exceed the address space",
                   "start all PEs with the same version of this tool");
   }
   void* reserved =

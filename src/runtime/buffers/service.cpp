@@ -36,9 +36,9 @@ Service::Service(const JobSecret& secret, int pe, std::vector<int> users, Buffer
   const SocketAddress address = SocketAddress::abstract_unix(socket_name(secret, pe));
   if (!wake_ || ::bind(listener_.get(), address.raw(), address.length()) != 0 ||
       ::listen(listener_.get(), static_cast<int>(users_.size() + most_strangers)) != 0)
-    throw system_error("the socket for registered buffers", "open", errno,
-                       "use a kernel and container that allow abstract Unix sockets; start each PE "
-                       "once");
+    throw system_error(
+        "socket for registered buffers", "open", errno,
+        "use a kernel and container that allow abstract Unix sockets, and start each PE once");
 }
 
 void Service::wake() noexcept {
@@ -172,7 +172,7 @@ void Service::require_not_gone(const RegisteredBuffer& buffer) const {
   if (!gone.empty())
     throw Error(ExitCode::unavailable,
                 text_of(buffer.extent.address, buffer.extent.size_bytes).text, "use", gone,
-                "unregister a buffer before its memory is freed");
+                "unregister a buffer before freeing its memory");
 }
 
 /// Who asks holds a Lease until its mapping is in its cache, so remove() finds all openers here.

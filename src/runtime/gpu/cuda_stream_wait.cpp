@@ -40,10 +40,10 @@ Error late_error(const cuda::Device& device, const std::string& subject,
   const cuda::Told told = device.told();
   return Error(ExitCode::deadline, subject, attempted,
                message + (told.words.empty() ? "" : "; " + told.words),
-               told.fix.empty() ? "look with nvidia-smi, and with dmesg for Xid errors; if it only "
-                                  "needs longer, " +
-                                      raise_timeout()
-                                : told.fix,
+               told.fix.empty()
+                   ? "check nvidia-smi, and dmesg for Xid errors; if it only needs more time, " +
+                         raise_timeout()
+                   : told.fix,
                where);
 }
 

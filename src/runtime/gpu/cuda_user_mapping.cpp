@@ -121,7 +121,7 @@ std::unique_ptr<buffers::GpuMapping> map_user_memory(std::shared_ptr<const cuda:
                                                      const buffers::GpuImport& import) {
   if (const std::string why = why_no_peer_access(*device, import.device); !why.empty())
     throw Error(ExitCode::unavailable, subject_of(import, *device), "map", why,
-                "look with shmemctl topo at the paths between the GPUs");
+                "check the paths between the GPUs with shmemctl topo");
   if (import.memory == BufferMemory::gpu_descriptors)
     return std::make_unique<DescriptorMapping>(std::move(device), import);
   return std::make_unique<HandleMapping>(std::move(device), import);

@@ -60,13 +60,13 @@ void require_own(const cuda::Device& device, const Facts& facts, const void* add
                  std::size_t size_bytes) {
   if (facts.managed != 0)
     throw Error(ExitCode::usage, name_of(address, size_bytes), "register",
-                "it is managed memory (cudaMallocManaged), whose pages wander between host and GPU",
-                "register memory of cudaMalloc, of cuMemCreate, or of the host");
+                "it is managed memory (cudaMallocManaged), which migrates between host and GPU",
+                "register memory of cudaMalloc, cuMemCreate or the host");
   if (facts.ordinal != device.info().ordinal)
     throw Error(
         ExitCode::usage, name_of(address, size_bytes), "register",
-        fmt::format("it is memory of GPU {}, and this PE's is {}", facts.ordinal, device.text()),
-        "allocate it on the PE's GPU (Runtime::gpu()->site().device)");
+        fmt::format("it is memory of GPU {}, but this PE uses {}", facts.ordinal, device.text()),
+        "allocate it on this PE's GPU (Runtime::gpu()->site().device)");
 }
 
 /// Why the allocation cannot be handed on as a descriptor; else its descriptor is in `file`.
@@ -136,7 +136,7 @@ std::vector<GpuPiece> pieces_of(const cuda::Device& device, const void* address,
     if (at - begin >= length_bytes)
       throw Error(ExitCode::usage, name_of(address, size_bytes), "register",
                   fmt::format("it is not allocated from byte {} on", at - number_of(address)),
-                  "register memory that is allocated");
+                  "register allocated memory only");
     pieces.push_back({begin, length_bytes, facts.id});
     at = begin + length_bytes;
   }

@@ -10,8 +10,8 @@ std::unique_ptr<GpuSeat> open_gpu(const Options&, const GpuWish&, std::string& w
 }
 
 std::unique_ptr<GpuPart> make_gpu_part(std::unique_ptr<GpuSeat>, GpuSetup) {
-  throw Error(ExitCode::unavailable, "the GPU", "use", "this build of shmemctl has no CUDA",
-              "use a build with CUDA (shmemctl --version)");
+  throw Error(ExitCode::unavailable, "GPU", "use", "this shmemctl was built without CUDA",
+              "use a build with CUDA; shmemctl --version shows what a build has");
 }
 
 } // namespace shmemctl

@@ -72,8 +72,8 @@ void ProxyChannel::fail(const Error& error, Condition condition, unsigned ring) 
 void ProxyChannel::throw_failure() const {
   const std::lock_guard lock(error_mutex_);
   if (!error_)
-    throw Error(ExitCode::unavailable, "proxy", "keep its error", "no memory was left",
-                "free memory");
+    throw Error(ExitCode::unavailable, "proxy", "store its error", "out of memory",
+                "free host memory");
   throw *error_;
 }
 

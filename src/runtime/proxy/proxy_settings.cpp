@@ -9,8 +9,8 @@ CpuSet proxy_cpus(const Options& options) {
   const std::string text = options.text("PROXY_CPUS");
   const auto cpus = parse_cpulist(text);
   if (!cpus)
-    throw Error(ExitCode::usage, "PROXY_CPUS=" + printable(text), "read",
-                "it is no list of CPUs like 2,4-7", "name CPUs that this process may use");
+    throw Error(ExitCode::usage, "PROXY_CPUS=" + printable(text), "",
+                "not a CPU list such as 2,4-7", "name CPUs that this process may use");
   return *cpus;
 }
 

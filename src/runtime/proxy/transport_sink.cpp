@@ -53,7 +53,7 @@ bool TransportSink::guarded(Call&& call) noexcept {
   } catch (const Error& error) {
     channel_.fail(error);
   } catch (const std::exception& error) {
-    channel_.fail(Error(ExitCode::unavailable, "proxy", "carry out a request", error.what(),
+    channel_.fail(Error(ExitCode::unavailable, "proxy", "perform a request", error.what(),
                         "this is a bug of shmemctl: please report it with the command"));
   }
   return false;

@@ -37,9 +37,9 @@ std::vector<int> gpu_list(const Options& options, const Node& node) {
   for (const std::string& part : split(text, ',')) {
     const std::optional<long long> gpu = parse_integer(trim(part));
     if (!gpu || *gpu < 0 || *gpu >= static_cast<long long>(node.gpus.size()))
-      throw Error(ExitCode::usage, "--gpus " + text, "use",
+      throw Error(ExitCode::usage, "--gpus " + text, "",
                   "no GPU " + part + " on this node, which has " + std::to_string(node.gpus.size()),
-                  "give GPU numbers as topo shows them, separated by commas");
+                  "pass GPU numbers as topo shows them, separated by commas");
     gpus.push_back(static_cast<int>(*gpu));
   }
   return gpus;
@@ -70,8 +70,8 @@ NvshmemSettings nvshmem_settings(const Options& options) {
   if (const std::string text = options.text("NVSHMEM_VERSION"); !text.empty()) {
     const std::optional<NvshmemVersion> version = parse_nvshmem_version(text);
     if (!version)
-      throw Error(ExitCode::usage, "--nvshmem-version " + text, "use", "not a version",
-                  "give a release of NVSHMEM, such as 3.4.5");
+      throw Error(ExitCode::usage, "--nvshmem-version " + text, "", "not a version",
+                  "pass a release of NVSHMEM, such as 3.4.5");
     settings.version = *version;
   }
   // Where nobody names one, NVSHMEM takes its default.

@@ -17,10 +17,10 @@ Node read_lstopo(const XmlElement& topology, const std::string& subject) {
   hwloc::add_nics(tree);
   const std::size_t devices = tree.node.gpus.size() + tree.node.nics.size();
   if (devices > topo_limits::max_devices)
-    throw input_error(subject, topology.position(),
-                      fmt::format("{} GPUs and NICs, more than the limit of {}", devices,
-                                  topo_limits::max_devices),
-                      "give the topology of one machine");
+    throw input_error(
+        subject, topology.position(),
+        fmt::format("{} GPUs and NICs exceed the limit of {}", devices, topo_limits::max_devices),
+        "pass the topology of one machine");
   hwloc::add_gpu_links(tree, topology);
   normalize(tree.node);
   // The driver's own number is worth telling only where it is another.
@@ -37,7 +37,7 @@ Node read_hwloc_xml(const std::string& text, const std::string& subject) {
   if (topology.name != "topology")
     throw input_error(subject, topology.position(),
                       "the root element is <" + printable(topology.name, 40) + ">, not <topology>",
-                      "give XML as lstopo writes it: lstopo topology.xml");
+                      "pass XML as lstopo writes it: lstopo topology.xml");
   std::optional<Node> dump = read_hwloc_dump(topology, subject);
   Node node = dump ? std::move(*dump) : read_lstopo(topology, subject);
   node.format = "hwloc-xml";

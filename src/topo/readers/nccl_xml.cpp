@@ -15,10 +15,10 @@ constexpr const char* dump_fix = "give an XML as NCCL_TOPO_DUMP_FILE writes it";
 
 void check_root(const XmlElement& root, const std::string& subject) {
   if (root.name == "graphs" || root.name == "graph")
-    throw input_error(subject, root.position(),
-                      "this is an NCCL graph file (NCCL_GRAPH_DUMP_FILE), which holds channels and "
-                      "no topology",
-                      dump_fix);
+    throw input_error(
+        subject, root.position(),
+        "this is an NCCL graph file (NCCL_GRAPH_DUMP_FILE), which holds channels and no topology",
+        dump_fix);
   if (root.name != "system")
     throw input_error(subject, root.position(),
                       "the root element is <" + printable(root.name, 40) + ">, not <system>",
@@ -31,7 +31,7 @@ void check_root(const XmlElement& root, const std::string& subject) {
   if (!root.children.empty() && !has("cpu") && !has("shmemctl"))
     throw input_error(subject, root.children.front().position(),
                       "<" + printable(root.children.front().name, 40) +
-                          "> below <system>, and no <cpu>: this is not NCCL's XML",
+                          "> in <system> and no <cpu>: not a topology of NCCL",
                       dump_fix);
 }
 

@@ -193,7 +193,7 @@ void note_hidden(const smi::Table& table, Node& node) {
 Node read_nvidia_smi(const std::string& text, const std::string& subject) {
   if (const std::optional<std::size_t> bad = first_non_utf8(text))
     throw input_error(subject, position_of(text, *bad), "not UTF-8",
-                      "give the output of nvidia-smi topo -m as text");
+                      "pass the output of nvidia-smi topo -m as text");
   const smi::Table table = smi::split_table(text, subject);
   smi::Square square = smi::square_of(table, subject);
 
@@ -214,7 +214,7 @@ Node read_nvidia_smi(const std::string& text, const std::string& subject) {
     if (!names.insert(name).second)
       throw input_error(subject, "line " + std::to_string(table.header_line),
                         "two NICs are named " + printable(name, 60),
-                        "give the whole output of: nvidia-smi topo -m");
+                        "pass the complete output of nvidia-smi topo -m");
     Nic nic = nic_of(name);
     nic.unnamed = named == table.names.end() && smi::is_nic_label(label);
     nic.source_number = number_of(label, static_cast<int>(node.nics.size()));

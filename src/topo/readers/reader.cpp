@@ -16,7 +16,7 @@ Node read_recorded(const std::string& text, const std::string& subject,
   case TopoFormat::report:
     return read_report(text, subject);
   }
-  throw input_error(subject, "", "none of the known formats", "name one with --format");
+  throw input_error(subject, "", "unknown format", "pass the format with --format");
 }
 
 } // namespace shmemctl

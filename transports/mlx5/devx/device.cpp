@@ -41,7 +41,7 @@ DirectDevice::DirectDevice(std::shared_ptr<const verbs::Functions> verbs,
 
 void DirectDevice::fail(const std::string& step, const std::string& message,
                         const std::string& fix) const {
-  throw Error(ExitCode::unavailable, "the mlx5 device", step, message, fix,
+  throw Error(ExitCode::unavailable, "mlx5 device", step, message, fix,
               {{}, {}, verbs_.name(), port_.number});
 }
 

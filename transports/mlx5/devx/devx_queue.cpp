@@ -96,8 +96,8 @@ DevxQueue::DevxQueue(DirectPort& port, const QueueOptions& options)
 void* DevxQueue::place(const QueueOptions& options, std::size_t size_bytes) {
   if (options.memory) {
     if (options.memory_bytes < size_bytes)
-      throw Error(ExitCode::usage, port_.device.verbs().name(), "make a queue",
-                  "its memory is too small", "ask queue_layout() for the size");
+      throw Error(ExitCode::usage, port_.device.verbs().name(), "create a QP",
+                  "its memory is too small", "use the size that queue_layout() returns");
     return options.memory;
   }
   memory_.reset(std::aligned_alloc(page_bytes_of(options), size_bytes));

@@ -27,7 +27,8 @@ std::uint64_t apply(std::byte* target, const AtomicFields& fields) {
 
 void MappedExecutor::add(const KeyWindow& window) {
   if (!window.mapped || window.is_gpu)
-    throw Error(ExitCode::usage, "soft-mlx5", "add memory of a peer", "it is not mapped here",
+    throw Error(ExitCode::usage, "soft-mlx5", "access memory of a peer",
+                "not mapped in this process",
                 "this is a bug of shmemctl: please report it with the command");
   keys_.add(window);
 }
