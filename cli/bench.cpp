@@ -42,7 +42,7 @@ struct BenchFlags {
 };
 
 Error bad(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "bench", "start", problem, fix};
+  return {ExitCode::usage, "bench", "", problem, fix};
 }
 
 std::size_t size_flag(const std::string& flag, const std::string& text) {
@@ -109,7 +109,7 @@ Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
       sweep.traffic = traffic;
   if (flags.traffic == "matrix") {
     if (!flags.pes.empty())
-      throw bad("--traffic matrix measures every pair of PEs", "leave --pair out");
+      throw bad("--traffic matrix measures every pair of PEs", "omit --pair");
     sweep.traffic = Traffic::pair;
     sweep.matrix = true;
   }
@@ -265,19 +265,19 @@ ExitCode run_bench(Context& context, const BenchFlags& flags) {
     return list(context, flags);
   parse_pin_choice(flags.pin); // words are looked at before anything is started
   if (flags.self_test && !flags.cases.empty())
-    throw bad("--self-test measures no case", "leave out " + printable(flags.cases.front()));
+    throw bad("--self-test takes no case", "omit " + printable(flags.cases.front()));
   if (flags.self_test)
     return with_job(context, {},
                     [&](JobSession& session, Runtime& runtime, const Options& options) {
                       return test_itself(context, flags, session, runtime, options);
                     });
   if (flags.cases.empty())
-    throw bad("no case is named", "shmemctl bench --list shows them; all takes every one");
+    throw bad("no case given", "pass a case or all; shmemctl bench --list shows all cases");
   const Sweep sweep = sweep_of(flags);
   for (const CaseEntry& entry : choose_cases(cases_for(flags), flags.cases))
     launch_of(entry.info.name, entry.info.launch, sweep.launch);
   if (!std::isfinite(flags.effort.duration_s)) // comparisons with a range let NaN pass
-    throw bad("--duration is not a time", "give 0.001 to 86400 seconds");
+    throw bad("--duration is not a time", "pass 0.001 to 86400 seconds");
   RuntimeRequest request;
   if (check_launch(sweep.launch) == MemoryKind::gpu)
     request.gpu = GpuUse::required;

@@ -161,18 +161,17 @@ ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
 
 void check_flags(const Context& context, const Options& options, const HotspotFlags& flags) {
   if (flags.during && context.watched_command.empty())
-    throw bad_hotspots("--during names no command", "write shmemctl hotspots --during CMD ARGS...");
+    throw bad_hotspots("--during needs a command", "write shmemctl hotspots --during CMD ARGS...");
   if (flags.during && (flags.watch_s || flags.duration_s))
-    throw bad_hotspots("--during lasts as long as its command",
-                       "leave out --watch and --duration; --timeout S bounds the command");
+    throw bad_hotspots("--during ends with its command",
+                       "omit --watch and --duration; --timeout S limits the command");
   if (!flags.sysroot_after.empty() && options.text("SYSROOT").empty())
-    throw bad_hotspots("--sysroot-after needs the tree before", "give it with --sysroot");
+    throw bad_hotspots("--sysroot-after needs --sysroot", "pass the earlier tree with --sysroot");
   if (!flags.sysroot_after.empty() && (flags.during || flags.watch_s || flags.duration_s))
-    throw bad_hotspots("two recorded trees do not change",
-                       "leave out --during, --watch and --duration");
+    throw bad_hotspots("recorded trees cannot be watched", "omit --during, --watch and --duration");
   if (flags.window_s && flags.sysroot_after.empty())
     throw bad_hotspots("--window is the time between two recorded trees",
-                       "give --sysroot and --sysroot-after, or use --duration");
+                       "pass --sysroot and --sysroot-after, or use --duration");
 }
 
 ExitCode run_hotspots(Context& context, const HotspotFlags& flags) {

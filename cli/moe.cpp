@@ -39,13 +39,14 @@ bool goes_straight(const Placement& placement, const moe::Request& request) {
 /// handed on by ranks with the same place on theirs.
 int node_ranks_of(const Placement& placement, const moe::Request& request) {
   if (placement.n_nodes() == 1 && request.flat)
-    throw bad_moe("--flat: this job has one node, and nothing is handed on within it",
-                  "leave it out, or start PEs on several nodes");
+    throw bad_moe("--flat needs several nodes, and this job has one",
+                  "omit it, or start PEs on several nodes");
   if (placement.n_nodes() == 1 || goes_straight(placement, request))
     return placement.n_pes;
   if (!has_equal_nodes(placement))
-    throw bad_moe("rows that cross nodes need nodes with equally many PEs that follow each other",
-                  "start as many PEs on each node, in blocks; or give --flat");
+    throw bad_moe(
+        "internode dispatch needs the same number of PEs on every node, in contiguous ranges",
+        "place the PEs that way, or pass --flat");
   return placement.n_pes / placement.n_nodes();
 }
 
@@ -53,11 +54,11 @@ int node_ranks_of(const Placement& placement, const moe::Request& request) {
 void require_absent(const MoeFlags& flags, int n_pes) {
   const std::optional<int> absent = flags.effort.absent;
   if (absent && flags.request.patience_us <= 0)
-    throw bad_moe("--absent without --patience-us: the others would wait for it",
+    throw bad_moe("--absent needs --patience-us: the other PEs would wait forever",
                   "add --mode ll --patience-us 100000");
   if (absent && (*absent < 0 || *absent >= n_pes || n_pes < 2))
     throw bad_moe(fmt::format("--absent names PE {}, and the job has {}", *absent, n_pes),
-                  n_pes < 2 ? "start two PEs or more" : fmt::format("name PE 0 to {}", n_pes - 1));
+                  n_pes < 2 ? "start two or more PEs" : fmt::format("pass PE 0 to {}", n_pes - 1));
 }
 
 /// Settings that are given, and delays that are not the backend's, leave nothing to look for.
@@ -65,12 +66,11 @@ void require_tunable(const MoeFlags& flags) {
   if (!flags.tune)
     return;
   if (!(flags.dispatch_settings + flags.combine_settings).empty())
-    throw bad_moe("--tune looks for the settings that are given here",
-                  "leave --dispatch-settings and --combine-settings out, or --tune");
+    throw bad_moe("--tune excludes --dispatch-settings and --combine-settings",
+                  "omit these settings, or --tune");
   if (!flags.straggler.empty() || flags.effort.most_delay_us > 0)
-    throw bad_moe("--tune looks for the fastest settings, and knows no --straggler and no "
-                  "--max-delay-us",
-                  "tune without them, then give the settings that it prints");
+    throw bad_moe("--tune excludes --straggler and --max-delay-us",
+                  "run --tune without them, then pass the settings it prints");
 }
 
 std::optional<moe::RecordedRouting> read_recorded(const moe::Request& request) {
@@ -127,7 +127,7 @@ void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup&
       throw bad_moe(fmt::format("--{}-settings {} does not go with --backend {}, {}{}",
                                 moe::to_string(direction), to_text(given.of(direction)),
                                 flags.backend, words_of(setup), problem),
-                    "leave it out, or let --tune find some");
+                    "omit it, or let --tune find valid settings");
 }
 
 /// One point, from its memory to its rows. @return whether data was right everywhere
@@ -254,7 +254,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
       straggler && straggler->first >= runtime.n_pes())
     throw bad_moe(fmt::format("--straggler names PE {}, and the job has {}", straggler->first,
                               runtime.n_pes()),
-                  fmt::format("name PE 0 to {}", runtime.n_pes() - 1));
+                  fmt::format("pass PE 0 to {}", runtime.n_pes() - 1));
   require_absent(flags, runtime.n_pes());
   for (const moe::PointRequest& point : points) {
     moe::require_backend(runtime, flags.kind(), point.setup);
@@ -301,13 +301,12 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
     throw Error(ExitCode::unavailable, "--backend " + flags.backend, "run moe", reason,
                 "use --backend host");
   if (flags.request.num_sms != moe::Request().num_sms && flags.kind() == moe::BackendKind::host)
-    throw bad_moe("--num-sms is for kernels", "leave it out, or use --backend gpu");
+    throw bad_moe("--num-sms needs --backend gpu", "omit it, or use --backend gpu");
   if (flags.request.expert_alignment != moe::Request().expert_alignment &&
       flags.kind() == moe::BackendKind::gpu && flags.request.mode == "ll" &&
       flags.request.layout == "source")
-    throw bad_moe(
-        "--expert-alignment: low latency by kernels counts per expert only where it packs",
-        "leave it out, or use --layout expert");
+    throw bad_moe("--expert-alignment needs --layout expert in low-latency mode on GPUs",
+                  "omit it, or use --layout expert");
   if (!flags.record.empty())
     check_output_path(flags.record, context.force);
   const auto recorded = read_recorded(flags.request);
@@ -317,9 +316,9 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
   const int ranks = recorded ? recorded->shape.n_ranks : 1;
   const auto points = moe::points_of(flags.request, recorded, ranks, ranks, recorded.has_value());
   if (!flags.record.empty() && points.size() > 1)
-    throw bad_moe("--record writes one routing, and this is a sweep of " +
+    throw bad_moe("--record writes one routing, but this sweep has " +
                       std::to_string(points.size()) + " points",
-                  "give one number of tokens, hidden, experts and choices");
+                  "pass one value each for tokens, hidden, experts and top-k");
   RuntimeRequest request;
   if (flags.kind() == moe::BackendKind::gpu)
     request.gpu = GpuUse::required;

@@ -18,7 +18,7 @@ inline std::byte* mapped_place(const RegionTable& regions, const RemoteAddress& 
   if (!base)
     throw Error(ExitCode::unavailable, transport, "translate an address",
                 "memory of PE " + std::to_string(address.pe) + " is not mapped in this process",
-                "this is a bug of shmemctl: please report it with the command");
+                "report this as a bug in shmemctl, with the command line");
   return base + address.offset_bytes;
 }
 

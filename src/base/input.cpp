@@ -116,7 +116,7 @@ std::string read_input(const std::string& path, std::size_t max_bytes) {
   if (::fstat(descriptor, &status) == 0) {
     waits = path != "-" && !S_ISREG(status.st_mode);
     if (S_ISDIR(status.st_mode))
-      throw open_error(path, "it is a folder");
+      throw open_error(path, "it is a directory");
     if (S_ISREG(status.st_mode) && status.st_size > 0) {
       require_room_for(static_cast<std::size_t>(status.st_size));
       text.reserve(static_cast<std::size_t>(status.st_size));

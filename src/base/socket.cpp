@@ -207,7 +207,7 @@ void Socket::send_all(const void* data, std::size_t size_bytes, const Deadline& 
     const std::size_t now = send_some(bytes + sent, size_bytes - sent);
     sent += now;
     if (now == 0 && !wait_ready(descriptor_.get(), POLLOUT, deadline, check))
-      throw_late(peer_, "send to");
+      throw_late(peer_, "send");
   }
 }
 
@@ -219,7 +219,7 @@ void Socket::receive_all(void* data, std::size_t size_bytes, const Deadline& dea
     const std::size_t now = receive_some(bytes + received, size_bytes - received);
     received += now;
     if (now == 0 && !wait_ready(descriptor_.get(), POLLIN, deadline, check))
-      throw_late(peer_, "receive from");
+      throw_late(peer_, "receive");
   }
 }
 
@@ -231,7 +231,7 @@ std::size_t Socket::send_some(const void* data, std::size_t size_bytes) {
     return static_cast<std::size_t>(sent);
   if (would_wait(errno))
     return 0;
-  throw_lost(peer_, "send to", std::strerror(errno));
+  throw_lost(peer_, "send", std::strerror(errno));
 }
 
 std::size_t Socket::receive_some(void* data, std::size_t size_bytes) {
@@ -241,10 +241,10 @@ std::size_t Socket::receive_some(void* data, std::size_t size_bytes) {
   if (received > 0)
     return static_cast<std::size_t>(received);
   if (received == 0)
-    throw_lost(peer_, "receive from", "it closed the connection");
+    throw_lost(peer_, "receive", "it closed the connection");
   if (would_wait(errno))
     return 0;
-  throw_lost(peer_, "receive from", std::strerror(errno));
+  throw_lost(peer_, "receive", std::strerror(errno));
 }
 
 Listener::Listener(const SocketAddress& address) : descriptor_(make_socket(address)) {

@@ -29,7 +29,7 @@ int parse_port(const std::string& text, std::string_view digits) {
     return c >= '0' && c <= '9';
   });
   if (!port || !only_digits || *port > 65535)
-    refuse(text, "the port is no number from 0 to 65535");
+    refuse(text, "the port is not a number from 0 to 65535");
   return static_cast<int>(*port);
 }
 
@@ -46,7 +46,7 @@ std::uint32_t parse_scope(const std::string& text, const std::string& scope) {
 SocketAddress parse_ipv6(const std::string& text) {
   const std::size_t end = text.find(']');
   if (end == std::string::npos || end + 1 >= text.size() || text[end + 1] != ':')
-    refuse(text, "after [ an IPv6 address, ] and :PORT are expected");
+    refuse(text, "expected an IPv6 address, ] and :PORT after [");
   std::string host = text.substr(1, end - 1);
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
@@ -55,7 +55,7 @@ SocketAddress parse_ipv6(const std::string& text) {
     host.resize(percent);
   }
   if (inet_pton(AF_INET6, host.c_str(), &address.sin6_addr) != 1)
-    refuse(text, "between [ and ] is no IPv6 address");
+    refuse(text, "not an IPv6 address between [ and ]");
   address.sin6_port =
       htons(static_cast<std::uint16_t>(parse_port(text, std::string_view(text).substr(end + 2))));
   return {reinterpret_cast<const sockaddr*>(&address), sizeof(address)};
@@ -64,11 +64,11 @@ SocketAddress parse_ipv6(const std::string& text) {
 SocketAddress parse_ipv4(const std::string& text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos)
-    refuse(text, "it has no :PORT");
+    refuse(text, "no :PORT given");
   sockaddr_in address{};
   address.sin_family = AF_INET;
   if (inet_pton(AF_INET, text.substr(0, colon).c_str(), &address.sin_addr) != 1)
-    refuse(text, "before the colon is no IPv4 address");
+    refuse(text, "not an IPv4 address before the colon");
   address.sin_port =
       htons(static_cast<std::uint16_t>(parse_port(text, std::string_view(text).substr(colon + 1))));
   return {reinterpret_cast<const sockaddr*>(&address), sizeof(address)};
@@ -88,7 +88,7 @@ SocketAddress::SocketAddress(const sockaddr* address, socklen_t length)
 
 SocketAddress SocketAddress::parse(const std::string& text) {
   if (text.size() > max_address_bytes || text.find('\0') != std::string::npos)
-    refuse(text, "it is too long, or has a byte 0");
+    refuse(text, "too long, or with a NUL byte");
   if (starts_with(text, unix_prefix))
     return abstract_unix(text.substr(std::strlen(unix_prefix)));
   return starts_with(text, "[") ? parse_ipv6(text) : parse_ipv4(text);
@@ -99,7 +99,7 @@ SocketAddress SocketAddress::abstract_unix(const std::string& name) {
       std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~' && c != ','; });
   if (name.empty() || name.size() > max_unix_name_bytes || !graphical)
     refuse(unix_prefix + name,
-           "a Unix name has 1 to 100 printable ASCII characters without blanks and commas");
+           "a Unix name must have 1 to 100 printable ASCII characters, without blanks and commas");
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path + 1, name.data(), name.size());

@@ -93,7 +93,7 @@ std::vector<PortUse> ports_from(const std::string& text, const std::string& host
     return ports;
   } catch (const std::exception&) { // of the JSON library, or a number out of range
     throw Error(ExitCode::unavailable, "NIC ports of host " + host, "read their counters",
-                "malformed message from a PE", "start all PEs with the same version of this tool");
+                "malformed message from a PE", "run the same version of shmemctl on all hosts");
   }
 }
 

@@ -93,7 +93,7 @@ std::vector<double> gathered(Runtime& runtime, double own_GBps) {
     if (!rate.is_number() || !std::isfinite(rate.get<double>()) || rate.get<double>() < 0)
       throw Error(ExitCode::unavailable, fmt::format("PE {}", all.size()),
                   "read the rate of its link", "malformed message",
-                  "start all PEs with the same version of this tool");
+                  "run the same version of shmemctl on all hosts");
     all.push_back(rate.get<double>());
   }
   return all;

@@ -77,7 +77,7 @@ PathUse use_from(const std::string& text, std::size_t pe, const PeHost& host) {
     return use;
   } catch (const std::exception&) { // of the JSON library, or a number out of range
     throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read the transports it used",
-                "malformed message", "start all PEs with the same version of this tool");
+                "malformed message", "run the same version of shmemctl on all hosts");
   }
 }
 

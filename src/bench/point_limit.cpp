@@ -45,7 +45,7 @@ GpuSeatPlace place_from(const std::string& line, std::size_t pe, std::uint64_t m
       !is("in_host_memory", json::value_t::boolean) || !is("otherwise", json::value_t::string) ||
       !rate)
     throw Error(ExitCode::unavailable, fmt::format("PE {}", pe), "read its GPU's name",
-                "malformed message", "start all PEs with the same version of this tool");
+                "malformed message", "run the same version of shmemctl on all hosts");
   return {machine_id,
           seat["gpu"].get<std::string>(),
           seat["memory_GBps"].get<double>(),

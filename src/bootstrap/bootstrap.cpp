@@ -18,7 +18,7 @@ std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string&
   if (longest > max_text_bytes)
     throw Error(ExitCode::unavailable, "bootstrap " + std::string(bootstrap.name()),
                 "run an allgather", "a PE announced " + std::to_string(longest) + " bytes",
-                "start all PEs with the same version of this tool");
+                "run the same version of shmemctl on all hosts");
   const auto block_bytes = static_cast<std::size_t>(longest);
   std::string mine = text;
   mine.resize(block_bytes);

@@ -143,7 +143,7 @@ Dialer::Step Dialer::read_answer(Attempt& attempt) {
                              "it speaks version " + std::to_string(reader.header().version) +
                                  " of the bootstrap's protocol, this PE version " +
                                  std::to_string(FrameHeader::protocol_version),
-                             "start all PEs with the same version of this tool"};
+                             "run the same version of shmemctl on all hosts"};
   if (reader.problem() != HeaderProblem::none) {
     note(attempt.address, "what answers there is no PE of a job of this tool", false);
     return Step::failed;

@@ -265,7 +265,7 @@ FrameReader await_from_rendezvous(Socket& rendezvous, const Deadline& deadline) 
     reader.read(rendezvous);
     if (reader.problem() != HeaderProblem::none)
       throw Error(ExitCode::unavailable, rendezvous.peer(), "read from the rendezvous",
-                  "malformed message", "start all PEs with the same version of this tool");
+                  "malformed message", "run the same version of shmemctl on all hosts");
     if (reader.complete())
       return reader;
     if (deadline.passed())

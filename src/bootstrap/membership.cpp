@@ -29,7 +29,7 @@ Membership::Answer Membership::add(const Join& join) {
   const std::string its_size = std::to_string(join.size);
   if (join.size < 1 || join.size > max_pes)
     return contrary(join.who + " says that its job has " + its_size + " PEs",
-                    "give a number of PEs from 1 to " + std::to_string(max_pes));
+                    "pass a number of PEs from 1 to " + std::to_string(max_pes));
   if (size_ == 0)
     size_ = join.size;
   if (join.rank < 0 || join.rank >= join.size)

@@ -170,7 +170,7 @@ void PeerLinks::check_header(Receiving& receiving) {
   if (decode_header(receiving.wire.data(), max_frame_bytes, header) != HeaderProblem::none)
     throw Error(ExitCode::unavailable, call.text(), call_attempted,
                 "malformed message from PE " + std::to_string(link.peer),
-                "start all PEs with the same version of this tool");
+                "run the same version of shmemctl on all hosts");
   const std::size_t wanted = receiving.pieces[1].size_bytes + receiving.pieces[2].size_bytes;
   if (header.kind == FrameKind::failure || header.kind == FrameKind::goodbye) {
     // Back to the front of what was read ahead: the whole of it is looked at there.
@@ -211,7 +211,7 @@ void PeerLinks::on_hangup(const CallLabel& call, Link& link) {
   const bool open = read_ahead(link);
   scan(call, link);
   if (!open && !link.ended)
-    lost(call, link, "its connection has ended");
+    lost(call, link, "its connection was closed");
 }
 
 bool PeerLinks::read_ahead(Link& link) {
@@ -251,8 +251,9 @@ void PeerLinks::scan(const CallLabel& call, Link& link) {
 }
 
 void PeerLinks::fail_with(const CallLabel& call, const std::optional<FailureReport>& report) {
-  heard_ = report.value_or(FailureReport{ExitCode::unavailable, -1, "a PE failed and sent garbage",
-                                         "look at the output of the other PEs"});
+  heard_ = report.value_or(FailureReport{ExitCode::unavailable, -1,
+                                         "a PE failed and sent a malformed message",
+                                         "check the output of the other PEs"});
   health_->await_cause(heard_->reporter);
   throw error_of(*heard_, call.text(), call_attempted);
 }
@@ -275,7 +276,7 @@ void PeerLinks::not_in_step(const CallLabel& mine, const FrameHeader& theirs, in
     throw Error(ExitCode::unavailable, mine.text(), call_attempted,
                 other + " sent " + std::to_string(theirs.size_bytes) + " bytes as round " +
                     std::to_string(theirs.round) + ", which was not expected",
-                "start all PEs with the same version of this tool");
+                "run the same version of shmemctl on all hosts");
   throw Error(ExitCode::unavailable, mine.text(), call_attempted,
               "PEs are out of step: PE " + std::to_string(rank_) + " is in " + mine.text() + ", " +
                   other + " in " + label_of(theirs).text(),

@@ -93,7 +93,7 @@ bool Reception::hear(Guest& guest, FrameKind wanted, const Arrived& arrived) {
             "this job speaks version " + std::to_string(FrameHeader::protocol_version) +
                 " of the bootstrap's protocol, and the PE version " +
                 std::to_string(guest.reader.header().version),
-            "start all PEs with the same version of this tool"});
+            "run the same version of shmemctl on all hosts"});
   if (guest.reader.problem() != HeaderProblem::none)
     return false;
   if (!guest.reader.complete())

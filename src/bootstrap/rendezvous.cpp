@@ -48,7 +48,7 @@ void RendezvousThread::run() noexcept {
       reception_.close();
     } catch (const std::exception& error) {
       fail({ExitCode::unavailable, -1, std::string("the rendezvous failed: ") + error.what(),
-            "look at the memory of its host"});
+            "check the free memory of its host"});
       reception_.close();
     }
   }
@@ -101,12 +101,12 @@ void RendezvousThread::on_stop() {
   stop_until_ = Deadline::after(membership_.size() > 0 || failure_ ? last_stay : last_stay * 0);
   if (!failure_)
     fail({ExitCode::unavailable, -1,
-          "the PE that held the rendezvous ended before all were connected",
-          "look at the output of the PE that made the unique id, mostly PE 0"});
+          "the PE that ran the rendezvous exited before all PEs had connected",
+          "check the output of the PE that created the unique id, usually PE 0"});
 }
 
 void RendezvousThread::on_deadline() {
-  std::string text = membership_.missing() + ", until the deadline passed";
+  std::string text = membership_.missing() + ": timed out";
   if (membership_.complete()) {
     std::vector<std::string> names;
     std::size_t total = 0;
@@ -118,7 +118,7 @@ void RendezvousThread::on_deadline() {
            (total > max_names ? " and " + std::to_string(total - max_names) + " more" : "");
   }
   fail({ExitCode::deadline, -1, text,
-        "look at the output of these PEs and of their launcher, or " + raise_timeout()});
+        "check the output of these PEs and of their launcher, or " + raise_timeout()});
 }
 
 void RendezvousThread::heed_deadline_of(const Join& join) {
@@ -137,10 +137,9 @@ void RendezvousThread::greet(Visitor visitor) {
   if (!visitor.proven) {
     refuse(std::move(visitor.socket),
            {ExitCode::usage, -1,
-            "the rendezvous there belongs to another job: the secret of this PE's unique id is "
-            "not its own",
-            "give all PEs of a job the id that was made for it; an id of an earlier run is of no "
-            "use"});
+            "the rendezvous at that address belongs to another job: the secrets of the unique ids "
+            "differ",
+            "pass all PEs of a job the id created for it, not one of an earlier run"});
     return;
   }
   const std::optional<Join> join = Join::decode(visitor.contents);
@@ -208,8 +207,8 @@ void RendezvousThread::hear(Member& member) {
     member.gone = true;
     member.socket.close();
     fail({ExitCode::unavailable, -1,
-          membership_.name(member.rank) + " sent garbage to the rendezvous",
-          "start all PEs with the same version of this tool"});
+          membership_.name(member.rank) + " sent a malformed message to the rendezvous",
+          "run the same version of shmemctl on all hosts"});
     return;
   }
   if (!member.reader.complete())
@@ -231,8 +230,8 @@ void RendezvousThread::lost(Member& member) {
   member.socket.close();
   if (!member.linked)
     fail({ExitCode::unavailable, -1, membership_.name(member.rank) + " was lost while PEs joined",
-          "look at the output of PE " + std::to_string(member.rank) +
-              ": it has ended or was killed"});
+          "check the output of PE " + std::to_string(member.rank) +
+              ": it has exited or was killed"});
 }
 
 void RendezvousThread::fail(const FailureReport& report) {

@@ -60,7 +60,7 @@ Neighbours await_neighbours(Socket& rendezvous, int size, const Deadline& deadli
   if (!neighbours || neighbours->addresses.size() != static_cast<std::size_t>(levels_of(size)))
     throw Error(ExitCode::unavailable, rendezvous.peer(), "join the job",
                 "its reply does not list the neighbours of this PE",
-                "start all PEs with the same version of this tool");
+                "run the same version of shmemctl on all hosts");
   return *neighbours;
 }
 
@@ -75,7 +75,7 @@ public:
     if (!over_)
       links_.tell_failure({ExitCode::unavailable, rank(),
                            "PE " + std::to_string(rank()) + " left the job before its end",
-                           "look at the output of PE " + std::to_string(rank())});
+                           "check the output of PE " + std::to_string(rank())});
   }
 
   const char* name() const override { return name_.c_str(); }
@@ -112,7 +112,7 @@ public:
 
   void abort(ExitCode code, const std::string& message) noexcept override {
     links_.tell_failure(
-        {code, rank(), message, "look at the output of PE " + std::to_string(rank())});
+        {code, rank(), message, "check the output of PE " + std::to_string(rank())});
     over_ = true;
   }
 

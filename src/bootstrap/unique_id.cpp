@@ -61,7 +61,7 @@ SocketAddress parse_address(const std::string& part, std::size_t number) {
 void check_together(const std::vector<SocketAddress>& addresses) {
   for (const SocketAddress& address : addresses) {
     if (address.family() == AF_UNIX && addresses.size() > 1)
-      refuse("a Unix name stands beside other addresses");
+      refuse("a Unix name next to other addresses");
     if (address.family() != AF_UNIX && address.port() == 0)
       refuse("an address has port 0");
     if (address.port() != addresses.front().port())

@@ -21,7 +21,7 @@ Device::Device(std::shared_ptr<const Driver> driver, int ordinal)
     : driver_(std::move(driver)), info_(info_of(*driver_, ordinal)) {
   require(call().device_get(&device_, ordinal), "open");
   const SignalsBlocked blocked(SignalsBlocked::But::faults); // the driver starts threads
-  require(call().primary_ctx_retain(&context_, device_), "make the context of");
+  require(call().primary_ctx_retain(&context_, device_), "create its context");
 }
 
 Device::~Device() {
@@ -37,7 +37,7 @@ void Device::require(CUresult result, const std::string& attempted, Where where)
 }
 
 Current::Current(const Device& device) : device_(device) {
-  device.require(device.call().ctx_push_current(device.context()), "make the context current of");
+  device.require(device.call().ctx_push_current(device.context()), "make its context current");
 }
 
 Current::~Current() {
@@ -73,7 +73,7 @@ Stream::~Stream() {
 
 void Stream::synchronize() const {
   const Current current(*device_);
-  device_->require(device_->call().stream_synchronize(stream_), "wait for a stream of");
+  device_->require(device_->call().stream_synchronize(stream_), "wait for a stream");
 }
 
 int device_of_pe(int local_pe, int n_devices, const std::vector<int>& gpus) {

@@ -80,11 +80,12 @@ void SymmetricHeap::free(void* address) {
   case Allocator::FreeResult::freed:
     return;
   case Allocator::FreeResult::inside_a_block:
-    report(address, "it is inside a block, not at its begin");
+    report(address, "it is inside an allocation, not at its start");
     return;
   case Allocator::FreeResult::not_allocated:
-    report(address, freed_.count(offset) != 0 ? "it was freed already"
-                                              : "no block begins there (or it was freed already)");
+    report(address, freed_.count(offset) != 0
+                        ? "it was already freed"
+                        : "no allocation starts there, or it was already freed");
     return;
   }
 }

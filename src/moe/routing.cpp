@@ -142,7 +142,7 @@ private:
 };
 
 Error unfit(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "the routing", "make", problem, fix};
+  return {ExitCode::usage, "routing", "", problem, fix};
 }
 
 /// The nearest number of groups that divides the experts, of those that suit the choices if there
@@ -166,27 +166,28 @@ std::int32_t nearest_groups(const Shape& shape, const RoutingRequest& request) {
 
 void check_groups(const Shape& shape, const RoutingRequest& request) {
   if (request.groups < 1 || shape.n_experts % request.groups != 0)
-    throw unfit(
-        fmt::format("{} experts cannot be put into {} equal groups", shape.n_experts,
-                    request.groups),
-        fmt::format("nearest legal value: --num-groups {}", nearest_groups(shape, request)));
+    throw unfit(fmt::format("{} experts cannot be divided into {} equal groups", shape.n_experts,
+                            request.groups),
+                fmt::format("use the nearest legal value: --num-groups {}",
+                            nearest_groups(shape, request)));
   if (request.top_groups < 1 || request.top_groups > request.groups)
     throw unfit(
         fmt::format("a token cannot choose {} of {} groups", request.top_groups, request.groups),
-        fmt::format("nearest legal value: --num-topk-groups {}",
+        fmt::format("use the nearest legal value: --num-topk-groups {}",
                     std::clamp(request.top_groups, 1, request.groups)));
   const std::int32_t within = shape.n_experts / request.groups * request.top_groups;
   if (shape.top_k > within)
-    throw unfit(fmt::format("{} groups have {} experts together, fewer than the {} of a token",
+    throw unfit(fmt::format("{} groups have {} experts in total, fewer than the {} per token",
                             request.top_groups, within, shape.top_k),
-                fmt::format("nearest legal value: --num-topk {}", within));
+                fmt::format("use the nearest legal value: --num-topk {}", within));
 }
 
 void check(const Shape& shape, const RoutingRequest& request) {
   if (request.tokens < 0 || request.tokens > shape.max_tokens)
     throw unfit(
-        fmt::format("{} tokens do not fit a capacity of {}", request.tokens, shape.max_tokens),
-        fmt::format("nearest legal value: {}", std::clamp(request.tokens, 0, shape.max_tokens)));
+        fmt::format("{} tokens exceed the capacity of {}", request.tokens, shape.max_tokens),
+        fmt::format("use the nearest legal value: {}",
+                    std::clamp(request.tokens, 0, shape.max_tokens)));
   if (request.kind == RoutingKind::grouped)
     check_groups(shape, request);
 }

@@ -25,7 +25,7 @@ std::uint64_t signature_of(const BufferDescriptor& descriptor, const JobSecret& 
 Error stale(const BufferDescriptor& descriptor) {
   return {ExitCode::usage,
           "buffer " + std::to_string(descriptor.slot) + " of PE " + std::to_string(descriptor.pe),
-          "use", "it is not registered any more",
+          "use", "it is no longer registered",
           "use a descriptor only while its buffer is registered"};
 }
 
@@ -191,7 +191,7 @@ std::shared_ptr<buffers::OwnerLink> Buffers::Impl::link_to(int pe) {
     link.reset();
     throw Error(ExitCode::unavailable, "registered buffers of PE " + std::to_string(pe), "connect",
                 "that PE reports a different number of PEs on this node",
-                "start all PEs with the same version of this tool");
+                "run the same version of shmemctl on all hosts");
   }
   return link;
 }

@@ -93,7 +93,7 @@ Handshake knock_at(Socket& socket, const Deadline& deadline, const WaitCheck& ch
   if (!challenge)
     throw Error(ExitCode::unavailable, socket.peer(), "connect",
                 "the process that listens there is not a PE of this version of shmemctl",
-                "start all PEs with the same version of this tool");
+                "run the same version of shmemctl on all hosts");
   handshake.listener = challenge->nonce;
   return handshake;
 }

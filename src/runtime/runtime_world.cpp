@@ -29,7 +29,7 @@ PeHost from_line(const std::string& line, int pe) {
   if (words.size() < 5)
     throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its host name",
                 "malformed message \"" + line + "\"",
-                "start all PEs with the same version of this tool");
+                "run the same version of shmemctl on all hosts");
   PeHost host;
   host.machine_id = number(0);
   host.node_id = number(1);

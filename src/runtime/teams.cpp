@@ -61,7 +61,7 @@ Teams::Teams(Rma& rma, StateBlock& state, TeamSync* sync, const std::vector<int>
     if (members.list.size() > lists_.room())
       throw Error(ExitCode::unavailable, "team state", "create the predefined teams",
                   "its member list is too small for " + std::to_string(members.n_pes) + " PEs",
-                  "this is a bug of shmemctl: please report it with the command");
+                  "report this as a bug in shmemctl, with the command line");
     create(master, team, std::move(members));
   };
   const auto listed = [&](State& master, TeamId team, const std::vector<int>& pes) {

@@ -13,14 +13,14 @@ namespace shmemctl::api {
 PeGpu& gpu_of(World& world) {
   if (PeGpu* const gpu = world.gpu())
     return *gpu;
-  throw wrong_use("a GPU", "use", world.why_no_gpu(),
-                  "initialise by shmemx_gpu_init; where GPUs are optional, see what it returns");
+  throw wrong_use("GPU", "use", world.why_no_gpu(),
+                  "call shmemx_gpu_init, and check what it returns where GPUs are optional");
 }
 
 int team_number(shmem_team_t team) {
   if (!team)
-    throw wrong_use("SHMEM_TEAM_INVALID", "use in kernels", "it is no team",
-                    "look at what the call that made the team returned");
+    throw wrong_use("SHMEM_TEAM_INVALID", "use in kernels", "not a team",
+                    "check what the call that created the team returned");
   return team->id;
 }
 
@@ -106,9 +106,9 @@ SHMEMCTL_API(void, shmemx_gpu_job, (void* job, size_t job_bytes)) {
   api::guarded([&](World& world) {
     PeGpu& gpu = api::gpu_of(world);
     if (job_bytes != sizeof(DeviceJob))
-      throw api::wrong_use("shmemctl::DeviceJob", "fill",
-                           "the program has one of " + std::to_string(job_bytes) +
-                               " bytes, the library one of " + std::to_string(sizeof(DeviceJob)),
+      throw api::wrong_use("shmemctl::DeviceJob", "fill in",
+                           "the program expects " + std::to_string(job_bytes) +
+                               " bytes, the library " + std::to_string(sizeof(DeviceJob)),
                            "compile the program with the headers that came with the library");
     gpu.check();
     const DeviceJob now = gpu.job();

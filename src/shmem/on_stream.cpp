@@ -35,7 +35,7 @@ device::Compare comparison(int cmp) {
 template <class To>
 To choice(const char* what, int number, To last) {
   if (number < 0 || number > static_cast<int>(last))
-    throw api::wrong_use(what + (" " + std::to_string(number)), "reduce with", "there is none",
+    throw api::wrong_use(what + (" " + std::to_string(number)), "reduce", "no such constant",
                          "use the constants of shmemx.h");
   return static_cast<To>(number);
 }
@@ -58,8 +58,8 @@ device::ReduceOp reduce_op(shmemx_op_t op, on_stream::NumberType type) {
   const auto chosen = choice("operator", op, device::ReduceOp::bit_xor);
   if (device::is_bitwise(chosen) &&
       (type == float32 || type == float64 || type == bf16 || type == fp16))
-    throw api::wrong_use("operator " + std::to_string(op), "reduce floating-point numbers with",
-                         "it is one of whole numbers' bits",
+    throw api::wrong_use("operator " + std::to_string(op), "reduce floating-point numbers",
+                         "it is a bitwise operator of integers",
                          "use SHMEMX_SUM, SHMEMX_MIN, SHMEMX_MAX or SHMEMX_PROD");
   return chosen;
 }
@@ -126,9 +126,9 @@ SHMEMCTL_API(void, shmemx_broadcastmem_on_stream,
   with_job([&](const on_stream::Job& job, World& world) {
     const int number = api::team_number(team);
     if (root < 0 || root >= world.teams.n_pes(number))
-      throw api::wrong_use("root " + std::to_string(root), "broadcast from",
+      throw api::wrong_use("root " + std::to_string(root), "broadcast",
                            "the team has PEs 0 to " + std::to_string(world.teams.n_pes(number) - 1),
-                           "name one of them");
+                           "pass one of them");
     on_stream::broadcast(job, number, dest, source, nbytes, root, stream);
   });
 }

@@ -246,10 +246,10 @@ Process* process = nullptr;
 Wish wish_of(const shmemx_gpu_init_t& wanted) {
   if (wanted.thread_level < SHMEM_THREAD_SINGLE || wanted.thread_level > SHMEM_THREAD_MULTIPLE)
     throw wrong_use("thread level " + std::to_string(wanted.thread_level), "provide",
-                    "it is none of the specification's",
+                    "not defined by the specification",
                     "use SHMEM_THREAD_SINGLE, FUNNELED, SERIALIZED or MULTIPLE");
   if (wanted.device < SHMEMX_GPU_BY_TURNS)
-    throw wrong_use("GPU " + std::to_string(wanted.device), "open", "there is no such number",
+    throw wrong_use("GPU " + std::to_string(wanted.device), "open", "no such device",
                     "use CUDA's number of the device, or SHMEMX_GPU_BY_TURNS");
   return {wanted.thread_level, wanted.optional ? GpuUse::if_there : GpuUse::required,
           wanted.device};
@@ -288,7 +288,7 @@ void at_exit(int status, void*) {
 void start(const Wish& wish) {
   Stage expected = Stage::before;
   if (!stage.compare_exchange_strong(expected, Stage::running))
-    fail(wrong_use("the library", "initialise", "it has been initialised before",
+    fail(wrong_use("library", "initialize", "it has already been initialized",
                    "call shmem_init or shmem_init_thread once"));
   const Environment environment = current_environment();
   try {

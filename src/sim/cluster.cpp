@@ -15,28 +15,28 @@ namespace {
 constexpr int most_nodes = 1 << 16;
 
 Error unfit(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "the cluster", "build", problem, fix};
+  return {ExitCode::usage, "cluster", "", problem, fix};
 }
 
 void check(const Node& node, const ClusterRequest& request) {
   if (request.nodes < 1 || request.nodes > most_nodes)
-    throw unfit(
-        fmt::format("nodes must be from 1 to {} (they are {})", most_nodes, request.nodes),
-        fmt::format("nearest legal value: --nodes {}", std::clamp(request.nodes, 1, most_nodes)));
+    throw unfit(fmt::format("{1} nodes; supported are 1 to {0}", most_nodes, request.nodes),
+                fmt::format("use the nearest legal value: --nodes {}",
+                            std::clamp(request.nodes, 1, most_nodes)));
   if (request.fabric.leaf_nodes < 1)
     throw unfit(fmt::format("{} nodes cannot share a leaf switch", request.fabric.leaf_nodes),
-                "nearest legal value: --leaf-nodes 1");
+                "use the nearest legal value: --leaf-nodes 1");
   if (!(request.fabric.oversubscription >= 1))
-    throw unfit(fmt::format("an oversubscription of {} is none: leaf switches have at most as much "
-                            "upwards as downwards",
+    throw unfit(fmt::format("invalid oversubscription {}: leaf switches have at most as much "
+                            "uplink as downlink bandwidth",
                             request.fabric.oversubscription),
-                "nearest legal value: --oversubscription 1");
+                "use the nearest legal value: --oversubscription 1");
   if (request.mapping.gpus.empty() || node.gpus.empty())
-    throw unfit("the topology has no GPU", "give the topology of a node with GPUs by --from FILE");
+    throw unfit("the topology has no GPU",
+                "pass the topology of a node with GPUs with --from FILE");
   if (usable_ports(node).empty())
-    throw unfit("the topology has no NIC that could carry traffic",
-                "give the topology of a node with RDMA NICs by --from FILE; shmemctl topo shows "
-                "what one holds");
+    throw unfit("the topology has no usable NIC", "pass the topology of a node with RDMA NICs with "
+                                                  "--from FILE; shmemctl topo shows its contents");
 }
 
 /// The node with its dead ports down.
@@ -91,12 +91,12 @@ NodeKind kind_of(const Node& node, const Mapping& mapping, const ClusterRequest&
     if (used.empty())
       throw unfit(fmt::format("PE {} of a node has no NIC{}{}", pe.pe,
                               pe.reason.empty() ? "" : ": ", pe.reason),
-                  "leave one NIC to each PE; shmemctl topo shows which they get");
+                  "leave at least one NIC for each PE; shmemctl topo shows the mapping");
     for (const int port : used)
       if (!(ports[static_cast<std::size_t>(port)].rate_GBps > 0))
-        throw unfit(fmt::format("the topology does not tell the rate of {}",
+        throw unfit(fmt::format("the topology has no rate for {}",
                                 to_string(ports[static_cast<std::size_t>(port)])),
-                    "give it: --nic-gbits 400");
+                    "pass it: --nic-gbits 400");
     kind.ports_of_pe.push_back(std::move(used));
   }
   for (const Port& port : ports) {

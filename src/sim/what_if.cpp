@@ -15,7 +15,7 @@ constexpr long long most_number = 1 << 30;
 
 Error unreadable(const char* flag, const std::string& text, const std::string& problem,
                  const std::string& example) {
-  return {ExitCode::usage, std::string(flag) + " " + printable(text), "read", problem,
+  return {ExitCode::usage, std::string(flag) + " " + printable(text), "", problem,
           "write " + example};
 }
 
@@ -33,17 +33,17 @@ NicChange parse_place(const char* flag, const std::string& text, const std::stri
   if (const std::size_t slash = device.find('/'); slash != std::string::npos) {
     change.node = whole(device.substr(0, slash));
     if (!change.node)
-      throw unreadable(flag, whole_text, "what stands before / is no number of a node", example);
+      throw unreadable(flag, whole_text, "not a node number before /", example);
     device.erase(0, slash + 1);
   }
   if (const std::size_t colon = device.find(':'); colon != std::string::npos) {
     change.port = whole(device.substr(colon + 1));
     if (!change.port)
-      throw unreadable(flag, whole_text, "what stands behind : is no number of a port", example);
+      throw unreadable(flag, whole_text, "not a port number after :", example);
     device.resize(colon);
   }
   if (device.empty())
-    throw unreadable(flag, whole_text, "no NIC is named", example);
+    throw unreadable(flag, whole_text, "no NIC given", example);
   change.device = device;
   return change;
 }
@@ -60,8 +60,8 @@ NicChange parse_slow_nic(const std::string& text) {
   const std::size_t sign = text.rfind('=');
   const auto share = sign == std::string::npos ? std::nullopt : parse_number(text.substr(sign + 1));
   if (!share || !(*share > 0) || *share > 1)
-    throw unreadable(flag, text,
-                     "the share of the rate that is left must be above 0, and 1 at most", example);
+    throw unreadable(flag, text, "the remaining fraction of the rate must be above 0 and at most 1",
+                     example);
   NicChange change = parse_place(flag, text.substr(0, sign), text, example);
   change.rate_share = *share;
   return change;
@@ -72,7 +72,7 @@ ExpertMove parse_expert_move(const std::string& text) {
   const auto expert = whole(parts[0]);
   const auto rank = parts.size() == 2 ? whole(parts[1]) : std::nullopt;
   if (!expert || !rank)
-    throw unreadable("--move-expert", text, "it is not EXPERT:RANK", "5:12: expert 5 to rank 12");
+    throw unreadable("--move-expert", text, "not EXPERT:RANK", "5:12: expert 5 to rank 12");
   return {*expert, *rank};
 }
 

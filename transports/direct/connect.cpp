@@ -30,12 +30,8 @@ Hello Connector::hello() const {
 }
 
 Error Connector::damaged(int pe) const {
-  return {ExitCode::unavailable,
-          "what " + job_.name_of(pe) + " says to connect",
-          "read",
-          "it is damaged, or of another version",
-          "start all PEs with the same version of this tool",
-          job_.where()};
+  return {ExitCode::unavailable, "what " + job_.name_of(pe) + " says to connect", "read",
+          "malformed message",   "run the same version of shmemctl on all hosts", job_.where()};
 }
 
 void Connector::exchange_hellos(Exchange& exchange) {

@@ -242,8 +242,8 @@ void Answers::take(Completions& completions, const ibv_wc& completion) {
 
 /// A peer that has ended needs no answer; one that has not waits in vain, and says so.
 void Answers::give_up(Endpoint& endpoint, const std::string& why) {
-  endpoint.failure.emplace(ExitCode::unavailable, job_.name_of(endpoint.pe), "answer", why,
-                           "look at the first error of this job",
+  endpoint.failure.emplace(ExitCode::unavailable, job_.name_of(endpoint.pe), "process its messages",
+                           why, "check the first error of this job",
                            job_.where(*job_.nics[endpoint.nic]));
   log(LogLevel::info, "ibrc", endpoint.failure->message());
 }

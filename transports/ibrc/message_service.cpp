@@ -62,7 +62,7 @@ void MessageService::start(Exchange& exchange) {
     const std::optional<AnswerPlace> place = decode_answer_place(in[static_cast<std::size_t>(pe)]);
     if (!place || !answers_.set_place(pe, *place))
       throw Error(ExitCode::unavailable, job_.name_of(pe), "read the address of its reply buffer",
-                  "malformed message", "start all PEs with the same version of this tool",
+                  "malformed message", "run the same version of shmemctl on all hosts",
                   {job_.host, job_.pe, {}, std::nullopt});
   }
   thread_ = start_service_thread("ibrc", [this] { run(); });

@@ -122,7 +122,7 @@ void LibfabricTransport::learn_peers(const std::vector<PeerPlace>& peers,
     const auto endpoints = read_endpoints(texts[pe]);
     if (!endpoints || endpoints->empty())
       throw Error(ExitCode::unavailable, "PE " + std::to_string(peer.pe), "read its endpoints",
-                  "it sent none", "start all PEs with the same version of this tool");
+                  "it sent none", "run the same version of shmemctl on all hosts");
     all[pe] = *endpoints;
     common = std::min(common, endpoints->size());
   }

@@ -190,7 +190,7 @@ HostQueue::Ticket HostQueue::write_inline(const RemotePiece& remote, const void*
   if (size_bytes > most_inline)
     throw Error(ExitCode::usage, queue_text(), "post inline data",
                 std::to_string(size_bytes) + " bytes exceed the limit",
-                "this is a bug of shmemctl: please report it with the command");
+                "report this as a bug in shmemctl, with the command line");
   const auto size = static_cast<std::uint32_t>(size_bytes);
   if (size == 8 || size == 4) {
     std::uint64_t value = 0;
@@ -315,7 +315,7 @@ void HostQueue::throw_failure(const Failure& failure) const {
 void HostQueue::throw_event(const std::string& event) const {
   throw Error(ExitCode::unavailable, queue_text(), "poll its CQ",
               "the device has stopped the QP: " + event,
-              "this is a bug of shmemctl: please report it with the command", where());
+              "report this as a bug in shmemctl, with the command line", where());
 }
 
 Where HostQueue::where() const {

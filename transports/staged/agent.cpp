@@ -62,7 +62,7 @@ void StagedTransport::serve() noexcept {
     fail(error);
   } catch (const std::exception& error) {
     fail(Error(ExitCode::unavailable, "staging thread", "continue", error.what(),
-               "this is a bug of shmemctl: please report it with the command",
+               "report this as a bug in shmemctl, with the command line",
                {host_, pe_, {}, std::nullopt}));
   }
 }
@@ -114,7 +114,7 @@ std::byte* StagedTransport::local_at(std::uint32_t region, std::uint64_t offset_
     throw Error(ExitCode::unavailable,
                 "offset " + std::to_string(offset_bytes) + " of region " + std::to_string(region),
                 "perform a staged transfer", "it ends beyond this PE's memory",
-                "this is a bug of shmemctl: please report it with the command",
+                "report this as a bug in shmemctl, with the command line",
                 {host_, pe_, {}, std::nullopt});
   return view.base + offset_bytes;
 }

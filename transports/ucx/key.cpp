@@ -9,7 +9,7 @@ namespace {
 
 Error bad_key(const std::string& problem) {
   return input_error("UCX rkey of a peer", "", problem,
-                     "start all PEs with the same version of this tool");
+                     "run the same version of shmemctl on all hosts");
 }
 
 } // namespace

@@ -276,7 +276,7 @@ void UcxTransport::quiet(int context) {
   UcxIssued& issued = issued_.at(static_cast<std::size_t>(context));
   if (!issued.worker || issued.unfinished_pes.empty())
     return;
-  constexpr const char* step = "complete operations on";
+  constexpr const char* step = "complete operations";
   UcxWorker& worker = *issued.worker;
   UcxWorker::Lock lock = worker.lock();
   std::vector<void*> flushes;

@@ -40,7 +40,7 @@ std::string worker_fix(ucs_status_t status) {
 
 Error not_connected(const UcxApi& api, int pe, ucs_status_t status) {
   const std::string logged = UcxLog::take_error();
-  return {ExitCode::unavailable, "ucx", "connect to PE " + std::to_string(pe),
+  return {ExitCode::unavailable, "PE " + std::to_string(pe), "connect by UCX",
           api.status_text(status) + (logged.empty() ? "" : " (" + logged + ")"), ucx_fix(status)};
 }
 
@@ -243,7 +243,7 @@ UcxTarget UcxWorker::target(UcxPeer& peer, const RemoteAddress& address) {
               "no rkey from PE " + std::to_string(peer.pe) + " for offset " +
                   std::to_string(address.offset_bytes) + " of region " +
                   std::to_string(address.region),
-              "this is a bug of shmemctl: please report it with the command");
+              "report this as a bug in shmemctl, with the command line");
 }
 
 void UcxWorker::try_progress() {

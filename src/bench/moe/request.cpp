@@ -46,28 +46,28 @@ void refuse_idle_flags(const Request& request) {
       throw Error(ExitCode::usage, flag, "", why, fix);
   };
   const bool low = request.mode == "ll";
-  refuse(request.bias && low, "--bias", "low latency adds no bias",
-         "leave it out, or use --mode ht");
+  refuse(request.bias && low, "--bias", "low-latency mode has no bias",
+         "omit it, or use --mode ht");
   refuse(request.weights_home && low, "--topk-weights",
-         "low latency applies the weights, and does not send them back",
-         "leave it out, or use --mode ht");
+         "low-latency mode applies the weights and does not return them",
+         "omit it, or use --mode ht");
   refuse(request.combine != untouched.combine && !low, "--combine",
-         "high throughput has one model, rows", "leave it out, or use --mode ll");
+         "high-throughput mode combines by rows only", "omit it, or use --mode ll");
   refuse(request.layout != untouched.layout && !low, "--layout",
-         "high throughput lays rows by source rank", "leave it out, or use --mode ll");
+         "high-throughput mode orders rows by source rank", "omit it, or use --mode ll");
   refuse(request.layout != untouched.layout && request.combine == "partial", "--layout",
-         "partial sums are by row, not by expert", "leave it out, or use --combine weighted");
-  refuse(request.flat && low, "--flat", "low latency sends every row straight anyway",
-         "leave it out, or use --mode ht");
-  refuse(request.patience_us > 0 && !low, "--patience-us", "high throughput masks no rank",
-         "leave it out, or use --mode ll");
+         "partial sums need the layout by source", "omit it, or use --combine weighted");
+  refuse(request.flat && low, "--flat", "low-latency mode always sends rows directly",
+         "omit it, or use --mode ht");
+  refuse(request.patience_us > 0 && !low, "--patience-us", "high-throughput mode masks no rank",
+         "omit it, or use --mode ll");
   refuse(request.scales != untouched.scales && request.dtype != "fp8", "--scales",
-         "bf16 has no scales", "leave it out, or use --dtype fp8");
+         "bf16 has no scales", "omit it, or use --dtype fp8");
   refuse((request.groups != untouched.groups || request.top_groups != untouched.top_groups) &&
              request.routing != to_string(RoutingKind::grouped),
-         "--num-groups", "only one routing has groups", "use --routing grouped");
+         "--num-groups", "only the grouped routing has groups", "use --routing grouped");
   refuse((request.uneven || request.masked_percent > 0) && request.from_file(), "--routing",
-         "a file says all choices itself", "leave --uneven and --masked out");
+         "a recorded routing already has all choices", "omit --uneven and --masked");
 }
 
 Setup common_setup(const Request& request, int n_ranks, int node_ranks) {

@@ -18,7 +18,7 @@ Error bad_buffer(const BufferExtent& buffer, const std::string& problem, const s
 Error stale(const BufferHandle& handle) {
   return {ExitCode::usage,
           fmt::format("buffer {} (registration {})", handle.slot, handle.generation), "use",
-          "it is not registered, or not any more", "use the handle of a live registration"};
+          "it is not registered, or no longer", "use the handle of a current registration"};
 }
 
 } // namespace
@@ -78,10 +78,10 @@ BufferHandle BufferPool::add(const void* address, std::size_t size_bytes, bool m
   const std::vector<MappedArea> map = read_address_map();
   const std::vector<MappedArea> parts = mappings_of(map, extent.pages);
   if (!covers(parts, extent.pages))
-    throw bad_buffer(extent, "a part of it is not mapped", "register memory that is allocated");
+    throw bad_buffer(extent, "part of it is not mapped", "register allocated memory");
   const auto all = [&](auto property) { return std::all_of(parts.begin(), parts.end(), property); };
   if (!all([](const MappedArea& part) { return part.readable; }))
-    throw bad_buffer(extent, "a part of it cannot be read", "register readable memory");
+    throw bad_buffer(extent, "part of it is not readable", "register readable memory");
   require_present(map, extent.pages);
   const std::uint32_t slot = take_slot();
   RegisteredBuffer buffer{{slot, next_generation_++}, extent, true, false, {}, nullptr};

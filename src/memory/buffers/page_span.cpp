@@ -27,12 +27,12 @@ BufferExtent extent_of(const void* address, std::size_t size_bytes) {
                  "register memory that the program owns, with its size in bytes");
   };
   if (!address)
-    throw refuse("there is no memory at address 0");
+    throw refuse("the address is NULL");
   if (size_bytes == 0)
-    throw refuse("it has no bytes");
+    throw refuse("its size is 0");
   const std::size_t page = page_bytes();
   if (size_bytes > UINTPTR_MAX - page - begin)
-    throw refuse("it ends behind the address space");
+    throw refuse("it ends beyond the address space");
   const std::uintptr_t end = begin + size_bytes;
   return {begin, size_bytes, {begin / page * page, (end + page - 1) / page * page}};
 }

@@ -32,7 +32,7 @@ void require_plausible(const ControlShape& shape) {
       shape.users > most_users || shape.stage_bytes == 0 || shape.stage_bytes > most_stage_bytes ||
       shape.stage_bytes % page_bytes() != 0)
     throw Error(ExitCode::unavailable, subject, "import", "inconsistent shape",
-                "start all PEs with the same version of this tool");
+                "run the same version of shmemctl on all hosts");
 }
 
 Control::Control(const ControlShape& shape, const char* backing_kind)
@@ -49,7 +49,7 @@ Control::Control(FileDescriptor descriptor, const ControlShape& shape)
   if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       static_cast<std::uint64_t>(status.st_size) != size_bytes())
     throw Error(ExitCode::unavailable, subject, "import", "its size does not match its shape",
-                "start all PEs with the same version of this tool");
+                "run the same version of shmemctl on all hosts");
   map();
 }
 

@@ -140,7 +140,7 @@ void OpenBuffer::attach(bool put, std::uint64_t offset_bytes, void* local,
   };
   // The number of a process that has ended may be another one's.
   if (!owner_->alive())
-    throw fail("that PE has closed the connection", "look at its output");
+    throw fail("that PE has closed the connection", "check its output");
   auto* bytes = static_cast<std::byte*>(local);
   for (std::size_t done = 0; done < size_bytes;) {
     const iovec here{bytes + done, size_bytes - done};
@@ -150,10 +150,9 @@ void OpenBuffer::attach(bool put, std::uint64_t offset_bytes, void* local,
     if (step > 0)
       done += static_cast<std::size_t>(step);
     else if (errno == EFAULT)
-      throw fail("memory on one of the two sides was freed",
-                 "unregister a buffer before its memory is freed");
+      throw fail("memory on one side was freed", "unregister a buffer before freeing its memory");
     else if (errno != EINTR)
-      throw fail(std::strerror(errno), "run again; if it stays, report it");
+      throw fail(std::strerror(errno), "run again; if it persists, report it as a bug in shmemctl");
   }
 }
 

@@ -99,7 +99,7 @@ Reply OwnerLink::call(Request request) {
     auto answer = decode_answer(packet.bytes.data(), packet.bytes.size(), secret_);
     if (!answer)
       throw Error(ExitCode::unavailable, name_of(owner_), "request one", "malformed reply",
-                  "start all PEs with the same version of this tool");
+                  "run the same version of shmemctl on all hosts");
     if (answer->sequence != request.sequence)
       continue; // of a call that was given up
     health_.waiting_for(-1);
@@ -133,7 +133,7 @@ void OwnerLink::require_stage() {
   const std::lock_guard lock(mutex_);
   if (staged_)
     return;
-  require_done(call({.kind = RequestKind::stage}).answer, "get staging memory for");
+  require_done(call({.kind = RequestKind::stage}).answer, "allocate staging memory");
   staged_ = true;
 }
 
@@ -150,7 +150,7 @@ void OwnerLink::staged_put(const BufferHandle& handle, std::uint64_t offset_byte
                           .handle = handle,
                           .offset_bytes = offset_bytes + done,
                           .size_bytes = step};
-    require_done(call(request).answer, "put to");
+    require_done(call(request).answer, "put");
     done += step;
   }
 }
@@ -166,7 +166,7 @@ void OwnerLink::staged_get(void* target, const BufferHandle& handle, std::uint64
                           .handle = handle,
                           .offset_bytes = offset_bytes + done,
                           .size_bytes = step};
-    require_done(call(request).answer, "get from");
+    require_done(call(request).answer, "get");
     copy(to + done, control_->stage(user), step);
     done += step;
   }

@@ -32,7 +32,7 @@ PagesView::PagesView(const std::vector<FilePart>& parts, const std::vector<FileD
     require_size(files[part.file], part);
     if (__builtin_add_overflow(size_bytes_, part.size_bytes, &size_bytes_))
       throw Error(ExitCode::unavailable, subject, "import", "they exceed the address space",
-                  "start all PEs with the same version of this tool");
+                  "run the same version of shmemctl on all hosts");
   }
   void* reserved =
       ::mmap(nullptr, size_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

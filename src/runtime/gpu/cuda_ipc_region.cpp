@@ -33,7 +33,7 @@ void IpcRegion::open(int pe, const std::string& handle) {
   CUipcMemHandle known{};
   if (handle.size() != sizeof known.reserved)
     throw Error(ExitCode::unavailable, subject, "map", "its owner has sent no handle",
-                "start all PEs with the same version of this tool");
+                "run the same version of shmemctl on all hosts");
   std::memcpy(known.reserved, handle.data(), handle.size());
   const cuda::Current current(*device_);
   CUdeviceptr at = 0;

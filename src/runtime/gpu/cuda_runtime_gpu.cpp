@@ -277,9 +277,9 @@ void RuntimeGpu::wait(GpuStream stream, const char* step) {
     return;
   release_kernels();
   where.device = device_->text();
-  throw late_error(*device_, step, "wait for the GPU in",
-                   fmt::format("the deadline passed, and the stream of {} ({}) is not done",
-                               device_->text(), site_.pci_address),
+  throw late_error(*device_, step, "wait for the GPU",
+                   fmt::format("timed out: the stream of {} ({}) is not complete", device_->text(),
+                               site_.pci_address),
                    where);
 }
 
@@ -304,7 +304,7 @@ void RuntimeGpu::throw_report() const {
                     is_known ? ways_[static_cast<std::size_t>(seen.peer)].reason : "");
   throw Error(
       words.code,
-      fmt::format("a kernel of {} ({}), block {}", device_->text(), site_.pci_address, seen.block),
+      fmt::format("kernel of {} ({}), block {}", device_->text(), site_.pci_address, seen.block),
       words.attempted, words.message, words.fix, where);
 }
 

@@ -95,7 +95,7 @@ public:
     CUipcMemHandle handle{};
     if (import.handle.size() != sizeof handle.reserved)
       throw Error(ExitCode::unavailable, subject, "map", "its owner has sent no handle",
-                  "start all PEs with the same version of this tool");
+                  "run the same version of shmemctl on all hosts");
     std::memcpy(handle.reserved, import.handle.data(), sizeof handle.reserved);
     const cuda::Current current(*device_);
     device_->driver().require(

@@ -24,14 +24,14 @@ const char* name_of(std::uint32_t op) {
 }
 
 Error bad_rings(const std::string& problem) {
-  return {ExitCode::usage, "a proxy's threads", "choose", problem,
-          "give 1 to " + std::to_string(most_proxy_threads)};
+  return {ExitCode::usage, "proxy threads", "", problem,
+          "pass 1 to " + std::to_string(most_proxy_threads)};
 }
 
 /// Fills in what `options` leave out.
 ProxyOptions completed(ProxyOptions options, std::size_t n_pes) {
   if (options.threads < 1 || options.threads > most_proxy_threads)
-    throw bad_rings("there are " + std::to_string(options.threads));
+    throw bad_rings("invalid number: " + std::to_string(options.threads));
   if (options.ring_of_pe.empty())
     for (std::size_t pe = 0; pe < n_pes; ++pe)
       options.ring_of_pe.push_back(static_cast<std::uint8_t>(pe % options.threads));
@@ -79,9 +79,9 @@ void ProxyChannel::throw_failure() const {
 
 Error ProxyChannel::overdue(const std::string& step, unsigned ring) const {
   const std::string which = n_rings() > 1 ? " of ring " + std::to_string(ring) : "";
-  return {ExitCode::deadline, step + which, "wait in",
-          "the deadline passed: " + memories_[ring]->culprit(),
-          "look at this process's threads and the GPU's kernels, or " + raise_timeout()};
+  return {ExitCode::deadline, step + which, "wait for the proxy",
+          "timed out: " + memories_[ring]->culprit(),
+          "check this process's threads and the GPU's kernels, or " + raise_timeout()};
 }
 
 void ProxyChannel::give_up(const std::string& step, unsigned ring) {

@@ -35,7 +35,7 @@ struct Line {
 double number_of(const Line& line, const std::string& text) {
   const auto number = parse_number(text);
   if (!number || *number < 0 || *number > 1e15)
-    line.refuse(printable(text) + " is no number from 0 to 10^15", "a number as 100 or 0.5");
+    line.refuse(printable(text) + " is not a number from 0 to 10^15", "a number as 100 or 0.5");
   return *number;
 }
 
@@ -44,10 +44,10 @@ void read_limit(const Line& line, const std::string& text, CounterRule& rule) {
       {{"s", 1}, {"min", 60}, {"h", 3600}}};
   const char* const expected = ">N, >N/s, >N/min or >N/h";
   if (text.empty() || text[0] != '>')
-    line.refuse(printable(text) + " is no limit", expected);
+    line.refuse(printable(text) + " is not a limit", expected);
   const std::vector<std::string> parts = split(text.substr(1), '/');
   if (parts.size() > 2)
-    line.refuse(printable(text) + " is no limit", expected);
+    line.refuse(printable(text) + " is not a limit", expected);
   rule.limit = number_of(line, parts[0]);
   if (parts.size() == 1)
     return;
@@ -55,7 +55,7 @@ void read_limit(const Line& line, const std::string& text, CounterRule& rule) {
     if (parts[1] == name)
       rule.per_s = seconds;
   if (rule.per_s == 0)
-    line.refuse(printable(parts[1]) + " is no unit of time", expected);
+    line.refuse(printable(parts[1]) + " is not a unit of time", expected);
 }
 
 void require_source(const Line& line, const std::string& name, const NicThresholds& thresholds) {

@@ -45,7 +45,8 @@ GpuLink nvlink_of(const XmlElement& element, const std::string& subject) {
     return link;
   link.target_address = parse_pci_address(*target);
   if (!link.target_address)
-    throw bad_element(subject, element, "target " + printable(*target, 40) + " is no PCI address");
+    throw bad_element(subject, element,
+                      "target " + printable(*target, 40) + " is not a PCI address");
   return link;
 }
 

@@ -100,7 +100,7 @@ private:
     const std::string numaid = cpu.get("numaid");
     const std::optional<long long> numa = parse_integer(numaid);
     if (!numaid.empty() && (!numa || *numa < -1 || *numa > 65535))
-      throw bad_element(subject_, cpu, "numaid is " + printable(numaid, 40) + ", no NUMA node");
+      throw bad_element(subject_, cpu, "numaid is " + printable(numaid, 40) + ", not a NUMA node");
     context.numa = numa && *numa >= 0 ? known(static_cast<int>(*numa), line_of(cpu) + ", numaid")
                                       : unknown<int>(numa ? "numaid reads -1" : silent);
     context.cpus = cpus_of(cpu);
@@ -122,7 +122,7 @@ private:
       return unknown<std::string>(silent);
     const std::optional<CpuSet> cpus = parse_cpumap(*mask);
     if (!cpus)
-      throw bad_element(subject_, cpu, "affinity is " + printable(*mask, 60) + ", no CPU mask");
+      throw bad_element(subject_, cpu, "affinity is " + printable(*mask, 60) + ", not a CPU mask");
     return cpus->empty() ? unknown<std::string>("affinity is an empty mask")
                          : known(format_cpulist(*cpus), line_of(cpu) + ", affinity");
   }
@@ -156,7 +156,7 @@ private:
       throw bad_element(subject_, pci, "<pci> without busid");
     const std::optional<PciAddress> address = parse_pci_address(*busid);
     if (!address)
-      throw bad_element(subject_, pci, "busid " + printable(*busid, 40) + " is no PCI address");
+      throw bad_element(subject_, pci, "busid " + printable(*busid, 40) + " is not a PCI address");
     PciDevice device;
     device.address = *address;
     device.host_bridge = context.host_bridge;

@@ -66,7 +66,7 @@ public:
                         std::strerror(errno),
                         errno == ENOMEM || errno == EPERM
                             ? "raise the limit of locked memory: ulimit -l unlimited"
-                            : "look at the kernel's log: dmesg");
+                            : "check the kernel log: dmesg");
     return std::make_unique<DevxMemory>(verbs::own(region, functions.dereg_mr));
   }
 

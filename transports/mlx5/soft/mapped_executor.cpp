@@ -29,7 +29,7 @@ void MappedExecutor::add(const KeyWindow& window) {
   if (!window.mapped || window.is_gpu)
     throw Error(ExitCode::usage, "soft-mlx5", "access memory of a peer",
                 "not mapped in this process",
-                "this is a bug of shmemctl: please report it with the command");
+                "report this as a bug in shmemctl, with the command line");
   keys_.add(window);
 }
 

@@ -108,7 +108,7 @@ PeerInfo SoftHcaQueue::local() const {
 void SoftHcaQueue::connect(const PeerInfo& peer) {
   if (connected_)
     throw Error(ExitCode::usage, hca_.info().device, "connect a QP", "it is already connected",
-                "this is a bug of shmemctl: please report it with the command");
+                "report this as a bug in shmemctl, with the command line");
   std::shared_ptr<Executor> way = hca_.options_.way_to_peer(peer);
   const SoftHca::Held held(hca_);
   device_->connect(std::move(way));
