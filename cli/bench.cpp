@@ -42,7 +42,7 @@ struct BenchFlags {
 };
 
 Error bad(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "bench", "start", problem, fix};
+  return {ExitCode::usage, "bench", "", problem, fix};
 }
 
 std::size_t size_flag(const std::string& flag, const std::string& text) {
@@ -109,7 +109,7 @@ Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
       sweep.traffic = traffic;
   if (flags.traffic == "matrix") {
     if (!flags.pes.empty())
-      throw bad("--traffic matrix measures every pair of PEs", "leave --pair out");
+      throw bad("--traffic matrix measures every pair of PEs", "omit --pair");
     sweep.traffic = Traffic::pair;
     sweep.matrix = true;
   }

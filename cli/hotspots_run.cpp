@@ -27,7 +27,7 @@ std::string host_name(const Sysroot& sysroot) {
 } // namespace
 
 Error bad_hotspots(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "hotspots", "start", problem, fix};
+  return {ExitCode::usage, "hotspots", "", problem, fix};
 }
 
 NicThresholds read_thresholds(const std::string& file) {

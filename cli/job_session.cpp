@@ -69,7 +69,7 @@ ExitCode read_world(const std::string& text, int world, Findings& to) {
     return static_cast<ExitCode>(told.at("code").get<int>());
   } catch (const nlohmann::json::exception&) {
     throw Error(ExitCode::unavailable, fmt::format("world {}", world), "read its verdict",
-                "it is none", "start all PEs with the same version of this tool");
+                "malformed message", "run the same version of shmemctl on all hosts");
   }
 }
 
@@ -93,7 +93,7 @@ void JobSession::watch_lifeline(Lifeline* lifeline) {
 /// its notice may come a little later than the signal.
 void JobSession::interrupted(int signal) {
   const std::string words = std::string("interrupted by SIG") + ::sigabbrev_np(signal);
-  const Error error(ExitCode::interrupted, "the run", "finish", words, "start it again");
+  const Error error(ExitCode::interrupted, "run", "finish", words, "run it again");
   const std::lock_guard lock(lifeline_mutex_);
   if (!lifeline_)
     return;
@@ -101,7 +101,7 @@ void JobSession::interrupted(int signal) {
     lifeline_->await_cause(-1);
     lifeline_->announce(error, "");
   } catch (const Error& cause) {
-    output_.blame(Error(ExitCode::interrupted, "the run", "finish",
+    output_.blame(Error(ExitCode::interrupted, "run", "finish",
                         words + ", after this: " + cause.system_message(), cause.fix()));
   }
 }
@@ -118,7 +118,7 @@ void JobSession::step(const std::string& words) {
 Error JobSession::why_late(const std::string& words) {
   constexpr double limit_s = 0.3;
   const Error hangs(ExitCode::deadline, words, "finish", "a call into a library or driver hangs",
-                    "give more time with --timeout SECONDS, or look at what that step waits for");
+                    "pass a longer --timeout SECONDS, or check what this phase is waiting for");
   const std::lock_guard lock(lifeline_mutex_);
   if (!lifeline_)
     return hangs;

@@ -176,7 +176,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(error.code());
   } catch (const std::exception& error) {
     std::cerr << "shmemctl: error: " << shmemctl::printable(error.what()) << '\n'
-              << "shmemctl: fix: this is a bug of shmemctl: please report it with the command\n";
+              << "shmemctl: fix: report this as a bug in shmemctl, with the command line\n";
     return static_cast<int>(shmemctl::ExitCode::unavailable);
   }
 }

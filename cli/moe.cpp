@@ -58,7 +58,7 @@ void require_absent(const MoeFlags& flags, int n_pes) {
                   "add --mode ll --patience-us 100000");
   if (absent && (*absent < 0 || *absent >= n_pes || n_pes < 2))
     throw bad_moe(fmt::format("--absent names PE {}, and the job has {}", *absent, n_pes),
-                  n_pes < 2 ? "start two PEs or more" : fmt::format("name PE 0 to {}", n_pes - 1));
+                  n_pes < 2 ? "start two or more PEs" : fmt::format("pass PE 0 to {}", n_pes - 1));
 }
 
 /// Settings that are given, and delays that are not the backend's, leave nothing to look for.
@@ -89,8 +89,8 @@ void require_one_routing(Runtime& runtime, const moe::RecordedRouting& recorded,
   const std::vector<std::string> all = runtime.gather_text(mine);
   for (std::size_t pe = 0; pe < all.size(); ++pe)
     if (all[pe] != all[0])
-      throw Error(ExitCode::usage, file, "read", fmt::format("PE {} reads another file there", pe),
-                  "give all nodes the same file");
+      throw Error(ExitCode::usage, file, "read", fmt::format("PE {} reads a different file", pe),
+                  "make the same file available on all nodes");
 }
 
 /// What the others are told that this PE does, should it be lost in it.
@@ -130,7 +130,7 @@ void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup&
       throw bad_moe(fmt::format("--{}-settings {} does not go with --backend {}, {}{}",
                                 moe::to_string(direction), to_text(given.of(direction)),
                                 flags.backend, words_of(setup), problem),
-                    "leave it out, or let --tune find some");
+                    "omit it, or let --tune find valid settings");
 }
 
 /// One point, from its memory to its rows. @return whether data was right everywhere
@@ -257,7 +257,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
       straggler && straggler->first >= runtime.n_pes())
     throw bad_moe(fmt::format("--straggler names PE {}, and the job has {}", straggler->first,
                               runtime.n_pes()),
-                  fmt::format("name PE 0 to {}", runtime.n_pes() - 1));
+                  fmt::format("pass PE 0 to {}", runtime.n_pes() - 1));
   require_absent(flags, runtime.n_pes());
   std::vector<moe::MoePath> paths; // by point
   for (const moe::PointRequest& point : points) {
@@ -302,16 +302,15 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
   settings_of(flags);
   require_tunable(flags);
   if (const std::string reason = moe::backend_missing(flags.kind()); !reason.empty())
-    throw Error(ExitCode::unavailable, "--backend " + flags.backend, "start moe", reason,
+    throw Error(ExitCode::unavailable, "--backend " + flags.backend, "run moe", reason,
                 "use --backend host");
   if (flags.request.num_sms != moe::Request().num_sms && flags.kind() == moe::BackendKind::host)
-    throw bad_moe("--num-sms is for kernels", "leave it out, or use --backend gpu");
+    throw bad_moe("--num-sms needs --backend gpu", "omit it, or use --backend gpu");
   if (flags.request.expert_alignment != moe::Request().expert_alignment &&
       flags.kind() == moe::BackendKind::gpu && flags.request.mode == "ll" &&
       flags.request.layout == "source")
-    throw bad_moe(
-        "--expert-alignment: low latency by kernels counts per expert only where it packs",
-        "leave it out, or use --layout expert");
+    throw bad_moe("--expert-alignment needs --layout expert in low-latency mode on GPUs",
+                  "omit it, or use --layout expert");
   if (!flags.record.empty())
     check_output_path(flags.record, context.force);
   const auto recorded = read_recorded(flags.request);
@@ -321,9 +320,9 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
   const int ranks = recorded ? recorded->shape.n_ranks : 1;
   const auto points = moe::points_of(flags.request, recorded, ranks, ranks, recorded.has_value());
   if (!flags.record.empty() && points.size() > 1)
-    throw bad_moe("--record writes one routing, and this is a sweep of " +
+    throw bad_moe("--record writes one routing, but this sweep has " +
                       std::to_string(points.size()) + " points",
-                  "give one number of tokens, hidden, experts and choices");
+                  "pass one value each for tokens, hidden, experts and top-k");
   RuntimeRequest request;
   if (flags.kind() == moe::BackendKind::gpu)
     request.gpu = GpuUse::required;

@@ -148,7 +148,7 @@ bool moe_allows_loss(const std::vector<std::string>& words) {
 }
 
 Error bad_moe(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "moe", "start", problem, fix};
+  return {ExitCode::usage, "moe", "", problem, fix};
 }
 
 std::optional<std::pair<int, double>> straggler_flag(const std::string& text) {

@@ -71,8 +71,8 @@ HostOutcome outcome_from(const std::string& text, const JobHost& host) {
     outcome.fix = told.at("fix");
     outcome.report = parse_report(told.at("report").get<std::string>(), host.name);
   } catch (const nlohmann::json::exception&) {
-    throw Error(ExitCode::unavailable, host.name, "read its report", "it is none",
-                "start all processes with the same version of this tool");
+    throw Error(ExitCode::unavailable, "host " + host.name, "read its report", "malformed message",
+                "run the same version of shmemctl on all hosts");
   }
   return outcome;
 }
@@ -84,7 +84,7 @@ std::vector<std::string> gather_long_texts(Bootstrap& bootstrap, const std::stri
       allgather_value(bootstrap, static_cast<std::uint64_t>(mine.size()), deadline);
   const std::uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
   if (largest > most_bytes)
-    throw Error(ExitCode::unavailable, "the report of a host", "send it to PE 0",
+    throw Error(ExitCode::unavailable, "report of a host", "send it to PE 0",
                 "it is larger than 64 MiB", "let each host write its own: --json NAME.%h.json");
   std::vector<std::string> texts(sizes.size());
   for (std::uint64_t at = 0; at < largest; at += piece_bytes) {
@@ -270,9 +270,10 @@ ExitCode run_alone(Session& session, const Context& given, const Options& option
                                 given.csv_by_host || first ? given.csv_path : "", given.force});
   session.output().finish(session.report());
   if (first)
-    print_error(Error(problem.code(), "the hosts of this job", "join", problem.message(),
-                      problem.fix() + "; or start one process on each host, each with files of "
-                                      "its own: --json NAME.%h.json"));
+    print_error(Error(problem.code(), "hosts of this job", "gather their reports",
+                      problem.message(),
+                      problem.fix() + "; or start one process per host and let each write its own "
+                                      "file: --json NAME.%h.json"));
   return std::max(mine.code, problem.code());
 }
 

@@ -25,7 +25,7 @@ struct RunFlags {
 };
 
 Error bad_invocation(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "run", "start", problem, fix};
+  return {ExitCode::usage, "run", "", problem, fix};
 }
 
 bool is_own_subcommand(const CLI::App& app, const std::string& word) {
@@ -40,8 +40,8 @@ void require_flags_behind_command(const Context& context) {
        {std::pair("--json", context.json_path), std::pair("--csv", context.csv_path),
         std::pair("--config", context.config_path)})
     if (!value.empty())
-      throw bad_invocation(std::string(flag) + " belongs to the command",
-                           std::string("write it behind the command: shmemctl run -n N CMD ") +
+      throw bad_invocation(std::string(flag) + " is an option of the command",
+                           std::string("write it after the command: shmemctl run -n N CMD ") +
                                flag + " FILE");
 }
 
@@ -91,8 +91,9 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
                              std::vector<std::string> command) {
   LaunchRequest request;
   if (!command.empty() && starts_with(command[0], "-"))
-    throw bad_invocation(printable(command[0]) + " is not an option of run",
-                         "options of the command stand behind it; see shmemctl run --help");
+    throw bad_invocation(
+        printable(command[0]) + " is not an option of run",
+        "write options of the command after it; shmemctl run --help shows those of run");
   const bool own = !command.empty() && is_own_subcommand(app, command[0]);
   if (own) {
     request.program = own_program();

@@ -57,9 +57,9 @@ void require_stdout() {
   throw Error(ExitCode::unavailable, "stdout", "write",
               closed              ? "it is closed"
               : error_number != 0 ? std::strerror(error_number)
-                                  : "the system refused the output",
-              closed ? "leave it open, send it to a file, or give --quiet"
-                     : "free room, or send it somewhere else");
+                                  : "short write",
+              closed ? "leave it open, redirect it to a file, or pass --quiet"
+                     : "free disk space, or redirect it elsewhere");
 }
 
 } // namespace shmemctl

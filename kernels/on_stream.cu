@@ -27,10 +27,10 @@ Job::Job(const DeviceJob& device)
   require_success(cudaMemcpyAsync(heap_delta_bytes_.data(), device.heap_delta_bytes,
                                   heap_delta_bytes_.size() * sizeof(std::int64_t),
                                   cudaMemcpyDefault, cudaStreamPerThread),
-                  "read where the peers' heaps are");
-  require_success(cudaStreamSynchronize(cudaStreamPerThread), "read where the peers' heaps are");
+                  "read the peers' heap addresses");
+  require_success(cudaStreamSynchronize(cudaStreamPerThread), "read the peers' heap addresses");
   cudaPointerAttributes heap{};
-  require_success(cudaPointerGetAttributes(&heap, device.heap), "ask where the heap is");
+  require_success(cudaPointerGetAttributes(&heap, device.heap), "query the heap's address");
   heap_on_host_ = heap.type != cudaMemoryTypeDevice;
 }
 

@@ -8,7 +8,7 @@ namespace shmemctl::on_stream {
 namespace {
 [[noreturn]] void refuse() {
   throw Error(ExitCode::unavailable, "operation on a stream", "launch",
-              "this shmemctl was built without CUDA", "build it with SHMEMCTL_CUDA=ON");
+              "this shmemctl was built without CUDA", "rebuild with SHMEMCTL_CUDA=ON");
 }
 } // namespace
 

@@ -17,10 +17,10 @@ inline constexpr int most_blocks = 64;
 
 inline void require_success(cudaError_t result, const char* attempted) {
   if (result != cudaSuccess)
-    throw Error(
-        ExitCode::unavailable, "operation on a stream", attempted, cudaGetErrorString(result),
-        "look for an earlier failure of a kernel on this GPU, and see that the stream is of "
-        "the GPU that the job's heap is on");
+    throw Error(ExitCode::unavailable, "operation on a stream", attempted,
+                cudaGetErrorString(result),
+                "look for an earlier kernel failure on this GPU, and check that the stream belongs "
+                "to the GPU that holds the symmetric heap");
 }
 inline cudaStream_t stream_of(Stream stream) {
   return static_cast<cudaStream_t>(stream);

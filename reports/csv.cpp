@@ -73,9 +73,9 @@ std::set<std::string> parameter_columns(const Rows& rows, const ParamsOf& params
       for (const auto& [name, value] : params.items())
         names.insert(name);
   if (!rows.empty() && names.size() > most_cells / rows.size())
-    throw Error(ExitCode::usage, "the results", "write",
-                std::to_string(names.size()) + " different parameters in " +
-                    std::to_string(rows.size()) + " rows make too large a table",
+    throw Error(ExitCode::usage, "CSV output", "write the results",
+                "table too large: " + std::to_string(names.size()) + " parameters in " +
+                    std::to_string(rows.size()) + " rows",
                 "use --json");
   return names;
 }

@@ -30,7 +30,7 @@ void check_folder_of(const std::string& path) {
                              : slash == 0               ? "/"
                                                         : path.substr(0, slash);
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    throw system_error(path, "write", errno, "name a folder that exists and is writable");
+    throw system_error(path, "write", errno, "choose a writable directory");
 }
 
 /// A device or pipe needs a writable name, not a writable folder.
@@ -41,13 +41,13 @@ void check_target(const std::string& path, bool force) {
   if (::access(path.c_str(), F_OK) != 0)
     check_folder_of(path);
   else if (::access(path.c_str(), W_OK) != 0)
-    throw system_error(path, "write", errno, "name a writable file");
+    throw system_error(path, "write", errno, "choose a writable file");
 }
 
 void check_targets(const ReportTargets& targets) {
   if (!targets.json_path.empty() && targets.json_path == targets.csv_path)
-    throw Error(ExitCode::usage, targets.json_path, "write", "--json and --csv name the same file",
-                "give them different names");
+    throw Error(ExitCode::usage, targets.json_path, "", "--json and --csv name the same file",
+                "pass different file names");
   check_target(targets.json_path, targets.force);
   check_target(targets.csv_path, targets.force);
 }
@@ -186,7 +186,7 @@ ReportOutput::ReportOutput(ReportTargets targets, const Report& report) {
   state_->signals = FileDescriptor(::signalfd(-1, &signals, SFD_CLOEXEC));
   state_->stop = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
   if (!state_->signals || !state_->stop)
-    throw system_error("signals", "wait for", errno, "raise the limit of open files");
+    throw system_error("signalfd", "create", errno, "raise the limit of open files: ulimit -n");
   state_->watcher = start_service_thread("signals", [state = state_.get()] { state->watch(); });
 }
 

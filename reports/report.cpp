@@ -627,7 +627,7 @@ Error breaks_schema(const std::vector<SchemaViolation>& violations, const std::s
   const std::string more =
       violations.size() > 1 ? " (and " + std::to_string(violations.size() - 1) + " more)" : "";
   return input_error(subject, violations[0].pointer, violations[0].message + more,
-                     "run shmemctl report validate on it to see every violation");
+                     "run shmemctl report validate to list all violations");
 }
 
 ResultRow row_from_json(const json& object, const std::string& subject) {

@@ -37,7 +37,7 @@ void require(bool right, const Transport& transport, const char* operation, cons
   if (!right)
     throw Error(ExitCode::finding, std::string("transport ") + transport.name(), operation, problem,
                 "run bringup --transport " + std::string(transport.name()) +
-                    "; look at the device's firmware and driver");
+                    ", and check the device's firmware and driver");
 }
 
 void move_bytes(Transport& transport, Memory& memory) {
@@ -46,10 +46,10 @@ void move_bytes(Transport& transport, Memory& memory) {
   transport.put(0, at(offsetof(Memory, target)), memory.source, page_bytes, false);
   transport.quiet(0);
   require(std::memcmp(memory.source, memory.target, page_bytes) == 0, transport, "put",
-          "other bytes have arrived than were sent");
+          "received bytes differ from those sent");
   transport.get(0, memory.back, at(offsetof(Memory, target)), page_bytes, true);
   require(std::memcmp(memory.source, memory.back, page_bytes) == 0, transport, "get",
-          "other bytes have arrived than were read");
+          "received bytes differ from those read");
 }
 
 void count(Transport& transport, Memory& memory) {
@@ -60,7 +60,8 @@ void count(Transport& transport, Memory& memory) {
   transport.quiet(0);
   std::uint64_t now = 0;
   transport.get(0, &now, at(offsetof(Memory, counter)), sizeof now, true);
-  require(old == first && now == first + added, transport, "atomic addition", "the sum is wrong");
+  require(old == first && now == first + added, transport, "perform an atomic add",
+          "the sum is wrong");
 }
 
 void signal(Transport& transport, Memory& memory) {

@@ -58,8 +58,8 @@ inline std::byte* mapped_place(const RegionTable& regions, const RemoteAddress& 
   std::byte* base = pe < region.mapped.size() ? region.mapped[pe] : nullptr;
   if (!base)
     throw Error(ExitCode::unavailable, transport, "translate an address",
-                "the memory of PE " + std::to_string(address.pe) + " is not mapped here",
-                "this is a bug of shmemctl: please report it with the command");
+                "memory of PE " + std::to_string(address.pe) + " is not mapped in this process",
+                "report this as a bug in shmemctl, with the command line");
   return base + address.offset_bytes;
 }
 

@@ -54,7 +54,7 @@ private:
     void* const memory =
         ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-      throw system_error(purpose, "map", errno, "free memory on this host");
+      throw system_error(purpose, "map", errno, "free host memory");
     return Mapping(static_cast<std::byte*>(memory), Unmap{size_bytes});
   }
 

@@ -62,8 +62,8 @@ std::string launch_transfer_latency(const KernelLaunch&, const TransferArguments
 
 struct StreamTimer::Impl {};
 StreamTimer::StreamTimer(int) {
-  throw Error(ExitCode::unavailable, "a stream of the GPU", "make a timer", absent,
-              "build it with SHMEMCTL_CUDA=ON");
+  throw Error(ExitCode::unavailable, "GPU stream", "create a timer", absent,
+              "rebuild with SHMEMCTL_CUDA=ON");
 }
 StreamTimer::~StreamTimer() = default;
 void StreamTimer::begin(void*) {}

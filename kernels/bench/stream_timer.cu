@@ -10,9 +10,9 @@ namespace {
 
 void require(cudaError_t result, const char* attempted) {
   if (result != cudaSuccess)
-    throw Error(ExitCode::unavailable, "a stream of the GPU", attempted,
+    throw Error(ExitCode::unavailable, "GPU stream", attempted,
                 std::string(cudaGetErrorName(result)) + ": " + cudaGetErrorString(result),
-                "shmemctl doctor looks at the driver; leave --graph out if graphs are the problem");
+                "run shmemctl doctor to check the driver, or omit --graph");
 }
 
 cudaStream_t of(void* stream) {
@@ -29,8 +29,8 @@ struct StreamTimer::Impl {
 
   explicit Impl(int ordinal) : device(ordinal) {
     require(cudaSetDevice(device), "choose its device");
-    require(cudaEventCreate(&first), "make an event");
-    require(cudaEventCreate(&second), "make an event");
+    require(cudaEventCreate(&first), "create an event");
+    require(cudaEventCreate(&second), "create an event");
   }
   ~Impl() {
     if (ready)
@@ -57,20 +57,21 @@ void StreamTimer::end(void* stream) {
 
 double StreamTimer::elapsed_ns() const {
   float ms = 0;
-  require(cudaEventElapsedTime(&ms, impl_->first, impl_->second), "tell a time");
+  require(cudaEventElapsedTime(&ms, impl_->first, impl_->second), "read a time");
   return static_cast<double>(ms) * 1e6;
 }
 
 void StreamTimer::capture(void* stream, const std::function<void()>& enqueue) {
-  require(cudaStreamBeginCapture(of(stream), cudaStreamCaptureModeThreadLocal), "begin a graph");
+  require(cudaStreamBeginCapture(of(stream), cudaStreamCaptureModeThreadLocal),
+          "begin a graph capture");
   try {
     enqueue();
   } catch (...) {
     cudaStreamEndCapture(of(stream), &impl_->graph);
     throw;
   }
-  require(cudaStreamEndCapture(of(stream), &impl_->graph), "end a graph");
-  require(cudaGraphInstantiateWithFlags(&impl_->ready, impl_->graph, 0), "make a graph ready");
+  require(cudaStreamEndCapture(of(stream), &impl_->graph), "end a graph capture");
+  require(cudaGraphInstantiateWithFlags(&impl_->ready, impl_->graph, 0), "upload a graph");
 }
 
 bool StreamTimer::has_graph() const {

@@ -429,8 +429,8 @@ ComparedSide described(const std::vector<LoadedReport>& reports, const Side& sid
 
 Error no_rows(const ComparedSide& side, const char* which) {
   return input_error(side.files.front() + (side.files.size() > 1 ? ", ..." : ""), "",
-                     std::string("no results: nothing of ") + which + " can be compared",
-                     "give reports of check, bench, moe or bringup");
+                     std::string("no results to compare as ") + which,
+                     "pass reports of check, bench, moe or bringup");
 }
 
 void adjust_and_judge(const CompareOptions& options, std::vector<ComparedRow>& rows) {
@@ -507,7 +507,7 @@ Comparison compare_reports(const std::vector<LoadedReport>& base,
     throw input_error(comparison.other.files.front(), "",
                       "none of its " + counted(n_new, "row") + " is in BASE (" +
                           before.rows.front().first().case_name + ", ... of " +
-                          comparison.base.files.front() + "): nothing can be compared",
+                          comparison.base.files.front() + ")",
                       by_host ? "compare reports of the same cases and the same hosts"
                               : "compare reports of the same cases");
   adjust_and_judge(options, comparison.rows);

@@ -28,9 +28,10 @@ std::vector<std::string> files_of(const std::string& folder) {
     if (entry->path().extension() == ".json" && !is_folder(entry->path().string()))
       files.push_back(entry->path().string());
   if (error)
-    throw input_error(folder, "", error.message(), "name a folder that can be read");
+    throw input_error(folder, "", error.message(), "pass a readable directory");
   if (files.empty())
-    throw input_error(folder, "", "no file in it ends in .json", "name a folder of reports");
+    throw input_error(folder, "", "no *.json file in this directory",
+                      "pass a directory of reports");
   std::sort(files.begin(), files.end(),
             [](const std::string& a, const std::string& b) { return natural_less(a, b); });
   return files;
@@ -45,7 +46,7 @@ void require_known_runs(const LoadedReport& loaded) {
       throw input_error(loaded.path, std::string("/") + list,
                         "run " + std::to_string(*run) + " is not one of " +
                             counted(report.runs.size(), "run"),
-                        "give a report as shmemctl wrote it");
+                        "pass a report written by shmemctl");
   };
   for (const ResultRow& row : report.results)
     require(row.run, "results");

@@ -28,7 +28,7 @@ std::atomic<std::uint64_t> progress{0};
 
 Error exists_error(const std::string& path) {
   return Error(ExitCode::usage, path, "write", "the file exists",
-               "give --force to overwrite it, or another name");
+               "pass --force to overwrite it, or choose another name");
 }
 
 /// A descriptor that would block: waits until it takes more. False at the end of the patience.
@@ -52,11 +52,11 @@ void write_all(int descriptor, const std::string& content, const std::string& pa
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       if (wait_writable(descriptor))
         continue;
-      throw Error(ExitCode::unavailable, path, "write", "its reader has taken nothing for 10 s",
-                  "look at what reads it, or name a file");
+      throw Error(ExitCode::unavailable, path, "write", "its reader has read nothing for 10 s",
+                  "check the process that reads it, or choose a regular file");
     }
     if (count < 0)
-      throw system_error(path, "write", errno, "free room on that disk, or name another file");
+      throw system_error(path, "write", errno, "free disk space, or choose another file");
     done += static_cast<std::size_t>(count);
     ++progress;
   }
@@ -79,7 +79,7 @@ public:
     if (!descriptor_) {
       const int error_number = errno;
       path_.clear(); // somebody else's, if anybody's
-      throw system_error(path, "write", error_number, "name a folder that exists and is writable");
+      throw system_error(path, "write", error_number, "choose a writable directory");
     }
   }
   TemporaryFile(const TemporaryFile&) = delete;
@@ -118,15 +118,15 @@ FileDescriptor open_in_place(const std::string& path, bool pipe) {
     std::this_thread::sleep_for(look_again); // a pipe that nobody has opened for reading
   }
   if (!file && errno == ENXIO && pipe)
-    throw Error(ExitCode::unavailable, path, "write", "nobody has opened it for reading",
-                "start its reader first, or name a file");
+    throw Error(ExitCode::unavailable, path, "write", "no process has opened it for reading",
+                "start its reader first, or choose a regular file");
   if (!file)
-    throw system_error(path, "write", errno, "name a writable file");
+    throw system_error(path, "write", errno, "choose a writable file");
   struct stat status {};
   if (::fstat(file.get(), &status) != 0 || S_ISREG(status.st_mode))
     throw Error(ExitCode::unavailable, path, "write",
-                "it was a pipe or device, and has become a file meanwhile",
-                "name a place that nobody else changes");
+                "it was a pipe or device and was replaced by a regular file",
+                "choose a path that no other process modifies");
   return file;
 }
 
@@ -141,7 +141,7 @@ void check_output_path(const std::string& path, bool force) {
   if (path == "-" || ::stat(path.c_str(), &status) != 0)
     return;
   if (S_ISDIR(status.st_mode))
-    throw system_error(path, "write", EISDIR, "name a file, not a folder");
+    throw system_error(path, "write", EISDIR, "choose a file, not a directory");
   if (!force && S_ISREG(status.st_mode))
     throw exists_error(path);
 }
@@ -161,14 +161,14 @@ void write_file_atomically(const std::string& path, const std::string& content, 
   const TemporaryFile temporary(path);
   write_all(temporary.descriptor(), content, path);
   if (::fsync(temporary.descriptor()) != 0)
-    throw system_error(path, "write", errno, "free room on that disk, or name another file");
+    throw system_error(path, "write", errno, "free disk space, or choose another file");
   ++progress;
   if (!force && ::link(temporary.path().c_str(), path.c_str()) == 0)
     return;
   if (!force && errno == EEXIST)
     throw exists_error(path);
   if (::rename(temporary.path().c_str(), path.c_str()) != 0) // also where links are not supported
-    throw system_error(path, "write", errno, "name a writable file");
+    throw system_error(path, "write", errno, "choose a writable file");
 }
 
 } // namespace shmemctl

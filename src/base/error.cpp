@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "src/base/text.h"
 
@@ -10,42 +11,29 @@ namespace shmemctl {
 
 namespace {
 
-/// Whether the subject is what the step is done to: of "read", "connect to", "wait for PE 3 in" it
-/// is; "choose its sizes" and "find mlx5_33" have an object of their own.
-bool takes_subject(const std::string& attempted) {
-  static constexpr std::array<std::string_view, 22> prepositions = {
-      "about", "after",   "as",   "at",   "before", "behind", "beside", "between",
-      "by",    "for",     "from", "in",   "into",   "next",   "of",     "off",
-      "on",    "through", "to",   "with", "than",   "without"};
-  const std::size_t space = attempted.rfind(' ');
-  if (space == std::string::npos)
-    return true;
-  const std::string_view last = std::string_view(attempted).substr(space + 1);
-  const bool verb = last.size() > 4 && last.substr(last.size() - 3) == "ing"; // "finish reading"
-  return verb || std::find(prepositions.begin(), prepositions.end(), last) != prepositions.end();
+/// "host node7, PE 3, device mlx5_1, port 2": what is known of it.
+std::string text_of(const Where& where) {
+  std::vector<std::string> parts;
+  if (!where.host.empty())
+    parts.push_back("host " + where.host);
+  if (where.pe)
+    parts.push_back("PE " + std::to_string(*where.pe));
+  if (!where.device.empty())
+    parts.push_back("device " + where.device);
+  if (where.port)
+    parts.push_back("port " + std::to_string(*where.port));
+  return join(parts, ", ");
 }
 
-std::string compose(const std::string& subject, const std::string& attempted,
-                    const std::string& system_message, const Where& where) {
-  const bool together = takes_subject(attempted) || subject.empty();
-  std::string line =
-      together ? "cannot " + attempted + (subject.empty() ? "" : " " + subject) : subject;
-  std::string place;
-  auto add = [&place](const std::string& part) { place += (place.empty() ? "" : ", ") + part; };
-  if (!where.host.empty())
-    add("host " + where.host);
-  if (where.pe)
-    add("PE " + std::to_string(*where.pe));
-  if (!where.device.empty())
-    add("device " + where.device);
-  if (where.port)
-    add("port " + std::to_string(*where.port));
-  if (!place.empty())
-    line += " (" + place + ")";
-  if (!together)
-    line += ": cannot " + attempted;
-  if (!system_message.empty())
-    line += ": " + system_message;
+std::string compose(const std::string& subject, const std::string& action, const std::string& cause,
+                    const Where& where) {
+  std::string line = subject;
+  if (const std::string place = text_of(where); !place.empty())
+    line += (line.empty() ? "(" : " (") + place + ")";
+  if (!action.empty())
+    line += (line.empty() ? "cannot " : ": cannot ") + action;
+  if (!cause.empty())
+    line += (line.empty() ? "" : ": ") + cause;
   return printable(line, 1000);
 }
 
@@ -59,7 +47,7 @@ Error::Error(ExitCode code, std::string subject, std::string attempted, std::str
 
 Error input_error(std::string subject, const std::string& position, const std::string& problem,
                   const std::string& fix) {
-  return Error(ExitCode::usage, std::move(subject), "read",
+  return Error(ExitCode::usage, std::move(subject), "",
                position.empty() ? problem : position + ": " + problem, fix);
 }
 

@@ -1,4 +1,4 @@
-// The one error type: what failed, where, the system's own words, and what to do about it.
+// The one error type: what failed, where, the cause as the system names it, and how to fix it.
 #pragma once
 
 #include <exception>
@@ -25,15 +25,30 @@ struct Where {
   std::optional<int> port;
 };
 
-/// Carries a failure from the call that met it to the one place that prints it.
+/// Carries a failure from the call where it happened to the one place that prints it.
 ///
-/// `message()` is the first line ("what failed, where, the system's message"), `fix()` the second
-/// ("what to do"). Both are single lines; control characters in them are escaped, so that a
-/// hostile file name cannot break a log.
+/// `message()` is the first line that is printed, `fix()` the second. Both are single lines;
+/// control characters in them are escaped, so that a hostile file name cannot break a log. There is
+/// one template, with or without an action:
+///
+///     SUBJECT (WHERE): cannot ACTION: CAUSE      report.json: cannot read: Permission denied
+///     SUBJECT (WHERE): PROBLEM                   --routing: unknown value "zpif"
+///
+/// - SUBJECT is what is concerned: a file, a device, an option, a PE, a transport. No article, no
+/// verb.
+/// - ACTION is the step that failed: a verb in its base form, with its own object if the subject is
+///   not it ("read", "connect", "create a QP"). It does not repeat the subject and does not end
+///   with a preposition. Empty for bad input: then the cause is the PROBLEM, and no step is named.
+/// - CAUSE is the system's text, or ours; no period at its end.
+/// - FIX is what to do: a verb in its base form first, or a question ("did you mean zipf?").
+///
+/// tests/style/test_errors.py renders every site of the sources and checks these rules; all texts
+/// are in tests/data/error_texts.txt.
 class Error : public std::exception {
 public:
-  /// @param subject    what is concerned: a file, a device, an option
-  /// @param attempted  the call or step that failed, e.g. "read" or "parse"
+  /// @param subject        what is concerned: a file, a device, an option
+  /// @param attempted      the action: "read", "create a QP"; "" for bad input
+  /// @param system_message the cause, or the problem if there is no action
   Error(ExitCode code, std::string subject, std::string attempted, std::string system_message,
         const std::string& fix, Where where = {});
 
@@ -56,7 +71,8 @@ private:
   std::string message_;
 };
 
-/// Bad input in a file or a value: exit code 2. `position` is "line 3, column 7", or empty.
+/// Bad input in a file or a value: exit code 2, "SUBJECT: POSITION: PROBLEM". `position` is
+/// "line 3, column 7", or empty.
 Error input_error(std::string subject, const std::string& position, const std::string& problem,
                   const std::string& fix);
 

@@ -26,7 +26,7 @@ namespace shmemctl {
 namespace {
 
 Error open_error(const std::string& path, const std::string& problem) {
-  return Error(ExitCode::usage, path, "read", problem, "name a readable file, or - for stdin");
+  return Error(ExitCode::usage, path, "read", problem, "pass a readable file, or - for stdin");
 }
 
 /// Offset of the bracket that goes too deep, or npos. Quick, and without memory of its own, so it
@@ -64,8 +64,8 @@ std::optional<Watchdog> watch_over(const std::string& path) {
   return std::optional<Watchdog>(
       std::in_place, std::chrono::duration<double>(seconds), [path, seconds](const std::string&) {
         print_error(Error(ExitCode::deadline, path, "read",
-                          fmt::format("the deadline of {:g} s passed", seconds),
-                          raise_timeout() + ", or look at the file system or pipe that it is on"));
+                          fmt::format("timed out after {:g} s", seconds),
+                          raise_timeout() + ", or check the file system or pipe it is on"));
         std::_Exit(static_cast<int>(ExitCode::deadline)); // the reading thread cannot be stopped
       });
 }
@@ -116,7 +116,7 @@ std::string read_input(const std::string& path, std::size_t max_bytes) {
   if (::fstat(descriptor, &status) == 0) {
     waits = path != "-" && !S_ISREG(status.st_mode);
     if (S_ISDIR(status.st_mode))
-      throw open_error(path, "it is a folder");
+      throw open_error(path, "it is a directory");
     if (S_ISREG(status.st_mode) && status.st_size > 0) {
       require_room_for(static_cast<std::size_t>(status.st_size));
       text.reserve(static_cast<std::size_t>(status.st_size));
@@ -147,16 +147,16 @@ nlohmann::json parsed_by(const std::string& text, const std::string& subject, Pa
   // The parser takes a NUL byte for the end of the text and never looks at what follows, as in a
   // file that was torn, or padded by a file system after a crash. No JSON text holds one.
   if (const std::size_t at = text.find('\0'); at != std::string::npos)
-    throw input_error(subject, position_of(text, at), "a NUL byte: not valid JSON", fix);
+    throw input_error(subject, position_of(text, at), "invalid JSON: NUL byte", fix);
   if (const std::size_t at = too_deep_at(text); at != std::string::npos)
     throw input_error(subject, position_of(text, at),
-                      "nested deeper than " + std::to_string(max_nesting) + " levels", fix);
+                      "nested more than " + std::to_string(max_nesting) + " levels deep", fix);
   try {
     return parse();
   } catch (const nlohmann::json::parse_error& error) {
     const std::size_t at = error.byte == 0 ? 0 : error.byte - 1;
     throw input_error(subject, position_of(text, at),
-                      trim(text).empty() ? "the file is empty" : "not valid JSON", fix);
+                      trim(text).empty() ? "the file is empty" : "invalid JSON", fix);
   } catch (const nlohmann::json::exception& error) { // e.g. a number out of range
     throw input_error(subject, "", error.what(), fix);
   }

@@ -7,8 +7,8 @@ namespace shmemctl {
 
 void JobHealth::give_up(const std::string& step, int peer) {
   const std::string whom = peer < 0 ? "other PEs" : "PE " + std::to_string(peer);
-  throw Error(ExitCode::deadline, step, "wait for " + whom + " in", "the deadline passed",
-              "look at the output of " + whom + ", or " + raise_timeout());
+  throw Error(ExitCode::deadline, step, "wait for " + whom, "timed out",
+              "check the output of " + whom + ", or " + raise_timeout());
 }
 
 } // namespace shmemctl

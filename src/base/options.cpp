@@ -198,8 +198,8 @@ void Options::require_valid(const std::vector<std::string>& names) const {
     const OptionValue& found = value(name);
     if (!found.problem.empty())
       throw Error(ExitCode::usage,
-                  found.origin_name + "=" + shown_value("SHMEMCTL_" + name, found.text), "use",
-                  found.problem, "correct or unset it; shmemctl env shows every option");
+                  found.origin_name + "=" + shown_value("SHMEMCTL_" + name, found.text), "",
+                  found.problem, "correct or unset it; shmemctl env lists all options");
   }
 }
 

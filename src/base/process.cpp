@@ -63,7 +63,7 @@ constexpr double grace_s = 3;
 
 Error cannot_start(const std::string& program, int number) {
   return {ExitCode::unavailable, program, "start", std::strerror(number),
-          "look at the limits of processes and open files (ulimit -u, ulimit -n)"};
+          "check the limits of processes and open files (ulimit -u, ulimit -n)"};
 }
 
 struct Pipe {

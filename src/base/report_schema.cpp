@@ -44,10 +44,11 @@ std::string require_report_schema(const nlohmann::json& document, const std::str
   const nlohmann::json* name = schema ? member(*schema, "name") : nullptr;
   if (!name || !name->is_string() || name->get_ref<const std::string&>() != report_schema_name)
     throw input_error(subject, "/schema/name",
-                      std::string("not a report: it is not \"") + report_schema_name + "\"", fix);
+                      std::string("not a report: the name is not \"") + report_schema_name + "\"",
+                      fix);
   const nlohmann::json* text = member(*schema, "version");
   if (!text || !text->is_string())
-    throw input_error(subject, "/schema/version", "no version", fix);
+    throw input_error(subject, "/schema/version", "no version given", fix);
   const auto& words = text->get_ref<const std::string&>();
   const std::optional<SchemaVersion> version = parse_schema_version(words);
   if (!version)
@@ -58,12 +59,12 @@ std::string require_report_schema(const nlohmann::json& document, const std::str
   const std::string newer =
       "schema " + words + " is newer than this tool's " + report_schema_version;
   if (version->major > ours.major)
-    throw input_error(subject, "", newer, "use a newer shmemctl");
+    throw input_error(subject, "", newer, "use a newer version of shmemctl");
   if (version->major < ours.major)
     throw input_error(subject, "",
-                      "schema " + words + " is older than this tool can read (" +
+                      "schema " + words + " is older than the oldest supported one (" +
                           report_schema_version + ")",
-                      "use an older shmemctl");
+                      "use an older version of shmemctl");
   return version->minor > ours.minor ? newer + ": keys that this tool does not know are ignored"
                                      : "";
 }

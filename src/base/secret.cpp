@@ -16,8 +16,8 @@ Secret random_secret() {
     if (got > 0)
       filled += static_cast<std::size_t>(got);
     else if (errno != EINTR)
-      throw system_error("the kernel's random generator", "read", errno,
-                         "check that getrandom(2) is allowed here");
+      throw system_error("getrandom(2)", "read random bytes", errno,
+                         "allow this system call in the sandbox (seccomp) of this process");
   }
   return secret;
 }

@@ -15,8 +15,8 @@ std::thread start_service_thread(const std::string& name, std::function<void()> 
     ::pthread_setname_np(thread.native_handle(), name.c_str());
     return thread;
   } catch (const std::system_error& error) {
-    throw system_error("the thread \"" + name + "\"", "start", error.code().value(),
-                       "raise the limit of processes (ulimit -u, the container's pids limit)");
+    throw system_error("thread \"" + name + "\"", "start", error.code().value(),
+                       "raise the limit of processes (ulimit -u, or the container's pids limit)");
   }
 }
 

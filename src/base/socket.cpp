@@ -83,7 +83,7 @@ FileDescriptor make_socket(const SocketAddress& address) {
     return socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   });
   if (!made)
-    throw system_error("a socket for " + address.text(), "make", errno, fix_for(errno));
+    throw system_error("socket for " + address.text(), "create", errno, fix_for(errno));
   return made;
 }
 
@@ -134,12 +134,12 @@ int try_connect(int descriptor, const SocketAddress& address, const Deadline& de
 [[noreturn]] void throw_lost(const std::string& peer, const std::string& attempted,
                              const std::string& problem) {
   throw Error(ExitCode::unavailable, peer, attempted, problem,
-              "look at the output of " + peer + ": it has ended or closed its connection");
+              "check the output of " + peer + ": it has exited or closed its connection");
 }
 
 [[noreturn]] void throw_late(const std::string& peer, const std::string& attempted) {
-  throw Error(ExitCode::deadline, peer, attempted, "the deadline passed",
-              "look at the output of " + peer + ", or " + raise_timeout());
+  throw Error(ExitCode::deadline, peer, attempted, "timed out",
+              "check the output of " + peer + ", or " + raise_timeout());
 }
 
 bool would_wait(int error_number) {
@@ -191,15 +191,15 @@ Socket Socket::connect(const SocketAddress& address, const std::string& peer,
     if (problem == 0)
       return {std::move(descriptor), peer};
     if (problem != ETIME && !connect_may_be_retried(problem))
-      throw system_error(subject, "connect to", problem, fix_for(problem));
+      throw system_error(subject, "connect", problem, fix_for(problem));
     descriptor.reset();
     if (problem != ETIME && !deadline.passed())
       pause(deadline, pause_s, check);
     if (problem == ETIME || deadline.passed())
-      throw Error(ExitCode::deadline, subject, "connect to",
-                  problem == ETIME ? "no answer until the deadline"
-                                   : std::string(std::strerror(problem)) + " until the deadline",
-                  "look at the output of " + peer + " and at the firewall between the hosts, or " +
+      throw Error(ExitCode::deadline, subject, "connect",
+                  problem == ETIME ? "timed out without a reply"
+                                   : std::string("timed out: ") + std::strerror(problem),
+                  "check the output of " + peer + " and the firewall between the hosts, or " +
                       raise_timeout());
     pause_s = std::min(pause_s * 1.5, longest_pause_s);
   }
@@ -213,7 +213,7 @@ void Socket::send_all(const void* data, std::size_t size_bytes, const Deadline& 
     const std::size_t now = send_some(bytes + sent, size_bytes - sent);
     sent += now;
     if (now == 0 && !wait_ready(descriptor_.get(), POLLOUT, deadline, check))
-      throw_late(peer_, "send to");
+      throw_late(peer_, "send");
   }
 }
 
@@ -225,7 +225,7 @@ void Socket::receive_all(void* data, std::size_t size_bytes, const Deadline& dea
     const std::size_t now = receive_some(bytes + received, size_bytes - received);
     received += now;
     if (now == 0 && !wait_ready(descriptor_.get(), POLLIN, deadline, check))
-      throw_late(peer_, "receive from");
+      throw_late(peer_, "receive");
   }
 }
 
@@ -237,7 +237,7 @@ std::size_t Socket::send_some(const void* data, std::size_t size_bytes) {
     return static_cast<std::size_t>(sent);
   if (would_wait(errno))
     return 0;
-  throw_lost(peer_, "send to", std::strerror(errno));
+  throw_lost(peer_, "send", std::strerror(errno));
 }
 
 std::size_t Socket::receive_some(void* data, std::size_t size_bytes) {
@@ -247,10 +247,10 @@ std::size_t Socket::receive_some(void* data, std::size_t size_bytes) {
   if (received > 0)
     return static_cast<std::size_t>(received);
   if (received == 0)
-    throw_lost(peer_, "receive from", "it closed the connection");
+    throw_lost(peer_, "receive", "it closed the connection");
   if (would_wait(errno))
     return 0;
-  throw_lost(peer_, "receive from", std::strerror(errno));
+  throw_lost(peer_, "receive", std::strerror(errno));
 }
 
 Listener::Listener(const SocketAddress& address) : descriptor_(make_socket(address)) {
@@ -261,12 +261,11 @@ Listener::Listener(const SocketAddress& address) : descriptor_(make_socket(addre
     setsockopt(descriptor_.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
   if (bind(descriptor_.get(), address.raw(), address.length()) != 0 ||
       listen(descriptor_.get(), listen_backlog) != 0)
-    throw system_error(address.text(), "listen at", errno,
-                       "choose an address of this host and a port that is free");
+    throw system_error(address.text(), "listen", errno, "choose a local address and a free port");
   sockaddr_storage bound{};
   socklen_t length = sizeof(bound);
   if (getsockname(descriptor_.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0)
-    throw system_error(address.text(), "listen at", errno, "try again");
+    throw system_error(address.text(), "listen", errno, "try again");
   address_ = SocketAddress(reinterpret_cast<const sockaddr*>(&bound), length);
 }
 
@@ -275,9 +274,8 @@ Socket Listener::accept(const Deadline& deadline, const WaitCheck& check) {
     if (Socket accepted = accept_now())
       return accepted;
     if (!wait_ready(descriptor_.get(), POLLIN, deadline, check))
-      throw Error(ExitCode::deadline, "a connection at " + address_.text(), "accept",
-                  "the deadline passed",
-                  "look at the output of the other processes, or " + raise_timeout());
+      throw Error(ExitCode::deadline, address_.text(), "accept a connection", "timed out",
+                  "check the output of the other processes, or " + raise_timeout());
   }
 }
 
@@ -293,7 +291,7 @@ Socket Listener::accept_now() {
     // Linux hands network errors of a connection that died in the queue to accept(2).
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
         errno == EBADF || errno == EINVAL || errno == ENOTSOCK)
-      throw system_error("a connection at " + address_.text(), "accept", errno, fix_for(errno));
+      throw system_error(address_.text(), "accept a connection", errno, fix_for(errno));
     return {};
   }
   set_no_delay(accepted.get(), address_.family());
@@ -307,8 +305,8 @@ constexpr std::size_t max_address_bytes = 160;
 constexpr const char* unix_prefix = "unix:";
 
 [[noreturn]] void refuse(const std::string& text, const std::string& problem) {
-  throw Error(ExitCode::usage, "socket address \"" + printable(text, max_address_bytes) + "\"",
-              "read", problem, "write it as 10.0.0.1:4711, [fe80::1%eth0]:4711 or unix:NAME");
+  throw Error(ExitCode::usage, "socket address \"" + printable(text, max_address_bytes) + "\"", "",
+              problem, "write it as 10.0.0.1:4711, [fe80::1%eth0]:4711 or unix:NAME");
 }
 
 int parse_port(const std::string& text, std::string_view digits) {
@@ -317,7 +315,7 @@ int parse_port(const std::string& text, std::string_view digits) {
     return c >= '0' && c <= '9';
   });
   if (!port || !only_digits || *port > 65535)
-    refuse(text, "the port is no number from 0 to 65535");
+    refuse(text, "the port is not a number from 0 to 65535");
   return static_cast<int>(*port);
 }
 
@@ -334,7 +332,7 @@ std::uint32_t parse_scope(const std::string& text, const std::string& scope) {
 SocketAddress parse_ipv6(const std::string& text) {
   const std::size_t end = text.find(']');
   if (end == std::string::npos || end + 1 >= text.size() || text[end + 1] != ':')
-    refuse(text, "after [ an IPv6 address, ] and :PORT are expected");
+    refuse(text, "expected an IPv6 address, ] and :PORT after [");
   std::string host = text.substr(1, end - 1);
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
@@ -343,7 +341,7 @@ SocketAddress parse_ipv6(const std::string& text) {
     host.resize(percent);
   }
   if (inet_pton(AF_INET6, host.c_str(), &address.sin6_addr) != 1)
-    refuse(text, "between [ and ] is no IPv6 address");
+    refuse(text, "not an IPv6 address between [ and ]");
   address.sin6_port =
       htons(static_cast<std::uint16_t>(parse_port(text, std::string_view(text).substr(end + 2))));
   return {reinterpret_cast<const sockaddr*>(&address), sizeof(address)};
@@ -352,11 +350,11 @@ SocketAddress parse_ipv6(const std::string& text) {
 SocketAddress parse_ipv4(const std::string& text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos)
-    refuse(text, "it has no :PORT");
+    refuse(text, "no :PORT given");
   sockaddr_in address{};
   address.sin_family = AF_INET;
   if (inet_pton(AF_INET, text.substr(0, colon).c_str(), &address.sin_addr) != 1)
-    refuse(text, "before the colon is no IPv4 address");
+    refuse(text, "not an IPv4 address before the colon");
   address.sin_port =
       htons(static_cast<std::uint16_t>(parse_port(text, std::string_view(text).substr(colon + 1))));
   return {reinterpret_cast<const sockaddr*>(&address), sizeof(address)};
@@ -376,7 +374,7 @@ SocketAddress::SocketAddress(const sockaddr* address, socklen_t length)
 
 SocketAddress SocketAddress::parse(const std::string& text) {
   if (text.size() > max_address_bytes || text.find('\0') != std::string::npos)
-    refuse(text, "it is too long, or has a byte 0");
+    refuse(text, "too long, or with a NUL byte");
   if (starts_with(text, unix_prefix))
     return abstract_unix(text.substr(std::strlen(unix_prefix)));
   return starts_with(text, "[") ? parse_ipv6(text) : parse_ipv4(text);
@@ -387,7 +385,7 @@ SocketAddress SocketAddress::abstract_unix(const std::string& name) {
       std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~' && c != ','; });
   if (name.empty() || name.size() > max_unix_name_bytes || !graphical)
     refuse(unix_prefix + name,
-           "a Unix name has 1 to 100 printable ASCII characters without blanks and commas");
+           "a Unix name must have 1 to 100 printable ASCII characters, without blanks and commas");
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path + 1, name.data(), name.size());

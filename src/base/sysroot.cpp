@@ -32,9 +32,9 @@ Sysroot::Sysroot(const std::string& root) {
   std::error_code error;
   const fs::path absolute = fs::canonical(root, error);
   if (error || !fs::is_directory(absolute, error))
-    throw Error(ExitCode::usage, root, "use as a system root",
-                error ? error.message() : "not a folder",
-                "name a folder that holds a copy of a machine's /sys and /proc");
+    throw Error(ExitCode::usage, root, "use as --sysroot",
+                error ? error.message() : "not a directory",
+                "pass a directory that holds a copy of a machine's /sys and /proc");
   root_ = absolute.string();
 }
 

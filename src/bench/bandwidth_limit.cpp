@@ -101,9 +101,8 @@ std::vector<PortUse> ports_from(const std::string& text, const std::string& host
     }
     return ports;
   } catch (const std::exception&) { // of the JSON library, or a number out of range
-    throw Error(ExitCode::unavailable, "the ports that " + host + " used", "read",
-                "what a PE sent is not understood",
-                "start all PEs with the same version of this tool");
+    throw Error(ExitCode::unavailable, "NIC ports of host " + host, "read their counters",
+                "malformed message from a PE", "run the same version of shmemctl on all hosts");
   }
 }
 
@@ -483,9 +482,9 @@ std::vector<double> gathered(Runtime& runtime, double own_GBps) {
   for (const std::string& text : runtime.gather_text(json_line(json(own_GBps)))) {
     const json rate = try_from_json_line(text);
     if (!rate.is_number() || !std::isfinite(rate.get<double>()) || rate.get<double>() < 0)
-      throw Error(ExitCode::unavailable, fmt::format("the link's rate at PE {}", all.size()),
-                  "read", "what it sent is not understood",
-                  "start all PEs with the same version of this tool");
+      throw Error(ExitCode::unavailable, fmt::format("PE {}", all.size()),
+                  "read the rate of its link", "malformed message",
+                  "run the same version of shmemctl on all hosts");
     all.push_back(rate.get<double>());
   }
   return all;
@@ -602,9 +601,8 @@ GpuOfPe place_from(const std::string& line, std::size_t pe, std::uint64_t machin
   if (!is("gpu", json::value_t::string) || !is("between_gpus", json::value_t::boolean) ||
       !is("in_host_memory", json::value_t::boolean) || !is("otherwise", json::value_t::string) ||
       !rate)
-    throw Error(ExitCode::unavailable, fmt::format("the GPU of PE {}", pe), "read",
-                "what it sent is not understood",
-                "start all PEs with the same version of this tool");
+    throw Error(ExitCode::unavailable, fmt::format("PE {}", pe), "read its GPU's name",
+                "malformed message", "run the same version of shmemctl on all hosts");
   return {machine_id,
           seat["gpu"].get<std::string>(),
           seat["memory_GBps"].get<double>(),

@@ -36,9 +36,8 @@ std::optional<Error> case_of_other_flags(const std::vector<BenchCase>& cases,
   }
   if (flags.empty())
     return std::nullopt;
-  return Error(ExitCode::usage, "case \"" + pattern + "\"", "choose",
-               "no case of " + given + " has that name",
-               "give " + join(flags, " or ") + "; shmemctl bench --list has all");
+  return Error(ExitCode::usage, "bench", "", "no case of " + given + " matches \"" + pattern + "\"",
+               "pass " + join(flags, " or ") + "; shmemctl bench --list shows all cases");
 }
 
 Error no_such_case(const std::vector<BenchCase>& cases, const std::string& pattern) {
@@ -53,9 +52,10 @@ Error no_such_case(const std::vector<BenchCase>& cases, const std::string& patte
     if (near.size() < 4 && pattern.size() >= 3 && name.find(pattern) != std::string::npos &&
         std::find(near.begin(), near.end(), name) == near.end())
       near.push_back(name);
-  return {ExitCode::usage, "case \"" + pattern + "\"", "choose", "no case has that name",
-          near.empty() ? "see shmemctl bench --list; * and ? stand for any text and any character"
-                       : "did you mean " + join(near, " or ") + "? shmemctl bench --list has all"};
+  return {ExitCode::usage, "bench", "", "unknown case \"" + pattern + "\"",
+          near.empty()
+              ? "run shmemctl bench --list; * and ? match any text and any character"
+              : "did you mean " + join(near, " or ") + "? shmemctl bench --list shows all cases"};
 }
 
 } // namespace

@@ -22,7 +22,8 @@ std::int64_t raw_ns() {
 }
 
 [[noreturn]] void refuse(const char* operation) {
-  throw Error(ExitCode::usage, "the self-test's link", operation, "it only puts", "report this");
+  throw Error(ExitCode::usage, "self-test link", std::string("perform ") + operation,
+              "it supports put only", "report this as a bug in shmemctl, with the command line");
 }
 
 } // namespace
@@ -47,8 +48,8 @@ void FixedRateTransport::put(int context, const RemoteAddress& target, const voi
                              std::size_t size_bytes, bool blocking) {
   std::byte* base = regions_[static_cast<std::size_t>(target.region)].base;
   if (base == nullptr)
-    throw Error(ExitCode::unavailable, "region " + std::to_string(target.region), "put into",
-                "it was never told to this transport", "put into the symmetric heap");
+    throw Error(ExitCode::unavailable, "region " + std::to_string(target.region), "put",
+                "it is not registered with this transport", "put to the symmetric heap");
   std::byte* bytes = base + target.offset_bytes;
   std::memcpy(bytes, source, size_bytes);
   if (damaged_ && *damaged_ >= target.offset_bytes && *damaged_ - target.offset_bytes < size_bytes)

@@ -144,8 +144,8 @@ Interference interference_from(const std::string& text) {
     out.fastest_MHz = optional_number(in.at("fastest_MHz"));
     return out;
   } catch (const std::exception& problem) {
-    throw Error(ExitCode::unavailable, "a PE's interference", "read", problem.what(),
-                "start the same version of shmemctl on all nodes");
+    throw Error(ExitCode::unavailable, "interference data of a PE", "read", problem.what(),
+                "run the same version of shmemctl on all nodes");
   }
 }
 

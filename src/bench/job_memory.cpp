@@ -24,8 +24,8 @@ std::byte* required(void* address, const char* heap, std::size_t size_bytes, con
                     const char* instead) {
   if (!address)
     throw Error(ExitCode::unavailable, heap, "allocate",
-                std::string(purpose) + " takes " + std::to_string(size_bytes) + " bytes on each PE",
-                "give --symmetric-size " + heap_for(size_bytes) + " or more, or " + instead);
+                std::string(purpose) + " needs " + std::to_string(size_bytes) + " bytes on each PE",
+                "pass --symmetric-size " + heap_for(size_bytes) + " or more, or " + instead);
   return static_cast<std::byte*>(address);
 }
 
@@ -117,7 +117,7 @@ ArenaMemory::ArenaMemory(Runtime& runtime, MemoryKind kind, std::size_t size_byt
   }
   if (!runtime.gpu())
     throw Error(ExitCode::unavailable, "PE " + std::to_string(runtime.pe()), "use its GPU heap",
-                "it has none", "start it on a node with a GPU");
+                "it has no GPU heap", "run it on a node with GPUs");
   address_ = allocate_on_gpu(*runtime.gpu(), size_bytes, purpose);
 }
 

@@ -10,7 +10,7 @@ namespace shmemctl::bench {
 namespace {
 
 Error refused(const std::string& subject, const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, subject, "choose the launch of", problem, fix};
+  return {ExitCode::usage, subject, "", problem, fix};
 }
 
 /// Threads of a block that one caller of this scope has; 0: as many as wanted.
@@ -35,8 +35,8 @@ CallScope scope_of(const std::string& subject, const LaunchRules& rules,
   std::vector<std::string> known;
   for (const CallScope scope : rules.scopes)
     known.emplace_back(to_string(scope));
-  throw refused(subject, std::string("it makes no calls of a ") + to_string(*request.scope),
-                "give --scope " + join(known, " or ") + ", or leave --scope out");
+  throw refused(subject, std::string("no calls of scope ") + to_string(*request.scope),
+                "pass --scope " + join(known, " or ") + ", or omit --scope");
 }
 
 int threads_of(const std::string& subject, const LaunchRules& rules, const LaunchRequest& request,
@@ -45,15 +45,15 @@ int threads_of(const std::string& subject, const LaunchRules& rules, const Launc
   if (rules.one_caller && own != 0) {
     if (request.threads != 0 && request.threads != own)
       throw refused(subject,
-                    "its calls are those of one " + std::string(to_string(scope)) + ", which has " +
+                    "its calls are made by one " + std::string(to_string(scope)) + ", which has " +
                         std::to_string(own) + (own == 1 ? " thread" : " threads"),
-                    "leave --threads out, or give --scope block");
+                    "omit --threads, or pass --scope block");
     return own;
   }
   const int threads = request.threads != 0 ? request.threads : rules.threads;
   if (scope == CallScope::warp && threads % warp_threads != 0)
-    throw refused(subject, std::to_string(threads) + " threads are no whole warps",
-                  "give --threads a multiple of " + std::to_string(warp_threads));
+    throw refused(subject, std::to_string(threads) + " threads are not whole warps",
+                  "pass --threads as a multiple of " + std::to_string(warp_threads));
   return threads;
 }
 
@@ -92,20 +92,21 @@ MemoryKind check_launch(const LaunchRequest& request) {
   const MemoryKind memory = request.memory.value_or(on_gpu ? MemoryKind::gpu : MemoryKind::host);
   const std::string by = std::string("--initiator ") + to_string(request.initiator);
   if (on_gpu && memory == MemoryKind::host)
-    throw refused("bench", "--memory host does not go with " + by + ": it works in the GPU heap",
-                  "leave --memory out, or give --initiator host");
+    throw refused("bench",
+                  "--memory host cannot be combined with " + by + ", which uses the GPU heap",
+                  "omit --memory, or pass --initiator host");
   if (request.initiator != Initiator::gpu) {
     const char* flag = request.scope          ? "--scope"
                        : request.ctas != 0    ? "--ctas"
                        : request.threads != 0 ? "--threads"
                                               : nullptr;
     if (flag)
-      throw refused("bench", std::string(flag) + " is about kernels, and " + by + " has none",
-                    std::string("give --initiator gpu, or leave ") + flag + " out");
+      throw refused("bench", std::string(flag) + " applies to kernels, and " + by + " has none",
+                    std::string("pass --initiator gpu, or omit ") + flag + " out");
   }
   if (request.graph && request.initiator != Initiator::stream)
-    throw refused("bench", "--graph is about streams, and " + by + " has none",
-                  "give --initiator stream, or leave --graph out");
+    throw refused("bench", "--graph applies to streams, and " + by + " has none",
+                  "pass --initiator stream, or omit --graph");
   if (request.ctas < 0 || request.ctas > max_ctas)
     throw refused("bench", "--ctas " + std::to_string(request.ctas) + " is no number of blocks",
                   "give 1 to " + std::to_string(max_ctas));
@@ -128,8 +129,7 @@ Launch launch_of(const std::string& case_name, const LaunchRules& rules,
   launch.scope = scope_of(subject, rules, request);
   launch.threads = threads_of(subject, rules, request, launch.scope);
   if (rules.one_caller && request.ctas > 1)
-    throw refused(subject, "its calls are those of one block, one after the other",
-                  "leave --ctas out");
+    throw refused(subject, "its calls are made by one block, one after the other", "omit --ctas");
   launch.ctas = rules.one_caller ? 1 : request.ctas != 0 ? request.ctas : rules.ctas;
   return launch;
 }

@@ -76,9 +76,8 @@ PathUse use_from(const std::string& text, std::size_t pe, const PeHost& host) {
     use.tcp = {count_from(in.at("tcp_sent")), count_from(in.at("tcp_sent_again"))};
     return use;
   } catch (const std::exception&) { // of the JSON library, or a number out of range
-    throw Error(ExitCode::unavailable, "the transports that PE " + std::to_string(pe) + " used",
-                "read", "what it sent is not understood",
-                "start all PEs with the same version of this tool");
+    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read the transports it used",
+                "malformed message", "run the same version of shmemctl on all hosts");
   }
 }
 

@@ -75,13 +75,13 @@ void require_list(const std::vector<PinState>& states, const PinChoice& choice) 
   for (std::size_t pe = 0; pe < states.size(); ++pe) {
     const std::size_t local = rank[states[pe].machine_id]++;
     if (local >= choice.cpus.size())
-      throw Error(ExitCode::usage, "--pin", "give each PE a CPU",
-                  fmt::format("it names {} CPUs, and PE {} is number {} on its node",
+      throw Error(ExitCode::usage, "--pin", "assign a CPU to each PE",
+                  fmt::format("it lists {} CPUs, but PE {} is number {} on its node",
                               choice.cpus.size(), pe, local + 1),
                   pin_fix);
     if (!states[pe].allowed.contains(choice.cpus[local]))
-      throw Error(ExitCode::usage, "--pin", "give each PE a CPU",
-                  fmt::format("PE {} may not use CPU {}, but {}", pe, choice.cpus[local],
+      throw Error(ExitCode::usage, "--pin", "assign a CPU to each PE",
+                  fmt::format("PE {} may not use CPU {}, only {}", pe, choice.cpus[local],
                               format_cpulist(states[pe].allowed)),
                   pin_fix);
   }
@@ -106,8 +106,7 @@ PinChoice parse_pin_choice(const std::string& text) {
     return {false, {}};
   const auto cpus = parse_pin_list(text);
   if (!cpus)
-    throw Error(ExitCode::usage, "--pin " + printable(text), "read", "it is no list of CPUs",
-                pin_fix);
+    throw Error(ExitCode::usage, "--pin " + printable(text), "", "not a CPU list", pin_fix);
   return {true, *cpus};
 }
 
@@ -133,8 +132,8 @@ PinState pin_state_from(const std::string& text) {
             in.at("by_launcher").get<bool>(),
             in.at("problem").get<std::string>()};
   } catch (const std::exception& problem) {
-    throw Error(ExitCode::unavailable, "a PE's CPUs", "read", problem.what(),
-                "start the same version of shmemctl on all nodes");
+    throw Error(ExitCode::unavailable, "CPUs of a PE", "read", problem.what(),
+                "run the same version of shmemctl on all nodes");
   }
 }
 

@@ -61,8 +61,8 @@ Stats stats_of(const std::vector<std::vector<double>>& samples_by_pe) {
     Moments own;
     for (const double sample : samples) {
       if (!std::isfinite(sample))
-        throw Error(ExitCode::unavailable, "a sample", "summarise", "it is not a finite number",
-                    "report this: no clock gives one");
+        throw Error(ExitCode::unavailable, "sample", "add to the statistics", "not a finite number",
+                    "report this as a bug in shmemctl, with the command line");
       own.add(sample);
     }
     moments.merge(own);

@@ -14,9 +14,8 @@ namespace {
 constexpr std::size_t max_points = 4096;
 constexpr int max_in_window = 1 << 16;
 
-Error refused(const CaseInfo& info, const std::string& what, const std::string& problem,
-              const std::string& fix) {
-  return {ExitCode::usage, "case " + info.name, what, problem, fix};
+Error refused(const CaseInfo& info, const std::string& problem, const std::string& fix) {
+  return {ExitCode::usage, "bench " + info.name, "", problem, fix};
 }
 
 std::string words_of(const std::vector<Traffic>& traffics) {
@@ -30,8 +29,7 @@ Traffic traffic_of(const CaseInfo& info, const Sweep& sweep) {
   if (!sweep.traffic)
     return info.traffics.empty() ? Traffic::pair : info.traffics.front();
   if (std::find(info.traffics.begin(), info.traffics.end(), *sweep.traffic) == info.traffics.end())
-    throw refused(info, "choose its traffic",
-                  std::string("it does not know ") + to_string(*sweep.traffic),
+    throw refused(info, std::string("unsupported traffic ") + to_string(*sweep.traffic),
                   "choose one of: " + words_of(info.traffics));
   return *sweep.traffic;
 }
@@ -39,22 +37,22 @@ Traffic traffic_of(const CaseInfo& info, const Sweep& sweep) {
 void require_pes(const CaseInfo& info, const Sweep& sweep, Traffic traffic, int n_pes) {
   const auto counted = [](int pes) { return std::to_string(pes) + (pes == 1 ? " PE" : " PEs"); };
   if (n_pes < info.min_pes)
-    throw refused(info, "measure",
-                  "it takes " + counted(info.min_pes) + ", the job has " + std::to_string(n_pes),
-                  "start " + counted(info.min_pes) + " or more, e.g. shmemctl run -n " +
-                      std::to_string(info.min_pes));
+    throw refused(
+        info, "it needs " + counted(info.min_pes) + ", but the job has " + std::to_string(n_pes),
+        "start " + counted(info.min_pes) + " or more, e.g. shmemctl run -n " +
+            std::to_string(info.min_pes));
   if (traffic == Traffic::pairs && n_pes % 2 != 0)
-    throw refused(info, "pair the PEs", "the job has " + counted(n_pes),
+    throw refused(info, "an odd number of PEs cannot be paired: the job has " + counted(n_pes),
                   "start an even number of PEs");
   if (traffic != Traffic::pair)
     return;
   for (const int pe : {sweep.first_pe, sweep.second_pe})
     if (pe < 0 || (pe >= n_pes && info.min_pes > 1))
-      throw refused(info, "choose its PEs", "there is no PE " + std::to_string(pe),
-                    "name two of PE 0 to " + std::to_string(n_pes - 1));
+      throw refused(info, "no PE " + std::to_string(pe),
+                    "pass two of PE 0 to " + std::to_string(n_pes - 1));
   if (sweep.first_pe == sweep.second_pe && info.min_pes > 1)
-    throw refused(info, "choose its PEs", "PE " + std::to_string(sweep.first_pe) + " twice",
-                  "name two different PEs of 0 to " + std::to_string(n_pes - 1));
+    throw refused(info, "PE " + std::to_string(sweep.first_pe) + " given twice",
+                  "pass two different PEs from 0 to " + std::to_string(n_pes - 1));
 }
 
 /// Those that the case knows in the range; how they grow is its own matter.
@@ -67,10 +65,10 @@ std::vector<std::size_t> known_sizes(const CaseInfo& info, std::size_t first, st
       sizes.push_back(size);
   }
   if (sizes.empty())
-    throw refused(info, "choose its sizes",
-                  "it knows " + words + " bytes, and none of them lies from " +
-                      format_size_bytes(first) + " to " + format_size_bytes(last),
-                  "pass -b and -e with one of " + words + ", or leave the case out");
+    throw refused(info,
+                  "it supports " + words + " bytes only, none from " + format_size_bytes(first) +
+                      " to " + format_size_bytes(last),
+                  "pass -b and -e with one of " + words + ", or omit the case");
   return sizes;
 }
 
@@ -93,24 +91,22 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
   if (first > last && sweep.max_bytes == 0)
     last = first;
   if (first > last)
-    throw refused(info, "choose its sizes",
-                  "the smallest one, " + format_size_bytes(first) + ", is above the largest, " +
+    throw refused(info,
+                  "invalid size range: -b " + format_size_bytes(first) + " is larger than -e " +
                       format_size_bytes(last),
-                  "give -b a size up to that of -e");
   if (!info.only_bytes.empty())
     return known_sizes(info, first, last);
   if (last / element * element < first)
-    throw refused(info, "choose its sizes",
-                  "no multiple of its element, " + format_size_bytes(element) +
-                      " bytes, lies from " + format_size_bytes(first) + " to " +
-                      format_size_bytes(last),
-                  "give -e " + format_size_bytes(rounded_up(first, element)) + " or more");
+    throw refused(info,
+                  "no multiple of its element size, " + format_size_bytes(element) +
+                      " bytes, from " + format_size_bytes(first) + " to " + format_size_bytes(last),
+                  "pass -e " + format_size_bytes(rounded_up(first, element)) + " or more");
   if (!(sweep.step_factor > 1) || !std::isfinite(sweep.step_factor))
-    throw refused(info, "choose its sizes", "the step factor is not above 1",
                   "give -f a number above 1, e.g. 2");
+    throw refused(info, "invalid step factor: it must be greater than 1", "pass -f 2, for example");
   if (last > std::numeric_limits<std::size_t>::max() / 4)
-    throw refused(info, "choose its sizes", format_size_bytes(last) + " is more than any memory",
-                  "give -e a size below the symmetric heap's");
+    throw refused(info, "invalid size: " + format_size_bytes(last) + " exceeds any memory",
+                  "pass -e below the size of the symmetric heap");
   std::vector<std::size_t> sizes;
   const auto add = [&](double size_bytes) {
     const std::size_t size = rounded_up(static_cast<std::size_t>(size_bytes), element);
@@ -156,7 +152,7 @@ std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes
   const Traffic traffic = traffic_of(info, sweep);
   require_pes(info, sweep, traffic, n_pes);
   if (sweep.direction == Direction::bi && !info.bidirectional)
-    throw refused(info, "choose its direction", "it is unidirectional only", "leave --bidir out");
+    throw refused(info, "unidirectional only", "omit --bidir");
   if (sweep.window < 0 || sweep.window > max_in_window)
     throw refused(info, "choose its window", std::to_string(sweep.window) + " operations",
                   "give 1 to " + std::to_string(max_in_window));

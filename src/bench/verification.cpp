@@ -33,8 +33,8 @@ PeVerdict pe_verdict_from(const std::string& text) {
                                 wrong->at("what").get<std::string>()};
     return verdict;
   } catch (const std::exception& problem) {
-    throw Error(ExitCode::unavailable, "a PE's verification", "read", problem.what(),
-                "start the same version of shmemctl on all nodes");
+    throw Error(ExitCode::unavailable, "verification result of a PE", "read", problem.what(),
+                "run the same version of shmemctl on all nodes");
   }
 }
 

@@ -94,7 +94,7 @@ bool Acceptor::read(Pending& pending, FrameKind wanted, const Arrived& arrived) 
             "this job speaks version " + std::to_string(FrameHeader::protocol_version) +
                 " of the bootstrap's protocol, and the PE version " +
                 std::to_string(pending.reader.header().version),
-            "start all PEs with the same version of this tool"});
+            "run the same version of shmemctl on all hosts"});
   if (pending.reader.problem() != HeaderProblem::none)
     return false;
   if (!pending.reader.complete())

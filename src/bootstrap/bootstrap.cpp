@@ -22,9 +22,9 @@ std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string&
       allgather_value(bootstrap, static_cast<std::uint64_t>(text.size()), deadline);
   const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
   if (longest > max_text_bytes)
-    throw Error(ExitCode::unavailable, "bootstrap " + std::string(bootstrap.name()), "allgather",
-                "a PE announced " + std::to_string(longest) + " bytes",
-                "start all PEs with the same version of this tool");
+    throw Error(ExitCode::unavailable, "bootstrap " + std::string(bootstrap.name()),
+                "run an allgather", "a PE announced " + std::to_string(longest) + " bytes",
+                "run the same version of shmemctl on all hosts");
   const auto block_bytes = static_cast<std::size_t>(longest);
   std::string mine = text;
   mine.resize(block_bytes);

@@ -188,12 +188,12 @@ private:
       }
     if (problems.size() > max_problems)
       problems.resize(max_problems);
-    throw Error(ExitCode::deadline, self() + " to " + join(peers, ", "), "connect",
-                join(problems, "; ") + ", until the deadline passed",
-                "let these hosts reach each other by TCP (firewall, routes), or name an interface "
-                "that leads there in BOOTSTRAP_UID_SOCK_IFNAME; if a PE is stopped or slow, look "
-                "at its output, or " +
-                    raise_timeout());
+    throw Error(
+        ExitCode::deadline, self(), "connect to " + join(peers, ", "),
+        "timed out: " + join(problems, "; "),
+        "allow TCP between these hosts (firewall, routes), or name an interface with a route in "
+        "BOOTSTRAP_UID_SOCK_IFNAME; if a PE is stopped or slow, check its output, or " +
+            raise_timeout());
   }
 
   [[noreturn]] void give_up_waiting() const {
@@ -203,9 +203,9 @@ private:
       if (!sockets_.backward[level] && std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
         ranks.push_back(rank);
     }
-    throw Error(ExitCode::deadline, "PE " + list_ranks(ranks, ranks.size()) + " to " + self(),
-                "connect", "no connection has come until the deadline",
-                "look at the output of these PEs and at the firewall between the hosts, or " +
+    throw Error(ExitCode::deadline, self(),
+                "accept connections from PE " + list_ranks(ranks, ranks.size()), "timed out",
+                "check the output of these PEs and the firewall between the hosts, or " +
                     raise_timeout());
   }
 
@@ -248,7 +248,7 @@ std::vector<Listener> listen_for_neighbours(const UniqueId& id, const InterfaceF
     }
   }
   if (listeners.empty())
-    throw Error(ExitCode::unavailable, "neighbours", "listen for", problem,
+    throw Error(ExitCode::unavailable, self(), "listen for its neighbours", problem,
                 "check the interfaces and the limit of open files");
   return listeners;
 }
@@ -264,14 +264,14 @@ FrameReader await_from_rendezvous(Socket& rendezvous, const Deadline& deadline) 
   for (;;) {
     reader.read(rendezvous);
     if (reader.problem() != HeaderProblem::none)
-      throw Error(ExitCode::unavailable, rendezvous.peer(), "read from", "it sent garbage",
-                  "start all PEs with the same version of this tool");
+      throw Error(ExitCode::unavailable, rendezvous.peer(), "read from the rendezvous",
+                  "malformed message", "run the same version of shmemctl on all hosts");
     if (reader.complete())
       return reader;
     if (deadline.passed())
-      throw Error(ExitCode::deadline, rendezvous.peer(), "join the job of",
-                  "no answer until the deadline",
-                  "look at the output of the PE that made the unique id, mostly PE 0, or " +
+      throw Error(ExitCode::deadline, rendezvous.peer(), "join the job",
+                  "timed out without a reply",
+                  "check the output of the PE that created the unique id, usually PE 0, or " +
                       raise_timeout());
     set.clear();
     set.add(rendezvous.descriptor(), POLLIN);

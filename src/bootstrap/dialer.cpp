@@ -63,7 +63,7 @@ void Dialer::end_of_round() {
   if (refusal_)
     throw Error(refusal_->code, peer_, "join", refusal_->text, refusal_->fix);
   if (!worth_retrying_)
-    throw Error(ExitCode::unavailable, peer_, "connect to", problem(),
+    throw Error(ExitCode::unavailable, peer_, "connect", problem(),
                 "check the address, the interfaces and the firewall between the hosts");
   next_round_ = in(pause_s_);
   pause_s_ = std::min(pause_s_ * 1.5, longest_pause_s);
@@ -144,7 +144,7 @@ Dialer::Step Dialer::read_response(Attempt& attempt) {
                              "it speaks version " + std::to_string(reader.header().version) +
                                  " of the bootstrap's protocol, this PE version " +
                                  std::to_string(FrameHeader::protocol_version),
-                             "start all PEs with the same version of this tool"};
+                             "run the same version of shmemctl on all hosts"};
   if (reader.problem() != HeaderProblem::none) {
     note(attempt.address, "what answers there is no PE of a job of this tool", false);
     return Step::failed;
@@ -201,8 +201,8 @@ std::string Dialer::problem() const {
 }
 
 void Dialer::give_up() const {
-  throw Error(ExitCode::deadline, peer_, "connect to", problem() + ", until the deadline passed",
-              "look at the output of " + peer_ + " and at the firewall between the hosts, or " +
+  throw Error(ExitCode::deadline, peer_, "connect", "timed out: " + problem(),
+              "check the output of " + peer_ + " and the firewall between the hosts, or " +
                   raise_timeout());
 }
 

@@ -88,7 +88,7 @@ std::string describe(const std::vector<InterfaceAddress>& interfaces) {
 std::vector<InterfaceAddress> interface_addresses() {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0)
-    throw system_error("the network interfaces", "list", errno, "check that /proc is mounted");
+    throw system_error("network interfaces", "list", errno, "check that /proc is mounted");
   const CHandle<ifaddrs, freeifaddrs> owner(first);
   std::vector<InterfaceAddress> found;
   for (const ifaddrs* each = first; each; each = each->ifa_next) {
@@ -125,12 +125,12 @@ std::vector<SocketAddress> choose_addresses(const std::vector<InterfaceAddress>&
                      return rank_of(left) < rank_of(right);
                    });
   if (chosen.empty())
-    throw Error(ExitCode::usage, "network interface", "choose",
-                "nothing fits BOOTSTRAP_UID_SOCK_IFNAME=\"" + printable(filter.names) +
+    throw Error(ExitCode::usage, "network interfaces", "",
+                "none matches BOOTSTRAP_UID_SOCK_IFNAME=\"" + printable(filter.names) +
                     "\" and BOOTSTRAP_UID_SOCK_FAMILY=\"" + printable(filter.family) + "\"; " +
                     describe(interfaces),
-                "name an interface that is up: a comma list of prefixes, ^ before it excludes, = "
-                "asks for exact names");
+                "name an interface that is up: a comma-separated list of prefixes; a leading ^ "
+                "excludes, a leading = asks for exact names");
   std::vector<SocketAddress> addresses;
   for (const InterfaceAddress& each : chosen)
     addresses.push_back(each.address);
@@ -263,7 +263,7 @@ std::shared_ptr<Question> ask(const std::string& host, int family) {
 
 [[noreturn]] void late(const std::string& host) {
   throw Error(ExitCode::deadline, "host name " + printable(host), "resolve",
-              "no answer until the deadline", "check the name server, or use an address");
+              "timed out without a reply", "check the name server, or use an address");
 }
 
 } // namespace

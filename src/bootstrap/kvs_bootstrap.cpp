@@ -120,30 +120,27 @@ void KvsBootstrap::check_hello(int of, const std::string& expected_start,
   const auto hello = kvs_->get(of, prefix_ + "hello-" + std::to_string(of), deadline);
   const std::string whose = "PE " + std::to_string(of);
   if (!hello)
-    throw Error(
-        ExitCode::unavailable, subject(), "find " + whose,
-        "what " + whose +
-            " put is not there: the launcher gives every process a space of "
-            "its own",
-        "use a launcher and a library of the same kind (srun --mpi=pmi2, mpiexec.hydra), or "
-        "SHMEMCTL_BOOTSTRAP=uid");
+    throw Error(ExitCode::unavailable, subject(), "find " + whose,
+                "not in the key-value space: the launcher gives each process a separate one",
+                "use a launcher and a library of the same kind (srun --mpi=pmi2, mpiexec.hydra), "
+                "or SHMEMCTL_BOOTSTRAP=uid");
   if (hello->compare(0, expected_start.size(), expected_start) == 0)
     return;
   if (of == rank())
-    throw Error(ExitCode::unavailable, whose + " through " + subject(), "find",
-                "another process has the rank " + std::to_string(of) + " too",
+    throw Error(ExitCode::unavailable, subject(), "find " + whose,
+                "another process also has rank " + std::to_string(of),
                 "let the launcher set the ranks: unset PMI_RANK and PMI_SIZE in job scripts");
-  throw Error(ExitCode::unavailable, whose + " through " + subject(), "find",
-              whose + " says \"" + printable(*hello, 40) + "\" where \"" + expected_start +
-                  "\" was expected: another version, or another number of processes",
+  throw Error(ExitCode::unavailable, subject(), "read " + whose,
+              "it is \"" + printable(*hello, 40) + "\" instead of \"" + expected_start +
+                  "\": another version, or another number of processes",
               "start all PEs with one launcher and the same version of this tool");
 }
 
 void KvsBootstrap::disagree(int with, const std::string& how) const {
-  throw Error(ExitCode::unavailable,
-              std::string(to_string(call_)) + " (call " + std::to_string(sequence_) + ") of " +
-                  subject(),
-              "complete", "PE " + std::to_string(with) + " " + how,
+  throw Error(ExitCode::unavailable, subject(),
+              "complete " + std::string(to_string(call_)) + " (call " + std::to_string(sequence_) +
+                  ")",
+              "PE " + std::to_string(with) + " " + how,
               "start all PEs with the same program, version and options");
 }
 

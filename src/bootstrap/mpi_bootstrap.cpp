@@ -29,12 +29,12 @@ MpiBootstrap::MpiBootstrap(const Arguments& arguments, const Deadline& deadline)
   int initialised = 0, finalised = 0;
   check(mpi_.Finalized(&finalised), "MPI_Finalized");
   if (finalised != 0)
-    throw Error(ExitCode::unavailable, "MPI", "use", "this program has called MPI_Finalize already",
+    throw Error(ExitCode::unavailable, "MPI", "use", "this program has already called MPI_Finalize",
                 "start the runtime before MPI_Finalize");
   check(mpi_.Initialized(&initialised), "MPI_Initialized");
   if (initialised == 0 && arguments.communicator != nullptr)
-    throw Error(ExitCode::usage, "the communicator", "use", "MPI is not initialised",
-                "call MPI_Init before handing a communicator over");
+    throw Error(ExitCode::usage, "communicator", "use", "MPI is not initialized",
+                "call MPI_Init before passing a communicator");
   if (initialised == 0)
     initialise(deadline);
   copy_communicator(given_communicator(arguments.communicator), deadline);
@@ -71,12 +71,12 @@ MpiComm MpiBootstrap::given_communicator(const void* communicator) const {
     return mpi_.world;
   const MpiComm given = *static_cast<const MpiComm*>(communicator);
   if (given == nullptr || given == mpi_.no_comm)
-    throw Error(ExitCode::usage, "the communicator", "use", "it is MPI_COMM_NULL",
-                "hand over a communicator that this process is a member of");
+    throw Error(ExitCode::usage, "communicator", "use", "it is MPI_COMM_NULL",
+                "pass a communicator that contains this process");
   int inter = 0;
   check(mpi_.Comm_test_inter(given, &inter), "MPI_Comm_test_inter");
   if (inter != 0)
-    throw Error(ExitCode::usage, "the communicator", "use", "it is an inter-communicator",
+    throw Error(ExitCode::usage, "communicator", "use", "it is an inter-communicator",
                 "merge it with MPI_Intercomm_merge first");
   return given;
 }
@@ -103,7 +103,7 @@ void MpiBootstrap::copy_communicator(MpiComm original, const Deadline& deadline)
 void MpiBootstrap::check(int code, const char* call) const {
   if (code != MpiLibrary::success)
     throw Error(ExitCode::unavailable, call, "complete", mpi_.error_text(code),
-                "see what mpirun and the other PEs say");
+                "check the output of mpirun and of the other PEs");
 }
 
 std::size_t MpiBootstrap::chunk_bytes() const {
@@ -132,10 +132,10 @@ void MpiBootstrap::check_header(const Header& mine, int from) const {
   if (theirs.kind != mine.kind || theirs.bytes != mine.bytes)
     throw Error(ExitCode::unavailable, "bootstrap mpi", "continue",
                 "PE " + std::to_string(from) + " is out of step: it calls " +
-                    words_of(theirs.kind) + " of " + std::to_string(theirs.bytes) +
-                    " bytes, and this PE " + words_of(mine.kind) + " of " +
+                    words_of(theirs.kind) + " with " + std::to_string(theirs.bytes) +
+                    " bytes, this PE calls " + words_of(mine.kind) + " with " +
                     std::to_string(mine.bytes) + " bytes",
-                "start all PEs with the same program and the same version");
+                "run the same program and version on all PEs");
 }
 
 void MpiBootstrap::allgather(const void* send, void* receive, std::size_t bytes_per_rank,
@@ -241,8 +241,8 @@ void refuse_silent_single(const Bootstrap& bootstrap, const Environment& environ
   if (bootstrap.size() == 1 && launched > 1)
     throw Error(ExitCode::unavailable, "MPI", "use",
                 launcher_name(environment) + " started " + std::to_string(launched) +
-                    " processes, but MPI sees one: this Open MPI does not know that launcher",
-                "start the job with mpirun, or leave SHMEMCTL_BOOTSTRAP at auto");
+                    " processes, but MPI sees one: this Open MPI does not support that launcher",
+                "start the job with mpirun, or set SHMEMCTL_BOOTSTRAP=auto");
 }
 
 } // namespace

@@ -38,7 +38,7 @@ void refuse_another_mpi(const std::string& name) {
   void* get_library_version = ::dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
   if (get_library_version == nullptr || ::dlsym(RTLD_DEFAULT, world_symbol) != nullptr)
     return;
-  throw Error(ExitCode::unavailable, name, "open",
+  throw Error(ExitCode::unavailable, name, "load",
               "this program is already linked with another MPI: " +
                   version_text(reinterpret_cast<GetLibraryVersion*>(get_library_version)),
               "link the program with Open MPI, or choose another SHMEMCTL_BOOTSTRAP (for MPICH and "
@@ -69,7 +69,7 @@ public:
 private:
   [[noreturn]] void missing(const char* symbol) const {
     throw Error(ExitCode::unavailable, library_.file(), "use",
-                std::string("this Open MPI has no ") + symbol + "; it is too old or damaged",
+                std::string("missing symbol ") + symbol + "; the library is too old or damaged",
                 "install Open MPI 3.1 or later, or choose another SHMEMCTL_BOOTSTRAP");
   }
   const DynamicLibrary& library_;
@@ -120,16 +120,16 @@ MpiLibrary open_mpi_library(const std::string& name) {
   // Probes the library without keeping it loaded if it is not Open MPI.
   auto library = DynamicLibrary::open({name}, &why);
   if (!library)
-    throw Error(ExitCode::unavailable, name, "open", why, other_ways);
+    throw Error(ExitCode::unavailable, name, "load", why, other_ways);
   if (library->object<char>(world_symbol) == nullptr)
     throw Error(ExitCode::unavailable, library->file(), "use",
-                "it is not Open MPI, but " +
+                "not Open MPI but " +
                     version_text(library->function<GetLibraryVersion>("MPI_Get_library_version")),
                 other_ways);
   // Global: plugins of some builds of Open MPI are not linked with it.
   library = DynamicLibrary::open({name}, &why, {.global_symbols = true, .stay_loaded = true});
   if (!library)
-    throw Error(ExitCode::unavailable, name, "open", why, other_ways);
+    throw Error(ExitCode::unavailable, name, "load", why, other_ways);
   MpiLibrary mpi{.library = std::move(*library)};
   load_all(mpi);
   return mpi;

@@ -62,9 +62,9 @@ OpenshmemBootstrap::OpenshmemBootstrap(const Arguments& arguments, const Deadlin
       },
       deadline, health());
   if (*result != OpenshmemLibrary::success)
-    throw Error(ExitCode::unavailable, "OpenSHMEM", "initialise",
-                "shmem_init_thread gave " + std::to_string(*result),
-                "see what it wrote on stderr, or choose another SHMEMCTL_BOOTSTRAP");
+    throw Error(ExitCode::unavailable, "OpenSHMEM", "initialize",
+                "shmem_init_thread returned " + std::to_string(*result),
+                "check its messages on stderr, or choose another SHMEMCTL_BOOTSTRAP");
   set_ranks(shared_->me, shared_->n_pes);
   set_up(arguments.staging_bytes, deadline);
 }
@@ -88,8 +88,8 @@ void OpenshmemBootstrap::set_up(std::size_t staging_bytes, const Deadline& deadl
   };
   blocking_.run("shmem_malloc", set_up_memory, deadline, health());
   if (shared_->memory == nullptr)
-    throw Error(ExitCode::unavailable, "OpenSHMEM's symmetric heap", "use",
-                "shmem_malloc of " + std::to_string(size_bytes) + " bytes failed",
+    throw Error(ExitCode::unavailable, "OpenSHMEM symmetric heap",
+                "allocate " + std::to_string(size_bytes) + " bytes", "shmem_malloc failed",
                 "set SHMEM_SYMMETRIC_HEAP_SIZE (Open MPI) or SHMEM_SYMMETRIC_SIZE to 64M or more");
 }
 
@@ -196,8 +196,8 @@ void OpenshmemBootstrap::check_headers(const Header& mine) const {
     if (theirs.kind != mine.kind || theirs.bytes != mine.bytes || theirs.root != mine.root)
       throw Error(ExitCode::unavailable, "bootstrap openshmem", "continue",
                   "PE " + std::to_string(from) + " is out of step: it calls " + words(theirs) +
-                      ", and this PE " + words(mine),
-                  "start all PEs with the same program and the same version");
+                      ", this PE calls " + words(mine),
+                  "run the same program and version on all PEs");
   }
 }
 
@@ -285,8 +285,8 @@ std::unique_ptr<Bootstrap> open_openshmem(BootstrapRequest& request, const Deadl
   if (bootstrap->size() == 1 && launched > 1)
     throw Error(ExitCode::unavailable, "OpenSHMEM", "use",
                 launcher_name(request.environment) + " started " + std::to_string(launched) +
-                    " processes, but OpenSHMEM sees one: it does not know that launcher",
-                "start the job with oshrun, or leave SHMEMCTL_BOOTSTRAP at auto");
+                    " processes, but OpenSHMEM sees one: it does not support that launcher",
+                "start the job with oshrun, or set SHMEMCTL_BOOTSTRAP=auto");
   return bootstrap;
 }
 

@@ -77,7 +77,8 @@ public:
   }
   [[noreturn]] void missing(const char* symbol) const {
     throw Error(ExitCode::unavailable, library_.file(), "use",
-                std::string("it has no ") + symbol + "; it is too old, or not Open MPI's OpenSHMEM",
+                std::string("missing symbol ") + symbol +
+                    "; the library is too old, or not Open MPI's OpenSHMEM",
                 other_ways);
   }
 
@@ -123,7 +124,7 @@ OpenshmemLibrary open_openshmem_library(const std::string& name) {
   std::string why;
   auto library = DynamicLibrary::open({name}, &why, {.global_symbols = true, .stay_loaded = true});
   if (!library)
-    throw Error(ExitCode::unavailable, name, "open", why, other_ways);
+    throw Error(ExitCode::unavailable, name, "load", why, other_ways);
   OpenshmemLibrary shmem{.library = std::move(*library)};
   load_all(shmem);
   return shmem;

@@ -75,8 +75,8 @@ void PeerLinks::for_each_link(const Action& action) {
 void PeerLinks::exchange(const CallLabel& call, int round, const Transfer& transfer,
                          const Deadline& deadline) {
   if (std::max(transfer.send_bytes(), transfer.receive_bytes()) > max_frame_bytes)
-    throw Error(ExitCode::usage, call.text(), call_attempted,
-                "a message would be larger than 1 GiB", "exchange less at a time");
+    throw Error(ExitCode::usage, call.text(), call_attempted, "message larger than 1 GiB",
+                "exchange less data per call");
   const auto level = static_cast<std::size_t>(round);
   Sending sending{&call, &forward_[level], {}, 0, 0};
   Receiving receiving{&call, &backward_[level], round, {}, {}, 0, 0};
@@ -169,8 +169,8 @@ void PeerLinks::check_header(Receiving& receiving) {
   FrameHeader header;
   if (decode_header(receiving.wire.data(), max_frame_bytes, header) != HeaderProblem::none)
     throw Error(ExitCode::unavailable, call.text(), call_attempted,
-                "PE " + std::to_string(link.peer) + " sent garbage",
-                "start all PEs with the same version of this tool");
+                "malformed message from PE " + std::to_string(link.peer),
+                "run the same version of shmemctl on all hosts");
   const std::size_t wanted = receiving.pieces[1].size_bytes + receiving.pieces[2].size_bytes;
   if (header.kind == FrameKind::failure || header.kind == FrameKind::goodbye) {
     // Back to the front of what was read ahead: the whole of it is looked at there.
@@ -211,7 +211,7 @@ void PeerLinks::on_hangup(const CallLabel& call, Link& link) {
   const bool open = read_ahead(link);
   scan(call, link);
   if (!open && !link.ended)
-    lost(call, link, "its connection has ended");
+    lost(call, link, "its connection was closed");
 }
 
 bool PeerLinks::read_ahead(Link& link) {
@@ -268,7 +268,7 @@ void PeerLinks::lost(const CallLabel& call, const Link& link, const std::string&
   health_->await_cause(link.peer);
   const std::string peer = "PE " + std::to_string(link.peer);
   throw Error(ExitCode::unavailable, call.text(), call_attempted, peer + " was lost: " + problem,
-              "look at the output of " + peer + ": it has ended or was killed");
+              "check the output of " + peer + ": it has exited or was killed");
 }
 
 void PeerLinks::not_in_step(const CallLabel& mine, const FrameHeader& theirs, int peer) const {
@@ -276,13 +276,12 @@ void PeerLinks::not_in_step(const CallLabel& mine, const FrameHeader& theirs, in
   if (label_of(theirs) == mine)
     throw Error(ExitCode::unavailable, mine.text(), call_attempted,
                 other + " sent " + std::to_string(theirs.size_bytes) + " bytes as round " +
-                    std::to_string(theirs.round) + ", which was not due",
-                "start all PEs with the same version of this tool");
+                    std::to_string(theirs.round) + ", which was not expected",
+                "run the same version of shmemctl on all hosts");
   throw Error(ExitCode::unavailable, mine.text(), call_attempted,
-              "PEs are not in step: PE " + std::to_string(rank_) + " is in " + mine.text() +
-                  ", and " + other + " in " + label_of(theirs).text(),
-              "all PEs have to make the same collective calls with the same sizes in the same "
-              "order");
+              "PEs are out of step: PE " + std::to_string(rank_) + " is in " + mine.text() + ", " +
+                  other + " in " + label_of(theirs).text(),
+              "make the same collective calls with the same sizes in the same order on all PEs");
 }
 
 void PeerLinks::send_whole(Link& link, const Bytes& frame) {

@@ -40,16 +40,16 @@ PluginBootstrap::PluginBootstrap(const std::string& file, const Deadline& deadli
 
 void PluginBootstrap::refuse(const std::string& problem) const {
   throw Error(ExitCode::unavailable, "bootstrap plugin " + file_, "use", problem,
-              "mend the plugin; shmemctl_bootstrap_plugin.h describes what is expected");
+              "correct the plugin; shmemctl_bootstrap_plugin.h describes the interface");
 }
 
 void PluginBootstrap::load(const std::string& file) {
   std::string why;
   const auto library = DynamicLibrary::open({file}, &why, {.stay_loaded = true});
   if (!library)
-    throw Error(ExitCode::unavailable, "bootstrap plugin " + file, "open", why,
-                "let SHMEMCTL_BOOTSTRAP_PLUGIN name a shared object; without a slash it is looked "
-                "for on the loader's path");
+    throw Error(ExitCode::unavailable, "bootstrap plugin " + file, "load", why,
+                "set SHMEMCTL_BOOTSTRAP_PLUGIN to a shared object; a name without a slash is "
+                "searched for on the loader's path");
   entry_ = library->function<shmemctl_bootstrap_open_function>(SHMEMCTL_BOOTSTRAP_ENTRY);
   if (entry_ == nullptr)
     refuse("it does not export " SHMEMCTL_BOOTSTRAP_ENTRY);
@@ -92,11 +92,12 @@ void PluginBootstrap::judge(const Call& call, const char* step) {
     health().give_up(step, culprit);
   } else if (call.status == SHMEMCTL_BOOTSTRAP_LOST) {
     health().await_cause(culprit);
-    throw Error(ExitCode::unavailable, step, "complete", "the plugin lost " + whom + ": " + message,
-                "look at the output of " + (culprit < 0 ? "the other PEs" : whom));
+    throw Error(ExitCode::unavailable, "bootstrap plugin " + file_, "complete " + step,
+                "lost " + whom + ": " + message,
+                "check the output of " + (culprit < 0 ? "the other PEs" : whom));
   } else if (call.status == SHMEMCTL_BOOTSTRAP_ERROR) {
-    throw Error(ExitCode::unavailable, step, "complete", "the plugin says: " + message,
-                "see what " + file_ + " needs");
+    throw Error(ExitCode::unavailable, "bootstrap plugin " + file_, "complete " + step, message,
+                "check what " + file_ + " requires");
   }
   refuse(std::string("its ") + step + " returned " + std::to_string(call.status) +
          ", which is no status");
@@ -119,8 +120,8 @@ void PluginBootstrap::open(const Deadline& deadline) {
 void PluginBootstrap::check_table(const shmemctl_bootstrap& table) const {
   if (table.abi_version != SHMEMCTL_BOOTSTRAP_ABI)
     throw Error(ExitCode::unavailable, "bootstrap plugin " + file_, "use",
-                "it was compiled for ABI " + std::to_string(table.abi_version) +
-                    ", and this is ABI " + std::to_string(SHMEMCTL_BOOTSTRAP_ABI),
+                "compiled for ABI " + std::to_string(table.abi_version) + " instead of " +
+                    std::to_string(SHMEMCTL_BOOTSTRAP_ABI),
                 "compile the plugin with the shmemctl_bootstrap_plugin.h of this release");
   const std::pair<const char*, bool> members[] = {
       {"allgather", table.allgather != nullptr}, {"alltoall", table.alltoall != nullptr},
@@ -236,7 +237,7 @@ void PluginBootstrap::finish(const Deadline& deadline) {
 std::unique_ptr<Bootstrap> open_plugin(BootstrapRequest& request, const Deadline& deadline) {
   const std::string file = request.options->text("BOOTSTRAP_PLUGIN");
   if (file.empty())
-    throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP=plugin", "use", "no plugin is named",
+    throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP=plugin", "", "no plugin given",
                 "set SHMEMCTL_BOOTSTRAP_PLUGIN to its file");
   return std::make_unique<PluginBootstrap>(file, deadline);
 }

@@ -63,9 +63,9 @@ void Pmi1Kvs::identify(int id, const Deadline& deadline) {
     size = set.integer("size").value_or(size);
   }
   if (size < 1 || size > max_size || rank < 0 || rank >= size)
-    throw Error(ExitCode::unavailable, "the answer of the process manager", "use",
-                "it says that this is rank " + std::to_string(rank) + " of " + std::to_string(size),
-                "see what the launcher says");
+    throw Error(ExitCode::unavailable, "process manager", "",
+                "invalid rank " + std::to_string(rank) + " of " + std::to_string(size),
+                "check the output of the launcher");
   rank_ = static_cast<int>(rank);
   size_ = static_cast<int>(size);
 }
@@ -229,9 +229,9 @@ void Pmi2Kvs::start(const Deadline& deadline) {
                            "response_to_init", {deadline, health(), "PMI-2 init"});
   PmiConnection::require_success(init, "PMI-2 init");
   if (const long long version = init.integer("pmi_version").value_or(2); version != 2)
-    throw Error(ExitCode::unavailable, "PMI-2 init", "complete",
-                "the process manager answers with version " + std::to_string(version) + " of PMI",
-                "set SHMEMCTL_BOOTSTRAP=pmi, which speaks PMI-1");
+    throw Error(ExitCode::unavailable, "process manager", "complete PMI-2 init",
+                "it speaks version " + std::to_string(version) + " of PMI",
+                "set SHMEMCTL_BOOTSTRAP=pmi to use PMI-1");
   const PmiMessage response = ask(PmiMessage("fullinit")
                                       .add("pmijobid", identity_.job_id)
                                       .add("pmirank", std::to_string(identity_.rank))
@@ -243,7 +243,7 @@ void Pmi2Kvs::start(const Deadline& deadline) {
                 "the process manager says rank " +
                     printable(response.find("rank").value_or("?"), 20) + " of " +
                     printable(response.find("size").value_or("?"), 20) +
-                    ", but PMI_RANK and PMI_SIZE say " + std::to_string(identity_.rank) + " of " +
+                    ", but PMI_RANK and PMI_SIZE are " + std::to_string(identity_.rank) + " and " +
                     std::to_string(identity_.size),
                 "let the launcher set PMI_RANK and PMI_SIZE");
 }

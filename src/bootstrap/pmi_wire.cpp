@@ -16,9 +16,9 @@ namespace {
 constexpr std::size_t length_digits = 6;
 
 [[noreturn]] void garbage(const std::string& what) {
-  throw Error(ExitCode::unavailable, "the answer of the process manager", "read", "it is " + what,
-              "check that PMI_FD or PMI_PORT comes from the launcher of this job, and that the "
-              "launcher serves the protocol that SHMEMCTL_BOOTSTRAP names");
+  throw Error(ExitCode::unavailable, "process manager", "read its reply", "it is " + what,
+              "check that PMI_FD or PMI_PORT was set by the launcher of this job, and that the "
+              "launcher supports the protocol that SHMEMCTL_BOOTSTRAP names");
 }
 
 /// The key=value pairs as a message, the first of which must be the command.
@@ -144,9 +144,9 @@ PmiMessage checked(std::optional<PmiMessage> message, const std::string& frame,
                    const std::string& expected) {
   if (message && message->command() == expected)
     return std::move(*message);
-  throw Error(ExitCode::unavailable, "the answer of the process manager", "read",
-              "it is \"" + printable(frame, 80) + "\" where \"cmd=" + expected + "\" belongs",
-              "check that the launcher serves the protocol that SHMEMCTL_BOOTSTRAP names");
+  throw Error(ExitCode::unavailable, "process manager", "read its reply",
+              "it is \"" + printable(frame, 80) + "\" instead of \"cmd=" + expected + "\"",
+              "check that the launcher supports the protocol that SHMEMCTL_BOOTSTRAP names");
 }
 
 } // namespace
@@ -155,10 +155,9 @@ PmiConnection::PmiConnection(FileDescriptor descriptor) : descriptor_(std::move(
 
 void PmiConnection::closed(int error_number, const Wait& wait) {
   const std::string why = error_number == 0 ? "closed" : std::strerror(error_number);
-  throw Error(ExitCode::unavailable, wait.step, "complete",
-              "the connection to the process manager: " + why,
-              "see what the launcher and the other PEs say: the launcher has ended, or it ends the "
-              "job");
+  throw Error(ExitCode::unavailable, "process manager", "complete " + wait.step, why,
+              "check the output of the launcher and of the other PEs: the launcher has exited, or "
+              "is ending the job");
 }
 
 void PmiConnection::wait_for(short events, const Wait& wait) const {
@@ -167,8 +166,8 @@ void PmiConnection::wait_for(short events, const Wait& wait) const {
     wait.health.give_up(wait.step, wait.peer);
   pollfd waiting{descriptor_.get(), events, 0};
   if (::poll(&waiting, 1, wait.deadline.poll_ms(health_interval_ms)) < 0 && errno != EINTR)
-    throw system_error("the process manager's connection", "poll", errno,
-                       "see what the launcher says");
+    throw system_error("process manager", "poll its connection", errno,
+                       "check the output of the launcher");
 }
 
 void PmiConnection::send(std::string_view bytes, const Wait& wait) {
@@ -231,9 +230,9 @@ void PmiConnection::require_success(const PmiMessage& response, const std::strin
   for (const char* name : {"errmsg", "msg", "error_msg"})
     if (const auto text = response.find(name))
       words = ": " + printable(*text, 100);
-  throw Error(ExitCode::unavailable, step, "complete",
-              "the process manager refuses with rc=" + printable(*rc, 20) + words,
-              "see what the launcher says, or choose another SHMEMCTL_BOOTSTRAP");
+  throw Error(ExitCode::unavailable, "process manager", "complete " + step,
+              "refused with rc=" + printable(*rc, 20) + words,
+              "check the output of the launcher, or choose another SHMEMCTL_BOOTSTRAP");
 }
 
 } // namespace shmemctl

@@ -35,7 +35,7 @@ Membership::Decision Membership::add(const Join& join) {
   const std::string its_size = std::to_string(join.size);
   if (join.size < 1 || join.size > max_pes)
     return conflict(join.who + " says that its job has " + its_size + " PEs",
-                    "give a number of PEs from 1 to " + std::to_string(max_pes));
+                    "pass a number of PEs from 1 to " + std::to_string(max_pes));
   if (size_ == 0)
     size_ = join.size;
   if (join.rank < 0 || join.rank >= join.size)
@@ -105,7 +105,7 @@ RendezvousThread::RendezvousThread(UniqueId id, std::vector<Listener> listeners,
       until_(end_), acceptor_(std::move(listeners), id_.secret),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_)
-    throw system_error("the rendezvous", "start", errno, "raise the limit of open files");
+    throw system_error("rendezvous", "start", errno, "raise the limit of open files");
   thread_ = start_service_thread("rendezvous", [this] { run(); });
 }
 
@@ -126,7 +126,7 @@ void RendezvousThread::run() noexcept {
       acceptor_.close();
     } catch (const std::exception& error) {
       fail({ExitCode::unavailable, -1, std::string("the rendezvous failed: ") + error.what(),
-            "look at the memory of its host"});
+            "check the free memory of its host"});
       acceptor_.close();
     }
   }
@@ -180,12 +180,12 @@ void RendezvousThread::on_stop() {
   stop_until_ = Deadline::after(membership_.size() > 0 || failure_ ? last_stay : last_stay * 0);
   if (!failure_)
     fail({ExitCode::unavailable, -1,
-          "the PE that held the rendezvous ended before all were connected",
-          "look at the output of the PE that made the unique id, mostly PE 0"});
+          "the PE that ran the rendezvous exited before all PEs had connected",
+          "check the output of the PE that created the unique id, usually PE 0"});
 }
 
 void RendezvousThread::on_deadline() {
-  std::string text = membership_.missing() + ", until the deadline passed";
+  std::string text = membership_.missing() + ": timed out";
   if (membership_.complete()) {
     std::vector<std::string> names;
     std::size_t total = 0;
@@ -197,7 +197,7 @@ void RendezvousThread::on_deadline() {
            (total > max_names ? " and " + std::to_string(total - max_names) + " more" : "");
   }
   fail({ExitCode::deadline, -1, text,
-        "look at the output of these PEs and of their launcher, or " + raise_timeout()});
+        "check the output of these PEs and of their launcher, or " + raise_timeout()});
 }
 
 void RendezvousThread::apply_deadline_of(const Join& join) {
@@ -216,10 +216,9 @@ void RendezvousThread::admit(AcceptedPeer accepted) {
   if (!accepted.proven) {
     refuse(std::move(accepted.socket),
            {ExitCode::usage, -1,
-            "the rendezvous there belongs to another job: the secret of this PE's unique id is "
-            "not its own",
-            "give all PEs of a job the id that was made for it; an id of an earlier run is of no "
-            "use"});
+            "the rendezvous at that address belongs to another job: the secrets of the unique ids "
+            "differ",
+            "pass all PEs of a job the id created for it, not one of an earlier run"});
     return;
   }
   const std::optional<Join> join = Join::decode(accepted.contents);
@@ -287,8 +286,8 @@ void RendezvousThread::read(Member& member) {
     member.gone = true;
     member.socket.close();
     fail({ExitCode::unavailable, -1,
-          membership_.name(member.rank) + " sent garbage to the rendezvous",
-          "start all PEs with the same version of this tool"});
+          membership_.name(member.rank) + " sent a malformed message to the rendezvous",
+          "run the same version of shmemctl on all hosts"});
     return;
   }
   if (!member.reader.complete())
@@ -310,8 +309,8 @@ void RendezvousThread::lost(Member& member) {
   member.socket.close();
   if (!member.linked)
     fail({ExitCode::unavailable, -1, membership_.name(member.rank) + " was lost while PEs joined",
-          "look at the output of PE " + std::to_string(member.rank) +
-              ": it has ended or was killed"});
+          "check the output of PE " + std::to_string(member.rank) +
+              ": it has exited or was killed"});
 }
 
 void RendezvousThread::fail(const FailureReport& report) {
@@ -364,8 +363,8 @@ std::vector<Listener> listen_with_one_port(const std::vector<SocketAddress>& add
     if (!listeners.empty())
       return listeners;
   }
-  throw Error(ExitCode::unavailable, "the rendezvous", "start",
-              "no address of this host takes a listener", "check the limit of open files");
+  throw Error(ExitCode::unavailable, "rendezvous", "start",
+              "no address of this host accepts a listener", "check the limit of open files");
 }
 
 std::unique_ptr<Rendezvous> start_on(std::vector<Listener> listeners, const Secret& secret,

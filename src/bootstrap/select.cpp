@@ -140,7 +140,7 @@ std::string fix_for(const std::string& launcher) {
   if (missing.empty())
     missing.push_back("it offers no process management interface that could be used");
   const long long size = launched_size(environment);
-  throw Error(ExitCode::unavailable, "a bootstrap", "choose",
+  throw Error(ExitCode::unavailable, "bootstrap", "choose",
               (launcher == "pmi" ? "a process manager" : launcher) +
                   " started this process as one of " +
                   (size > 1 ? std::to_string(size) : "several") + ", but " + join(missing, "; "),
@@ -249,7 +249,7 @@ void require_private(const std::string& path) {
       (status.st_mode & S_IROTH) == 0)
     return; // what cannot be checked here is rejected by its reader
   throw Error(ExitCode::usage, "BOOTSTRAP_UID_SECRET_FILE=\"" + printable(path) + "\"", "use",
-              "every user of this host can read it", "chmod 600 " + printable(path));
+              "readable by every user of this host", "run chmod 600 " + printable(path));
 }
 
 Secret session_secret(const Options& options, int port) {
@@ -257,7 +257,7 @@ Secret session_secret(const Options& options, int port) {
   const std::string path = options.text("BOOTSTRAP_UID_SECRET_FILE");
   if (!text.empty() && !path.empty())
     throw Error(ExitCode::usage, "BOOTSTRAP_UID_SECRET", "use",
-                "BOOTSTRAP_UID_SECRET_FILE is set as well", "set one of the two");
+                "BOOTSTRAP_UID_SECRET_FILE is also set", "unset one of the two");
   // A file mostly ends with a newline, and a variable does not.
   if (!path.empty())
     require_private(path);
@@ -268,7 +268,7 @@ Secret session_secret(const Options& options, int port) {
                 path.empty() ? "the job has no secret"
                              : "the first line of " + printable(path) + " is empty",
                 "set SHMEMCTL_BOOTSTRAP_UID_SECRET or SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE to the "
-                "same for all PEs");
+                "same value for all PEs");
   // The port is what all PEs write alike: they may know the host by different names.
   return secret_of_password(text, "shmemctl uid, port " + std::to_string(port));
 }
@@ -290,8 +290,8 @@ SocketAddress own_address(const std::vector<SocketAddress>& addresses, const Hos
   if (own == addresses.end())
     throw Error(ExitCode::usage, "BOOTSTRAP_UID_SESSION_ID=\"" + printable(text) + "\"", "use",
                 "rank 0 listens there, but " + addresses.front().with_port(0).text() +
-                    " is no address of this host",
-                "name the host that rank 0 runs on, or start rank 0 there");
+                    " is not an address of this host",
+                "name the host of rank 0, or start rank 0 there");
   const auto routable = std::find_if(addresses.begin(), addresses.end(), [](const auto& address) {
     return is_own(address) && !is_loopback(address);
   });
@@ -325,10 +325,10 @@ void use_session(UidArguments& arguments, const Options& options, const Deadline
 
 void require_id(const Options& options) {
   if (options.text("BOOTSTRAP_UID").empty() && options.text("BOOTSTRAP_UID_SESSION_ID").empty())
-    throw Error(ExitCode::usage, "the bootstrap uid", "open",
+    throw Error(ExitCode::usage, "bootstrap uid", "open",
                 "neither BOOTSTRAP_UID nor BOOTSTRAP_UID_SESSION_ID is set",
-                "set SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=host:port, where host is that of rank 0, "
-                "and a secret; or SHMEMCTL_BOOTSTRAP_UID to a unique id");
+                "set SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=HOST:PORT, with the host of rank 0, and a "
+                "secret; or set SHMEMCTL_BOOTSTRAP_UID to a unique id");
 }
 
 } // namespace
@@ -359,11 +359,11 @@ std::unique_ptr<Bootstrap> open_local(BootstrapRequest& request, const Deadline&
   arguments.size = number_of_variable(request.environment, local_variables::size, 1);
   const auto id = request.environment.find(local_variables::id);
   if (id == request.environment.end())
-    throw Error(ExitCode::usage, local_variables::id, "read", "it is not set",
+    throw Error(ExitCode::usage, local_variables::id, "", "not set",
                 "start the program with `shmemctl run -n N PROGRAM`");
   arguments.id = UniqueId::parse(id->second);
   if (arguments.id.addresses.front().family() != AF_UNIX)
-    throw Error(ExitCode::usage, local_variables::id, "use", "it is an id of another bootstrap",
+    throw Error(ExitCode::usage, local_variables::id, "use", "the id belongs to another bootstrap",
                 "start the program with `shmemctl run -n N PROGRAM`");
   return join_uid(std::move(arguments), deadline);
 }
@@ -387,13 +387,13 @@ long long number(const Environment& environment, const char* name, long long min
                  long long maximum) {
   const std::string text = variable(environment, name);
   if (text.empty())
-    throw Error(ExitCode::usage, name, "read", "it is not set", use_a_launcher);
+    throw Error(ExitCode::usage, name, "", "not set", use_a_launcher);
   const auto value = parse_integer(text);
   if (!value || *value < minimum || *value > maximum)
-    throw Error(ExitCode::usage, name, "read",
+    throw Error(ExitCode::usage, name, "",
                 "\"" + printable(text, 40) + "\" is not a number from " + std::to_string(minimum) +
                     " to " + std::to_string(maximum),
-                "let the launcher set it: unset it in job scripts");
+                "unset it in job scripts: the launcher sets it");
   return *value;
 }
 
@@ -413,10 +413,11 @@ FileDescriptor pmi_descriptor(const Environment& environment) {
   socklen_t length = sizeof type;
   if (::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) != 0)
     throw system_error("PMI_FD=" + std::to_string(descriptor), "use", errno,
-                       "start this process by the launcher itself: something between them closed "
-                       "the launcher's descriptor, or another bootstrap used it up");
+                       "start this process directly from the launcher: a wrapper closed the "
+                       "launcher's descriptor, or another bootstrap has used it");
   if (::fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
-    throw system_error("PMI_FD=" + std::to_string(descriptor), "fcntl", errno, use_a_launcher);
+    throw system_error("PMI_FD=" + std::to_string(descriptor), "set its flags", errno,
+                       use_a_launcher);
   return FileDescriptor(descriptor);
 }
 
@@ -424,8 +425,8 @@ FileDescriptor pmi_connect(const Environment& environment, const Deadline& deadl
   const std::string text = variable(environment, "PMI_PORT");
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
-    throw Error(ExitCode::usage, "PMI_PORT", "read",
-                "\"" + printable(text, 60) + "\" is not host:port", use_a_launcher);
+    throw Error(ExitCode::usage, "PMI_PORT", "", "\"" + printable(text, 60) + "\" is not host:port",
+                use_a_launcher);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -433,13 +434,15 @@ FileDescriptor pmi_connect(const Environment& environment, const Deadline& deadl
       ::getaddrinfo(text.substr(0, colon).c_str(), text.c_str() + colon + 1, &hints, &found);
   if (result != 0)
     throw Error(ExitCode::unavailable, "PMI_PORT=" + printable(text, 60), "resolve",
-                ::gai_strerror(result), "check that this node can resolve the launcher's name");
+                ::gai_strerror(result),
+                "check that this node can resolve the launcher's host name");
   const CHandle<addrinfo, ::freeaddrinfo> addresses(found);
   const SocketAddress address(addresses->ai_addr, addresses->ai_addrlen);
   const Socket socket = Socket::connect(address, "the process manager at " + text, deadline);
   FileDescriptor own(::fcntl(socket.descriptor(), F_DUPFD_CLOEXEC, 0));
   if (!own)
-    throw system_error("PMI_PORT", "dup", errno, "raise the limit of open files: ulimit -n");
+    throw system_error("PMI_PORT", "duplicate its descriptor", errno,
+                       "raise the limit of open files: ulimit -n");
   return own;
 }
 

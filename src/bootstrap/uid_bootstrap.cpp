@@ -59,9 +59,9 @@ Neighbours await_neighbours(Socket& rendezvous, int size, const Deadline& deadli
   if (frame.header().kind == FrameKind::neighbours)
     neighbours = Neighbours::decode(frame.payload());
   if (!neighbours || neighbours->addresses.size() != static_cast<std::size_t>(levels_of(size)))
-    throw Error(ExitCode::unavailable, rendezvous.peer(), "join the job of",
-                "it does not name the neighbours of this PE",
-                "start all PEs with the same version of this tool");
+    throw Error(ExitCode::unavailable, rendezvous.peer(), "join the job",
+                "its reply does not list the neighbours of this PE",
+                "run the same version of shmemctl on all hosts");
   return *neighbours;
 }
 
@@ -76,7 +76,7 @@ public:
     if (!over_)
       links_.send_failure({ExitCode::unavailable, rank(),
                            "PE " + std::to_string(rank()) + " left the job before its end",
-                           "look at the output of PE " + std::to_string(rank())});
+                           "check the output of PE " + std::to_string(rank())});
   }
 
   const char* name() const override { return name_.c_str(); }
@@ -104,8 +104,8 @@ public:
 
   void broadcast(void* data, std::size_t size_bytes, int root, const Deadline& deadline) override {
     if (root < 0 || root >= size())
-      throw Error(ExitCode::usage, "the broadcast", "start",
-                  "there is no PE " + std::to_string(root), "name a root below the number of PEs");
+      throw Error(ExitCode::usage, "broadcast", "", "invalid root PE " + std::to_string(root),
+                  "pass a root below the number of PEs");
     const auto plan =
         plan_broadcast(rank(), size(), static_cast<std::byte*>(data), size_bytes, root);
     call(*plan, FrameKind::broadcast, size_bytes, static_cast<std::uint32_t>(root), deadline);
@@ -113,7 +113,7 @@ public:
 
   void abort(ExitCode code, const std::string& message) noexcept override {
     links_.send_failure(
-        {code, rank(), message, "look at the output of PE " + std::to_string(rank())});
+        {code, rank(), message, "check the output of PE " + std::to_string(rank())});
     over_ = true;
   }
 
@@ -185,9 +185,9 @@ constexpr const char* digits = "0123456789abcdef";
 
 /// The text itself is never part of the message: it holds the secret.
 [[noreturn]] void refuse(const std::string& problem) {
-  throw Error(ExitCode::usage, "unique id", "read", problem,
-              "pass the id on exactly as the PE that made it printed it: "
-              "shmemctl-uid-1:<32 hex digits>:<address>[,<address>...]");
+  throw Error(ExitCode::usage, "unique id", "", problem,
+              "pass the id exactly as the creating PE printed it: shmemctl-uid-1:<32 hex "
+              "digits>:<address>[,<address>...]");
 }
 
 std::string hex(const std::uint8_t* bytes, std::size_t count) {
@@ -231,7 +231,7 @@ SocketAddress parse_address(const std::string& part, std::size_t number) {
 void check_together(const std::vector<SocketAddress>& addresses) {
   for (const SocketAddress& address : addresses) {
     if (address.family() == AF_UNIX && addresses.size() > 1)
-      refuse("a Unix name stands beside other addresses");
+      refuse("a Unix name next to other addresses");
     if (address.family() != AF_UNIX && address.port() == 0)
       refuse("an address has port 0");
     if (address.port() != addresses.front().port())

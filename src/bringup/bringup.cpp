@@ -22,8 +22,9 @@ public:
   SymmetricMemory(Runtime& runtime, std::size_t size_bytes)
       : runtime_(runtime), address_(runtime.allocate(size_bytes, 4096)) {
     if (!address_)
-      throw Error(ExitCode::unavailable, "symmetric heap", "allocate",
-                  "the pair check needs " + std::to_string(size_bytes) + " bytes",
+      throw Error(ExitCode::unavailable, "symmetric heap",
+                  "allocate " + std::to_string(size_bytes) + " bytes",
+                  "too small for the pair check",
                   "set SHMEMCTL_SYMMETRIC_SIZE to " +
                       format_size_bytes(((size_bytes >> 20) + 1) << 20) + " or more");
   }

@@ -136,9 +136,8 @@ std::vector<PhaseRow> merge_phases(const std::vector<std::string>& texts) {
           *row = {name, time_ms, static_cast<int>(pe)};
       }
     } catch (const json::exception&) {
-      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read",
-                  "what it said of its phases cannot be read",
-                  "run the same version of shmemctl on all hosts");
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its phases",
+                  "malformed message", "run the same version of shmemctl on all hosts");
     }
   }
   return rows;

@@ -40,8 +40,7 @@ std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& tex
       }
     } catch (const std::exception&) { // of the JSON library, or the above
       throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its connections",
-                  "what it sent is not understood",
-                  "start all PEs with the same version of this tool");
+                  "malformed message", "run the same version of shmemctl on all hosts");
     }
   }
   std::sort(rows.begin(), rows.end(), [](const ConnectionRow& a, const ConnectionRow& b) {

@@ -47,8 +47,8 @@ public:
   }
   void start(Step step) {
     if (const std::string problem = try_to_start(step); !problem.empty())
-      throw Error(ExitCode::unavailable, gpu_.site().name, "launch the check of pairs on", problem,
-                  "shmemctl doctor --only driver,gpu");
+      throw Error(ExitCode::unavailable, gpu_.site().name, "launch the pair check", problem,
+                  "run shmemctl doctor --only driver,gpu");
   }
   void wait() { gpu_.wait(gpu_.stream(), "the check of pairs by kernels"); }
 

@@ -194,9 +194,8 @@ GpuSummary merge_gpu_sites(const std::vector<std::string>& texts,
     try {
       sites.push_back(read_site(texts[pe], texts.size()));
     } catch (const std::exception&) {
-      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read",
-                  "what it said of its GPU cannot be read",
-                  "run the same version of shmemctl on all hosts");
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its GPU summary",
+                  "malformed message", "run the same version of shmemctl on all hosts");
     }
   GpuSummary summary;
   summary.rows = {devices_row(sites, hosts), heap_row(sites)};

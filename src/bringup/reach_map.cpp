@@ -14,9 +14,8 @@ namespace {
 using nlohmann::json;
 
 Error bad_text(std::size_t pe) {
-  return {ExitCode::unavailable, "PE " + std::to_string(pe), "read",
-          "what it said of its transports cannot be read",
-          "run the same version of shmemctl on all hosts"};
+  return {ExitCode::unavailable, "PE " + std::to_string(pe), "read its transports",
+          "malformed message", "run the same version of shmemctl on all hosts"};
 }
 
 TransportReach& named(std::vector<TransportReach>& all, const std::string& name, int n_pes) {

@@ -144,8 +144,8 @@ std::vector<PairFailure> merge_failures(const std::vector<std::string>& texts) {
       for (const json& row : from_json_line(texts[pe]))
         all.push_back(read_failure(row, static_cast<int>(texts.size())));
     } catch (const std::exception&) {
-      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read",
-                  "what it found cannot be read", "run the same version of shmemctl on all hosts");
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its verdict",
+                  "malformed message", "run the same version of shmemctl on all hosts");
     }
   }
   std::sort(all.begin(), all.end(),

@@ -13,8 +13,8 @@ const DeviceInfo& info_of(const Driver& driver, int ordinal) {
   const auto count = static_cast<int>(driver.devices().size());
   if (ordinal < 0 || ordinal >= count)
     throw Error(ExitCode::usage, "GPU " + std::to_string(ordinal), "use",
-                "there are " + std::to_string(count) + " visible GPUs",
-                "name others with --gpus, or look at CUDA_VISIBLE_DEVICES");
+                "only " + std::to_string(count) + " GPUs are visible",
+                "pass other numbers to --gpus, or check CUDA_VISIBLE_DEVICES");
   return driver.devices()[static_cast<std::size_t>(ordinal)];
 }
 
@@ -24,7 +24,7 @@ Device::Device(std::shared_ptr<const Driver> driver, int ordinal)
     : driver_(std::move(driver)), info_(info_of(*driver_, ordinal)) {
   require(call().device_get(&device_, ordinal), "open");
   const SignalsBlocked blocked(SignalsBlocked::But::faults); // the driver starts threads
-  require(call().primary_ctx_retain(&context_, device_), "make the context of");
+  require(call().primary_ctx_retain(&context_, device_), "create its context");
 }
 
 Device::~Device() {
@@ -40,7 +40,7 @@ void Device::require(CUresult result, const std::string& attempted, Where where)
 }
 
 Current::Current(const Device& device) : device_(device) {
-  device.require(device.call().ctx_push_current(device.context()), "make the context current of");
+  device.require(device.call().ctx_push_current(device.context()), "make its context current");
 }
 
 Current::~Current() {
@@ -76,7 +76,7 @@ Stream::~Stream() {
 
 void Stream::synchronize() const {
   const Current current(*device_);
-  device_->require(device_->call().stream_synchronize(stream_), "wait for a stream of");
+  device_->require(device_->call().stream_synchronize(stream_), "wait for a stream");
 }
 
 int device_of_pe(int local_pe, int n_devices, const std::vector<int>& gpus) {

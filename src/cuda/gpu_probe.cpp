@@ -269,8 +269,9 @@ LinkSurvey survey_links(const std::shared_ptr<const Driver>& driver, const LinkP
     survey.gpus.push_back(driver->devices()[i].pci_address);
     try {
       if (!driver->devices()[i].virtual_memory)
-        throw Error(ExitCode::unavailable, "GPU " + std::to_string(i), "map memory of",
-                    "the driver has no virtual memory calls for it", "update the driver");
+        throw Error(ExitCode::unavailable, "GPU " + std::to_string(i), "map its memory",
+                    "the driver does not support virtual memory management on it",
+                    "update the driver");
       sites[i] = std::make_unique<Site>(driver, static_cast<int>(i), plan.copy_bytes);
     } catch (const Error& error) {
       unusable[i] = error.message();

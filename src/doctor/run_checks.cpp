@@ -30,8 +30,8 @@ void require_known(const std::vector<std::string>& words) {
         candidates.push_back(check.group);
       candidates.push_back(check.id);
     }
-    throw Error(ExitCode::usage, word, "select checks", "no check or group of that name",
-                did_you_mean(word, candidates) + "shmemctl doctor --list shows all of them");
+    throw Error(ExitCode::usage, "--only", "", "unknown check or group \"" + word + "\"",
+                did_you_mean(word, candidates) + "run shmemctl doctor --list to see all checks");
   }
 }
 

@@ -32,8 +32,8 @@ std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::si
 }
 
 Error bad_part(const std::string& host) {
-  return {ExitCode::unavailable, "NIC counters of " + host, "read",
-          "what a PE sent is not understood", "start all PEs with the same version of this tool"};
+  return {ExitCode::unavailable, "NIC counters of " + host, "read", "malformed message from a PE",
+          "run the same version of shmemctl on all hosts"};
 }
 
 std::string machine_text(const PeMachine& machine) {

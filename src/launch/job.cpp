@@ -316,7 +316,7 @@ LaunchResult LaunchJob::result() {
   for (const OutputSink* sink : {&out_, &err_})
     if (sink->broken() && sink->error_number() != EPIPE)
       throw system_error(sink == &out_ ? "stdout" : "stderr", "write", sink->error_number(),
-                         "free room, or send it somewhere else");
+                         "free disk space, or redirect it elsewhere");
   if (result_.timed_out)
     result_.exit_status = static_cast<int>(ExitCode::deadline);
   else if (result_.first_failed >= 0)

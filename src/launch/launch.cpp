@@ -36,15 +36,15 @@ bool came_from_user(const LaunchResult& result, const PeEnd& end) {
 
 void require_sane(const LaunchRequest& request) {
   if (request.command.empty())
-    throw Error(ExitCode::usage, "run", "start", "no command is given",
-                "write it behind the options: shmemctl run -n 4 CMD ARGS...");
+    throw Error(ExitCode::usage, "run", "", "no command given",
+                "write the command after the options: shmemctl run -n 4 CMD ARGS...");
   if (request.n_pes < 1)
-    throw Error(ExitCode::usage, "run", "start", "a job needs at least one PE", "give -n N");
+    throw Error(ExitCode::usage, "run", "", "the job needs at least one PE", "pass -n N");
   if (request.n_nodes < 1 || request.n_nodes > request.n_pes)
-    throw Error(ExitCode::usage, "run", "start",
+    throw Error(ExitCode::usage, "run", "",
                 std::to_string(request.n_pes) + " PEs cannot be split into " +
                     std::to_string(request.n_nodes) + " nodes",
-                "give --nodes from 1 to the number of PEs");
+                "pass --nodes from 1 to the number of PEs");
 }
 
 } // namespace

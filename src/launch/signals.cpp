@@ -40,7 +40,8 @@ SignalGate::SignalGate() {
     return;
   const int error_number = errno;
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  throw system_error("signals", "wait for", error_number, "raise the limit of open files");
+  throw system_error("signalfd", "create", error_number,
+                     "raise the limit of open files: ulimit -n");
 }
 
 SignalGate::~SignalGate() {

@@ -21,8 +21,8 @@ constexpr int reserve_only = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     throw Error(ExitCode::unavailable, subject, "reserve",
-                "the limit of address space is " + format_size_bytes(limit.rlim_cur),
-                "raise it: ulimit -v unlimited; or lower SHMEMCTL_SYMMETRIC_SIZE");
+                "the address space limit is " + format_size_bytes(limit.rlim_cur),
+                "run ulimit -v unlimited, or lower SHMEMCTL_SYMMETRIC_SIZE");
   throw system_error(subject, "reserve", error,
                      "lower SHMEMCTL_SYMMETRIC_SIZE, or run fewer PEs on this node");
 }

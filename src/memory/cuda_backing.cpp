@@ -130,10 +130,11 @@ public:
     const cuda::DeviceInfo& info = device_->info();
     const bool fabric = handles == VmmHandles::fabric;
     if (!info.virtual_memory || !(fabric ? info.fabric_handles : info.descriptors))
-      throw Error(ExitCode::unavailable, device_->text(), "make shared memory of",
-                  !info.virtual_memory ? "the driver has no virtual memory calls for it"
-                  : fabric             ? "its memory has no fabric handles"
-                                       : "its memory has no file descriptors",
+      throw Error(ExitCode::unavailable, device_->text(), "allocate shareable memory",
+                  !info.virtual_memory
+                      ? "the driver does not support virtual memory management on it"
+                  : fabric ? "no fabric handles supported"
+                           : "no file descriptor handles supported",
                   fabric ? "set SHMEMCTL_HEAP to auto" : "set SHMEMCTL_HEAP to ipc or host");
     stream_ = std::make_shared<cuda::Stream>(device_);
     properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -245,7 +246,7 @@ public:
                               "ask for the GPU's address of");
     if (seen != reinterpret_cast<CUdeviceptr>(at))
       throw Error(ExitCode::unavailable, subject, "register",
-                  "the GPU has another address for it than the host",
+                  "its GPU address differs from its host address",
                   "set SHMEMCTL_HEAP to vmm or ipc");
   }
   /// Takes away those that begin in there.
@@ -311,8 +312,8 @@ public:
   CudaHostBacking(std::shared_ptr<const cuda::Device> device, std::unique_ptr<HeapBacking> inner)
       : inner_(std::move(inner)) {
     if (!device->info().unified_addressing)
-      throw Error(ExitCode::unavailable, device->text(), "map host memory for",
-                  "it has no unified addressing", "set SHMEMCTL_HEAP to vmm or ipc");
+      throw Error(ExitCode::unavailable, device->text(), "map host memory", "no unified addressing",
+                  "set SHMEMCTL_HEAP to vmm or ipc");
     registrations_ = std::make_shared<Registrations>(std::move(device));
   }
 

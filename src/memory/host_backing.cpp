@@ -102,9 +102,8 @@ std::optional<Room> require_room(const AvailableMemory& in, HostFileKind kind,
   std::optional<Room> room = in.now();
   if (room && (room->free_bytes < margin_bytes || room->free_bytes - margin_bytes < missing_bytes))
     throw Error(ExitCode::unavailable, memory_subject(size_bytes, kind), "commit",
-                fmt::format("{} has {} of memory free, of which {} are left to others",
-                            room->limited_by, rough_size(room->free_bytes),
-                            rough_size(margin_bytes)),
+                fmt::format("{} has {} of memory free, of which {} are kept free", room->limited_by,
+                            rough_size(room->free_bytes), rough_size(margin_bytes)),
                 "lower SHMEMCTL_SYMMETRIC_SIZE, run fewer PEs on this node, or raise the limit");
   return room;
 }
@@ -137,10 +136,11 @@ public:
   std::unique_ptr<Chunk> import(FileDescriptor descriptor, std::size_t size_bytes) override {
     struct stat status {};
     if (::fstat(descriptor.get(), &status) != 0)
-      throw system_error("a peer's memory", "import", errno, "report this with the command");
+      throw system_error("memory of a peer", "import", errno,
+                         "report this as a bug in shmemctl, with the command line");
     if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) < size_bytes)
-      throw Error(ExitCode::unavailable, "a peer's memory", "import",
-                  fmt::format("it has {} bytes, not {}", status.st_size, size_bytes),
+      throw Error(ExitCode::unavailable, "memory of a peer", "import",
+                  fmt::format("it has {} bytes instead of {}", status.st_size, size_bytes),
                   "start the same program with the same options on all PEs");
     return std::make_unique<HostChunk>(std::move(descriptor), size_bytes, false);
   }
@@ -151,7 +151,7 @@ private:
       return HostFileKind::memfd;
     if (kind == "devshm" || kind == "auto")
       return HostFileKind::devshm;
-    throw Error(ExitCode::usage, "heap backing '" + kind + "'", "use", "there is no such kind",
+    throw Error(ExitCode::usage, "heap backing '" + kind + "'", "", "unknown kind of memory",
                 "set SHMEMCTL_HEAP_BACKING to auto, memfd or devshm");
   }
 
@@ -241,8 +241,8 @@ private:
       throw Error(ExitCode::unavailable, memory_subject(size_bytes, kind_), "commit",
                   fmt::format("/dev/shm is full: it holds {}",
                               format_size_bytes(std::uint64_t{system.f_blocks} * system.f_frsize)),
-                  "mount -o remount,size=50% /dev/shm (docker run --shm-size=16g); or "
-                  "SHMEMCTL_HEAP_BACKING=memfd; or lower SHMEMCTL_SYMMETRIC_SIZE");
+                  "run mount -o remount,size=50% /dev/shm (docker run --shm-size=16g), set "
+                  "SHMEMCTL_HEAP_BACKING=memfd, or lower SHMEMCTL_SYMMETRIC_SIZE");
     throw system_error(memory_subject(size_bytes, kind_), "commit", error,
                        "lower SHMEMCTL_SYMMETRIC_SIZE, or run fewer PEs on this node");
   }

@@ -47,8 +47,8 @@ FileDescriptor open_devshm() {
   const bool there = ::statfs(shm_folder, &system) == 0;
   if (!there || system.f_type != TMPFS_MAGIC)
     throw Error(ExitCode::unavailable, shm_folder, "use",
-                there ? "it is not in memory (not a tmpfs)" : "it does not exist",
-                "mount -t tmpfs tmpfs /dev/shm; or SHMEMCTL_HEAP_BACKING=memfd");
+                there ? "not a tmpfs" : "no such directory",
+                "run mount -t tmpfs tmpfs /dev/shm, or set SHMEMCTL_HEAP_BACKING=memfd");
   FileDescriptor file(::open(shm_folder, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   if (!file && errno != EMFILE && errno != ENFILE)
     file = open_and_unlink();
@@ -97,8 +97,8 @@ void resize_host_file(const FileDescriptor& file, HostFileKind kind, std::size_t
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       size_bytes > limit.rlim_cur)
     throw Error(ExitCode::unavailable, memory_subject(size_bytes, kind), "commit",
-                "the limit of file sizes is " + format_size_bytes(limit.rlim_cur),
-                "raise it: ulimit -f unlimited");
+                "the file size limit is " + format_size_bytes(limit.rlim_cur),
+                "raise the limit: ulimit -f unlimited");
   if (::ftruncate(file.get(), static_cast<off_t>(size_bytes)) != 0)
     throw system_error(memory_subject(size_bytes, kind), "commit", errno,
                        "lower SHMEMCTL_SYMMETRIC_SIZE, or run fewer PEs on this node");

@@ -120,8 +120,8 @@ public:
     if (slots() == 1)
       return std::vector<FileDescriptor>(1);
     if (failed_)
-      throw Error(ExitCode::unavailable, subject, "go on with", "it has failed before",
-                  "look at the first error");
+      throw Error(ExitCode::unavailable, subject, "continue", "an earlier call has failed",
+                  "check the first error");
     failed_ = true;
     try {
       send_and_receive(mine, deadline);
@@ -147,7 +147,7 @@ private:
   void bind_socket() {
     socket_ = FileDescriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket_)
-      throw system_error("a Unix datagram socket", "create", errno,
+      throw system_error("Unix datagram socket", "create", errno,
                          "raise the limit of open files: ulimit -n");
     const UnixAddress& own = addresses_[static_cast<std::size_t>(my_slot_)];
     if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&own.raw), own.length) == 0)
@@ -156,9 +156,9 @@ private:
     const int pe = pes_[static_cast<std::size_t>(my_slot_)];
     if (error == EADDRINUSE)
       throw Error(ExitCode::unavailable, subject, "join",
-                  "another process is PE " + std::to_string(pe) + " of this job already",
-                  "start each PE once, with a rank of its own");
-    throw system_error("a Unix datagram socket", "bind", error,
+                  "another process is already PE " + std::to_string(pe) + " of this job",
+                  "start each PE once, with a unique rank");
+    throw system_error("Unix datagram socket", "bind", error,
                        "use a kernel and container that allow abstract Unix sockets");
   }
 
@@ -228,16 +228,17 @@ private:
     if (size_bytes < 0) {
       if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM)
         return std::nullopt;
-      throw system_error(subject, "receive from", errno, "run again; if it stays, report it");
+      throw system_error(subject, "receive", errno,
+                         "run again; if it persists, report it as a bug in shmemctl");
     }
     Received received;
     received.descriptors = take_descriptors(header);
     // MSG_TRUNC made it the size that was sent, so a longer message is seen as such.
     received.message = decode(datagram.data(), static_cast<std::size_t>(size_bytes), secret_);
     if (received.message && received.message->has_descriptor && received.descriptors.empty())
-      throw Error(ExitCode::unavailable,
-                  "the memory of PE " + std::to_string(received.message->from_pe), "receive",
-                  "too many open files", "raise the limit: ulimit -n");
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(received.message->from_pe),
+                  "receive its memory", "too many open files",
+                  "raise the limit of open files: ulimit -n");
     return received;
   }
 
@@ -301,8 +302,8 @@ private:
     case EINTR:
       return false;
     default:
-      throw system_error("PE " + std::to_string(pes_[slot]), "send memory to", errno,
-                         "run again; if it stays, report it");
+      throw system_error("PE " + std::to_string(pes_[slot]), "send memory", errno,
+                         "run again; if it persists, report it as a bug in shmemctl");
     }
   }
 
@@ -326,9 +327,9 @@ private:
       names.push_back(fmt::format("and {} more", count - max_pe_names));
     }
     throw Error(ExitCode::deadline, subject,
-                fmt::format("wait for PE{} {} in", count == 1 ? "" : "s", join(names, ", ")),
-                "the deadline passed",
-                "look at the output of those PEs; all PEs of a node must run in one network "
+                fmt::format("wait for PE{} {}", count == 1 ? "" : "s", join(names, ", ")),
+                "timed out",
+                "check the output of those PEs; all PEs of a node must run in one network "
                 "namespace (container); or " +
                     raise_timeout());
   }
@@ -401,8 +402,8 @@ public:
         continue;
       const std::string handle = from_hex(said);
       if (handle.empty())
-        throw Error(ExitCode::unavailable, "the memory handle of PE " + std::to_string(pes_[slot]),
-                    "read", "it is damaged", "look at that PE's output");
+        throw Error(ExitCode::unavailable, "PE " + std::to_string(pes_[slot]),
+                    "read its memory handle", "malformed message", "check the output of that PE");
       theirs[slot] = file_of_handle(handle);
     }
     return theirs;
@@ -420,8 +421,8 @@ FileDescriptor file_of_handle(const std::string& bytes) {
   FileDescriptor file(::memfd_create("shmemctl-handle", MFD_CLOEXEC));
   if (!file ||
       ::pwrite(file.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    throw Error(ExitCode::unavailable, "a file for a memory handle", "make", std::strerror(errno),
-                "raise the limit of open files: ulimit -n");
+    throw Error(ExitCode::unavailable, "memory handle", "create a file for it",
+                std::strerror(errno), "raise the limit of open files: ulimit -n");
   return file;
 }
 

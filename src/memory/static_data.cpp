@@ -81,7 +81,7 @@ std::string hash_of_program_file() {
     if (size_bytes < 0 && errno == EINTR)
       continue;
     if (size_bytes < 0)
-      throw system_error("/proc/self/exe", "read", errno, "look at the file system it is on");
+      throw system_error("/proc/self/exe", "read", errno, "check the file system it is on");
     if (size_bytes == 0)
       break;
     const std::uint64_t hash = siphash(chain, block.data(), static_cast<std::size_t>(size_bytes));
@@ -238,12 +238,12 @@ private:
       mapped = MAP_FAILED;
     }
     if (mapped == MAP_FAILED)
-      throw system_error(fmt::format("the {} of address space at {:#x}, between the program's "
-                                     "variables,",
-                                     format_size_bytes(gap.size_bytes()), gap.begin),
-                         "hold", errno,
-                         "start the program itself, not by the loader; or keep large arrays in "
-                         "shmem_malloc");
+      throw system_error(
+          fmt::format("{} of address space at {:#x}, between the program's variables",
+                      format_size_bytes(gap.size_bytes()), gap.begin),
+          "reserve", errno,
+          "start the program directly, not through the loader, or keep large arrays in "
+          "shmem_malloc");
     held_.push_back(gap);
   }
 
@@ -331,7 +331,7 @@ void SharedPages::make_shared(const PagesToCopy& pages) {
                          at(range.begin), range.size_bytes());
   });
   if (error != 0)
-    throw system_error(subject, "copy", error, "lower the size of the program's static arrays");
+    throw system_error(subject, "copy", error, "reduce the program's static arrays");
   chunk_->map(base_);
   shared_ = true;
   in_force.store(this);
@@ -445,8 +445,8 @@ struct StaticDataRegion::Impl {
 
 StaticDataRegion::StaticDataRegion(HeapBacking& backing) : impl_(std::make_unique<Impl>(backing)) {
   if (in_force.load())
-    throw Error(ExitCode::unavailable, subject, "share", "they are shared already",
-                "finalize the first runtime before the next one begins");
+    throw Error(ExitCode::unavailable, subject, "share", "they are already shared",
+                "finalize the first runtime before starting the next one");
   handle_forks();
   if (Sysroot().list("/proc/self/task").size() > 1)
     log(LogLevel::warning, "memory",

@@ -80,11 +80,12 @@ void SymmetricHeap::free(void* address) {
   case Allocator::FreeResult::freed:
     return;
   case Allocator::FreeResult::inside_a_block:
-    report(address, "it is inside a block, not at its begin");
+    report(address, "it is inside an allocation, not at its start");
     return;
   case Allocator::FreeResult::not_allocated:
-    report(address, freed_.count(offset) != 0 ? "it was freed already"
-                                              : "no block begins there (or it was freed already)");
+    report(address, freed_.count(offset) != 0
+                        ? "it was already freed"
+                        : "no allocation starts there, or it was already freed");
     return;
   }
 }
@@ -98,10 +99,9 @@ void SymmetricHeap::report(const void* address, const std::string& problem) cons
   Where where;
   if (config_.pe >= 0)
     where.pe = config_.pe;
-  const Error error(ExitCode::finding, fmt::format("{}", address), "shmem_free", problem,
-                    "free each address that shmem_malloc, _calloc or _align returned once, on "
-                    "all PEs",
-                    where);
+  const Error error(
+      ExitCode::finding, fmt::format("shmem_free({})", address), "free", problem,
+      "free each address from shmem_malloc, shmem_calloc or shmem_align once, on all PEs", where);
   if (config_.checked)
     throw error;
   log(LogLevel::warning, "memory", error.message());

@@ -14,7 +14,7 @@ std::size_t address_space_bytes(std::size_t slots, std::size_t stride_bytes) {
   if (stride_bytes == 0 || slots > SIZE_MAX / stride_bytes)
     throw Error(ExitCode::usage,
                 fmt::format("{} times {} of address space", slots, format_size_bytes(stride_bytes)),
-                "reserve", "no machine has that much", "lower SHMEMCTL_SYMMETRIC_SIZE");
+                "reserve", "larger than any address space", "lower SHMEMCTL_SYMMETRIC_SIZE");
   return slots * stride_bytes;
 }
 
@@ -67,8 +67,8 @@ void SymmetricRegion::grow(std::size_t more_bytes, const Deadline& deadline) {
   Impl& own = *impl_;
   const std::size_t room_bytes = own.stride_bytes - own.committed_bytes;
   if (more_bytes > room_bytes)
-    throw Error(ExitCode::unavailable, "the region '" + own.name + "'", "grow",
-                fmt::format("{} more do not fit behind {} of {}", format_size_bytes(more_bytes),
+    throw Error(ExitCode::unavailable, "region '" + own.name + "'", "grow",
+                fmt::format("{} more do not fit after {} of {}", format_size_bytes(more_bytes),
                             format_size_bytes(own.committed_bytes),
                             format_size_bytes(own.stride_bytes)),
                 "raise SHMEMCTL_SYMMETRIC_SIZE");

@@ -142,7 +142,7 @@ private:
 };
 
 Error unfit(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "the routing", "make", problem, fix};
+  return {ExitCode::usage, "routing", "", problem, fix};
 }
 
 /// The nearest number of groups that divides the experts, of those that suit the choices if there
@@ -166,27 +166,28 @@ std::int32_t nearest_groups(const Shape& shape, const RoutingRequest& request) {
 
 void check_groups(const Shape& shape, const RoutingRequest& request) {
   if (request.groups < 1 || shape.n_experts % request.groups != 0)
-    throw unfit(
-        fmt::format("{} experts cannot be put into {} equal groups", shape.n_experts,
-                    request.groups),
-        fmt::format("nearest legal value: --num-groups {}", nearest_groups(shape, request)));
+    throw unfit(fmt::format("{} experts cannot be divided into {} equal groups", shape.n_experts,
+                            request.groups),
+                fmt::format("use the nearest legal value: --num-groups {}",
+                            nearest_groups(shape, request)));
   if (request.top_groups < 1 || request.top_groups > request.groups)
     throw unfit(
         fmt::format("a token cannot choose {} of {} groups", request.top_groups, request.groups),
-        fmt::format("nearest legal value: --num-topk-groups {}",
+        fmt::format("use the nearest legal value: --num-topk-groups {}",
                     std::clamp(request.top_groups, 1, request.groups)));
   const std::int32_t within = shape.n_experts / request.groups * request.top_groups;
   if (shape.top_k > within)
-    throw unfit(fmt::format("{} groups have {} experts together, fewer than the {} of a token",
+    throw unfit(fmt::format("{} groups have {} experts in total, fewer than the {} per token",
                             request.top_groups, within, shape.top_k),
-                fmt::format("nearest legal value: --num-topk {}", within));
+                fmt::format("use the nearest legal value: --num-topk {}", within));
 }
 
 void check(const Shape& shape, const RoutingRequest& request) {
   if (request.tokens < 0 || request.tokens > shape.max_tokens)
     throw unfit(
-        fmt::format("{} tokens do not fit a capacity of {}", request.tokens, shape.max_tokens),
-        fmt::format("nearest legal value: {}", std::clamp(request.tokens, 0, shape.max_tokens)));
+        fmt::format("{} tokens exceed the capacity of {}", request.tokens, shape.max_tokens),
+        fmt::format("use the nearest legal value: {}",
+                    std::clamp(request.tokens, 0, shape.max_tokens)));
   if (request.kind == RoutingKind::grouped)
     check_groups(shape, request);
 }
@@ -206,9 +207,9 @@ RoutingKind parse_routing_kind(const std::string& name) {
     if (name == kind_names[i])
       return static_cast<RoutingKind>(i);
   const auto near = nearest_spelling(name, routing_names());
-  throw Error(ExitCode::usage, "--routing", "find " + printable(name), "there is no such routing",
+  throw Error(ExitCode::usage, "--routing", "", "unknown value \"" + printable(name) + "\"",
               near ? "did you mean " + *near + "?"
-                   : "there are " + join(routing_names(), ", ") +
+                   : "choose one of " + join(routing_names(), ", ") +
                          ", or a file with a / in its name");
 }
 
@@ -266,7 +267,7 @@ void validate_routing(const Shape& shape, const Routing& routing, const std::str
       throw input_error(subject, "",
                         fmt::format("rank {} has {} tokens, more than the capacity of {}", rank,
                                     of_rank.tokens(), shape.max_tokens),
-                        fmt::format("nearest legal value: --num-tokens {}", of_rank.tokens()));
+                        fmt::format("pass --num-tokens {} or more", of_rank.tokens()));
     for (std::int32_t token = 0; token < of_rank.tokens(); ++token)
       for (std::int32_t k = 0; k < shape.top_k; ++k) {
         const std::int32_t* const choices = of_rank.choices(token);
@@ -274,11 +275,11 @@ void validate_routing(const Shape& shape, const Routing& routing, const std::str
           throw input_error(
               subject, fmt::format("rank {}, token {}", rank, token),
               fmt::format("there is no expert {}", choices[k]),
-              fmt::format("experts are 0 to {}, and -1 for none", shape.n_experts - 1));
+              fmt::format("choose experts from 0 to {}, or -1 for none", shape.n_experts - 1));
         if (choices[k] != no_expert && std::find(choices, choices + k, choices[k]) != choices + k)
           throw input_error(subject, fmt::format("rank {}, token {}", rank, token),
                             fmt::format("expert {} is chosen twice", choices[k]),
-                            "name each expert once; -1 is none");
+                            "choose each expert once; -1 means none");
       }
   }
 }

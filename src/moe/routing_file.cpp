@@ -31,7 +31,7 @@ public:
         return split_blanks(line);
     }
     ++number_;
-    throw bad(fmt::format("the file ends where {} should stand", expected));
+    throw bad(fmt::format("the file ends where {} is expected", expected));
   }
   bool at_end() {
     while (!rest_.empty()) {
@@ -45,13 +45,13 @@ public:
   }
   Error bad(const std::string& problem) const {
     return input_error(subject_, fmt::format("line {}", number_), problem,
-                       "record it anew with shmemctl moe --record, or see docs/moe.md");
+                       "record it again with shmemctl moe --record, or see docs/moe.md");
   }
   /// The number behind `word` at `index`.
   std::int32_t named(const std::vector<std::string>& words, std::size_t index,
                      const std::string& word, std::int32_t least, std::int32_t most) const {
     if (words.size() < index + 2 || words[index] != word)
-      throw bad("here should stand \"" + word + " NUMBER\"");
+      throw bad("expected \"" + word + " NUMBER\"");
     return number(words[index + 1], word, least, most);
   }
   std::int32_t number(const std::string& text, const std::string& what, std::int32_t least,
@@ -76,7 +76,7 @@ Shape shape_line(Lines& lines) {
   shape.n_experts = lines.named(words, 2, "experts", 1, 1 << 16);
   shape.top_k = lines.named(words, 4, "topk", 1, max_top_k);
   if (words.size() != 6)
-    throw lines.bad("there is more than ranks, experts and topk");
+    throw lines.bad("unexpected text after ranks, experts and topk");
   if (const auto broken = broken_rule(shape, Format::bf16))
     throw lines.bad(fmt::format("{} {} (it is {}; nearest legal value: {})", broken->what,
                                 broken->rule, broken->found, broken->nearest));
@@ -86,10 +86,10 @@ Shape shape_line(Lines& lines) {
 RankRouting rank_part(Lines& lines, const Shape& shape, std::int32_t rank) {
   const std::vector<std::string> head = lines.next("the next rank");
   if (lines.named(head, 0, "rank", 0, shape.n_ranks - 1) != rank)
-    throw lines.bad(fmt::format("here should stand rank {}", rank));
+    throw lines.bad(fmt::format("expected rank {}", rank));
   const std::int32_t tokens = lines.named(head, 2, "tokens", 0, most_tokens);
   if (head.size() != 4)
-    throw lines.bad("there is more than rank and tokens");
+    throw lines.bad("unexpected text after rank and tokens");
   RankRouting part{shape.top_k, {}};
   for (std::int32_t token = 0; token < tokens; ++token) {
     const std::vector<std::string> words = lines.next("the next token's choices");
@@ -107,7 +107,7 @@ RankRouting rank_part(Lines& lines, const Shape& shape, std::int32_t rank) {
 RecordedRouting parse_routing_file(const std::string& text, const std::string& subject) {
   Lines lines(text, subject);
   if (join(lines.next("the format"), " ") != routing_file_format)
-    throw lines.bad(std::string("a routing begins with \"") + routing_file_format + "\"");
+    throw lines.bad(std::string("a routing starts with \"") + routing_file_format + "\"");
   RecordedRouting recorded;
   Shape& shape = recorded.shape;
   shape = shape_line(lines);
@@ -117,13 +117,13 @@ RecordedRouting parse_routing_file(const std::string& text, const std::string& s
   }
   const std::vector<std::string> end = lines.next("end");
   if (end.size() != 2 || end[0] != "end")
-    throw lines.bad("here should stand \"end HASH\"");
+    throw lines.bad("expected \"end HASH\"");
   if (!lines.at_end())
-    throw lines.bad("something follows the end");
+    throw lines.bad("unexpected text after the end");
   validate_routing(shape, recorded.routing, subject);
   const std::string hash = fmt::format("{:016x}", routing_hash(shape, recorded.routing));
   if (end[1] != "-" && end[1] != hash)
-    throw lines.bad("the hash is that of another routing: a line was changed or lost");
+    throw lines.bad("the hash does not match: a line was changed or lost");
   return recorded;
 }
 

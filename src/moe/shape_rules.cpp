@@ -72,10 +72,9 @@ std::optional<BrokenRule> broken_experts(const Shape& shape, const GroupRule& gr
     return BrokenRule{"num-experts", fmt::format("must be from 1 to {}", max_experts),
                       fmt::format("{}", shape.n_experts), nearest()};
   if (shape.n_experts % shape.n_ranks != 0)
-    return BrokenRule{
-        "num-experts",
-        fmt::format("must be a multiple of the {} ranks, which hold equally many", shape.n_ranks),
-        fmt::format("{}", shape.n_experts), nearest()};
+    return BrokenRule{"num-experts",
+                      fmt::format("must be a multiple of the {} ranks", shape.n_ranks),
+                      fmt::format("{}", shape.n_experts), nearest()};
   return std::nullopt;
 }
 
@@ -117,9 +116,8 @@ std::optional<BrokenRule> broken_without_ranks(const Shape& shape, Format format
 }
 
 Error error_of(const BrokenRule& broken) {
-  return {ExitCode::usage, broken.what, "check the shape of the dispatch",
-          fmt::format("{} {} (it is {})", broken.what, broken.rule, broken.found),
-          fmt::format("nearest legal value: {}", broken.nearest)};
+  return {ExitCode::usage, broken.what, "", fmt::format("{} (it is {})", broken.rule, broken.found),
+          fmt::format("use the nearest legal value: {}", broken.nearest)};
 }
 
 void validate(const Shape& shape, Format format, int ranks_limit, const GroupRule& groups) {

@@ -26,7 +26,7 @@ std::uint64_t signature_of(const BufferDescriptor& descriptor, const JobSecret& 
 Error stale(const BufferDescriptor& descriptor) {
   return {ExitCode::usage,
           "buffer " + std::to_string(descriptor.slot) + " of PE " + std::to_string(descriptor.pe),
-          "use", "it is not registered any more",
+          "use", "it is no longer registered",
           "use a descriptor only while its buffer is registered"};
 }
 
@@ -113,9 +113,9 @@ void Buffers::Impl::forget(int owner_pe, const BufferHandle& theirs) {
   cache.erase(owner_pe, theirs);
   const Deadline deadline = Deadline::after(std::chrono::duration<double>(config.timeout_s));
   if (!book->wait_until_gone(owner_pe, theirs, deadline))
-    throw Error(ExitCode::deadline, "a buffer of PE " + std::to_string(owner_pe),
-                "close at PE " + std::to_string(config.pe), "it is in use there",
-                "let a held buffer go before its owner unregisters it");
+    throw Error(ExitCode::deadline, "buffer of PE " + std::to_string(owner_pe),
+                "close it on PE " + std::to_string(config.pe), "it is still in use there",
+                "release all references to a buffer before its owner unregisters it");
 }
 
 /// CUDA requires that other processes unmap memory before its owner frees it, and does not return
@@ -168,12 +168,11 @@ void Buffers::Impl::wait_until_unused(std::uint32_t slot) {
 void Buffers::Impl::check(const BufferDescriptor& descriptor) const {
   if (descriptor.magic != descriptor_magic ||
       descriptor.signature != signature_of(descriptor, config.secret))
-    throw Error(ExitCode::usage, "a buffer's descriptor", "use",
-                "it is none that a PE of this job has made",
-                "pass on all 64 bytes of what describe() returned");
+    throw Error(ExitCode::usage, "buffer descriptor", "use", "no PE of this job created it",
+                "pass all 64 bytes that describe() returned");
   if (index_of(descriptor.pe) == config.users.size())
-    throw Error(ExitCode::unavailable, "a registered buffer of PE " + std::to_string(descriptor.pe),
-                "reach", "that PE shares no memory with PE " + std::to_string(config.pe),
+    throw Error(ExitCode::unavailable, "registered buffer of PE " + std::to_string(descriptor.pe),
+                "open", "that PE shares no memory with PE " + std::to_string(config.pe),
                 "put to the symmetric heap, or run both PEs on one node");
 }
 
@@ -187,9 +186,9 @@ std::shared_ptr<buffers::OwnerConnection> Buffers::Impl::link_to(int pe) {
                                                     config.timeout_s);
   if (link->table().shape().users != config.users.size()) {
     link.reset();
-    throw Error(ExitCode::unavailable, "the registered buffers of PE " + std::to_string(pe),
-                "reach", "it counts other PEs on this node",
-                "start all PEs with the same version of this tool");
+    throw Error(ExitCode::unavailable, "registered buffers of PE " + std::to_string(pe), "connect",
+                "that PE reports a different number of PEs on this node",
+                "run the same version of shmemctl on all hosts");
   }
   return link;
 }
@@ -254,7 +253,7 @@ BufferHandle Buffers::add(void* address, std::size_t size_bytes, bool may_replac
   if (impl_->config.is_heap && impl_->config.is_heap(address))
     throw Error(ExitCode::usage, text_of(extent_of(address, size_bytes).address, size_bytes).text,
                 "register", "it is in the symmetric heap",
-                "address it directly: every PE reaches the heap without registration");
+                "access it directly: all PEs reach the heap without registration");
   extent_of(address, size_bytes); // throws for what is no range
   const bool on_gpu = impl_->config.gpu && impl_->config.gpu->is_gpu_memory(address);
   impl_->start_owner();
@@ -327,9 +326,9 @@ BufferPath Buffers::path_to(const BufferDescriptor& buffer) {
 
 BufferPath Buffers::Impl::path_of_gpu_memory(int pe) const {
   if (!config.gpu_transport_to)
-    throw Error(ExitCode::unavailable, "memory of " + config.gpu->text(), "name a way for",
-                "the heap is memory of the host, between which and a GPU's nothing copies",
-                "copy it to memory of the host first");
+    throw Error(ExitCode::unavailable, "memory of " + config.gpu->text(), "choose a path",
+                "the heap is in host memory, and no transport copies between it and GPU memory",
+                "copy it to host memory first");
   const BuffersConfig::TransportToPe way = config.gpu_transport_to(pe);
   const std::string only = "; for operations on the GPU's heap";
   if (way.loads_and_stores)
@@ -372,17 +371,17 @@ BufferRef::BufferRef(std::shared_ptr<const buffers::OpenBuffer> opened, std::uin
       lease_(std::make_unique<buffers::OperationGuard>(opened_->table(), opened_->handle(), user)) {
   const std::string subject = "a buffer of PE " + std::to_string(opened_->owner_pe());
   if (!lease_->valid())
-    throw Error(ExitCode::usage, subject, "hold", "it is not registered any more",
+    throw Error(ExitCode::usage, subject, "hold", "it is no longer registered",
                 "use a descriptor only while its buffer is registered");
   if (!opened_->address())
     throw Error(ExitCode::unavailable, subject, "hold", opened_->path().reason,
-                "put to it and get from it by Buffers::put() and get(), which take other ways");
+                "use Buffers::put() and get(), which also support other paths");
 }
 
 buffers::GpuBufferBackend& BufferRef::engine() const {
   if (!opened_->gpu())
-    throw Error(ExitCode::usage, "a buffer of PE " + std::to_string(opened_->owner_pe()),
-                "copy by a stream", "this PE has no GPU", "use Buffers::put() and get()");
+    throw Error(ExitCode::usage, "buffer of PE " + std::to_string(opened_->owner_pe()),
+                "copy on a stream", "this PE has no GPU", "use Buffers::put() and get()");
   return *opened_->gpu();
 }
 

@@ -32,9 +32,10 @@ void Collectives::broadcast(TeamId team, void* target, const void* source, std::
                             int root) {
   const bool direct = teams_.all_load_store(team);
   if (root < 0 || root >= teams_.n_pes(team))
-    throw Error(ExitCode::usage, "root " + std::to_string(root), "broadcast",
-                "the team has members 0 to " + std::to_string(teams_.n_pes(team) - 1),
-                "name one of them");
+    throw Error(ExitCode::usage, "broadcast", "",
+                "invalid root " + std::to_string(root) + ": the team has members 0 to " +
+                    std::to_string(teams_.n_pes(team) - 1),
+                "pass the index of a member");
   teams_.sync(team);
   if (teams_.my_pe(team) == root)
     copy_here(target, source, size_bytes);
@@ -373,7 +374,7 @@ void Collectives::alltoalls(TeamId team, void* target, const void* source,
                             std::ptrdiff_t target_stride, std::ptrdiff_t source_stride,
                             std::size_t elements, std::size_t element_bytes) {
   if (target_stride < 1 || source_stride < 1)
-    throw Error(ExitCode::usage, "a stride", "alltoalls", "it is less than 1",
+    throw Error(ExitCode::usage, "alltoalls", "", "invalid stride: it is less than 1",
                 "pass strides of at least 1 element");
   teams_.sync(team);
   const int n = teams_.n_pes(team), me = teams_.my_pe(team);

@@ -28,16 +28,16 @@ std::vector<std::string> BootstrapExchange::alltoall(const std::vector<std::stri
   const auto n_pes = static_cast<std::size_t>(bootstrap_.size());
   if (to_each.size() != n_pes)
     throw Error(ExitCode::unavailable, "connection data", "exchange",
-                "there is some for " + std::to_string(to_each.size()) + " of " +
-                    std::to_string(n_pes) + " PEs",
-                "this is a bug of shmemctl: please report it with the command");
+                "data for " + std::to_string(to_each.size()) + " of " + std::to_string(n_pes) +
+                    " PEs",
+                "report this as a bug in shmemctl, with the command line");
   const std::vector<std::uint64_t> lengths =
       allgather_value(bootstrap_, longest_of(to_each), deadline_);
   const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
   if (longest > max_text_bytes)
     throw Error(ExitCode::unavailable, "connection data", "exchange",
                 "a PE announced " + std::to_string(longest) + " bytes",
-                "start all PEs with the same version of this tool");
+                "run the same version of shmemctl on all hosts");
   // Each block begins with its text's length, since texts may hold any byte.
   const std::size_t block_bytes = sizeof(std::uint64_t) + static_cast<std::size_t>(longest);
   std::string out(n_pes * block_bytes, '\0'), in(n_pes * block_bytes, '\0');

@@ -80,7 +80,7 @@ std::unique_ptr<Failure> State::failure() const {
 
 void State::throw_failure() const {
   const std::unique_ptr<Failure> first = failure();
-  throw Error(first->code, "the job", "go on with", first->message, first->fix);
+  throw Error(first->code, "job", "continue", first->message, first->fix);
 }
 
 Failure lost_pe(const State& state, int pe, const std::string& how) {

@@ -23,7 +23,7 @@ constexpr int idle_poll_ms = 10000;
 FileDescriptor make_event() {
   FileDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event)
-    throw system_error("the lifeline", "start", errno, "raise the limit of open files (ulimit -n)");
+    throw system_error("lifeline", "start", errno, "raise the limit of open files (ulimit -n)");
   return event;
 }
 

@@ -50,7 +50,7 @@ std::optional<Fault> parse_fault(const std::string& text) {
   constexpr long long max_pes = 1 << 30;
   if (!complete || !kind || !pe || *pe < 0 || *pe >= max_pes || parts[2].empty())
     throw Error(
-        ExitCode::usage, "SHMEMCTL_FAULT=" + text, "use", "not a fault",
+        ExitCode::usage, "SHMEMCTL_FAULT=" + text, "", "invalid fault",
         "unset it, or write kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE or corrupt:PE:verify");
   return Fault{*kind, static_cast<int>(*pe), parts[2]};
 }

@@ -64,7 +64,7 @@ std::optional<std::string> virtual_node(const Environment& environment) {
   if (!index || *index < 0)
     throw input_error(local_variables::node, "",
                       "\"" + found->second + "\" is not the number of a virtual node",
-                      "unset it: `shmemctl run --nodes` sets it for the PEs that it starts");
+                      "unset it: `shmemctl run --nodes` sets it for the PEs it starts");
   return std::to_string(*index);
 }
 
@@ -127,9 +127,9 @@ const char* to_string(Distribution distribution) {
 
 Placement place(int pe, std::vector<PeHost> hosts) {
   if (pe < 0 || static_cast<std::size_t>(pe) >= hosts.size())
-    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "place",
-                "the job has " + std::to_string(hosts.size()) + " PEs",
-                "look at the rank and the size that the launcher gave to this process");
+    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "place on a host",
+                "the job has only " + std::to_string(hosts.size()) + " PEs",
+                "check the rank and size that the launcher gave this process");
   Placement placement;
   placement.pe = pe;
   placement.n_pes = static_cast<int>(hosts.size());
@@ -170,8 +170,8 @@ WorldMode parse_world_mode(const std::string& text) {
     names.emplace_back(name);
   }
   const std::optional<std::string> near = nearest_spelling(text, names);
-  throw input_error("INIT_MODE", "", "\"" + text + "\" is not a mode",
-                    near ? "did you mean " + *near + "?" : "use one of " + join(names, ", "));
+  throw input_error("INIT_MODE", "", "unknown mode \"" + text + "\"",
+                    near ? "did you mean " + *near + "?" : "choose one of " + join(names, ", "));
 }
 
 bool one_network(const Placement& placement, const std::vector<int>& pes) {

@@ -40,8 +40,8 @@ Error bad_address(const void* address) {
 
 void require_aligned(const void* address, std::size_t size_bytes) {
   if (reinterpret_cast<std::uintptr_t>(address) % size_bytes != 0)
-    throw Error(ExitCode::usage, text_of(address), "make an atomic on",
-                "it is not a multiple of the word's " + std::to_string(size_bytes) + " bytes",
+    throw Error(ExitCode::usage, text_of(address), "perform an atomic",
+                "not aligned to " + std::to_string(size_bytes) + " bytes",
                 "use an aligned variable");
 }
 
@@ -111,21 +111,23 @@ void* Rma::direct(const void* address, int pe) const {
 
 void Rma::require(const RemoteAddress& address, const void* local, std::size_t size_bytes) const {
   if (address.pe < 0 || address.pe >= n_pes_)
-    throw Error(ExitCode::usage, "PE " + std::to_string(address.pe), "address",
-                "the job has PEs 0 to " + std::to_string(n_pes_ - 1), "name one of them");
+    throw Error(ExitCode::usage, "PE " + std::to_string(address.pe), "",
+                "no such PE: the job has PEs 0 to " + std::to_string(n_pes_ - 1),
+                "pass a PE of the job");
   if (address.region < 0)
     throw bad_address(local);
   const RegionView& region = regions_[static_cast<std::size_t>(address.region)];
   if (checked_ && size_bytes > region.size_bytes - address.offset_bytes)
-    throw Error(ExitCode::usage, "a transfer of " + std::to_string(size_bytes) + " bytes",
-                "address", "it ends behind the symmetric memory", "transfer less");
+    throw Error(ExitCode::usage, "transfer of " + std::to_string(size_bytes) + " bytes", "",
+                "it ends beyond symmetric memory", "transfer less");
   const std::vector<Transport*>& transports_by_pe = transports_of_region(address.region);
   if (transports_by_pe.empty() || !transports_by_pe[static_cast<std::size_t>(address.pe)])
     throw Error(ExitCode::unavailable, "PE " + std::to_string(address.pe), "reach",
-                std::string("no transport reaches ") +
-                    (is_gpu_region(address.region) ? "its GPU memory" : "it") + " from PE " +
+                std::string("no transport connects ") +
+                    (is_gpu_region(address.region) ? "its GPU memory" : "it") + " with PE " +
+                    (is_gpu_region(address.region) ? "its GPU memory" : "it") + " with PE " +
                     std::to_string(pe_),
-                "see shmemctl bringup for the reasons");
+                "run shmemctl bringup to see the reasons");
 }
 
 void Rma::put_by_transport(void* target, const void* source, std::size_t size_bytes, int pe,
@@ -297,10 +299,10 @@ void Rma::require_local(const RemoteAddress& address, const void* local) const {
   if (is_gpu_region(address.region) || !is_gpu_memory(local))
     return;
   throw Error(ExitCode::usage,
-              "a transfer between GPU memory here and host memory of PE " +
+              "transfer between local GPU memory and host memory of PE " +
                   std::to_string(address.pe),
-              "make", "processors and their transports do not reach GPU memory",
-              "copy it to host memory first, or use symmetric memory of the GPU on both sides");
+              "", "no transport supports it",
+              "copy the data to host memory first, or use symmetric GPU memory on both sides");
 }
 
 // What several threads of a PE need of Rma: turns on one context, and progress.

@@ -100,9 +100,9 @@ Handshake request_challenge(Socket& socket, const Deadline& deadline, const Wait
   const std::optional<Message> answer = receive_message(socket, deadline, check);
   const auto* challenge = answer ? std::get_if<Challenge>(&*answer) : nullptr;
   if (!challenge)
-    throw Error(ExitCode::unavailable, socket.peer(), "connect to",
-                "what answers there is no PE of a job of this tool",
-                "start all PEs with the same version of this tool");
+    throw Error(ExitCode::unavailable, socket.peer(), "connect",
+                "the process that listens there is not a PE of this version of shmemctl",
+                "run the same version of shmemctl on all hosts");
   handshake.listener = challenge->nonce;
   return handshake;
 }

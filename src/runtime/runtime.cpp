@@ -208,8 +208,8 @@ void Runtime::allow_loss() {
   auto* const memory =
       static_cast<std::byte*>(allocate(DegradedJob::size_bytes(), alignment_bytes)); // never freed
   if (!memory)
-    throw Error(ExitCode::unavailable, "symmetric heap", "allocate words for meetings",
-                "it is full", "raise --symmetric-size");
+    throw Error(ExitCode::unavailable, "symmetric heap", "allocate the job's barrier flags",
+                "the heap is full", "raise --symmetric-size");
   std::fill_n(memory, DegradedJob::size_bytes(), std::byte{0});
   barrier();
   FailureDetector& failure_detector = *impl_->failure_detector;

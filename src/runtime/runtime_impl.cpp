@@ -265,8 +265,9 @@ PeHost from_line(const std::string& line, int pe) {
     return at < words.size() ? std::strtoull(words[at].c_str(), nullptr, 10) : 0;
   };
   if (words.size() < 5)
-    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its host line",
-                "\"" + line + "\" is not one", "start all PEs with the same version of this tool");
+    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its host name",
+                "malformed message \"" + line + "\"",
+                "run the same version of shmemctl on all hosts");
   PeHost host;
   host.machine_id = number(0);
   host.node_id = number(1);
@@ -377,7 +378,7 @@ Agreement Runtime::Impl::make_agreement() {
         *bootstrap, std::string(call) + "(" + std::to_string(value) + ")", deadline());
     for (std::size_t pe = 0; pe < all.size(); ++pe)
       if (all[pe] != all[0])
-        throw Error(ExitCode::finding, call, "compare over all PEs",
+        throw Error(ExitCode::finding, call, "agree over all PEs",
                     "PE 0 called " + all[0] + ", PE " + std::to_string(pe) + " called " + all[pe],
                     "make the same calls with the same sizes on all PEs");
   };
@@ -403,7 +404,7 @@ void Runtime::Impl::require_one_program() {
   Where where;
   where.host = placement.hosts[static_cast<std::size_t>(other->pe)].host_name;
   where.pe = other->pe;
-  throw Error(ExitCode::unavailable, "the program's global variables", "share",
+  throw Error(ExitCode::unavailable, "global variables of the program", "share",
               "PE " + std::to_string(other->pe) + " runs another program (" + words_of(other->pe) +
                   ") than PE " + std::to_string(other->reference_pe) + " (" +
                   words_of(other->reference_pe) + ")",
@@ -473,12 +474,12 @@ void Runtime::Impl::route_atomics() {
   const TransportEntry& nic = transports[static_cast<std::size_t>(route)];
   for (std::size_t pe = 0; pe < count(); ++pe)
     if (transport_index_by_pe[pe] >= 0 && nic.reach[pe].capabilities == 0)
-      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "make atomics on",
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "perform atomics",
                   std::string(nic.transport->name()) +
-                      " serves other PEs of the job, whose atomics a CPU's do not meet, and does "
-                      "not reach it: " +
+                      " performs the atomics of other PEs by NIC, which are not atomic with those "
+                      "of a CPU, and does not reach this PE: " +
                       nic.reach[pe].reason,
-                  "give every PE a NIC, or choose another transport by SHMEMCTL_TRANSPORT");
+                  "give every PE a NIC, or choose another transport with SHMEMCTL_TRANSPORT");
   routed.resize(transports.size());
   for (std::size_t at = 0; at < transports.size(); ++at)
     if (transports[at].transport->is_load_store())
@@ -500,8 +501,8 @@ void Runtime::Impl::enter_state() {
       views.push_back(std::move(each));
   }
   if (state->size_bytes() > internal_layout::state_bytes)
-    throw Error(ExitCode::unavailable, "the state of " + std::to_string(placement.n_pes) + " PEs",
-                "place in the internal region",
+    throw Error(ExitCode::unavailable, "internal region",
+                "allocate the state of " + std::to_string(placement.n_pes) + " PEs",
                 "it needs " + format_size_bytes(state->size_bytes()), "start fewer PEs");
   state->add_mirror(internal->base() + internal_layout::state_offset_bytes);
   for (const RegionView& each : views)
@@ -520,8 +521,9 @@ void Runtime::Impl::publish(const RegionView& region) {
 
 void Runtime::Impl::require_pe(int pe) const {
   if (pe < 0 || pe >= placement.n_pes)
-    throw Error(ExitCode::usage, "PE " + std::to_string(pe), "address",
-                "the job has PEs 0 to " + std::to_string(placement.n_pes - 1), "name one of them");
+    throw Error(ExitCode::usage, "PE " + std::to_string(pe), "",
+                "no such PE: the job has PEs 0 to " + std::to_string(placement.n_pes - 1),
+                "pass a PE of the job");
 }
 
 void Runtime::Impl::make_buffers() {
@@ -577,9 +579,10 @@ void Runtime::Impl::make_rail_teams() {
   const bool regular = placement.equal_pes_per_node &&
                        placement.distribution != Distribution::irregular && all_reachable;
   if (!regular)
-    throw Error(ExitCode::unavailable, "INIT_MODE=low-latency", "make one team per local rank",
-                "the PEs do not lie on the nodes in equal blocks, or some do not reach others",
-                "place the same number of PEs on every node, in blocks");
+    throw Error(
+        ExitCode::unavailable, "INIT_MODE=low-latency", "create one team per local rank",
+        "the nodes do not have equal, contiguous ranges of PEs, or some PEs do not reach others",
+        "place the same number of PEs on every node, in contiguous ranges");
   const int n_nodes = placement.n_nodes();
   const int local_pes = placement.n_pes / n_nodes;
   const bool block = placement.distribution == Distribution::block;
@@ -587,8 +590,8 @@ void Runtime::Impl::make_rail_teams() {
     const auto team = block ? teams->split_strided(team_world, rail, local_pes, n_nodes)
                             : teams->split_strided(team_world, rail * n_nodes, 1, n_nodes);
     if (!team)
-      throw Error(ExitCode::unavailable, "INIT_MODE=low-latency", "make one team per local rank",
-                  "the pool of " + std::to_string(limits::max_teams) + " teams is used up",
+      throw Error(ExitCode::unavailable, "INIT_MODE=low-latency", "create one team per local rank",
+                  "all " + std::to_string(limits::max_teams) + " teams are in use",
                   "start fewer PEs per node");
     if (*team != invalid_team)
       rail_team = *team;
@@ -754,11 +757,11 @@ void Runtime::Impl::raise_unreachable(int pe) const {
                entry.reach[static_cast<std::size_t>(pe)].reason;
   for (const RemoteChoice::Rejected& other : remote_choice.rejected)
     reasons += "; " + other.name + ": " + other.reason;
-  throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport to", reasons,
-              remote_choice.advice.empty()
-                  ? "run shmemctl bringup to see all pairs, and shmemctl doctor on these hosts for "
-                    "what is missing"
-                  : remote_choice.advice + " reaches all pairs");
+  throw Error(
+      ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport", reasons,
+      remote_choice.advice.empty()
+          ? "run shmemctl bringup to check all pairs of PEs, and shmemctl doctor on these hosts"
+          : "set " + remote_choice.advice + ", which reaches all pairs");
 }
 
 } // namespace shmemctl

@@ -67,9 +67,9 @@ Teams::Teams(Rma& rma, StateBlock& state, TeamSync* sync, const std::vector<int>
     if (members.member(rma.pe()) < 0)
       return;
     if (members.list.size() > lists_.room())
-      throw Error(ExitCode::unavailable, "the state", "make the predefined teams",
-                  "its list area is too small for " + std::to_string(members.n_pes) + " members",
-                  "this is a bug of shmemctl: please report it with the command");
+      throw Error(ExitCode::unavailable, "team state", "create the predefined teams",
+                  "its member list is too small for " + std::to_string(members.n_pes) + " PEs",
+                  "report this as a bug in shmemctl, with the command line");
     create(master, team, std::move(members));
   };
   const auto listed = [&](State& master, TeamId team, const std::vector<int>& pes) {
@@ -110,7 +110,7 @@ int Teams::translate(TeamId from, int member, TeamId to) const {
 const TeamMembers& Teams::members_of_team(TeamId team) const {
   if (!valid(team))
     throw Error(ExitCode::usage, "team " + std::to_string(team), "use in a collective operation",
-                "this PE is not a member of it, or it has been destroyed",
+                "this PE is not a member, or the team has been destroyed",
                 "call it on members only, before the team is destroyed");
   return *members_[index_of(team)];
 }
@@ -297,9 +297,9 @@ std::optional<std::vector<std::uint64_t>> Teams::gather_free(TeamId parent, std:
     const int pe = world_pe(parent, i);
     if (load_flag(rma_, own.published[1], pe) != arguments)
       throw Error(ExitCode::usage, "team " + std::to_string(parent), "split",
-                  "PE " + std::to_string(pe) + " splits it with other arguments than PE " +
+                  "PE " + std::to_string(pe) + " passed different arguments than PE " +
                       std::to_string(rma_.pe()),
-                  "call it with the same arguments on all members of the parent");
+                  "pass the same arguments on all members of the parent team");
     all &= words[static_cast<std::size_t>(i)] = load_flag(rma_, own.published[0], pe);
   }
   sync(parent);
@@ -465,7 +465,7 @@ std::uint64_t Teams::agree_by_id(std::uint64_t id, std::uint64_t key, int record
     rma_.wait([&] { return (theirs = find_record(id, key, peer)) != nullptr; }, step, peer);
     if (load_flag(rma_, theirs->list, peer) != list)
       throw Error(ExitCode::usage, "PE " + std::to_string(peer), step,
-                  "its list of members is another one than that of PE " + std::to_string(rma_.pe()),
+                  "its list of members differs from that of PE " + std::to_string(rma_.pe()),
                   "pass the same list on all members");
     std::uint64_t word = 0;
     rma_.wait([&] { return (word = load_flag(rma_, theirs->values[round], peer)) != 0; }, step,

@@ -93,9 +93,9 @@ std::vector<std::string> choose_transports(const Options& options, bool beyond_m
       const std::string trimmed(trim(name));
       if (!find_transport(trimmed) ||
           std::find(chosen.begin(), chosen.end(), trimmed) != chosen.end())
-        throw Error(ExitCode::usage, "transport \"" + trimmed + "\"", "use",
-                    find_transport(trimmed) ? "it is named twice" : "there is none of that name",
-                    "name some of " + all_names() + ", with commas between them");
+        throw Error(ExitCode::usage, "transport \"" + trimmed + "\"", "",
+                    find_transport(trimmed) ? "named twice" : "unknown transport",
+                    "choose from " + all_names() + ", separated by commas");
       chosen.push_back(trimmed);
     }
     return chosen;
@@ -109,7 +109,7 @@ std::vector<std::string> choose_transports(const Options& options, bool beyond_m
   const bool known = automatic || parse_remote_transport(remote);
   if (needed && !ibgda && !known) {
     const Finding unknown = unknown_remote_transport(remote, ibgda);
-    throw Error(ExitCode::usage, unknown.subject, "use", unknown.message, unknown.fix);
+    throw Error(ExitCode::usage, unknown.subject, "", unknown.message, unknown.fix);
   }
   if (needed && remote != "none" && known)
     chosen.push_back(remote);

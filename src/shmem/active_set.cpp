@@ -40,7 +40,7 @@ ActiveSet::ActiveSet(World& world, const ActiveSetArguments& arguments)
   if (!shaped || start_ + (n_pes_ - 1) * stride >= job)
     throw wrong_use(text(arguments), "use",
                     "it has members outside of PEs 0 to " + std::to_string(job - 1),
-                    "give PE_start, logPE_stride and PE_size, in this order");
+                    "pass PE_start, logPE_stride and PE_size, in this order");
   stride_ = static_cast<int>(stride);
   const int distance = world.rma.pe() - start_;
   me_ = distance / stride_;
@@ -76,7 +76,7 @@ void ActiveSet::barrier() {
 
 void ActiveSet::broadcast(void* dest, const void* source, std::size_t size_bytes, int root) {
   if (root < 0 || root >= n_pes_)
-    throw wrong_use("root " + std::to_string(root), "broadcast from",
+    throw wrong_use("root " + std::to_string(root), "broadcast",
                     "the active set has " + std::to_string(n_pes_) + " members",
                     "count the root from 0 within the active set");
   sync();
@@ -121,8 +121,8 @@ void ActiveSet::alltoalls(void* dest, const void* source, std::ptrdiff_t dest_st
                           std::ptrdiff_t source_stride, std::size_t nelems,
                           std::size_t element_bytes) {
   if (dest_stride < 1 || source_stride < 1)
-    throw wrong_use("a stride below 1", "exchange with", "blocks would overlap",
-                    "give strides of 1 or more");
+    throw wrong_use("stride below 1", "exchange", "blocks would overlap",
+                    "pass strides of 1 or more");
   const auto offset = [&](int block, std::size_t element, std::ptrdiff_t stride) {
     return (static_cast<std::size_t>(block) * nelems + element) * static_cast<std::size_t>(stride) *
            element_bytes;

@@ -17,7 +17,7 @@ static_assert(sizeof(shmemx_buffer_t) == sizeof(BufferDescriptor));
 Buffers& buffers_of(World& world) {
   Buffers* buffers = world.buffers();
   if (!buffers)
-    throw api::wrong_use("a registered buffer", "use", "the PEs of this job are threads",
+    throw api::wrong_use("registered buffer", "use", "the PEs of this job are threads",
                          "run each PE as a process");
   return *buffers;
 }

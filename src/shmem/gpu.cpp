@@ -14,14 +14,14 @@ namespace shmemctl::api {
 PeGpu& gpu_of(World& world) {
   if (PeGpu* const gpu = world.gpu())
     return *gpu;
-  throw wrong_use("a GPU", "use", world.why_no_gpu(),
-                  "initialise by shmemx_gpu_init; where GPUs are optional, see what it returns");
+  throw wrong_use("GPU", "use", world.why_no_gpu(),
+                  "call shmemx_gpu_init, and check what it returns where GPUs are optional");
 }
 
 int team_number(shmem_team_t team) {
   if (!team)
-    throw wrong_use("SHMEM_TEAM_INVALID", "use in kernels", "it is no team",
-                    "look at what the call that made the team returned");
+    throw wrong_use("SHMEM_TEAM_INVALID", "use in kernels", "not a team",
+                    "check what the call that created the team returned");
   return team->id;
 }
 
@@ -107,9 +107,9 @@ SHMEMCTL_API(void, shmemx_gpu_job, (void* job, size_t job_bytes)) {
   api::guarded([&](World& world) {
     PeGpu& gpu = api::gpu_of(world);
     if (job_bytes != sizeof(DeviceJob))
-      throw api::wrong_use("shmemctl::DeviceJob", "fill",
-                           "the program has one of " + std::to_string(job_bytes) +
-                               " bytes, the library one of " + std::to_string(sizeof(DeviceJob)),
+      throw api::wrong_use("shmemctl::DeviceJob", "fill in",
+                           "the program expects " + std::to_string(job_bytes) +
+                               " bytes, the library " + std::to_string(sizeof(DeviceJob)),
                            "compile the program with the headers that came with the library");
     gpu.check();
     const DeviceJob now = gpu.job();
@@ -166,7 +166,7 @@ device::Compare comparison(int cmp) {
 template <class To>
 To choice(const char* what, int number, To last) {
   if (number < 0 || number > static_cast<int>(last))
-    throw api::wrong_use(what + (" " + std::to_string(number)), "reduce with", "there is none",
+    throw api::wrong_use(what + (" " + std::to_string(number)), "reduce", "no such constant",
                          "use the constants of shmemx.h");
   return static_cast<To>(number);
 }
@@ -189,8 +189,8 @@ device::ReduceOp reduce_op(shmemx_op_t op, on_stream::NumberType type) {
   const auto chosen = choice("operator", op, device::ReduceOp::bit_xor);
   if (device::is_bitwise(chosen) &&
       (type == float32 || type == float64 || type == bf16 || type == fp16))
-    throw api::wrong_use("operator " + std::to_string(op), "reduce floating-point numbers with",
-                         "it is one of whole numbers' bits",
+    throw api::wrong_use("operator " + std::to_string(op), "reduce floating-point numbers",
+                         "it is a bitwise operator of integers",
                          "use SHMEMX_SUM, SHMEMX_MIN, SHMEMX_MAX or SHMEMX_PROD");
   return chosen;
 }
@@ -257,9 +257,9 @@ SHMEMCTL_API(void, shmemx_broadcastmem_on_stream,
   with_job([&](const on_stream::Job& job, World& world) {
     const int number = api::team_number(team);
     if (root < 0 || root >= world.teams.n_pes(number))
-      throw api::wrong_use("root " + std::to_string(root), "broadcast from",
+      throw api::wrong_use("root " + std::to_string(root), "broadcast",
                            "the team has PEs 0 to " + std::to_string(world.teams.n_pes(number) - 1),
-                           "name one of them");
+                           "pass one of them");
     on_stream::broadcast(job, number, dest, source, nbytes, root, stream);
   });
 }

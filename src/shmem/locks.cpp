@@ -26,7 +26,7 @@ public:
       : rma_(world.rma), halves_(reinterpret_cast<LockHalves*>(lock)), me_(tag(world.rma.pe())) {
     const RemoteAddress place = rma_.locate(lock, rma_.pe());
     if (place.region < 0)
-      throw api::wrong_use("a lock", "use", "it is not in a symmetric object",
+      throw api::wrong_use("lock", "", "not in a symmetric object",
                            "use memory from shmem_malloc, or a global or static variable");
     // Locks of one array live on different PEs.
     home_ = static_cast<int>(place.offset_bytes / sizeof(long) %

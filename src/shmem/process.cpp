@@ -134,7 +134,7 @@ public:
   [[noreturn]] void exit_all(int status) override {
     claim_the_end();
     runtime_.failure_detector().announce(
-        Error(ExitCode::interrupted, "the job", "go on with", "a PE called shmem_global_exit", ""),
+        Error(ExitCode::interrupted, "job", "continue", "a PE called shmem_global_exit", ""),
         with_status(global_exit_phase, status));
     release_kernels();
     runtime_.leave();
@@ -153,7 +153,7 @@ public:
         placed(Error(ExitCode::unavailable, "the job", "finish",
                      "a program ended with status " + std::to_string(status) +
                          " before shmem_finalize",
-                     "see what that PE printed")),
+                     "check what that PE printed")),
         with_status(status_phase, status));
   }
 
@@ -249,10 +249,10 @@ Process* process = nullptr;
 Wish wish_of(const shmemx_gpu_init_t& wanted) {
   if (wanted.thread_level < SHMEM_THREAD_SINGLE || wanted.thread_level > SHMEM_THREAD_MULTIPLE)
     throw wrong_use("thread level " + std::to_string(wanted.thread_level), "provide",
-                    "it is none of the specification's",
+                    "not defined by the specification",
                     "use SHMEM_THREAD_SINGLE, FUNNELED, SERIALIZED or MULTIPLE");
   if (wanted.device < SHMEMX_GPU_BY_TURNS)
-    throw wrong_use("GPU " + std::to_string(wanted.device), "open", "there is no such number",
+    throw wrong_use("GPU " + std::to_string(wanted.device), "open", "no such device",
                     "use CUDA's number of the device, or SHMEMX_GPU_BY_TURNS");
   return {wanted.thread_level, wanted.optional ? GpuUse::if_available : GpuUse::required,
           wanted.device};
@@ -291,7 +291,7 @@ void at_exit(int status, void*) {
 void start(const Wish& wish) {
   Stage expected = Stage::before;
   if (!stage.compare_exchange_strong(expected, Stage::running))
-    fail(wrong_use("the library", "initialise", "it has been initialised before",
+    fail(wrong_use("library", "initialize", "it has already been initialized",
                    "call shmem_init or shmem_init_thread once"));
   const Environment environment = current_environment();
   try {

@@ -26,8 +26,8 @@ void set_thread_world(World* world) {
 
 World& thread_world() {
   if (!world_of_thread)
-    throw wrong_use("an OpenSHMEM routine", "call",
-                    "the library is not initialised, or finalised already",
+    throw wrong_use("OpenSHMEM routine", "call",
+                    "the library is not initialized, or already finalized",
                     "call it between shmem_init and shmem_finalize");
   return *world_of_thread;
 }
@@ -44,8 +44,8 @@ void fail(const Error& error) {
 
 void fail_unexpectedly(const char* what) {
   fail(Error(
-      ExitCode::unavailable, "an OpenSHMEM routine", "carry out", what,
-      "if it is memory that lacks, give the process more; else report this with the program"));
+      ExitCode::unavailable, "OpenSHMEM routine", "complete", what,
+      "give the process more memory if that is the cause; otherwise report it with the program"));
 }
 
 Error wrong_use(const std::string& subject, const std::string& attempted,
@@ -56,24 +56,23 @@ Error wrong_use(const std::string& subject, const std::string& attempted,
 SignalOp signal_op(int op) {
   if (op != SHMEM_SIGNAL_SET && op != SHMEM_SIGNAL_ADD)
     throw wrong_use("signal operator " + std::to_string(op), "use",
-                    "it is none of the specification's",
-                    "use SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD");
+                    "not defined by the specification", "use SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD");
   return op == SHMEM_SIGNAL_SET ? SignalOp::set : SignalOp::add;
 }
 
 void require_comparison(int cmp) {
   if (cmp < SHMEM_CMP_EQ || cmp > SHMEM_CMP_LE)
-    throw wrong_use("comparison " + std::to_string(cmp), "use", "it is none of the specification's",
+    throw wrong_use("comparison " + std::to_string(cmp), "use", "not defined by the specification",
                     "use SHMEM_CMP_EQ, NE, GT, GE, LT or LE");
 }
 
 int world_pe_in_team(World& world, const shmemctl_context& context, int pe) {
   const int found = world.teams.world_pe(context.team->id, pe);
   if (found < 0)
-    throw wrong_use("PE " + std::to_string(pe), "address",
+    throw wrong_use("PE " + std::to_string(pe), "access",
                     "the context's team has PEs 0 to " +
                         std::to_string(world.teams.n_pes(context.team->id) - 1),
-                    "name one of them");
+                    "pass one of them");
   return found;
 }
 

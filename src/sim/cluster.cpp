@@ -18,7 +18,7 @@ constexpr long long most_number = 1 << 30;
 
 Error unreadable(const char* flag, const std::string& text, const std::string& problem,
                  const std::string& example) {
-  return {ExitCode::usage, std::string(flag) + " " + printable(text), "read", problem,
+  return {ExitCode::usage, std::string(flag) + " " + printable(text), "", problem,
           "write " + example};
 }
 
@@ -46,7 +46,7 @@ NicChange parse_place(const char* flag, const std::string& text, const std::stri
     device.resize(colon);
   }
   if (device.empty())
-    throw unreadable(flag, whole_text, "no NIC is named", example);
+    throw unreadable(flag, whole_text, "no NIC given", example);
   change.device = device;
   return change;
 }
@@ -63,8 +63,8 @@ NicChange parse_slow_nic(const std::string& text) {
   const std::size_t sign = text.rfind('=');
   const auto share = sign == std::string::npos ? std::nullopt : parse_number(text.substr(sign + 1));
   if (!share || !(*share > 0) || *share > 1)
-    throw unreadable(flag, text,
-                     "the share of the rate that is left must be above 0, and 1 at most", example);
+    throw unreadable(flag, text, "the remaining fraction of the rate must be above 0 and at most 1",
+                     example);
   NicChange change = parse_place(flag, text.substr(0, sign), text, example);
   change.rate_share = *share;
   return change;
@@ -75,16 +75,16 @@ ExpertMove parse_expert_move(const std::string& text) {
   const auto expert = whole(parts[0]);
   const auto rank = parts.size() == 2 ? whole(parts[1]) : std::nullopt;
   if (!expert || !rank)
-    throw unreadable("--move-expert", text, "it is not EXPERT:RANK", "5:12: expert 5 to rank 12");
+    throw unreadable("--move-expert", text, "not EXPERT:RANK", "5:12: expert 5 to rank 12");
   return {*expert, *rank};
 }
 
 void require_known(const NicChange& change, const Node& node, int nodes) {
   const std::string what = to_string(change);
   if (change.node && *change.node >= nodes)
-    throw Error(ExitCode::usage, what, "find node " + std::to_string(*change.node),
-                fmt::format("the cluster has nodes 0 to {}", nodes - 1),
-                fmt::format("nearest legal value: {}", nodes - 1));
+    throw Error(ExitCode::usage, what, "",
+                fmt::format("no node {}: the cluster has nodes 0 to {}", *change.node, nodes - 1),
+                fmt::format("pass node {}, the nearest one", nodes - 1));
   std::vector<std::string> names;
   for (const Nic& nic : node.nics) {
     if (nic.name != change.device) {
@@ -98,14 +98,13 @@ void require_known(const NicChange& change, const Node& node, int nodes) {
                                                               return port.number == *change.port;
                                                             });
     if (!has_port)
-      throw Error(ExitCode::usage, what, "find port " + std::to_string(*change.port),
-                  change.device + " has no such port",
-                  fmt::format("nearest legal value: {}:{}", change.device,
+      throw Error(ExitCode::usage, what, "",
+                  fmt::format("no port {} on {}", *change.port, change.device),
+                  fmt::format("pass {}:{}, the nearest one", change.device,
                               nic.ports.empty() ? 1 : nic.ports.back().number));
     return;
   }
-  throw Error(ExitCode::usage, what, "find " + printable(change.device),
-              "the topology has no such NIC",
+  throw Error(ExitCode::usage, what, "", "no NIC " + printable(change.device) + " in the topology",
               did_you_mean(change.device, names) + "it has " + printable(join(names, ", ")));
 }
 
@@ -122,24 +121,24 @@ namespace {
 constexpr int most_nodes = 1 << 16;
 
 Error unfit(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "the cluster", "build", problem, fix};
+  return {ExitCode::usage, "cluster", "", problem, fix};
 }
 
 void check(const Node& node, const ClusterRequest& request) {
   if (request.nodes < 1 || request.nodes > most_nodes)
-    throw unfit(
-        fmt::format("nodes must be from 1 to {} (they are {})", most_nodes, request.nodes),
-        fmt::format("nearest legal value: --nodes {}", std::clamp(request.nodes, 1, most_nodes)));
+    throw unfit(fmt::format("{1} nodes; supported are 1 to {0}", most_nodes, request.nodes),
+                fmt::format("use the nearest legal value: --nodes {}",
+                            std::clamp(request.nodes, 1, most_nodes)));
   if (request.fabric.leaf_nodes < 1)
     throw unfit(fmt::format("{} nodes cannot share a leaf switch", request.fabric.leaf_nodes),
-                "nearest legal value: --leaf-nodes 1");
+                "use the nearest legal value: --leaf-nodes 1");
   if (!(request.fabric.oversubscription >= 1))
     throw unfit(fmt::format("invalid oversubscription {}: leaf switches have at most as much "
                             "upwards as downwards",
+                            "uplink as downlink bandwidth",
                             request.fabric.oversubscription),
-                "nearest legal value: --oversubscription 1");
+                "use the nearest legal value: --oversubscription 1");
   if (request.mapping.gpus.empty() || node.gpus.empty())
-    throw unfit("the topology has no GPU", "give the topology of a node with GPUs by --from FILE");
   if (usable_ports(node).empty())
     throw unfit("the topology has no usable NIC",
                 "give the topology of a node with RDMA NICs by --from FILE; shmemctl topo shows "
@@ -198,12 +197,13 @@ NodeKind kind_of(const Node& node, const Mapping& mapping, const ClusterRequest&
     if (used.empty())
       throw unfit(fmt::format("PE {} of a node has no NIC{}{}", pe.pe,
                               pe.reason.empty() ? "" : ": ", pe.reason),
-                  "leave one NIC to each PE; shmemctl topo shows which they get");
+                  "leave at least one NIC for each PE; shmemctl topo shows the mapping");
     for (const int port : used)
       if (!(ports[static_cast<std::size_t>(port)].rate_GBps > 0))
         throw unfit(fmt::format("the topology does not contain the rate of {}",
+        throw unfit(fmt::format("the topology has no rate for {}",
                                 to_string(ports[static_cast<std::size_t>(port)])),
-                    "give it: --nic-gbits 400");
+                    "pass it: --nic-gbits 400");
     kind.ports_of_pe.push_back(std::move(used));
   }
   for (const Port& port : ports) {

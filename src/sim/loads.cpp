@@ -279,9 +279,9 @@ void add_pattern(Pattern pattern, double size_bytes, Loads& loads) {
   const Group& group = loads.group();
   const int ranks = group.ranks(), pes = group.cluster->node_pes;
   if (pattern == Pattern::put_pairs && group.nodes % 2 != 0)
-    throw Error(ExitCode::usage, "--pattern put-pairs", "pair nodes",
-                fmt::format("{} nodes have no two halves", group.nodes),
-                fmt::format("nearest legal value: --nodes {}", group.nodes + 1));
+    throw Error(ExitCode::usage, "--pattern put-pairs", "",
+                fmt::format("an odd number of nodes ({}) cannot be paired", group.nodes),
+                fmt::format("pass --nodes {}", group.nodes + 1));
   if (pattern == Pattern::all_to_all)
     return add_all_to_all(size_bytes, loads);
   for (int rank = 0; rank < ranks; ++rank) {

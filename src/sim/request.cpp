@@ -16,7 +16,7 @@ namespace shmemctl::sim {
 namespace {
 
 Error bad(const std::string& flag, const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, flag, "use", problem, fix};
+  return {ExitCode::usage, flag, "", problem, fix};
 }
 
 void refuse(bool idle, const char* flag, const char* why, const char* fix) {
@@ -30,18 +30,18 @@ void refuse_idle_flags(const Request& request) {
   const bool low = request.mode == "ll", file = request.from_file();
   const bool moe = request.pattern == "moe";
   refuse(moe && request.size != untouched.size, "--bytes", "a row's size follows from --hidden",
-         "leave it out, or use another --pattern");
-  refuse(!moe && !request.move_experts.empty(), "--move-expert", "only moe has experts",
-         "leave it out, or use --pattern moe");
-  refuse(request.flat && low, "--flat", "low latency sends every row straight anyway",
-         "leave it out, or use --mode ht");
+         "omit it, or use another --pattern");
+  refuse(!moe && !request.move_experts.empty(), "--move-expert", "only the pattern moe has experts",
+         "omit it, or use --pattern moe");
+  refuse(request.flat && low, "--flat", "low-latency mode always sends rows directly",
+         "omit it, or use --mode ht");
   refuse(request.combine != untouched.combine && !low, "--combine",
-         "high throughput has one model, rows", "leave it out, or use --mode ll");
+         "high-throughput mode combines by rows only", "omit it, or use --mode ll");
   refuse(request.copies != untouched.copies && !low, "--copies",
-         "high throughput sends a row per rank or node", "leave it out, or use --mode ll");
+         "high-throughput mode sends one row per rank or node", "omit it, or use --mode ll");
   refuse((request.groups != untouched.groups || request.top_groups != untouched.top_groups) &&
              request.routing != moe::to_string(moe::RoutingKind::grouped),
-         "--num-groups", "only one routing has groups", "use --routing grouped");
+         "--num-groups", "only the grouped routing has groups", "use --routing grouped");
   refuse((request.uneven || request.masked_percent > 0 || request.tokens || request.top_k ||
           request.experts) &&
              file,
@@ -89,13 +89,14 @@ void check_group(const Cluster& cluster, const moe::Shape& shape, const moe::Gro
   if (recorded)
     throw bad("--routing", problem, other_file(cluster));
   if (const auto nearest = nearest_group(cluster, experts, ranks))
-    throw bad("--ep-ranks", problem, fmt::format("nearest legal value: --ep-ranks {}", *nearest));
+    throw bad("--ep-ranks", problem,
+              fmt::format("use the nearest legal value: --ep-ranks {}", *nearest));
   const int node = cluster.node_pes;
   const int step = std::lcm(node, std::clamp(groups.groups, 1, experts > 0 ? experts : 1));
   const int choices = std::clamp(shape.top_k, 1, moe::max_top_k);
   const int least = (choices + step - 1) / step * step;
   throw bad("--num-experts", problem,
-            fmt::format("nearest legal value: --num-experts {} with --ep-ranks {}",
+            fmt::format("use the nearest legal value: --num-experts {} with --ep-ranks {}",
                         std::clamp((experts + step / 2) / step * step, least,
                                    std::max(least, moe::most_experts / step * step)),
                         node));
@@ -132,12 +133,13 @@ MoeTraffic moe_traffic(const Request& request, const Cluster& cluster,
   shape.n_ranks = request.ep_ranks > 0 ? request.ep_ranks : cluster.ranks();
   if (recorded) {
     if (request.ep_ranks > 0 && request.ep_ranks != recorded->shape.n_ranks)
-      throw bad(printable(request.routing),
-                fmt::format("it is of {} ranks, and a group has {}", recorded->shape.n_ranks,
-                            request.ep_ranks),
-                group_problem(cluster, recorded->shape.n_experts, recorded->shape.n_ranks).empty()
-                    ? fmt::format("nearest legal value: --ep-ranks {}", recorded->shape.n_ranks)
-                    : other_file(cluster));
+      throw bad(
+          printable(request.routing),
+          fmt::format("recorded with {} ranks, but a group has {}", recorded->shape.n_ranks,
+                      request.ep_ranks),
+          group_problem(cluster, recorded->shape.n_experts, recorded->shape.n_ranks).empty()
+              ? fmt::format("use the nearest legal value: --ep-ranks {}", recorded->shape.n_ranks)
+              : other_file(cluster));
     shape = recorded->shape;
     traffic.replay = recorded->routing;
   }
@@ -217,8 +219,8 @@ Traffic moved(Traffic traffic, const std::vector<ExpertMove>& moves) {
                 fmt::format("nearest legal value: {}:{}", shape.n_experts - 1,
                             std::min(move.rank, shape.n_ranks - 1)));
     if (move.rank >= shape.n_ranks)
-      throw bad("--move-expert", fmt::format("a group has no rank {}", move.rank),
-                fmt::format("nearest legal value: {}:{}", move.expert, shape.n_ranks - 1));
+      throw bad("--move-expert", fmt::format("no rank {} in a group", move.rank),
+                fmt::format("use the nearest legal value: {}:{}", move.expert, shape.n_ranks - 1));
     traffic.moe->rank_of_expert[static_cast<std::size_t>(move.expert)] = move.rank;
   }
   return traffic;
@@ -234,8 +236,8 @@ Effort effort_of(const Request& request, const Traffic& traffic) {
   if (traffic.fixed())
     return effort;
   if (effort.steps == 0 && !Expectation::known_for(*traffic.moe))
-    throw bad("--steps 0", "no formula says what this routing moves: it has to be drawn",
-              "nearest legal value: --steps 1");
+    throw bad("--steps 0", "this routing has no closed formula and must be sampled",
+              "use the nearest legal value: --steps 1");
   if (effort.sampling == Sampling::counts && !NodeCounts::can_draw(*traffic.moe))
     throw bad("--sample counts",
               "counts can be sampled only for uniform routing in --mode ht over nodes with as many "

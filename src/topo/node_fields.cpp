@@ -355,7 +355,7 @@ Node with_extras(const Node& plain, const XmlElement& system, const std::string&
       continue;
     const std::string* key = element.find("key");
     if (key == nullptr)
-      throw input_error(subject, element.position(), "<shmemctl> without key",
+      throw input_error(subject, element.position(), "<shmemctl> without a key",
                         "delete this element");
     add_field(fields, *key, element.get("value"), element.position());
   }

@@ -30,12 +30,8 @@ Hello Connector::hello() const {
 }
 
 Error Connector::damaged(int pe) const {
-  return {ExitCode::unavailable,
-          "what " + job_.name_of(pe) + " says to connect",
-          "read",
-          "it is damaged, or of another version",
-          "start all PEs with the same version of this tool",
-          job_.where()};
+  return {ExitCode::unavailable, "what " + job_.name_of(pe) + " says to connect", "read",
+          "malformed message",   "run the same version of shmemctl on all hosts", job_.where()};
 }
 
 void Connector::exchange_hellos(Exchange& exchange) {
@@ -50,12 +46,12 @@ void Connector::exchange_hellos(Exchange& exchange) {
       throw damaged(peer.pe);
     job_.peer_hosts[slot] = printable(theirs->host, wire_limits::text_bytes);
     if (theirs->lanes != settings_.all_lanes())
-      throw Error(ExitCode::usage, job_.name_of(peer.pe), "connect to",
-                  fmt::format("it makes {} queues to each peer, this PE {}", theirs->lanes,
+      throw Error(ExitCode::usage, job_.name_of(peer.pe), "connect",
+                  fmt::format("it creates {} QPs per peer, this PE {}", theirs->lanes,
                               settings_.all_lanes()),
-                  settings_.flavour == Flavour::gda ? "set IBGDA_NUM_RC_PER_PE and DEVICE_PATH "
-                                                      "alike on all PEs"
-                                                    : "set IB_NUM_RC_PER_DEVICE alike on all PEs",
+                  settings_.flavour == Flavour::gda
+                      ? "set IBGDA_NUM_RC_PER_PE and DEVICE_PATH to the same values on all PEs"
+                      : "set IB_NUM_RC_PER_DEVICE to the same value on all PEs",
                   job_.where());
     hellos_[slot] = std::move(*theirs);
   }

@@ -70,8 +70,8 @@ std::unique_ptr<mlx5::Hca> Devices::open_port(const HcaPort& port) const {
   if (unfit.empty() && !hca->info().ethernet && settings_.queue.path.traffic_class != 0)
     unfit = "an InfiniBand port has no traffic class";
   if (!unfit.empty())
-    throw Error(ExitCode::unavailable, "the NIC", "use", unfit,
-                "choose another one by HCA_LIST, or transport ibrc, or set MLX5_DEVICE=soft",
+    throw Error(ExitCode::unavailable, "NIC", "use", unfit,
+                "choose another NIC with HCA_LIST, transport ibrc, or MLX5_DEVICE=soft",
                 {host_, pe_, port.device, port.port});
   return hca;
 }

@@ -119,12 +119,8 @@ std::string DirectTransport::set_region(const RegionView& region) {
 }
 
 Error DirectTransport::damaged_key(int pe) const {
-  return {ExitCode::unavailable,
-          "the memory key of " + job_.name_of(pe),
-          "read",
-          "it is damaged, or of another version",
-          "start all PEs with the same version of this tool",
-          job_.where()};
+  return {ExitCode::unavailable, "the memory key of " + job_.name_of(pe),         "read",
+          "malformed message",   "run the same version of shmemctl on all hosts", job_.where()};
 }
 
 void DirectTransport::set_keys(int region, const std::vector<std::string>& keys) {
@@ -180,8 +176,8 @@ std::byte* DirectTransport::mapped_at(int pe, int region, std::uint64_t offset_b
   std::byte* const base =
       pe == job_.pe ? view.base : (slot < view.mapped.size() ? view.mapped[slot] : nullptr);
   if (!base)
-    throw Error(ExitCode::unavailable, "the memory of " + job_.name_of(pe),
-                "reach by the software HCA", "it is not mapped here",
+    throw Error(ExitCode::unavailable, job_.name_of(pe),
+                "access its memory through the software HCA", "not mapped in this process",
                 "set SOFT_HCA_OVER to libfabric, ucx or ibrc", job_.where());
   return base + offset_bytes;
 }
@@ -245,7 +241,7 @@ void DirectTransport::set_gpu_way(Transport* way, int context) {
 void DirectTransport::throw_unconnected() const {
   throw Error(ExitCode::unavailable, name(), "use",
               devices_.reason().empty() ? "this PE is not connected" : devices_.reason(),
-              "see shmemctl bringup for what reaches what", job_.where());
+              "run shmemctl bringup to see which PEs can reach each other", job_.where());
 }
 
 void DirectTransport::fence(int context) {

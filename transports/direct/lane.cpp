@@ -41,8 +41,8 @@ const RemoteSegment& Lane::segment_of(const RemoteAddress& address) const {
     throw Error(ExitCode::unavailable,
                 "offset " + std::to_string(address.offset_bytes) + " of region " +
                     std::to_string(address.region),
-                "address", job_.name_of(address.pe) + " has not registered it",
-                "transfer to symmetric memory of that PE", job_.where());
+                "", "not registered by " + job_.name_of(address.pe),
+                "use symmetric memory of that PE", job_.where());
   return *segment;
 }
 
@@ -65,8 +65,8 @@ mlx5::RemotePiece Lane::remote_word(const Rail& rail, const RemoteAddress& addre
 
 void Lane::require_connected(int pe) const {
   if (pe < 0 || pe >= job_.n_pes || rails_to(pe) == 0)
-    throw Error(ExitCode::unavailable, job_.name_of(pe), "transfer to", "it is not connected",
-                "see shmemctl bringup for what reaches what", job_.where());
+    throw Error(ExitCode::unavailable, job_.name_of(pe), "transfer", "not connected",
+                "run shmemctl bringup to see which PEs can reach each other", job_.where());
 }
 
 Rail& Lane::begin(int pe, std::size_t number) {
@@ -228,8 +228,8 @@ std::int16_t Lane::take_slot() {
       active_[i]->retire(staging_);
     }
   if (staging_.empty())
-    throw Error(ExitCode::unavailable, "memory for staged transfers", "take a slot of",
-                "failed operations hold all of it", "look at the first error of this PE",
+    throw Error(ExitCode::unavailable, "staging memory", "allocate a slot",
+                "failed operations hold all slots", "check the first error of this PE",
                 job_.where());
   return staging_.take();
 }
@@ -283,11 +283,11 @@ mlx5::AtomicFields fields_of(const AtomicRequest& request) {
 void Lane::require_atomics(Rail& rail, std::size_t size_bytes) const {
   if ((rail.abilities().atomic_bytes & size_bytes) != 0)
     return;
-  throw Error(ExitCode::unavailable, "an atomic of " + std::to_string(size_bytes) + " bytes",
+  throw Error(ExitCode::unavailable, "atomic of " + std::to_string(size_bytes) + " bytes",
               "post to " + job_.name_of(rail.pe()),
-              "this NIC or the one there has none of that size",
-              "let processors make them (TRANSPORT=ibrc with IB_ATOMICS=message), or switch the "
-              "NIC's on (firmware setting PCI_ATOMIC_MODE)",
+              "the NIC on one side does not support this size",
+              "use atomics by message (TRANSPORT=ibrc with IB_ATOMICS=message), or enable those of "
+              "the NIC (firmware setting PCI_ATOMIC_MODE)",
               job_.where(job_.ports[rail.port()]));
 }
 

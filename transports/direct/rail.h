@@ -22,8 +22,8 @@ public:
       : layout_(mlx5::queue_layout(options)),
         memory_(std::aligned_alloc(mlx5::page_bytes_of(options), layout_.size_bytes), std::free) {
     if (!memory_)
-      throw Error(ExitCode::unavailable, "an mlx5 queue", "make", "no memory is left",
-                  "make the queues shorter (QP_DEPTH), or free memory");
+      throw Error(ExitCode::unavailable, "mlx5 QP", "create", "out of memory",
+                  "lower QP_DEPTH, or free memory");
     std::memset(memory_.get(), 0, layout_.size_bytes);
     std::memset(static_cast<std::byte*>(memory_.get()) + layout_.completions_offset, 0xff,
                 layout_.completion_entries * mlx5::block_bytes);

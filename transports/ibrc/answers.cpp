@@ -33,7 +33,7 @@ Answers::Answers(JobView& job, const RegionTable& regions, std::uint32_t credits
                                      nullptr, nullptr, 0),
         device.functions().destroy_cq);
     if (!completions.queue)
-      throw Error(ExitCode::unavailable, "a completion queue", "make", std::strerror(errno),
+      throw Error(ExitCode::unavailable, "CQ", "create", std::strerror(errno),
                   "raise the limit of locked memory: ulimit -l unlimited",
                   {job.host, job.pe, device.name(), std::nullopt});
     completions_.push_back(std::move(completions));
@@ -242,8 +242,8 @@ void Answers::take(Completions& completions, const ibv_wc& completion) {
 
 /// A peer that has ended needs no reply; one that has not will time out, and report it.
 void Answers::give_up(Endpoint& endpoint, const std::string& why) {
-  endpoint.failure.emplace(ExitCode::unavailable, job_.name_of(endpoint.pe), "answer", why,
-                           "look at the first error of this job",
+  endpoint.failure.emplace(ExitCode::unavailable, job_.name_of(endpoint.pe), "process its messages",
+                           why, "check the first error of this job",
                            job_.where(*job_.nics[endpoint.nic]));
   log(LogLevel::info, "ibrc", endpoint.failure->message());
 }

@@ -34,13 +34,14 @@ bool atomics_by_message(const std::vector<NamedOffer>& offers, const Where& wher
   const NamedOffer* deaf =
       find(offers, [](const NamedOffer& each) { return each.offer.receives == 0; });
   if (message && device)
-    throw Error(ExitCode::usage, "IB_ATOMICS", "use",
-                message->name + " has message, " + device->name + " has device",
-                "set IB_ATOMICS to the same on all PEs", where);
+    throw Error(ExitCode::usage, "IB_ATOMICS", "",
+                "inconsistent setting: " + message->name + " has message, " + device->name +
+                    " has device",
+                "set IB_ATOMICS to the same value on all PEs", where);
   if (message && deaf)
     throw Error(ExitCode::unavailable, "atomics by message", "use",
-                "a device of " + deaf->name + " has no shared receive queue",
-                "leave that device out (HCA_LIST), or unset IB_ATOMICS", where);
+                "a device of " + deaf->name + " has no SRQ",
+                "exclude that device with HCA_LIST, or unset IB_ATOMICS", where);
   if (message)
     return true;
   const NamedOffer* lacking =

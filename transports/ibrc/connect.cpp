@@ -67,10 +67,10 @@ Hello Connector::hello() const {
 
 Error Connector::damaged(int pe, const std::string& what) const {
   return {ExitCode::unavailable,
-          what + " of " + job_.name_of(pe),
-          "read",
-          "it is damaged, or of another version",
-          "start all PEs with the same version of this tool",
+          job_.name_of(pe),
+          "read " + what,
+          "malformed message",
+          "run the same version of shmemctl on all hosts",
           {job_.host, job_.pe, {}, std::nullopt}};
 }
 
@@ -109,7 +109,7 @@ void Connector::plan(const std::vector<std::string>& hellos) {
     const auto slot = static_cast<std::size_t>(peer.pe);
     std::optional<Hello> theirs = decode_hello(hellos[slot]);
     if (!theirs)
-      throw damaged(peer.pe, "the connection data");
+      throw damaged(peer.pe, "its connection data");
     job_.peer_hosts[slot] = printable(theirs->host, wire_limits::text_bytes);
     hellos_[slot] = std::move(*theirs);
     for (RailPlan& rail :
@@ -144,10 +144,10 @@ MessageRoom Connector::message_room() const {
     const std::uint32_t receives = hellos_[slot].atomics.receives;
     room.credits[slot] = credits_of(receives, job_.n_pes, settings_.lanes);
     if (room.credits[slot] == 0)
-      throw Error(ExitCode::unavailable, job_.name_of(peer.pe), "send messages to",
-                  fmt::format("it can hold {}, and each of {} PEs sends by {} queue pairs",
+      throw Error(ExitCode::unavailable, job_.name_of(peer.pe), "send messages",
+                  fmt::format("its SRQ holds {} receives, and each of {} PEs sends on {} QPs",
                               receives, job_.n_pes, settings_.lanes),
-                  fmt::format("set SRQ_DEPTH to {} or more, or IB_NUM_RC_PER_DEVICE lower",
+                  fmt::format("set SRQ_DEPTH to {} or more, or lower IB_NUM_RC_PER_DEVICE",
                               job_.n_pes * settings_.lanes),
                   {job_.host, job_.pe, {}, std::nullopt});
   }
@@ -201,7 +201,7 @@ void Connector::exchange_names(Exchange& exchange) {
       theirs = decode_queue_pair_names(in[static_cast<std::size_t>(link.pe)]);
     rail = same_peer ? rail + 1 : 0;
     if (!theirs || rail >= theirs->rails.size() || theirs->rails[rail].size() != link.mine.size())
-      throw damaged(link.pe, "the list of queue pairs");
+      throw damaged(link.pe, "its list of QPs");
     link.theirs = theirs->rails[rail];
   }
 }
@@ -265,7 +265,7 @@ bool Connector::attempt(Exchange& exchange) {
   for (std::size_t pe = 0; pe < in.size(); ++pe) {
     std::optional<Attempt> decoded = decode_attempt(in[pe]);
     if (!decoded || decoded->rails.size() != mine[pe].rails.size())
-      throw damaged(static_cast<int>(pe), "the state of connections");
+      throw damaged(static_cast<int>(pe), "the state of its connections");
     done = done && !decoded->failed_somewhere;
     theirs.push_back(std::move(*decoded));
   }
@@ -296,21 +296,21 @@ void Connector::settle(Link& link, bool peer_ready) {
 Error Connector::no_way(const Link& link) const {
   const Nic& nic = *job_.nics[link.plan.nic];
   const Hello::Nic& theirs = hellos_[static_cast<std::size_t>(link.pe)].nics[link.plan.peer_nic];
-  std::string message = link.error_number != 0 ? std::strerror(link.error_number)
-                                               : "that PE has found no way to this one";
-  std::string fix = "look at both ports with ibv_devinfo, and at the subnet manager";
+  std::string message =
+      link.error_number != 0 ? std::strerror(link.error_number) : "that PE has no path to this one";
+  std::string fix = "check both ports with ibv_devinfo, and the subnet manager";
   if (link.plan.global && nic.port.ethernet) {
     std::vector<std::string> tried;
     for (const AddressPair& pair : link.plan.addresses)
       tried.push_back(fmt::format("{} to {}", verbs::gid_text(nic.addresses[pair.mine].raw),
                                   verbs::gid_text(pair.theirs)));
-    message += ": no way from " + join(tried, ", nor from ");
-    fix = "see whether the addresses reach each other (ip route get, ping), or choose others by "
+    message += ": no path from " + join(tried, ", nor from ");
+    fix = "check that the addresses reach each other (ip route get, ping), or choose others with "
           "IB_GID_INDEX (--gid-index) or IB_ADDR_RANGE";
   }
   return {ExitCode::unavailable,
-          job_.name_of(link.pe) + " by its port " + port_name(theirs),
-          "connect to",
+          job_.name_of(link.pe) + ", port " + port_name(theirs),
+          "connect",
           message,
           fix,
           job_.where(nic)};
@@ -321,8 +321,8 @@ void Connector::begin_sending() {
     for (std::size_t lane = 0; lane < link.lanes.size(); ++lane)
       if (const int error_number = link.lanes[lane]->queue_pair.to_send(path_of(link, lane));
           error_number != 0)
-        throw Error(ExitCode::unavailable, job_.name_of(link.pe), "begin to send to",
-                    std::strerror(error_number), "look at the kernel's log: dmesg",
+        throw Error(ExitCode::unavailable, job_.name_of(link.pe), "move its QP to RTS",
+                    std::strerror(error_number), "check the kernel log: dmesg",
                     job_.where(*job_.nics[link.plan.nic]));
 }
 

@@ -12,17 +12,17 @@ namespace {
 std::string attempt_of(const Work& work) {
   switch (work.kind) {
   case WorkKind::put:
-    return fmt::format("put {} bytes to", work.size_bytes);
+    return fmt::format("put {} bytes", work.size_bytes);
   case WorkKind::get:
-    return fmt::format("get {} bytes from", work.size_bytes);
+    return fmt::format("get {} bytes", work.size_bytes);
   case WorkKind::atomic:
-    return "change a word of";
+    return "perform an atomic";
   case WorkKind::signal:
-    return "signal";
+    return "send a signal";
   case WorkKind::flush:
-    return "complete transfers to";
+    return "complete transfers";
   }
-  return "reach";
+  return "transfer data";
 }
 
 /// If the device still responds.
@@ -62,22 +62,22 @@ Error post_failure(const JobView& job, const Endpoint& endpoint, const Work& wor
   return {ExitCode::unavailable,
           job.name_of(endpoint.pe),
           attempt_of(work),
-          std::string("the device does not take the request: ") + std::strerror(error_number),
-          error_number == EINVAL ? "use addresses that are multiples of the word's size"
-                                 : "look at the kernel's log: dmesg",
+          std::string("the device rejected the request: ") + std::strerror(error_number),
+          error_number == EINVAL ? "use addresses aligned to the size of the variable"
+                                 : "check the kernel log: dmesg",
           job.where(nic)};
 }
 
 Error message_refused(const JobView& job, const Endpoint& endpoint, int region,
                       std::uint64_t offset_bytes, const std::string& why) {
-  return {ExitCode::unavailable,
-          fmt::format("the word at offset {} of region {} of {}", offset_bytes, region,
-                      job.name_of(endpoint.pe)),
-          "change",
-          "that PE refuses: " + why,
-          "use symmetric memory of that PE, at addresses that are multiples of the word's size; if "
-          "they are, this is a bug of shmemctl: please report it with the command",
-          job.where(*job.nics[endpoint.nic])};
+  return {
+      ExitCode::unavailable,
+      fmt::format("offset {} of region {} of {}", offset_bytes, region, job.name_of(endpoint.pe)),
+      "perform an atomic",
+      "that PE refused: " + why,
+      "use symmetric memory of that PE, at addresses that are multiples of the word's size; if "
+      "they are, report this as a bug in shmemctl, with the command line",
+      job.where(*job.nics[endpoint.nic])};
 }
 
 } // namespace shmemctl::ibrc

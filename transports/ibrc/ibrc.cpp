@@ -145,12 +145,8 @@ std::string IbrcTransport::names_of_ports() const {
 
 Error IbrcTransport::cannot_use(const HcaPort& port, const std::string& why,
                                 const std::string& fix) const {
-  return {ExitCode::unavailable,
-          "the NIC",
-          "use",
-          why,
-          fix,
-          {job_.host, job_.pe, port.device, port.port}};
+  return {
+      ExitCode::unavailable, "NIC", "use", why, fix, {job_.host, job_.pe, port.device, port.port}};
 }
 
 const IbrcTransport::Found& IbrcTransport::find(const HcaPort& wanted) const {
@@ -162,14 +158,14 @@ const IbrcTransport::Found& IbrcTransport::find(const HcaPort& wanted) const {
     for (const verbs::LeftOut& left_out : survey_.left_out)
       if (left_out.device == wanted.device)
         throw cannot_use(wanted, left_out.reason, left_out.fix.empty() ? other : left_out.fix);
-    throw cannot_use(wanted, "there is no such port; there are " + names_of_ports(), other);
+    throw cannot_use(wanted, "no such port; available are " + names_of_ports(), other);
   }
   if (!found->reason.empty())
     throw cannot_use(wanted, found->reason,
-                     found->port.active ? address_fix
-                                        : "bring the link up (ip link, ibstat), or leave the port "
-                                          "out: HCA_LIST=^" +
-                                              wanted.device);
+                     found->port.active
+                         ? address_fix
+                         : "bring the link up (ip link, ibstat), or exclude the port: HCA_LIST=^" +
+                               wanted.device);
   return *found;
 }
 
@@ -180,9 +176,9 @@ Error IbrcTransport::no_listed_port() const {
     ports.push_back(
         fmt::format("{}:{} is {}", found.device_name, found.port.number, found.port.state));
   return {ExitCode::unavailable,
-          "the NICs of HCA_LIST or HCA_PE_MAPPING",
+          "NICs of HCA_LIST or HCA_PE_MAPPING",
           "use",
-          "none of them is there and up: " + join(ports, ", "),
+          "none of them is present and up: " + join(ports, ", "),
           "bring the link up (ip link, ibstat), or name ports that are ACTIVE",
           {job_.host, job_.pe, {}, std::nullopt}};
 }
@@ -271,9 +267,8 @@ void IbrcTransport::set_keys(int region, const std::vector<std::string>& keys) {
           queues.endpoint(static_cast<int>(pe), rail).peer_nic >= key->keys.size())
         key.reset();
     if (!key)
-      throw Error(ExitCode::unavailable, "the memory key of " + job_.name_of(static_cast<int>(pe)),
-                  "read", "it is damaged, or of another version",
-                  "start all PEs with the same version of this tool",
+      throw Error(ExitCode::unavailable, job_.name_of(static_cast<int>(pe)), "read its rkeys",
+                  "malformed message", "run the same version of shmemctl on all hosts",
                   {job_.host, job_.pe, {}, std::nullopt});
     decoded[pe] = std::move(*key);
   }
@@ -303,7 +298,7 @@ Lane& IbrcTransport::lane(int context) const {
   if (!found)
     throw Error(ExitCode::unavailable, "ibrc", "use",
                 reason_.empty() ? "this PE is not connected" : reason_,
-                "see shmemctl bringup for what reaches what",
+                "run shmemctl bringup to see which PEs can reach each other",
                 {job_.host, job_.pe, {}, std::nullopt});
   return *found;
 }

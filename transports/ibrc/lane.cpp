@@ -12,8 +12,8 @@ const SegmentKey& Lane::segment_of(const RemoteAddress& address) const {
     throw Error(ExitCode::unavailable,
                 "offset " + std::to_string(address.offset_bytes) + " of region " +
                     std::to_string(address.region),
-                "address", job_.name_of(address.pe) + " has not registered it",
-                "transfer to symmetric memory of that PE", {job_.host, job_.pe, {}, std::nullopt});
+                "", "not registered by " + job_.name_of(address.pe),
+                "use symmetric memory of that PE", {job_.host, job_.pe, {}, std::nullopt});
   return *segment;
 }
 

@@ -31,7 +31,8 @@ MessageService::MessageService(JobView& job, const MessageRoom& room)
       answers_(job, regions_, room.own_credits, connected(room.credits)),
       wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wakeup_)
-    throw system_error("ibrc", "eventfd", errno, "raise the limit of open files (ulimit -n)");
+    throw system_error("ibrc", "create an eventfd", errno,
+                       "raise the limit of open files (ulimit -n)");
   const std::uint32_t receives = room.own_credits * static_cast<std::uint32_t>(job.n_pes) *
                                  static_cast<std::uint32_t>(room.lanes);
   // Any of the devices may get them all.
@@ -60,9 +61,8 @@ void MessageService::start(Exchange& exchange) {
       continue;
     const std::optional<AnswerPlace> place = decode_answer_place(in[static_cast<std::size_t>(pe)]);
     if (!place || !answers_.set_place(pe, *place))
-      throw Error(ExitCode::unavailable, "the place for answers of " + job_.name_of(pe), "read",
-                  "it is damaged, or of another version",
-                  "start all PEs with the same version of this tool",
+      throw Error(ExitCode::unavailable, job_.name_of(pe), "read the address of its reply buffer",
+                  "malformed message", "run the same version of shmemctl on all hosts",
                   {job_.host, job_.pe, {}, std::nullopt});
   }
   thread_ = start_service_thread("ibrc", [this] { run(); });

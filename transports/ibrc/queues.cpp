@@ -43,7 +43,7 @@ Queues::Queues(JobView& job, std::size_t endpoints)
     if (!completions.queue) {
       const verbs::Refusal refused = verbs::refusal(
           device.name(), errno, "raise the limit of locked memory: ulimit -l unlimited");
-      throw Error(ExitCode::unavailable, "a completion queue", "make", refused.message, refused.fix,
+      throw Error(ExitCode::unavailable, "CQ", "create", refused.message, refused.fix,
                   {job.host, job.pe, device.name(), std::nullopt});
     }
     completions_.push_back(std::move(completions));

@@ -77,9 +77,10 @@ Registration::Registration(const Endpoint& endpoint, void* base, std::size_t siz
     if (status != 0)
       throw endpoint.error(
           "register " + std::to_string(size_bytes) + " bytes of " +
-              (gpu ? gpu->text() + "'s " : "") + "memory with",
+              (gpu ? gpu->text() + "'s " : "") + "memory",
           endpoint.library().error_text(status),
-          gpu ? "FI_LOG_LEVEL=warn says what the provider lacks; or set SHMEMCTL_GPUDIRECT=off"
+          gpu ? "set FI_LOG_LEVEL=warn to see what the provider lacks, or set "
+                "SHMEMCTL_GPUDIRECT=off"
               : "raise the limit of locked memory (ulimit -l), or use a smaller heap");
   };
   require(make(handle_,
@@ -94,21 +95,21 @@ Endpoint::Endpoint(const Provider& provider, const Device& device, int pe, std::
     : library_(provider.library), info_(device.info), provider_(provider.name),
       device_(device.name), host_name_(std::move(host_name)), pe_(pe), profile_(provider.profile),
       promises_(promises_of(*device.info, provider.profile)) {
-  require(-library_->open_fabric(*info_->fabric_attr, fabric_), "open the fabric of");
+  require(-library_->open_fabric(*info_->fabric_attr, fabric_), "open the fabric");
   require(
       make(domain_,
            [&](fid_domain** made) { return fi_domain(fabric_.get(), info_.get(), made, nullptr); }),
-      "open the domain of");
+      "open the domain");
   fi_av_attr table{};
   table.type = info_->domain_attr->av_type == FI_AV_MAP ? FI_AV_MAP : FI_AV_TABLE;
   require(make(addresses_,
                [&](fid_av** made) { return fi_av_open(domain_.get(), &table, made, nullptr); }),
-          "open the address table of");
+          "open the address vector");
   open_queue();
   require(
       make(endpoint_,
            [&](fid_ep** made) { return fi_endpoint(domain_.get(), info_.get(), made, nullptr); }),
-      "open an endpoint of");
+      "open an endpoint");
   bind();
   read_name();
 }
@@ -121,28 +122,28 @@ void Endpoint::open_queue() {
   require(
       make(queue_,
            [&](fid_cq** made) { return fi_cq_open(domain_.get(), &attributes, made, nullptr); }),
-      "open a completion queue of");
+      "open a CQ");
 }
 
 void Endpoint::bind() {
-  require(fi_ep_bind(endpoint_.get(), &addresses_->fid, 0), "bind the addresses to");
+  require(fi_ep_bind(endpoint_.get(), &addresses_->fid, 0), "bind the address vector");
   const std::uint64_t sends = profile_.selective_completion ? FI_SELECTIVE_COMPLETION : 0;
-  require(fi_ep_bind(endpoint_.get(), &queue_->fid, FI_TRANSMIT | sends), "bind a queue to");
-  require(fi_ep_bind(endpoint_.get(), &queue_->fid, FI_RECV), "bind a queue to");
+  require(fi_ep_bind(endpoint_.get(), &queue_->fid, FI_TRANSMIT | sends), "bind a CQ");
+  require(fi_ep_bind(endpoint_.get(), &queue_->fid, FI_RECV), "bind a CQ");
 #if FI_VERSION_GE(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), FI_VERSION(1, 18))
   // Calls of CUDA inside of the provider could wait for a kernel that waits for them.
   bool permitted = false;
   fi_setopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_CUDA_API_PERMITTED, &permitted,
             sizeof permitted);
 #endif
-  require(fi_enable(endpoint_.get()), "enable an endpoint of",
+  require(fi_enable(endpoint_.get()), "enable an endpoint",
           "set FI_UNIVERSE_SIZE to the number of PEs: queues for 256 can be too much for a device");
 }
 
 void Endpoint::read_name() {
   char name[256];
   std::size_t size_bytes = sizeof name;
-  require(fi_getname(&endpoint_->fid, name, &size_bytes), "read the address of");
+  require(fi_getname(&endpoint_->fid, name, &size_bytes), "read its address");
   address_.assign(name, std::min(size_bytes, sizeof name));
 }
 
@@ -247,7 +248,7 @@ Error Endpoint::error(const std::string& attempted, const std::string& text,
   where.host = host_name_;
   where.pe = pe_;
   where.device = device_;
-  return {ExitCode::unavailable, "libfabric's " + provider_, attempted, text, fix, where};
+  return {ExitCode::unavailable, "libfabric " + provider_, attempted, text, fix, where};
 }
 
 void Endpoint::require(int status, const char* attempted, const char* fix) const {

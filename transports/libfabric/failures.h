@@ -13,13 +13,9 @@
 
 namespace shmemctl::fabric {
 
-/// A step as what an Error says was attempted on a peer: "put" is "put to" in "cannot put to PE 2".
+/// A step as the action of an Error about a peer: "PE 2: cannot put".
 inline std::string attempted_on_peer(std::string_view step) {
-  if (step.starts_with("put"))
-    return std::string(step) + " to";
-  if (step.starts_with("get"))
-    return std::string(step) + " from";
-  return step.starts_with("atomic") ? "make an atomic operation on" : std::string(step);
+  return step.starts_with("atomic") ? "perform an atomic operation" : std::string(step);
 }
 
 /// Thread safe. Keeps the first failure of each peer.

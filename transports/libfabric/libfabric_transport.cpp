@@ -542,8 +542,8 @@ void LibfabricTransport::use_nics(const std::vector<HcaPort>& nics) {
     else if (provider_.devices.front().address_format != FI_SOCKADDR_IN &&
              provider_.devices.front().address_format != FI_SOCKADDR_IN6)
       throw Error(ExitCode::unavailable, "device " + nic.device, "use",
-                  "libfabric's " + provider_.name + " does not have it",
-                  "name one that it has: fi_info -p \"" + provider_.name + "\" lists them");
+                  "libfabric's provider " + provider_.name + " does not have it",
+                  "choose a device that fi_info -p \"" + provider_.name + "\" lists");
   }
   // Interfaces of the kernel have names of their own: what is meant for another kind of NIC does
   // not concern them.
@@ -586,8 +586,8 @@ void LibfabricTransport::learn_peers(const std::vector<PeerPlace>& peers,
     const auto pe = static_cast<std::size_t>(peer.pe);
     const auto endpoints = read_endpoints(texts[pe]);
     if (!endpoints || endpoints->empty())
-      throw Error(ExitCode::unavailable, "the endpoints of PE " + std::to_string(peer.pe), "read",
-                  "it sent none", "start all PEs with the same version of this tool");
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(peer.pe), "read its endpoints",
+                  "it sent none", "run the same version of shmemctl on all hosts");
     all[pe] = *endpoints;
     common = std::min(common, endpoints->size());
   }

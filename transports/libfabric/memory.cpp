@@ -7,8 +7,8 @@ namespace shmemctl::fabric {
 namespace {
 
 Error no_key(int pe, const std::string& what) {
-  return {ExitCode::unavailable, "the memory of PE " + std::to_string(pe), "address", what,
-          "this is a bug of shmemctl: please report it with the command"};
+  return {ExitCode::unavailable, "memory of PE " + std::to_string(pe), "access", what,
+          "report this as a bug in shmemctl, with the command line"};
 }
 
 } // namespace
@@ -55,7 +55,7 @@ void MemoryMap::set_keys(int region, const std::vector<std::string>& keys) {
       continue; // not a peer
     const auto key = read_piece_key(keys[pe]);
     if (!key || (key->size_bytes > 0 && key->ways.size() != endpoints_.size()))
-      throw no_key(static_cast<int>(pe), "it sent a key that cannot be read");
+      throw no_key(static_cast<int>(pe), "it sent a malformed key");
     if (key->offset_bytes == 0 && key->size_bytes > 0)
       after[pe].clear(); // it has moved
     if (key->size_bytes > 0)
@@ -113,7 +113,7 @@ RemotePart MemoryMap::remote(std::size_t endpoint, const RemoteAddress& address,
         return {way.base + in_piece, way.key,
                 std::min(size_bytes, static_cast<std::size_t>(piece.size_bytes - in_piece))};
       }
-  throw no_key(address.pe, "it has told no key for offset " + std::to_string(address.offset_bytes) +
+  throw no_key(address.pe, "no key received for offset " + std::to_string(address.offset_bytes) +
                                " of region " + std::to_string(address.region));
 }
 

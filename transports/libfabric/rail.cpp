@@ -41,7 +41,7 @@ const char* name_of(OperationKind kind) {
   case OperationKind::atomic:
     return "operate atomically on";
   default:
-    return "send to";
+    return "send";
   }
 }
 
@@ -65,7 +65,7 @@ void Rail::post_receives() {
   const std::lock_guard lock(poll_mutex_);
   for (std::size_t i = 0; i < endpoint_.profile().receives; ++i)
     if (const long status = post_receive(*pool_.take(OperationKind::receive)); status != 0)
-      throw endpoint_.error("post a receive buffer of", endpoint_.library().error_text(status),
+      throw endpoint_.error("post a receive buffer", endpoint_.library().error_text(status),
                             "look at FI_LOG_LEVEL=warn");
 }
 
@@ -334,8 +334,8 @@ void Rail::fail(Operation& operation, const std::string& text) {
 Error Rail::failure(const char* attempted, int pe, const std::string& text) const {
   const EndpointName& name = peer(pe);
   Error error = endpoint_.error(attempted, "", "");
-  const std::string fix = "see whether PE " + std::to_string(pe) +
-                          " still runs, and whether its host answers at that address";
+  const std::string fix = "check that PE " + std::to_string(pe) +
+                          " still runs, and that its host is reachable at that address";
   return {ExitCode::unavailable,
           "PE " + std::to_string(pe) + " at " + endpoint_.readable(name.address) + " (" +
               name.device + ")",

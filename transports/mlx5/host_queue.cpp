@@ -188,9 +188,9 @@ HostQueue::Ticket HostQueue::write_inline(const RemotePiece& remote, const void*
   if (size_bytes == 0)
     return 0;
   if (size_bytes > most_inline)
-    throw Error(ExitCode::usage, queue_text(), "post inline data to",
-                std::to_string(size_bytes) + " bytes are too many",
-                "this is a bug of shmemctl: please report it with the command");
+    throw Error(ExitCode::usage, queue_text(), "post inline data",
+                std::to_string(size_bytes) + " bytes exceed the limit",
+                "report this as a bug in shmemctl, with the command line");
   const auto size = static_cast<std::uint32_t>(size_bytes);
   if (size == 8 || size == 4) {
     std::uint64_t value = 0;
@@ -308,14 +308,14 @@ void HostQueue::throw_failure(const Failure& failure) const {
                   failure.syndrome, failure.vendor_syndrome, failure.index);
   if (const std::string detail = queue_->detail(failure.index); !detail.empty())
     message += ": " + detail;
-  throw Error(ExitCode::unavailable, queue_text(),
-              "carry out " + opcode_text(failure.opcode) + " on", message, text.fix, where());
+  throw Error(ExitCode::unavailable, queue_text(), "complete " + opcode_text(failure.opcode),
+              message, text.fix, where());
 }
 
 void HostQueue::throw_event(const std::string& event) const {
-  throw Error(ExitCode::unavailable, queue_text(), "wait for a completion of",
-              "the device has stopped the queue: " + event,
-              "this is a bug of shmemctl: please report it with the command", where());
+  throw Error(ExitCode::unavailable, queue_text(), "poll its CQ",
+              "the device has stopped the QP: " + event,
+              "report this as a bug in shmemctl, with the command line", where());
 }
 
 Where HostQueue::where() const {

@@ -74,8 +74,8 @@ PeerInfo PeerInfo::decode(const std::string& bytes) {
         info.ethernet <= 1 && info.offers <= all_offers && info.mtu >= 1 && info.mtu <= 5)
       return info;
   }
-  throw Error(ExitCode::unavailable, "an mlx5 queue", "read what its peer says",
-              "these are not the bytes of a queue", "run the same version of shmemctl on all PEs");
+  throw Error(ExitCode::unavailable, "mlx5 QP", "read the data of its peer", "malformed message",
+              "run the same version of shmemctl on all PEs");
 }
 
 } // namespace shmemctl::mlx5

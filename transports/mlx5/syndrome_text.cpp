@@ -9,7 +9,7 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
-constexpr const char* report = "this is a bug of shmemctl: please report it with the command";
+constexpr const char* report = "report this as a bug in shmemctl, with the command line";
 
 } // namespace
 

@@ -61,8 +61,8 @@ void StagedTransport::serve() noexcept {
   } catch (const Error& error) {
     fail(error);
   } catch (const std::exception& error) {
-    fail(Error(ExitCode::unavailable, "the agent of staged transfers", "go on with", error.what(),
-               "this is a bug of shmemctl: please report it with the command",
+    fail(Error(ExitCode::unavailable, "staging thread", "continue", error.what(),
+               "report this as a bug in shmemctl, with the command line",
                {host_, pe_, {}, std::nullopt}));
   }
 }
@@ -113,8 +113,8 @@ std::byte* StagedTransport::local_at(std::uint32_t region, std::uint64_t offset_
   if (offset_bytes > view.size_bytes || size_bytes > view.size_bytes - offset_bytes)
     throw Error(ExitCode::unavailable,
                 "offset " + std::to_string(offset_bytes) + " of region " + std::to_string(region),
-                "carry out a staged transfer at", "this PE has not so much memory there",
-                "this is a bug of shmemctl: please report it with the command",
+                "perform a staged transfer", "it ends beyond this PE's memory",
+                "report this as a bug in shmemctl, with the command line",
                 {host_, pe_, {}, std::nullopt});
   return view.base + offset_bytes;
 }

@@ -109,9 +109,9 @@ void StagedTransport::require(const RemoteAddress& address, std::size_t size_byt
     throw Error(ExitCode::unavailable,
                 "offset " + std::to_string(address.offset_bytes) + " of region " +
                     std::to_string(address.region),
-                "transfer " + std::to_string(size_bytes) + " bytes at",
-                "PE " + std::to_string(address.pe) + " has not so much memory there",
-                "transfer to symmetric memory of that PE", {host_, pe_, {}, std::nullopt});
+                "transfer " + std::to_string(size_bytes) + " bytes",
+                "it ends beyond the memory of PE " + std::to_string(address.pe),
+                "use symmetric memory of that PE", {host_, pe_, {}, std::nullopt});
 }
 
 MessageHead StagedTransport::head_to(MessageOp op, const RemoteAddress& target,

@@ -49,7 +49,7 @@ public:
     const ucs_status_t status = api_.config_read(nullptr, nullptr, &config_);
     if (status != UCS_OK)
       throw Error(ExitCode::unavailable, "UCX", "read its settings", reason(status),
-                  "correct the variables that begin with UCX_");
+                  "correct the UCX_* variables");
   }
   Config(const Config&) = delete;
   Config& operator=(const Config&) = delete;
@@ -63,7 +63,7 @@ public:
     const ucs_status_t status = set(name, value);
     if (status != UCS_OK)
       throw Error(ExitCode::unavailable, "UCX", "set " + name + "=" + value, reason(status),
-                  "see ucx_info -cf for the values that it takes");
+                  "check the values that ucx_info -cf lists");
   }
 
 private:
@@ -134,7 +134,7 @@ UcxContext::UcxContext(std::shared_ptr<const UcxApi> api, const UcxSettings& set
   }
   if (status != UCS_OK) {
     const std::string logged = UcxLog::take_error();
-    throw Error(ExitCode::unavailable, "UCX " + api_->version, "initialise",
+    throw Error(ExitCode::unavailable, "UCX " + api_->version, "initialize",
                 api_->status_text(status) + (logged.empty() ? "" : " (" + logged + ")"),
                 ucx_fix(status));
   }
@@ -149,7 +149,7 @@ std::size_t UcxContext::request_bytes() const {
   attributes.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE;
   const ucs_status_t status = api_->context_query(context_, &attributes);
   if (status != UCS_OK)
-    throw Error(ExitCode::unavailable, "UCX " + api_->version, "ask for the size of a request",
+    throw Error(ExitCode::unavailable, "UCX " + api_->version, "query the size of a request",
                 api_->status_text(status), ucx_fix(status));
   return attributes.request_size;
 }

@@ -8,8 +8,8 @@ namespace shmemctl {
 namespace {
 
 Error bad_key(const std::string& problem) {
-  return input_error("a UCX key of a peer", "", problem,
-                     "start all PEs with the same version of this tool");
+  return input_error("UCX rkey of a peer", "", problem,
+                     "run the same version of shmemctl on all hosts");
 }
 
 } // namespace

@@ -22,7 +22,8 @@ constexpr int rounds_at_once = 64;
 
 UcxProgressThread::UcxProgressThread() : wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wakeup_)
-    throw system_error("ucx", "eventfd", errno, "raise the limit of open files (ulimit -n)");
+    throw system_error("ucx", "create an eventfd", errno,
+                       "raise the limit of open files (ulimit -n)");
   thread_ = start_service_thread("ucx", [this] { run(); });
 }
 

@@ -334,9 +334,8 @@ void UcxTransport::fail(UcxWorker::Lock& lock, const UcxPeer& peer, ucs_status_t
     const UcxUnlocked unlocked(lock);
     health_.await_cause(pe);
   }
-  throw Error(ExitCode::unavailable, "ucx", std::string(step) + " PE " + std::to_string(pe),
-              api_->status_text(status),
-              "look at the output of PE " + std::to_string(pe) + "; " + ucx_fix(status), where);
+  throw Error(ExitCode::unavailable, "ucx", step, api_->status_text(status),
+              "check the output of PE " + std::to_string(pe) + "; " + ucx_fix(status), where);
 }
 
 void UcxTransport::finish(UcxWorker::Lock& lock, UcxWorker& worker, const UcxPeer& peer,
@@ -493,7 +492,7 @@ void UcxTransport::quiet(int context) {
   UcxIssued& issued = issued_.at(static_cast<std::size_t>(context));
   if (!issued.worker || issued.unfinished_pes.empty())
     return;
-  constexpr const char* step = "complete operations on";
+  constexpr const char* step = "complete operations";
   UcxWorker& worker = *issued.worker;
   UcxWorker::Lock lock = worker.lock();
   std::vector<void*> flushes;

@@ -40,7 +40,7 @@ std::string worker_fix(ucs_status_t status) {
 
 Error not_connected(const UcxApi& api, int pe, ucs_status_t status) {
   const std::string logged = UcxLog::take_error();
-  return {ExitCode::unavailable, "ucx", "connect to PE " + std::to_string(pe),
+  return {ExitCode::unavailable, "PE " + std::to_string(pe), "connect by UCX",
           api.status_text(status) + (logged.empty() ? "" : " (" + logged + ")"), ucx_fix(status)};
 }
 
@@ -61,7 +61,7 @@ UcxWorker::UcxWorker(std::shared_ptr<const UcxContext> context, const UcxMemory&
   }
   if (status != UCS_OK) {
     const std::string logged = UcxLog::take_error();
-    throw Error(ExitCode::unavailable, "UCX", "make a worker",
+    throw Error(ExitCode::unavailable, "UCX", "create a worker",
                 api().status_text(status) + (logged.empty() ? "" : " (" + logged + ")"),
                 worker_fix(status));
   }
@@ -149,7 +149,7 @@ std::string UcxWorker::address() {
   attributes.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS;
   const ucs_status_t status = api().worker_query(worker_, &attributes);
   if (status != UCS_OK)
-    throw Error(ExitCode::unavailable, "UCX", "ask for the worker's address",
+    throw Error(ExitCode::unavailable, "UCX", "query the worker's address",
                 api().status_text(status), ucx_fix(status));
   std::string text(reinterpret_cast<const char*>(attributes.address), attributes.address_length);
   api().worker_release_address(worker_, attributes.address);
@@ -234,16 +234,16 @@ UcxTarget UcxWorker::target(UcxPeer& peer, const RemoteAddress& address) {
       const ucs_status_t status = api().ep_rkey_unpack(peer.endpoint, piece.packed.data(), &key);
       if (status != UCS_OK)
         throw Error(ExitCode::unavailable, "ucx",
-                    "read the key for the memory of PE " + std::to_string(peer.pe),
+                    "read the rkey for the memory of PE " + std::to_string(peer.pe),
                     api().status_text(status), ucx_fix(status));
     }
     return {piece.address + inside, key, piece.size_bytes - inside};
   }
   throw Error(ExitCode::unavailable, "ucx", "translate an address",
-              "PE " + std::to_string(peer.pe) + " has given no key for offset " +
+              "no rkey from PE " + std::to_string(peer.pe) + " for offset " +
                   std::to_string(address.offset_bytes) + " of region " +
                   std::to_string(address.region),
-              "this is a bug of shmemctl: please report it with the command");
+              "report this as a bug in shmemctl, with the command line");
 }
 
 void UcxWorker::try_progress() {

@@ -20,8 +20,7 @@ Error device_error(const std::string& device, const std::string& attempted, int 
                    const std::string& fix) {
   Where where;
   where.device = device;
-  return {
-      ExitCode::unavailable, "the RDMA device", attempted, std::strerror(error_number), fix, where};
+  return {ExitCode::unavailable, "RDMA device", attempted, std::strerror(error_number), fix, where};
 }
 
 /// The library answers some calls with an errno value, some with -1 and errno.
@@ -103,18 +102,17 @@ Device::Device(std::shared_ptr<const Functions> functions, ibv_device* device, c
     Where where;
     where.device = name_;
     const Refusal refused = why_not_open(*device, error_number);
-    throw Error(ExitCode::unavailable, "the RDMA device", "open", refused.message, refused.fix,
-                where);
+    throw Error(ExitCode::unavailable, "RDMA device", "open", refused.message, refused.fix, where);
   }
   if (const int result = functions_->query_device(context_.get(), &attributes_); result != 0)
-    throw device_error(name_, "ask", error_of(result), "look at the kernel's log: dmesg");
+    throw device_error(name_, "query", error_of(result), "check the kernel log: dmesg");
 }
 
 ibv_port_attr Device::port_attributes(int number) const {
   ibv_port_attr attributes;
   if (const int result = query_port(*functions_, context_.get(), number, attributes); result != 0)
-    throw device_error(name_, "ask port " + std::to_string(number) + " of", error_of(result),
-                       "look at the kernel's log: dmesg");
+    throw device_error(name_, "query port " + std::to_string(number), error_of(result),
+                       "check the kernel log: dmesg");
   return attributes;
 }
 
@@ -142,8 +140,8 @@ std::vector<GidEntry> Device::gids(int port) const {
   const ssize_t count = functions_->query_gid_table(context_.get(), entries.data(), entries.size(),
                                                     0, sizeof(ibv_gid_entry));
   if (count < 0)
-    throw device_error(name_, "read the GID table of", static_cast<int>(-count),
-                       "look at /sys/class/infiniband/" + name_ + "/ports/*/gids");
+    throw device_error(name_, "read its GID table", static_cast<int>(-count),
+                       "check /sys/class/infiniband/" + name_ + "/ports/*/gids");
   std::vector<GidEntry> table;
   for (ssize_t i = 0; i < count; ++i) {
     const ibv_gid_entry& entry = entries[static_cast<std::size_t>(i)];
@@ -166,8 +164,8 @@ ibv_pd* Device::protection_domain() {
         refusal(name_, errno, "raise the limit of locked memory: ulimit -l unlimited");
     Where where;
     where.device = name_;
-    throw Error(ExitCode::unavailable, "a protection domain", "make", refused.message, refused.fix,
-                where);
+    throw Error(ExitCode::unavailable, "protection domain", "allocate", refused.message,
+                refused.fix, where);
   }
   return protection_domain_.get();
 }

@@ -41,7 +41,7 @@ bool wanted(const GidEntry& entry, const GidWish& wish) {
 }
 
 Error bad_range(const std::string& text, const std::string& problem) {
-  return {ExitCode::usage, "IB_ADDR_RANGE \"" + text + "\"", "read", problem,
+  return {ExitCode::usage, "IB_ADDR_RANGE \"" + text + "\"", "", problem,
           "write a network as address/bits, for example 10.1.0.0/16 or fd00::/8"};
 }
 
@@ -101,17 +101,17 @@ std::optional<AddressRange> parse_address_range(const std::string& text) {
   const std::vector<std::string> parts = split(text, '/');
   const auto bits = parts.size() == 2 ? parse_integer(parts[1]) : std::nullopt;
   if (!bits)
-    throw bad_range(text, "it is not address/bits");
+    throw bad_range(text, "not address/bits");
   AddressRange range;
   long long most = 128;
   if (::inet_pton(AF_INET, parts[0].c_str(), range.network.data() + ipv4_prefix_bytes) == 1) {
     std::copy_n(ipv4_prefix.begin(), ipv4_prefix_bytes, range.network.begin());
     most = 32;
   } else if (::inet_pton(AF_INET6, parts[0].c_str(), range.network.data()) != 1) {
-    throw bad_range(text, "\"" + parts[0] + "\" is no address");
+    throw bad_range(text, "\"" + parts[0] + "\" is not an address");
   }
   if (*bits < 0 || *bits > most)
-    throw bad_range(text, "the network has 0 to " + std::to_string(most) + " bits");
+    throw bad_range(text, "the prefix must have 0 to " + std::to_string(most) + " bits");
   if (*bits == 0)
     return std::nullopt;
   range.bits = static_cast<int>(128 - most + *bits);

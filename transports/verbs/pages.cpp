@@ -11,7 +11,7 @@ Pages::Pages(std::size_t size_bytes, const char* what) : size_bytes_(size_bytes)
   void* memory =
       ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    throw system_error(what, "map", errno, "free memory on this host");
+    throw system_error(what, "map", errno, "free host memory");
   data_ = static_cast<std::byte*>(memory);
 }
 

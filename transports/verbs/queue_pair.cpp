@@ -75,8 +75,8 @@ QueuePair::QueuePair(Device& device, ibv_cq* completions, int depth, int inline_
       device.name(), error_number,
       error_number == ENOMEM ? "raise the limit of locked memory (ulimit -l unlimited), or set "
                                "IB_NUM_RC_PER_DEVICE lower"
-                             : "look at the kernel's log: dmesg");
-  throw Error(ExitCode::unavailable, "a queue pair", "make", refused.message, refused.fix, where);
+                             : "check the kernel log: dmesg");
+  throw Error(ExitCode::unavailable, "QP", "create", refused.message, refused.fix, where);
 }
 
 int QueuePair::to_init(int port) {

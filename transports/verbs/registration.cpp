@@ -77,7 +77,7 @@ std::string fix_of(MemoryKind kind, int error_number) {
            "the service that starts the job";
   if (error_number == EFAULT)
     return "use memory that can be written";
-  return "look at the kernel's log: dmesg";
+  return "check the kernel log: dmesg";
 }
 
 } // namespace

@@ -52,21 +52,20 @@ std::string status_fix(ibv_wc_status status, const FailureScene& scene) {
   case IBV_WC_REM_ACCESS_ERR:
   case IBV_WC_REM_INV_REQ_ERR:
     return "look whether " + scene.peer +
-           " still has that memory; if so, this is a bug of shmemctl: please report it with the "
-           "command";
+           " still has that memory; if so, report this as a bug in shmemctl, with the command line";
   case IBV_WC_REM_OP_ERR:
   case IBV_WC_RNR_RETRY_EXC_ERR:
     return "look at the kernel's log where " + scene.peer + " runs: dmesg";
   case IBV_WC_LOC_PROT_ERR:
   case IBV_WC_LOC_ACCESS_ERR:
-    return "use memory that stays mapped until quiet; if it does, this is a bug of shmemctl: "
-           "please report it with the command";
+    return "use memory that stays mapped until quiet; if it does, report this as a bug in "
+           "shmemctl, with the command line";
   case IBV_WC_LOC_QP_OP_ERR:
   case IBV_WC_LOC_LEN_ERR:
   case IBV_WC_FATAL_ERR:
-    return "look at the kernel's log: dmesg";
+    return "check the kernel log: dmesg";
   default:
-    return "look at the first error of this job";
+    return "check the first error of this job";
   }
 }
 

@@ -162,8 +162,9 @@ private:
 
   void set_up() override {
     if (point().size_bytes != 4 && point().size_bytes != 8)
-      throw Error(ExitCode::usage, std::to_string(point().size_bytes) + " bytes",
-                  "use in an atomic", "words have 4 or 8", "pass -b 4 or -b 8");
+      throw Error(ExitCode::usage, "atomic", "",
+                  "unsupported size of " + std::to_string(point().size_bytes) + " bytes",
+                  "pass -b 4 or -b 8");
     routes_ = routes_of(point(), context().pe, context().n_pes);
     peers_ = static_cast<std::uint64_t>(peers_of_a_sender(point(), context().n_pes));
     deltas_ = deltas_to(routes_.to);

@@ -129,11 +129,11 @@ void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int t
   const KernelLaunch how{job,  device_control(), gpu_->stream(), site.device, kernel_scope(scope),
                          ctas, threads};
   if (const std::string problem = launcher(how); !problem.empty())
-    throw Error(ExitCode::unavailable,
-                "PE " + std::to_string(pe_) + ", GPU " + std::to_string(site.device),
-                "launch a kernel of " + std::to_string(ctas) + " blocks of " +
-                    std::to_string(threads) + " threads on",
-                problem, "give fewer --ctas or --threads; shmemctl doctor looks at the driver");
+    throw Error(
+        ExitCode::unavailable, "PE " + std::to_string(pe_) + ", GPU " + std::to_string(site.device),
+        "launch a kernel of " + std::to_string(ctas) + " blocks of " + std::to_string(threads) +
+            " threads",
+        problem, "pass fewer --ctas or --threads, or run shmemctl doctor to check the driver");
   gpu_->wait(gpu_->stream(), step);
   gpu_->copy(&seen_, control_, sizeof seen_);
   if (seen_.failed == 0)
@@ -141,8 +141,8 @@ void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int t
   gpu_->check(); // says more
   throw Error(ExitCode::unavailable,
               "PE " + std::to_string(pe_) + ", GPU " + std::to_string(site.device),
-              std::string("run ") + step + " on", "an operation of a kernel was not completed",
-              "shmemctl bringup looks at every pair");
+              std::string("run ") + step, "an operation of a kernel did not complete",
+              "run shmemctl bringup to check every pair of PEs");
 }
 
 void GpuCase::run(const char* step, CallScope scope, int ctas, int threads,

@@ -292,9 +292,10 @@ void GpuBackend::read_masked_ranks() {
   if (masked == masked_)
     return;
   if (setup_.rank_timeout_us <= 0)
-    throw Error(ExitCode::deadline, "low latency", fmt::format("wait for PE {} in", masked.front()),
-                fmt::format("rank {} has masked it: it did not come in time", me_),
-                fmt::format("look at the output of PE {}, or {}", masked.front(), raise_timeout()));
+    throw Error(ExitCode::deadline, "low-latency dispatch",
+                fmt::format("receive from PE {}", masked.front()),
+                fmt::format("PE {} has masked it after a timeout", me_),
+                fmt::format("check the output of PE {}, or {}", masked.front(), raise_timeout()));
   masked_ = masked;
   active_routing_ = without_ranks(setup_.shape, *setup_.routing, me_, masked);
   row_counts_ = row_counts(setup_.shape, active_routing_);

@@ -192,8 +192,8 @@ protected:
   }
   void launched(const std::string& failure) {
     if (!failure.empty())
-      throw Error(ExitCode::unavailable, "rank " + std::to_string(me_), "launch a kernel of moe",
-                  failure, "shmemctl doctor looks at the driver; --num-sms takes fewer SMs");
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(me_), "launch a MoE kernel",
+                  failure, "run shmemctl doctor to check the driver, or lower --num-sms");
   }
   void wait(const char* step) {
     gpu_.wait(stream(), step);

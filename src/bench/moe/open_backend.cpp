@@ -20,7 +20,7 @@ std::string backend_missing(BackendKind kind) {
 namespace {
 
 Error cannot_start(BackendKind kind, const std::string& reason) {
-  return Error(ExitCode::unavailable, std::string("--backend ") + to_string(kind), "start moe",
+  return Error(ExitCode::unavailable, std::string("--backend ") + to_string(kind), "run moe",
                reason, "use --backend host");
 }
 

@@ -50,8 +50,8 @@ std::vector<json> read_all(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
     all.push_back(text.empty() ? json() : try_from_json_line(text));
     if (!text.empty() && !all.back().is_object())
-      throw Error(ExitCode::unavailable, "the times of a PE", "read", "they are no JSON",
-                  "use the same shmemctl for all PEs");
+      throw Error(ExitCode::unavailable, "times of a PE", "read", "invalid JSON",
+                  "run the same version of shmemctl on all hosts");
   }
   return all;
 }

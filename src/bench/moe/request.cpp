@@ -17,8 +17,10 @@ std::vector<std::int32_t> numbers(const char* flag, const std::string& text) {
   for (const std::string& part : split(text, ',')) {
     const std::optional<long long> value = parse_integer(trim(part));
     if (!value || *value < 0 || *value > 1 << 24)
-      throw Error(ExitCode::usage, flag, "read " + printable(text),
-                  printable(part) + " is no number from 0 to 16777216", "write 128 or 1,16,128");
+      throw Error(ExitCode::usage, flag, "",
+                  "invalid value \"" + printable(text) + "\": " + printable(part) +
+                      " is not a number from 0 to 16777216",
+                  "write it as 128 or 1,16,128");
     values.push_back(static_cast<std::int32_t>(*value));
   }
   return values;
@@ -29,9 +31,10 @@ std::vector<std::int32_t> of_file(const char* flag, const std::string& text,
                                   const std::string& untouched, std::int32_t recorded,
                                   const std::string& file) {
   if (text != untouched && numbers(flag, text) != std::vector<std::int32_t>{recorded})
-    throw Error(ExitCode::usage, flag, "read " + printable(text),
-                fmt::format("{} was recorded with {}", printable(file), recorded),
-                fmt::format("leave {} out, or give {} {}", flag, flag, recorded));
+    throw Error(ExitCode::usage, flag, "",
+                "invalid value \"" + printable(text) +
+                    fmt::format("\": {} was recorded with {}", printable(file), recorded),
+                fmt::format("omit {}, or pass {} {}", flag, flag, recorded));
   return {recorded};
 }
 
@@ -40,31 +43,31 @@ void refuse_idle_flags(const Request& request) {
   const Request untouched;
   const auto refuse = [](bool idle, const char* flag, const char* why, const char* fix) {
     if (idle)
-      throw Error(ExitCode::usage, flag, "use", why, fix);
+      throw Error(ExitCode::usage, flag, "", why, fix);
   };
   const bool low = request.mode == "ll";
-  refuse(request.bias && low, "--bias", "low latency adds no bias",
-         "leave it out, or use --mode ht");
+  refuse(request.bias && low, "--bias", "low-latency mode has no bias",
+         "omit it, or use --mode ht");
   refuse(request.combined_weights && low, "--topk-weights",
-         "low latency applies the weights, and does not send them back",
-         "leave it out, or use --mode ht");
+         "low-latency mode applies the weights and does not return them",
+         "omit it, or use --mode ht");
+         "omit it, or use --mode ht");
   refuse(request.combine != untouched.combine && !low, "--combine",
-         "high throughput has one model, rows", "leave it out, or use --mode ll");
+         "high-throughput mode combines by rows only", "omit it, or use --mode ll");
   refuse(request.layout != untouched.layout && !low, "--layout",
-         "high throughput lays rows by source rank", "leave it out, or use --mode ll");
   refuse(request.layout != untouched.layout && request.combine == "partial", "--layout",
          "partial sums are by row, not by expert", "leave it out, or use --combine weighted");
   refuse(request.flat && low, "--flat", "low latency sends every row straight anyway",
          "leave it out, or use --mode ht");
   refuse(request.rank_timeout_us > 0 && !low, "--patience-us", "high throughput masks no rank",
          "leave it out, or use --mode ll");
+         "omit it, or use --mode ll");
   refuse(request.scales != untouched.scales && request.dtype != "fp8", "--scales",
-         "bf16 has no scales", "leave it out, or use --dtype fp8");
+         "bf16 has no scales", "omit it, or use --dtype fp8");
   refuse((request.groups != untouched.groups || request.top_groups != untouched.top_groups) &&
              request.routing != to_string(RoutingKind::grouped),
-         "--num-groups", "only one routing has groups", "use --routing grouped");
+         "--num-groups", "only the grouped routing has groups", "use --routing grouped");
   refuse((request.uneven || request.masked_percent > 0) && request.from_file(), "--routing",
-         "a file says all choices itself", "leave --uneven and --masked out");
 }
 
 Setup common_setup(const Request& request, int n_ranks, int node_ranks) {
@@ -127,10 +130,10 @@ std::vector<PointRequest> points_of(const Request& request,
                      request.routing};
   Shape& shape = point.setup.shape;
   if (recorded && recorded->shape.n_ranks != n_ranks)
-    throw Error(
-        ExitCode::usage, request.routing, "replay",
-        fmt::format("it is of {} ranks, and this job has {}", recorded->shape.n_ranks, n_ranks),
-        fmt::format("start {} PEs", recorded->shape.n_ranks));
+    throw Error(ExitCode::usage, request.routing, "replay",
+                fmt::format("recorded with {} ranks, but this job has {}", recorded->shape.n_ranks,
+                            n_ranks),
+                fmt::format("start {} PEs", recorded->shape.n_ranks));
   const auto list = [&](const char* flag, std::string Request::*text, std::int32_t of_recorded) {
     return recorded ? of_file(flag, request.*text, untouched.*text, of_recorded, request.routing)
                     : numbers(flag, request.*text);

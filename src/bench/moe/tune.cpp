@@ -121,9 +121,9 @@ private:
     for (const std::string& text : rank_.gather(json_line(mine))) {
       const json theirs = try_from_json_line(text);
       if (!theirs.is_array() || theirs.size() != tuned_.attempts.size())
-        throw Error(ExitCode::unavailable, "the trials of a PE", "read",
-                    "it has tried other settings",
-                    "use the same shmemctl and the same kind of GPU for all PEs");
+        throw Error(ExitCode::unavailable, "trials of a PE", "compare",
+                    "it has tried different settings",
+                    "use the same version of shmemctl and the same GPU model for all PEs");
       for (std::size_t i = 0; i < theirs.size(); ++i) {
         Attempt& attempt = tuned_.attempts[i];
         take_slower(theirs[i].at(0), attempt.first_us);

@@ -32,12 +32,12 @@ BufferExtent extent_of(const void* address, std::size_t size_bytes) {
                  "register memory that the program owns, with its size in bytes");
   };
   if (!address)
-    throw refuse("there is no memory at address 0");
+    throw refuse("the address is NULL");
   if (size_bytes == 0)
-    throw refuse("it has no bytes");
+    throw refuse("its size is 0");
   const std::size_t page = page_bytes();
   if (size_bytes > UINTPTR_MAX - page - begin)
-    throw refuse("it ends behind the address space");
+    throw refuse("it ends beyond the address space");
   const std::uintptr_t end = begin + size_bytes;
   return {begin, size_bytes, {begin / page * page, (end + page - 1) / page * page}};
 }
@@ -45,10 +45,10 @@ BufferExtent extent_of(const void* address, std::size_t size_bytes) {
 void require_inside(std::uint64_t offset_bytes, std::size_t bytes, std::uint64_t buffer_bytes) {
   if (offset_bytes > buffer_bytes || bytes > buffer_bytes - offset_bytes)
     throw Error(ExitCode::usage,
-                "a transfer of " + std::to_string(bytes) + " bytes at offset " +
+                "transfer of " + std::to_string(bytes) + " bytes at offset " +
                     std::to_string(offset_bytes),
-                "address", "the buffer has " + std::to_string(buffer_bytes) + " bytes",
-                "transfer less, or register more");
+                "", "out of bounds: the buffer has " + std::to_string(buffer_bytes) + " bytes",
+                "transfer less, or register a larger buffer");
 }
 
 namespace {
@@ -124,7 +124,7 @@ std::vector<MappedArea> read_address_map() {
   constexpr std::size_t max_bytes = std::size_t{64} << 20;
   const std::optional<std::string> text = Sysroot().read(path, max_bytes);
   if (!text)
-    throw Error(ExitCode::unavailable, path, "read", "it cannot be read",
+    throw Error(ExitCode::unavailable, path, "read", "unexpected content",
                 "mount /proc in this container");
   return parse_address_map(*text);
 }

@@ -18,7 +18,7 @@ Error bad_buffer(const BufferExtent& buffer, const std::string& problem, const s
 Error stale(const BufferHandle& handle) {
   return {ExitCode::usage,
           fmt::format("buffer {} (registration {})", handle.slot, handle.generation), "use",
-          "it is not registered, or not any more", "use the handle of a live registration"};
+          "it is not registered, or no longer", "use the handle of a current registration"};
 }
 
 } // namespace
@@ -51,9 +51,9 @@ std::uint32_t BufferPool::take_slot() {
   if (free != slots_.end())
     return static_cast<std::uint32_t>(free - slots_.begin());
   if (slots_.size() == max_buffers_)
-    throw Error(ExitCode::unavailable, "one more buffer", "register",
+    throw Error(ExitCode::unavailable, "registered buffers", "register one more",
                 fmt::format("all {} slots are in use", max_buffers_),
-                "unregister buffers that are not needed, or register larger ones");
+                "unregister buffers that are no longer used, or register fewer, larger ones");
   slots_.emplace_back();
   return static_cast<std::uint32_t>(slots_.size() - 1);
 }
@@ -67,8 +67,8 @@ void BufferPool::require_present(const std::vector<MappedArea>& map, const PageS
       present_bytes += part.pages.size_bytes();
     if (present_bytes != piece.pages.size_bytes())
       throw Error(ExitCode::usage, text_of(piece.pages.begin, piece.pages.size_bytes()).text, "use",
-                  "memory in it was freed while it was registered",
-                  "unregister a buffer before its memory is freed");
+                  "memory in it was freed while registered",
+                  "unregister a buffer before freeing its memory");
   }
 }
 
@@ -78,10 +78,10 @@ BufferHandle BufferPool::add(const void* address, std::size_t size_bytes, bool m
   const std::vector<MappedArea> map = read_address_map();
   const std::vector<MappedArea> parts = mappings_of(map, extent.pages);
   if (!covers(parts, extent.pages))
-    throw bad_buffer(extent, "a part of it is not mapped", "register memory that is allocated");
+    throw bad_buffer(extent, "part of it is not mapped", "register allocated memory");
   const auto all = [&](auto property) { return std::all_of(parts.begin(), parts.end(), property); };
   if (!all([](const MappedArea& part) { return part.readable; }))
-    throw bad_buffer(extent, "a part of it cannot be read", "register readable memory");
+    throw bad_buffer(extent, "part of it is not readable", "register readable memory");
   require_present(map, extent.pages);
   const std::uint32_t slot = take_slot();
   RegisteredBuffer buffer{{slot, next_generation_++}, extent, true, false, {}, nullptr};
@@ -206,7 +206,7 @@ PeerToPeerHandle BufferPool::export_pages(const BufferHandle& handle) const {
   if (!buffer.shareable)
     throw Error(ExitCode::unavailable,
                 text_of(buffer.extent.address, buffer.extent.size_bytes).text, "share",
-                buffer.reason, "-");
+                buffer.reason, "copy through the symmetric heap instead");
   require_present(read_address_map(), buffer.extent.pages);
   return {buffer.extent.page_gap_bytes(), refcounts_.pieces(buffer.extent.pages)};
 }

@@ -21,7 +21,7 @@ struct ForkHandlers {
     static ForkHandlers& handlers = *std::make_unique<ForkHandlers>().release();
     static const int error = ::pthread_atfork(before, in_parent, in_child);
     if (error != 0)
-      throw system_error("fork()", "prepare for", error, "free some memory");
+      throw system_error("fork()", "install its handlers", error, "free some memory");
     return handlers;
   }
   // fork() cannot fail through its handlers: what they throw (no memory) ends the process.

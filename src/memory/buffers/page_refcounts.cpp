@@ -35,7 +35,8 @@ FileDescriptor open_same(const std::string& path, const MappedArea& mapping) {
 std::shared_ptr<const PageFile> make_page_file(FileDescriptor descriptor, bool adopted) {
   struct stat status {};
   if (::fstat(descriptor.get(), &status) != 0)
-    throw system_error("a buffer's memory", "look at", errno, "report this with the command");
+    throw system_error("memory of a registered buffer", "query its file", errno,
+                       "report this as a bug in shmemctl, with the command line");
   return std::make_shared<const PageFile>(
       PageFile{std::move(descriptor), status.st_dev, status.st_ino, adopted});
 }

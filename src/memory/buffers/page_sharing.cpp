@@ -199,7 +199,7 @@ void adopt(const PageSpan& pages, const BufferExtent& buffer, HeapBacking& backi
   const std::unique_ptr<Chunk> chunk = backing.create_of_small_pages(pages.size_bytes());
   FileDescriptor copy(::fcntl(chunk->descriptor(), F_DUPFD_CLOEXEC, 0));
   if (!copy)
-    throw system_error("a buffer's memory", "duplicate", errno,
+    throw system_error("memory of a registered buffer", "duplicate its descriptor", errno,
                        "raise the limit of open files: ulimit -n");
   auto file = make_page_file(std::move(copy), true);
   pieces.reserve(pieces.size() + 1); // nothing may fail once the pages are replaced
@@ -209,8 +209,8 @@ void adopt(const PageSpan& pages, const BufferExtent& buffer, HeapBacking& backi
   if (error == ENOTSUP && hold && alone_in(pages, buffer))
     error = share_pages(pages, file->descriptor.get(), 0, false);
   if (error != 0)
-    throw system_error("a buffer's pages", "replace", error,
-                       "register memory of mmap or aligned_alloc, in whole pages");
+    throw system_error("pages of a registered buffer", "replace", error,
+                       "register memory from mmap or aligned_alloc, in whole pages");
   pieces.push_back({pages, std::move(file), 0, 0});
 }
 
@@ -235,7 +235,8 @@ std::optional<std::string> why_not_shareable(const std::vector<MappedArea>& map,
 void share(const std::vector<MappedArea>& map, const PageSpan& pages, const SharingRequest& request,
            HeapBacking& backing, std::vector<SharedPiece>& pieces) {
   if (const auto reason = why_not_shareable(map, pages, request))
-    throw Error(ExitCode::unavailable, "a buffer's pages", "share", *reason, "-");
+    throw Error(ExitCode::unavailable, "pages of a registered buffer", "share", *reason,
+                "copy through the symmetric heap instead");
   PageSpan run{pages.begin, pages.begin}; // private memory that follows each other
   for (const MappedArea& whole : map) {
     for (const MappedArea& part : mappings_of({whole}, pages)) {

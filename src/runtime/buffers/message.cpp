@@ -182,8 +182,7 @@ void take_descriptors(msghdr& header, Packet& packet) {
 FileDescriptor packet_socket() {
   FileDescriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket)
-    throw system_error("a Unix socket", "create", errno,
-                       "raise the limit of open files: ulimit -n");
+    throw system_error("Unix socket", "create", errno, "raise the limit of open files: ulimit -n");
   return socket;
 }
 

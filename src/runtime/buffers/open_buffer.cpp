@@ -56,7 +56,7 @@ void require_size(const FileDescriptor& file, const FilePart& part) {
       part.offset_bytes % page_bytes() != 0 || part.offset_bytes > size_bytes ||
       part.size_bytes > size_bytes - part.offset_bytes)
     throw Error(ExitCode::unavailable, subject, "import", "their file is smaller than they are",
-                "do not shrink the file behind registered memory");
+                "avoid shrinking the file behind registered memory");
 }
 
 } // namespace
@@ -66,8 +66,8 @@ PagesView::PagesView(const std::vector<FilePart>& parts, const std::vector<FileD
   for (const FilePart& part : parts) {
     require_size(files[part.file], part);
     if (__builtin_add_overflow(size_bytes_, part.size_bytes, &size_bytes_))
-      throw Error(ExitCode::unavailable, subject, "import", "they do not fit the address space",
-                  "start all PEs with the same version of this tool");
+      throw Error(ExitCode::unavailable, subject, "import", "they exceed the address space",
+                  "run the same version of shmemctl on all hosts");
   }
   void* reserved =
       ::mmap(nullptr, size_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -228,12 +228,12 @@ std::string OpenBuffer::why_not_attached() const {
 void OpenBuffer::attach(bool put, std::uint64_t offset_bytes, void* local,
                         std::size_t size_bytes) const {
   const auto fail = [&](const std::string& why, const char* fix) {
-    return Error(ExitCode::unavailable, "a buffer of PE " + std::to_string(owner_pe_),
-                 put ? "put to" : "get from", why, fix);
+    return Error(ExitCode::unavailable, "buffer of PE " + std::to_string(owner_pe_),
+                 put ? "put" : "get", why, fix);
   };
   // The number of a process that has ended may be another one's.
   if (!owner_->alive())
-    throw fail("that PE has closed the connection", "look at its output");
+    throw fail("that PE has closed the connection", "check its output");
   auto* bytes = static_cast<std::byte*>(local);
   for (std::size_t done = 0; done < size_bytes;) {
     const iovec here{bytes + done, size_bytes - done};
@@ -243,10 +243,9 @@ void OpenBuffer::attach(bool put, std::uint64_t offset_bytes, void* local,
     if (step > 0)
       done += static_cast<std::size_t>(step);
     else if (errno == EFAULT)
-      throw fail("memory on one of the two sides was freed",
-                 "unregister a buffer before its memory is freed");
+      throw fail("memory on one side was freed", "unregister a buffer before freeing its memory");
     else if (errno != EINTR)
-      throw fail(std::strerror(errno), "run again; if it stays, report it");
+      throw fail(std::strerror(errno), "run again; if it persists, report it as a bug in shmemctl");
   }
 }
 
@@ -277,8 +276,8 @@ LocalCopy OpenBuffer::copy_of(const void* local) const {
 
 void OpenBuffer::require_writable() const {
   if (!writable_)
-    throw Error(ExitCode::usage, "a buffer of PE " + std::to_string(owner_pe_), "put to",
-                "it is read-only memory", "only get from it, or register writable memory");
+    throw Error(ExitCode::usage, "buffer of PE " + std::to_string(owner_pe_), "put",
+                "its memory is read-only", "use get only, or register writable memory");
 }
 
 void OpenBuffer::put(std::uint64_t offset_bytes, const void* source, std::size_t size_bytes) const {

@@ -37,9 +37,9 @@ BufferService::BufferService(const JobSecret& secret, int pe, std::vector<int> u
   const SocketAddress address = SocketAddress::abstract_unix(socket_name(secret, pe));
   if (!wake_ || ::bind(listener_.get(), address.raw(), address.length()) != 0 ||
       ::listen(listener_.get(), static_cast<int>(users_.size() + max_unidentified)) != 0)
-    throw system_error("the socket for registered buffers", "open", errno,
-                       "use a kernel and container that allow abstract Unix sockets; start each PE "
-                       "once");
+    throw system_error(
+        "socket for registered buffers", "open", errno,
+        "use a kernel and container that allow abstract Unix sockets, and start each PE once");
 }
 
 void BufferService::wake() noexcept {
@@ -174,7 +174,7 @@ void BufferService::require_not_gone(const RegisteredBuffer& buffer) const {
   if (!gone.empty())
     throw Error(ExitCode::unavailable,
                 text_of(buffer.extent.address, buffer.extent.size_bytes).text, "use", gone,
-                "unregister a buffer before its memory is freed");
+                "unregister a buffer before freeing its memory");
 }
 
 /// The requester holds an OperationGuard until its mapping is in its cache, so remove() finds all

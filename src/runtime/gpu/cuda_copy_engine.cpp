@@ -16,8 +16,8 @@ public:
     const std::string failure = launch_word_atomic(stream, word, request.op, request.size_bytes,
                                                    request.operand, request.compare, old);
     if (!failure.empty())
-      throw Error(ExitCode::unavailable, "the kernel for atomics on GPU memory", "launch", failure,
-                  "look with dmesg for Xid errors; shmemctl doctor --only driver,gpu");
+      throw Error(ExitCode::unavailable, "kernel for atomics on GPU memory", "launch", failure,
+                  "look for Xid errors with dmesg, and run shmemctl doctor --only driver,gpu");
   }
 };
 

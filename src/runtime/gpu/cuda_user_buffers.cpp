@@ -64,13 +64,13 @@ void require_own(const cuda::Device& device, const Facts& facts, const void* add
                  std::size_t size_bytes) {
   if (facts.managed != 0)
     throw Error(ExitCode::usage, name_of(address, size_bytes), "register",
-                "it is managed memory (cudaMallocManaged), whose pages wander between host and GPU",
-                "register memory of cudaMalloc, of cuMemCreate, or of the host");
+                "it is managed memory (cudaMallocManaged), which migrates between host and GPU",
+                "register memory of cudaMalloc, cuMemCreate or the host");
   if (facts.ordinal != device.info().ordinal)
     throw Error(
         ExitCode::usage, name_of(address, size_bytes), "register",
-        fmt::format("it is memory of GPU {}, and this PE's is {}", facts.ordinal, device.text()),
-        "allocate it on the PE's GPU (Runtime::gpu()->site().device)");
+        fmt::format("it is memory of GPU {}, but this PE uses {}", facts.ordinal, device.text()),
+        "allocate it on this PE's GPU (Runtime::gpu()->site().device)");
 }
 
 /// Why the allocation cannot be handed on as a descriptor; else its descriptor is in `file`.
@@ -140,7 +140,7 @@ std::vector<GpuPiece> pieces_of(const cuda::Device& device, const void* address,
     if (at - begin >= length_bytes)
       throw Error(ExitCode::usage, name_of(address, size_bytes), "register",
                   fmt::format("it is not allocated from byte {} on", at - number_of(address)),
-                  "register memory that is allocated");
+                  "register allocated memory only");
     pieces.push_back({begin, length_bytes, facts.id});
     at = begin + length_bytes;
   }
@@ -254,7 +254,7 @@ public:
     CUipcMemHandle handle{};
     if (import.handle.size() != sizeof handle.reserved)
       throw Error(ExitCode::unavailable, subject, "map", "its owner has sent no handle",
-                  "start all PEs with the same version of this tool");
+                  "run the same version of shmemctl on all hosts");
     std::memcpy(handle.reserved, import.handle.data(), sizeof handle.reserved);
     const cuda::Current current(*device_);
     device_->driver().require(
@@ -280,7 +280,7 @@ std::unique_ptr<buffers::GpuMapping> map_user_memory(std::shared_ptr<const cuda:
                                                      const buffers::GpuImport& import) {
   if (const std::string why = why_no_peer_access(*device, import.device); !why.empty())
     throw Error(ExitCode::unavailable, subject_of(import, *device), "map", why,
-                "look with shmemctl topo at the paths between the GPUs");
+                "check the paths between the GPUs with shmemctl topo");
   if (import.memory == BufferMemory::gpu_descriptors)
     return std::make_unique<DescriptorMapping>(std::move(device), import);
   return std::make_unique<HandleMapping>(std::move(device), import);

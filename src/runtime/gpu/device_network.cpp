@@ -158,62 +158,62 @@ struct Words {
 };
 
 Words waited(const std::string& attempted, const std::string& message) {
-  return {ExitCode::deadline, attempted, "the deadline passed: " + message,
-          "look at that PE and at this process's threads, or " + raise_timeout()};
+  return {ExitCode::deadline, attempted, "timed out: " + message,
+          "check that PE and this process's threads, or " + raise_timeout()};
 }
 
 Words words_of(const WaitReport& report) {
   switch (report.kind) {
   case WaitKind::ring_room:
-    return waited("wait for room in the proxy's ring of",
-                  fmt::format("{} requests are completed, and request {} has no place", report.seen,
+    return waited("wait for room in the proxy FIFO",
+                  fmt::format("{} requests are complete, and request {} has no slot", report.seen,
                               report.expected));
   case WaitKind::ring_result:
-    return waited("wait for a place for an answer of the proxy of",
+    return waited("wait for a result slot of the proxy",
                   fmt::format("all {} are in use", report.expected));
   case WaitKind::ring_answer:
-    return waited("wait for the proxy's answer to",
-                  fmt::format("result {} has none", report.expected));
+    return waited("wait for the proxy's result",
+                  fmt::format("result {} is missing", report.expected));
   case WaitKind::ring_closed:
-    return {ExitCode::unavailable, "put a request into the proxy's ring of",
-            "the proxy has been stopped", "let kernels end before the runtime does"};
+    return {ExitCode::unavailable, "post a request to the proxy", "the proxy has been stopped",
+            "end all kernels before the runtime"};
   case WaitKind::ring_failed:
-    return {ExitCode::unavailable, "carry out a request of", "the proxy has failed",
-            "look at the first error of this PE"};
+    return {ExitCode::unavailable, "perform a request", "the proxy has failed",
+            "check the first error of this PE"};
   case WaitKind::queue_turn:
-    return waited("post to the queue to", "a thread that posted before has not published");
+    return waited("post to the QP", "a thread that posted earlier has not published its WQEs");
   case WaitKind::queue_room:
-    return waited("wait for room in the queue to",
-                  fmt::format("entry {} has none, those before {} are complete", report.expected,
+    return waited("wait for room in the QP",
+                  fmt::format("no room for WQE {}, those before {} are complete", report.expected,
                               report.seen));
   case WaitKind::queue_result:
-    return waited("wait for a place for an old value from",
+    return waited("wait for a result slot of the QP",
                   fmt::format("all {} are in use", report.expected));
   case WaitKind::queue_answer:
     return waited(
-        "wait for a completion of the queue to",
-        fmt::format("entry {} is not complete, those before {} are", report.expected, report.seen));
+        "wait for a completion of the QP",
+        fmt::format("WQE {} is not complete, those before {} are", report.expected, report.seen));
   case WaitKind::queue_failed: {
     const auto failure = mlx5::Failure::from_word(report.seen);
     if (mlx5::is_no_atomics(failure))
-      return {ExitCode::unavailable, "do an atomic at",
-              "this NIC or the one there has no atomics of that size",
-              "set DEVICE_PATH=proxy with TRANSPORT=ibrc and IB_ATOMICS=message, or switch the "
-              "NIC's on (firmware setting PCI_ATOMIC_MODE)"};
+      return {ExitCode::unavailable, "perform an atomic",
+              "the NIC on one side does not support atomics of that size",
+              "set DEVICE_PATH=proxy with TRANSPORT=ibrc and IB_ATOMICS=message, or enable those "
+              "of the NIC (firmware setting PCI_ATOMIC_MODE)"};
     const mlx5::SyndromeText text = mlx5::syndrome_text(failure.syndrome);
-    return {ExitCode::unavailable, "use the queue to",
-            fmt::format("{} (syndrome {:#04x}, vendor {:#04x}) at entry {}", text.status,
+    return {ExitCode::unavailable, "complete a WQE",
+            fmt::format("{} (syndrome {:#04x}, vendor {:#04x}) at WQE {}", text.status,
                         failure.syndrome, failure.vendor_syndrome, failure.index),
             text.fix};
   }
   case WaitKind::not_registered:
-    return {ExitCode::unavailable, "transfer to",
+    return {ExitCode::unavailable, "transfer data",
             fmt::format("offset {} of region {} is not registered there", report.offset_bytes,
                         report.expected),
-            "transfer to symmetric memory of that PE"};
+            "use symmetric memory of that PE"};
   default:
-    return {ExitCode::unavailable, "transfer to", "kernels have no path to it",
-            "see shmemctl bringup for what reaches what"};
+    return {ExitCode::unavailable, "transfer data", "kernels have no path to it",
+            "run shmemctl bringup to see which PEs can reach each other"};
   }
 }
 
@@ -234,8 +234,8 @@ Error DeviceNetworkPart::error_of(const WaitReport& report) const {
   Where where;
   where.pe = impl_->inputs.pe;
   return {words.code,
-          "a kernel, block " + std::to_string(report.block),
-          words.attempted + " " + whom,
+          "kernel, block " + std::to_string(report.block),
+          words.attempted + " for " + whom,
           words.message + reason,
           words.fix,
           where};

@@ -15,8 +15,8 @@ std::unique_ptr<void, void (*)(void*)> zeroed_pages(std::size_t size_bytes,
   std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(page_bytes, size_bytes),
                                                 std::free);
   if (!memory)
-    throw Error(ExitCode::unavailable, "the results of kernels' queues", "allocate",
-                "no memory is left", "free memory");
+    throw Error(ExitCode::unavailable, "result slots of the GPU's QPs", "allocate", "out of memory",
+                "free host memory");
   std::memset(memory.get(), 0, size_bytes);
   return memory;
 }

@@ -10,8 +10,8 @@ std::unique_ptr<OpenedGpu> open_gpu(const Options&, const GpuPreference&, std::s
 }
 
 std::unique_ptr<GpuRuntime> make_gpu_runtime(std::unique_ptr<OpenedGpu>, GpuSetup) {
-  throw Error(ExitCode::unavailable, "the GPU", "use", "this build of shmemctl has no CUDA",
-              "use a build with CUDA (shmemctl --version)");
+  throw Error(ExitCode::unavailable, "GPU", "use", "this shmemctl was built without CUDA",
+              "use a build with CUDA; shmemctl --version shows what a build has");
 }
 
 } // namespace shmemctl

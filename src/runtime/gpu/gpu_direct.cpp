@@ -121,9 +121,8 @@ GpuDirectChoice choose_gpu_direct(const std::string& wanted,
   }
   const std::string all = join(reasons.empty() ? of_partial : reasons, "; ");
   if (wanted != "auto")
-    throw Error(
-        ExitCode::unavailable, "SHMEMCTL_GPUDIRECT=" + wanted, "register GPU memory for", all,
-        "shmemctl doctor --only dma-buf,nvidia-peermem says what is missing; or set it to auto");
+    throw Error(ExitCode::unavailable, "SHMEMCTL_GPUDIRECT=" + wanted, "register GPU memory", all,
+                "run shmemctl doctor --only dma-buf,nvidia-peermem, or set it to auto");
   return {-1, "staged: " + all};
 }
 

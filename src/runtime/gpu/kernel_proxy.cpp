@@ -11,10 +11,9 @@ constexpr std::size_t words_in_line = proxy_line_pair_bytes / sizeof(std::uint64
 ProxyOptions for_kernels(ProxyOptions options) {
   const unsigned threads = kernel_proxy_contexts(options.threads).threads;
   if (threads == 0)
-    throw Error(ExitCode::usage, "PROXY_THREADS=" + std::to_string(options.threads),
-                "start the kernels' proxy beside",
-                "there are " + std::to_string(most_proxy_threads - staged_contexts) +
-                    " contexts for both",
+    throw Error(ExitCode::usage, "PROXY_THREADS=" + std::to_string(options.threads), "",
+                "too many: the proxy and staged transfers share " +
+                    std::to_string(most_proxy_threads - staged_contexts) + " contexts",
                 "set PROXY_THREADS to 5 or less");
   options.threads = threads;
   for (std::uint8_t& ring : options.ring_of_pe)

@@ -111,8 +111,8 @@ void ProxyThread::start(const CpuSet& cpus) {
   if (cpus.empty())
     return;
   if (const int problem = set_affinity(thread_.native_handle(), cpus); problem != 0)
-    throw Error(ExitCode::usage, "the proxy's thread", "bind to CPU " + format_cpulist(cpus),
-                std::strerror(problem), "name CPUs that this process may use in PROXY_CPUS");
+    throw Error(ExitCode::usage, "proxy thread", "bind to CPU " + format_cpulist(cpus),
+                std::strerror(problem), "name CPUs in PROXY_CPUS that this process may use");
 }
 
 void ProxyThread::end(bool abandon) {
@@ -192,8 +192,8 @@ void ProxyThread::check_health() {
     return;
   const bool abandon = abandon_.load(std::memory_order_acquire);
   if (abandon)
-    channel_.fail(Error(ExitCode::unavailable, "proxy", "carry out a request",
-                        "the runtime is ending", "see the first error"));
+    channel_.fail(Error(ExitCode::unavailable, "proxy", "perform a request",
+                        "the runtime is shutting down", "check the first error"));
   drain_.close();
   drain_until_ = Deadline::after(
       abandon ? abandoned_s : std::chrono::duration<double>(channel_.options().timeout_s));
@@ -246,8 +246,8 @@ CpuSet proxy_cpus(const Options& options) {
   const std::string text = options.text("PROXY_CPUS");
   const auto cpus = parse_cpulist(text);
   if (!cpus)
-    throw Error(ExitCode::usage, "PROXY_CPUS=" + printable(text), "read",
-                "it is no list of CPUs like 2,4-7", "name CPUs that this process may use");
+    throw Error(ExitCode::usage, "PROXY_CPUS=" + printable(text), "",
+                "not a CPU list such as 2,4-7", "name CPUs that this process may use");
   return *cpus;
 }
 

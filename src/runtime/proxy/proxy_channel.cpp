@@ -17,13 +17,16 @@ constexpr std::size_t largest_capacity = std::size_t{1} << 24;
 void require_legal(const ProxyOptions& options) {
   if (!std::has_single_bit(options.capacity) || options.capacity < 2 ||
       options.capacity > largest_capacity)
-    throw Error(ExitCode::usage, "a proxy's ring of " + std::to_string(options.capacity) + " slots",
-                "make", "it has to be a power of two from 2 to 2^24", "choose one of these");
+    throw Error(ExitCode::usage, "proxy FIFO", "",
+                "invalid capacity of " + std::to_string(options.capacity) +
+                    " slots: it must be a power of two from 2 to 2^24",
+                "choose such a capacity");
   const ProxyDrainLimits& limits = options.limits;
   if (limits.batch < 1 || limits.batch > ProxyTraits::largest_batch || limits.publish_every < 1 ||
       limits.publish_every > options.capacity)
-    throw Error(ExitCode::usage, "a proxy's batch", "choose",
-                "it has 1 to 32 requests, and slots are given back every 1 to capacity requests",
+    throw Error(ExitCode::usage, "proxy batch", "",
+                "invalid size: a batch has 1 to 32 requests, and credits return every 1 to "
+                "capacity requests",
                 "choose a number in that range");
 }
 
@@ -37,8 +40,9 @@ ProxyMemory::ProxyMemory(const ProxyOptions& options) {
       (proxy_bytes(capacity_log2, options.n_results) + page_bytes - 1) / page_bytes * page_bytes;
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page_bytes, size_bytes)));
   if (!memory_)
-    throw Error(ExitCode::unavailable, "a proxy's ring", "allocate",
-                std::to_string(size_bytes) + " bytes are not free", "free memory");
+    throw Error(ExitCode::unavailable, "proxy FIFO",
+                "allocate " + std::to_string(size_bytes) + " bytes", "out of memory",
+                "free host memory");
   header_ = new (memory_.get()) ProxyHeader{};
   header_->magic = ProxyHeader::magic_value;
   header_->version = ProxyHeader::layout_version;
@@ -72,8 +76,8 @@ ProxyMemory::ProxyMemory(const ProxyOptions& options) {
 ProxyMemory::Result ProxyMemory::claim_result() {
   const std::lock_guard lock(mutex_);
   if (free_results_.empty())
-    throw Error(ExitCode::unavailable, "a proxy's producer", "wait for an answer",
-                "all " + std::to_string(view_.n_results) + " places for answers are taken",
+    throw Error(ExitCode::unavailable, "proxy", "wait for a result",
+                "all " + std::to_string(view_.n_results) + " result slots are in use",
                 "use fewer producers at once");
   const Result result = free_results_.back();
   free_results_.pop_back();
@@ -119,14 +123,14 @@ const char* name_of(std::uint32_t op) {
 }
 
 Error bad_rings(const std::string& problem) {
-  return {ExitCode::usage, "a proxy's threads", "choose", problem,
-          "give 1 to " + std::to_string(most_proxy_threads)};
+  return {ExitCode::usage, "proxy threads", "", problem,
+          "pass 1 to " + std::to_string(most_proxy_threads)};
 }
 
 /// Fills in what `options` leave out.
 ProxyOptions completed(ProxyOptions options, std::size_t n_pes) {
   if (options.threads < 1 || options.threads > most_proxy_threads)
-    throw bad_rings("there are " + std::to_string(options.threads));
+    throw bad_rings("invalid number: " + std::to_string(options.threads));
   if (options.ring_of_pe.empty())
     for (std::size_t pe = 0; pe < n_pes; ++pe)
       options.ring_of_pe.push_back(static_cast<std::uint8_t>(pe % options.threads));
@@ -167,8 +171,8 @@ void ProxyChannel::fail(const Error& error, Condition condition, unsigned ring) 
 void ProxyChannel::throw_failure() const {
   const std::lock_guard lock(error_mutex_);
   if (!error_)
-    throw Error(ExitCode::unavailable, "proxy", "keep its error", "no memory was left",
-                "free memory");
+    throw Error(ExitCode::unavailable, "proxy", "store its error", "out of memory",
+                "free host memory");
   throw *error_;
 }
 

@@ -8,7 +8,7 @@ namespace shmemctl {
 namespace {
 
 Error stopped() {
-  return {ExitCode::unavailable, "proxy", "take a request", "it has been stopped",
+  return {ExitCode::unavailable, "proxy", "accept a request", "it has been stopped",
           "communicate before the runtime ends"};
 }
 

@@ -13,11 +13,11 @@ static_assert(std::endian::native == std::endian::little, "values travel by thei
 namespace {
 
 [[gnu::cold]] Error bad_request(const ProxyRequest& request, std::size_t n_pes) {
-  return {ExitCode::unavailable, "proxy", "carry out a request",
+  return {ExitCode::unavailable, "proxy", "perform a request",
           "it asks for operation " + std::to_string(static_cast<unsigned>(request.op)) + " of " +
               std::to_string(request.size_bytes) + " bytes to PE " + std::to_string(request.pe) +
               " of " + std::to_string(n_pes) + " on context " + std::to_string(request.context) +
-              ", which is none",
+              ", which is invalid",
           "check the arguments of the call that made it, on the host or in a kernel"};
 }
 
@@ -54,8 +54,8 @@ bool TransportSink::guarded(Call&& call) noexcept {
   } catch (const Error& error) {
     channel_.fail(error);
   } catch (const std::exception& error) {
-    channel_.fail(Error(ExitCode::unavailable, "proxy", "carry out a request", error.what(),
-                        "this is a bug of shmemctl: please report it with the command"));
+    channel_.fail(Error(ExitCode::unavailable, "proxy", "perform a request", error.what(),
+                        "report this as a bug in shmemctl, with the command line"));
   }
   return false;
 }

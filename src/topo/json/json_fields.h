@@ -34,7 +34,7 @@ inline std::string pointer_of(const Place& place) {
 [[noreturn]] inline void complain(const std::string& subject, const Place& place,
                                   const std::string& problem) {
   throw input_error(subject, pointer_of(place), problem,
-                    "give a report as shmemctl wrote it, or mend that key");
+                    "pass a report written by shmemctl, or correct that key");
 }
 
 /// Reads the members of one object.

@@ -41,7 +41,7 @@ std::vector<int> gpu_list(const Options& options, const Node& node) {
   for (const std::string& part : split(text, ',')) {
     const std::optional<long long> gpu = parse_integer(trim(part));
     if (!gpu || *gpu < 0 || *gpu >= static_cast<long long>(node.gpus.size()))
-      throw Error(ExitCode::usage, "--gpus " + text, "use",
+      throw Error(ExitCode::usage, "--gpus " + text, "",
                   "no GPU " + part + " on this node, which has " + std::to_string(node.gpus.size()),
                   "use GPU indices as topo shows them, separated by commas");
     gpus.push_back(static_cast<int>(*gpu));

@@ -21,10 +21,10 @@ Node read_lstopo(const XmlElement& topology, const std::string& subject) {
   hwloc::add_nics(tree);
   const std::size_t devices = tree.node.gpus.size() + tree.node.nics.size();
   if (devices > topo_limits::max_devices)
-    throw input_error(subject, topology.position(),
-                      fmt::format("{} GPUs and NICs, more than the limit of {}", devices,
-                                  topo_limits::max_devices),
-                      "give the topology of one machine");
+    throw input_error(
+        subject, topology.position(),
+        fmt::format("{} GPUs and NICs exceed the limit of {}", devices, topo_limits::max_devices),
+        "pass the topology of one machine");
   hwloc::add_gpu_links(tree, topology);
   normalize(tree.node);
   // The driver's own number is worth telling only where it is another.

@@ -60,7 +60,8 @@ GpuLink nvlink_of(const XmlElement& element, const std::string& subject) {
     return link;
   link.target_address = parse_pci_address(*target);
   if (!link.target_address)
-    throw bad_element(subject, element, "target " + printable(*target, 40) + " is no PCI address");
+    throw bad_element(subject, element,
+                      "target " + printable(*target, 40) + " is not a PCI address");
   return link;
 }
 
@@ -389,7 +390,7 @@ private:
     const std::string numaid = cpu.get("numaid");
     const std::optional<long long> numa = parse_integer(numaid);
     if (!numaid.empty() && (!numa || *numa < -1 || *numa > 65535))
-      throw bad_element(subject_, cpu, "numaid is " + printable(numaid, 40) + ", no NUMA node");
+      throw bad_element(subject_, cpu, "numaid is " + printable(numaid, 40) + ", not a NUMA node");
     context.numa = numa && *numa >= 0 ? known(static_cast<int>(*numa), line_of(cpu) + ", numaid")
                                       : unknown<int>(numa ? "numaid reads -1" : silent);
     context.cpus = cpus_of(cpu);
@@ -411,7 +412,7 @@ private:
       return unknown<std::string>(silent);
     const std::optional<CpuSet> cpus = parse_cpumap(*mask);
     if (!cpus)
-      throw bad_element(subject_, cpu, "affinity is " + printable(*mask, 60) + ", no CPU mask");
+      throw bad_element(subject_, cpu, "affinity is " + printable(*mask, 60) + ", not a CPU mask");
     return cpus->empty() ? unknown<std::string>("affinity is an empty mask")
                          : known(format_cpulist(*cpus), line_of(cpu) + ", affinity");
   }
@@ -445,7 +446,7 @@ private:
       throw bad_element(subject_, pci, "<pci> without busid");
     const std::optional<PciAddress> address = parse_pci_address(*busid);
     if (!address)
-      throw bad_element(subject_, pci, "busid " + printable(*busid, 40) + " is no PCI address");
+      throw bad_element(subject_, pci, "busid " + printable(*busid, 40) + " is not a PCI address");
     PciDevice device;
     device.address = *address;
     device.host_bridge = context.host_bridge;
@@ -724,10 +725,10 @@ constexpr const char* dump_fix = "give an XML as NCCL_TOPO_DUMP_FILE writes it";
 
 void check_root(const XmlElement& root, const std::string& subject) {
   if (root.name == "graphs" || root.name == "graph")
-    throw input_error(subject, root.position(),
-                      "this is an NCCL graph file (NCCL_GRAPH_DUMP_FILE), which holds channels and "
-                      "no topology",
-                      dump_fix);
+    throw input_error(
+        subject, root.position(),
+        "this is an NCCL graph file (NCCL_GRAPH_DUMP_FILE), which holds channels and no topology",
+        dump_fix);
   if (root.name != "system")
     throw input_error(subject, root.position(),
                       "the root element is <" + printable(root.name, 40) + ">, not <system>",
@@ -740,7 +741,7 @@ void check_root(const XmlElement& root, const std::string& subject) {
   if (!root.children.empty() && !has("cpu") && !has("shmemctl"))
     throw input_error(subject, root.children.front().position(),
                       "<" + printable(root.children.front().name, 40) +
-                          "> below <system>, and no <cpu>: this is not NCCL's XML",
+                          "> in <system> and no <cpu>: not a topology of NCCL",
                       dump_fix);
 }
 

@@ -24,7 +24,7 @@ inline std::string line_of(const XmlElement& element) {
 inline Error bad_element(const std::string& subject, const XmlElement& element,
                          const std::string& problem) {
   return input_error(subject, element.position(), problem,
-                     "give an XML as NCCL_TOPO_DUMP_FILE writes it");
+                     "pass XML as written by NCCL_TOPO_DUMP_FILE");
 }
 
 /// "0x10de" up to `limit`; unknown if it is missing or empty. Throws Error (usage) for other words.

@@ -703,7 +703,7 @@ void note_hidden(const smi::Table& table, Node& node) {
 Node read_nvidia_smi(const std::string& text, const std::string& subject) {
   if (const std::optional<std::size_t> bad = first_non_utf8(text))
     throw input_error(subject, position_of(text, *bad), "not UTF-8",
-                      "give the output of nvidia-smi topo -m as text");
+                      "pass the output of nvidia-smi topo -m as text");
   const smi::Table table = smi::split_table(text, subject);
   smi::Square square = smi::square_of(table, subject);
 

@@ -82,12 +82,12 @@ TopoFormat detect_xml(const std::string& text, const std::string& subject) {
     return TopoFormat::nccl_xml;
   if (root.name == "graphs")
     throw input_error(subject, position,
-                      "an NCCL graph file (<graphs>): it has NCCL's rings, not the topology",
+                      "this is an NCCL graph file (<graphs>), which holds rings and no topology",
                       "dump the topology with NCCL_TOPO_DUMP_FILE");
   if (root.name.empty())
     throw input_error(subject, position, "XML without an element", fix);
   throw input_error(subject, position,
-                    "XML of an unknown kind, its root is <" + printable(root.name, 40) + ">", fix);
+                    "unknown XML format with root <" + printable(root.name, 40) + ">", fix);
 }
 
 TopoFormat detect_json(const std::string& text, const std::string& subject) {
@@ -96,7 +96,7 @@ TopoFormat detect_json(const std::string& text, const std::string& subject) {
   if (document.is_object() && schema != document.end() && schema->is_object() &&
       schema->value("name", nlohmann::json()) == "shmemctl.report")
     return TopoFormat::report;
-  throw input_error(subject, "", "JSON, but not a shmemctl report (schema.name)", fix);
+  throw input_error(subject, "", "JSON, but not a shmemctl report (no schema.name)", fix);
 }
 
 } // namespace

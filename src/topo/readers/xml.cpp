@@ -155,10 +155,10 @@ void check_bytes(const std::string& text, const std::string& subject) {
     throw input_error(subject, "", "larger than " + std::to_string(max_input_bytes) + " bytes",
                       fix);
   if (const auto at = first_non_utf8(text))
-    throw input_error(subject, position_of(text, *at), "not UTF-8 text", fix);
+    throw input_error(subject, position_of(text, *at), "invalid UTF-8", fix);
   // expat takes `<` NUL for UTF-16 whatever encoding it was told.
   if (const std::size_t at = text.find('\0'); at != std::string::npos)
-    throw input_error(subject, position_of(text, at), "a NUL byte: not UTF-8 text", fix);
+    throw input_error(subject, position_of(text, at), "invalid UTF-8: NUL byte", fix);
 }
 
 } // namespace

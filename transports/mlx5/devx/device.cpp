@@ -35,13 +35,13 @@ DirectDevice::DirectDevice(std::shared_ptr<const verbs::Functions> verbs,
     : direct_(std::move(direct)), verbs_(std::move(verbs), device, with_devx(*direct_)) {
   port_.number = port;
   if (port < 1 || port > verbs_.port_count())
-    fail("open", fmt::format("it has {} port(s)", verbs_.port_count()), "name a port that it has");
+    fail("open", fmt::format("it has {} port(s)", verbs_.port_count()), "choose an existing port");
   port_ = verbs_.port(port);
 }
 
 void DirectDevice::fail(const std::string& step, const std::string& message,
                         const std::string& fix) const {
-  throw Error(ExitCode::unavailable, "the mlx5 device", step, message, fix,
+  throw Error(ExitCode::unavailable, "mlx5 device", step, message, fix,
               {{}, {}, verbs_.name(), port_.number});
 }
 
@@ -59,7 +59,7 @@ CapsAnswer DirectDevice::caps(std::uint16_t group, const char* what) const {
   errno = 0;
   if (direct_->general_cmd(verbs_.context(), command.data(), command.size(), answer.data(),
                            answer.size()) != 0)
-    fail(fmt::format("ask for its {} capabilities", what),
+    fail(fmt::format("query its {} capabilities", what),
          fmt::format("{} (firmware status {:#04x})", std::strerror(errno),
                      answer.get(command::status)),
          container_fix);
@@ -82,14 +82,14 @@ std::uint32_t DirectDevice::protection_domain_number() {
   object.pd.in = verbs_.protection_domain();
   object.pd.out = &pd;
   if (const int result = direct_->init_obj(&object, MLX5DV_OBJ_PD); result != 0)
-    fail("ask for the number of its protection domain", std::strerror(result), container_fix);
+    fail("query the number of its protection domain", std::strerror(result), container_fix);
   return pd.pdn;
 }
 
 std::uint32_t DirectDevice::event_queue() const {
   std::uint32_t number = 0;
   if (const int result = direct_->query_eqn(verbs_.context(), 0, &number); result != 0)
-    fail("ask for an event queue", std::strerror(result > 0 ? result : errno), container_fix);
+    fail("query an event queue", std::strerror(result > 0 ? result : errno), container_fix);
   return number;
 }
 
@@ -99,7 +99,7 @@ RegisteredQueue DirectDevice::register_queue(void* base, std::size_t size_bytes,
   if (dmabuf < 0) {
     memory = direct_->umem_reg(verbs_.context(), base, size_bytes, IBV_ACCESS_LOCAL_WRITE);
   } else if (!direct_->umem_reg_ex) {
-    fail("register a queue in GPU memory", "libmlx5 is older than rdma-core 38",
+    fail("register a QP in GPU memory", "libmlx5 is older than rdma-core 38",
          "update rdma-core, or load nvidia_peermem");
   } else {
     mlx5dv_devx_umem_in request{};
@@ -111,7 +111,7 @@ RegisteredQueue DirectDevice::register_queue(void* base, std::size_t size_bytes,
     memory = direct_->umem_reg_ex(verbs_.context(), &request);
   }
   if (!memory)
-    fail("register a queue's memory", std::strerror(errno), container_fix);
+    fail("register the memory of a QP", std::strerror(errno), container_fix);
   return own_direct(memory, direct_->umem_dereg);
 }
 
@@ -130,7 +130,7 @@ DirectDevice::Doorbell DirectDevice::doorbell_page() const {
     if (auto* page = direct_->alloc_uar(verbs_.context(), kind.type))
       return {own_direct(page, direct_->free_uar), kind.write_combining};
   }
-  fail("get a doorbell page", std::strerror(errno), container_fix);
+  fail("allocate a UAR", std::strerror(errno), container_fix);
 }
 
 FirmwareObject DirectDevice::create(const void* command, std::size_t size_bytes, Answer& answer,

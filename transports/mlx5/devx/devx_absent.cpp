@@ -18,8 +18,8 @@ std::vector<std::string> devx_devices(const DevxSettings&, std::string& why) {
 }
 
 std::unique_ptr<Hca> open_devx_hca(const std::string& device, int port, const DevxSettings&) {
-  throw Error(ExitCode::unavailable, "an mlx5 device", "open", reason,
-              "install libibverbs-dev and build again, or set MLX5_DEVICE=soft",
+  throw Error(ExitCode::unavailable, "mlx5 device", "open", reason,
+              "install libibverbs-dev and rebuild, or set MLX5_DEVICE=soft",
               {{}, {}, device, port});
 }
 

@@ -66,7 +66,7 @@ public:
                         std::strerror(errno),
                         errno == ENOMEM || errno == EPERM
                             ? "raise the limit of locked memory: ulimit -l unlimited"
-                            : "look at the kernel's log: dmesg");
+                            : "check the kernel log: dmesg");
     return std::make_unique<DevxMemory>(verbs::own(region, functions.dereg_mr));
   }
 
@@ -142,13 +142,13 @@ std::unique_ptr<Hca> open_devx_hca(const DirectLibraries& libraries, const std::
     if (name != device->name)
       continue;
     if (!libraries.direct->is_supported(device))
-      throw Error(ExitCode::unavailable, "an mlx5 device", "open", "it is not of the mlx5 family",
-                  "use TRANSPORT=ibrc with it, or set MLX5_DEVICE=soft", {{}, {}, name, port});
+      throw Error(ExitCode::unavailable, "mlx5 device", "open", "not a device of the mlx5 driver",
+                  "use TRANSPORT=ibrc, or set MLX5_DEVICE=soft", {{}, {}, name, port});
     return std::make_unique<DevxHca>(libraries.verbs, libraries.direct, device, port,
                                      wish_of(settings), settings);
   }
-  throw Error(ExitCode::unavailable, "an mlx5 device", "open", "there is no device of that name",
-              "look at the names: ls /sys/class/infiniband", {{}, {}, name, port});
+  throw Error(ExitCode::unavailable, "mlx5 device", "open", "no such device",
+              "list the devices: ls /sys/class/infiniband", {{}, {}, name, port});
 }
 
 std::vector<std::string> devx_devices(const DevxSettings& settings, std::string& why) {
@@ -166,7 +166,7 @@ std::unique_ptr<Hca> open_devx_hca(const std::string& device, int port,
   std::string why;
   const std::optional<DirectLibraries> libraries = load(settings, why);
   if (!libraries)
-    throw Error(ExitCode::unavailable, "an mlx5 device", "open", why,
+    throw Error(ExitCode::unavailable, "mlx5 device", "open", why,
                 "install rdma-core (libibverbs1, ibverbs-providers), or set MLX5_DEVICE=soft",
                 {{}, {}, device, port});
   return open_devx_hca(*libraries, device, port, settings);

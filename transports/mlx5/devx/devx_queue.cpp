@@ -96,8 +96,8 @@ DevxQueue::DevxQueue(DirectPort& port, const QueueOptions& options)
 void* DevxQueue::place(const QueueOptions& options, std::size_t size_bytes) {
   if (options.memory) {
     if (options.memory_bytes < size_bytes)
-      throw Error(ExitCode::usage, port_.device.verbs().name(), "make a queue",
-                  "its memory is too small", "ask queue_layout() for the size");
+      throw Error(ExitCode::usage, port_.device.verbs().name(), "create a QP",
+                  "its memory is too small", "use the size that queue_layout() returns");
     return options.memory;
   }
   memory_.reset(std::aligned_alloc(page_bytes_of(options), size_bytes));
@@ -196,12 +196,12 @@ void DevxQueue::connect(const PeerInfo& peer) {
     path.global = wire.grh_required;
   }
   const std::uint32_t qpn = local_.qpn;
-  device.modify(queue_pair_, to_init_command(qpn, wire.number), "bring a queue pair to INIT");
+  device.modify(queue_pair_, to_init_command(qpn, wire.number), "move a QP to INIT");
   device.modify(queue_pair_,
                 to_receive_command(qpn, peer, path, path_, port_.limits, port_.force_order),
-                "bring a queue pair to RTR");
+                "move a QP to RTR");
   device.modify(queue_pair_, to_send_command(qpn, local_.first_psn, path_, port_.limits),
-                "bring a queue pair to RTS");
+                "move a QP to RTS");
   abilities_ = abilities_of(local_.offers, peer.offers);
 }
 

@@ -73,15 +73,15 @@ SoftHcaQueue::SoftHcaQueue(SoftHca& hca, const QueueOptions& options, std::uint3
   if (!base) {
     memory_.reset(std::aligned_alloc(page_bytes_of(options), layout.size_bytes));
     if (!memory_)
-      throw Error(ExitCode::unavailable, hca.info().device, "make a queue", "no memory is left",
-                  "make the queues shorter, or free memory");
+      throw Error(ExitCode::unavailable, hca.info().device, "create a QP", "out of memory",
+                  "create shorter queues, or free memory");
     base = memory_.get();
     std::memset(base, 0, layout.size_bytes);
   } else if (options.memory_bytes < layout.size_bytes) {
-    throw Error(ExitCode::usage, hca.info().device, "make a queue",
-                "its memory has " + std::to_string(options.memory_bytes) + " bytes of " +
+    throw Error(ExitCode::usage, hca.info().device, "create a QP",
+                "its memory has " + std::to_string(options.memory_bytes) + " bytes instead of " +
                     std::to_string(layout.size_bytes),
-                "ask queue_layout() for the size");
+                "use the size that queue_layout() returns");
   }
   view_ = queue_view(options, layout, base);
   view_.qpn = qpn;
@@ -106,8 +106,8 @@ PeerInfo SoftHcaQueue::local() const {
 
 void SoftHcaQueue::connect(const PeerInfo& peer) {
   if (connected_)
-    throw Error(ExitCode::usage, hca_.info().device, "connect a queue", "it is connected",
-                "this is a bug of shmemctl: please report it with the command");
+    throw Error(ExitCode::usage, hca_.info().device, "connect a QP", "it is already connected",
+                "report this as a bug in shmemctl, with the command line");
   std::shared_ptr<Executor> way = hca_.options_.way_to_peer(peer);
   const SoftHca::Held held(hca_);
   device_->connect(std::move(way));
@@ -189,9 +189,9 @@ std::unique_ptr<HcaMemory> SoftHca::register_mapped(const MemoryRequest& request
 
 std::unique_ptr<HcaQueue> SoftHca::create_queue(const QueueOptions& options) {
   if (options.blocks > most_soft_blocks)
-    throw Error(ExitCode::usage, info_.device, "make a queue",
-                std::to_string(options.blocks) + " blocks are too many",
-                "make queues of at most " + std::to_string(most_soft_blocks) + " blocks");
+    throw Error(ExitCode::usage, info_.device, "create a QP",
+                std::to_string(options.blocks) + " WQEBBs exceed the limit",
+                "create queues of at most " + std::to_string(most_soft_blocks) + " WQEBBs");
   const Held held(*this);
   queues_.reserve(queues_.size() + 1); // nothing throws from here on
   auto queue = std::make_unique<SoftHcaQueue>(*this, options, next_qpn_++ & 0xffffff);
