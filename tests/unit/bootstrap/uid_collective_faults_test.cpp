@@ -313,7 +313,7 @@ void join_and_say(const UidArguments& arguments, const Bytes& words, bool stay,
   try {
     std::byte byte{};
     for (;;)
-      sockets.back[0].receive_all(&byte, 1, deadline);
+      sockets.backward[0].receive_all(&byte, 1, deadline);
   } catch (const Error&) {
     // The others have ended: so does this one.
     return;
