@@ -106,7 +106,7 @@ PinChoice parse_pin_choice(const std::string& text) {
     return {false, {}};
   const auto cpus = parse_pin_list(text);
   if (!cpus)
-    throw Error(ExitCode::usage, "--pin " + printable(text), "read", "it is no list of CPUs",
+    throw Error(ExitCode::usage, "--pin " + printable(text), "read", "it is not a list of CPUs",
                 pin_fix);
   return {true, *cpus};
 }

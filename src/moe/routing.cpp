@@ -206,7 +206,7 @@ RoutingKind parse_routing_kind(const std::string& name) {
     if (name == kind_names[i])
       return static_cast<RoutingKind>(i);
   const auto near = nearest_spelling(name, routing_names());
-  throw Error(ExitCode::usage, "--routing", "find " + printable(name), "there is no such routing",
+  throw Error(ExitCode::usage, "--routing " + printable(name), "use", "there is no such routing",
               near ? "did you mean " + *near + "?"
                    : "there are " + join(routing_names(), ", ") +
                          ", or a file with a / in its name");

@@ -293,7 +293,7 @@ void GpuBackend::read_masked_ranks() {
     return;
   if (setup_.rank_timeout_us <= 0)
     throw Error(ExitCode::deadline, "low latency", fmt::format("wait for PE {} in", masked.front()),
-                fmt::format("rank {} has masked it: it did not come in time", me_),
+                fmt::format("rank {} has masked it: it did not respond in time", me_),
                 fmt::format("look at the output of PE {}, or {}", masked.front(), raise_timeout()));
   masked_ = masked;
   active_routing_ = without_ranks(setup_.shape, *setup_.routing, me_, masked);

@@ -340,7 +340,7 @@ Links LinkWatch::end() {
     const json of_pe = try_from_json_line(texts[pe]);
     if (!of_pe.is_object())
       throw Error(ExitCode::unavailable, fmt::format("the links of PE {}", pe), "read",
-                  "they are no JSON", "use the same shmemctl for all PEs");
+                  "what it sent is not JSON", "use the same shmemctl for all PEs");
     for (const json& transport : of_pe.at("transports"))
       transports.insert(transport.get<std::string>());
     gpus.push_back({links.machine_of[pe], of_pe.at("gpu").get<std::string>()});

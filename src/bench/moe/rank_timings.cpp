@@ -50,7 +50,7 @@ std::vector<json> read_all(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
     all.push_back(text.empty() ? json() : try_from_json_line(text));
     if (!text.empty() && !all.back().is_object())
-      throw Error(ExitCode::unavailable, "the times of a PE", "read", "they are no JSON",
+      throw Error(ExitCode::unavailable, "the times of a PE", "read", "what it sent is not JSON",
                   "use the same shmemctl for all PEs");
   }
   return all;

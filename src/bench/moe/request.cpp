@@ -18,7 +18,7 @@ std::vector<std::int32_t> numbers(const char* flag, const std::string& text) {
     const std::optional<long long> value = parse_integer(trim(part));
     if (!value || *value < 0 || *value > 1 << 24)
       throw Error(ExitCode::usage, flag, "read " + printable(text),
-                  printable(part) + " is no number from 0 to 16777216", "write 128 or 1,16,128");
+                  printable(part) + " is not a number from 0 to 16777216", "write 128 or 1,16,128");
     values.push_back(static_cast<std::int32_t>(*value));
   }
   return values;
@@ -127,10 +127,10 @@ std::vector<PointRequest> points_of(const Request& request,
                      request.routing};
   Shape& shape = point.setup.shape;
   if (recorded && recorded->shape.n_ranks != n_ranks)
-    throw Error(
-        ExitCode::usage, request.routing, "replay",
-        fmt::format("it is of {} ranks, and this job has {}", recorded->shape.n_ranks, n_ranks),
-        fmt::format("start {} PEs", recorded->shape.n_ranks));
+    throw Error(ExitCode::usage, request.routing, "replay",
+                fmt::format("it was recorded with {} ranks, and this job has {}",
+                            recorded->shape.n_ranks, n_ranks),
+                fmt::format("start {} PEs", recorded->shape.n_ranks));
   const auto list = [&](const char* flag, std::string Request::*text, std::int32_t of_recorded) {
     return recorded ? of_file(flag, request.*text, untouched.*text, of_recorded, request.routing)
                     : numbers(flag, request.*text);

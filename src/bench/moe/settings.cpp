@@ -44,12 +44,12 @@ Settings parse_settings(const std::string& flag, const std::string& text) {
     const auto field = std::find_if(setting_fields.begin(), setting_fields.end(),
                                     [&](const SettingField& one) { return one.name == words[0]; });
     if (field == setting_fields.end())
-      throw bad(flag, text, printable(words[0]) + " is no setting");
+      throw bad(flag, text, printable(words[0]) + " is not a setting");
     const auto value = words.size() == 2 ? parse_integer(words[1]) : std::nullopt;
     if (!value || *value < 0 || *value > 1 << 24)
-      throw bad(flag, text, printable(part) + " has no number from 0 to 16777216");
+      throw bad(flag, text, printable(part) + " needs a number from 0 to 16777216");
     if (settings.*field->value)
-      throw bad(flag, text, std::string(field->name) + " is there twice");
+      throw bad(flag, text, std::string(field->name) + " is given twice");
     settings.*field->value = static_cast<std::int32_t>(*value);
   }
   return settings;
