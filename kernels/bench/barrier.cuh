@@ -1,4 +1,4 @@
-// What kernels that meet do.
+// The kernels of barrier and sync.
 #pragma once
 
 #include "kernels/bench/barrier.h"
@@ -12,7 +12,7 @@ __device__ bool run_barrier(const DeviceJob& job, BarrierKernel kernel) {
                                           : sync<typename Scope::Api>(job, team_world);
 }
 
-/// Tells every PE that I come, meets, and looks whether all have come.
+/// Stores this PE's call number at every PE, runs the barrier, and checks that all have entered.
 template <class Scope>
 __device__ bool meet_and_look(const DeviceJob& job, const BarrierArguments& a,
                               KernelControl* control, std::uint64_t number) {

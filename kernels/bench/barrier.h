@@ -1,4 +1,4 @@
-// Kernels that meet: barrier and sync of all PEs.
+// Kernels of barrier and sync over all PEs.
 #pragma once
 
 #include "kernels/bench/kernel_launch.h"
@@ -10,7 +10,7 @@ enum class BarrierKernel : std::int32_t { barrier, sync };
 struct BarrierArguments {
   BarrierKernel kernel;
   std::uint64_t first, count;
-  /// Of every PE, symmetric: the last call that it has come to, written before it. Looked at behind
+  /// Symmetric, by PE: the last call that it has entered, written before the call. Looked at behind
   /// each call if `looks`, which then is not timed.
   std::uint64_t* cells;
   bool looks;

@@ -17,8 +17,8 @@ enum class CollectiveKernel : std::int32_t {
 /// What reductions add up; bf16 and fp16 as 32-bit floats, rounded once.
 enum class CollectiveNumber : std::int32_t { int64, float32, bf16, fp16 };
 
-/// Calls number first .. first + count - 1 by all blocks of the grid, which meet between them. Call
-/// i sends from another place of the source than the one before.
+/// Calls number first .. first + count - 1 by all blocks of the grid, with a grid barrier between
+/// them. Call i sends from another place of the source than the one before.
 struct CollectiveArguments {
   CollectiveKernel kernel;
   CollectiveNumber number; ///< of reductions

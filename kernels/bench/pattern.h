@@ -8,7 +8,7 @@
 
 namespace shmemctl::bench {
 
-/// Places that data is sent from, one cache line apart.
+/// Source offsets that operations alternate between, one cache line apart.
 inline constexpr std::uint64_t variants = 64;
 inline constexpr std::size_t variant_step_bytes = 64;
 

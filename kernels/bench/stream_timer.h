@@ -14,7 +14,7 @@ public:
   StreamTimer(const StreamTimer&) = delete;
   StreamTimer& operator=(const StreamTimer&) = delete;
 
-  /// Puts a mark into the stream, before and behind what is timed.
+  /// Records an event in the stream, before and after the timed operations.
   void begin(void* stream);
   void end(void* stream);
   /// Between the marks, when the stream has reached the second one.

@@ -1,5 +1,5 @@
-// What surrounds the timed part of a measuring kernel: all PEs start together, and one clock of the
-// GPU is read before and behind.
+// The timed region of a measuring kernel: all PEs start together, and the GPU's global timer is
+// read before and after.
 #pragma once
 
 #include "kernels/bench/kernel_launch.h"
@@ -9,7 +9,7 @@ namespace shmemctl::bench {
 
 using namespace device; // tests have blockIdx and the like there
 
-/// The scopes of the API, and which caller of the grid a thread belongs to.
+/// The scopes of the device API, and the index of the caller in the grid that a thread belongs to.
 struct OfThread : Thread {
   using Api = Thread;
   static __device__ std::uint64_t caller() {
@@ -49,8 +49,8 @@ public:
   __device__ TimedRegion(const DeviceJob& job, KernelControl* control)
       : job_(job), control_(control) {}
 
-  /// By all threads of the grid; false if a PE did not come. The clock is read before the other
-  /// blocks are let go, so that no time is too short for what was done in it.
+  /// Called by all threads of the grid; false if a PE timed out. The timer is read before the other
+  /// blocks are released, so that the time covers all their work.
   __device__ bool begin() {
     if (!sync_grid())
       return false;
@@ -64,22 +64,22 @@ public:
     return sync_grid() && *const_cast<volatile std::uint64_t*>(&control_->failed) == 0;
   }
 
-  /// By all threads of the grid. All that any of them has put is complete.
+  /// Called by all threads of the grid: completes all their puts.
   __device__ bool complete() {
     const bool ok = quiet<Block>(job_);
     return sync_grid() && ok;
   }
 
-  /// As complete(), and the clock is read.
+  /// complete(), then reads the timer.
   __device__ void end(bool ok = true) {
-    const bool completed = complete(); // by every thread, whatever went wrong before
+    const bool completed = complete(); // called by every thread, whatever failed before
     if (threadIdx.x == 0 && blockIdx.x == 0)
       control_->end_ns = global_time_ns();
     if (!ok || !completed)
       control_->failed = 1;
   }
 
-  /// Barrier of the grid's blocks; false once a wait has given up.
+  /// Barrier of the grid's blocks; false after a timeout.
   __device__ bool sync_grid() {
     if (gridDim.x > 1)
       return grid_meet(job_);

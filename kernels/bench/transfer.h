@@ -16,8 +16,9 @@ enum class TransferKernel : std::int32_t {
 
 /// When operations are complete.
 enum class Completion : std::int32_t {
-  at_end,      ///< callers go on by themselves; a quiet behind the last message
-  each_message ///< the grid meets behind every message, which is complete before the next begins
+  at_end,      ///< no completion between messages; one quiet after the last message
+  each_message ///< a quiet and a grid barrier after every message, so that it is complete before
+               ///< the next begins
 };
 
 /// Messages number first .. first + count - 1, to each of `peers` PEs at once. The callers of the

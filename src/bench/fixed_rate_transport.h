@@ -1,4 +1,4 @@
-// A transport of known speed, for the engine's test of itself.
+// A fake transport with a fixed rate, for bench --self-test.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ class FixedRateTransport final : public Transport {
 public:
   explicit FixedRateTransport(std::uint64_t put_ns);
 
-  /// The link is idle from now on: a put that is issued takes its time from here. Puts that follow
+  /// The link is idle: the next put takes its time from here. Puts that follow
   /// each other keep the link's own schedule, so that what a late reading of the clock adds to one
   /// is not added to all.
   void start();
-  /// Byte `offset_bytes` of the region is delivered wrong from now on.
+  /// Corrupts byte `offset_bytes` of the region in later puts.
   void damage(std::uint64_t offset_bytes) { damaged_ = offset_bytes; }
 
   const char* name() const override { return "known-link"; }

@@ -33,7 +33,7 @@ std::vector<std::int32_t> expected_expert_counts(const Shape& shape, const Routi
 /// What lies packed by expert on a rank (plan.h).
 struct PackedRows {
   std::vector<std::vector<RowSource>> rows; ///< by local expert
-  std::vector<std::int32_t> offsets;        ///< by local expert, and behind the last one
+  std::vector<std::int32_t> offsets;        ///< by local expert, and the end of the last one
 };
 PackedRows expected_packed(const Shape& shape, const Routing& routing, std::int32_t rank);
 
@@ -41,15 +41,15 @@ PackedRows expected_packed(const Shape& shape, const Routing& routing, std::int3
 /// @param key row_key() of the token
 std::vector<float> expected_weights(std::uint32_t key, std::int32_t top_k);
 
-/// What a rank gives back as the weight of a choice of one of its experts, if weights come home
+/// The weight that a rank returns for one of its experts, if combine returns the top-k weights
 /// (high throughput); it gives 0 for those of other ranks. Home adds up what its ranks give, in
 /// FP32 in rank order, and over nodes in order of nodes: all but one are 0.
 SHMEMCTL_HOST_DEVICE inline float weight_back(float weight, std::int32_t expert) {
   return multiply(weight, expert_factor(expert));
 }
-/// What a token's home must get of its weights; 0 for a choice that is masked.
+/// The expected combined weights of a token; 0 for a masked expert.
 std::vector<float> expected_combined_weights(const Shape& shape, const std::int32_t* experts,
-                                         std::uint32_t key);
+                                             std::uint32_t key);
 
 /// A token's row as its rank holds it.
 std::vector<std::uint16_t> expected_values(const Shape& shape, std::uint32_t key);
@@ -66,11 +66,11 @@ std::vector<std::uint16_t> expected_read(const Shape& shape, std::uint32_t key, 
 /// Which model the combine follows: see payload.h.
 enum class Combine : std::int32_t {
   rows,     ///< high throughput: unweighted, one row per rank
-  weighted, ///< low latency: one row per choice, weights at home
+  weighted, ///< low latency: one row per expert, weighted at the source rank
   partial   ///< one weighted row per rank
 };
 
-/// What a token's home must get, after the expert read the row as expected_read() says.
+/// The expected result of a token, if the experts read the row as expected_read() says.
 /// @param bias of Combine::rows, by channel; empty: none
 /// @param node_ranks of Combine::rows over nodes: ranks of a node; 0: one node
 std::vector<std::uint16_t> expected_combined(const Shape& shape, const std::int32_t* experts,

@@ -1,5 +1,5 @@
 // The data of dispatch and combine: what each token holds, what an expert makes of it, and what its
-// home must get back, to the bit. For host and device.
+// source rank must get back, to the bit. For host and device.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint32_t mixed(std::uint32_t word) {
   return word ^ word >> 16;
 }
 
-/// What tells the rows apart: of a token of a rank in a run.
+/// Identifies the row of a token of a rank in a run.
 SHMEMCTL_HOST_DEVICE constexpr std::uint32_t row_key(std::uint32_t seed, std::int32_t rank,
                                                      std::int32_t token) {
   const std::uint32_t of_rank = mixed(seed + 0x9e3779b9U * static_cast<std::uint32_t>(rank + 1));
@@ -59,16 +59,16 @@ SHMEMCTL_HOST_DEVICE constexpr float expert_factor(std::int32_t expert) {
   return (which & 1) != 0 ? -magnitude : magnitude;
 }
 
-// What a rank sends back of a received row x, and what the token's home makes of it.
+// What a rank returns for a received row x, and what the token's source rank computes.
 //
 // High throughput (as DeepEP's normal kernels): one row from each rank, bf16(x * rank_factor()),
-// without weights; home gives bf16(bias + row of the lowest rank + ... ), in FP32, in rank order.
-// Weighted (as DeepEP's low-latency kernels): a row from each expert, bf16(x * expert_factor());
-// home gives bf16(w[0] * row[0] + ...), each step one fused multiply-add in FP32, in order of k.
-// Partial: one row from each rank, bf16 of such a sum over its own experts; home gives bf16 of the
-// sum of these rows in rank order.
-// Over nodes, each node's rows are added in FP32 in rank order and rounded to BF16 before they
-// cross, and home adds bias and the nodes' sums in order of nodes.
+// without weights; the source rank computes bf16(bias + row of the lowest rank + ... ), in FP32, in
+// rank order. Weighted (as DeepEP's low-latency kernels): a row from each expert, bf16(x *
+// expert_factor()); the source rank computes bf16(w[0] * row[0] + ...), each step one fused
+// multiply-add in FP32, in order of k. Partial: one row from each rank, bf16 of such a sum over its
+// own experts; the source rank computes bf16 of the sum of these rows in rank order. Over nodes,
+// each node's rows are added in FP32 in rank order and rounded to BF16 before they cross, and the
+// source rank adds bias and the nodes' sums in order of nodes.
 
 /// Of all experts of the token on that rank at once: the sum of their magnitudes with the product
 /// of their signs, which is never 0 and has few bits (14), so that the order of experts does not

@@ -233,7 +233,7 @@ class Tuning(MoeTest):
         for flags, words in ((("--dispatch-settings", "chunk_bytes=0"), "is not from 1 to"),
                              (("--combine-settings", "chunk_bytes=2049"), "is not from 1 to 2048"),
                              (("--combine-settings", "warps=4"), "it has chunk_bytes"),
-                             (("--combine-settings", "warp=4"), "warp is no setting"),
+                             (("--combine-settings", "warp=4"), "warp is not a setting"),
                              (("--tune", "--dispatch-settings", "chunk_bytes=64"), "--tune"),
                              (("--tune", "--straggler", "1:500"), "no --straggler"),
                              (("--tune", "--max-delay-us", "50"), "no --max-delay-us")):
@@ -422,7 +422,7 @@ class Faults(MoeTest):
             with self.subTest(fault=fault):
                 self.assert_goes_on(fault, 1, "does not answer")
         err, document = self.assert_goes_on("stop:1:absent", 1, "does not answer", "--absent", 1)
-        self.assertIn("PE 0 has masked PE 1; 4 dispatches and combines went on without, verified", err)
+        self.assertIn("PE 0 has masked PE 1; 4 dispatches and combines ran without it, verified", err)
         self.assertIn("without it", {row["params"]["phase"] for row in document["results"]})
 
     def test_a_sweep_ends_behind_the_point_that_lost_one(self):

@@ -1,4 +1,4 @@
-// What every host case stands on: the parts of the runtime that it uses, and its memory.
+// The base of host cases: the parts of the runtime that they use, and their memory.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ protected:
   std::string unmapped_peer(Runtime& runtime) const;
   /// Puts this PE's pattern into the first bytes of the memory.
   void fill(std::size_t size_bytes);
-  /// The ground with its memory as the host sees it: a copy if it is the GPU's.
+  /// The context with its memory as the host sees it: a copy if it is GPU memory.
   HostCaseContext seen();
   bool on_gpu() const { return gpu_ != nullptr; }
   /// From here to the mapped memory of each of these PEs; 0 where it is not mapped.

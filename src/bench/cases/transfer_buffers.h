@@ -1,4 +1,4 @@
-// Where a transfer's data lie: one source area, and slots for each writer.
+// The buffers of a transfer case: one source buffer, and slots for each writer.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ struct TransferLayout {
   }
 };
 
-/// The place of one operation: iteration i goes to peer i % peers; the j-th operation to a peer
-/// uses slot j % slots, and sends from another place of the source than the slot's last one did.
+/// Buffers of one operation: iteration i goes to peer i % peers; the j-th operation to a peer uses
+/// slot j % slots, and a source offset other than that of the slot's last operation.
 class TransferCursor {
 public:
   explicit TransferCursor(const TransferLayout& layout) : layout_(layout) {}
@@ -85,7 +85,7 @@ std::optional<WrongByte> verify_slots(const HostCaseContext& context, const Tran
                                       std::uint64_t area, int writer, std::uint64_t iterations,
                                       int spread);
 
-/// A byte that is not 0 in memory that nobody writes to.
+/// A nonzero byte in memory that no PE writes to.
 std::optional<WrongByte> stray_byte(const HostCaseContext& context, std::size_t offset_bytes,
                                     std::size_t size_bytes);
 

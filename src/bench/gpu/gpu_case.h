@@ -1,4 +1,4 @@
-// What every case of kernels stands on: its memory, its launches, and the GPU's clock.
+// The base of kernel and stream cases: memory, launches, and the GPU's timer.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ protected:
   virtual std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) = 0;
   /// After each launch: control() has what it left.
   virtual void launched() {}
-  /// Most blocks that run at once with this PE's GPU; 0 if nobody knows. Only asked for grids.
+  /// Most blocks that are resident at once on this PE's GPU; 0 if unknown. Only asked for grids.
   virtual int max_resident_blocks(int device) const {
     static_cast<void>(device);
     return 0;
@@ -104,7 +104,7 @@ private:
 
 /// Why the launch's blocks do not all run at once; "" if they do. PEs that share a device have
 /// equal parts of it: those that wait for each other's kernels may need all of them.
-/// @param most what an idle device runs at once; 0 if nobody knows
+/// @param most blocks that an idle device holds at once; 0 if unknown
 std::string too_many_blocks(const GpuSite& site, const Launch& launch, int most);
 /// "PE 3" and why kernels cannot load from and store to it; "" if they can.
 std::string unmapped(const std::vector<GpuWay>& ways, int pe);

@@ -1,4 +1,5 @@
-// What carries out a dispatch and a combine: the host's one-sided operations here, kernels there.
+// The interface of a backend that carries out dispatch and combine: one-sided operations of the
+// host, or kernels.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@
 namespace shmemctl::moe {
 
 enum class Mode {
-  high_throughput, ///< counts go ahead, rows lie without gaps, one row per rank comes back
-  low_latency      ///< fixed slots, nothing goes ahead
+  high_throughput, ///< counts first, received rows are contiguous, one row per rank returns
+  low_latency      ///< fixed slots, no counts first
 };
 const char* to_string(Mode mode);
 const char* to_string(Format format);
@@ -29,19 +30,19 @@ struct Setup {
   Mode mode = Mode::high_throughput;
   Format format = Format::bf16;
   bool power_scales = false;       ///< FP8: scales are powers of two (UE8M0)
-  std::int32_t scale_bytes = 4;    ///< FP8: of a scale as the backend's rows carry it
+  std::int32_t scale_bytes = 4;    ///< FP8: size of a scale in the backend's rows
   Combine combine = Combine::rows; ///< rows goes with high_throughput, the others with low_latency
   bool bias = false;               ///< of Combine::rows
-  bool combined_weights = false;   ///< of Combine::rows: what ranks make of the weights comes back
-  bool by_expert = false;          ///< low latency, weighted: rows are packed per expert besides
-  std::int32_t node_ranks = 1;     ///< ranks of a node; shape.n_ranks where there is one node,
-                                   ///< or rows go straight to ranks of other nodes
+  bool combined_weights = false;   ///< of Combine::rows: the summed top-k weights are returned, too
+  bool by_expert = false;      ///< low latency, weighted: received rows are also packed per expert
+  std::int32_t node_ranks = 1; ///< ranks of a node; shape.n_ranks where there is one node,
+                               ///< or rows go straight to ranks of other nodes
   std::vector<std::int32_t> node_of_rank; ///< empty: blocks of node_ranks
   std::uint32_t seed = 1;
-  /// Low latency: a rank that does not come in that time is masked, and the rest go on. 0: calls
-  /// wait for the job's deadline, and fail.
+  /// Low latency: a rank that does not respond in that time is masked, and the others go on. 0:
+  /// calls wait for the job's timeout, and fail.
   double rank_timeout_us = 0;
-  std::int32_t num_sms = 0;         ///< of kernels; 0: their own choice
+  std::int32_t num_sms = 0;         ///< most SMs of a kernel; 0: chosen per kernel
   const Routing* routing = nullptr; ///< of all ranks; outlives the backend
 
   std::int32_t n_nodes() const { return shape.n_ranks / node_ranks; }
@@ -61,16 +62,15 @@ struct Setup {
 /// may be used; the others are parts of it.
 struct Times {
   double total_us = 0;
-  double counts_us = 0;  ///< until every row's place is known, with the wait for counts
-  double arrival_us = 0; ///< of that, or of the wait for data: until the last rank had entered
-  /// From then on; of a dispatch of low latency: from when a source was heard to have begun, or
-  /// from the begin of the wait, until its last row had come, of the source for which that took
-  /// longest.
+  double counts_us = 0;  ///< until the destination of every row is known, including the counts
+  double arrival_us = 0; ///< part of the wait: until the last rank had entered
+  /// After that. Low-latency dispatch: from the time that a source rank was known to have begun, or
+  /// from the start of the wait, until its last row had arrived; of the slowest source rank.
   double transfer_us = 0;
-  std::vector<double> wait_us; ///< by rank: from when this one began to wait until that one's came
-  /// By rank, of that: until it had begun the call. Empty where nothing tells of that alone.
+  std::vector<double> wait_us; ///< by rank: from the start of the wait until its data had arrived
+  /// By rank, the part until it had begun the call. Empty if that is not known separately.
   std::vector<double> begin_wait_us = {};
-  double pack_us = 0; ///< of total: packing per expert
+  double pack_us = 0; ///< part of total: packing per expert
 };
 
 /// Bytes of one rank: what is allocated for these limits, whatever the routing is.
@@ -98,50 +98,50 @@ public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
   virtual std::vector<MemoryUse> memory() const = 0;
-  /// What Times::total_us spans, and the clock that says so: for people.
+  /// What Times::total_us spans, and by which clock; for the user.
   virtual std::string window() const = 0;
-  /// Fills what dispatch and combine write with a pattern that no row has. Not timed; everybody has
-  /// to be done before anybody goes on.
+  /// Fills everything that dispatch and combine write with a pattern that no row has. Not timed; a
+  /// barrier has to follow.
   virtual void poison() = 0;
-  /// The same with what a plan is kept in, where that can be told from the rows: before a dispatch
-  /// that makes a new one, since a cached dispatch and a combine need the last one.
+  /// The same for the memory of the plan, if it is separate from the rows. Called before a dispatch
+  /// that makes a new plan; a cached dispatch and a combine need the last one.
   virtual void poison_plan() {}
-  /// @param cached the last dispatch's plan is used again, so no counts go ahead
+  /// @param cached reuses the plan of the last dispatch, so no counts are exchanged
   virtual Times dispatch(bool cached) = 0;
-  /// The experts' work on what was received. Not timed.
+  /// Runs the experts on the received rows. Not timed.
   virtual void run_experts() = 0;
   virtual Times combine() = 0;
-  /// Dispatch and combine in turn, so many times, with nothing between: how long a pair took, us,
-  /// as often as it was looked at.
-  /// @param between called now and then, outside of what is timed: it goes on
+  /// Alternates dispatch and combine back to back. @return durations of a pair, us; several pairs
+  /// may share one sample
+  /// @param between called now and then outside of the timed part, to report progress
   virtual std::vector<double> chain(int pairs, const std::function<void()>& between);
-  /// How many pairs chain(pairs) makes of that: at least as many.
+  /// How many pairs chain(pairs) runs: at least as many.
   virtual int chained_pairs(int pairs) const { return pairs; }
-  /// Whether a call may be launched in its two halves, with something else between (low latency).
+  /// Whether a call may be launched in two phases, send and receive (low latency).
   virtual bool has_phases() const { return false; }
-  /// The half of a dispatch or combine that tells the others, or the one that takes what they have
-  /// told: how long it took by itself, us. Each send() is followed by its receive().
+  /// One phase of a dispatch or combine. @return its duration, us. Each send() is followed by its
+  /// receive().
   virtual double send(Direction /*direction*/) { return 0; }
   virtual double receive(Direction /*direction*/) { return 0; }
-  /// What is wrong with what the last dispatch, or combine, left on this rank; nothing if all is
-  /// right: rows, their order, scales, choices, weights, counts, and what must not be written.
+  /// What is wrong with the result of the last dispatch, or combine, on this rank; nothing if it is
+  /// correct: rows, their order, scales, experts, weights, counts, and memory that must not change.
   virtual std::optional<std::string> verify_dispatch() = 0;
   virtual std::optional<std::string> verify_combine() = 0;
-  /// Ranks that this one has masked, in order. Nothing is sent to them or taken from them; what
-  /// they would have sent is not missed by the verification, nor what they would have added.
+  /// Ranks that this one has masked, in order. Nothing is sent to them or used from them; the
+  /// verification expects neither their rows nor their outputs.
   virtual std::vector<std::int32_t> masked() { return {}; }
-  /// Changes a byte of what was received, as a test of the verification.
+  /// Corrupts a byte of what was received: a test of the verification.
   virtual void corrupt() = 0;
 
-  /// For the calls from now on; the same on all ranks, and nothing that cannot_use() refuses.
+  /// Launch settings of all later calls; the same on all ranks, and accepted by cannot_use().
   void use(const DirectionSettings& settings) { given_ = settings; }
-  /// What a call runs with: what was given to use(), and its own choices.
+  /// The settings that a call runs with: those of use(), completed by the backend's own choices.
   virtual Settings settings(Direction direction) const;
   /// Why a call cannot run with that; "" if it can.
   virtual std::string cannot_use(Direction direction, const Settings& settings) const;
-  /// What is worth trying, all of it usable and different; the same on all ranks.
+  /// Settings worth trying, all valid and different; the same on all ranks.
   virtual std::vector<Settings> candidates(Direction direction) const;
-  /// What a call launches with settings(); nothing where there are no kernels.
+  /// The kernel launches of a call with settings(); none without kernels.
   virtual std::vector<KernelLaunch> launches(Direction /*direction*/) const { return {}; }
 
 protected:

@@ -1,4 +1,4 @@
-// Parts of one piece of memory, each between guards that nobody may write.
+// The buffers of one memory block, each between guard bytes that must not be written.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@ namespace shmemctl::moe {
 
 class BufferLayout {
 public:
-  /// @return the offset of a part, aligned to a cache line
+  /// @return the offset of the new buffer, aligned to a cache line
   std::size_t add(const std::string& name, std::size_t size_bytes);
-  /// All of it, guards included.
+  /// Total size, including guards.
   std::size_t size_bytes() const { return end_ + guard_bytes; }
 
   /// Writes all guards.
   void set_guards(std::byte* memory) const;
-  /// The part before or behind which a byte was written.
+  /// The buffer before or after which a byte was written.
   std::optional<std::string> broken_guard(const std::byte* memory) const;
 
   static constexpr std::size_t guard_bytes = 256;
@@ -35,7 +35,7 @@ private:
   std::size_t end_ = 0;
 };
 
-/// What no BF16 value of ours, no FP8 code and no rank or token is: 0xff bytes (NaN, and -1).
+/// Poison: no valid BF16 value, FP8 code, rank or token index has these bytes (NaN, and -1).
 inline constexpr std::byte poison_byte{0xff};
 /// Offset of the first byte that is not poison; nothing if all are.
 std::optional<std::size_t> first_written(const std::byte* begin, std::size_t size_bytes);

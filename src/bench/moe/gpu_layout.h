@@ -1,4 +1,4 @@
-// Where the GPU backend's things lie in its memory.
+// The layout of the GPU backend's memory, for each MoePath.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ Scales scales_of(const Setup& setup);
 /// Setup::scale_bytes of kernels: UE8M0 takes one, where they carry it.
 std::int32_t scale_bytes_of(const Setup& setup);
 
-/// A part of the memory, with guards around it that nobody may write.
+/// A region of the memory, between guard bytes that must not be written.
 struct GpuRegion {
   std::size_t offset = 0, size_bytes = 0;
 };
@@ -28,14 +28,16 @@ struct GpuLayout {
   explicit GpuLayout(const Setup& setup);
 
   GpuRegion flags, expert_count_flags; ///< symmetric words
-  GpuRegion rows, records, outputs;    ///< symmetric; rows and records of low latency: both halves
+  GpuRegion rows, records,
+      outputs; ///< symmetric; rows and records of low latency are double buffered
   GpuRegion values, casts, scales, experts, weights, bias, results; ///< of this rank
   GpuRegion slots, bases, counts, expert_counts, wrong;
-  GpuRegion output_weights, combined_weights; ///< the first one symmetric; where weights come home
-  GpuRegion output_rows;                      ///< symmetric; by expert
+  GpuRegion output_weights,
+      combined_weights;  ///< the first one symmetric; if combine returns the top-k weights
+  GpuRegion output_rows; ///< symmetric; if rows are packed per expert
   GpuRegion packed_rows, packed_records, packed_counts, packed_offsets; ///< by expert
   std::size_t size_bytes = 0;
-  std::vector<MemoryUse> uses; ///< what a program that calls the kernels would need
+  std::vector<MemoryUse> uses; ///< what a program that calls these kernels would need
 
 protected:
   GpuRegion add(std::size_t size_bytes);

@@ -65,12 +65,14 @@ protected:
     return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
   }
 
-  /// Whose data is waited for, and who brings it: another one where it is handed on.
+  /// The rank whose data is waited for, and the rank that delivers it: another one if rows are
+  /// forwarded.
   struct Awaited {
     std::int32_t rank, by;
   };
-  /// Waits until `is_there(rank)` holds for each; notes when each one's did. A deadline names who
-  /// should have brought it. With Setup::rank_timeout_us, who does not come in that time is masked.
+  /// Waits until `is_there(rank)` holds for each, and records when. A timeout names the rank that
+  /// should have delivered. With Setup::rank_timeout_us, a rank that does not respond in that time
+  /// is masked.
   void wait_for_all(const std::vector<Awaited>& all,
                     const std::function<bool(std::int32_t)>& is_there, const char* step,
                     Times& times);
@@ -87,12 +89,12 @@ protected:
     return times;
   }
   static std::uint64_t load(const std::uint64_t* word);
-  /// From now on puts are of that direction: in its chunks.
+  /// Later puts use the chunk size of that direction.
   void select_direction(Direction direction);
   void put(std::byte* target, const std::byte* source, std::size_t size_bytes, std::int32_t rank);
-  /// Behind all rows to that rank.
+  /// Sets a flag at that rank, ordered after all rows to it.
   void signal(std::uint64_t* word, std::uint64_t value, std::int32_t rank);
-  /// Before signals: what was put comes first.
+  /// Orders earlier puts before later signals.
   void fence_rows();
 
   bool mutates(Mutation::Kind kind) const {
@@ -102,13 +104,13 @@ protected:
     return memory_ + layout_.send_rows +
            static_cast<std::size_t>(token) * row_layout_.stride_bytes();
   }
-  /// Puts a token's row, with the mistakes that are asked for.
+  /// Puts a token's row, with the mutations of the test.
   void put_row(std::byte* target, const std::byte* row, std::int32_t rank);
   std::int32_t tokens() const { return mine_.tokens(); }
   std::size_t value_row_bytes() const {
     return static_cast<std::size_t>(setup_.shape.hidden) * sizeof(std::uint16_t);
   }
-  /// A row on its way back: values, and weights where they come home.
+  /// A returned row: values, and the top-k weights if combine returns them.
   std::size_t back_row_bytes() const { return RowLayout::back_bytes(setup_); }
   float* weights_of(std::byte* output_row_in) const {
     return reinterpret_cast<float*>(output_row_in + value_row_bytes());
@@ -126,7 +128,7 @@ protected:
     return source.rank >= 0 && source.rank < setup_.shape.n_ranks && source.token >= 0 &&
            source.token < setup_.shape.max_tokens;
   }
-  /// Of the same rows as add_up(); nothing where weights do not come home.
+  /// Adds up the weights of the same rows as add_up(); nothing if combine returns no weights.
   void add_up_weights(const std::vector<const std::uint16_t*>& rows, float* out) const;
   std::uint16_t* combined_row(std::int32_t token) {
     return combined_.data() +

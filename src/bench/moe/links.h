@@ -116,8 +116,8 @@ std::string links_text(const Links& links, const Traffic& dispatch, const Traffi
 bool rows_stay_on_gpu_links(Runtime& runtime);
 
 /// From its making to end(): what the transports move, and what NVLinks count. Each PE reads its
-/// own GPU's counters, in neither place beside a call: nobody calls before all PEs have met behind
-/// the making, and all have met behind the last call before anybody comes to end().
+/// own GPU's counters, both outside of calls: a barrier follows the constructor, and another one
+/// precedes end().
 class LinkWatch {
 public:
   /// @param by_kernels   who moves the rows

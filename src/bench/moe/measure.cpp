@@ -50,7 +50,7 @@ public:
         rank_.middle();
       round(every || i + 1 == effort_.iterations, &timings_.calls, false);
     }
-    progress_.begin("dispatch and combine in turn");
+    progress_.begin("alternating dispatch and combine");
     chain();
     phases();
     timings_.masked = timings_.masked_at_last = backend_.masked();
@@ -61,7 +61,7 @@ public:
   }
 
 private:
-  /// Each operation once, each after a meeting. @param into where times go; nullptr: nowhere
+  /// Each operation once, each after a barrier. @param into receives the times; may be nullptr
   void round(bool verified, std::vector<CallTimings>* into, bool cold) {
     verified = verified && effort_.verify;
     bool all_seen = verified;
@@ -114,8 +114,8 @@ private:
       wait_us(effort_.straggler->second);
   }
 
-  /// Not if anybody was masked since `masked`: of who is masked within a call, one part of it may
-  /// have taken what came in time and another have left it out. @return whether it was looked at
+  /// Verifies, unless a rank was masked since `masked`: if a rank is masked during a call, one part
+  /// of the call may have used its rows and another part not. @return whether it was verified
   bool look(Operation operation, const std::vector<std::int32_t>& masked) {
     if (backend_.masked() != masked)
       return false;
@@ -136,15 +136,15 @@ private:
     return backend_.chain(n, [this] { progress_.go_on(); });
   }
 
-  /// Dispatch and combine in turn, as a model's layers do. All calls carry the same rows, so what a
-  /// pair leaves out does not show where an earlier one has been: one more, into memory that has
-  /// been filled, is looked at.
+  /// Alternates dispatch and combine, as the layers of a model do. All calls carry the same rows,
+  /// so a row that one pair omits is hidden by that of an earlier pair: one more pair, into
+  /// poisoned memory, is verified.
   void chain() {
     rank_.barrier();
     timings_.period_us = pairs(effort_.iterations);
     if (!effort_.verify || effort_.iterations == 0)
       return;
-    rank_.barrier(); // the others' last rows have come, too
+    rank_.barrier(); // the last rows of the other ranks have arrived, too
     backend_.poison();
     backend_.poison_plan();
     rank_.barrier();
@@ -165,9 +165,9 @@ private:
   void phases() {
     for (int i = 0; backend_.has_phases() && i < effort_.iterations; ++i) {
       if (i % 16 == 0 || progress_.is_due())
-        progress_.begin(fmt::format("halves, {} of {}", i + 1, effort_.iterations));
+        progress_.begin(fmt::format("phases, {} of {}", i + 1, effort_.iterations));
       const bool verified = effort_.verify && i + 1 == effort_.iterations;
-      rank_.barrier(); // all have ended the combine before
+      rank_.barrier(); // all ranks have completed the combine before
       if (verified)
         backend_.poison();
       const std::vector<std::int32_t> masked = backend_.masked();
@@ -191,7 +191,7 @@ private:
   /// and the one behind that in which it was masked: of low latency's halves it takes the other
   /// one, which nothing has written to since it was filled.
   void go_on_without(int absent) {
-    progress_.begin(fmt::format("going on without PE {}", absent));
+    progress_.begin(fmt::format("continuing without PE {}", absent));
     if (effort_.verify)
       backend_.poison();
     rank_.barrier();
@@ -216,14 +216,14 @@ private:
       ++verified_;
     timings_.masked_at_last = backend_.masked();
     if (rank_.tell)
-      rank_.tell(fmt::format("PE {} has masked {}; {} dispatches and combines went on without, {}",
+      rank_.tell(fmt::format("PE {} has masked {}; {} dispatches and combines ran without it, {}",
                              rank_.pe, words_of(timings_.masked_at_last), effort_.iterations,
                              !seen                    ? "not verified"
                              : timings_.wrong.empty() ? "verified"
-                                                      : "and the data is wrong"));
+                                                      : "with wrong data"));
   }
   static std::string words_of(const std::vector<std::int32_t>& ranks) {
-    return ranks.empty() ? "nobody" : fmt::format("PE {}", fmt::join(ranks, ", "));
+    return ranks.empty() ? "no PE" : fmt::format("PE {}", fmt::join(ranks, ", "));
   }
 
   PointResult gather() const {

@@ -115,10 +115,11 @@ ResultRow row_of(const Point& point, const std::string& name, const char* phase,
   } else if (point.result.verified_iterations > 0) {
     row.verified = Verified::passed;
   } else {
-    row.reason = point.result.masked.empty()
-                     ? "verification was not asked for"
-                     : "not verified: no call that was to be looked at was without a mask anew, or "
-                       "verification was not asked for";
+    row.reason =
+        point.result.masked.empty()
+            ? "verification was not asked for"
+            : "not verified: a rank was masked during every call that was to be verified, or "
+              "verification was not asked for";
   }
   return row;
 }
@@ -136,9 +137,10 @@ std::string words_of(const Masked& masked) {
 /// link had of its limit. Nothing where a rank was masked.
 void add_bandwidth(const Point& point, const Traffic& traffic, ResultRow& row) {
   if (!point.result.masked.empty()) {
-    row.reason += fmt::format("{}no bandwidth: calls moved less than the routing says, since ranks "
-                              "were masked ({})",
-                              row.reason.empty() ? "" : "; ", words_of(point.result.masked));
+    row.reason +=
+        fmt::format("{}no bandwidth: calls moved less than the routing says, because ranks "
+                    "were masked ({})",
+                    row.reason.empty() ? "" : "; ", words_of(point.result.masked));
     return;
   }
   const double p50_us = row.stats && row.stats->p50 ? *row.stats->p50 : 0;
@@ -224,8 +226,8 @@ Finding finding_of(const WaitVerdict& verdict, Operation operation) {
   return {finding_id(verdict.culprit), Severity::warning, fmt::format("PE {}", pe),
           fmt::format("{}: {}", to_string(operation), describe(verdict)),
           verdict.culprit == Culprit::rank
-              ? "look at what else runs on that PE's cores and GPU, and at its clocks"
-              : "measure that way alone: shmemctl bench put --traffic matrix"};
+              ? "check what else runs on the CPUs and the GPU of that PE, and their clocks"
+              : "measure that path alone: shmemctl bench put --traffic matrix"};
 }
 
 std::string operation_text(const Point& point, Operation operation) {
@@ -235,7 +237,7 @@ std::string operation_text(const Point& point, Operation operation) {
     return fmt::format("  {}: {:.3f} MB on average, {:.3f} to {:.3f}\n", what, mean_of(bytes) / 1e6,
                        static_cast<double>(*least) / 1e6, static_cast<double>(*most) / 1e6);
   };
-  std::string text = fmt::format("{}, bytes of a rank\n", to_string(operation)) +
+  std::string text = fmt::format("{}, bytes per rank\n", to_string(operation)) +
                      line("logical (own rows included)", traffic.logical_bytes) +
                      line("to other ranks", traffic.sent_bytes);
   if (mean_of(traffic.crossing_bytes) > 0)
@@ -259,13 +261,13 @@ void add_masked(const Point& point, Findings& findings) {
       };
       const bool on_purpose =
           point.result.absence && point.result.absence->absent == other && !was_before();
-      findings.push_back({"moe-masked", on_purpose ? Severity::info : Severity::warning,
-                          fmt::format("PE {}", other),
-                          fmt::format("PE {} has masked it: it did not come within {:.0f} us", rank,
-                                      point.setup.rank_timeout_us),
-                          on_purpose
-                              ? "it was to stay away (--absent); without that, look at its output"
-                              : "look at what holds that PE up, or raise --patience-us"});
+      findings.push_back(
+          {"moe-masked", on_purpose ? Severity::info : Severity::warning,
+           fmt::format("PE {}", other),
+           fmt::format("PE {} has masked it: it did not respond within {:.0f} us", rank,
+                       point.setup.rank_timeout_us),
+           on_purpose ? "it was left out on purpose (--absent); otherwise look at its output"
+                      : "check what delays that PE, or raise --patience-us"});
     }
 }
 

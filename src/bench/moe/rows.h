@@ -1,5 +1,5 @@
-// A row as the host backend moves it: values, scales and what tells where it comes from, in one
-// piece, so that one put carries it whole.
+// A row as the host backend sends it: values, scales and metadata are contiguous, so that one put
+// carries the whole row.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@ public:
   /// Values and scales.
   std::size_t payload_bytes() const { return payload_bytes_; }
 
-  /// Of a row on its way back, a multiple of 16: BF16 values, and weights where they come home.
+  /// Size of a returned row, a multiple of 16: BF16 values, and the top-k weights if combine
+  /// returns them.
   static std::size_t back_bytes(const Setup& setup);
 
   RowSource source(const std::byte* row) const;
@@ -55,12 +56,12 @@ std::vector<std::uint16_t> bias_of(const Setup& setup, std::int32_t rank, std::i
 std::optional<std::string> wrong_combined(const Setup& setup, std::int32_t rank, std::int32_t token,
                                           const std::int32_t* choices, const std::uint16_t* values);
 
-/// What is wrong with the weights that came home.
+/// What is wrong with the combined top-k weights.
 std::optional<std::string> wrong_weights(const Setup& setup, std::int32_t rank, std::int32_t token,
                                          const float* weights);
 
-/// What there is of a routing for a rank that has masked others: nothing comes of them, and its own
-/// tokens have no choices there.
+/// The routing as seen by a rank that has masked others: without their tokens, and without its own
+/// tokens' experts on them.
 Routing without_ranks(const Shape& shape, const Routing& routing, std::int32_t me,
                       const std::vector<std::int32_t>& masked);
 

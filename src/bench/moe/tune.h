@@ -41,7 +41,7 @@ std::vector<Tuned> tune(Backend& backend, const Setup& setup, const Effort& effo
 /// Whether no settings gave wrong data.
 bool all_right(const std::vector<Tuned>& all);
 /// How much medians may differ by chance: two standard errors of their difference, and half a
-/// percent, for which nobody gives away multiprocessors.
+/// percent, which is not worth more SMs.
 double noise_of(const std::vector<double>& one_us, const std::vector<double>& other_us);
 /// The choice: of those that are not slower than the fastest by more than the noise, the one with
 /// the fewest multiprocessors; of these the backend's own choice, else the fastest. Sets noise_us.

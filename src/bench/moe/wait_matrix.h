@@ -8,7 +8,7 @@
 namespace shmemctl::moe {
 
 /// [i][j]: how long rank i waited for what rank j sends it, in us; the diagonal does not count, nor
-/// does a 0: i waits for nothing of j, or nobody measures it.
+/// does a 0: i does not wait for j, or it is not measured.
 using WaitMatrix = std::vector<std::vector<double>>;
 
 enum class Culprit {
