@@ -35,8 +35,8 @@ std::vector<NamedCounter> read_ethtool(const std::string& netdev);
 /// What one counter did between two readings: its increment, or the reason why it is unknown.
 struct CounterStep {
   std::optional<std::int64_t> delta;
-  std::string problem;     ///< "went back from 9 to 3: it was reset"; "" if there is a delta
-  bool went_round = false; ///< passed 2^32, once or more often
+  std::string problem;  ///< "went back from 9 to 3: it was reset"; "" if there is a delta
+  bool wrapped = false; ///< passed 2^32, once or more often
 };
 /// A counter that went back has gone round if it was near 2^32 (what it counts in that unit), and
 /// was reset otherwise. One that stays at the largest value of its width (IBA's PortCounters are of

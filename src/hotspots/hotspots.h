@@ -70,7 +70,7 @@ struct PortUser {
   std::string host, device;
   int port = 1;
   PeBytes moved;
-  bool told = false; ///< `moved` was reported by the transports
+  bool reported = false; ///< `moved` was reported by the transports
 };
 
 /// What one host counted.

@@ -69,7 +69,7 @@ std::optional<MovedBytes> moved_bytes(const PortTotals& totals, WireDirection di
 
 /// Whether a counter of that name may measure the load of a port: its bytes, or
 /// its packets.
-bool tells_load(const std::string& counter);
+bool is_load_counter(const std::string& counter);
 
 /// When a load is an outlier: all of these conditions must hold.
 struct OutlierSettings {

@@ -53,7 +53,7 @@ using NodeSample = std::vector<PortSample>; ///< in the order of CounterSampler:
 
 /// What a sample reads.
 enum class SampleDepth {
-  load, ///< the load counters (tells_load()) that are files
+  load, ///< the load counters (is_load_counter()) that are files
   all   ///< every file, and `ethtool -S`, for which some drivers query the firmware
 };
 /// Whether files stay open between samples: many samples cost less, a few need no limit of open
