@@ -13,7 +13,7 @@
 #include "src/base/log.h"
 #include "src/base/secure_execution.h"
 #include "src/base/text.h"
-#include "src/base/timeout_words.h"
+#include "src/base/timeout_hint.h"
 #include "src/bootstrap/launched_rank.h"
 #include "src/bootstrap/select.h"
 

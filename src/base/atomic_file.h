@@ -6,7 +6,8 @@
 
 namespace shmemctl {
 
-/// Writes `content` to a temporary file beside `path`, syncs it, and renames it into place.
+/// Writes `content` to a temporary file in the folder of `path`, syncs it, and renames it into
+/// place.
 /// "-" writes to stdout. Without `force` an existing file is refused, before and (by link(2), so
 /// that two writers cannot both win) at the moment it appears. A pipe or device is written in
 /// place, and waited for 10 s at most where nobody reads; it is never a file that has taken its

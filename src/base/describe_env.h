@@ -9,7 +9,7 @@
 
 namespace shmemctl {
 
-/// One option with everything `env` tells about it.
+/// One option with everything that `env` shows about it.
 struct OptionRow {
   std::string name, value, origin, origin_name, default_value, type, doc, problem;
   std::string nvshmem_name; ///< "NVSHMEM_<NAME>" if that is read too

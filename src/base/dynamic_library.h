@@ -10,9 +10,9 @@ namespace shmemctl {
 /// A shared library opened with dlopen, closed when the object goes. Moves, does not copy.
 class DynamicLibrary {
 public:
-  /// How to open a library that asks for more than its own symbols.
+  /// Options of opening a library.
   struct Needs {
-    bool global_symbols = false; ///< its own plugins look for its symbols in the global scope
+    bool global_symbols = false; ///< its plugins resolve its symbols in the global scope
     bool stay_loaded = false;    ///< it cannot be unloaded: threads, exit handlers, patched code
   };
 

@@ -17,7 +17,7 @@
 #include "src/base/file_descriptor.h"
 #include "src/base/print_error.h"
 #include "src/base/text.h"
-#include "src/base/timeout_words.h"
+#include "src/base/timeout_hint.h"
 #include "src/base/units.h"
 #include "src/base/watchdog.h"
 

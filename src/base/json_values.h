@@ -42,7 +42,7 @@ T require_whole_number(const nlohmann::json& value) {
   throw std::out_of_range("not a whole number that fits");
 }
 
-// JSON on one line, as the PEs of a job tell it to each other. Compiled once: a file that parses or
+// JSON on one line, as the PEs of a job exchange it. Compiled once: a file that parses or
 // prints JSON by its templates takes twice as long to compile.
 
 /// On one line; bytes that are not UTF-8 become U+FFFD.

@@ -85,7 +85,7 @@ private:
   std::map<std::string, OptionValue, std::less<>> values_;
 };
 
-/// Why `text` is not a value of this option, in words that name what is legal; "" if it is one.
+/// Why `text` is not a value of this option, naming the legal values; "" if it is one.
 std::string option_problem(const OptionSpec& spec, const std::string& text, OptionOrigin origin);
 
 /// The transport that the value selects: "none", "ibrc", "ucx", "ibdevx" or "libfabric". NVSHMEM
@@ -117,7 +117,7 @@ bool is_secret_variable(std::string_view name);
 std::string shown_value(std::string_view variable, const std::string& text);
 
 /// Removes secrets from texts that may hold them, such as command lines: the values of secret
-/// options that are set, and what stands behind NAME= of a secret variable.
+/// options that are set, and the value after NAME= of a secret variable.
 class SecretFilter {
 public:
   explicit SecretFilter(const Options& options);

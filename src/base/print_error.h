@@ -1,4 +1,4 @@
-// The one way in which an Error reaches the user.
+// Prints an Error: the only place that does.
 #pragma once
 
 #include "src/base/error.h"

@@ -1,4 +1,4 @@
-// The report's schema by name and version: who reads a report asks here whether it can.
+// The report's schema by name and version: readers of reports check compatibility here.
 #pragma once
 
 #include <compare>

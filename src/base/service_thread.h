@@ -1,4 +1,4 @@
-// Threads that the runtime has beside the program's own.
+// Threads of the runtime, in addition to those of the program.
 #pragma once
 
 #include <functional>

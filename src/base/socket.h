@@ -54,10 +54,10 @@ public:
   static Socket connect(const SocketAddress& address, const std::string& peer,
                         const Deadline& deadline, const WaitCheck& check = {});
 
-  /// Begins to connect and does not wait: poll for writing, then ask connect_error(). An empty
+  /// Starts to connect without waiting: poll for writing, then call connect_error(). An empty
   /// Socket, and the errno in `problem`, if the system refuses at once.
   static Socket start_connect(const SocketAddress& address, const std::string& peer, int& problem);
-  /// 0 if the connection stands, or the errno that it failed with; EINPROGRESS while it is made.
+  /// 0 if connected, else the errno of the failure; EINPROGRESS while connecting.
   int connect_error() const;
 
   explicit operator bool() const { return static_cast<bool>(descriptor_); }

@@ -19,7 +19,7 @@ double median_deviation(const std::vector<double>& samples);
 struct Shift {
   double estimate = 0;      ///< second minus first
   double low = 0, high = 0; ///< confidence interval of it
-  double p = 1;             ///< chance of a shift as large as this if there is none, either way
+  double p = 1;             ///< two-sided p-value of the shift
 };
 
 /// Mann and Whitney's rank test, two-sided, with Hodges and Lehmann's shift (the median of all
@@ -36,7 +36,7 @@ inline constexpr std::size_t fewest_for_rank_test = 5;
 Shift student_shift(const std::vector<double>& first, const std::vector<double>& second,
                     double confidence);
 
-/// What is left of samples that nobody kept.
+/// Summary of samples that were not kept.
 struct MeanAndSpread {
   double n = 0, mean = 0, stddev = 0;
 };

@@ -14,7 +14,7 @@ namespace shmemctl {
 
 /// Calls `on_expiry(phase)` on a thread of its own if it still exists after `limit`. The callback
 /// is expected to write what there is and end the process: a thread that hangs inside a driver
-/// call cannot be stopped in any other way.
+/// call cannot be interrupted otherwise.
 class Watchdog {
 public:
   using Expiry = std::function<void(const std::string& phase)>;
@@ -24,7 +24,7 @@ public:
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog();
 
-  /// What is being done, in words that fit "while ...": "reading NVML". Thread safe.
+  /// The current step, as it fits after "while": "reading NVML". Thread safe.
   void phase(std::string words);
 
 private:

@@ -1,4 +1,4 @@
-// What one process tells another, as bytes: numbers little-endian, texts with their length before
+// Messages between processes as bytes: numbers little-endian, texts with their length before
 // them. Whatever a peer sends, reading stays within it.
 #pragma once
 

@@ -60,14 +60,14 @@ std::optional<CheckResult> without_answers(const cuda::DeviceSurvey& survey) {
 
 std::string abilities_text(const cuda::DeviceSample& device) {
   std::vector<std::string> has, lacks;
-  const auto tell = [&](bool there, const char* what) { (there ? has : lacks).push_back(what); };
-  tell(device.no_descriptors.empty(), "POSIX file descriptor export");
-  tell(device.no_ipc_handles.empty(), "IPC handles");
-  tell(device.fabric_handles, "fabric handles");
-  tell(device.cooperative_launch, "cooperative launches");
-  tell(device.stream_operations, "64-bit stream memory operations");
-  tell(device.unified_addressing, "unified addressing");
-  tell(device.host_atomics, "native atomics on host memory");
+  const auto add = [&](bool there, const char* what) { (there ? has : lacks).push_back(what); };
+  add(device.no_descriptors.empty(), "POSIX file descriptor export");
+  add(device.no_ipc_handles.empty(), "IPC handles");
+  add(device.fabric_handles, "fabric handles");
+  add(device.cooperative_launch, "cooperative launches");
+  add(device.stream_operations, "64-bit stream memory operations");
+  add(device.unified_addressing, "unified addressing");
+  add(device.host_atomics, "native atomics on host memory");
   return join(has, ", ") + (lacks.empty() ? "" : "; no " + join(lacks, ", no "));
 }
 

@@ -70,29 +70,29 @@ namespace {
 enum class Need { nvidia_gpu, rdma, mlx5, gpu_and_rdma, launcher };
 
 /// What a library says of itself, and by which function.
-struct Told {
+struct LibraryVersion {
   const char* function;
   std::string version;
 };
-using VersionCall = std::optional<Told>(const DynamicLibrary&);
+using VersionCall = std::optional<LibraryVersion>(const DynamicLibrary&);
 
-std::optional<Told> cuda_version(const DynamicLibrary& library) {
+std::optional<LibraryVersion> cuda_version(const DynamicLibrary& library) {
   auto* const call = library.function<int(int*)>("cuDriverGetVersion");
   int version = 0;
   if (call == nullptr || call(&version) != 0)
     return std::nullopt;
-  return Told{"cuDriverGetVersion", cuda_version_text(version)};
+  return LibraryVersion{"cuDriverGetVersion", cuda_version_text(version)};
 }
 
-std::optional<Told> fabric_version(const DynamicLibrary& library) {
+std::optional<LibraryVersion> fabric_version(const DynamicLibrary& library) {
   auto* const call = library.function<std::uint32_t()>("fi_version");
   if (call == nullptr)
     return std::nullopt;
   const std::uint32_t version = call();
-  return Told{"fi_version", fmt::format("{}.{}", version >> 16, version & 0xffffU)};
+  return LibraryVersion{"fi_version", fmt::format("{}.{}", version >> 16, version & 0xffffU)};
 }
 
-std::optional<Told> ucp_version(const DynamicLibrary& library) {
+std::optional<LibraryVersion> ucp_version(const DynamicLibrary& library) {
   auto* const call = library.function<void(unsigned*, unsigned*, unsigned*)>("ucp_get_version");
   if (call == nullptr)
     return std::nullopt;
@@ -100,10 +100,10 @@ std::optional<Told> ucp_version(const DynamicLibrary& library) {
   unsigned minor = 0;
   unsigned release = 0;
   call(&major, &minor, &release);
-  return Told{"ucp_get_version", fmt::format("{}.{}.{}", major, minor, release)};
+  return LibraryVersion{"ucp_get_version", fmt::format("{}.{}.{}", major, minor, release)};
 }
 
-std::optional<Told> mpi_version(const DynamicLibrary& library) {
+std::optional<LibraryVersion> mpi_version(const DynamicLibrary& library) {
   constexpr std::size_t longest = 8192; // MPICH's MPI_MAX_LIBRARY_VERSION_STRING; Open MPI's is 256
   auto* const call = library.function<int(char*, int*)>("MPI_Get_library_version");
   std::string text(longest, '\0');
@@ -111,25 +111,25 @@ std::optional<Told> mpi_version(const DynamicLibrary& library) {
   if (call == nullptr || call(text.data(), &length) != 0)
     return std::nullopt;
   const std::string line = split(text.c_str(), '\n').front();
-  return Told{"MPI_Get_library_version", line.substr(0, line.find(','))};
+  return LibraryVersion{"MPI_Get_library_version", line.substr(0, line.find(','))};
 }
 
-std::optional<Told> pmix_version(const DynamicLibrary& library) {
+std::optional<LibraryVersion> pmix_version(const DynamicLibrary& library) {
   auto* const call = library.function<const char*()>("PMIx_Get_version");
   const char* const text = call != nullptr ? call() : nullptr;
   if (text == nullptr)
     return std::nullopt;
-  return Told{"PMIx_Get_version", split(text, ',').front()};
+  return LibraryVersion{"PMIx_Get_version", split(text, ',').front()};
 }
 
-std::optional<Told> gdrcopy_version(const DynamicLibrary& library) {
+std::optional<LibraryVersion> gdrcopy_version(const DynamicLibrary& library) {
   auto* const call = library.function<void(int*, int*)>("gdr_runtime_get_version");
   if (call == nullptr)
     return std::nullopt;
   int major = 0;
   int minor = 0;
   call(&major, &minor);
-  return Told{"gdr_runtime_get_version", fmt::format("{}.{}", major, minor)};
+  return LibraryVersion{"gdr_runtime_get_version", fmt::format("{}.{}", major, minor)};
 }
 
 /// One library. Package names are the distributions' own, except NVIDIA's, which are those of
@@ -271,12 +271,12 @@ Found look_live(const Library& library) {
   const std::string file = opened->file();
   const std::string evidence = "dlopen(\"" + opened->name() + "\"): " + file;
   const std::optional<std::string> version = version_in_file_name(file);
-  const std::optional<Told> told =
+  const std::optional<LibraryVersion> reported =
       library.version_call != nullptr ? library.version_call(*opened) : std::nullopt;
-  if (!told)
+  if (!reported)
     return {true, version.value_or(""), evidence};
-  return {true, version.value_or(told->version),
-          fmt::format("{}; {} says {}", evidence, told->function, told->version)};
+  return {true, version.value_or(reported->version),
+          fmt::format("{}; {} says {}", evidence, reported->function, reported->version)};
 }
 
 Found look_copied(const Library& library, const Sysroot& sysroot) {

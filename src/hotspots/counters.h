@@ -10,7 +10,7 @@
 
 namespace shmemctl {
 
-/// One counter as text says it: a value, or in words why it is none.
+/// One counter read from text: a value, or the reason why there is none.
 struct CounterText {
   std::optional<std::uint64_t> value; ///< at most 2^63 - 1
   std::string problem;                ///< "reads \"N/A (no PMA)\""; "" if there is a value
@@ -32,15 +32,15 @@ std::vector<NamedCounter> parse_ethtool_text(std::string_view text);
 /// may not be asked.
 std::vector<NamedCounter> read_ethtool(const std::string& netdev);
 
-/// What one counter did between two readings: how far it went, or in words why that cannot be told.
+/// What one counter did between two readings: its increment, or the reason why it is unknown.
 struct CounterStep {
   std::optional<std::int64_t> delta;
-  std::string problem;     ///< "went back from 9 to 3: it was reset"; "" if there is a delta
-  bool went_round = false; ///< passed 2^32, once or more often
+  std::string problem;  ///< "went back from 9 to 3: it was reset"; "" if there is a delta
+  bool wrapped = false; ///< passed 2^32, once or more often
 };
 /// A counter that went back has gone round if it was near 2^32 (what it counts in that unit), and
 /// was reset otherwise. One that stays at the largest value of its width (IBA's PortCounters are of
-/// 4 to 32 bits and stay there) is stuck, and tells nothing.
+/// 4 to 32 bits and stay there) is saturated and gives no increment.
 CounterStep counter_step(const std::string& counter, std::uint64_t before, std::uint64_t after);
 
 /// What one step of a counter is in its name's unit: 4 bytes for port_xmit_data_bytes.

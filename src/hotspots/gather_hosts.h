@@ -16,7 +16,7 @@ namespace shmemctl {
 /// How long the text of one PE may be, as every PE gathers as many bytes of every PE: 16 MiB in
 /// all, between 4 KiB and 1 MiB for each.
 std::size_t most_part_bytes(int n_pes);
-/// The object with key "totals", of about `most_bytes`: counters that tell least are left out.
+/// The object with key "totals", of about `most_bytes`: the least informative counters are omitted.
 std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::size_t most_bytes);
 /// A PE of that host sent what is no such text.
 Error bad_part(const std::string& host);
@@ -30,7 +30,7 @@ struct HostPart {
   const NodeTotals* totals = nullptr;
   std::vector<PortUser> users; ///< of its ports
 };
-/// At most about `most_bytes`: counters that tell least are left out first.
+/// At most about `most_bytes`: the least informative counters are omitted first.
 std::string host_part_text(const HostPart& part, std::size_t most_bytes);
 
 /// What all machines say, on PE 0.
@@ -52,7 +52,7 @@ public:
   bool leads() const { return my_host().leader == bootstrap_.rank(); }
   /// Collective: what all leaders have; nothing but on PE 0. @param mine of leaders
   GatheredHosts gather(const HostPart& mine, const Deadline& deadline);
-  /// Collective: one JSON value of each leader, on every PE; the others' count for nothing.
+  /// Collective: one JSON value of each leader, on every PE; values of other PEs are ignored.
   std::vector<nlohmann::json> gather_values(const nlohmann::json& mine, const Deadline& deadline);
   /// Collective: PE 0's, on every PE.
   ExitCode agree(ExitCode code, const Deadline& deadline);

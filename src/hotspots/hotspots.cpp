@@ -363,7 +363,7 @@ void add_users(Hotspots& hotspots, const std::vector<PortUser>& users) {
         continue;
       if (std::find(load.pes.begin(), load.pes.end(), user.moved.pe) == load.pes.end())
         load.pes.push_back(user.moved.pe);
-      if (!user.told)
+      if (!user.reported)
         continue;
       const auto had =
           std::find_if(load.moved_by.begin(), load.moved_by.end(),

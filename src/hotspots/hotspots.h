@@ -15,7 +15,7 @@
 
 namespace shmemctl {
 
-/// A counter that tells nothing, and why.
+/// A counter without a usable value, and the reason.
 struct UnavailableCounter {
   std::string host, device, counter, reason;
   int port = 1;
@@ -70,19 +70,19 @@ struct PortUser {
   std::string host, device;
   int port = 1;
   PeBytes moved;
-  bool told = false; ///< `moved` is what transports say
+  bool reported = false; ///< `moved` was reported by the transports
 };
 
 /// What one host counted.
 struct HostTotals {
   std::string host;
   NodeTotals totals;
-  std::size_t left_out = 0; ///< counters that had no room on the way here
+  std::size_t left_out = 0; ///< counters omitted because the message was full
 };
 
 /// Loads of all hosts with the PEs that use each port, counters beyond their thresholds, counters
-/// that tell nothing, and who stands out in their host and rail.
-/// @param outliers nullptr: nobody does, as the PEs need not send and receive as much as each other
+/// without a usable value, and outliers within their host and rail.
+/// @param outliers nullptr: no outliers, because the PEs need not send and receive equal amounts
 Hotspots hotspots_of_job(const std::vector<HostTotals>& hosts, const std::vector<PortUser>& users,
                          const NicThresholds& thresholds, const OutlierSettings* outliers);
 

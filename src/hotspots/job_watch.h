@@ -19,10 +19,10 @@ struct PortClaim {
 };
 
 /// `traffic-elsewhere` for each port whose counters moved less than `claims` say: the transport
-/// has silently gone another way. Ports without counters that count such bytes give nothing.
+/// has silently used another path. Ports without counters of such bytes give no finding.
 Findings judge_claims(const std::vector<HostTotals>& hosts, const std::vector<PortClaim>& claims);
 
-/// What one PE tells PE 0.
+/// What one PE reports to PE 0.
 struct WatchPart {
   bool leads = false; ///< it counted, for its machine
   NodeTotals totals = NodeTotals(std::vector<PortTotals>());
@@ -30,7 +30,7 @@ struct WatchPart {
   std::vector<NicTraffic> claims; ///< of its transports
   std::vector<HcaPort> mapped;    ///< the ports that the mapping gives it
 };
-/// At most about `most_bytes`: counters that tell least are left out first.
+/// At most about `most_bytes`: the least informative counters are omitted first.
 std::string watch_text(const WatchPart& part, std::size_t most_bytes);
 /// Throws Error (unavailable) for a text that is none.
 WatchPart read_watch_text(const std::string& text, const std::string& host);
@@ -77,7 +77,7 @@ private:
 /// `slow-nic` for each port through which long transfers went at less than 0.6 times the median
 /// rate of the other ports of its host or, where it is the only one there, of all other ports. A
 /// port's rate is the sum of what its PEs reached while they had transfers under way. A port with
-/// less than 4 MiB of long transfers tells nothing.
+/// less than 4 MiB of long transfers is not judged.
 Findings judge_paces(const std::vector<PortClaim>& claims);
 
 } // namespace shmemctl

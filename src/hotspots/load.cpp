@@ -217,7 +217,7 @@ std::optional<MovedBytes> moved_bytes(const PortTotals& totals, WireDirection di
   return std::nullopt;
 }
 
-bool tells_load(const std::string& counter) {
+bool is_load_counter(const std::string& counter) {
   if (counter == "sent_pkts" || counter == "rcvd_pkts")
     return true;
   return std::any_of(sources.begin(), sources.end(), [&counter](const Source& source) {
@@ -298,8 +298,8 @@ void choose_unit(LoadGroup& group, const std::vector<PortLoad>& loads,
   group.packets = with_packets > with_rate;
   for (std::size_t port : ports) {
     const DirectionLoad& load = loads[port].in(group.direction);
-    const bool told = group.packets ? load.packets_per_s.has_value() : load.GBps.has_value();
-    (told ? group.members : group.unknown).push_back(port);
+    const bool known = group.packets ? load.packets_per_s.has_value() : load.GBps.has_value();
+    (known ? group.members : group.unknown).push_back(port);
   }
 }
 

@@ -16,7 +16,7 @@ struct DirectionLoad {
   std::optional<double> GBps, peak_GBps;
   std::optional<double> link_share; ///< of the link's rate
   std::optional<double> packets_per_s;
-  std::string counter; ///< that tells the bytes
+  std::string counter; ///< the counter that counts the bytes
   std::string reason;  ///< why there is no GBps
 };
 
@@ -37,7 +37,7 @@ struct PortLoad {
   DirectionLoad sent, received;
   std::vector<int> pes;                                ///< that use it, by the mapping
   std::string pes_reason = "no mapping was asked for"; ///< why that is not known; "" if it is
-  std::vector<PeBytes> moved_by;                       ///< by PE, where a job's transports tell it
+  std::vector<PeBytes> moved_by;                       ///< by PE, if the job's transports report it
   bool hot = false;
 
   /// "mlx5_0:1"; a network interface has no ports, though it is counted as one: "eth0".
@@ -45,39 +45,39 @@ struct PortLoad {
   const DirectionLoad& in(WireDirection direction) const {
     return direction == WireDirection::sent ? sent : received;
   }
-  /// "sent", "received", "both", "idle" or "unknown": which way most of it went.
+  /// "sent", "received", "both", "idle" or "unknown": the direction of most of the traffic.
   std::string direction() const;
 };
 
 /// By the best counter that the port has: its physical port's bytes (`ethtool -S`), its port's
 /// data, the device's own bytes (EFA, bnxt_re), or, for NICs without hardware RDMA, its
 /// interface's. A counter is not believed, and then gives no rate, if it says more than the link
-/// carries, stands still while packets are counted, says more bytes than the packets can hold, or
-/// was read twice within the time in which its driver repeats itself.
+/// carries, does not change while packets are counted, counts more bytes than the packets can hold,
+/// or was read twice within the time in which its driver repeats itself.
 PortLoad load_of(const PortTotals& totals, const std::string& host);
 std::vector<PortLoad> loads_of(const NodeTotals& totals, const std::string& host);
 
-/// What a port has moved at most, payload and headers.
+/// Upper bound of what a port has transferred, payload and headers.
 struct MovedBytes {
   std::uint64_t at_most = 0;
   std::string by; ///< the counter that says so
 };
-/// By the best counter that tells: the port's data, the device's own bytes (EFA), Soft-RoCE's
+/// From the best available counter: the port's data, the device's own bytes (EFA), Soft-RoCE's
 /// packets (of at most 4 KiB payload each), and, but for hardware RDMA, which passes it by, the
 /// interface's bytes. Nothing if there is none of them.
 std::optional<MovedBytes> moved_bytes(const PortTotals& totals, WireDirection direction);
 
-/// Whether a counter of that name may be the one that tells how much a port carries: its bytes, or
+/// Whether a counter of that name may measure the load of a port: its bytes, or
 /// its packets.
-bool tells_load(const std::string& counter);
+bool is_load_counter(const std::string& counter);
 
-/// When a load stands out. All of these have to hold for it.
+/// When a load is an outlier: all of these conditions must hold.
 struct OutlierSettings {
-  double mads = 3.5;          ///< so many 1.4826 * MAD above the median
-  double link_share = 0.1;    ///< and so much of its link's rate above it
-  double ratio = 2;           ///< and so many times it, where no link rate is known
-  double GBps = 0.001;        ///< and so much above it, whatever the link
-  double packets_per_s = 100; ///< the same where packets are all that can be told
+  double mads = 3.5;          ///< multiples of 1.4826 * MAD above the median
+  double link_share = 0.1;    ///< excess over the median as a share of the link rate
+  double ratio = 2;           ///< multiple of the median, if the link rate is unknown
+  double GBps = 0.001;        ///< minimum excess over the median, for any link
+  double packets_per_s = 100; ///< the same if only packets are known
   bool ratio_too = false;     ///< `ratio` counts where the link's rate is known as well
 };
 /// For loads that are means over a job with its pauses: a tenth of the share of the link, but
@@ -85,7 +85,7 @@ struct OutlierSettings {
 OutlierSettings over_a_job(OutlierSettings settings);
 
 /// Ports that ought to carry alike, in one direction: those of the fabric of one host (kind
-/// "node"), or those in the same place on all hosts (kind "rail").
+/// "node"), or those at the same position on all hosts (kind "rail").
 struct LoadGroup {
   std::string kind, name; ///< of a node the host, of a rail its number
   WireDirection direction = WireDirection::sent;
@@ -97,8 +97,8 @@ struct LoadGroup {
   std::vector<std::size_t> hot, low;
 };
 
-/// One load against the others of its group: robust, so that one port cannot hide itself by moving
-/// the mean. With two or three ports each is compared with the others only.
+/// Compares each load with the others of its group by median and MAD, so that one port cannot hide
+/// itself by shifting the mean. With two or three ports, each is compared with the others only.
 std::vector<LoadGroup> judge_balance(const std::vector<PortLoad>& loads,
                                      const OutlierSettings& settings);
 

@@ -176,7 +176,7 @@ CounterSampler::CounterSampler(const Sysroot& sysroot, const Node& node, KeepFil
     first_of_interface_.push_back(port.counters.size());
     std::vector<std::size_t>& of_load = of_load_.emplace_back();
     for (std::size_t i = 0; i < port.counters.size(); ++i)
-      if (tells_load(port.counters[i].counter))
+      if (is_load_counter(port.counters[i].counter))
         of_load.push_back(i);
     files_.emplace_back(port.counters.size());
     add_interface_counters(port, ask_interface(port));

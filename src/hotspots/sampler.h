@@ -28,7 +28,8 @@ struct MeasuredPort {
   int port = 1;
   std::string netdev; ///< "" if it has none
   bool rdma = false;
-  bool software = false; ///< Soft-RoCE or siw: the interface carries it, and its rate is made up
+  bool software = false; ///< Soft-RoCE or siw: carried by the network interface; its reported rate
+                         ///< is meaningless
   bool fabric = false;   ///< one of the ports that compute traffic is for (fabric_ports())
   int rail = -1;         ///< position among these on its node
   Fact<double> link_Gbps;
@@ -38,7 +39,7 @@ struct MeasuredPort {
   std::vector<std::string> missing; ///< folders of counters that this port should have and has not
 };
 
-/// Every port of every RDMA device, then every other NIC of the node. What `ethtool -S` tells is
+/// Every port of every RDMA device, then every other NIC of the node. What `ethtool -S` reports is
 /// not among the counters: that needs the interface to be asked (CounterSampler).
 std::vector<MeasuredPort> measured_ports(const Sysroot& sysroot, const Node& node);
 
@@ -52,8 +53,8 @@ using NodeSample = std::vector<PortSample>; ///< in the order of CounterSampler:
 
 /// What a sample reads.
 enum class SampleDepth {
-  load, ///< what tells how much a port carries (tells_load()), of files
-  all   ///< every file, and `ethtool -S`, for which some drivers ask the firmware
+  load, ///< the load counters (is_load_counter()) that are files
+  all   ///< every file, and `ethtool -S`, for which some drivers query the firmware
 };
 /// Whether files stay open between samples: many samples cost less, a few need no limit of open
 /// files that one for each counter fits in.

@@ -40,7 +40,7 @@ CounterStep step_between(const MeasuredPort& port, const CounterTotal& total, st
   if (now > *total.after || (now == *total.after && !may_be_stuck(now)))
     return {static_cast<std::int64_t>(now - *total.after), {}, false};
   CounterStep step = counter_step(total.counter, *total.after, now);
-  if (!step.went_round || window_s <= 0)
+  if (!step.wrapped || window_s <= 0)
     return step;
   const auto bytes = most_bytes(port, total.counter, window_s);
   if (bytes && *bytes > 4294967296.0 * static_cast<double>(counter_step_bytes(total.counter)))
@@ -278,9 +278,9 @@ bool goes_along(const CounterTotal& total, CounterDetail detail) {
   case CounterDetail::all:
     return true;
   case CounterDetail::changed:
-    return !total.delta || *total.delta != 0 || tells_load(total.counter);
+    return !total.delta || *total.delta != 0 || is_load_counter(total.counter);
   case CounterDetail::load:
-    return tells_load(total.counter);
+    return is_load_counter(total.counter);
   case CounterDetail::none:
     return false;
   }

@@ -13,7 +13,7 @@
 namespace shmemctl {
 
 /// One counter over the whole time. Its change is the sum of the changes between samples, so that
-/// one that goes round 2^32 again and again is followed. A reset, or a reading that failed on the
+/// one that wraps at 2^32 repeatedly is followed. A reset, or a reading that failed on the
 /// way, leaves no change, only the reason.
 struct CounterTotal {
   std::string counter;
@@ -64,12 +64,12 @@ NodeTotals compare_trees(const Sysroot& before, const Node& node_before, const S
 /// Which counters go along where not all of them have room.
 enum class CounterDetail {
   all,
-  changed, ///< those that moved, that tell how much a port carries, or that tell nothing
-  load,    ///< those that tell how much a port carries
+  changed, ///< those that changed, load counters, and those without a usable value
+  load,    ///< load counters only
   none
 };
 
-/// Small: most counters of a healthy NIC stand still, and ports of a host have the same ones.
+/// Small: most counters of a healthy NIC do not change, and ports of a host have the same ones.
 nlohmann::json totals_json(const NodeTotals& totals, CounterDetail detail);
 
 /// The most detail that fits into that many bytes of text; `none` if nothing does.

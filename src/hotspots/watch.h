@@ -14,7 +14,7 @@
 
 namespace shmemctl {
 
-/// How something was watched: what the report says beside the loads.
+/// How something was watched: what the report contains besides the loads.
 struct WatchFacts {
   std::string mode; ///< as in the schema
   int samples = 0;
@@ -28,7 +28,7 @@ class HotspotWatch {
 public:
   HotspotWatch(const Sysroot& sysroot, const Node& node);
   void sample(SampleDepth depth);
-  /// What tells the load; once a second everything.
+  /// Samples the load counters; once a second all counters.
   void sample();
   /// From now on interval() is the time since the last sample before.
   void begin_interval() { interval_ = totals_.from_here(); }
@@ -50,7 +50,7 @@ private:
 };
 
 /// Samples at that interval until `done` says so, which is asked after each pause.
-/// @param pause waits for at most so many seconds
+/// @param pause waits for at most this many seconds
 /// @param tick  comes after each sample
 void sample_until(HotspotWatch& watch, double interval_s, const std::function<bool()>& done,
                   const std::function<void(double)>& pause, const std::function<void()>& tick);
@@ -94,7 +94,7 @@ private:
   bool page_;
 };
 
-/// One line for each link: time, host, NIC, rates, way, and what is wrong:
+/// One line per link: time, host, NIC, rates, direction, and problems:
 /// "2026-11-23T00:10:00.000Z node7 mlx5_0:1 sent 38.1 GB/s 76% received 0 GB/s 0% sent HOT".
 std::string log_lines(const Hotspots& now, const std::string& time);
 

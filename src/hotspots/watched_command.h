@@ -60,7 +60,7 @@ public:
 
   /// True once it has ended; never waits.
   bool ended();
-  /// Waits for its end, at most so long.
+  /// Waits for its end, at most `most_s` seconds.
   void wait(double most_s) const;
   /// How it ended. Only after ended().
   const CommandEnd& end() const { return end_; }
@@ -71,7 +71,7 @@ public:
   void hand_on(int signal, bool from_terminal);
   /// True once a signal was handed on.
   bool interrupted() const { return interruptions_.load() > 0; }
-  /// After ended(): what it has left behind gets SIGTERM, and SIGKILL 3 s later.
+  /// After ended(): remaining processes get SIGTERM, and SIGKILL 3 s later.
   void end_rest() const;
 
 private:

@@ -73,7 +73,7 @@ struct CpuLayout {
   /// The node that all of these CPUs are in; nothing if they lie in several or in none.
   std::optional<int> numa_of(const CpuSet& cpus) const;
 };
-/// From /sys/devices/system. Of a CPU whose siblings are not told it says that it is a core.
+/// From /sys/devices/system. A CPU whose siblings are unknown counts as a core.
 CpuLayout read_cpu_layout(const Sysroot& sysroot);
 
 /// What one PE of a machine brings to the plan.
@@ -81,7 +81,7 @@ struct PinWish {
   CpuSet allowed;
   int numa = -1; ///< where it runs and has its memory now; -1 if unknown
 };
-/// The CPU of each; -1 for a PE that may use none. A PE with one core only keeps to it. The others
+/// The CPU of each; -1 for a PE that may use none. A PE with a single core stays on it. The others
 /// get distinct physical cores as far as they go (of their own NUMA node first), then distinct
 /// hardware threads, then they share.
 std::vector<int> plan_cpus(const std::vector<PinWish>& wishes, const CpuLayout& layout);

@@ -1,4 +1,4 @@
-// How far apart two devices are, in the words of `nvidia-smi topo`.
+// The distance of two devices, as `nvidia-smi topo` names it.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace shmemctl {
 /// "X", "NV18", "PIX", ... ; "?" if unknown.
 std::string to_string(const Distance& distance);
 const char* to_string(PathClass path);
-/// The reverse: "PIX", "NV". Nothing for other words.
+/// The reverse: "PIX", "NV". Nothing for other texts.
 std::optional<PathClass> parse_path_class(std::string_view word);
-/// "NV12" -> {nvlink, 12}. Nothing for other words.
+/// "NV12" -> {nvlink, 12}. Nothing for other texts.
 std::optional<Distance> parse_distance(std::string_view word);
 
 /// PCIe distance of two entries of `node.pci`, by nvidia-smi's definitions:
-/// PIX  one switch (or bridge) at most on the way; PXB  several, but no host bridge;
+/// PIX  at most one switch (or bridge) on the path; PXB  several, but no host bridge;
 /// PHB  the same host bridge; NODE  another host bridge of the same NUMA node; SYS  another one.
 /// Unknown if the NUMA node of either is, and only that would decide.
 Distance pci_distance(const Node& node, int left, int right);
@@ -29,7 +29,7 @@ Distance distance(const Node& node, int left, int right);
 /// All of them: (GPUs + NICs) squared, symmetric, PathClass::self on the diagonal.
 DistanceMatrix distance_matrix(const Node& node);
 
-/// As distance(), but never by NVLink: what the PCIe way between two GPUs would be (topo -mp).
+/// As distance(), but never by NVLink: the PCIe path between two GPUs (topo -mp).
 Distance distance_by_pcie(const Node& node, int left, int right);
 
 } // namespace shmemctl

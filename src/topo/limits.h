@@ -1,4 +1,4 @@
-// What a description of one node may hold at most. Everything that is quadratic in devices (the
+// Upper limits of a node description. Everything that is quadratic in devices (the
 // distance matrix) stays small then, whatever a file claims.
 #pragma once
 

@@ -140,7 +140,7 @@ void fields(Archive& archive, T& node) {
   archive.added("remarks", node.remarks);
 }
 
-/// The words of each enumeration.
+/// The texts of each enumeration's values.
 template <class Enum>
 struct EnumWord {
   Enum value;

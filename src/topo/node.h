@@ -53,7 +53,7 @@ struct PcieLink {
   Fact<int> max_width;
 };
 
-/// What one entry of `Node::pci` stands for.
+/// What one entry of `Node::pci` represents.
 enum class PciKind {
   endpoint,
   bridge,      ///< one bridge function: a root port, or one port of a switch (sysfs, hwloc)
@@ -65,7 +65,7 @@ struct PciDevice {
   PciKind kind = PciKind::endpoint;
   /// Index in Node::pci of the bridge above, -1 directly below a host bridge. Parents come first.
   int parent = -1;
-  /// Index in Node::host_bridges, -1 if the source does not tell.
+  /// Index in Node::host_bridges, -1 if unknown.
   int host_bridge = -1;
   Fact<std::uint32_t> class_code; ///< 24 bits: 0x030200
   Fact<std::uint16_t> vendor, device, subsystem_vendor, subsystem_device;
@@ -80,7 +80,7 @@ struct HostBridge {
   std::uint8_t bus = 0; ///< its root bus
   Fact<int> numa;
   Fact<int> package; ///< os_index, where only that is known
-  /// False where the source groups devices by CPU and tells no host bridges (NCCL's XML): devices
+  /// False if the source groups devices by CPU and has no host bridges (NCCL's XML): devices
   /// below it share the NUMA node, so they are NODE; whether they are PHB cannot be known.
   bool exact = true;
 };
@@ -131,8 +131,8 @@ struct NicPort {
 /// A network device: an HCA (RDMA) or another NIC.
 struct Nic {
   std::string name; ///< RDMA device name; netdev name for others; "nic0" where the source has none
-  /// The source gives no name: `name` is a label that no library knows. It tells the NIC from the
-  /// others here, and must not be compared with names that people or variables give.
+  /// The source has no name: `name` is a label that distinguishes the NIC here only. It must not be
+  /// compared with names given by users or variables.
   bool unnamed = false;
   Fact<int> source_number; ///< the source's own number (NIC5: 5), if it differs from the position
   int pci = -1;            ///< index in Node::pci of the function it is on, -1 for virtual ones
@@ -140,7 +140,7 @@ struct Nic {
   Fact<std::string> driver; ///< "mlx5_core", "efa", "rdma_rxe"
   Fact<int> numa;
   Fact<std::string> firmware, node_guid;
-  bool virtual_device = false;  ///< no PCI function of its own and none behind its netdev
+  bool virtual_device = false;  ///< neither it nor its netdev has a PCI function
   Fact<PciAddress> data_direct; ///< mlx5 data-direct function
   std::vector<NicPort> ports;   ///< empty: the source does not report ports
 };
@@ -173,7 +173,7 @@ struct Node {
   int nvswitches = 0;         ///< NVSwitch PCI functions seen
   int hidden_nics = 0;        ///< NICs that the source says it has and does not show
   std::optional<DistanceMatrix> recorded;
-  /// What the reader could not read, left out or took from elsewhere, each with its place: a
+  /// What the reader could not read, omitted or took from elsewhere, each with its position: a
   /// finding each in every report (check_source).
   std::vector<std::string> notes;
   /// The same, of what no mapping depends on.
@@ -187,10 +187,10 @@ void normalize(Node& node);
 /// Everything that could matter is equal; the origins of facts, `format`, `notes` and `remarks` are
 /// not compared.
 bool same_model(const Node& left, const Node& right);
-/// For test failures: the first difference in words, "" if same_model.
+/// For test failures: describes the first difference; "" if same_model.
 std::string first_difference(const Node& left, const Node& right);
 
-/// PCI vendor ids, class codes and such, in one place.
+/// PCI vendor ids and class codes.
 namespace pci_ids {
 inline constexpr std::uint16_t nvidia = 0x10de, amd = 0x1002, intel = 0x8086, mellanox = 0x15b3;
 inline constexpr std::uint16_t amazon = 0x1d0f, broadcom_nic = 0x14e4;
@@ -203,15 +203,15 @@ bool is_gpu(std::uint32_t class_code, std::uint16_t vendor);
 const char* gpu_vendor(std::uint16_t vendor); ///< "nvidia", "amd", "intel", ""
 } // namespace pci_ids
 
-/// What is wrong with the node's indices, counts or sizes, in words; "" if nothing is: parents come
-/// first and are bridges, every index exists, counts lie in the range of the thing they count, the
-/// recorded matrix has a row and a column per device, nothing exceeds topo_limits.
+/// Describes what is wrong with the node's indices, counts or sizes; "" if it is valid: parents
+/// come first and are bridges, every index exists, counts lie in the range of the thing they count,
+/// the recorded matrix has a row and a column per device, nothing exceeds topo_limits.
 std::string shape_problem(const Node& node);
 
 /// The link layer that a device's name states, for sources that give names only: rdma-core's
 /// persistent names (ib*, roce*, iw*: rdma_rename(8)), names that sites give by kind (mlx5_ib0,
 /// mlx5_eth0, Azure's mlx5_an0), and mlx5_bond_0 (only Ethernet ports bond). The kernel's own names
-/// (mlx5_0) tell nothing: unknown, with that reason. The origin says that it is derived.
+/// (mlx5_0) imply nothing: unknown, with that reason. The origin says that it is derived.
 Fact<LinkLayer> link_layer_from_name(const std::string& name);
 
 /// "DOWN", "INIT", "ARMED", "ACTIVE": as /sys/class/infiniband/*/ports/*/state has it.

@@ -16,7 +16,7 @@
 
 namespace shmemctl::field_text {
 
-/// What one word holds.
+/// The value of one word.
 template <class T>
 concept Word = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string> ||
     std::same_as<T, PciAddress> || std::same_as<T, Distance>;

@@ -11,7 +11,7 @@ namespace shmemctl {
 /// What a counter of NVLinks steps by, in bytes. What is less than a step is in no reading.
 inline constexpr std::uint64_t nvlink_counter_step_bytes = 1024;
 
-/// Both directions of one link, in KiB (1024 bytes), since some moment that nobody tells. Payload
+/// Both directions of one link, in KiB (1024 bytes), since an unknown time. Payload
 /// alone, without the protocol's part. Unknown with the reason where there is no such counter.
 struct NvlinkCounter {
   unsigned link = 0; ///< NVML's number
@@ -39,7 +39,7 @@ struct NvlinkTraffic {
 
 /// Nothing is guessed: unknown, with the reason, is what one of the readings lacks and what went
 /// backwards; a sum also where one of its links is unknown, or where the driver's own sum says
-/// something else (so a driver that tells the GPU's sum as that of each link is found out).
+/// something else (which detects a driver that reports the GPU's sum for each link).
 NvlinkTraffic nvlink_traffic(const NvlinkCounters& before, const NvlinkCounters& after);
 
 } // namespace shmemctl

@@ -135,7 +135,7 @@ class RecordedTrees(HotspotsTest):
         self.assertEqual([s["GBps"] is None for s in sent], [True, True, True, False])
         self.assertIn("it was reset", sent[0]["GBps_reason"])
         self.assertIn("N/A (no PMA)", sent[1]["GBps_reason"])
-        self.assertIn("one of them lies", sent[2]["GBps_reason"])
+        self.assertIn("one of the two is wrong", sent[2]["GBps_reason"])
         self.assertEqual({i for i, _ in self.ids(report)}, {"counters-unavailable"})
         self.before.write("proc/sys/kernel/random/boot_id", "a")
         after.write("proc/sys/kernel/random/boot_id", "b")

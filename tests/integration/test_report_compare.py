@@ -182,7 +182,7 @@ class Thresholds(Compare):
 
     def test_about_nothing_or_not_parsed_is_2(self):
         report = self.write("r.json", made_up("a", [row(8, 10, 1)]))
-        self.assertIn("about nothing", self.assert_refused(
+        self.assertIn("matches nothing", self.assert_refused(
             run("report", "check", report, "--require", "put[bytes=3M].p50_us<4")))
         self.assertIn("column 5, expected a metric", self.assert_refused(
             run("report", "check", report, "--require", "put.nothing<4")).replace(": expected", ", expected"))

@@ -10,7 +10,7 @@
 
 namespace shmemctl {
 
-/// What the reader could not read, left out, mirrored or made up: topology-incomplete,
+/// What the reader could not read, omitted, mirrored or synthesized: topology-incomplete,
 /// nic-names-unknown. Part of check_node().
 Findings check_source(const Node& node);
 

@@ -86,8 +86,8 @@ std::vector<EnvChange> mapping_plans(const Node& node, const MappingRequest& req
 /// NICs that are not for GPUs' traffic: for storage, or of another network.
 std::vector<int> other_nics(const Node& node);
 
-/// NVSHMEM_HCA_LIST=^... that leaves out these NICs beside those that the user leaves out already.
-/// Nothing where the user's list names what to use, or a PE mapping is set.
+/// NVSHMEM_HCA_LIST=^... that excludes these NICs in addition to those that the user excludes
+/// already. Nothing where the user's list names what to use, or a PE mapping is set.
 std::optional<EnvChange> leaving_out(const Node& node, const MappingRequest& request,
                                      const std::vector<int>& nics);
 

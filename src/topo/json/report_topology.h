@@ -1,4 +1,4 @@
-// The keys `topology` of a report: GPUs, NICs and the distance matrix, beside the lossless node.
+// The key `topology` of a report: GPUs, NICs and the distance matrix, and the lossless node.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,7 +10,7 @@
 
 namespace shmemctl::model_json {
 
-/// The contract's keys of a node, other_nics and notes beside them.
+/// The contract's keys of a node, and other_nics and notes.
 nlohmann::json contract_json(const Node& node);
 
 /// A node from the contract's keys alone: PCI functions without a tree above them, and the report's
@@ -27,7 +27,7 @@ inline constexpr std::size_t most_devices = 1024;
 nlohmann::json matrix_json(const DistanceMatrix& matrix, const std::vector<std::size_t>& devices);
 
 /// The reverse. Throws Error (usage) with the pointer if it is not square with `size` rows, or a
-/// cell is no word of nvidia-smi's.
+/// cell is not a value of nvidia-smi's.
 DistanceMatrix matrix_from_json(const nlohmann::json& object, const Place& place, std::size_t size,
                                 const std::string& subject);
 

@@ -11,7 +11,7 @@ namespace shmemctl {
 
 /// Keys of the contract (policy, version, world, pes, nics), and beside them generation,
 /// load_factor, table, exclusions, list, advice. What is unknown or does not apply is null, with
-/// the reason in `<key>_reason` beside it.
+/// the reason in `<key>_reason`.
 nlohmann::json mapping_json(const Node& node, const Mapping& mapping,
                             const std::vector<Advice>& advice);
 

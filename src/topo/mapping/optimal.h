@@ -24,10 +24,10 @@ public:
   std::int64_t flow_on(int edge) const;
 
   /// Nodes from which `target` can be reached in the residual network over edges that cost nothing
-  /// more: rerouting along such a way leaves the flow's value and cost as they are.
-  /// @return per node the edge to take towards `target`, -1 where there is no such way
+  /// more: rerouting along such a path leaves the flow's value and cost as they are.
+  /// @return per node the edge to take towards `target`, -1 if there is no such path
   std::vector<int> equal_cost_ways_to(int target) const;
-  /// Pushes one unit along the ways of equal_cost_ways_to(target), from `start`.
+  /// Pushes one unit along the paths of equal_cost_ways_to(target), from `start`.
   void push_along(const std::vector<int>& ways, int start, int target);
   /// True if one more unit can go over `edge` at no reduced cost.
   bool is_free(int edge) const;

@@ -78,8 +78,8 @@ struct RatedPort {
 /// that most NICs which serve a GPU are of; among equals EFA, since a host that has it has no other
 /// network to its peers, then the largest total rate (the number, where rates are unknown). Ports
 /// that no known fact sets apart from the fabric belong to it, and so do slower ports of the same
-/// NIC model. Where the link layer is unknown, the device's name may tell it (rdma-core: ib*,
-/// roce*, iw*).
+/// NIC model. Where the link layer is unknown, it is derived from the device's name if possible
+/// (rdma-core: ib*, roce*, iw*).
 ///
 /// A NIC of that kind is for storage if it serves no GPU while others are below a switch with one.
 /// A NIC that is the nearest of any GPU is never taken for one, however far it is. NICs whose ports
@@ -100,7 +100,7 @@ SysfsLocation gpu_location(const Node& node, int gpu);
 /// @param data_direct  of the NIC's data-direct function, if it has one
 SysfsLocation nic_location(const Node& node, int nic, bool data_direct);
 
-/// NVSHMEM's classes from one GPU to some NICs, and in words what had to be assumed ("" if
+/// NVSHMEM's classes from one GPU to some NICs, and a description of what had to be assumed ("" if
 /// nothing).
 struct GpuClasses {
   std::vector<PathClass> to_nic;

@@ -24,8 +24,9 @@ struct VersionDifference {
   std::vector<PeMapping> pes;
 };
 
-/// The releases that compare_versions() asks: the newest known of each release family, the newest
-/// before each other change of the rules, and the requested one; those that have the transport.
+/// The releases that compare_versions() simulates: the newest known of each release family, the
+/// newest before each other change of the rules, and the requested one; those that have the
+/// transport.
 std::vector<NvshmemVersion> compared_versions(const NvshmemSettings& settings);
 
 /// The answer of each of them to the same request, equal ones (same NICs and ports in the same

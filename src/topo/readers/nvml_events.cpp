@@ -27,7 +27,7 @@ struct Entry {
 };
 constexpr std::array entries{
     Entry{13, {"a kernel faulted: a trap, an invalid address or an illegal instruction", nullptr}},
-    Entry{31, {"an MMU fault: access to memory that is not mapped (any more)", nullptr}},
+    Entry{31, {"an MMU fault: access to unmapped memory", nullptr}},
     Entry{32, {"corrupted commands to the GPU, as on a bad PCIe link", of_gpu}},
     Entry{38, {"the GPU's firmware had an error", of_gpu}},
     Entry{39, {"a copy engine faulted", nullptr}},
@@ -53,7 +53,7 @@ constexpr std::array entries{
     Entry{119, {"the GPU system processor (GSP) did not respond", of_gpu}},
     Entry{120, {"the GPU system processor (GSP) had an error", of_gpu}},
     Entry{121, {"an error on the link between GPU and processor (C2C)", of_gpu}},
-    Entry{137, {"a peer rejected an NVLink access: its memory is not mapped (any more)", nullptr}},
+    Entry{137, {"a peer rejected an NVLink access: its memory is unmapped", nullptr}},
     Entry{140, {"an unrecovered uncorrectable ECC error", of_memory}},
     Entry{143, {"the GPU could not be initialized", of_gpu}},
     Entry{144, {"an NVLink error", of_link}},

@@ -56,7 +56,7 @@ TEST(NicThresholds, ABadLineIsNamedWithWhatWasExpected) {
   const Bad cases[] = {
       {"limit x", "does not start a line"},
       {"source s again", "is already defined above"},
-      {"source t", "says nothing"},
+      {"source t", "no reference"},
       {"setting outlier_mads 3", "three fields"},
       {"setting outlier_mads x s", "not a number"},
       {"setting outlier_mads -1 s", "not a number"},

@@ -166,14 +166,14 @@ TEST(HcaListCapacity, LastEntryAtCapacityLosesItsCount) {
   EXPECT_EQ(list.entries[31].count, 1);
   EXPECT_EQ(list.entries[31].port, 1);
   EXPECT_EQ(problem_with(list, "before its count").column, 31 * 11 + 10U);
-  EXPECT_EQ(problem_with(list, "is dropped").column, 32 * 11 + 1U);
+  EXPECT_EQ(problem_with(list, "are dropped").column, 32 * 11 + 1U);
 }
 
 TEST(HcaListCapacity, ExactlyFullListLosesTheLastCountToo) {
   const HcaList list = parse_hca_list(repeated("mlx5_0:1:5", 32), 32);
   ASSERT_EQ(list.entries.size(), 32U);
   EXPECT_EQ(list.entries[31].count, 1);
-  EXPECT_EQ(problem_with(list, "is dropped").column, 0U);
+  EXPECT_EQ(problem_with(list, "are dropped").column, 0U);
 }
 
 TEST(HcaListSyntax, ParserLine) {

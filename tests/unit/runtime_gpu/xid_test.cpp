@@ -39,7 +39,7 @@ protected:
 
 TEST_F(XidTest, FollowsCudasErrorWithTheGpusAddress) {
   write("event 8 31\n");
-  expect(failure(700), {"CUDA_ERROR_", "; the driver reported Xid 31 (a page fault",
+  expect(failure(700), {"CUDA_ERROR_", "; the driver reported Xid 31 (an MMU fault",
                         ") on GPU 0000:1b:00.0 since the job's start", "compute-sanitizer"});
 }
 
@@ -47,7 +47,7 @@ TEST_F(XidTest, FollowsCudasErrorWithTheGpusAddress) {
 TEST_F(XidTest, OfTheHardwareHasAFix) {
   write("event 8 79\nevent 8 45\n");
   const std::string text = failure(719);
-  expect(text, {"Xid 79 (the GPU has fallen off the bus), Xid 45 (", "restart the node"});
+  expect(text, {"Xid 79 (the GPU has fallen off the bus), Xid 45 (", "reboot the node"});
   expect_none(text, "compute-sanitizer");
 }
 

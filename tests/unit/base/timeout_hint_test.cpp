@@ -1,4 +1,4 @@
-#include "src/base/timeout_words.h"
+#include "src/base/timeout_hint.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 namespace shmemctl {
 
 /// For the whole process, so the command is played by another one.
-TEST(TimeoutWords, TheCommandHasAnOptionAndProgramsHaveAVariable) {
+TEST(TimeoutHint, TheCommandHasAnOptionAndProgramsHaveAVariable) {
   EXPECT_EQ(raise_timeout(), "raise SHMEMCTL_TIMEOUT");
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);

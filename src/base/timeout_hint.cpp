@@ -1,4 +1,4 @@
-#include "src/base/timeout_words.h"
+#include "src/base/timeout_hint.h"
 
 #include <atomic>
 
