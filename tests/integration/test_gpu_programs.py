@@ -156,8 +156,8 @@ class Kernels(Installed):
     def test_by_cmake(self):
         """The two lines of the page, in a project that has a file of the same name as one of ours."""
         folder = self.folder / "project"
-        (folder / "kernels").mkdir(parents=True)
-        (folder / "kernels" / "device_job.h").write_text("#error not this one\n", encoding="utf-8")
+        (folder / "src" / "abi").mkdir(parents=True)
+        (folder / "src" / "abi" / "device_job.h").write_text("#error not this one\n", encoding="utf-8")
         (folder / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.25)\nproject(ring LANGUAGES CXX CUDA)\n"
             f"find_package(shmemctl REQUIRED)\nadd_executable(ring {EXAMPLE})\n"

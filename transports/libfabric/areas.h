@@ -1,4 +1,5 @@
-// Ranges of memory with something that belongs to each. They may overlap, and begin at one place.
+// An interval map: memory ranges with a value each. They may overlap, and several may start at the
+// same address.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +14,11 @@ template <class Value>
 class Areas {
 public:
   void add(const std::byte* base, std::size_t size_bytes, Value value) {
-    areas_.emplace(base, Area{size_bytes, std::move(value)}); // behind those that begin there
+    areas_.emplace(
+        base, Area{size_bytes, std::move(value)}); // after those that start at the same address
     longest_bytes_ = std::max(longest_bytes_, size_bytes);
   }
-  /// The youngest that begins there goes, and only it; nothing happens if there is none.
+  /// Removes the most recent range that starts there; does nothing if there is none.
   void remove(const std::byte* base) {
     const auto next = areas_.upper_bound(base);
     if (next != areas_.begin() && std::prev(next)->first == base)
@@ -33,13 +35,13 @@ public:
       --area;
       const auto in_area = static_cast<std::size_t>(at - area->first);
       if (in_area >= longest_bytes_)
-        break; // none that begins there or earlier reaches so far
+        break; // no range that starts there or earlier extends beyond this
       if (in_area < area->second.size_bytes)
         return Found{&area->second.value, area->second.size_bytes - in_area};
     }
     return std::nullopt;
   }
-  /// How much of this memory lies before the next area's begin.
+  /// Bytes of this memory before the start of the next range.
   std::size_t up_to_next(const std::byte* at, std::size_t size_bytes) const {
     const auto next = areas_.upper_bound(at);
     if (next == areas_.end())

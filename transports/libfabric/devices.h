@@ -1,4 +1,4 @@
-// What fi_getinfo() offers for a provider, one entry for each device.
+// Results of fi_getinfo() for a provider, one per device.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct Device {
   std::shared_ptr<fi_info> info;
 };
 
-/// A provider that is there, with its devices in the provider's order, those last that reach this
+/// An available provider, with its devices in the provider's order, those last that reach this
 /// machine only.
 struct Provider {
   std::shared_ptr<const Library> library;
@@ -27,16 +27,17 @@ struct Provider {
   std::vector<Device> devices;
 };
 
-/// What has to be said where there is none.
+/// The reason if there is none.
 struct Unavailable {
   std::string reason, fix;
 };
 
-/// The best provider that is there and has the interface, if one is asked for. Returns false and
+/// Finds the best available provider, which has the interface if one is given. Returns false and
 /// fills `problem` if there is none.
 bool find_provider(const ProviderRequest& request, Provider& found, Unavailable& problem);
 
-/// What fi_getinfo() is asked. @param gpu_memory for devices that reach memory of GPUs only
+/// Hints for fi_getinfo().
+/// @param gpu_memory only devices that can access GPU memory
 Info hints_for(const Library& library, const ProviderChoice& choice, bool gpu_memory);
 
 /// The devices of one list of fi_getinfo(), each once, without link-local addresses (they hold on

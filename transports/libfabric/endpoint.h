@@ -26,7 +26,7 @@ struct Promises {
   bool endpoint_registration = false; ///< FI_MR_ENDPOINT: memory is bound to the endpoint
   bool immediate_data = false;        ///< 4 bytes or more with a write
   bool fence_flag = false;            ///< FI_FENCE
-  bool manual_progress = false;       ///< nothing moves unless somebody polls
+  bool manual_progress = false;       ///< manual progress: needs polling
   bool gpu_memory = false;            ///< FI_HMEM: memory of GPUs may be registered
   std::size_t inject_bytes = 0;
   std::size_t max_message_bytes = 0;
@@ -39,11 +39,11 @@ fi_mr_attr registration_of(const iovec& area, const DeviceMemory* gpu);
 
 class Endpoint;
 
-/// Memory known to an endpoint's domain; no longer when it goes.
+/// Memory registered with an endpoint's domain; deregistered on destruction.
 class Registration {
 public:
   Registration() = default;
-  /// @param gpu whose memory it is; nullptr: the host's
+  /// @param gpu the device that owns the memory; nullptr: host memory
   /// Throws Error.
   Registration(const Endpoint& endpoint, void* base, std::size_t size_bytes,
                const DeviceMemory* gpu = nullptr);
@@ -73,16 +73,15 @@ public:
   /// A name for it that people can read: "192.0.2.2:4711".
   std::string readable(const std::string& address) const;
 
-  /// Whether nobody listens any more at an address of TCP; false if that cannot be told. Takes at
-  /// most a moment.
+  /// Whether a TCP address refuses connections; false if unknown. Returns quickly.
   bool refuses(const std::string& address) const;
 
   /// Enters the peers' addresses, by PE; "" is none. Throws Error.
   void insert(const std::vector<std::string>& addresses);
   fi_addr_t peer(int pe) const { return peers_[static_cast<std::size_t>(pe)]; }
 
-  /// Closes what sends and receives: nothing comes any more. Memory that is bound to the endpoint
-  /// has to go first, other memory later.
+  /// Closes the endpoint and its queues. Memory bound to the endpoint must be deregistered first,
+  /// other memory later.
   void close() { endpoint_.reset(); }
 
   /// Whether the provider has every operation that is needed, in 4 and 8 bytes.

@@ -1,4 +1,4 @@
-// What went wrong with peers: learnt by whoever polls, thrown by whoever waits.
+// Failures of peers: recorded by the polling thread, thrown by the waiting one.
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,7 @@ public:
   bool has(int pe) const {
     return failed_[static_cast<std::size_t>(pe)].load(std::memory_order_acquire);
   }
-  /// The first peer that an operation of this waiter failed on; -1 if none did. Asked once: the
-  /// next call answers -1.
+  /// The first peer on which an operation of this waiter failed; -1 if none. Reset by the call.
   int take_peer_of(const void* waiter) {
     const std::lock_guard lock(mutex_);
     const auto found = waiters_.find(waiter);

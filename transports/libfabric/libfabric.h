@@ -7,7 +7,7 @@
 
 namespace shmemctl {
 
-/// Does not throw where libfabric, a provider or a device is missing: its reach() says so.
+/// Does not throw if libfabric, a provider or a device is missing: its reach() says so.
 std::unique_ptr<Transport> make_libfabric_transport(const TransportSetup& setup);
 
 } // namespace shmemctl

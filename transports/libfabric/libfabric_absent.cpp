@@ -1,4 +1,4 @@
-// In the place of the transport where libfabric's headers were missing at build time.
+// Replaces the transport in builds without the headers of libfabric.
 #if !__has_include(<rdma/fabric.h>)
 
 #include "transports/absent.h"

@@ -51,7 +51,7 @@ template <class Part>
 void LibfabricTransport::in_stripes(int context, const char* step, std::size_t size_bytes,
                                     bool of_gpu, Part&& part) {
   const std::size_t count = rails_.size();
-  // The order of two NICs' writes in a GPU is nobody's promise.
+  // Writes of two NICs to GPU memory are unordered.
   if (count == 1 || size_bytes < 2 * stripe_bytes || of_gpu)
     return part(way(context, step), std::size_t{0}, size_bytes);
   const std::size_t each = (size_bytes / count + 4095) / 4096 * 4096;
@@ -80,7 +80,7 @@ void LibfabricTransport::put(int context, const RemoteAddress& target, const voi
              });
 }
 
-/// By message: the target's poller stores it at once, and answers later (Rail::received).
+/// By message: the target's polling thread stores it at once, and replies later (Rail::received).
 void LibfabricTransport::put_word(const Way& way, const RemoteAddress& target,
                                   const AtomicRequest& word) {
   Operation& operation = take(way, OperationKind::request, target.pe);
@@ -219,7 +219,7 @@ AtomicOp op_of(SignalOp op) {
 
 } // namespace
 
-/// The answer's operation if somebody waits for it; it is the caller's to give back.
+/// The reply's operation if the caller waits for it, which must free it.
 Operation* LibfabricTransport::begin_atomic(const Way& way, const RemoteAddress& target,
                                             const AtomicRequest& request, bool waited,
                                             std::uint64_t flags) {
@@ -253,7 +253,7 @@ void LibfabricTransport::post_staged(const Way& way, Operation& operation,
   message.operand = request.operand;
   message.compare = request.compare;
   std::memcpy(operation.payload, &message, sizeof message);
-  operation.events = 2; // that it is sent, and the answer
+  operation.events = 2; // completion of the send, and the reply
   post(way, operation, [&] { return way.rail.send(operation); });
 }
 
@@ -320,7 +320,7 @@ void LibfabricTransport::put_signal(int context, const RemoteAddress& target, co
 
 namespace {
 
-/// Contexts that are kept for answers to peers.
+/// Operations reserved for replies to peers.
 constexpr std::size_t kept_for_answers = 64;
 
 } // namespace
@@ -372,7 +372,7 @@ void LibfabricTransport::wait_operation(const Way& way, Operation& operation) {
   try {
     wait([&] { return state() != OperationState::in_flight; }, way.step, [&] { return pe; });
   } catch (...) {
-    // Whoever takes its completion gives it back; if it has come by now, it is ours to give.
+    // The thread that takes its completion frees it; if it has completed by now, this one does.
     if (operation.state.exchange(OperationState::abandoned, std::memory_order_acq_rel) !=
         OperationState::in_flight)
       way.rail.pool().give(operation);
@@ -407,7 +407,7 @@ void LibfabricTransport::fence(int context) {
     return;
   const std::uint32_t used = state.endpoints;
   const bool one_endpoint = (used & (used - 1)) == 0;
-  // Atomic operations are made by the target's processor, so later puts may come before them.
+  // Atomics are executed by the target's CPU, so later puts could overtake them.
   wait_pending(context, one_endpoint && provider_.profile.in_order, "fence");
 }
 
@@ -432,7 +432,7 @@ void LibfabricTransport::serve() {
   constexpr std::uint64_t polls_of_a_busy_program = 32;
   constexpr int idle_before_sleep = 1000;
   const auto shortest = std::chrono::microseconds(20), longest = std::chrono::microseconds(500);
-  // Each of these looks costs a program that polls its core for a while, and it needs none.
+  // Such polls would take the core from a program that polls, and are not needed.
   const auto first_doze = std::chrono::microseconds(100),
              longest_doze = std::chrono::microseconds(1000);
   auto sleep = shortest, doze = first_doze;
@@ -467,7 +467,7 @@ void LibfabricTransport::stop_serving() {
   stop_.store(true, std::memory_order_release);
   if (service_.joinable())
     service_.join();
-  // A peer's last quiet may wait for an answer that was left for the next poll.
+  // A peer's last quiet may wait for a reply that was deferred to the next poll.
   const Deadline patience = Deadline::after(std::chrono::milliseconds(100));
   for (const auto& rail : rails_)
     while (rail->owes_answers() && !patience.passed())
@@ -476,7 +476,7 @@ void LibfabricTransport::stop_serving() {
 
 namespace {
 
-/// Asking for FI_HMEM makes a provider look for CUDA, and may change what it offers.
+/// Requesting FI_HMEM makes a provider look for CUDA, and may change its capabilities.
 bool wants_gpu_memory(const Options& options) {
   const std::string heap = options.text("HEAP");
   return options.text("GPUDIRECT") != "off" && heap != "host" && heap != "none" &&
@@ -496,7 +496,7 @@ LibfabricTransport::LibfabricTransport(const TransportSetup& setup)
 
 LibfabricTransport::~LibfabricTransport() {
   stop_serving();
-  // Memory that is bound to an endpoint goes before it, other memory when nothing uses it any more.
+  // Memory that is bound to an endpoint is deregistered before it, other memory after.
   for (const auto& rail : rails_)
     if (!rail->endpoint().promises().endpoint_registration)
       rail->close();
@@ -545,8 +545,8 @@ void LibfabricTransport::use_nics(const std::vector<HcaPort>& nics) {
                   "libfabric's provider " + provider_.name + " does not have it",
                   "choose a device that fi_info -p \"" + provider_.name + "\" lists");
   }
-  // Interfaces of the kernel have names of their own: what is meant for another kind of NIC does
-  // not concern them.
+  // Network interfaces of the kernel have other names: options for another kind of NIC do not apply
+  // to them.
 }
 
 std::vector<EndpointName> LibfabricTransport::my_endpoints() const {
@@ -591,7 +591,8 @@ void LibfabricTransport::learn_peers(const std::vector<PeerPlace>& peers,
     all[pe] = *endpoints;
     common = std::min(common, endpoints->size());
   }
-  // Each endpoint speaks to the one of the same number; who has more leaves them out.
+  // Each endpoint communicates with the one of the same number; surplus ones are not used for this
+  // peer.
   rails_.resize(common);
   for (std::size_t i = 0; i < rails_.size(); ++i) {
     std::vector<EndpointName> names(texts.size());

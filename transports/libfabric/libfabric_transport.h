@@ -50,7 +50,7 @@ public:
   void quiet(int context) override;
   void progress() override;
 
-  // Memory of GPUs, where the provider offers FI_HMEM.
+  // GPU memory, if the provider supports FI_HMEM.
   DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
                                 std::size_t size_bytes) override;
   void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) override {
@@ -79,7 +79,7 @@ private:
     std::atomic<int>& count_;
   };
 
-  /// One call's way: where it goes, and how.
+  /// Path of one call: endpoint, peer and flags.
   struct Way {
     std::size_t rail_index;
     Rail& rail;
@@ -131,7 +131,7 @@ private:
   template <class Done, class Peer>
   void wait(Done&& done, const char* step, Peer&& peer);
   void check_peer(int pe);
-  /// A wait takes long: has the peer gone? Then that is its failure.
+  /// During a long wait: checks whether the peer has ended, and records that as its failure.
   void probe(int pe);
   bool poll_all();
   ContextState& state_of(int context) { return contexts_[static_cast<std::size_t>(context)]; }
@@ -153,7 +153,7 @@ private:
   /// The thread that serves peers while the program does not poll.
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> program_polls_{0};
-  std::atomic<int> program_waits_{0}; ///< callers in wait(), who poll
+  std::atomic<int> program_waits_{0}; ///< callers in wait(), which poll
   std::thread service_;
 };
 
@@ -161,8 +161,8 @@ private:
 template <class Done, class Peer>
 void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
   constexpr int turns_between_looks = 64, spins = 64;
-  // Polling for longer takes the processor from a network that is made of software, and a nap is
-  // short beside such a wait.
+  // Longer polling takes the core from a software network, and a short sleep is small compared with
+  // such a wait.
   constexpr auto polling = std::chrono::milliseconds(2);
   constexpr auto nap = std::chrono::microseconds(50);
   if (done())

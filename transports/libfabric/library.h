@@ -18,7 +18,7 @@ struct InfoDeleter {
   const Library* library = nullptr;
   void operator()(fi_info* info) const;
 };
-/// A list as fi_getinfo() gives it.
+/// A list returned by fi_getinfo().
 using Info = std::unique_ptr<fi_info, InfoDeleter>;
 
 struct FidCloser {
@@ -27,14 +27,14 @@ struct FidCloser {
     fi_close(&object->fid);
   }
 };
-/// A libfabric object; closed when it goes, so what it was made from must outlive it.
+/// A libfabric object, closed on destruction: its parents must outlive it.
 template <class Object>
 using Fid = std::unique_ptr<Object, FidCloser>;
 
 /// Stays loaded until the process ends: providers have threads and exit handlers.
 class Library {
 public:
-  /// Null if it cannot be opened; then `why` says so in one clause.
+  /// Null if it cannot be opened; then `why` holds the reason, one clause.
   static std::shared_ptr<const Library> open(const std::string& file, std::string& why);
 
   /// As fi_version() has it.

@@ -1,6 +1,5 @@
-// Memory that operations name: this PE's own, registered with each endpoint, and the peers', by
-// their keys. A region that grows gets a further piece; what was there before stays registered
-// once, and is not pinned twice.
+// Registered memory: this PE's own, with each endpoint, and the peers' keys. A region that grows
+// gets an additional piece; existing pieces stay registered, so memory is not pinned twice.
 #pragma once
 
 #include <array>
@@ -41,8 +40,7 @@ public:
   /// From now on memory is registered with these; once, before anything else.
   void use(const std::vector<const Endpoint*>& endpoints) { endpoints_ = endpoints; }
 
-  /// Registers what the region has more than before, and returns the key of that piece. Throws
-  /// Error.
+  /// Registers the new part of the region, and returns its key. Throws Error.
   std::string set_region(const RegionView& region);
   /// @param keys by PE: what set_region() returned there. Throws Error for what is no key.
   void set_keys(int region, const std::vector<std::string>& keys);
@@ -52,21 +50,21 @@ public:
   // Memory of GPUs.
   DeviceRegions& devices() { return devices_; }
   const DeviceRegions& devices() const { return devices_; }
-  /// Registers it with each endpoint, and takes that back. Throws Error.
+  /// Test: registers the memory with each endpoint, and deregisters it. Throws Error.
   void try_register(std::byte* base, std::size_t size_bytes, const DeviceMemory& gpu) const {
     register_area(base, size_bytes, &gpu);
   }
-  /// What was registered of that region goes, and the keys of the peers' parts.
+  /// Deregisters the region, and drops the peers' keys.
   void drop_device_region(int region);
 
-  /// Areas may overlap, and begin at one place.
+  /// Ranges may overlap, and several may start at the same address.
   void add_local(void* base, std::size_t size_bytes);
   /// The youngest that begins there.
   void remove_local(void* base);
 
   /// How the first bytes of this memory are named to an endpoint, and how many they are.
   LocalPart local(std::size_t endpoint, const void* memory, std::size_t size_bytes) const;
-  /// Throws Error if that PE has told no key for the place.
+  /// Throws Error if that PE has sent no key for the address.
   RemotePart remote(std::size_t endpoint, const RemoteAddress& address,
                     std::size_t size_bytes) const;
 
@@ -88,7 +86,7 @@ private:
   mutable std::shared_mutex areas_mutex_;
   Areas<Registrations> areas_;
 
-  /// A new table takes an old one's place; old ones stay, since somebody may be reading them.
+  /// A new table replaces the old one, which is kept: another thread may be reading it.
   std::mutex keys_mutex_;
   std::deque<RemotePieces> tables_;
   std::array<std::atomic<const RemotePieces*>, RegionTable::capacity> current_{};

@@ -35,15 +35,15 @@ struct alignas(64) Operation {
   /// Set before the operation is posted, read when it has completed: `state` orders them.
   std::atomic<OperationState> state{OperationState::idle};
   OperationKind kind = OperationKind::write;
-  bool waited = false;     ///< somebody waits for this one, and gives it back
+  bool waited = false;     ///< a thread waits for this one, and frees it
   bool is_atomic = false;  ///< counted in pending_atomics
-  std::uint8_t events = 1; ///< that have to come until it is complete
+  std::uint8_t events = 1; ///< completions until it is complete
   int pe = -1;             ///< the peer
   std::uint32_t index = 0; ///< in its pool
   std::uint32_t generation = 0;
   ContextState* context = nullptr;
   std::size_t size_bytes = 0;
-  std::byte* bounce = nullptr;  ///< given back at completion
+  std::byte* bounce = nullptr;  ///< freed at completion
   void* copy_to = nullptr;      ///< where a read is copied from `bounce` or the payload
   std::byte* payload = nullptr; ///< payload_bytes of registered memory
   /// Of requests: written by the reply, and whether the target refused.
@@ -57,7 +57,8 @@ public:
   /// Throws Error if the memory cannot be registered.
   explicit OperationPool(const Endpoint& endpoint);
 
-  /// Null if all are in flight. `reserve`: how many must stay for those who may not wait.
+  /// Null if all are in flight.
+  /// @param reserve number that is kept for callers that must not wait
   Operation* take(OperationKind kind, std::size_t reserve = 0);
   void give(Operation& operation);
   /// Null if none is free.

@@ -1,5 +1,5 @@
-// What libfabric offers on this machine, and what the rules for a provider need: for `doctor`.
-// Needs no header of libfabric.
+// For `doctor`: libfabric's providers on this machine, and what their rules require. Needs no
+// header of libfabric.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct ProviderVariable {
   bool required = false; ///< any other value makes the provider unusable, not only slow
 };
 
-/// What the rules of a profile need beside libfabric.
+/// What the rules of a profile need in addition to libfabric.
 struct ProfileNeeds {
   std::string profile;
   std::vector<ProviderVariable> variables;
@@ -38,7 +38,7 @@ struct ProviderPresence {
   std::vector<std::string> devices;
   std::string problem, fix; ///< if nothing was found
 };
-/// Opens libfabric and asks it. Never throws.
+/// Opens libfabric and queries it. Never throws.
 ProviderPresence look_for_provider(const ProviderRequest& request);
 
 } // namespace shmemctl::fabric

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int all_mr_modes = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 
-/// Whatever else libfabric has: nothing is taken for granted.
+/// Any other provider: nothing is assumed.
 Profile generic() {
   Profile profile;
   profile.name = "generic";
@@ -24,15 +24,15 @@ Profile generic() {
   return profile;
 }
 
-/// One stream for each pair of endpoints, which the provider takes apart as it comes: in order,
-/// but a read of the stream may end in the middle of a word. Software atomics under ofi_rxm.
+/// One byte stream per pair of endpoints, which is in order; but a read of the stream may end in
+/// the middle of a word. Software atomics under ofi_rxm.
 Profile tcp() {
   Profile profile = generic();
   profile.name = "tcp";
   profile.providers = {"tcp;ofi_rxm", "tcp"};
   profile.in_order = true;
   profile.listens_on_tcp = true;
-  profile.provider_atomics_by_cpu = true; // ofi_rxm makes them with the compiler's atomics
+  profile.provider_atomics_by_cpu = true; // ofi_rxm uses the compiler's atomics
   return profile;
 }
 

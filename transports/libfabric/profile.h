@@ -1,5 +1,5 @@
-// Providers of libfabric differ in what they promise. A profile is the set of rules that is
-// followed for one.
+// Providers of libfabric differ in their guarantees. A profile is the set of rules followed for
+// one.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ struct Profile {
   std::vector<std::string> providers; ///< libfabric's names, best first
 
   std::uint64_t capabilities = 0; ///< FI_RMA and the like
-  std::uint64_t modes = 0;        ///< what is done for the provider (FI_CONTEXT2)
+  std::uint64_t modes = 0;        ///< required by the provider (FI_CONTEXT2)
   int mr_mode = 0;                ///< bits of memory registration that are offered
 
   fi_cq_format cq_format = FI_CQ_FORMAT_CONTEXT;
   std::size_t cq_size = 0; ///< 0: the provider's
-  /// Only what asks for it completes; otherwise every operation does, and each is processed.
+  /// Selective completion; otherwise every operation completes, and its completion is processed.
   bool selective_completion = true;
 
   /// Atomic operations travel as messages and are executed by the target's processor. Otherwise
@@ -31,15 +31,15 @@ struct Profile {
   bool staged_atomics = false;
   /// Nothing orders payload and signal: the target counts arrivals of the payload.
   bool counted_signals = false;
-  /// What goes to one peer is written there in the order in which it was posted.
+  /// Writes to one peer are performed in posting order.
   bool in_order = false;
-  /// A word that is put could be seen half written: it has to go as an atomic operation.
+  /// A put of a word may be torn: it must be done as an atomic.
   bool words_may_tear = false;
-  /// Endpoints listen on a TCP port of their address, so that a peer that has gone refuses.
+  /// Endpoints listen on a TCP port, so that a peer that has ended refuses connections.
   bool listens_on_tcp = false;
-  /// Local memory is registered, or staged, also where the provider would take any.
+  /// Local memory is registered or staged even if the provider would accept any.
   bool local_registration = false;
-  /// The provider's atomic operations are made by the target's processor, with its own ones.
+  /// The provider's atomics are executed by the target's CPU, with CPU atomics.
   bool provider_atomics_by_cpu = false;
 
   int endpoints = 1;               ///< for each NIC
@@ -49,7 +49,7 @@ struct Profile {
   std::size_t bounce_bytes = std::size_t{64} << 10;
 
   std::vector<ProviderVariable> variables;
-  /// Its NICs may reach memory of GPUs: FI_HMEM is asked for, where there are GPUs.
+  /// Its NICs may access GPU memory: FI_HMEM is requested if there are GPUs.
   bool may_reach_gpus = false;
   /// Device memory is read and written by the CPU: GDRCopy must be there if there are GPUs.
   bool needs_gdrcopy = false;
@@ -72,8 +72,8 @@ struct ProviderChoice {
 std::vector<ProviderChoice> provider_choices(const std::string& provider,
                                              const std::string& profile);
 
-/// Sets the profile's variables that are not set, before libfabric first looks at them. Returns
-/// what is wrong with one that is required, or "".
+/// Sets the profile's environment variables that are unset, before libfabric reads them. Returns
+/// the error of a required one, or "".
 std::string prepare_environment(const Profile& profile, int n_pes);
 
 } // namespace shmemctl::fabric

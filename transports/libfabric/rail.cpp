@@ -15,10 +15,10 @@ static_assert(sizeof(Message) <= Operation::payload_bytes);
 
 namespace {
 
-/// How many completions are taken at once.
+/// Completions per read.
 constexpr std::size_t batch = 16;
 
-/// In every flag word: the operation is complete when the target has it, and says so.
+/// Delivery complete: the operation completes when the target has received it.
 constexpr std::uint64_t completing = FI_COMPLETION | FI_DELIVERY_COMPLETE;
 
 fi_datatype datatype(std::uint8_t size_bytes) {
@@ -71,7 +71,7 @@ void Rail::post_receives() {
 
 /// Returns what is wrong other than that there is no room now.
 long Rail::post_receive(Operation& receive) {
-  // A message that is too short must not look like the one before it.
+  // A short message must not be mistaken for the previous one.
   std::memset(receive.payload, 0, sizeof(Message));
   receive.state.store(OperationState::in_flight, std::memory_order_release);
   const long status = fi_recv(endpoint_.handle(), receive.payload, Operation::payload_bytes,
@@ -262,8 +262,8 @@ void Rail::received(Operation& receive) {
   if (message->kind == MessageKind::reply)
     return on_reply(*message);
   const std::optional<Message> reply = target_.on_request(*message);
-  // Nobody but a quiet waits for the answer to a word that is put, while somebody here may wait for
-  // the word, to send one back.
+  // Only a quiet waits for the reply to a put of a word, while this PE may be waiting for the word
+  // itself.
   if (reply && message->kind == MessageKind::atomic && message->op == AtomicOp::set)
     later_answers_.push_back(*reply);
   else

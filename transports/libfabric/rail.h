@@ -1,4 +1,4 @@
-// One endpoint at work: posts operations, takes their completions, and serves the peers.
+// A rail: one endpoint (NIC). Posts operations, takes their completions, and serves the peers.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace shmemctl::fabric {
 
-/// Told of every operation that failed: the peer, the operation's context (null: nobody waits),
-/// and an Error that names everything.
+/// Called for every failed operation: the peer, the operation's context (null: no waiter), and an
+/// Error with all details.
 using OnFailure = std::function<void(int pe, ContextState* context, const Error& error)>;
 
 struct RailTraffic {
@@ -43,10 +43,10 @@ public:
   void set_peers(std::vector<EndpointName> peers);
   const EndpointName& peer(int pe) const { return peers_[static_cast<std::size_t>(pe)]; }
 
-  /// Takes completions and answers peers. False if there was nothing to do, or if another thread
-  /// does it just now.
+  /// Processes completions and replies to peers. False if there was nothing to do, or if another
+  /// thread is polling.
   bool poll();
-  /// Whether a peer has not been answered yet.
+  /// Whether a reply is pending.
   bool owes_answers() {
     const std::lock_guard lock(poll_mutex_);
     return !answers_.empty() || !later_answers_.empty();
@@ -56,10 +56,11 @@ public:
   long write(Operation& operation, const void* source, void* descriptor, const RemotePart& target,
              std::uint64_t flags, const std::uint64_t* immediate = nullptr);
   long read(Operation& operation, void* target, void* descriptor, const RemotePart& source);
-  /// Operands lie in the operation's payload, and the old value comes there: see payload_words.
+  /// Operands are in the operation's payload, and the old value is written there: see
+  /// payload_words.
   long atomic(Operation& operation, const AtomicRequest& request, const RemotePart& target,
               std::uint64_t flags);
-  /// The message lies in the operation's payload.
+  /// The message is in the operation's payload.
   long send(Operation& operation);
 
   /// What went wrong with an operation on that peer, in full.
@@ -94,7 +95,7 @@ private:
   std::vector<Operation*> to_post_;   ///< receives that found no room
 };
 
-/// Where an atomic operation's words lie in its payload.
+/// Layout of an atomic's words in its payload.
 struct AtomicWords {
   std::uint64_t operand, compare, result;
 };

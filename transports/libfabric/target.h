@@ -11,17 +11,17 @@
 
 namespace shmemctl::fabric {
 
-/// Of one endpoint; called only by who polls it.
+/// The target's side of one endpoint; called only by the thread that polls it.
 class Target {
 public:
   Target(const MemoryMap& memory, int pe, const ImmediateSpace& immediates)
       : memory_(memory), pe_(pe), immediates_(immediates) {}
 
-  /// A request has arrived. Returns its reply, unless payload is still to come.
+  /// Handles a request. Returns its reply, unless its payload has not arrived yet.
   std::optional<Message> on_request(const Message& request);
   /// A payload has arrived. Returns the reply of the signal that waited for it, if any.
   std::optional<Message> on_payload(std::uint64_t immediate_data);
-  /// To whom the reply goes.
+  /// Destination of the reply.
   static int receiver(const Message& reply) { return static_cast<int>(reply.region); }
 
 private:

@@ -1,5 +1,5 @@
-// What PEs send each other: messages of fixed size, the immediate data of counted payloads, and the
-// texts of the exchanges. Every reader takes any bytes.
+// Wire format: messages of fixed size, the immediate data of counted payloads, and the texts of the
+// exchanges. Readers accept any bytes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class MessageKind : std::uint8_t {
   reply = 3   ///< to either
 };
 
-/// Same machine type on both ends: the fields lie as in memory.
+/// Same machine type on both ends: native layout.
 struct Message {
   static constexpr std::uint32_t magic_value = 0x5346424d;
   std::uint32_t magic = magic_value;
@@ -41,7 +41,7 @@ static_assert(sizeof(Message) == 56);
 std::optional<Message> read_message(const void* bytes, std::size_t size_bytes, int n_pes);
 
 /// Sequence numbers of counted payloads: 4 bytes of immediate data hold the sender and a number.
-/// The upper 4 bits tell what the data is; the rest is shared out evenly among the PEs.
+/// The upper 4 bits are the type; the rest is divided evenly among the PEs.
 class ImmediateSpace {
 public:
   explicit ImmediateSpace(int n_pes);
@@ -61,7 +61,7 @@ private:
   std::uint32_t n_pes_, numbers_;
 };
 
-/// What local_info() says.
+/// Contents of local_info().
 struct LocalInfo {
   std::string problem; ///< why it cannot be used; the rest is empty then
   std::string provider, profile;

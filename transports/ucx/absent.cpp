@@ -1,4 +1,4 @@
-// In the place of the transport where UCX's headers were missing at build time.
+// Replaces the transport in builds without the headers of UCX.
 #include "transports/ucx/ucx.h"
 
 #if !__has_include(<ucp/api/ucp.h>)

@@ -1,4 +1,4 @@
-// libucp as it is found at run time: the functions that are used, and what it logs.
+// libucp, opened at run time: its functions, and its log.
 #pragma once
 
 #include <cstdarg>
@@ -54,7 +54,7 @@ struct UcxApi {
   decltype(&::ucp_request_check_status) request_check_status = nullptr;
   decltype(&::ucp_request_free) request_free = nullptr;
 
-  /// UCX's words for a status.
+  /// UCX's text for a status.
   std::string status_text(ucs_status_t status) const;
 
   // UCX's log has hooks in libucs, which no public header declares; absent in some builds.
@@ -65,7 +65,8 @@ struct UcxApi {
   const char* (*status_string)(ucs_status_t) = nullptr;
 };
 
-/// Nothing if the library is missing or too old; `why` then says so, with the package to install.
+/// Nothing if the library is missing or too old; `why` then holds the reason, with the package to
+/// install.
 std::shared_ptr<const UcxApi> open_ucx(const std::string& file, std::string& why);
 
 /// What a function of UCX prints to a file.

@@ -26,15 +26,15 @@ constexpr const char* second_protocols = "PROTO_ENABLE";
 /// transports without the prefix that their variables have.
 struct Preference {
   const char* name;
-  const char* variable; ///< the user's, which is stronger; nullptr: it is not asked
+  const char* variable; ///< the user's variable, which has priority; nullptr: none
   const char* value;
 };
 constexpr Preference preferences[] = {
-    // UCX's strong fence waits without a deadline; a flush of ours takes its place.
+    // UCX's strong fence waits without a deadline; use our own flush instead.
     {"FENCE_MODE", nullptr, "weak"},
     // Writes that overtake each other on PCIe would overtake a fence as well.
     {"PCI_RELAXED_ORDERING", "UCX_IB_PCI_RELAXED_ORDERING", "n"},
-    // Where a transport does not see a peer's end by itself, UCX asks this often.
+    // Keepalive interval, for transports that do not detect a peer's end by themselves.
     {"KEEPALIVE_INTERVAL", "UCX_KEEPALIVE_INTERVAL", "5s"},
     // From 1.15 on UCX has a second set of protocols (1.16's default). It knows no atomics for
     // endpoints with error handling, and then searches for ever.

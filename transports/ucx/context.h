@@ -26,9 +26,9 @@ public:
 
   const UcxApi& api() const { return *api_; }
   ucp_context_h get() const { return context_; }
-  /// Whether endpoints may ask UCX to look after their peers.
+  /// Whether endpoints may use UCX's peer error handling.
   bool may_handle_errors() const { return may_handle_errors_; }
-  /// The room that a request takes if the caller provides it. Throws Error (unavailable).
+  /// Size of a request that the caller allocates. Throws Error (unavailable).
   std::size_t request_bytes() const;
   /// Whether UCX may reach PEs of this machine through memory.
   bool has_shared_memory() const;

@@ -1,4 +1,4 @@
-// What a PE tells its peers of a region's memory: pieces, each with the key that UCX packed.
+// The key of a region: pieces of memory, each with the key that UCX packed.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace shmemctl {
 struct UcxPiece {
   std::uint64_t offset_bytes = 0, size_bytes = 0;
   std::uint64_t address = 0; ///< of its first byte, in the process that owns it
-  std::string packed;        ///< what ucp_rkey_pack() gave
+  std::string packed;        ///< result of ucp_rkey_pack()
   bool operator==(const UcxPiece&) const = default;
 };
 
-/// At most 16 pieces, which lie one behind the other from offset 0 on.
+/// At most 16 pieces, contiguous from offset 0.
 inline constexpr std::size_t max_ucx_pieces = 16;
 
 std::string to_key(const std::vector<UcxPiece>& pieces);

@@ -1,5 +1,4 @@
-// What UCX prints of its connections and atomics, as values. There is no call that tells them in
-// all versions.
+// Parses what UCX prints of its lanes and atomics: not all versions have a call for that.
 #pragma once
 
 #include <optional>
@@ -11,7 +10,7 @@
 
 namespace shmemctl {
 
-/// One way of an endpoint: a UCX transport on a device.
+/// One lane of an endpoint: a UCX transport on a device.
 struct UcxLane {
   std::string transport; ///< "tcp", "rc_verbs"
   std::string device;    ///< "eth0", "mlx5_0:1", "memory"
@@ -35,8 +34,7 @@ std::string to_text(const std::vector<UcxLane>& lanes);
 /// The port that all of them use; nothing if they use several, or memory.
 std::optional<HcaPort> only_port(const std::vector<UcxLane>& lanes);
 
-/// Whether all, or some, of these are of one machine's memory, which its processors themselves read
-/// and write. all_memory() of no lanes is true.
+/// Whether all, or some, of these are shared memory transports. all_memory() of no lanes is true.
 bool all_memory(const std::vector<UcxLane>& lanes);
 bool some_memory(const std::vector<UcxLane>& lanes);
 

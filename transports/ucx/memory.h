@@ -22,15 +22,15 @@ public:
   /// Before everything else.
   void use(std::shared_ptr<const UcxContext> context) { context_ = std::move(context); }
 
-  /// Registers what is new of a region, and returns the key for all of it.
+  /// Registers the new part of a region, and returns the key of the whole region.
   std::string set_region(const RegionView& region);
   void set_keys(int region, const std::vector<std::string>& keys);
   /// Changes when keys do.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
-  /// What that PE's part of a region consists of; nothing if it is not known.
+  /// The pieces of that PE's part of a region; nothing if unknown.
   Pieces pieces(int region, int pe) const;
 
-  /// Areas may overlap, and begin at one place.
+  /// Ranges may overlap, and several may start at the same address.
   void add_local(void* base, std::size_t size_bytes);
   /// The youngest that begins there; nothing happens if there is none.
   void remove_local(void* base);

@@ -1,4 +1,5 @@
-// Whether a PE of this machine still has its transport: UCX's shared memory does not tell.
+// Probes whether a PE of this machine is still alive: UCX's shared memory transports do not detect
+// that.
 #pragma once
 
 #include <string>
@@ -7,14 +8,14 @@
 
 namespace shmemctl {
 
-/// A socket without a file, which goes with its process at the latest. Nothing is sent to it.
+/// An abstract socket, which disappears with its process. Nothing is sent to it.
 class UcxPresence {
 public:
   /// Without a socket, if there can be none, the name is empty.
   UcxPresence();
   const std::string& name() const { return name_; }
 
-  /// Whether the owner of that name is there; only from its own network namespace.
+  /// Whether the owner of that name is alive; only within its network namespace.
   static bool is_there(const std::string& name);
 
 private:

@@ -1,5 +1,5 @@
-// Makes progress for peers while nobody here does: a passive target of UCX's emulated operations
-// has to execute them.
+// Progresses the workers while no other thread does: a passive target must execute UCX's emulated
+// operations.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace shmemctl {
 
-/// Sleeps until a worker has something to do. Where a worker's user polls by itself, it stays away
-/// and looks every millisecond whether that is still so.
+/// Sleeps until a worker has events. While a worker's user polls by itself, the thread stays away,
+/// and checks every millisecond.
 class UcxProgressThread {
 public:
   UcxProgressThread();

@@ -125,14 +125,14 @@ void UcxTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchan
   constexpr const char* step = "connect to";
   for (const PeerPlace& peer : peers)
     begin(0, peer.pe, step);
-  // A flush ends once the connection stands, so that what is wrong with it is found here.
+  // The flush completes once the connection is established, so connection errors show here.
   for (const PeerPlace& peer : peers) {
     Turn turn = begin(0, peer.pe, step);
     flush(turn, {health_, deadline, step, peer.pe});
   }
 }
 
-/// Both ends of a connection have to come to the same result.
+/// Both ends of a connection must compute the same result.
 void UcxTransport::judge_neighbours(const std::vector<PeerPlace>& peers) {
   const UcxRemote mine = remotes_[static_cast<std::size_t>(pe_)];
   const auto me = std::find_if(peers.begin(), peers.end(),
@@ -141,8 +141,8 @@ void UcxTransport::judge_neighbours(const std::vector<PeerPlace>& peers) {
     UcxRemote& remote = remotes_[static_cast<std::size_t>(peer.pe)];
     const bool same_machine = me != peers.end() && peer.machine_id == me->machine_id;
     remote.in_memory = remote.in_memory && mine.in_memory && same_machine;
-    // UCX's shared memory is not among the transports that look after their peers: UCX would
-    // choose a slower one that does.
+    // UCX's shared memory transports have no peer error handling: UCX would choose a slower
+    // transport that has.
     remote.handles_errors = remote.handles_errors && mine.handles_errors && !remote.in_memory;
     // A name that is not seen now, though all are there, lies in another network namespace.
     if (!same_machine || !UcxPresence::is_there(remote.presence))
@@ -542,7 +542,7 @@ ucp_atomic_op_t ucx_operation(AtomicOp op) {
   return UCP_ATOMIC_OP_LAST;
 }
 
-/// UCX compares with the first operand, and takes the value to store from where the reply goes.
+/// UCX compares with the first operand, and takes the value to store from the reply buffer.
 void fill(UcxOperands& operands, const AtomicRequest& request) {
   operands.operand = request.op == AtomicOp::fetch          ? 0
                      : request.op == AtomicOp::compare_swap ? request.compare
@@ -613,7 +613,7 @@ void UcxTransport::post(Turn& turn, const RemoteAddress& target, const AtomicReq
   fill(values, request);
   const ucp_atomic_op_t op = ucx_operation(request.op);
   ucp_request_param_t how = reported_to(turn.issued);
-  // Otherwise UCX would not say when it is done with the operand.
+  // Otherwise UCX would not report when it no longer uses the operand.
   how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   how.cb.send = on_atomic_done;
   how.user_data = &values;

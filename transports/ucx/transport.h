@@ -1,4 +1,4 @@
-// The transport "ucx": what a context has under way, and the operations.
+// The transport "ucx": operations, and those in flight by context.
 #pragma once
 
 #include <array>
@@ -27,10 +27,10 @@ struct UcxOperands {
   void* end_of_request() { return request.data() + request.size(); }
 };
 
-/// Operations issued on one context that are not known to be complete. Under its worker's lock.
+/// Operations of one context that are not known to be complete. Under its worker's lock.
 struct UcxIssued {
   UcxWorker* worker = nullptr; ///< nullptr until the context is first used
-  int under_way = 0;           ///< requests whose end UCX will report
+  int under_way = 0;           ///< requests whose completion UCX will report
   ucs_status_t failure = UCS_OK;
 
   enum : unsigned char { unfinished = 1, fenced = 2 };
@@ -113,7 +113,7 @@ private:
   [[noreturn]] void fail(UcxWorker::Lock& lock, const UcxPeer& peer, ucs_status_t status,
                          const char* step);
   UcxWait about(int pe, const char* step) const;
-  /// Waits for what UCX returned: nothing, an error or a request, which stays to be freed.
+  /// Waits for what UCX returned: nothing, an error or a request, which the caller must free.
   void finish(UcxWorker::Lock& lock, UcxWorker& worker, const UcxPeer& peer, void* request,
               const UcxWait& wait);
   /// The same, and frees it.

@@ -13,8 +13,8 @@ namespace shmemctl {
 /// users have UCX's own variables.
 using UcxSettings = std::map<std::string, std::string>;
 
-/// The library is UCX_LIBRARY of the options. A build without UCX's headers makes a transport that
-/// reaches nobody and says so.
+/// The library is option UCX_LIBRARY. In a build without UCX's headers the transport reaches no PE
+/// and says so.
 std::unique_ptr<Transport> make_ucx_transport(const TransportSetup& setup,
                                               const UcxSettings& settings = {});
 

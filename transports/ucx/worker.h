@@ -19,27 +19,27 @@
 
 namespace shmemctl {
 
-/// What a PE has said of itself in connect().
+/// Data that a PE has sent in connect().
 struct UcxRemote {
   std::string host;
   std::string address;         ///< of the worker that serves its memory
   std::string presence;        ///< UcxPresence of a PE whose end UCX may not notice; "": it does
   bool in_memory = false;      ///< UCX may reach it through memory
-  bool handles_errors = false; ///< UCX can look after it
+  bool handles_errors = false; ///< UCX can monitor it
 };
 
 /// One peer as one worker reaches it.
 struct UcxPeer {
   int pe = -1;
   ucp_ep_h endpoint = nullptr;
-  ucs_status_t failure = UCS_OK; ///< what UCX's error handler was told
-  bool reports_errors = false;   ///< UCX looks after the peer
-  std::string presence;          ///< what is asked instead
-  bool in_memory = false;        ///< some lane is this machine's memory
+  ucs_status_t failure = UCS_OK; ///< status from UCX's error handler
+  bool reports_errors = false;   ///< UCX monitors the peer
+  std::string presence;          ///< probed instead
+  bool in_memory = false;        ///< some lane is shared memory
   std::vector<UcxLane> lanes;
   NicTraffic traffic;
 
-  /// The unpacked keys of one region, made when they are first used.
+  /// The unpacked keys of one region, created on first use.
   struct Keys {
     std::uint64_t version = 0;
     UcxMemory::Pieces pieces;
@@ -48,7 +48,7 @@ struct UcxPeer {
   std::array<Keys, RegionTable::capacity> keys;
 };
 
-/// What a wait is about, and who ends it if it takes too long.
+/// What a wait is for, and the peer to name on a timeout.
 struct UcxWait {
   JobHealth& health;
   Deadline deadline;
@@ -56,7 +56,7 @@ struct UcxWait {
   int peer = -1;
 };
 
-/// Where a piece of a remote range lies.
+/// Address and key of a piece of a remote range.
 struct UcxTarget {
   std::uint64_t address = 0;
   ucp_rkey_h key = nullptr;
@@ -84,7 +84,7 @@ public:
   UcxWorker(std::shared_ptr<const UcxContext> context, const UcxMemory& memory, int n_pes);
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
-  /// Hands over what is still in flight, for at most a second.
+  /// Flushes operations in flight, for at most a second.
   ~UcxWorker();
 
   Lock lock();
@@ -94,20 +94,20 @@ public:
   /// What ucp_worker_print_info() prints.
   std::string printed();
 
-  /// The endpoint to that PE is made when it is first asked for.
+  /// The endpoint to that PE is created on first use.
   UcxPeer& peer(int pe, const UcxRemote& remote);
   /// Nothing if there is none yet.
   UcxPeer* known_peer(int pe) { return peers_[static_cast<std::size_t>(pe)].get(); }
-  /// Throws Error (unavailable) for what the peer's keys do not cover.
+  /// Throws Error (unavailable) for a range that the peer's keys do not cover.
   UcxTarget target(UcxPeer& peer, const RemoteAddress& address);
 
   unsigned progress() { return api().worker_progress(worker_); }
-  /// For callers that poll: does nothing if somebody else is at it.
+  /// For callers that poll: does nothing if another thread is in progress.
   void try_progress();
   /// Counts requests that UCX has not said to be complete, flushes excepted.
   void begin_request() { ++unfinished_; }
   void end_request() { --unfinished_; }
-  /// Grows when somebody other than the progress thread makes progress.
+  /// Incremented when a thread other than the progress thread makes progress.
   unsigned driven() const { return driven_.load(std::memory_order_relaxed); }
   /// Readable when there is something to progress, once arm() was true.
   int event_fd() const { return event_fd_; }
@@ -138,14 +138,14 @@ private:
   ucp_worker_h worker_ = nullptr;
   int event_fd_ = -1;
   std::mutex mutex_;
-  std::atomic<int> contenders_{0}; ///< who would like to have the lock
+  std::atomic<int> contenders_{0}; ///< threads that wait for the lock
   std::atomic<unsigned> driven_{0};
   std::vector<std::unique_ptr<UcxPeer>> peers_;
   std::vector<ucp_rkey_h> old_keys_;
   int unfinished_ = 0;
 };
 
-/// How a wait gives way: to others who want the lock, to other processes, and to the clock.
+/// Back-off of a wait: releases the lock for others, yields, and checks the clock.
 class UcxWorker::Patience {
 public:
   Patience(UcxWorker& worker, Lock& lock, const UcxWait& about)
@@ -173,8 +173,8 @@ public:
 
 private:
   static constexpr unsigned turns_before_yield = 64, turns_between_looks = 256;
-  /// Polling for longer takes the processor from a network that is made of software, and a nap is
-  /// short beside such a wait.
+  /// Longer polling takes the core from a software network, and a short sleep is small compared
+  /// with such a wait.
   static constexpr auto polling = std::chrono::milliseconds(2);
   static constexpr auto nap = std::chrono::microseconds(50);
   static constexpr auto look_every = std::chrono::milliseconds(20);
