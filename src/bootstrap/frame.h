@@ -21,7 +21,8 @@ enum class FrameKind : std::uint8_t {
   welcome = 2,    ///< join or hello was accepted: the listener's proof
   failure = 3,    ///< FailureReport: the connection was refused, or the job has failed
   neighbours = 4, ///< rendezvous -> PE: Neighbours
-  linked = 5,     ///< PE -> rendezvous: all neighbours are connected; no payload
+  linked = 5,     ///< no payload. PE -> PE: this connection is in use; PE -> rendezvous: all
+                  ///< neighbours are connected; rendezvous -> PE: all PEs are
   hello = 6,      ///< PE -> PE, once challenged: its proof and Hello
   goodbye = 7,    ///< nothing more will come from this PE, and all is well; no payload
   knock = 8,      ///< the first frame of each connection: the dialer's nonce
@@ -42,7 +43,7 @@ inline constexpr std::uint64_t max_control_bytes = 16384;
 struct FrameHeader {
   static constexpr std::size_t wire_bytes = 32;
   static constexpr std::uint32_t magic = 0x314b4853; ///< "SHK1"
-  static constexpr std::uint16_t protocol_version = 2;
+  static constexpr std::uint16_t protocol_version = 3;
 
   std::uint16_t version = protocol_version;
   FrameKind kind = FrameKind::goodbye;

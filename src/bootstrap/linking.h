@@ -27,8 +27,9 @@ struct LinkingRequest {
   Socket* rendezvous = nullptr;
   std::string who = {}; ///< host and process of this PE, for messages
 };
-/// Connects forth and lets those behind in, all at the same time. Throws Error; whoever is
-/// connected by then is told why, and so is the rendezvous.
+/// Connects forth and lets those behind in, all at the same time, and returns once the rendezvous
+/// reports that all PEs are connected; until then a neighbour that has lost its connection may
+/// connect again. Throws Error; whoever is connected by then is told why, and so is the rendezvous.
 NeighbourSockets link_neighbours(const LinkingRequest& request, std::vector<Listener> listeners,
                                  const Deadline& deadline);
 

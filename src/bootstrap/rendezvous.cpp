@@ -59,16 +59,13 @@ void RendezvousThread::run() noexcept {
 
 bool RendezvousThread::finished() const {
   const auto size = static_cast<std::size_t>(membership_.size());
-  if (!failure_) {
-    const auto linked = std::count_if(members_.begin(), members_.end(),
-                                      [](const Member& member) { return member.linked; });
-    return membership_.complete() && static_cast<std::size_t>(linked) == size;
-  }
   const bool flushed = std::all_of(members_.begin(), members_.end(), [](const Member& member) {
     return member.gone || member.outbox.empty();
   });
   if (stop_until_ && stop_until_->passed())
     return true;
+  if (!failure_)
+    return all_linked_ && (flushed || until_.passed());
   const bool all_told = size > 0 && told_.size() >= size;
   return flushed && (all_told || reception_.listeners().empty() || end_.passed());
 }
@@ -92,14 +89,14 @@ void RendezvousThread::serve_round() {
     if (const short events = set_.events(std::exchange(members_[i].slot, PollSet::none)))
       advance(members_[i], events);
   reception_.advance(set_, FrameKind::join, [this](Visitor visitor) { greet(std::move(visitor)); });
-  if (!failure_ && until_.passed())
+  if (!failure_ && !all_linked_ && until_.passed())
     on_deadline();
 }
 
 void RendezvousThread::on_stop() {
   // Nobody has come: nobody is told.
   stop_until_ = Deadline::after(membership_.size() > 0 || failure_ ? last_stay : last_stay * 0);
-  if (!failure_)
+  if (!failure_ && !all_linked_)
     fail({ExitCode::unavailable, -1,
           "the PE that held the rendezvous ended before all were connected",
           "look at the output of the PE that made the unique id, mostly PE 0"});
@@ -175,6 +172,20 @@ void RendezvousThread::send_neighbours() {
   }
 }
 
+void RendezvousThread::end_linking() {
+  const bool all =
+      membership_.complete() && std::all_of(members_.begin(), members_.end(),
+                                            [](const Member& member) { return member.linked; });
+  if (!all || all_linked_ || failure_)
+    return;
+  all_linked_ = true;
+  const Bytes frame = encode_frame(FrameKind::linked);
+  for (Member& member : members_) {
+    member.outbox.insert(member.outbox.end(), frame.begin(), frame.end());
+    flush(member);
+  }
+}
+
 void RendezvousThread::flush(Member& member) {
   if (member.gone || member.outbox.empty())
     return;
@@ -224,12 +235,13 @@ void RendezvousThread::hear(Member& member) {
     fail(*report);
     lost(member);
   }
+  end_linking();
 }
 
 void RendezvousThread::lost(Member& member) {
   member.gone = true;
   member.socket.close();
-  if (!member.linked)
+  if (!all_linked_)
     fail({ExitCode::unavailable, -1, membership_.name(member.rank) + " was lost while PEs joined",
           "look at the output of PE " + std::to_string(member.rank) +
               ": it has ended or was killed"});
