@@ -10,12 +10,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/resource.h>
-#include <sys/un.h>
-
 #include "src/base/error.h"
+#include "src/base/open_files.h"
 #include "src/base/text.h"
 #include "src/base/timeout_hint.h"
+#include <sys/resource.h>
+#include <sys/un.h>
 
 namespace shmemctl {
 
@@ -55,15 +55,6 @@ std::string fix_for(int error_number) {
   if (error_number == EMFILE || error_number == ENFILE)
     return "raise the limit of open files (ulimit -n)";
   return "check the address, the interfaces and the firewall between the hosts";
-}
-
-/// False if the soft limit of open files cannot be raised any more.
-bool raise_open_file_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max)
-    return false;
-  limit.rlim_cur = limit.rlim_max;
-  return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
 /// Calls `make` for a descriptor, and once more with a higher limit if there were too many.

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cerrno>
+#include <list>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -17,6 +17,7 @@ constexpr std::size_t max_listeners = 4, max_problems = 4;
 /// A PE that cannot connect reports it this long before its deadline, or at 4/5 of it: before the
 /// rendezvous times out for all, which knows only which PEs are not connected.
 constexpr double earlier_s = 1, earlier_share = 0.2;
+constexpr const char* connection_ended = "the connection ended before all PEs were connected";
 
 void add_once(std::vector<SocketAddress>& addresses, const SocketAddress& address) {
   const auto same = [&address](const SocketAddress& other) {
@@ -58,17 +59,40 @@ std::vector<SocketAddress> advertised_addresses(const UniqueId& id, const Interf
   return offered;
 }
 
+/// An accepted connection of a neighbour behind. It is in use once the neighbour has confirmed it:
+/// until then the neighbour may have given it up and may connect again.
+struct Candidate {
+  Socket socket;
+  FrameReader reader;
+  std::size_t slot = PollSet::none;
+};
+
+/// False if the connection has ended, or does not take all of the frame at once: a new one does.
+bool send_now(Socket& socket, const Bytes& frame) {
+  try {
+    return socket.send_some(frame.data(), frame.size()) == frame.size();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Three messages establish a connection: the hello of the PE that dials, the welcome of the PE
+/// that listens, and `linked` of the PE that dials, on the connection that it keeps. A PE whose
+/// connection is lost dials again, and the latest connection that it confirms replaces the earlier
+/// ones. For that all PEs keep listening until the rendezvous reports that all of them are
+/// connected.
 class Linking {
 public:
   Linking(const ConnectRequest& request, std::vector<Listener> listeners)
       : request_(request), acceptor_(std::move(listeners), request.secret) {
     const int levels = levels_of(request.size);
-    sockets_.backward.resize(static_cast<std::size_t>(levels));
-    sockets_.forward.resize(static_cast<std::size_t>(levels));
-    missing_back_ = levels;
     for (int level = 0; level < levels; ++level)
       dialers_.push_back(make_dialer(level));
-    missing_forth_ = levels;
+    sockets_.backward.resize(dialers_.size());
+    sockets_.forward.resize(dialers_.size());
+    candidates_.resize(dialers_.size());
+    back_slots_.resize(dialers_.size(), PollSet::none);
+    forth_slots_.resize(dialers_.size(), PollSet::none);
   }
 
   NeighbourSockets run(const Deadline& deadline) {
@@ -76,7 +100,12 @@ public:
     say_by_ = deadline.at_most(
         std::chrono::duration<double>(span_s - std::min(earlier_s, span_s * earlier_share)));
     try {
-      while (missing_forth_ > 0 || missing_back_ > 0)
+      while (dials() || awaits_neighbours())
+        wait(deadline);
+      const Bytes linked = encode_frame(FrameKind::linked);
+      request_.rendezvous->send_all(linked.data(), linked.size(), deadline);
+      linked_ = true;
+      while (!all_linked_)
         wait(deadline);
     } catch (const Error& error) {
       tell_connected(error);
@@ -95,35 +124,99 @@ private:
     return {name, addresses, Introduction{FrameKind::hello, hello.encode(), request_.secret}};
   }
 
+  bool dials() const {
+    return std::any_of(dialers_.begin(), dialers_.end(),
+                       [](const Dialer& dialer) { return !dialer.done(); });
+  }
+  bool awaits_neighbours() const {
+    return std::any_of(sockets_.backward.begin(), sockets_.backward.end(),
+                       [](const Socket& socket) { return !socket; });
+  }
+
   void wait(const Deadline& deadline) {
     set_.clear();
-    for (Dialer& dialer : dialers_)
-      if (!dialer.done())
-        dialer.prepare(set_);
-    if (missing_back_ > 0)
-      acceptor_.prepare(set_);
+    for (std::size_t level = 0; level < dialers_.size(); ++level)
+      prepare(level);
+    acceptor_.prepare(set_);
     const std::size_t rendezvous_slot = set_.add(request_.rendezvous->descriptor(), POLLIN);
-    set_.wake_after((missing_forth_ > 0 ? say_by_ : deadline).poll_ms());
+    set_.wake_after((dials() ? say_by_ : deadline).poll_ms());
     set_.wait();
     if (set_.events(rendezvous_slot) != 0)
       hear_rendezvous(deadline);
+    // Also in the last turn: a neighbour may have confirmed a connection just before the end.
     for (std::size_t level = 0; level < dialers_.size(); ++level)
-      if (!dialers_[level].done() && dialers_[level].advance(set_)) {
-        sockets_.forward[level] = dialers_[level].take();
-        --missing_forth_;
-      }
-    if (missing_back_ > 0)
-      acceptor_.advance(set_, FrameKind::hello,
-                        [this](AcceptedPeer accepted) { let_in(std::move(accepted)); });
-    if (missing_forth_ > 0 && say_by_.passed())
+      advance(level);
+    acceptor_.advance(set_, FrameKind::hello,
+                       [this](AcceptedPeer accepted) { let_in(std::move(accepted)); });
+    if (all_linked_)
+      return;
+    if (dials() && say_by_.passed())
       give_up_dialing();
-    if (missing_back_ > 0 && deadline.passed())
+    if (deadline.passed())
       give_up_waiting();
   }
 
-  /// It says nothing any more unless another PE has failed.
-  [[noreturn]] void hear_rendezvous(const Deadline& deadline) {
-    heard_ = FailureReport::decode(await_from_rendezvous(*request_.rendezvous, deadline).payload());
+  void prepare(std::size_t level) {
+    forth_slots_[level] = back_slots_[level] = PollSet::none;
+    if (!dialers_[level].done())
+      dialers_[level].prepare(set_);
+    else
+      forth_slots_[level] = set_.add(sockets_.forward[level].descriptor(), POLLRDHUP);
+    for (Candidate& candidate : candidates_[level])
+      candidate.slot = set_.add(candidate.socket.descriptor(), POLLIN);
+    // Once this PE has reported that it is connected, only a new connection replaces this one.
+    if (!linked_ && sockets_.backward[level])
+      back_slots_[level] = set_.add(sockets_.backward[level].descriptor(), POLLRDHUP);
+  }
+
+  void advance(std::size_t level) {
+    if (set_.events(back_slots_[level]) != 0)
+      sockets_.backward[level].close();
+    candidates_[level].remove_if([this, level](Candidate& candidate) {
+      return set_.events(candidate.slot) != 0 && !read_candidate(level, candidate);
+    });
+    Dialer& dialer = dialers_[level];
+    if (!dialer.done()) {
+      if (dialer.advance(set_))
+        confirm(level);
+    } else if (set_.events(forth_slots_[level]) != 0) {
+      // The socket stays until another one replaces it: if none does before all others are
+      // connected, the first collective says that the PE is lost.
+      dialer.dial_again(connection_ended);
+    }
+  }
+
+  void confirm(std::size_t level) {
+    Socket socket = dialers_[level].take();
+    if (send_now(socket, encode_frame(FrameKind::linked)))
+      sockets_.forward[level] = std::move(socket);
+    else
+      dialers_[level].dial_again(connection_ended);
+  }
+
+  /// False if the candidate has become the connection, or cannot become it any more.
+  bool read_candidate(std::size_t level, Candidate& candidate) {
+    try {
+      candidate.reader.read(candidate.socket);
+    } catch (const Error&) {
+      return false;
+    }
+    if (candidate.reader.problem() != HeaderProblem::none)
+      return false;
+    if (!candidate.reader.complete())
+      return true;
+    if (candidate.reader.header().kind == FrameKind::linked)
+      sockets_.backward[level] = std::move(candidate.socket);
+    return false;
+  }
+
+  /// It reports that all PEs are connected, or why another PE has failed.
+  void hear_rendezvous(const Deadline& deadline) {
+    const FrameReader frame = await_from_rendezvous(*request_.rendezvous, deadline);
+    all_linked_ = linked_ && frame.header().kind == FrameKind::linked;
+    if (all_linked_)
+      return;
+    heard_ = FailureReport::decode(frame.payload());
     throw error_of(heard_.value_or(FailureReport{}), request_.rendezvous->peer(),
                    "join the job of");
   }
@@ -143,33 +236,11 @@ private:
                         "give each job its own unique id"});
       return;
     }
-    Socket& place = sockets_.backward[hello->level];
-    // The peer has tried two addresses: the first connection is in use, and it will drop this one.
-    // Unless the first has closed meanwhile: then the peer has not received its Welcome.
-    if (place && !has_ended(place))
-      return;
-    if (!say_welcome(accepted))
+    if (!send_now(accepted.socket, accepted.welcome))
       return;
     accepted.socket.set_peer("PE " + std::to_string(hello->from));
-    const bool is_new = !place;
-    place = std::move(accepted.socket);
-    if (is_new && --missing_back_ == 0)
-      acceptor_.close();
-  }
-
-  static bool has_ended(const Socket& socket) {
-    char byte = 0;
-    const ssize_t count = ::recv(socket.descriptor(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
-  }
-
-  static bool say_welcome(AcceptedPeer& accepted) {
-    try {
-      return accepted.socket.send_some(accepted.welcome.data(), accepted.welcome.size()) ==
-             accepted.welcome.size();
-    } catch (const Error&) {
-      return false;
-    }
+    candidates_[hello->level].push_back(
+        Candidate{std::move(accepted.socket), FrameReader(), PollSet::none});
   }
 
   std::string self() const {
@@ -203,9 +274,14 @@ private:
       if (!sockets_.backward[level] && std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
         ranks.push_back(rank);
     }
-    throw Error(ExitCode::deadline, self(),
-                "accept connections from PE " + list_ranks(ranks, ranks.size()), "timed out",
-                "check the output of these PEs and the firewall between the hosts, or " +
+    if (ranks.empty())
+      throw Error(ExitCode::deadline, request_.rendezvous->peer(), "join the job of",
+                  "it did not report until the deadline that all PEs are connected",
+                  "look at the output of the PE that made the unique id, mostly PE 0, or " +
+                      raise_timeout());
+    throw Error(ExitCode::deadline, "PE " + list_ranks(ranks, ranks.size()) + " to " + self(),
+                "connect", "no connection has come until the deadline",
+                "look at the output of these PEs and at the firewall between the hosts, or " +
                     raise_timeout());
   }
 
@@ -222,9 +298,12 @@ private:
   const ConnectRequest request_;
   Acceptor acceptor_;
   NeighbourSockets sockets_;
+  // By level, as the sockets.
   std::vector<Dialer> dialers_;
-  std::optional<FailureReport> heard_; ///< why the job has failed elsewhere
-  int missing_forth_ = 0, missing_back_ = 0;
+  std::vector<std::list<Candidate>> candidates_;
+  std::vector<std::size_t> forth_slots_, back_slots_;
+  std::optional<FailureReport> heard_;       ///< why the job has failed elsewhere
+  bool linked_ = false, all_linked_ = false; ///< this PE, and all PEs of the job, are connected
   Deadline say_by_{Deadline::Clock::time_point{}}; ///< what keeps this PE from its neighbours
   PollSet set_;
 };

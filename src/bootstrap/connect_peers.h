@@ -27,10 +27,11 @@ struct ConnectRequest {
   Socket* rendezvous = nullptr;
   std::string who = {}; ///< host and process of this PE, for messages
 };
-/// Connects to the PEs at +2^k and accepts those at -2^k, all concurrently. Throws Error; PEs that
-/// are connected by then are sent the reason, and so is the rendezvous.
+/// Connects forth and lets those behind in, all at the same time, and returns once the rendezvous
+/// reports that all PEs are connected; until then a neighbour that has lost its connection may
+/// connect again. Throws Error; whoever is connected by then is told why, and so is the rendezvous.
 NeighbourSockets connect_neighbours(const ConnectRequest& request, std::vector<Listener> listeners,
-                                    const Deadline& deadline);
+                                 const Deadline& deadline);
 
 /// Waits for the next frame of the rendezvous. Throws Error; a FailureReport is a frame as others.
 FrameReader await_from_rendezvous(Socket& rendezvous, const Deadline& deadline);

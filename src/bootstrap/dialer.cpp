@@ -97,6 +97,7 @@ bool Dialer::advance(const PollSet& set) {
     const Step result = events == 0 ? Step::wait : step(attempts_[i]);
     if (result == Step::welcome) {
       welcomed_ = std::move(attempts_[i].socket);
+      welcomed_at_ = attempts_[i].address;
       done_ = true;
     }
     if (result == Step::failed)
@@ -107,6 +108,13 @@ bool Dialer::advance(const PollSet& set) {
   if (done_)
     attempts_.clear();
   return done_;
+}
+
+void Dialer::dial_again(const std::string& problem) {
+  done_ = false;
+  refusal_.reset();
+  note(welcomed_at_, problem, true);
+  next_address_ = addresses_.size(); // the end of a round: the next one begins after a pause
 }
 
 Dialer::Step Dialer::step(Attempt& attempt) {

@@ -34,6 +34,8 @@ public:
   /// socket.
   bool advance(const PollSet& set);
   Socket take() { return std::move(welcomed_); }
+  /// The connection that was taken has ended: all addresses are tried again, after a pause.
+  void dial_again(const std::string& problem);
   bool done() const { return done_; }
   const std::string& peer() const { return peer_; }
 
@@ -77,6 +79,7 @@ private:
   std::optional<FailureReport> refusal_;
   std::vector<std::string> problems_; ///< by address, the latest; "": none
   Socket welcomed_;
+  std::size_t welcomed_at_ = 0; ///< index of its address
   bool done_ = false;
 };
 

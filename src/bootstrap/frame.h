@@ -17,15 +17,16 @@ namespace shmemctl {
 using Bytes = std::vector<std::byte>;
 
 enum class FrameKind : std::uint8_t {
-  join = 1,            ///< PE -> rendezvous, once challenged: its proof and Join
-  welcome = 2,         ///< join or hello was accepted: the listener's proof
-  failure = 3,         ///< FailureReport: the connection was refused, or the job has failed
-  neighbours = 4,      ///< rendezvous -> PE: Neighbours
-  linked = 5,          ///< PE -> rendezvous: all neighbours are connected; no payload
-  hello = 6,           ///< PE -> PE, once challenged: its proof and Hello
-  goodbye = 7,         ///< orderly end: nothing more will come from this PE; no payload
-  connect_request = 8, ///< the first frame of each connection: the dialer's nonce
-  challenge = 9,       ///< the answer to it: the listener's nonce
+  join = 1,       ///< PE -> rendezvous, once challenged: its proof and Join
+  welcome = 2,    ///< join or hello was accepted: the listener's proof
+  failure = 3,    ///< FailureReport: the connection was refused, or the job has failed
+  neighbours = 4, ///< rendezvous -> PE: Neighbours
+  linked = 5,     ///< no payload. PE -> PE: this connection is in use; PE -> rendezvous: all
+                  ///< neighbours are connected; rendezvous -> PE: all PEs are
+  hello = 6,      ///< PE -> PE, once challenged: its proof and Hello
+  goodbye = 7,    ///< nothing more will come from this PE, and all is well; no payload
+  connect_request = 8,      ///< the first frame of each connection: the dialer's nonce
+  challenge = 9,  ///< the answer to it: the listener's nonce
   barrier = 16,
   allgather = 17,
   alltoall = 18,
@@ -42,7 +43,7 @@ inline constexpr std::uint64_t max_control_bytes = 16384;
 struct FrameHeader {
   static constexpr std::size_t wire_bytes = 32;
   static constexpr std::uint32_t magic = 0x314b4853; ///< "SHK1"
-  static constexpr std::uint16_t protocol_version = 2;
+  static constexpr std::uint16_t protocol_version = 3;
 
   std::uint16_t version = protocol_version;
   FrameKind kind = FrameKind::goodbye;

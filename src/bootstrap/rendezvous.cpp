@@ -137,16 +137,13 @@ void RendezvousThread::run() noexcept {
 
 bool RendezvousThread::finished() const {
   const auto size = static_cast<std::size_t>(membership_.size());
-  if (!failure_) {
-    const auto linked = std::count_if(members_.begin(), members_.end(),
-                                      [](const Member& member) { return member.linked; });
-    return membership_.complete() && static_cast<std::size_t>(linked) == size;
-  }
   const bool flushed = std::all_of(members_.begin(), members_.end(), [](const Member& member) {
     return member.gone || member.outbox.empty();
   });
   if (stop_until_ && stop_until_->passed())
     return true;
+  if (!failure_)
+    return all_linked_ && (flushed || until_.passed());
   const bool all_told = size > 0 && notified_.size() >= size;
   return flushed && (all_told || acceptor_.listeners().empty() || end_.passed());
 }
@@ -169,16 +166,15 @@ void RendezvousThread::serve_round() {
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (const short events = set_.events(std::exchange(members_[i].slot, PollSet::none)))
       advance(members_[i], events);
-  acceptor_.advance(set_, FrameKind::join,
-                    [this](AcceptedPeer accepted) { admit(std::move(accepted)); });
-  if (!failure_ && until_.passed())
+  acceptor_.advance(set_, FrameKind::join, [this](AcceptedPeer accepted) { admit(std::move(accepted)); });
+  if (!failure_ && !all_linked_ && until_.passed())
     on_deadline();
 }
 
 void RendezvousThread::on_stop() {
   // No PE has joined: none is notified.
   stop_until_ = Deadline::after(membership_.size() > 0 || failure_ ? last_stay : last_stay * 0);
-  if (!failure_)
+  if (!failure_ && !all_linked_)
     fail({ExitCode::unavailable, -1,
           "the PE that ran the rendezvous exited before all PEs had connected",
           "check the output of the PE that created the unique id, usually PE 0"});
@@ -253,6 +249,20 @@ void RendezvousThread::send_neighbours() {
   }
 }
 
+void RendezvousThread::end_linking() {
+  const bool all =
+      membership_.complete() && std::all_of(members_.begin(), members_.end(),
+                                            [](const Member& member) { return member.linked; });
+  if (!all || all_linked_ || failure_)
+    return;
+  all_linked_ = true;
+  const Bytes frame = encode_frame(FrameKind::linked);
+  for (Member& member : members_) {
+    member.outbox.insert(member.outbox.end(), frame.begin(), frame.end());
+    flush(member);
+  }
+}
+
 void RendezvousThread::flush(Member& member) {
   if (member.gone || member.outbox.empty())
     return;
@@ -302,12 +312,13 @@ void RendezvousThread::read(Member& member) {
     fail(*report);
     lost(member);
   }
+  end_linking();
 }
 
 void RendezvousThread::lost(Member& member) {
   member.gone = true;
   member.socket.close();
-  if (!member.linked)
+  if (!all_linked_)
     fail({ExitCode::unavailable, -1, membership_.name(member.rank) + " was lost while PEs joined",
           "check the output of PE " + std::to_string(member.rank) +
               ": it has exited or was killed"});

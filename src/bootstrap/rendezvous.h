@@ -83,6 +83,8 @@ private:
   void admit(AcceptedPeer accepted);
   void apply_deadline_of(const Join& join);
   void send_neighbours();
+  /// Notifies all PEs once all of them are connected.
+  void end_linking();
   void advance(Member& member, short events);
   void read(Member& member);
   void lost(Member& member);
@@ -96,6 +98,7 @@ private:
   Membership membership_;
   std::vector<Member> members_;
   PollSet set_;
+  bool all_linked_ = false; ///< and all have been notified
   std::optional<FailureReport> failure_;
   std::set<std::uint64_t> notified_; ///< nonces of the PEs that know of the failure
   std::optional<Deadline> stop_until_;

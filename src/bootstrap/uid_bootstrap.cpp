@@ -172,8 +172,6 @@ std::unique_ptr<Bootstrap> join_uid(UidArguments arguments, const Deadline& dead
   const ConnectRequest request{arguments.rank, arguments.size, id.secret,
                                &neighbours,    &rendezvous,    join.who};
   NeighbourSockets sockets = connect_neighbours(request, std::move(listeners), deadline);
-  const Bytes linked = encode_frame(FrameKind::linked);
-  rendezvous.send_all(linked.data(), linked.size(), deadline);
   return std::make_unique<UidBootstrap>(std::move(arguments), std::move(sockets));
 }
 

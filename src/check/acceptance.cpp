@@ -1,6 +1,7 @@
 #include "src/check/acceptance.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <sstream>
 
 #include "src/base/input.h"
@@ -23,9 +24,9 @@ std::string line_after(const std::string& text, const std::string& prefix) {
   return "";
 }
 
-std::string how_it_ended(const ChildResult& child, const Report& part) {
+std::string how_it_ended(const JobItem& item, const ChildResult& child, const Report& part) {
   if (child.timed_out)
-    return "it did not end in time";
+    return fmt::format("it did not end in time ({:g} s)", item.timeout_s);
   if (child.exit_status > 128)
     return "it was killed by signal " + std::to_string(child.exit_status - 128);
   return "it ended with exit code " + std::to_string(child.exit_status) +
@@ -33,10 +34,11 @@ std::string how_it_ended(const ChildResult& child, const Report& part) {
 }
 
 Finding failure_of(const JobItem& item, const ChildResult& child, const Report& part) {
-  const std::string said = line_after(child.err, error_prefix);
-  const std::string fix = line_after(child.err, fix_prefix);
+  // After a timeout its error line is about the SIGTERM by which run_child() has ended it.
+  const std::string said = child.timed_out ? "" : line_after(child.err, error_prefix);
+  const std::string fix = child.timed_out ? "" : line_after(child.err, fix_prefix);
   return {"check-" + item.id, Severity::error, item.id,
-          item.title + ": " + (said.empty() ? how_it_ended(child, part) : said),
+          item.title + ": " + (said.empty() ? how_it_ended(item, child, part) : said),
           fix.empty() ? "run it alone: shmemctl " + join(item.arguments, " ") : fix};
 }
 

@@ -97,7 +97,7 @@ class AllWell(BenchTest):
         network = {"SHMEMCTL_REMOTE_TRANSPORT": "libfabric"}
         if self.bench(2, "put", "--quick", nodes=2, env=network)[0] == 3:
             self.skipTest("libfabric cannot be used here")
-        (code, out, err), document = self.report(4, "put", "get", "-b", 64, "-e", 4096, "-f", 8, "--quick",
+        (code, out, err), document = self.report(4, "put", "get", "-b", 8, "-e", 4096, "-f", 8, "--quick",
                                                  nodes=2, env=network)
         self.assertEqual(code, 0, err)
         for row in document["results"]:

@@ -223,6 +223,15 @@ class Faults(BringupTest):
                 result = self.bringup(3, env={"SHMEMCTL_FAULT": f"stop:1:{phase}"}, timeout_s=5)
                 self.assert_job_failed(result, (124, 3), 1)
 
+    def test_a_pe_that_stops_before_it_has_its_gpu_is_named_with_that_phase(self):
+        """What a PE does there may be a call into a driver, and others that wait for it make none."""
+        result = self.bringup(4, env={"SHMEMCTL_FAULT": "stop:2:gpu"}, timeout_s=15)
+        self.assert_job_failed(result, (124,), 2)
+        self.assertRegex(error_lines(result[2])[0],
+                         r"PE 2 \(host [^)]+\) does not answer; last phase it reported: gpu\b")
+        self.assertIn("look whether PE 2 is stopped", result[2])
+        self.assertNotIn("library or driver hangs", result[2])
+
     def test_others_say_who_it_was(self):
         done = subprocess.run(
             [BINARY, "run", "-n", "4", "--label", "bringup", "--timeout", "100"], stdin=subprocess.DEVNULL,

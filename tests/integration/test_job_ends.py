@@ -149,6 +149,39 @@ class Limits(unittest.TestCase):
         self.assertIn("ulimit -u", done.stderr)
         self.assertNotIn("bug", done.stderr)
 
+    def put_over_ucx(self, n_pes, limit):
+        """@param limit a shell's command"""
+        job = [BINARY, "run", "-n", str(n_pes), "--nodes", "2", "bench", "put", "-b", "8", "-e", "8", "-n", "10",
+               "--remote-transport", "ucx", "--timeout", "100"]
+        return subprocess.run(["sh", "-c", f'{limit} && exec "$@"', "sh", *job], env=clean_environment(**SMALL),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                              timeout=PATIENCE_S)
+
+    def test_of_open_files(self):
+        """UCX ends the process when it has no descriptor left for a socket."""
+        if usable_here()["ucx"] != "usable":
+            self.skipTest("UCX cannot be used here")
+        if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 4096:
+            self.skipTest("no limit of 4096 open files can be set here")
+        for n_pes in (2, 4):
+            with self.subTest(n_pes=n_pes):
+                done = self.put_over_ucx(n_pes, "ulimit -n 32")
+                self.assertEqual(done.returncode, 3, done.stderr)
+                self.assertRegex(error_lines(done.stderr)[0], "UCX.*: the limit of open files is 32, which leaves "
+                                                              "room for [0-9]+ more")
+                self.assertNotRegex(done.stderr, "Fatal|signal 6|Aborted")
+                fix = re.search(r"(?m)^shmemctl: fix: raise the limit: (ulimit -n [0-9]+)$", done.stderr)
+                self.assertTrue(fix, done.stderr)
+                done = self.put_over_ucx(n_pes, fix.group(1))
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_of_open_files_that_may_be_raised(self):
+        """The soft limit is no fault: the program raises it."""
+        if usable_here()["ucx"] != "usable":
+            self.skipTest("UCX cannot be used here")
+        done = self.put_over_ucx(2, "ulimit -S -n 32")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -362,6 +362,16 @@ class Faults(MoeTest):
         self.assertRegex(err, r"PE 2\b")
         self.assertEqual(document["status"], "incomplete")
 
+    def test_the_phase_of_a_lost_pe_is_the_step_of_moe_that_it_was_in(self):
+        """Not `barrier`, with which the initialisation ends."""
+        code, _, err = self.moe(4, *FEW, "--timeout", 60, env={"SHMEMCTL_FAULT": "kill:2:moe"})
+        self.assertEqual(code, 128 + signal.SIGKILL, err)
+        self.assertRegex(err, r"PE 2 \(host [^)]+\) was lost in phase moe ht bf16, .* of 32: memory")
+        code, _, err = self.moe(4, *FEW, "--timeout", 15, env={"SHMEMCTL_FAULT": "stop:1:moe"})
+        self.assertEqual(code, 124, err)
+        self.assertRegex(err, r"PE 1 \(host [^)]+\) does not answer; last phase it reported: moe ht bf16, ")
+        self.assertNotIn("phase barrier", err)
+
     def test_the_others_go_on_without_a_pe_that_stays_away(self):
         away = ("--mode", "ll", "--patience-us", 1_000_000, "--absent", 2)
         result, document = self.report(4, *FEW, *away)

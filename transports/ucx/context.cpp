@@ -6,12 +6,12 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/open_files.h"
 #include "src/base/signal_dispositions.h"
 #include "src/base/signals_blocked.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "transports/ucx/context.h"
-#include "transports/ucx/lanes.h"
 
 namespace shmemctl {
 
@@ -19,6 +19,11 @@ namespace {
 
 /// UCX counts its interface by version; what is used here came with this one.
 constexpr unsigned api_major = 1, api_minor = 11;
+
+/// Of a context: pipes, an event queue and a timer of UCX's thread, and descriptors for querying
+/// devices. Of a worker: an event queue and an event; for each of its transports on a device a
+/// socket or a file, an event channel, and temporarily another socket.
+constexpr std::size_t files_of_context = 12, files_of_worker = 4, files_of_resource = 3;
 
 constexpr const char* second_protocols = "PROTO_ENABLE";
 
@@ -154,9 +159,21 @@ std::size_t UcxContext::request_bytes() const {
   return attributes.request_size;
 }
 
-bool UcxContext::has_shared_memory() const {
-  std::vector<UcxLane> lanes = parse_resources(
+void UcxContext::require_files() {
+  require_descriptors(files_of_context, "UCX", "open");
+}
+
+void UcxContext::require_files_of_worker() const {
+  require_descriptors(files_of_worker + files_of_resource * resources().size(), "UCX", "open");
+}
+
+std::vector<UcxLane> UcxContext::resources() const {
+  return parse_resources(
       print_to_text([this](FILE* file) { api_->context_print_info(context_, file); }));
+}
+
+bool UcxContext::has_shared_memory() const {
+  std::vector<UcxLane> lanes = resources();
   std::erase_if(lanes, [](const UcxLane& lane) { return lane.transport == "self"; });
   return some_memory(lanes);
 }

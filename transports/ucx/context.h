@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "transports/ucx/api.h"
+#include "transports/ucx/lanes.h"
 #include "transports/ucx/ucx.h"
 
 namespace shmemctl {
@@ -20,6 +21,10 @@ public:
   /// Throws Error (unavailable) with UCX's reason.
   UcxContext(std::shared_ptr<const UcxApi> api, const UcxSettings& settings, int n_pes,
              const std::string& devices);
+  /// Throws Error (unavailable), which names the limit, if too few files may be opened for a
+  /// context: UCX may end the process then. So does require_files_of_worker() for a worker.
+  static void require_files();
+  void require_files_of_worker() const;
   UcxContext(const UcxContext&) = delete;
   UcxContext& operator=(const UcxContext&) = delete;
   ~UcxContext();
@@ -34,6 +39,9 @@ public:
   bool has_shared_memory() const;
 
 private:
+  /// What UCX may use: an entry for each of its transports on a device.
+  std::vector<UcxLane> resources() const;
+
   std::shared_ptr<const UcxApi> api_;
   UcxLog log_;
   ucp_context_h context_ = nullptr;

@@ -58,20 +58,35 @@ UcxTransport::UcxTransport(const TransportSetup& setup, UcxSettings settings)
   api_ = open_ucx(setup.options->text("UCX_LIBRARY"), why_not_);
   if (!api_)
     return;
-  try {
-    open({});
-  } catch (const Error& error) {
-    why_not_ = error.message();
-  }
+  // Too low a limit of open files, with which UCX may end the process, is a fault of this host's
+  // settings and ends the job. All else is a reason why UCX reaches nobody.
+  UcxContext::require_files();
+  if (!succeeds([this] { open_context({}); }))
+    return;
+  context_->require_files_of_worker();
+  succeeds([this] { open_worker(); });
 }
 
 UcxTransport::~UcxTransport() = default;
 
-void UcxTransport::open(const std::string& devices) {
+bool UcxTransport::succeeds(const std::function<void()>& step) {
+  try {
+    step();
+    return true;
+  } catch (const Error& error) {
+    why_not_ = error.message();
+    return false;
+  }
+}
+
+void UcxTransport::open_context(const std::string& devices) {
   workers_[0].reset();
   context_ = std::make_shared<const UcxContext>(api_, settings_, n_pes_, devices);
   memory_.use(context_);
   request_bytes_ = context_->request_bytes();
+}
+
+void UcxTransport::open_worker() {
   workers_[0] = std::make_unique<UcxWorker>(context_, memory_, n_pes_);
   ready_[0].store(workers_[0].get(), std::memory_order_release);
   atomics_meet_cpu_ = all_memory(parse_atomics(workers_[0]->printed()));
@@ -99,7 +114,9 @@ void UcxTransport::use_nics(const std::vector<HcaPort>& nics) {
   std::vector<std::string> names;
   for (const HcaPort& nic : nics)
     names.push_back(device_name(nic));
-  open(join(names, ","));
+  UcxContext::require_files();
+  open_context(join(names, ","));
+  open_worker();
 }
 
 void UcxTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchange,

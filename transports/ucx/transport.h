@@ -4,8 +4,10 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "transports/transport.h"
@@ -99,7 +101,10 @@ private:
     const char* step;
   };
 
-  void open(const std::string& devices);
+  void open_context(const std::string& devices);
+  void open_worker();
+  /// False if the step throws an Error, whose message is then why_not_.
+  bool succeeds(const std::function<void()>& step);
   void judge_neighbours(const std::vector<PeerPlace>& peers);
   UcxWorker& worker(std::size_t index);
   UcxIssued& issued(int context);

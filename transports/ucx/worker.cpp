@@ -48,6 +48,7 @@ Error not_connected(const UcxApi& api, int pe, ucs_status_t status) {
 
 UcxWorker::UcxWorker(std::shared_ptr<const UcxContext> context, const UcxMemory& memory, int n_pes)
     : context_(std::move(context)), memory_(memory), peers_(static_cast<std::size_t>(n_pes)) {
+  context_->require_files_of_worker();
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED; // the lock sees to it

@@ -61,6 +61,16 @@ TEST(PortsUsed, AreThoseThatMovedBytes) {
   EXPECT_TRUE(ports_used(node, {traffic("mlx5_0", 7)}, {traffic("mlx5_0", 7)}).empty());
 }
 
+/// Atomics, and puts of a word that go as messages (libfabric over TCP), have operations alone.
+TEST(PortsUsed, AreAlsoThoseThatMovedWordsOnly) {
+  const Node node = node_of({});
+  const NicTraffic before{{"eth0", 1}, 1000, 0, 10};
+  const NicTraffic after{{"eth0", 1}, 1000, 0, 650};
+  const auto used = ports_used(node, {before}, {after, NicTraffic{{"eth1", 1}, 48, 0, 6}});
+  ASSERT_EQ(used.size(), 1u); // six barriers through eth1, beside 640 words
+  EXPECT_EQ(used[0].nic, (HcaPort{"eth0", 1}));
+}
+
 TEST(PortsUsed, TravelAsText) {
   const std::vector<PortUse> ports = {{"", {"mlx5_0", 1}, 12.5}, {"", {"eth0", 2}, std::nullopt}};
   const auto read = ports_from(ports_text(ports), "n1");

@@ -79,7 +79,7 @@ TEST(UidFrame, IsRefusedBeforeAnythingIsAllocated) {
   header.size_bytes = 0;
   header.version = 1;
   EXPECT_EQ(problem(max_frame_bytes), HeaderProblem::other_version);
-  header.version = 2;
+  header.version = FrameHeader::protocol_version;
   header.kind = static_cast<FrameKind>(99);
   EXPECT_EQ(problem(max_frame_bytes), HeaderProblem::not_ours);
 

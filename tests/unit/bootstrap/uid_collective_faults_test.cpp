@@ -301,8 +301,6 @@ void join_and_say(const UidArguments& arguments, const Bytes& words, bool stay,
   NeighbourSockets sockets = connect_neighbours(
       {arguments.rank, arguments.size, arguments.id.secret, &neighbours, &rendezvous},
       std::move(listeners), deadline);
-  const Bytes linked = encode_frame(FrameKind::linked);
-  rendezvous.send_all(linked.data(), linked.size(), deadline);
   for (std::size_t level = 0; level < sockets.forward.size(); ++level) {
     Bytes said = words;
     said[7] = static_cast<std::byte>(level); // the round, in a frame

@@ -123,6 +123,20 @@ TEST(Acceptance, AJobThatHangsWasKilledOrWritesNonsenseFails) {
   }
 }
 
+/// The signal that ends it is this program's own.
+TEST(Acceptance, AJobThatWasEndedForItsTimeIsNotSaidToBeInterrupted) {
+  ChildResult hung = child_of(job_report());
+  hung.timed_out = true;
+  hung.exit_status = 130;
+  hung.err = "shmemctl: error: cannot finish the run: interrupted by SIGTERM, which process 7 "
+             "sent\nshmemctl: fix: run it again\n";
+  Report whole;
+  absorb(item, hung, whole);
+  ASSERT_EQ(whole.findings.size(), 1U);
+  EXPECT_EQ(whole.findings[0].message, "4 PEs come up: it did not end in time (8 s)");
+  EXPECT_EQ(whole.findings[0].fix, "run it alone: shmemctl run -n 4 bringup");
+}
+
 /// Its warnings do not hide how it ended.
 TEST(Acceptance, AJobThatProvesNothingFails) {
   Report report = job_report();
