@@ -32,6 +32,8 @@ namespace {
 
 constexpr double bits_of_byte = 8;
 constexpr std::uint64_t least_share = 100; ///< one part in so many of the busiest port's bytes
+/// Atomics, and puts of a word that travel as messages, are counted as operations without bytes.
+constexpr std::uint64_t bytes_of_operation = 8;
 
 /// They tell a rate, and no wire has it.
 bool is_software(const Nic& nic) {
@@ -42,11 +44,13 @@ bool is_software(const Nic& nic) {
 }
 
 std::uint64_t bytes_between(const NicTraffic& now, const std::vector<NicTraffic>& before) {
-  std::uint64_t bytes = now.put_bytes + now.get_bytes;
+  std::uint64_t bytes = now.put_bytes + now.get_bytes, operations = now.operations;
   for (const NicTraffic& then : before)
-    if (then.nic == now.nic)
+    if (then.nic == now.nic) {
       bytes -= std::min(bytes, then.put_bytes + then.get_bytes);
-  return bytes;
+      operations -= std::min(operations, then.operations);
+    }
+  return std::max(bytes, operations * bytes_of_operation);
 }
 
 } // namespace

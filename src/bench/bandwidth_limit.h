@@ -32,7 +32,8 @@ struct PortUse {
 std::optional<double> wire_rate_GBps(const Node& node, const HcaPort& nic,
                                      const Sysroot* sysroot = nullptr);
 
-/// The ports that moved bytes between two readings of the transports' traffic. One with less than
+/// The ports that moved bytes between two readings of the transports' traffic; an operation counts
+/// as a word at least, since atomics and puts of a word may have no bytes. One with less than
 /// 1 % of the busiest one's has seen barriers only, and is left out.
 std::vector<PortUse> ports_used(const Node& node, const std::vector<NicTraffic>& before,
                                 const std::vector<NicTraffic>& after,

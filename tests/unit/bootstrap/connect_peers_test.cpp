@@ -10,7 +10,7 @@
 #include "src/bootstrap/dialer.h"
 #include "src/bootstrap/frame.h"
 #include "src/bootstrap/interfaces.h"
-#include "src/bootstrap/linking.h"
+#include "src/bootstrap/connect_peers.h"
 #include "tests/support/soon.h"
 
 namespace shmemctl {
@@ -143,7 +143,7 @@ public:
     neighbours_.addresses = {std::move(addresses)};
     thread_ = std::thread([this] {
       try {
-        sockets_ = link_neighbours({rank_, 2, secret_, &neighbours_, &to_rendezvous_},
+        sockets_ = connect_neighbours({rank_, 2, secret_, &neighbours_, &to_rendezvous_},
                                    std::move(listeners_), soon());
       } catch (const Error& error) {
         problem_ = error.message();
@@ -186,10 +186,10 @@ void expect_connected(Socket& from, Socket& to) {
 void expect_linked(LinkingPe& first, LinkingPe& second) {
   NeighbourSockets& left = first.finish();
   NeighbourSockets& right = second.finish();
-  ASSERT_EQ(left.forth.size(), 1U);
-  ASSERT_EQ(right.forth.size(), 1U);
-  expect_connected(left.forth[0], right.back[0]);
-  expect_connected(right.forth[0], left.back[0]);
+  ASSERT_EQ(left.forward.size(), 1U);
+  ASSERT_EQ(right.forward.size(), 1U);
+  expect_connected(left.forward[0], right.backward[0]);
+  expect_connected(right.forward[0], left.backward[0]);
 }
 
 bool becomes_true(const std::function<bool()>& condition) {
@@ -290,7 +290,7 @@ TEST(UidLinking, ReceptionIsOpenUntilAllPesAreConnected) {
   Socket again = dial(dialer, soon());
   const Bytes linked = encode_frame(FrameKind::linked);
   again.send_all(linked.data(), linked.size(), soon());
-  expect_connected(again, second.finish().back[0]);
+  expect_connected(again, second.finish().backward[0]);
 }
 
 } // namespace
