@@ -1,4 +1,4 @@
-// The report: its rows, what identifies them, and its JSON.
+// The report: its rows, what identifies them, and its JSON (schema 1.1.0).
 #pragma once
 
 #include <map>

@@ -59,6 +59,7 @@ const std::vector<Check>& all_checks() {
       {"libfabric-environment", "rdma", "environment variables of the libfabric provider", libfabric_environment},
       {"libfabric-gdrcopy", "rdma", "GDRCopy available if the libfabric provider needs it", libfabric_gdrcopy},
 
+      {"remote-transport-unknown", "transport", "REMOTE_TRANSPORT names a known transport", remote_transport_unknown},
       {"transport-ibrc", "transport", "ibrc loopback transfer through each port", transport_ibrc},
       {"transport-ibdevx", "transport", "ibdevx loopback transfer through each port (mlx5 QP posted by the CPU)", transport_ibdevx},
       {"transport-ibgda", "transport", "ibgda loopback transfer (GPU-style mlx5 QP, posted by the CPU)", transport_ibgda},
