@@ -177,7 +177,8 @@ void add_sim(CLI::App& app, Context& context) {
       "sim", "What each NIC of a cluster would carry, and how long a step would take");
   command->footer(
       "A cluster is NODES times one topology (--from, or this machine). Nothing is moved: times "
-      "are\nwhat the bytes take on the busiest link, and no less is possible (docs/sim.md).\n"
+      "are\nwhat the bytes take on the busiest link, and no less is possible "
+      "(docs/explanation/sim.md).\n"
       "Examples:\n"
       "  shmemctl sim --from topo.xml --nodes 8 --num-tokens 4096 --dtype fp8\n"
       "  shmemctl sim --from topo.xml --nodes 2048 --ep-ranks 256 --steps 1024 --world deepep-ht\n"

@@ -31,7 +31,7 @@ struct alignas(64) QueueResult {
 struct DeviceNetwork {
   const std::uint8_t* path_of_pe; ///< DevicePath, by PE; nullptr: load_store to all
 
-  // The kernels' own proxy. See docs/proxy.md.
+  // The kernels' own proxy. See docs/explanation/proxy.md.
   ProxyRings rings;               ///< `issued` is device memory
   std::uint64_t* known_completed; ///< device memory, by ring: a value that `completed` has had
   /// Device memory, by ring and result: bit 0 says that a thread uses it; from bit 8 on the tag of
@@ -39,7 +39,7 @@ struct DeviceNetwork {
   std::uint64_t* result_words;
   std::uint32_t context; ///< of the transports, for requests
 
-  // ibgda. See docs/mlx5.md.
+  // ibgda. See docs/explanation/mlx5.md.
   /// The first of the kernels' own lanes, and how many: the host never posts to their queues.
   std::uint32_t queue_lane, n_queue_lanes;
   std::uint32_t queues_per_pe;      ///< room for `marks` of so many queues to each PE

@@ -73,8 +73,8 @@ void barrier(const Job& job, int team, Stream stream);
 /// As sync() of kernels: says nothing of what went by the network.
 void sync(const Job& job, int team, Stream stream);
 
-// Collectives: as those of kernels (docs/device_collectives.md); one of a team at a time, so on one
-// stream, or ordered by events.
+// Collectives: as those of kernels (docs/explanation/device_collectives.md); one of a team at a
+// time, so on one stream, or ordered by events.
 
 void broadcast(const Job& job, int team, void* dest, const void* source, std::size_t size_bytes,
                int root, Stream stream);

@@ -83,9 +83,9 @@ public:
 
   /// Not collective. Memory of the host or of this PE's GPU. Private memory of the host becomes
   /// shared memory in place, in whole pages, until it is unregistered; memory for which that cannot
-  /// be is reached in slower ways (docs/buffers.md). Register before the memory is freed, and free
-  /// it after unregister(). Buffers may overlap. Throws Error: usage for memory that is not there,
-  /// unreadable, of the heap, of another GPU, or managed by CUDA.
+  /// be is reached in slower ways (docs/explanation/buffers.md). Register before the memory is
+  /// freed, and free it after unregister(). Buffers may overlap. Throws Error: usage for memory
+  /// that is not there, unreadable, of the heap, of another GPU, or managed by CUDA.
   /// @param may_replace_pages false for memory that a device holds pinned
   BufferHandle add(void* address, std::size_t size_bytes, bool may_replace_pages = true);
   /// Waits until operations of other PEs that are under way have ended; later ones fail. Then the

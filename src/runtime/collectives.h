@@ -31,7 +31,7 @@ enum class ReduceOp : std::uint8_t { bit_and, bit_or, bit_xor, minimum, maximum,
 /// with a sync (buffers are ready everywhere) and ends with one (results are in place). Sizes are
 /// in bytes of one PE's contribution. 0 is legal. Reductions take members in team order, so that
 /// every PE gets the same bits. All throw Error (usage) on PEs that are not members, and whatever
-/// the transports throw. Algorithms and costs: docs/teams.md.
+/// the transports throw. Algorithms and costs: docs/explanation/teams.md.
 class Collectives {
 public:
   explicit Collectives(Teams& teams) : teams_(teams) {}

@@ -1,10 +1,10 @@
-"""Every finding id of the code is in docs/report.md, and every one there is in the code."""
+"""Every finding id of the code is in docs/reference/report.md, and every one there is in the code."""
 import re
 import unittest
 
 from support import SOURCE
 
-PAGE = SOURCE / "docs" / "report.md"
+PAGE = SOURCE / "docs" / "reference" / "report.md"
 WORD = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"')
 # Words of that shape in the files that make findings, and what they are.
 NO_IDS = {
@@ -45,7 +45,7 @@ class FindingIds(unittest.TestCase):
     def test_the_page_has_every_id(self):
         no_ids = set().union(*NO_IDS.values())
         missing = {word: str(path) for word, path in in_code().items() if word not in documented() | no_ids}
-        self.assertEqual(missing, {}, "add them to docs/report.md, or here to NO_IDS")
+        self.assertEqual(missing, {}, "add them to docs/reference/report.md, or here to NO_IDS")
 
     def test_the_code_has_every_id_of_the_page(self):
         self.assertGreater(len(documented()), 60)

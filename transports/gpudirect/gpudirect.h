@@ -1,5 +1,5 @@
 // Regions of GPU memory over NICs that read and write it themselves (GPUDirect RDMA). What has to
-// be atomic with kernels goes as a message to the target's agent: see docs/staged.md.
+// be atomic with kernels goes as a message to the target's agent: see docs/explanation/staged.md.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // Regions of GPU memory over a network that reaches memory of the host only: what is put goes from
 // the GPU into host memory, over the network into host memory of the peer, and from there into its
-// GPU by a thread of the peer, the agent. See docs/staged.md.
+// GPU by a thread of the peer, the agent. See docs/explanation/staged.md.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // The proxy: host threads that carry out the requests of producers which cannot drive a network
-// themselves (kernels), or do not want to. See docs/proxy.md.
+// themselves (kernels), or do not want to. See docs/explanation/proxy.md.
 #pragma once
 
 #include <memory>
