@@ -21,7 +21,9 @@ std::vector<std::string> flags_of(const CLI::App& app) {
 }
 
 std::vector<const CLI::App*> children_of(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* child) { return !child->get_name().empty(); });
+  return app.get_subcommands([](const CLI::App* child) {
+    return !child->get_name().empty() && !child->get_group().empty(); // "" hides one
+  });
 }
 
 /// "shmemctl report" -> the words that may follow it.
@@ -106,7 +108,9 @@ void add_completion(CLI::App& app, Context& context) {
       if (*shell == "fish")
         std::cout << fish_script(levels);
       else
-        std::cout << (*shell == "zsh" ? "autoload -U +X bashcompinit && bashcompinit\n" : "")
+        std::cout << (*shell == "zsh"
+                          ? "#compdef shmemctl\nautoload -U +X bashcompinit && bashcompinit\n"
+                          : "")
                   << bash_script(levels) << "complete -o filenames -F _shmemctl shmemctl\n";
       return ExitCode::ok;
     };

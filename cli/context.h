@@ -58,6 +58,7 @@ void add_bringup(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 void add_moe(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
+void add_reference(CLI::App& app, Context& context);
 void add_hotspots(CLI::App& app, Context& context);
 void add_sim(CLI::App& app, Context& context);
 /// The words without those behind `hotspots --during`, which go to context.watched_command.

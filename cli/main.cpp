@@ -136,7 +136,7 @@ int run(int argc, char** argv) {
   context.environment = current_environment();
   add_common_flags(app, context);
   for (const auto add : {add_check, add_topo, add_doctor, add_env, add_bringup, add_bench, add_moe,
-                         add_sim, add_run, add_hotspots, add_report, add_completion})
+                         add_sim, add_run, add_hotspots, add_report, add_completion, add_reference})
     add(app, context);
   try {
     std::vector<std::string> words =

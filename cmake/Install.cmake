@@ -21,6 +21,38 @@ endif()")
 install(TARGETS shmemctl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${CMAKE_BINARY_DIR}/libshmemctl.a ${CMAKE_BINARY_DIR}/libshmemctl_all.a
         DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# Man pages and completions are asked of the program that is installed, so they are never older than
+# it. A binary that cannot run here (a sanitizer's, another processor's) goes without them.
+install(CODE "
+set(pages \"${CMAKE_BINARY_DIR}/pages\")
+file(REMOVE_RECURSE \"\${pages}\")
+file(MAKE_DIRECTORY \"\${pages}/man\")
+execute_process(COMMAND \"$<TARGET_FILE:shmemctl>\" reference man \"\${pages}/man\"
+                RESULT_VARIABLE failed)
+foreach(shell_and_file bash/shmemctl zsh/_shmemctl fish/shmemctl.fish)
+  get_filename_component(shell \"\${shell_and_file}\" DIRECTORY)
+  file(MAKE_DIRECTORY \"\${pages}/\${shell}\")
+  execute_process(COMMAND \"$<TARGET_FILE:shmemctl>\" completion \${shell}
+                  OUTPUT_FILE \"\${pages}/\${shell_and_file}\" RESULT_VARIABLE shell_failed)
+  if(shell_failed)
+    set(failed \${shell_failed})
+  endif()
+endforeach()
+if(failed)
+  message(WARNING \"shmemctl does not run here (\${failed}): no man pages and completions\")
+  file(REMOVE_RECURSE \"\${pages}\")
+  foreach(folder man bash zsh fish)
+    file(MAKE_DIRECTORY \"\${pages}/\${folder}\")
+  endforeach()
+endif()")
+install(DIRECTORY ${CMAKE_BINARY_DIR}/pages/man/ DESTINATION ${CMAKE_INSTALL_MANDIR})
+install(DIRECTORY ${CMAKE_BINARY_DIR}/pages/bash/
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/pages/zsh/
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/pages/fish/
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY reports/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/schema)
 install(DIRECTORY reports/grafana/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/grafana)
 install(DIRECTORY scripts/ci/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/ci

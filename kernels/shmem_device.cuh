@@ -1,5 +1,5 @@
-// One-sided operations and collectives of kernels on the symmetric heap: docs/device_api.md,
-// docs/device_collectives.md.
+// One-sided operations and collectives of kernels on the symmetric heap:
+// docs/explanation/device_api.md, docs/explanation/device_collectives.md.
 //
 // Most calls take the threads that make it as their first template argument: Thread, Warp or Block
 // (scope.cuh); all of them call it with the same arguments. Single values, atomics and signals are

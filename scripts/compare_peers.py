@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures shmemctl beside its peers on this machine, in one run, and prints Markdown for docs/bench.md.
+"""Measures shmemctl beside its peers on this machine, in one run, and prints Markdown for docs/results/peers.md.
 
     scripts/compare_peers.py [--rounds 3] [--shmemctl build/shmemctl] [--programs DIR] [--cpus 0,1]
-                             [--json FILE] [--into docs/bench.md]
+                             [--json FILE] [--into docs/results/peers.md]
 
 Peers, each left out with a line if it is not installed: UCX's ucx_perftest (package ucx-utils), Open
 MPI's OpenSHMEM (oshcc) and one-sided MPI (mpicc; package libopenmpi-dev), and one OpenSHMEM program

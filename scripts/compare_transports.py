@@ -2,7 +2,7 @@
 """Measures the network transports beside the programs of their libraries, in one run and one environment.
 
     scripts/compare_transports.py [--where host,lab,rails] [--rounds 5] [--only WORDS]
-                                  [--shmemctl build/shmemctl] [--json FILE] [--into docs/transports.md]
+                                  [--shmemctl build/shmemctl] [--json FILE] [--into docs/results/transports.md]
 
 host   libfabric and ucx over TCP beside ucx_perftest (package ucx-utils), all on one interface
 lab    ibrc beside ib_write_bw and ib_write_lat (package perftest), libfabric over verbs and ucx over
@@ -10,7 +10,7 @@ lab    ibrc beside ib_write_bw and ib_write_lat (package perftest), libfabric ov
 rails  the same transport with one NIC and with two, in such a machine
 
 All programs of a point run one after the other in each round; a ratio is the median of the rounds' ratios,
-since figures of different minutes do not compare. docs/transports.md says how alike they are. Exit code: 0
+since figures of different minutes do not compare. docs/results/transports.md says how alike they are. Exit code: 0
 if it ran, also where a goal was missed; 1 if one of our transports gave no figure or wrong data."""
 import argparse
 import json

@@ -12,7 +12,7 @@ test_packages="libgtest-dev libbenchmark-dev clang libclang-rt-dev clang-format 
 if ! grep -qx 'ID=ubuntu' /etc/os-release 2>/dev/null; then
   test_packages="$test_packages chromium"
 fi
-# For virtual machines with Soft-RoCE (docs/lab.md); their kernel is downloaded, never installed.
+# For virtual machines with Soft-RoCE (docs/explanation/lab.md); their kernel is downloaded, never installed.
 lab_packages="qemu-system-x86 busybox-static kmod iproute2 ibverbs-providers ibverbs-utils perftest
   pciutils zstd"
 

@@ -115,7 +115,7 @@ fuzz() {
 mutants() { tests/support/device_mutants.sh; }
 
 # Mistakes in dispatch and combine that no GPU shows:
-#   STORES_UNDER_WAY  on an H200 the signal always came behind the stores (docs/moe_gpu.md)
+#   STORES_UNDER_WAY  on an H200 the signal always came behind the stores (docs/explanation/moe_gpu.md)
 #   NOTIFY_ORDER      it puts loads whose values have been used before a store: no GPU has them late
 # and orders that PTX demands, whose absence neither one H100 that ranks share nor two H100s showed
 # (2026-11-24): the rest.

@@ -1,5 +1,6 @@
 // A ring of GPUs. Each PE's kernel puts a row to the next PE with a signal, waits for the one that
-// it gets, and meets the others of a team; then a stream does the same. docs/gpu_programs.md
+// it gets, and meets the others of a team; then a stream does the same.
+// docs/explanation/gpu_programs.md
 #include <cstdio>
 #include <cstdlib>
 #include <vector>

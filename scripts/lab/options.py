@@ -83,7 +83,7 @@ def parse_variable(text):
 def parser(program, needs_command):
     made = argparse.ArgumentParser(
         prog=program, formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Runs a command in a virtual machine with Soft-RoCE devices; see docs/lab.md.")
+        description="Runs a command in a virtual machine with Soft-RoCE devices; see docs/explanation/lab.md.")
     add = made.add_argument
     add("--hcas", type=int, metavar="N", help="RDMA devices rxe0, rxe1, ... of each machine (default "
         "1, or one on each NIC of the topology); 0: no RDMA, one NIC")

@@ -7,7 +7,8 @@
 
 namespace shmemctl {
 
-/// Why a run ends; the value is the process's exit code (the contract in docs/command-line.md).
+/// Why a run ends; the value is the process's exit code (the contract in
+/// docs/reference/command-line.md).
 enum class ExitCode : int {
   ok = 0,
   finding = 1,     ///< it ran, and something is wrong

@@ -86,7 +86,8 @@ struct Arena {
 };
 
 /// The least that a collective has to move in an iteration, whatever its algorithm: bytes of all
-/// PEs together, of which each PE's samples count an equal part (docs/bench.md derives them).
+/// PEs together, of which each PE's samples count an equal part (docs/explanation/bench.md derives
+/// them).
 struct LeastTraffic {
   double loaded = 0, stored = 0; ///< from and into the PEs' memory
   double between_gpus = 0;       ///< out of GPUs into others

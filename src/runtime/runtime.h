@@ -101,8 +101,8 @@ public:
   Teams& teams();
   Collectives& collectives();
   SymmetricHeap& heap();
-  /// The thread that carries out requests of others (docs/proxy.md); started by the first call,
-  /// which throws Error if that fails. finish() drains and stops it. Thread safe.
+  /// The thread that carries out requests of others (docs/explanation/proxy.md); started by the
+  /// first call, which throws Error if that fails. finish() drains and stops it. Thread safe.
   Proxy& proxy();
   /// This PE's GPU; nullptr if the job has none: see no_gpu_reason().
   PeGpu* gpu();

@@ -27,7 +27,7 @@ inline bool may_survive(const std::string& mutant, bool pes_share_a_gpu) {
   };
   // What PTX's memory model demands and H200s have not shown in some hundred thousand rounds, nor,
   // TELL_RELEASE, H100s; or, NETWORK_RELEASE, H200s have shown and H100s have not. Other tests do:
-  // docs/device_api.md says which.
+  // docs/explanation/device_api.md says which.
   if (has({"GRID_ARRIVE", "GRID_RELEASE", "COLLECTIVE_BLOCK_FENCE", "NETWORK_ACQUIRE",
            "NETWORK_DOORBELL", "NETWORK_RELEASE", "TELL_RELEASE"}))
     return true;

@@ -203,8 +203,8 @@ private:
   std::uint32_t* words_ = nullptr;
 };
 
-/// As docs/moe_gpu.md shows it: a dispatch ends while a kernel of another stream runs; what needs
-/// its rows waits for its event, and combine for theirs.
+/// As docs/explanation/moe_gpu.md shows it: a dispatch ends while a kernel of another stream runs;
+/// what needs its rows waits for its event, and combine for theirs.
 TEST(MoeStreams, ADispatchRunsBesideOtherWorkAndEventsOrderWhatNeedsIt) {
   if (!has_gpu())
     GTEST_SKIP() << "no GPU";

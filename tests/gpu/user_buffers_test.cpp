@@ -328,7 +328,7 @@ double us_since(std::chrono::steady_clock::time_point start, int rounds) {
          rounds;
 }
 
-/// Not judged: for docs/buffers.md.
+/// Not judged: for docs/explanation/buffers.md.
 TEST_P(BuffersOnGpus, Figures) {
   const std::string kind = GetParam();
   expect_all_well(run_fork_job(job(2, [kind](Runtime& runtime) -> std::string {

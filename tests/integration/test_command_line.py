@@ -297,7 +297,7 @@ class Environment(CliTest):
 
 
 class JobsOnGpus(CliTest):
-    """What docs/gpu.md says of all commands that use GPUs."""
+    """What docs/explanation/gpu.md says of all commands that use GPUs."""
 
     def test_every_job_chooses_heap_devices_and_path(self):
         for command in ("bringup", "bench", "moe"):

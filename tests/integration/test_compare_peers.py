@@ -76,7 +76,7 @@ class Table(unittest.TestCase):
                 peers.put_into(path, "text")
 
     def test_the_docs_have_the_marks(self):
-        text = (SCRIPT.parent.parent / "docs" / "bench.md").read_text(encoding="utf-8")
+        text = (SCRIPT.parent.parent / "docs" / "results" / "peers.md").read_text(encoding="utf-8")
         self.assertLess(text.index("<!-- compare_peers: begin -->"), text.index("<!-- compare_peers: end -->"))
 
 

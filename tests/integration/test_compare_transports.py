@@ -95,7 +95,7 @@ class Figures(unittest.TestCase):
         self.assertEqual(re.search(found.pattern, line, re.M)[1], "1173.670")
 
     def test_the_docs_have_the_marks(self):
-        text = (SCRIPTS.parent / "docs" / "transports.md").read_text(encoding="utf-8")
+        text = (SCRIPTS.parent / "docs" / "results" / "transports.md").read_text(encoding="utf-8")
         self.assertLess(text.index("<!-- compare_transports: begin -->"), text.index("<!-- compare_transports: end -->"))
 
     def test_it_goes_between_the_marks(self):

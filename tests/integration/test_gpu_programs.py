@@ -11,7 +11,7 @@ from support import BINARY, SOURCE, clean_environment, error_lines
 
 BUILD = pathlib.Path(BINARY).resolve().parent
 EXAMPLE = SOURCE / "docs" / "examples" / "gpu_ring.cu"
-PAGE = SOURCE / "docs" / "gpu_programs.md"
+PAGE = SOURCE / "docs" / "explanation" / "gpu_programs.md"
 FAKE_CUDA = os.environ.get("SHMEMCTL_FAKE_CUDA", "")
 
 

@@ -61,6 +61,12 @@ class Install(unittest.TestCase):
         for wanted in (r"bin/shmemctl", r"lib.*/libshmemctl_all\.a", r"lib.*/libshmemctl\.a", r"include/shmem\.h",
                        r"lib.*/pkgconfig/shmemctl\.pc", r"share/shmemctl/schema/.*json"):
             self.assertTrue([name for name in names if re.fullmatch(wanted, name)], (wanted, sorted(names)))
+        for wanted in (r"share/man/man1/shmemctl\.1", r"share/man/man1/shmemctl-report-diff\.1",
+                       r"share/man/man7/shmemctl-findings\.7", r"share/bash-completion/completions/shmemctl",
+                       r"share/zsh/site-functions/_shmemctl", r"share/fish/vendor_completions\.d/shmemctl\.fish",
+                       r"share/doc/.*/LICENSE"):
+            self.assertTrue([name for name in names if re.fullmatch(wanted, name)], (wanted, sorted(names)))
+        self.assertIn("hca-list", (self.prefix / "share/bash-completion/completions/shmemctl").read_text())
         archive = next(self.prefix.rglob("libshmemctl_all.a"))
         symbols = subprocess.run(["nm", "--defined-only", archive], capture_output=True, text=True, check=False).stdout
         self.assertRegex(symbols, r"(?m) [TW] shmem_init$")

@@ -1,4 +1,4 @@
-// The model against a naive count: every row by itself, from the words of docs/moe.md.
+// The model against a naive count: every row by itself, from the words of docs/explanation/moe.md.
 #include <gtest/gtest.h>
 #include <map>
 #include <set>

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""No page names a flag that no subcommand has.
+
+Flags of this program are those of docs/reference/commands, which a test holds to the binary. A flag of
+another tool is allowed behind that tool's name in the same code span or line, if FOREIGN lists it; a
+flag of a script of ours, if the script's text has it. Usage: check_flags.py [ROOT]."""
+import pathlib
+import re
+import sys
+
+from check_links import pages_of
+
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+# Tools that pages name, with the flags that they name; "*" allows any.
+FOREIGN = {
+    "apt-get": "*", "cmake": "*", "ctest": "*", "docker": "*", "git": "*", "ethtool": "*", "mpirun": "*",
+    "srun": "*", "sbatch": "*", "oshrun": "*", "numactl": "*", "nvidia-smi": "*", "rocm-smi": "*", "ninja": "*",
+    "compute-sanitizer": "*", "nsys": "*", "ncu": "*", "promtool": "*", "node_exporter": "*", "pkg-config": "*",
+    "systemctl": "*", "nvcc": "*", "udevadm": "*", "update-initramfs": "*", "ucx_perftest": "*", "ucx_info": "*",
+    "ib_write_bw": "*", "ib_write_lat": "*", "perftest": "*", "valgrind": "*", "salloc": "*", "kubectl": "*",
+    "mpiexec": "*", "mpiexec.hydra": "*", "clang-format": "*", "chromium": "*",
+}
+# Flags that stand by themselves on a page that says whose they are.
+ALONE = {
+    "docs/explanation/bootstrap.md": {"--export-dynamic-symbol"},  # the linker's
+}
+# Pages about a script of ours, whose flags stand by themselves there.
+SCRIPT_OF = {"docs/explanation/lab.md": "scripts/lab/options.py"}
+TEST_PROGRAMS = re.compile(r"\btest_\w+|\bbench_\w+|\bgpu_litmus\w*")
+
+
+def own_flags(root):
+    flags = {"--help", "--version"}
+    for page in (root / "docs" / "reference" / "commands").glob("*.md"):
+        for row in re.findall(r"^\| (`.*?) \|", page.read_text(encoding="utf-8"), re.MULTILINE):
+            flags.update(FLAG.findall(row))
+    return flags
+
+
+def spans_of(text):
+    """(line, text) of each code span, and of each line of a fenced block."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"^\s*(```|~~~)", line):
+            fenced = not fenced
+        elif fenced:
+            yield number, line
+        else:
+            for span in re.finditer(r"(`+)(.+?)\1", line):
+                yield number, span[2]
+
+
+def unknown_flags(span, own, root):
+    """Flags of a span that neither this program has, nor the tool or script before them."""
+    unknown = []
+    for command in re.split(r"\|\||&&|;|\||\$\(", span):
+        for flag in FLAG.finditer(command):
+            before = command[:flag.start()]
+            words = re.findall(r"[\w./-]+", before)
+            # Whoever was named last takes the flag: mpirun before shmemctl, shmemctl before the flag.
+            last = next((w for w in reversed(words) if w.split("/")[-1] in FOREIGN or w.endswith("shmemctl")
+                         or w.startswith("scripts/") or TEST_PROGRAMS.fullmatch(w.split("/")[-1])), None)
+            name = flag[0]
+            if name in own:
+                continue
+            if last and last.split("/")[-1] in FOREIGN:
+                allowed = FOREIGN[last.split("/")[-1]]
+                if allowed == "*" or name in allowed:
+                    continue
+            if last and last.startswith("scripts/"):
+                files = [root / last] + ([root / last / "options.py"] if (root / last).is_dir() else [])
+                files += list((root / last).parent.glob("*.py")) if (root / last).parent.name == "lab" else []
+                if any(file.is_file() and name in file.read_text(encoding="utf-8") for file in files):
+                    continue
+            if last and TEST_PROGRAMS.fullmatch(last.split("/")[-1]):
+                continue
+            unknown.append(name)
+    return unknown
+
+
+def problems_of(root):
+    own = own_flags(root)
+    if len(own) < 100:
+        return [f"docs/reference/commands names {len(own)} flags only: run scripts/generate_reference.sh"]
+    problems = []
+    for page in pages_of(root):
+        name = str(page.relative_to(root))
+        if name.startswith("docs/reference/commands/"):
+            continue
+        for number, span in spans_of(page.read_text(encoding="utf-8")):
+            for flag in unknown_flags(span, own, root):
+                script = SCRIPT_OF.get(name)
+                if script and flag in (root / script).read_text(encoding="utf-8"):
+                    continue
+                if flag not in ALONE.get(name, ()):
+                    problems.append(f"{name}:{number}: no subcommand has {flag}: {span.strip()[:100]}")
+    return problems
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()
+    problems = problems_of(root)
+    print("\n".join(problems) or "every flag exists")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
