@@ -32,7 +32,7 @@ struct alignas(64) QueueResult {
 struct DeviceNetwork {
   const std::uint8_t* path_of_pe; ///< DevicePath, by PE; nullptr: load_store to all
 
-  // The kernels' proxy. See docs/proxy.md.
+  // The kernels' proxy. See docs/explanation/proxy.md.
   ProxyRings rings;               ///< `issued` is device memory
   std::uint64_t* known_completed; ///< device memory, by FIFO: cached `completed`
   /// Device memory, by FIFO and result: bit 0 is set while a thread uses the result; bits from 8 on
@@ -40,7 +40,7 @@ struct DeviceNetwork {
   std::uint64_t* result_words;
   std::uint32_t context; ///< the transports' context that requests use
 
-  // ibgda. See docs/mlx5.md.
+  // ibgda. See docs/explanation/mlx5.md.
   /// First QP set that belongs to kernels, and how many: the host never posts to their QPs.
   std::uint32_t queue_lane, n_queue_lanes;
   std::uint32_t queues_per_pe;      ///< `marks` has room for this many QPs per PE

@@ -31,7 +31,7 @@ enum class ReduceOp : std::uint8_t { bit_and, bit_or, bit_xor, minimum, maximum,
 /// with a sync (buffers are ready on all members) and ends with one (results are in place). Sizes
 /// are in bytes of one PE's contribution and may be 0. Reductions combine members in team order, so
 /// that every PE gets the same bits. All throw Error (usage) on PEs that are not members, and the
-/// errors of the transports. Algorithms and costs: docs/teams.md.
+/// errors of the transports. Algorithms and costs: docs/explanation/teams.md.
 class Collectives {
 public:
   explicit Collectives(Teams& teams) : teams_(teams) {}

@@ -1,5 +1,5 @@
 // Regions of GPU memory over NICs that access it (GPUDirect RDMA). Operations that must be atomic
-// with kernels are sent as messages to the target's agent: see docs/staged.md.
+// with kernels are sent as messages to the target's agent: see docs/explanation/staged.md.
 #pragma once
 
 #include <array>

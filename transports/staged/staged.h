@@ -1,6 +1,6 @@
 // Regions of GPU memory over a network that accesses host memory only: a put is copied from the GPU
 // to host memory, sent to host memory of the peer, and copied into its GPU by a thread of the peer,
-// the agent. See docs/staged.md.
+// the agent. See docs/explanation/staged.md.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // The proxy: host threads that execute the requests of producers which cannot drive a network
-// themselves (kernels), or do not want to; and its contexts of the transports. See docs/proxy.md.
+// themselves (kernels), or do not want to; and its contexts of the transports. See docs/explanation/proxy.md.
 #pragma once
 
 #include <atomic>

@@ -35,7 +35,7 @@ struct HcaList {
 ///                 48 for HCA_LIST (16 before 3.3.9), 32 for HCA_PE_MAPPING
 /// Never throws; any bytes give some list. The syntax is NVSHMEM's own: names are compared exactly,
 /// a missing port means all ports, numbers are read as strtol() reads them, a leading ^ excludes
-/// all entries, and an empty list allows everything (docs/mapping.md).
+/// all entries, and an empty list allows everything (docs/explanation/mapping.md).
 HcaList parse_hca_list(const std::string& text, std::size_t capacity);
 
 struct NvshmemVersion {
@@ -45,7 +45,7 @@ struct NvshmemVersion {
 std::optional<NvshmemVersion> parse_nvshmem_version(std::string_view text); ///< "3.4.5", "2.11"
 std::string to_string(const NvshmemVersion& version);
 
-/// Releases that choose NICs by the same rules, named by the first of them (docs/mapping.md).
+/// Releases that choose NICs by the same rules, named by the first of them (docs/explanation/mapping.md).
 enum class ReleaseFamily {
   v1_0,  ///< 1.0, 1.1: the nearest row for each PE, no balancing
   v2_0,  ///< 2.0 to 2.3: greedy, PE by PE; less used rows first among equally near ones
