@@ -38,17 +38,17 @@ inline std::size_t page_bytes_of(const QueueOptions& options) {
 inline QueueLayout queue_layout(const QueueOptions& options) {
   const auto refuse = [](const std::string& what) {
     throw Error(ExitCode::usage, "an mlx5 send queue", "lay out", what,
-                "choose a power of two of 16 to 32768 blocks, and completions at least four times "
+                "choose a power of two of 16 to 32768 WQEBBs, and completions at least four times "
                 "in a queue");
   };
   if (!std::has_single_bit(options.blocks) || options.blocks < 16 ||
       options.blocks > most_queue_blocks)
-    refuse(std::to_string(options.blocks) + " blocks");
+    refuse(std::to_string(options.blocks) + " WQEBBs");
   if (!std::has_single_bit(options.signal_every) || options.signal_every > options.blocks / 4)
     refuse("completions every " + std::to_string(options.signal_every) + " of " +
-           std::to_string(options.blocks) + " blocks");
+           std::to_string(options.blocks) + " WQEBBs");
   if (!std::has_single_bit(options.ring_every))
-    refuse("a doorbell every " + std::to_string(options.ring_every) + " blocks");
+    refuse("a doorbell every " + std::to_string(options.ring_every) + " WQEBBs");
 
   const std::size_t page_bytes = page_bytes_of(options);
   if (!std::has_single_bit(page_bytes) || page_bytes < QueueLayout::device_page_bytes)

@@ -130,7 +130,7 @@ std::string SoftHcaQueue::detail(std::uint16_t wqe_counter) const {
   const SoftQueue::Detail detail = device_->detail();
   if (detail.text.empty() || detail.index == wqe_counter)
     return detail.text;
-  return "entry " + std::to_string(detail.index) + " failed first: " + detail.text;
+  return "WQE " + std::to_string(detail.index) + " failed first: " + detail.text;
 }
 
 void SoftHcaQueue::inject(const InjectedFault& fault) {
@@ -190,8 +190,8 @@ std::unique_ptr<HcaMemory> SoftHca::register_mapped(const MemoryRequest& request
 std::unique_ptr<HcaQueue> SoftHca::create_queue(const QueueOptions& options) {
   if (options.blocks > most_soft_blocks)
     throw Error(ExitCode::usage, info_.device, "make a queue",
-                std::to_string(options.blocks) + " blocks are too many",
-                "make queues of at most " + std::to_string(most_soft_blocks) + " blocks");
+                std::to_string(options.blocks) + " WQEBBs are too many",
+                "make queues of at most " + std::to_string(most_soft_blocks) + " WQEBBs");
   const Held held(*this);
   queues_.reserve(queues_.size() + 1); // nothing throws from here on
   auto queue = std::make_unique<SoftHcaQueue>(*this, options, next_qpn_++ & 0xffffff);
