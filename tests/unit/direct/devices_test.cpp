@@ -162,7 +162,7 @@ TEST(DirectDevices, OptionsThatDoNotFit) {
   TransportWorldOptions wanted;
   wanted.options = software({{"QP_DEPTH", "32768"}});
   wanted.mapped_memory = true;
-  expect_error(ExitCode::usage, {"32768 blocks are too many"}, [&] {
+  expect_error(ExitCode::usage, {"32768 WQEBBs are too many"}, [&] {
     run_transport_world(
         make_ibdevx_transport, [](TransportPe&) {}, wanted);
   });

@@ -72,8 +72,8 @@ public:
 
   std::unique_ptr<HcaQueue> create_queue(const QueueOptions& options) override {
     if (options.blocks > info_.most_blocks)
-      port_.device.fail("make a queue", std::to_string(options.blocks) + " blocks are too many",
-                        "make queues of at most " + std::to_string(info_.most_blocks) + " blocks");
+      port_.device.fail("make a queue", std::to_string(options.blocks) + " WQEBBs are too many",
+                        "make queues of at most " + std::to_string(info_.most_blocks) + " WQEBBs");
     return std::make_unique<DevxQueue>(port_, options);
   }
 

@@ -7,19 +7,19 @@ const char* text_of(SoftCause cause) {
   case SoftCause::none:
     return "";
   case SoftCause::wrong_index:
-    return "the entry's index is not that of its place: not written, or overwritten";
+    return "the WQE's index is not that of its position: not written, or overwritten";
   case SoftCause::wrong_queue:
-    return "the entry names another queue";
+    return "the WQE names another QP";
   case SoftCause::unknown_opcode:
-    return "the entry's operation is none that a reliable queue has";
+    return "the WQE's opcode is not one of a reliable connection";
   case SoftCause::bad_size:
-    return "the entry's size does not fit its operation";
+    return "the WQE's size does not fit its opcode";
   case SoftCause::behind_producer:
-    return "the entry goes on behind the doorbell record's index";
+    return "the WQE extends beyond the doorbell record's index";
   case SoftCause::bad_modifier:
     return "the atomic's modifier names no size of 4 or 8 bytes";
   case SoftCause::bad_inline:
-    return "inline data is longer than its entry, or stands where a result must go";
+    return "inline data is longer than its WQE, or is in place of a result";
   case SoftCause::message_too_long:
     return "the message is longer than 1 GiB";
   case SoftCause::bad_result_piece:
@@ -49,7 +49,7 @@ const char* text_of(SoftCause cause) {
   case SoftCause::injected:
     return "a failure that was asked for";
   case SoftCause::flushed:
-    return "an earlier entry failed";
+    return "an earlier WQE failed";
   }
   return "";
 }

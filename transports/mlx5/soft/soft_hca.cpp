@@ -130,7 +130,7 @@ std::string SoftHcaQueue::detail(std::uint16_t wqe_counter) const {
   const SoftQueue::Detail detail = device_->detail();
   if (detail.text.empty() || detail.index == wqe_counter)
     return detail.text;
-  return "entry " + std::to_string(detail.index) + " failed first: " + detail.text;
+  return "WQE " + std::to_string(detail.index) + " failed first: " + detail.text;
 }
 
 void SoftHcaQueue::inject(const InjectedFault& fault) {
