@@ -105,7 +105,7 @@ WaitErrorText describe_wait(const WaitReport& report, int pe, double timeout_s,
   case WaitKind::team_size:
     return refused(report,
                    fmt::format("it has {} members, and collectives of kernels take {} at most",
-                               report.seen, DeviceTeamCells::max_members),
+                               report.seen, DeviceTeamCells::most_members),
                    "split the team, or use the host's collectives");
   case WaitKind::no_member:
     return refused(report, "this PE is no member of it",
