@@ -31,12 +31,14 @@ std::string launch_internode_dispatch(const DeviceJob&, const InternodeDispatch&
 std::string launch_internode_combine(const DeviceJob&, const InternodeCombine&, void*) {
   return absent;
 }
-std::string launch_low_latency_internode_dispatch(const DeviceJob&, const LowLatencyInternodeDispatch&,
-                                        LowLatencyCalls&, void*) {
+std::string launch_low_latency_internode_dispatch(const DeviceJob&,
+                                                  const LowLatencyInternodeDispatch&,
+                                                  LowLatencyCalls&, void*) {
   return absent;
 }
-std::string launch_low_latency_internode_combine(const DeviceJob&, const LowLatencyInternodeCombine&, LowLatencyCalls&,
-                                       void*) {
+std::string launch_low_latency_internode_combine(const DeviceJob&,
+                                                 const LowLatencyInternodeCombine&,
+                                                 LowLatencyCalls&, void*) {
   return absent;
 }
 std::string launch_low_latency_dispatch(const DeviceJob&, const LowLatencyDispatch&,
