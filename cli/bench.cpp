@@ -19,7 +19,7 @@
 #include "src/bringup/bringup.h"
 #include "src/bringup/connections.h"
 #include "src/runtime/fault.h"
-#include "src/watch/nic_watch.h"
+#include "src/hotspots/job_watch.h"
 
 namespace shmemctl {
 

@@ -102,7 +102,7 @@ void add_bringup(CLI::App& app, Context& context) {
     context.run = [](Context& run_context) {
       RuntimeRequest request;
       request.require_reach = false; // it reports such pairs itself
-      request.gpu = GpuUse::if_there;
+      request.gpu = GpuUse::if_available;
       return with_job(run_context, std::move(request),
                       [&](JobSession& session, Runtime& runtime, const Options& options) {
                         return bring_up(run_context, session, runtime, options);

@@ -10,7 +10,7 @@
 #include "src/base/options.h"
 #include "src/base/text.h"
 #include "src/hotspots/watch.h"
-#include "src/launch/program.h"
+#include "src/launch/spawn.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/readers/sysfs_nics.h"
 #include "src/topo/writers/host_json.h"

@@ -9,11 +9,11 @@
 #include "cli/session.h"
 #include "reports/text.h"
 #include "reports/text_hotspots.h"
-#include "src/base/hard_stop.h"
-#include "src/base/json_line.h"
-#include "src/bootstrap/launched_rank.h"
+#include "src/base/watchdog.h"
+#include "src/base/json_values.h"
+#include "src/bootstrap/launcher_variables.h"
 #include "src/bringup/bringup.h"
-#include "src/runtime/nic_choice.h"
+#include "src/runtime/locality.h"
 #include "src/topo/mapping/mapping_json.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/host_json.h"
@@ -84,9 +84,9 @@ JobSession::JobSession(const Context& context, const Options& options)
   });
 }
 
-void JobSession::watch_lifeline(Lifeline* lifeline) {
-  const std::lock_guard lock(lifeline_mutex_);
-  lifeline_ = lifeline;
+void JobSession::watch_failure_detector(FailureDetector* failure_detector) {
+  const std::lock_guard lock(failure_detector_mutex_);
+  failure_detector_ = failure_detector;
 }
 
 /// A launcher ends all PEs when it has lost one: then the loss is what the report has to tell, and
@@ -94,12 +94,12 @@ void JobSession::watch_lifeline(Lifeline* lifeline) {
 void JobSession::interrupted(int signal) {
   const std::string words = std::string("interrupted by SIG") + ::sigabbrev_np(signal);
   const Error error(ExitCode::interrupted, "run", "finish", words, "run it again");
-  const std::lock_guard lock(lifeline_mutex_);
-  if (!lifeline_)
+  const std::lock_guard lock(failure_detector_mutex_);
+  if (!failure_detector_)
     return;
   try {
-    lifeline_->await_cause(-1);
-    lifeline_->announce(error, "");
+    failure_detector_->await_cause(-1);
+    failure_detector_->announce(error, "");
   } catch (const Error& cause) {
     output_.blame(Error(ExitCode::interrupted, "run", "finish",
                         words + ", after this: " + cause.system_message(), cause.fix()));
@@ -119,17 +119,17 @@ Error JobSession::why_late(const std::string& words) {
   constexpr double limit_s = 0.3;
   const Error hangs(ExitCode::deadline, words, "finish", "a call into a library or driver hangs",
                     "pass a longer --timeout SECONDS, or check what this phase is waiting for");
-  const std::lock_guard lock(lifeline_mutex_);
-  if (!lifeline_)
+  const std::lock_guard lock(failure_detector_mutex_);
+  if (!failure_detector_)
     return hangs;
   try {
     for (int pe = 0; pe < report_.job.pes; ++pe)
-      if (lifeline_->presence(pe, limit_s) == Presence::silent)
-        lifeline_->give_up(words, pe); // throws, with what is known of it
+      if (failure_detector_->presence(pe, limit_s) == Presence::silent)
+        failure_detector_->give_up(words, pe); // throws, with what is known of it
   } catch (const Error& known) {
     return known;
   }
-  lifeline_->announce(hangs, words);
+  failure_detector_->announce(hangs, words);
   return hangs;
 }
 
@@ -294,7 +294,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
       session.enter_phase(phase);
       session.step("bring-up, phase " + phase);
     };
-    request.lifeline_changed = [&session](Lifeline* lifeline) { session.watch_lifeline(lifeline); };
+    request.failure_detector_changed = [&session](FailureDetector* failure_detector) { session.watch_failure_detector(failure_detector); };
     request.hosts_known = [&session](const Placement& placement) { session.know_hosts(placement); };
     if (launched_rank(context.environment) == 0)
       session.expect_to_lead();

@@ -61,7 +61,7 @@ public:
   void died(const Error& error);
   /// By what the other PEs are told when a step hangs, or a signal ends this process; nullptr: by
   /// nothing.
-  void watch_lifeline(Lifeline* lifeline);
+  void watch_failure_detector(FailureDetector* failure_detector);
   /// Whose worlds' verdicts are gathered; nullptr: nobody's.
   void watch(Runtime* runtime) { runtime_ = runtime; }
 
@@ -77,8 +77,8 @@ private:
   const Context& context_;
   const Options& options_;
   Report report_;
-  std::mutex lifeline_mutex_; ///< held while it is used, so that it does not go meanwhile
-  Lifeline* lifeline_ = nullptr;
+  std::mutex failure_detector_mutex_; ///< held while it is used, so that it does not go meanwhile
+  FailureDetector* failure_detector_ = nullptr;
   ReportOutput output_; ///< its thread uses the two above
   bool leads_ = false;
   bool expects_to_lead_ = false;

@@ -14,7 +14,7 @@
 #include "src/base/secure_execution.h"
 #include "src/base/text.h"
 #include "src/base/timeout_hint.h"
-#include "src/bootstrap/launched_rank.h"
+#include "src/bootstrap/launcher_variables.h"
 #include "src/bootstrap/select.h"
 
 namespace shmemctl {

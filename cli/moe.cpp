@@ -19,7 +19,7 @@
 #include "src/bringup/bringup.h"
 #include "src/bringup/connections.h"
 #include "src/runtime/fault.h"
-#include "src/watch/nic_watch.h"
+#include "src/hotspots/job_watch.h"
 
 namespace shmemctl {
 
@@ -95,7 +95,7 @@ void require_one_routing(Runtime& runtime, const moe::RecordedRouting& recorded,
 
 /// What the others are told that this PE does, should it be lost in it.
 void begin_step(Runtime& runtime, JobSession& session, const std::string& words) {
-  runtime.lifeline().phase(words);
+  runtime.failure_detector().phase(words);
   session.step(words);
 }
 
@@ -103,7 +103,7 @@ moe::JobRank job_rank(Runtime& runtime, JobSession& session, const std::string& 
   moe::JobRank rank;
   rank.pe = runtime.pe();
   rank.n_pes = runtime.n_pes();
-  rank.barrier = [&runtime] { runtime.meet(); };
+  rank.barrier = [&runtime] { runtime.barrier(); };
   rank.gather = [&runtime](const std::string& text) { return runtime.gather_text(text); };
   if (session.leads())
     rank.tell = [](const std::string& words) {
@@ -284,7 +284,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
     runtime.allow_loss();
   bool right = true;
   std::size_t measured = 0;
-  for (; measured < points.size() && !runtime.anybody_lost(); ++measured)
+  for (; measured < points.size() && !runtime.any_pe_lost(); ++measured)
     right = measure_point(flags, points[measured], paths[measured], recorded, link, session,
                           runtime, options, style) &&
             right;
@@ -292,7 +292,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
   const bool nics_wrong = nics.end(session.report(), true);
   session.show_nics();
   add_lost(runtime, points.size() - measured, session.report());
-  right = right && !nics_wrong && !runtime.anybody_lost();
+  right = right && !nics_wrong && !runtime.any_pe_lost();
   return session.conclude(right ? ExitCode::ok : ExitCode::finding);
 }
 

@@ -10,7 +10,7 @@
 #include "reports/text.h"
 #include "src/base/json_values.h"
 #include "src/base/text.h"
-#include "src/bootstrap/launched_rank.h"
+#include "src/bootstrap/launcher_variables.h"
 #include "src/bootstrap/select.h"
 #include "src/hotspots/gather_hosts.h"
 #include "src/runtime/identity.h"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"
 #include "src/base/host_device.h"
 
 namespace shmemctl::plan {
@@ -52,21 +52,21 @@ SHMEMCTL_HOST_DEVICE constexpr Task task_of(int turn, int part, int parts, int m
 /// How the scratch of a team's flags is divided for reductions over the network: `parts` parts work
 /// at a time, each with a slot of `slot_bytes` per network member. As many parts as leave slots
 /// that are worth a transfer; at least one.
-struct FarWindows {
+struct NetworkWindows {
   int parts;
   std::size_t slot_bytes; ///< a multiple of 16, at least 512
 };
-inline constexpr std::size_t far_scratch_bytes = 2 * DeviceTeamCells::flag_bytes;
-SHMEMCTL_HOST_DEVICE constexpr FarWindows far_windows(int n_far, int parts) {
+inline constexpr std::size_t network_scratch_bytes = 2 * DeviceTeamFlags::flag_bytes;
+SHMEMCTL_HOST_DEVICE constexpr NetworkWindows network_windows(int n_far, int parts) {
   constexpr std::size_t worth_bytes = std::size_t{16} << 10;
   const auto members = static_cast<std::size_t>(n_far > 0 ? n_far : 1);
-  const std::size_t fit = far_scratch_bytes / (members * worth_bytes);
+  const std::size_t fit = network_scratch_bytes / (members * worth_bytes);
   const std::size_t wanted = static_cast<std::size_t>(parts);
   const std::size_t working = fit < 1 ? 1 : fit < wanted ? fit : wanted;
-  return {static_cast<int>(working), far_scratch_bytes / (working * members) / 16 * 16};
+  return {static_cast<int>(working), network_scratch_bytes / (working * members) / 16 * 16};
 }
 
-/// How much a member adds to DeviceTeamCells::done of every other one in a large collective: each
+/// How much a member adds to DeviceTeamFlags::done of every other one in a large collective: each
 /// part adds its share after its stores.
 inline constexpr std::uint64_t whole_count = std::uint64_t{1} << 31;
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t count_of(int part, int parts) {
@@ -116,22 +116,22 @@ SHMEMCTL_HOST_DEVICE constexpr int round_source(int me, int round, int members) 
 // Small collectives: words of 4 bytes of data (high half) and 4 of the collective's epoch, in pairs
 // of 16 bytes, which carry 8 bytes of data.
 //
-// Why a double buffer (DeviceTeamCells::messages) suffices: in epoch e all words go to buffer e %
+// Why a double buffer (DeviceTeamFlags::messages) suffices: in epoch e all words go to buffer e %
 // 2. A writer into member j's buffer in epoch e overwrites what was sent to j in epoch e - 2, so j
 // must have finished reading that. j finishes e - 2 before it enters e - 1. So the writer must
 // know, when it enters e, that every member has entered e - 1. It does if it received data from all
 // of them in e - 1: a collective in which all send to all is complete only when data from all has
 // arrived. In a small broadcast only the root sends; there each member also sets its entered flag
-// at all others (DeviceTeamCells::entered), without waiting, and a member that enters the next
-// collective checks the flags then (must_hear()), when they have usually long arrived. With a
+// at all others (DeviceTeamFlags::entered), without waiting, and a member that enters the next
+// collective checks the flags then (must_wait()), when they have usually long arrived. With a
 // single buffer, a fast member's words of epoch e would overwrite words of e - 1 that a slow member
 // still reads. tests/unit/device_plan explores all schedules of small cases, and finds that data is
-// lost with a single buffer, or without must_hear().
+// lost with a single buffer, or without must_wait().
 //
 // The epoch in a word has 32 bits: a word from 2^32 collectives ago would be taken for a new one if
 // it had not been overwritten since.
 
-inline constexpr std::uint64_t pairs_per_half = DeviceTeamCells::flag_bytes / 16;
+inline constexpr std::uint64_t pairs_per_half = DeviceTeamFlags::flag_bytes / 16;
 inline constexpr std::uint64_t bytes_per_pair = 8;
 
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t half_of(std::uint64_t epoch) {
@@ -139,7 +139,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t half_of(std::uint64_t epoch) {
 }
 /// Whether a collective that enters `epoch` must first see entered[i] >= epoch - 1 of all members.
 /// @param heard last epoch in which this member received from all
-SHMEMCTL_HOST_DEVICE constexpr bool must_hear(std::uint64_t heard, std::uint64_t epoch) {
+SHMEMCTL_HOST_DEVICE constexpr bool must_wait(std::uint64_t heard, std::uint64_t epoch) {
   return heard + 1 < epoch;
 }
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t pairs_of(std::uint64_t size_bytes) {

@@ -7,7 +7,7 @@ namespace shmemctl::on_stream {
 namespace {
 
 Kernels kernels_for(const Job& job) {
-  return all_mapped(job.device()) ? mapped::kernels() : any_way::kernels();
+  return all_mapped(job.device()) ? mapped::kernels() : with_network::kernels();
 }
 
 void launch_moving(const Job& job, Moving moving, int team, void* dest, const void* source,

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/device_job.h"
-#include "kernels/device_operations.h"
+#include "src/abi/device_job.h"
+#include "src/abi/op_types.h"
 
 namespace shmemctl::on_stream {
 

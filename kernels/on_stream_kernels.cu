@@ -1,9 +1,9 @@
 #include "kernels/on_stream_kernels.h"
 
-#include "kernels/on_stream_waiting.cuh"
+#include "kernels/stream_wait.cuh"
 #include "kernels/shmem_device.cuh"
 
-namespace shmemctl::on_stream::SHMEMCTL_WAYS {
+namespace shmemctl::on_stream::SHMEMCTL_BUILD_VARIANT {
 
 namespace {
 
@@ -47,7 +47,7 @@ __global__ void order(const __grid_constant__ DeviceJob job, Ordering kind, Sign
   if (threadIdx.x > 0)
     return;
   // The stream's earlier work is complete; this orders it before the signal for every observer.
-  device::signal_behind(job, signal.word, signal.value, signal.op, pe);
+  device::fenced_signal(job, signal.word, signal.value, signal.op, pe);
 }
 
 __global__ void __launch_bounds__(block_threads)
@@ -77,4 +77,4 @@ Kernels kernels() {
   return {transfer, wait_for_word, order, move_in_team, exchange_in_team};
 }
 
-} // namespace shmemctl::on_stream::SHMEMCTL_WAYS
+} // namespace shmemctl::on_stream::SHMEMCTL_BUILD_VARIANT

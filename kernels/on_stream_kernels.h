@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "kernels/on_stream.h"
-#include "kernels/ways.h"
+#include "kernels/build_variants.h"
 
 namespace shmemctl::on_stream {
 
@@ -38,10 +38,10 @@ namespace mapped {
 Kernels kernels();
 ReduceKernel reduce_kernel(NumberType type);
 } // namespace mapped
-namespace any_way {
+namespace with_network {
 Kernels kernels();
 ReduceKernel reduce_kernel(NumberType type);
-} // namespace any_way
+} // namespace with_network
 
 /// Largest copy by one block: takes about as long as a launch.
 inline constexpr int copy_threads = 1024;

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "kernels/code_of.h"
+#include "kernels/kernel_arch.h"
 #include "kernels/device_plan.h"
 #include "kernels/on_stream_kernels.h"
 #include "src/base/error.h"

@@ -30,7 +30,7 @@ void launch_reduction(const Job& job, int team, void* dest, const void* source, 
                          ? 1
                          : blocks_for(size_bytes, std::size_t{16} << 10);
   on_stream::launch(all_mapped(job.device()) ? mapped::reduce_kernel(type)
-                                             : any_way::reduce_kernel(type),
+                                             : with_network::reduce_kernel(type),
                     blocks, block_threads, stream, "launch of a reduction", job.device(), team,
                     dest, source, count, op, scatter);
 }

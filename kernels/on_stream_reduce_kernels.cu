@@ -1,9 +1,9 @@
 // Reductions on streams: a file of their own, because they take long to compile.
 #include "kernels/on_stream_kernels.h"
-#include "kernels/on_stream_waiting.cuh"
+#include "kernels/stream_wait.cuh"
 #include "kernels/shmem_device.cuh"
 
-namespace shmemctl::on_stream::SHMEMCTL_WAYS {
+namespace shmemctl::on_stream::SHMEMCTL_BUILD_VARIANT {
 
 namespace {
 
@@ -50,4 +50,4 @@ ReduceKernel reduce_kernel(NumberType type) {
   }
 }
 
-} // namespace shmemctl::on_stream::SHMEMCTL_WAYS
+} // namespace shmemctl::on_stream::SHMEMCTL_BUILD_VARIANT

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"
 
 namespace shmemctl::kernel_check {
 

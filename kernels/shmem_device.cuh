@@ -16,4 +16,4 @@
 #include "kernels/device/signal.cuh"
 #include "kernels/device/sync.cuh"
 #include "kernels/device/wait.cuh"
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"

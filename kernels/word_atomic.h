@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "transports/atomic_op.h"
+#include "src/abi/op_types.h"
 
 namespace shmemctl {
 

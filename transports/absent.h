@@ -19,8 +19,8 @@ public:
 
   const char* name() const override { return name_.c_str(); }
   std::string local_info() override;
-  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {0, reason_}; }
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {0, reason_}; }
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView&) override { return {}; }
   void put(int, const RemoteAddress&, const void*, std::size_t, bool) override { refuse(); }
   void get(int, void*, const RemoteAddress&, std::size_t, bool) override { refuse(); }

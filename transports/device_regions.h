@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "transports/device_memory.h"
+#include "transports/device_memory_user.h"
 #include "transports/region_table.h"
 
 namespace shmemctl {

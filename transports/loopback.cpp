@@ -79,7 +79,7 @@ void signal(Transport& transport, Memory& memory) {
 
 Loopback run_loopback(Transport& transport, const std::vector<HcaPort>& nics, double timeout_s) {
   const auto memory = std::make_unique<Memory>();
-  const PeerPlace me{0, 1, 1, transport.local_info()};
+  const PeerLocation me{0, 1, 1, transport.local_info()};
   // Asked as of two nodes: within one, a transport may leave the PE to shared memory.
   const Reach reach = transport.reach(me, me);
   if (reach.capabilities == 0)

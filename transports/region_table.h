@@ -51,7 +51,7 @@ private:
 /// The mapped address of `address`. Throws Error (unavailable) for a PE whose part is not mapped
 /// here, which reach() has refused.
 /// @param transport for the message: "shm"
-inline std::byte* mapped_place(const RegionTable& regions, const RemoteAddress& address,
+inline std::byte* mapped_address(const RegionTable& regions, const RemoteAddress& address,
                                const char* transport) {
   const RegionView& region = regions[static_cast<std::size_t>(address.region)];
   const auto pe = static_cast<std::size_t>(address.pe);

@@ -27,7 +27,7 @@ public:
     free_.pop_back();
     return slot;
   }
-  void give_back(std::int16_t slot) { free_.push_back(slot); }
+  void release(std::int16_t slot) { free_.push_back(slot); }
   bool empty() const { return free_.empty(); }
   std::byte* at(std::int16_t slot) const {
     return memory() + static_cast<std::size_t>(slot) * slot_bytes;

@@ -7,11 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "src/base/choices.h"
+#include "src/abi/op_types.h"
 #include "src/base/deadline.h"
 #include "src/base/job_health.h"
 #include "src/base/options.h"
-#include "transports/atomic_op.h"
 
 namespace shmemctl {
 
@@ -68,7 +67,7 @@ struct Reach {
 };
 
 /// Location of a PE, as far as transports need it.
-struct PeerPlace {
+struct PeerLocation {
   int pe = 0;
   std::uint64_t node_id = 0;    ///< virtual node: equal means "same node"
   std::uint64_t machine_id = 0; ///< real machine
@@ -118,12 +117,12 @@ public:
   /// What peers need to decide on a connection and to make it; at most 1 KiB. A transport that
   /// cannot be used here says why, in a form that its own reach() understands.
   virtual std::string local_info() = 0;
-  virtual Reach reach(const PeerPlace& me, const PeerPlace& peer) const = 0;
+  virtual Reach reach(const PeerLocation& me, const PeerLocation& peer) const = 0;
   /// The ports that this PE shall use, best first, as the mapping chose them; not called if there
   /// is no choice. Throws Error (unavailable) for one that cannot be used.
   virtual void use_nics(const std::vector<HcaPort>& nics) { static_cast<void>(nics); }
   /// Collective. `peers`: those with a nonzero reach(), including this PE.
-  virtual void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+  virtual void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                        const Deadline& deadline) = 0;
   /// Whether peers need keys for regions: then each set_region() is followed by an exchange.
   virtual bool has_keys() const { return false; }
@@ -165,7 +164,7 @@ public:
   virtual void fence(int context) = 0;
   virtual void quiet(int context) = 0;
   virtual void progress() {}
-  /// Whether operations are just copy_to_shared() and execute_atomic() (transports/shm/words.h) on
+  /// Whether operations are just copy_to_shared() and execute_atomic() (transports/shm/atomics.h) on
   /// memory mapped here, fence() is order_fence() and quiet() is full_fence(), so that a caller may
   /// inline them, on any thread.
   virtual bool is_load_store() const { return false; }
@@ -173,7 +172,7 @@ public:
   virtual bool has_direct_atomics() const { return is_load_store(); }
   /// Whether its atomics are atomic with CPU atomics on the same word. If not (an HCA's are atomic
   /// only with its own), all atomics on a PE that it serves must go through it.
-  virtual bool atomics_meet_cpu() const { return true; }
+  virtual bool atomics_coherent_with_cpu() const { return true; }
 
   /// Traffic so far, by port; empty for a transport without NICs.
   virtual std::vector<NicTraffic> traffic() const { return {}; }

@@ -4,7 +4,7 @@
 #include "kernels/bench/launch.cuh"
 #include "kernels/bench/launchers.h"
 
-namespace shmemctl::bench::SHMEMCTL_WAYS {
+namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 
 std::string launch_atomic_latency(const KernelLaunch& how, const AtomicArguments& arguments) {
   return arguments.word_bytes == 4
@@ -26,4 +26,4 @@ int max_atomic_blocks(int device, int threads) {
                   max_blocks_of<AtomicBandwidthBody, AtomicArguments>(device, threads));
 }
 
-} // namespace shmemctl::bench::SHMEMCTL_WAYS
+} // namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT

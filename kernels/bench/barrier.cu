@@ -2,11 +2,11 @@
 #include "kernels/bench/launch.cuh"
 #include "kernels/bench/launchers.h"
 
-namespace shmemctl::bench::SHMEMCTL_WAYS {
+namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 
 std::string launch_barrier(const KernelLaunch& how, const BarrierArguments& arguments) {
   return arguments.looks ? launch_by_scope<CheckedBarrierBody>(how, arguments)
                          : launch_by_scope<BarrierBody>(how, arguments);
 }
 
-} // namespace shmemctl::bench::SHMEMCTL_WAYS
+} // namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT

@@ -3,7 +3,7 @@
 
 namespace shmemctl::bench {
 
-using namespace SHMEMCTL_WAYS;
+using namespace SHMEMCTL_BUILD_VARIANT;
 
 std::string launch_fill(const KernelLaunch& how, std::byte* area, std::size_t size_bytes,
                         std::uint64_t seed, int pe) {

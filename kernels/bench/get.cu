@@ -3,7 +3,7 @@
 #include "kernels/bench/launchers.h"
 #include "kernels/bench/transfer.cuh"
 
-namespace shmemctl::bench::SHMEMCTL_WAYS {
+namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 
 namespace {
 
@@ -26,4 +26,4 @@ int max_get_blocks(KernelScope scope, int device, int threads) {
   return max_blocks_by_scope<Stream, TransferArguments>(scope, device, threads);
 }
 
-} // namespace shmemctl::bench::SHMEMCTL_WAYS
+} // namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT

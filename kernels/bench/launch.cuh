@@ -5,9 +5,9 @@
 #include <string>
 
 #include "kernels/bench/timed_region.cuh"
-#include "kernels/ways.h"
+#include "kernels/build_variants.h"
 
-namespace shmemctl::bench::SHMEMCTL_WAYS {
+namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 
 /// Every measuring kernel: what it does is Body::run(), which tests call on threads of the host.
 template <class Body, class Arguments>
@@ -73,4 +73,4 @@ int max_blocks_by_scope(KernelScope scope, int device, int threads) {
   }
 }
 
-} // namespace shmemctl::bench::SHMEMCTL_WAYS
+} // namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT

@@ -1,4 +1,4 @@
-// The launchers of measuring kernels, once for each of the ways of kernels/ways.h.
+// The launchers of measuring kernels, once for each of the ways of kernels/build_variants.h.
 #pragma once
 
 #include "kernels/bench/atomics.h"
@@ -6,7 +6,7 @@
 #include "kernels/bench/collectives.h"
 #include "kernels/bench/pingpong.h"
 #include "kernels/bench/transfer.h"
-#include "kernels/ways.h"
+#include "kernels/build_variants.h"
 
 namespace shmemctl::bench {
 
@@ -42,6 +42,6 @@ namespace shmemctl::bench {
 // clang-format on
 
 SHMEMCTL_BENCH_LAUNCHERS(mapped)
-SHMEMCTL_BENCH_LAUNCHERS(any_way)
+SHMEMCTL_BENCH_LAUNCHERS(with_network)
 
 } // namespace shmemctl::bench

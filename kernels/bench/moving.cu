@@ -3,7 +3,7 @@
 #include "kernels/bench/launch.cuh"
 #include "kernels/bench/launchers.h"
 
-namespace shmemctl::bench::SHMEMCTL_WAYS {
+namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 
 std::string launch_collective(const KernelLaunch& how, const CollectiveArguments& arguments) {
   switch (arguments.kernel) {
@@ -36,4 +36,4 @@ int max_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int 
   }
 }
 
-} // namespace shmemctl::bench::SHMEMCTL_WAYS
+} // namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT

@@ -3,7 +3,7 @@
 #include "kernels/bench/launch.cuh"
 #include "kernels/bench/launchers.h"
 
-namespace shmemctl::bench::SHMEMCTL_WAYS {
+namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 
 namespace {
 
@@ -51,4 +51,4 @@ int max_reduction_blocks(CollectiveKernel kernel, CollectiveNumber number, int d
              : max_blocks_with<ReduceScatter>(number, device, threads);
 }
 
-} // namespace shmemctl::bench::SHMEMCTL_WAYS
+} // namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT

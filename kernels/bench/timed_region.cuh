@@ -33,7 +33,7 @@ struct OfBlock : Block {
 /// Waits, by the calling thread, until the bits of `mask` of a word of my own are `value`.
 __device__ inline bool wait_masked(const DeviceJob& job, const std::uint64_t* at,
                                    std::uint64_t mask, std::uint64_t value, int peer) {
-  Patience patience;
+  WaitTimeout patience;
   std::uint64_t seen = 0;
   do {
     seen = load_acquire(at);
@@ -82,7 +82,7 @@ public:
   /// Barrier of the grid's blocks; false after a timeout.
   __device__ bool sync_grid() {
     if (gridDim.x > 1)
-      return grid_meet(job_);
+      return grid_sync(job_);
     Block::sync();
     return true;
   }

@@ -2,7 +2,7 @@
 #include "kernels/bench/launchers.h"
 #include "kernels/bench/transfer.cuh"
 
-namespace shmemctl::bench::SHMEMCTL_WAYS {
+namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 
 namespace {
 
@@ -54,4 +54,4 @@ int max_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, in
   }
 }
 
-} // namespace shmemctl::bench::SHMEMCTL_WAYS
+} // namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT

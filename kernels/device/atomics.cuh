@@ -18,10 +18,10 @@ using AtomicWord = typename std::conditional<
     typename std::conditional<sizeof(T) == 8, std::uint64_t, void>::type>::type;
 
 inline __device__ __noinline__ std::uint64_t
-atomic_far(const DeviceJob& job, const void* target, NetworkAtomic op, unsigned size_bytes,
+atomic_over_network(const DeviceJob& job, const void* target, NetworkAtomic op, unsigned size_bytes,
            std::uint64_t operand, std::uint64_t compare, int pe, bool wants_old) {
   std::uint64_t old = 0;
-  network_atomic(job, place_of(job, target), op, size_bytes, operand, compare, pe,
+  network_atomic(job, network_address_of(job, target), op, size_bytes, operand, compare, pe,
                  wants_old ? &old : nullptr);
   return old;
 }
@@ -60,7 +60,7 @@ __device__ inline T atomic(const DeviceJob& job, T* target, NetworkAtomic op, T 
   const auto bits = static_cast<Word>(to_bits(operand));
   if (there == nullptr)
     return from_bits<T>(
-        atomic_far(job, target, op, sizeof(T), bits, to_bits(compare), pe, wants_old));
+        atomic_over_network(job, target, op, sizeof(T), bits, to_bits(compare), pe, wants_old));
   return from_bits<T>(apply_atomic(there, op, bits, static_cast<Word>(to_bits(compare))));
 }
 

@@ -6,16 +6,16 @@
 // written only after it has entered the call.
 //
 // False if a member did not arrive before the timeout, if the team has more than
-// DeviceTeamCells::most_members members, or if this PE is not a member: the report says which.
+// DeviceTeamFlags::max_members members, or if this PE is not a member: the report says which.
 //
 // With a scope (Thread, Warp, Block): one scope of each PE makes the call. With _grid: all blocks
 // of a launch make it, once per launch; complete at the kernel's end, or in each block after a
-// grid_meet(). Blocks do not wait for each other inside, so the grid may have any size. Two in one
-// launch need a grid_meet() between them, and that all blocks are resident.
+// grid_sync(). Blocks do not wait for each other inside, so the grid may have any size. Two in one
+// launch need a grid_sync() between them, and that all blocks are resident.
 #pragma once
 
-#include "kernels/device/collectives_far.cuh"
-#include "kernels/device/collectives_irregular.cuh"
+#include "kernels/device/collectives_network.cuh"
+#include "kernels/device/alltoallv.cuh"
 
 namespace shmemctl::device {
 
@@ -25,7 +25,7 @@ namespace detail {
 __device__ inline bool can_collect(const DeviceJob& job, int team_number, const TeamView& team) {
   if (!is_member(job, team_number, team))
     return false;
-  if (team.n <= DeviceTeamCells::most_members)
+  if (team.n <= DeviceTeamFlags::max_members)
     return true;
   report_wait(job, -1, static_cast<std::uint64_t>(team_number), static_cast<std::uint64_t>(team.n),
               nullptr, WaitKind::team_size);
@@ -87,7 +87,7 @@ __device__ inline bool reduce(const DeviceJob& job, int team_number, T* dest, co
   if (count == 0)
     return true;
   if (unmapped_member(job, team) >= 0)
-    return reduce_far<Scope, T>(job, team, dest, source, count, op, scatter, share);
+    return reduce_over_network<Scope, T>(job, team, dest, source, count, op, scatter, share);
   const std::size_t size_bytes = count * sizeof(T);
   if (!goes_in_words(job, team, size_bytes, team.n))
     return reduce_large<Scope, T>(job, team, dest, source, count, op, scatter, share);

@@ -31,11 +31,11 @@ public:
     if (share_.part == 0)
       for (int i = Scope::rank(); i < team_.n; i += Scope::size())
         if (i != team_.me) // release: others may read the source that this scope has written
-          ok = tell(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i), released) && ok;
+          ok = set_flag(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i), released) && ok;
     return ok;
   }
   /// Waits until that member has entered.
-  __device__ bool hear(int member) {
+  __device__ bool wait_flag(int member) {
     bool ok = true;
     if (member != team_.me && Scope::rank() == 0)
       wait_at_least(job_, &team_.cells->entered[member], epoch_, team_.pe(member), ok);
@@ -46,7 +46,7 @@ public:
 #ifdef SHMEMCTL_MUTATE_REDUCE_HEAR
     return Scope::all(ok);
 #else
-    return Scope::all(hear_my_share() && ok);
+    return Scope::all(wait_my_share() && ok);
 #endif
   }
 
@@ -57,7 +57,7 @@ public:
     bool released = false;
     if (share_.part == 0)
       for (int i = team_.me + 1 + Scope::rank(); i < team_.n; i += Scope::size())
-        ok = tell(job_, &team_.cells->sizes[team_.me], plan::size_word(size_bytes, collect_),
+        ok = set_flag(job_, &team_.cells->sizes[team_.me], plan::size_word(size_bytes, collect_),
                   team_.pe(i), released) &&
              ok;
     return ok;
@@ -67,7 +67,7 @@ public:
   __device__ bool before_mine(std::uint64_t& size_bytes) {
     bool ok = true;
     for (int i = Scope::rank(); i < team_.me; i += Scope::size())
-      ok = hear_size(i) && ok;
+      ok = wait_size(i) && ok;
     ok = Scope::all(ok);
     size_bytes = 0;
 #pragma unroll 4
@@ -81,7 +81,7 @@ public:
   __device__ bool end(bool ok, int from = -1) {
     // A member that has entered has seen all counts of the previous collective, so counts from here
     // on cannot be mistaken for those. Overlaps with the stores, so it costs no time.
-    ok = hear_my_share() && ok;
+    ok = wait_my_share() && ok;
 #ifndef SHMEMCTL_MUTATE_COLLECTIVE_SYNC
     Scope::sync(); // the releases below cover the stores of the scope's other threads
 #endif
@@ -90,9 +90,9 @@ public:
         return true;
       // Network puts must be complete before the flag is set.
       ok = Scope::all(ok && (Scope::rank() != 0 || network_quiet(job_)));
-      ok = tell_done(plan::whole_count) && ok;
+      ok = set_done_flags(plan::whole_count) && ok;
     } else {
-      ok = tell_done(plan::count_of(share_.part, share_.parts)) && ok;
+      ok = set_done_flags(plan::count_of(share_.part, share_.parts)) && ok;
       if (share_.part != share_.parts - 1)
         return true;
     }
@@ -106,7 +106,7 @@ public:
     ok = Scope::all(ok);
     if (Scope::rank() == 0) {
       team_.cells->collective_epoch = epoch_;
-      team_.cells->heard_epoch = epoch_;
+      team_.cells->entered_epoch = epoch_;
       team_.cells->large_collectives = done_ / plan::whole_count;
       if (collect_ != 0)
         team_.cells->collects = collect_;
@@ -117,7 +117,7 @@ public:
 
 private:
   /// Each thread waits for some of the members' entered flags.
-  __device__ bool hear_my_share() {
+  __device__ bool wait_my_share() {
     bool ok = true;
     for (int i = Scope::rank(); i < team_.n; i += Scope::size())
       if (i != team_.me) {
@@ -128,11 +128,11 @@ private:
     return ok;
   }
 
-  __device__ bool hear_size(int member) {
+  __device__ bool wait_size(int member) {
     const std::uint64_t* const at = &team_.cells->sizes[member];
     const std::uint64_t number = plan::number_in(collect_);
     std::uint64_t seen = load_acquire(at);
-    for (Patience patience; plan::number_in(seen) != number; seen = load_acquire(at))
+    for (WaitTimeout patience; plan::number_in(seen) != number; seen = load_acquire(at))
       if (patience.over(job_)) {
         report_wait(job_, team_.pe(member), number, plan::number_in(seen), at);
         return false;
@@ -141,18 +141,18 @@ private:
   }
 
   /// Adds `count` to this member's done flag at all members.
-  __device__ bool tell_done(std::uint64_t count) {
+  __device__ bool set_done_flags(std::uint64_t count) {
     bool ok = true, released = false;
     std::uint64_t* const mine = &team_.cells->done[team_.me];
     for (int i = Scope::rank(); i < team_.n; i += Scope::size())
-      if (std::uint64_t* const there = cell_of(job_, mine, team_.pe(i)))
+      if (std::uint64_t* const there = peer_flag(job_, mine, team_.pe(i)))
 #ifdef SHMEMCTL_MUTATE_COLLECTIVE_RELEASE
         add_relaxed(there, count);
 #else
         add_release(there, count);
 #endif
       else // the whole, by one part: no one else writes the word
-        ok = tell(job_, mine, done_, team_.pe(i), released) && ok;
+        ok = set_flag(job_, mine, done_, team_.pe(i), released) && ok;
     return ok;
   }
 
@@ -161,12 +161,12 @@ private:
   __device__ bool is_last() {
     bool last = false;
     if (Scope::rank() == 0) {
-      std::uint64_t* const counter = &team_.cells->block_counters[2];
+      std::uint64_t* const counter = &team_.cells->grid_barrier_counters[2];
 #ifdef SHMEMCTL_MUTATE_COLLECTIVE_BLOCK_FENCE
       const std::uint64_t earlier = atomic_word_add(counter, std::uint64_t{1});
 #else
       // Acquire-release at GPU scope: this part's stores (after its sync) come before its count,
-      // and all others' counts before the flags that the last one sets. As in grid_meet().
+      // and all others' counts before the flags that the last one sets. As in grid_sync().
       const std::uint64_t earlier = atomic_word_add_ordered(counter, 1);
 #endif
       last = earlier + 1 == static_cast<std::uint64_t>(share_.parts);
@@ -221,7 +221,7 @@ __device__ inline bool gather_large(const DeviceJob& job, const TeamView& team, 
                                   piece.begin;
     if (piece.size == 0 || is_there(team, task, to + piece.begin, from))
       return true;
-    if (!collective.hear(task.member))
+    if (!collective.wait_flag(task.member))
       return false;
     put_nbi<Scope>(job, to + piece.begin, from, piece.size, team.pe(task.member));
     return true;
@@ -260,7 +260,7 @@ alltoallv_large(const DeviceJob& job, const TeamView& team, void* dest, const vo
     const plan::Piece piece = piece_for(team, share, size_bytes[task.member], task);
     if (piece.size == 0)
       return true;
-    if (!collective.hear(task.member))
+    if (!collective.wait_flag(task.member))
       return false;
     put_nbi<Scope>(
         job, static_cast<std::byte*>(dest) + dest_offset_bytes[task.member] + piece.begin,

@@ -84,7 +84,7 @@ public:
   __device__ bool begin() {
     Scope::sync(); // the other threads' stores to the source; the previous collective's epoch
     load_epoch();
-    return hear_of_last();
+    return wait_for_last();
   }
 
   /// Begins, and sends to every other member j `size_bytes` at source + j * stride_bytes, into slot
@@ -101,12 +101,12 @@ public:
     };
     // The first data load overlaps with that of the epoch.
     std::uint64_t data = walk.more() ? load() : 0;
-    if (!hear_of_last())
+    if (!wait_for_last())
       return false;
     while (walk.more()) {
       const int to = walk.member(team_.me, team_.n);
       // Relaxed: each word carries its epoch.
-      store_pair_relaxed(cell_of(job_, words(slot, walk.pair()), team_.pe(to)),
+      store_pair_relaxed(peer_flag(job_, words(slot, walk.pair()), team_.pe(to)),
                          {plan::word_of(static_cast<std::uint32_t>(data), epoch_),
                           plan::word_of(static_cast<std::uint32_t>(data >> 32), epoch_)});
       walk.next();
@@ -123,7 +123,7 @@ public:
   /// The same, starting from words that have been loaded and may not have arrived yet.
   __device__ std::uint64_t finish(WordPair seen, int slot, unsigned pair, int from, bool& ok) {
     if (!is_here(seen)) {
-      Patience patience;
+      WaitTimeout patience;
       do {
         seen = load_pair_relaxed(words(slot, pair));
         if (is_here(seen))
@@ -170,11 +170,11 @@ public:
 
   /// Sets the entered flags at all others: for collectives in which not every member receives from
   /// every other.
-  __device__ bool tell_begun() {
+  __device__ bool set_entered_flags() {
     bool ok = true;
     for (int i = Scope::rank(); i < team_.n; i += Scope::size())
       if (i != team_.me) // release: after this member's reads of the previous collective
-        ok = tell(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i)) && ok;
+        ok = set_flag(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i)) && ok;
     return ok;
   }
 
@@ -184,7 +184,7 @@ public:
     if (Scope::rank() == 0) {
       team_.cells->collective_epoch = epoch_;
       if (heard_all)
-        team_.cells->heard_epoch = epoch_;
+        team_.cells->entered_epoch = epoch_;
     }
     Scope::sync();
     return ok;
@@ -197,11 +197,11 @@ private:
   }
   __device__ void load_epoch() {
     const std::uint64_t last = team_.cells->collective_epoch;
-    heard_ = team_.cells->heard_epoch;
+    heard_ = team_.cells->entered_epoch;
     epoch_ = last + 1;
   }
-  __device__ bool hear_of_last() {
-    if (!plan::must_hear(heard_, epoch_))
+  __device__ bool wait_for_last() {
+    if (!plan::must_wait(heard_, epoch_))
       return true;
     bool ok = true;
 #ifndef SHMEMCTL_MUTATE_MUST_HEAR
@@ -262,11 +262,11 @@ inline __device__ __noinline__ bool broadcast_small(const DeviceJob& job, const 
       return false;
     if (dest != source)
       copy<Scope, Local>(dest, source, size_bytes);
-    ok = collective.tell_begun();
+    ok = collective.set_entered_flags();
   } else {
     if (!collective.begin())
       return false;
-    ok = collective.tell_begun();
+    ok = collective.set_entered_flags();
     const auto pairs = static_cast<unsigned>(plan::pairs_of(size_bytes));
     for (auto pair = static_cast<unsigned>(Scope::rank()); pair < pairs;
          pair += static_cast<unsigned>(Scope::size())) {

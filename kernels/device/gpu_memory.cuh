@@ -4,7 +4,7 @@
 // wherever both the HCA and the GPU reach them.
 #pragma once
 
-#include "kernels/device/device_order.cuh"
+#include "kernels/device/gpu_scope_order.cuh"
 #include "kernels/device/warp_group.cuh"
 
 namespace shmemctl::device {
@@ -53,7 +53,7 @@ struct GpuMemory {
   // that reads the last one and fences sees all WQEs. The fences of threads that wait for their
   // turn overlap.
 
-  static __device__ void entries_written() {
+  static __device__ void wqes_written() {
 #ifndef SHMEMCTL_MUTATE_NETWORK_RELEASE
     fence_device();
 #endif
@@ -94,7 +94,7 @@ struct GpuMemory {
   }
 };
 
-/// For the proxy's FIFO (src/runtime/proxy/proxy_ring.h).
+/// For the proxy's FIFO (src/abi/proxy_fifo.h).
 struct DeviceAtomics {
   /// A release waits for all earlier stores of the thread, over PCIe and NVLink too: a microsecond
   /// when many are in flight.

@@ -1,41 +1,41 @@
 // Operations on PEs that are not mapped for kernels, through the proxy's FIFO or the kernels' own
-// QPs. Offsets are relative to a region (namespace region: gpu_heap, gpu_cells) and the same on all
+// QPs. Offsets are relative to a region (namespace region: gpu_heap, gpu_team_flags) and the same on all
 // PEs. One thread of the caller's scope makes the call; the wrappers in rma.cuh handle the scope.
 // All return false on a timeout or when the path failed; the report then names the PE.
 #pragma once
 
 #include "kernels/device/memory_order.cuh"
-#include "kernels/device_job.h"
-#include "transports/atomic_op.h"
+#include "src/abi/device_job.h"
+#include "src/abi/op_types.h"
 
 namespace shmemctl::device {
 
-struct NetworkPlace {
+struct NetworkAddress {
   int region;
   std::uint64_t offset_bytes;
 };
 using NetworkAtomic = AtomicOp;
 
 /// `source` may be reused after network_quiet(), or on return if `blocking`.
-__device__ bool network_put(const DeviceJob& job, NetworkPlace target, const void* source,
+__device__ bool network_put(const DeviceJob& job, NetworkAddress target, const void* source,
                             std::uint64_t size_bytes, int pe, bool blocking);
 /// `target` holds the data after network_quiet(), or on return if `blocking`.
-__device__ bool network_get(const DeviceJob& job, void* target, NetworkPlace source,
+__device__ bool network_get(const DeviceJob& job, void* target, NetworkAddress source,
                             std::uint64_t size_bytes, int pe, bool blocking);
 /// Puts the low 1, 2, 4 or 8 bytes of `value`. Does not order the caller's earlier stores before
 /// the value: network_release() does.
-__device__ bool network_put_value(const DeviceJob& job, NetworkPlace target, std::uint64_t value,
+__device__ bool network_put_value(const DeviceJob& job, NetworkAddress target, std::uint64_t value,
                                   unsigned size_bytes, int pe);
-__device__ bool network_get_value(const DeviceJob& job, NetworkPlace source, unsigned size_bytes,
+__device__ bool network_get_value(const DeviceJob& job, NetworkAddress source, unsigned size_bytes,
                                   int pe, std::uint64_t& value);
 /// 4 or 8 bytes. `old` is nullptr for a non-fetching operation, which is complete after
 /// network_quiet().
-__device__ bool network_atomic(const DeviceJob& job, NetworkPlace target, NetworkAtomic op,
+__device__ bool network_atomic(const DeviceJob& job, NetworkAddress target, NetworkAtomic op,
                                unsigned size_bytes, std::uint64_t operand, std::uint64_t compare,
                                int pe, std::uint64_t* old);
 /// The payload is visible at the target before the signal is.
-__device__ bool network_put_signal(const DeviceJob& job, NetworkPlace target, const void* source,
-                                   std::uint64_t size_bytes, NetworkPlace signal,
+__device__ bool network_put_signal(const DeviceJob& job, NetworkAddress target, const void* source,
+                                   std::uint64_t size_bytes, NetworkAddress signal,
                                    std::uint64_t value, bool add, int pe, bool blocking);
 /// Release: what this thread has done or seen, in its PE's memory and in mapped memory, comes
 /// before the values and atomics that it posts to the network later.

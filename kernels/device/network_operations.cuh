@@ -6,7 +6,7 @@
 #include "kernels/device/gpu_memory.cuh"
 #include "kernels/device/network.cuh"
 #include "kernels/device/proxy_client.h"
-#include "kernels/device/queue_client.h"
+#include "kernels/device/ibgda_qp.h"
 #include "kernels/device/scope.cuh"
 
 namespace shmemctl::device {
@@ -18,15 +18,15 @@ namespace detail {
 class NetworkWait {
 public:
   explicit __device__ NetworkWait(const DeviceJob& job) : job_(job) {}
-  __device__ void start() { looks_ = 0; }
+  __device__ void start() { polls_ = 0; }
   __device__ void stop() {}
   __device__ bool pause() {
-    if (++looks_ > looks_without_naps)
+    if (++polls_ > polls_without_naps)
       __nanosleep(nap_ns);
-    if (looks_ % looks_per_clock != 0)
+    if (polls_ % polls_per_clock_read != 0)
       return true;
     const std::uint64_t now = global_time_ns();
-    if (looks_ == looks_per_clock)
+    if (polls_ == polls_per_clock_read)
       begin_ns_ = looked_ns_ = now;
     if (now - begin_ns_ > job_.timeout_ns)
       return false;
@@ -37,17 +37,17 @@ public:
   }
 
 private:
-  static constexpr std::uint32_t looks_per_clock = 32, looks_without_naps = 16, nap_ns = 100;
+  static constexpr std::uint32_t polls_per_clock_read = 32, polls_without_naps = 16, nap_ns = 100;
   /// The report is in host memory: when thousands of threads wait, one read takes 100 us, and
   /// delays the thread whose turn it is.
   static constexpr std::uint64_t ns_between_reports = 20'000'000;
   const DeviceJob& job_;
   std::uint64_t begin_ns_ = 0, looked_ns_ = 0;
-  std::uint64_t looks_ = 0;
+  std::uint64_t polls_ = 0;
 };
 
 using DeviceProxy = ProxyClient<DeviceAtomics, NetworkWait>;
-using DeviceQueue = QueueClient<GpuMemory, NetworkWait>;
+using DeviceQp = QpClient<GpuMemory, NetworkWait>;
 
 /// Fills the report; only the first failure of this PE is kept. Returns false.
 __device__ __noinline__ inline bool report_problem(const DeviceJob& job, int peer,
@@ -86,7 +86,7 @@ __device__ __noinline__ inline bool by_proxy(const DeviceJob& job, const ProxyRe
          report_problem(job, request.pe, proxy.problem());
 }
 
-__device__ inline ProxyRequest request_to(ProxyOp op, NetworkPlace place, std::uint64_t size_bytes,
+__device__ inline ProxyRequest request_to(ProxyOp op, NetworkAddress place, std::uint64_t size_bytes,
                                           int pe) {
   ProxyRequest request;
   request.op = op;
@@ -97,50 +97,50 @@ __device__ inline ProxyRequest request_to(ProxyOp op, NetworkPlace place, std::u
   return request;
 }
 
-__device__ inline DeviceQueue::Place queue_place(NetworkPlace place) {
+__device__ inline DeviceQp::Address qp_address_of(NetworkAddress place) {
   return {static_cast<std::uint32_t>(place.region), place.offset_bytes};
 }
 
 /// Number of the caller that shares a QP: a block, or a warp.
-__device__ inline std::uint32_t queue_caller(const DeviceJob& job) {
+__device__ inline std::uint32_t qp_caller(const DeviceJob& job) {
   constexpr std::uint32_t warp_threads = 32;
-  return job.network.queue_by_warp != 0 ? thread_number() / warp_threads
+  return job.network.qp_per_warp != 0 ? thread_number() / warp_threads
                                         : static_cast<std::uint32_t>(Grid::rank());
 }
 
 /// Calls `operation(queue)` with QP `number` to that PE.
 template <class Operation>
-__device__ inline bool on_queue(const DeviceJob& job, int pe, std::uint32_t number,
+__device__ inline bool on_qp(const DeviceJob& job, int pe, std::uint32_t number,
                                 const Operation& operation) {
   NetworkWait wait(job);
-  DeviceQueue queue(job.network, static_cast<std::uint32_t>(pe), number, thread_number(), wait);
+  DeviceQp queue(job.network, static_cast<std::uint32_t>(pe), number, thread_number(), wait);
   return operation(queue) || report_problem(job, pe, queue.problem());
 }
 /// With the caller's own QP; `is_atomic`: with that of its atomics.
 template <class Operation>
-__device__ inline bool by_queue(const DeviceJob& job, int pe, const Operation& operation,
+__device__ inline bool by_ibgda(const DeviceJob& job, int pe, const Operation& operation,
                                 bool is_atomic = false) {
   const auto to = static_cast<std::uint32_t>(pe);
-  const std::uint32_t caller = queue_caller(job);
-  return on_queue(job, pe,
-                  is_atomic ? atomic_queue_of(job.network, to, caller)
-                            : queue_of(job.network, to, caller),
+  const std::uint32_t caller = qp_caller(job);
+  return on_qp(job, pe,
+                  is_atomic ? atomic_qp_of(job.network, to, caller)
+                            : qp_of(job.network, to, caller),
                   operation);
 }
 
 /// Quiet of the QPs to that PE except one, in two passes: pass 0 rings all doorbells, pass 1 waits.
 __device__ inline bool quiet_turn(const DeviceJob& job, int pe, std::uint32_t but, int turn) {
-  const std::uint32_t n = queues_to(job.network, static_cast<std::uint32_t>(pe));
+  const std::uint32_t n = qps_to(job.network, static_cast<std::uint32_t>(pe));
   bool ok = true;
   for (std::uint32_t number = 0; ok && number < n; ++number)
     if (number != but)
-      ok = on_queue(job, pe, number, [&](DeviceQueue& queue) {
+      ok = on_qp(job, pe, number, [&](DeviceQp& queue) {
         std::uint64_t ticket = 0;
         return !queue.used() || (turn == 0 ? queue.begin_quiet(ticket) : queue.quiet());
       });
   return ok;
 }
-__device__ inline bool quiet_queues(const DeviceJob& job, int pe, std::uint32_t but) {
+__device__ inline bool quiet_qps(const DeviceJob& job, int pe, std::uint32_t but) {
   return quiet_turn(job, pe, but, 0) && quiet_turn(job, pe, but, 1);
 }
 
@@ -149,18 +149,18 @@ __device__ inline bool no_path(const DeviceJob& job, int pe) {
 }
 
 /// A QP orders its own WQEs; across QPs only completion gives an order.
-__device__ inline bool fence_queues(const DeviceJob& job, int pe) {
+__device__ inline bool fence_qps(const DeviceJob& job, int pe) {
   const auto to = static_cast<std::uint32_t>(pe);
-  if (!has_one_queue(job.network, to))
-    return quiet_queues(job, pe, UINT32_MAX);
-  const std::uint32_t own = queue_of(job.network, to, queue_caller(job));
-  return on_queue(job, pe, own, [](DeviceQueue& queue) { return queue.fence(); }) &&
-         quiet_queues(job, pe, own);
+  if (!has_one_qp(job.network, to))
+    return quiet_qps(job, pe, UINT32_MAX);
+  const std::uint32_t own = qp_of(job.network, to, qp_caller(job));
+  return on_qp(job, pe, own, [](DeviceQp& queue) { return queue.fence(); }) &&
+         quiet_qps(job, pe, own);
 }
 
 } // namespace detail
 
-__device__ __noinline__ inline bool network_put(const DeviceJob& job, NetworkPlace target,
+__device__ __noinline__ inline bool network_put(const DeviceJob& job, NetworkAddress target,
                                                 const void* source, std::uint64_t size_bytes,
                                                 int pe, bool blocking) {
   if (size_bytes == 0)
@@ -173,8 +173,8 @@ __device__ __noinline__ inline bool network_put(const DeviceJob& job, NetworkPla
     return detail::by_proxy(job, request, blocking ? &none : nullptr);
   }
   case DevicePath::ibgda:
-    return detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
-      return queue.put(detail::queue_place(target), source, size_bytes, blocking);
+    return detail::by_ibgda(job, pe, [&](detail::DeviceQp& queue) {
+      return queue.put(detail::qp_address_of(target), source, size_bytes, blocking);
     });
   default:
     return detail::no_path(job, pe);
@@ -182,7 +182,7 @@ __device__ __noinline__ inline bool network_put(const DeviceJob& job, NetworkPla
 }
 
 __device__ __noinline__ inline bool network_get(const DeviceJob& job, void* target,
-                                                NetworkPlace source, std::uint64_t size_bytes,
+                                                NetworkAddress source, std::uint64_t size_bytes,
                                                 int pe, bool blocking) {
   if (size_bytes == 0)
     return true;
@@ -194,15 +194,15 @@ __device__ __noinline__ inline bool network_get(const DeviceJob& job, void* targ
     return detail::by_proxy(job, request, blocking ? &none : nullptr);
   }
   case DevicePath::ibgda:
-    return detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
-      return queue.get(target, detail::queue_place(source), size_bytes, blocking);
+    return detail::by_ibgda(job, pe, [&](detail::DeviceQp& queue) {
+      return queue.get(target, detail::qp_address_of(source), size_bytes, blocking);
     });
   default:
     return detail::no_path(job, pe);
   }
 }
 
-__device__ __noinline__ inline bool network_put_value(const DeviceJob& job, NetworkPlace target,
+__device__ __noinline__ inline bool network_put_value(const DeviceJob& job, NetworkAddress target,
                                                       std::uint64_t value, unsigned size_bytes,
                                                       int pe) {
   switch (detail::path_to(job, pe)) {
@@ -212,15 +212,15 @@ __device__ __noinline__ inline bool network_put_value(const DeviceJob& job, Netw
     return detail::by_proxy(job, request, nullptr);
   }
   case DevicePath::ibgda:
-    return detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
-      return queue.put_value(detail::queue_place(target), value, size_bytes);
+    return detail::by_ibgda(job, pe, [&](detail::DeviceQp& queue) {
+      return queue.put_value(detail::qp_address_of(target), value, size_bytes);
     });
   default:
     return detail::no_path(job, pe);
   }
 }
 
-__device__ __noinline__ inline bool network_get_value(const DeviceJob& job, NetworkPlace source,
+__device__ __noinline__ inline bool network_get_value(const DeviceJob& job, NetworkAddress source,
                                                       unsigned size_bytes, int pe,
                                                       std::uint64_t& value) {
   value = 0;
@@ -229,15 +229,15 @@ __device__ __noinline__ inline bool network_get_value(const DeviceJob& job, Netw
     return detail::by_proxy(job, detail::request_to(ProxyOp::get_value, source, size_bytes, pe),
                             &value);
   case DevicePath::ibgda:
-    return detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
-      return queue.get_value(detail::queue_place(source), size_bytes, value);
+    return detail::by_ibgda(job, pe, [&](detail::DeviceQp& queue) {
+      return queue.get_value(detail::qp_address_of(source), size_bytes, value);
     });
   default:
     return detail::no_path(job, pe);
   }
 }
 
-__device__ __noinline__ inline bool network_atomic(const DeviceJob& job, NetworkPlace target,
+__device__ __noinline__ inline bool network_atomic(const DeviceJob& job, NetworkAddress target,
                                                    NetworkAtomic op, unsigned size_bytes,
                                                    std::uint64_t operand, std::uint64_t compare,
                                                    int pe, std::uint64_t* old) {
@@ -250,10 +250,10 @@ __device__ __noinline__ inline bool network_atomic(const DeviceJob& job, Network
     return detail::by_proxy(job, request, old);
   }
   case DevicePath::ibgda:
-    return detail::by_queue(
+    return detail::by_ibgda(
         job, pe,
-        [&](detail::DeviceQueue& queue) {
-          return queue.atomic(detail::queue_place(target), op,
+        [&](detail::DeviceQp& queue) {
+          return queue.atomic(detail::qp_address_of(target), op,
                               static_cast<std::uint8_t>(size_bytes), operand, compare, old);
         },
         true);
@@ -262,9 +262,9 @@ __device__ __noinline__ inline bool network_atomic(const DeviceJob& job, Network
   }
 }
 
-__device__ __noinline__ inline bool network_put_signal(const DeviceJob& job, NetworkPlace target,
+__device__ __noinline__ inline bool network_put_signal(const DeviceJob& job, NetworkAddress target,
                                                        const void* source, std::uint64_t size_bytes,
-                                                       NetworkPlace signal, std::uint64_t value,
+                                                       NetworkAddress signal, std::uint64_t value,
                                                        bool add, int pe, bool blocking) {
   switch (detail::path_to(job, pe)) {
   case DevicePath::proxy: {
@@ -277,11 +277,11 @@ __device__ __noinline__ inline bool network_put_signal(const DeviceJob& job, Net
     return detail::by_proxy(job, request, blocking ? &none : nullptr);
   }
   case DevicePath::ibgda:
-    return detail::by_queue(
+    return detail::by_ibgda(
         job, pe,
-        [&](detail::DeviceQueue& queue) {
-          return queue.put_signal(detail::queue_place(target), source, size_bytes,
-                                  detail::queue_place(signal), value, add, blocking);
+        [&](detail::DeviceQp& queue) {
+          return queue.put_signal(detail::qp_address_of(target), source, size_bytes,
+                                  detail::qp_address_of(signal), value, add, blocking);
         },
         add);
   default:
@@ -296,7 +296,7 @@ __device__ inline void network_release() {
 __device__ __noinline__ inline bool network_fence(const DeviceJob& job) {
   if (!job.network.path_of_pe)
     return true;
-  if (job.network.rings.n_rings > 0) {
+  if (job.network.rings.n_fifos > 0) {
     detail::NetworkWait wait(job);
     detail::DeviceProxy proxy(job.network, detail::thread_number(), wait);
     if (!proxy.fence())
@@ -307,7 +307,7 @@ __device__ __noinline__ inline bool network_fence(const DeviceJob& job) {
   bool ok = true;
   for (int pe = 0; ok && pe < job.n_pes; ++pe)
     if (detail::path_to(job, pe) == DevicePath::ibgda)
-      ok = detail::fence_queues(job, pe);
+      ok = detail::fence_qps(job, pe);
   return ok;
 }
 
@@ -320,7 +320,7 @@ __device__ __noinline__ inline bool network_quiet(const DeviceJob& job) {
     for (int pe = 0; ok && pe < job.n_pes; ++pe)
       if (detail::path_to(job, pe) == DevicePath::ibgda)
         ok = detail::quiet_turn(job, pe, UINT32_MAX, turn);
-  if (ok && job.network.rings.n_rings > 0) {
+  if (ok && job.network.rings.n_fifos > 0) {
     detail::NetworkWait wait(job);
     detail::DeviceProxy proxy(job.network, detail::thread_number(), wait);
     ok = proxy.quiet() || detail::report_problem(job, -1, proxy.problem());

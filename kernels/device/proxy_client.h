@@ -3,9 +3,9 @@
 // two polls, which returns false when the wait timed out, then stop().
 #pragma once
 
-#include "kernels/device/network_problem.h"
-#include "src/runtime/proxy/proxy_request.h"
-#include "src/runtime/proxy/proxy_ring.h"
+#include "src/abi/device_job.h"
+#include "src/abi/proxy_request.h"
+#include "src/abi/proxy_fifo.h"
 
 namespace shmemctl::device {
 
@@ -20,11 +20,11 @@ public:
 
   /// Posts the request to its PE's FIFO, without waiting for it.
   SHMEMCTL_HOST_DEVICE bool post(const ProxyRequest& request) {
-    return post_to(ring_of(network_.rings, request.pe), request);
+    return post_to(fifo_of(network_.rings, request.pe), request);
   }
   /// Posts the request, and waits for its result.
   SHMEMCTL_HOST_DEVICE bool ask(const ProxyRequest& request, std::uint64_t& value) {
-    const std::uint32_t ring = ring_of(network_.rings, request.pe);
+    const std::uint32_t ring = fifo_of(network_.rings, request.pe);
     Asked asked;
     return begin(ring, request, asked) && end(ring, asked, value);
   }
@@ -32,7 +32,7 @@ public:
   SHMEMCTL_HOST_DEVICE bool fence() {
     ProxyRequest request;
     request.op = ProxyOp::fence;
-    for (std::uint32_t ring = 0; ring < network_.rings.n_rings; ++ring)
+    for (std::uint32_t ring = 0; ring < network_.rings.n_fifos; ++ring)
       if (!Producer(network_.rings.views[ring], 0).is_quiet() && !post_to(ring, request))
         return false;
     return true;
@@ -41,10 +41,10 @@ public:
   SHMEMCTL_HOST_DEVICE bool quiet() {
     ProxyRequest request;
     request.op = ProxyOp::quiet;
-    Asked asked[most_proxy_threads];
+    Asked asked[max_proxy_threads];
     bool posted = true;
-    const bool answered = quiet_rings(
-        network_.rings.n_rings,
+    const bool answered = quiet_fifos(
+        network_.rings.n_fifos,
         [&](std::uint32_t ring) {
           if (!posted || Producer(network_.rings.views[ring], 0).is_quiet())
             return false;
@@ -61,7 +61,7 @@ public:
   SHMEMCTL_HOST_DEVICE const NetworkProblem& problem() const { return problem_; }
 
 private:
-  using Producer = RingProducer<ProxyTraits, Atomics>;
+  using Producer = FifoProducer<ProxyTraits, Atomics>;
   struct Asked {
     std::uint32_t number;
     std::uint8_t tag;
@@ -80,9 +80,9 @@ private:
     Producer producer(network_.rings.views[ring], completed);
     std::uint64_t sequence = 0;
     if (!producer.reserve(1, sequence))
-      return fail(WaitKind::ring_closed, sequence);
+      return fail(WaitKind::fifo_closed, sequence);
     if (!producer.wait_for_room(sequence, wait_))
-      return fail(WaitKind::ring_room, sequence, producer.known_completed());
+      return fail(WaitKind::fifo_room, sequence, producer.known_completed());
     // May overwrite a newer value by an older one: both are valid, and the older one costs another
     // poll.
     if (producer.known_completed() != completed)
@@ -109,12 +109,12 @@ private:
       }
       number = number + 1 == n_results ? 0 : number + 1;
       if (looks % n_results == 0 && !wait_.pause())
-        return fail(WaitKind::ring_result, n_results);
+        return fail(WaitKind::fifo_result, n_results);
     }
     wait_.stop();
     return true;
   }
-  SHMEMCTL_HOST_DEVICE void give_back(std::uint32_t ring, const Asked& asked) {
+  SHMEMCTL_HOST_DEVICE void release(std::uint32_t ring, const Asked& asked) {
     // Release: our loads of the result come before the next request that uses this slot.
     Atomics::store_release(word_of(ring, asked.number), static_cast<std::uint64_t>(asked.tag) << 8);
   }
@@ -132,10 +132,10 @@ private:
     const auto answer =
         Producer(network_.rings.views[ring], 0).wait_for_result(asked.number, asked.tag, wait_);
     if (!answer.given)
-      return fail(WaitKind::ring_answer, asked.number);
-    give_back(ring, asked);
+      return fail(WaitKind::fifo_reply, asked.number);
+    release(ring, asked);
     if (!answer.ok)
-      return fail(WaitKind::ring_failed, asked.number);
+      return fail(WaitKind::fifo_failed, asked.number);
     value = answer.value;
     return true;
   }

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "kernels/device/numbers.cuh"
-#include "kernels/device_operations.h"
+#include "kernels/device/numeric_types.cuh"
+#include "src/abi/op_types.h"
 
 namespace shmemctl::device {
 

@@ -9,31 +9,31 @@
 #include <type_traits>
 
 #include "kernels/device/copy.cuh"
-#include "kernels/device/place.cuh"
+#include "kernels/device/symmetric_address.cuh"
 
 namespace shmemctl::device {
 
 namespace detail {
 
 /// Not inlined: long, and rarely taken.
-inline __device__ __noinline__ void put_far(const DeviceJob& job, const void* target,
+inline __device__ __noinline__ void put_over_network(const DeviceJob& job, const void* target,
                                             const void* source, std::size_t size_bytes, int pe,
                                             bool blocking) {
-  network_put(job, place_of(job, target), source, size_bytes, pe, blocking);
+  network_put(job, network_address_of(job, target), source, size_bytes, pe, blocking);
 }
-inline __device__ __noinline__ void get_far(const DeviceJob& job, void* target, const void* source,
+inline __device__ __noinline__ void get_over_network(const DeviceJob& job, void* target, const void* source,
                                             std::size_t size_bytes, int pe, bool blocking) {
-  network_get(job, target, place_of(job, source), size_bytes, pe, blocking);
+  network_get(job, target, network_address_of(job, source), size_bytes, pe, blocking);
 }
-inline __device__ __noinline__ void put_value_far(const DeviceJob& job, const void* target,
+inline __device__ __noinline__ void put_value_over_network(const DeviceJob& job, const void* target,
                                                   std::uint64_t value, unsigned size_bytes,
                                                   int pe) {
-  network_put_value(job, place_of(job, target), value, size_bytes, pe);
+  network_put_value(job, network_address_of(job, target), value, size_bytes, pe);
 }
-inline __device__ __noinline__ std::uint64_t get_value_far(const DeviceJob& job, const void* source,
+inline __device__ __noinline__ std::uint64_t get_value_over_network(const DeviceJob& job, const void* source,
                                                            unsigned size_bytes, int pe) {
   std::uint64_t value = 0;
-  network_get_value(job, place_of(job, source), size_bytes, pe, value);
+  network_get_value(job, network_address_of(job, source), size_bytes, pe, value);
   return value;
 }
 
@@ -86,7 +86,7 @@ __device__ inline void put_nbi(const DeviceJob& job, void* target, const void* s
   }
   Scope::sync(); // the other threads' stores to `source`
   if (Scope::rank() == 0)
-    detail::put_far(job, target, source, size_bytes, pe, false);
+    detail::put_over_network(job, target, source, size_bytes, pe, false);
 }
 
 /// Blocking put: `source` may be overwritten on return.
@@ -97,7 +97,7 @@ __device__ inline void put(const DeviceJob& job, void* target, const void* sourc
   if (std::byte* const there = pointer_to(job, static_cast<std::byte*>(target), pe))
     copy<Scope, Local>(there, source, size_bytes);
   else if (Scope::rank() == 0)
-    detail::put_far(job, target, source, size_bytes, pe, true);
+    detail::put_over_network(job, target, source, size_bytes, pe, true);
   Scope::sync();
 }
 
@@ -112,7 +112,7 @@ __device__ inline void get_nbi(const DeviceJob& job, void* target, const void* s
   }
   Scope::sync(); // no thread of the scope still uses `target`
   if (Scope::rank() == 0)
-    detail::get_far(job, target, source, size_bytes, pe, false);
+    detail::get_over_network(job, target, source, size_bytes, pe, false);
 }
 
 /// Blocking get: all threads of the scope see the data on return.
@@ -123,7 +123,7 @@ __device__ inline void get(const DeviceJob& job, void* target, const void* sourc
   if (const std::byte* const there = pointer_to(job, static_cast<const std::byte*>(source), pe))
     copy<Scope, Remote>(target, there, size_bytes);
   else if (Scope::rank() == 0)
-    detail::get_far(job, target, source, size_bytes, pe, true);
+    detail::get_over_network(job, target, source, size_bytes, pe, true);
   Scope::sync();
 }
 
@@ -133,13 +133,13 @@ __device__ inline void put_value(const DeviceJob& job, T* target, T value, int p
   if (T* const there = pointer_to(job, target, pe))
     detail::store_value(there, value);
   else
-    detail::put_value_far(job, target, detail::to_bits(value), sizeof(T), pe);
+    detail::put_value_over_network(job, target, detail::to_bits(value), sizeof(T), pe);
 }
 template <class T>
 __device__ inline T get_value(const DeviceJob& job, const T* source, int pe) {
   if (const T* const there = pointer_to(job, source, pe))
     return detail::load_value(there);
-  return detail::from_bits<T>(detail::get_value_far(job, source, sizeof(T), pe));
+  return detail::from_bits<T>(detail::get_value_over_network(job, source, sizeof(T), pe));
 }
 
 namespace detail {
@@ -160,16 +160,16 @@ __device__ inline T load_one(const T* at) {
 }
 /// One element of an iput or iget of a PE that is not mapped.
 template <class T>
-__device__ inline void put_one_far(const DeviceJob& job, T* target, const T* source, int pe) {
+__device__ inline void put_one_over_network(const DeviceJob& job, T* target, const T* source, int pe) {
   if constexpr (sizeof(T) == 16)
-    put_far(job, target, source, sizeof(T), pe, false);
+    put_over_network(job, target, source, sizeof(T), pe, false);
   else
     put_value(job, target, *source, pe);
 }
 template <class T>
-__device__ inline void get_one_far(const DeviceJob& job, T* target, const T* source, int pe) {
+__device__ inline void get_one_over_network(const DeviceJob& job, T* target, const T* source, int pe) {
   if constexpr (sizeof(T) == 16)
-    get_far(job, target, source, sizeof(T), pe, true);
+    get_over_network(job, target, source, sizeof(T), pe, true);
   else
     *target = get_value(job, source, pe);
 }
@@ -193,7 +193,7 @@ __device__ inline void iput(const DeviceJob& job, T* target, const T* source,
     if (there != nullptr)
       there[at * target_stride] = *from;
     else
-      detail::put_one_far(job, target + at * target_stride, from, pe);
+      detail::put_one_over_network(job, target + at * target_stride, from, pe);
   }
 }
 template <class Scope, class T>
@@ -208,7 +208,7 @@ __device__ inline void iget(const DeviceJob& job, T* target, const T* source,
     if (there != nullptr)
       *to = detail::load_one(there + at * source_stride);
     else
-      detail::get_one_far(job, to, source + at * source_stride, pe);
+      detail::get_one_over_network(job, to, source + at * source_stride, pe);
   }
 }
 

@@ -1,8 +1,8 @@
-// Signals: 8-byte words that tell a PE that its data has arrived.
+// Signals: 8-byte words that set_flag a PE that its data has arrived.
 #pragma once
 
 #include "kernels/device/atomics.cuh"
-#include "kernels/device_operations.h"
+#include "src/abi/op_types.h"
 
 namespace shmemctl::device {
 
@@ -17,7 +17,7 @@ __device__ inline void signal_add(const DeviceJob& job, std::uint64_t* signal, s
   atomic_add(job, signal, value, pe);
 }
 /// Sets a signal or adds to it, after all that this thread has done or seen, for every observer.
-__device__ inline void signal_behind(const DeviceJob& job, std::uint64_t* signal,
+__device__ inline void fenced_signal(const DeviceJob& job, std::uint64_t* signal,
                                      std::uint64_t value, SignalOp op, int pe) {
 #ifndef SHMEMCTL_MUTATE_SIGNAL_BEHIND
   fence_system(); // the signal itself is relaxed
@@ -34,16 +34,16 @@ __device__ inline std::uint64_t signal_fetch(const std::uint64_t* signal) {
 
 namespace detail {
 
-inline __device__ __noinline__ void put_signal_far(const DeviceJob& job, const void* target,
+inline __device__ __noinline__ void put_signal_over_network(const DeviceJob& job, const void* target,
                                                    const void* source, std::size_t size_bytes,
                                                    const std::uint64_t* signal, std::uint64_t value,
                                                    bool add, int pe, bool blocking) {
-  network_put_signal(job, place_of(job, target), source, size_bytes, place_of(job, signal), value,
+  network_put_signal(job, network_address_of(job, target), source, size_bytes, network_address_of(job, signal), value,
                      add, pe, blocking);
 }
 
 /// Whether data and signal are the two halves of 16 aligned bytes.
-__device__ inline bool side_by_side(const void* target, const std::uint64_t* signal,
+__device__ inline bool is_adjacent_signal(const void* target, const std::uint64_t* signal,
                                     std::size_t size_bytes) {
   return size_bytes == 8 && reinterpret_cast<std::uintptr_t>(target) % 8 == 0 &&
          (reinterpret_cast<std::uintptr_t>(target) ^ reinterpret_cast<std::uintptr_t>(signal)) == 8;
@@ -52,7 +52,7 @@ __device__ inline bool side_by_side(const void* target, const std::uint64_t* sig
 /// One 16-byte store of data and signal: no wait, whereas a release waits until the data has been
 /// acknowledged. A reader that sees the signal sees the data, since the store is single-copy atomic
 /// (store_whole_relaxed()).
-__device__ inline void put_with_signal(const DeviceJob& job, std::uint64_t* target,
+__device__ inline void put_signal_16_bytes(const DeviceJob& job, std::uint64_t* target,
                                        const void* source, std::uint64_t* signal,
                                        std::uint64_t value, int pe) {
   std::uint64_t data = 0;
@@ -79,11 +79,11 @@ __device__ inline void put_signal(const DeviceJob& job, void* target, const void
     if (!blocking)
       Scope::sync(); // what the others wrote into `source`
     if (Scope::rank() == 0)
-      put_signal_far(job, target, source, size_bytes, signal, value, op == SignalOp::add, pe,
+      put_signal_over_network(job, target, source, size_bytes, signal, value, op == SignalOp::add, pe,
                      blocking);
-  } else if (op == SignalOp::set && side_by_side(target, signal, size_bytes)) {
+  } else if (op == SignalOp::set && is_adjacent_signal(target, signal, size_bytes)) {
     if (Scope::rank() == 0)
-      put_with_signal(job, static_cast<std::uint64_t*>(target), source, signal, value, pe);
+      put_signal_16_bytes(job, static_cast<std::uint64_t*>(target), source, signal, value, pe);
   } else {
     copy<Scope, Local>(there, source, size_bytes);
 #ifndef SHMEMCTL_MUTATE_PUT_SIGNAL_SYNC

@@ -79,10 +79,10 @@ __device__ inline std::uint64_t turn_of(std::uint64_t number) {
 /// and waits for theirs. One hop, no coordinator. The expected counts are loaded meanwhile; each
 /// thread has its own, so that the threads need not agree on anything.
 template <class Scope>
-__device__ inline bool meet_all(const DeviceJob& job, const TeamView& team) {
+__device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& team) {
   std::uint64_t* const mine = &team.cells->arrived[team.me];
   for (int i = Scope::rank(); i < team.n; i += Scope::size())
-    if (std::uint64_t* const there = cell_of(job, mine, team.pe(i)); i != team.me && there)
+    if (std::uint64_t* const there = peer_flag(job, mine, team.pe(i)); i != team.me && there)
 #ifdef SHMEMCTL_MUTATE_BARRIER_RELEASE
       add_relaxed(there, 1);
 #else
@@ -90,12 +90,12 @@ __device__ inline bool meet_all(const DeviceJob& job, const TeamView& team) {
       add_release(there, 1);
 #endif
   bool ok = true, released = false;
-  const bool may_be_far = has_network(job);
-  if (may_be_far)
+  const bool may_use_network = has_network(job);
+  if (may_use_network)
     for (int i = Scope::rank(); i < team.n; i += Scope::size())
-      if (i != team.me && cell_of(job, mine, team.pe(i)) == nullptr) {
+      if (i != team.me && peer_flag(job, mine, team.pe(i)) == nullptr) {
         const std::uint64_t number = team.cells->expected[i] + 1;
-        ok = tell(job, &team.cells->arrived_far[turn_of(number)][team.me], number, team.pe(i),
+        ok = set_flag(job, &team.cells->arrived_network[turn_of(number)][team.me], number, team.pe(i),
                   released) &&
              ok;
       }
@@ -103,8 +103,8 @@ __device__ inline bool meet_all(const DeviceJob& job, const TeamView& team) {
     if (i != team.me) {
       const std::uint64_t number = ++team.cells->expected[i];
       const std::uint64_t* word = &team.cells->arrived[i];
-      if (may_be_far && cell_of(job, mine, team.pe(i)) == nullptr)
-        word = &team.cells->arrived_far[turn_of(number)][i];
+      if (may_use_network && peer_flag(job, mine, team.pe(i)) == nullptr)
+        word = &team.cells->arrived_network[turn_of(number)][i];
       bool in_time = true;
       wait_at_least(job, word, number, team.pe(i), in_time);
       ok = ok && in_time;
@@ -114,13 +114,13 @@ __device__ inline bool meet_all(const DeviceJob& job, const TeamView& team) {
 
 /// Large teams: in round r each member tells the one 2^r behind it. By one thread, because what a
 /// round has brought must be seen before the next one tells of it. Not inlined: long, and seldom.
-inline __device__ __noinline__ bool meet_in_rounds(const DeviceJob& job, const TeamView& team) {
+inline __device__ __noinline__ bool sync_dissemination(const DeviceJob& job, const TeamView& team) {
   const std::uint64_t epoch = ++team.cells->epoch;
   for (int round = 0; round < plan::rounds_of(team.n); ++round) {
     const int to = plan::round_target(team.me, round, team.n);
     const int from = plan::round_source(team.me, round, team.n);
     std::uint64_t* const word = &team.cells->rounds[turn_of(epoch)][round];
-    bool in_time = tell(job, word, epoch, team.pe(to));
+    bool in_time = set_flag(job, word, epoch, team.pe(to));
     // The one who writes this word may be a barrier ahead, never two: it needs my next arrival,
     // directly or through others.
     if (in_time)
@@ -133,7 +133,7 @@ inline __device__ __noinline__ bool meet_in_rounds(const DeviceJob& job, const T
 
 /// `completes`: a barrier whose puts all went by stores.
 template <class Scope, bool completes>
-__device__ inline bool meet(const DeviceJob& job, int team_number) {
+__device__ inline bool sync_members(const DeviceJob& job, int team_number) {
   // What other threads of the scope did is covered by the release of each signalling thread.
 #ifndef SHMEMCTL_MUTATE_BARRIER_SYNC
   Scope::sync();
@@ -147,10 +147,10 @@ __device__ inline bool meet(const DeviceJob& job, int team_number) {
     quiet();
 #endif
   bool ok = true;
-  if (team.n <= DeviceTeamCells::most_members)
-    ok = detail::meet_all<Scope>(job, team);
+  if (team.n <= DeviceTeamFlags::max_members)
+    ok = detail::sync_all_to_all<Scope>(job, team);
   else if (Scope::rank() == 0)
-    ok = detail::meet_in_rounds(job, team);
+    ok = detail::sync_dissemination(job, team);
   return Scope::all(ok);
 }
 
@@ -163,7 +163,7 @@ __device__ inline bool meet(const DeviceJob& job, int team_number) {
 /// kernel parameters: a separate function would load it, by dependent loads (0.6 us, H200).
 template <class Scope>
 __device__ inline bool sync(const DeviceJob& job, int team_number = team_world) {
-  return detail::meet<Scope, false>(job, team_number);
+  return detail::sync_members<Scope, false>(job, team_number);
 }
 
 /// Barrier: a sync that also completes the operations of the scope's threads, over the network and
@@ -171,7 +171,7 @@ __device__ inline bool sync(const DeviceJob& job, int team_number = team_world) 
 template <class Scope>
 __device__ inline bool barrier(const DeviceJob& job, int team_number = team_world) {
   if (!detail::has_network(job)) // a release completes earlier stores
-    return detail::meet<Scope, true>(job, team_number);
+    return detail::sync_members<Scope, true>(job, team_number);
   const bool ok = quiet<Scope>(job);
   return sync<Scope>(job, team_number) && ok;
 }
@@ -196,13 +196,13 @@ inline constexpr std::uint64_t had_failure = 1, one_generation = 2;
 /// @param ok nothing has failed in this block; the same in all its threads. The result is false in
 /// all blocks if any block passed false.
 /// @param times multiple of the timeout to wait
-inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_number, bool ok,
+inline __device__ __noinline__ bool grid_sync(const DeviceJob& job, int team_number, bool ok,
                                               unsigned times) {
 #ifndef SHMEMCTL_MUTATE_GRID_SYNC
   Block::sync();
 #endif
   if (Block::rank() == 0) {
-    std::uint64_t* const counters = job.cells[team_number].block_counters;
+    std::uint64_t* const counters = job.cells[team_number].grid_barrier_counters;
     std::uint64_t* const arrived = counters + 0;
     std::uint64_t* const generation = counters + 1;
     // All blocks are on one GPU: GPU scope takes a fifth of the time of system scope, and later
@@ -248,20 +248,20 @@ inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_num
 /// Barrier of all blocks of this launch, a grid of up to three dimensions; each sees what the
 /// others did before. All blocks must be resident: a cooperative launch, or a grid that fits the
 /// device. One at a time per team slot. False if a block did not arrive before the timeout.
-__device__ inline bool grid_meet(const DeviceJob& job, int team_number = team_world) {
-  return detail::grid_meet(job, team_number, true, 1);
+__device__ inline bool grid_sync(const DeviceJob& job, int team_number = team_world) {
+  return detail::grid_sync(job, team_number, true, 1);
 }
 
 /// barrier() of the team by a whole grid: operations of all its blocks are complete, and visible to
 /// every block after it. False, in all blocks, if a member did not arrive before the timeout, or
-/// this PE is not a member. Residency as for grid_meet().
+/// this PE is not a member. Residency as for grid_sync().
 __device__ inline bool grid_barrier(const DeviceJob& job, int team_number = team_world) {
-  bool ok = grid_meet(job, team_number);
+  bool ok = grid_sync(job, team_number);
   if (Grid::rank() == 0)
     ok = barrier<Block>(job, team_number) && ok;
   // The other blocks wait here while block 0 waits for the members, so that the report names the
   // member that is missing.
-  return detail::grid_meet(job, team_number, ok, 2);
+  return detail::grid_sync(job, team_number, ok, 2);
 }
 
 } // namespace shmemctl::device

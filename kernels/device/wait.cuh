@@ -7,7 +7,7 @@
 #pragma once
 
 #include "kernels/device/rma.cuh"
-#include "kernels/device_operations.h"
+#include "src/abi/op_types.h"
 
 namespace shmemctl::device {
 
@@ -25,14 +25,14 @@ __device__ inline T look(const T* at) {
 #endif
 }
 
-/// By the calling thread. False on timeout (see Patience), which the caller reports.
+/// By the calling thread. False on timeout (see WaitTimeout), which the caller reports.
 template <class T>
 __device__ inline bool watch_word(const DeviceJob& job, const T* at, Compare compare, T value,
                                   T& seen, unsigned times = 1) {
   seen = look(at);
   if (compares(compare, seen, value))
     return true;
-  Patience patience(times);
+  WaitTimeout patience(times);
   do {
     seen = look(at);
     if (compares(compare, seen, value))
@@ -151,7 +151,7 @@ __device__ inline bool wait_any(const DeviceJob& job, const Words<T>& words, int
   std::ptrdiff_t found = -1;
   if (Scope::rank() == 0) {
     const std::size_t first = first_that_counts(words);
-    Patience patience;
+    WaitTimeout patience;
     while (ok && first < words.count && (found = find(words)) < 0)
       if (patience.over(job)) {
         report_wait(job, peer, to_bits(words.wanted(first)), to_bits(look(words.at + first)),

@@ -3,7 +3,7 @@
 // them up.
 #pragma once
 
-#include "kernels/device/place.cuh"
+#include "kernels/device/symmetric_address.cuh"
 #include "kernels/moe/bulk_copy.cuh"
 #include "kernels/moe/combine_reduce.h"
 #include "kernels/moe/vector_cast.cuh"

@@ -40,7 +40,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"
 #include "kernels/moe/call_flags.h"
 #include "kernels/moe/combine_reduce.h"
 #include "kernels/moe/launch_config.h"

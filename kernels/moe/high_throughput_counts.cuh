@@ -11,7 +11,7 @@ namespace shmemctl::moe {
 __device__ inline bool wait_for_count(const DeviceJob& job, const std::uint64_t* word,
                                       std::uint64_t epoch, std::int32_t source,
                                       std::int32_t& count) {
-  device::Patience patience;
+  device::WaitTimeout patience;
   // Relaxed loads suffice: the flag itself carries the count, no other data is read.
   std::uint64_t seen = device::load_relaxed(word);
   while (!has_come(seen, epoch)) {

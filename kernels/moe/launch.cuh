@@ -4,7 +4,7 @@
 #include <cuda_runtime.h>
 #include <string>
 
-#include "kernels/code_of.h"
+#include "kernels/kernel_arch.h"
 #include "kernels/moe/high_throughput.h"
 #include "kernels/moe/launch_config.h"
 #include "kernels/moe/low_latency_calls.h"

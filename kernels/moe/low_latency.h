@@ -30,7 +30,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"
 #include "kernels/moe/high_throughput.h"
 #include "kernels/moe/low_latency_calls.h"
 #include "kernels/moe/token_metadata.h"

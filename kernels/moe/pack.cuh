@@ -2,7 +2,7 @@
 // low-latency dispatch has few rows.
 #pragma once
 
-#include "kernels/device/place.cuh"
+#include "kernels/device/symmetric_address.cuh"
 #include "kernels/device/wait.cuh"
 #include "kernels/moe/pack.h"
 #include "src/moe/plan.h"

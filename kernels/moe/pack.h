@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"
 #include "kernels/moe/low_latency.h"
 #include "kernels/moe/token_metadata.h"
 #include "src/moe/shape.h"

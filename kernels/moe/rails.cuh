@@ -134,7 +134,7 @@ private:
     std::uint64_t seen = device::load_acquire(word);
     if (seen >= epoch_)
       return seen;
-    device::Patience patience;
+    device::WaitTimeout patience;
     for (unsigned polls = 1; seen < epoch_; ++polls) {
       if (polls % polls_per_failure_check == 0)
         if (const std::uint64_t failed = device::load_relaxed(failure); has_failed(failed))

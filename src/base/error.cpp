@@ -4,7 +4,6 @@
 #include <cstring>
 #include <vector>
 
-#include "src/base/hostile_characters.h"
 #include "src/base/text.h"
 
 namespace shmemctl {

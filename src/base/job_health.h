@@ -6,7 +6,7 @@
 namespace shmemctl {
 
 /// Asked by every wait of the bootstraps and the runtime. The base class knows nothing; once
-/// addresses are exchanged, the runtime's Lifeline takes its place. Thread safe.
+/// addresses are exchanged, the runtime's FailureDetector takes its place. Thread safe.
 class JobHealth {
 public:
   virtual ~JobHealth() = default;

@@ -1,6 +1,5 @@
 #include "src/base/xml_text.h"
 
-#include "src/base/hostile_characters.h"
 #include "src/base/text.h"
 
 namespace shmemctl {

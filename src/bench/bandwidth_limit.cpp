@@ -11,9 +11,8 @@
 #include <tuple>
 
 #include "src/base/error.h"
-#include "src/base/json_line.h"
+#include "src/base/json_values.h"
 #include "src/base/units.h"
-#include "src/base/whole_number.h"
 #include "src/bench/case_table.h"
 #include "src/bench/cases/host_case.h"
 #include "src/bench/statistics.h"
@@ -21,8 +20,8 @@
 #include "src/runtime/gpu/gpu.h"
 #include "src/topo/distance.h"
 #include "src/topo/pci_address.h"
-#include "src/topo/pcie_rate.h"
-#include "src/topo/readers/virtual_interfaces.h"
+#include "src/topo/pcie.h"
+#include "src/topo/readers/sysfs_nics.h"
 
 namespace shmemctl::bench {
 
@@ -36,7 +35,7 @@ constexpr std::uint64_t least_share = 100; ///< one part in so many of the busie
 constexpr std::uint64_t bytes_of_operation = 8;
 
 /// They tell a rate, and no wire has it.
-bool is_software(const Nic& nic) {
+bool is_emulated(const Nic& nic) {
   constexpr std::array<std::string_view, 6> drivers = {"rdma_rxe", "siw",  "virtio_net",
                                                        "virtio",   "veth", "tun"};
   return nic.virtual_device ||
@@ -59,7 +58,7 @@ std::optional<double> wire_rate_GBps(const Node& node, const HcaPort& nic, const
   for (const Nic& known : node.nics) {
     if (known.name != nic.device)
       continue;
-    if (is_software(known))
+    if (is_emulated(known))
       return std::nullopt;
     for (const NicPort& port : known.ports)
       if (port.number == nic.port && port.rate_Gbps && *port.rate_Gbps > 0)
@@ -585,7 +584,7 @@ std::string own_line(Runtime& runtime, const Point& point) {
                           {"between_gpus", false},
                           {"in_host_memory", false},
                           {"otherwise", "no limit is known for PEs without a GPU"}});
-  const GpuSite& site = runtime.gpu()->site();
+  const GpuInfo& site = runtime.gpu()->site();
   const GpuPath path = path_of(runtime, point);
   return json_line(json{{"gpu", site.pci_address},
                         {"memory_GBps", site.memory_GBps},
@@ -648,7 +647,7 @@ GpuPath path_of(Runtime& runtime, const Point& point) {
   if (point.traffic == Traffic::collective)
     moves.traffic = Traffic::all_to_all;
   for (const int pe : routes_of(moves, runtime.pe(), runtime.n_pes()).to)
-    if (const DevicePath by = gpu->ways().at(static_cast<std::size_t>(pe)).path;
+    if (const DevicePath by = gpu->paths_by_pe().at(static_cast<std::size_t>(pe)).path;
         by != DevicePath::load_store) {
       path.otherwise = words_of(by);
       return path;

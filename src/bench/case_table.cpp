@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "src/base/error.h"
-#include "src/base/pattern.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "src/base/fnv1a.h"
+#include "src/base/hash.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/bench/above_limit.h"
@@ -20,7 +20,7 @@
 #include "src/bench/stall.h"
 #include "src/bench/tcp_counters.h"
 #include "src/bench/verification.h"
-#include "src/runtime/nic_traffic.h"
+#include "src/runtime/runtime.h"
 
 namespace shmemctl::bench {
 
@@ -66,7 +66,7 @@ private:
   }
 
   void begin(const std::string& words) const {
-    runtime_.lifeline().phase(words);
+    runtime_.failure_detector().phase(words);
     if (callbacks_.begins)
       callbacks_.begins(words);
   }

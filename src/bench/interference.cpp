@@ -10,9 +10,8 @@
 #include <unistd.h>
 
 #include "src/base/error.h"
-#include "src/base/json_line.h"
+#include "src/base/json_values.h"
 #include "src/base/text.h"
-#include "src/base/whole_number.h"
 #include "src/bench/pinning.h"
 
 namespace shmemctl::bench {

@@ -9,7 +9,7 @@
 
 #include "src/base/finding.h"
 #include "src/base/sysroot.h"
-#include "src/topo/cpu_set.h"
+#include "src/topo/cpus.h"
 
 namespace shmemctl::bench {
 

@@ -7,8 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/base/json_line.h"
-#include "src/base/whole_number.h"
+#include "src/base/json_values.h"
 #include "src/bench/cases/host_case.h"
 #include "src/runtime/gpu/gpu.h"
 
@@ -22,7 +21,7 @@ constexpr const char* kernels_name = "gpu"; // as bringup names them
 
 /// The transport that serves a PE's host memory; nullptr if none does.
 const Transport* transport_to(const Runtime& runtime, int pe) {
-  const int way = runtime.way_to()[static_cast<std::size_t>(pe)];
+  const int way = runtime.transport_index_by_pe()[static_cast<std::size_t>(pe)];
   return way < 0 ? nullptr : runtime.transports()[static_cast<std::size_t>(way)].transport.get();
 }
 
@@ -113,7 +112,7 @@ std::string carrier_of(Runtime& runtime, const Launch& launch, int pe) {
   PeGpu* const gpu = runtime.gpu();
   if (launch.memory != MemoryKind::gpu || !gpu)
     return name;
-  switch (gpu->ways().at(static_cast<std::size_t>(pe)).path) {
+  switch (gpu->paths_by_pe().at(static_cast<std::size_t>(pe)).path) {
   case DevicePath::load_store:
     return "p2p";
   case DevicePath::ibgda:
@@ -188,7 +187,7 @@ std::string connections_in_use(Runtime& runtime) {
       rows.push_back({transport->name(), pe, way});
     }
     if (PeGpu* const gpu = runtime.gpu()) {
-      const GpuWay& way = gpu->ways().at(static_cast<std::size_t>(pe));
+      const KernelPath& way = gpu->paths_by_pe().at(static_cast<std::size_t>(pe));
       rows.push_back(
           {kernels_name, pe,
            std::string(to_string(way.path)) + (way.reason.empty() ? "" : ": " + way.reason)});

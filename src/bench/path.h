@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/row_path.h"
+#include "reports/report.h"
 #include "src/bench/bandwidth_limit.h"
 #include "src/bench/case.h"
 #include "src/bench/tcp_counters.h"

@@ -10,8 +10,7 @@
 #include <sched.h>
 #include <set>
 
-#include "src/base/json_line.h"
-#include "src/base/whole_number.h"
+#include "src/base/json_values.h"
 
 namespace shmemctl::bench {
 

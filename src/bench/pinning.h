@@ -7,7 +7,7 @@
 #include "reports/report.h"
 #include "src/base/sysroot.h"
 #include "src/runtime/runtime.h"
-#include "src/topo/cpu_layout.h"
+#include "src/topo/cpus.h"
 
 namespace shmemctl::bench {
 

@@ -43,7 +43,7 @@ public:
     rma_ = std::make_unique<Rma>(
         pe_, runtime.n_pes(),
         std::vector<Transport*>(static_cast<std::size_t>(runtime.n_pes()), &link_),
-        runtime.lifeline(), runtime.rma().timeout_s(), true);
+        runtime.failure_detector(), runtime.rma().timeout_s(), true);
     for (int index = 0; index < limits::max_regions; ++index)
       if (const RegionView& view = runtime.rma().region(index); view.base) {
         link_.set_region(view);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reports/report.h"
-#include "src/base/quantiles.h"
+#include "src/base/statistics.h"
 
 namespace shmemctl::bench {
 

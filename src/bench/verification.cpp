@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "src/base/json_line.h"
-#include "src/base/whole_number.h"
+#include "src/base/json_values.h"
 
 namespace shmemctl::bench {
 

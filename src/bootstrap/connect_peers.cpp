@@ -3,7 +3,7 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
-#include "src/base/timeout_words.h"
+#include "src/base/timeout_hint.h"
 #include "src/bootstrap/collective_plan.h"
 #include "src/bootstrap/connect_peers.h"
 #include "src/bootstrap/interfaces.h"

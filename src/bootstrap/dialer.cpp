@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "src/base/timeout_words.h"
+#include "src/base/timeout_hint.h"
 #include "src/bootstrap/interfaces.h"
 
 namespace shmemctl {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "src/base/log.h"
-#include "src/base/signal_dispositions.h"
+#include "src/base/process.h"
 #include "src/base/wait.h"
 #include "src/bootstrap/chunks.h"
 #include "src/bootstrap/select.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "src/base/error.h"
-#include "src/base/signal_dispositions.h"
+#include "src/base/process.h"
 
 namespace shmemctl {
 

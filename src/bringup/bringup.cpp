@@ -48,7 +48,7 @@ std::unique_ptr<Rma> rma_over(Runtime& runtime, const TransportReach& reach) {
         if (reach.from(runtime.pe(), target) != 0)
           way_to[static_cast<std::size_t>(target)] = reachable.transport.get();
   auto rma = std::make_unique<Rma>(runtime.pe(), runtime.n_pes(), std::move(way_to),
-                                   runtime.lifeline(), runtime.rma().timeout_s(), true);
+                                   runtime.failure_detector(), runtime.rma().timeout_s(), true);
   for (int index = 0; index < limits::max_regions; ++index)
     if (const RegionView& view = runtime.rma().region(index); view.base)
       rma->set_region(view);
@@ -63,7 +63,7 @@ std::vector<PhaseRow> gather_phases(Runtime& runtime) {
 
 GpuSummary gather_gpus(Runtime& runtime) {
   if (PeGpu* gpu = runtime.gpu())
-    return merge_gpu_sites(runtime.gather_text(gpu_site_text(gpu->site(), gpu->ways())),
+    return merge_gpu_sites(runtime.gather_text(gpu_site_text(gpu->site(), gpu->paths_by_pe())),
                            runtime.placement().hosts);
   GpuSummary none;
   const std::vector<Gpu>& gpus = runtime.node().gpus;
@@ -92,7 +92,7 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
   verdict.transports = std::move(transports);
   verdict.unreachable = unreachable_pairs(verdict.transports, verdict.n_pes);
   verdict.advice = runtime.remote_choice().advice;
-  runtime.lifeline().phase(check_phase);
+  runtime.failure_detector().phase(check_phase);
   const CheckBuffer layout(verdict.n_pes, CheckBuffer::default_sizes());
   SymmetricMemory buffer(runtime, layout.size_bytes());
   const bool all_reached = verdict.unreachable.empty();
@@ -126,7 +126,7 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
   if (PeGpu* gpu = runtime.gpu()) {
     const auto gather = [&runtime](const std::string& text) { return runtime.gather_text(text); };
     const TransportReach reach =
-        merge_reach(gather(kernel_reach_text(gpu->ways(), gpu->site().heap_kind))).front();
+        merge_reach(gather(kernel_reach_text(gpu->paths_by_pe(), gpu->site().heap_kind))).front();
     progress(kernels_name, 0, 1);
     const KernelFindings found =
         check_pairs_by_kernels(*gpu, reach, static_cast<int>(verdict.transports.size()), gather);

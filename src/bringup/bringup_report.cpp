@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/table.h"
-#include "src/base/json_line.h"
+#include "src/base/json_values.h"
 #include "src/base/text.h"
 #include "src/bringup/bringup.h"
 #include "src/runtime/transport_choice.h"

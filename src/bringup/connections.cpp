@@ -8,8 +8,7 @@
 
 #include "reports/text.h"
 #include "src/base/error.h"
-#include "src/base/json_line.h"
-#include "src/base/whole_number.h"
+#include "src/base/json_values.h"
 #include "src/bringup/reach_map.h"
 
 namespace shmemctl {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "src/base/json_line.h"
+#include "src/base/json_values.h"
 
 namespace shmemctl {
 
@@ -20,7 +20,7 @@ using nlohmann::json;
 /// of the pair and not the end of the job.
 constexpr std::uint64_t max_patience_ns = 10'000'000'000;
 
-unsigned capabilities_of(const GpuWay& way, const std::string& heap_kind) {
+unsigned capabilities_of(const KernelPath& way, const std::string& heap_kind) {
   if (way.path == DevicePath::none)
     return 0;
   const bool atomics = way.path != DevicePath::load_store || heap_kind != "host";
@@ -103,10 +103,10 @@ const char* to_string(DevicePath path) {
   return "none";
 }
 
-std::string kernel_reach_text(const std::vector<GpuWay>& ways, const std::string& heap_kind) {
+std::string kernel_reach_text(const std::vector<KernelPath>& ways, const std::string& heap_kind) {
   std::vector<std::string> reasons;
   json capabilities = json::array(), indices = json::array();
-  for (const GpuWay& way : ways) {
+  for (const KernelPath& way : ways) {
     capabilities.push_back(capabilities_of(way, heap_kind));
     const auto found = std::find(reasons.begin(), reasons.end(), way.reason);
     indices.push_back(found - reasons.begin());

@@ -19,7 +19,7 @@ inline constexpr const char* kernels_name = "gpu";
 
 /// This PE's row of whom its kernels reach, as text for merge_reach(). Atomics of GPUs on host
 /// memory need atomics on PCIe, which nothing tells of: they are left out there.
-std::string kernel_reach_text(const std::vector<GpuWay>& ways, const std::string& heap_kind);
+std::string kernel_reach_text(const std::vector<KernelPath>& ways, const std::string& heap_kind);
 /// "load/store", "proxy", "ibgda", "none".
 const char* to_string(DevicePath path);
 
@@ -46,7 +46,7 @@ std::vector<PairFailure> kernel_failures(const std::vector<kernel_check::Result>
 inline constexpr const char* gpu_devices_row = "gpu-devices";
 
 /// What a PE says of its GPU, as text for the others.
-std::string gpu_site_text(const GpuSite& site, const std::vector<GpuWay>& ways);
+std::string gpu_site_text(const GpuInfo& site, const std::vector<KernelPath>& ways);
 
 /// What all PEs said of their GPUs.
 struct GpuSummary {

@@ -8,12 +8,10 @@
 #include <tuple>
 
 #include "reports/table.h"
-#include "src/base/counted.h"
-#include "src/base/json_line.h"
 #include "src/base/text.h"
-#include "src/base/whole_number.h"
+#include "src/base/json_values.h"
 #include "src/bringup/gpu_pairs.h"
-#include "transports/host_memory_only.h"
+#include "transports/device_memory_user.h"
 
 namespace shmemctl {
 
@@ -181,9 +179,9 @@ void add_paths(const std::vector<Site>& sites, GpuSummary& summary) {
 
 } // namespace
 
-std::string gpu_site_text(const GpuSite& site, const std::vector<GpuWay>& ways) {
+std::string gpu_site_text(const GpuInfo& site, const std::vector<KernelPath>& ways) {
   json list = json::array();
-  for (const GpuWay& way : ways)
+  for (const KernelPath& way : ways)
     list.push_back({to_string(way.path), way.reason});
   const json whole = {site.device,    site.name,        site.pci_address,
                       site.heap_kind, site.heap_reason, std::move(list)};

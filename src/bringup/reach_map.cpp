@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "src/base/json_line.h"
+#include "src/base/json_values.h"
 #include "src/base/text.h"
-#include "src/base/whole_number.h"
 
 namespace shmemctl {
 

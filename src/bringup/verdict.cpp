@@ -7,8 +7,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "src/base/json_line.h"
-#include "src/base/whole_number.h"
+#include "src/base/json_values.h"
 
 namespace shmemctl {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reports/report.h"
-#include "src/base/child_process.h"
+#include "src/base/process.h"
 
 namespace shmemctl {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "reports/report.h"
-#include "src/cuda/link_survey.h"
+#include "src/cuda/gpu_survey.h"
 #include "src/topo/node.h"
 
 namespace shmemctl {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "src/base/signals_blocked.h"
+#include "src/base/process.h"
 #include "src/base/units.h"
 
 namespace shmemctl::cuda {

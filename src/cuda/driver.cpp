@@ -3,7 +3,7 @@
 #include <array>
 #include <fmt/format.h>
 
-#include "src/base/signals_blocked.h"
+#include "src/base/process.h"
 #include "src/base/text.h"
 
 namespace shmemctl::cuda {

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
-#include "src/cuda/device_survey.h"
+#include "src/cuda/gpu_survey.h"
 #include "src/doctor/cuda_probe.h"
 #include "src/doctor/doctor.h"
 #include "src/doctor/nvlink.h"
-#include "transports/libfabric/presence.h"
+#include "transports/libfabric/probe.h"
 
 namespace shmemctl::doctor {
 

@@ -12,7 +12,7 @@
 #include "src/doctor/support.h"
 #include "src/topo/pcie.h"
 #if SHMEMCTL_HAVE_CUDA
-#include "src/cuda/device_probe.h"
+#include "src/cuda/gpu_probe.h"
 #endif
 
 namespace shmemctl::doctor {

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-#include "src/cuda/device_survey.h"
+#include "src/cuda/gpu_survey.h"
 
 namespace shmemctl::doctor {
 

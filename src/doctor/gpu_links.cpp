@@ -7,7 +7,7 @@
 #include "src/base/json_values.h"
 #include "src/doctor/support.h"
 #if SHMEMCTL_HAVE_CUDA
-#include "src/cuda/link_probe.h"
+#include "src/cuda/gpu_probe.h"
 #endif
 
 namespace shmemctl::doctor {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "src/cuda/link_survey.h"
+#include "src/cuda/gpu_survey.h"
 
 namespace shmemctl::doctor {
 

@@ -13,8 +13,8 @@
 #include "src/hotspots/gather_hosts.h"
 #include "src/hotspots/totals.h"
 #include "src/hotspots/watch.h"
-#include "src/runtime/nic_choice.h"
-#include "src/runtime/nic_traffic.h"
+#include "src/runtime/locality.h"
+#include "src/runtime/runtime.h"
 #include "src/topo/mapping/request.h"
 #include "src/topo/readers/reader.h"
 

@@ -14,7 +14,7 @@
 #include "src/base/error.h"
 #include "src/base/process.h"
 #include "src/base/secret.h"
-#include "src/launch/program.h"
+#include "src/launch/spawn.h"
 
 namespace shmemctl {
 

@@ -6,7 +6,7 @@
 
 #include "src/base/options.h"
 #include "src/base/sysroot.h"
-#include "src/topo/cpu_layout.h"
+#include "src/topo/cpus.h"
 
 namespace shmemctl {
 

@@ -7,7 +7,7 @@
 
 #include "src/base/error.h"
 #include "src/base/options.h"
-#include "src/topo/cpu_set.h"
+#include "src/topo/cpus.h"
 
 namespace shmemctl {
 

@@ -11,7 +11,7 @@
 #include "src/base/file_descriptor.h"
 #include "src/base/options.h"
 #include "src/launch/signals.h"
-#include "src/topo/cpu_set.h"
+#include "src/topo/cpus.h"
 
 namespace shmemctl {
 

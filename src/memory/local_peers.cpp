@@ -14,7 +14,7 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
-#include "src/base/timeout_words.h"
+#include "src/base/timeout_hint.h"
 #include "src/memory/siphash.h"
 
 namespace shmemctl {

@@ -18,7 +18,7 @@
 #include "src/base/file_descriptor.h"
 #include "src/base/log.h"
 #include "src/base/round_up.h"
-#include "src/base/signals_blocked.h"
+#include "src/base/process.h"
 #include "src/base/sysroot.h"
 #include "src/base/units.h"
 #include "src/memory/backing.h"

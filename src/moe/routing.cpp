@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "src/base/error.h"
-#include "src/base/fnv1a.h"
+#include "src/base/hash.h"
 #include "src/base/text.h"
 
 namespace shmemctl::moe {

@@ -12,7 +12,7 @@
 #include <unordered_map>
 
 #include "src/base/error.h"
-#include "src/base/fnv1a.h"
+#include "src/base/hash.h"
 #include "src/base/text.h"
 #include "src/bootstrap/select.h"
 #include "src/bootstrap/uid_bootstrap.h"

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "src/runtime/state.h"
+#include "src/abi/device_state.h"
 #include "transports/transport.h"
 
 namespace shmemctl {

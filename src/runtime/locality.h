@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "src/base/sysroot.h"
-#include "src/topo/cpu_set.h"
+#include "src/topo/cpus.h"
 #include "src/topo/mapping/mapping.h"
 #include "src/topo/node.h"
 #include "transports/transport.h"

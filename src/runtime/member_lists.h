@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "src/runtime/state.h"
+#include "src/abi/device_state.h"
 
 namespace shmemctl {
 

@@ -286,7 +286,7 @@ bool Rma::is_gpu_memory(const void* address) const {
   if (!maybe_gpu_memory(address))
     return false;
   const auto at = reinterpret_cast<std::uintptr_t>(address);
-  for (const int number : {region::gpu_heap, region::gpu_cells}) {
+  for (const int number : {region::gpu_heap, region::gpu_team_flags}) {
     const RegionView& region = regions_[static_cast<std::size_t>(number)];
     for (const std::byte* part : region.mapped)
       if (part && at - reinterpret_cast<std::uintptr_t>(part) < region.size_bytes)

@@ -9,12 +9,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "src/base/choices.h"
+#include "src/abi/op_types.h"
 #include "src/base/job_health.h"
 #include "src/runtime/load_store_table.h"
-#include "src/runtime/state.h"
+#include "src/abi/device_state.h"
 #include "transports/region_table.h"
-#include "transports/shm/words.h"
+#include "transports/shm/atomics.h"
 #include "transports/transport.h"
 
 namespace shmemctl {
@@ -29,7 +29,7 @@ public:
   Rma(int pe, int n_pes, std::vector<Transport*> transports_by_pe, JobHealth& health,
       double timeout_s, bool checked);
 
-  /// Other transports for the regions gpu_heap and gpu_cells; call before these regions are set and
+  /// Other transports for the regions gpu_heap and gpu_team_flags; call before these regions are set and
   /// before any operation. Without it no PE is reached there.
   /// @param transports_by_pe by PE, as in the constructor; nullptr: not reached
   void set_gpu_transports(std::vector<Transport*> transports_by_pe);
@@ -167,7 +167,7 @@ private:
   static constexpr int first_spins = 400;
 
   static bool is_gpu_region(int number) {
-    return number == region::gpu_heap || number == region::gpu_cells;
+    return number == region::gpu_heap || number == region::gpu_team_flags;
   }
   /// By PE.
   const std::vector<Transport*>& transports_of_region(int region) const {

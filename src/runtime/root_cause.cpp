@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/base/text.h"
-#include "src/base/timeout_words.h"
+#include "src/base/timeout_hint.h"
 #include "src/runtime/failure_detector_tree.h"
 #include "src/runtime/root_cause.h"
 
@@ -246,13 +246,13 @@ bool is_pe(const State& state, int pe) {
 }
 
 /// All answers by PE; PEs that were not asked any more have none, and are not `silent`.
-struct Answers {
+struct AmResponder {
   std::vector<std::optional<Status>> status;
   std::vector<int> silent;
 };
 
-Answers collect(const State& state, const Asker& ask) {
-  Answers answers;
+AmResponder collect(const State& state, const Asker& ask) {
+  AmResponder answers;
   answers.status.resize(static_cast<std::size_t>(state.size()));
   std::atomic<int> next{0};
   std::atomic<std::size_t> silent_count{0};
@@ -295,7 +295,7 @@ Answers collect(const State& state, const Asker& ask) {
   return answers;
 }
 
-std::optional<Failure> earliest(const State& state, const Answers& answers) {
+std::optional<Failure> earliest(const State& state, const AmResponder& answers) {
   const auto before = [](const std::optional<Status>& left, const std::optional<Status>& right) {
     return left->phase.number < right->phase.number;
   };
@@ -347,7 +347,7 @@ Failure follow_chain(const State& state, const Asker& ask, int peer) {
 }
 
 Failure ask_everyone(const State& state, const Asker& ask) {
-  const Answers answers = collect(state, ask);
+  const AmResponder answers = collect(state, ask);
   if (!answers.silent.empty())
     return silent(state, ask, answers.silent);
   if (std::optional<Failure> failure = earliest(state, answers))

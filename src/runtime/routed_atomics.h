@@ -16,10 +16,10 @@ public:
 
   const char* name() const override { return load_store_.name(); }
   std::string local_info() override { return load_store_.local_info(); }
-  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override {
+  Reach reach(const PeerLocation& me, const PeerLocation& peer) const override {
     return load_store_.reach(me, peer);
   }
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView&) override { return {}; }
 
   void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,

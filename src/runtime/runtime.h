@@ -14,7 +14,7 @@
 #include "src/runtime/identity.h"
 #include "src/runtime/phases.h"
 #include "src/runtime/rma.h"
-#include "src/runtime/state.h"
+#include "src/abi/device_state.h"
 #include "src/runtime/teams.h"
 #include "src/topo/mapping/mapping.h"
 #include "src/topo/node.h"

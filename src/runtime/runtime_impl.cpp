@@ -231,7 +231,7 @@ void Runtime::Impl::enter_placement() {
 void Runtime::Impl::enter_connections() {
   BootstrapExchange exchange(*bootstrap, deadline());
   for (TransportEntry& entry : transports) {
-    std::vector<PeerPlace> peers;
+    std::vector<PeerLocation> peers;
     for (int pe = 0; pe < placement.n_pes; ++pe) {
       const auto at = static_cast<std::size_t>(pe);
       if (entry.reach[at].capabilities != 0)
@@ -465,7 +465,7 @@ std::vector<Transport*> Runtime::Impl::transports_by_pe() const {
 void Runtime::Impl::route_atomics() {
   int mine = -1;
   for (const int way : transport_index_by_pe)
-    if (way >= 0 && !transports[static_cast<std::size_t>(way)].transport->atomics_meet_cpu())
+    if (way >= 0 && !transports[static_cast<std::size_t>(way)].transport->atomics_coherent_with_cpu())
       mine = way;
   const std::vector<int> all = allgather_value(*bootstrap, mine, deadline());
   const int route = *std::max_element(all.begin(), all.end());
@@ -545,7 +545,7 @@ void Runtime::Impl::make_buffers() {
   };
   config.is_heap = [this](const void* address) {
     const int where = rma->locate(address, placement.pe).region;
-    return where == region::heap || where == region::gpu_heap || where == region::gpu_cells;
+    return where == region::heap || where == region::gpu_heap || where == region::gpu_team_flags;
   };
   if (gpu) {
     config.gpu = &gpu->user_buffers();
@@ -628,7 +628,7 @@ void Runtime::Impl::undo_transports() {
 
 void Runtime::Impl::ask_reach(TransportEntry& entry) {
   const auto place_of = [this](std::size_t pe, std::string info) {
-    return PeerPlace{static_cast<int>(pe), placement.hosts[pe].node_id,
+    return PeerLocation{static_cast<int>(pe), placement.hosts[pe].node_id,
                      placement.hosts[pe].machine_id, std::move(info)};
   };
   entry.info = allgather_text(*bootstrap, entry.transport->local_info(), deadline());
@@ -636,7 +636,7 @@ void Runtime::Impl::ask_reach(TransportEntry& entry) {
     entry.transport = std::make_unique<AbsentTransport>(
         entry.transport->name(), *reason, "run the same build on all hosts, and look at that PE's");
   const auto mine = static_cast<std::size_t>(placement.pe);
-  const PeerPlace me = place_of(mine, entry.info[mine]);
+  const PeerLocation me = place_of(mine, entry.info[mine]);
   for (std::size_t pe = 0; pe < count(); ++pe) {
     Reach reach = entry.transport->reach(me, place_of(pe, entry.info[pe]));
     const bool mapped =

@@ -89,7 +89,7 @@ void Runtime::Impl::undo_gpu() {
   if (gpu)
     gpu->leave_network();
   // First: the emulated HCA executes operations through these.
-  for (const int region : {region::gpu_heap, region::gpu_cells}) {
+  for (const int region : {region::gpu_heap, region::gpu_team_flags}) {
     if (ibgda_gpu)
       ibgda_gpu->drop_device_region(region);
     if (gpu_network)
@@ -187,7 +187,7 @@ std::vector<Transport*> Runtime::Impl::staging_transports() const {
 std::string Runtime::Impl::why_no_ibgda_gpu(direct::DirectTransport& ibgda) {
   if (!ibgda.is_connected())
     return "ibgda reaches nobody";
-  if (ibgda.is_software()) {
+  if (ibgda.is_emulated()) {
     const std::vector<Transport*> base = transports_by_pe();
     if (!ibgda.carrier() && std::find(base.begin(), base.end(), &ibgda) != base.end())
       return "its HCA is software, stages GPU memory, and cannot do that by itself; set "
@@ -218,17 +218,17 @@ void Runtime::Impl::choose_ibgda_gpu() {
     return;
   }
   ibgda_gpu = ibgda;
-  for (const int region : {region::gpu_heap, region::gpu_cells})
+  for (const int region : {region::gpu_heap, region::gpu_team_flags})
     ibgda_gpu->set_device_region(region, gpu->device_memory());
 }
 
 void Runtime::Impl::make_staged() {
   const std::vector<Transport*> base = staging_transports();
-  if (options.integer("PROXY_THREADS") > most_proxy_threads - staged_contexts)
+  if (options.integer("PROXY_THREADS") > max_proxy_threads - staged_contexts)
     throw Error(ExitCode::usage, "PROXY_THREADS=" + options.text("PROXY_THREADS"),
                 "stage transfers of GPU memory beside",
-                "the proxy and they have " + std::to_string(most_proxy_threads) + " contexts",
-                "set PROXY_THREADS to " + std::to_string(most_proxy_threads - staged_contexts) +
+                "the proxy and they have " + std::to_string(max_proxy_threads) + " contexts",
+                "set PROXY_THREADS to " + std::to_string(max_proxy_threads - staged_contexts) +
                     " or less");
   const auto not_owned = [](const auto*) {};
   StagedSettings settings;
@@ -247,7 +247,7 @@ void Runtime::Impl::make_staged() {
   settings.agent_context = staged_agent_context;
   settings.copies = std::shared_ptr<CopyEngine>(&gpu->copies(), not_owned);
   settings.agent_copies = gpu->agent_copies();
-  if (gpu_network || (ibgda_gpu && !ibgda_gpu->is_software()))
+  if (gpu_network || (ibgda_gpu && !ibgda_gpu->is_emulated()))
     settings.written_by_nics = gpu->device_memory();
   auto made = std::make_unique<StagedTransport>(transport_setup(), std::move(settings));
   BootstrapExchange exchange(*bootstrap, deadline());
@@ -255,7 +255,7 @@ void Runtime::Impl::make_staged() {
   staged = made.get();
   gpu_transports.push_back(std::move(made));
   // Callers name their own contexts to it, so that of its messages is free there.
-  if (ibgda_gpu && ibgda_gpu->is_software())
+  if (ibgda_gpu && ibgda_gpu->is_emulated())
     ibgda_gpu->use_for_gpu_memory(*staged, staged_send_context);
 }
 
@@ -277,7 +277,7 @@ DeviceMemoryUser& Runtime::Impl::gpu_memory_user() const {
 }
 
 void Runtime::Impl::make_gpu_direct() {
-  for (const int region : {region::gpu_heap, region::gpu_cells})
+  for (const int region : {region::gpu_heap, region::gpu_team_flags})
     gpu_memory_user().set_device_region(region, gpu->device_memory());
   GpuDirectSettings settings;
   settings.network = transports[*gpu_network].transport.get();
@@ -315,7 +315,7 @@ DeviceNetworkInputs Runtime::Impl::gpu_network_inputs() {
 }
 
 std::vector<Transport*> Runtime::Impl::transports_of(int region) const {
-  const bool of_gpu = region == region::gpu_heap || region == region::gpu_cells;
+  const bool of_gpu = region == region::gpu_heap || region == region::gpu_team_flags;
   std::vector<Transport*> all;
   if (of_gpu && !gpu->is_host_memory()) {
     for (const auto& transport : gpu_transports)

@@ -9,7 +9,7 @@
 
 #include "src/runtime/identity.h"
 #include "src/runtime/rma.h"
-#include "src/runtime/state.h"
+#include "src/abi/device_state.h"
 
 namespace shmemctl {
 

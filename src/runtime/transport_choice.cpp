@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "src/base/error.h"
-#include "src/base/remote_transport.h"
+#include "src/base/options.h"
 #include "src/base/text.h"
 #include "transports/direct/direct.h"
 #include "transports/ibrc/ibrc.h"

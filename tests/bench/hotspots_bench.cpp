@@ -4,7 +4,7 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include "src/watch/hotspot_watch.h"
+#include "src/hotspots/watch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/hotspots/counter_tree.h"
 

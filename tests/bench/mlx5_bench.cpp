@@ -11,9 +11,9 @@
 
 #include "tests/support/transport_world.h"
 #include "transports/direct/direct.h"
-#include "transports/mlx5/host_queue.h"
-#include "transports/mlx5/soft/mapped_executor.h"
-#include "transports/mlx5/soft/soft_hca.h"
+#include "transports/mlx5/host_qp.h"
+#include "transports/mlx5/emulated/executor.h"
+#include "transports/mlx5/emulated/emulated_hca.h"
 
 using namespace shmemctl;
 using namespace shmemctl::mlx5;
@@ -45,24 +45,24 @@ struct World {
   static constexpr std::size_t size_bytes = 1 << 20;
   std::byte* memory;
   std::shared_ptr<MappedExecutor> way = std::make_shared<MappedExecutor>();
-  std::unique_ptr<SoftHca> hca;
+  std::unique_ptr<EmulatedHca> hca;
   std::unique_ptr<HcaMemory> registered;
   JobHealth health;
-  std::unique_ptr<HostQueue> queue;
+  std::unique_ptr<HostQp> queue;
 
-  explicit World(const QueueOptions& options)
+  explicit World(const QpOptions& options)
       : memory(static_cast<std::byte*>(::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
                                               MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))) {
-    SoftOptions soft;
+    EmulatedHcaOptions soft;
     soft.way_to_peer = [this](const PeerInfo&) { return way; };
     soft.idle_spins = 1 << 30;
     pin(0);
-    hca = std::make_unique<SoftHca>(soft);
+    hca = std::make_unique<EmulatedHca>(soft);
     pin(1);
     registered = hca->register_memory({memory, size_bytes});
     way->add({registered->rkey(), reinterpret_cast<std::uint64_t>(memory), size_bytes, access_all,
               memory});
-    queue = std::make_unique<HostQueue>(*hca, options, health, 1, std::chrono::seconds(60));
+    queue = std::make_unique<HostQp>(*hca, options, health, 1, std::chrono::seconds(60));
     PeerInfo peer = queue->local();
     queue->connect(peer);
   }
@@ -72,25 +72,25 @@ struct World {
     hca.reset();
     ::munmap(memory, size_bytes);
   }
-  RemotePiece at(std::size_t offset) const {
+  RaddrSegment at(std::size_t offset) const {
     return {reinterpret_cast<std::uint64_t>(memory) + offset, registered->rkey()};
   }
 };
 
 enum Way { inline_value, from_memory };
 
-/// Arguments: Way, entries per doorbell, CompletionMode (0 ring, 1 collapsed).
-void entries(benchmark::State& state) {
+/// Arguments: Way, entries per doorbell, CqMode (0 ring, 1 collapsed).
+void wqes(benchmark::State& state) {
   const auto per_bell = static_cast<std::uint64_t>(state.range(1));
-  QueueOptions options;
-  options.completions = state.range(2) == 0 ? CompletionMode::ring : CompletionMode::collapsed;
+  QpOptions options;
+  options.completions = state.range(2) == 0 ? CqMode::ring : CqMode::collapsed;
   World world(options);
   constexpr std::uint64_t count = 1 << 21;
   std::uint64_t value = 0;
   for (auto _ : state) {
     for (std::uint64_t i = 1; i <= count; ++i) {
-      const Post post{i % per_bell == 0 ? Bell::now : Bell::later, false, false};
-      const RemotePiece remote = world.at(4096 + i * 8 % 65536);
+      const Post post{i % per_bell == 0 ? DoorbellMode::now : DoorbellMode::later, false, false};
+      const RaddrSegment remote = world.at(4096 + i * 8 % 65536);
       ++value;
       if (state.range(0) == inline_value)
         world.queue->write_inline(remote, &value, 8, post);
@@ -138,7 +138,7 @@ void write_and_wait(benchmark::State& state) {
   for (auto _ : state) {
     ++value;
     world.queue->wait(
-        world.queue->write_inline(world.at(4096), &value, 8, {Bell::now, true, false}));
+        world.queue->write_inline(world.at(4096), &value, 8, {DoorbellMode::now, true, false}));
   }
 }
 

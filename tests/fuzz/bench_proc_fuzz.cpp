@@ -6,7 +6,7 @@
 #include "src/bench/interference.h"
 #include "src/bench/pinning.h"
 #include "src/bench/verification.h"
-#include "src/topo/cpu_layout.h"
+#include "src/topo/cpus.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "src/bringup/connections.h"
 #include "src/launch/processes.h"
 #include "src/runtime/fault.h"
-#include "src/watch/nic_watch.h"
+#include "src/hotspots/job_watch.h"
 
 namespace {
 

@@ -21,7 +21,7 @@ void read_message(const std::string& bytes) {
   using namespace shmemctl::buffers;
   if (const auto request = decode_request(bytes.data(), bytes.size(), secret))
     require(encode(*request, secret) == bytes);
-  if (const auto answer = decode_answer(bytes.data(), bytes.size(), secret)) {
+  if (const auto answer = decode_response(bytes.data(), bytes.size(), secret)) {
     require(encode(*answer, secret) == bytes);
     for (const FilePart& part : answer->parts)
       require(part.file < answer->descriptors);

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "src/topo/cpu_set.h"
+#include "src/topo/cpus.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "transports/ibrc/atomic_message.h"
+#include "transports/ibrc/am_format.h"
 
 using namespace shmemctl;
 using namespace shmemctl::ibrc;

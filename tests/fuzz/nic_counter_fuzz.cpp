@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "src/topo/hotspots/counter_text.h"
+#include "src/hotspots/counters.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/topo/hotspots/thresholds.h"
+#include "src/hotspots/thresholds.h"
 
 namespace {
 

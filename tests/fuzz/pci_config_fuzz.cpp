@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "src/doctor/config_space.h"
+#include "src/doctor/pcie.h"
 
 namespace {
 

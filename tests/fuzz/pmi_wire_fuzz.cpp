@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "src/base/error.h"
-#include "src/bootstrap/base64.h"
+#include "src/bootstrap/kvs_bootstrap.h"
 #include "src/bootstrap/pmi_wire.h"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "src/doctor/cuda_probe.h"
-#include "src/doctor/proc_text.h"
+#include "src/doctor/support.h"
 
 namespace {
 

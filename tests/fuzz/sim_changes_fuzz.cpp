@@ -4,7 +4,7 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/sim/what_if.h"
+#include "src/sim/cluster.h"
 
 namespace {
 

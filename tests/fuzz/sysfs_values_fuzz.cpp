@@ -4,7 +4,7 @@
 #include <string>
 
 #include "src/base/units.h"
-#include "src/topo/readers/sysfs_values.h"
+#include "src/topo/readers/sysfs.h"
 
 namespace {
 

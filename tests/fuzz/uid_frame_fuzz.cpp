@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "src/bootstrap/frame.h"
-#include "src/bootstrap/membership.h"
+#include "src/bootstrap/rendezvous.h"
 
 namespace {
 
@@ -26,9 +26,9 @@ std::optional<Content> decode(const Bytes& payload) {
 
 void take_part(Membership& members, const Join& join) {
   const int before = members.joined();
-  const Membership::Answer answer = members.add(join);
+  const Membership::Decision answer = members.add(join);
   require(members.joined() <= before + 1);
-  require((answer.verdict == Membership::Verdict::contrary) == !answer.problem.text.empty());
+  require((answer.verdict == Membership::Verdict::conflict) == !answer.problem.text.empty());
   require(members.joined() <= std::max(members.size(), 0));
   if (!members.complete())
     require(members.missing().size() < 300);

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"
 
 namespace shmemctl::test {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"
 
 namespace shmemctl::test {
 

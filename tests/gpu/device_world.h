@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"
 #include "src/cuda/device.h"
-#include "src/memory/cuda_vmm_backing.h"
+#include "src/memory/cuda_backing.h"
 #include "src/memory/symmetric_region.h"
 #include "tests/gpu/share.h"
 #include "tests/support/forked_pes.h"
@@ -79,10 +79,10 @@ public:
     job.heap = heap_.base();
     job.heap_bytes = heap_bytes;
     job.heap_delta_bytes = heap_deltas_->data();
-    job.cells = reinterpret_cast<DeviceTeamCells*>(cells_.base());
-    job.cells_delta_bytes = cells_deltas_->data();
+    job.cells = reinterpret_cast<DeviceTeamFlags*>(cells_.base());
+    job.team_flags_delta_bytes = cells_deltas_->data();
     if (pe % 2 == 0) // the others load the tables
-      set_near(job, deltas(heap_).data(), deltas(cells_).data());
+      set_param_deltas(job, deltas(heap_).data(), deltas(cells_).data());
     job.report = report_;
     job.timeout_ns = static_cast<std::uint64_t>(wait_s * 1e9);
     make_teams();
@@ -122,7 +122,7 @@ public:
   static constexpr int world = 0, even = 1, ends = 2;
 
 private:
-  static constexpr std::size_t cells_bytes = sizeof(DeviceTeamCells) * limits::max_teams;
+  static constexpr std::size_t cells_bytes = sizeof(DeviceTeamFlags) * limits::max_teams;
 
   void make_teams() {
     const int pe = job.pe, n = job.n_pes;

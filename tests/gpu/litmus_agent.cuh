@@ -15,13 +15,13 @@ using device::Warp;
 /// The places of one block.
 struct Agent {
   __device__ Agent(std::byte* memory, unsigned block)
-      : out(memory + LitmusPlaces::out + block * LitmusPlaces::most_bytes),
-        in(memory + LitmusPlaces::in + 2 * block * LitmusPlaces::most_bytes),
+      : out(memory + LitmusPlaces::out + block * LitmusPlaces::max_bytes),
+        in(memory + LitmusPlaces::in + 2 * block * LitmusPlaces::max_bytes),
         signal(reinterpret_cast<std::uint64_t*>(memory + LitmusPlaces::signals +
                                                 block * LitmusPlaces::signal_stride)),
         count(reinterpret_cast<LitmusCount*>(memory + LitmusPlaces::count)) {}
   __device__ std::byte* in_of(std::uint64_t round) const {
-    return in + round % 2 * LitmusPlaces::most_bytes;
+    return in + round % 2 * LitmusPlaces::max_bytes;
   }
   __device__ void found(unsigned long long wrong) const {
     if (wrong != 0)

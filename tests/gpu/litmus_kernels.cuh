@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(256)
       ok = device::signal_wait_until<Block>(job, agent.signal, device::Compare::greater_equal,
                                             round, 1);
     } else {
-      device::Patience patience;
+      device::WaitTimeout patience;
       bool here = false;
       while (ok && !here) {
         device::get<Block>(job, agent.in, agent.out, litmus.size_bytes, 0);
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(256)
     second_warp_stays<Block>(round);
     words[blockIdx.x] = word_of(round, 0, threadIdx.x);
     agent.found(load_cached(words + blockIdx.x) != word_of(round, 0, threadIdx.x));
-    if (!device::grid_meet(job, 0)) {
+    if (!device::grid_sync(job, 0)) {
       if (threadIdx.x == 0)
         agent.gave_up();
       return;
@@ -230,14 +230,14 @@ __global__ void __launch_bounds__(256)
   bool ok = true;
   for (std::uint64_t round = 1; ok && round <= litmus.rounds; ++round) {
     fill<Block>(out + blockIdx.x * litmus.size_bytes, litmus.size_bytes, round, job.pe);
-    ok = device::grid_meet(job, 1);
+    ok = device::grid_sync(job, 1);
     last_block_stays(round);
-    ok = ok && device::fcollect_grid(job, 0, in, out, all_bytes) && device::grid_meet(job, 1);
+    ok = ok && device::fcollect_grid(job, 0, in, out, all_bytes) && device::grid_sync(job, 1);
     const unsigned other = (blockIdx.x + 1 + static_cast<unsigned>(round) % 5) % gridDim.x;
     for (int pe = 0; ok && pe < 2; ++pe)
       agent.found(wrong_in<Block>(in + pe * all_bytes + other * litmus.size_bytes,
                                   litmus.size_bytes, round, pe));
-    ok = ok && device::grid_meet(job, 1); // all have looked
+    ok = ok && device::grid_sync(job, 1); // all have looked
   }
   if (threadIdx.x == 0) {
     if (ok)
@@ -275,7 +275,7 @@ void launch(cudaStream_t stream, const DeviceJob& job, std::byte* base, const Li
     for_scope(litmus.who,
               [&](auto) { grid_barriers<<<blocks, threads, 0, stream>>>(job, base, litmus); });
     return;
-  case LitmusProgram::grid_meet:
+  case LitmusProgram::grid_sync:
     for_scope(litmus.who,
               [&](auto) { grid_meets<<<blocks, threads, 0, stream>>>(job, base, litmus); });
     return;
@@ -291,7 +291,7 @@ void launch(cudaStream_t stream, const DeviceJob& job, std::byte* base, const Li
 #else
   case LitmusProgram::poll:
   case LitmusProgram::grid_barrier:
-  case LitmusProgram::grid_meet:
+  case LitmusProgram::grid_sync:
   case LitmusProgram::gather:
   case LitmusProgram::gather_of_grid:
   case LitmusProgram::reduce_of_grid:

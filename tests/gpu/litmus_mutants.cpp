@@ -37,7 +37,7 @@ std::vector<Litmus> programs() {
           {Program::barrier, Who::warp, 32, 32, 1024, 5000},
           {Program::barrier, Who::block, 32, 256, 8192, 3000},
           {Program::poll, Who::block, 32, 64, 256, 50},
-          {Program::grid_meet, Who::block, 200, 256, 8, 10000},
+          {Program::grid_sync, Who::block, 200, 256, 8, 10000},
           {Program::grid_barrier, Who::block, 64, 256, 32768, 3000},
           {Program::gather, Who::block, 32, 256, 32768, 1000},
           {Program::gather_of_grid, Who::block, 17, 256, 65536, 1500},

@@ -85,20 +85,20 @@ __global__ void __launch_bounds__(256)
         const std::size_t at = (half * all_bytes + mine) / 8 + i;
         reinterpret_cast<std::uint64_t*>(source)[at] = word_of(round, job.pe, at);
       }
-    ok = device::grid_meet(job, 1);
+    ok = device::grid_sync(job, 1);
     last_block_stays(round);
     ok = ok &&
          (now.scatter ? device::reducescatter_grid(job, 0, now.dest, now.source, now.count,
                                                    device::ReduceOp::sum)
                       : device::reduce_grid(job, 0, now.dest, now.source, now.count,
                                             device::ReduceOp::sum)) &&
-         device::grid_meet(job, 1);
+         device::grid_sync(job, 1);
     const unsigned other = (blockIdx.x + 1 + static_cast<unsigned>(round) % 5) % gridDim.x;
     if (ok)
       agent.found(wrong_sums_in<Block>(
           reinterpret_cast<const std::byte*>(now.dest) + other * litmus.size_bytes,
           litmus.size_bytes, round, now.first + other * litmus.size_bytes / 8));
-    ok = ok && device::grid_meet(job, 1); // all have looked
+    ok = ok && device::grid_sync(job, 1); // all have looked
   }
   if (threadIdx.x == 0) {
     if (ok)

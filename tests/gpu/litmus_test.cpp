@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(, LitmusOverLink, ::testing::ValuesIn(all_means()), nam
 
 TEST(LitmusOfGrids, BlocksSeeEachOther) {
   expect_all_hold({},
-                  {{LitmusProgram::grid_meet, Who::block, 200, 256, 8, 10000},
+                  {{LitmusProgram::grid_sync, Who::block, 200, 256, 8, 10000},
                    {LitmusProgram::grid_barrier, Who::block, 64, 256, 32768, 8000}},
                   false, load);
 }

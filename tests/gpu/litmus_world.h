@@ -40,8 +40,8 @@ inline const char* name_of(LitmusProgram program) {
     return "get_poll";
   case LitmusProgram::grid_barrier:
     return "put_grid_barrier";
-  case LitmusProgram::grid_meet:
-    return "grid_meet";
+  case LitmusProgram::grid_sync:
+    return "grid_sync";
   case LitmusProgram::gather:
     return "fcollect";
   case LitmusProgram::gather_of_grid:
@@ -123,7 +123,7 @@ public:
 
 private:
   void clear() {
-    const std::size_t cells_bytes = sizeof(DeviceTeamCells) * limits::max_teams;
+    const std::size_t cells_bytes = sizeof(DeviceTeamFlags) * limits::max_teams;
     gpu_.fill(job_.cells, 0, cells_bytes);
     gpu_.fill(base_, 0, LitmusPlaces::load);
     require_call(cudaMemset(stop_, 0, sizeof(unsigned)), "the load's begin");

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"
 #include "tests/gpu/share.h"
 
 namespace shmemctl::test {

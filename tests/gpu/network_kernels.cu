@@ -9,7 +9,7 @@ namespace {
 
 using namespace shmemctl::device;
 
-__device__ NetworkPlace heap_place(std::uint64_t offset_bytes) {
+__device__ NetworkAddress heap_place(std::uint64_t offset_bytes) {
   return {region::gpu_heap, offset_bytes};
 }
 
@@ -156,7 +156,7 @@ __global__ void build_entries(DeviceJob job, int peer, std::uint64_t each, Netwo
   const Expect expect(findings);
   const std::uint64_t thread = threadIdx.x + blockIdx.x * static_cast<std::uint64_t>(blockDim.x);
   const std::uint64_t threads = gridDim.x * static_cast<std::uint64_t>(blockDim.x);
-  const NetworkPlace there = heap_place(NetworkHeap::slots + thread * sizeof(std::uint64_t));
+  const NetworkAddress there = heap_place(NetworkHeap::slots + thread * sizeof(std::uint64_t));
   const std::uint64_t patience_ns = global_time_ns() + job.timeout_ns;
   atomic_word_add(&rate->arrived, std::uint64_t{1});
   while (load_relaxed(&rate->arrived) < threads)
@@ -234,8 +234,8 @@ struct TimedMemory : GpuMemory {
   static __device__ void pass_turn(std::uint64_t* word, std::uint64_t from, std::uint64_t to) {
     timed_alone(Parts::read_modify_write, [&] { GpuMemory::pass_turn(word, from, to); });
   }
-  static __device__ void entries_written() {
-    timed_alone(Parts::fence, [] { GpuMemory::entries_written(); });
+  static __device__ void wqes_written() {
+    timed_alone(Parts::fence, [] { GpuMemory::wqes_written(); });
   }
   static __device__ void store_record(std::uint32_t* record, std::uint32_t value) {
     timed_alone(Parts::record, [&] { GpuMemory::store_record(record, value); });
@@ -252,15 +252,15 @@ __global__ void time_entry_parts(DeviceJob job, int peer, std::uint64_t each,
   const Expect expect(findings);
   NetworkEntryParts* const mine = TimedMemory::parts();
   *mine = {};
-  const auto place = detail::queue_place(heap_place(NetworkHeap::slots));
+  const auto place = detail::qp_address_of(heap_place(NetworkHeap::slots));
   const auto to = static_cast<std::uint32_t>(peer);
   const long long empty = clock64();
   mine->clock = static_cast<std::uint64_t>(clock64() - empty);
   const long long begin = clock64();
   for (std::uint64_t value = 1; value <= each; ++value) {
     detail::NetworkWait wait(job);
-    QueueClient<TimedMemory, detail::NetworkWait> queue(
-        job.network, to, queue_of(job.network, to, detail::queue_caller(job)), 0, wait);
+    QpClient<TimedMemory, detail::NetworkWait> queue(
+        job.network, to, qp_of(job.network, to, detail::qp_caller(job)), 0, wait);
     if (!expect(27, queue.put_value(place, value, 8)))
       return;
   }

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"
 #include "tests/support/rma_program.h"
 
 namespace shmemctl::test {

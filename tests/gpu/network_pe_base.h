@@ -14,7 +14,7 @@
 
 #include "src/runtime/gpu/cuda_kernel_memory.h"
 #include "src/runtime/gpu/device_network.h"
-#include "src/runtime/gpu/wait_words.h"
+#include "src/runtime/gpu/wait_error_text.h"
 #include "tests/gpu/device_world.h"
 #include "tests/gpu/network_kernels.h"
 #include "tests/support/transport_world.h"
@@ -37,7 +37,7 @@ public:
   static constexpr std::size_t cells_bytes = std::size_t{256} << 10; ///< of one team
 
   SharedHeaps() {
-    static_assert(sizeof(DeviceTeamCells) <= cells_bytes);
+    static_assert(sizeof(DeviceTeamFlags) <= cells_bytes);
     base_ =
         static_cast<std::byte*>(::mmap(nullptr, Network::n_pes * step_bytes, PROT_READ | PROT_WRITE,
                                        MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -95,7 +95,7 @@ protected:
     if (report_->state == WaitReport::written)
       throw std::runtime_error(is_of_network(report_->kind)
                                    ? part_->error_of(*report_).message()
-                                   : words_of_wait(*report_, pe_, wait_s, "").message);
+                                   : describe_wait(*report_, pe_, wait_s, "").message);
     part_->check();
     std::string wrong;
     const NetworkFindings found = findings.values()[0];
@@ -130,11 +130,11 @@ private:
     me.mapped_memory = network.one_node;
     BootstrapExchange exchange(bootstrap_, deadline());
     std::string not_reached;
-    const std::vector<PeerPlace> peers = detail::reachable_peers(me, exchange, not_reached);
+    const std::vector<PeerLocation> peers = detail::reachable_peers(me, exchange, not_reached);
     require(not_reached.empty(), not_reached);
     transport_->connect(peers, exchange, deadline());
     RegionView view{region::gpu_heap, heaps_.of(pe_), NetworkHeap::bytes, {}};
-    RegionView cells{region::gpu_cells, heaps_.cells_of(pe_), SharedHeaps::cells_bytes, {}};
+    RegionView cells{region::gpu_team_flags, heaps_.cells_of(pe_), SharedHeaps::cells_bytes, {}};
     for (int pe = 0; pe < n_pes; ++pe) {
       view.mapped.push_back(heaps_.of(pe));
       cells.mapped.push_back(heaps_.cells_of(pe));
@@ -162,7 +162,7 @@ private:
     inputs.wanted = network.path;
     inputs.mapped = {pe_ == 0, pe_ == 1};
     inputs.mapped_reason = {"a test", "a test"};
-    inputs.ways = {transport_.get(), transport_.get()};
+    inputs.transports_by_pe = {transport_.get(), transport_.get()};
     inputs.ibgda = find_ibgda({transport_.get()});
     inputs.reachable = DeviceNetworkInputs::Reachable::host_memory;
     inputs.host_memory = {{heaps_.of(pe_), NetworkHeap::bytes},
@@ -171,7 +171,7 @@ private:
     inputs.health = &health_;
     inputs.memory = memory_;
     part_.emplace(std::move(inputs));
-    const GpuWay& way = part_->ways()[static_cast<std::size_t>(1 - pe_)];
+    const KernelPath& way = part_->paths_by_pe()[static_cast<std::size_t>(1 - pe_)];
     require(way.path == (network.path == "ibgda" ? DevicePath::ibgda : DevicePath::proxy),
             "the path is " + way.reason);
     job_.pe = pe_;
@@ -192,9 +192,9 @@ private:
     deltas[me] = 0;
     deltas_.emplace(deltas);
     teams_.emplace(std::vector<TeamState>{{1, pe_, n_pes, 0, 1, 0, 0}});
-    job_.heap_delta_bytes = job_.cells_delta_bytes = deltas_->data();
+    job_.heap_delta_bytes = job_.team_flags_delta_bytes = deltas_->data();
     job_.teams = teams_->data();
-    job_.cells = reinterpret_cast<DeviceTeamCells*>(cells_mapping_->seen(heaps_.cells_of(pe_)));
+    job_.cells = reinterpret_cast<DeviceTeamFlags*>(cells_mapping_->seen(heaps_.cells_of(pe_)));
   }
 
   Bootstrap& bootstrap_;

@@ -14,7 +14,7 @@ inline const std::string& why_no_gpu() {
   static const std::string why = [] {
     ForkJob job;
     job.n_pes = 1;
-    job.gpu = GpuUse::if_there;
+    job.gpu = GpuUse::if_available;
     job.environment = {{"SHMEMCTL_SYMMETRIC_SIZE", "2M"}};
     job.body = [](Runtime& runtime) {
       return runtime.gpu() ? std::string() : runtime.no_gpu_reason();

@@ -1,7 +1,7 @@
 #include "tests/gpu/queue_memory.h"
 
 #include "kernels/device/gpu_memory.cuh"
-#include "transports/mlx5/send_queue.h"
+#include "src/abi/send_queue.h"
 
 namespace shmemctl::test {
 
@@ -9,7 +9,7 @@ namespace {
 
 using Queue = mlx5::SendQueue<mlx5::DeviceShape, device::GpuMemory>;
 
-struct Patience {
+struct WaitTimeout {
   std::uint64_t until_ns;
   std::uint64_t* gave_up;
 
@@ -26,30 +26,30 @@ struct Patience {
   }
 };
 
-__device__ bool post(const Queue& queue, mlx5::Bell bell, const Patience& patience) {
+__device__ bool post(const Queue& queue, mlx5::DoorbellMode bell, const WaitTimeout& patience) {
   std::uint64_t known = 0;
   const std::uint64_t start = queue.reserve(1);
-  if (!patience.await([&] { return queue.look_for_room(start + 1, known); }))
+  if (!patience.await([&] { return queue.poll_for_room(start + 1, known); }))
     return false;
-  for (unsigned word = 0; word < mlx5::block_words; ++word)
+  for (unsigned word = 0; word < mlx5::wqebb_words; ++word)
     queue.set(start, word, queue_memory_word(start, word));
   queue.written();
-  mlx5::Turn turn = mlx5::Turn::not_mine;
+  mlx5::PublishResult turn = mlx5::PublishResult::not_my_turn;
   return patience.await([&] {
     turn = queue.try_publish(start, 1, {start + 1, start + 1}, bell);
-    return turn != mlx5::Turn::not_mine;
-  }) && (turn != mlx5::Turn::ring || patience.await([&] { return queue.try_ring(start + 1); }));
+    return turn != mlx5::PublishResult::not_my_turn;
+  }) && (turn != mlx5::PublishResult::ring || patience.await([&] { return queue.try_ring(start + 1); }));
 }
 
-__global__ void write_here_ring_there(mlx5::QueueView view, std::uint64_t rounds,
+__global__ void write_here_ring_there(mlx5::QpView view, std::uint64_t rounds,
                                       std::uint64_t timeout_ns, std::uint64_t* gave_up) {
   const Queue queue(view);
-  const Patience patience{device::global_time_ns() + timeout_ns, gave_up};
+  const WaitTimeout patience{device::global_time_ns() + timeout_ns, gave_up};
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const std::uint64_t mine = 2 * round + blockIdx.x;
     // Relaxed: nothing but what try_publish() does orders the other block's entry before the ring.
     if (!patience.await([&] { return device::GpuMemory::load(&view.words->ready) >> 1 == mine; }) ||
-        !post(queue, blockIdx.x == 0 ? mlx5::Bell::later : mlx5::Bell::now, patience) ||
+        !post(queue, blockIdx.x == 0 ? mlx5::DoorbellMode::later : mlx5::DoorbellMode::now, patience) ||
         !patience.await([&] {
           queue.poll();
           return queue.completed() >= 2 * round + 2;
@@ -60,7 +60,7 @@ __global__ void write_here_ring_there(mlx5::QueueView view, std::uint64_t rounds
 
 } // namespace
 
-void launch_queue_memory(cudaStream_t stream, const mlx5::QueueView& view, std::uint64_t rounds,
+void launch_queue_memory(cudaStream_t stream, const mlx5::QpView& view, std::uint64_t rounds,
                          std::uint64_t timeout_ns, std::uint64_t* gave_up) {
   write_here_ring_there<<<2, 1, 0, stream>>>(view, rounds, timeout_ns, gave_up);
 }

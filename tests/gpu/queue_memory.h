@@ -4,7 +4,7 @@
 
 #include <cuda_runtime.h>
 
-#include "transports/mlx5/queue_view.h"
+#include "src/abi/qp_view.h"
 
 namespace shmemctl::test {
 
@@ -18,7 +18,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t queue_memory_word(std::uint64_t ind
 /// them. Gives up at `timeout_ns` without a completion: `gave_up` (memory of the host) is 1 then.
 /// @param view of a queue whose entries, completions, records and register the host maps, with one
 ///             completion entry for all
-void launch_queue_memory(cudaStream_t stream, const mlx5::QueueView& view, std::uint64_t rounds,
+void launch_queue_memory(cudaStream_t stream, const mlx5::QpView& view, std::uint64_t rounds,
                          std::uint64_t timeout_ns, std::uint64_t* gave_up);
 
 } // namespace shmemctl::test

@@ -10,7 +10,7 @@
 #include "tests/gpu/queue_memory.h"
 #include "tests/gpu/share.h"
 #include "transports/mlx5/host_memory.h"
-#include "transports/mlx5/queue_layout.h"
+#include "transports/mlx5/qp_layout.h"
 
 namespace shmemctl::test {
 namespace {
@@ -21,10 +21,10 @@ constexpr double wait_s = 20;
 class MappedQueue {
 public:
   MappedQueue() : words_(1) {
-    options_.blocks = 16;
+    options_.wqebbs = 16;
     options_.signal_every = 4;
-    options_.completions = mlx5::CompletionMode::collapsed;
-    const mlx5::QueueLayout layout = mlx5::queue_layout(options_);
+    options_.completions = mlx5::CqMode::collapsed;
+    const mlx5::QpLayout layout = mlx5::qp_layout(options_);
     require_cuda(cudaHostAlloc(&memory_, layout.size_bytes, cudaHostAllocMapped), "queue");
     std::memset(memory_, 0, layout.size_bytes);
     view_ = mlx5::queue_view(options_, layout, memory_);
@@ -35,19 +35,19 @@ public:
   ~MappedQueue() { cudaFreeHost(memory_); }
   MappedQueue(const MappedQueue&) = delete;
   MappedQueue& operator=(const MappedQueue&) = delete;
-  const mlx5::QueueView& view() const { return view_; }
+  const mlx5::QpView& view() const { return view_; }
 
 private:
-  mlx5::QueueOptions options_;
+  mlx5::QpOptions options_;
   void* memory_ = nullptr;
-  DeviceArray<mlx5::QueueWords> words_;
-  mlx5::QueueView view_{};
+  DeviceArray<mlx5::QpState> words_;
+  mlx5::QpView view_{};
 };
 
 /// What stands in the HCA's place: register, then record, then entries.
 class Reader {
 public:
-  explicit Reader(const mlx5::QueueView& view) : view_(view) {}
+  explicit Reader(const mlx5::QpView& view) : view_(view) {}
 
   std::uint64_t done() const { return position_; }
   std::uint64_t wrong_words() const { return wrong_; }
@@ -60,20 +60,20 @@ public:
     const std::uint32_t record =
         mlx5::to_wire(std::atomic_ref(*view_.send_record).load(std::memory_order_acquire));
     for (; static_cast<std::uint16_t>(record - position_) != 0; ++position_)
-      for (unsigned word = 0; word < mlx5::block_words; ++word) {
-        const std::uint64_t at = position_ % (1u << view_.blocks_log2) * mlx5::block_words + word;
-        wrong_ += mlx5::HostMemory::load(view_.entries + at) == queue_memory_word(position_, word)
+      for (unsigned word = 0; word < mlx5::wqebb_words; ++word) {
+        const std::uint64_t at = position_ % (1u << view_.wqebbs_log2) * mlx5::wqebb_words + word;
+        wrong_ += mlx5::HostMemory::load(view_.wqes + at) == queue_memory_word(position_, word)
                       ? 0
                       : 1;
       }
     mlx5::HostMemory::store_release(
-        view_.completions + mlx5::completion_last_word,
+        view_.completions + mlx5::cqe_last_word,
         mlx5::encode_tail({0, view_.qpn, static_cast<std::uint16_t>(position_ - 1), 0, 0}));
     return true;
   }
 
 private:
-  const mlx5::QueueView view_;
+  const mlx5::QpView view_;
   std::uint64_t seen_ = 0, position_ = 0, wrong_ = 0;
 };
 

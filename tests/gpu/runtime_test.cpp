@@ -15,9 +15,9 @@ protected:
 
 TEST_P(RuntimeOnGpus, EachPeHasOneAndKnowsTheOthers) {
   expect_all_well(run_fork_job(job(2, [](Runtime& runtime) {
-    const GpuSite& site = runtime.gpu()->site();
+    const GpuInfo& site = runtime.gpu()->site();
     std::string text = site.name + " " + site.pci_address + ", heap " + site.heap_kind;
-    for (const GpuWay& way : runtime.gpu()->ways()) {
+    for (const KernelPath& way : runtime.gpu()->paths_by_pe()) {
       expect(way.path == DevicePath::load_store, way.reason);
       text += "; " + way.reason;
     }

@@ -175,7 +175,7 @@ TEST(Streams, OnlyCodeThatWaitsComesAhead) {
     cudaFuncAttributes code{};
     code.ptxVersion = ptx;
     code.binaryVersion = binary;
-    return is_of_sm_90(code);
+    return is_sm_90_code(code);
   };
   EXPECT_TRUE(made_for(90, 90));
   EXPECT_TRUE(made_for(90, 100));

@@ -83,8 +83,8 @@ TEST_P(BuffersOnGpus, CountWhatKernelsOfBothAdd) {
     const BufferHandle handle = buffers.add(memory->data() + 64, 4096);
     const auto all = exchange(runtime, buffers.describe(handle));
     {
-      const HeldBuffer mine = buffers.hold(all[0]), theirs = buffers.hold(all[1]);
-      for (const HeldBuffer* held : {&mine, &theirs})
+      const BufferRef mine = buffers.hold(all[0]), theirs = buffers.hold(all[1]);
+      for (const BufferRef* held : {&mine, &theirs})
         launch_count(stream_of(runtime), reinterpret_cast<unsigned long long*>(held->address()),
                      1000);
       gpu.wait(gpu.stream(), "counting");
@@ -110,7 +110,7 @@ TEST_P(BuffersOnGpus, StoresComeBeforeTheSignalBehindThem) {
     const BufferHandle handle = buffers.add(memory->data() + 8, words * 8);
     const auto all = exchange(runtime, buffers.describe(handle));
     {
-      const HeldBuffer held = buffers.hold(all[static_cast<std::size_t>(1 - runtime.pe())]);
+      const BufferRef held = buffers.hold(all[static_cast<std::size_t>(1 - runtime.pe())]);
       launch_store_and_signal(
           stream_of(runtime), gpu.job(), reinterpret_cast<std::uint64_t*>(held.address()),
           reinterpret_cast<const std::uint64_t*>(memory->data() + 8), words, signals,
@@ -140,7 +140,7 @@ TEST_P(BuffersOnGpus, AreReachedFromGraphs) {
     const auto me = static_cast<unsigned>(runtime.pe()), peer = 1 - me;
     store_pattern(gpu, local.data(), size_bytes, 9 + me);
     {
-      const HeldBuffer held = buffers.hold(all[peer]);
+      const BufferRef held = buffers.hold(all[peer]);
       launch_as_graph(
           stream_of(runtime),
           [&] {
@@ -169,7 +169,7 @@ TEST_P(BuffersOnGpus, AKilledOwnerIsNamed) {
     const auto memory = user_memory(kind, device_of(runtime));
     const BufferHandle handle = buffers.add(memory->data(), 4 << 20);
     const auto all = exchange(runtime, buffers.describe(handle));
-    std::optional<HeldBuffer> held;
+    std::optional<BufferRef> held;
     if (runtime.pe() == 1)
       held.emplace(buffers.hold(all[0]));
     runtime.collectives().barrier(team_world);
@@ -226,7 +226,7 @@ TEST_F(OtherMemory, OfAPoolOrWithoutHandleTypesIsStaged) {
       const auto all = exchange(runtime, buffers.describe(handle));
       const auto peer = static_cast<std::size_t>(1 - runtime.pe());
       const BufferPath path = buffers.path_to(all[peer]);
-      expect(path.way == BufferWay::staged, path.reason);
+      expect(path.way == BufferPathKind::staged, path.reason);
       const auto sent = patterned(size_bytes, static_cast<unsigned>(runtime.pe()));
       buffers.put(all[peer], 0, sent.data(), sent.size());
       runtime.collectives().barrier(team_world);
@@ -301,7 +301,7 @@ TEST_F(OtherMemory, MayBeTheLocalSideOfStagedTransfers) {
     auto* const row = static_cast<std::byte*>(gpu.allocate(size_bytes));
     const VirtualMemory memory(device_of(runtime), 1, 2 << 20);
     const BufferPath path = runtime.buffers().path_of(memory.data(), size_bytes, peer);
-    expect(path.way == BufferWay::staged, path.reason);
+    expect(path.way == BufferPathKind::staged, path.reason);
     store_pattern(gpu, memory.data() + 3, size_bytes, 5 + me);
     runtime.rma().put(row, memory.data() + 3, size_bytes, peer);
     runtime.rma().quiet();
@@ -363,7 +363,7 @@ TEST_P(BuffersOnGpus, Figures) {
         return us_since(begin, rounds);
       };
       const double small_us = put_us(8), large_us = put_us(size_bytes);
-      const HeldBuffer held = buffers.hold(all[1]);
+      const BufferRef held = buffers.hold(all[1]);
       start = now();
       for (int i = 0; i < rounds; ++i)
         held.put_on_stream(0, local.data(), size_bytes, gpu.stream());

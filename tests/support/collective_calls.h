@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/device_operations.h"
+#include "src/abi/op_types.h"
 
 namespace shmemctl::test {
 

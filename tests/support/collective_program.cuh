@@ -125,7 +125,7 @@ private:
   }
   __device__ void meet(int team) {
     if constexpr (grid)
-      expect(device::grid_meet(job_, team));
+      expect(device::grid_sync(job_, team));
     else
       Scope::sync();
   }

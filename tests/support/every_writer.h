@@ -14,7 +14,6 @@
 #include "reports/annotate/annotate.h"
 #include "reports/csv.h"
 #include "reports/html/page_model.h"
-#include "reports/html/write_html.h"
 #include "reports/junit.h"
 #include "reports/prometheus.h"
 #include "reports/text.h"

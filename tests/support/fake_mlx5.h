@@ -15,8 +15,8 @@
 #include "tests/support/hidden_memory.h"
 #include "tests/support/placement.h"
 #include "transports/direct/settings.h"
-#include "transports/mlx5/soft/mapped_executor.h"
-#include "transports/mlx5/soft/soft_hca.h"
+#include "transports/mlx5/emulated/executor.h"
+#include "transports/mlx5/emulated/emulated_hca.h"
 
 namespace shmemctl::test {
 
@@ -57,22 +57,22 @@ private:
   class Way final : public mlx5::Executor {
   public:
     Way(FakeFabric& fabric, std::uint64_t device) : fabric_(fabric), device_(device) {}
-    mlx5::Outcome check(const mlx5::RemotePiece& remote, std::uint64_t size_bytes,
+    mlx5::Outcome check(const mlx5::RaddrSegment& remote, std::uint64_t size_bytes,
                         unsigned access) const override {
       const std::lock_guard lock(fabric_.mutex_);
       return fabric_.memory_[device_].check(remote, size_bytes, access);
     }
-    mlx5::Outcome write(const mlx5::RemotePiece& remote, std::span<const mlx5::BytePiece> pieces,
+    mlx5::Outcome write(const mlx5::RaddrSegment& remote, std::span<const mlx5::BytePiece> pieces,
                         std::uint64_t size_bytes) override {
       const std::lock_guard lock(fabric_.mutex_);
       return fabric_.memory_[device_].write(remote, pieces, size_bytes);
     }
-    mlx5::Outcome read(const mlx5::RemotePiece& remote, std::span<const mlx5::BytePiece> pieces,
+    mlx5::Outcome read(const mlx5::RaddrSegment& remote, std::span<const mlx5::BytePiece> pieces,
                        std::uint64_t size_bytes) override {
       const std::lock_guard lock(fabric_.mutex_);
       return fabric_.memory_[device_].read(remote, pieces, size_bytes);
     }
-    mlx5::Outcome atomic(const mlx5::RemotePiece& remote, const mlx5::AtomicFields& fields,
+    mlx5::Outcome atomic(const mlx5::RaddrSegment& remote, const mlx5::AtomicFields& fields,
                          std::uint64_t& old) override {
       const std::lock_guard lock(fabric_.mutex_);
       return fabric_.memory_[device_].atomic(remote, fields, old);
@@ -103,7 +103,7 @@ private:
 
   private:
     const mlx5::KeyWindow& window() const {
-      return static_cast<const mlx5::SoftMemory&>(*memory_).window();
+      return static_cast<const mlx5::EmulatedMemory&>(*memory_).window();
     }
     void tell(const mlx5::KeyWindow& told) {
       const std::lock_guard lock(fabric_.mutex_);
@@ -140,16 +140,16 @@ private:
                                 hidden->reach(static_cast<std::byte*>(request.base))),
           "dma-buf");
     }
-    std::unique_ptr<mlx5::HcaQueue> create_queue(const mlx5::QueueOptions& options) override {
+    std::unique_ptr<mlx5::HcaQp> create_queue(const mlx5::QpOptions& options) override {
       return soft_.create_queue(options);
     }
 
   private:
     /// As real devices, they promise no order of WRITEs.
-    static mlx5::SoftOptions options(FakeFabric& fabric, const Port& port, std::uint64_t device) {
-      mlx5::SoftOptions made;
+    static mlx5::EmulatedHcaOptions options(FakeFabric& fabric, const Port& port, std::uint64_t device) {
+      mlx5::EmulatedHcaOptions made;
       made.order.placement = any_placement() ? mlx5::Placement::any : mlx5::Placement::ordered;
-      made.order.claim = mlx5::SoftOrder::Claim::none;
+      made.order.claim = mlx5::EmulatedOrder::Claim::none;
       made.order.has_atomics = port.has_atomics;
       made.device_id = device;
       made.way_to_peer = [&fabric](const mlx5::PeerInfo& peer) {
@@ -159,7 +159,7 @@ private:
     }
     FakeFabric& fabric_;
     std::uint64_t device_;
-    mlx5::SoftHca soft_;
+    mlx5::EmulatedHca soft_;
     mlx5::HcaInfo info_;
   };
 

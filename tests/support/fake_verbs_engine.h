@@ -1,7 +1,7 @@
 // The part of FakeVerbs that carries out what is posted. Included by fake_verbs.h.
 #pragma once
 
-#include "transports/shm/words.h"
+#include "transports/shm/atomics.h"
 
 namespace shmemctl::test {
 

@@ -79,12 +79,12 @@ inline std::vector<BufferMeans> all_means(Runtime& runtime, const GpuBufferCase&
       {"a stream",
        [&, scratch](const BufferDescriptor& to, const Stretch& each, unsigned seed) {
          store_pattern(gpu, scratch + 5, each.size_bytes, seed);
-         const HeldBuffer held = buffers.hold(to);
+         const BufferRef held = buffers.hold(to);
          held.put_on_stream(each.offset_bytes, scratch + 5, each.size_bytes, gpu.stream());
          gpu.wait(gpu.stream(), "a copy");
        },
        [&, scratch, in_scratch](const BufferDescriptor& from, const Stretch& each, unsigned seed) {
-         const HeldBuffer held = buffers.hold(from);
+         const BufferRef held = buffers.hold(from);
          held.get_on_stream(scratch + 5, each.offset_bytes, each.size_bytes, gpu.stream());
          gpu.wait(gpu.stream(), "a copy");
          in_scratch(each, seed);
@@ -92,12 +92,12 @@ inline std::vector<BufferMeans> all_means(Runtime& runtime, const GpuBufferCase&
       {"a kernel",
        [&, scratch](const BufferDescriptor& to, const Stretch& each, unsigned seed) {
          store_pattern(gpu, scratch + 5, each.size_bytes, seed);
-         const HeldBuffer held = buffers.hold(to);
+         const BufferRef held = buffers.hold(to);
          the_case.kernel_copy(runtime, held.address() + each.offset_bytes, scratch + 5,
                               each.size_bytes);
        },
        [&, scratch, in_scratch](const BufferDescriptor& from, const Stretch& each, unsigned seed) {
-         const HeldBuffer held = buffers.hold(from);
+         const BufferRef held = buffers.hold(from);
          the_case.kernel_copy(runtime, scratch + 5, held.address() + each.offset_bytes,
                               each.size_bytes);
          in_scratch(each, seed);

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "transports/device_memory.h"
+#include "transports/device_memory_user.h"
 
 namespace shmemctl::test {
 

@@ -122,7 +122,7 @@ private:
     explicit Pe(std::size_t heap_bytes)
         : heap(heap_bytes / 16), cells(limits::max_teams), teams(limits::max_teams, free_team(0)) {}
     std::vector<int4> heap; // aligned to 16 bytes
-    std::vector<DeviceTeamCells> cells;
+    std::vector<DeviceTeamFlags> cells;
     std::vector<TeamState> teams;
     std::vector<std::int32_t> members;
     std::vector<std::int64_t> heap_deltas, cells_deltas;
@@ -146,7 +146,7 @@ private:
   /// By value to every other PE; the rest loads the tables.
   static void show_deltas(Pe& pe) {
     if (pe.job.pe % 2 == 0)
-      set_near(pe.job, pe.heap_deltas.data(), pe.cells_deltas.data());
+      set_param_deltas(pe.job, pe.heap_deltas.data(), pe.cells_deltas.data());
   }
   void fill(int number, int n, std::size_t heap_bytes, double wait_s) {
     Pe& pe = *pes_[static_cast<std::size_t>(number)];
@@ -164,7 +164,7 @@ private:
     pe.job.heap_bytes = heap_bytes;
     pe.job.heap_delta_bytes = pe.heap_deltas.data();
     pe.job.cells = pe.cells.data();
-    pe.job.cells_delta_bytes = pe.cells_deltas.data();
+    pe.job.team_flags_delta_bytes = pe.cells_deltas.data();
     show_deltas(pe);
     pe.job.teams = pe.teams.data();
     pe.job.members = pe.members.data();

@@ -70,9 +70,9 @@ public:
   /// @param node_of_pe PEs of one node reach each other by memory, others by a network; empty: all
   ///                   by memory. Words that several PEs change are changed over the network only:
   ///                   both ways on one word do not mix.
-  RmaPrograms(int n_pes, unsigned seed, int phases, int steps, std::uint64_t most_bytes,
+  RmaPrograms(int n_pes, unsigned seed, int phases, int steps, std::uint64_t max_bytes,
               std::vector<int> node_of_pe = {})
-      : n_(n_pes), random_(seed), most_(most_bytes), nodes_(std::move(node_of_pe)),
+      : n_(n_pes), random_(seed), most_(max_bytes), nodes_(std::move(node_of_pe)),
         steps_(at(n_pes)), heaps_(at(n_pes), std::vector<std::uint8_t>(heap_bytes)),
         sent_(at(n_pes), std::vector<std::uint64_t>(at(n_pes))) {
     for (int pe = 0; pe < n_; ++pe)

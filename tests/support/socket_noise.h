@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "src/base/file_descriptor.h"
-#include "src/memory/peer_message.h"
+#include "src/memory/local_peers.h"
 
 namespace shmemctl::test {
 

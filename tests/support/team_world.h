@@ -14,7 +14,7 @@
 #include "src/runtime/collectives.h"
 #include "src/runtime/teams.h"
 #include "src/runtime/transport_choice.h"
-#include "tests/support/far_transport.h"
+#include "tests/support/network_only_transport.h"
 #include "tests/support/thread_world.h"
 #include "tests/support/transport_world.h"
 
@@ -117,11 +117,11 @@ private:
                            &options.real.options, &thread.rma->health(), options.timeout_s});
     BootstrapExchange exchange(*bootstrap_, deadline);
     const std::vector<std::string> info = exchange.allgather(transport_->local_info());
-    std::vector<PeerPlace> peers;
+    std::vector<PeerLocation> peers;
     for (int peer = 0; peer < thread.n_pes; ++peer)
       peers.push_back({peer, options.real.mapped_memory ? 1 : static_cast<std::uint64_t>(peer) + 1,
                        1, info[static_cast<std::size_t>(peer)]});
-    for (const PeerPlace& peer : peers) {
+    for (const PeerLocation& peer : peers) {
       const Reach reach = transport_->reach(peers[static_cast<std::size_t>(thread.pe)], peer);
       if (reach.capabilities == 0)
         throw std::runtime_error(reach.reason);
@@ -150,7 +150,7 @@ inline void run_team_world(int n_pes, const std::function<void(TeamPe&)>& body,
         FarWay far(thread, options, area);
         const bool all_far = options.real.make && options.pes_per_node == 0;
         // Where they do not meet, the processor's atomics must not be used beside the transport's.
-        const bool may_be_near = !all_far && (*far).atomics_meet_cpu();
+        const bool may_be_near = !all_far && (*far).atomics_coherent_with_cpu();
         const auto is_near = [&](int peer) { return may_be_near && same_node(peer); };
         const auto near = make_shm_transport();
         std::vector<Transport*> ways;

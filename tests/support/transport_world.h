@@ -18,7 +18,7 @@
 #include "src/base/error.h"
 #include "src/base/options.h"
 #include "src/runtime/exchange.h"
-#include "src/runtime/state.h"
+#include "src/abi/device_state.h"
 #include "tests/support/thread_bootstrap.h"
 #include "tests/support/thread_world.h"
 #include "transports/transport.h"
@@ -82,15 +82,15 @@ inline ZeroedMemory zeroed(std::size_t size_bytes) {
 }
 
 /// The peers if all reach all, otherwise none and the reason. Collective.
-inline std::vector<PeerPlace> reachable_peers(const TransportPe& me, Exchange& exchange,
+inline std::vector<PeerLocation> reachable_peers(const TransportPe& me, Exchange& exchange,
                                               std::string& not_reached) {
   const std::vector<std::string> info = exchange.allgather(me.transport->local_info());
   // Every PE is a node of its own, so that nothing but this transport can be used.
   const auto place = [&](int peer) {
-    return PeerPlace{peer, me.mapped_memory ? 1 : static_cast<std::uint64_t>(peer) + 1, 1,
+    return PeerLocation{peer, me.mapped_memory ? 1 : static_cast<std::uint64_t>(peer) + 1, 1,
                      info[static_cast<std::size_t>(peer)]};
   };
-  std::vector<PeerPlace> peers;
+  std::vector<PeerLocation> peers;
   std::string reason;
   for (int peer = 0; peer < me.n_pes; ++peer) {
     const Reach reach = me.transport->reach(place(me.pe), place(peer));
@@ -137,7 +137,7 @@ inline std::string run_transport_pe(const MakeTransport& make,
   me.leave = [&] { transport.reset(); };
   BootstrapExchange exchange(bootstrap, me.deadline());
   std::string not_reached;
-  const std::vector<PeerPlace> peers = detail::reachable_peers(me, exchange, not_reached);
+  const std::vector<PeerLocation> peers = detail::reachable_peers(me, exchange, not_reached);
   if (!not_reached.empty())
     return not_reached;
   if (!wanted.nics.empty())

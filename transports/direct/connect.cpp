@@ -13,8 +13,8 @@ std::string port_name(const Hello::Port& port) {
 
 } // namespace
 
-std::vector<RailPlan> plan_rails(std::size_t ports, std::size_t peer_ports) {
-  std::vector<RailPlan> rails;
+std::vector<PathPlan> plan_paths(std::size_t ports, std::size_t peer_ports) {
+  std::vector<PathPlan> rails;
   for (std::size_t i = 0; ports > 0 && peer_ports > 0 && i < std::max(ports, peer_ports); ++i)
     rails.push_back({i % ports, i % peer_ports});
   return rails;
@@ -23,7 +23,7 @@ std::vector<RailPlan> plan_rails(std::size_t ports, std::size_t peer_ports) {
 Hello Connector::hello() const {
   Hello hello;
   hello.host = job_.host;
-  hello.lanes = static_cast<std::uint8_t>(settings_.all_lanes());
+  hello.qp_sets = static_cast<std::uint8_t>(settings_.all_qp_sets());
   for (const Port& port : job_.ports)
     hello.ports.push_back({port.info().device, static_cast<std::uint8_t>(port.info().port)});
   return hello;
@@ -39,16 +39,16 @@ void Connector::exchange_hellos(Exchange& exchange) {
       exchange.allgather(peers_.empty() ? std::string() : encode(hello()));
   hellos_.resize(texts.size());
   job_.peer_hosts.resize(texts.size());
-  for (const PeerPlace& peer : peers_) {
+  for (const PeerLocation& peer : peers_) {
     const auto slot = static_cast<std::size_t>(peer.pe);
     std::optional<Hello> theirs = decode_hello(texts[slot]);
     if (!theirs)
       throw damaged(peer.pe);
     job_.peer_hosts[slot] = printable(theirs->host, wire_limits::text_bytes);
-    if (theirs->lanes != settings_.all_lanes())
+    if (theirs->qp_sets != settings_.all_qp_sets())
       throw Error(ExitCode::usage, job_.name_of(peer.pe), "connect",
-                  fmt::format("it creates {} QPs per peer, this PE {}", theirs->lanes,
-                              settings_.all_lanes()),
+                  fmt::format("it creates {} QPs per peer, this PE {}", theirs->qp_sets,
+                              settings_.all_qp_sets()),
                   settings_.flavour == Flavour::gda
                       ? "set IBGDA_NUM_RC_PER_PE and DEVICE_PATH to the same values on all PEs"
                       : "set IB_NUM_RC_PER_DEVICE to the same value on all PEs",
@@ -57,54 +57,54 @@ void Connector::exchange_hellos(Exchange& exchange) {
   }
 }
 
-void Connector::make_queues(const PeerPlace& peer) {
-  const std::vector<RailPlan> rails =
-      plan_rails(job_.ports.size(), hellos_[static_cast<std::size_t>(peer.pe)].ports.size());
+void Connector::make_queues(const PeerLocation& peer) {
+  const std::vector<PathPlan> rails =
+      plan_paths(job_.ports.size(), hellos_[static_cast<std::size_t>(peer.pe)].ports.size());
   for (std::size_t number = 0; number < rails.size(); ++number)
-    for (const std::unique_ptr<Lane>& lane : lanes_) {
+    for (const std::unique_ptr<QpSet>& qp_set : qp_sets_) {
       std::unique_ptr<QueueMemory> memory;
       if (settings_.flavour == Flavour::gda)
         memory = std::make_unique<QueueMemory>(settings_.queue);
-      lane->add(std::make_unique<Rail>(job_, peer.pe, number, rails[number].port,
+      qp_set->add(std::make_unique<Endpoint>(job_, peer.pe, number, rails[number].port,
                                        rails[number].peer_port, settings_.queue,
                                        std::move(memory)));
     }
 }
 
-void Connector::connect_queues(const PeerPlace& peer, const std::string& names) {
+void Connector::connect_queues(const PeerLocation& peer, const std::string& names) {
   const std::optional<QueueNames> theirs = decode_queue_names(names);
-  const std::size_t rails = lanes_[0]->rails_to(peer.pe);
-  if (!theirs || theirs->queues.size() != rails * lanes_.size())
+  const std::size_t rails = qp_sets_[0]->paths_to(peer.pe);
+  if (!theirs || theirs->queues.size() != rails * qp_sets_.size())
     throw damaged(peer.pe);
   auto next = theirs->queues.begin();
   for (std::size_t number = 0; number < rails; ++number)
-    for (const std::unique_ptr<Lane>& lane : lanes_)
-      lane->rail(peer.pe, number).queue().connect(mlx5::PeerInfo::decode(*next++));
+    for (const std::unique_ptr<QpSet>& qp_set : qp_sets_)
+      qp_set->rail(peer.pe, number).queue().connect(mlx5::PeerInfo::decode(*next++));
 }
 
 void Connector::connect(Exchange& exchange) {
   exchange_hellos(exchange);
   std::vector<std::string> names(static_cast<std::size_t>(job_.n_pes));
-  for (const PeerPlace& peer : peers_) {
+  for (const PeerLocation& peer : peers_) {
     make_queues(peer);
     QueueNames mine;
-    for (std::size_t number = 0; number < lanes_[0]->rails_to(peer.pe); ++number)
-      for (const std::unique_ptr<Lane>& lane : lanes_)
-        mine.queues.push_back(lane->rail(peer.pe, number).queue().local().encode());
+    for (std::size_t number = 0; number < qp_sets_[0]->paths_to(peer.pe); ++number)
+      for (const std::unique_ptr<QpSet>& qp_set : qp_sets_)
+        mine.queues.push_back(qp_set->rail(peer.pe, number).queue().local().encode());
     names[static_cast<std::size_t>(peer.pe)] = encode(mine);
   }
   const std::vector<std::string> theirs = exchange.alltoall(names);
-  for (const PeerPlace& peer : peers_)
+  for (const PeerLocation& peer : peers_)
     connect_queues(peer, theirs[static_cast<std::size_t>(peer.pe)]);
   exchange.allgather({}); // both ends are ready before anybody sends
 }
 
 void Connector::fill(TableBuilder& table) const {
-  for (const PeerPlace& peer : peers_) {
-    std::vector<TableQueue> queues;
-    for (std::size_t number = 0; number < lanes_[0]->rails_to(peer.pe); ++number)
-      for (const std::unique_ptr<Lane>& lane : lanes_) {
-        Rail& rail = lane->rail(peer.pe, number);
+  for (const PeerLocation& peer : peers_) {
+    std::vector<TableQp> queues;
+    for (std::size_t number = 0; number < qp_sets_[0]->paths_to(peer.pe); ++number)
+      for (const std::unique_ptr<QpSet>& qp_set : qp_sets_) {
+        Endpoint& rail = qp_set->rail(peer.pe, number);
         queues.push_back({rail.queue().hca_queue().view(), static_cast<std::uint32_t>(rail.port()),
                           static_cast<std::uint32_t>(rail.peer_port()),
                           rail.queue().hca_queue().abilities()});
@@ -116,15 +116,15 @@ void Connector::fill(TableBuilder& table) const {
 std::vector<std::string> Connector::texts() const {
   std::vector<std::string> texts(static_cast<std::size_t>(job_.n_pes));
   const std::vector<Hello::Port> mine = hello().ports;
-  for (const PeerPlace& peer : peers_) {
+  for (const PeerLocation& peer : peers_) {
     const auto slot = static_cast<std::size_t>(peer.pe);
     const std::vector<Hello::Port>& theirs = hellos_[slot].ports;
     std::string& text = texts[slot];
-    const std::vector<RailPlan> rails = plan_rails(mine.size(), theirs.size());
-    for (const RailPlan& rail : rails)
+    const std::vector<PathPlan> rails = plan_paths(mine.size(), theirs.size());
+    for (const PathPlan& rail : rails)
       text += fmt::format("{}{} -> {}", text.empty() ? "" : " + ", port_name(mine[rail.port]),
                           port_name(theirs[rail.peer_port]));
-    text += fmt::format(", {} QPs", rails.size() * lanes_.size());
+    text += fmt::format(", {} QPs", rails.size() * qp_sets_.size());
   }
   return texts;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "transports/direct/job_view.h"
-#include "transports/direct/lane.h"
+#include "transports/direct/qp_set.h"
 #include "transports/direct/settings.h"
 #include "transports/direct/table_builder.h"
 #include "transports/direct/wire.h"
@@ -15,21 +15,21 @@
 namespace shmemctl::direct {
 
 /// Which port here meets which there.
-struct RailPlan {
+struct PathPlan {
   std::size_t port = 0, peer_port = 0;
 };
 /// As many paths as the PE with more ports has ports, the other PE's ports assigned round-robin, so
 /// that the best ports of both are paired. Both ends compute the same plan.
-std::vector<RailPlan> plan_rails(std::size_t ports, std::size_t peer_ports);
+std::vector<PathPlan> plan_paths(std::size_t ports, std::size_t peer_ports);
 
 /// Collective. Throws Error (unavailable) that names the ports, Error (usage) for options that are
 /// not the same on all PEs.
 class Connector {
 public:
-  /// @param lanes the QP sets; empty if this PE has no connections
-  Connector(JobView& job, const Settings& settings, const std::vector<PeerPlace>& peers,
-            const std::vector<std::unique_ptr<Lane>>& lanes)
-      : job_(job), settings_(settings), peers_(peers), lanes_(lanes) {}
+  /// @param qp_sets the QP sets; empty if this PE has no connections
+  Connector(JobView& job, const Settings& settings, const std::vector<PeerLocation>& peers,
+            const std::vector<std::unique_ptr<QpSet>>& qp_sets)
+      : job_(job), settings_(settings), peers_(peers), qp_sets_(qp_sets) {}
 
   void connect(Exchange& exchange);
   /// Enters the queues that were connected.
@@ -40,14 +40,14 @@ public:
 private:
   Hello hello() const;
   void exchange_hellos(Exchange& exchange);
-  void make_queues(const PeerPlace& peer);
-  void connect_queues(const PeerPlace& peer, const std::string& names);
+  void make_queues(const PeerLocation& peer);
+  void connect_queues(const PeerLocation& peer, const std::string& names);
   Error damaged(int pe) const;
 
   JobView& job_;
   const Settings& settings_;
-  const std::vector<PeerPlace>& peers_;
-  const std::vector<std::unique_ptr<Lane>>& lanes_;
+  const std::vector<PeerLocation>& peers_;
+  const std::vector<std::unique_ptr<QpSet>>& qp_sets_;
   std::vector<Hello> hellos_; ///< by PE
 };
 

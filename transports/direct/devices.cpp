@@ -35,7 +35,7 @@ Devices::Devices(const TransportSetup& setup, const Settings& settings)
     kind_ = Summary::Kind::real;
     return;
   }
-  if (settings.may_be_software) {
+  if (settings.may_be_emulated) {
     choose_software(setup);
     return;
   }
@@ -97,7 +97,7 @@ Summary Devices::summary() {
   return summary;
 }
 
-Reach Devices::reach(const Summary& mine, const PeerPlace& me, const PeerPlace& peer) const {
+Reach Devices::reach(const Summary& mine, const PeerLocation& me, const PeerLocation& peer) const {
   if (kind_ == Summary::Kind::none)
     return {0, reason_};
   const std::optional<Summary> theirs = decode_summary(peer.transport_info);
@@ -122,7 +122,7 @@ Reach Devices::reach(const Summary& mine, const PeerPlace& me, const PeerPlace& 
     return {0, "the software HCA is over " + settings_.over + " here and over " +
                    printable(theirs->over) + " there; set SOFT_HCA_OVER alike on all PEs"};
   if (below_) {
-    PeerPlace below_me = me, below_peer = peer;
+    PeerLocation below_me = me, below_peer = peer;
     below_me.transport_info = mine.below;
     below_peer.transport_info = theirs->below;
     const Reach below = below_->reach(below_me, below_peer);
@@ -172,11 +172,11 @@ void Devices::open(JobView& job) {
     chosen_.clear();
     return;
   }
-  for (std::size_t port = 0; port < static_cast<std::size_t>(settings_.software_devices); ++port) {
-    ways_.push_back(std::make_shared<SoftWays>(below_.get(), static_cast<int>(port)));
-    std::unique_ptr<mlx5::SoftHca> hca =
-        make_soft_hca(ways_.back(), job.pe, port, settings_.software_order);
-    mlx5::SoftHca* const soft = hca.get();
+  for (std::size_t port = 0; port < static_cast<std::size_t>(settings_.emulated_devices); ++port) {
+    ways_.push_back(std::make_shared<EmulatedPaths>(below_.get(), static_cast<int>(port)));
+    std::unique_ptr<mlx5::EmulatedHca> hca =
+        make_emulated_hca(ways_.back(), job.pe, port, settings_.emulated_order);
+    mlx5::EmulatedHca* const soft = hca.get();
     job.ports.push_back({std::move(hca), soft});
   }
 }

@@ -7,7 +7,7 @@
 
 #include "transports/direct/job_view.h"
 #include "transports/direct/settings.h"
-#include "transports/direct/soft_ways.h"
+#include "transports/direct/emulated_paths.h"
 #include "transports/direct/wire.h"
 #include "transports/transport.h"
 
@@ -20,7 +20,7 @@ public:
   Devices(const TransportSetup& setup, const Settings& settings);
 
   Summary summary();
-  Reach reach(const Summary& mine, const PeerPlace& me, const PeerPlace& peer) const;
+  Reach reach(const Summary& mine, const PeerLocation& me, const PeerLocation& peer) const;
   /// Throws Error (unavailable) for a port that cannot be used.
   void use_nics(const std::vector<HcaPort>& nics);
   /// Opens the ports, and the executors of emulated HCAs.
@@ -32,7 +32,7 @@ public:
   /// The transport that the emulated HCA executes its operations on; nullptr if there is none.
   Transport* below() const { return below_.get(); }
   /// By port; of emulated HCAs.
-  SoftWays& ways(std::size_t port) const { return *ways_[port]; }
+  EmulatedPaths& ways(std::size_t port) const { return *ways_[port]; }
   /// Describes the devices of a connection: "software HCA over shm".
   std::string nature() const;
 
@@ -50,7 +50,7 @@ private:
   std::vector<std::unique_ptr<mlx5::Hca>> chosen_; ///< real ones, best first
   bool ethernet_ = false;                          ///< of those
   bool has_atomics_ = true;                        ///< of those: of 8 bytes
-  std::vector<std::shared_ptr<SoftWays>> ways_;
+  std::vector<std::shared_ptr<EmulatedPaths>> ways_;
 };
 
 } // namespace shmemctl::direct

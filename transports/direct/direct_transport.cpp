@@ -4,7 +4,7 @@
 
 #include "transports/direct/connect.h"
 #include "transports/direct/direct.h"
-#include "transports/host_memory_only.h"
+#include "transports/device_memory_user.h"
 
 namespace shmemctl {
 
@@ -28,7 +28,7 @@ DirectTransport::DirectTransport(const TransportSetup& setup, const Settings& se
 
 /// Destroy in order: QPs, memory, HCAs, and the transports that these execute on.
 DirectTransport::~DirectTransport() {
-  lanes_.clear();
+  qp_sets_.clear();
   local_.reset();
   job_.ports.clear();
 }
@@ -38,39 +38,39 @@ std::string DirectTransport::local_info() {
   return encode(summary_);
 }
 
-Reach DirectTransport::reach(const PeerPlace& me, const PeerPlace& peer) const {
+Reach DirectTransport::reach(const PeerLocation& me, const PeerLocation& peer) const {
   return devices_.reach(summary_, me, peer);
 }
 
-void DirectTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+void DirectTransport::connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                               const Deadline& deadline) {
   if (Transport* below = devices_.below()) {
-    std::vector<PeerPlace> below_peers = peers;
-    for (PeerPlace& peer : below_peers)
+    std::vector<PeerLocation> below_peers = peers;
+    for (PeerLocation& peer : below_peers)
       peer.transport_info = decode_summary(peer.transport_info).value_or(Summary{}).below;
     below->connect(below_peers, exchange, deadline);
   }
   if (!peers.empty()) {
     devices_.open(job_);
     local_ = std::make_unique<LocalMemory>(job_);
-    for (int number = 0; number < settings_.all_lanes(); ++number)
-      lanes_.push_back(
-          std::make_unique<Lane>(job_, *local_, table_, static_cast<std::size_t>(number)));
+    for (int number = 0; number < settings_.all_qp_sets(); ++number)
+      qp_sets_.push_back(
+          std::make_unique<QpSet>(job_, *local_, table_, static_cast<std::size_t>(number)));
   }
-  Connector connector(job_, settings_, peers, lanes_);
+  Connector connector(job_, settings_, peers, qp_sets_);
   connector.connect(exchange);
   texts_ = connector.texts();
   if (peers.empty())
     return;
   const std::lock_guard lock(mutex_);
   builder_ = std::make_unique<TableBuilder>(static_cast<std::uint32_t>(job_.n_pes),
-                                            static_cast<std::uint32_t>(settings_.all_lanes()));
+                                            static_cast<std::uint32_t>(settings_.all_qp_sets()));
   connector.fill(*builder_);
   publish_table();
-  for (const PeerPlace& peer : peers)
-    for (std::size_t number = 0; number < lanes_.size(); ++number)
-      for (std::size_t rail = 0; rail < lanes_[number]->rails_to(peer.pe); ++rail)
-        lanes_[number]
+  for (const PeerLocation& peer : peers)
+    for (std::size_t number = 0; number < qp_sets_.size(); ++number)
+      for (std::size_t rail = 0; rail < qp_sets_[number]->paths_to(peer.pe); ++rail)
+        qp_sets_[number]
             ->rail(peer.pe, rail)
             .queue()
             .use_view(table_.load()
@@ -87,7 +87,7 @@ void DirectTransport::publish_table() {
 }
 
 TableImage DirectTransport::queue_table() const {
-  if (lanes_.empty())
+  if (qp_sets_.empty())
     throw_unconnected();
   const std::lock_guard lock(mutex_);
   return builder_->build(local_->all_added());
@@ -135,11 +135,11 @@ void DirectTransport::set_keys(int region, const std::vector<std::string>& keys)
   }
   if (Transport* below = carrier_of(region); below && below->has_keys())
     below->set_keys(region, below_keys);
-  if (lanes_.empty())
+  if (qp_sets_.empty())
     return;
   const std::lock_guard lock(mutex_);
   for (std::size_t pe = 0; pe < keys.size(); ++pe)
-    if (decoded[pe].size_bytes > 0 && lanes_[0]->rails_to(static_cast<int>(pe)) > 0)
+    if (decoded[pe].size_bytes > 0 && qp_sets_[0]->paths_to(static_cast<int>(pe)) > 0)
       add_keys(static_cast<int>(pe), region, decoded[pe]);
   publish_table();
 }
@@ -147,8 +147,8 @@ void DirectTransport::set_keys(int region, const std::vector<std::string>& keys)
 void DirectTransport::add_keys(int pe, int region, const SegmentKey& key) {
   RemoteSegment segment{key.offset_bytes, key.size_bytes, key.address, {}};
   std::copy(key.keys.begin(), key.keys.end(), segment.rkeys);
-  for (std::size_t rail = 0; rail < lanes_[0]->rails_to(pe); ++rail)
-    if (lanes_[0]->rail(pe, rail).peer_port() >= key.keys.size())
+  for (std::size_t rail = 0; rail < qp_sets_[0]->paths_to(pe); ++rail)
+    if (qp_sets_[0]->rail(pe, rail).peer_port() >= key.keys.size())
       throw damaged_key(pe);
   for (std::size_t port = 0; devices_.software() && port < job_.ports.size(); ++port) {
     // The emulated HCA must be told what a real one learns from the network.
@@ -164,7 +164,7 @@ void DirectTransport::add_keys(int pe, int region, const SegmentKey& key) {
     const auto held = job_.ports[port].soft->hold();
     for (std::size_t there = 0; there < key.keys.size(); ++there) {
       window.key = key.keys[there];
-      devices_.ways(port).add(soft_device_id(pe, there), window);
+      devices_.ways(port).add(emulated_device_id(pe, there), window);
     }
   }
   builder_->add_remote(static_cast<std::uint32_t>(pe), static_cast<std::uint32_t>(region), segment);
@@ -245,12 +245,12 @@ void DirectTransport::throw_unconnected() const {
 }
 
 void DirectTransport::fence(int context) {
-  if (Lane* found = lane_of(context))
+  if (QpSet* found = qp_set_of(context))
     found->fence();
 }
 
 void DirectTransport::quiet(int context) {
-  if (Lane* found = lane_of(context))
+  if (QpSet* found = qp_set_of(context))
     found->quiet();
 }
 
@@ -258,7 +258,7 @@ void DirectTransport::progress() {
   if (Transport* below = devices_.below())
     below->progress();
   if (progress_calls_.fetch_add(1, std::memory_order_relaxed) % calls_between_polls == 0)
-    for (const std::unique_ptr<Lane>& each : lanes_)
+    for (const std::unique_ptr<QpSet>& each : qp_sets_)
       each->progress();
 }
 
@@ -266,10 +266,10 @@ void DirectTransport::progress() {
 
 /// Atomics of an emulated HCA are those of the transport that executes them; an HCA's are atomic
 /// only with its own.
-bool DirectTransport::atomics_meet_cpu() const {
+bool DirectTransport::atomics_coherent_with_cpu() const {
   if (!devices_.software())
     return false;
-  return !devices_.below() || devices_.below()->atomics_meet_cpu();
+  return !devices_.below() || devices_.below()->atomics_coherent_with_cpu();
 }
 
 std::vector<NicTraffic> DirectTransport::traffic() const {
@@ -278,7 +278,7 @@ std::vector<NicTraffic> DirectTransport::traffic() const {
   std::vector<NicTraffic> all;
   for (std::size_t port = 0; port < job_.ports.size(); ++port) {
     NicTraffic sum{{job_.ports[port].info().device, job_.ports[port].info().port}, 0, 0, 0};
-    for (const std::unique_ptr<Lane>& each : lanes_) {
+    for (const std::unique_ptr<QpSet>& each : qp_sets_) {
       const NicTraffic part = each->traffic(port);
       sum.put_bytes += part.put_bytes;
       sum.get_bytes += part.get_bytes;
@@ -292,18 +292,18 @@ std::vector<NicTraffic> DirectTransport::traffic() const {
 /// A connection's ordering and atomics, where they differ from the default; the emulated HCA has
 /// both unless told otherwise.
 std::string DirectTransport::abilities_text(int pe) const {
-  if (lanes_.empty() || lanes_[0]->rails_to(pe) == 0)
+  if (qp_sets_.empty() || qp_sets_[0]->paths_to(pe) == 0)
     return {};
-  const mlx5::QueueAbilities abilities = lanes_[0]->rail(pe, 0).queue().hca_queue().abilities();
+  const mlx5::QpCapabilities abilities = qp_sets_[0]->rail(pe, 0).queue().hca_queue().abilities();
   std::string text;
   switch (abilities.signals) {
-  case mlx5::SignalWay::write:
+  case mlx5::SignalMethod::write:
     text = devices_.software() ? "" : ", order of WRITEs kept";
     break;
-  case mlx5::SignalWay::atomic:
+  case mlx5::SignalMethod::atomic:
     text = ", signals by atomics";
     break;
-  case mlx5::SignalWay::completion:
+  case mlx5::SignalMethod::completion:
     text = ", signals wait for completions";
     break;
   }

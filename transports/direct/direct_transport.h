@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "transports/device_memory.h"
+#include "transports/device_memory_user.h"
 #include "transports/direct/devices.h"
-#include "transports/direct/lane.h"
+#include "transports/direct/qp_set.h"
 #include "transports/direct/local_memory.h"
 #include "transports/direct/settings.h"
 #include "transports/direct/table_builder.h"
-#include "transports/mlx5/queue_layout.h"
+#include "transports/mlx5/qp_layout.h"
 #include "transports/region_table.h"
 #include "transports/transport.h"
 
@@ -29,9 +29,9 @@ public:
 
   const char* name() const override { return settings_.name(); }
   std::string local_info() override;
-  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override;
+  Reach reach(const PeerLocation& me, const PeerLocation& peer) const override;
   void use_nics(const std::vector<HcaPort>& nics) override { devices_.use_nics(nics); }
-  void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+  void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                const Deadline& deadline) override;
   bool has_keys() const override { return true; }
   std::string set_region(const RegionView& region) override;
@@ -41,29 +41,29 @@ public:
 
   void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
            bool blocking) override {
-    lane(context).put(target, source, size_bytes, blocking);
+    qp_set(context).put(target, source, size_bytes, blocking);
   }
   void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
            bool blocking) override {
-    lane(context).get(target, source, size_bytes, blocking);
+    qp_set(context).get(target, source, size_bytes, blocking);
   }
   std::uint64_t atomic(int context, const RemoteAddress& target,
                        const AtomicRequest& request) override {
-    return lane(context).atomic(target, request);
+    return qp_set(context).atomic(target, request);
   }
   void post_atomic(int context, const RemoteAddress& target,
                    const AtomicRequest& request) override {
-    lane(context).post_atomic(target, request);
+    qp_set(context).post_atomic(target, request);
   }
   void put_signal(int context, const RemoteAddress& target, const void* source,
                   std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
                   SignalOp op, bool blocking) override {
-    lane(context).put_signal(target, source, size_bytes, signal, signal_value, op, blocking);
+    qp_set(context).put_signal(target, source, size_bytes, signal, signal_value, op, blocking);
   }
   void fence(int context) override;
   void quiet(int context) override;
   void progress() override;
-  bool atomics_meet_cpu() const override;
+  bool atomics_coherent_with_cpu() const override;
   std::vector<NicTraffic> traffic() const override;
   std::string connection(int pe) const override;
 
@@ -72,7 +72,7 @@ public:
                                 std::size_t size_bytes) override;
   void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) override;
   void drop_device_region(int region) override;
-  bool is_software() const { return devices_.software(); }
+  bool is_emulated() const { return devices_.software(); }
   bool is_connected() const { return local_ != nullptr; }
   /// The transport that the emulated HCA executes its operations on; nullptr: it accesses mapped
   /// memory, or the HCA is real.
@@ -86,14 +86,14 @@ public:
   // For kernels.
 
   /// Whether they have their own QP sets, to which the host never posts.
-  bool has_kernel_lane() const { return settings_.kernel_lanes > 0; }
+  bool has_kernel_qp_sets() const { return settings_.kernel_qp_sets > 0; }
   /// The first, and how many there are.
-  std::uint32_t kernel_lane() const { return static_cast<std::uint32_t>(settings_.lanes); }
-  std::uint32_t kernel_lanes() const { return static_cast<std::uint32_t>(settings_.kernel_lanes); }
+  std::uint32_t first_kernel_qp_set() const { return static_cast<std::uint32_t>(settings_.qp_sets); }
+  std::uint32_t kernel_qp_sets() const { return static_cast<std::uint32_t>(settings_.kernel_qp_sets); }
   /// Each warp has a queue of them, else each block.
-  bool kernel_queues_by_warp() const { return settings_.kernel_queues_by_warp; }
-  /// Of each of its queues: the memory from QueueView::WQEs on, in whole pages.
-  std::size_t queue_bytes() const { return mlx5::queue_layout(settings_.queue).size_bytes; }
+  bool kernel_qp_per_warp() const { return settings_.kernel_qp_per_warp; }
+  /// Of each of its queues: the memory from QpView::WQEs on, in whole pages.
+  std::size_t queue_bytes() const { return mlx5::qp_layout(settings_.queue).size_bytes; }
   /// What those pages are: the operating system's.
   std::size_t page_bytes() const { return mlx5::page_bytes_of(settings_.queue); }
   /// The newest queue table, for kernels, with buffers that add_local() has named. The addresses of
@@ -102,16 +102,16 @@ public:
 
 private:
   /// nullptr if this PE has no connections.
-  Lane* lane_of(int context) const {
-    const auto lanes = static_cast<std::size_t>(settings_.lanes);
-    if (lanes == 1 || lanes_.empty())
-      return lanes_.empty() ? nullptr : lanes_[0].get();
+  QpSet* qp_set_of(int context) const {
+    const auto qp_sets = static_cast<std::size_t>(settings_.qp_sets);
+    if (qp_sets == 1 || qp_sets_.empty())
+      return qp_sets_.empty() ? nullptr : qp_sets_[0].get();
     const auto number = static_cast<std::size_t>(context);
     // Context 0 has its own QP set; the others share the rest.
-    return lanes_[number == 0 ? 0 : 1 + (number - 1) % (lanes - 1)].get();
+    return qp_sets_[number == 0 ? 0 : 1 + (number - 1) % (qp_sets - 1)].get();
   }
-  Lane& lane(int context) const {
-    Lane* const found = lane_of(context);
+  QpSet& qp_set(int context) const {
+    QpSet* const found = qp_set_of(context);
     if (!found) [[unlikely]]
       throw_unconnected();
     return *found;
@@ -136,8 +136,8 @@ private:
   mutable std::mutex mutex_; ///< protects the following
   std::unique_ptr<TableBuilder> builder_;
   std::deque<TableImage> images_; ///< all versions: a reader may still use an old one
-  std::atomic<const QueueTable*> table_{nullptr};
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::atomic<const QpTable*> table_{nullptr};
+  std::vector<std::unique_ptr<QpSet>> qp_sets_;
   std::vector<std::string> texts_;
   std::atomic<unsigned> progress_calls_{0};
 };

@@ -11,7 +11,7 @@
 #include "transports/mlx5/hca.h"
 
 namespace shmemctl::mlx5 {
-class SoftHca;
+class EmulatedHca;
 }
 
 namespace shmemctl::direct {
@@ -19,7 +19,7 @@ namespace shmemctl::direct {
 /// A port of this PE.
 struct Port {
   std::unique_ptr<mlx5::Hca> hca;
-  mlx5::SoftHca* soft = nullptr; ///< the same, if it is software
+  mlx5::EmulatedHca* soft = nullptr; ///< the same, if it is software
 
   const mlx5::HcaInfo& info() const { return hca->info(); }
 };

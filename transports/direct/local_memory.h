@@ -8,10 +8,10 @@
 #include <optional>
 #include <vector>
 
-#include "transports/added_ranges.h"
+#include "transports/registered_ranges.h"
 #include "transports/device_regions.h"
 #include "transports/direct/job_view.h"
-#include "transports/direct/queue_table.h"
+#include "src/abi/qp_table.h"
 #include "transports/direct/wire.h"
 #include "transports/transport.h"
 
@@ -66,7 +66,7 @@ private:
   std::deque<Registration> regions_;
   DeviceRegions devices_;
   std::map<int, Extent> extents_; ///< by region: the registered extent
-  AddedRanges<Registration> added_;
+  RegisteredRanges<Registration> added_;
 };
 
 } // namespace shmemctl::direct

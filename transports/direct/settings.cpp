@@ -10,12 +10,12 @@ namespace shmemctl::direct {
 
 namespace {
 
-mlx5::QueueOptions queue_options(Flavour flavour, const Options& options) {
-  mlx5::QueueOptions queue;
-  queue.blocks = std::bit_ceil(static_cast<std::uint32_t>(options.integer("QP_DEPTH")));
-  queue.signal_every = std::min(queue.signal_every, queue.blocks / 4);
+mlx5::QpOptions queue_options(Flavour flavour, const Options& options) {
+  mlx5::QpOptions queue;
+  queue.wqebbs = std::bit_ceil(static_cast<std::uint32_t>(options.integer("QP_DEPTH")));
+  queue.signal_every = std::min(queue.signal_every, queue.wqebbs / 4);
   if (flavour == Flavour::gda) {
-    queue.completions = mlx5::CompletionMode::collapsed;
+    queue.completions = mlx5::CqMode::collapsed;
     queue.ring_every =
         std::bit_ceil(static_cast<std::uint32_t>(options.integer("IBGDA_NUM_REQUESTS_IN_BATCH")));
   }
@@ -60,20 +60,20 @@ Settings read_settings(Flavour flavour, const Options& options) {
   const std::string device = options.text("MLX5_DEVICE");
   settings.may_be_real = device != "soft";
   // The emulated HCA is used only on request.
-  settings.may_be_software =
+  settings.may_be_emulated =
       device == "soft" || (device == "auto" && options.value("SOFT_HCA_OVER").set());
   settings.over = options.text("SOFT_HCA_OVER");
   if (options.text("SOFT_HCA_PLACEMENT") == "any")
-    settings.software_order.placement = mlx5::Placement::any;
+    settings.emulated_order.placement = mlx5::Placement::any;
   const WriteOrder order = read_write_order(options);
   if (order != WriteOrder::automatic)
-    settings.software_order.claim =
-        order == WriteOrder::kept ? mlx5::SoftOrder::Claim::kept : mlx5::SoftOrder::Claim::none;
+    settings.emulated_order.claim =
+        order == WriteOrder::kept ? mlx5::EmulatedOrder::Claim::kept : mlx5::EmulatedOrder::Claim::none;
   const bool gda = flavour == Flavour::gda;
-  settings.lanes = gda ? static_cast<int>(options.integer("IBGDA_NUM_RC_PER_PE"))
+  settings.qp_sets = gda ? static_cast<int>(options.integer("IBGDA_NUM_RC_PER_PE"))
                        : 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
-  settings.kernel_lanes = gda && kernels_post(options) ? settings.lanes : 0;
-  settings.kernel_queues_by_warp = options.text("IBGDA_RC_MAP_BY") == "warp";
+  settings.kernel_qp_sets = gda && kernels_post(options) ? settings.qp_sets : 0;
+  settings.kernel_qp_per_warp = options.text("IBGDA_RC_MAP_BY") == "warp";
   settings.all_ports = !gda || options.boolean("IBGDA_ENABLE_MULTI_PORT");
   settings.queue = queue_options(flavour, options);
   mlx5::DevxSettings devices;

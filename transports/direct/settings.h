@@ -8,7 +8,7 @@
 
 #include "src/base/options.h"
 #include "transports/mlx5/hca.h"
-#include "transports/mlx5/soft/soft_order.h"
+#include "transports/mlx5/emulated/emulated_order.h"
 
 namespace shmemctl::direct {
 
@@ -20,15 +20,15 @@ enum class Flavour {
 
 struct Settings {
   Flavour flavour = Flavour::devx;
-  bool may_be_real = true, may_be_software = false;
+  bool may_be_real = true, may_be_emulated = false;
   std::string over = "shm";           ///< transport that the emulated HCA uses
-  int software_devices = 1;           ///< more than one in tests only
-  mlx5::SoftOrder software_order;     ///< of the emulated HCA
-  int lanes = 2;                      ///< queues to each peer on each NIC
-  int kernel_lanes = 0;               ///< additional QP sets that only kernels post to
-  bool kernel_queues_by_warp = false; ///< else by block
+  int emulated_devices = 1;           ///< more than one in tests only
+  mlx5::EmulatedOrder emulated_order;     ///< of the emulated HCA
+  int qp_sets = 2;                      ///< queues to each peer on each NIC
+  int kernel_qp_sets = 0;               ///< additional QP sets that only kernels post to
+  bool kernel_qp_per_warp = false; ///< else by block
   bool all_ports = true;              ///< use every NIC that this PE is given
-  mlx5::QueueOptions queue;
+  mlx5::QpOptions queue;
 
   // Real devices; tests have their own.
   /// Names; none, with the reason, if there are none.
@@ -36,7 +36,7 @@ struct Settings {
   /// Throws Error (unavailable).
   std::function<std::unique_ptr<mlx5::Hca>(const std::string& device, int port)> open_device;
 
-  int all_lanes() const { return lanes + kernel_lanes; }
+  int all_qp_sets() const { return qp_sets + kernel_qp_sets; }
   const char* name() const { return flavour == Flavour::devx ? "ibdevx" : "ibgda"; }
 };
 

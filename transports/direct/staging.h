@@ -26,7 +26,7 @@ public:
   TakenSlot(Staging* staging, std::int16_t number) : staging_(staging), number_(number) {}
   ~TakenSlot() {
     if (staging_)
-      staging_->give_back(number_);
+      staging_->release(number_);
   }
   TakenSlot(const TakenSlot&) = delete;
   TakenSlot& operator=(const TakenSlot&) = delete;

@@ -4,10 +4,10 @@
 
 namespace shmemctl::direct {
 
-TableBuilder::TableBuilder(std::uint32_t n_pes, std::uint32_t n_lanes)
-    : n_pes_(n_pes), n_lanes_(n_lanes), queues_(n_pes), remote_(std::size_t{n_pes} * n_regions) {}
+TableBuilder::TableBuilder(std::uint32_t n_pes, std::uint32_t n_qp_sets)
+    : n_pes_(n_pes), n_lanes_(n_qp_sets), queues_(n_pes), remote_(std::size_t{n_pes} * n_regions) {}
 
-void TableBuilder::set_queues(std::uint32_t pe, std::vector<TableQueue> queues) {
+void TableBuilder::set_queues(std::uint32_t pe, std::vector<TableQp> queues) {
   queues_[pe] = std::move(queues);
 }
 
@@ -34,12 +34,12 @@ TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
   std::vector<std::uint32_t> rails(n_pes_);
   for (std::size_t pe = 0; pe < n_pes_; ++pe)
     rails[pe] = static_cast<std::uint32_t>(queues_[pe].size()) / n_lanes_;
-  const std::uint32_t n_rails = n_pes_ == 0 ? 0 : *std::max_element(rails.begin(), rails.end());
-  std::vector<TableQueue> queues(std::size_t{n_pes_} * n_rails * n_lanes_);
+  const std::uint32_t n_paths = n_pes_ == 0 ? 0 : *std::max_element(rails.begin(), rails.end());
+  std::vector<TableQp> queues(std::size_t{n_pes_} * n_paths * n_lanes_);
   for (std::size_t pe = 0; pe < n_pes_; ++pe)
     std::copy(queues_[pe].begin(), queues_[pe].end(),
-              queues.begin() + static_cast<std::ptrdiff_t>(pe * n_rails * n_lanes_));
-  std::vector<QueueTable::Range> ranges;
+              queues.begin() + static_cast<std::ptrdiff_t>(pe * n_paths * n_lanes_));
+  std::vector<QpTable::Range> ranges;
   std::vector<RemoteSegment> remote;
   for (const std::deque<RemoteSegment>& each : remote_) {
     ranges.push_back(
@@ -49,10 +49,10 @@ TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
   std::vector<LocalSegment> local(local_.begin(), local_.end());
   local.insert(local.end(), more.begin(), more.end());
 
-  QueueTable head{};
+  QpTable head{};
   head.n_pes = n_pes_;
-  head.n_rails = n_rails;
-  head.n_lanes = n_lanes_;
+  head.n_paths = n_paths;
+  head.n_qp_sets = n_lanes_;
   head.n_regions = n_regions;
   head.n_local = static_cast<std::uint32_t>(local.size());
   head.size_bytes = sizeof head;
@@ -63,7 +63,7 @@ TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
     return at;
   };
   head.queues_at = place(queues);
-  head.rails_at = place(rails);
+  head.paths_at = place(rails);
   head.ranges_at = place(ranges);
   head.remote_at = place(remote);
   head.local_at = place(local);
@@ -76,7 +76,7 @@ TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
       std::memcpy(bytes + at, items.data(), items.size() * sizeof items[0]);
   };
   store(head.queues_at, queues);
-  store(head.rails_at, rails);
+  store(head.paths_at, rails);
   store(head.ranges_at, ranges);
   store(head.remote_at, remote);
   store(head.local_at, local);

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "transports/direct/queue_table.h"
+#include "src/abi/qp_table.h"
 
 namespace shmemctl::direct {
 
@@ -15,12 +15,12 @@ namespace shmemctl::direct {
 class TableImage {
 public:
   explicit TableImage(std::size_t size_bytes) : words_((size_bytes + 7) / 8) {}
-  const QueueTable& table() const { return *reinterpret_cast<const QueueTable*>(words_.data()); }
+  const QpTable& table() const { return *reinterpret_cast<const QpTable*>(words_.data()); }
   /// The block, to be copied anywhere; as long as table().size_bytes.
   const void* data() const { return words_.data(); }
   /// To change a copy of a queue's view, e.g. for another address space.
-  TableQueue& queue(std::uint32_t pe, std::uint32_t rail, std::uint32_t lane) {
-    return const_cast<TableQueue&>(std::as_const(*this).table().queue(pe, rail, lane));
+  TableQp& queue(std::uint32_t pe, std::uint32_t rail, std::uint32_t qp_set) {
+    return const_cast<TableQp&>(std::as_const(*this).table().queue(pe, rail, qp_set));
   }
 
 private:
@@ -33,10 +33,10 @@ class TableBuilder {
 public:
   static constexpr std::uint32_t n_regions = 16;
 
-  TableBuilder(std::uint32_t n_pes, std::uint32_t n_lanes);
+  TableBuilder(std::uint32_t n_pes, std::uint32_t n_qp_sets);
 
   /// By path, then by QP set; once for each PE that is reached.
-  void set_queues(std::uint32_t pe, std::vector<TableQueue> queues);
+  void set_queues(std::uint32_t pe, std::vector<TableQp> queues);
   /// Found before those that were added earlier.
   void add_local(const LocalSegment& segment);
   void add_remote(std::uint32_t pe, std::uint32_t region, const RemoteSegment& segment);
@@ -50,7 +50,7 @@ public:
 
 private:
   std::uint32_t n_pes_, n_lanes_;
-  std::vector<std::vector<TableQueue>> queues_; ///< by PE
+  std::vector<std::vector<TableQp>> queues_; ///< by PE
   std::deque<LocalSegment> local_;
   std::vector<std::deque<RemoteSegment>> remote_; ///< by PE and region
 };

@@ -8,7 +8,7 @@ namespace {
 
 /// Of every text.
 constexpr std::uint8_t version = 2;
-constexpr std::size_t most_queues = wire_limits::ports * wire_limits::lanes;
+constexpr std::size_t max_queues = wire_limits::ports * wire_limits::qp_sets;
 
 } // namespace
 
@@ -40,7 +40,7 @@ std::optional<Summary> decode_summary(const std::string& bytes) {
 std::string encode(const Hello& hello) {
   WireWriter writer(version);
   writer.text(hello.host, wire_limits::text_bytes);
-  writer.number(hello.lanes);
+  writer.number(hello.qp_sets);
   writer.number(static_cast<std::uint8_t>(hello.ports.size()));
   for (const Hello::Port& port : hello.ports) {
     writer.text(port.device, wire_limits::text_bytes);
@@ -53,8 +53,8 @@ std::optional<Hello> decode_hello(const std::string& bytes) {
   WireReader reader(bytes, version);
   Hello hello;
   hello.host = reader.text(wire_limits::text_bytes);
-  hello.lanes = reader.number<std::uint8_t>();
-  reader.require(hello.lanes >= 1 && hello.lanes <= wire_limits::lanes);
+  hello.qp_sets = reader.number<std::uint8_t>();
+  reader.require(hello.qp_sets >= 1 && hello.qp_sets <= wire_limits::qp_sets);
   const std::size_t ports = reader.count<std::uint8_t>(wire_limits::ports);
   reader.require(ports >= 1);
   for (std::size_t i = 0; i < ports; ++i) {
@@ -75,7 +75,7 @@ std::string encode(const QueueNames& names) {
 std::optional<QueueNames> decode_queue_names(const std::string& bytes) {
   WireReader reader(bytes, version);
   QueueNames names;
-  const std::size_t queues = reader.count<std::uint16_t>(most_queues);
+  const std::size_t queues = reader.count<std::uint16_t>(max_queues);
   for (std::size_t i = 0; i < queues; ++i)
     names.queues.push_back(reader.text(wire_limits::text_bytes));
   return reader.if_complete(std::move(names));

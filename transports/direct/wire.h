@@ -13,7 +13,7 @@ namespace shmemctl::direct {
 
 namespace wire_limits {
 inline constexpr std::size_t ports = 8;
-inline constexpr std::size_t lanes = 65;
+inline constexpr std::size_t qp_sets = 65;
 inline constexpr std::size_t text_bytes = 255;
 inline constexpr std::size_t below_bytes = 4096;
 } // namespace wire_limits
@@ -39,7 +39,7 @@ struct Hello {
     bool operator==(const Port&) const = default;
   };
   std::string host;
-  std::uint8_t lanes = 1;
+  std::uint8_t qp_sets = 1;
   std::vector<Port> ports;
   bool operator==(const Hello&) const = default;
 };

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "transports/device_memory.h"
+#include "transports/device_memory_user.h"
 #include "transports/region_table.h"
 #include "transports/transport.h"
 
@@ -38,8 +38,8 @@ public:
 
   const char* name() const override { return "gpudirect"; }
   std::string local_info() override { return {}; }
-  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {}; }
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {}; }
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView& region) override;
 
   void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
@@ -56,7 +56,7 @@ public:
   void quiet(int context) override;
   void progress() override;
   /// Atomics are executed by GPUs, as all others on these regions.
-  bool atomics_meet_cpu() const override { return true; }
+  bool atomics_coherent_with_cpu() const override { return true; }
   std::string connection(int pe) const override;
   Transport& for_host_memory() override { return of_host_; }
 
@@ -69,8 +69,8 @@ private:
     explicit OfHostMemory(GpuDirectTransport& whole) : whole_(whole) {}
     const char* name() const override { return whole_.name(); }
     std::string local_info() override { return {}; }
-    Reach reach(const PeerPlace&, const PeerPlace&) const override { return {}; }
-    void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+    Reach reach(const PeerLocation&, const PeerLocation&) const override { return {}; }
+    void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
     std::string set_region(const RegionView&) override { return {}; }
     void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
              bool blocking) override {

@@ -6,33 +6,33 @@ namespace shmemctl::ibrc {
 
 namespace {
 
-const NamedOffer* find(const std::vector<NamedOffer>& offers,
-                       bool (*condition)(const NamedOffer&)) {
+const NamedCapabilities* find(const std::vector<NamedCapabilities>& offers,
+                       bool (*condition)(const NamedCapabilities&)) {
   const auto found = std::find_if(offers.begin(), offers.end(), condition);
   return found == offers.end() ? nullptr : &*found;
 }
 
 } // namespace
 
-AtomicsOutlook atomics_outlook(const AtomicsOffer& mine, const AtomicsOffer& theirs) {
+AtomicsMethod atomics_method(const AtomicsCapabilities& mine, const AtomicsCapabilities& theirs) {
   const bool by_device = mine.by_device && theirs.by_device;
   const bool by_message = mine.receives > 0 && theirs.receives > 0;
-  const auto wishes = [&](AtomicsWish wish) { return mine.wish == wish || theirs.wish == wish; };
-  if (wishes(AtomicsWish::message))
-    return by_message ? AtomicsOutlook::message : AtomicsOutlook::none;
+  const auto wishes = [&](AtomicsPreference wish) { return mine.wish == wish || theirs.wish == wish; };
+  if (wishes(AtomicsPreference::message))
+    return by_message ? AtomicsMethod::message : AtomicsMethod::none;
   if (by_device)
-    return AtomicsOutlook::device;
-  return by_message && !wishes(AtomicsWish::device) ? AtomicsOutlook::message
-                                                    : AtomicsOutlook::none;
+    return AtomicsMethod::device;
+  return by_message && !wishes(AtomicsPreference::device) ? AtomicsMethod::message
+                                                    : AtomicsMethod::none;
 }
 
-bool atomics_by_message(const std::vector<NamedOffer>& offers, const Where& where) {
-  const NamedOffer* message =
-      find(offers, [](const NamedOffer& each) { return each.offer.wish == AtomicsWish::message; });
-  const NamedOffer* device =
-      find(offers, [](const NamedOffer& each) { return each.offer.wish == AtomicsWish::device; });
-  const NamedOffer* deaf =
-      find(offers, [](const NamedOffer& each) { return each.offer.receives == 0; });
+bool atomics_by_message(const std::vector<NamedCapabilities>& offers, const Where& where) {
+  const NamedCapabilities* message =
+      find(offers, [](const NamedCapabilities& each) { return each.offer.wish == AtomicsPreference::message; });
+  const NamedCapabilities* device =
+      find(offers, [](const NamedCapabilities& each) { return each.offer.wish == AtomicsPreference::device; });
+  const NamedCapabilities* deaf =
+      find(offers, [](const NamedCapabilities& each) { return each.offer.receives == 0; });
   if (message && device)
     throw Error(ExitCode::usage, "IB_ATOMICS", "",
                 "inconsistent setting: " + message->name + " has message, " + device->name +
@@ -44,8 +44,8 @@ bool atomics_by_message(const std::vector<NamedOffer>& offers, const Where& wher
                 "exclude that device with HCA_LIST, or unset IB_ATOMICS", where);
   if (message)
     return true;
-  const NamedOffer* lacking =
-      find(offers, [](const NamedOffer& each) { return !each.offer.by_device; });
+  const NamedCapabilities* lacking =
+      find(offers, [](const NamedCapabilities& each) { return !each.offer.by_device; });
   return lacking && !device && !deaf;
 }
 

@@ -11,18 +11,18 @@
 namespace shmemctl::ibrc {
 
 /// How two PEs could execute atomics, before it is known which NICs the job will use.
-enum class AtomicsOutlook { device, message, none };
-AtomicsOutlook atomics_outlook(const AtomicsOffer& mine, const AtomicsOffer& theirs);
+enum class AtomicsMethod { device, message, none };
+AtomicsMethod atomics_method(const AtomicsCapabilities& mine, const AtomicsCapabilities& theirs);
 
 /// A PE of the job, with its name for messages: "PE 3 on node2".
-struct NamedOffer {
-  AtomicsOffer offer;
+struct NamedCapabilities {
+  AtomicsCapabilities offer;
   std::string name;
 };
 /// Whether the whole job uses atomics by message: an HCA's are not atomic with a CPU's, so all must
 /// be executed in the same way. Throws Error (usage) if IB_ATOMICS of PEs contradict each other,
 /// Error (unavailable) if messages are requested and a PE cannot receive any.
 /// @param where this PE, for messages
-bool atomics_by_message(const std::vector<NamedOffer>& offers, const Where& where);
+bool atomics_by_message(const std::vector<NamedCapabilities>& offers, const Where& where);
 
 } // namespace shmemctl::ibrc

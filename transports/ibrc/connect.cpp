@@ -25,11 +25,11 @@ std::uint16_t wire_mtu(int mtu_bytes) {
   return static_cast<std::uint16_t>(std::clamp(mtu_bytes, 256, 4096));
 }
 
-AtomicsOffer offer_of(const JobView& job, const Settings& settings) {
-  AtomicsOffer offer{settings.atomics, true, static_cast<std::uint32_t>(settings.receives)};
+AtomicsCapabilities offer_of(const JobView& job, const Settings& settings) {
+  AtomicsCapabilities offer{settings.atomics, true, static_cast<std::uint32_t>(settings.receives)};
   for (const UsedDevice& used : job.devices) {
     offer.by_device = offer.by_device && used.device->attributes().atomic_cap != IBV_ATOMIC_NONE;
-    offer.receives = std::min(offer.receives, verbs::most_shared_receives(*used.device));
+    offer.receives = std::min(offer.receives, verbs::max_shared_receives(*used.device));
   }
   return offer;
 }
@@ -40,7 +40,7 @@ Hello Connector::hello() const {
   Hello hello;
   hello.host = job_.host;
   hello.wanted_mtu_bytes = static_cast<std::uint16_t>(settings_.mtu_bytes);
-  hello.lanes = static_cast<std::uint8_t>(settings_.lanes);
+  hello.qp_sets = static_cast<std::uint8_t>(settings_.qp_sets);
   for (const auto& nic : job_.nics) {
     const verbs::Device& device = job_.device_of(*nic);
     const ibv_device_attr& attributes = device.attributes();
@@ -54,7 +54,7 @@ Hello Connector::hello() const {
     entry.max_message_bytes = std::max<std::uint64_t>(nic->port.max_message_bytes, 1);
     entry.outstanding_reads = static_cast<std::uint8_t>(
         std::clamp(std::min(attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom), 1, 255));
-    entry.keeps_writes =
+    entry.orders_writes =
         settings_.write_order == WriteOrder::kept ||
         (settings_.write_order == WriteOrder::automatic && verbs::keeps_write_order(attributes));
     for (const verbs::GidEntry& gid : nic->addresses)
@@ -74,19 +74,19 @@ Error Connector::damaged(int pe, const std::string& what) const {
           {job_.host, job_.pe, {}, std::nullopt}};
 }
 
-std::vector<std::unique_ptr<Lane>>
-Connector::connect(const MakeService& make_service, const MakeLane& make_lane, Exchange& exchange) {
+std::vector<std::unique_ptr<QpSet>>
+Connector::connect(const MakeService& make_service, const MakeQpSet& make_qp_set, Exchange& exchange) {
   mine_ = hello();
   const std::vector<std::string> hellos = exchange.allgather(encode(mine_));
   plan(hellos);
   const bool messages = by_message(hellos);
   if (messages && !links_.empty())
     service_ = &make_service(message_room());
-  std::vector<std::unique_ptr<Lane>> lanes;
+  std::vector<std::unique_ptr<QpSet>> qp_sets;
   try {
-    for (int number = 0; number < settings_.lanes && !links_.empty(); ++number)
-      lanes.push_back(make_lane(static_cast<std::size_t>(number), links_.size()));
-    make_queue_pairs(lanes);
+    for (int number = 0; number < settings_.qp_sets && !links_.empty(); ++number)
+      qp_sets.push_back(make_qp_set(static_cast<std::size_t>(number), links_.size()));
+    make_queue_pairs(qp_sets);
   } catch (const Error& error) { // of a device, which does not know its owner
     throw job_.here(error);
   }
@@ -99,21 +99,21 @@ Connector::connect(const MakeService& make_service, const MakeLane& make_lane, E
   else if (messages)
     exchange.alltoall(std::vector<std::string>(hellos_.size())); // the others do
   describe();
-  return lanes;
+  return qp_sets;
 }
 
 void Connector::plan(const std::vector<std::string>& hellos) {
   hellos_.resize(hellos.size());
   job_.peer_hosts.resize(hellos.size());
-  for (const PeerPlace& peer : peers_) {
+  for (const PeerLocation& peer : peers_) {
     const auto slot = static_cast<std::size_t>(peer.pe);
     std::optional<Hello> theirs = decode_hello(hellos[slot]);
     if (!theirs)
       throw damaged(peer.pe, "its connection data");
     job_.peer_hosts[slot] = printable(theirs->host, wire_limits::text_bytes);
     hellos_[slot] = std::move(*theirs);
-    for (RailPlan& rail :
-         plan_rails(mine_, hellos_[slot], settings_, {job_.name_of(peer.pe), job_.host, job_.pe})) {
+    for (PathPlan& rail :
+         plan_paths(mine_, hellos_[slot], settings_, {job_.name_of(peer.pe), job_.host, job_.pe})) {
       Link link;
       link.pe = peer.pe;
       link.peer_lid = hellos_[slot].nics[rail.peer_nic].lid;
@@ -124,7 +124,7 @@ void Connector::plan(const std::vector<std::string>& hellos) {
 }
 
 bool Connector::by_message(const std::vector<std::string>& hellos) const {
-  std::vector<NamedOffer> offers;
+  std::vector<NamedCapabilities> offers;
   for (std::size_t pe = 0; pe < hellos.size(); ++pe)
     // Also those that this PE does not reach: others do. Those without NICs have no part.
     if (const std::optional<Hello> hello = decode_hello(hellos[pe]))
@@ -136,34 +136,34 @@ bool Connector::by_message(const std::vector<std::string>& hellos) const {
 
 MessageRoom Connector::message_room() const {
   MessageRoom room;
-  room.lanes = settings_.lanes;
-  room.own_credits = credits_of(mine_.atomics.receives, job_.n_pes, settings_.lanes);
+  room.qp_sets = settings_.qp_sets;
+  room.own_credits = credits_of(mine_.atomics.receives, job_.n_pes, settings_.qp_sets);
   room.credits.resize(hellos_.size());
-  for (const PeerPlace& peer : peers_) {
+  for (const PeerLocation& peer : peers_) {
     const auto slot = static_cast<std::size_t>(peer.pe);
     const std::uint32_t receives = hellos_[slot].atomics.receives;
-    room.credits[slot] = credits_of(receives, job_.n_pes, settings_.lanes);
+    room.credits[slot] = credits_of(receives, job_.n_pes, settings_.qp_sets);
     if (room.credits[slot] == 0)
       throw Error(ExitCode::unavailable, job_.name_of(peer.pe), "send messages",
                   fmt::format("its SRQ holds {} receives, and each of {} PEs sends on {} QPs",
-                              receives, job_.n_pes, settings_.lanes),
+                              receives, job_.n_pes, settings_.qp_sets),
                   fmt::format("set SRQ_DEPTH to {} or more, or lower IB_NUM_RC_PER_DEVICE",
-                              job_.n_pes * settings_.lanes),
+                              job_.n_pes * settings_.qp_sets),
                   {job_.host, job_.pe, {}, std::nullopt});
   }
   return room;
 }
 
-void Connector::make_queue_pairs(std::vector<std::unique_ptr<Lane>>& lanes) {
+void Connector::make_queue_pairs(std::vector<std::unique_ptr<QpSet>>& qp_sets) {
   for (Link& link : links_)
-    for (const auto& lane : lanes) {
-      Queues& queues = lane->queues();
-      const std::size_t rail = queues.rails_to(link.pe);
+    for (const auto& qp_set : qp_sets) {
+      Endpoints& queues = qp_set->queues();
+      const std::size_t rail = queues.paths_to(link.pe);
       Endpoint& endpoint = queues.add(link.pe, rail, link.plan.nic, link.plan.peer_nic);
       add(link, endpoint);
       if (service_)
         service_->answers().add_source(job_.nics[link.plan.nic]->device_index,
-                                       endpoint.queue_pair.number(), link.pe, lane->number());
+                                       endpoint.queue_pair.number(), link.pe, qp_set->number());
     }
   for (std::size_t at = 0; service_ && at < links_.size(); ++at)
     if (at == 0 || links_[at].pe != links_[at - 1].pe)
@@ -171,17 +171,17 @@ void Connector::make_queue_pairs(std::vector<std::unique_ptr<Lane>>& lanes) {
                                                    links_[at].plan.peer_nic));
 }
 
-bool Connector::keeps_writes(const Link& link) const {
-  return mine_.nics[link.plan.nic].keeps_writes &&
-         hellos_[static_cast<std::size_t>(link.pe)].nics[link.plan.peer_nic].keeps_writes;
+bool Connector::orders_writes(const Link& link) const {
+  return mine_.nics[link.plan.nic].orders_writes &&
+         hellos_[static_cast<std::size_t>(link.pe)].nics[link.plan.peer_nic].orders_writes;
 }
 
 void Connector::add(Link& link, Endpoint& endpoint) const {
-  endpoint.keeps_writes = keeps_writes(link);
+  endpoint.orders_writes = orders_writes(link);
   endpoint.max_message_bytes = link.plan.max_message_bytes;
   endpoint.mtu_bytes = link.plan.mtu_bytes;
   endpoint.retry_seconds = verbs::retry_seconds(settings_.timeout, settings_.retry_count);
-  link.lanes.push_back(&endpoint);
+  link.qp_sets.push_back(&endpoint);
   link.mine.push_back({endpoint.queue_pair.number(), first_packet()});
 }
 
@@ -190,7 +190,7 @@ void Connector::exchange_names(Exchange& exchange) {
   for (const Link& link : links_)
     names[static_cast<std::size_t>(link.pe)].rails.push_back(link.mine);
   std::vector<std::string> out(hellos_.size());
-  for (const PeerPlace& peer : peers_)
+  for (const PeerLocation& peer : peers_)
     out[static_cast<std::size_t>(peer.pe)] = encode(names[static_cast<std::size_t>(peer.pe)]);
   const std::vector<std::string> in = exchange.alltoall(out);
   std::optional<QueuePairNames> theirs;
@@ -206,7 +206,7 @@ void Connector::exchange_names(Exchange& exchange) {
   }
 }
 
-verbs::Path Connector::path_of(const Link& link, std::size_t lane) const {
+verbs::Path Connector::path_of(const Link& link, std::size_t qp_set) const {
   const Nic& nic = *job_.nics[link.plan.nic];
   verbs::Path path;
   path.port = nic.port.number;
@@ -220,9 +220,9 @@ verbs::Path Connector::path_of(const Link& link, std::size_t lane) const {
   path.mtu_bytes = link.plan.mtu_bytes;
   path.service_level = settings_.service_level;
   path.traffic_class = settings_.traffic_class;
-  path.peer_qp = link.theirs[lane].number;
-  path.my_psn = link.mine[lane].first_packet;
-  path.peer_psn = link.theirs[lane].first_packet;
+  path.peer_qp = link.theirs[qp_set].number;
+  path.my_psn = link.mine[qp_set].first_packet;
+  path.peer_psn = link.theirs[qp_set].first_packet;
   path.timeout = settings_.timeout;
   path.retry_count = settings_.retry_count;
   path.outstanding_reads = link.plan.outstanding_reads;
@@ -232,9 +232,9 @@ verbs::Path Connector::path_of(const Link& link, std::size_t lane) const {
 /// A queue pair only becomes ready to receive if the system finds a path to the peer's address.
 void Connector::try_link(Link& link) {
   int error_number = 0;
-  for (std::size_t lane = 0; lane < link.lanes.size() && error_number == 0; ++lane) {
-    verbs::QueuePair& queue_pair = link.lanes[lane]->queue_pair;
-    const verbs::Path path = path_of(link, lane);
+  for (std::size_t qp_set = 0; qp_set < link.qp_sets.size() && error_number == 0; ++qp_set) {
+    verbs::QueuePair& queue_pair = link.qp_sets[qp_set]->queue_pair;
+    const verbs::Path path = path_of(link, qp_set);
     error_number = link.attempt > 0 ? queue_pair.reset() : 0;
     if (error_number == 0)
       error_number = queue_pair.to_init(path.port);
@@ -318,8 +318,8 @@ Error Connector::no_way(const Link& link) const {
 
 void Connector::begin_sending() {
   for (const Link& link : links_)
-    for (std::size_t lane = 0; lane < link.lanes.size(); ++lane)
-      if (const int error_number = link.lanes[lane]->queue_pair.to_send(path_of(link, lane));
+    for (std::size_t qp_set = 0; qp_set < link.qp_sets.size(); ++qp_set)
+      if (const int error_number = link.qp_sets[qp_set]->queue_pair.to_send(path_of(link, qp_set));
           error_number != 0)
         throw Error(ExitCode::unavailable, job_.name_of(link.pe), "move its QP to RTS",
                     std::strerror(error_number), "check the kernel log: dmesg",
@@ -336,12 +336,12 @@ void Connector::describe() {
     std::string& text = texts_[slot];
     text += (text.empty() ? "" : "; ") +
             fmt::format("{} -> {}, {} QPs, {}, MTU {}", port_name(mine_.nics[link.plan.nic]),
-                        port_name(hellos_[slot].nics[link.plan.peer_nic]), link.lanes.size(), kind,
+                        port_name(hellos_[slot].nics[link.plan.peer_nic]), link.qp_sets.size(), kind,
                         link.plan.mtu_bytes);
-    if (!keeps_writes(link))
+    if (!orders_writes(link))
       text += service_ ? ", signals wait for completions" : ", signals behind fenced atomics";
   }
-  for (const PeerPlace& peer : peers_)
+  for (const PeerLocation& peer : peers_)
     if (service_)
       texts_[static_cast<std::size_t>(peer.pe)] += ", atomics by message";
 }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "transports/ibrc/job_view.h"
-#include "transports/ibrc/lane.h"
-#include "transports/ibrc/message_service.h"
+#include "transports/ibrc/qp_set.h"
+#include "transports/ibrc/am_service.h"
 #include "transports/ibrc/plan.h"
 #include "transports/transport.h"
 
@@ -20,28 +20,28 @@ using ConnectionTexts = std::vector<std::string>;
 /// connection uses the best kind of GID that both ends have and between which both systems have a
 /// route. Throws Error (unavailable) that names the ports of both ends, Error (usage) for options
 /// that do not fit.
-/// @param make_service creates what atomics by message need; called before make_lane, if they are
+/// @param make_service creates what atomics by message need; called before make_qp_set, if they are
 /// used
-/// @param make_lane    creates QP set number n for at most that many QPs
+/// @param make_qp_set    creates QP set number n for at most that many QPs
 class Connector {
 public:
-  using MakeLane = std::function<std::unique_ptr<Lane>(std::size_t number, std::size_t endpoints)>;
+  using MakeQpSet = std::function<std::unique_ptr<QpSet>(std::size_t number, std::size_t endpoints)>;
   using MakeService = std::function<MessageService&(MessageRoom room)>;
 
-  Connector(JobView& job, const Settings& settings, const std::vector<PeerPlace>& peers)
+  Connector(JobView& job, const Settings& settings, const std::vector<PeerLocation>& peers)
       : job_(job), settings_(settings), peers_(peers) {}
 
-  std::vector<std::unique_ptr<Lane>> connect(const MakeService& make_service,
-                                             const MakeLane& make_lane, Exchange& exchange);
+  std::vector<std::unique_ptr<QpSet>> connect(const MakeService& make_service,
+                                             const MakeQpSet& make_qp_set, Exchange& exchange);
   const ConnectionTexts& texts() const { return texts_; }
 
 private:
   /// One path to one peer, while it is being connected.
   struct Link {
     int pe = 0;
-    RailPlan plan;
+    PathPlan plan;
     std::uint16_t peer_lid = 0;
-    std::vector<Endpoint*> lanes; ///< on the first path also the one for replies, the last
+    std::vector<Endpoint*> qp_sets; ///< on the first path also the one for replies, the last
     std::vector<QueuePairNames::Name> mine, theirs; ///< by QP set
     std::size_t attempt = 0;                        ///< which address pair is being tried
     bool ready = false;                             ///< this end, with that pair
@@ -54,16 +54,16 @@ private:
   /// Whether atomics are sent as messages, according to the data of all PEs.
   bool by_message(const std::vector<std::string>& hellos) const;
   MessageRoom message_room() const;
-  void make_queue_pairs(std::vector<std::unique_ptr<Lane>>& lanes);
+  void make_queue_pairs(std::vector<std::unique_ptr<QpSet>>& qp_sets);
   /// Whether both ends place WRITEs in posting order.
-  bool keeps_writes(const Link& link) const;
+  bool orders_writes(const Link& link) const;
   void add(Link& link, Endpoint& endpoint) const;
   void exchange_names(Exchange& exchange);
   /// One try of all links that are not settled. True if all PEs are done.
   bool attempt(Exchange& exchange);
   void try_link(Link& link);
   void settle(Link& link, bool peer_ready);
-  verbs::Path path_of(const Link& link, std::size_t lane) const;
+  verbs::Path path_of(const Link& link, std::size_t qp_set) const;
   void begin_sending();
   void describe();
   Error no_way(const Link& link) const;
@@ -71,7 +71,7 @@ private:
 
   JobView& job_;
   const Settings& settings_;
-  const std::vector<PeerPlace>& peers_;
+  const std::vector<PeerLocation>& peers_;
   Hello mine_;
   std::vector<Hello> hellos_; ///< by PE
   std::vector<Link> links_;   ///< by peer, then by path

@@ -126,7 +126,7 @@ struct Endpoint {
   std::size_t peer_nic; ///< there
   verbs::QueuePair queue_pair;
   std::uint64_t max_message_bytes = 0;
-  bool keeps_writes = true; ///< WRITEs are placed in the order of their posting
+  bool orders_writes = true; ///< WRITEs are placed in the order of their posting
   int mtu_bytes = 0;        ///< for messages
   double retry_seconds = 0; ///< how long it retransmits before it fails
   std::uint32_t number = 0; ///< in its QP set

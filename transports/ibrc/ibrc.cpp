@@ -31,10 +31,10 @@ std::string kinds_of(const std::vector<Summary::Port>& ports) {
   return names.empty() ? "none with an address" : join(names, ", ");
 }
 
-AtomicsOffer offer_of(const verbs::Device& device, const Settings& settings) {
+AtomicsCapabilities offer_of(const verbs::Device& device, const Settings& settings) {
   return {
       settings.atomics, device.attributes().atomic_cap != IBV_ATOMIC_NONE,
-      std::min(static_cast<std::uint32_t>(settings.receives), verbs::most_shared_receives(device))};
+      std::min(static_cast<std::uint32_t>(settings.receives), verbs::max_shared_receives(device))};
 }
 
 } // namespace
@@ -55,10 +55,10 @@ IbrcTransport::IbrcTransport(const TransportSetup& setup,
   survey_ = verbs::survey(functions_);
   reason_ = survey_.reason();
   if (reason_.empty())
-    look_at_ports();
+    check_port_events();
 }
 
-void IbrcTransport::look_at_ports() {
+void IbrcTransport::check_port_events() {
   std::vector<std::string> reasons;
   for (std::size_t index = 0; index < survey_.devices.size(); ++index) {
     const verbs::Device& device = *survey_.devices[index];
@@ -101,7 +101,7 @@ std::string IbrcTransport::local_info() {
   return encode(summary());
 }
 
-Reach IbrcTransport::reach(const PeerPlace& me, const PeerPlace& peer) const {
+Reach IbrcTransport::reach(const PeerLocation& me, const PeerLocation& peer) const {
   static_cast<void>(me);
   if (!reason_.empty())
     return {0, reason_};
@@ -127,10 +127,10 @@ Reach IbrcTransport::reach(const PeerPlace& me, const PeerPlace& peer) const {
     return {0, fmt::format("ports of different kinds: here {}, there {}; IB_GID_INDEX and "
                            "IB_ADDR_FAMILY choose RoCE addresses",
                            kinds_of(mine), kinds_of(theirs->ports))};
-  const AtomicsOutlook outlook = atomics_outlook(own.atomics, theirs->atomics);
+  const AtomicsMethod outlook = atomics_method(own.atomics, theirs->atomics);
   const unsigned capabilities =
       can_put | can_get |
-      (outlook == AtomicsOutlook::none ? 0u : unsigned{can_atomics} | can_put_signal);
+      (outlook == AtomicsMethod::none ? 0u : unsigned{can_atomics} | can_put_signal);
   const char* const words[] = {"", ", atomics by message", ", no atomics"};
   return {capabilities,
           std::string(ethernet ? "RoCE" : "InfiniBand") + words[static_cast<int>(outlook)]};
@@ -220,7 +220,7 @@ void IbrcTransport::open_chosen() {
   survey_.devices.clear();
 }
 
-void IbrcTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+void IbrcTransport::connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                             const Deadline& deadline) {
   static_cast<void>(deadline); // the exchange has it
   if (!peers.empty()) {
@@ -233,13 +233,13 @@ void IbrcTransport::connect(const std::vector<PeerPlace>& peers, Exchange& excha
         });
   }
   Connector connector(job_, settings_, peers);
-  lanes_ = connector.connect(
+  qp_sets_ = connector.connect(
       [&](MessageRoom room) -> MessageService& {
         service_ = std::make_unique<MessageService>(job_, std::move(room));
         return *service_;
       },
       [&](std::size_t number, std::size_t endpoints) {
-        return std::make_unique<Lane>(job_, *local_, remote_, number, endpoints, service_.get());
+        return std::make_unique<QpSet>(job_, *local_, remote_, number, endpoints, service_.get());
       },
       exchange);
   texts_ = connector.texts();
@@ -253,12 +253,12 @@ std::string IbrcTransport::set_region(const RegionView& region) {
 }
 
 void IbrcTransport::set_keys(int region, const std::vector<std::string>& keys) {
-  if (lanes_.empty())
+  if (qp_sets_.empty())
     return;
   std::vector<SegmentKey> decoded(keys.size());
   for (std::size_t pe = 0; pe < keys.size(); ++pe) {
-    const Queues& queues = lanes_[0]->queues();
-    const std::size_t rails = queues.rails_to(static_cast<int>(pe));
+    const Endpoints& queues = qp_sets_[0]->queues();
+    const std::size_t rails = queues.paths_to(static_cast<int>(pe));
     if (rails == 0)
       continue;
     std::optional<SegmentKey> key = decode_segment_key(keys[pe]);
@@ -286,15 +286,15 @@ void IbrcTransport::remove_local(void* base) {
 }
 
 /// Context 0 has its own QP set; the others share the rest.
-Lane* IbrcTransport::lane_of(int context) const {
-  if (lanes_.size() <= 1)
-    return lanes_.empty() ? nullptr : lanes_[0].get();
+QpSet* IbrcTransport::qp_set_of(int context) const {
+  if (qp_sets_.size() <= 1)
+    return qp_sets_.empty() ? nullptr : qp_sets_[0].get();
   const auto number = static_cast<std::size_t>(context);
-  return lanes_[number == 0 ? 0 : 1 + (number - 1) % (lanes_.size() - 1)].get();
+  return qp_sets_[number == 0 ? 0 : 1 + (number - 1) % (qp_sets_.size() - 1)].get();
 }
 
-Lane& IbrcTransport::lane(int context) const {
-  Lane* found = lane_of(context);
+QpSet& IbrcTransport::qp_set(int context) const {
+  QpSet* found = qp_set_of(context);
   if (!found)
     throw Error(ExitCode::unavailable, "ibrc", "use",
                 reason_.empty() ? "this PE is not connected" : reason_,
@@ -305,37 +305,37 @@ Lane& IbrcTransport::lane(int context) const {
 
 void IbrcTransport::put(int context, const RemoteAddress& target, const void* source,
                         std::size_t size_bytes, bool blocking) {
-  lane(context).put(target, source, size_bytes, blocking);
+  qp_set(context).put(target, source, size_bytes, blocking);
 }
 
 void IbrcTransport::get(int context, void* target, const RemoteAddress& source,
                         std::size_t size_bytes, bool blocking) {
-  lane(context).get(target, source, size_bytes, blocking);
+  qp_set(context).get(target, source, size_bytes, blocking);
 }
 
 std::uint64_t IbrcTransport::atomic(int context, const RemoteAddress& target,
                                     const AtomicRequest& request) {
-  return lane(context).atomic(target, request);
+  return qp_set(context).atomic(target, request);
 }
 
 void IbrcTransport::post_atomic(int context, const RemoteAddress& target,
                                 const AtomicRequest& request) {
-  lane(context).post_atomic(target, request);
+  qp_set(context).post_atomic(target, request);
 }
 
 void IbrcTransport::put_signal(int context, const RemoteAddress& target, const void* source,
                                std::size_t size_bytes, const RemoteAddress& signal,
                                std::uint64_t signal_value, SignalOp op, bool blocking) {
-  lane(context).put_signal(target, source, size_bytes, signal, signal_value, op, blocking);
+  qp_set(context).put_signal(target, source, size_bytes, signal, signal_value, op, blocking);
 }
 
 void IbrcTransport::fence(int context) {
-  if (Lane* found = lane_of(context))
+  if (QpSet* found = qp_set_of(context))
     found->fence();
 }
 
 void IbrcTransport::quiet(int context) {
-  if (Lane* found = lane_of(context))
+  if (QpSet* found = qp_set_of(context))
     found->quiet();
 }
 
@@ -345,14 +345,14 @@ void IbrcTransport::progress() {
   if (call % calls_between_polls == 0 && service_)
     service_->serve();
   if (call % calls_between_polls == 0)
-    for (const auto& each : lanes_)
+    for (const auto& each : qp_sets_)
       each->progress();
   if (call % calls_between_looks == 0)
     for (const UsedDevice& used : job_.devices)
       used.events->poll();
 }
 
-bool IbrcTransport::atomics_meet_cpu() const {
+bool IbrcTransport::atomics_coherent_with_cpu() const {
   if (service_)
     return true;
   return !job_.devices.empty() &&

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "transports/device_memory.h"
+#include "transports/device_memory_user.h"
 #include "transports/ibrc/connect.h"
 #include "transports/ibrc/job_view.h"
-#include "transports/ibrc/lane.h"
+#include "transports/ibrc/qp_set.h"
 #include "transports/ibrc/settings.h"
 #include "transports/transport.h"
 #include "transports/verbs/functions.h"
@@ -24,9 +24,9 @@ public:
 
   const char* name() const override { return "ibrc"; }
   std::string local_info() override;
-  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override;
+  Reach reach(const PeerLocation& me, const PeerLocation& peer) const override;
   void use_nics(const std::vector<HcaPort>& nics) override;
-  void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+  void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                const Deadline& deadline) override;
   bool has_keys() const override { return true; }
   std::string set_region(const RegionView& region) override;
@@ -60,7 +60,7 @@ public:
   void fence(int context) override;
   void quiet(int context) override;
   void progress() override;
-  bool atomics_meet_cpu() const override;
+  bool atomics_coherent_with_cpu() const override;
   std::vector<NicTraffic> traffic() const override;
   std::string connection(int pe) const override;
 
@@ -69,13 +69,13 @@ private:
   struct Found {
     std::size_t device = 0; ///< in the survey
     std::string device_name;
-    AtomicsOffer atomics;
+    AtomicsCapabilities atomics;
     verbs::Port port;
     std::vector<verbs::GidEntry> addresses; ///< candidates
     std::string reason;                     ///< why it cannot be used; "" if it can
   };
 
-  void look_at_ports();
+  void check_port_events();
   const Found& find(const HcaPort& wanted) const;
   /// From here on the devices of the chosen ports are the job's, and the others are closed.
   void open_chosen();
@@ -84,8 +84,8 @@ private:
   std::string names_of_ports() const;
   Summary summary() const;
   /// nullptr if this PE has no connections.
-  Lane* lane_of(int context) const;
-  Lane& lane(int context) const;
+  QpSet* qp_set_of(int context) const;
+  QpSet& qp_set(int context) const;
 
   std::shared_ptr<const verbs::Functions> functions_;
   std::string reason_; ///< why this transport cannot be used here; "" if it can
@@ -100,7 +100,7 @@ private:
   std::unique_ptr<LocalMemory> local_;
   RemoteMemory remote_;
   std::unique_ptr<MessageService> service_;  ///< if atomics go by message
-  std::vector<std::unique_ptr<Lane>> lanes_; ///< destroyed before the memory that they use
+  std::vector<std::unique_ptr<QpSet>> qp_sets_; ///< destroyed before the memory that they use
   ConnectionTexts texts_;
   std::atomic<unsigned> progress_calls_{0};
 };

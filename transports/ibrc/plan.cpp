@@ -10,8 +10,8 @@ namespace shmemctl::ibrc {
 namespace {
 
 /// As many READs and atomics in flight as devices usually support; more do not help.
-constexpr int most_outstanding_reads = 16;
-constexpr std::uint64_t most_message_bytes = std::uint64_t{1} << 30;
+constexpr int max_outstanding_reads = 16;
+constexpr std::uint64_t max_rdma_bytes = std::uint64_t{1} << 30;
 
 /// One pair of ports, for checks and messages.
 struct Pair {
@@ -96,15 +96,15 @@ std::vector<AddressPair> address_pairs(const Pair& pair) {
   return pairs;
 }
 
-RailPlan plan_rail(const Pair& pair, int my_wish, int their_wish, const Settings& settings) {
+PathPlan plan_path(const Pair& pair, int my_wish, int their_wish, const Settings& settings) {
   check_link_layers(pair, settings);
-  RailPlan plan;
+  PathPlan plan;
   plan.mtu_bytes = path_mtu(pair, my_wish, their_wish);
   plan.outstanding_reads =
-      std::min({most_outstanding_reads, static_cast<int>(pair.mine.outstanding_reads),
+      std::min({max_outstanding_reads, static_cast<int>(pair.mine.outstanding_reads),
                 static_cast<int>(pair.theirs.outstanding_reads)});
   plan.max_message_bytes =
-      std::min({most_message_bytes, pair.mine.max_message_bytes, pair.theirs.max_message_bytes});
+      std::min({max_rdma_bytes, pair.mine.max_message_bytes, pair.theirs.max_message_bytes});
   plan.global = needs_grh(pair, settings);
   if (plan.global)
     plan.addresses = address_pairs(pair);
@@ -117,18 +117,18 @@ std::string port_name(const Hello::Nic& nic) {
   return nic.device + ":" + std::to_string(nic.port);
 }
 
-std::vector<RailPlan> plan_rails(const Hello& mine, const Hello& theirs, const Settings& settings,
+std::vector<PathPlan> plan_paths(const Hello& mine, const Hello& theirs, const Settings& settings,
                                  const PlanNames& names) {
-  if (mine.lanes != theirs.lanes) {
+  if (mine.qp_sets != theirs.qp_sets) {
     const Pair first{mine.nics[0], theirs.nics[0], names};
-    throw first.error(fmt::format("it makes {} queue pairs, this PE {}", theirs.lanes, mine.lanes),
+    throw first.error(fmt::format("it makes {} queue pairs, this PE {}", theirs.qp_sets, mine.qp_sets),
                       "set IB_NUM_RC_PER_DEVICE to the same number on all PEs", ExitCode::usage);
   }
-  std::vector<RailPlan> rails;
+  std::vector<PathPlan> rails;
   const std::size_t count = std::max(mine.nics.size(), theirs.nics.size());
   for (std::size_t rail = 0; rail < count; ++rail) {
     const std::size_t nic = rail % mine.nics.size(), peer_nic = rail % theirs.nics.size();
-    RailPlan plan = plan_rail({mine.nics[nic], theirs.nics[peer_nic], names}, mine.wanted_mtu_bytes,
+    PathPlan plan = plan_path({mine.nics[nic], theirs.nics[peer_nic], names}, mine.wanted_mtu_bytes,
                               theirs.wanted_mtu_bytes, settings);
     plan.nic = nic;
     plan.peer_nic = peer_nic;

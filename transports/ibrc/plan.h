@@ -18,7 +18,7 @@ struct AddressPair {
 };
 
 /// One NIC here to one NIC there.
-struct RailPlan {
+struct PathPlan {
   std::size_t nic = 0, peer_nic = 0;
   int mtu_bytes = 0;
   int outstanding_reads = 1;
@@ -38,7 +38,7 @@ struct PlanNames {
 /// round-robin, so that the best NICs of both are paired. Both ends compute the same plan. Throws
 /// Error (unavailable, or usage for an option) that names both ends' ports if they cannot be
 /// connected.
-std::vector<RailPlan> plan_rails(const Hello& mine, const Hello& theirs, const Settings& settings,
+std::vector<PathPlan> plan_paths(const Hello& mine, const Hello& theirs, const Settings& settings,
                                  const PlanNames& names);
 
 /// "rxe0:1"

@@ -21,11 +21,11 @@ Settings read_settings(const Options& options) {
     settings.mtu_bytes = std::stoi(mtu);
   settings.timeout = static_cast<int>(options.integer("IB_TIMEOUT"));
   settings.retry_count = static_cast<int>(options.integer("IB_RETRY_COUNT"));
-  settings.lanes = 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
+  settings.qp_sets = 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
   const std::string atomics = options.text("IB_ATOMICS");
-  settings.atomics = atomics == "device"    ? AtomicsWish::device
-                     : atomics == "message" ? AtomicsWish::message
-                                            : AtomicsWish::automatic;
+  settings.atomics = atomics == "device"    ? AtomicsPreference::device
+                     : atomics == "message" ? AtomicsPreference::message
+                                            : AtomicsPreference::automatic;
   settings.write_order = read_write_order(options);
   settings.receives = static_cast<int>(options.integer("SRQ_DEPTH"));
   return settings;

@@ -24,15 +24,15 @@ void write_list(WireWriter& writer, const Items& items, Each each) {
     each(item);
 }
 
-void write(WireWriter& writer, const AtomicsOffer& offer) {
+void write(WireWriter& writer, const AtomicsCapabilities& offer) {
   writer.number(offer.wish);
   writer.flag(offer.by_device);
   writer.number(offer.receives);
 }
 
-AtomicsOffer read_offer(WireReader& reader) {
-  AtomicsOffer offer;
-  offer.wish = reader.choice(AtomicsWish::message);
+AtomicsCapabilities read_offer(WireReader& reader) {
+  AtomicsCapabilities offer;
+  offer.wish = reader.choice(AtomicsPreference::message);
   offer.by_device = reader.flag();
   offer.receives = reader.number<std::uint32_t>();
   return offer;
@@ -48,7 +48,7 @@ Hello::Nic read_nic(WireReader& reader) {
   nic.mtu_bytes = reader.number<std::uint16_t>();
   nic.max_message_bytes = reader.number<std::uint64_t>();
   nic.outstanding_reads = reader.number<std::uint8_t>();
-  nic.keeps_writes = reader.flag();
+  nic.orders_writes = reader.flag();
   reader.require(nic.mtu_bytes >= 256 && nic.mtu_bytes <= 4096 && nic.max_message_bytes > 0);
   const std::size_t addresses = reader.count<std::uint8_t>(verbs::gid_kinds);
   for (std::size_t i = 0; i < addresses; ++i) {
@@ -90,7 +90,7 @@ std::string encode(const Hello& hello) {
   WireWriter writer(version);
   write_text(writer, hello.host);
   writer.number(hello.wanted_mtu_bytes);
-  writer.number(hello.lanes);
+  writer.number(hello.qp_sets);
   write_list(writer, hello.nics, [&](const Hello::Nic& nic) {
     write_text(writer, nic.device);
     writer.number(nic.port);
@@ -100,7 +100,7 @@ std::string encode(const Hello& hello) {
     writer.number(nic.mtu_bytes);
     writer.number(nic.max_message_bytes);
     writer.number(nic.outstanding_reads);
-    writer.flag(nic.keeps_writes);
+    writer.flag(nic.orders_writes);
     write_list(writer, nic.addresses, [&](const Hello::Address& address) {
       writer.number(address.kind);
       writer.array(address.raw);
@@ -115,8 +115,8 @@ std::optional<Hello> decode_hello(const std::string& bytes) {
   Hello hello;
   hello.host = read_text(reader);
   hello.wanted_mtu_bytes = reader.number<std::uint16_t>();
-  hello.lanes = reader.number<std::uint8_t>();
-  reader.require(hello.lanes >= 1 && hello.lanes <= wire_limits::lanes);
+  hello.qp_sets = reader.number<std::uint8_t>();
+  reader.require(hello.qp_sets >= 1 && hello.qp_sets <= wire_limits::qp_sets);
   const std::size_t nics = reader.count<std::uint8_t>(wire_limits::ports);
   reader.require(nics >= 1);
   for (std::size_t i = 0; i < nics; ++i)
@@ -127,8 +127,8 @@ std::optional<Hello> decode_hello(const std::string& bytes) {
 
 std::string encode(const QueuePairNames& names) {
   WireWriter writer(version);
-  write_list(writer, names.rails, [&](const std::vector<QueuePairNames::Name>& lanes) {
-    write_list(writer, lanes, [&](const QueuePairNames::Name& name) {
+  write_list(writer, names.rails, [&](const std::vector<QueuePairNames::Name>& qp_sets) {
+    write_list(writer, qp_sets, [&](const QueuePairNames::Name& name) {
       writer.number(name.number);
       writer.number(name.first_packet);
     });
@@ -141,7 +141,7 @@ std::optional<QueuePairNames> decode_queue_pair_names(const std::string& bytes) 
   QueuePairNames names;
   const std::size_t rails = reader.count<std::uint8_t>(wire_limits::ports);
   for (std::size_t rail = 0; rail < rails; ++rail) {
-    std::vector<QueuePairNames::Name> list(reader.count<std::uint8_t>(wire_limits::lanes));
+    std::vector<QueuePairNames::Name> list(reader.count<std::uint8_t>(wire_limits::qp_sets));
     for (QueuePairNames::Name& name : list) {
       name.number = reader.number<std::uint32_t>();
       name.first_packet = reader.number<std::uint32_t>();

@@ -14,16 +14,16 @@ namespace shmemctl::ibrc {
 
 namespace wire_limits {
 inline constexpr std::size_t ports = 64;
-inline constexpr std::size_t lanes = 66; ///< one of them for replies
+inline constexpr std::size_t qp_sets = 66; ///< one of them for replies
 inline constexpr std::size_t text_bytes = 255;
 } // namespace wire_limits
 
 /// A PE's capabilities for atomics.
-struct AtomicsOffer {
-  AtomicsWish wish = AtomicsWish::automatic;
+struct AtomicsCapabilities {
+  AtomicsPreference wish = AtomicsPreference::automatic;
   bool by_device = true;      ///< its devices make them
   std::uint32_t receives = 0; ///< receives that each of its devices can post; 0: no messages
-  bool operator==(const AtomicsOffer&) const = default;
+  bool operator==(const AtomicsCapabilities&) const = default;
 };
 
 /// For reach(): sent to every PE before anything is opened.
@@ -35,7 +35,7 @@ struct Summary {
   };
   std::string reason; ///< why ibrc cannot be used there; "" if it can
   std::vector<Port> ports;
-  AtomicsOffer atomics; ///< of all ports together
+  AtomicsCapabilities atomics; ///< of all ports together
   bool operator==(const Summary&) const = default;
 };
 
@@ -55,15 +55,15 @@ struct Hello {
     std::uint16_t mtu_bytes = 1024; ///< of the port
     std::uint64_t max_message_bytes = 0;
     std::uint8_t outstanding_reads = 1;
-    bool keeps_writes = false; ///< WRITEs of a queue pair are placed in the order of their posting
+    bool orders_writes = false; ///< WRITEs of a queue pair are placed in the order of their posting
     std::vector<Address> addresses; ///< best first
     bool operator==(const Nic&) const = default;
   };
   std::string host;
   std::uint16_t wanted_mtu_bytes = 0; ///< 0: whatever both ports have
-  std::uint8_t lanes = 1;
+  std::uint8_t qp_sets = 1;
   std::vector<Nic> nics;
-  AtomicsOffer atomics; ///< of these NICs
+  AtomicsCapabilities atomics; ///< of these NICs
   bool operator==(const Hello&) const = default;
 };
 

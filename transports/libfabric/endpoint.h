@@ -12,7 +12,7 @@
 #include <rdma/fi_eq.h>
 
 #include "src/base/error.h"
-#include "transports/device_memory.h"
+#include "transports/device_memory_user.h"
 #include "transports/libfabric/devices.h"
 #include "transports/transport.h"
 

@@ -3,7 +3,7 @@
 
 #include "transports/absent.h"
 #include "transports/libfabric/libfabric.h"
-#include "transports/libfabric/presence.h"
+#include "transports/libfabric/probe.h"
 
 namespace shmemctl {
 

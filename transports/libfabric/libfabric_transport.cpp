@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "src/base/service_thread.h"
-#include "transports/host_memory_only.h"
+#include "transports/device_memory_user.h"
 #include "transports/libfabric/libfabric.h"
-#include "transports/shm/words.h"
+#include "transports/shm/atomics.h"
 
 namespace shmemctl::fabric {
 
@@ -263,7 +263,7 @@ std::uint64_t LibfabricTransport::atomic(int context, const RemoteAddress& targe
     post_atomic(context, target, request);
     return 0;
   }
-  if (atomics_meet_cpu())
+  if (atomics_coherent_with_cpu())
     if (std::byte* const own = own_memory(target))
       return execute_atomic(own, request);
   check_peer(target.pe);
@@ -279,7 +279,7 @@ void LibfabricTransport::post_atomic(int context, const RemoteAddress& target,
                                      const AtomicRequest& request) {
   if (request.op == AtomicOp::fetch)
     return;
-  if (atomics_meet_cpu() && request.size_bytes >= 4)
+  if (atomics_coherent_with_cpu() && request.size_bytes >= 4)
     if (std::byte* const own = own_memory(target)) {
       execute_atomic(own, request);
       return;
@@ -291,7 +291,7 @@ void LibfabricTransport::post_atomic(int context, const RemoteAddress& target,
 void LibfabricTransport::put_signal(int context, const RemoteAddress& target, const void* source,
                                     std::size_t size_bytes, const RemoteAddress& signal,
                                     std::uint64_t signal_value, SignalOp op, bool blocking) {
-  if (std::byte* const own = own_memory(signal); own && atomics_meet_cpu()) {
+  if (std::byte* const own = own_memory(signal); own && atomics_coherent_with_cpu()) {
     if (size_bytes > 0)
       copy_to_shared(own_memory(target), source, size_bytes);
     return signal_shared(own, signal_value, op);
@@ -470,7 +470,7 @@ void LibfabricTransport::stop_serving() {
   // A peer's last quiet may wait for a reply that was deferred to the next poll.
   const Deadline patience = Deadline::after(std::chrono::milliseconds(100));
   for (const auto& rail : rails_)
-    while (rail->owes_answers() && !patience.passed())
+    while (rail->has_pending_replies() && !patience.passed())
       rail->poll();
 }
 
@@ -510,7 +510,7 @@ std::string LibfabricTransport::local_info() {
       {}, provider_.name, provider_.profile.name, device.address_format, device.loopback});
 }
 
-Reach LibfabricTransport::reach(const PeerPlace& me, const PeerPlace& peer) const {
+Reach LibfabricTransport::reach(const PeerLocation& me, const PeerLocation& peer) const {
   const LocalInfo mine = read_local_info(me.transport_info);
   const LocalInfo theirs = read_local_info(peer.transport_info);
   if (!mine.problem.empty())
@@ -556,7 +556,7 @@ std::vector<EndpointName> LibfabricTransport::my_endpoints() const {
   return names;
 }
 
-void LibfabricTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+void LibfabricTransport::connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                                  const Deadline&) {
   if (chosen_.empty())
     chosen_.push_back(provider_.devices.front());
@@ -578,11 +578,11 @@ void LibfabricTransport::connect(const std::vector<PeerPlace>& peers, Exchange& 
   service_ = start_service_thread("libfabric", [this] { serve(); });
 }
 
-void LibfabricTransport::learn_peers(const std::vector<PeerPlace>& peers,
+void LibfabricTransport::learn_peers(const std::vector<PeerLocation>& peers,
                                      const std::vector<std::string>& texts) {
   std::vector<std::vector<EndpointName>> all(texts.size());
   std::size_t common = rails_.size();
-  for (const PeerPlace& peer : peers) {
+  for (const PeerLocation& peer : peers) {
     const auto pe = static_cast<std::size_t>(peer.pe);
     const auto endpoints = read_endpoints(texts[pe]);
     if (!endpoints || endpoints->empty())
@@ -596,7 +596,7 @@ void LibfabricTransport::learn_peers(const std::vector<PeerPlace>& peers,
   rails_.resize(common);
   for (std::size_t i = 0; i < rails_.size(); ++i) {
     std::vector<EndpointName> names(texts.size());
-    for (const PeerPlace& peer : peers)
+    for (const PeerLocation& peer : peers)
       names[static_cast<std::size_t>(peer.pe)] = all[static_cast<std::size_t>(peer.pe)][i];
     rails_[i]->set_peers(std::move(names));
   }
@@ -642,7 +642,7 @@ void LibfabricTransport::remove_local(void* base) {
   memory_.remove_local(base);
 }
 
-bool LibfabricTransport::atomics_meet_cpu() const {
+bool LibfabricTransport::atomics_coherent_with_cpu() const {
   return !native_atomics_ || provider_.profile.provider_atomics_by_cpu;
 }
 

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "transports/device_memory.h"
+#include "transports/device_memory_user.h"
 #include "transports/libfabric/devices.h"
 #include "transports/libfabric/failures.h"
 #include "transports/libfabric/rail.h"
@@ -26,9 +26,9 @@ public:
 
   const char* name() const override { return "libfabric"; }
   std::string local_info() override;
-  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override;
+  Reach reach(const PeerLocation& me, const PeerLocation& peer) const override;
   void use_nics(const std::vector<HcaPort>& nics) override;
-  void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+  void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                const Deadline& deadline) override;
   bool has_keys() const override { return true; }
   std::string set_region(const RegionView& region) override;
@@ -60,7 +60,7 @@ public:
   /// Some providers keep no order, and others' signals are a processor's.
   bool signals_device_memory() const override { return false; }
 
-  bool atomics_meet_cpu() const override;
+  bool atomics_coherent_with_cpu() const override;
   std::vector<NicTraffic> traffic() const override;
   std::string connection(int pe) const override;
 
@@ -89,7 +89,7 @@ private:
 
   // Setup.
   std::vector<EndpointName> my_endpoints() const;
-  void learn_peers(const std::vector<PeerPlace>& peers, const std::vector<std::string>& texts);
+  void learn_peers(const std::vector<PeerLocation>& peers, const std::vector<std::string>& texts);
 
   // Puts and gets.
   Way way(int context, const char* step);
@@ -160,7 +160,7 @@ private:
 /// Until done() holds; see the class.
 template <class Done, class Peer>
 void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
-  constexpr int turns_between_looks = 64, spins = 64;
+  constexpr int iterations_between_polls = 64, spins = 64;
   // Longer polling takes the core from a software network, and a short sleep is small compared with
   // such a wait.
   constexpr auto polling = std::chrono::milliseconds(2);
@@ -177,7 +177,7 @@ void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
     progress();
     if (done())
       break;
-    if (naps || turn % turns_between_looks == 0) {
+    if (naps || turn % iterations_between_polls == 0) {
       naps = naps || end_of_polling.passed();
       if (!deadline) {
         deadline = Deadline::after(std::chrono::duration<double>(setup_.timeout_s));

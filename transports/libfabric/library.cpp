@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "src/base/signals_blocked.h"
+#include "src/base/process.h"
 
 namespace shmemctl::fabric {
 

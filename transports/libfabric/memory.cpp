@@ -48,8 +48,8 @@ std::string MemoryMap::set_region(const RegionView& region) {
 void MemoryMap::set_keys(int region, const std::vector<std::string>& keys) {
   const std::lock_guard lock(keys_mutex_);
   auto& current = current_[static_cast<std::size_t>(region)];
-  const RemotePieces* before = current.load(std::memory_order_acquire);
-  RemotePieces after = before ? *before : RemotePieces(n_pes_);
+  const RaddrSegments* before = current.load(std::memory_order_acquire);
+  RaddrSegments after = before ? *before : RaddrSegments(n_pes_);
   for (std::size_t pe = 0; pe < keys.size() && pe < n_pes_; ++pe) {
     if (keys[pe].empty())
       continue; // not a peer
@@ -102,7 +102,7 @@ LocalPart MemoryMap::local(std::size_t endpoint, const void* memory, std::size_t
 RemotePart MemoryMap::remote(std::size_t endpoint, const RemoteAddress& address,
                              std::size_t size_bytes) const {
   const auto region = static_cast<std::size_t>(address.region);
-  const RemotePieces* pieces =
+  const RaddrSegments* pieces =
       region < current_.size() ? current_[region].load(std::memory_order_acquire) : nullptr;
   const auto pe = static_cast<std::size_t>(address.pe);
   if (pieces && pe < n_pes_)

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "transports/device_regions.h"
-#include "transports/libfabric/areas.h"
+#include "transports/libfabric/interval_map.h"
 #include "transports/libfabric/endpoint.h"
 #include "transports/libfabric/wire.h"
 #include "transports/region_table.h"
@@ -71,7 +71,7 @@ public:
 private:
   using Registrations = std::vector<Registration>; ///< by endpoint
   /// By PE, the pieces in their order.
-  using RemotePieces = std::vector<std::vector<PieceKey>>;
+  using RaddrSegments = std::vector<std::vector<PieceKey>>;
 
   /// @param gpu whose memory it is; nullptr: the host's
   Registrations register_area(std::byte* base, std::size_t size_bytes,
@@ -88,8 +88,8 @@ private:
 
   /// A new table replaces the old one, which is kept: another thread may be reading it.
   std::mutex keys_mutex_;
-  std::deque<RemotePieces> tables_;
-  std::array<std::atomic<const RemotePieces*>, RegionTable::capacity> current_{};
+  std::deque<RaddrSegments> tables_;
+  std::array<std::atomic<const RaddrSegments*>, RegionTable::capacity> current_{};
 };
 
 } // namespace shmemctl::fabric

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "src/runtime/state.h"
+#include "src/abi/device_state.h"
 #include "transports/libfabric/endpoint.h"
 
 namespace shmemctl::fabric {

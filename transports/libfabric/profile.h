@@ -9,7 +9,7 @@
 
 #include <rdma/fi_eq.h>
 
-#include "transports/libfabric/presence.h"
+#include "transports/libfabric/probe.h"
 
 namespace shmemctl::fabric {
 

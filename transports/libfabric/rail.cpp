@@ -130,7 +130,7 @@ long Rail::read(Operation& operation, void* target, void* descriptor, const Remo
 
 long Rail::atomic(Operation& operation, const AtomicRequest& request, const RemotePart& target,
                   std::uint64_t flags) {
-  AtomicWords& words = words_of(operation);
+  AtomicOperands& words = words_of(operation);
   words = {request.operand, request.compare, 0};
   void* descriptor = pool_.descriptor();
   const fi_ioc operand{&words.operand, 1}, compare{&words.compare, 1};
@@ -184,9 +184,9 @@ bool Rail::poll() {
   if (!lock)
     return false;
   bool busy = false;
-  answers_.insert(answers_.end(), later_answers_.begin(), later_answers_.end());
-  later_answers_.clear();
-  if (send_answers())
+  answers_.insert(answers_.end(), deferred_replies_.begin(), deferred_replies_.end());
+  deferred_replies_.clear();
+  if (send_replies())
     busy = true;
   std::array<fi_cq_data_entry, batch> entries;
   while (true) {
@@ -207,7 +207,7 @@ bool Rail::poll() {
     post_receive(*receive);
   }
   // True as well where answers are left for the next poll, so that it comes soon.
-  return send_answers() || busy || !later_answers_.empty();
+  return send_replies() || busy || !deferred_replies_.empty();
 }
 
 void Rail::take(const void* entries, std::size_t count) {
@@ -265,7 +265,7 @@ void Rail::received(Operation& receive) {
   // Only a quiet waits for the reply to a put of a word, while this PE may be waiting for the word
   // itself.
   if (reply && message->kind == MessageKind::atomic && message->op == AtomicOp::set)
-    later_answers_.push_back(*reply);
+    deferred_replies_.push_back(*reply);
   else
     answer(reply);
 }
@@ -288,7 +288,7 @@ void Rail::answer(const std::optional<Message>& reply) {
     answers_.push_back(*reply);
 }
 
-bool Rail::send_answers() {
+bool Rail::send_replies() {
   bool sent = false;
   while (!answers_.empty()) {
     Operation* const operation = pool_.take(OperationKind::reply);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "transports/libfabric/operations.h"
-#include "transports/libfabric/target.h"
+#include "transports/libfabric/active_messages.h"
 
 namespace shmemctl::fabric {
 
@@ -47,9 +47,9 @@ public:
   /// thread is polling.
   bool poll();
   /// Whether a reply is pending.
-  bool owes_answers() {
+  bool has_pending_replies() {
     const std::lock_guard lock(poll_mutex_);
-    return !answers_.empty() || !later_answers_.empty();
+    return !answers_.empty() || !deferred_replies_.empty();
   }
 
   /// A write that is complete when the target has it. @param flags FI_INJECT: the source is free
@@ -78,7 +78,7 @@ private:
   void received(Operation& receive);
   void on_reply(const Message& reply);
   void answer(const std::optional<Message>& reply);
-  bool send_answers();
+  bool send_replies();
   long post_receive(Operation& receive);
 
   Endpoint endpoint_;
@@ -91,16 +91,16 @@ private:
 
   std::mutex poll_mutex_; ///< of everything below, and of all handlers
   std::deque<Message> answers_;
-  std::deque<Message> later_answers_; ///< of the last poll, for the next one
+  std::deque<Message> deferred_replies_; ///< of the last poll, for the next one
   std::vector<Operation*> to_post_;   ///< receives that found no room
 };
 
 /// Layout of an atomic's words in its payload.
-struct AtomicWords {
+struct AtomicOperands {
   std::uint64_t operand, compare, result;
 };
-inline AtomicWords& words_of(Operation& operation) {
-  return *reinterpret_cast<AtomicWords*>(operation.payload);
+inline AtomicOperands& words_of(Operation& operation) {
+  return *reinterpret_cast<AtomicOperands*>(operation.payload);
 }
 
 } // namespace shmemctl::fabric

@@ -2,10 +2,10 @@
 // writes and whose CQEs it polls itself. Two implementations: the emulated one (soft/soft_hca.h),
 // and the real one through mlx5dv and DEVX (devx/devx_hca.h).
 //
-// Use: open an Hca, register memory, create an HcaQueue for each peer, exchange PeerInfo and keys,
+// Use: open an Hca, register memory, create an HcaQp for each peer, exchange PeerInfo and keys,
 // connect, and post. Posting is not part of the interface: it is the same code for both, for host
-// threads (HostQueue, host_queue.h) and for GPU threads (send_queue.h), on the addresses in
-// HcaQueue::view().
+// threads (HostQp, host_queue.h) and for GPU threads (send_queue.h), on the addresses in
+// HcaQp::view().
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 #include <optional>
 #include <string>
 
-#include "transports/device_memory.h"
-#include "transports/mlx5/queue_view.h"
+#include "transports/device_memory_user.h"
+#include "src/abi/qp_view.h"
 
 namespace shmemctl::mlx5 {
 
@@ -35,11 +35,11 @@ struct HcaInfo {
   int port = 1;
   bool software = false;
   bool ethernet = false;         ///< RoCE; else InfiniBand
-  std::uint32_t most_blocks = 0; ///< largest queue, in WQEBBs of 64 bytes
-  std::uint64_t most_message_bytes = 0;
+  std::uint32_t max_wqebbs = 0; ///< largest queue, in WQEBBs of 64 bytes
+  std::uint64_t max_rdma_bytes = 0;
   std::uint32_t atomic_bytes = 0; ///< 4 + 8: plain and masked atomics of these sizes
   /// Its QPs place WRITEs in posting order, if those of the peer do too.
-  bool keeps_writes = false;
+  bool orders_writes = false;
   /// Why this device cannot serve, in one clause; empty if it can.
   std::string unfit;
 };
@@ -50,7 +50,7 @@ struct PeerInfo {
   static constexpr std::size_t encoded_bytes = 40;
 
   /// What this end's device does for the other one.
-  enum Offers : std::uint8_t { keeps_writes = 1, atomics_8 = 2, atomics_4 = 4, all_offers = 7 };
+  enum Offers : std::uint8_t { orders_writes = 1, atomics_8 = 2, atomics_4 = 4, all_offers = 7 };
 
   std::uint32_t qpn = 0;       ///< 24 bits
   std::uint32_t first_psn = 0; ///< 24 bits
@@ -69,7 +69,7 @@ struct PeerInfo {
 /// Capabilities of a device towards its peers.
 std::uint8_t offers_of(const HcaInfo& info);
 /// Capabilities of a connection: signals use atomics if the order of WRITEs is not kept.
-QueueAbilities abilities_of(std::uint8_t mine, std::uint8_t theirs);
+QpCapabilities abilities_of(std::uint8_t mine, std::uint8_t theirs);
 
 /// Registered memory. The keys are valid, and the memory must stay, until the object is destroyed;
 /// no operation of this HCA accesses it afterwards.
@@ -100,16 +100,16 @@ struct PathOptions {
   int rnr_retries = 7; ///< 7: without end
 };
 
-struct QueueOptions {
-  std::uint32_t blocks = 1024; ///< a power of two; a WQE takes one or two
-  CompletionMode completions = CompletionMode::ring;
+struct QpOptions {
+  std::uint32_t wqebbs = 1024; ///< a power of two; a WQE takes one or two
+  CqMode completions = CqMode::ring;
   std::uint32_t signal_every = 64;     ///< WQEBBs; a power of two, at most a quarter of `wqebbs`
   std::uint32_t ring_every = 1u << 15; ///< WQEBBs: a doorbell at least this often under contention
   /// Page size: parts of different QPs never share a page. 0: ask the system.
   std::size_t page_bytes = 0;
   PathOptions path;
   /// Memory of the QP for GPU threads: accessible to them and to the HCA, page-aligned, of
-  /// queue_layout(...).size_bytes (queue_layout.h). The caller fills it with zeros, and the CQEs
+  /// qp_layout(...).size_bytes (qp_layout.h). The caller fills it with zeros, and the CQEs
   /// with 0xff. nullptr: host memory of the HCA's own.
   void* memory = nullptr;
   std::size_t memory_bytes = 0;
@@ -117,18 +117,18 @@ struct QueueOptions {
 };
 
 /// A connection's queue: send work only, reliable, to one peer.
-class HcaQueue {
+class HcaQp {
 public:
-  virtual ~HcaQueue() = default;
+  virtual ~HcaQp() = default;
   /// For the other end.
   virtual PeerInfo local() const = 0;
   /// Once, before anything is posted, on both ends; not collective.
   /// @throw Error (unavailable) that names device, port and what was refused
   virtual void connect(const PeerInfo& peer) = 0;
   /// Addresses of the queue and its completions; valid as long as the object.
-  virtual const QueueView& view() const = 0;
+  virtual const QpView& view() const = 0;
   /// Behind connect(): what both ends together offer.
-  virtual QueueAbilities abilities() const = 0;
+  virtual QpCapabilities abilities() const = 0;
   /// Called by whoever waits for a completion. A device needs nothing.
   virtual void progress() {}
   /// An asynchronous event that ended the QP (CQ overrun, fatal QP error), in one clause; nothing
@@ -147,7 +147,7 @@ public:
   /// @throw Error (unavailable) with the system's text, e.g. that memlock is too small
   virtual std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) = 0;
   /// @throw Error (unavailable); (usage) for sizes that are no powers of two or too large
-  virtual std::unique_ptr<HcaQueue> create_queue(const QueueOptions& options) = 0;
+  virtual std::unique_ptr<HcaQp> create_queue(const QpOptions& options) = 0;
 };
 
 } // namespace shmemctl::mlx5

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "transports/mlx5/posting_group.h"
+#include "src/abi/post_wqe.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -50,7 +50,7 @@ struct HostMemory {
 
   /// Acquire and release of the publishing turn.
   static std::uint64_t load_turn(const std::uint64_t* word) { return load_acquire(word); }
-  static void entries_written() {}
+  static void wqes_written() {}
   static void pass_turn(std::uint64_t* word, std::uint64_t, std::uint64_t to) {
     store_release(word, to);
   }

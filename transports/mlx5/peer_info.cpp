@@ -2,7 +2,7 @@
 
 #include "src/base/error.h"
 #include "transports/mlx5/hca.h"
-#include "transports/mlx5/wire.h"
+#include "src/abi/mlx5_format.h"
 
 namespace shmemctl::mlx5 {
 
@@ -28,20 +28,20 @@ Number get(const std::string& bytes, std::size_t at) {
 } // namespace
 
 std::uint8_t offers_of(const HcaInfo& info) {
-  return static_cast<std::uint8_t>((info.keeps_writes ? PeerInfo::keeps_writes : 0) |
+  return static_cast<std::uint8_t>((info.orders_writes ? PeerInfo::orders_writes : 0) |
                                    ((info.atomic_bytes & 8) != 0 ? PeerInfo::atomics_8 : 0) |
                                    ((info.atomic_bytes & 4) != 0 ? PeerInfo::atomics_4 : 0));
 }
 
-QueueAbilities abilities_of(std::uint8_t mine, std::uint8_t theirs) {
+QpCapabilities abilities_of(std::uint8_t mine, std::uint8_t theirs) {
   const auto both = static_cast<unsigned>(mine & theirs);
-  QueueAbilities abilities;
+  QpCapabilities abilities;
   abilities.atomic_bytes =
       ((both & PeerInfo::atomics_8) != 0 ? 8 : 0) + ((both & PeerInfo::atomics_4) != 0 ? 4 : 0);
-  if ((both & PeerInfo::keeps_writes) != 0)
-    abilities.signals = SignalWay::write;
+  if ((both & PeerInfo::orders_writes) != 0)
+    abilities.signals = SignalMethod::write;
   else if ((abilities.atomic_bytes & 8) != 0)
-    abilities.signals = SignalWay::atomic;
+    abilities.signals = SignalMethod::atomic;
   return abilities;
 }
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "transports/mlx5/completion.h"
-#include "transports/mlx5/wire.h"
+#include "src/abi/cqe.h"
+#include "src/abi/mlx5_format.h"
 
 namespace shmemctl::mlx5 {
 

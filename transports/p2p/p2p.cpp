@@ -1,7 +1,7 @@
 #include "transports/p2p/p2p.h"
 
 #include "src/base/error.h"
-#include "transports/mapped_place.h"
+#include "transports/region_table.h"
 
 namespace shmemctl {
 
@@ -14,13 +14,13 @@ public:
 
   const char* name() const override { return "p2p"; }
   std::string local_info() override { return {}; }
-  Reach reach(const PeerPlace&, const PeerPlace& peer) const override {
+  Reach reach(const PeerLocation&, const PeerLocation& peer) const override {
     const std::string& reason = why_not_.at(static_cast<std::size_t>(peer.pe));
     if (!reason.empty())
       return {0, reason};
     return {can_put | can_get | can_atomics | can_put_signal, "copies of the GPU"};
   }
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView& region) override {
     regions_.set(region);
     return {};
@@ -60,11 +60,11 @@ public:
   }
   void fence(int) override {} // each context has one queue
   void quiet(int context) override { copies_.finish(context); }
-  bool atomics_meet_cpu() const override { return false; }
+  bool atomics_coherent_with_cpu() const override { return false; }
 
 private:
   std::byte* at(const RemoteAddress& address) const {
-    return mapped_place(regions_, address, "p2p");
+    return mapped_address(regions_, address, "p2p");
   }
 
   CopyEngine& copies_;

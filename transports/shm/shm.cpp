@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
-#include "transports/mapped_place.h"
+#include "transports/region_table.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -60,7 +60,7 @@ public:
   const char* name() const override { return "shm"; }
   std::string local_info() override { return {}; }
 
-  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override {
+  Reach reach(const PeerLocation& me, const PeerLocation& peer) const override {
     if (me.machine_id != peer.machine_id)
       return {0, "on another machine"};
     if (me.node_id != peer.node_id)
@@ -69,7 +69,7 @@ public:
             "shared memory of one machine"};
   }
 
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView& region) override {
     regions_.set(region);
     return {};
@@ -102,7 +102,7 @@ public:
 
 private:
   std::byte* at(const RemoteAddress& address) const {
-    return mapped_place(regions_, address, "shm");
+    return mapped_address(regions_, address, "shm");
   }
 
   RegionTable regions_;

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "transports/shm/words.h"
+#include "transports/shm/atomics.h"
 #include "transports/transport.h"
 
 namespace shmemctl {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <pthread.h>
 
-#include "transports/shm/words.h"
+#include "transports/shm/atomics.h"
 
 namespace shmemctl {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transports/atomic_op.h"
+#include "src/abi/op_types.h"
 
 namespace shmemctl::staged {
 
@@ -36,10 +36,10 @@ struct Layout {
   std::size_t payload_bytes = 0; ///< of a slot
 
   /// As long slots as a bounded region has room for.
-  static Layout of(std::size_t n_pes, std::size_t most_payload_bytes) {
-    constexpr std::size_t most_bytes = std::size_t{128} << 20, least = 1024;
-    const std::size_t room = most_bytes / (n_pes * slots * 4) / line_bytes * line_bytes;
-    return {n_pes, std::clamp(room, least, std::max(least, most_payload_bytes))};
+  static Layout of(std::size_t n_pes, std::size_t max_payload_bytes) {
+    constexpr std::size_t max_bytes = std::size_t{128} << 20, least = 1024;
+    const std::size_t room = max_bytes / (n_pes * slots * 4) / line_bytes * line_bytes;
+    return {n_pes, std::clamp(room, least, std::max(least, max_payload_bytes))};
   }
 
   std::size_t slot_bytes() const { return sizeof(MessageHead) + payload_bytes; }

@@ -5,7 +5,7 @@
 
 #include "src/base/service_thread.h"
 #include "src/base/wait.h"
-#include "transports/shm/words.h"
+#include "transports/shm/atomics.h"
 
 namespace shmemctl {
 
@@ -28,7 +28,7 @@ StagedTransport::StagedTransport(const TransportSetup& setup, StagedSettings set
     : settings_(std::move(settings)), below_(*settings_.below), pe_(setup.pe),
       n_pes_(static_cast<std::size_t>(setup.n_pes)), health_(*setup.health),
       timeout_s_(setup.timeout_s), host_(setup.host_name),
-      layout_(Layout::of(n_pes_, settings_.most_payload_bytes)), channels_(n_pes_),
+      layout_(Layout::of(n_pes_, settings_.max_payload_bytes)), channels_(n_pes_),
       inboxes_(n_pes_) {}
 
 StagedTransport::~StagedTransport() {
@@ -48,7 +48,7 @@ void StagedTransport::await_acknowledgements() noexcept {
       std::this_thread::yield();
 }
 
-void StagedTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+void StagedTransport::connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                               const Deadline& deadline) {
   below_.connect(peers, exchange, deadline);
   start(exchange);

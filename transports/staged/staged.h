@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "transports/device_memory.h"
+#include "transports/device_memory_user.h"
 #include "transports/p2p/copy_engine.h"
 #include "transports/region_table.h"
 #include "transports/staged/layout.h"
@@ -29,7 +29,7 @@ struct StagedSettings {
   /// The network; contexts of it that no one else uses. Goes before the memory.
   std::shared_ptr<Transport> below;
   int send_context = 0, agent_context = 1;
-  std::size_t most_payload_bytes = std::size_t{128} << 10; ///< of a message
+  std::size_t max_payload_bytes = std::size_t{128} << 10; ///< of a message
   std::shared_ptr<CopyEngine> copies;                      ///< of callers, by their context
   std::shared_ptr<CopyEngine> agent_copies;                ///< of the agent: context 0
   /// The GPU's memory, if NICs write it in addition to the messages; else nullptr.
@@ -47,12 +47,12 @@ public:
 
   const char* name() const override { return "staged"; }
   std::string local_info() override { return below_.local_info(); }
-  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override {
+  Reach reach(const PeerLocation& me, const PeerLocation& peer) const override {
     return below_.reach(me, peer);
   }
   void use_nics(const std::vector<HcaPort>& nics) override { below_.use_nics(nics); }
   /// Connects the underlying transport, too.
-  void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+  void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                const Deadline& deadline) override;
   /// Collective: the same for a transport below that is connected.
   void start(Exchange& exchange);

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "src/base/signal_dispositions.h"
+#include "src/base/process.h"
 #include "transports/ucx/api.h"
 
 namespace shmemctl {

@@ -27,12 +27,12 @@ std::string device_name(const HcaPort& nic) {
 /// worker's address.
 struct Introduction {
   UcxRemote remote;
-  bool atomics_meet_cpu = true;
+  bool atomics_coherent_with_cpu = true;
 };
 
 std::string to_text(const Introduction& mine) {
   return mine.remote.host + "\t" + mine.remote.presence + "\t" +
-         (mine.atomics_meet_cpu ? "c" : "d") + (mine.remote.in_memory ? "m" : "n") +
+         (mine.atomics_coherent_with_cpu ? "c" : "d") + (mine.remote.in_memory ? "m" : "n") +
          (mine.remote.handles_errors ? "e" : "n") + "\n" + mine.remote.address;
 }
 
@@ -43,7 +43,7 @@ Introduction parse_introduction(const std::string& text) {
     return {};
   Introduction peer;
   peer.remote = {parts[0], text.substr(end + 1), parts[1], parts[2][1] == 'm', parts[2][2] == 'e'};
-  peer.atomics_meet_cpu = parts[2][0] == 'c';
+  peer.atomics_coherent_with_cpu = parts[2][0] == 'c';
   return peer;
 }
 
@@ -89,7 +89,7 @@ void UcxTransport::open_context(const std::string& devices) {
 void UcxTransport::open_worker() {
   workers_[0] = std::make_unique<UcxWorker>(context_, memory_, n_pes_);
   ready_[0].store(workers_[0].get(), std::memory_order_release);
-  atomics_meet_cpu_ = all_memory(parse_atomics(workers_[0]->printed()));
+  atomics_coherent_with_cpu_ = all_memory(parse_atomics(workers_[0]->printed()));
 }
 
 std::string UcxTransport::local_info() {
@@ -98,7 +98,7 @@ std::string UcxTransport::local_info() {
   return api_->version;
 }
 
-Reach UcxTransport::reach(const PeerPlace&, const PeerPlace& peer) const {
+Reach UcxTransport::reach(const PeerLocation&, const PeerLocation& peer) const {
   if (!why_not_.empty())
     return {0, why_not_};
   if (peer.transport_info.empty() || peer.transport_info[0] == '!')
@@ -119,19 +119,19 @@ void UcxTransport::use_nics(const std::vector<HcaPort>& nics) {
   open_worker();
 }
 
-void UcxTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+void UcxTransport::connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                            const Deadline& deadline) {
   std::string mine;
   if (why_not_.empty()) {
     const UcxWorker::Lock lock = workers_[0]->lock();
     mine = to_text(Introduction{{host_name_, workers_[0]->address(), presence_.name(),
                                  context_->has_shared_memory(), context_->may_handle_errors()},
-                                atomics_meet_cpu_});
+                                atomics_coherent_with_cpu_});
   }
   const std::vector<std::string> all = exchange.allgather(mine);
   for (std::size_t pe = 0; pe < remotes_.size() && pe < all.size(); ++pe) {
     Introduction peer = parse_introduction(all[pe]);
-    atomics_meet_cpu_ = atomics_meet_cpu_ && peer.atomics_meet_cpu;
+    atomics_coherent_with_cpu_ = atomics_coherent_with_cpu_ && peer.atomics_coherent_with_cpu;
     remotes_[pe] = std::move(peer.remote);
   }
   judge_neighbours(peers);
@@ -140,21 +140,21 @@ void UcxTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchan
   thread_ = std::make_unique<UcxProgressThread>();
   thread_->add(*workers_[0]);
   constexpr const char* step = "connect to";
-  for (const PeerPlace& peer : peers)
+  for (const PeerLocation& peer : peers)
     begin(0, peer.pe, step);
   // The flush completes once the connection is established, so connection errors show here.
-  for (const PeerPlace& peer : peers) {
-    Turn turn = begin(0, peer.pe, step);
+  for (const PeerLocation& peer : peers) {
+    OrderedTurn turn = begin(0, peer.pe, step);
     flush(turn, {health_, deadline, step, peer.pe});
   }
 }
 
 /// Both ends of a connection must compute the same result.
-void UcxTransport::judge_neighbours(const std::vector<PeerPlace>& peers) {
+void UcxTransport::judge_neighbours(const std::vector<PeerLocation>& peers) {
   const UcxRemote mine = remotes_[static_cast<std::size_t>(pe_)];
   const auto me = std::find_if(peers.begin(), peers.end(),
-                               [this](const PeerPlace& peer) { return peer.pe == pe_; });
-  for (const PeerPlace& peer : peers) {
+                               [this](const PeerLocation& peer) { return peer.pe == pe_; });
+  for (const PeerLocation& peer : peers) {
     UcxRemote& remote = remotes_[static_cast<std::size_t>(peer.pe)];
     const bool same_machine = me != peers.end() && peer.machine_id == me->machine_id;
     remote.in_memory = remote.in_memory && mine.in_memory && same_machine;
@@ -299,21 +299,21 @@ UcxWait UcxTransport::about(int pe, const char* step) const {
   return {health_, Deadline::after(std::chrono::duration<double>(timeout_s_)), step, pe};
 }
 
-UcxTransport::Turn UcxTransport::begin(int context, int pe, const char* step) {
+UcxTransport::OrderedTurn UcxTransport::begin(int context, int pe, const char* step) {
   UcxIssued& issued = this->issued(context);
   UcxWorker& worker = *issued.worker;
   UcxWorker::Lock lock = worker.lock();
   UcxPeer& peer = worker.peer(pe, remotes_[static_cast<std::size_t>(pe)]);
-  Turn turn{issued, worker, std::move(lock), peer, step};
+  OrderedTurn turn{issued, worker, std::move(lock), peer, step};
   check(turn);
   if ((issued.marks[static_cast<std::size_t>(pe)] & UcxIssued::fenced) != 0)
     flush(turn, about(pe, step));
-  if (issued.under_way >= most_under_way)
+  if (issued.in_flight >= max_under_way)
     make_room(turn);
   return turn;
 }
 
-void UcxTransport::check(Turn& turn) {
+void UcxTransport::check(OrderedTurn& turn) {
   if (turn.peer.failure != UCS_OK)
     fail(turn.lock, turn.peer, turn.peer.failure, turn.step);
   if (turn.issued.failure == UCS_OK)
@@ -322,11 +322,11 @@ void UcxTransport::check(Turn& turn) {
   fail(turn.lock, failed ? *failed : turn.peer, turn.issued.failure, turn.step);
 }
 
-void UcxTransport::make_room(Turn& turn) {
+void UcxTransport::make_room(OrderedTurn& turn) {
   const UcxPeer* failed = nullptr;
   turn.worker.wait(turn.lock, about(turn.peer.pe, turn.step), [&] {
     failed = turn.peer.failure != UCS_OK ? &turn.peer : failed_peer(turn.issued);
-    return failed || turn.issued.under_way <= most_under_way / 2;
+    return failed || turn.issued.in_flight <= max_under_way / 2;
   });
   if (failed)
     fail(turn.lock, *failed, failed->failure, turn.step);
@@ -371,7 +371,7 @@ void UcxTransport::finish(UcxWorker::Lock& lock, UcxWorker& worker, const UcxPee
     fail(lock, peer, status, wait.step);
 }
 
-void UcxTransport::finish(Turn& turn, void* request) {
+void UcxTransport::finish(OrderedTurn& turn, void* request) {
   if (!request)
     return;
   const Requests owned(*api_, {request});
@@ -379,10 +379,10 @@ void UcxTransport::finish(Turn& turn, void* request) {
   finish(turn.lock, turn.worker, turn.peer, request, about(turn.peer.pe, turn.step));
 }
 
-void UcxTransport::leave(Turn& turn, void* request) {
+void UcxTransport::leave(OrderedTurn& turn, void* request) {
   if (UCS_PTR_IS_PTR(request))
     return; // its callback was told, or will be
-  --turn.issued.under_way;
+  --turn.issued.in_flight;
   turn.worker.end_request();
   if (UCS_PTR_IS_ERR(request))
     fail(turn.lock, turn.peer, UCS_PTR_STATUS(request), turn.step);
@@ -395,13 +395,13 @@ void UcxTransport::on_done(void* request, ucs_status_t status, void* user) {
 }
 
 void UcxTransport::count_end(UcxIssued& issued, ucs_status_t status) {
-  --issued.under_way;
+  --issued.in_flight;
   issued.worker->end_request();
   if (status != UCS_OK && issued.failure == UCS_OK)
     issued.failure = status;
 }
 
-void UcxTransport::put_now(Turn& turn, const RemoteAddress& target, const void* source,
+void UcxTransport::put_now(OrderedTurn& turn, const RemoteAddress& target, const void* source,
                            std::size_t size_bytes, bool blocking) {
   const auto* from = static_cast<const std::byte*>(source);
   RemoteAddress to = target;
@@ -425,7 +425,7 @@ void UcxTransport::put_now(Turn& turn, const RemoteAddress& target, const void* 
 }
 
 ucp_request_param_t UcxTransport::reported_to(UcxIssued& issued) {
-  ++issued.under_way;
+  ++issued.in_flight;
   issued.worker->begin_request();
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -436,13 +436,13 @@ ucp_request_param_t UcxTransport::reported_to(UcxIssued& issued) {
 
 void UcxTransport::put(int context, const RemoteAddress& target, const void* source,
                        std::size_t size_bytes, bool blocking) {
-  Turn turn = begin(context, target.pe, "put to");
+  OrderedTurn turn = begin(context, target.pe, "put to");
   put_now(turn, target, source, size_bytes, blocking);
 }
 
 void UcxTransport::get(int context, void* target, const RemoteAddress& source,
                        std::size_t size_bytes, bool blocking) {
-  Turn turn = begin(context, source.pe, "get from");
+  OrderedTurn turn = begin(context, source.pe, "get from");
   auto* to = static_cast<std::byte*>(target);
   RemoteAddress from = source;
   if (!blocking)
@@ -468,7 +468,7 @@ void UcxTransport::get(int context, void* target, const RemoteAddress& source,
 void UcxTransport::put_signal(int context, const RemoteAddress& target, const void* source,
                               std::size_t size_bytes, const RemoteAddress& signal,
                               std::uint64_t signal_value, SignalOp op, bool blocking) {
-  Turn turn = begin(context, signal.pe, "put with signal to");
+  OrderedTurn turn = begin(context, signal.pe, "put with signal to");
   put_now(turn, target, source, size_bytes, blocking);
   if (size_bytes > 0)
     fence_now(turn.issued);
@@ -496,7 +496,7 @@ void UcxTransport::fence(int context) {
   fence_now(issued);
 }
 
-void UcxTransport::flush(Turn& turn, const UcxWait& wait) {
+void UcxTransport::flush(OrderedTurn& turn, const UcxWait& wait) {
   const ucp_request_param_t how{};
   void* const request = api_->ep_flush_nbx(turn.peer.endpoint, &how);
   const Requests owned(*api_, {request});
@@ -523,9 +523,9 @@ void UcxTransport::quiet(int context) {
       finish(lock, worker, *worker.known_peer(pe), flushes[at], about(pe, step));
   }
   const UcxPeer& last = *worker.known_peer(issued.unfinished_pes.back());
-  if (issued.under_way > 0)
+  if (issued.in_flight > 0)
     worker.wait(lock, about(last.pe, step),
-                [&] { return issued.under_way == 0 || failed_peer(issued); });
+                [&] { return issued.in_flight == 0 || failed_peer(issued); });
   for (const int pe : issued.unfinished_pes) {
     const UcxPeer& peer = *worker.known_peer(pe);
     if (peer.failure != UCS_OK)
@@ -588,7 +588,7 @@ UcxOperands& UcxTransport::operands(UcxIssued& issued) {
   return taken;
 }
 
-std::uint64_t UcxTransport::fetch(Turn& turn, const RemoteAddress& target,
+std::uint64_t UcxTransport::fetch(OrderedTurn& turn, const RemoteAddress& target,
                                   const AtomicRequest& request) {
   const UcxTarget place = turn.worker.target(turn.peer, target);
   ++turn.peer.traffic.operations;
@@ -605,7 +605,7 @@ std::uint64_t UcxTransport::fetch(Turn& turn, const RemoteAddress& target,
   return request.size_bytes == 4 ? static_cast<std::uint32_t>(values.reply) : values.reply;
 }
 
-std::uint64_t UcxTransport::fetch_bits(Turn& turn, const RemoteAddress& target,
+std::uint64_t UcxTransport::fetch_bits(OrderedTurn& turn, const RemoteAddress& target,
                                        const AtomicRequest& request) {
   const auto changed = [&](std::uint64_t value) {
     return request.op == AtomicOp::bit_and  ? value & request.operand
@@ -622,7 +622,7 @@ std::uint64_t UcxTransport::fetch_bits(Turn& turn, const RemoteAddress& target,
   }
 }
 
-void UcxTransport::post(Turn& turn, const RemoteAddress& target, const AtomicRequest& request) {
+void UcxTransport::post(OrderedTurn& turn, const RemoteAddress& target, const AtomicRequest& request) {
   const UcxTarget place = turn.worker.target(turn.peer, target);
   ++turn.peer.traffic.operations;
   turn.issued.mark(target.pe);
@@ -651,7 +651,7 @@ void UcxTransport::post(Turn& turn, const RemoteAddress& target, const AtomicReq
 
 std::uint64_t UcxTransport::atomic(int context, const RemoteAddress& target,
                                    const AtomicRequest& request) {
-  Turn turn = begin(context, target.pe, "atomic operation on");
+  OrderedTurn turn = begin(context, target.pe, "atomic operation on");
   // In UCX 1.13 as Debian 12 compiled it, these leave the operand out where memory is shared.
   const bool bits = request.op == AtomicOp::bit_and || request.op == AtomicOp::bit_or ||
                     request.op == AtomicOp::bit_xor;
@@ -667,7 +667,7 @@ void UcxTransport::post_atomic(int context, const RemoteAddress& target,
                                const AtomicRequest& request) {
   if (request.op == AtomicOp::fetch)
     return;
-  Turn turn = begin(context, target.pe, "atomic operation on");
+  OrderedTurn turn = begin(context, target.pe, "atomic operation on");
   post(turn, target, request);
 }
 

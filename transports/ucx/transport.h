@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "transports/transport.h"
-#include "transports/ucx/presence.h"
+#include "transports/ucx/probe.h"
 #include "transports/ucx/progress_thread.h"
 #include "transports/ucx/worker.h"
 
@@ -32,7 +32,7 @@ struct UcxOperands {
 /// Operations of one context that are not known to be complete. Under its worker's lock.
 struct UcxIssued {
   UcxWorker* worker = nullptr; ///< nullptr until the context is first used
-  int under_way = 0;           ///< requests whose completion UCX will report
+  int in_flight = 0;           ///< requests whose completion UCX will report
   ucs_status_t failure = UCS_OK;
 
   enum : unsigned char { unfinished = 1, fenced = 2 };
@@ -58,9 +58,9 @@ public:
 
   const char* name() const override { return "ucx"; }
   std::string local_info() override;
-  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override;
+  Reach reach(const PeerLocation& me, const PeerLocation& peer) const override;
   void use_nics(const std::vector<HcaPort>& nics) override;
-  void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+  void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                const Deadline& deadline) override;
   bool has_keys() const override { return true; }
   std::string set_region(const RegionView& region) override;
@@ -81,7 +81,7 @@ public:
   void fence(int context) override;
   void quiet(int context) override;
   void progress() override;
-  bool atomics_meet_cpu() const override { return atomics_meet_cpu_; }
+  bool atomics_coherent_with_cpu() const override { return atomics_coherent_with_cpu_; }
 
   std::vector<NicTraffic> traffic() const override;
   std::string connection(int pe) const override;
@@ -90,10 +90,10 @@ private:
   /// Contexts share workers: each more costs an endpoint and its memory per peer.
   static constexpr std::size_t max_contexts = 64, max_workers = 4;
   /// Requests of one context in flight, before it has to wait for some.
-  static constexpr int most_under_way = 1024;
+  static constexpr int max_under_way = 1024;
 
   /// An operation that has the lock, its peer, and room for its requests.
-  struct Turn {
+  struct OrderedTurn {
     UcxIssued& issued;
     UcxWorker& worker;
     UcxWorker::Lock lock;
@@ -105,14 +105,14 @@ private:
   void open_worker();
   /// False if the step throws an Error, whose message is then why_not_.
   bool succeeds(const std::function<void()>& step);
-  void judge_neighbours(const std::vector<PeerPlace>& peers);
+  void judge_neighbours(const std::vector<PeerLocation>& peers);
   UcxWorker& worker(std::size_t index);
   UcxIssued& issued(int context);
-  Turn begin(int context, int pe, const char* step);
+  OrderedTurn begin(int context, int pe, const char* step);
   /// Throws if the peer or an earlier operation has failed.
-  void check(Turn& turn);
+  void check(OrderedTurn& turn);
   /// Waits until the context may have one more request in flight.
-  void make_room(Turn& turn);
+  void make_room(OrderedTurn& turn);
   /// Of those with operations in flight; nullptr if none has.
   static const UcxPeer* failed_peer(const UcxIssued& issued);
   [[noreturn]] void fail(UcxWorker::Lock& lock, const UcxPeer& peer, ucs_status_t status,
@@ -122,19 +122,19 @@ private:
   void finish(UcxWorker::Lock& lock, UcxWorker& worker, const UcxPeer& peer, void* request,
               const UcxWait& wait);
   /// The same, and frees it.
-  void finish(Turn& turn, void* request);
+  void finish(OrderedTurn& turn, void* request);
   /// What an operation is called with whose end a callback shall count; then leave().
   static ucp_request_param_t reported_to(UcxIssued& issued);
-  void leave(Turn& turn, void* request);
-  void put_now(Turn& turn, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+  void leave(OrderedTurn& turn, void* request);
+  void put_now(OrderedTurn& turn, const RemoteAddress& target, const void* source, std::size_t size_bytes,
                bool blocking);
   UcxOperands& operands(UcxIssued& issued);
-  std::uint64_t fetch(Turn& turn, const RemoteAddress& target, const AtomicRequest& request);
+  std::uint64_t fetch(OrderedTurn& turn, const RemoteAddress& target, const AtomicRequest& request);
   /// The same for AND, OR and XOR, by compare-and-swap.
-  std::uint64_t fetch_bits(Turn& turn, const RemoteAddress& target, const AtomicRequest& request);
-  void post(Turn& turn, const RemoteAddress& target, const AtomicRequest& request);
+  std::uint64_t fetch_bits(OrderedTurn& turn, const RemoteAddress& target, const AtomicRequest& request);
+  void post(OrderedTurn& turn, const RemoteAddress& target, const AtomicRequest& request);
   void fence_now(UcxIssued& issued);
-  void flush(Turn& turn, const UcxWait& wait);
+  void flush(OrderedTurn& turn, const UcxWait& wait);
 
   static void count_end(UcxIssued& issued, ucs_status_t status);
   static void on_done(void* request, ucs_status_t status, void* issued);
@@ -151,7 +151,7 @@ private:
   std::shared_ptr<const UcxContext> context_;
   UcxMemory memory_;
   std::size_t request_bytes_ = 0; ///< of UcxOperands
-  bool atomics_meet_cpu_ = true;
+  bool atomics_coherent_with_cpu_ = true;
   UcxPresence presence_;
   std::vector<UcxRemote> remotes_; ///< by PE, after connect()
   std::array<UcxIssued, max_contexts> issued_;

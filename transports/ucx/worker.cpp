@@ -5,9 +5,9 @@
 #include <sys/statvfs.h>
 
 #include "src/base/error.h"
-#include "src/base/signals_blocked.h"
+#include "src/base/process.h"
 #include "src/base/units.h"
-#include "transports/ucx/presence.h"
+#include "transports/ucx/probe.h"
 #include "transports/ucx/worker.h"
 
 namespace shmemctl {

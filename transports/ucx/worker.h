@@ -118,7 +118,7 @@ public:
   void wait(Lock& lock, const UcxWait& about, Done&& done);
 
 private:
-  class Patience;
+  class WaitTimeout;
   /// A peer that UCX does not look after.
   void look_after(int pe);
   void describe(UcxPeer& peer);
@@ -146,13 +146,13 @@ private:
 };
 
 /// Back-off of a wait: releases the lock for others, yields, and checks the clock.
-class UcxWorker::Patience {
+class UcxWorker::WaitTimeout {
 public:
-  Patience(UcxWorker& worker, Lock& lock, const UcxWait& about)
+  WaitTimeout(UcxWorker& worker, Lock& lock, const UcxWait& about)
       : worker_(worker), lock_(lock), about_(about) {}
-  Patience(const Patience&) = delete;
-  Patience& operator=(const Patience&) = delete;
-  ~Patience() {
+  WaitTimeout(const WaitTimeout&) = delete;
+  WaitTimeout& operator=(const WaitTimeout&) = delete;
+  ~WaitTimeout() {
     if (long_)
       about_.health.waiting_for(-1);
   }
@@ -167,12 +167,12 @@ public:
       else
         std::this_thread::yield();
     }
-    if (++turns_ % turns_between_looks == 0 || naps_)
+    if (++turns_ % iterations_between_polls == 0 || naps_)
       look();
   }
 
 private:
-  static constexpr unsigned turns_before_yield = 64, turns_between_looks = 256;
+  static constexpr unsigned turns_before_yield = 64, iterations_between_polls = 256;
   /// Longer polling takes the core from a software network, and a short sleep is small compared
   /// with such a wait.
   static constexpr auto polling = std::chrono::milliseconds(2);
@@ -207,7 +207,7 @@ template <class Done>
 void UcxWorker::wait(Lock& lock, const UcxWait& about, Done&& done) {
   if (done())
     return;
-  Patience patience(*this, lock, about);
+  WaitTimeout patience(*this, lock, about);
   for (;;) {
     const unsigned events = progress();
     driven_.fetch_add(1, std::memory_order_relaxed);

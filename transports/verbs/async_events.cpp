@@ -65,13 +65,13 @@ void AsyncEvents::note(const ibv_async_event& event) {
     log(LogLevel::warning, "ibrc", device + " reports a fatal error");
     break;
   case IBV_EVENT_CQ_ERR:
-    tell_once(IBV_EVENT_CQ_ERR, "a completion queue of " + device + " has overrun");
+    set_flags_once(IBV_EVENT_CQ_ERR, "a completion queue of " + device + " has overrun");
     break;
   case IBV_EVENT_QP_FATAL:
   case IBV_EVENT_QP_REQ_ERR:
   case IBV_EVENT_QP_ACCESS_ERR:
     // The completion at one of the ends identifies the transfer.
-    tell_once(event.event_type, device + " reports that " + queue_pair_trouble(event.event_type));
+    set_flags_once(event.event_type, device + " reports that " + queue_pair_trouble(event.event_type));
     break;
   case IBV_EVENT_GID_CHANGE:
   case IBV_EVENT_LID_CHANGE:
@@ -86,7 +86,7 @@ void AsyncEvents::note(const ibv_async_event& event) {
   }
 }
 
-void AsyncEvents::tell_once(ibv_event_type type, const std::string& text) {
+void AsyncEvents::set_flags_once(ibv_event_type type, const std::string& text) {
   if (told_.insert(type).second)
     log(LogLevel::warning, "ibrc", text);
 }

@@ -25,7 +25,7 @@ public:
 private:
   void note(const ibv_async_event& event);
   /// One for all queues: each of thousands may report the same.
-  void tell_once(ibv_event_type type, const std::string& text);
+  void set_flags_once(ibv_event_type type, const std::string& text);
 
   Device& device_;
   mutable std::mutex mutex_;

@@ -14,7 +14,7 @@ namespace shmemctl::verbs {
 
 namespace {
 
-constexpr std::size_t most_gids = 4096;
+constexpr std::size_t max_gids = 4096;
 
 Error device_error(const std::string& device, const std::string& attempted, int error_number,
                    const std::string& fix) {
@@ -136,7 +136,7 @@ std::vector<GidEntry> Device::gids(int port) const {
   std::size_t most = 1;
   for (int number = 1; number <= port_count(); ++number)
     most += static_cast<std::size_t>(std::max(port_attributes(number).gid_tbl_len, 0));
-  std::vector<ibv_gid_entry> entries(std::min(most, most_gids));
+  std::vector<ibv_gid_entry> entries(std::min(most, max_gids));
   const ssize_t count = functions_->query_gid_table(context_.get(), entries.data(), entries.size(),
                                                     0, sizeof(ibv_gid_entry));
   if (count < 0)

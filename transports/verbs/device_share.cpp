@@ -12,7 +12,7 @@ namespace shmemctl::verbs {
 
 namespace {
 
-constexpr std::size_t most_words_bytes = 200;
+constexpr std::size_t max_words_bytes = 200;
 
 /// "hca_handle=2 hca_object=20": the device's line of rdma.max or rdma.current.
 std::optional<std::string> line_of(const Sysroot& sysroot, const std::string& path,
@@ -22,7 +22,7 @@ std::optional<std::string> line_of(const Sysroot& sysroot, const std::string& pa
     return std::nullopt;
   for (const std::string& line : split(*text, '\n'))
     if (starts_with(line, device + " "))
-      return printable(std::string(trim(line.substr(device.size()))), most_words_bytes);
+      return printable(std::string(trim(line.substr(device.size()))), max_words_bytes);
   return std::nullopt;
 }
 

@@ -26,7 +26,7 @@ bool is_zero(const RawGid& raw) {
 /// The call that connects has one byte for it.
 constexpr int last_usable_index = 255;
 
-bool wanted(const GidEntry& entry, const GidWish& wish) {
+bool wanted(const GidEntry& entry, const GidRequest& wish) {
   if (is_zero(entry.raw) || entry.index > last_usable_index)
     return false;
   if (wish.index >= 0)
@@ -118,7 +118,7 @@ std::optional<AddressRange> parse_address_range(const std::string& text) {
   return range;
 }
 
-std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const GidWish& wish) {
+std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const GidRequest& wish) {
   std::vector<GidEntry> fit;
   for (const GidEntry& entry : table)
     if (wanted(entry, wish))
@@ -134,7 +134,7 @@ std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const G
   return fit;
 }
 
-std::string no_gid_reason(const std::vector<GidEntry>& table, const GidWish& wish) {
+std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& wish) {
   std::vector<std::string> has;
   for (const GidEntry& entry : table)
     if (!is_zero(entry.raw))

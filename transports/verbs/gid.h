@@ -47,7 +47,7 @@ struct AddressRange {
 std::optional<AddressRange> parse_address_range(const std::string& text);
 
 /// Constraints set by the options; an unset member is no constraint.
-struct GidWish {
+struct GidRequest {
   int index = -1; ///< -1: choose
   std::optional<int> roce_version;
   std::optional<bool> ipv6; ///< true: IPv6 only, false: IPv4 only
@@ -57,9 +57,9 @@ struct GidWish {
 /// The usable entries, at most one of each kind (that of the lowest index), best first. Link-local
 /// ones come last: they do not reach beyond their link. If an index is given, only that entry,
 /// whatever it is.
-std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const GidWish& wish);
+std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const GidRequest& wish);
 /// Why there are none: one clause that names the table's contents and the constraints.
-std::string no_gid_reason(const std::vector<GidEntry>& table, const GidWish& wish);
+std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& wish);
 
 /// Indices into both lists of entries that two ends can use with each other, best first.
 struct GidPair {

@@ -10,7 +10,7 @@
 
 #include "src/base/options.h"
 #include "src/base/sysroot.h"
-#include "transports/device_memory.h"
+#include "transports/device_memory_user.h"
 #include "transports/verbs/device.h"
 #include "transports/verbs/handles.h"
 

@@ -9,7 +9,7 @@
 
 namespace shmemctl::verbs {
 
-std::uint32_t most_shared_receives(const Device& device) {
+std::uint32_t max_shared_receives(const Device& device) {
   const ibv_device_attr& attributes = device.attributes();
   if (attributes.max_srq <= 0)
     return 0;

@@ -15,7 +15,7 @@
 namespace shmemctl::verbs {
 
 /// How many receives a device can hold in one shared receive queue; 0 if it has none.
-std::uint32_t most_shared_receives(const Device& device);
+std::uint32_t max_shared_receives(const Device& device);
 
 /// A shared receive queue. Not thread safe. Every consumed receive is posted again before poll()
 /// returns, so that as many messages can be in flight as the queue is deep. QPs that use it must be
@@ -23,7 +23,7 @@ std::uint32_t most_shared_receives(const Device& device);
 class SharedReceives {
 public:
   /// Throws Error (unavailable).
-  /// @param depth at most most_shared_receives()
+  /// @param depth at most max_shared_receives()
   SharedReceives(Device& device, std::uint32_t depth, std::size_t message_bytes);
   SharedReceives(const SharedReceives&) = delete;
   SharedReceives& operator=(const SharedReceives&) = delete;

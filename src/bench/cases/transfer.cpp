@@ -2,7 +2,7 @@
 
 #include "src/bench/case_table.h"
 #include "transports/shm/shm.h"
-#include "transports/shm/words.h"
+#include "transports/shm/atomics.h"
 
 namespace shmemctl::bench {
 

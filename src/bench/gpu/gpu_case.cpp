@@ -30,14 +30,14 @@ KernelScope kernel_scope(CallScope scope) {
 
 } // namespace
 
-std::string unmapped(const std::vector<GpuWay>& ways, int pe) {
-  const GpuWay& way = ways.at(static_cast<std::size_t>(pe));
+std::string unmapped(const std::vector<KernelPath>& ways, int pe) {
+  const KernelPath& way = ways.at(static_cast<std::size_t>(pe));
   if (way.path == DevicePath::load_store)
     return "";
   return "kernels cannot load from and store to PE " + std::to_string(pe) + ": " + way.reason;
 }
 
-std::string too_many_blocks(const GpuSite& site, const Launch& launch, int most) {
+std::string too_many_blocks(const GpuInfo& site, const Launch& launch, int most) {
   const int sharers = std::max(site.pes_on_device, 1);
   const int of_this_pe = std::max(most / sharers, 1);
   if (most <= 0 || launch.ctas <= of_this_pe)
@@ -62,9 +62,9 @@ std::string GpuCase::cannot_run(Runtime& runtime) const {
             too_many_blocks(gpu->site(), point_.launch, max_resident_blocks(gpu->site().device));
         !reason.empty())
       return reason;
-  const std::vector<GpuWay>& ways = gpu->ways();
+  const std::vector<KernelPath>& ways = gpu->paths_by_pe();
   for (int pe = 0; pe < runtime.n_pes(); ++pe) {
-    const GpuWay& way = ways.at(static_cast<std::size_t>(pe));
+    const KernelPath& way = ways.at(static_cast<std::size_t>(pe));
     if (way.path == DevicePath::none)
       return "kernels do not reach PE " + std::to_string(pe) + ": " + way.reason;
   }
@@ -76,7 +76,7 @@ std::string GpuCase::cannot_run(Runtime& runtime) const {
 }
 
 bool GpuCase::is_mapped(int pe) const {
-  return unmapped(gpu_->ways(), pe).empty();
+  return unmapped(gpu_->paths_by_pe(), pe).empty();
 }
 
 void GpuCase::prepare(Arena& arena) {
@@ -124,7 +124,7 @@ void GpuCase::iterate_on_stream(std::uint64_t first, std::uint64_t count) {
 
 void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int threads,
                               const std::function<std::string(const KernelLaunch&)>& launcher) {
-  const GpuSite& site = gpu_->site();
+  const GpuInfo& site = gpu_->site();
   const DeviceJob job = gpu_->job(); // taken anew: heaps grow and teams come and go
   const KernelLaunch how{job,  device_control(), gpu_->stream(), site.device, kernel_scope(scope),
                          ctas, threads};

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/moe/cast.h"
-#include "src/base/timeout_words.h"
+#include "src/base/timeout_hint.h"
 #include "src/bench/moe/gpu_internode.h"
 #include "src/bench/moe/metadata_check.h"
 #include "src/bench/moe/rows.h"
@@ -190,7 +190,7 @@ std::optional<BrokenRule> gpu_broken_rule(const PeGpu& gpu, const Setup& setup,
 std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup, const MoePath& path) {
   if (setup.combined_weights && setup.mode == Mode::low_latency)
     return "low latency applies the weights, and does not send them back";
-  return unreachable_rank(path, gpu.job().pe, gpu.ways());
+  return unreachable_rank(path, gpu.job().pe, gpu.paths_by_pe());
 }
 
 std::size_t gpu_backend_bytes(const Setup& setup, const MoePath& path) {

@@ -9,12 +9,11 @@
 
 #include "reports/text.h"
 #include "src/base/error.h"
-#include "src/base/json_line.h"
+#include "src/base/json_values.h"
 #include "src/base/sysroot.h"
-#include "src/base/whole_number.h"
 #include "src/bench/path.h"
 #include "src/runtime/gpu/gpu.h"
-#include "src/runtime/nic_traffic.h"
+#include "src/runtime/runtime.h"
 
 namespace shmemctl::moe {
 

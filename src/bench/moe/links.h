@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/row_path.h"
+#include "reports/report.h"
 #include "src/bench/bandwidth_limit.h"
 #include "src/bench/moe/traffic.h"
 #include "src/runtime/runtime.h"

@@ -8,16 +8,16 @@
 
 namespace shmemctl::moe {
 
-MoePath choose_moe_path(const Setup& setup, const std::vector<GpuWay>& paths) {
+MoePath choose_moe_path(const Setup& setup, const std::vector<KernelPath>& paths) {
   if (setup.n_nodes() > 1)
     return {setup.mode, setup.node_ranks};
-  const bool takes_network = std::any_of(paths.begin(), paths.end(), [](const GpuWay& path) {
+  const bool takes_network = std::any_of(paths.begin(), paths.end(), [](const KernelPath& path) {
     return path.path == DevicePath::proxy || path.path == DevicePath::ibgda;
   });
   return {setup.mode, takes_network || setup.shape.n_ranks > max_ranks_of_kernels ? 1 : 0};
 }
 
-std::string unreachable_rank(const MoePath& path, int pe, const std::vector<GpuWay>& paths) {
+std::string unreachable_rank(const MoePath& path, int pe, const std::vector<KernelPath>& paths) {
   // Low latency sends each row straight to its rank: no rank forwards for another one.
   const std::int32_t node_ranks =
       path.is_internode() && path.is_low_latency() ? 1 : path.node_ranks;

@@ -34,7 +34,7 @@ MoePath require_backend(Runtime& runtime, BackendKind kind, const Setup& setup) 
   const PeGpu* const gpu = runtime.gpu();
   if (!gpu)
     throw cannot_start(kind, runtime.no_gpu_reason());
-  const MoePath path = choose_moe_path(setup, gpu->ways());
+  const MoePath path = choose_moe_path(setup, gpu->paths_by_pe());
   if (const std::optional<BrokenRule> broken = gpu_broken_rule(*gpu, setup, path))
     throw error_of(*broken);
   if (const std::string reason = gpu_backend_cannot(*gpu, setup, path); !reason.empty())
@@ -61,7 +61,7 @@ void OpenBackend::open_host(Runtime& runtime, const Setup& setup) {
   memory_ = std::make_unique<bench::SymmetricBlock>(runtime, host_backend_bytes(setup),
                                                     "a dispatch and combine", "fewer --num-tokens");
   std::fill_n(memory_->get(), memory_->size_bytes(), std::byte{0});
-  runtime.meet(); // nobody writes into what is not zeroed yet
+  runtime.barrier(); // nobody writes into what is not zeroed yet
   backend_ = make_host_backend(runtime.rma(), memory_->get(), setup);
 }
 
@@ -71,7 +71,7 @@ void OpenBackend::open_gpu(Runtime& runtime, const Setup& setup, const MoePath& 
   gpu_memory_ =
       bench::allocate_on_gpu(*gpu_, size_bytes, "a dispatch and combine", "fewer --num-tokens");
   gpu_->fill(gpu_memory_, 0, size_bytes);
-  runtime.meet(); // nobody writes into what is not zeroed yet
+  runtime.barrier(); // nobody writes into what is not zeroed yet
   backend_ = make_gpu_backend(*gpu_, gpu_memory_, setup, path, runtime.pe());
 }
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/base/json_line.h"
+#include "src/base/json_values.h"
 #include "src/bench/statistics.h"
 
 namespace shmemctl::moe {

@@ -9,7 +9,7 @@
 
 #include "reports/table.h"
 #include "src/base/error.h"
-#include "src/base/json_line.h"
+#include "src/base/json_values.h"
 #include "src/bench/moe/measure.h"
 #include "src/bench/statistics.h"
 

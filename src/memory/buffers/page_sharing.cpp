@@ -15,7 +15,7 @@
 #include "src/base/error.h"
 #include "src/base/file_descriptor.h"
 #include "src/base/log.h"
-#include "src/base/signals_blocked.h"
+#include "src/base/process.h"
 #include "src/memory/process_vm_copy.h"
 
 #if __has_include(<sys/rseq.h>)

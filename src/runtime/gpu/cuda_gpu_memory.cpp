@@ -15,7 +15,7 @@ namespace shmemctl {
 namespace {
 
 constexpr std::size_t granularity_bytes = GpuMemory::granularity_bytes;
-constexpr std::size_t cells_bytes = sizeof(DeviceTeamCells) * limits::max_teams;
+constexpr std::size_t cells_bytes = sizeof(DeviceTeamFlags) * limits::max_teams;
 
 /// A SymmetricRegion of a group.
 class GroupRegion final : public GpuRegion {

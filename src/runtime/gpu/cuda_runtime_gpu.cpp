@@ -136,9 +136,9 @@ DeviceJob CudaGpuRuntime::job() const {
   job.heap_bytes = heap_bytes_;
   const auto* deltas = reinterpret_cast<const std::int64_t*>(deltas_.data());
   job.heap_delta_bytes = deltas;
-  job.cells_delta_bytes = deltas + paths_by_pe_.size();
-  set_near(job, deltas_here_.data(), deltas_here_.data() + paths_by_pe_.size());
-  job.cells = reinterpret_cast<DeviceTeamCells*>(memory.cells().base());
+  job.team_flags_delta_bytes = deltas + paths_by_pe_.size();
+  set_param_deltas(job, deltas_here_.data(), deltas_here_.data() + paths_by_pe_.size());
+  job.cells = reinterpret_cast<DeviceTeamFlags*>(memory.cells().base());
   job.teams = reinterpret_cast<const TeamState*>(mirror_->data());
   job.members = reinterpret_cast<const std::int32_t*>(mirror_->data() + teams_bytes);
   const auto maps = [](const KernelPath& way) { return way.path == DevicePath::load_store; };
@@ -324,7 +324,7 @@ void CudaGpuRuntime::release_kernels() noexcept {
 }
 
 std::vector<RegionView> CudaGpuRuntime::views() const {
-  return {memory_.view(region::gpu_heap), memory_.view(region::gpu_cells)};
+  return {memory_.view(region::gpu_heap), memory_.view(region::gpu_team_flags)};
 }
 
 /// Runs within each change of the state. A destroyed team leaves cells of zeros: all its members
@@ -334,7 +334,7 @@ void CudaGpuRuntime::mirror(const State& state) {
   const std::size_t lists_bytes = state.members_capacity * sizeof(std::int32_t);
   if (!mirror_)
     mirror_ = std::make_unique<cuda::DeviceBuffer>(device_, teams_bytes + lists_bytes);
-  auto* cells = reinterpret_cast<DeviceTeamCells*>(memory_.cells().base());
+  auto* cells = reinterpret_cast<DeviceTeamFlags*>(memory_.cells().base());
   for (std::size_t team = 0; team < was_in_use_.size(); ++team) {
     const bool in_use = state.teams[team].in_use != 0;
     if (was_in_use_[team] && !in_use)

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "src/base/timeout_words.h"
+#include "src/base/timeout_hint.h"
 #include "src/base/wait.h"
 
 namespace shmemctl {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "src/base/timeout_words.h"
+#include "src/base/timeout_hint.h"
 #include "src/runtime/gpu/device_queues.h"
 #include "src/runtime/gpu/kernel_proxy.h"
 #include "transports/direct/direct_transport.h"
@@ -14,7 +14,7 @@ namespace shmemctl {
 direct::DirectTransport* find_ibgda(const std::vector<Transport*>& transports) {
   for (Transport* transport : transports)
     if (auto* found = dynamic_cast<direct::DirectTransport*>(transport);
-        found && found->has_kernel_lane())
+        found && found->has_kernel_qp_sets())
       return found;
   return nullptr;
 }
@@ -164,36 +164,36 @@ Words waited(const std::string& attempted, const std::string& message) {
 
 Words words_of(const WaitReport& report) {
   switch (report.kind) {
-  case WaitKind::ring_room:
+  case WaitKind::fifo_room:
     return waited("wait for room in the proxy FIFO",
                   fmt::format("{} requests are complete, and request {} has no slot", report.seen,
                               report.expected));
-  case WaitKind::ring_result:
+  case WaitKind::fifo_result:
     return waited("wait for a result slot of the proxy",
                   fmt::format("all {} are in use", report.expected));
-  case WaitKind::ring_answer:
+  case WaitKind::fifo_reply:
     return waited("wait for the proxy's result",
                   fmt::format("result {} is missing", report.expected));
-  case WaitKind::ring_closed:
+  case WaitKind::fifo_closed:
     return {ExitCode::unavailable, "post a request to the proxy", "the proxy has been stopped",
             "end all kernels before the runtime"};
-  case WaitKind::ring_failed:
+  case WaitKind::fifo_failed:
     return {ExitCode::unavailable, "perform a request", "the proxy has failed",
             "check the first error of this PE"};
-  case WaitKind::queue_turn:
+  case WaitKind::qp_publish_turn:
     return waited("post to the QP", "a thread that posted earlier has not published its WQEs");
-  case WaitKind::queue_room:
+  case WaitKind::qp_room:
     return waited("wait for room in the QP",
                   fmt::format("no room for WQE {}, those before {} are complete", report.expected,
                               report.seen));
-  case WaitKind::queue_result:
+  case WaitKind::qp_result:
     return waited("wait for a result slot of the QP",
                   fmt::format("all {} are in use", report.expected));
-  case WaitKind::queue_answer:
+  case WaitKind::qp_completion:
     return waited(
         "wait for a completion of the QP",
         fmt::format("WQE {} is not complete, those before {} are", report.expected, report.seen));
-  case WaitKind::queue_failed: {
+  case WaitKind::qp_failed: {
     const auto failure = mlx5::Failure::from_word(report.seen);
     if (mlx5::is_no_atomics(failure))
       return {ExitCode::unavailable, "perform an atomic",

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"
 #include "src/runtime/gpu/gpu.h"
 #include "src/runtime/gpu/host_staged_transport.h"
 #include "src/runtime/gpu/kernel_memory.h"
 #include "src/runtime/proxy/proxy.h"
-#include "transports/host_memory_only.h"
+#include "transports/device_memory_user.h"
 
 namespace shmemctl {
 
@@ -36,7 +36,7 @@ struct DeviceNetworkInputs {
   /// Why its HCA does not take heaps of GPU memory, on all PEs: one clause; "" if it does.
   std::string no_ibgda_gpu_memory = std::string("the HCA ") + host_memory_only;
   std::string ibgda_gpu_memory_path; ///< how it does: one clause
-  /// What transports reach of the regions gpu_heap and gpu_cells.
+  /// What transports reach of the regions gpu_heap and gpu_team_flags.
   enum class Reachable {
     nothing,     ///< `unreachable_reason` says why: no PE has a path by network
     host_memory, ///< they are host memory: what a kernel names outside of it is copied

@@ -34,15 +34,15 @@ struct DeviceQueues::Queue {
 
 DeviceQueues::DeviceQueues(direct::DirectTransport& transport, std::shared_ptr<KernelMemory> memory,
                            int n_pes)
-    : transport_(transport), memory_(std::move(memory)), lane_(transport.kernel_lane()),
-      n_lanes_(transport.kernel_lanes()),
-      results_bytes_(round_up(n_results * sizeof(QueueResult), transport.page_bytes())),
+    : transport_(transport), memory_(std::move(memory)), lane_(transport.first_kernel_qp_set()),
+      n_lanes_(transport.kernel_qp_sets()),
+      results_bytes_(round_up(n_results * sizeof(QpResult), transport.page_bytes())),
       results_(zeroed_pages(results_bytes_, transport.page_bytes())),
-      queues_per_pe_(transport.queue_table().table().n_rails * n_lanes_),
+      queues_per_pe_(transport.queue_table().table().n_paths * n_lanes_),
       mapped_(static_cast<std::size_t>(n_pes) * queues_per_pe_), words_(memory_, mapped_.size()),
       marks_(memory_, mapped_.size()), locks_(memory_, n_results) {
   results_mapping_.emplace(memory_, results_.get(), results_bytes_);
-  transport_.add_local(results_.get(), n_results * sizeof(QueueResult));
+  transport_.add_local(results_.get(), n_results * sizeof(QpResult));
   try {
     direct::TableImage image = transport_.queue_table();
     map_queues(image);
@@ -57,11 +57,11 @@ DeviceQueues::~DeviceQueues() {
   transport_.remove_local(results_.get());
 }
 
-/// Numbers are those of queues_to() (kernels/device/queue_client.h).
+/// Numbers are those of qps_to() (kernels/device/ibgda_qp.h).
 template <class Use>
-void DeviceQueues::each_queue(const direct::QueueTable& table, const Use& use) const {
+void DeviceQueues::each_queue(const direct::QpTable& table, const Use& use) const {
   for (std::uint32_t pe = 0; pe < table.n_pes; ++pe) {
-    const std::uint32_t rails = table.rails_to(pe);
+    const std::uint32_t rails = table.paths_to(pe);
     for (std::uint32_t number = 0; number < rails * n_lanes_; ++number)
       use(std::size_t{pe} * queues_per_pe_ + number,
           Number{pe, number % rails, lane_ + number / rails});
@@ -83,8 +83,8 @@ std::shared_ptr<KernelMapping> DeviceQueues::register_page(const void* address) 
 
 void DeviceQueues::map_queues(direct::TableImage& image) {
   each_queue(image.table(), [&](std::size_t place, const Number& number) {
-    const mlx5::QueueView& view = image.queue(number.pe, number.rail, number.lane).view;
-    mapped_[place] = std::make_unique<Queue>(memory_, view.entries, transport_.queue_bytes());
+    const mlx5::QpView& view = image.queue(number.pe, number.path, number.qp_set).view;
+    mapped_[place] = std::make_unique<Queue>(memory_, view.wqes, transport_.queue_bytes());
     if (mapped_[place]->memory.holds(view.doorbell))
       return; // software's register
     mapped_[place]->registers = register_page(view.doorbell);
@@ -94,8 +94,8 @@ void DeviceQueues::map_queues(direct::TableImage& image) {
 void DeviceQueues::copy_table(direct::TableImage image) {
   each_queue(image.table(), [&](std::size_t place, const Number& number) {
     const Queue& mapped = *mapped_[place];
-    mlx5::QueueView& view = image.queue(number.pe, number.rail, number.lane).view;
-    view.entries = mapped.memory.seen(view.entries);
+    mlx5::QpView& view = image.queue(number.pe, number.path, number.qp_set).view;
+    view.wqes = mapped.memory.seen(view.wqes);
     view.completions = mapped.memory.seen(view.completions);
     view.send_record = mapped.memory.seen(view.send_record);
     view.completions_record = mapped.memory.seen(view.completions_record);
@@ -112,15 +112,15 @@ void DeviceQueues::refresh() {
 }
 
 void DeviceQueues::describe(DeviceNetwork& network) const {
-  network.queue_lane = lane_;
-  network.n_queue_lanes = n_lanes_;
-  network.queues_per_pe = queues_per_pe_;
-  network.queue_by_warp = transport_.kernel_queues_by_warp() ? 1 : 0;
-  network.queues = reinterpret_cast<const direct::QueueTable*>(tables_.back().data());
+  network.first_qp_set = lane_;
+  network.n_kernel_qp_sets = n_lanes_;
+  network.qps_per_pe = queues_per_pe_;
+  network.qp_per_warp = transport_.kernel_qp_per_warp() ? 1 : 0;
+  network.queues = reinterpret_cast<const direct::QpTable*>(tables_.back().data());
   network.marks = marks_.data();
-  network.results = results_mapping_->seen(static_cast<QueueResult*>(results_.get()));
-  network.queue_result_locks = locks_.data();
-  network.n_queue_results = n_results;
+  network.results = results_mapping_->seen(static_cast<QpResult*>(results_.get()));
+  network.qp_result_locks = locks_.data();
+  network.n_qp_results = n_results;
 }
 
 } // namespace shmemctl

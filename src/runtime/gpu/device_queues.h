@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/device_network.h"
+#include "src/abi/device_network.h"
 #include "src/runtime/gpu/kernel_memory.h"
 #include "transports/direct/direct_transport.h"
 
@@ -42,22 +42,22 @@ private:
   std::shared_ptr<KernelMemory> memory_;
   std::uint32_t lane_, n_lanes_; ///< the kernels' own
   std::size_t results_bytes_;
-  std::unique_ptr<void, void (*)(void*)> results_; ///< QueueResult[n_results]
+  std::unique_ptr<void, void (*)(void*)> results_; ///< QpResult[n_results]
   std::optional<KernelMapping> results_mapping_;
   struct Number {
-    std::uint32_t pe, rail, lane;
+    std::uint32_t pe, rail, qp_set;
   };
   /// Calls `use(index, number)` for each QP, with its index in the arrays below.
   template <class Use>
-  void each_queue(const direct::QueueTable& table, const Use& use) const;
+  void each_queue(const direct::QpTable& table, const Use& use) const;
 
   /// Pages of registers by address: queues may share one, which is mapped once, as long as any of
   /// them has it.
   std::map<std::uintptr_t, std::weak_ptr<KernelMapping>> register_pages_;
   std::uint32_t queues_per_pe_;
   std::vector<std::unique_ptr<Queue>> mapped_; ///< by PE and QP; nullptr: none
-  KernelArray<mlx5::QueueWords> words_;        ///< the same
-  KernelArray<QueueMarks> marks_;              ///< the same
+  KernelArray<mlx5::QpState> words_;        ///< the same
+  KernelArray<QpMarks> marks_;              ///< the same
   KernelArray<std::uint64_t> locks_;
   /// All that there were: kernels may be following an older one. Words, so that they are aligned.
   std::deque<KernelArray<std::uint64_t>> tables_;

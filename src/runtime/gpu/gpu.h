@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"
 #include "src/memory/symmetric_heap.h"
 
 namespace shmemctl {

@@ -5,7 +5,7 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
-#include "transports/host_memory_only.h"
+#include "transports/device_memory_user.h"
 
 namespace shmemctl {
 

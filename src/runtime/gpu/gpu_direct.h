@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "transports/device_memory.h"
+#include "transports/device_memory_user.h"
 #include "transports/transport.h"
 
 namespace shmemctl {

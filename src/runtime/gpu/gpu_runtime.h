@@ -15,7 +15,7 @@
 #include "src/runtime/gpu/gpu.h"
 #include "src/runtime/gpu/gpu_agreement.h"
 #include "src/runtime/identity.h"
-#include "transports/device_memory.h"
+#include "transports/device_memory_user.h"
 #include "transports/p2p/copy_engine.h"
 #include "transports/transport.h"
 
@@ -67,7 +67,7 @@ struct GpuSetup {
 /// The runtime's side of PeGpu.
 class GpuRuntime : public PeGpu {
 public:
-  /// gpu_heap and gpu_cells, as they are now.
+  /// gpu_heap and gpu_team_flags, as they are now.
   virtual std::vector<RegionView> views() const = 0;
   /// Whether processors of the host can load and store in the regions.
   virtual bool is_host_memory() const = 0;

@@ -45,8 +45,8 @@ public:
 
   const char* name() const override { return below_.name(); }
   std::string local_info() override { return {}; }
-  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {}; }
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {}; }
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView&) override { return {}; }
 
   void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,

@@ -13,10 +13,10 @@ ProxyOptions for_kernels(ProxyOptions options) {
   if (threads == 0)
     throw Error(ExitCode::usage, "PROXY_THREADS=" + std::to_string(options.threads), "",
                 "too many: the proxy and staged transfers share " +
-                    std::to_string(most_proxy_threads - staged_contexts) + " contexts",
+                    std::to_string(max_proxy_threads - staged_contexts) + " contexts",
                 "set PROXY_THREADS to 5 or less");
   options.threads = threads;
-  for (std::uint8_t& ring : options.ring_of_pe)
+  for (std::uint8_t& ring : options.fifo_of_pe)
     ring = static_cast<std::uint8_t>(ring % threads);
   options.issued_in_device_memory = true;
   return options;
@@ -31,12 +31,12 @@ KernelProxy::KernelProxy(const std::vector<Transport*>& transports_by_pe, JobHea
       issued_(memory_, std::size_t{proxy_->n_threads()} * words_in_line),
       known_completed_(memory_, proxy_->n_threads()),
       result_words_(memory_, std::size_t{proxy_->n_threads()} * options.n_results) {
-  std::vector<ProxyRingView> views;
+  std::vector<ProxyFifoView> views;
   for (unsigned ring = 0; ring < proxy_->n_threads(); ++ring) {
     ProxyHeader& header = proxy_->channel().header(ring);
     const KernelMapping& mapping =
         mappings_.emplace_back(memory_, &header, static_cast<std::size_t>(header.size_bytes));
-    ProxyRingView view = proxy_->channel().view(ring);
+    ProxyFifoView view = proxy_->channel().view(ring);
     view.slots = mapping.seen(view.slots);
     view.completed = mapping.seen(view.completed);
     view.quieted = mapping.seen(view.quieted);
@@ -47,12 +47,12 @@ KernelProxy::KernelProxy(const std::vector<Transport*>& transports_by_pe, JobHea
     memory_->copy(view.issued, &issued, sizeof issued);
     memory_->copy(known_completed_.data() + ring, &header.first_sequence, sizeof issued);
   }
-  views_ = std::make_unique<KernelArray<ProxyRingView>>(memory_, views);
-  std::vector<std::uint8_t> ring_of_pe;
+  views_ = std::make_unique<KernelArray<ProxyFifoView>>(memory_, views);
+  std::vector<std::uint8_t> fifo_of_pe;
   for (std::size_t pe = 0; pe < transports_by_pe.size(); ++pe)
-    ring_of_pe.push_back(
-        static_cast<std::uint8_t>(proxy_->channel().ring_of(static_cast<int>(pe))));
-  ring_of_pe_ = std::make_unique<KernelArray<std::uint8_t>>(memory_, ring_of_pe);
+    fifo_of_pe.push_back(
+        static_cast<std::uint8_t>(proxy_->channel().fifo_of(static_cast<int>(pe))));
+  ring_of_pe_ = std::make_unique<KernelArray<std::uint8_t>>(memory_, fifo_of_pe);
 }
 
 KernelProxy::~KernelProxy() {
@@ -81,8 +81,8 @@ void KernelProxy::close_rings(bool of_device) {
 }
 
 void KernelProxy::describe(DeviceNetwork& network) const {
-  const ProxyRings& rings = proxy_->channel().rings();
-  network.rings = {views_->data(), ring_of_pe_->data(), rings.n_rings, rings.n_pes};
+  const ProxyFifos& rings = proxy_->channel().rings();
+  network.rings = {views_->data(), ring_of_pe_->data(), rings.n_fifos, rings.n_pes};
   network.known_completed = known_completed_.data();
   network.result_words = result_words_.data();
   network.context = static_cast<std::uint32_t>(context_);

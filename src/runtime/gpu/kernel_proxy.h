@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/device_network.h"
+#include "src/abi/device_network.h"
 #include "src/runtime/gpu/kernel_memory.h"
 #include "src/runtime/proxy/proxy.h"
 
@@ -39,7 +39,7 @@ private:
   KernelArray<std::uint64_t> issued_;  ///< by ring, each in its own cache line
   KernelArray<std::uint64_t> known_completed_;
   KernelArray<std::uint64_t> result_words_;
-  std::unique_ptr<KernelArray<ProxyRingView>> views_;
+  std::unique_ptr<KernelArray<ProxyFifoView>> views_;
   std::unique_ptr<KernelArray<std::uint8_t>> ring_of_pe_;
   bool closed_ = false;
 };

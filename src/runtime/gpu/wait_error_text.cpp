@@ -1,7 +1,7 @@
 #include <cstddef>
 #include <fmt/format.h>
 
-#include "src/base/timeout_words.h"
+#include "src/base/timeout_hint.h"
 #include "src/runtime/gpu/wait_error_text.h"
 
 namespace shmemctl {
@@ -15,23 +15,23 @@ std::string waited_for(const WaitReport& report, int pe) {
                              : "PE " + std::to_string(report.peer);
 }
 
-/// Which member of DeviceTeamCells it is.
+/// Which member of DeviceTeamFlags it is.
 std::string name_of_cell(std::uint64_t offset_bytes) {
-  const std::uint64_t at = offset_bytes % sizeof(DeviceTeamCells);
+  const std::uint64_t at = offset_bytes % sizeof(DeviceTeamFlags);
   std::string name;
-  if (at < offsetof(DeviceTeamCells, expected))
+  if (at < offsetof(DeviceTeamFlags, expected))
     name = "the count of its arrivals at barriers and syncs";
-  else if (at < offsetof(DeviceTeamCells, entered))
+  else if (at < offsetof(DeviceTeamFlags, entered))
     name = "the number of the last barrier or sync that it has come to";
-  else if (at < offsetof(DeviceTeamCells, done))
+  else if (at < offsetof(DeviceTeamFlags, done))
     name = "the number of the last collective that it has begun";
-  else if (at < offsetof(DeviceTeamCells, sizes))
+  else if (at < offsetof(DeviceTeamFlags, sizes))
     name = "the count of what it has stored in collectives";
-  else if (at < offsetof(DeviceTeamCells, epoch))
+  else if (at < offsetof(DeviceTeamFlags, epoch))
     name = "the number of the last collect whose size it has told";
   else
     name = "the number of the collective that its last message is of";
-  return fmt::format("{} of team {}", name, offset_bytes / sizeof(DeviceTeamCells));
+  return fmt::format("{} of team {}", name, offset_bytes / sizeof(DeviceTeamFlags));
 }
 
 std::string name_of_word(const WaitReport& report) {
@@ -105,7 +105,7 @@ WaitErrorText describe_wait(const WaitReport& report, int pe, double timeout_s,
   case WaitKind::team_size:
     return refused(report,
                    fmt::format("it has {} members, and collectives of kernels take {} at most",
-                               report.seen, DeviceTeamCells::most_members),
+                               report.seen, DeviceTeamFlags::max_members),
                    "split the team, or use the host's collectives");
   case WaitKind::no_member:
     return refused(report, "this PE is no member of it",

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "kernels/device_job.h"
+#include "src/abi/device_job.h"
 #include "src/base/error.h"
 
 namespace shmemctl {

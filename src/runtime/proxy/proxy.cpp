@@ -56,10 +56,10 @@ private:
   /// A poll takes as long as the transports' progress, and other threads on the core wait
   /// meanwhile; so there is a limit in time, too.
   bool spun_enough() {
-    constexpr int turns_between_looks = 32;
+    constexpr int iterations_between_polls = 32;
     if (turns_ == 1)
       spinning_since_ = Deadline::Clock::now();
-    if (turns_ % turns_between_looks != 0 ||
+    if (turns_ % iterations_between_polls != 0 ||
         Deadline::Clock::now() - spinning_since_ < options_.max_spin)
       return false;
     turns_ = options_.idle_spins + 1;
@@ -206,9 +206,9 @@ bool ProxyThread::left_behind() const {
 Proxy::Proxy(const std::vector<Transport*>& transports_by_pe, JobHealth& health,
              const ProxyOptions& options)
     : channel_(health, options, transports_by_pe.size()) {
-  for (unsigned ring = 0; ring < channel_.n_rings(); ++ring)
+  for (unsigned ring = 0; ring < channel_.n_fifos(); ++ring)
     threads_.push_back(std::make_unique<ProxyThread>(transports_by_pe, channel_, ring));
-  for (unsigned ring = 0; ring < channel_.n_rings(); ++ring)
+  for (unsigned ring = 0; ring < channel_.n_fifos(); ++ring)
     threads_[ring]->start(ring < options.cpus.size() ? options.cpus[ring] : CpuSet());
 }
 
@@ -258,7 +258,7 @@ ProxyOptions proxy_options(const Options& options, const Placement& placement,
   made.threads = static_cast<unsigned>(options.integer("PROXY_THREADS"));
   for (std::size_t pe = 0; pe < placement.node.size(); ++pe) {
     const int turn = placement.node[pe] + placement.local_pe[pe];
-    made.ring_of_pe.push_back(
+    made.fifo_of_pe.push_back(
         static_cast<std::uint8_t>(static_cast<unsigned>(turn) % made.threads));
   }
   const CpuSet named = proxy_cpus(options);

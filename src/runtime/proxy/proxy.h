@@ -11,10 +11,10 @@
 #include "src/base/options.h"
 #include "src/runtime/identity.h"
 #include "src/runtime/proxy/proxy_channel.h"
-#include "src/runtime/proxy/proxy_layout.h"
+#include "src/abi/proxy_layout.h"
 #include "src/runtime/proxy/proxy_producer.h"
 #include "src/runtime/proxy/transport_sink.h"
-#include "src/runtime/state.h"
+#include "src/abi/device_state.h"
 
 namespace shmemctl {
 
@@ -22,7 +22,7 @@ namespace shmemctl {
 inline constexpr int proxy_context = limits::max_contexts - 1;
 /// OpenSHMEM programs get the contexts before this one, whatever the number of threads.
 inline constexpr int first_proxy_context =
-    limits::max_contexts - static_cast<int>(most_proxy_threads);
+    limits::max_contexts - static_cast<int>(max_proxy_threads);
 
 /// What staged transfers of GPU memory send through, and what their agent answers through.
 inline constexpr int staged_send_context = first_proxy_context;
@@ -41,7 +41,7 @@ constexpr KernelProxyContexts kernel_proxy_contexts(unsigned own_threads) {
   for (unsigned threads = own_threads; threads > 0; --threads) {
     // A sink takes a context that is a multiple of its threads before proxy_context.
     const unsigned skipped = (own_threads + threads - 1) / threads * threads;
-    if (skipped + threads <= most_proxy_threads - staged_contexts)
+    if (skipped + threads <= max_proxy_threads - staged_contexts)
       return {threads, proxy_context - static_cast<int>(skipped)};
   }
   return {0, proxy_context};
@@ -111,7 +111,7 @@ public:
 
   /// What producers are made on: `ProxyProducer(proxy.channel(), context)`. Outlives them.
   ProxyChannel& channel() { return channel_; }
-  unsigned n_threads() const { return channel_.n_rings(); }
+  unsigned n_threads() const { return channel_.n_fifos(); }
   /// Takes no more requests, carries out and completes all that were taken before, and ends the
   /// threads. Throws the first Error that the proxy met, also on another call.
   void stop();

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "src/base/error.h"
-#include "src/base/timeout_words.h"
+#include "src/base/timeout_hint.h"
 
 namespace shmemctl {
 
@@ -124,18 +124,18 @@ const char* name_of(std::uint32_t op) {
 
 Error bad_rings(const std::string& problem) {
   return {ExitCode::usage, "proxy threads", "", problem,
-          "pass 1 to " + std::to_string(most_proxy_threads)};
+          "pass 1 to " + std::to_string(max_proxy_threads)};
 }
 
 /// Fills in what `options` leave out.
 ProxyOptions completed(ProxyOptions options, std::size_t n_pes) {
-  if (options.threads < 1 || options.threads > most_proxy_threads)
+  if (options.threads < 1 || options.threads > max_proxy_threads)
     throw bad_rings("invalid number: " + std::to_string(options.threads));
-  if (options.ring_of_pe.empty())
+  if (options.fifo_of_pe.empty())
     for (std::size_t pe = 0; pe < n_pes; ++pe)
-      options.ring_of_pe.push_back(static_cast<std::uint8_t>(pe % options.threads));
-  if (options.ring_of_pe.size() != n_pes ||
-      std::any_of(options.ring_of_pe.begin(), options.ring_of_pe.end(),
+      options.fifo_of_pe.push_back(static_cast<std::uint8_t>(pe % options.threads));
+  if (options.fifo_of_pe.size() != n_pes ||
+      std::any_of(options.fifo_of_pe.begin(), options.fifo_of_pe.end(),
                   [&](std::uint8_t ring) { return ring >= options.threads; }))
     throw bad_rings("not every PE has one");
   return options;
@@ -149,7 +149,7 @@ ProxyChannel::ProxyChannel(JobHealth& health, const ProxyOptions& options, std::
     memories_.push_back(std::make_unique<ProxyMemory>(options_));
     views_.push_back(memories_.back()->view());
   }
-  rings_ = {views_.data(), options_.ring_of_pe.data(), n_rings(), static_cast<std::int32_t>(n_pes)};
+  rings_ = {views_.data(), options_.fifo_of_pe.data(), n_fifos(), static_cast<std::int32_t>(n_pes)};
 }
 
 void ProxyChannel::fail(const Error& error, Condition condition, unsigned ring) noexcept {
@@ -160,7 +160,7 @@ void ProxyChannel::fail(const Error& error, Condition condition, unsigned ring) 
   } catch (const std::bad_alloc&) {
     // throw_failure() says so.
   }
-  for (unsigned each = 0; each < n_rings(); ++each) {
+  for (unsigned each = 0; each < n_fifos(); ++each) {
     const Condition mine = each == ring ? condition : Condition::failed;
     std::uint64_t& failed = memories_[each]->header().failed;
     // Release: a reader that sees this also sees the error.
@@ -177,7 +177,7 @@ void ProxyChannel::throw_failure() const {
 }
 
 Error ProxyChannel::timeout_error(const std::string& step, unsigned ring) const {
-  const std::string which = n_rings() > 1 ? " of ring " + std::to_string(ring) : "";
+  const std::string which = n_fifos() > 1 ? " of ring " + std::to_string(ring) : "";
   return {ExitCode::deadline, step + which, "wait in",
           "the deadline passed: " + memories_[ring]->blocked_by(),
           "look at this process's threads and the GPU's kernels, or " + raise_timeout()};

@@ -17,15 +17,15 @@
 #include "src/base/wait.h"
 #include "src/runtime/proxy/host_atomics.h"
 #include "src/runtime/proxy/proxy_drain.h"
-#include "src/runtime/proxy/proxy_request.h"
-#include "src/topo/cpu_set.h"
+#include "src/abi/proxy_request.h"
+#include "src/topo/cpus.h"
 
 namespace shmemctl {
 
 struct ProxyOptions {
-  unsigned threads = 1; ///< 1 to most_proxy_threads; each has a ring
+  unsigned threads = 1; ///< 1 to max_proxy_threads; each has a ring
   /// By PE: its ring. Empty: PE p has ring p modulo `threads`.
-  std::vector<std::uint8_t> ring_of_pe;
+  std::vector<std::uint8_t> fifo_of_pe;
   /// By thread: the CPUs that it may use. Empty, for one or for all: those of the thread that
   /// starts it.
   std::vector<CpuSet> cpus;
@@ -51,7 +51,7 @@ public:
   ProxyMemory(const ProxyMemory&) = delete;
   ProxyMemory& operator=(const ProxyMemory&) = delete;
 
-  const ProxyRingView& view() const { return view_; }
+  const ProxyFifoView& view() const { return view_; }
   ProxyHeader& header() { return *header_; }
   const ProxyHeader& header() const { return *header_; }
 
@@ -74,14 +74,14 @@ private:
 
   std::unique_ptr<std::byte, Free> memory_;
   ProxyHeader* header_ = nullptr;
-  ProxyRingView view_{};
+  ProxyFifoView view_{};
   std::mutex mutex_; ///< of free_results_
   std::vector<Result> free_results_;
 };
 
 class ProxyChannel {
 public:
-  using Producer = RingProducer<ProxyTraits, HostAtomics>;
+  using Producer = FifoProducer<ProxyTraits, HostAtomics>;
 
   /// @param n_pes whose rings are known
   /// Throws Error (usage) for options that make no rings, Error (unavailable) without memory.
@@ -89,15 +89,15 @@ public:
   ProxyChannel(const ProxyChannel&) = delete;
   ProxyChannel& operator=(const ProxyChannel&) = delete;
 
-  unsigned n_rings() const { return static_cast<unsigned>(memories_.size()); }
+  unsigned n_fifos() const { return static_cast<unsigned>(memories_.size()); }
   ProxyMemory& memory(unsigned ring) { return *memories_[ring]; }
   const ProxyMemory& memory(unsigned ring) const { return *memories_[ring]; }
-  const ProxyRingView& view(unsigned ring = 0) const { return views_[ring]; }
+  const ProxyFifoView& view(unsigned ring = 0) const { return views_[ring]; }
   ProxyHeader& header(unsigned ring = 0) { return memories_[ring]->header(); }
   /// The ring that requests to a PE take.
-  unsigned ring_of(int pe) const { return n_rings() == 1 ? 0 : shmemctl::ring_of(rings_, pe); }
+  unsigned fifo_of(int pe) const { return n_fifos() == 1 ? 0 : shmemctl::fifo_of(rings_, pe); }
   /// All rings, as kernels get them.
-  const ProxyRings& rings() const { return rings_; }
+  const ProxyFifos& rings() const { return rings_; }
   const ProxyOptions& options() const { return options_; }
   JobHealth& health() const { return health_; }
 
@@ -137,14 +137,14 @@ private:
   JobHealth& health_;
   ProxyOptions options_;
   std::vector<std::unique_ptr<ProxyMemory>> memories_;
-  std::vector<ProxyRingView> views_;
-  ProxyRings rings_{};
+  std::vector<ProxyFifoView> views_;
+  ProxyFifos rings_{};
   mutable std::mutex error_mutex_;
   std::optional<Error> error_;
   std::atomic<std::int64_t> stalled_ns_{0};
 };
 
-/// A producer's wait, for RingProducer: spins, then yields, then sleeps 50 µs at a time. After the
+/// A producer's wait, for FifoProducer: spins, then yields, then sleeps 50 µs at a time. After the
 /// spins it checks the job's health and its deadline, so pause() throws Error.
 class ProxyWait {
 public:

@@ -2,7 +2,7 @@
 // results and slots.
 #pragma once
 
-#include "src/runtime/proxy/proxy_ring.h"
+#include "src/abi/proxy_fifo.h"
 
 namespace shmemctl {
 
@@ -25,12 +25,12 @@ struct ProxyDrainLimits {
 /// None throws. Quiets of one round are answered together, after one quiet() of the sink: what
 /// was issued before each of them has been executed by then. So are requests that await data, so
 /// that their round trips overlap, unless there is only one.
-template <class Traits, class Atomics, class Sink, class Consumer = RingConsumer<Traits, Atomics>>
+template <class Traits, class Atomics, class Sink, class Consumer = FifoConsumer<Traits, Atomics>>
 class RingDrain {
 public:
   using Request = typename Traits::Request;
 
-  RingDrain(const ProxyRingView& ring, std::uint64_t first, const ProxyDrainLimits& limits,
+  RingDrain(const ProxyFifoView& ring, std::uint64_t first, const ProxyDrainLimits& limits,
             Sink& sink)
       : consumer_(ring, first), n_results_(ring.n_results), limits_(limits), sink_(&sink) {}
 

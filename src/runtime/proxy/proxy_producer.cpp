@@ -16,8 +16,8 @@ Error stopped() {
 
 ProxyProducer::ProxyProducer(ProxyChannel& channel, int context)
     : channel_(channel), context_(static_cast<std::uint8_t>(context)) {
-  for (unsigned ring = 0; ring < channel.n_rings(); ++ring) {
-    const ProxyRingView& view = channel.view(ring);
+  for (unsigned ring = 0; ring < channel.n_fifos(); ++ring) {
+    const ProxyFifoView& view = channel.view(ring);
     rings_.push_back(
         {ProxyChannel::Producer(view, HostAtomics::load_acquire(view.completed)), std::nullopt});
   }
@@ -95,10 +95,10 @@ void ProxyProducer::post(std::span<const ProxyRequest> requests) {
       requests = requests.subspan(1);
       continue;
     }
-    const unsigned ring = channel_.ring_of(requests.front().pe);
+    const unsigned ring = channel_.fifo_of(requests.front().pe);
     std::size_t count = 1;
     while (count < requests.size() && !for_all(requests[count]) &&
-           channel_.ring_of(requests[count].pe) == ring)
+           channel_.fifo_of(requests[count].pe) == ring)
       ++count;
     post_to(ring, requests.first(count));
     requests = requests.subspan(count);
@@ -127,7 +127,7 @@ ProxyChannel::Producer::Answer ProxyProducer::end(unsigned ring, const ProxyMemo
 }
 
 std::uint64_t ProxyProducer::ask(const ProxyRequest& request, const char* step) {
-  const unsigned ring = channel_.ring_of(request.pe);
+  const unsigned ring = channel_.fifo_of(request.pe);
   const ProxyMemory::Result asked = begin(ring, request);
   ProxyWait wait(channel_, ring, step);
   const auto answer = end(ring, asked, wait);
@@ -225,7 +225,7 @@ void ProxyProducer::quiet() {
   ProxyRequest request;
   request.op = ProxyOp::quiet;
   request.context = context_;
-  std::array<ProxyMemory::Result, most_proxy_threads> asked;
+  std::array<ProxyMemory::Result, max_proxy_threads> asked;
   std::optional<Error> refused;
   ProxyWait wait(channel_, 0, "quiet");
   const auto post_one = [&](unsigned ring) {
@@ -250,7 +250,7 @@ void ProxyProducer::quiet() {
     wait.go_on_with(ring);
     return end(ring, asked[ring], wait).ok;
   };
-  const bool ok = quiet_rings(channel_.n_rings(), post_one, wait_for_one);
+  const bool ok = quiet_fifos(channel_.n_fifos(), post_one, wait_for_one);
   if (refused)
     throw *refused;
   if (!ok)

@@ -39,7 +39,7 @@ TransportSink::TransportSink(std::vector<Transport*> transports_by_pe, ProxyChan
     if (transport &&
         std::find(transports_.begin(), transports_.end(), transport) == transports_.end())
       transports_.push_back(transport);
-  const int each = static_cast<int>(channel.n_rings());
+  const int each = static_cast<int>(channel.n_fifos());
   for (int context = proxy_context; context >= each - 1; context -= each)
     legal_contexts_ |= std::uint64_t{1} << context;
 }

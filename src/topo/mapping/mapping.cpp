@@ -16,7 +16,7 @@ namespace {
 
 using PortKey = std::pair<int, int>; // NIC, port
 
-std::set<PortKey> table_ports(const Mapping& mapping) {
+std::set<PortKey> max_table_ports(const Mapping& mapping) {
   std::set<PortKey> ports;
   for (const TableEntry& row : mapping.table.entries) {
     const auto device = static_cast<std::size_t>(row.device);
@@ -34,7 +34,7 @@ std::set<PortKey> eligible_ports(const Node& node, const Mapping& mapping) {
     fabric.insert({use.nic, use.port});
   if (mapping.request.policy != Policy::nvshmem)
     return fabric;
-  const std::set<PortKey> table = table_ports(mapping);
+  const std::set<PortKey> table = max_table_ports(mapping);
   std::set<PortKey> both;
   std::set_intersection(table.begin(), table.end(), fabric.begin(), fabric.end(),
                         std::inserter(both, both.end()));

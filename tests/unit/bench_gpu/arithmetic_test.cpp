@@ -98,7 +98,7 @@ TEST(PatternSlots, OperationsOfASlotDifferFromTheOneBefore) {
                 PatternSlots::source_offset_bytes(j + slots, slots));
 }
 
-TEST(AtomicWords, FollowFromTheOperations) {
+TEST(AtomicOperands, FollowFromTheOperations) {
   for (const AtomicKernel kernel :
        {AtomicKernel::fetch, AtomicKernel::set, AtomicKernel::swap, AtomicKernel::compare_swap,
         AtomicKernel::fetch_add, AtomicKernel::add}) {

@@ -113,7 +113,7 @@ TEST(Launch, RefusesHalfAWarpAndScopesThatTheCaseLacks) {
 }
 
 TEST(GpuCases, PesThatShareAGpuHaveEqualPartsOfItsBlocks) {
-  GpuSite site;
+  GpuInfo site;
   site.name = "H100";
   Launch launch;
   launch.threads = 1024;

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "src/base/signal_dispositions.h"
+#include "src/base/process.h"
 #include "src/bootstrap/blocking_calls.h"
 #include "src/bootstrap/chunks.h"
 #include "tests/support/expect_error.h"

@@ -36,10 +36,10 @@ public:
 
   const char* name() const override { return "broken"; }
   std::string local_info() override { return inner_->local_info(); }
-  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override {
+  Reach reach(const PeerLocation& me, const PeerLocation& peer) const override {
     return inner_->reach(me, peer);
   }
-  void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+  void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                const Deadline& deadline) override {
     inner_->connect(peers, exchange, deadline);
   }

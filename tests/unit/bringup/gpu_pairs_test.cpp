@@ -12,11 +12,11 @@ namespace {
 
 using kernel_check::Result;
 
-const GpuWay mapped{DevicePath::load_store, "its heap is mapped"};
-const GpuWay apart{DevicePath::none, "on another virtual node"};
+const KernelPath mapped{DevicePath::load_store, "its heap is mapped"};
+const KernelPath apart{DevicePath::none, "on another virtual node"};
 
-GpuSite site_of(int device, const std::string& address) {
-  GpuSite site;
+GpuInfo site_of(int device, const std::string& address) {
+  GpuInfo site;
   site.device = device;
   site.name = "NVIDIA H200";
   site.pci_address = address;
@@ -84,7 +84,7 @@ TEST(GpuPairs, AFailureInWords) {
 }
 
 TEST(GpuPairs, DevicesHeapAndPaths) {
-  const std::vector<GpuWay> all(4, mapped);
+  const std::vector<KernelPath> all(4, mapped);
   const GpuSummary summary = merge_gpu_sites({gpu_site_text(site_of(0, "0000:1a:00.0"), all),
                                               gpu_site_text(site_of(1, "0000:1b:00.0"), all),
                                               gpu_site_text(site_of(0, "0000:1a:00.0"), all),
@@ -111,7 +111,7 @@ TEST(GpuPairs, DevicesHeapAndPaths) {
 }
 
 TEST(GpuPairs, TwoHostsOfOneNameHaveGpusOfTheirOwn) {
-  const std::vector<GpuWay> all(3, mapped);
+  const std::vector<KernelPath> all(3, mapped);
   const std::string text = gpu_site_text(site_of(0, "0000:1a:00.0"), all);
   const CheckRow row =
       merge_gpu_sites({text, text, text}, {{"node", 17}, {"node", 18}, {"node", 17}}).rows[0];
@@ -140,7 +140,7 @@ TEST(GpuPairs, PairsWithoutAPathAreAFinding) {
 
 TEST(GpuPairs, NicsThatDoNotReachGpuMemoryAreAFinding) {
   const auto findings_of = [](const std::string& text) {
-    const GpuWay way{DevicePath::proxy, "on another machine: proxy over " + text};
+    const KernelPath way{DevicePath::proxy, "on another machine: proxy over " + text};
     return merge_gpu_sites({gpu_site_text(site_of(0, "x"), {mapped, way}),
                             gpu_site_text(site_of(0, "x"), {way, mapped})},
                            {{"a"}, {"b"}})

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "kernels/device/proxy_client.h"
-#include "kernels/device/queue_client.h"
+#include "kernels/device/ibgda_qp.h"
 #include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/runtime/gpu/device_network.h"
@@ -42,7 +42,7 @@ public:
     EXPECT_EQ(allocated_.erase(memory), 1u);
     std::free(memory);
   }
-  void* map(void* base, std::size_t size_bytes, HostPart part) override {
+  void* map(void* base, std::size_t size_bytes, HostMemoryKind part) override {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(base) % page_bytes, 0u) << "whole pages";
     EXPECT_EQ(size_bytes % page_bytes, 0u) << "whole pages";
     const std::lock_guard lock(mutex_);
@@ -54,7 +54,7 @@ public:
                     "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", "-");
     mapped_.emplace(base, size_bytes);
     ++maps;
-    register_pages += part == HostPart::registers ? 1 : 0;
+    register_pages += part == HostMemoryKind::registers ? 1 : 0;
     return base;
   }
   void unmap(void* base) noexcept override {
@@ -97,9 +97,9 @@ private:
 /// same key are a group.
 class LaneThreads {
 public:
-  explicit LaneThreads(std::uint32_t n_lanes)
-      : meeting_(static_cast<std::ptrdiff_t>(n_lanes)), values_(n_lanes) {}
-  std::uint32_t n_lanes() const { return static_cast<std::uint32_t>(values_.size()); }
+  explicit LaneThreads(std::uint32_t n_qp_sets)
+      : meeting_(static_cast<std::ptrdiff_t>(n_qp_sets)), values_(n_qp_sets) {}
+  std::uint32_t n_qp_sets() const { return static_cast<std::uint32_t>(values_.size()); }
   /// What every lane has given.
   std::vector<std::uint64_t> exchange(std::uint64_t value) {
     values_[lane] = value;
@@ -154,10 +154,10 @@ struct LaneMemory : mlx5::HostMemory {
   using Group = LaneGroup;
   static Group group(std::uint64_t key) { return LaneGroup(key); }
 };
-using LaneQueue = device::QueueClient<LaneMemory, ThreadWait>;
+using LaneQueue = device::QpClient<LaneMemory, ThreadWait>;
 
 using ThreadProxy = device::ProxyClient<HostAtomics, ThreadWait>;
-using ThreadQueue = device::QueueClient<mlx5::HostMemory, ThreadWait>;
+using ThreadQueue = device::QpClient<mlx5::HostMemory, ThreadWait>;
 
 /// Runs `body(number)` on so many threads at once.
 inline void run_kernel(unsigned n_threads, const std::function<void(std::uint32_t)>& body) {
@@ -178,7 +178,7 @@ inline DeviceNetworkInputs inputs_of(int pe, const std::vector<Transport*>& ways
   inputs.wanted = wanted;
   inputs.mapped.assign(ways.size(), true);
   inputs.mapped_reason.assign(ways.size(), "memory of a test");
-  inputs.ways = ways;
+  inputs.transports_by_pe = ways;
   inputs.reachable = DeviceNetworkInputs::Reachable::host_memory;
   inputs.health = &health;
   inputs.memory = memory;

@@ -14,7 +14,7 @@ struct Choice {
   std::shared_ptr<PlainKernelMemory> memory = std::make_shared<PlainKernelMemory>();
 
   /// PE 0 of four: PE 1 is mapped, PE 2 is not, to PE 3 there is no transport.
-  std::vector<GpuWay> ways(const std::string& wanted, Reachable reachable) {
+  std::vector<KernelPath> ways(const std::string& wanted, Reachable reachable) {
     DeviceNetworkInputs inputs =
         inputs_of(0, {&transport, &transport, &transport, nullptr}, wanted, health, memory);
     inputs.mapped = {true, true, false, false};
@@ -23,15 +23,15 @@ struct Choice {
     inputs.unreachable_reason = "the heap is GPU memory";
     const DeviceNetworkPart part(std::move(inputs));
     const DeviceNetwork network = part.network();
-    for (std::size_t pe = 0; pe < part.ways().size(); ++pe)
-      EXPECT_EQ(network.path_of_pe[pe], static_cast<std::uint8_t>(part.ways()[pe].path));
-    return part.ways();
+    for (std::size_t pe = 0; pe < part.paths_by_pe().size(); ++pe)
+      EXPECT_EQ(network.path_of_pe[pe], static_cast<std::uint8_t>(part.paths_by_pe()[pe].path));
+    return part.paths_by_pe();
   }
 };
 
-std::vector<DevicePath> paths(const std::vector<GpuWay>& ways) {
+std::vector<DevicePath> paths(const std::vector<KernelPath>& ways) {
   std::vector<DevicePath> all;
-  for (const GpuWay& way : ways)
+  for (const KernelPath& way : ways)
     all.push_back(way.path);
   return all;
 }
@@ -73,12 +73,12 @@ TEST(DevicePaths, NothingIsMadeWhereAllAreMapped) {
   auto memory = std::make_shared<PlainKernelMemory>();
   const DeviceNetworkPart part(inputs_of(0, {&transport, &transport}, "auto", health, memory));
   EXPECT_EQ(part.network().path_of_pe, nullptr);
-  EXPECT_EQ(part.network().rings.n_rings, 0u);
+  EXPECT_EQ(part.network().rings.n_fifos, 0u);
   EXPECT_EQ(part.network().queues, nullptr);
 }
 
 TEST(DevicePaths, TheProxiesHaveContextsOfTheirOwn) {
-  for (unsigned own = 1; own < most_proxy_threads - staged_contexts; ++own) {
+  for (unsigned own = 1; own < max_proxy_threads - staged_contexts; ++own) {
     const KernelProxyContexts kernels = kernel_proxy_contexts(own);
     EXPECT_GE(kernels.threads, 1u);
     EXPECT_LE(kernels.threads, own);
@@ -87,13 +87,13 @@ TEST(DevicePaths, TheProxiesHaveContextsOfTheirOwn) {
     EXPECT_GT(last, staged_agent_context) << own;
     EXPECT_EQ((proxy_context - kernels.context) % static_cast<int>(kernels.threads), 0) << own;
   }
-  for (unsigned own = most_proxy_threads - staged_contexts; own <= most_proxy_threads; ++own)
+  for (unsigned own = max_proxy_threads - staged_contexts; own <= max_proxy_threads; ++own)
     EXPECT_EQ(kernel_proxy_contexts(own).threads, 0u);
   CountingTransport transport;
   JobHealth health;
   DeviceNetworkInputs inputs = inputs_of(0, {&transport, &transport}, "proxy", health,
                                          std::make_shared<PlainKernelMemory>());
-  inputs.proxy.threads = most_proxy_threads;
+  inputs.proxy.threads = max_proxy_threads;
   expect_error(ExitCode::usage, {"PROXY_THREADS=8"},
                [&] { DeviceNetworkPart part(std::move(inputs)); });
 }

@@ -80,7 +80,7 @@ void run_threads(const ProxyOptions& options) {
   const DeviceNetwork network = pe.part->network();
   EXPECT_EQ(network.path_of_pe[0], static_cast<std::uint8_t>(DevicePath::load_store));
   EXPECT_EQ(network.path_of_pe[1], static_cast<std::uint8_t>(DevicePath::proxy));
-  EXPECT_EQ(pe.part->ways()[1].reason, "SHMEMCTL_DEVICE_PATH=proxy: proxy over shm");
+  EXPECT_EQ(pe.part->paths_by_pe()[1].reason, "SHMEMCTL_DEVICE_PATH=proxy: proxy over shm");
   run_kernel(n_threads, [&](std::uint32_t number) { every_operation(network, pe.world, number); });
   pe.part->check();
   pe.part->stop();
@@ -126,7 +126,7 @@ TEST(ProxyClient, AStopCarriesOutWhatIsInTheRing) {
   ThreadWait wait;
   ThreadProxy late(network, 0, wait);
   EXPECT_FALSE(late.post(request_to(ProxyOp::put_value, 1, 8, 8)));
-  EXPECT_EQ(late.problem().kind, WaitKind::ring_closed);
+  EXPECT_EQ(late.problem().kind, WaitKind::fifo_closed);
   pe.part->stop();
 }
 
@@ -138,8 +138,8 @@ public:
 
   const char* name() const override { return "unwell"; }
   std::string local_info() override { return {}; }
-  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {can_put, ""}; }
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {can_put, ""}; }
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView&) override { return {}; }
   void put(int, const RemoteAddress&, const void*, std::size_t, bool) override { act(); }
   void get(int, void*, const RemoteAddress&, std::size_t, bool) override { act(); }
@@ -175,13 +175,13 @@ TEST(ProxyClient, AFailureOfTheTransportReachesKernelAndHost) {
     ThreadProxy proxy(network, number, wait);
     std::uint64_t value = 0;
     EXPECT_FALSE(proxy.ask(request_to(ProxyOp::get_value, 1, 0, 8), value));
-    EXPECT_EQ(proxy.problem().kind, WaitKind::ring_failed);
+    EXPECT_EQ(proxy.problem().kind, WaitKind::fifo_failed);
     EXPECT_TRUE(proxy.post(request_to(ProxyOp::put_value, 1, 0, 8)));
     EXPECT_FALSE(proxy.quiet()) << "what was posted was not carried out";
   });
   expect_error(ExitCode::unavailable, {"unwell0:1", "cable cut"}, [&] { part.check(); });
   WaitReport report{};
-  report.kind = WaitKind::ring_failed;
+  report.kind = WaitKind::fifo_failed;
   report.peer = 1;
   EXPECT_NE(part.error_of(report).message().find("cable cut"), std::string::npos);
   expect_error(ExitCode::unavailable, {"cable cut"}, [&] { part.stop(); });
@@ -209,17 +209,17 @@ TEST(ProxyClient, WaitsGiveUp) {
     std::uint64_t value = 0;
     return proxy.ask(request_to(ProxyOp::get_value, 1, 0, 8), value);
   };
-  EXPECT_EQ(problem_of(ask), WaitKind::ring_answer);
-  EXPECT_EQ(problem_of([](ThreadProxy& proxy) { return proxy.quiet(); }), WaitKind::ring_answer);
-  EXPECT_EQ(problem_of(ask), WaitKind::ring_result) << "both are taken, and stay so";
+  EXPECT_EQ(problem_of(ask), WaitKind::fifo_reply);
+  EXPECT_EQ(problem_of([](ThreadProxy& proxy) { return proxy.quiet(); }), WaitKind::fifo_reply);
+  EXPECT_EQ(problem_of(ask), WaitKind::fifo_result) << "both are taken, and stay so";
   const auto post = [](ThreadProxy& proxy) {
     return proxy.post(request_to(ProxyOp::put_value, 1, 0, 8)) &&
            proxy.post(request_to(ProxyOp::put_value, 1, 0, 8)) &&
            proxy.post(request_to(ProxyOp::put_value, 1, 0, 8));
   };
-  EXPECT_EQ(problem_of(post), WaitKind::ring_room);
+  EXPECT_EQ(problem_of(post), WaitKind::fifo_room);
   WaitReport report{};
-  report.kind = WaitKind::ring_room;
+  report.kind = WaitKind::fifo_room;
   report.peer = 1;
   report.block = 7;
   report.expected = 4;

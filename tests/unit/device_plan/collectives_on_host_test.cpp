@@ -73,9 +73,9 @@ TEST(CollectivesOnHost, LongReductionsOverTheNetworkGoInWindows) {
   constexpr int n_pes = 3, blocks = 6;
   HostKernels kernels(n_pes, heap_bytes);
   kernels.put_on_nodes({0, 1, 2});
-  ASSERT_LT(plan::far_windows(2, blocks).parts, blocks);
-  ASSERT_LT(plan::far_windows(2, blocks).slot_bytes *
-                static_cast<std::size_t>(plan::far_windows(2, blocks).parts),
+  ASSERT_LT(plan::network_windows(2, blocks).parts, blocks);
+  ASSERT_LT(plan::network_windows(2, blocks).slot_bytes *
+                static_cast<std::size_t>(plan::network_windows(2, blocks).parts),
             count / n_pes * sizeof(std::int32_t));
   for (int pe = 0; pe < n_pes; ++pe)
     for (std::size_t i = 0; i < count; ++i)

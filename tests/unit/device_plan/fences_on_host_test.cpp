@@ -74,7 +74,7 @@ TEST(FencesOnHost, ASignalBehindAStream) {
         [op](const DeviceJob& job, std::uint64_t* signal, std::uint64_t round) {
           Block::sync();
           if (Block::rank() == 0)
-            device::signal_behind(job, signal, op == device::SignalOp::set ? round : 1, op, 1);
+            device::fenced_signal(job, signal, op == device::SignalOp::set ? round : 1, op, 1);
         });
 }
 TEST(FencesOnHost, AnAtomicForTheHost) {

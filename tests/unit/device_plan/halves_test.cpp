@@ -103,7 +103,7 @@ private:
     switch (me.step) {
     case to_begin:
       if (rule_ &&
-          plan::must_hear(static_cast<unsigned>(me.heard), static_cast<unsigned>(me.epoch)))
+          plan::must_wait(static_cast<unsigned>(me.heard), static_cast<unsigned>(me.epoch)))
         for (int j = 0; j < n_; ++j)
           if (j != i && at(mine.entered, j) < me.epoch - 1)
             return false;

@@ -103,9 +103,9 @@ TEST(DevicePlan, WordsCarryDataAndEpoch) {
 }
 
 TEST(DevicePlan, SlotsFitTheHalf) {
-  for (int senders = 1; senders <= DeviceTeamCells::most_members; ++senders) {
+  for (int senders = 1; senders <= DeviceTeamFlags::max_members; ++senders) {
     const std::uint64_t words = 2 * plan::slot_pairs(senders) * static_cast<unsigned>(senders);
-    EXPECT_LE(words * 8, DeviceTeamCells::flag_bytes);
+    EXPECT_LE(words * 8, DeviceTeamFlags::flag_bytes);
     const std::uint64_t most = plan::slot_pairs(senders) * plan::bytes_per_pair;
     EXPECT_GE(most, 128u);
     EXPECT_TRUE(plan::is_small(most, senders));
@@ -114,18 +114,18 @@ TEST(DevicePlan, SlotsFitTheHalf) {
 }
 
 TEST(DevicePlan, FarMembersNumbersFitTheScratch) {
-  for (int n_far = 1; n_far < DeviceTeamCells::most_members; ++n_far)
+  for (int n_network = 1; n_network < DeviceTeamFlags::max_members; ++n_network)
     for (const int parts : {1, 2, 7, 64, 2000}) {
-      const plan::FarWindows shape = plan::far_windows(n_far, parts);
+      const plan::NetworkWindows shape = plan::network_windows(n_network, parts);
       EXPECT_GE(shape.parts, 1);
       EXPECT_LE(shape.parts, parts);
       EXPECT_EQ(shape.slot_bytes % 16, 0u);
       EXPECT_GE(shape.slot_bytes, 512u);
-      EXPECT_LE(static_cast<std::size_t>(shape.parts * n_far) * shape.slot_bytes,
-                sizeof DeviceTeamCells::messages);
+      EXPECT_LE(static_cast<std::size_t>(shape.parts * n_network) * shape.slot_bytes,
+                sizeof DeviceTeamFlags::messages);
     }
-  EXPECT_EQ(plan::far_windows(1, 64).parts, 8);
-  EXPECT_EQ(plan::far_windows(255, 64).parts, 1);
+  EXPECT_EQ(plan::network_windows(1, 64).parts, 8);
+  EXPECT_EQ(plan::network_windows(255, 64).parts, 1);
 }
 
 } // namespace

@@ -56,17 +56,17 @@ TEST(DeviceReports, WordsOfATeamAreNamed) {
     EXPECT_EQ(report.peer, 2);
     EXPECT_EQ(report.expected, 1u);
     EXPECT_EQ(report.seen, 0u);
-    EXPECT_GE(report.offset_bytes, sizeof(DeviceTeamCells) + begin);
-    EXPECT_LT(report.offset_bytes, sizeof(DeviceTeamCells) + end);
+    EXPECT_GE(report.offset_bytes, sizeof(DeviceTeamFlags) + begin);
+    EXPECT_LT(report.offset_bytes, sizeof(DeviceTeamFlags) + end);
   };
   constexpr int team = HostKernels::even; // of PE 0 and 2
-  expect_cell(offsetof(DeviceTeamCells, arrived), offsetof(DeviceTeamCells, expected),
+  expect_cell(offsetof(DeviceTeamFlags, arrived), offsetof(DeviceTeamFlags, expected),
               [](const DeviceJob& job) { return device::barrier<Thread>(job, team); });
-  expect_cell(offsetof(DeviceTeamCells, messages), sizeof(DeviceTeamCells),
+  expect_cell(offsetof(DeviceTeamFlags, messages), sizeof(DeviceTeamFlags),
               [](const DeviceJob& job) {
                 return device::fcollect<Thread>(job, team, job.heap, job.heap + 64, 8);
               });
-  expect_cell(offsetof(DeviceTeamCells, entered), offsetof(DeviceTeamCells, done),
+  expect_cell(offsetof(DeviceTeamFlags, entered), offsetof(DeviceTeamFlags, done),
               [](const DeviceJob& job) {
                 return device::fcollect<Thread>(job, team, job.heap, job.heap + heap_bytes / 2,
                                                 100000);
@@ -83,7 +83,7 @@ TEST(DeviceReports, WhoDoesNotComeToACollectIsNamed) {
   EXPECT_EQ(failed, 1);
   EXPECT_EQ(kernels.report(1).kind, WaitKind::cell);
   EXPECT_EQ(kernels.report(1).peer, 0);
-  EXPECT_EQ(kernels.report(1).offset_bytes, offsetof(DeviceTeamCells, sizes));
+  EXPECT_EQ(kernels.report(1).offset_bytes, offsetof(DeviceTeamFlags, sizes));
   EXPECT_EQ(kernels.report(1).expected, 1u);
   EXPECT_EQ(kernels.report(1).seen, 0u);
 }
@@ -92,7 +92,7 @@ TEST(DeviceReports, BlocksThatDoNotMeetAreCounted) {
   HostKernels kernels(1, heap_bytes, wait_s);
   std::atomic<int> failed{0};
   kernels.run({3, 2}, [&](const DeviceJob& job) {
-    if (device::blockIdx.x != 1 && !device::grid_meet(job))
+    if (device::blockIdx.x != 1 && !device::grid_sync(job))
       failed += 1;
   });
   EXPECT_EQ(failed, 4);
@@ -170,7 +170,7 @@ TEST(DeviceReports, CollectivesThatCannotBe) {
   for (const Call& call : calls)
     for (const int team : {large, others}) {
       HostKernels kernels(1, heap_bytes, wait_s);
-      kernels.set_team(0, large, {1, 0, DeviceTeamCells::most_members + 1, 0, 1, 0, 0});
+      kernels.set_team(0, large, {1, 0, DeviceTeamFlags::max_members + 1, 0, 1, 0, 0});
       kernels.set_team(0, others, {1, -1, 2, 0, 1, 0, 0});
       const WaitReport report =
           reported(kernels, [&](const DeviceJob& job) { return call(job, team); });
@@ -183,7 +183,7 @@ TEST(DeviceReports, CollectivesThatCannotBe) {
 /// Small teams and large ones, which meet in another way; a block, and a grid.
 TEST(DeviceReports, WhoIsNoMemberMeetsNobody) {
   constexpr int others = 6;
-  for (const int size : {2, DeviceTeamCells::most_members + 1})
+  for (const int size : {2, DeviceTeamFlags::max_members + 1})
     for (const bool is_grid : {false, true}) {
       HostKernels kernels(1, heap_bytes, wait_s);
       kernels.set_team(0, others, {1, -1, size, 0, 1, 0, 0});
@@ -217,7 +217,7 @@ TEST(DeviceReports, AMeetingBehindAFailureIsWhole) {
   kernels.run({3, 2}, [&](const DeviceJob& job) {
     for (int round = 0; round < 40; ++round) {
       const bool mine = round % 3 != 0 || device::Grid::rank() != round % 2;
-      if (device::detail::grid_meet(job, 0, mine, 1) != (round % 3 != 0))
+      if (device::detail::grid_sync(job, 0, mine, 1) != (round % 3 != 0))
         wrong += 1;
     }
   });

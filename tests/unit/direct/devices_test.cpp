@@ -117,7 +117,7 @@ std::string connection_over(FakeFabric& fabric, Flavour flavour, const Texts& op
   EXPECT_EQ(run_made_up(
                 fabric,
                 [&](TransportPe& me) {
-                  EXPECT_FALSE(me.transport->atomics_meet_cpu());
+                  EXPECT_FALSE(me.transport->atomics_coherent_with_cpu());
                   if (me.pe == 0)
                     text = me.transport->connection(1);
                   EXPECT_EQ(me.transport->connection(2), "");
@@ -144,7 +144,7 @@ TEST(DirectDevices, ConnectionsNamePortsAndQueues) {
     EXPECT_EQ(me.transport->connection(1 - me.pe),
               std::string("soft-mlx5:1 -> soft-mlx5:1, 2 QPs, software HCA over shm") +
                   (any_placement() ? ", signals by atomics" : ""));
-    EXPECT_TRUE(me.transport->atomics_meet_cpu());
+    EXPECT_TRUE(me.transport->atomics_coherent_with_cpu());
   });
 }
 
@@ -157,7 +157,7 @@ TEST(DirectDevices, OptionsThatDoNotFit) {
     read({{"IBGDA_NUM_RC_PER_PE", "0"}});
   });
   expect_error(ExitCode::usage, {"mlx5-device"}, [&] { read({{"MLX5_DEVICE", "maybe"}}); });
-  EXPECT_EQ(read({{"QP_DEPTH", "1000"}}).queue.blocks, 1024u);
+  EXPECT_EQ(read({{"QP_DEPTH", "1000"}}).queue.wqebbs, 1024u);
   EXPECT_EQ(read({{"IBGDA_NUM_REQUESTS_IN_BATCH", "33"}}).queue.ring_every, 64u);
   TransportWorldOptions wanted;
   wanted.options = software({{"QP_DEPTH", "32768"}});
@@ -181,14 +181,14 @@ TEST(DirectDevices, OptionsThatDoNotFit) {
 }
 
 TEST(DirectDevices, RailsMeetBestFirst) {
-  const auto rails = direct::plan_rails(3, 2);
+  const auto rails = direct::plan_paths(3, 2);
   ASSERT_EQ(rails.size(), 3u);
   EXPECT_EQ(rails[0].port, 0u);
   EXPECT_EQ(rails[0].peer_port, 0u);
   EXPECT_EQ(rails[2].port, 2u);
   EXPECT_EQ(rails[2].peer_port, 0u);
-  EXPECT_EQ(direct::plan_rails(1, 4).size(), 4u);
-  EXPECT_TRUE(direct::plan_rails(0, 4).empty());
+  EXPECT_EQ(direct::plan_paths(1, 4).size(), 4u);
+  EXPECT_TRUE(direct::plan_paths(0, 4).empty());
 }
 
 TEST(DirectKeys, DamagedOnesAreRefused) {

@@ -4,8 +4,8 @@
 
 #include "tests/support/hidden_memory.h"
 #include "tests/unit/direct/direct_world.h"
-#include "transports/host_memory_only.h"
-#include "transports/shm/words.h"
+#include "transports/device_memory_user.h"
+#include "transports/shm/atomics.h"
 
 namespace shmemctl::test {
 namespace {
@@ -195,8 +195,8 @@ public:
   explicit Copies(std::vector<std::shared_ptr<HiddenMemory>> heaps) : heaps_(std::move(heaps)) {}
   const char* name() const override { return "copies"; }
   std::string local_info() override { return {}; }
-  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {}; }
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {}; }
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView&) override { return {}; }
   void put(int, const RemoteAddress& target, const void* source, std::size_t size_bytes,
            bool) override {

@@ -91,7 +91,7 @@ TEST(DirectOrder, WithoutAtomicsSignalsWaitForTheirPayload) {
   wanted.mapped_memory = true;
   const auto make = [](const TransportSetup& setup) -> std::unique_ptr<Transport> {
     auto settings = direct::read_settings(Flavour::devx, *setup.options);
-    settings.software_order.has_atomics = false;
+    settings.emulated_order.has_atomics = false;
     return std::make_unique<DirectTransport>(setup, settings);
   };
   const auto body = [](TransportPe& me) {

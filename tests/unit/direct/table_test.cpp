@@ -2,14 +2,14 @@
 #include "tests/unit/direct/direct_world.h"
 #include "transports/direct/table_builder.h"
 #include "transports/mlx5/host_memory.h"
-#include "transports/mlx5/send_queue.h"
+#include "src/abi/send_queue.h"
 
 namespace shmemctl::test {
 namespace {
 
 using namespace shmemctl::direct;
 
-TEST(QueueTable, FindsTheNewestSegment) {
+TEST(QpTable, FindsTheNewestSegment) {
   TableBuilder builder(3, 2);
   builder.set_queues(1, {{{}, 0, 5, {}}, {{}, 0, 6, {}}, {{}, 1, 7, {}}, {{}, 1, 8, {}}});
   builder.set_queues(2, {{{}, 0, 9, {}}, {{}, 0, 9, {}}});
@@ -22,11 +22,11 @@ TEST(QueueTable, FindsTheNewestSegment) {
   builder.add_remote(3, 0, {0, 64, 0, {}});  // no such PE
   builder.add_remote(2, 16, {0, 64, 0, {}}); // no such region
   const TableImage image = builder.build({{9000, 9001, {13}}});
-  const QueueTable& table = image.table();
-  EXPECT_EQ(table.rails_to(0), 0u);
-  EXPECT_EQ(table.rails_to(1), 2u);
-  EXPECT_EQ(table.rails_to(2), 1u);
-  EXPECT_EQ(table.rails_to(3), 0u);
+  const QpTable& table = image.table();
+  EXPECT_EQ(table.paths_to(0), 0u);
+  EXPECT_EQ(table.paths_to(1), 2u);
+  EXPECT_EQ(table.paths_to(2), 1u);
+  EXPECT_EQ(table.paths_to(3), 0u);
   EXPECT_EQ(table.queue(1, 0, 1).peer_port, 6u);
   EXPECT_EQ(table.queue(1, 1, 0).peer_port, 7u);
   EXPECT_EQ(table.queue(2, 0, 1).peer_port, 9u);
@@ -43,7 +43,7 @@ TEST(QueueTable, FindsTheNewestSegment) {
   EXPECT_EQ(table.find_remote(2, 0, 63)->address, 0x40000u);
   EXPECT_EQ(table.find_remote(3, 0, 0), nullptr);
   EXPECT_EQ(table.find_remote(2, 16, 0), nullptr);
-  EXPECT_EQ(TableBuilder(0, 1).build().table().rails_to(0), 0u);
+  EXPECT_EQ(TableBuilder(0, 1).build().table().paths_to(0), 0u);
 }
 
 /// What a kernel has: the table's bytes somewhere else, and nothing of the host's objects.
@@ -54,13 +54,13 @@ public:
     words_.resize((image.table().size_bytes + 7) / 8);
     std::memcpy(words_.data(), image.data(), image.table().size_bytes);
   }
-  const QueueTable& table() const { return *reinterpret_cast<const QueueTable*>(words_.data()); }
+  const QpTable& table() const { return *reinterpret_cast<const QpTable*>(words_.data()); }
 
   /// Posts a write and waits for its completion; 0, or the failure.
-  std::uint64_t write(std::uint32_t pe, std::uint32_t lane, const std::byte* source,
+  std::uint64_t write(std::uint32_t pe, std::uint32_t qp_set, const std::byte* source,
                       std::uint64_t offset_bytes, std::uint32_t size_bytes,
                       std::uint32_t more_rkey = 0) const {
-    const TableQueue& entry = table().queue(pe, 0, lane);
+    const TableQp& entry = table().queue(pe, 0, qp_set);
     const auto address = reinterpret_cast<std::uint64_t>(source);
     const LocalSegment& local = *table().find_local(address);
     const RemoteSegment& remote = *table().find_remote(pe, region::heap, offset_bytes);
@@ -68,16 +68,16 @@ public:
     const std::uint64_t start = queue.reserve(1);
     std::uint64_t known = queue.completed();
     while (!queue.has_room(start + 1, known))
-      queue.look_for_room(start + 1, known);
-    mlx5::EntrySlot slot(queue, start);
+      queue.poll_for_room(start + 1, known);
+    mlx5::WqeSlot slot(queue, start);
     mlx5::build_write(slot, {start, entry.view.qpn, mlx5::flag_completion},
                       {remote.address + (offset_bytes - remote.offset_bytes),
                        remote.rkeys[entry.peer_port] + more_rkey},
                       {address, local.lkeys[entry.port], size_bytes});
-    mlx5::Turn turn = mlx5::Turn::not_mine;
-    while (turn == mlx5::Turn::not_mine)
-      turn = queue.try_publish(start, 1, {start + 1, start + 1}, mlx5::Bell::now);
-    while (turn == mlx5::Turn::ring && !queue.try_ring(start + 1))
+    mlx5::PublishResult turn = mlx5::PublishResult::not_my_turn;
+    while (turn == mlx5::PublishResult::not_my_turn)
+      turn = queue.try_publish(start, 1, {start + 1, start + 1}, mlx5::DoorbellMode::now);
+    while (turn == mlx5::PublishResult::ring && !queue.try_ring(start + 1))
       std::this_thread::yield();
     const Deadline deadline = Deadline::after(std::chrono::seconds(60));
     while (queue.completed() < start + 1 && queue.failure() == 0 && !deadline.passed()) {
@@ -107,7 +107,7 @@ TEST_P(BothFlavours, AKernelPostsThroughACopy) {
                std::vector<std::byte> buffer(4096);
                me.transport->add_local(buffer.data(), buffer.size());
                const Kernel kernel(direct_of(me));
-               EXPECT_EQ(kernel.table().n_lanes, 2u);
+               EXPECT_EQ(kernel.table().n_qp_sets, 2u);
                const auto pe = static_cast<std::uint32_t>(1 - me.pe);
                for (std::uint64_t round = 1; round <= 3000; ++round) {
                  const std::uint64_t value = round * 2 + static_cast<unsigned>(me.pe);
@@ -145,7 +145,7 @@ TEST_P(BothFlavours, AWrongKeyIsARemoteAccessError) {
           });
       EXPECT_NE(text.find("no memory is registered under this remote key"), std::string::npos)
           << text;
-      // The other lane goes on.
+      // The other qp_set goes on.
       me.transport->put(1, heap_at(1, 0), &value, 8, true);
       me.transport->quiet(1);
     }

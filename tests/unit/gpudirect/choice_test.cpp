@@ -4,20 +4,20 @@
 #include "src/runtime/gpu/gpu_direct.h"
 #include "tests/support/counting_transport.h"
 #include "tests/support/expect_error.h"
-#include "tests/unit/gpudirect/made_up.h"
+#include "tests/unit/gpudirect/fake_devices.h"
 
 namespace shmemctl::test {
 namespace {
 
-const GpuDirectOffer shm{"shm", "", "it does not reach PE 1", false};
-const GpuDirectOffer good{"ibrc", "dma-buf", "", true};
-const GpuDirectOffer bad{"ibrc", "", "mlx5_0: dma-buf: Operation not supported", true};
+const GpuDirectCapability shm{"shm", "", "it does not reach PE 1", false};
+const GpuDirectCapability good{"ibrc", "dma-buf", "", true};
+const GpuDirectCapability bad{"ibrc", "", "mlx5_0: dma-buf: Operation not supported", true};
 
 TEST(GpuDirectChoice, IsTheFirstTransportWithWhichAllCan) {
   const GpuDirectChoice choice = choose_gpu_direct("auto", {{shm, good}, {shm, good}});
   EXPECT_EQ(choice.transport, 1);
   EXPECT_EQ(choice.text, "GPUDirect RDMA by dma-buf over ibrc");
-  const GpuDirectOffer other{"ibrc", "peer memory", "", true};
+  const GpuDirectCapability other{"ibrc", "peer memory", "", true};
   EXPECT_EQ(choose_gpu_direct("auto", {{good}, {other}}).text,
             "GPUDirect RDMA by dma-buf, peer memory over ibrc");
 }
@@ -56,16 +56,16 @@ TEST(GpuDirectChoice, APeThatSaysNothingCannot) {
   EXPECT_EQ(choose_gpu_direct("auto", {{}, {good}}).text, "staged: ibrc: PE 0: it says nothing");
 }
 
-TEST(GpuDirectOffers, TravelAsText) {
-  const GpuDirectOffer odd{"ibrc", "", "two\nlines\x1f", false};
-  const GpuDirectOffers back = gpu_direct_offers_of(to_line({good, odd}));
+TEST(GpuDirectCapabilities, TravelAsText) {
+  const GpuDirectCapability odd{"ibrc", "", "two\nlines\x1f", false};
+  const GpuDirectCapabilities back = parse_gpu_direct_capabilities(to_line({good, odd}));
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(back[0].transport, "ibrc");
   EXPECT_EQ(back[0].way, "dma-buf");
   EXPECT_TRUE(back[0].reaches_all);
   EXPECT_EQ(back[1].reason, "two lines ");
   EXPECT_FALSE(back[1].reaches_all);
-  EXPECT_TRUE(gpu_direct_offers_of("nonsense\n\x1f").empty());
+  EXPECT_TRUE(parse_gpu_direct_capabilities("nonsense\n\x1f").empty());
 }
 
 /// A transport whose NICs answer what a test wants.
@@ -82,7 +82,7 @@ public:
   void drop_device_region(int) override {}
 };
 
-GpuDirectOffer tried(Transport& transport, const std::vector<bool>& reaches,
+GpuDirectCapability tried(Transport& transport, const std::vector<bool>& reaches,
                      const std::shared_ptr<MadeUpMemory>& memory) {
   return try_gpu_direct({{&transport, reaches}}, {false, true, true}, memory, {}).at(0);
 }
@@ -94,7 +94,7 @@ TEST(GpuDirectTrial, AsksTheTransportsThatReachAll) {
   nic.answer = {"", "mlx5_0: Bad address"};
   EXPECT_EQ(tried(nic, {true, true, true}, memory).reason, "mlx5_0: Bad address");
   EXPECT_EQ(nic.asked, 2);
-  const GpuDirectOffer partial = tried(nic, {true, true, false}, memory);
+  const GpuDirectCapability partial = tried(nic, {true, true, false}, memory);
   EXPECT_EQ(partial.reason, "it does not reach PE 2");
   EXPECT_FALSE(partial.reaches_all);
   memory->unordered = "GPU 0 turns writes round";
@@ -104,7 +104,7 @@ TEST(GpuDirectTrial, AsksTheTransportsThatReachAll) {
 
 TEST(GpuDirectTrial, OtherTransportsReachMemoryOfTheHostOnly) {
   CountingTransport plain;
-  const GpuDirectOffer offer = tried(plain, {true, true, true}, std::make_shared<MadeUpMemory>());
+  const GpuDirectCapability offer = tried(plain, {true, true, true}, std::make_shared<MadeUpMemory>());
   EXPECT_EQ(offer.way, "");
   EXPECT_EQ(offer.reason, "it reaches memory of the host only");
 }

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "src/runtime/rma.h"
-#include "tests/unit/gpudirect/made_up.h"
+#include "tests/unit/gpudirect/fake_devices.h"
 
 namespace shmemctl::test {
 namespace {
@@ -14,7 +14,7 @@ class HostFence : public ::testing::Test {
 protected:
   void run(std::vector<Transport*> gpu_ways) {
     Rma rma(0, 2, {&nic_, &nic_}, nobody_, 1, true);
-    rma.set_gpu_ways(std::move(gpu_ways));
+    rma.set_gpu_transports(std::move(gpu_ways));
     rma.set_region({region::heap, host_.data(), host_.size(), {host_.data(), nullptr}});
     rma.set_region({region::gpu_heap, gpu_.data(), gpu_.size(), {gpu_.data(), nullptr}});
     std::array<std::byte, 8> data{};

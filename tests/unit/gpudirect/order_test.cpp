@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "tests/unit/gpudirect/made_up.h"
+#include "tests/unit/gpudirect/fake_devices.h"
 #include "transports/gpudirect/gpudirect.h"
 
 namespace shmemctl::test {

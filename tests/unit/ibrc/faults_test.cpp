@@ -89,7 +89,7 @@ TEST(Faults, WhatFollowsAFailureSaysTheSame) {
           expect_error(ExitCode::unavailable, {"PE 1"}, [&] {
             me.transport->atomic(0, heap_at(1, 0), {AtomicOp::add, 8, 1});
           });
-          // Another peer, or another lane, is not concerned.
+          // Another peer, or another qp_set, is not concerned.
           EXPECT_EQ(me.transport->atomic(0, heap_at(2, 0), {AtomicOp::add, 8, 1}), 0u);
           EXPECT_EQ(me.transport->atomic(1, heap_at(1, 0), {AtomicOp::add, 8, 1}), 0u);
           me.transport->quiet(1);

@@ -33,7 +33,7 @@ std::vector<int> indices(const std::vector<GidEntry>& entries) {
     list.push_back(entry.index);
   return list;
 }
-std::vector<int> chosen(const GidWish& wish) {
+std::vector<int> chosen(const GidRequest& wish) {
   return indices(gid_candidates(mlx5_table(), wish));
 }
 
@@ -51,7 +51,7 @@ TEST(Gid, TheOrderOfTheTableIsOfNoMatter) {
 }
 
 TEST(Gid, WhatIsAskedForIsACondition) {
-  GidWish wish;
+  GidRequest wish;
   wish.roce_version = 1;
   EXPECT_EQ(chosen(wish), (std::vector<int>{2, 0}));
   wish.roce_version = 2;
@@ -67,7 +67,7 @@ TEST(Gid, WhatIsAskedForIsACondition) {
 }
 
 TEST(Gid, AnIndexIsTakenWhateverItIs) {
-  GidWish wish;
+  GidRequest wish;
   wish.ipv6 = true; // of no meaning beside an index
   for (const int index : {0, 1, 2, 3, 4, 5}) {
     wish.index = index;
@@ -82,7 +82,7 @@ TEST(Gid, AnIndexIsTakenWhateverItIs) {
 TEST(Gid, InfinibandHasNoVersionsAndNoFamilies) {
   const std::vector<GidEntry> table = {{0, GidType::infiniband, ipv6(0xfe, 0x80, 4)},
                                        {1, GidType::infiniband, ipv6(0x20, 0x01, 4)}};
-  GidWish wish;
+  GidRequest wish;
   wish.roce_version = 2;
   wish.ipv6 = false;
   EXPECT_EQ(indices(gid_candidates(table, wish)), (std::vector<int>{0}));
@@ -102,7 +102,7 @@ TEST(Gid, KindsAndTexts) {
 }
 
 TEST(Gid, ReasonNamesTableAndWish) {
-  GidWish wish;
+  GidRequest wish;
   wish.roce_version = 1;
   wish.ipv6 = false;
   const std::vector<GidEntry> table = {{1, GidType::roce_v2, ipv4(10, 0, 0, 1)}};

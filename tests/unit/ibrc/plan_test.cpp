@@ -35,7 +35,7 @@ Hello::Nic infiniband(const std::string& device, std::uint8_t subnet = 0x80) {
 Hello of(std::vector<Hello::Nic> nics) {
   Hello hello;
   hello.host = "node";
-  hello.lanes = 2;
+  hello.qp_sets = 2;
   hello.nics = std::move(nics);
   return hello;
 }
@@ -47,8 +47,8 @@ Hello one_roce(std::vector<verbs::GidKind> kinds = {verbs::GidKind::v2_ipv4}) {
 TEST(Plan, TheBestNicsMeetAndTheOthersTakeTurns) {
   const auto nic = [](const char* name) { return roce(name, {verbs::GidKind::v2_ipv4}); };
   const Hello two = of({nic("a0"), nic("a1")}), three = of({nic("b0"), nic("b1"), nic("b2")});
-  const auto from_two = plan_rails(two, three, {}, names);
-  const auto from_three = plan_rails(three, two, {}, names);
+  const auto from_two = plan_paths(two, three, {}, names);
+  const auto from_three = plan_paths(three, two, {}, names);
   ASSERT_EQ(from_two.size(), 3u);
   ASSERT_EQ(from_three.size(), 3u);
   EXPECT_EQ(from_two[0].nic, 0u);
@@ -66,7 +66,7 @@ TEST(Plan, LimitsAreThoseOfBothEnds) {
   theirs.nics[0].outstanding_reads = 4;
   mine.nics[0].max_message_bytes = std::uint64_t{1} << 31;
   for (const auto& rails :
-       {plan_rails(mine, theirs, {}, names), plan_rails(theirs, mine, {}, names)}) {
+       {plan_paths(mine, theirs, {}, names), plan_paths(theirs, mine, {}, names)}) {
     EXPECT_EQ(rails[0].mtu_bytes, 1024);
     EXPECT_EQ(rails[0].outstanding_reads, 4);
     EXPECT_EQ(rails[0].max_message_bytes, 1u << 23);
@@ -76,19 +76,19 @@ TEST(Plan, LimitsAreThoseOfBothEnds) {
 TEST(Plan, AWishedMtuHoldsForBothAndIsRefusedWhereAPortHasLess) {
   Hello mine = one_roce(), theirs = one_roce();
   mine.wanted_mtu_bytes = 2048;
-  EXPECT_EQ(plan_rails(mine, theirs, {}, names)[0].mtu_bytes, 2048);
-  EXPECT_EQ(plan_rails(theirs, mine, {}, names)[0].mtu_bytes, 2048);
+  EXPECT_EQ(plan_paths(mine, theirs, {}, names)[0].mtu_bytes, 2048);
+  EXPECT_EQ(plan_paths(theirs, mine, {}, names)[0].mtu_bytes, 2048);
   theirs.wanted_mtu_bytes = 512;
-  EXPECT_EQ(plan_rails(mine, theirs, {}, names)[0].mtu_bytes, 512);
+  EXPECT_EQ(plan_paths(mine, theirs, {}, names)[0].mtu_bytes, 512);
   theirs.wanted_mtu_bytes = 0;
   theirs.nics[0].mtu_bytes = 1024;
   EXPECT_NE(expect_error(ExitCode::unavailable,
                          {"PE 1 on node2", "rxe0", "port 1", "IB_MTU is 2048", "has 1024"},
-                         [&] { plan_rails(mine, theirs, {}, names); })
+                         [&] { plan_paths(mine, theirs, {}, names); })
                 .find("unset IB_MTU"),
             std::string::npos);
   expect_error(ExitCode::unavailable, {"IB_MTU is 2048", "here has 1024"},
-               [&] { plan_rails(theirs, mine, {}, names); });
+               [&] { plan_paths(theirs, mine, {}, names); });
 }
 
 TEST(Plan, AddressesOfDifferentKindsAreRefused) {
@@ -96,16 +96,16 @@ TEST(Plan, AddressesOfDifferentKindsAreRefused) {
   const std::string message = expect_error(
       ExitCode::unavailable,
       {"PE 1 on node2", "RoCE v2 IPv4 10.0.0.1", "RoCE v1 IPv4", "different kinds"}, [] {
-        plan_rails(one_roce({v2_ipv4}), one_roce({v1_ipv4, v2_link_local}), {}, names);
+        plan_paths(one_roce({v2_ipv4}), one_roce({v1_ipv4, v2_link_local}), {}, names);
       });
   EXPECT_NE(message.find("IB_GID_INDEX"), std::string::npos);
   expect_error(ExitCode::unavailable, {"no address"},
-               [] { plan_rails(one_roce({v2_ipv4}), one_roce({}), {}, names); });
+               [] { plan_paths(one_roce({v2_ipv4}), one_roce({}), {}, names); });
 }
 
 TEST(Plan, AllCommonKindsAreKeptInOrder) {
   using enum verbs::GidKind;
-  const auto rails = plan_rails(one_roce({v2_ipv4, v1_ipv4, v2_link_local}),
+  const auto rails = plan_paths(one_roce({v2_ipv4, v1_ipv4, v2_link_local}),
                                 one_roce({v2_ipv6, v1_ipv4, v2_link_local}), {}, names);
   ASSERT_EQ(rails[0].addresses.size(), 2u);
   EXPECT_EQ(rails[0].addresses[0].kind, v1_ipv4);
@@ -115,19 +115,19 @@ TEST(Plan, AllCommonKindsAreKeptInOrder) {
 }
 
 TEST(Plan, InfinibandGoesByLidWithinItsSubnet) {
-  const auto by_lid = plan_rails(of({infiniband("mlx5_0")}), of({infiniband("mlx5_1")}), {}, names);
+  const auto by_lid = plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_1")}), {}, names);
   EXPECT_FALSE(by_lid[0].global);
   EXPECT_TRUE(by_lid[0].addresses.empty());
   const auto routed =
-      plan_rails(of({infiniband("mlx5_0")}), of({infiniband("mlx5_1", 0xc0)}), {}, names);
+      plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_1", 0xc0)}), {}, names);
   EXPECT_TRUE(routed[0].global);
   Settings indexed;
   indexed.gid.index = 0;
   EXPECT_TRUE(
-      plan_rails(of({infiniband("mlx5_0")}), of({infiniband("mlx5_1")}), indexed, names)[0].global);
+      plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_1")}), indexed, names)[0].global);
   Hello required = of({infiniband("mlx5_0")});
   required.nics[0].grh_required = true;
-  EXPECT_TRUE(plan_rails(of({infiniband("mlx5_0")}), required, {}, names)[0].global);
+  EXPECT_TRUE(plan_paths(of({infiniband("mlx5_0")}), required, {}, names)[0].global);
 }
 
 TEST(Plan, InfinibandHasNoTrafficClass) {
@@ -135,31 +135,31 @@ TEST(Plan, InfinibandHasNoTrafficClass) {
   settings.traffic_class = 96;
   EXPECT_NE(expect_error(ExitCode::usage, {"traffic class", "96", "mlx5_0"},
                          [&] {
-                           plan_rails(of({infiniband("mlx5_0")}), of({infiniband("mlx5_0")}),
+                           plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_0")}),
                                       settings, names);
                          })
                 .find("unset IB_TRAFFIC_CLASS"),
             std::string::npos);
-  EXPECT_EQ(plan_rails(one_roce(), one_roce(), settings, names).size(), 1u);
+  EXPECT_EQ(plan_paths(one_roce(), one_roce(), settings, names).size(), 1u);
 }
 
 TEST(Plan, LinkLayersAndLanesMustBeTheSame) {
   expect_error(ExitCode::unavailable, {"InfiniBand", "Ethernet"},
-               [] { plan_rails(one_roce(), of({infiniband("mlx5_0")}), {}, names); });
+               [] { plan_paths(one_roce(), of({infiniband("mlx5_0")}), {}, names); });
   Hello other = one_roce();
-  other.lanes = 5;
+  other.qp_sets = 5;
   expect_error(ExitCode::usage, {"5 queue pairs", "this PE 2"},
-               [&] { plan_rails(one_roce(), other, {}, names); });
+               [&] { plan_paths(one_roce(), other, {}, names); });
 }
 
 TEST(Settings, DefaultsAndWhatIsSet) {
   const Settings defaults = read_settings(Options({}));
-  EXPECT_EQ(defaults.lanes, 2);
+  EXPECT_EQ(defaults.qp_sets, 2);
   EXPECT_EQ(defaults.gid.index, -1);
   EXPECT_FALSE(defaults.gid.roce_version);
   EXPECT_FALSE(defaults.gid.ipv6);
   EXPECT_EQ(defaults.retry_count, 6);
-  EXPECT_EQ(defaults.atomics, AtomicsWish::automatic);
+  EXPECT_EQ(defaults.atomics, AtomicsPreference::automatic);
   EXPECT_EQ(defaults.receives, 16384);
   const Settings set = read_settings(Options({}, {{"IB_GID_INDEX", "3"},
                                                   {"IB_ROCE_VERSION_NUM", "2"},
@@ -174,9 +174,9 @@ TEST(Settings, DefaultsAndWhatIsSet) {
                                                   {"IB_DISABLE_DMABUF", "1"},
                                                   {"IB_ATOMICS", "message"},
                                                   {"SRQ_DEPTH", "12"}}));
-  EXPECT_EQ(set.atomics, AtomicsWish::message);
+  EXPECT_EQ(set.atomics, AtomicsPreference::message);
   EXPECT_EQ(set.receives, 12);
-  EXPECT_EQ(read_settings(Options({}, {{"IB_ATOMICS", "device"}})).atomics, AtomicsWish::device);
+  EXPECT_EQ(read_settings(Options({}, {{"IB_ATOMICS", "device"}})).atomics, AtomicsPreference::device);
   EXPECT_EQ(set.gid.index, 3);
   EXPECT_EQ(set.gid.roce_version, 2);
   EXPECT_EQ(set.gid.ipv6, true);
@@ -186,7 +186,7 @@ TEST(Settings, DefaultsAndWhatIsSet) {
   EXPECT_EQ(set.mtu_bytes, 2048);
   EXPECT_EQ(set.timeout, 14);
   EXPECT_EQ(set.retry_count, 2);
-  EXPECT_EQ(set.lanes, 8);
+  EXPECT_EQ(set.qp_sets, 8);
   expect_error(ExitCode::usage, {"1500"}, [] { read_settings(Options({}, {{"IB_MTU", "1500"}})); });
   expect_error(ExitCode::usage, {"IB_ADDR_RANGE"}, [] {
     read_settings(Options({}, {{"IB_ADDR_RANGE", "10.0.0.1"}}));

@@ -160,7 +160,7 @@ TEST(Posting, ThePaceOfEachNicIsTold) {
           const std::chrono::nanoseconds passed = std::chrono::steady_clock::now() - start;
           for (const NicTraffic& traffic : me.transport->traffic()) {
             EXPECT_EQ(traffic.long_bytes, size_bytes) << traffic.nic.device;
-            // Two lanes, each of which had something under way all the time.
+            // Two qp_sets, each of which had something under way all the time.
             EXPECT_GE(traffic.long_ns, static_cast<std::uint64_t>(silent_for.count()));
             EXPECT_LE(traffic.long_ns, static_cast<std::uint64_t>(2 * passed.count()));
           }

@@ -26,14 +26,14 @@ Hello hello() {
   Hello made;
   made.host = "node1";
   made.wanted_mtu_bytes = 1024;
-  made.lanes = 65;
+  made.qp_sets = 65;
   made.nics = {nic("mlx5_0"), nic("rxe0")};
-  made.atomics = {AtomicsWish::device, true, 1 << 20};
+  made.atomics = {AtomicsPreference::device, true, 1 << 20};
   return made;
 }
 
 Summary summary() {
-  return {"why not", {{true, 0x55}, {false, 0x40}}, {AtomicsWish::message, false, 77}};
+  return {"why not", {{true, 0x55}, {false, 0x40}}, {AtomicsPreference::message, false, 77}};
 }
 QueuePairNames names() {
   return {{{{1, 2}, {0xffffff, 0}}, {}, {{3, 4}}}};
@@ -99,7 +99,7 @@ TEST(Wire, NonsenseIsRefused) {
   none.nics.clear();
   EXPECT_FALSE(decode_hello(encode(none)));
   Hello no_lanes = hello();
-  no_lanes.lanes = 0;
+  no_lanes.qp_sets = 0;
   EXPECT_FALSE(decode_hello(encode(no_lanes)));
   Hello odd_mtu = hello();
   odd_mtu.nics[0].mtu_bytes = 0;

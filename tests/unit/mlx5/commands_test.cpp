@@ -5,7 +5,7 @@
 
 #include "src/base/error.h"
 #include "transports/mlx5/devx/commands.h"
-#include "transports/mlx5/queue_layout.h"
+#include "transports/mlx5/qp_layout.h"
 
 namespace shmemctl::test {
 namespace {
@@ -61,7 +61,7 @@ TEST(Mlx5Commands, Capabilities) {
   atomic.data()[16 + 0x13] = 0x0f;       // operations
   atomic.data()[16 + 0x17] = 0x0c;       // sizes
   const DeviceLimits limits = limits_of(general, {}, atomic);
-  EXPECT_EQ(limits.log_blocks, 15u);
+  EXPECT_EQ(limits.log_wqebbs, 15u);
   EXPECT_EQ(limits.log_reads, 3u);
   EXPECT_EQ(limits.log_message_bytes, 30u);
   EXPECT_EQ(limits.atomic_bytes, 12u);
@@ -75,12 +75,12 @@ TEST(Mlx5Commands, Capabilities) {
   general.data()[16 + 0x43] = 0;
   EXPECT_EQ(limits_of(general, {}, atomic).atomic_bytes, 0u);
   general.data()[16 + 0x11] = 16;
-  EXPECT_EQ(limits_of(general, {}, atomic).log_blocks, 15u) << "half of what an index counts";
+  EXPECT_EQ(limits_of(general, {}, atomic).log_wqebbs, 15u) << "half of what an index counts";
 }
 
-QueueOptions options_of(CompletionMode mode) {
-  QueueOptions options;
-  options.blocks = 1024;
+QpOptions options_of(CqMode mode) {
+  QpOptions options;
+  options.wqebbs = 1024;
   options.completions = mode;
   options.page_bytes = 4096;
   return options;
@@ -90,7 +90,7 @@ const QueueObjects objects{0xa1a2a3a4, 0xb1b2b3, 0xc1c2c3, 0xd1};
 
 TEST(Mlx5Commands, CreateCompletionQueue) {
   // WQEs take 16 pages, completions 16 more; the records are behind them.
-  expect_bytes(create_cq_command(options_of(CompletionMode::ring), objects),
+  expect_bytes(create_cq_command(options_of(CqMode::ring), objects),
                {{0x00, "0400"},
                 {0x10, "02000000"},         // the record is in registered memory
                 {0x14, "a1a2a3a4"},         // and in which
@@ -100,7 +100,7 @@ TEST(Mlx5Commands, CreateCompletionQueue) {
                 {0x50, "0000000000010000"}, // where its WQEs are
                 {0x58, "a1a2a3a4"},
                 {0x5c, "80"}});
-  expect_bytes(create_cq_command(options_of(CompletionMode::collapsed), objects),
+  expect_bytes(create_cq_command(options_of(CqMode::collapsed), objects),
                {{0x00, "0400"},
                 {0x10, "02120000"}, // collapsed, and overrun ignored
                 {0x14, "a1a2a3a4"},
@@ -113,7 +113,7 @@ TEST(Mlx5Commands, CreateCompletionQueue) {
 }
 
 TEST(Mlx5Commands, CreateQueuePair) {
-  expect_bytes(create_qp_command(options_of(CompletionMode::ring), objects, 0xe1e2e3),
+  expect_bytes(create_qp_command(options_of(CqMode::ring), objects, 0xe1e2e3),
                {{0x00, "0500"},
                 {0x18, "00001800"},         // reliable, migrated
                 {0x1d, "c1c2c3"},           // protection domain
@@ -132,9 +132,9 @@ TEST(Mlx5Commands, CreateQueuePair) {
 /// Where pages have 64 KiB, parts of different queues never share one. The device goes on counting
 /// in its own pages, which is what a log_page_size of 0 says.
 TEST(Mlx5Commands, LargePages) {
-  QueueOptions options = options_of(CompletionMode::collapsed);
+  QpOptions options = options_of(CqMode::collapsed);
   options.page_bytes = 65536;
-  const QueueLayout layout = queue_layout(options);
+  const QpLayout layout = qp_layout(options);
   for (const std::size_t at :
        {layout.completions_offset, layout.records_offset, layout.words_offset, layout.size_bytes})
     EXPECT_EQ(at % 65536, 0u);
@@ -142,13 +142,13 @@ TEST(Mlx5Commands, LargePages) {
   EXPECT_EQ(completions.get(command::cq::umem_offset), layout.completions_offset);
   EXPECT_EQ(completions.get(command::cq::log_page_size), 0u);
   options.page_bytes = 2048;
-  EXPECT_THROW(queue_layout(options), Error);
+  EXPECT_THROW(qp_layout(options), Error);
 }
 
 TEST(Mlx5Commands, AForcedOrder) {
   QueueObjects forced = objects;
   forced.force_order = true;
-  const QpCommand made = create_qp_command(options_of(CompletionMode::ring), forced, 0xe1e2e3);
+  const QpCommand made = create_qp_command(options_of(CqMode::ring), forced, 0xe1e2e3);
   EXPECT_EQ(made.data()[0x1c], 0x01) << "bit 0x27 of the context";
   const QpCommand received = to_receive_command(0xabcdef, {}, {}, {}, {}, true);
   EXPECT_EQ(received.data()[0x1c], 0x01);

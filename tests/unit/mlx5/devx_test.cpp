@@ -5,9 +5,9 @@
 
 #include "src/base/error.h"
 #include "tests/unit/mlx5/fake_device.h"
-#include "transports/mlx5/host_queue.h"
-#include "transports/mlx5/queue_layout.h"
-#include "transports/mlx5/soft/mapped_executor.h"
+#include "transports/mlx5/host_qp.h"
+#include "transports/mlx5/qp_layout.h"
+#include "transports/mlx5/emulated/executor.h"
 
 namespace shmemctl::test {
 namespace {
@@ -59,8 +59,8 @@ TEST(Mlx5Devx, WhatTheDeviceIs) {
   EXPECT_EQ(hca->info().device, "mlx5_7");
   EXPECT_FALSE(hca->info().software);
   EXPECT_TRUE(hca->info().ethernet);
-  EXPECT_EQ(hca->info().most_blocks, 1u << 14);
-  EXPECT_EQ(hca->info().most_message_bytes, 1ull << 30);
+  EXPECT_EQ(hca->info().max_wqebbs, 1u << 14);
+  EXPECT_EQ(hca->info().max_rdma_bytes, 1ull << 30);
   EXPECT_EQ(hca->info().unfit, "");
 }
 
@@ -99,23 +99,23 @@ TEST(Mlx5Devx, SignalsByCapability) {
     bool can_force;
     std::uint64_t sizes;
     std::uint8_t peer_offers;
-    SignalWay way;
+    SignalMethod way;
     bool forced;
   };
   constexpr std::uint8_t all = PeerInfo::all_offers;
   constexpr auto automatic = WriteOrder::automatic, any = WriteOrder::any, kept = WriteOrder::kept;
   constexpr auto atomics = PeerInfo::atomics_8;
   const Case cases[] = {
-      {automatic, true, 12, all, SignalWay::atomic, false},
-      {automatic, true, 0, all, SignalWay::write, true},
-      {automatic, true, 0, atomics, SignalWay::completion, true}, // the peer does not keep it
-      {automatic, false, 0, all, SignalWay::completion, false},
-      {automatic, true, 12, PeerInfo::keeps_writes, SignalWay::completion, false},
-      {any, true, 0, all, SignalWay::completion, false},
-      {any, true, 12, all, SignalWay::atomic, false},
-      {kept, true, 12, all, SignalWay::write, true},
-      {kept, false, 12, all, SignalWay::write, false}, // believed
-      {kept, true, 12, atomics, SignalWay::atomic, true},
+      {automatic, true, 12, all, SignalMethod::atomic, false},
+      {automatic, true, 0, all, SignalMethod::write, true},
+      {automatic, true, 0, atomics, SignalMethod::completion, true}, // the peer does not keep it
+      {automatic, false, 0, all, SignalMethod::completion, false},
+      {automatic, true, 12, PeerInfo::orders_writes, SignalMethod::completion, false},
+      {any, true, 0, all, SignalMethod::completion, false},
+      {any, true, 12, all, SignalMethod::atomic, false},
+      {kept, true, 12, all, SignalMethod::write, true},
+      {kept, false, 12, all, SignalMethod::write, false}, // believed
+      {kept, true, 12, atomics, SignalMethod::atomic, true},
   };
   for (const Case& each : cases) {
     FakeDevice device;
@@ -183,7 +183,7 @@ TEST(Mlx5Devx, ConnectsOnInfiniBand) {
 }
 
 TEST(Mlx5Devx, CarriesData) {
-  for (const CompletionMode mode : {CompletionMode::ring, CompletionMode::collapsed})
+  for (const CqMode mode : {CqMode::ring, CqMode::collapsed})
     for (const bool uncached : {true, false}) {
       FakeDevice device;
       make_ethernet(device);
@@ -202,22 +202,22 @@ TEST(Mlx5Devx, CarriesData) {
       const auto memory = hca->register_memory({here.data(), sizeof here});
       EXPECT_NE(memory->lkey(), memory->rkey());
       JobHealth health;
-      QueueOptions options;
-      options.blocks = 64;
+      QpOptions options;
+      options.wqebbs = 64;
       options.signal_every = 16;
       options.completions = mode;
-      HostQueue queue(*hca, options, health, 1, std::chrono::seconds(60));
+      HostQp queue(*hca, options, health, 1, std::chrono::seconds(60));
       queue.connect(ethernet_peer());
       EXPECT_EQ(queue.hca_queue().view().write_combining, uncached ? 0u : 1u);
       device.serve();
       const auto at = [&](std::size_t word) {
-        return RemotePiece{window.address + 8 * word, 0x1234};
+        return RaddrSegment{window.address + 8 * word, 0x1234};
       };
       for (std::uint64_t i = 1; i <= 50; ++i) {
         here[0] = i;
         queue.write(at(1), here.data(), memory->lkey(), 8);
         EXPECT_EQ(queue.fetch(at(0), atomic_add(8, 2)), 2 * (i - 1));
-        queue.wait(queue.read(at(1), here.data() + 1, memory->lkey(), 8, {Bell::now, true, false}));
+        queue.wait(queue.read(at(1), here.data() + 1, memory->lkey(), 8, {DoorbellMode::now, true, false}));
         EXPECT_EQ(here[1], i);
       }
       EXPECT_EQ(queue.fetch(at(0), atomic_add(4, 1)), 100u);
@@ -287,8 +287,8 @@ TEST(Mlx5Devx, WhatCannotBe) {
     make_ethernet(device);
     EXPECT_NE(message_of([&] { open_fake(device, 2); }).find("1 port"), std::string::npos);
     const auto hca = open_fake(device);
-    QueueOptions options;
-    options.blocks = 1u << 15;
+    QpOptions options;
+    options.wqebbs = 1u << 15;
     EXPECT_NE(message_of([&] { hca->create_queue(options); }).find("16384"), std::string::npos);
     device.failing_call = "reg_mr";
     EXPECT_NE(message_of([&] {
@@ -354,7 +354,7 @@ TEST(Mlx5Devx, GpuMemoryIsRegisteredByDmaBuf) {
   EXPECT_EQ(memory->exported_bytes, 3u * 4096);
   EXPECT_EQ(device.dma_buf.offset_bytes, 0x20100u);
   EXPECT_EQ(device.dma_buf.size_bytes, 8192u);
-  EXPECT_EQ(device.dma_buf.address, 0x7000001100u) << "entries name it as kernels do";
+  EXPECT_EQ(device.dma_buf.address, 0x7000001100u) << "wqes name it as kernels do";
   EXPECT_GE(device.dma_buf.file, 0);
   EXPECT_EQ(::fcntl(device.dma_buf.file, F_GETFD), -1) << "needed for the call only";
   EXPECT_EQ(device.dma_buf.access & IBV_ACCESS_RELAXED_ORDERING, 0) << "signals stay behind data";

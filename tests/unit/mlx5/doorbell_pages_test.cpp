@@ -48,12 +48,12 @@ MappedQueues map_queues_of(FakeDevice& device, bool posts) {
     const DeviceQueues queues(transport, memory, 1);
     DeviceNetwork network{};
     queues.describe(network);
-    seen.queues = static_cast<int>(device::queues_to(network, 0));
+    seen.queues = static_cast<int>(device::qps_to(network, 0));
     seen.maps = memory->maps;
     seen.register_pages = memory->register_pages;
     ThreadWait wait;
-    for (std::uint32_t number = 0; number < device::queues_to(network, 0); ++number) {
-      const QueueView& view = network.queues->queue(0, 0, network.queue_lane + number).view;
+    for (std::uint32_t number = 0; number < device::qps_to(network, 0); ++number) {
+      const QpView& view = network.queues->queue(0, 0, network.first_qp_set + number).view;
       seen.registers.insert(view.doorbell);
       seen.write_combining = seen.write_combining || view.write_combining != 0;
       ThreadQueue queue(network, 0, number, 0, wait);
@@ -61,7 +61,7 @@ MappedQueues map_queues_of(FakeDevice& device, bool posts) {
         EXPECT_TRUE(queue.put_value({region::heap, number * 8u}, number + 1, 8) && queue.quiet());
       }
     }
-    for (std::uint64_t number = 0; posts && number < device::queues_to(network, 0); ++number) {
+    for (std::uint64_t number = 0; posts && number < device::qps_to(network, 0); ++number) {
       std::uint64_t word = 0;
       std::memcpy(&word, me.heap + number * 8, sizeof word);
       EXPECT_EQ(word, number + 1);

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <random>
 
-#include "tests/unit/mlx5/soft_world.h"
-#include "transports/mlx5/soft/transport_executor.h"
+#include "tests/unit/mlx5/emulated_hca_world.h"
+#include "transports/mlx5/emulated/executor.h"
 #include "transports/shm/shm.h"
 
 namespace shmemctl::test {
@@ -49,7 +49,7 @@ TEST(Mlx5Executors, BothWaysDoTheSame) {
   for (int round = 0; round < 20'000; ++round) {
     std::array<std::uint64_t, 4> data{random(), random(), random(), random()}, back[2]{};
     const bool wrong_key = random() % 50 == 0;
-    RemotePiece remote{address + random() % (words * 8),
+    RaddrSegment remote{address + random() % (words * 8),
                        wrong_key ? SoftWorld::rkey + 1 : SoftWorld::rkey};
     Outcome one, other;
     std::uint64_t old[2] = {};
@@ -102,8 +102,8 @@ public:
   std::string calls;
   const char* name() const override { return "noting"; }
   std::string local_info() override { return {}; }
-  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {}; }
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {}; }
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView&) override { return {}; }
   void put(int context, const RemoteAddress& target, const void*, std::size_t size_bytes,
            bool blocking) override {

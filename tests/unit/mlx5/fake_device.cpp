@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "src/base/error.h"
-#include "transports/mlx5/queue_layout.h"
+#include "transports/mlx5/qp_layout.h"
 
 namespace shmemctl::test {
 
@@ -108,16 +108,16 @@ std::byte* FakeDevice::registered(std::uint64_t id, std::uint64_t offset, std::s
 /// The queue as the two commands describe it, and nothing else.
 void FakeDevice::make_queue(Queue& queue, const QpCommand& asked, std::uint32_t qpn) {
   const CqCommand& completions = queue.completions_command;
-  QueueView view{};
+  QpView view{};
   view.qpn = qpn;
-  view.blocks_log2 = static_cast<std::uint32_t>(asked.get(qp::log_sq_size));
+  view.wqebbs_log2 = static_cast<std::uint32_t>(asked.get(qp::log_sq_size));
   view.mode =
-      completions.get(cq::collapsed) != 0 ? CompletionMode::collapsed : CompletionMode::ring;
-  if (view.mode == CompletionMode::ring && completions.get(cq::log_size) != view.blocks_log2)
-    throw std::logic_error("fewer completions than blocks");
-  view.entries = reinterpret_cast<std::uint64_t*>(registered(asked.get(qp::wq_umem_id),
+      completions.get(cq::collapsed) != 0 ? CqMode::collapsed : CqMode::ring;
+  if (view.mode == CqMode::ring && completions.get(cq::log_size) != view.wqebbs_log2)
+    throw std::logic_error("fewer completions than wqebbs");
+  view.wqes = reinterpret_cast<std::uint64_t*>(registered(asked.get(qp::wq_umem_id),
                                                              asked.get(qp::wq_umem_offset),
-                                                             std::size_t{64} << view.blocks_log2));
+                                                             std::size_t{64} << view.wqebbs_log2));
   view.send_record = reinterpret_cast<std::uint32_t*>(
       registered(asked.get(qp::dbr_umem_id), asked.get(qp::dbr_addr) + 4, 4));
   view.completions = reinterpret_cast<std::uint64_t*>(
@@ -132,7 +132,7 @@ void FakeDevice::make_queue(Queue& queue, const QpCommand& asked, std::uint32_t 
   if (!view.doorbell)
     throw std::logic_error("another register page");
   const std::lock_guard lock(mutex_);
-  queue.device = std::make_unique<SoftQueue>(view, keys);
+  queue.device = std::make_unique<EmulatedQp>(view, keys);
 }
 
 /// @param base a page that is there already; nullptr: a new one
@@ -247,10 +247,10 @@ DirectLibraries FakeDevice::libraries() {
     port->link_layer = now().ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
     return 0;
   };
-  verbs->query_gid_table = [](ibv_context*, ibv_gid_entry* entries, std::size_t most, std::uint32_t,
+  verbs->query_gid_table = [](ibv_context*, ibv_gid_entry* wqes, std::size_t most, std::uint32_t,
                               std::size_t) -> ssize_t {
     const std::size_t count = std::min(most, now().gids.size());
-    std::copy_n(now().gids.begin(), count, entries);
+    std::copy_n(now().gids.begin(), count, wqes);
     return static_cast<ssize_t>(count);
   };
   verbs->alloc_pd = [](ibv_context*) { return &now().domain_; };

@@ -17,8 +17,8 @@
 
 #include "transports/mlx5/devx/commands.h"
 #include "transports/mlx5/devx/devx_open.h"
-#include "transports/mlx5/soft/mapped_executor.h"
-#include "transports/mlx5/soft/soft_queue.h"
+#include "transports/mlx5/emulated/executor.h"
+#include "transports/mlx5/emulated/emulated_qp.h"
 
 /// The library's own type, of which only the address is used outside of it.
 struct mlx5dv_devx_obj {
@@ -125,7 +125,7 @@ private:
     mlx5dv_devx_obj completions{}, queue{};
     CqCommand completions_command;
     int state = 0;
-    std::unique_ptr<SoftQueue> device;
+    std::unique_ptr<EmulatedQp> device;
   };
   std::list<Page> pages_;
   mlx5dv_devx_uar* shared_page_ = nullptr; ///< the plain uncached one

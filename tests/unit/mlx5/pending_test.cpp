@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "transports/mlx5/soft/pending_operations.h"
+#include "transports/mlx5/emulated/pending_operations.h"
 
 namespace shmemctl::test {
 namespace {
@@ -119,7 +119,7 @@ TEST(Mlx5Pending, AFailureNamesItsEntry) {
   PendingOperation failed;
   const Outcome outcome = pending.execute_all(
       [](const PendingOperation&) {
-        return Outcome{Syndrome::retries_exceeded, SoftCause::transport};
+        return Outcome{Syndrome::retries_exceeded, EmulatedFault::transport};
       },
       failed);
   EXPECT_EQ(outcome.syndrome, Syndrome::retries_exceeded);

@@ -4,9 +4,9 @@
 #include <random>
 #include <thread>
 
-#include "tests/unit/mlx5/soft_world.h"
-#include "transports/mlx5/host_queue.h"
-#include "transports/mlx5/soft/transport_executor.h"
+#include "tests/unit/mlx5/emulated_hca_world.h"
+#include "transports/mlx5/host_qp.h"
+#include "transports/mlx5/emulated/executor.h"
 #include "transports/shm/shm.h"
 
 namespace shmemctl::test {
@@ -23,17 +23,17 @@ constexpr std::size_t n_threads = 4;
 struct ThreadWorld {
   std::vector<std::uint64_t> there, here;
   std::shared_ptr<MappedExecutor> way = std::make_shared<MappedExecutor>();
-  std::unique_ptr<SoftHca> hca;
+  std::unique_ptr<EmulatedHca> hca;
   std::unique_ptr<HcaMemory> memory;
   JobHealth health;
-  std::unique_ptr<HostQueue> queue;
+  std::unique_ptr<HostQp> queue;
 
-  ThreadWorld(const QueueOptions& options, bool has_thread, std::size_t size = 4096)
+  ThreadWorld(const QpOptions& options, bool has_thread, std::size_t size = 4096)
       : there(size), here(size) {
-    SoftOptions soft = SoftWorld::soft_options(way);
+    EmulatedHcaOptions soft = SoftWorld::soft_options(way);
     soft.has_thread = has_thread;
     soft.idle_spins = 20;
-    hca = std::make_unique<SoftHca>(soft);
+    hca = std::make_unique<EmulatedHca>(soft);
     memory = hca->register_memory({here.data(), size * 8, access_all});
     KeyWindow window;
     window.key = SoftWorld::rkey;
@@ -42,10 +42,10 @@ struct ThreadWorld {
     window.access = access_all;
     window.mapped = reinterpret_cast<std::byte*>(there.data());
     way->add(window);
-    queue = std::make_unique<HostQueue>(*hca, options, health, 1, std::chrono::seconds(60));
+    queue = std::make_unique<HostQp>(*hca, options, health, 1, std::chrono::seconds(60));
     queue->connect(queue->local());
   }
-  RemotePiece at(std::size_t word) const {
+  RaddrSegment at(std::size_t word) const {
     return {address_of(there.data() + word), SoftWorld::rkey};
   }
 };
@@ -54,13 +54,13 @@ struct ThreadWorld {
 /// quiet, reads them back, and adds to a word that all share.
 void use(ThreadWorld& world, std::size_t number) {
   std::mt19937 random(static_cast<unsigned>(number));
-  HostQueue& queue = *world.queue;
+  HostQp& queue = *world.queue;
   constexpr std::size_t slots = 32;
   std::uint64_t* data = world.here.data() + number * 64; // plain words: a race is to be found
   std::uint64_t sent = 0, quiet_at = 0, added = 0;
   std::uint64_t last = 0;
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    const Post post{random() % 3 == 0 ? Bell::later : Bell::now, random() % 5 == 0, false};
+    const Post post{random() % 3 == 0 ? DoorbellMode::later : DoorbellMode::now, random() % 5 == 0, false};
     switch (random() % 8) {
     case 0: {
       const std::uint64_t old = queue.fetch(world.at(0), atomic_add(8, 1));
@@ -83,7 +83,7 @@ void use(ThreadWorld& world, std::size_t number) {
       if (sent > 0) {
         queue.flush();
         queue.wait(queue.read(world.at(1 + number), data + slots, world.memory->lkey(), 8,
-                              {Bell::now, true, false}));
+                              {DoorbellMode::now, true, false}));
         EXPECT_EQ(data[slots], sent);
       }
       break;
@@ -113,8 +113,8 @@ void run(ThreadWorld& world) {
 }
 
 TEST(Mlx5Stress, ManyThreadsOnATinyQueue) {
-  for (const CompletionMode mode : {CompletionMode::ring, CompletionMode::collapsed}) {
-    QueueOptions options = SoftWorld::small_ring();
+  for (const CqMode mode : {CqMode::ring, CqMode::collapsed}) {
+    QpOptions options = SoftWorld::small_ring();
     options.completions = mode;
     ThreadWorld world(options, true);
     run(world);
@@ -122,8 +122,8 @@ TEST(Mlx5Stress, ManyThreadsOnATinyQueue) {
 }
 
 TEST(Mlx5Stress, ManyThreadsOnTheUsualQueue) {
-  for (const CompletionMode mode : {CompletionMode::ring, CompletionMode::collapsed}) {
-    QueueOptions options;
+  for (const CqMode mode : {CqMode::ring, CqMode::collapsed}) {
+    QpOptions options;
     options.completions = mode;
     ThreadWorld world(options, true);
     run(world);
@@ -131,7 +131,7 @@ TEST(Mlx5Stress, ManyThreadsOnTheUsualQueue) {
 }
 
 TEST(Mlx5Stress, AnHcaThatItsUsersServe) {
-  QueueOptions options = SoftWorld::small_ring();
+  QpOptions options = SoftWorld::small_ring();
   ThreadWorld world(options, false);
   run(world);
 }
@@ -144,7 +144,7 @@ TEST(Mlx5Stress, RegistrationsAndQueuesBesideTraffic) {
     while (!stop.load()) {
       const auto memory = world.hca->register_memory({bytes.data(), bytes.size(), access_all});
       JobHealth health;
-      HostQueue queue(*world.hca, SoftWorld::small_ring(), health, 2, std::chrono::seconds(60));
+      HostQp queue(*world.hca, SoftWorld::small_ring(), health, 2, std::chrono::seconds(60));
       queue.connect(queue.local());
       queue.read(world.at(0), bytes.data(), memory->lkey(), 8);
       queue.quiet();
@@ -159,9 +159,9 @@ TEST(Mlx5Stress, RegistrationsAndQueuesBesideTraffic) {
 TEST(Mlx5Stress, AtomicsOfTwoDevices) {
   ThreadWorld one({}, true);
   auto way = std::make_shared<MappedExecutor>();
-  SoftOptions options = SoftWorld::soft_options(way);
+  EmulatedHcaOptions options = SoftWorld::soft_options(way);
   options.has_thread = true;
-  SoftHca hca(options);
+  EmulatedHca hca(options);
   KeyWindow window;
   window.key = SoftWorld::rkey;
   window.address = address_of(one.there.data());
@@ -169,9 +169,9 @@ TEST(Mlx5Stress, AtomicsOfTwoDevices) {
   window.access = access_all;
   window.mapped = reinterpret_cast<std::byte*>(one.there.data());
   way->add(window);
-  HostQueue other(hca, {}, one.health, 1, std::chrono::seconds(60));
+  HostQp other(hca, {}, one.health, 1, std::chrono::seconds(60));
   other.connect(other.local());
-  const auto work = [&](HostQueue& queue) {
+  const auto work = [&](HostQp& queue) {
     for (std::uint64_t round = 0; round < rounds; ++round) {
       queue.update(one.at(0), atomic_add(8, 1));
       queue.update(one.at(1), atomic_add(4, 1));

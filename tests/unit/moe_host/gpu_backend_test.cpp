@@ -15,11 +15,11 @@ namespace {
 /// A site and ways; nothing that a kernel would need.
 class SomeGpu : public PeGpu {
 public:
-  GpuSite output_row;
-  std::vector<GpuWay> paths;
+  GpuInfo output_row;
+  std::vector<KernelPath> paths;
 
-  const GpuSite& site() const override { return output_row; }
-  const std::vector<GpuWay>& ways() const override { return paths; }
+  const GpuInfo& site() const override { return output_row; }
+  const std::vector<KernelPath>& paths_by_pe() const override { return paths; }
   DeviceJob job() const override { return {}; }
   std::vector<std::int64_t> heap_delta_bytes() const override { return {}; }
   void set_timeout_s(double) override {}

@@ -26,8 +26,8 @@ public:
 
   const char* name() const override { return "bad"; }
   std::string local_info() override { return {}; }
-  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {can_put, ""}; }
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {can_put, ""}; }
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView&) override { return {}; }
   void put(int, const RemoteAddress&, const void*, std::size_t, bool) override { call(); }
   void get(int, void*, const RemoteAddress&, std::size_t, bool) override { call(); }

@@ -68,8 +68,8 @@ template <class Traits>
 struct RightParts {
   using Shape = Traits;
   using Atomics = ModelAtomics<Traits::counter_bits>;
-  using Producer = RingProducer<Traits, Atomics>;
-  using Consumer = RingConsumer<Traits, Atomics>;
+  using Producer = FifoProducer<Traits, Atomics>;
+  using Consumer = FifoConsumer<Traits, Atomics>;
 };
 
 } // namespace shmemctl::test

@@ -103,7 +103,7 @@ struct RelaxedShape : Right {
       store_relaxed(word, value);
     }
   };
-  using Producer = RingProducer<Shape3, Atomics>;
+  using Producer = FifoProducer<Shape3, Atomics>;
 };
 TEST(RingMutants, RequestIsNotReleased) {
   expect_found<RelaxedShape>({.scripts = {"p"}}, "before its data");
@@ -148,7 +148,7 @@ struct TornReservation : Right {
       return modify(word, [&](std::uint64_t) { return old + value; }), old;
     }
   };
-  using Producer = RingProducer<Shape3, Atomics>;
+  using Producer = FifoProducer<Shape3, Atomics>;
 };
 TEST(RingMutants, ReservationInTwoSteps) {
   expect_found<TornReservation>({.scripts = {"p", "p"}}, "mixture");
@@ -157,7 +157,7 @@ TEST(RingMutants, ReservationInTwoSteps) {
 struct QuietIsNothing : Right {
   struct Consumer : Right::Consumer {
     using Right::Consumer::Consumer;
-    /// Answers a quiet when it is read, without asking the sink.
+    /// AmResponder a quiet when it is read, without asking the sink.
     bool take(ModelRequest& request) {
       if (!Right::Consumer::take(request))
         return false;

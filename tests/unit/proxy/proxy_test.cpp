@@ -8,7 +8,7 @@
 
 #include "tests/support/counting_transport.h"
 #include "tests/support/expect_error.h"
-#include "tests/support/far_transport.h"
+#include "tests/support/network_only_transport.h"
 #include "tests/unit/proxy/memory_world.h"
 
 namespace shmemctl::test {

@@ -1,5 +1,5 @@
 // The plain parts: sequence arithmetic, and encoding a request into a slot and back.
-#include "src/runtime/proxy/proxy_request.h"
+#include "src/abi/proxy_request.h"
 
 #include <gtest/gtest.h>
 #include <random>

@@ -52,7 +52,7 @@ public:
     State state{};
     const auto first = static_cast<std::uint32_t>(setting_.first);
     for (unsigned r = 0; r < setting_.rings; ++r) {
-      const ProxyRingView& ring = rings_[r];
+      const ProxyFifoView& ring = rings_[r];
       state.memory[Atomics::place(ring.issued)] = 2 * first;
       state.memory[Atomics::place(ring.completed)] = first;
       state.memory[Atomics::place(ring.quieted)] = first;
@@ -286,7 +286,7 @@ private:
       refused = !asked[ring];
       return asked[ring];
     };
-    const bool ok = quiet_rings(setting_.rings, post_one, [&](unsigned ring) {
+    const bool ok = quiet_fifos(setting_.rings, post_one, [&](unsigned ring) {
       return await(producer_of(me, ring), me, number, ring).ok;
     });
     for (unsigned ring = 0; ring < setting_.rings; ++ring)
@@ -367,7 +367,7 @@ private:
 
   ModelSetting setting_;
   unsigned producers_, stopper_;
-  std::array<ProxyRingView, most_rings> rings_{};
+  std::array<ProxyFifoView, most_rings> rings_{};
   std::array<std::uint32_t, most_rings> known_{}; ///< copies of `completed` after this operation
   std::uint64_t* stop_ = nullptr;
   std::uint64_t* data_ = nullptr;

@@ -27,8 +27,8 @@ public:
 
   const char* name() const override { return "noting"; }
   std::string local_info() override { return {}; }
-  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {can_put, ""}; }
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {can_put, ""}; }
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView&) override { return {}; }
   void put(int context, const RemoteAddress& target, const void*, std::size_t, bool) override {
     note(context, "put " + std::to_string(target.pe));
@@ -81,7 +81,7 @@ ProxyOptions several(unsigned threads) {
   return options;
 }
 
-TEST(ProxyRings, EachPeHasARingAndEachRingAContext) {
+TEST(ProxyFifos, EachPeHasARingAndEachRingAContext) {
   NotingTransport transport;
   JobHealth health;
   Proxy proxy({4, &transport}, health, several(2));
@@ -108,7 +108,7 @@ TEST(ProxyRings, EachPeHasARingAndEachRingAContext) {
             proxy.statistics().requests);
 }
 
-TEST(ProxyRings, ABlockingGetHoldsUpItsRingOnly) {
+TEST(ProxyFifos, ABlockingGetHoldsUpItsRingOnly) {
   NotingTransport transport;
   transport.held = 1;
   transport.hold = true;
@@ -131,7 +131,7 @@ TEST(ProxyRings, ABlockingGetHoldsUpItsRingOnly) {
   proxy.stop();
 }
 
-TEST(ProxyRings, GetsThatWaitTogetherOverlap) {
+TEST(ProxyFifos, GetsThatWaitTogetherOverlap) {
   NotingTransport transport;
   transport.held = 0;
   transport.hold = true;
@@ -148,7 +148,7 @@ TEST(ProxyRings, GetsThatWaitTogetherOverlap) {
     std::this_thread::yield();
   for (int i = 0; i < waiters; ++i)
     threads.emplace_back(ask);
-  const ProxyRingView& ring = proxy.channel().view();
+  const ProxyFifoView& ring = proxy.channel().view();
   const auto written = [&](std::size_t slot) {
     for (std::size_t word = 0; word < ProxyTraits::words; ++word)
       if ((HostAtomics::load_acquire(ring.slots + slot * ProxyTraits::words + word) & 0xff) != 1)
@@ -168,7 +168,7 @@ TEST(ProxyRings, GetsThatWaitTogetherOverlap) {
   EXPECT_EQ(calls.back(), "quiet");
 }
 
-TEST(ProxyRings, AnErrorInOneRingReachesTheProducersOfAll) {
+TEST(ProxyFifos, AnErrorInOneRingReachesTheProducersOfAll) {
   NotingTransport transport;
   transport.fails_pe = 3;
   JobHealth health;
@@ -198,7 +198,7 @@ TEST(ProxyRings, AnErrorInOneRingReachesTheProducersOfAll) {
   expect_error(ExitCode::unavailable, {"mlx5_0", "PE 3"}, [&] { proxy.stop(); });
 }
 
-TEST(ProxyRings, AStuckRingIsNamedByAQuietOfAll) {
+TEST(ProxyFifos, AStuckRingIsNamedByAQuietOfAll) {
   NotingTransport transport;
   JobHealth health;
   ProxyOptions options = several(3);
@@ -215,7 +215,7 @@ TEST(ProxyRings, AStuckRingIsNamedByAQuietOfAll) {
   expect_error(ExitCode::deadline, {"never filled"}, [&] { proxy.stop(); });
 }
 
-TEST(ProxyRings, AStopDrainsAll) {
+TEST(ProxyFifos, AStopDrainsAll) {
   MemoryWorld world(5);
   Proxy proxy(world.ways(), world.health, several(3));
   ProxyProducer producer(proxy.channel(), proxy_context);
@@ -227,7 +227,7 @@ TEST(ProxyRings, AStopDrainsAll) {
   expect_error(ExitCode::unavailable, {"stopped"}, [&] { producer.quiet(); });
 }
 
-TEST(ProxyRings, ContextsOfOtherThreadsAreRefused) {
+TEST(ProxyFifos, ContextsOfOtherThreadsAreRefused) {
   NotingTransport transport;
   JobHealth health;
   for (const int context : {proxy_context - 1, 0, 64}) {
@@ -246,7 +246,7 @@ TEST(ProxyRings, ContextsOfOtherThreadsAreRefused) {
   proxy.stop();
 }
 
-TEST(ProxyRings, RejectsInvalidOptions) {
+TEST(ProxyFifos, RejectsInvalidOptions) {
   JobHealth health;
   const auto refuse = [&](auto&& change) {
     ProxyOptions options;
@@ -254,9 +254,9 @@ TEST(ProxyRings, RejectsInvalidOptions) {
     expect_error(ExitCode::usage, {"proxy's threads"}, [&] { ProxyChannel(health, options, 2); });
   };
   refuse([](ProxyOptions& options) { options.threads = 0; });
-  refuse([](ProxyOptions& options) { options.threads = most_proxy_threads + 1; });
-  refuse([](ProxyOptions& options) { options.ring_of_pe = {0}; });
-  refuse([](ProxyOptions& options) { options.ring_of_pe = {0, 1}; });
+  refuse([](ProxyOptions& options) { options.threads = max_proxy_threads + 1; });
+  refuse([](ProxyOptions& options) { options.fifo_of_pe = {0}; });
+  refuse([](ProxyOptions& options) { options.fifo_of_pe = {0, 1}; });
 }
 
 TEST(ProxySettings, PesAreDealtOutAlongNodesAndAlongRails) {
@@ -266,7 +266,7 @@ TEST(ProxySettings, PesAreDealtOutAlongNodesAndAlongRails) {
   const Options options(
       Environment{{"SHMEMCTL_PROXY_THREADS", "2"}, {"SHMEMCTL_PROXY_CPUS", "3,5-6"}});
   const ProxyOptions made = proxy_options(options, place(0, hosts), CpuSet{0, 1}, 7);
-  EXPECT_EQ(made.ring_of_pe, (std::vector<std::uint8_t>{0, 1, 0, 1, 1, 0, 1, 0}));
+  EXPECT_EQ(made.fifo_of_pe, (std::vector<std::uint8_t>{0, 1, 0, 1, 1, 0, 1, 0}));
   EXPECT_EQ(made.threads, 2u);
   EXPECT_EQ(made.timeout_s, 7);
   EXPECT_EQ(made.cpus, (std::vector<CpuSet>{{3}, {5}}));

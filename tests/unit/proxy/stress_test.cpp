@@ -39,8 +39,8 @@ public:
 
   const char* name() const override { return "order"; }
   std::string local_info() override { return {}; }
-  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {can_put, ""}; }
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {can_put, ""}; }
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView&) override { return {}; }
   void put(int context, const RemoteAddress& target, const void* source, std::size_t,
            bool) override {
@@ -167,7 +167,7 @@ void run_stress(const ProxyOptions& options, std::size_t n_pes = 1) {
   proxy.stop();
   for (std::size_t pe = 0; pe < n_pes; ++pe) {
     const auto context =
-        static_cast<std::size_t>(proxy_context) - proxy.channel().ring_of(static_cast<int>(pe));
+        static_cast<std::size_t>(proxy_context) - proxy.channel().fifo_of(static_cast<int>(pe));
     const OrderTransport::Lane& lane = transport.lanes[context];
     EXPECT_EQ(lane.wrong, 0u) << "lost, repeated, out of order, or before its data";
     EXPECT_GT(lane.quiets, 0u);

@@ -15,8 +15,8 @@ constexpr const char* not_reached = "not reached: ";
 /// The part of one process.
 std::string run_on(Runtime& runtime, const ProxyBody& body) {
   std::string reason;
-  for (std::size_t pe = 0; pe < runtime.way_to().size(); ++pe)
-    if (runtime.way_to()[pe] < 0)
+  for (std::size_t pe = 0; pe < runtime.transport_index_by_pe().size(); ++pe)
+    if (runtime.transport_index_by_pe()[pe] < 0)
       for (const TransportEntry& entry : runtime.transports())
         reason = entry.reach[pe].reason;
   for (const std::string& each : runtime.gather_text(reason))

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "src/runtime/degraded_job.h"
-#include "tests/support/lifeline_world.h"
+#include "tests/support/failure_detector_world.h"
 #include "tests/support/thread_world.h"
 
 namespace shmemctl {

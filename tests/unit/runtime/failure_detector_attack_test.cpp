@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-#include "tests/support/lifeline_world.h"
+#include "tests/support/failure_detector_world.h"
 
 namespace shmemctl {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 using namespace test;
 
 /// Sends bytes to a PE's listener as anybody can.
-Socket attack(const Lifelines& lifelines, std::size_t pe, const std::string& bytes) {
+Socket attack(const FailureDetectors& lifelines, std::size_t pe, const std::string& bytes) {
   Socket socket =
       Socket::connect(lifelines[0]->addresses()[pe].front(), "the target", in_seconds(60));
   socket.send_all(bytes.data(), bytes.size(), in_seconds(60));
@@ -29,7 +29,7 @@ struct Challenged {
     socket.send_all(bytes.data(), bytes.size(), in_seconds(60));
   }
 };
-Challenged connect_request(const Lifelines& lifelines, std::size_t pe) {
+Challenged connect_request(const FailureDetectors& lifelines, std::size_t pe) {
   Challenged one{attack(lifelines, pe, ""), {}};
   one.handshake = failure_detector::request_challenge(one.socket, in_seconds(60), {});
   return one;
@@ -56,7 +56,7 @@ bool is_dropped_after_messages(Socket& socket) {
   }
 }
 
-void expect_alive(const Lifelines& lifelines) {
+void expect_alive(const FailureDetectors& lifelines) {
   const int n_pes = static_cast<int>(lifelines.size());
   const failure_detector::State asking(0, n_pes, job_secret, two_hosts(n_pes));
   for (int pe = 0; pe < n_pes; ++pe) {
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(, FailureDetectorAttack, testing::Bool(),
                          [](const auto& test) { return test.param ? "Tcp" : "Unix"; });
 
 TEST_P(FailureDetectorAttack, GarbageIsDropped) {
-  const Lifelines lifelines = make_lifelines(5, GetParam());
+  const FailureDetectors lifelines = make_failure_detectors(5, GetParam());
   for (const std::string& bytes :
        {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(100000, '\0'),
         std::string("\x16\x03\x01"), std::string("sL\x04\0\xff\xff\xff\xff", 8),
@@ -89,7 +89,7 @@ TEST_P(FailureDetectorAttack, GarbageIsDropped) {
 }
 
 TEST_P(FailureDetectorAttack, AnotherJobsConnectionsAreDropped) {
-  const Lifelines lifelines = make_lifelines(5, GetParam());
+  const FailureDetectors lifelines = make_failure_detectors(5, GetParam());
   failure_detector::Secret other = job_secret;
   other[15] ^= 1;
   using failure_detector::Hello;
@@ -118,7 +118,7 @@ TEST_P(FailureDetectorAttack, AnotherJobsConnectionsAreDropped) {
 
 /// What was said on one connection is of no use on another, nor without being challenged.
 TEST_P(FailureDetectorAttack, ARecordedMessageIsDropped) {
-  const Lifelines lifelines = make_lifelines(5, GetParam());
+  const FailureDetectors lifelines = make_failure_detectors(5, GetParam());
   const failure_detector::Query query{{{}, 0, 5}, -1};
   Challenged real = connect_request(lifelines, 1);
   const failure_detector::Message recorded =
@@ -146,7 +146,7 @@ TEST_P(FailureDetectorAttack, ARecordedMessageIsDropped) {
 }
 
 TEST_P(FailureDetectorAttack, AnIncompleteMessageDoesNotDisturb) {
-  const Lifelines lifelines = make_lifelines(5, GetParam());
+  const FailureDetectors lifelines = make_failure_detectors(5, GetParam());
   const std::string connect_request =
       failure_detector::encode(failure_detector::ConnectionRequest{});
   std::vector<Socket> stopped;
@@ -157,7 +157,7 @@ TEST_P(FailureDetectorAttack, AnIncompleteMessageDoesNotDisturb) {
 }
 
 TEST_P(FailureDetectorAttack, SilentConnectionsDoNotBlockQueries) {
-  const Lifelines lifelines = make_lifelines(3, GetParam());
+  const FailureDetectors lifelines = make_failure_detectors(3, GetParam());
   std::vector<Socket> silent;
   for (int i = 0; i < 300; ++i)
     silent.push_back(attack(lifelines, 1, ""));
@@ -166,7 +166,7 @@ TEST_P(FailureDetectorAttack, SilentConnectionsDoNotBlockQueries) {
 }
 
 TEST_P(FailureDetectorAttack, AQueryInSingleBytesIsAnswered) {
-  const Lifelines lifelines = make_lifelines(3, GetParam());
+  const FailureDetectors lifelines = make_failure_detectors(3, GetParam());
   Challenged one = connect_request(lifelines, 2);
   const failure_detector::Query query{{{}, 0, 3}, -1};
   for (const char byte :

@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "tests/support/fork_world.h"
-#include "tests/support/lifeline_world.h"
+#include "tests/support/failure_detector_world.h"
 
 namespace shmemctl {
 namespace {

@@ -9,7 +9,7 @@
 #include "src/runtime/failure_detector.h"
 #include "src/runtime/failure_detector_tree.h"
 #include "tests/support/fork_world.h"
-#include "tests/support/lifeline_world.h"
+#include "tests/support/failure_detector_world.h"
 
 namespace shmemctl {
 namespace {
@@ -20,7 +20,7 @@ Error some_error() {
   return {ExitCode::finding, "the heap", "reserve", "no space", "lower SYMMETRIC_SIZE"};
 }
 
-void say_goodbye(Lifelines& lifelines) {
+void say_goodbye(FailureDetectors& lifelines) {
   for (auto& failure_detector : lifelines)
     failure_detector->goodbye();
 }
@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(, FailureDetectorOver, testing::Bool(),
 
 TEST_P(FailureDetectorOver, StartsAndEndsWithoutAFailure) {
   for (const int n_pes : {1, 2, 3, 4, 7, 16}) {
-    Lifelines lifelines = make_lifelines(n_pes, GetParam());
+    FailureDetectors lifelines = make_failure_detectors(n_pes, GetParam());
     const int family = GetParam() ? AF_INET : AF_UNIX;
     EXPECT_EQ(lifelines.front()->addresses().back().front().family(), family);
     say_goodbye(lifelines);
@@ -48,7 +48,7 @@ TEST_P(FailureDetectorOver, StartsAndEndsWithoutAFailure) {
 
 TEST_P(FailureDetectorOver, AFailureReachesAll) {
   for (const int failing : {0, 1, 5, 14}) {
-    Lifelines lifelines = make_lifelines(15, GetParam());
+    FailureDetectors lifelines = make_failure_detectors(15, GetParam());
     lifelines[static_cast<std::size_t>(failing)]->announce(some_error(), "heap");
     for (const auto& failure_detector : lifelines) {
       const std::optional<Error> error = failure_of(*failure_detector);
@@ -65,7 +65,7 @@ TEST_P(FailureDetectorOver, AFailureReachesAll) {
 }
 
 TEST_P(FailureDetectorOver, APeThatLeavesWithoutAGoodbyeIsLost) {
-  Lifelines lifelines = make_lifelines(15, GetParam());
+  FailureDetectors lifelines = make_failure_detectors(15, GetParam());
   lifelines[3]->phase("heap");
   lifelines[3].reset();
   for (const auto& failure_detector : lifelines)
@@ -80,7 +80,7 @@ TEST_P(FailureDetectorOver, APeThatLeavesWithoutAGoodbyeIsLost) {
 
 /// Only a PE that probes it learns of it; PE 0 alone may not be lost.
 TEST_P(FailureDetectorOver, WithLossAllowedOnlyPeZeroFailsTheJob) {
-  Lifelines lifelines = make_lifelines(7, GetParam());
+  FailureDetectors lifelines = make_failure_detectors(7, GetParam());
   for (auto& failure_detector : lifelines)
     failure_detector->allow_loss();
   EXPECT_EQ(lifelines[0]->presence(3, 10), Presence::answers);
@@ -110,7 +110,7 @@ TEST_P(FailureDetectorOver, WithLossAllowedOnlyPeZeroFailsTheJob) {
 }
 
 TEST(FailureDetector, TheFirstFailureWins) {
-  Lifelines lifelines = make_lifelines(7);
+  FailureDetectors lifelines = make_failure_detectors(7);
   lifelines[4]->announce(some_error(), "heap");
   for (const auto& failure_detector : lifelines)
     ASSERT_TRUE(failure_of(*failure_detector));
@@ -123,7 +123,7 @@ TEST(FailureDetector, TheFirstFailureWins) {
 
 /// A PE that a signal ends is no PE that was lost.
 TEST(FailureDetector, AnInterruptedPeAnnouncesIt) {
-  Lifelines lifelines = make_lifelines(4);
+  FailureDetectors lifelines = make_failure_detectors(4);
   lifelines[1]->phase("bench put 1M");
   lifelines[1]->announce(
       Error(ExitCode::interrupted, "the run", "finish", "interrupted by SIGTERM", "start it again"),
@@ -141,7 +141,7 @@ TEST(FailureDetector, AnInterruptedPeAnnouncesIt) {
 }
 
 TEST(FailureDetector, AnnouncingTellsWhetherItWasTheFirst) {
-  Lifelines lifelines = make_lifelines(3);
+  FailureDetectors lifelines = make_failure_detectors(3);
   EXPECT_TRUE(lifelines[1]->announce(some_error(), "heap"));
   EXPECT_FALSE(lifelines[1]->announce(Error(ExitCode::usage, "x", "do", "y", "z"), "nics"));
   ASSERT_TRUE(failure_of(*lifelines[2]));
@@ -161,7 +161,7 @@ std::optional<Error> cause_of(failure_detector::TreeFailureDetector& failure_det
 
 TEST(FailureDetector, TheCauseMayArriveAfterItsEffect) {
   for (const int peer : {1, -1}) {
-    Lifelines lifelines = make_lifelines(4);
+    FailureDetectors lifelines = make_failure_detectors(4);
     std::optional<Error> cause;
     std::atomic<bool> begun{false};
     std::thread waiting([&] {
@@ -178,18 +178,18 @@ TEST(FailureDetector, TheCauseMayArriveAfterItsEffect) {
 }
 
 TEST(FailureDetector, AMissingCauseIsNotAwaitedForLong) {
-  Lifelines lifelines = make_lifelines(3);
+  FailureDetectors lifelines = make_failure_detectors(3);
   const auto start = std::chrono::steady_clock::now();
   EXPECT_FALSE(cause_of(*lifelines[0], 2));
   EXPECT_FALSE(cause_of(*lifelines[0], 0)); // this PE itself
-  EXPECT_FALSE(cause_of(*make_lifelines(1)[0], -1));
+  EXPECT_FALSE(cause_of(*make_failure_detectors(1)[0], -1));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(40));
   EXPECT_EQ(lifelines[0]->failure(), nullptr);
 }
 
 TEST(FailureDetector, AnnouncingAndLeavingAtOnceTellsTheReason) {
   for (int round = 0; round < 20; ++round) {
-    Lifelines lifelines = make_lifelines(7);
+    FailureDetectors lifelines = make_failure_detectors(7);
     lifelines[1]->announce(some_error(), "heap");
     lifelines[1].reset();
     for (const auto& failure_detector : lifelines)
@@ -203,7 +203,7 @@ TEST(FailureDetector, AnnouncingAndLeavingAtOnceTellsTheReason) {
 
 TEST(FailureDetector, ThosePassingTheNewsOnMayLeaveAtOnce) {
   for (int round = 0; round < 20; ++round) {
-    Lifelines lifelines = make_lifelines(31);
+    FailureDetectors lifelines = make_failure_detectors(31);
     std::vector<std::thread> mains;
     std::vector<int> culprit(31, -1);
     for (std::size_t pe = 0; pe < lifelines.size(); ++pe)
@@ -222,7 +222,7 @@ TEST(FailureDetector, ThosePassingTheNewsOnMayLeaveAtOnce) {
 
 TEST(FailureDetector, APeThatEndsNormallyBeforeTheOthersIsNotLost) {
   for (std::size_t first = 0; first < 15; ++first) {
-    Lifelines lifelines = make_lifelines(15);
+    FailureDetectors lifelines = make_failure_detectors(15);
     lifelines[first]->goodbye();
     lifelines[first].reset();
     // Its neighbours were notified before the connections closed: this is the first failure.
@@ -237,7 +237,7 @@ TEST(FailureDetector, APeThatEndsNormallyBeforeTheOthersIsNotLost) {
 }
 
 TEST(FailureDetector, StatusIsAnsweredByEveryPe) {
-  Lifelines lifelines = make_lifelines(9);
+  FailureDetectors lifelines = make_failure_detectors(9);
   const failure_detector::State asking(0, 9, job_secret, two_hosts(9));
   for (int pe = 0; pe < 9; ++pe) {
     const auto at = static_cast<std::size_t>(pe);
@@ -256,7 +256,7 @@ TEST(FailureDetector, StatusIsAnsweredByEveryPe) {
 }
 
 TEST(FailureDetector, NeighboursKnowEachOthersPhase) {
-  Lifelines lifelines = make_lifelines(9);
+  FailureDetectors lifelines = make_failure_detectors(9);
   const failure_detector::State asking(0, 9, job_secret, two_hosts(9));
   lifelines[7]->phase("nics");
   for (const int neighbour : {1, 3})
@@ -271,7 +271,7 @@ TEST(FailureDetector, NeighboursKnowEachOthersPhase) {
 }
 
 TEST_P(FailureDetectorOver, GiveUpNamesTheEndOfTheChainEverywhere) {
-  Lifelines lifelines = make_lifelines(6, GetParam());
+  FailureDetectors lifelines = make_failure_detectors(6, GetParam());
   lifelines[4]->phase("heap");
   lifelines[2]->waiting_for(5);
   lifelines[5]->waiting_for(4);
@@ -293,7 +293,7 @@ TEST_P(FailureDetectorOver, GiveUpNamesTheEndOfTheChainEverywhere) {
 }
 
 TEST(FailureDetector, GiveUpOfAllAtOnceNamesOneCulprit) {
-  Lifelines lifelines = make_lifelines(16);
+  FailureDetectors lifelines = make_failure_detectors(16);
   lifelines[9]->phase("heap");
   const auto waits_for = [](int pe) { return pe == 3 ? 9 : 3; };
   for (int pe = 0; pe < 16; ++pe)
@@ -320,7 +320,7 @@ TEST(FailureDetector, GiveUpOfAllAtOnceNamesOneCulprit) {
 }
 
 TEST(FailureDetector, GiveUpWithoutAPeerAsksAll) {
-  Lifelines lifelines = make_lifelines(12);
+  FailureDetectors lifelines = make_failure_detectors(12);
   for (const auto& failure_detector : lifelines)
     failure_detector->phase("heap");
   for (std::size_t pe = 0; pe < 12; ++pe)
@@ -337,7 +337,7 @@ TEST(FailureDetector, GiveUpWithoutAPeerAsksAll) {
 }
 
 TEST(FailureDetector, GiveUpAfterAFailureThrowsThatFailure) {
-  Lifelines lifelines = make_lifelines(4);
+  FailureDetectors lifelines = make_failure_detectors(4);
   lifelines[3]->announce(some_error(), "heap");
   ASSERT_TRUE(failure_of(*lifelines[0]));
   try {
@@ -350,7 +350,7 @@ TEST(FailureDetector, GiveUpAfterAFailureThrowsThatFailure) {
 }
 
 TEST(FailureDetector, AJobOfOne) {
-  Lifelines lifelines = make_lifelines(1);
+  FailureDetectors lifelines = make_failure_detectors(1);
   lifelines[0]->phase("heap");
   EXPECT_NO_THROW(lifelines[0]->check());
   EXPECT_THROW(lifelines[0]->give_up("quiet", -1), Error);

@@ -6,7 +6,7 @@
 
 #include "src/runtime/failure_detector_tree.h"
 #include "src/runtime/root_cause.h"
-#include "tests/support/lifeline_world.h"
+#include "tests/support/failure_detector_world.h"
 
 namespace shmemctl::failure_detector {
 namespace {

@@ -19,8 +19,8 @@ public:
   explicit Nic(Transport& memory) : memory_(memory) {}
   const char* name() const override { return "nic"; }
   std::string local_info() override { return {}; }
-  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {can_atomics, ""}; }
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {can_atomics, ""}; }
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView&) override { return {}; }
   void put(int, const RemoteAddress&, const void*, std::size_t, bool) override {
     calls.push_back("put");
@@ -46,7 +46,7 @@ public:
       memory_.atomic(context, target, request);
     late_.clear();
   }
-  bool atomics_meet_cpu() const override { return false; }
+  bool atomics_coherent_with_cpu() const override { return false; }
   std::vector<std::string> calls;
 
 private:

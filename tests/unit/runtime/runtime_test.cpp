@@ -249,11 +249,11 @@ public:
       : name_(std::move(name)), reaches_(std::move(reaches)) {}
   const char* name() const override { return name_.c_str(); }
   std::string local_info() override { return name_; }
-  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override {
+  Reach reach(const PeerLocation& me, const PeerLocation& peer) const override {
     return reaches_(me.pe, peer.pe) ? Reach{can_put | can_get | can_atomics | can_put_signal, "way"}
                                     : Reach{0, "no device for " + name_};
   }
-  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {
+  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {
     connected += name_ + " ";
     throw Error(ExitCode::unavailable, name_, "connect", "this is as far as it goes", "no matter");
   }

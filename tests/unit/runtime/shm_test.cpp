@@ -151,7 +151,7 @@ TEST(ExecuteAtomic, NothingIsLostBetweenThreads) {
 
 TEST(Shm, ReachesItsOwnNodeOnly) {
   const auto transport = make_shm_transport();
-  const PeerPlace me{0, 10, 100, {}};
+  const PeerLocation me{0, 10, 100, {}};
   EXPECT_STREQ(transport->name(), "shm");
   EXPECT_TRUE(transport->local_info().empty());
   const Reach near = transport->reach(me, {1, 10, 100, {}});

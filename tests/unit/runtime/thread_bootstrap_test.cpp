@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/lifeline_world.h"
+#include "tests/support/failure_detector_world.h"
 
 namespace shmemctl {
 namespace {
@@ -71,7 +71,7 @@ TEST(ThreadBootstrap, AnAbortEndsTheWaits) {
 }
 
 TEST(ThreadBootstrap, AFailureOfTheJobEndsTheWaits) {
-  Lifelines lifelines = make_lifelines(3);
+  FailureDetectors lifelines = make_failure_detectors(3);
   lifelines[1]->announce(Error(ExitCode::finding, "it", "do", "no", "mend it"), "heap");
   run_bootstrap_threads(3, [&](Bootstrap& bootstrap) {
     if (bootstrap.rank() == 1)

@@ -127,7 +127,7 @@ TEST(GpuTeardown, TheProxyLeavesATransportBeforeThatGoes) {
       [&](Runtime& runtime) -> std::string {
         auto* words = static_cast<std::uint64_t*>(runtime.gpu()->allocate(4096));
         const DeviceJob seen = runtime.gpu()->job();
-        expect(seen.network.rings.n_rings > 0, "kernels have a proxy");
+        expect(seen.network.rings.n_fifos > 0, "kernels have a proxy");
         ThreadWait wait;
         ThreadProxy proxy(seen.network, 0, wait);
         ProxyRequest put;

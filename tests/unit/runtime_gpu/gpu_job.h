@@ -16,7 +16,7 @@
 #include "tests/support/gpu_bodies.h"
 #include "tests/support/set_variable.h"
 #include "transports/p2p/copy_engine.h"
-#include "transports/shm/words.h"
+#include "transports/shm/atomics.h"
 
 namespace shmemctl::test {
 

@@ -24,7 +24,7 @@ public:
             gpu_.allocate((2 * row * static_cast<std::uint64_t>(runtime.n_pes())) * 8))) {}
 
   /// Of a word at the same offset on all PEs.
-  ThreadQueue::Place place(std::uint64_t word) const {
+  ThreadQueue::Address place(std::uint64_t word) const {
     return {region::gpu_heap, static_cast<std::uint64_t>(
                                   reinterpret_cast<std::byte*>(words_ + word) - gpu_.job().heap)};
   }

@@ -43,10 +43,10 @@ void add_by_queue(const DeviceJob& job, int peer, std::uint64_t offset_bytes,
                   std::uint32_t number) {
   ThreadWait wait;
   const auto to = static_cast<std::uint32_t>(peer);
-  ThreadQueue queue(job.network, to, device::atomic_queue_of(job.network, to, number), number,
+  ThreadQueue queue(job.network, to, device::atomic_qp_of(job.network, to, number), number,
                     wait);
   std::uint64_t value = 0;
-  const ThreadQueue::Place place{region::gpu_heap, offset_bytes};
+  const ThreadQueue::Address place{region::gpu_heap, offset_bytes};
   for (std::uint64_t round = 0; round < rounds; ++round)
     expect(queue.atomic(place, AtomicOp::add, 8, 1, 0, nullptr) &&
                queue.get_value(place, 8, value) && value > round,

@@ -37,16 +37,16 @@ TEST_P(GpuRuntimeTest, KernelsGetMappedPeers) {
         const std::vector<std::uint64_t> deltas = words_at(gpu, job.heap_delta_bytes, 2);
         expect(deltas[static_cast<std::size_t>(job.pe)] == 0, "its own delta");
         expect(job.all_mapped, "everybody is mapped");
-        expect(job.n_near == 2 &&
-                   job.near_heap_delta_bytes[peer] ==
+        expect(job.n_param_pes == 2 &&
+                   job.param_heap_delta_bytes[peer] ==
                        static_cast<std::int64_t>(deltas[static_cast<std::size_t>(peer)]),
                "the same by value");
         // As a kernel would: a store at its own address plus the delta.
         auto* theirs = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(word) +
                                                         deltas[static_cast<std::size_t>(peer)]);
         *reach(theirs) = 40 + static_cast<std::uint64_t>(runtime.pe());
-        const std::vector<std::uint64_t> cells = words_at(gpu, job.cells_delta_bytes, 2);
-        expect(job.near_cells_delta_bytes[peer] ==
+        const std::vector<std::uint64_t> cells = words_at(gpu, job.team_flags_delta_bytes, 2);
+        expect(job.param_flags_delta_bytes[peer] ==
                    static_cast<std::int64_t>(cells[static_cast<std::size_t>(peer)]),
                "the cells' by value");
         auto* arrived = reinterpret_cast<std::uint64_t*>(

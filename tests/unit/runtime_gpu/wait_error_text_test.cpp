@@ -49,22 +49,22 @@ TEST(WaitErrorText, AWordOfOtherMemoryHasNone) {
 TEST(WaitErrorText, NamesTheWordsOfATeam) {
   constexpr std::uint64_t team = 3;
   const auto expect_cell = [](std::size_t offset, const char* said) {
-    expect_words(report_of(WaitKind::cell, 5, 8, 7, team * sizeof(DeviceTeamCells) + offset),
+    expect_words(report_of(WaitKind::cell, 5, 8, 7, team * sizeof(DeviceTeamFlags) + offset),
                  ExitCode::deadline, {"wait for PE 5 in", said, "of team 3 is 7, expected was 8"});
   };
-  constexpr std::size_t last = (DeviceTeamCells::most_members - 1) * sizeof(std::uint64_t);
+  constexpr std::size_t last = (DeviceTeamFlags::max_members - 1) * sizeof(std::uint64_t);
   for (const std::size_t at : {std::size_t{0}, last}) {
-    expect_cell(offsetof(DeviceTeamCells, arrived) + at, "arrivals at barriers and syncs");
-    expect_cell(offsetof(DeviceTeamCells, entered) + at, "the last collective that it has begun");
-    expect_cell(offsetof(DeviceTeamCells, done) + at, "what it has stored in collectives");
-    expect_cell(offsetof(DeviceTeamCells, sizes) + at, "the last collect whose size");
+    expect_cell(offsetof(DeviceTeamFlags, arrived) + at, "arrivals at barriers and syncs");
+    expect_cell(offsetof(DeviceTeamFlags, entered) + at, "the last collective that it has begun");
+    expect_cell(offsetof(DeviceTeamFlags, done) + at, "what it has stored in collectives");
+    expect_cell(offsetof(DeviceTeamFlags, sizes) + at, "the last collect whose size");
   }
-  expect_cell(offsetof(DeviceTeamCells, rounds), "the last barrier or sync");
-  expect_cell(offsetof(DeviceTeamCells, messages), "its last message");
-  expect_cell(sizeof(DeviceTeamCells) - 8, "its last message");
+  expect_cell(offsetof(DeviceTeamFlags, rounds), "the last barrier or sync");
+  expect_cell(offsetof(DeviceTeamFlags, messages), "its last message");
+  expect_cell(sizeof(DeviceTeamFlags) - 8, "its last message");
 }
 TEST(WaitErrorText, ThisPesOtherBlocksAreNotAPeer) {
-  expect_words(report_of(WaitKind::cell, pe, 8, 7, offsetof(DeviceTeamCells, done)),
+  expect_words(report_of(WaitKind::cell, pe, 8, 7, offsetof(DeviceTeamFlags, done)),
                ExitCode::deadline,
                {"wait for this PE's other blocks in", "look at what those blocks do, or raise "});
 }
@@ -108,7 +108,7 @@ TEST(WaitErrorText, RecognisesReportsOfTheNetwork) {
   for (const WaitKind kind : {WaitKind::word, WaitKind::cell, WaitKind::blocks, WaitKind::team_size,
                               WaitKind::no_member, WaitKind::no_reduction, WaitKind::call_failed})
     EXPECT_FALSE(is_of_network(kind)) << static_cast<int>(kind);
-  for (const WaitKind kind : {WaitKind::ring_room, WaitKind::queue_failed, WaitKind::no_path})
+  for (const WaitKind kind : {WaitKind::fifo_room, WaitKind::qp_failed, WaitKind::no_path})
     EXPECT_TRUE(is_of_network(kind)) << static_cast<int>(kind);
 }
 

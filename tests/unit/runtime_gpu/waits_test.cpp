@@ -55,8 +55,8 @@ TEST(GpuTeams, CellsAreZeroForTheNextUseOfTheirSlot) {
   expect_all_well(run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
     PeGpu& gpu = *runtime.gpu();
     const auto team = *runtime.teams().split_strided(team_world, 0, 1, 2);
-    DeviceTeamCells& cells = gpu.job().cells[team];
-    DeviceTeamCells& world = gpu.job().cells[team_world];
+    DeviceTeamFlags& cells = gpu.job().cells[team];
+    DeviceTeamFlags& world = gpu.job().cells[team_world];
     for (std::uint64_t* word : {&cells.arrived[1], &cells.epoch, &cells.messages[1][8191]})
       *reach(word) = 9;
     *reach(&world.epoch) = 4;
@@ -152,7 +152,7 @@ TEST(GpuWait, AKernelsReportIsTheError) {
                    "is 11, expected was 12", "PE 0"});
 }
 TEST(GpuWait, NamesABarrierWithMissingPes) {
-  expect_reported(WaitKind::cell, 2 * sizeof(DeviceTeamCells), 124,
+  expect_reported(WaitKind::cell, 2 * sizeof(DeviceTeamFlags), 124,
                   {"GPU 0 (0000:1a:00.0), block 6", "wait for PE 1",
                    "arrivals at barriers and syncs of team 2 is 11, expected was 12"});
 }

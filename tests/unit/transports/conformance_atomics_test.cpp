@@ -3,7 +3,7 @@
 #include <set>
 
 #include "tests/unit/transports/conformance.h"
-#include "transports/shm/words.h"
+#include "transports/shm/atomics.h"
 
 namespace shmemctl::test {
 namespace {
@@ -193,7 +193,7 @@ TEST_P(Conformance, MeetTheProcessorsAtomics) {
   constexpr std::uint64_t times = 2000;
   constexpr std::size_t done_offset = 4096;
   run(3, [](TransportPe& me) {
-    if (!me.transport->atomics_meet_cpu())
+    if (!me.transport->atomics_coherent_with_cpu())
       return;
     for_both_sizes(me, [&](const Shared& shared) {
       const std::size_t done_at = done_offset + shared.size_bytes * 8u;

@@ -29,7 +29,7 @@ NamedTransport two_nics(const std::string& name, std::map<std::string, std::stri
       name,
       [](const TransportSetup& setup) {
         direct::Settings settings = direct::read_settings(direct::Flavour::gda, *setup.options);
-        settings.software_devices = 2;
+        settings.emulated_devices = 2;
         return std::make_unique<direct::DirectTransport>(setup, settings);
       },
       "shm", std::move(more));

@@ -21,12 +21,12 @@ public:
   explicit Mistaken(Wrong wrong) : wrong_(wrong) {}
   const char* name() const override { return "mistaken"; }
   std::string local_info() override { return {}; }
-  Reach reach(const PeerPlace&, const PeerPlace&) const override {
+  Reach reach(const PeerLocation&, const PeerLocation&) const override {
     return wrong_ == Wrong::reach ? Reach{0, "no cable"}
                                   : Reach{can_put | can_get | can_atomics, ""};
   }
   void use_nics(const std::vector<HcaPort>& nics) override { nics_ = nics; }
-  void connect(const std::vector<PeerPlace>& peers, Exchange&, const Deadline&) override {
+  void connect(const std::vector<PeerLocation>& peers, Exchange&, const Deadline&) override {
     EXPECT_EQ(peers.size(), 1u);
   }
   std::string set_region(const RegionView& region) override {

@@ -23,7 +23,7 @@ std::unique_ptr<Transport> alone(const std::map<std::string, std::string>& optio
 std::string reason_of(Transport& transport) {
   const std::string info = transport.local_info();
   EXPECT_LE(info.size(), 1024u);
-  const PeerPlace me{0, 1, 1, info}, peer{1, 2, 2, info};
+  const PeerLocation me{0, 1, 1, info}, peer{1, 2, 2, info};
   const Reach reach = transport.reach(me, peer);
   return reach.capabilities == 0 ? reach.reason : "";
 }
@@ -50,7 +50,7 @@ TEST(UcxLibrary, OnePeWithoutItIsNamedByTheOthers) {
   const auto with = alone({}), without = alone({{"UCX_LIBRARY", "libnot-there.so.7"}});
   if (const std::string reason = reason_of(*with); !reason.empty())
     GTEST_SKIP() << reason;
-  const PeerPlace me{0, 1, 1, with->local_info()}, peer{1, 2, 2, without->local_info()};
+  const PeerLocation me{0, 1, 1, with->local_info()}, peer{1, 2, 2, without->local_info()};
   const Reach reach = with->reach(me, peer);
   EXPECT_EQ(reach.capabilities, 0u);
   EXPECT_NE(reach.reason.find("PE 1"), std::string::npos) << reach.reason;

@@ -21,7 +21,7 @@ TEST(UcxWorld, ConnectionsNameTransportAndDevice) {
       EXPECT_EQ(me.transport->connection(pe).substr(0, 4), "tcp/");
     EXPECT_EQ(me.transport->connection(me.n_pes), "");
     EXPECT_EQ(me.transport->connection(-1), "");
-    EXPECT_TRUE(me.transport->atomics_meet_cpu());
+    EXPECT_TRUE(me.transport->atomics_coherent_with_cpu());
   });
   if (!reason.empty())
     GTEST_SKIP() << reason;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "transports/mlx5/queue_layout.h"
+#include "transports/mlx5/qp_layout.h"
 
 namespace shmemctl::mlx5 {
 
@@ -18,7 +18,7 @@ constexpr unsigned hop_limit = 64;
 /// RoCE v2 takes the source port from the dynamic ones; what varies it spreads connections over
 /// paths.
 constexpr std::uint32_t first_udp_port = 0xc000;
-constexpr unsigned most_log_reads = 4; ///< 16 of them keep a connection busy
+constexpr unsigned max_log_reads = 4; ///< 16 of them keep a connection busy
 
 QpCommand state_command(std::uint16_t code, std::uint32_t qpn) {
   QpCommand command;
@@ -78,7 +78,7 @@ void set_infiniband_path(QpCommand& command, const WirePath& path, const PathOpt
 }
 
 unsigned log_reads(const DeviceLimits& limits) {
-  return std::min(limits.log_reads, most_log_reads);
+  return std::min(limits.log_reads, max_log_reads);
 }
 
 } // namespace
@@ -100,10 +100,10 @@ bool forces_order(WriteOrder wish, const DeviceLimits& limits) {
 DeviceLimits limits_of(const CapsAnswer& general, const CapsAnswer& general_2,
                        const CapsAnswer& atomic) {
   DeviceLimits limits;
-  limits.log_blocks = std::min(static_cast<unsigned>(general.get(caps::log_max_qp_sz)),
-                               static_cast<unsigned>(std::countr_zero(most_queue_blocks)));
+  limits.log_wqebbs = std::min(static_cast<unsigned>(general.get(caps::log_max_qp_sz)),
+                               static_cast<unsigned>(std::countr_zero(max_qp_wqebbs)));
   limits.log_message_bytes = std::min(static_cast<unsigned>(general.get(caps::log_max_msg)),
-                                      static_cast<unsigned>(std::countr_zero(most_message_bytes)));
+                                      static_cast<unsigned>(std::countr_zero(max_rdma_bytes)));
   limits.log_reads = static_cast<unsigned>(
       std::min(general.get(caps::log_max_ra_req_qp), general.get(caps::log_max_ra_res_qp)));
   limits.can_force_order = general_2.get(caps::dp_ordering_force) != 0;
@@ -117,15 +117,15 @@ DeviceLimits limits_of(const CapsAnswer& general, const CapsAnswer& general_2,
   return limits;
 }
 
-CqCommand create_cq_command(const QueueOptions& options, const QueueObjects& objects) {
-  const QueueLayout layout = queue_layout(options);
-  const bool collapsed = options.completions == CompletionMode::collapsed;
+CqCommand create_cq_command(const QpOptions& options, const QueueObjects& objects) {
+  const QpLayout layout = qp_layout(options);
+  const bool collapsed = options.completions == CqMode::collapsed;
   CqCommand command;
   command.set(command::opcode, command::create_cq);
   command.set(cq::collapsed, collapsed);
   command.set(cq::overrun_ignore, collapsed);
   command.set(cq::log_size,
-              static_cast<std::uint64_t>(std::countr_zero(layout.completion_entries)));
+              static_cast<std::uint64_t>(std::countr_zero(layout.cqe_count)));
   command.set(cq::uar_page, objects.register_page);
   command.set(cq::eqn, objects.event_queue);
   command.set(cq::umem_valid, 1);
@@ -133,13 +133,13 @@ CqCommand create_cq_command(const QueueOptions& options, const QueueObjects& obj
   command.set(cq::umem_offset, layout.completions_offset);
   command.set(cq::dbr_umem_valid, 1);
   command.set(cq::dbr_umem_id, objects.memory_id);
-  command.set(cq::dbr_addr, layout.records_offset + QueueLayout::completions_record);
+  command.set(cq::dbr_addr, layout.records_offset + QpLayout::completions_record);
   return command;
 }
 
-QpCommand create_qp_command(const QueueOptions& options, const QueueObjects& objects,
+QpCommand create_qp_command(const QpOptions& options, const QueueObjects& objects,
                             std::uint32_t cqn) {
-  const QueueLayout layout = queue_layout(options);
+  const QpLayout layout = qp_layout(options);
   QpCommand command;
   command.set(command::opcode, command::create_qp);
   command.set(qp::service, qp::service_reliable);
@@ -147,7 +147,7 @@ QpCommand create_qp_command(const QueueOptions& options, const QueueObjects& obj
   command.set(qp::pd, objects.protection_domain);
   set_order(command, objects.force_order);
   command.set(qp::uar_page, objects.register_page);
-  command.set(qp::log_sq_size, static_cast<std::uint64_t>(std::countr_zero(options.blocks)));
+  command.set(qp::log_sq_size, static_cast<std::uint64_t>(std::countr_zero(options.wqebbs)));
   command.set(qp::rq_type, qp::no_receive_queue);
   command.set(qp::cqn_send, cqn);
   command.set(qp::cqn_receive, cqn); // nothing is received, but the device wants one
@@ -156,7 +156,7 @@ QpCommand create_qp_command(const QueueOptions& options, const QueueObjects& obj
   command.set(qp::wq_umem_offset, 0);
   command.set(qp::dbr_umem_valid, 1);
   command.set(qp::dbr_umem_id, objects.memory_id);
-  command.set(qp::dbr_addr, layout.records_offset + QueueLayout::queue_records);
+  command.set(qp::dbr_addr, layout.records_offset + QpLayout::queue_records);
   return command;
 }
 

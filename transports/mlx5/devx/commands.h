@@ -24,7 +24,7 @@ struct QueueObjects {
 
 /// What the device can do, of what matters here.
 struct DeviceLimits {
-  unsigned log_blocks = 0;         ///< of the largest queue
+  unsigned log_wqebbs = 0;         ///< of the largest queue
   unsigned log_message_bytes = 30; ///< of the largest message
   unsigned log_reads = 0;          ///< READs and atomics on their way, as asker and answerer
   /// 4 + 8: plain and masked atomics of these sizes, with results in the host's byte order.
@@ -53,9 +53,9 @@ CapsCommand caps_command(std::uint16_t group);
 DeviceLimits limits_of(const CapsAnswer& general, const CapsAnswer& general_2,
                        const CapsAnswer& atomic);
 
-CqCommand create_cq_command(const QueueOptions& options, const QueueObjects& objects);
+CqCommand create_cq_command(const QpOptions& options, const QueueObjects& objects);
 /// @param cqn of the completion queue that was made before
-QpCommand create_qp_command(const QueueOptions& options, const QueueObjects& objects,
+QpCommand create_qp_command(const QpOptions& options, const QueueObjects& objects,
                             std::uint32_t cqn);
 
 QpCommand to_init_command(std::uint32_t qpn, int port);

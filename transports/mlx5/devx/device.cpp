@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "src/base/error.h"
-#include "transports/mlx5/queue_layout.h"
+#include "transports/mlx5/qp_layout.h"
 
 namespace shmemctl::mlx5 {
 
@@ -105,7 +105,7 @@ RegisteredQueue DirectDevice::register_queue(void* base, std::size_t size_bytes,
     mlx5dv_devx_umem_in request{};
     request.size = size_bytes;
     request.access = IBV_ACCESS_LOCAL_WRITE;
-    request.pgsz_bitmap = ~std::uint64_t{QueueLayout::device_page_bytes - 1};
+    request.pgsz_bitmap = ~std::uint64_t{QpLayout::device_page_bytes - 1};
     request.comp_mask = MLX5DV_UMEM_MASK_DMABUF;
     request.dmabuf_fd = dmabuf;
     memory = direct_->umem_reg_ex(verbs_.context(), &request);

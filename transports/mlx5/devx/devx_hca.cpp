@@ -6,7 +6,7 @@
 
 #include "src/base/error.h"
 #include "transports/mlx5/devx/devx_open.h"
-#include "transports/mlx5/devx/devx_queue.h"
+#include "transports/mlx5/devx/devx_qp.h"
 #include "transports/verbs/registration.h"
 
 namespace shmemctl::mlx5 {
@@ -35,17 +35,17 @@ class DevxHca final : public Hca {
 public:
   DevxHca(std::shared_ptr<const verbs::Functions> verbs,
           std::shared_ptr<const DirectFunctions> direct, ibv_device* ibv, int port,
-          const verbs::GidWish& wish, const DevxSettings& settings)
+          const verbs::GidRequest& wish, const DevxSettings& settings)
       : options_(settings.options),
         port_(std::move(verbs), std::move(direct), ibv, port, wish, settings.write_order) {
     const DeviceLimits& limits = port_.limits;
     info_.device = port_.device.verbs().name();
     info_.port = port;
     info_.ethernet = port_.device.port().ethernet;
-    info_.most_blocks = 1u << limits.log_blocks;
-    info_.most_message_bytes = std::uint64_t{1} << limits.log_message_bytes;
+    info_.max_wqebbs = 1u << limits.log_wqebbs;
+    info_.max_rdma_bytes = std::uint64_t{1} << limits.log_message_bytes;
     info_.atomic_bytes = limits.atomic_bytes;
-    info_.keeps_writes = port_.keeps_writes;
+    info_.orders_writes = port_.orders_writes;
     info_.unfit = why_unfit(port_.device);
   }
 
@@ -70,11 +70,11 @@ public:
     return std::make_unique<DevxMemory>(verbs::own(region, functions.dereg_mr));
   }
 
-  std::unique_ptr<HcaQueue> create_queue(const QueueOptions& options) override {
-    if (options.blocks > info_.most_blocks)
-      port_.device.fail("make a queue", std::to_string(options.blocks) + " WQEBBs are too many",
-                        "make queues of at most " + std::to_string(info_.most_blocks) + " WQEBBs");
-    return std::make_unique<DevxQueue>(port_, options);
+  std::unique_ptr<HcaQp> create_queue(const QpOptions& options) override {
+    if (options.wqebbs > info_.max_wqebbs)
+      port_.device.fail("make a queue", std::to_string(options.wqebbs) + " WQEBBs are too many",
+                        "make queues of at most " + std::to_string(info_.max_wqebbs) + " WQEBBs");
+    return std::make_unique<DevxQp>(port_, options);
   }
 
 private:
@@ -94,8 +94,8 @@ private:
   HcaInfo info_;
 };
 
-verbs::GidWish wish_of(const DevxSettings& settings) {
-  verbs::GidWish wish;
+verbs::GidRequest wish_of(const DevxSettings& settings) {
+  verbs::GidRequest wish;
   wish.roce_version = settings.roce_version;
   wish.ipv6 = settings.ipv6;
   wish.range = verbs::parse_address_range(settings.address_range);

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "kernels/device/network.cuh"
-#include "kernels/device/report.cuh"
+#include "kernels/device/wait_report.cuh"
 
 namespace shmemctl::device {
 
@@ -38,7 +38,7 @@ class HostFlight;
 class HostNetwork {
 public:
   void add_pe(std::byte* heap, std::byte* cells) { places_.push_back({heap, cells}); }
-  std::byte* at(NetworkPlace place, int pe) {
+  std::byte* at(NetworkAddress place, int pe) {
     if (const unsigned i = n_peers_.fetch_add(1, std::memory_order_relaxed); i < peers_.size())
       peers_[i].store(pe, std::memory_order_relaxed);
     const Places& of = places_[static_cast<std::size_t>(pe)];
@@ -256,7 +256,7 @@ inline bool is_cut(const DeviceJob& job, int pe) {
   return true;
 }
 
-inline bool network_put(const DeviceJob& job, NetworkPlace target, const void* source,
+inline bool network_put(const DeviceJob& job, NetworkAddress target, const void* source,
                         std::uint64_t size_bytes, int pe, bool blocking) {
   if (is_cut(job, pe))
     return false;
@@ -271,7 +271,7 @@ inline bool network_put(const DeviceJob& job, NetworkPlace target, const void* s
   }
   return true;
 }
-inline bool network_get(const DeviceJob& job, void* target, NetworkPlace source,
+inline bool network_get(const DeviceJob& job, void* target, NetworkAddress source,
                         std::uint64_t size_bytes, int pe, bool blocking) {
   if (is_cut(job, pe))
     return false;
@@ -286,7 +286,7 @@ inline bool network_get(const DeviceJob& job, void* target, NetworkPlace source,
   }
   return true;
 }
-inline bool network_put_value(const DeviceJob& job, NetworkPlace target, std::uint64_t value,
+inline bool network_put_value(const DeviceJob& job, NetworkAddress target, std::uint64_t value,
                               unsigned size_bytes, int pe) {
   if (is_cut(job, pe))
     return false;
@@ -302,7 +302,7 @@ inline bool network_put_value(const DeviceJob& job, NetworkPlace target, std::ui
   });
   return true;
 }
-inline bool network_get_value(const DeviceJob& job, NetworkPlace source, unsigned size_bytes,
+inline bool network_get_value(const DeviceJob& job, NetworkAddress source, unsigned size_bytes,
                               int pe, std::uint64_t& value) {
   value = 0;
   if (is_cut(job, pe))
@@ -317,7 +317,7 @@ inline bool network_get_value(const DeviceJob& job, NetworkPlace source, unsigne
     std::memcpy(&value, from, size_bytes);
   return true;
 }
-inline bool network_atomic(const DeviceJob& job, NetworkPlace target, NetworkAtomic op,
+inline bool network_atomic(const DeviceJob& job, NetworkAddress target, NetworkAtomic op,
                            unsigned size_bytes, std::uint64_t operand, std::uint64_t compare,
                            int pe, std::uint64_t* old) {
   if (is_cut(job, pe))
@@ -338,8 +338,8 @@ inline bool network_atomic(const DeviceJob& job, NetworkPlace target, NetworkAto
   }
   return true;
 }
-inline bool network_put_signal(const DeviceJob& job, NetworkPlace target, const void* source,
-                               std::uint64_t size_bytes, NetworkPlace signal, std::uint64_t value,
+inline bool network_put_signal(const DeviceJob& job, NetworkAddress target, const void* source,
+                               std::uint64_t size_bytes, NetworkAddress signal, std::uint64_t value,
                                bool add, int pe, bool blocking) {
   if (is_cut(job, pe))
     return false;

@@ -1,0 +1,111 @@
+// Translation of symmetric addresses, and flags of peers.
+#pragma once
+
+#include "kernels/device/network.cuh"
+#include "kernels/device/wait_report.cuh"
+#include "src/abi/device_job.h"
+
+namespace shmemctl::device {
+
+namespace detail {
+
+__device__ inline std::int64_t heap_delta_of(const DeviceJob& job, int pe) {
+  return pe < job.n_param_pes ? job.param_heap_delta_bytes[pe]
+                         : __ldg(reinterpret_cast<const long long*>(job.heap_delta_bytes) + pe);
+}
+__device__ inline std::int64_t cells_delta_of(const DeviceJob& job, int pe) {
+  return pe < job.n_param_pes ? job.param_flags_delta_bytes[pe]
+                         : __ldg(reinterpret_cast<const long long*>(job.team_flags_delta_bytes) + pe);
+}
+
+} // namespace detail
+
+/// The mapped address of `local`, a symmetric address of this PE, on that PE; nullptr if it is not
+/// mapped for kernels (OpenSHMEM's shmem_ptr).
+template <class T>
+__device__ inline T* pointer_to(const DeviceJob& job, T* local, int pe) {
+  const std::int64_t delta = detail::heap_delta_of(job, pe);
+  if (delta == DeviceJob::unreachable)
+    return nullptr;
+  return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(local) +
+                              static_cast<std::uintptr_t>(delta));
+}
+
+/// Region and offset of a heap address, for the network functions.
+__device__ inline NetworkAddress network_address_of(const DeviceJob& job, const void* local) {
+  return {region::gpu_heap, static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(local) -
+                                                       reinterpret_cast<std::uintptr_t>(job.heap))};
+}
+
+/// pointer_to() for words of DeviceTeamFlags.
+__device__ inline std::uint64_t* peer_flag(const DeviceJob& job, std::uint64_t* mine, int pe) {
+  const std::int64_t delta = detail::cells_delta_of(job, pe);
+  if (delta == DeviceJob::unreachable)
+    return nullptr;
+  return reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(mine) +
+                                          static_cast<std::uintptr_t>(delta));
+}
+
+/// Sets a flag of that PE with release semantics: after all that this thread has done or seen. Of
+/// network puts: after those completed by a network_quiet().
+/// @param released whether an earlier call of a sequence has already made the network release;
+/// false at first
+__device__ inline bool set_flag(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value, int pe,
+                            bool& released) {
+  if (std::uint64_t* const there = peer_flag(job, cell, pe)) {
+#ifdef SHMEMCTL_MUTATE_TELL_RELEASE
+    store_relaxed(there, value);
+#else
+    store_release(there, value);
+#endif
+    return true;
+  }
+#ifndef SHMEMCTL_MUTATE_TELL_FAR
+  // The request itself is relaxed, and the PE that sees the flag may get, over the network, what
+  // this thread has stored into its own memory.
+  if (!released)
+    network_release();
+#endif
+  released = true;
+  const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(cell) -
+                                                 reinterpret_cast<std::uintptr_t>(job.cells));
+  return network_put_value(job, {region::gpu_team_flags, offset}, value, 8, pe);
+}
+__device__ inline bool set_flag(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value,
+                            int pe) {
+  bool released = false;
+  return set_flag(job, cell, value, pe, released);
+}
+
+/// A team as device code uses it. A team's number is its slot in DeviceJob::teams; 0 is the world.
+struct TeamView {
+  DeviceTeamFlags* cells;
+  const std::int32_t* list; ///< nullptr: start + i * stride
+  std::int32_t me, n, start, stride;
+
+  /// The PE of the job that is member `i`.
+  __device__ int pe(int i) const { return list != nullptr ? list[i] : start + i * stride; }
+};
+inline constexpr int team_world = 0;
+
+__device__ inline TeamView team_view(const DeviceJob& job, int team) {
+  if (team == team_world) // no loads needed
+    return {job.cells, nullptr, job.pe, job.n_pes, 0, 1};
+  const TeamState& state = job.teams[team];
+  return {job.cells + team, state.stride == 0 ? job.members + state.member_offset : nullptr,
+          state.my_pe,      state.n_pes,
+          state.start,      state.stride};
+}
+/// This PE's index in the team, -1 if it is not a member; the number of members; a member's PE in
+/// the world.
+__device__ inline int team_my_pe(const DeviceJob& job, int team) {
+  return job.teams[team].my_pe;
+}
+__device__ inline int team_n_pes(const DeviceJob& job, int team) {
+  return job.teams[team].n_pes;
+}
+__device__ inline int team_pe_in_world(const DeviceJob& job, int team, int member) {
+  return team_view(job, team).pe(member);
+}
+
+} // namespace shmemctl::device

@@ -1,0 +1,72 @@
+// Timeouts of waits, and their report to the host.
+#pragma once
+
+#include "kernels/device/memory_order.cuh"
+#include "kernels/device/scope.cuh"
+#include "src/abi/device_job.h"
+
+namespace shmemctl::device {
+
+namespace detail {
+
+/// Locates the awaited word in the heap or in the team flags, so that the host can name it.
+__device__ inline void name_flag(const DeviceJob& job, const void* at, WaitKind kind,
+                                 WaitReport& report) {
+  const auto distance = [at](const void* from) {
+    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(at) -
+                                      reinterpret_cast<std::uintptr_t>(from));
+  };
+  const std::uint64_t in_heap = distance(job.heap), in_cells = distance(job.cells);
+  const bool is_cell = in_cells < sizeof(DeviceTeamFlags) * limits::max_teams;
+  report.kind = kind == WaitKind::word && is_cell ? WaitKind::cell : kind;
+  report.offset_bytes = is_cell ? in_cells : in_heap < job.heap_bytes ? in_heap : UINT64_MAX;
+}
+
+} // namespace detail
+
+/// Fills the report; only the first failure of this PE is kept. Not inlined: part of every wait,
+/// and rarely called.
+/// @param peer PE that was waited for; -1 if unknown
+/// @param at   the awaited word, in the heap or the team flags (then WaitKind::cell); nullptr, or a
+/// word of other memory: not named
+inline __device__ __noinline__ void report_wait(const DeviceJob& job, int peer,
+                                                std::uint64_t expected, std::uint64_t seen,
+                                                const void* at, WaitKind kind = WaitKind::word) {
+  WaitReport* const report = job.report;
+  if (atomic_word_compare_swap(&report->state, WaitReport::none, WaitReport::being_written) !=
+      WaitReport::none)
+    return;
+  report->peer = peer;
+  report->block = Grid::rank();
+  report->expected = expected;
+  report->seen = seen;
+  detail::name_flag(job, at, kind, *report);
+  // The host reads the rest after it sees this.
+  store_release(&report->state, WaitReport::written);
+}
+
+__device__ inline void report_unreachable(const DeviceJob& job, int pe) {
+  report_wait(job, pe, 0, 0, nullptr, WaitKind::no_path);
+}
+
+/// Timeout of a wait: job.timeout_ns from its start, or earlier if another wait of this PE has
+/// timed out. `times` that long where the awaited thread is itself in a wait, so that that one,
+/// which knows more, reports.
+class WaitTimeout {
+public:
+  explicit __device__ WaitTimeout(unsigned times = 1) : begin_ns_(global_time_ns()), times_(times) {}
+  /// Called at each poll; reads the clock at every 256th, because that takes longer than a poll.
+  __device__ bool over(const DeviceJob& job) {
+    if (++polls_ % 256 != 0)
+      return false;
+    return global_time_ns() - begin_ns_ > times_ * job.timeout_ns ||
+           load_relaxed(&job.report->state) != WaitReport::none;
+  }
+
+private:
+  std::uint64_t begin_ns_;
+  unsigned times_;
+  unsigned polls_ = 0;
+};
+
+} // namespace shmemctl::device

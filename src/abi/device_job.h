@@ -1,0 +1,130 @@
+// The job as kernels see it: plain structs for host and device, passed to a kernel by value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/abi/device_network.h"
+#include "src/abi/device_state.h"
+
+namespace shmemctl {
+
+/// What a kernel waited for, or what failed.
+enum class WaitKind : std::uint64_t {
+  word,      ///< a word of this PE: `expected`, `seen`; `offset_bytes` in the heap, or UINT64_MAX
+  cell,      ///< a team flag (barriers, collectives): the same, in the region of team flags
+  blocks,    ///< grid barrier: `seen` of `expected` blocks have arrived
+  team_size, ///< collective of team `expected`: `seen` members are too many
+  no_member, ///< collective of team `expected`: this PE is not a member
+  no_reduction,   ///< reduction in team `expected`: bitwise operation on floating-point type
+  fifo_room,      ///< free slot of the proxy FIFO for request `expected`; `seen` are completed
+  fifo_result,    ///< free result slot of the proxy: all `expected` are in use
+  fifo_reply,    ///< proxy's reply in result slot `expected`
+  fifo_closed,    ///< the proxy is closed
+  fifo_failed,    ///< the proxy replied that a request failed; the proxy keeps the error
+  qp_publish_turn,     ///< WQE `expected` of the QP to that PE could not be published
+  qp_room,     ///< room in that QP for WQE `expected`; those before `seen` are complete
+  qp_result,   ///< free result slot of the QP: all `expected` are in use
+  qp_completion,   ///< completion of WQE `expected`; those before `seen` are complete
+  qp_failed,   ///< error CQE of the QP to that PE: `seen` is an mlx5::Failure
+  not_registered, ///< memory of that PE, at `offset_bytes` in region `expected`, is not registered
+  no_path,        ///< kernels have no path to that PE
+  call_failed ///< MoE: PE `seen` aborted call `expected` because it timed out waiting for that PE
+};
+
+/// The first wait of a kernel that timed out. In memory that the host can read while the kernel
+/// runs.
+struct WaitReport {
+  static constexpr std::uint64_t none = 0, being_written = 1, written = 2;
+  std::uint64_t state; ///< the thread that swaps `none` for `being_written` writes the rest
+  std::int32_t peer;   ///< PE that was waited for; -1 if unknown
+  std::int32_t block;
+  std::uint64_t expected, seen;
+  std::uint64_t offset_bytes; ///< of the word
+  WaitKind kind;              ///< meaning of the above
+};
+
+namespace device {
+
+/// Why a network operation of a kernel failed: what WaitReport says, by its kind.
+struct NetworkProblem {
+  WaitKind kind;
+  std::uint64_t expected, seen, offset_bytes;
+};
+
+} // namespace device
+
+/// Flags by which members of a team synchronize in kernels: one struct per team slot, at the same
+/// offset on every PE. Written by peers, except for members marked "own".
+///
+/// All zero on every member before a kernel of any member uses a new team, because members count
+/// epochs from 0: whoever creates a team (or destroys one, after all members have left their
+/// kernels) clears it.
+struct DeviceTeamFlags {
+  static constexpr int max_members = 256;             ///< larger teams: dissemination barrier
+  static constexpr std::size_t flag_bytes = 64u << 10; ///< see `messages`
+  std::uint64_t arrived[max_members]; ///< barrier: by member, number of barriers it has entered
+  /// The same of members that are not mapped: the number of the last barrier, in one of two words
+  /// used alternately (plan::word_of_barrier()).
+  std::uint64_t arrived_network[2][max_members];
+  std::uint64_t expected[max_members]; ///< own: by member, barriers waited for
+  /// Dissemination barrier of larger teams: number of the last barrier per round, in two words used
+  /// alternately.
+  std::uint64_t rounds[2][limits::sync_rounds];
+  std::uint64_t entered[max_members]; ///< collectives: by member, epoch it has entered
+  std::uint64_t
+      done[max_members]; ///< large collectives: by member, grows by plan::whole_count each
+  std::uint64_t sizes[max_members]; ///< collect: by member, its size (plan::size_word())
+  std::uint64_t epoch;               ///< own: barriers by rounds so far
+  std::uint64_t collective_epoch;    ///< own: collectives so far
+  std::uint64_t
+      entered_epoch; ///< own: last collective in which all members were known to have entered
+  std::uint64_t large_collectives; ///< own: how many of the collectives were large
+  std::uint64_t collects;          ///< own: calls of collect so far
+  std::uint64_t grid_barrier_counters[8]; ///< own: counters of the grid barrier
+  std::uint64_t padding[3];
+  /// Double buffer, selected by the collective's epoch: 8-byte words that carry 4 bytes of data and
+  /// 4 of the epoch (as NCCL's LL protocol), so that small collectives need no barrier.
+  alignas(128) std::uint64_t messages[2][flag_bytes / sizeof(std::uint64_t)];
+};
+
+/// All pointers are to device memory: kernels cannot access the runtime's host structures.
+struct DeviceJob {
+  static constexpr std::int64_t unreachable = INT64_MIN;
+
+  std::int32_t pe, n_pes;
+  std::byte* heap;
+  std::uint64_t heap_bytes;
+  /// By PE: mapped address of that PE's heap minus my own heap's; `unreachable` if it is not mapped
+  /// for kernels.
+  const std::int64_t* heap_delta_bytes;
+  /// The region of team flags: DeviceTeamFlags[limits::max_teams].
+  DeviceTeamFlags* cells;
+  const std::int64_t* team_flags_delta_bytes; ///< by PE
+  /// The same for the first `n_param_pes` PEs, by value: kernel parameters are constants, whereas a load
+  /// from the tables misses L1 after every acquire and fence.
+  static constexpr int max_param_pes = 8;
+  std::int32_t n_param_pes;
+  bool all_mapped; ///< every PE is mapped; false: perhaps not
+  std::int64_t param_heap_delta_bytes[max_param_pes], param_flags_delta_bytes[max_param_pes];
+  const TeamState* teams;      ///< [limits::max_teams]; 0 is SHMEM_TEAM_WORLD
+  const std::int32_t* members; ///< what TeamState::member_offset indexes
+  WaitReport* report;
+  std::uint64_t timeout_ns; ///< of each wait
+  DeviceNetwork network;    ///< to PEs that are `unreachable`
+};
+
+/// Sets the by-value deltas and `all_mapped` from the host's tables, which are indexed by PE.
+inline void set_param_deltas(DeviceJob& job, const std::int64_t* heap, const std::int64_t* cells) {
+  job.n_param_pes = job.n_pes < DeviceJob::max_param_pes ? job.n_pes : DeviceJob::max_param_pes;
+  for (int pe = 0; pe < job.n_param_pes; ++pe) {
+    job.param_heap_delta_bytes[pe] = heap[pe];
+    job.param_flags_delta_bytes[pe] = cells[pe];
+  }
+  job.all_mapped = true;
+  for (int pe = 0; pe < job.n_pes; ++pe)
+    if (heap[pe] == DeviceJob::unreachable || cells[pe] == DeviceJob::unreachable)
+      job.all_mapped = false;
+}
+
+} // namespace shmemctl

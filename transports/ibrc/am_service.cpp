@@ -1,0 +1,140 @@
+#include "transports/ibrc/am_service.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include "src/base/log.h"
+#include "src/base/service_thread.h"
+
+namespace shmemctl::ibrc {
+
+namespace {
+
+/// A request rarely comes alone. But a sleeping thread is woken at once, while one that yields on a
+/// busy core waits for the other's time slice to end, which takes milliseconds.
+constexpr int looks_before_sleep = 16;
+constexpr int most_rounds = 16;
+/// Room for pending replies is not signalled, so poll; nothing else needs polling.
+constexpr int pending_ms = 1, longest_ms = 1000;
+
+std::size_t connected(const std::vector<std::uint32_t>& credits) {
+  return static_cast<std::size_t>(
+      std::count_if(credits.begin(), credits.end(), [](std::uint32_t each) { return each > 0; }));
+}
+
+} // namespace
+
+MessageService::MessageService(JobView& job, const MessageRoom& room)
+    : job_(job), memory_(job, room.credits, room.qp_sets),
+      answers_(job, regions_, room.own_credits, connected(room.credits)),
+      wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!wakeup_)
+    throw system_error("ibrc", "create an eventfd", errno,
+                       "raise the limit of open files (ulimit -n)");
+  const std::uint32_t receives = room.own_credits * static_cast<std::uint32_t>(job.n_pes) *
+                                 static_cast<std::uint32_t>(room.qp_sets);
+  // Any of the devices may get them all.
+  for (UsedDevice& used : job.devices)
+    used.receives =
+        std::make_unique<verbs::SharedReceives>(*used.device, receives, AtomicMessage::size_bytes);
+}
+
+MessageService::~MessageService() {
+  stop_.store(true, std::memory_order_release);
+  const std::uint64_t one = 1;
+  // It fails only if the counter is full, and then the thread wakes anyway.
+  [[maybe_unused]] const auto written = ::write(wakeup_.get(), &one, sizeof one);
+  if (thread_.joinable())
+    thread_.join();
+}
+
+void MessageService::start(Exchange& exchange) {
+  std::vector<std::string> out(static_cast<std::size_t>(job_.n_pes));
+  for (int pe = 0; pe < job_.n_pes; ++pe)
+    if (memory_.layout(pe).credits > 0)
+      out[static_cast<std::size_t>(pe)] = encode(memory_.place_for(pe));
+  const std::vector<std::string> in = exchange.alltoall(out);
+  for (int pe = 0; pe < job_.n_pes; ++pe) {
+    if (memory_.layout(pe).credits == 0)
+      continue;
+    const std::optional<ReplyAddress> place = decode_answer_place(in[static_cast<std::size_t>(pe)]);
+    if (!place || !answers_.set_place(pe, *place))
+      throw Error(ExitCode::unavailable, job_.name_of(pe), "read the address of its reply buffer",
+                  "malformed message", "run the same version of shmemctl on all hosts",
+                  {job_.host, job_.pe, {}, std::nullopt});
+  }
+  thread_ = start_service_thread("ibrc", [this] { run(); });
+}
+
+bool MessageService::serve() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() && serve_locked();
+}
+
+bool MessageService::serve_locked() {
+  if (failure_)
+    throw Error(*failure_);
+  bool any = false;
+  try {
+    for (int round = 0; round < most_rounds; ++round) {
+      int count = 0;
+      for (std::size_t device = 0; device < job_.devices.size(); ++device)
+        count += job_.devices[device].receives->poll(
+            [&](std::uint32_t queue_pair, const std::byte* bytes, std::size_t size_bytes) {
+              answers_.on_message(device, queue_pair, bytes, size_bytes);
+            });
+      answers_.poll();
+      answers_.send();
+      any = any || count > 0;
+      if (count == 0)
+        break;
+    }
+  } catch (const Error& error) {
+    failure_.emplace(error.code(), error.subject(), error.attempted(), error.system_message(),
+                     error.fix(), Where{job_.host, job_.pe, error.where().device, std::nullopt});
+    throw Error(*failure_);
+  }
+  return any;
+}
+
+void MessageService::run() {
+  try {
+    int looks = 0;
+    while (!stop_.load(std::memory_order_acquire)) {
+      bool any = false;
+      {
+        const std::lock_guard lock(mutex_);
+        any = serve_locked();
+      }
+      looks = any ? 0 : looks + 1;
+      if (looks == looks_before_sleep) {
+        sleep();
+        looks = 0;
+      }
+    }
+  } catch (const Error& error) {
+    // Whoever waits here throws it too; the others learn it from their own waits.
+    log(LogLevel::warning, "ibrc", error.message());
+  }
+}
+
+void MessageService::sleep() {
+  std::vector<pollfd> events(1, {wakeup_.get(), POLLIN, 0});
+  bool pending = false;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const UsedDevice& used : job_.devices) {
+      used.receives->clear_events();
+      used.receives->arm();
+      events.push_back({used.receives->descriptor(), POLLIN, 0});
+    }
+    if (serve_locked()) // messages that came before it was armed
+      return;
+    pending = answers_.pending();
+  }
+  ::poll(events.data(), events.size(), pending ? pending_ms : longest_ms);
+}
+
+} // namespace shmemctl::ibrc

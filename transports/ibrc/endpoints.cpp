@@ -1,0 +1,318 @@
+#include "transports/ibrc/endpoints.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "transports/ibrc/failure.h"
+#include "transports/verbs/device_share.h"
+#include "transports/verbs/status.h"
+
+namespace shmemctl::ibrc {
+
+namespace {
+
+constexpr std::uint32_t max_completions = 1 << 16;
+constexpr int wanted_inline_bytes = 256;
+/// A completion costs little compared with this much data, and frees memory early.
+constexpr std::size_t always_signalled_bytes = 4096;
+/// A single operation before a quiet should need no flush; in a stream, one in this many is
+/// signalled.
+constexpr std::uint32_t signalled_when_below = 4, max_unsignalled = 8;
+
+std::uint64_t name_of(const Endpoint& endpoint, std::uint32_t position) {
+  return std::uint64_t{endpoint.number} << 32 | position;
+}
+
+} // namespace
+
+Endpoints::Endpoints(JobView& job, std::size_t endpoints)
+    : job_(job), staging_(job), paces_(job.nics.size()) {
+  by_peer_.resize(static_cast<std::size_t>(job.n_pes));
+  for (const UsedDevice& used : job.devices) {
+    verbs::Device& device = *used.device;
+    const auto most =
+        static_cast<std::uint32_t>(std::clamp(device.attributes().max_cqe, 1, 1 << 30));
+    const std::size_t useful = std::min<std::size_t>(endpoints * Endpoint::depth, max_completions);
+    Completions completions;
+    completions.capacity = std::min(most, static_cast<std::uint32_t>(useful));
+    const auto count = static_cast<int>(completions.capacity);
+    completions.queue =
+        verbs::own(device.functions().create_cq(device.context(), count, nullptr, nullptr, 0),
+                   device.functions().destroy_cq);
+    if (!completions.queue) {
+      const verbs::Refusal refused = verbs::refusal(
+          device.name(), errno, "raise the limit of locked memory: ulimit -l unlimited");
+      throw Error(ExitCode::unavailable, "CQ", "create", refused.message, refused.fix,
+                  {job.host, job.pe, device.name(), std::nullopt});
+    }
+    completions_.push_back(std::move(completions));
+  }
+}
+
+Endpoint& Endpoints::add(int pe, std::size_t rail, std::size_t nic, std::size_t peer_nic) {
+  const std::size_t device_index = job_.nics[nic]->device_index;
+  auto endpoint = std::make_unique<Endpoint>(
+      pe, rail, nic, peer_nic,
+      verbs::QueuePair(*job_.devices[device_index].device, completions_[device_index].queue.get(),
+                       Endpoint::depth, wanted_inline_bytes,
+                       job_.devices[device_index].receive_place()));
+  endpoint->number = static_cast<std::uint32_t>(endpoints_.size());
+  endpoints_.push_back(std::move(endpoint));
+  by_peer_[static_cast<std::size_t>(pe)].push_back(endpoints_.back().get());
+  return *endpoints_.back();
+}
+
+template <class Done>
+void Endpoints::wait(Done&& done, const char* step, int peer) {
+  Wait waiting(*job_.health, job_.timeout_s, {step, peer, true}, wait_backoff);
+  while (!done()) {
+    if (poll())
+      waiting.progressed();
+    else if (waiting.pause())
+      check_events();
+  }
+}
+
+void Endpoints::check_events() {
+  for (const UsedDevice& used : job_.devices)
+    used.events->poll();
+}
+
+void Endpoints::post(Endpoint& endpoint, WorkChain& chain, bool signalled) {
+  const std::size_t count = chain.size();
+  if (count == 0)
+    return;
+  if (endpoint.failure)
+    throw Error(*endpoint.failure);
+  await_fenced(endpoint, chain);
+  make_room(endpoint, count);
+  if (endpoint.fence_due) {
+    chain.request(0).send_flags |= IBV_SEND_FENCE;
+    endpoint.fence_due = false;
+  }
+  Completions& completions = completions_of(endpoint);
+  if (!endpoint.active) {
+    endpoint.active = true;
+    active_.push_back(&endpoint);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    ibv_send_wr& request = chain.request(i);
+    const std::uint32_t position = endpoint.posted + static_cast<std::uint32_t>(i);
+    request.wr_id = name_of(endpoint, position);
+    request.next = i + 1 < count ? &chain.request(i + 1) : nullptr;
+    endpoint.work(position) = chain.work(i);
+    if (ThroughputMeter::concerns(chain.work(i).size_bytes))
+      paces_[endpoint.nic].begin();
+    signalled = signalled || wants_signal(endpoint, completions, chain.work(i));
+  }
+  if (signalled)
+    chain.request(count - 1).send_flags |= IBV_SEND_SIGNALED;
+  ibv_send_wr* refused = nullptr;
+  const int error_number = ::ibv_post_send(endpoint.queue_pair.get(), &chain.request(0), &refused);
+  if (error_number != 0) [[unlikely]]
+    refuse(endpoint, chain, refused, error_number);
+  endpoint.posted += static_cast<std::uint32_t>(count);
+  endpoint.unsignalled = signalled ? 0 : endpoint.unsignalled + static_cast<std::uint32_t>(count);
+  completions.in_flight += static_cast<std::uint32_t>(count);
+  chain.clear();
+}
+
+bool Endpoints::wants_signal(const Endpoint& endpoint, const Completions& completions,
+                          const Work& work) const {
+  return endpoint.in_flight() < signalled_when_below ||
+         endpoint.unsignalled + 1 >= max_unsignalled || work.staging_slot >= 0 ||
+         work.size_bytes >= always_signalled_bytes ||
+         completions.in_flight > completions.capacity / 2;
+}
+
+void Endpoints::make_room(Endpoint& endpoint, std::size_t requests) {
+  const Completions& completions = completions_of(endpoint);
+  const auto wanted = static_cast<std::uint32_t>(requests);
+  const auto fits = [&] {
+    return endpoint.in_flight() + wanted <= Endpoint::depth &&
+           completions.in_flight + wanted <= completions.capacity;
+  };
+  if (endpoint.in_flight() >= Endpoint::depth / 2)
+    poll();
+  if (!fits())
+    wait(fits, "a transfer", endpoint.pe);
+  if (endpoint.failure)
+    throw Error(*endpoint.failure);
+}
+
+/// Waits for what other QPs have posted before a fence, and for this QP's own, if a WRITE or READ
+/// might be performed before it.
+void Endpoints::await_fenced(const Endpoint& endpoint, const WorkChain& chain) {
+  const bool own = !endpoint.orders_writes && chain.has_transfer();
+  const std::vector<Endpoint*>& rails = by_peer_[static_cast<std::size_t>(endpoint.pe)];
+  if (rails.size() == 1 && !own)
+    return;
+  for (Endpoint* other : rails) {
+    const std::uint32_t position = other->fenced;
+    if ((other == &endpoint && !own) || other->has_retired(position))
+      continue;
+    request_completion(*other);
+    wait([&] { return other->unheard || other->has_retired(position); }, "a fence", other->pe);
+  }
+}
+
+void Endpoints::request_completion(Endpoint& endpoint) {
+  if (endpoint.unsignalled == 0 || endpoint.in_flight() == 0 || endpoint.failure)
+    return;
+  make_room(endpoint, 1);
+  WorkChain chain;
+  ibv_send_wr* refused = nullptr;
+  if (const int error_number = post_flush(endpoint, chain, &refused); error_number != 0)
+      [[unlikely]]
+    refuse(endpoint, chain, refused, error_number);
+}
+
+int Endpoints::post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** refused) {
+  chain.add_flush();
+  // Not fenced itself: what it completes was posted earlier.
+  ibv_send_wr& request = chain.request(0);
+  request.wr_id = name_of(endpoint, endpoint.posted);
+  request.send_flags = IBV_SEND_SIGNALED;
+  endpoint.work(endpoint.posted) = Work{};
+  const int error_number = ::ibv_post_send(endpoint.queue_pair.get(), &request, refused);
+  if (error_number != 0)
+    return error_number;
+  ++endpoint.posted;
+  endpoint.unsignalled = 0;
+  ++completions_of(endpoint).in_flight;
+  return 0;
+}
+
+void Endpoints::refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_wr* refused,
+                    int error_number) {
+  // Requests before the refused one in the chain have been posted.
+  const auto before =
+      static_cast<std::uint32_t>(refused ? (refused->wr_id & 0xffffffffu) - endpoint.posted : 0);
+  const std::uint32_t accepted = before < chain.size() ? before : 0;
+  const Work& work = chain.work(accepted);
+  endpoint.posted += accepted;
+  endpoint.unsignalled += accepted;
+  completions_of(endpoint).in_flight += accepted;
+  endpoint.failure = post_failure(job_, endpoint, work, error_number);
+  // Unsignalled requests in flight would never be reported.
+  WorkChain flush;
+  ibv_send_wr* again = nullptr;
+  if (endpoint.unsignalled > 0)
+    endpoint.unheard = post_flush(endpoint, flush, &again) != 0;
+  if (!failure_)
+    failure_ = endpoint.failure;
+  throw Error(*endpoint.failure);
+}
+
+void Endpoints::fail(Endpoint& endpoint, const Error& failure) {
+  // Requests in flight must complete, and nothing can be posted later to flush them.
+  request_completion(endpoint);
+  endpoint.failure = failure;
+  if (!failure_)
+    failure_ = failure;
+}
+
+void Endpoints::drain(Endpoint& endpoint, const char* step) {
+  request_completion(endpoint);
+  const std::uint32_t position = endpoint.posted;
+  wait([&] { return endpoint.unheard || endpoint.has_retired(position); }, step, endpoint.pe);
+  if (endpoint.failure)
+    throw Error(*endpoint.failure);
+}
+
+std::int16_t Endpoints::take_slot() {
+  if (staging_.empty())
+    wait([&] { return !staging_.empty(); }, "a transfer", -1);
+  return staging_.take();
+}
+
+void Endpoints::fence() {
+  for (Endpoint* endpoint : active_) {
+    endpoint->fenced = endpoint->posted;
+    endpoint->fence_due = true;
+  }
+}
+
+void Endpoints::quiet() {
+  for (Endpoint* endpoint : active_)
+    request_completion(*endpoint);
+  for (Endpoint* endpoint : active_)
+    wait([&] { return endpoint->unheard || endpoint->in_flight() == 0; }, "quiet", endpoint->pe);
+  for (Endpoint* endpoint : active_)
+    endpoint->active = false;
+  active_.clear();
+  if (failure_)
+    throw Error(*failure_);
+}
+
+bool Endpoints::poll() {
+  bool any = false;
+  const Endpoint* failed = nullptr;
+  for (Completions& completions : completions_) {
+    if (completions.in_flight == 0)
+      continue;
+    std::array<ibv_wc, 16> batch;
+    const int count = ::ibv_poll_cq(completions.queue.get(), batch.size(), batch.data());
+    for (int i = 0; i < count; ++i)
+      if (!take(completions, batch[static_cast<std::size_t>(i)]) && !failed)
+        failed = endpoints_[batch[static_cast<std::size_t>(i)].wr_id >> 32].get();
+    any = any || count > 0;
+  }
+  if (failed) [[unlikely]]
+    throw_failure(*failed);
+  return any;
+}
+
+bool Endpoints::take(Completions& completions, const ibv_wc& completion) {
+  Endpoint& endpoint = *endpoints_[completion.wr_id >> 32];
+  const auto position = static_cast<std::uint32_t>(completion.wr_id);
+  if (completion.status == IBV_WC_SUCCESS) [[likely]] {
+    completions.in_flight -= retire(endpoint, position + 1, true);
+    return true;
+  }
+  if (endpoint.broken) {
+    // Requests after the failed one are flushed, one by one.
+    --completions.in_flight;
+    return true;
+  }
+  check_events();
+  endpoint.broken = true;
+  if (!endpoint.failure) {
+    endpoint.failure = completion_failure(job_, endpoint, endpoint.work(position), completion);
+    endpoint.failure_status = completion.status;
+  }
+  if (!failure_)
+    failure_ = endpoint.failure;
+  completions.in_flight -= retire(endpoint, position + 1, false);
+  retire(endpoint, endpoint.posted, false);
+  return false;
+}
+
+void Endpoints::throw_failure(const Endpoint& endpoint) {
+  // If the peer has ended, the job's health knows the cause, which says more.
+  if (verbs::peer_may_be_gone(endpoint.failure_status))
+    job_.health->await_cause(endpoint.pe);
+  throw Error(*endpoint.failure);
+}
+
+std::uint32_t Endpoints::retire(Endpoint& endpoint, std::uint32_t end, bool success) {
+  if (endpoint.has_retired(end))
+    return 0;
+  const std::uint32_t count = end - endpoint.retired;
+  for (; endpoint.retired != end; ++endpoint.retired) {
+    const Work& work = endpoint.work(endpoint.retired);
+    if (ThroughputMeter::concerns(work.size_bytes))
+      paces_[endpoint.nic].end(*job_.nics[endpoint.nic], success ? work.size_bytes : 0);
+    if (work.staging_slot < 0)
+      continue;
+    if (work.copy_to && success)
+      std::memcpy(work.copy_to, staging_.at(work.staging_slot), work.size_bytes);
+    staging_.release(work.staging_slot);
+  }
+  if (endpoint.has_retired(endpoint.fenced))
+    endpoint.fenced = end; // so that it never lags by half of the index range
+  return count;
+}
+
+} // namespace shmemctl::ibrc

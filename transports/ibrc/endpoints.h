@@ -1,0 +1,93 @@
+// The endpoints (QPs) of one QP set: posting, completions, waiting, and failures.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "transports/ibrc/endpoint.h"
+#include "transports/ibrc/job_view.h"
+#include "transports/ibrc/throughput_meter.h"
+#include "transports/ibrc/staging.h"
+#include "transports/ibrc/wait.h"
+
+namespace shmemctl::ibrc {
+
+/// Not thread safe: called under the QP set's lock. All calls throw Error (unavailable) for a work
+/// request that failed, which names device, port, peer and the completion's status, and what
+/// JobHealth throws.
+class Endpoints {
+public:
+  /// @param endpoints an upper limit of how many will be added
+  Endpoints(JobView& job, std::size_t endpoints);
+
+  /// Creates a QP. The reference stays valid.
+  Endpoint& add(int pe, std::size_t rail, std::size_t nic, std::size_t peer_nic);
+
+  std::size_t paths_to(int pe) const {
+    const auto slot = static_cast<std::size_t>(pe);
+    return slot < by_peer_.size() ? by_peer_[slot].size() : 0;
+  }
+  Endpoint& endpoint(int pe, std::size_t rail) const {
+    return *by_peer_[static_cast<std::size_t>(pe)][rail];
+  }
+  Staging& staging() { return staging_; }
+
+  /// Posts the chain and clears it. Waits for room, and for what a fence orders before it.
+  /// @param signalled the last request shall be signalled, because it is waited for
+  void post(Endpoint& endpoint, WorkChain& chain, bool signalled);
+  /// Waits until everything posted to it is complete.
+  void drain(Endpoint& endpoint, const char* step);
+  /// A staging slot; waits for one. The caller must not hold another one unposted.
+  std::int16_t take_slot();
+  /// Orders later operations after those posted so far to the same peer.
+  void fence();
+  /// Waits for everything.
+  void quiet();
+  /// Processes available completions. True if there was one.
+  bool poll();
+  /// Processes asynchronous events of the devices.
+  void check_events();
+  /// From now on operations on it fail with this error, and so does every quiet().
+  void fail(Endpoint& endpoint, const Error& failure);
+
+private:
+  /// A CQ, its capacity, and the number of work requests in flight that complete on it.
+  struct Completions {
+    verbs::CompletionQueue queue;
+    std::uint32_t capacity = 0;
+    std::uint32_t in_flight = 0;
+  };
+
+  Completions& completions_of(const Endpoint& endpoint) {
+    return completions_[job_.nics[endpoint.nic]->device_index];
+  }
+  template <class Done>
+  void wait(Done&& done, const char* step, int peer);
+  void await_fenced(const Endpoint& endpoint, const WorkChain& chain);
+  void make_room(Endpoint& endpoint, std::size_t requests);
+  bool wants_signal(const Endpoint& endpoint, const Completions& completions,
+                    const Work& work) const;
+  /// Makes sure that a completion will come for everything posted.
+  void request_completion(Endpoint& endpoint);
+  /// Posts a request that completes after everything before it. Returns an errno, 0 on success.
+  int post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** refused);
+  [[noreturn]] void refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_wr* refused,
+                           int error_number);
+  /// False if it is the first to report an endpoint's failure.
+  bool take(Completions& completions, const ibv_wc& completion);
+  [[noreturn]] void throw_failure(const Endpoint& endpoint);
+  /// Retires all requests before `end`. Returns how many.
+  std::uint32_t retire(Endpoint& endpoint, std::uint32_t end, bool success);
+
+  JobView& job_;
+  Staging staging_;
+  std::vector<Completions> completions_; ///< by device; destroyed after the QPs
+  std::vector<ThroughputMeter> paces_;              ///< by NIC
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  std::vector<std::vector<Endpoint*>> by_peer_;
+  std::vector<Endpoint*> active_;
+  std::optional<Error> failure_; ///< the first one
+};
+
+} // namespace shmemctl::ibrc

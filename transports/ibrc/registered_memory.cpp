@@ -1,0 +1,141 @@
+#include "transports/ibrc/registered_memory.h"
+
+namespace shmemctl::ibrc {
+
+LocalSegment LocalMemory::register_range(std::byte* begin, std::size_t size_bytes,
+                                         const std::shared_ptr<const DeviceMemory>& memory,
+                                         const std::string& what, verbs::Way* used) const {
+  // Atomics of 4 bytes work on the 8 bytes around them. Those never cross a page.
+  const auto first = reinterpret_cast<std::uintptr_t>(begin) / 8 * 8;
+  const std::uintptr_t last = (reinterpret_cast<std::uintptr_t>(begin) + size_bytes + 7) / 8 * 8;
+  LocalSegment segment;
+  segment.begin = reinterpret_cast<std::uintptr_t>(begin);
+  segment.end = segment.begin + size_bytes;
+  segment.is_device = memory != nullptr;
+  const verbs::DeviceMemoryWays ways = memory ? ways_to_(memory) : verbs::DeviceMemoryWays();
+  const auto kind = memory ? verbs::MemoryKind::cuda : verbs::MemoryKind::host;
+  for (const UsedDevice& each : job_.devices) {
+    try {
+      segment.handles.push_back(verbs::register_memory(*each.device, reinterpret_cast<void*>(first),
+                                                       last - first, kind, ways, what, used));
+    } catch (const Error& error) {
+      throw job_.here(error);
+    }
+  }
+  return segment;
+}
+
+SegmentKey LocalMemory::set_region(const RegionView& region) {
+  const std::lock_guard lock(mutex_);
+  Extent& known = extents_[region.region];
+  const std::size_t before = region.base == known.base ? known.size_bytes : 0;
+  if (region.size_bytes <= before)
+    return {};
+  std::byte* const begin = region.base + before;
+  const auto device = memory_of_.find(region.region);
+  segments_.push_back(register_range(begin, region.size_bytes - before,
+                                     device == memory_of_.end() ? nullptr : device->second,
+                                     region_name(region.region)));
+  LocalSegment& segment = segments_.back();
+  segment.region = region.region;
+  Regions list = regions_.load(std::memory_order_relaxed) ? *regions_.load() : Regions{};
+  list.insert(list.begin(), &segment);
+  publish(std::move(list));
+  known = {region.base, region.size_bytes};
+  SegmentKey key{before, region.size_bytes - before, segment.begin, {}};
+  for (const auto& nic : job_.nics)
+    key.keys.push_back(segment.handles[nic->device_index]->rkey);
+  return key;
+}
+
+void LocalMemory::publish(Regions list) {
+  region_lists_.push_back(std::move(list));
+  regions_.store(&region_lists_.back(), std::memory_order_release);
+}
+
+void LocalMemory::set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) {
+  const std::lock_guard lock(mutex_);
+  memory_of_[region] = std::move(memory);
+  device_regions_.fetch_or(1u << region, std::memory_order_release);
+}
+
+/// The segments remain, empty: another thread may be searching an old list.
+void LocalMemory::drop_device_region(int region) {
+  const std::lock_guard lock(mutex_);
+  Regions left;
+  for (LocalSegment& segment : segments_) {
+    if (segment.region == region)
+      segment.handles.clear();
+    else
+      left.insert(left.begin(), &segment);
+  }
+  publish(std::move(left));
+  extents_.erase(region);
+  memory_of_.erase(region);
+  device_regions_.fetch_and(~(1u << region), std::memory_order_release);
+}
+
+DeviceReach LocalMemory::try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
+                                           std::byte* base, std::size_t size_bytes) const {
+  try {
+    verbs::Way way = verbs::Way::plain;
+    register_range(base, size_bytes, memory, "GPU memory", &way);
+    return {verbs::to_string(way), ""};
+  } catch (const Error& error) {
+    return {"", (error.where().device.empty() ? "" : error.where().device + ": ") +
+                    error.system_message()};
+  }
+}
+
+void LocalMemory::add(void* base, std::size_t size_bytes) {
+  if (size_bytes == 0)
+    return;
+  LocalSegment segment =
+      register_range(static_cast<std::byte*>(base), size_bytes, nullptr, "a buffer");
+  const std::uintptr_t begin = segment.begin, end = segment.end;
+  added_.add(begin, end, std::move(segment));
+}
+
+void LocalMemory::remove(void* base) {
+  added_.remove(reinterpret_cast<std::uintptr_t>(base));
+}
+
+const LocalSegment* LocalMemory::find(const void* address) const {
+  const auto place = reinterpret_cast<std::uintptr_t>(address);
+  if (const Regions* list = regions_.load(std::memory_order_acquire))
+    for (const LocalSegment* segment : *list)
+      if (place >= segment->begin && place < segment->end)
+        return segment;
+  return added_.find(place, [](const LocalSegment& segment) { return &segment; }).value_or(nullptr);
+}
+
+void RemoteMemory::add(int region, const std::vector<SegmentKey>& keys) {
+  const auto number = static_cast<std::size_t>(region);
+  if (number >= current_.size())
+    return;
+  const std::lock_guard lock(mutex_);
+  const Table* before = current_[number].load(std::memory_order_relaxed);
+  Table table = before ? *before : Table{};
+  table.resize(keys.size());
+  for (std::size_t pe = 0; pe < keys.size(); ++pe)
+    if (keys[pe].size_bytes > 0)
+      table[pe].insert(table[pe].begin(), keys[pe]);
+  tables_.push_back(std::move(table));
+  current_[number].store(&tables_.back(), std::memory_order_release);
+}
+
+const SegmentKey* RemoteMemory::find(int pe, int region, std::uint64_t offset_bytes) const {
+  const auto number = static_cast<std::size_t>(region);
+  const Table* table =
+      number < current_.size() ? current_[number].load(std::memory_order_acquire) : nullptr;
+  const auto slot = static_cast<std::size_t>(pe);
+  if (!table || slot >= table->size())
+    return nullptr;
+  for (const SegmentKey& segment : (*table)[slot])
+    if (offset_bytes >= segment.offset_bytes &&
+        offset_bytes - segment.offset_bytes < segment.size_bytes)
+      return &segment;
+  return nullptr;
+}
+
+} // namespace shmemctl::ibrc

@@ -1,0 +1,208 @@
+#include "transports/mlx5/devx/devx_qp.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <random>
+
+#include "src/base/error.h"
+#include "transports/mlx5/qp_layout.h"
+#include "transports/verbs/queue_pair.h"
+
+namespace shmemctl::mlx5 {
+
+namespace {
+
+/// The device's numbers of events that end a queue.
+enum Event : std::uint16_t {
+  event_completions_error = 0x04,
+  event_queue_catastrophe = 0x05,
+  event_invalid_request = 0x10,
+  event_access_error = 0x11
+};
+
+const char* text_of(std::uint64_t event) {
+  switch (event) {
+  case event_completions_error:
+    return "completion queue error: it overran, or its memory is not reached";
+  case event_queue_catastrophe:
+    return "local work queue catastrophic error";
+  case event_invalid_request:
+    return "invalid request local work queue error";
+  default:
+    return "local access violation work queue error";
+  }
+}
+
+std::uint32_t random_packet_number() {
+  std::random_device random;
+  return random() & 0xffffff;
+}
+
+bool is_ipv4(const std::array<std::uint8_t, 16>& gid) {
+  return std::all_of(gid.begin(), gid.begin() + 10, [](std::uint8_t byte) { return byte == 0; }) &&
+         gid[10] == 0xff && gid[11] == 0xff;
+}
+
+} // namespace
+
+DirectPort::DirectPort(std::shared_ptr<const verbs::Functions> verbs,
+                       std::shared_ptr<const DirectFunctions> direct, ibv_device* ibv, int number,
+                       const verbs::GidRequest& gid_request, WriteOrder order)
+    : device(std::move(verbs), std::move(direct), ibv, number), wish(gid_request),
+      limits(device.limits()), force_order(forces_order(order, limits)),
+      orders_writes(force_order || order == WriteOrder::kept) {
+  device.verbs().protection_domain(); // made here: the first call is for one thread only
+}
+
+void DevxQp::PageMemory::operator()(void* memory) const {
+  std::free(memory);
+}
+
+DevxQp::DevxQp(DirectPort& port, const QpOptions& options)
+    : port_(port), path_(options.path), doorbell_(port.device.doorbell_page()) {
+  const verbs::Port& wire = port.device.port();
+  if (wire.ethernet) {
+    verbs::GidRequest wish = port.wish;
+    if (options.path.gid_index >= 0)
+      wish.index = options.path.gid_index;
+    gids_ = verbs::gid_candidates(wire.gids, wish);
+    if (gids_.empty())
+      port.device.fail("choose a GID", verbs::no_gid_reason(wire.gids, wish),
+                       "set IB_GID_INDEX to one that it has, or give the interface an address");
+    local_.gid = gids_.front().raw;
+  } else if (!wire.gids.empty()) {
+    local_.gid = wire.gids.front().raw;
+  }
+  const QpLayout layout = qp_layout(options);
+  void* base = place(options, layout.size_bytes);
+  view_ = queue_view(options, layout, base);
+  if (memory_)
+    prepare_completions(view_, layout);
+  make_objects(options, base, layout.size_bytes);
+  listen();
+  local_.lid = wire.lid;
+  local_.mtu = static_cast<std::uint8_t>(verbs::mtu_code(wire.mtu_bytes));
+  local_.ethernet = wire.ethernet;
+  local_.first_psn = random_packet_number();
+  HcaInfo info;
+  info.atomic_bytes = port.limits.atomic_bytes;
+  info.orders_writes = port.orders_writes;
+  local_.offers = offers_of(info);
+}
+
+void* DevxQp::place(const QpOptions& options, std::size_t size_bytes) {
+  if (options.memory) {
+    if (options.memory_bytes < size_bytes)
+      throw Error(ExitCode::usage, port_.device.verbs().name(), "create a QP",
+                  "its memory is too small", "use the size that qp_layout() returns");
+    return options.memory;
+  }
+  memory_.reset(std::aligned_alloc(page_bytes_of(options), size_bytes));
+  if (!memory_)
+    port_.device.fail("make a queue", "no memory is left", "make the queues shorter");
+  std::memset(memory_.get(), 0, size_bytes);
+  return memory_.get();
+}
+
+void DevxQp::make_objects(const QpOptions& options, void* base, std::size_t size_bytes) {
+  DirectDevice& device = port_.device;
+  registered_ = device.register_queue(base, size_bytes,
+                                      options.memory ? options.memory_dmabuf_descriptor : -1);
+  QueueObjects objects;
+  objects.memory_id = registered_->umem_id;
+  objects.register_page = doorbell_.page->page_id;
+  objects.protection_domain = device.protection_domain_number();
+  objects.event_queue = device.event_queue();
+  objects.force_order = port_.force_order;
+  Answer answer;
+  completion_queue_ =
+      device.create(create_cq_command(options, objects), answer, "make a completion queue");
+  const auto cqn = static_cast<std::uint32_t>(answer.get(command::cq::number));
+  queue_pair_ =
+      device.create(create_qp_command(options, objects, cqn), answer, "make a queue pair");
+  local_.qpn = static_cast<std::uint32_t>(answer.get(command::qp::number));
+  view_.qpn = local_.qpn;
+  view_.doorbell = static_cast<std::uint64_t*>(doorbell_.page->reg_addr);
+  view_.write_combining = doorbell_.write_combining;
+}
+
+/// Events of both objects come through one channel, which does not block.
+void DevxQp::listen() {
+  const DirectFunctions& direct = port_.device.direct();
+  errno = 0;
+  events_ = own_direct(
+      direct.create_event_channel(port_.device.verbs().context(),
+                                  static_cast<mlx5dv_devx_create_event_channel_flags>(0)),
+      direct.destroy_event_channel);
+  if (!events_)
+    port_.device.fail("listen to a queue's events", std::strerror(errno),
+                      "update the kernel: mlx5_ib has event channels since Linux 5.3");
+  ::fcntl(events_->fd, F_SETFL, ::fcntl(events_->fd, F_GETFL) | O_NONBLOCK);
+  for (const std::uint16_t event :
+       {event_queue_catastrophe, event_invalid_request, event_access_error})
+    subscribe(queue_pair_, event, event);
+  subscribe(completion_queue_, event_completions_error, event_completions_error);
+}
+
+void DevxQp::subscribe(const FirmwareObject& object, std::uint16_t event, std::uint64_t cookie) {
+  const DirectFunctions& direct = port_.device.direct();
+  errno = 0;
+  if (const int result =
+          direct.subscribe_event(events_.get(), object.get(), sizeof event, &event, cookie);
+      result != 0)
+    port_.device.fail("listen to a queue's events", std::strerror(result > 0 ? result : errno),
+                      "update the kernel: mlx5_ib has event channels since Linux 5.3");
+}
+
+std::optional<std::string> DevxQp::fatal_event() {
+  alignas(mlx5dv_devx_async_event_hdr) std::array<std::byte, 512> bytes;
+  auto* header = reinterpret_cast<mlx5dv_devx_async_event_hdr*>(bytes.data());
+  const ssize_t count = port_.device.direct().get_event(events_.get(), header, bytes.size());
+  if (count < static_cast<ssize_t>(sizeof *header))
+    return std::nullopt;
+  return text_of(header->cookie);
+}
+
+/// The best of our GIDs that reaches the peer's: of the same kind of address.
+const verbs::GidEntry& DevxQp::gid_for(const PeerInfo& peer) const {
+  for (const verbs::GidEntry& entry : gids_)
+    if (is_ipv4(entry.raw) == is_ipv4(peer.gid))
+      return entry;
+  port_.device.fail("connect a queue",
+                    "the peer uses GID " + verbs::gid_text(peer.gid) +
+                        ", and this port has none of that kind",
+                    "choose GIDs of one kind on all PEs: IB_ADDR_FAMILY, IB_GID_INDEX");
+}
+
+void DevxQp::connect(const PeerInfo& peer) {
+  DirectDevice& device = port_.device;
+  const verbs::Port& wire = device.port();
+  if ((peer.ethernet != 0) != wire.ethernet)
+    device.fail("connect a queue", "one port is InfiniBand and the other Ethernet",
+                "choose ports of one fabric: HCA_LIST");
+  WirePath path;
+  path.port = wire.number;
+  path.ethernet = wire.ethernet;
+  path.mtu = std::min(local_.mtu, peer.mtu);
+  path.peer_gid = peer.gid;
+  path.peer_lid = peer.lid;
+  if (wire.ethernet) {
+    path.source_gid_index = gid_for(peer).index;
+    path.peer_mac = device.resolve(peer, path.source_gid_index, path_);
+  } else {
+    path.global = wire.grh_required;
+  }
+  const std::uint32_t qpn = local_.qpn;
+  device.modify(queue_pair_, to_init_command(qpn, wire.number), "move a QP to INIT");
+  device.modify(queue_pair_,
+                to_receive_command(qpn, peer, path, path_, port_.limits, port_.force_order),
+                "move a QP to RTR");
+  device.modify(queue_pair_, to_send_command(qpn, local_.first_psn, path_, port_.limits),
+                "move a QP to RTS");
+  abilities_ = abilities_of(local_.offers, peer.offers);
+}
+
+} // namespace shmemctl::mlx5

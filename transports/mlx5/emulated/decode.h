@@ -1,0 +1,48 @@
+// A WQE's bytes, as the device reads them. The bytes may be anything.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "src/abi/wqe.h"
+#include "transports/mlx5/emulated/outcome.h"
+
+namespace shmemctl::mlx5 {
+
+/// Local memory by key, or bytes that are in the WQE itself.
+struct WqePiece {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint32_t lkey = 0;
+  const std::byte* in_entry = nullptr; ///< not nullptr: inline data
+};
+
+/// The first word of a WQE, which contains its size.
+struct WqeStart {
+  std::uint8_t opcode;
+  std::uint8_t modifier;
+  std::uint16_t index;
+  std::uint32_t qpn;
+  std::uint32_t ds_count; ///< 0 to 63
+};
+WqeStart decode_start(std::uint64_t first_word);
+
+struct DecodedWqe {
+  static constexpr std::size_t max_pieces = max_ds_count - 2;
+
+  Opcode opcode = Opcode::nop;
+  std::uint8_t flags = 0;
+  RaddrSegment remote{};
+  AtomicFields atomic{};
+  std::uint64_t size_bytes = 0; ///< of all pieces
+  std::size_t n_pieces = 0;
+  std::array<WqePiece, max_pieces> pieces;
+};
+
+/// Decodes the WQE in `words`, which has exactly the DS count in its control segment, at least 1.
+/// Inline segments point into `words`. Never reads outside of `words`, whatever the bytes are.
+Outcome decode_wqe(std::span<const std::uint64_t> words, DecodedWqe& wqe);
+
+} // namespace shmemctl::mlx5

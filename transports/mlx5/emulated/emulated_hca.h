@@ -1,0 +1,147 @@
+// An emulated mlx5 HCA ("soft-mlx5"). It reads the same WQEs, doorbell records and registers, and
+// writes the same CQEs, as a real one; it performs operations at the peer through an Executor.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "transports/mlx5/hca.h"
+#include "transports/mlx5/emulated/key_table.h"
+#include "transports/mlx5/emulated/emulated_qp.h"
+
+namespace shmemctl::mlx5 {
+
+class EmulatedHca;
+
+/// A registration. The software's keys are the same for both sides.
+class EmulatedMemory final : public HcaMemory {
+public:
+  EmulatedMemory(EmulatedHca& hca, const KeyWindow& window) : hca_(hca), window_(window) {}
+  ~EmulatedMemory() override;
+  EmulatedMemory(const EmulatedMemory&) = delete;
+  EmulatedMemory& operator=(const EmulatedMemory&) = delete;
+  std::uint32_t lkey() const override { return window_.key; }
+  std::uint32_t rkey() const override { return window_.key; }
+  /// What peers need to know, besides how they reach the memory; `mapped` is the address here.
+  const KeyWindow& window() const { return window_; }
+
+private:
+  EmulatedHca& hca_;
+  KeyWindow window_;
+};
+
+class EmulatedHcaQp final : public HcaQp {
+public:
+  EmulatedHcaQp(EmulatedHca& hca, const QpOptions& options, std::uint32_t qpn);
+  ~EmulatedHcaQp() override;
+  EmulatedHcaQp(const EmulatedHcaQp&) = delete;
+  EmulatedHcaQp& operator=(const EmulatedHcaQp&) = delete;
+
+  PeerInfo local() const override;
+  void connect(const PeerInfo& peer) override;
+  const QpView& view() const override { return view_; }
+  QpCapabilities abilities() const override { return abilities_; }
+  void progress() override;
+  std::optional<std::string> fatal_event() override;
+  std::string detail(std::uint16_t wqe_counter) const override;
+
+  /// Injects a failure of a future WQE.
+  void inject(const InjectedFault& fault);
+  std::uint64_t executed() const;
+
+private:
+  friend class EmulatedHca;
+  struct PageMemory {
+    void operator()(void* memory) const;
+  };
+
+  EmulatedHca& hca_;
+  std::unique_ptr<void, PageMemory> memory_;
+  QpView view_{};
+  std::unique_ptr<EmulatedQp> device_;
+  QpCapabilities abilities_;
+  bool connected_ = false;
+};
+
+struct EmulatedHcaOptions {
+  std::string name = "soft-mlx5";
+  std::uint64_t device_id = 0; ///< of this HCA in the job; peers see it in PeerInfo
+  /// Makes the path to a peer: called by HcaQp::connect(). Must not be empty.
+  std::function<std::shared_ptr<Executor>(const PeerInfo&)> way_to_peer;
+  /// Whether it has its own thread. Without one, waits of HostQp drive it, or callers of poll():
+  /// better if there are fewer cores than threads.
+  bool has_thread = true;
+  /// A waiting thread drives it while its own thread sleeps, so that a completion needs no context
+  /// switch.
+  bool waiters_help = true;
+  unsigned batch = 64; ///< WQEs of one queue in a row
+  EmulatedOrder order;
+  // How the thread waits when there is nothing to do: first these turns, then naps.
+  int idle_spins = 2000;
+  int idle_yields = 200;
+  std::chrono::microseconds longest_nap{50};
+};
+
+/// Queues and memory must go before it.
+class EmulatedHca final : public Hca {
+public:
+  /// @throw Error (unavailable) if its thread cannot start
+  explicit EmulatedHca(EmulatedHcaOptions options);
+  ~EmulatedHca() override;
+  EmulatedHca(const EmulatedHca&) = delete;
+  EmulatedHca& operator=(const EmulatedHca&) = delete;
+
+  const HcaInfo& info() const override { return info_; }
+  std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override {
+    return register_mapped(request, static_cast<std::byte*>(request.base));
+  }
+  /// The same for memory that WQEs call by another address than processors of this process.
+  std::unique_ptr<HcaMemory> register_mapped(const MemoryRequest& request, std::byte* mapped);
+  std::unique_ptr<HcaQp> create_queue(const QpOptions& options) override;
+
+  /// Polls every QP once; returns how many WQEs were executed. Thread safe, except for an HCA
+  /// without its own thread.
+  unsigned poll();
+
+  /// Pauses execution while the result exists: for changes of the executors.
+  class Held {
+  public:
+    explicit Held(EmulatedHca& hca);
+
+  private:
+    std::unique_lock<std::mutex> lock_;
+  };
+  Held hold() { return Held(*this); }
+
+  const EmulatedHcaOptions& options() const { return options_; }
+
+private:
+  friend class EmulatedMemory;
+  friend class EmulatedHcaQp;
+
+  void run() noexcept;
+  void help();
+  unsigned serve_all();
+  void let_in();
+
+  EmulatedHcaOptions options_;
+  HcaInfo info_;
+  /// Held by the thread that drives the HCA; a thread that wants it announces that first, since the
+  /// driver would not release it otherwise.
+  std::mutex gate_;
+  std::atomic<int> waiting_{0};
+  alignas(128) std::atomic<bool> rests_{false}; ///< its thread does, and does not hold the gate
+  // Under the gate.
+  KeyTable keys_;
+  std::vector<EmulatedQp*> queues_;
+  std::uint32_t next_key_ = 1, next_qpn_ = 0x100;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+} // namespace shmemctl::mlx5

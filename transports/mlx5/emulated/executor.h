@@ -1,0 +1,180 @@
+// Executors: how an emulated QP performs operations at its peer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "src/abi/wqe.h"
+#include "transports/mlx5/emulated/key_table.h"
+#include "transports/mlx5/emulated/outcome.h"
+#include "transports/transport.h"
+
+namespace shmemctl::mlx5 {
+
+/// A checked piece of local memory.
+struct BytePiece {
+  std::byte* bytes;
+  std::size_t size_bytes;
+  bool is_gpu = false; ///< GPU memory: only a transport that can copy it may access it
+};
+
+/// Carries out the operations of one queue at its peer, in the order of the calls: a later
+/// operation is not seen there before an earlier one. Called by one thread at a time. Whatever is
+/// thrown is a failed connection to the device.
+class Executor {
+public:
+  virtual ~Executor() = default;
+
+  /// Checks the key: the outcome that a deferred operation would have.
+  virtual Outcome check(const RaddrSegment& remote, std::uint64_t size_bytes,
+                        unsigned access) const = 0;
+  /// The pieces, contiguous at the peer, `size_bytes` in total, at least 1.
+  virtual Outcome write(const RaddrSegment& remote, std::span<const BytePiece> pieces,
+                        std::uint64_t size_bytes) = 0;
+  virtual Outcome read(const RaddrSegment& remote, std::span<const BytePiece> pieces,
+                       std::uint64_t size_bytes) = 0;
+  /// `old` gets the value before, in the host's order.
+  virtual Outcome atomic(const RaddrSegment& remote, const AtomicFields& fields,
+                         std::uint64_t& old) = 0;
+  /// Returns when everything before is complete at the target. Called before completions are
+  /// written.
+  virtual Outcome finish() { return {}; }
+};
+
+/// Whether any of these is a GPU's.
+bool any_of_gpu(std::span<const BytePiece> pieces);
+
+/// The new value of an atomic, masked or not, applied to `old`.
+std::uint64_t new_value(const AtomicFields& fields, std::uint64_t old);
+
+/// The address of an operand, or an outcome that says it is misaligned.
+Outcome check_alignment(const RaddrSegment& remote, const AtomicFields& fields);
+
+/// Loads, stores and the processor's atomics on the windows' mapped memory.
+class MappedExecutor final : public Executor {
+public:
+  /// Adds memory that the peer has registered; allowed later, while the HCA is held
+  /// (EmulatedHca::hold()).
+  /// @throw Error (usage) if the window is not mapped here
+  void add(const KeyWindow& window);
+
+  Outcome check(const RaddrSegment& remote, std::uint64_t size_bytes,
+                unsigned access) const override {
+    return keys_.find_remote(remote.rkey, remote.address, size_bytes, access).outcome;
+  }
+  Outcome write(const RaddrSegment& remote, std::span<const BytePiece> pieces,
+                std::uint64_t size_bytes) override;
+  Outcome read(const RaddrSegment& remote, std::span<const BytePiece> pieces,
+               std::uint64_t size_bytes) override;
+  Outcome atomic(const RaddrSegment& remote, const AtomicFields& fields,
+                 std::uint64_t& old) override;
+
+private:
+  KeyTable keys_;
+};
+
+/// One put, get or atomic per piece. The transport orders less than a QP, so there is a fence
+/// between operations, and a quiet before a READ that follows a WRITE.
+class TransportExecutor final : public Executor {
+public:
+  enum class Reaches {
+    host, ///< the transport accepts host memory only
+    gpus  ///< memory of GPUs too, here and there
+  };
+  /// @param context of the transport, for this use only. The thread that drives the HCA makes the
+  /// calls.
+  TransportExecutor(Transport& transport, int context, int pe, Reaches reaches = Reaches::host)
+      : transport_(transport), context_(context), pe_(pe), reaches_(reaches) {}
+
+  /// Adds memory that the peer has registered, as part of one of its regions. Allowed later, while
+  /// the HCA is held (EmulatedHca::hold()).
+  void add(const KeyWindow& window) { keys_.add(window); }
+  /// Whether the peer has registered something under this key.
+  bool knows(std::uint32_t rkey) const { return keys_.knows(rkey); }
+
+  Outcome check(const RaddrSegment& remote, std::uint64_t size_bytes,
+                unsigned access) const override {
+    return keys_.find_remote(remote.rkey, remote.address, size_bytes, access).outcome;
+  }
+  Outcome write(const RaddrSegment& remote, std::span<const BytePiece> pieces,
+                std::uint64_t size_bytes) override;
+  Outcome read(const RaddrSegment& remote, std::span<const BytePiece> pieces,
+               std::uint64_t size_bytes) override;
+  Outcome atomic(const RaddrSegment& remote, const AtomicFields& fields,
+                 std::uint64_t& old) override;
+  Outcome finish() override;
+
+private:
+  RemoteAddress place(const KeyMatch& match) const;
+  bool refuses(std::span<const BytePiece> pieces) const {
+    return reaches_ == Reaches::host && any_of_gpu(pieces);
+  }
+  void come_after(bool reads);
+  void write_piece(const RemoteAddress& target, const BytePiece& piece);
+
+  Transport& transport_;
+  int context_;
+  int pe_;
+  Reaches reaches_;
+  KeyTable keys_;
+  bool wrote_ = false; ///< since the last quiet
+};
+
+class SplitExecutor final : public Executor {
+public:
+  explicit SplitExecutor(std::unique_ptr<Executor> host)
+      : host_(std::move(host)), last_(host_.get()) {}
+
+  /// Sets the executor for the peer's GPU memory; nullptr: none any longer, and its keys are
+  /// unknown. While the HCA is held.
+  void use_for_gpu(std::unique_ptr<TransportExecutor> gpu) {
+    gpu_ = std::move(gpu);
+    last_ = host_.get();
+  }
+  TransportExecutor* for_gpu() const { return gpu_.get(); }
+
+  Outcome check(const RaddrSegment& remote, std::uint64_t size_bytes,
+                unsigned access) const override {
+    return way_to(remote).check(remote, size_bytes, access);
+  }
+  Outcome write(const RaddrSegment& remote, std::span<const BytePiece> pieces,
+                std::uint64_t size_bytes) override {
+    return by_path_to(remote, [&](Executor& way) { return way.write(remote, pieces, size_bytes); });
+  }
+  Outcome read(const RaddrSegment& remote, std::span<const BytePiece> pieces,
+               std::uint64_t size_bytes) override {
+    return by_path_to(remote, [&](Executor& way) { return way.read(remote, pieces, size_bytes); });
+  }
+  Outcome atomic(const RaddrSegment& remote, const AtomicFields& fields,
+                 std::uint64_t& old) override {
+    return by_path_to(remote, [&](Executor& way) { return way.atomic(remote, fields, old); });
+  }
+  Outcome finish() override { return last_->finish(); }
+
+private:
+  /// Two executors for one QP: operations are performed in order, so switching to the other one
+  /// waits until everything before is complete.
+  template <class Operation>
+  Outcome by_path_to(const RaddrSegment& remote, const Operation& operation) {
+    Executor* const way = &way_to(remote);
+    if (way != last_)
+      if (const Outcome outcome = last_->finish())
+        return outcome;
+    last_ = way;
+    return operation(*way);
+  }
+
+  Executor& way_to(const RaddrSegment& remote) const {
+    return gpu_ && gpu_->knows(remote.rkey) ? *gpu_ : *host_;
+  }
+
+  std::unique_ptr<Executor> host_;
+  std::unique_ptr<TransportExecutor> gpu_;
+  Executor* last_; ///< executor of the last operation
+};
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,45 @@
+// How an operation of the emulated HCA ended, and why.
+#pragma once
+
+#include "src/abi/cqe.h"
+
+namespace shmemctl::mlx5 {
+
+/// The emulated HCA's reasons for a failure, reported as vendor syndromes.
+enum class EmulatedFault : std::uint8_t {
+  none,
+  wrong_index,
+  wrong_queue,
+  unknown_opcode,
+  bad_size,
+  behind_producer,
+  bad_modifier,
+  bad_inline,
+  message_too_long,
+  bad_result_piece,
+  unknown_lkey,
+  lkey_bounds,
+  lkey_access,
+  unknown_rkey,
+  rkey_bounds,
+  rkey_access,
+  misaligned,
+  queue_overrun,
+  not_connected,
+  transport,
+  gpu_memory,
+  injected,
+  flushed
+};
+
+/// One clause, for error messages.
+const char* text_of(EmulatedFault cause);
+
+struct Outcome {
+  Syndrome syndrome = Syndrome::none;
+  EmulatedFault cause = EmulatedFault::none;
+
+  explicit operator bool() const { return syndrome != Syndrome::none; } ///< true if it failed
+};
+
+} // namespace shmemctl::mlx5
