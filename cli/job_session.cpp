@@ -9,8 +9,8 @@
 #include "cli/session.h"
 #include "reports/text.h"
 #include "reports/text_hotspots.h"
-#include "src/base/watchdog.h"
 #include "src/base/json_values.h"
+#include "src/base/watchdog.h"
 #include "src/bootstrap/launcher_variables.h"
 #include "src/bringup/bringup.h"
 #include "src/runtime/locality.h"
@@ -294,7 +294,9 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
       session.enter_phase(phase);
       session.step("bring-up, phase " + phase);
     };
-    request.failure_detector_changed = [&session](FailureDetector* failure_detector) { session.watch_failure_detector(failure_detector); };
+    request.failure_detector_changed = [&session](FailureDetector* failure_detector) {
+      session.watch_failure_detector(failure_detector);
+    };
     request.hosts_known = [&session](const Placement& placement) { session.know_hosts(placement); };
     if (launched_rank(context.environment) == 0)
       session.expect_to_lead();

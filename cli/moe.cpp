@@ -18,8 +18,8 @@
 #include "src/bench/timer.h"
 #include "src/bringup/bringup.h"
 #include "src/bringup/connections.h"
-#include "src/runtime/fault.h"
 #include "src/hotspots/job_watch.h"
+#include "src/runtime/fault.h"
 
 namespace shmemctl {
 

@@ -73,8 +73,8 @@ void barrier(const Job& job, int team, Stream stream);
 /// As sync() in kernels: says nothing about network operations.
 void sync(const Job& job, int team, Stream stream);
 
-// Collectives: as in kernels (docs/explanation/device_collectives.md); one of a team at a time, so on one
-// stream, or ordered by events.
+// Collectives: as in kernels (docs/explanation/device_collectives.md); one of a team at a time, so
+// on one stream, or ordered by events.
 
 void broadcast(const Job& job, int team, void* dest, const void* source, std::size_t size_bytes,
                int root, Stream stream);

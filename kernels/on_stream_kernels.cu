@@ -1,7 +1,7 @@
 #include "kernels/on_stream_kernels.h"
 
-#include "kernels/stream_wait.cuh"
 #include "kernels/shmem_device.cuh"
+#include "kernels/stream_wait.cuh"
 
 namespace shmemctl::on_stream::SHMEMCTL_BUILD_VARIANT {
 

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "kernels/on_stream.h"
 #include "kernels/build_variants.h"
+#include "kernels/on_stream.h"
 
 namespace shmemctl::on_stream {
 

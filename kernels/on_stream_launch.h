@@ -6,8 +6,8 @@
 
 #include <utility>
 
-#include "kernels/kernel_arch.h"
 #include "kernels/device_plan.h"
+#include "kernels/kernel_arch.h"
 #include "kernels/on_stream_kernels.h"
 #include "src/base/error.h"
 

@@ -1,7 +1,7 @@
 // Reductions on streams: a file of their own, because they take long to compile.
 #include "kernels/on_stream_kernels.h"
-#include "kernels/stream_wait.cuh"
 #include "kernels/shmem_device.cuh"
+#include "kernels/stream_wait.cuh"
 
 namespace shmemctl::on_stream::SHMEMCTL_BUILD_VARIANT {
 

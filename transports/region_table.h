@@ -52,7 +52,7 @@ private:
 /// here, which reach() has refused.
 /// @param transport for the message: "shm"
 inline std::byte* mapped_address(const RegionTable& regions, const RemoteAddress& address,
-                               const char* transport) {
+                                 const char* transport) {
   const RegionView& region = regions[static_cast<std::size_t>(address.region)];
   const auto pe = static_cast<std::size_t>(address.pe);
   std::byte* base = pe < region.mapped.size() ? region.mapped[pe] : nullptr;

@@ -164,9 +164,9 @@ public:
   virtual void fence(int context) = 0;
   virtual void quiet(int context) = 0;
   virtual void progress() {}
-  /// Whether operations are just copy_to_shared() and execute_atomic() (transports/shm/atomics.h) on
-  /// memory mapped here, fence() is order_fence() and quiet() is full_fence(), so that a caller may
-  /// inline them, on any thread.
+  /// Whether operations are just copy_to_shared() and execute_atomic() (transports/shm/atomics.h)
+  /// on memory mapped here, fence() is order_fence() and quiet() is full_fence(), so that a caller
+  /// may inline them, on any thread.
   virtual bool is_load_store() const { return false; }
   /// The same for atomics: false if they must take another path than stores.
   virtual bool has_direct_atomics() const { return is_load_store(); }

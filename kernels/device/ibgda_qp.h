@@ -4,27 +4,26 @@
 #pragma once
 
 #include "src/abi/device_job.h"
-#include "src/abi/qp_table.h"
 #include "src/abi/post_wqe.h"
+#include "src/abi/qp_table.h"
 
 namespace shmemctl::device {
 
 /// Number of kernel QPs to that PE: one per path and kernel QP set. QP q uses path q % paths and QP
 /// set q / paths.
-SHMEMCTL_HOST_DEVICE inline std::uint32_t qps_to(const DeviceNetwork& network,
-                                                    std::uint32_t pe) {
+SHMEMCTL_HOST_DEVICE inline std::uint32_t qps_to(const DeviceNetwork& network, std::uint32_t pe) {
   return network.queues->paths_to(pe) * network.n_kernel_qp_sets;
 }
 /// The QP that caller `caller` (a block, or a warp) uses, so that callers do not wait for each
 /// other's turn.
 SHMEMCTL_HOST_DEVICE inline std::uint32_t qp_of(const DeviceNetwork& network, std::uint32_t pe,
-                                                   std::uint32_t caller) {
+                                                std::uint32_t caller) {
   return caller % qps_to(network, pe);
 }
 /// The QP for atomics: on the first path only, since atomics of two HCAs are not atomic with each
 /// other.
 SHMEMCTL_HOST_DEVICE inline std::uint32_t atomic_qp_of(const DeviceNetwork& network,
-                                                          std::uint32_t pe, std::uint32_t caller) {
+                                                       std::uint32_t pe, std::uint32_t caller) {
   return caller % network.n_kernel_qp_sets * network.queues->paths_to(pe);
 }
 /// Whether all operations of a caller on that PE go to one QP, which orders them.
@@ -53,7 +52,7 @@ public:
   /// @param number of the QP, less than qps_to()
   /// @param who    thread number: threads with different numbers start with different result slots
   SHMEMCTL_HOST_DEVICE QpClient(const DeviceNetwork& network, std::uint32_t pe,
-                                   std::uint32_t number, std::uint32_t who, Wait& wait)
+                                std::uint32_t number, std::uint32_t who, Wait& wait)
       : network_(network), table_(*network.queues), pe_(pe), number_(number), who_(who),
         wait_(wait), queue_(table_.queue(pe, number % table_.paths_to(pe),
                                          network.first_qp_set + number / table_.paths_to(pe))),
@@ -92,9 +91,10 @@ public:
     std::uint64_t ticket = 0;
     // One doorbell for both, unless the signal must wait for the payload's completion.
     const bool waits = !add && signal_method() == mlx5::SignalMethod::completion;
-    if (size_bytes > 0 && !(post_put(target, source, size_bytes,
-                                     waits ? mlx5::DoorbellMode::now : mlx5::DoorbellMode::later, waits, ticket) &&
-                            (!waits || wait_for(ticket))))
+    if (size_bytes > 0 &&
+        !(post_put(target, source, size_bytes,
+                   waits ? mlx5::DoorbellMode::now : mlx5::DoorbellMode::later, waits, ticket) &&
+          (!waits || wait_for(ticket))))
       return false;
     const bool by_atomic = add || signal_method() == mlx5::SignalMethod::atomic;
     return (by_atomic ? post_update(signal,
@@ -243,8 +243,8 @@ private:
 
   /// @param bell for the last WQE
   SHMEMCTL_HOST_DEVICE bool post_put(const Address& target, const void* source,
-                                     std::uint64_t size_bytes, mlx5::DoorbellMode bell, bool completion,
-                                     std::uint64_t& ticket);
+                                     std::uint64_t size_bytes, mlx5::DoorbellMode bell,
+                                     bool completion, std::uint64_t& ticket);
   SHMEMCTL_HOST_DEVICE bool post_value(const Address& target, std::uint64_t value,
                                        std::uint32_t size_bytes, bool completion,
                                        std::uint64_t& ticket) {
@@ -281,7 +281,8 @@ private:
     const direct::RemoteSegment* const segment = find(target, 0);
     if (!has_atomics(fields.size_bytes) || !segment ||
         !post(
-            mlx5::wqebbs_for(mlx5::atomic_ds_count(fields)), {mlx5::DoorbellMode::now, completion, false},
+            mlx5::wqebbs_for(mlx5::atomic_ds_count(fields)),
+            {mlx5::DoorbellMode::now, completion, false},
             [&](auto& slot, const mlx5::WqeHead& head) {
               mlx5::build_atomic(slot, head,
                                  segment->piece_at(target.offset_bytes, queue_.peer_port), fields,
@@ -305,7 +306,7 @@ private:
   // Result slots.
 
   SHMEMCTL_HOST_DEVICE mlx5::DataSegment result_piece(std::uint32_t number,
-                                                     std::uint32_t size_bytes) const {
+                                                      std::uint32_t size_bytes) const {
     const auto address = reinterpret_cast<std::uint64_t>(network_.results + number);
     const direct::LocalSegment* const segment = table_.find_local(address);
     return {address, segment ? segment->lkeys[queue_.port] : 0, size_bytes};
@@ -367,8 +368,8 @@ private:
 template <class Memory, class Wait>
 SHMEMCTL_HOST_DEVICE bool
 QpClient<Memory, Wait>::post_put(const Address& target, const void* source,
-                                    std::uint64_t size_bytes, mlx5::DoorbellMode bell, bool completion,
-                                    std::uint64_t& ticket) {
+                                 std::uint64_t size_bytes, mlx5::DoorbellMode bell, bool completion,
+                                 std::uint64_t& ticket) {
   for (std::uint64_t done = 0; done < size_bytes;) {
     const direct::RemoteSegment* const segment = find(target, done);
     if (!segment)
@@ -380,10 +381,9 @@ QpClient<Memory, Wait>::post_put(const Address& target, const void* source,
     // Small data, and memory that is not registered, is sent inline.
     const direct::LocalSegment* const local =
         size_bytes <= max_inline_wqe_bytes ? nullptr : table_.find_local(address);
-    const std::uint64_t most = !local ? max_inline_wqe_bytes
-                               : local->end - address < mlx5::max_rdma_bytes
-                                   ? local->end - address
-                                   : mlx5::max_rdma_bytes;
+    const std::uint64_t most = !local                                        ? max_inline_wqe_bytes
+                               : local->end - address < mlx5::max_rdma_bytes ? local->end - address
+                                                                             : mlx5::max_rdma_bytes;
     count = count < most ? count : most;
     const auto size = static_cast<std::uint32_t>(count);
     const mlx5::RaddrSegment remote =
@@ -408,7 +408,7 @@ QpClient<Memory, Wait>::post_put(const Address& target, const void* source,
 
 template <class Memory, class Wait>
 SHMEMCTL_HOST_DEVICE bool QpClient<Memory, Wait>::get(void* target, const Address& source,
-                                                         std::uint64_t size_bytes, bool blocking) {
+                                                      std::uint64_t size_bytes, bool blocking) {
   std::uint64_t ticket = 0;
   bool due = false;
   for (std::uint64_t done = 0; done < size_bytes;) {
@@ -429,12 +429,11 @@ SHMEMCTL_HOST_DEVICE bool QpClient<Memory, Wait>::get(void* target, const Addres
       due = false; // READs of one QP complete in order
       continue;
     }
-    const std::uint64_t most = local->end - address < mlx5::max_rdma_bytes
-                                   ? local->end - address
-                                   : mlx5::max_rdma_bytes;
+    const std::uint64_t most =
+        local->end - address < mlx5::max_rdma_bytes ? local->end - address : mlx5::max_rdma_bytes;
     count = count < most ? count : most;
     const mlx5::DataSegment piece{address, local->lkeys[queue_.port],
-                                 static_cast<std::uint32_t>(count)};
+                                  static_cast<std::uint32_t>(count)};
     if (!post_read(source, done, piece, *segment, blocking && done + count == size_bytes, ticket))
       return false;
     done += count;
@@ -446,8 +445,7 @@ SHMEMCTL_HOST_DEVICE bool QpClient<Memory, Wait>::get(void* target, const Addres
 template <class Memory, class Wait>
 SHMEMCTL_HOST_DEVICE bool
 QpClient<Memory, Wait>::atomic(const Address& target, AtomicOp op, std::uint8_t size_bytes,
-                                  std::uint64_t operand, std::uint64_t compare,
-                                  std::uint64_t* old) {
+                               std::uint64_t operand, std::uint64_t compare, std::uint64_t* old) {
   const mlx5::AtomicFields fields = mlx5::atomic_fields(op, size_bytes, operand, compare);
   std::uint64_t ticket = 0;
   if (!well() || !has_atomics(size_bytes))

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "src/abi/device_job.h"
-#include "src/abi/proxy_request.h"
 #include "src/abi/proxy_fifo.h"
+#include "src/abi/proxy_request.h"
 
 namespace shmemctl::device {
 

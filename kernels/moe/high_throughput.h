@@ -40,11 +40,11 @@
 #include <cstdint>
 #include <string>
 
-#include "src/abi/device_job.h"
 #include "kernels/moe/call_flags.h"
 #include "kernels/moe/combine_reduce.h"
 #include "kernels/moe/launch_config.h"
 #include "kernels/moe/token_metadata.h"
+#include "src/abi/device_job.h"
 #include "src/moe/plan.h"
 #include "src/moe/shape.h"
 

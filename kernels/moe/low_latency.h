@@ -30,10 +30,10 @@
 #include <cstdint>
 #include <string>
 
-#include "src/abi/device_job.h"
 #include "kernels/moe/high_throughput.h"
 #include "kernels/moe/low_latency_calls.h"
 #include "kernels/moe/token_metadata.h"
+#include "src/abi/device_job.h"
 
 namespace shmemctl::moe {
 

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <string>
 
-#include "src/abi/device_job.h"
 #include "kernels/moe/low_latency.h"
 #include "kernels/moe/token_metadata.h"
+#include "src/abi/device_job.h"
 #include "src/moe/shape.h"
 
 namespace shmemctl::moe {

@@ -34,8 +34,7 @@ enum class Syndrome : std::uint8_t {
 // Indices of a CQE's 64-bit words.
 inline constexpr unsigned cqe_size_word = 5;     ///< low half: byte count
 inline constexpr unsigned cqe_syndrome_word = 6; ///< errors: the two last bytes
-inline constexpr unsigned cqe_last_word =
-    7; ///< opcode, QPN, WQE counter, CQE opcode, owner bit
+inline constexpr unsigned cqe_last_word = 7; ///< opcode, QPN, WQE counter, CQE opcode, owner bit
 
 /// The last word, decoded. Polling needs this one load only.
 struct CqeTail {
@@ -73,7 +72,7 @@ SHMEMCTL_HOST_DEVICE constexpr bool is_unwritten(const CqeTail& tail) {
 /// Ring mode: whether the HCA has written the CQE with number `taken`; the owner bit flips with
 /// every lap.
 SHMEMCTL_HOST_DEVICE constexpr bool is_new_cqe(const CqeTail& tail, std::uint64_t taken,
-                                           unsigned entries_log2) {
+                                               unsigned entries_log2) {
   return !is_unwritten(tail) && tail.owner == (taken >> entries_log2 & 1);
 }
 

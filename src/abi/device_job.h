@@ -16,19 +16,19 @@ enum class WaitKind : std::uint64_t {
   blocks,    ///< grid barrier: `seen` of `expected` blocks have arrived
   team_size, ///< collective of team `expected`: `seen` members are too many
   no_member, ///< collective of team `expected`: this PE is not a member
-  no_reduction,   ///< reduction in team `expected`: bitwise operation on floating-point type
-  fifo_room,      ///< free slot of the proxy FIFO for request `expected`; `seen` are completed
-  fifo_result,    ///< free result slot of the proxy: all `expected` are in use
-  fifo_reply,    ///< proxy's reply in result slot `expected`
-  fifo_closed,    ///< the proxy is closed
-  fifo_failed,    ///< the proxy replied that a request failed; the proxy keeps the error
-  qp_publish_turn,     ///< WQE `expected` of the QP to that PE could not be published
-  qp_room,     ///< room in that QP for WQE `expected`; those before `seen` are complete
-  qp_result,   ///< free result slot of the QP: all `expected` are in use
+  no_reduction,    ///< reduction in team `expected`: bitwise operation on floating-point type
+  fifo_room,       ///< free slot of the proxy FIFO for request `expected`; `seen` are completed
+  fifo_result,     ///< free result slot of the proxy: all `expected` are in use
+  fifo_reply,      ///< proxy's reply in result slot `expected`
+  fifo_closed,     ///< the proxy is closed
+  fifo_failed,     ///< the proxy replied that a request failed; the proxy keeps the error
+  qp_publish_turn, ///< WQE `expected` of the QP to that PE could not be published
+  qp_room,         ///< room in that QP for WQE `expected`; those before `seen` are complete
+  qp_result,       ///< free result slot of the QP: all `expected` are in use
   qp_completion,   ///< completion of WQE `expected`; those before `seen` are complete
-  qp_failed,   ///< error CQE of the QP to that PE: `seen` is an mlx5::Failure
-  not_registered, ///< memory of that PE, at `offset_bytes` in region `expected`, is not registered
-  no_path,        ///< kernels have no path to that PE
+  qp_failed,       ///< error CQE of the QP to that PE: `seen` is an mlx5::Failure
+  not_registered,  ///< memory of that PE, at `offset_bytes` in region `expected`, is not registered
+  no_path,         ///< kernels have no path to that PE
   call_failed ///< MoE: PE `seen` aborted call `expected` because it timed out waiting for that PE
 };
 
@@ -61,7 +61,7 @@ struct NetworkProblem {
 /// epochs from 0: whoever creates a team (or destroys one, after all members have left their
 /// kernels) clears it.
 struct DeviceTeamFlags {
-  static constexpr int max_members = 256;             ///< larger teams: dissemination barrier
+  static constexpr int max_members = 256;              ///< larger teams: dissemination barrier
   static constexpr std::size_t flag_bytes = 64u << 10; ///< see `messages`
   std::uint64_t arrived[max_members]; ///< barrier: by member, number of barriers it has entered
   /// The same of members that are not mapped: the number of the last barrier, in one of two words
@@ -75,12 +75,12 @@ struct DeviceTeamFlags {
   std::uint64_t
       done[max_members]; ///< large collectives: by member, grows by plan::whole_count each
   std::uint64_t sizes[max_members]; ///< collect: by member, its size (plan::size_word())
-  std::uint64_t epoch;               ///< own: barriers by rounds so far
-  std::uint64_t collective_epoch;    ///< own: collectives so far
+  std::uint64_t epoch;              ///< own: barriers by rounds so far
+  std::uint64_t collective_epoch;   ///< own: collectives so far
   std::uint64_t
       entered_epoch; ///< own: last collective in which all members were known to have entered
-  std::uint64_t large_collectives; ///< own: how many of the collectives were large
-  std::uint64_t collects;          ///< own: calls of collect so far
+  std::uint64_t large_collectives;        ///< own: how many of the collectives were large
+  std::uint64_t collects;                 ///< own: calls of collect so far
   std::uint64_t grid_barrier_counters[8]; ///< own: counters of the grid barrier
   std::uint64_t padding[3];
   /// Double buffer, selected by the collective's epoch: 8-byte words that carry 4 bytes of data and
@@ -101,8 +101,8 @@ struct DeviceJob {
   /// The region of team flags: DeviceTeamFlags[limits::max_teams].
   DeviceTeamFlags* cells;
   const std::int64_t* team_flags_delta_bytes; ///< by PE
-  /// The same for the first `n_param_pes` PEs, by value: kernel parameters are constants, whereas a load
-  /// from the tables misses L1 after every acquire and fence.
+  /// The same for the first `n_param_pes` PEs, by value: kernel parameters are constants, whereas a
+  /// load from the tables misses L1 after every acquire and fence.
   static constexpr int max_param_pes = 8;
   std::int32_t n_param_pes;
   bool all_mapped; ///< every PE is mapped; false: perhaps not

@@ -54,7 +54,7 @@ enum ControlFlags : std::uint8_t {
   flag_fence = 0x80 ///< starts after all earlier READs and atomics of the QP are complete
 };
 
-inline constexpr unsigned ds_bytes = 16; ///< a WQE's size is given in these units (DS)
+inline constexpr unsigned ds_bytes = 16;     ///< a WQE's size is given in these units (DS)
 inline constexpr unsigned max_ds_count = 63; ///< the field has 6 bits
 inline constexpr std::uint32_t inline_bit = 0x80000000;
 /// The byte count that a data segment's size of 0 stands for.

@@ -5,8 +5,8 @@
 // A thread that gives up leaves its reservation unpublished, so that no later WQE can be published.
 #pragma once
 
-#include "src/abi/wqe.h"
 #include "src/abi/send_queue.h"
+#include "src/abi/wqe.h"
 
 namespace shmemctl::mlx5 {
 
@@ -56,8 +56,8 @@ SHMEMCTL_HOST_DEVICE bool publish(const Queue& queue, std::uint64_t first, std::
 /// @param build fills in the WQE: build(WqeSlot&, const WqeHead&)
 template <class Queue, class Group, class Waits, class Build>
 SHMEMCTL_HOST_DEVICE bool post_wqe(const Queue& queue, const Group& group, std::uint32_t wqebbs,
-                                     const Post& how, std::uint64_t known, Waits& waits,
-                                     const Build& build, std::uint64_t& start) {
+                                   const Post& how, std::uint64_t known, Waits& waits,
+                                   const Build& build, std::uint64_t& start) {
   const std::uint32_t all_wqebbs = wqebbs * group.size();
   const std::uint64_t first = group.from_leader(group.rank() == 0 ? queue.reserve(all_wqebbs) : 0);
   const std::uint64_t end = first + all_wqebbs;
@@ -71,8 +71,8 @@ SHMEMCTL_HOST_DEVICE bool post_wqe(const Queue& queue, const Group& group, std::
   const bool completes = how.completion || queue.completes(start, wqebbs);
   WqeSlot slot(queue, start);
   build(slot, WqeHead{start, queue.view().qpn,
-                        static_cast<std::uint8_t>((completes ? flag_completion : 0) |
-                                                  (how.fence ? flag_fence : 0))});
+                      static_cast<std::uint8_t>((completes ? flag_completion : 0) |
+                                                (how.fence ? flag_fence : 0))});
   const std::int32_t last = group.last_with(completes);
   Signalled signalled{0, 0};
   if (last >= 0) {

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "src/base/host_device.h"
-#include "src/abi/wqe.h"
 #include "src/abi/qp_view.h"
+#include "src/abi/wqe.h"
+#include "src/base/host_device.h"
 
 namespace shmemctl::direct {
 
@@ -36,7 +36,7 @@ struct LocalSegment {
 struct RemoteSegment {
   std::uint64_t offset_bytes, size_bytes; ///< in the region
   std::uint64_t address;                  ///< of its first byte, in the peer's address space
-  std::uint32_t rkeys[max_table_ports];       ///< by port of the peer
+  std::uint32_t rkeys[max_table_ports];   ///< by port of the peer
 
   SHMEMCTL_HOST_DEVICE bool holds(std::uint64_t offset) const {
     return offset >= offset_bytes && offset - offset_bytes < size_bytes;
@@ -46,7 +46,7 @@ struct RemoteSegment {
     return offset_bytes + size_bytes - offset;
   }
   SHMEMCTL_HOST_DEVICE mlx5::RaddrSegment piece_at(std::uint64_t offset,
-                                                  std::uint32_t peer_port) const {
+                                                   std::uint32_t peer_port) const {
     return {address + (offset - offset_bytes), rkeys[peer_port]};
   }
 };
@@ -70,7 +70,7 @@ public:
   /// @param rail path, less than paths_to(pe)
   /// @param qp_set less than n_qp_sets: QPs of different sets are independent
   SHMEMCTL_HOST_DEVICE const TableQp& queue(std::uint32_t pe, std::uint32_t rail,
-                                               std::uint32_t qp_set) const {
+                                            std::uint32_t qp_set) const {
     return array<TableQp>(queues_at)[(pe * n_paths + rail) * n_qp_sets + qp_set];
   }
   /// The segment that contains this byte; nullptr if the PE has not registered it.

@@ -58,11 +58,13 @@ struct QpCapabilities {
 
   /// Whether WRITEs of this QP are placed in posting order. If not, a fence has to wait for
   /// completions.
-  SHMEMCTL_HOST_DEVICE constexpr bool orders_writes() const { return signals == SignalMethod::write; }
+  SHMEMCTL_HOST_DEVICE constexpr bool orders_writes() const {
+    return signals == SignalMethod::write;
+  }
 };
 
 struct QpView {
-  std::uint64_t* wqes;            ///< the WQEBBs: 8 words each
+  std::uint64_t* wqes;               ///< the WQEBBs: 8 words each
   std::uint64_t* completions;        ///< the CQEs: 8 words each
   std::uint32_t* send_record;        ///< send doorbell record
   std::uint32_t* completions_record; ///< CQ doorbell record

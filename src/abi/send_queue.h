@@ -20,8 +20,8 @@
 #pragma once
 
 #include "src/abi/cqe.h"
-#include "src/abi/qp_view.h"
 #include "src/abi/mlx5_format.h"
+#include "src/abi/qp_view.h"
 
 namespace shmemctl::mlx5 {
 
@@ -121,7 +121,8 @@ public:
 
   /// Publishes the WQEBBs [first, first + wqebbs) if it is their turn.
   SHMEMCTL_HOST_DEVICE PublishResult try_publish(std::uint64_t first, std::uint32_t wqebbs,
-                                        const Signalled& signalled, DoorbellMode bell) const {
+                                                 const Signalled& signalled,
+                                                 DoorbellMode bell) const {
     const std::uint64_t word = Memory::load_turn(&view_.words->ready);
     // A thread that has reserved after us publishes after us, and rings for both. If this load
     // misses its reservation, the cost is one more doorbell.
@@ -233,8 +234,7 @@ private:
     // other order, an index of an earlier lap would count as a future one.
     const std::uint64_t before = Memory::load_acquire(&view_.words->completed);
     // Acquire: everything the HCA wrote before the CQE.
-    const CqeTail tail =
-        Shape::tail(Memory::load_completion(view_.completions + Shape::tail_word));
+    const CqeTail tail = Shape::tail(Memory::load_completion(view_.completions + Shape::tail_word));
     if (is_unwritten(tail))
       return;
     if (is_error(tail)) {

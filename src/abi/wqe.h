@@ -5,8 +5,8 @@
 // to the end of the last WQEBB, are ignored by the HCA and are left unchanged.
 #pragma once
 
-#include "src/abi/op_types.h"
 #include "src/abi/mlx5_format.h"
+#include "src/abi/op_types.h"
 
 namespace shmemctl::mlx5 {
 
@@ -99,8 +99,8 @@ build_write(Out& out, const WqeHead& head, const RaddrSegment& remote, const Dat
 
 /// RDMA READ into registered memory, 1 byte to 1 GiB. 3 DS.
 template <class Out>
-SHMEMCTL_HOST_DEVICE constexpr void build_read(Out& out, const WqeHead& head,
-                                               const RaddrSegment& remote, const DataSegment& local) {
+SHMEMCTL_HOST_DEVICE constexpr void
+build_read(Out& out, const WqeHead& head, const RaddrSegment& remote, const DataSegment& local) {
   detail::set_head(out, head, Opcode::rdma_read, 0, write_ds_count);
   detail::set_remote(out, remote);
   detail::set_local(out, 4, local);

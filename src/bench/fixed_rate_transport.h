@@ -25,7 +25,9 @@ public:
 
   const char* name() const override { return "known-link"; }
   std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {can_put, "self-test"}; }
+  Reach reach(const PeerLocation&, const PeerLocation&) const override {
+    return {can_put, "self-test"};
+  }
   void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView& region) override {
     regions_.set(region);

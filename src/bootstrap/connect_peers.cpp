@@ -147,7 +147,7 @@ private:
     for (std::size_t level = 0; level < dialers_.size(); ++level)
       advance(level);
     acceptor_.advance(set_, FrameKind::hello,
-                       [this](AcceptedPeer accepted) { let_in(std::move(accepted)); });
+                      [this](AcceptedPeer accepted) { let_in(std::move(accepted)); });
     if (all_linked_)
       return;
     if (dials() && say_by_.passed())

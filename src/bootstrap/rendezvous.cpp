@@ -166,7 +166,8 @@ void RendezvousThread::serve_round() {
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (const short events = set_.events(std::exchange(members_[i].slot, PollSet::none)))
       advance(members_[i], events);
-  acceptor_.advance(set_, FrameKind::join, [this](AcceptedPeer accepted) { admit(std::move(accepted)); });
+  acceptor_.advance(set_, FrameKind::join,
+                    [this](AcceptedPeer accepted) { admit(std::move(accepted)); });
   if (!failure_ && !all_linked_ && until_.passed())
     on_deadline();
 }

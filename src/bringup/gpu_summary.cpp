@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "reports/table.h"
-#include "src/base/text.h"
 #include "src/base/json_values.h"
+#include "src/base/text.h"
 #include "src/bringup/gpu_pairs.h"
 #include "transports/device_memory_user.h"
 

@@ -9,10 +9,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "src/abi/device_state.h"
 #include "src/abi/op_types.h"
 #include "src/base/job_health.h"
 #include "src/runtime/load_store_table.h"
-#include "src/abi/device_state.h"
 #include "transports/region_table.h"
 #include "transports/shm/atomics.h"
 #include "transports/transport.h"
@@ -29,8 +29,8 @@ public:
   Rma(int pe, int n_pes, std::vector<Transport*> transports_by_pe, JobHealth& health,
       double timeout_s, bool checked);
 
-  /// Other transports for the regions gpu_heap and gpu_team_flags; call before these regions are set and
-  /// before any operation. Without it no PE is reached there.
+  /// Other transports for the regions gpu_heap and gpu_team_flags; call before these regions are
+  /// set and before any operation. Without it no PE is reached there.
   /// @param transports_by_pe by PE, as in the constructor; nullptr: not reached
   void set_gpu_transports(std::vector<Transport*> transports_by_pe);
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/abi/device_state.h"
 #include "src/bootstrap/select.h"
 #include "src/memory/symmetric_heap.h"
 #include "src/runtime/collectives.h"
@@ -14,7 +15,6 @@
 #include "src/runtime/identity.h"
 #include "src/runtime/phases.h"
 #include "src/runtime/rma.h"
-#include "src/abi/device_state.h"
 #include "src/runtime/teams.h"
 #include "src/topo/mapping/mapping.h"
 #include "src/topo/node.h"

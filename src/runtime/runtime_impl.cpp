@@ -465,7 +465,8 @@ std::vector<Transport*> Runtime::Impl::transports_by_pe() const {
 void Runtime::Impl::route_atomics() {
   int mine = -1;
   for (const int way : transport_index_by_pe)
-    if (way >= 0 && !transports[static_cast<std::size_t>(way)].transport->atomics_coherent_with_cpu())
+    if (way >= 0 &&
+        !transports[static_cast<std::size_t>(way)].transport->atomics_coherent_with_cpu())
       mine = way;
   const std::vector<int> all = allgather_value(*bootstrap, mine, deadline());
   const int route = *std::max_element(all.begin(), all.end());
@@ -629,7 +630,7 @@ void Runtime::Impl::undo_transports() {
 void Runtime::Impl::ask_reach(TransportEntry& entry) {
   const auto place_of = [this](std::size_t pe, std::string info) {
     return PeerLocation{static_cast<int>(pe), placement.hosts[pe].node_id,
-                     placement.hosts[pe].machine_id, std::move(info)};
+                        placement.hosts[pe].machine_id, std::move(info)};
   };
   entry.info = allgather_text(*bootstrap, entry.transport->local_info(), deadline());
   if (const auto reason = absent_somewhere(entry.info))

@@ -7,9 +7,9 @@
 #include <mutex>
 #include <vector>
 
+#include "src/abi/device_state.h"
 #include "src/runtime/identity.h"
 #include "src/runtime/rma.h"
-#include "src/abi/device_state.h"
 
 namespace shmemctl {
 

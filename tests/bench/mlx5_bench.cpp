@@ -11,9 +11,9 @@
 
 #include "tests/support/transport_world.h"
 #include "transports/direct/direct.h"
-#include "transports/mlx5/host_qp.h"
-#include "transports/mlx5/emulated/executor.h"
 #include "transports/mlx5/emulated/emulated_hca.h"
+#include "transports/mlx5/emulated/executor.h"
+#include "transports/mlx5/host_qp.h"
 
 using namespace shmemctl;
 using namespace shmemctl::mlx5;

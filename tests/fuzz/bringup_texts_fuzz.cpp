@@ -5,9 +5,9 @@
 
 #include "src/bringup/bringup.h"
 #include "src/bringup/connections.h"
+#include "src/hotspots/job_watch.h"
 #include "src/launch/processes.h"
 #include "src/runtime/fault.h"
-#include "src/hotspots/job_watch.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include "src/base/error.h"
 #include "src/topo/distance.h"
 #include "src/topo/node.h"
-#include "src/topo/readers/reader.h"
 #include "src/topo/pcie.h"
+#include "src/topo/readers/reader.h"
 #include "src/topo/writers/writer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

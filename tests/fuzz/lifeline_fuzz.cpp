@@ -1,5 +1,5 @@
-// failure_detector::decode: any bytes are a frame, the beginning of one, or garbage; a frame has one
-// spelling, and no beginning of it is taken for garbage or for another frame.
+// failure_detector::decode: any bytes are a frame, the beginning of one, or garbage; a frame has
+// one spelling, and no beginning of it is taken for garbage or for another frame.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

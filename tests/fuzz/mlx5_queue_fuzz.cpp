@@ -11,10 +11,10 @@
 #include <tuple>
 #include <vector>
 
+#include "transports/mlx5/emulated/emulated_hca.h"
+#include "transports/mlx5/emulated/executor.h"
 #include "transports/mlx5/host_memory.h"
 #include "transports/mlx5/qp_layout.h"
-#include "transports/mlx5/emulated/executor.h"
-#include "transports/mlx5/emulated/emulated_hca.h"
 
 using namespace shmemctl::mlx5;
 

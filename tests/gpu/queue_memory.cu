@@ -38,7 +38,8 @@ __device__ bool post(const Queue& queue, mlx5::DoorbellMode bell, const WaitTime
   return patience.await([&] {
     turn = queue.try_publish(start, 1, {start + 1, start + 1}, bell);
     return turn != mlx5::PublishResult::not_my_turn;
-  }) && (turn != mlx5::PublishResult::ring || patience.await([&] { return queue.try_ring(start + 1); }));
+  }) && (turn != mlx5::PublishResult::ring ||
+         patience.await([&] { return queue.try_ring(start + 1); }));
 }
 
 __global__ void write_here_ring_there(mlx5::QpView view, std::uint64_t rounds,
@@ -49,7 +50,8 @@ __global__ void write_here_ring_there(mlx5::QpView view, std::uint64_t rounds,
     const std::uint64_t mine = 2 * round + blockIdx.x;
     // Relaxed: nothing but what try_publish() does orders the other block's entry before the ring.
     if (!patience.await([&] { return device::GpuMemory::load(&view.words->ready) >> 1 == mine; }) ||
-        !post(queue, blockIdx.x == 0 ? mlx5::DoorbellMode::later : mlx5::DoorbellMode::now, patience) ||
+        !post(queue, blockIdx.x == 0 ? mlx5::DoorbellMode::later : mlx5::DoorbellMode::now,
+              patience) ||
         !patience.await([&] {
           queue.poll();
           return queue.completed() >= 2 * round + 2;

@@ -62,9 +62,8 @@ public:
     for (; static_cast<std::uint16_t>(record - position_) != 0; ++position_)
       for (unsigned word = 0; word < mlx5::wqebb_words; ++word) {
         const std::uint64_t at = position_ % (1u << view_.wqebbs_log2) * mlx5::wqebb_words + word;
-        wrong_ += mlx5::HostMemory::load(view_.wqes + at) == queue_memory_word(position_, word)
-                      ? 0
-                      : 1;
+        wrong_ +=
+            mlx5::HostMemory::load(view_.wqes + at) == queue_memory_word(position_, word) ? 0 : 1;
       }
     mlx5::HostMemory::store_release(
         view_.completions + mlx5::cqe_last_word,

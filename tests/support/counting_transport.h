@@ -16,7 +16,9 @@ public:
 
   const char* name() const override { return "counting"; }
   std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {can_put, "a test's"}; }
+  Reach reach(const PeerLocation&, const PeerLocation&) const override {
+    return {can_put, "a test's"};
+  }
   void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView&) override { return {}; }
   void put(int, const RemoteAddress& target, const void*, std::size_t, bool) override {

@@ -16,7 +16,7 @@
 namespace shmemctl::test {
 
 inline constexpr failure_detector::Secret job_secret = {1, 2,  3,  4,  5,  6,  7,  8,
-                                                9, 10, 11, 12, 13, 14, 15, 16};
+                                                        9, 10, 11, 12, 13, 14, 15, 16};
 
 inline Deadline in_seconds(double span_s) {
   return Deadline::after(std::chrono::duration<double>(span_s));
@@ -52,9 +52,9 @@ inline FailureDetectors make_failure_detectors(int n_pes, bool over_tcp = false)
   failure_detector::Settings settings;
   settings.always_tcp = over_tcp;
   run_bootstrap_threads(n_pes, [&](Bootstrap& bootstrap) {
-    made[static_cast<std::size_t>(bootstrap.rank())] =
-        failure_detector::start(bootstrap, job_secret, over_tcp ? loopback() : std::vector<SocketAddress>{},
-                        two_hosts(n_pes), settings, in_seconds(60));
+    made[static_cast<std::size_t>(bootstrap.rank())] = failure_detector::start(
+        bootstrap, job_secret, over_tcp ? loopback() : std::vector<SocketAddress>{},
+        two_hosts(n_pes), settings, in_seconds(60));
   });
   return made;
 }

@@ -15,8 +15,8 @@
 #include "tests/support/hidden_memory.h"
 #include "tests/support/placement.h"
 #include "transports/direct/settings.h"
-#include "transports/mlx5/emulated/executor.h"
 #include "transports/mlx5/emulated/emulated_hca.h"
+#include "transports/mlx5/emulated/executor.h"
 
 namespace shmemctl::test {
 
@@ -146,7 +146,8 @@ private:
 
   private:
     /// As real devices, they promise no order of WRITEs.
-    static mlx5::EmulatedHcaOptions options(FakeFabric& fabric, const Port& port, std::uint64_t device) {
+    static mlx5::EmulatedHcaOptions options(FakeFabric& fabric, const Port& port,
+                                            std::uint64_t device) {
       mlx5::EmulatedHcaOptions made;
       made.order.placement = any_placement() ? mlx5::Placement::any : mlx5::Placement::ordered;
       made.order.claim = mlx5::EmulatedOrder::Claim::none;

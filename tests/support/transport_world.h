@@ -15,10 +15,10 @@
 #include <thread>
 #include <vector>
 
+#include "src/abi/device_state.h"
 #include "src/base/error.h"
 #include "src/base/options.h"
 #include "src/runtime/exchange.h"
-#include "src/abi/device_state.h"
 #include "tests/support/thread_bootstrap.h"
 #include "tests/support/thread_world.h"
 #include "transports/transport.h"
@@ -83,12 +83,12 @@ inline ZeroedMemory zeroed(std::size_t size_bytes) {
 
 /// The peers if all reach all, otherwise none and the reason. Collective.
 inline std::vector<PeerLocation> reachable_peers(const TransportPe& me, Exchange& exchange,
-                                              std::string& not_reached) {
+                                                 std::string& not_reached) {
   const std::vector<std::string> info = exchange.allgather(me.transport->local_info());
   // Every PE is a node of its own, so that nothing but this transport can be used.
   const auto place = [&](int peer) {
     return PeerLocation{peer, me.mapped_memory ? 1 : static_cast<std::uint64_t>(peer) + 1, 1,
-                     info[static_cast<std::size_t>(peer)]};
+                        info[static_cast<std::size_t>(peer)]};
   };
   std::vector<PeerLocation> peers;
   std::string reason;

@@ -66,8 +66,8 @@ void Connector::make_queues(const PeerLocation& peer) {
       if (settings_.flavour == Flavour::gda)
         memory = std::make_unique<QueueMemory>(settings_.queue);
       qp_set->add(std::make_unique<Endpoint>(job_, peer.pe, number, rails[number].port,
-                                       rails[number].peer_port, settings_.queue,
-                                       std::move(memory)));
+                                             rails[number].peer_port, settings_.queue,
+                                             std::move(memory)));
     }
 }
 

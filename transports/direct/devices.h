@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "transports/direct/emulated_paths.h"
 #include "transports/direct/job_view.h"
 #include "transports/direct/settings.h"
-#include "transports/direct/emulated_paths.h"
 #include "transports/direct/wire.h"
 #include "transports/transport.h"
 

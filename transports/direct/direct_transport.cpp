@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "transports/device_memory_user.h"
 #include "transports/direct/connect.h"
 #include "transports/direct/direct.h"
-#include "transports/device_memory_user.h"
 
 namespace shmemctl {
 

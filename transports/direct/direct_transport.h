@@ -10,8 +10,8 @@
 
 #include "transports/device_memory_user.h"
 #include "transports/direct/devices.h"
-#include "transports/direct/qp_set.h"
 #include "transports/direct/local_memory.h"
+#include "transports/direct/qp_set.h"
 #include "transports/direct/settings.h"
 #include "transports/direct/table_builder.h"
 #include "transports/mlx5/qp_layout.h"
@@ -88,8 +88,12 @@ public:
   /// Whether they have their own QP sets, to which the host never posts.
   bool has_kernel_qp_sets() const { return settings_.kernel_qp_sets > 0; }
   /// The first, and how many there are.
-  std::uint32_t first_kernel_qp_set() const { return static_cast<std::uint32_t>(settings_.qp_sets); }
-  std::uint32_t kernel_qp_sets() const { return static_cast<std::uint32_t>(settings_.kernel_qp_sets); }
+  std::uint32_t first_kernel_qp_set() const {
+    return static_cast<std::uint32_t>(settings_.qp_sets);
+  }
+  std::uint32_t kernel_qp_sets() const {
+    return static_cast<std::uint32_t>(settings_.kernel_qp_sets);
+  }
   /// Each warp has a queue of them, else each block.
   bool kernel_qp_per_warp() const { return settings_.kernel_qp_per_warp; }
   /// Of each of its queues: the memory from QpView::WQEs on, in whole pages.

@@ -65,7 +65,8 @@ void EmulatedPaths::use_for_gpu(Transport* way, int context) {
 }
 
 std::unique_ptr<mlx5::EmulatedHca> make_emulated_hca(std::shared_ptr<EmulatedPaths> ways, int pe,
-                                             std::size_t port, const mlx5::EmulatedOrder& order) {
+                                                     std::size_t port,
+                                                     const mlx5::EmulatedOrder& order) {
   mlx5::EmulatedHcaOptions options;
   options.order = order;
   if (port > 0)

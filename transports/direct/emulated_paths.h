@@ -49,6 +49,7 @@ private:
 
 /// An HCA that reaches its peers by `ways`. Throws Error (unavailable).
 std::unique_ptr<mlx5::EmulatedHca> make_emulated_hca(std::shared_ptr<EmulatedPaths> ways, int pe,
-                                             std::size_t port, const mlx5::EmulatedOrder& order);
+                                                     std::size_t port,
+                                                     const mlx5::EmulatedOrder& order);
 
 } // namespace shmemctl::direct

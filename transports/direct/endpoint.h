@@ -45,7 +45,7 @@ public:
 
   /// @param memory nullptr: the HCA's own
   Endpoint(const JobView& job, int pe, std::size_t number, std::size_t port, std::size_t peer_port,
-       mlx5::QpOptions options, std::unique_ptr<QueueMemory> memory)
+           mlx5::QpOptions options, std::unique_ptr<QueueMemory> memory)
       : pe_(pe), number_(number), port_(port), peer_port_(peer_port), memory_(std::move(memory)),
         queue_(*job.ports[port].hca, placed(options), *job.health, pe,
                std::chrono::duration<double>(job.timeout_s), job.where()) {}
@@ -62,7 +62,7 @@ public:
   /// WQEs together. flush() and every WQE with DoorbellMode::now ring for all.
   mlx5::DoorbellMode lazy_bell() {
     return unrung_ + 1 >= wqes_per_doorbell || queue_.done(last_) ? mlx5::DoorbellMode::now
-                                                                 : mlx5::DoorbellMode::later;
+                                                                  : mlx5::DoorbellMode::later;
   }
   void flush() {
     if (unrung_ > 0)

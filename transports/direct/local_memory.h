@@ -8,11 +8,11 @@
 #include <optional>
 #include <vector>
 
-#include "transports/registered_ranges.h"
+#include "src/abi/qp_table.h"
 #include "transports/device_regions.h"
 #include "transports/direct/job_view.h"
-#include "src/abi/qp_table.h"
 #include "transports/direct/wire.h"
+#include "transports/registered_ranges.h"
 #include "transports/transport.h"
 
 namespace shmemctl::direct {

@@ -17,8 +17,8 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
 
 } // namespace
 
-QpSet::QpSet(const JobView& job, const LocalMemory& local,
-           const std::atomic<const QpTable*>& table, std::size_t number)
+QpSet::QpSet(const JobView& job, const LocalMemory& local, const std::atomic<const QpTable*>& table,
+             std::size_t number)
     : job_(job), local_(local), table_(table), number_(number), staging_(job),
       by_peer_(static_cast<std::size_t>(job.n_pes)) {}
 
@@ -56,7 +56,7 @@ std::optional<QpSet::LocalPlace> QpSet::find_local(const void* place, std::size_
 }
 
 mlx5::RaddrSegment QpSet::remote_word(const Endpoint& rail, const RemoteAddress& address,
-                                    std::size_t size_bytes) const {
+                                      std::size_t size_bytes) const {
   const RemoteSegment& segment = segment_of(address);
   if (segment.left_at(address.offset_bytes) < size_bytes)
     segment_of({address.pe, address.region, segment.offset_bytes + segment.size_bytes});
@@ -111,12 +111,13 @@ NicTraffic QpSet::traffic(std::size_t port) const {
 // Transfers.
 
 void QpSet::put(const RemoteAddress& target, const void* source, std::size_t size_bytes,
-               bool blocking) {
+                bool blocking) {
   if (size_bytes == 0)
     return;
   const std::lock_guard lock(mutex_);
   Endpoint& rail = begin_usual(target.pe);
-  if (!put_inline(rail, target, source, size_bytes, blocking ? DoorbellMode::now : rail.lazy_bell()))
+  if (!put_inline(rail, target, source, size_bytes,
+                  blocking ? DoorbellMode::now : rail.lazy_bell()))
     transfer(put_of(target, source, size_bytes, blocking));
 }
 
@@ -127,13 +128,13 @@ void QpSet::get(void* target, const RemoteAddress& source, std::size_t size_byte
   transfer(Transfer::get(target, source, size_bytes, blocking));
 }
 
-QpSet::Transfer QpSet::put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
-                            bool blocking) const {
+QpSet::Transfer QpSet::put_of(const RemoteAddress& target, const void* source,
+                              std::size_t size_bytes, bool blocking) const {
   return Transfer::put(target, source, size_bytes, blocking, local_.devices().hold(source));
 }
 
 bool QpSet::put_inline(Endpoint& rail, const RemoteAddress& target, const void* source,
-                      std::size_t size_bytes, DoorbellMode bell) {
+                       std::size_t size_bytes, DoorbellMode bell) {
   if (size_bytes > mlx5::HostQp::max_inline || local_.devices().hold(source))
     return false;
   const RemoteSegment& segment = segment_of(target);
@@ -191,7 +192,7 @@ void QpSet::transfer_over(Endpoint& rail, const Transfer& part, DoorbellMode bel
 }
 
 void QpSet::post_piece(Endpoint& rail, const Transfer& piece, const RemoteSegment& segment,
-                      const LocalPlace* place, bool last, DoorbellMode bell) {
+                       const LocalPlace* place, bool last, DoorbellMode bell) {
   TakenSlot slot(place ? nullptr : &staging_, place ? std::int16_t{-1} : take_slot());
   const std::uint32_t lkey = place ? place->lkey : staging_.lkey(rail.port());
   std::byte* const memory = place ? piece.local : staging_.at(slot.number());
@@ -200,11 +201,11 @@ void QpSet::post_piece(Endpoint& rail, const Transfer& piece, const RemoteSegmen
   const bool is_put = piece.direction == Direction::put;
   if (is_put && !place)
     std::memcpy(memory, piece.local, piece.size_bytes);
-  const mlx5::Post how =
-      rail.next(last ? bell : DoorbellMode::later, !place || (last && bell == DoorbellMode::now && piece.await));
-  const Endpoint::Ticket ticket = is_put
-                                  ? rail.queue().write(remote, memory, lkey, piece.size_bytes, how)
-                                  : rail.queue().read(remote, memory, lkey, piece.size_bytes, how);
+  const mlx5::Post how = rail.next(last ? bell : DoorbellMode::later,
+                                   !place || (last && bell == DoorbellMode::now && piece.await));
+  const Endpoint::Ticket ticket =
+      is_put ? rail.queue().write(remote, memory, lkey, piece.size_bytes, how)
+             : rail.queue().read(remote, memory, lkey, piece.size_bytes, how);
   rail.posted(ticket);
   if (!is_put)
     rail.response_due();
@@ -314,8 +315,8 @@ void QpSet::post_atomic(const RemoteAddress& target, const AtomicRequest& reques
 }
 
 void QpSet::put_signal(const RemoteAddress& target, const void* source, std::size_t size_bytes,
-                      const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
-                      bool blocking) {
+                       const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
+                       bool blocking) {
   const std::lock_guard lock(mutex_);
   // Additions use the path of atomics; a signal that is set uses the payload's path.
   Endpoint& rail = op == SignalOp::add ? begin_atomic(signal.pe) : begin_usual(signal.pe);
@@ -342,8 +343,8 @@ void QpSet::put_signal(const RemoteAddress& target, const void* source, std::siz
   }
 }
 
-void QpSet::post_signal(Endpoint& rail, const RemoteAddress& signal, std::uint64_t value, SignalOp op,
-                       bool completion) {
+void QpSet::post_signal(Endpoint& rail, const RemoteAddress& signal, std::uint64_t value,
+                        SignalOp op, bool completion) {
   const mlx5::RaddrSegment word = remote_word(rail, signal, sizeof value);
   if (op == SignalOp::set && rail.abilities().signals != mlx5::SignalMethod::atomic) {
     const mlx5::Post how = rail.next(DoorbellMode::now, completion);

@@ -7,9 +7,9 @@
 #include <mutex>
 #include <vector>
 
-#include "transports/direct/local_memory.h"
 #include "src/abi/qp_table.h"
 #include "transports/direct/endpoint.h"
+#include "transports/direct/local_memory.h"
 #include "transports/nic_transfer.h"
 #include "transports/transport.h"
 
@@ -23,7 +23,7 @@ public:
   /// @param table  the current table, whose views this QP set posts by
   /// @param number of this QP set: small transfers of different sets prefer different paths
   QpSet(const JobView& job, const LocalMemory& local, const std::atomic<const QpTable*>& table,
-       std::size_t number);
+        std::size_t number);
 
   // For connecting, before the first operation.
   Endpoint& add(std::unique_ptr<Endpoint> rail);
@@ -63,7 +63,7 @@ private:
   std::optional<LocalPlace> find_local(const void* place, std::size_t port) const;
   /// The remote address of a word. Throws if it is not entirely registered.
   mlx5::RaddrSegment remote_word(const Endpoint& rail, const RemoteAddress& address,
-                                std::size_t size_bytes) const;
+                                 std::size_t size_bytes) const;
   void require_connected(int pe) const;
   Endpoint& begin(int pe, std::size_t number);
   /// The QP for small transfers of this QP set.

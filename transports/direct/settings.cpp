@@ -67,11 +67,11 @@ Settings read_settings(Flavour flavour, const Options& options) {
     settings.emulated_order.placement = mlx5::Placement::any;
   const WriteOrder order = read_write_order(options);
   if (order != WriteOrder::automatic)
-    settings.emulated_order.claim =
-        order == WriteOrder::kept ? mlx5::EmulatedOrder::Claim::kept : mlx5::EmulatedOrder::Claim::none;
+    settings.emulated_order.claim = order == WriteOrder::kept ? mlx5::EmulatedOrder::Claim::kept
+                                                              : mlx5::EmulatedOrder::Claim::none;
   const bool gda = flavour == Flavour::gda;
   settings.qp_sets = gda ? static_cast<int>(options.integer("IBGDA_NUM_RC_PER_PE"))
-                       : 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
+                         : 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
   settings.kernel_qp_sets = gda && kernels_post(options) ? settings.qp_sets : 0;
   settings.kernel_qp_per_warp = options.text("IBGDA_RC_MAP_BY") == "warp";
   settings.all_ports = !gda || options.boolean("IBGDA_ENABLE_MULTI_PORT");

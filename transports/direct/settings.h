@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "src/base/options.h"
-#include "transports/mlx5/hca.h"
 #include "transports/mlx5/emulated/emulated_order.h"
+#include "transports/mlx5/hca.h"
 
 namespace shmemctl::direct {
 
@@ -23,10 +23,10 @@ struct Settings {
   bool may_be_real = true, may_be_emulated = false;
   std::string over = "shm";           ///< transport that the emulated HCA uses
   int emulated_devices = 1;           ///< more than one in tests only
-  mlx5::EmulatedOrder emulated_order;     ///< of the emulated HCA
-  int qp_sets = 2;                      ///< queues to each peer on each NIC
-  int kernel_qp_sets = 0;               ///< additional QP sets that only kernels post to
-  bool kernel_qp_per_warp = false; ///< else by block
+  mlx5::EmulatedOrder emulated_order; ///< of the emulated HCA
+  int qp_sets = 2;                    ///< queues to each peer on each NIC
+  int kernel_qp_sets = 0;             ///< additional QP sets that only kernels post to
+  bool kernel_qp_per_warp = false;    ///< else by block
   bool all_ports = true;              ///< use every NIC that this PE is given
   mlx5::QpOptions queue;
 

@@ -110,7 +110,8 @@ std::string encode(const ReplyAddress& place) {
 }
 
 std::optional<ReplyAddress> decode_answer_place(const std::string& bytes) {
-  constexpr std::size_t head_bytes = 1 + sizeof ReplyAddress::credits + sizeof ReplyAddress::address;
+  constexpr std::size_t head_bytes =
+      1 + sizeof ReplyAddress::credits + sizeof ReplyAddress::address;
   if (bytes.size() < head_bytes || static_cast<std::uint8_t>(bytes[0]) != place_mark ||
       (bytes.size() - head_bytes) % sizeof(std::uint32_t) != 0)
     return std::nullopt;

@@ -18,7 +18,7 @@ constexpr std::size_t words_of_endpoint = Endpoint::depth;
 } // namespace
 
 AmResponder::AmResponder(JobView& job, const RegionTable& regions, std::uint32_t credits,
-                 std::size_t n_peers)
+                         std::size_t n_peers)
     : job_(job), regions_(regions), layout_{credits},
       words_(n_peers * words_of_endpoint * word_bytes, "memory for answers"),
       peers_(static_cast<std::size_t>(job.n_pes)) {
@@ -65,7 +65,8 @@ bool AmResponder::set_place(int pe, const ReplyAddress& place) {
   return true;
 }
 
-void AmResponder::add_source(std::size_t device, std::uint32_t queue_pair, int pe, std::size_t qp_set) {
+void AmResponder::add_source(std::size_t device, std::uint32_t queue_pair, int pe,
+                             std::size_t qp_set) {
   const auto same = [&](const auto& each) { return each->pe == pe && each->qp_set == qp_set; };
   auto found = std::find_if(sources_.rbegin(), sources_.rend(), same);
   if (found == sources_.rend()) {
@@ -80,7 +81,7 @@ void AmResponder::add_source(std::size_t device, std::uint32_t queue_pair, int p
 }
 
 void AmResponder::on_message(std::size_t device, std::uint32_t queue_pair, const void* bytes,
-                         std::size_t size_bytes) {
+                             std::size_t size_bytes) {
   const auto found = by_queue_pair_.find({device, queue_pair});
   if (found == by_queue_pair_.end())
     return; // no messages arrive on the others
@@ -110,7 +111,8 @@ bool AmResponder::answer(Source& source) {
   Endpoint& endpoint = *peer.endpoint;
   if (!endpoint.orders_writes)
     return answer_in_steps(source, peer);
-  while (source.answered < source.carried_out || (source.refused != 0 && !source.refusal_reported)) {
+  while (source.answered < source.carried_out ||
+         (source.refused != 0 && !source.refusal_reported)) {
     if (endpoint.failure) {
       source.answered = source.carried_out;
       return true;
@@ -129,7 +131,8 @@ bool AmResponder::answer(Source& source) {
 /// the next one.
 bool AmResponder::answer_in_steps(Source& source, const Peer& peer) {
   Endpoint& endpoint = *peer.endpoint;
-  while (source.answered < source.carried_out || (source.refused != 0 && !source.refusal_reported)) {
+  while (source.answered < source.carried_out ||
+         (source.refused != 0 && !source.refusal_reported)) {
     if (endpoint.failure) {
       source.answered = source.carried_out;
       return true;
@@ -163,7 +166,8 @@ std::uint64_t AmResponder::fill(WorkChain& chain, const Source& source, const Pe
   return end;
 }
 
-std::uint64_t AmResponder::fill_values(WorkChain& chain, const Source& source, const Peer& peer) const {
+std::uint64_t AmResponder::fill_values(WorkChain& chain, const Source& source,
+                                       const Peer& peer) const {
   const std::uint64_t block = block_of(source, peer);
   std::uint64_t end = source.answered;
   for (; end < source.carried_out && chain.size() + 2 < WorkChain::capacity; ++end) {
@@ -177,7 +181,7 @@ std::uint64_t AmResponder::fill_values(WorkChain& chain, const Source& source, c
 }
 
 void AmResponder::add_word(WorkChain& chain, const Endpoint& endpoint, std::uint64_t address,
-                       std::uint32_t key, std::uint64_t value) const {
+                           std::uint32_t key, std::uint64_t value) const {
   // One slot per request that the QP can hold, so that nothing in flight is modified.
   const std::uint32_t position = endpoint.posted + static_cast<std::uint32_t>(chain.size());
   std::byte* const word =

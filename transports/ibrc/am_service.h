@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "src/base/file_descriptor.h"
-#include "transports/ibrc/am_responder.h"
 #include "transports/ibrc/am_memory.h"
+#include "transports/ibrc/am_responder.h"
 #include "transports/transport.h"
 
 namespace shmemctl::ibrc {

@@ -7,7 +7,7 @@ namespace shmemctl::ibrc {
 namespace {
 
 const NamedCapabilities* find(const std::vector<NamedCapabilities>& offers,
-                       bool (*condition)(const NamedCapabilities&)) {
+                              bool (*condition)(const NamedCapabilities&)) {
   const auto found = std::find_if(offers.begin(), offers.end(), condition);
   return found == offers.end() ? nullptr : &*found;
 }
@@ -17,20 +17,24 @@ const NamedCapabilities* find(const std::vector<NamedCapabilities>& offers,
 AtomicsMethod atomics_method(const AtomicsCapabilities& mine, const AtomicsCapabilities& theirs) {
   const bool by_device = mine.by_device && theirs.by_device;
   const bool by_message = mine.receives > 0 && theirs.receives > 0;
-  const auto wishes = [&](AtomicsPreference wish) { return mine.wish == wish || theirs.wish == wish; };
+  const auto wishes = [&](AtomicsPreference wish) {
+    return mine.wish == wish || theirs.wish == wish;
+  };
   if (wishes(AtomicsPreference::message))
     return by_message ? AtomicsMethod::message : AtomicsMethod::none;
   if (by_device)
     return AtomicsMethod::device;
   return by_message && !wishes(AtomicsPreference::device) ? AtomicsMethod::message
-                                                    : AtomicsMethod::none;
+                                                          : AtomicsMethod::none;
 }
 
 bool atomics_by_message(const std::vector<NamedCapabilities>& offers, const Where& where) {
-  const NamedCapabilities* message =
-      find(offers, [](const NamedCapabilities& each) { return each.offer.wish == AtomicsPreference::message; });
-  const NamedCapabilities* device =
-      find(offers, [](const NamedCapabilities& each) { return each.offer.wish == AtomicsPreference::device; });
+  const NamedCapabilities* message = find(offers, [](const NamedCapabilities& each) {
+    return each.offer.wish == AtomicsPreference::message;
+  });
+  const NamedCapabilities* device = find(offers, [](const NamedCapabilities& each) {
+    return each.offer.wish == AtomicsPreference::device;
+  });
   const NamedCapabilities* deaf =
       find(offers, [](const NamedCapabilities& each) { return each.offer.receives == 0; });
   if (message && device)

@@ -74,8 +74,9 @@ Error Connector::damaged(int pe, const std::string& what) const {
           {job_.host, job_.pe, {}, std::nullopt}};
 }
 
-std::vector<std::unique_ptr<QpSet>>
-Connector::connect(const MakeService& make_service, const MakeQpSet& make_qp_set, Exchange& exchange) {
+std::vector<std::unique_ptr<QpSet>> Connector::connect(const MakeService& make_service,
+                                                       const MakeQpSet& make_qp_set,
+                                                       Exchange& exchange) {
   mine_ = hello();
   const std::vector<std::string> hellos = exchange.allgather(encode(mine_));
   plan(hellos);
@@ -336,8 +337,8 @@ void Connector::describe() {
     std::string& text = texts_[slot];
     text += (text.empty() ? "" : "; ") +
             fmt::format("{} -> {}, {} QPs, {}, MTU {}", port_name(mine_.nics[link.plan.nic]),
-                        port_name(hellos_[slot].nics[link.plan.peer_nic]), link.qp_sets.size(), kind,
-                        link.plan.mtu_bytes);
+                        port_name(hellos_[slot].nics[link.plan.peer_nic]), link.qp_sets.size(),
+                        kind, link.plan.mtu_bytes);
     if (!orders_writes(link))
       text += service_ ? ", signals wait for completions" : ", signals behind fenced atomics";
   }

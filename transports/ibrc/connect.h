@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "transports/ibrc/job_view.h"
-#include "transports/ibrc/qp_set.h"
 #include "transports/ibrc/am_service.h"
+#include "transports/ibrc/job_view.h"
 #include "transports/ibrc/plan.h"
+#include "transports/ibrc/qp_set.h"
 #include "transports/transport.h"
 
 namespace shmemctl::ibrc {
@@ -25,14 +25,15 @@ using ConnectionTexts = std::vector<std::string>;
 /// @param make_qp_set    creates QP set number n for at most that many QPs
 class Connector {
 public:
-  using MakeQpSet = std::function<std::unique_ptr<QpSet>(std::size_t number, std::size_t endpoints)>;
+  using MakeQpSet =
+      std::function<std::unique_ptr<QpSet>(std::size_t number, std::size_t endpoints)>;
   using MakeService = std::function<MessageService&(MessageRoom room)>;
 
   Connector(JobView& job, const Settings& settings, const std::vector<PeerLocation>& peers)
       : job_(job), settings_(settings), peers_(peers) {}
 
   std::vector<std::unique_ptr<QpSet>> connect(const MakeService& make_service,
-                                             const MakeQpSet& make_qp_set, Exchange& exchange);
+                                              const MakeQpSet& make_qp_set, Exchange& exchange);
   const ConnectionTexts& texts() const { return texts_; }
 
 private:

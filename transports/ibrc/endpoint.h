@@ -127,9 +127,9 @@ struct Endpoint {
   verbs::QueuePair queue_pair;
   std::uint64_t max_message_bytes = 0;
   bool orders_writes = true; ///< WRITEs are placed in the order of their posting
-  int mtu_bytes = 0;        ///< for messages
-  double retry_seconds = 0; ///< how long it retransmits before it fails
-  std::uint32_t number = 0; ///< in its QP set
+  int mtu_bytes = 0;         ///< for messages
+  double retry_seconds = 0;  ///< how long it retransmits before it fails
+  std::uint32_t number = 0;  ///< in its QP set
 
   std::uint32_t posted = 0;
   std::uint32_t retired = 0;     ///< all before it are complete

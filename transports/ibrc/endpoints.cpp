@@ -119,7 +119,7 @@ void Endpoints::post(Endpoint& endpoint, WorkChain& chain, bool signalled) {
 }
 
 bool Endpoints::wants_signal(const Endpoint& endpoint, const Completions& completions,
-                          const Work& work) const {
+                             const Work& work) const {
   return endpoint.in_flight() < signalled_when_below ||
          endpoint.unsignalled + 1 >= max_unsignalled || work.staging_slot >= 0 ||
          work.size_bytes >= always_signalled_bytes ||
@@ -185,7 +185,7 @@ int Endpoints::post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** re
 }
 
 void Endpoints::refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_wr* refused,
-                    int error_number) {
+                       int error_number) {
   // Requests before the refused one in the chain have been posted.
   const auto before =
       static_cast<std::uint32_t>(refused ? (refused->wr_id & 0xffffffffu) - endpoint.posted : 0);

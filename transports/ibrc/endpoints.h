@@ -7,8 +7,8 @@
 
 #include "transports/ibrc/endpoint.h"
 #include "transports/ibrc/job_view.h"
-#include "transports/ibrc/throughput_meter.h"
 #include "transports/ibrc/staging.h"
+#include "transports/ibrc/throughput_meter.h"
 #include "transports/ibrc/wait.h"
 
 namespace shmemctl::ibrc {
@@ -83,7 +83,7 @@ private:
   JobView& job_;
   Staging staging_;
   std::vector<Completions> completions_; ///< by device; destroyed after the QPs
-  std::vector<ThroughputMeter> paces_;              ///< by NIC
+  std::vector<ThroughputMeter> paces_;   ///< by NIC
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   std::vector<std::vector<Endpoint*>> by_peer_;
   std::vector<Endpoint*> active_;

@@ -99,7 +99,7 @@ private:
   JobView job_;
   std::unique_ptr<LocalMemory> local_;
   RemoteMemory remote_;
-  std::unique_ptr<MessageService> service_;  ///< if atomics go by message
+  std::unique_ptr<MessageService> service_;     ///< if atomics go by message
   std::vector<std::unique_ptr<QpSet>> qp_sets_; ///< destroyed before the memory that they use
   ConnectionTexts texts_;
   std::atomic<unsigned> progress_calls_{0};

@@ -121,8 +121,9 @@ std::vector<PathPlan> plan_paths(const Hello& mine, const Hello& theirs, const S
                                  const PlanNames& names) {
   if (mine.qp_sets != theirs.qp_sets) {
     const Pair first{mine.nics[0], theirs.nics[0], names};
-    throw first.error(fmt::format("it makes {} queue pairs, this PE {}", theirs.qp_sets, mine.qp_sets),
-                      "set IB_NUM_RC_PER_DEVICE to the same number on all PEs", ExitCode::usage);
+    throw first.error(
+        fmt::format("it makes {} queue pairs, this PE {}", theirs.qp_sets, mine.qp_sets),
+        "set IB_NUM_RC_PER_DEVICE to the same number on all PEs", ExitCode::usage);
   }
   std::vector<PathPlan> rails;
   const std::size_t count = std::max(mine.nics.size(), theirs.nics.size());

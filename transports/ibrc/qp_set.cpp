@@ -33,7 +33,7 @@ QpSet::RemoteWord QpSet::remote_word(const Endpoint& endpoint, const RemoteAddre
 }
 
 void QpSet::put(const RemoteAddress& target, const void* source, std::size_t size_bytes,
-               bool blocking) {
+                bool blocking) {
   if (size_bytes == 0)
     return;
   const std::lock_guard lock(mutex_);
@@ -48,8 +48,8 @@ void QpSet::put(const RemoteAddress& target, const void* source, std::size_t siz
     await(striped, target.pe, "put");
 }
 
-QpSet::Transfer QpSet::put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
-                            bool blocking) const {
+QpSet::Transfer QpSet::put_of(const RemoteAddress& target, const void* source,
+                              std::size_t size_bytes, bool blocking) const {
   return Transfer::put(target, source, size_bytes, blocking, local_.is_device_memory(source));
 }
 
@@ -65,7 +65,7 @@ void QpSet::get(void* target, const RemoteAddress& source, std::size_t size_byte
 }
 
 bool QpSet::put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
-                      std::size_t size_bytes, WorkChain& chain) {
+                       std::size_t size_bytes, WorkChain& chain) {
   // Inline data is copied by the CPU.
   if (size_bytes > endpoint.queue_pair.inline_bytes() || local_.is_device_memory(source))
     return false;
@@ -137,7 +137,7 @@ void QpSet::transfer_over(Endpoint& endpoint, const Transfer& part, WorkChain& c
 }
 
 void QpSet::add_piece(Endpoint& endpoint, WorkChain& chain, const Transfer& piece,
-                     const SegmentKey& segment, const LocalSegment* local, std::int16_t slot) {
+                      const SegmentKey& segment, const LocalSegment* local, std::int16_t slot) {
   const std::size_t device = job_.nics[endpoint.nic]->device_index;
   const std::uint32_t local_key =
       local ? local->local_key(device) : queues_.staging().local_key(device);
@@ -198,8 +198,8 @@ std::uint64_t QpSet::fetch_add(Endpoint& endpoint, const RemoteWord& word, std::
   return *staging.result();
 }
 
-std::uint64_t QpSet::compare_swap(Endpoint& endpoint, const RemoteWord& word, std::uint64_t expected,
-                                 std::uint64_t desired) {
+std::uint64_t QpSet::compare_swap(Endpoint& endpoint, const RemoteWord& word,
+                                  std::uint64_t expected, std::uint64_t desired) {
   WorkChain chain;
   Staging& staging = queues_.staging();
   chain.add_compare_swap({WorkKind::atomic, -1, 8, nullptr}, staging.result(),
@@ -210,7 +210,7 @@ std::uint64_t QpSet::compare_swap(Endpoint& endpoint, const RemoteWord& word, st
 }
 
 void QpSet::add_addition(Endpoint& endpoint, const RemoteWord& word, std::uint64_t operand,
-                        WorkKind kind, WorkChain& chain) {
+                         WorkKind kind, WorkChain& chain) {
   Staging& staging = queues_.staging();
   chain.add_fetch_add({kind, -1, 8, nullptr}, staging.ignored(), staging_key(endpoint),
                       word.address, word.key, operand);
@@ -262,7 +262,7 @@ void QpSet::post_atomic(const RemoteAddress& target, const AtomicRequest& reques
 }
 
 std::uint64_t QpSet::atomic_by_message(const RemoteAddress& target, const AtomicRequest& request,
-                                      bool wants_value) {
+                                       bool wants_value) {
   segment_of(target);
   Endpoint& endpoint = usual_endpoint(target.pe);
   requests_->reserve(endpoint);
@@ -274,8 +274,8 @@ std::uint64_t QpSet::atomic_by_message(const RemoteAddress& target, const Atomic
 }
 
 void QpSet::put_signal(const RemoteAddress& target, const void* source, std::size_t size_bytes,
-                      const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
-                      bool blocking) {
+                       const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
+                       bool blocking) {
   const std::lock_guard lock(mutex_);
   // Additions use the path of atomics; a signal that is set uses the payload's path.
   Endpoint& endpoint = op == SignalOp::add ? atomic_endpoint(target.pe) : usual_endpoint(target.pe);
@@ -320,7 +320,7 @@ void QpSet::put_signal(const RemoteAddress& target, const void* source, std::siz
 /// with the value that it is about to be set to, and swaps in the same: it changes nothing. Without
 /// HCA atomics, waits for the payload's acknowledgement instead.
 void QpSet::add_order(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value,
-                     WorkChain& chain) {
+                      WorkChain& chain) {
   if (requests_) {
     queues_.post(endpoint, chain, true);
     return queues_.drain(endpoint, "put with signal");
@@ -334,7 +334,7 @@ void QpSet::add_order(Endpoint& endpoint, const RemoteAddress& signal, std::uint
 
 /// `value` has to stay until the chain is posted.
 void QpSet::add_signal(Endpoint& endpoint, const RemoteAddress& signal, const std::uint64_t& value,
-                      SignalOp op, WorkChain& chain) {
+                       SignalOp op, WorkChain& chain) {
   const RemoteWord word = remote_word(endpoint, signal);
   if (op == SignalOp::add)
     return add_addition(endpoint, word, value, WorkKind::signal, chain);

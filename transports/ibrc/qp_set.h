@@ -4,10 +4,10 @@
 #include <functional>
 #include <mutex>
 
-#include "transports/ibrc/registered_memory.h"
-#include "transports/ibrc/endpoints.h"
 #include "transports/ibrc/am_requests.h"
+#include "transports/ibrc/endpoints.h"
 #include "transports/ibrc/masked_atomics.h"
+#include "transports/ibrc/registered_memory.h"
 #include "transports/nic_transfer.h"
 #include "transports/transport.h"
 
@@ -21,7 +21,7 @@ public:
   /// @param number of this QP set: small transfers of different sets prefer different paths
   /// @param service executes atomics by message; nullptr: the HCAs execute them
   QpSet(JobView& job, LocalMemory& local, const RemoteMemory& remote, std::size_t number,
-       std::size_t endpoints, MessageService* service)
+        std::size_t endpoints, MessageService* service)
       : job_(job), local_(local), remote_(remote), number_(number), queues_(job, endpoints) {
     if (service)
       requests_.emplace(job, queues_, *service, number);

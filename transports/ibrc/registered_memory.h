@@ -10,11 +10,11 @@
 #include <mutex>
 #include <vector>
 
-#include "transports/registered_ranges.h"
 #include "transports/device_memory_user.h"
 #include "transports/ibrc/job_view.h"
 #include "transports/ibrc/wire.h"
 #include "transports/region_table.h"
+#include "transports/registered_ranges.h"
 #include "transports/transport.h"
 #include "transports/verbs/registration.h"
 

@@ -17,7 +17,7 @@ struct Settings {
   int mtu_bytes = 0;   ///< 0: the larger one that both ports have
   int timeout = 18;    ///< 4.096 us times 2 to this power
   int retry_count = 6; ///< 7 is "for ever" on some devices
-  int qp_sets = 2;       ///< queue pairs to each peer on each NIC
+  int qp_sets = 2;     ///< queue pairs to each peer on each NIC
   AtomicsPreference atomics = AtomicsPreference::automatic;
   int receives = 16384; ///< of a device's shared receive queue, at most
   WriteOrder write_order = WriteOrder::automatic;

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "transports/device_regions.h"
-#include "transports/libfabric/interval_map.h"
 #include "transports/libfabric/endpoint.h"
+#include "transports/libfabric/interval_map.h"
 #include "transports/libfabric/wire.h"
 #include "transports/region_table.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "transports/libfabric/operations.h"
 #include "transports/libfabric/active_messages.h"
+#include "transports/libfabric/operations.h"
 
 namespace shmemctl::fabric {
 
@@ -92,7 +92,7 @@ private:
   std::mutex poll_mutex_; ///< of everything below, and of all handlers
   std::deque<Message> answers_;
   std::deque<Message> deferred_replies_; ///< of the last poll, for the next one
-  std::vector<Operation*> to_post_;   ///< receives that found no room
+  std::vector<Operation*> to_post_;      ///< receives that found no room
 };
 
 /// Layout of an atomic's words in its payload.

@@ -15,8 +15,8 @@
 #include <optional>
 #include <string>
 
-#include "transports/device_memory_user.h"
 #include "src/abi/qp_view.h"
+#include "transports/device_memory_user.h"
 
 namespace shmemctl::mlx5 {
 
@@ -34,7 +34,7 @@ struct HcaInfo {
   std::string device; ///< "mlx5_0", "soft-mlx5"
   int port = 1;
   bool software = false;
-  bool ethernet = false;         ///< RoCE; else InfiniBand
+  bool ethernet = false;        ///< RoCE; else InfiniBand
   std::uint32_t max_wqebbs = 0; ///< largest queue, in WQEBBs of 64 bytes
   std::uint64_t max_rdma_bytes = 0;
   std::uint32_t atomic_bytes = 0; ///< 4 + 8: plain and masked atomics of these sizes

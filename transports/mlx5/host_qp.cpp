@@ -149,7 +149,7 @@ private:
 };
 
 HostQp::HostQp(Hca& hca, const QpOptions& options, JobHealth& health, int peer,
-                     std::chrono::duration<double> timeout, const Where& here)
+               std::chrono::duration<double> timeout, const Where& here)
     : info_(hca.info()), health_(health), peer_(peer), timeout_(timeout), here_(here),
       results_(n_results),
       results_memory_(hca.register_memory(
@@ -164,12 +164,12 @@ HostQp::Ticket HostQp::post(std::uint32_t wqebbs, const Post& how, const Build& 
   Waits waits{*this};
   // Acquire: see SendQueue::completed().
   post_wqe(send_, Alone{}, wqebbs, how, known_completed_.load(std::memory_order_acquire), waits,
-             build, start);
+           build, start);
   return start + 1;
 }
 
-HostQp::Ticket HostQp::write(const RaddrSegment& remote, const void* source,
-                                   std::uint32_t lkey, std::size_t size_bytes, const Post& how) {
+HostQp::Ticket HostQp::write(const RaddrSegment& remote, const void* source, std::uint32_t lkey,
+                             std::size_t size_bytes, const Post& how) {
   Ticket ticket = 0;
   const auto address = reinterpret_cast<std::uint64_t>(source);
   for (std::size_t at = 0; at < size_bytes;) {
@@ -184,7 +184,7 @@ HostQp::Ticket HostQp::write(const RaddrSegment& remote, const void* source,
 }
 
 HostQp::Ticket HostQp::write_inline(const RaddrSegment& remote, const void* source,
-                                          std::size_t size_bytes, const Post& how) {
+                                    std::size_t size_bytes, const Post& how) {
   if (size_bytes == 0)
     return 0;
   if (size_bytes > max_inline)
@@ -211,7 +211,7 @@ HostQp::Ticket HostQp::write_inline(const RaddrSegment& remote, const void* sour
 }
 
 HostQp::Ticket HostQp::read(const RaddrSegment& remote, void* target, std::uint32_t lkey,
-                                  std::size_t size_bytes, const Post& how) {
+                            std::size_t size_bytes, const Post& how) {
   Ticket ticket = 0;
   const auto address = reinterpret_cast<std::uint64_t>(target);
   for (std::size_t at = 0; at < size_bytes;) {
@@ -226,19 +226,19 @@ HostQp::Ticket HostQp::read(const RaddrSegment& remote, void* target, std::uint3
 }
 
 HostQp::Ticket HostQp::update(const RaddrSegment& remote, const AtomicFields& fields,
-                                    const Post& how) {
+                              const Post& how) {
   const DataSegment nowhere{reinterpret_cast<std::uint64_t>(results_.data()),
-                           results_memory_->lkey(), fields.size_bytes};
+                            results_memory_->lkey(), fields.size_bytes};
   return post(wqebbs_for(atomic_ds_count(fields)), how, [&](auto& slot, const WqeHead& head) {
     build_atomic(slot, head, remote, fields, nowhere);
   });
 }
 
 std::uint64_t HostQp::fetch(const RaddrSegment& remote, const AtomicFields& fields,
-                               const Post& how) {
+                            const Post& how) {
   ResultSlot result(*this);
   const DataSegment local{reinterpret_cast<std::uint64_t>(result.word()), results_memory_->lkey(),
-                         fields.size_bytes};
+                          fields.size_bytes};
   wait(post(wqebbs_for(atomic_ds_count(fields)), how, [&](auto& slot, const WqeHead& head) {
     build_atomic(slot, head, remote, fields, local);
   }));

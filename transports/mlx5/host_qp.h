@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
+#include "src/abi/post_wqe.h"
 #include "src/base/error.h"
 #include "src/base/job_health.h"
 #include "transports/mlx5/hca.h"
 #include "transports/mlx5/host_memory.h"
-#include "src/abi/post_wqe.h"
 
 namespace shmemctl::mlx5 {
 
@@ -29,7 +29,7 @@ public:
   /// @param peer   the PE, for messages
   /// @param here   this PE and its host, for messages
   HostQp(Hca& hca, const QpOptions& options, JobHealth& health, int peer,
-            std::chrono::duration<double> timeout, const Where& here = {});
+         std::chrono::duration<double> timeout, const Where& here = {});
 
   /// From now on posts and polls through this copy of the view, which is in a table that kernels
   /// use too. Before anything is posted.

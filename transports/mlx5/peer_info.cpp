@@ -1,8 +1,8 @@
 #include <cstring>
 
+#include "src/abi/mlx5_format.h"
 #include "src/base/error.h"
 #include "transports/mlx5/hca.h"
-#include "src/abi/mlx5_format.h"
 
 namespace shmemctl::mlx5 {
 

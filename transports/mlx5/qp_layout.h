@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <unistd.h>
 
+#include "src/abi/cqe.h"
 #include "src/base/error.h"
 #include "src/base/round_up.h"
-#include "src/abi/cqe.h"
 #include "transports/mlx5/hca.h"
 
 namespace shmemctl::mlx5 {
@@ -41,8 +41,7 @@ inline QpLayout qp_layout(const QpOptions& options) {
                 "choose powers of two, 16 to 32768 WQEBBs, and completions at least four times per "
                 "queue");
   };
-  if (!std::has_single_bit(options.wqebbs) || options.wqebbs < 16 ||
-      options.wqebbs > max_qp_wqebbs)
+  if (!std::has_single_bit(options.wqebbs) || options.wqebbs < 16 || options.wqebbs > max_qp_wqebbs)
     refuse("invalid length of " + std::to_string(options.wqebbs) + " WQEBBs");
   if (!std::has_single_bit(options.signal_every) || options.signal_every > options.wqebbs / 4)
     refuse("invalid signalling: completions every " + std::to_string(options.signal_every) +
@@ -57,8 +56,8 @@ inline QpLayout qp_layout(const QpOptions& options) {
   QpLayout layout{};
   layout.cqe_count = options.completions == CqMode::collapsed ? 1 : options.wqebbs;
   layout.completions_offset = pages(options.wqebbs * wqebb_bytes);
-  layout.records_offset = layout.completions_offset +
-                          pages(std::size_t{layout.cqe_count} * cqe_words * 8);
+  layout.records_offset =
+      layout.completions_offset + pages(std::size_t{layout.cqe_count} * cqe_words * 8);
   layout.words_offset = layout.records_offset + page_bytes;
   layout.size_bytes = layout.words_offset + pages(sizeof(QpState));
   return layout;

@@ -30,8 +30,8 @@ struct StagedSettings {
   std::shared_ptr<Transport> below;
   int send_context = 0, agent_context = 1;
   std::size_t max_payload_bytes = std::size_t{128} << 10; ///< of a message
-  std::shared_ptr<CopyEngine> copies;                      ///< of callers, by their context
-  std::shared_ptr<CopyEngine> agent_copies;                ///< of the agent: context 0
+  std::shared_ptr<CopyEngine> copies;                     ///< of callers, by their context
+  std::shared_ptr<CopyEngine> agent_copies;               ///< of the agent: context 0
   /// The GPU's memory, if NICs write it in addition to the messages; else nullptr.
   std::shared_ptr<const DeviceMemory> written_by_nics;
 };

@@ -622,7 +622,8 @@ std::uint64_t UcxTransport::fetch_bits(OrderedTurn& turn, const RemoteAddress& t
   }
 }
 
-void UcxTransport::post(OrderedTurn& turn, const RemoteAddress& target, const AtomicRequest& request) {
+void UcxTransport::post(OrderedTurn& turn, const RemoteAddress& target,
+                        const AtomicRequest& request) {
   const UcxTarget place = turn.worker.target(turn.peer, target);
   ++turn.peer.traffic.operations;
   turn.issued.mark(target.pe);

@@ -126,12 +126,13 @@ private:
   /// What an operation is called with whose end a callback shall count; then leave().
   static ucp_request_param_t reported_to(UcxIssued& issued);
   void leave(OrderedTurn& turn, void* request);
-  void put_now(OrderedTurn& turn, const RemoteAddress& target, const void* source, std::size_t size_bytes,
-               bool blocking);
+  void put_now(OrderedTurn& turn, const RemoteAddress& target, const void* source,
+               std::size_t size_bytes, bool blocking);
   UcxOperands& operands(UcxIssued& issued);
   std::uint64_t fetch(OrderedTurn& turn, const RemoteAddress& target, const AtomicRequest& request);
   /// The same for AND, OR and XOR, by compare-and-swap.
-  std::uint64_t fetch_bits(OrderedTurn& turn, const RemoteAddress& target, const AtomicRequest& request);
+  std::uint64_t fetch_bits(OrderedTurn& turn, const RemoteAddress& target,
+                           const AtomicRequest& request);
   void post(OrderedTurn& turn, const RemoteAddress& target, const AtomicRequest& request);
   void fence_now(UcxIssued& issued);
   void flush(OrderedTurn& turn, const UcxWait& wait);

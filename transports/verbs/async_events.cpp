@@ -71,7 +71,8 @@ void AsyncEvents::note(const ibv_async_event& event) {
   case IBV_EVENT_QP_REQ_ERR:
   case IBV_EVENT_QP_ACCESS_ERR:
     // The completion at one of the ends identifies the transfer.
-    set_flags_once(event.event_type, device + " reports that " + queue_pair_trouble(event.event_type));
+    set_flags_once(event.event_type,
+                   device + " reports that " + queue_pair_trouble(event.event_type));
     break;
   case IBV_EVENT_GID_CHANGE:
   case IBV_EVENT_LID_CHANGE:

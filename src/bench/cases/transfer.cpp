@@ -1,8 +1,8 @@
 #include "src/bench/cases/transfer.h"
 
 #include "src/bench/case_table.h"
-#include "transports/shm/shm.h"
 #include "transports/shm/atomics.h"
+#include "transports/shm/shm.h"
 
 namespace shmemctl::bench {
 

@@ -94,7 +94,8 @@ private:
 /// The table of registrations, the service, and the thread that drives it: one owner for all three.
 /// The thread is not the proxy's: an answer may take as long as copying a buffer, or wait for pages
 /// that another thread is replacing, and the ring would stand still for that long; and the ring's
-/// thread may be held up by a transport, while a peer waits for an answer (docs/explanation/buffers.md).
+/// thread may be held up by a transport, while a peer waits for an answer
+/// (docs/explanation/buffers.md).
 class BufferServer {
 public:
   /// @param users the PEs that may ask, by their number in the table. Throws Error (unavailable)

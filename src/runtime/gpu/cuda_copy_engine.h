@@ -5,9 +5,9 @@
 #include <functional>
 #include <memory>
 
+#include "src/abi/device_state.h"
 #include "src/base/job_health.h"
 #include "src/cuda/device.h"
-#include "src/abi/device_state.h"
 #include "transports/p2p/copy_engine.h"
 
 namespace shmemctl {

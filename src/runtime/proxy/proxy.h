@@ -1,5 +1,6 @@
 // The proxy: host threads that execute the requests of producers which cannot drive a network
-// themselves (kernels), or do not want to; and its contexts of the transports. See docs/explanation/proxy.md.
+// themselves (kernels), or do not want to; and its contexts of the transports. See
+// docs/explanation/proxy.md.
 #pragma once
 
 #include <atomic>
@@ -8,13 +9,13 @@
 #include <thread>
 #include <vector>
 
+#include "src/abi/device_state.h"
+#include "src/abi/proxy_layout.h"
 #include "src/base/options.h"
 #include "src/runtime/identity.h"
 #include "src/runtime/proxy/proxy_channel.h"
-#include "src/abi/proxy_layout.h"
 #include "src/runtime/proxy/proxy_producer.h"
 #include "src/runtime/proxy/transport_sink.h"
-#include "src/abi/device_state.h"
 
 namespace shmemctl {
 

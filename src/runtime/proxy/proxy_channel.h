@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "src/abi/proxy_request.h"
 #include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/job_health.h"
 #include "src/base/wait.h"
 #include "src/runtime/proxy/host_atomics.h"
 #include "src/runtime/proxy/proxy_drain.h"
-#include "src/abi/proxy_request.h"
 #include "src/topo/cpus.h"
 
 namespace shmemctl {

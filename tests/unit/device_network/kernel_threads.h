@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/device/proxy_client.h"
 #include "kernels/device/ibgda_qp.h"
+#include "kernels/device/proxy_client.h"
 #include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/runtime/gpu/device_network.h"

@@ -1,8 +1,8 @@
 // Queue tables: what they find, and posting through a copy of one as a kernel does.
+#include "src/abi/send_queue.h"
 #include "tests/unit/direct/direct_world.h"
 #include "transports/direct/table_builder.h"
 #include "transports/mlx5/host_memory.h"
-#include "src/abi/send_queue.h"
 
 namespace shmemctl::test {
 namespace {

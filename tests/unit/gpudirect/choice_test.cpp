@@ -83,7 +83,7 @@ public:
 };
 
 GpuDirectCapability tried(Transport& transport, const std::vector<bool>& reaches,
-                     const std::shared_ptr<MadeUpMemory>& memory) {
+                          const std::shared_ptr<MadeUpMemory>& memory) {
   return try_gpu_direct({{&transport, reaches}}, {false, true, true}, memory, {}).at(0);
 }
 
@@ -104,7 +104,8 @@ TEST(GpuDirectTrial, AsksTheTransportsThatReachAll) {
 
 TEST(GpuDirectTrial, OtherTransportsReachMemoryOfTheHostOnly) {
   CountingTransport plain;
-  const GpuDirectCapability offer = tried(plain, {true, true, true}, std::make_shared<MadeUpMemory>());
+  const GpuDirectCapability offer =
+      tried(plain, {true, true, true}, std::make_shared<MadeUpMemory>());
   EXPECT_EQ(offer.way, "");
   EXPECT_EQ(offer.reason, "it reaches memory of the host only");
 }

@@ -177,7 +177,8 @@ TEST(AtomicsChoice, OneWayForTheWholeJob) {
       named.push_back({offers[pe], "PE " + std::to_string(pe)});
     return atomics_by_message(named, where);
   };
-  const AtomicsCapabilities able = offer(automatic, true, 100), unable = offer(automatic, false, 100);
+  const AtomicsCapabilities able = offer(automatic, true, 100),
+                            unable = offer(automatic, false, 100);
   EXPECT_FALSE(choose({able, able}));
   EXPECT_TRUE(choose({able, unable, able}));
   EXPECT_TRUE(choose({able, offer(message, true, 100)}));
@@ -194,7 +195,8 @@ TEST(AtomicsChoice, OneWayForTheWholeJob) {
 
 TEST(AtomicsChoice, OutlookOfAPair) {
   using enum AtomicsPreference;
-  const AtomicsCapabilities able = offer(automatic, true, 100), unable = offer(automatic, false, 100);
+  const AtomicsCapabilities able = offer(automatic, true, 100),
+                            unable = offer(automatic, false, 100);
   EXPECT_EQ(atomics_method(able, able), AtomicsMethod::device);
   EXPECT_EQ(atomics_method(able, unable), AtomicsMethod::message);
   EXPECT_EQ(atomics_method(unable, able), AtomicsMethod::message);

@@ -176,7 +176,8 @@ TEST(Settings, DefaultsAndWhatIsSet) {
                                                   {"SRQ_DEPTH", "12"}}));
   EXPECT_EQ(set.atomics, AtomicsPreference::message);
   EXPECT_EQ(set.receives, 12);
-  EXPECT_EQ(read_settings(Options({}, {{"IB_ATOMICS", "device"}})).atomics, AtomicsPreference::device);
+  EXPECT_EQ(read_settings(Options({}, {{"IB_ATOMICS", "device"}})).atomics,
+            AtomicsPreference::device);
   EXPECT_EQ(set.gid.index, 3);
   EXPECT_EQ(set.gid.roce_version, 2);
   EXPECT_EQ(set.gid.ipv6, true);

@@ -1,8 +1,8 @@
 // WQEs, completions and the send queue compile for GPUs as they are. Compiled, not run.
 #include "kernels/device/gpu_memory.cuh"
 #include "src/abi/qp_table.h"
-#include "src/abi/wqe.h"
 #include "src/abi/send_queue.h"
+#include "src/abi/wqe.h"
 
 namespace shmemctl::mlx5 {
 

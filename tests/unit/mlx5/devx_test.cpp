@@ -5,9 +5,9 @@
 
 #include "src/base/error.h"
 #include "tests/unit/mlx5/fake_device.h"
+#include "transports/mlx5/emulated/executor.h"
 #include "transports/mlx5/host_qp.h"
 #include "transports/mlx5/qp_layout.h"
-#include "transports/mlx5/emulated/executor.h"
 
 namespace shmemctl::test {
 namespace {
@@ -217,7 +217,8 @@ TEST(Mlx5Devx, CarriesData) {
         here[0] = i;
         queue.write(at(1), here.data(), memory->lkey(), 8);
         EXPECT_EQ(queue.fetch(at(0), atomic_add(8, 2)), 2 * (i - 1));
-        queue.wait(queue.read(at(1), here.data() + 1, memory->lkey(), 8, {DoorbellMode::now, true, false}));
+        queue.wait(queue.read(at(1), here.data() + 1, memory->lkey(), 8,
+                              {DoorbellMode::now, true, false}));
         EXPECT_EQ(here[1], i);
       }
       EXPECT_EQ(queue.fetch(at(0), atomic_add(4, 1)), 100u);

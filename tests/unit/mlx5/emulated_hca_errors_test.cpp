@@ -85,9 +85,8 @@ TEST(Mlx5SoftErrors, AReadNeedsLocalWriteAccess) {
 TEST(Mlx5SoftErrors, AQueueThatIsNotConnected) {
   SoftWorld world(SoftWorld::small_ring(), false);
   add_nop(world);
-  world.raw.build([&](auto& out, const WqeHead& head) {
-    build_value_write(out, head, world.remote(0), 1, 8);
-  });
+  world.raw.build(
+      [&](auto& out, const WqeHead& head) { build_value_write(out, head, world.remote(0), 1, 8); });
   world.raw.ring();
   EXPECT_EQ(world.hca.poll(), 2u);
   EXPECT_TRUE(world.raw.next());

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "src/abi/wqe.h"
+#include "transports/mlx5/emulated/emulated_hca.h"
+#include "transports/mlx5/emulated/executor.h"
 #include "transports/mlx5/host_memory.h"
 #include "transports/mlx5/qp_layout.h"
-#include "transports/mlx5/emulated/executor.h"
-#include "transports/mlx5/emulated/emulated_hca.h"
 
 namespace shmemctl::test {
 
@@ -52,9 +52,7 @@ public:
   explicit RawQueue(const QpView& view) : view_(view) {}
 
   std::uint64_t position() const { return position_; }
-  WqeHead head(std::uint8_t flags = flag_completion) const {
-    return {position_, view_.qpn, flags};
-  }
+  WqeHead head(std::uint8_t flags = flag_completion) const { return {position_, view_.qpn, flags}; }
   /// Puts the words at the next WQEBB; `wqebbs` is how far the position moves.
   void put(const EntryWords& entry, std::uint32_t wqebbs) {
     for (unsigned i = 0; i < entry.count; ++i)
@@ -87,9 +85,7 @@ public:
   }
   /// What stands in the first CQE.
   SeenCompletion first() const { return seen(view_.completions); }
-  void release() {
-    HostMemory::store_record(view_.completions_record, cq_dbrec_value(taken_));
-  }
+  void release() { HostMemory::store_record(view_.completions_record, cq_dbrec_value(taken_)); }
 
 private:
   std::uint64_t& word(std::uint64_t number) {
@@ -151,7 +147,9 @@ struct SoftWorld {
   DataSegment local(std::size_t offset, std::uint32_t size) const {
     return {address_of(here.data() + offset), memory->lkey(), size};
   }
-  RaddrSegment remote(std::size_t offset) const { return {address_of(there.data() + offset), rkey}; }
+  RaddrSegment remote(std::size_t offset) const {
+    return {address_of(there.data() + offset), rkey};
+  }
   template <class Number>
   Number at(std::size_t offset) const {
     Number number;

@@ -50,7 +50,7 @@ TEST(Mlx5Executors, BothWaysDoTheSame) {
     std::array<std::uint64_t, 4> data{random(), random(), random(), random()}, back[2]{};
     const bool wrong_key = random() % 50 == 0;
     RaddrSegment remote{address + random() % (words * 8),
-                       wrong_key ? SoftWorld::rkey + 1 : SoftWorld::rkey};
+                        wrong_key ? SoftWorld::rkey + 1 : SoftWorld::rkey};
     Outcome one, other;
     std::uint64_t old[2] = {};
     switch (random() % 3) {

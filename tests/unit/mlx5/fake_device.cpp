@@ -111,13 +111,12 @@ void FakeDevice::make_queue(Queue& queue, const QpCommand& asked, std::uint32_t 
   QpView view{};
   view.qpn = qpn;
   view.wqebbs_log2 = static_cast<std::uint32_t>(asked.get(qp::log_sq_size));
-  view.mode =
-      completions.get(cq::collapsed) != 0 ? CqMode::collapsed : CqMode::ring;
+  view.mode = completions.get(cq::collapsed) != 0 ? CqMode::collapsed : CqMode::ring;
   if (view.mode == CqMode::ring && completions.get(cq::log_size) != view.wqebbs_log2)
     throw std::logic_error("fewer completions than wqebbs");
   view.wqes = reinterpret_cast<std::uint64_t*>(registered(asked.get(qp::wq_umem_id),
-                                                             asked.get(qp::wq_umem_offset),
-                                                             std::size_t{64} << view.wqebbs_log2));
+                                                          asked.get(qp::wq_umem_offset),
+                                                          std::size_t{64} << view.wqebbs_log2));
   view.send_record = reinterpret_cast<std::uint32_t*>(
       registered(asked.get(qp::dbr_umem_id), asked.get(qp::dbr_addr) + 4, 4));
   view.completions = reinterpret_cast<std::uint64_t*>(

@@ -17,8 +17,8 @@
 
 #include "transports/mlx5/devx/commands.h"
 #include "transports/mlx5/devx/devx_open.h"
-#include "transports/mlx5/emulated/executor.h"
 #include "transports/mlx5/emulated/emulated_qp.h"
+#include "transports/mlx5/emulated/executor.h"
 
 /// The library's own type, of which only the address is used outside of it.
 struct mlx5dv_devx_obj {

@@ -51,8 +51,7 @@ QpOptions options_with(CqMode mode) {
 }
 
 class Mlx5HostQueue : public testing::TestWithParam<CqMode> {};
-INSTANTIATE_TEST_SUITE_P(Modes, Mlx5HostQueue,
-                         testing::Values(CqMode::ring, CqMode::collapsed));
+INSTANTIATE_TEST_SUITE_P(Modes, Mlx5HostQueue, testing::Values(CqMode::ring, CqMode::collapsed));
 
 TEST_P(Mlx5HostQueue, WritesAndReads) {
   HostWorld world(options_with(GetParam()));

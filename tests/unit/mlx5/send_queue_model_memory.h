@@ -3,17 +3,17 @@
 #pragma once
 
 #include "src/abi/proxy_layout.h"
+#include "src/abi/send_queue.h"
 #include "tests/unit/mlx5/fake_view.h"
 #include "tests/unit/proxy/model_context.h"
-#include "src/abi/send_queue.h"
 
 namespace shmemctl::test {
 
-using mlx5::DoorbellMode;
-using mlx5::CqMode;
 using mlx5::CqeTail;
-using mlx5::Signalled;
+using mlx5::CqMode;
+using mlx5::DoorbellMode;
 using mlx5::PublishResult;
+using mlx5::Signalled;
 
 struct QueueModelWords {
   std::uint64_t reserved, ready, signalled, bell, completed, failure, poll_lock, taken;

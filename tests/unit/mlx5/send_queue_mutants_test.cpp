@@ -77,8 +77,8 @@ struct RecordBehindDoorbell : Base {
 };
 TEST(Mlx5Mutants, RecordWrittenBehindTheDoorbell) {
   // With one CQE nobody writes the other record.
-  expect_found<OnMemory<RecordBehindDoorbell>>(
-      {.scripts = {"p"}, .mode = CqMode::collapsed}, "deadlock");
+  expect_found<OnMemory<RecordBehindDoorbell>>({.scripts = {"p"}, .mode = CqMode::collapsed},
+                                               "deadlock");
 }
 
 struct TurnWithoutRelease : Base {
@@ -124,7 +124,8 @@ TEST(Mlx5Mutants, AnOlderRingComesBehindANewerOne) {
 
 struct OutOfOrder : Right::Queue {
   using Right::Queue::SendQueue;
-  PublishResult try_publish(std::uint64_t first, std::uint32_t wqebbs, const Signalled&, DoorbellMode) const {
+  PublishResult try_publish(std::uint64_t first, std::uint32_t wqebbs, const Signalled&,
+                            DoorbellMode) const {
     Base::store_record(view().send_record, Shape::send_record(first + wqebbs));
     Base::store_doorbell(view().doorbell, Shape::doorbell(view(), first + wqebbs), 0);
     return PublishResult::done;

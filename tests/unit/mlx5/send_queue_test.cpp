@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <random>
 
-#include "tests/unit/mlx5/emulated_hca_world.h"
 #include "src/abi/send_queue.h"
+#include "tests/unit/mlx5/emulated_hca_world.h"
 
 namespace shmemctl::test {
 namespace {
@@ -15,7 +15,8 @@ bool publish(const Send& send, std::uint64_t first, std::uint32_t wqebbs,
              const Signalled& signalled, DoorbellMode bell) {
   send.written();
   const PublishResult turn = send.try_publish(first, wqebbs, signalled, bell);
-  return turn == PublishResult::done || (turn == PublishResult::ring && send.try_ring(first + wqebbs));
+  return turn == PublishResult::done ||
+         (turn == PublishResult::ring && send.try_ring(first + wqebbs));
 }
 
 /// One producer and its device, in one thread.
@@ -24,7 +25,8 @@ public:
   Poster(SoftWorld& world) : world_(world), send_(world.queue->view()) {}
 
   /// WQEs of one or two WQEBBs, each writing its number to its place; returns the first WQEBB.
-  std::uint64_t post(const std::vector<unsigned>& sizes, DoorbellMode bell, bool completion = false) {
+  std::uint64_t post(const std::vector<unsigned>& sizes, DoorbellMode bell,
+                     bool completion = false) {
     std::uint32_t wqebbs = 0;
     for (const unsigned size : sizes)
       wqebbs += size;
@@ -42,7 +44,7 @@ public:
       if (completes)
         signalled = {start + 1, start + size};
       const WqeHead head{start, send_.view().qpn,
-                           static_cast<std::uint8_t>(completes ? flag_completion : 0)};
+                         static_cast<std::uint8_t>(completes ? flag_completion : 0)};
       WqeSlot slot(send_, start);
       unsigned char data[92] = {};
       ++number_;
@@ -117,7 +119,8 @@ TEST_P(Mlx5QueueOfSize, ThroughTheWrapOfTheDevicesIndex) {
   std::uint64_t checked = 0;
   while (poster.send().view().words->reserved < 3 * 65536 + 100) {
     const unsigned size = random() % 3 == 0 ? 2 : 1;
-    poster.post({size}, random() % 4 == 0 ? DoorbellMode::now : DoorbellMode::later, random() % 8 == 0);
+    poster.post({size}, random() % 4 == 0 ? DoorbellMode::now : DoorbellMode::later,
+                random() % 8 == 0);
     if (random() % 64 == 0) {
       poster.expect_all_there();
       expect_written(world, poster.number(), size);
@@ -130,8 +133,7 @@ TEST_P(Mlx5QueueOfSize, ThroughTheWrapOfTheDevicesIndex) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Mlx5QueueOfSize,
                          testing::Combine(testing::Values(16u, 32u, 256u, 4096u, 16384u),
-                                          testing::Values(CqMode::ring,
-                                                          CqMode::collapsed)));
+                                          testing::Values(CqMode::ring, CqMode::collapsed)));
 
 /// Every first WQEBB of a queue of 16, for every pattern of sizes that a reservation can have.
 TEST(Mlx5Queue, EveryPatternAtEveryPlace) {

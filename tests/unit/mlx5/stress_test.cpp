@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "tests/unit/mlx5/emulated_hca_world.h"
-#include "transports/mlx5/host_qp.h"
 #include "transports/mlx5/emulated/executor.h"
+#include "transports/mlx5/host_qp.h"
 #include "transports/shm/shm.h"
 
 namespace shmemctl::test {
@@ -60,7 +60,8 @@ void use(ThreadWorld& world, std::size_t number) {
   std::uint64_t sent = 0, quiet_at = 0, added = 0;
   std::uint64_t last = 0;
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    const Post post{random() % 3 == 0 ? DoorbellMode::later : DoorbellMode::now, random() % 5 == 0, false};
+    const Post post{random() % 3 == 0 ? DoorbellMode::later : DoorbellMode::now, random() % 5 == 0,
+                    false};
     switch (random() % 8) {
     case 0: {
       const std::uint64_t old = queue.fetch(world.at(0), atomic_add(8, 1));

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <iostream>
 
-#include "tests/support/fork_world.h"
 #include "tests/support/failure_detector_world.h"
+#include "tests/support/fork_world.h"
 
 namespace shmemctl {
 namespace {

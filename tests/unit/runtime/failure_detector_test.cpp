@@ -8,8 +8,8 @@
 #include "src/bootstrap/bootstrap.h"
 #include "src/runtime/failure_detector.h"
 #include "src/runtime/failure_detector_tree.h"
-#include "tests/support/fork_world.h"
 #include "tests/support/failure_detector_world.h"
+#include "tests/support/fork_world.h"
 
 namespace shmemctl {
 namespace {

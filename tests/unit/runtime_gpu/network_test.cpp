@@ -43,8 +43,7 @@ void add_by_queue(const DeviceJob& job, int peer, std::uint64_t offset_bytes,
                   std::uint32_t number) {
   ThreadWait wait;
   const auto to = static_cast<std::uint32_t>(peer);
-  ThreadQueue queue(job.network, to, device::atomic_qp_of(job.network, to, number), number,
-                    wait);
+  ThreadQueue queue(job.network, to, device::atomic_qp_of(job.network, to, number), number, wait);
   std::uint64_t value = 0;
   const ThreadQueue::Address place{region::gpu_heap, offset_bytes};
   for (std::uint64_t round = 0; round < rounds; ++round)

@@ -3,8 +3,8 @@
 #include "tests/unit/transports/conformance.h"
 #include "tests/unit/transports/copies_behind_a_library.h"
 #include "transports/libfabric/libfabric.h"
-#include "transports/shm/shm.h"
 #include "transports/shm/atomics.h"
+#include "transports/shm/shm.h"
 #include "transports/staged/staged.h"
 
 namespace shmemctl::test {

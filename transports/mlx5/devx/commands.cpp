@@ -124,8 +124,7 @@ CqCommand create_cq_command(const QpOptions& options, const QueueObjects& object
   command.set(command::opcode, command::create_cq);
   command.set(cq::collapsed, collapsed);
   command.set(cq::overrun_ignore, collapsed);
-  command.set(cq::log_size,
-              static_cast<std::uint64_t>(std::countr_zero(layout.cqe_count)));
+  command.set(cq::log_size, static_cast<std::uint64_t>(std::countr_zero(layout.cqe_count)));
   command.set(cq::uar_page, objects.register_page);
   command.set(cq::eqn, objects.event_queue);
   command.set(cq::umem_valid, 1);

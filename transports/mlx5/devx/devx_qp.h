@@ -14,7 +14,7 @@ struct DirectPort {
   DirectDevice device;
   verbs::GidRequest wish;
   DeviceLimits limits;
-  bool force_order;  ///< queue pairs are told to keep the order of WRITEs
+  bool force_order;   ///< queue pairs are told to keep the order of WRITEs
   bool orders_writes; ///< they do, or whoever started this says so
 };
 

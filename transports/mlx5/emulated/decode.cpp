@@ -17,8 +17,7 @@ std::uint32_t low(std::uint64_t word) {
 
 class Reader {
 public:
-  Reader(std::span<const std::uint64_t> words, DecodedWqe& wqe)
-      : words_(words), entry_(wqe) {}
+  Reader(std::span<const std::uint64_t> words, DecodedWqe& wqe) : words_(words), entry_(wqe) {}
 
   Outcome read() {
     const WqeStart start = decode_start(words_[0]);

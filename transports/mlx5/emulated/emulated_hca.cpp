@@ -172,7 +172,7 @@ EmulatedHca::~EmulatedHca() {
 }
 
 std::unique_ptr<HcaMemory> EmulatedHca::register_mapped(const MemoryRequest& request,
-                                                    std::byte* mapped) {
+                                                        std::byte* mapped) {
   const Held held(*this);
   KeyWindow window;
   // An index, and a tag below it, as on a device.

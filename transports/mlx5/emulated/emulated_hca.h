@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "transports/mlx5/hca.h"
-#include "transports/mlx5/emulated/key_table.h"
 #include "transports/mlx5/emulated/emulated_qp.h"
+#include "transports/mlx5/emulated/key_table.h"
+#include "transports/mlx5/hca.h"
 
 namespace shmemctl::mlx5 {
 

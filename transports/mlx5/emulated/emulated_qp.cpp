@@ -264,7 +264,7 @@ Outcome EmulatedQp::postpone() {
 }
 
 Outcome EmulatedQp::execute_atomic(const RaddrSegment& remote, const AtomicFields& fields,
-                                  const BytePiece& result) {
+                                   const BytePiece& result) {
   if (const Outcome outcome = check_alignment(remote, fields))
     return outcome;
   if (result.is_gpu) // kernels have their results in memory of the host

@@ -11,10 +11,10 @@
 
 #include "src/abi/qp_view.h"
 #include "transports/mlx5/emulated/decode.h"
+#include "transports/mlx5/emulated/emulated_order.h"
 #include "transports/mlx5/emulated/executor.h"
 #include "transports/mlx5/emulated/key_table.h"
 #include "transports/mlx5/emulated/pending_operations.h"
-#include "transports/mlx5/emulated/emulated_order.h"
 
 namespace shmemctl::mlx5 {
 
