@@ -51,16 +51,15 @@ void refuse_idle_flags(const Request& request) {
   refuse(request.combined_weights && low, "--topk-weights",
          "low-latency mode applies the weights and does not return them",
          "omit it, or use --mode ht");
-         "omit it, or use --mode ht");
   refuse(request.combine != untouched.combine && !low, "--combine",
          "high-throughput mode combines by rows only", "omit it, or use --mode ll");
   refuse(request.layout != untouched.layout && !low, "--layout",
+         "high-throughput mode orders rows by source rank", "omit it, or use --mode ll");
   refuse(request.layout != untouched.layout && request.combine == "partial", "--layout",
-         "partial sums are by row, not by expert", "leave it out, or use --combine weighted");
-  refuse(request.flat && low, "--flat", "low latency sends every row straight anyway",
-         "leave it out, or use --mode ht");
-  refuse(request.rank_timeout_us > 0 && !low, "--patience-us", "high throughput masks no rank",
-         "leave it out, or use --mode ll");
+         "partial sums need the layout by source", "omit it, or use --combine weighted");
+  refuse(request.flat && low, "--flat", "low-latency mode always sends rows directly",
+         "omit it, or use --mode ht");
+  refuse(request.rank_timeout_us > 0 && !low, "--patience-us", "high-throughput mode masks no rank",
          "omit it, or use --mode ll");
   refuse(request.scales != untouched.scales && request.dtype != "fp8", "--scales",
          "bf16 has no scales", "omit it, or use --dtype fp8");
@@ -68,6 +67,7 @@ void refuse_idle_flags(const Request& request) {
              request.routing != to_string(RoutingKind::grouped),
          "--num-groups", "only the grouped routing has groups", "use --routing grouped");
   refuse((request.uneven || request.masked_percent > 0) && request.from_file(), "--routing",
+         "a recorded routing already has all choices", "omit --uneven and --masked");
 }
 
 Setup common_setup(const Request& request, int n_ranks, int node_ranks) {
