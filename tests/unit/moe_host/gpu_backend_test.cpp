@@ -364,10 +364,10 @@ TEST(MoeHybridShape, PlacesOfNodesAndChunks) {
     EXPECT_EQ(shape.chunks_of(32), 2);
     for (std::int32_t at = 0; at < nodes; ++at)
       for (std::int32_t output_row = 0; output_row < shape.other_nodes(); ++output_row) {
-        const std::int32_t node = shape.node_in(at, output_row);
+        const std::int32_t node = shape.peer_node(at, output_row);
         EXPECT_NE(node, at);
-        EXPECT_EQ(shape.place_of(at, node), output_row);
-        EXPECT_LT(shape.place_of(node, at), shape.other_nodes());
+        EXPECT_EQ(shape.peer_index(at, node), output_row);
+        EXPECT_LT(shape.peer_index(node, at), shape.other_nodes());
       }
   }
 }
