@@ -304,7 +304,7 @@ void HostQp::throw_failure(const Failure& failure) const {
     health_.await_cause(peer_);
   const SyndromeText text = syndrome_text(failure.syndrome);
   std::string message =
-      fmt::format("{} (syndrome {:#04x}, vendor {:#04x}) at entry {}", text.status,
+      fmt::format("{} (syndrome {:#04x}, vendor {:#04x}) at WQE {}", text.status,
                   failure.syndrome, failure.vendor_syndrome, failure.index);
   if (const std::string detail = queue_->detail(failure.index); !detail.empty())
     message += ": " + detail;
