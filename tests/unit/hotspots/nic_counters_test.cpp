@@ -39,8 +39,8 @@ CounterTotal total(const std::string& counter, std::int64_t delta) {
   return total;
 }
 
-PortTotals port(const std::string& device, std::vector<CounterTotal> counters,
-                bool software = false) {
+PortTotals counted_port(const std::string& device, std::vector<CounterTotal> counters,
+                        bool software = false) {
   PortTotals totals;
   totals.port.device = device;
   totals.port.rdma = true;
@@ -50,23 +50,25 @@ PortTotals port(const std::string& device, std::vector<CounterTotal> counters,
 }
 
 TEST(NicCounters, TheBestCounterTells) {
-  const PortTotals soft = port("rxe0", {total("netdev_tx_bytes", 10), total("sent_pkts", 2)}, true);
+  const PortTotals soft =
+      counted_port("rxe0", {total("netdev_tx_bytes", 10), total("sent_pkts", 2)}, true);
   EXPECT_EQ(moved_bytes(soft, WireDirection::sent)->at_most, 8192u);
   EXPECT_FALSE(moved_bytes(soft, WireDirection::received));
   const PortTotals hca =
-      port("mlx5_0", {total("port_xmit_data_bytes", 400), total("sent_pkts", 2)});
+      counted_port("mlx5_0", {total("port_xmit_data_bytes", 400), total("sent_pkts", 2)});
   EXPECT_EQ(moved_bytes(hca, WireDirection::sent)->at_most, 400u);
   EXPECT_EQ(moved_bytes(hca, WireDirection::sent)->by, "port_xmit_data_bytes");
   // RDMA passes the interface by: what that counts says nothing.
-  EXPECT_FALSE(moved_bytes(port("mlx5_0", {total("netdev_tx_bytes", 10)}), WireDirection::sent));
+  EXPECT_FALSE(
+      moved_bytes(counted_port("mlx5_0", {total("netdev_tx_bytes", 10)}), WireDirection::sent));
 }
 
-HostTotals host(const std::string& name, std::int64_t sent, std::int64_t received) {
-  return {
-      name,
-      NodeTotals(std::vector<PortTotals>{port("mlx5_0", {total("port_xmit_data_bytes", sent),
-                                                         total("port_rcv_data_bytes", received)})}),
-      0};
+HostTotals counted_host(const std::string& name, std::int64_t sent, std::int64_t received) {
+  return {name,
+          NodeTotals(std::vector<PortTotals>{
+              counted_port("mlx5_0", {total("port_xmit_data_bytes", sent),
+                                      total("port_rcv_data_bytes", received)})}),
+          0};
 }
 
 NicTraffic claim(std::uint64_t put_bytes, std::uint64_t get_bytes) {
@@ -78,7 +80,7 @@ NicTraffic claim(std::uint64_t put_bytes, std::uint64_t get_bytes) {
 }
 
 TEST(NicWatch, TrafficThatWentElsewhereIsFound) {
-  const std::vector<HostTotals> hosts = {host("a", 1000, 50), host("b", 10, 0)};
+  const std::vector<HostTotals> hosts = {counted_host("a", 1000, 50), counted_host("b", 10, 0)};
   // Two PEs of one host share the port.
   EXPECT_TRUE(judge_claims(hosts, {{"a", claim(600, 20)}, {"a", claim(400, 30)}}).empty());
   const Findings findings =
@@ -104,7 +106,7 @@ TEST(NicWatch, TextsComeBack) {
   EXPECT_EQ(back.claims[0].long_ns, 9u);
   EXPECT_EQ(back.mapped.at(0).device, "mlx5_1");
   part.leads = true;
-  part.totals = host("a", 40, 4).totals;
+  part.totals = counted_host("a", 40, 4).totals;
   back = read_watch_text(watch_text(part, 4096), "a");
   EXPECT_TRUE(back.leads);
   EXPECT_EQ(back.totals.ports().at(0).counters.at(0).delta, 40);
@@ -126,9 +128,9 @@ std::vector<WatchPart> parts_of(const std::vector<std::int64_t>& sent_bytes) {
       continue;
     std::vector<PortTotals> ports;
     for (std::size_t nic = 0; nic < 2; ++nic) {
-      PortTotals& one = ports.emplace_back(
-          port("mlx5_" + std::to_string(nic), {total("port_xmit_data_bytes", sent_bytes[pe + nic]),
-                                               total("port_rcv_data_bytes", 0)}));
+      PortTotals& one = ports.emplace_back(counted_port(
+          "mlx5_" + std::to_string(nic),
+          {total("port_xmit_data_bytes", sent_bytes[pe + nic]), total("port_rcv_data_bytes", 0)}));
       one.port.fabric = true;
       one.port.rail = static_cast<int>(nic);
       one.port.link_Gbps = known(400.0, "test");
