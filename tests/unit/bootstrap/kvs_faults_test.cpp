@@ -43,7 +43,7 @@ TEST_P(KvsFaults, ProcessManagerDiesAtEveryCommand) {
 }
 
 TEST_P(KvsFaults, AProcessOfPrivateSpacesIsFoundOut) {
-  expect_all_fail(run(3, {.private_spaces = true}), ExitCode::unavailable, "a space of its own");
+  expect_all_fail(run(3, {.private_spaces = true}), ExitCode::unavailable, "a separate one");
 }
 
 TEST_P(KvsFaults, RefusedCommandsCarryTheServersWords) {
@@ -136,7 +136,7 @@ TEST(KvsFault, TwoProcessesOfOneRank) {
   const auto outcomes = run_job(manager, Protocol::pmi1, 2, [](Bootstrap&) {});
   int found = 0;
   for (const Outcome& outcome : outcomes)
-    found += outcome.message.find("another process has the rank 0 too") != std::string::npos;
+    found += outcome.message.find("another process also has rank 0") != std::string::npos;
   EXPECT_GE(found, 1); // the other one misses PE 1
   for (const Outcome& outcome : outcomes)
     EXPECT_EQ(outcome.code, ExitCode::unavailable);
@@ -152,7 +152,7 @@ TEST(KvsFault, ProcessesThatDisagreeOnTheirNumber) {
 TEST(KvsFault, EnvironmentAndFullinitMustAgree) {
   FakeProcessManager manager(Protocol::pmi2, 1, {.identities = {{0, {0, 2, ""}}}});
   const auto outcomes = run_job(manager, Protocol::pmi2, 1, [](Bootstrap&) {});
-  EXPECT_NE(outcomes[0].message.find("rank 0 of 1, but PMI_RANK and PMI_SIZE say 0 of 2"),
+  EXPECT_NE(outcomes[0].message.find("rank 0 of 1, but PMI_RANK and PMI_SIZE are 0 and 2"),
             std::string::npos)
       << outcomes[0].message;
 }

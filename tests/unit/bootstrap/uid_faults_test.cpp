@@ -403,7 +403,7 @@ TEST(UidFaults, ARendezvousThatEndsEarlyIsNoticedAtOnce) {
     reader.filled(1);
   }
   ASSERT_EQ(reader.header().kind, FrameKind::failure);
-  EXPECT_NE(FailureReport::decode(reader.payload())->text.find("held the rendezvous ended"),
+  EXPECT_NE(FailureReport::decode(reader.payload())->text.find("ran the rendezvous exited"),
             std::string::npos);
 }
 

@@ -118,14 +118,14 @@ TEST(Threshold, FailedAndSkippedRowsMissIt) {
 }
 
 TEST(Threshold, OneAboutNothingIsAnErrorNotAPass) {
-  const std::string wrong_size = expect_error(ExitCode::usage, {"is about nothing"},
+  const std::string wrong_size = expect_error(ExitCode::usage, {"matches nothing"},
                                               [] { hold("put[bytes=3M].bandwidth_GBps>=1"); });
   EXPECT_NE(wrong_size.find("size_bytes=1048576"), std::string::npos) << wrong_size;
   const std::string wrong_case =
       expect_error(ExitCode::usage, {"no row has that case"}, [] { hold("putt.p50_us<3"); });
   EXPECT_NE(wrong_case.find("did you mean put"), std::string::npos) << wrong_case;
-  expect_error(ExitCode::usage, {"is about nothing"}, [] { hold("ba*.bandwidth_GBps>=1"); });
-  expect_error(ExitCode::usage, {"is about nothing"}, [] { hold("put[host=x].p50_us<3"); });
+  expect_error(ExitCode::usage, {"matches nothing"}, [] { hold("ba*.bandwidth_GBps>=1"); });
+  expect_error(ExitCode::usage, {"matches nothing"}, [] { hold("put[host=x].p50_us<3"); });
 }
 
 TEST(Threshold, OutcomesAreAPartOfTheReport) {

@@ -76,8 +76,8 @@ TEST(MemoryFaults, ASmallLimitOfAddressSpaceIsNamed) {
               limit(RLIMIT_AS, 1024 * MiB);
               const Reservation space(4096 * MiB);
             }),
-            "cannot reserve 4G of address space: the limit of address space is 1G | raise it: "
-            "ulimit -v unlimited; or lower SHMEMCTL_SYMMETRIC_SIZE");
+            "4G of address space: cannot reserve: the address space limit is 1G | run ulimit -v "
+            "unlimited, or lower SHMEMCTL_SYMMETRIC_SIZE");
 }
 
 TEST(MemoryFaults, ASmallLimitOfFileSizesIsNamed) {
@@ -87,7 +87,7 @@ TEST(MemoryFaults, ASmallLimitOfFileSizesIsNamed) {
                 limit(RLIMIT_FSIZE, MiB);
                 backing_of(kind)->create(4 * MiB);
               }),
-              "cannot commit 4M of shared memory (" + name +
+              "4M of shared memory (" + name +
                   "): the limit of file sizes is 1M | raise it: ulimit -f unlimited");
   }
 }
@@ -139,7 +139,7 @@ TEST(MemoryFaults, MoreMemoryThanThereIsIsRefusedBeforeAnyIsTaken) {
         throw;
       }
     });
-    EXPECT_EQ(end.rfind("cannot commit 1024T of shared memory (", 0), 0u) << end;
+    EXPECT_EQ(end.rfind("1024T of shared memory (", 0), 0u) << end;
     EXPECT_NE(end.find(" of memory free, of which 64M are left to others | lower "
                        "SHMEMCTL_SYMMETRIC_SIZE, run fewer PEs on this node"),
               std::string::npos)
@@ -157,8 +157,8 @@ TEST(MemoryFaults, AFullDevShmIsNamed) {
   });
   if (skipped(end))
     GTEST_SKIP() << end;
-  EXPECT_EQ(end, "cannot commit 2M of shared memory (/dev/shm): /dev/shm is full: it holds 3M | "
-                 "mount -o remount,size=50% /dev/shm (docker run --shm-size=16g); or "
+  EXPECT_EQ(end, "2M of shared memory (/dev/shm): /dev/shm is full: it holds 3M | mount -o "
+                 "remount,size=50% /dev/shm (docker run --shm-size=16g); or "
                  "SHMEMCTL_HEAP_BACKING=memfd; or lower SHMEMCTL_SYMMETRIC_SIZE");
 }
 
@@ -230,8 +230,8 @@ TEST(MemoryFaults, APeerKilledBeforeItGivesMemoryIsNamed) {
   EXPECT_EQ(ends[2], "signal 9");
   for (const int pe : {0, 1})
     EXPECT_EQ(ends[static_cast<std::size_t>(pe)].rfind(
-                  "cannot wait for PE 2 in the exchange of memory on this node for the region "
-                  "'heap': the deadline passed | ",
+                  "the exchange of memory on this node for the region 'heap': cannot wait for PE "
+                  "2: timed out | ",
                   0),
               0u)
         << ends[static_cast<std::size_t>(pe)];
@@ -261,8 +261,8 @@ TEST(MemoryFaults, APeerThatLacksMemoryFailsTheStepEverywhere) {
   });
   const ChildEnds ends = pes.ends();
   EXPECT_EQ(ends[0].rfind("cannot wait for PE 1 in the exchange of memory", 0), 0u) << ends[0];
-  EXPECT_EQ(ends[1], "cannot commit 24M of shared memory (memfd) for the region 'heap': the limit "
-                     "of file sizes is 8M | raise it: ulimit -f unlimited");
+  EXPECT_EQ(ends[1], "24M of shared memory (memfd) for the region 'heap': the limit of file sizes "
+                     "is 8M | raise it: ulimit -f unlimited");
 }
 
 } // namespace

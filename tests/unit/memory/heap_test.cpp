@@ -178,10 +178,10 @@ TEST_F(OneHeap, CheckedNamesAnAddressInsideABlock) {
   auto* block = static_cast<std::byte*>(heap.allocate(1000));
   EXPECT_EQ(finding_of([&] { heap.free(block + 64); }),
             "cannot shmem_free " + hex(block + 64) +
-                " (PE 3): it is inside a block, not at its begin");
+                " (PE 3): it is inside an allocation, not at its start");
   EXPECT_EQ(finding_of([&] { heap.free(block + 4096); }),
             "cannot shmem_free " + hex(block + 4096) +
-                " (PE 3): no block begins there (or it was freed already)");
+                " (PE 3): no allocation starts there, or it was already freed");
   EXPECT_EQ(heap.allocator().live_blocks(), 1u);
 }
 
@@ -198,7 +198,7 @@ TEST_F(OneHeap, UncheckedWarnsAndGoesOn) {
                       ": it is not in the symmetric heap\n"),
             std::string::npos)
       << said;
-  EXPECT_NE(said.find(": no block begins there (or it was freed already)\n"), std::string::npos)
+  EXPECT_NE(said.find(": no allocation starts there, or it was already freed\n"), std::string::npos)
       << said;
 }
 

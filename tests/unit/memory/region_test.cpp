@@ -124,7 +124,7 @@ TEST(SymmetricRegion, DoesNotGrowBeyondItsStride) {
     FAIL() << "grown";
   } catch (const Error& error) {
     EXPECT_EQ(error.message(),
-              "cannot grow the region 'internal': 2097153 more do not fit behind 2M of 4M");
+              "region 'internal': cannot grow: 2097153 more do not fit after 2M of 4M");
   }
   EXPECT_EQ(region.size_bytes(), step_bytes);
   region.grow(step_bytes, in_seconds(1));

@@ -265,7 +265,7 @@ TEST(LifelineStart, AnImpostorAtAnAddressIsRefused) {
   for (const auto& [script, words] :
        {std::pair{encode(lifeline::Welcome{{}, 7}), "is no PE of a job of this tool"},
         std::pair{encode(lifeline::Challenge{}) + encode(lifeline::Welcome{{}, 0}),
-                  "somebody else answers"}}) {
+                  "another process listens"}}) {
     const Impostor impostor(script);
     std::atomic<int> refused{0};
     run_bootstrap_threads(2, [&, words = words](Bootstrap& bootstrap) {

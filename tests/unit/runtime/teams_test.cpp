@@ -298,11 +298,11 @@ TEST(Teams, DifferentArgumentsAreNoticed) {
   };
   EXPECT_NE(messages([](Teams& teams, int pe) {
               teams.split_strided(team_world, pe == 1 ? 1 : 0, 1, 2);
-            }).find("other arguments"),
+            }).find("different arguments"),
             std::string::npos);
   EXPECT_NE(messages([](Teams& teams, int pe) {
               teams.split_2d(team_world, pe == 1 ? 1 : 2);
-            }).find("other arguments"),
+            }).find("different arguments"),
             std::string::npos);
 }
 
