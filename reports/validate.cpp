@@ -174,7 +174,7 @@ std::vector<SchemaViolation> collect(valijson::ValidationResults& results) {
 /// Why the document's schema cannot be read at all; nothing if it can.
 std::optional<SchemaViolation> refused(const json& document) {
   try {
-    require_report_schema(document, "the document");
+    require_report_schema(document, "report");
     return std::nullopt;
   } catch (const Error& error) {
     const std::string& text = error.system_message();

@@ -19,7 +19,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr const char* subject = "the exchange of memory on this node";
+constexpr const char* subject = "exchange of memory on this node";
 constexpr int check_interval_ms = 50;
 /// A queue holds about ten datagrams; each pass looks at many times that before it does its other
 /// work, and never at an endless flood.

@@ -19,7 +19,7 @@ GOLDEN = ROOT / "tests" / "data" / "error_texts.txt"
 # Base forms with which an action begins.
 ACTIONS = set("""accept access call add agree allocate allow assign begin bind bring choose close commit compare complete connect continue copy
 create deliver determine draw drain duplicate enable end exchange execute exit export fill find finish fork free gather get grow hold
-import initialize install join launch list listen load make map move open pack pair parse perform place poll post process put query reach
+import insert initialize install join launch list listen load make map move open pack pair parse perform place poll post process put query reach
 read receive record reduce register replace replay request reserve resolve run select send set share split start stop store summarize
 summarise synchronize transfer translate unregister upload use verify wait write broadcast collect sync alltoall""".split())
 # Base forms with which a fix begins; a command or a question may stand there too.
@@ -100,7 +100,7 @@ class Errors(unittest.TestCase):
             lines = {source.tokens[site.index].line for site in source.sites}
             tokens = source.tokens
             for i, token in enumerate(tokens[:-2]):
-                if token == "throw" and tokens[i + 1] in error_sites.MAKERS and tokens[i + 2] == "(":
+                if token == "throw" and tokens[i + 1] in error_sites.MAKERS and tokens[i + 2] == "(" and tokens[i + 3] != "*":
                     thrown += 1
                     known += tokens[i + 1].line in lines
                     self.assertIn(tokens[i + 1].line, lines, f"{source.path}:{token.line} was not recognised")

@@ -37,7 +37,7 @@ void GpuBackend::fill() {
                           at<std::uint8_t>(lies_.casts), at<float>(lies_.scales),
                           setup_.power_scales, shared_sms(gpu_)},
                          stream()));
-  wait("the tokens");
+  wait("copy of the tokens");
 }
 
 GpuBackend::Waits GpuBackend::waits(int op) {

@@ -90,14 +90,13 @@ TEST_P(KvsFaults, AnAnswerThatStopsInTheMiddle) {
                        .reply = pmi1() ? "cmd=barrier" : "    28cmd=kvs-fence-resp",
                        .silence = true},
                       0.3),
-                  ExitCode::deadline, "the deadline passed");
+                  ExitCode::deadline, "timed out");
 }
 
 TEST_P(KvsFaults, ASilentProcessManagerEndsAtTheDeadline) {
   for (const std::string& at :
        {std::string("init"), command("put", "kvs-put"), command("get", "kvs-get")})
-    expect_all_fail(run(2, {.at = at, .silence = true}, 0.2), ExitCode::deadline,
-                    "the deadline passed");
+    expect_all_fail(run(2, {.at = at, .silence = true}, 0.2), ExitCode::deadline, "timed out");
 }
 
 TEST_P(KvsFaults, LeavingComesToAnEndWhateverTheProcessManagerDoes) {
@@ -165,7 +164,7 @@ TEST_P(KvsFaults, APeThatStaysAwayEndsTheOthersAtTheirDeadline) {
       bootstrap.barrier(soon(0.2));
   });
   EXPECT_TRUE(outcomes[1].good) << outcomes[1].message;
-  expect_all_fail({outcomes[0], outcomes[2]}, ExitCode::deadline, "the deadline passed");
+  expect_all_fail({outcomes[0], outcomes[2]}, ExitCode::deadline, "timed out");
 }
 
 TEST(KvsFault, WhereGetsWaitTheMissingPeIsNamed) {

@@ -83,12 +83,13 @@ TEST(MemoryFaults, ASmallLimitOfAddressSpaceIsNamed) {
 TEST(MemoryFaults, ASmallLimitOfFileSizesIsNamed) {
   for (const char* kind : {"memfd", "devshm"}) {
     const std::string name = kind == std::string("memfd") ? "memfd" : "/dev/shm";
-    EXPECT_EQ(end_of([&] {
-                limit(RLIMIT_FSIZE, MiB);
-                backing_of(kind)->create(4 * MiB);
-              }),
-              "4M of shared memory (" + name +
-                  "): the limit of file sizes is 1M | raise it: ulimit -f unlimited");
+    EXPECT_EQ(
+        end_of([&] {
+          limit(RLIMIT_FSIZE, MiB);
+          backing_of(kind)->create(4 * MiB);
+        }),
+        "4M of shared memory (" + name +
+            "): cannot commit: the file size limit is 1M | raise the limit: ulimit -f unlimited");
   }
 }
 
@@ -140,7 +141,7 @@ TEST(MemoryFaults, MoreMemoryThanThereIsIsRefusedBeforeAnyIsTaken) {
       }
     });
     EXPECT_EQ(end.rfind("1024T of shared memory (", 0), 0u) << end;
-    EXPECT_NE(end.find(" of memory free, of which 64M are left to others | lower "
+    EXPECT_NE(end.find(" of memory free, of which 64M are kept free | lower "
                        "SHMEMCTL_SYMMETRIC_SIZE, run fewer PEs on this node"),
               std::string::npos)
         << end;
@@ -157,9 +158,10 @@ TEST(MemoryFaults, AFullDevShmIsNamed) {
   });
   if (skipped(end))
     GTEST_SKIP() << end;
-  EXPECT_EQ(end, "2M of shared memory (/dev/shm): /dev/shm is full: it holds 3M | mount -o "
-                 "remount,size=50% /dev/shm (docker run --shm-size=16g); or "
-                 "SHMEMCTL_HEAP_BACKING=memfd; or lower SHMEMCTL_SYMMETRIC_SIZE");
+  EXPECT_EQ(end,
+            "2M of shared memory (/dev/shm): cannot commit: /dev/shm is full: it holds 3M | run "
+            "mount -o remount,size=50% /dev/shm (docker run --shm-size=16g), set "
+            "SHMEMCTL_HEAP_BACKING=memfd, or lower SHMEMCTL_SYMMETRIC_SIZE");
 }
 
 TEST(MemoryFaults, WhatDidNotFitIsGivenBack) {
@@ -200,8 +202,8 @@ TEST(MemoryFaults, ADevShmThatIsNotInMemoryIsNamed) {
   });
   if (skipped(end))
     GTEST_SKIP() << end;
-  EXPECT_EQ(end, "cannot use /dev/shm: it is not in memory (not a tmpfs) | mount -t tmpfs tmpfs "
-                 "/dev/shm; or SHMEMCTL_HEAP_BACKING=memfd");
+  EXPECT_EQ(end, "/dev/shm: cannot use: not a tmpfs | run mount -t tmpfs tmpfs "
+                 "/dev/shm, or set SHMEMCTL_HEAP_BACKING=memfd");
 }
 
 Deadline in_seconds(double seconds) {
@@ -230,7 +232,7 @@ TEST(MemoryFaults, APeerKilledBeforeItGivesMemoryIsNamed) {
   EXPECT_EQ(ends[2], "signal 9");
   for (const int pe : {0, 1})
     EXPECT_EQ(ends[static_cast<std::size_t>(pe)].rfind(
-                  "the exchange of memory on this node for the region 'heap': cannot wait for PE "
+                  "exchange of memory on this node for the region 'heap': cannot wait for PE "
                   "2: timed out | ",
                   0),
               0u)
@@ -260,9 +262,12 @@ TEST(MemoryFaults, APeerThatLacksMemoryFailsTheStepEverywhere) {
     }
   });
   const ChildEnds ends = pes.ends();
-  EXPECT_EQ(ends[0].rfind("cannot wait for PE 1 in the exchange of memory", 0), 0u) << ends[0];
-  EXPECT_EQ(ends[1], "24M of shared memory (memfd) for the region 'heap': the limit of file sizes "
-                     "is 8M | raise it: ulimit -f unlimited");
+  EXPECT_EQ(ends[0].rfind(
+                "exchange of memory on this node for the region 'heap': cannot wait for PE 1", 0),
+            0u)
+      << ends[0];
+  EXPECT_EQ(ends[1], "24M of shared memory (memfd) for the region 'heap': cannot commit: the file "
+                     "size limit is 8M | raise the limit: ulimit -f unlimited");
 }
 
 } // namespace

@@ -225,7 +225,7 @@ TEST(LifelineStart, ThrowsOnAllPesIfOneCannotConnect) {
   ASSERT_EQ(messages.size(), 6U);
   for (const std::string& message : messages) {
     EXPECT_EQ(message, messages.front());
-    EXPECT_NE(message.find("cannot start the lifeline: PE 2 (host a): cannot connect to PE 1 "
+    EXPECT_NE(message.find("lifeline: cannot start: PE 2 (host a): cannot connect to PE 1 "
                            "(host b) at " +
                            closed),
               std::string::npos)
@@ -372,8 +372,8 @@ TEST(LifelineStart, WordsOfAnotherPeEndWhereItsMessageEnds) {
       messages.push_back(error.message());
     }
   });
-  EXPECT_EQ(messages, std::vector<std::string>(3, "cannot start the lifeline: \\x1b" +
-                                                      std::string(254, 'x')));
+  EXPECT_EQ(messages,
+            std::vector<std::string>(3, "lifeline: cannot start: \\x1b" + std::string(254, 'x')));
 }
 
 /// A neighbour whose Welcome was lost comes again; what it has given up is no lost PE.
