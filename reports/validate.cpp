@@ -225,7 +225,7 @@ std::vector<SchemaViolation> validate_report(const json& document) {
   // Compiling the schema costs more than using it; a validator keeps the patterns it has compiled,
   // so each thread has its own.
   thread_local CompiledSchema strict(false);
-  if (require_report_schema(document, "").empty())
+  if (require_report_schema(document, "report").empty())
     return strict.violations(document);
   thread_local CompiledSchema open(true);
   return open.violations(document);
