@@ -169,8 +169,8 @@ void PmixSpace::require_success(pmix::Status status, const char* step) const {
   const std::string text = (words != nullptr ? printable(words, 60) : "error") + std::string(" (") +
                            std::to_string(status) + ")";
   if (status == pmix::error_partial_success) // what a fence says that not all took part in
-    throw Error(ExitCode::unavailable, "PMIx", std::string("complete ") + step, "lost a PE: " + text,
-                "check the output of the launcher and of the other PEs");
+    throw Error(ExitCode::unavailable, "PMIx", std::string("complete ") + step,
+                "lost a PE: " + text, "check the output of the launcher and of the other PEs");
   if (status == pmix::error_lost_connection || status == pmix::error_unreachable)
     throw Error(ExitCode::unavailable, "PMIx", std::string("complete ") + step,
                 "no reply from a PMIx server: " + text,
