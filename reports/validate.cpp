@@ -174,7 +174,7 @@ std::vector<SchemaViolation> collect(valijson::ValidationResults& results) {
 /// Why the document's schema cannot be read at all; nothing if it can.
 std::optional<SchemaViolation> refused(const json& document) {
   try {
-    require_report_schema(document, "the document");
+    require_report_schema(document, "report");
     return std::nullopt;
   } catch (const Error& error) {
     const std::string& text = error.system_message();
@@ -225,7 +225,7 @@ std::vector<SchemaViolation> validate_report(const json& document) {
   // Compiling the schema costs more than using it; a validator keeps the patterns it has compiled,
   // so each thread has its own.
   thread_local CompiledSchema strict(false);
-  if (require_report_schema(document, "").empty())
+  if (require_report_schema(document, "report").empty())
     return strict.violations(document);
   thread_local CompiledSchema open(true);
   return open.violations(document);

@@ -92,12 +92,12 @@ void PluginBootstrap::judge(const Call& call, const char* step) {
     health().give_up(step, culprit);
   } else if (call.status == SHMEMCTL_BOOTSTRAP_LOST) {
     health().await_cause(culprit);
-    throw Error(ExitCode::unavailable, "bootstrap plugin " + file_, "complete " + step,
+    throw Error(ExitCode::unavailable, "bootstrap plugin " + file_, std::string("complete ") + step,
                 "lost " + whom + ": " + message,
                 "check the output of " + (culprit < 0 ? "the other PEs" : whom));
   } else if (call.status == SHMEMCTL_BOOTSTRAP_ERROR) {
-    throw Error(ExitCode::unavailable, "bootstrap plugin " + file_, "complete " + step, message,
-                "check what " + file_ + " requires");
+    throw Error(ExitCode::unavailable, "bootstrap plugin " + file_, std::string("complete ") + step,
+                message, "check what " + file_ + " requires");
   }
   refuse(std::string("its ") + step + " returned " + std::to_string(call.status) +
          ", which is no status");

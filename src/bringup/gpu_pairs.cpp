@@ -50,7 +50,7 @@ public:
       throw Error(ExitCode::unavailable, gpu_.site().name, "launch the pair check", problem,
                   "run shmemctl doctor --only driver,gpu");
   }
-  void wait() { gpu_.wait(gpu_.stream(), "the check of pairs by kernels"); }
+  void wait() { gpu_.wait(gpu_.stream(), "pair check by kernels"); }
 
   std::vector<Result> results() {
     std::vector<Result> all(static_cast<std::size_t>(layout_.n_pes) * kernel_check::n_ops);

@@ -100,7 +100,7 @@ void SymmetricHeap::report(const void* address, const std::string& problem) cons
   if (config_.pe >= 0)
     where.pe = config_.pe;
   const Error error(
-      ExitCode::finding, fmt::format("shmem_free({})", address), "free", problem,
+      ExitCode::finding, fmt::format("shmem_free({})", address), "", problem,
       "free each address from shmem_malloc, shmem_calloc or shmem_align once, on all PEs", where);
   if (config_.checked)
     throw error;

@@ -225,8 +225,8 @@ class BadInput(BenchTest):
                 self.assert_nothing_left()
 
     def test_a_refusal_is_a_sentence(self):
-        for arguments, words in ((("--pair", "0,9"), "case put: cannot choose its PEs: there is no PE 9"),
-                                 (("-b", "4K", "-e", "8"), "case put: cannot choose its sizes: the smallest one")):
+        for arguments, words in ((("--pair", "0,9"), "bench put: no PE 9"),
+                                 (("-b", "4K", "-e", "8"), "bench put: invalid size range: -b 4K is larger than -e 8")):
             with self.subTest(arguments=arguments):
                 self.assertIn(words, self.bench(2, "put", *arguments)[2])
 

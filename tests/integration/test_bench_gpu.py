@@ -83,8 +83,8 @@ class Refusals(CliTest):
     def test_flags_that_do_not_go_together(self):
         for words, rule in ((("put", "--ctas", "4"), "--ctas is about kernels"),
                             (("put", "--initiator", "stream", "--scope", "warp"), "--scope is about kernels"),
-                            (("put", "--initiator", "gpu", "--graph"), "--graph is about streams"),
-                            (("put", "--initiator", "gpu", "--memory", "host"), "works in the GPU heap"),
+                            (("put", "--initiator", "gpu", "--graph"), "--graph applies to streams"),
+                            (("put", "--initiator", "gpu", "--memory", "host"), "uses the GPU heap"),
                             (("put-latency", "--initiator", "gpu", "--ctas", "2"), "one block"),
                             (("put", "--initiator", "gpu", "--scope", "warp", "--threads", "48"), "whole warps"),
                             (("p", "--initiator", "gpu", "--scope", "block"), "no calls of a block"),
@@ -103,7 +103,7 @@ class Refusals(CliTest):
     def test_cases_that_an_initiator_lacks(self):
         code, _, err = run("bench", "proxy-put", "--initiator", "gpu")
         self.assertEqual(code, 2)
-        self.assertIn("no case of --initiator gpu has that name", err)
+        self.assertIn("no case of --initiator gpu matches", err)
         self.assertIn("give --initiator host", err)
         code, _, err = run("bench", "st")
         self.assertEqual(code, 2)

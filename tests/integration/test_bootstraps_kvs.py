@@ -190,7 +190,7 @@ class LauncherTests:
                 result = self.launch_with_fault(f"away@{call}")
                 self.assert_no_deadline_missed(result)
                 self.require_words(result)
-                self.assertIn("the deadline passed", result[2])
+                self.assertIn("timed out", result[2])
                 self.assert_deadline_code(result)
 
     def assert_deadline_code(self, result):
@@ -202,14 +202,14 @@ class LauncherTests:
     def test_abort_ends_the_job(self):
         result = self.launch_with_fault("abort@4", LONG_TIMEOUT_S)
         self.assert_no_deadline_missed(result)
-        self.assertNotIn("the deadline passed", result[2])
+        self.assertNotIn("timed out", result[2])
 
     def test_another_size_is_named(self):
         result = self.launch_with_fault("size@3", LONG_TIMEOUT_S)
         self.assert_no_deadline_missed(result)
         self.require_words(result)
-        self.assertRegex(result[2], r"cannot complete alltoall \(call 3\) of bootstrap "
-                                    rf"{self.chosen}: PE \d passes \d bytes, this PE \d")
+        self.assertRegex(result[2], rf"bootstrap {self.chosen}.*: cannot complete alltoall \(call 3\): "
+                                    r"PE \d passes \d bytes, this PE \d")
 
 
 class MpirunPmix(LauncherTests, unittest.TestCase):

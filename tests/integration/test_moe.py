@@ -235,8 +235,8 @@ class Tuning(MoeTest):
                              (("--combine-settings", "warps=4"), "it has chunk_bytes"),
                              (("--combine-settings", "warp=4"), "warp is not a setting"),
                              (("--tune", "--dispatch-settings", "chunk_bytes=64"), "--tune"),
-                             (("--tune", "--straggler", "1:500"), "no --straggler"),
-                             (("--tune", "--max-delay-us", "50"), "no --max-delay-us")):
+                             (("--tune", "--straggler", "1:500"), "excludes --straggler"),
+                             (("--tune", "--max-delay-us", "50"), "and --max-delay-us")):
             with self.subTest(flags=flags):
                 code, out, err = self.moe(2, *self.SHAPE, *flags)
                 self.assertEqual((code, out), (2, ""), err)

@@ -137,7 +137,7 @@ class NoBootstrap(NodeJobTest):
         self.assertTrue(out.startswith(f"== host {socket.gethostname()} ==\n"), out)
         self.assertIn("memlock", out)
         self.assertEqual(len(error_lines(err)), 1, err)
-        self.assertIn("the hosts of this job", err)
+        self.assertIn("hosts of this job", err)
         self.assertEqual(json.loads(file.read_text())["checks"][0]["id"], "memlock")
 
     def test_its_other_processes_say_nothing(self):

@@ -254,7 +254,7 @@ class Endings(OpenShmemTest):
 
     def test_errors(self):
         self.assert_error(self.end("before-init", 1), 2, "not initialised")
-        self.assert_error(self.end("init-twice", 1), 2, "initialised before")
+        self.assert_error(self.end("init-twice", 1), 2, "already been initialized")
         self.assert_error(self.end("bad-pe", 1), 2, "PE 1")
         self.assert_error(self.end("bad-address", 1), 2, "not in a symmetric object")
         self.assert_error(self.end("bad-pe", 3), 2, "PE 3")

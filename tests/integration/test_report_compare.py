@@ -107,7 +107,7 @@ class Diff(Compare):
         negative = made_up("a", [row(8, 10, 1, bandwidth_GBps=-5)])
         for name, document, words in (
                 ("cut.json", text[:len(text) // 2], "line 1"), ("newer.json", newer, "2.0.0"),
-                ("nan.json", text.replace('"pes": 2', '"pes": NaN'), "not valid JSON"),
+                ("nan.json", text.replace('"pes": 2', '"pes": NaN'), "invalid JSON"),
                 ("negative.json", negative, "/results/0/bandwidth_GBps"),
                 ("other.json", made_up("c", [dict(row(8, 10, 1), case="get")]), "none of its 1 row"),
                 ("empty.json", made_up("c", []), "no results"), ("blank.json", "", "the file is empty")):
@@ -140,7 +140,7 @@ class Diff(Compare):
     def test_numbers_that_are_none(self):
         text = json.dumps(made_up("a", [row(8, 10, 1)]))
         one = json.loads(text)["results"][0]["bandwidth_GBps"]
-        for words, number in (("not valid JSON", "NaN"), ("not valid JSON", "-Infinity"), ("number overflow", "1e999"),
+        for words, number in (("invalid JSON", "NaN"), ("invalid JSON", "-Infinity"), ("number overflow", "1e999"),
                               ("/results/0/bandwidth_GBps", "-1"), ("/results/0/bandwidth_GBps", "1e19"),
                               ("/results/0/bandwidth_GBps", '"12"'), ("/results/0", "null")):
             bad = self.write("bad.json", text.replace(f'"bandwidth_GBps": {one}', f'"bandwidth_GBps": {number}'))
@@ -204,7 +204,7 @@ class Merge(Compare):
         self.assertEqual([r["run"] for r in document["results"]], [0, 1])
         self.assertEqual(run("report", "show", merged)[0], 0)
         self.assert_refused(run("report", "merge", *paths, "--json", merged))  # it is there
-        self.assertIn("the same run", self.assert_refused(run("report", "merge", merged, paths[0])))
+        self.assertIn("same run", self.assert_refused(run("report", "merge", merged, paths[0])))
         self.assertEqual(run("report", "diff", merged, merged)[0], 0)
 
 
@@ -296,7 +296,7 @@ class AnyFile(Compare):
                 code, out, err = run("report", *command, "--timeout", "1")
                 self.assertEqual((code, out), (124, ""), err)
                 self.assertEqual(len(error_lines(err)), 1, err)
-                self.assertIn("the deadline of 1 s passed", err)
+                self.assertIn("timed out after 1 s", err)
                 self.assertRegex(err, "shmemctl: fix: .*--timeout")
 
     def test_names_of_parameters_cost_no_more_than_their_bytes(self):

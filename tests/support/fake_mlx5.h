@@ -47,8 +47,8 @@ public:
       for (const Port& port : ports_)
         if (port.device == device && port.port == number)
           return open(port);
-      throw Error(ExitCode::unavailable, "an mlx5 device", "open",
-                  "there is no device of that name", "look at the names", {{}, {}, device, number});
+      throw Error(ExitCode::unavailable, "an mlx5 device", "open", "no such device",
+                  "look at the names", {{}, {}, device, number});
     };
     return settings;
   }

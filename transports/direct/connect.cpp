@@ -30,8 +30,12 @@ Hello Connector::hello() const {
 }
 
 Error Connector::damaged(int pe) const {
-  return {ExitCode::unavailable, "what " + job_.name_of(pe) + " says to connect", "read",
-          "malformed message",   "run the same version of shmemctl on all hosts", job_.where()};
+  return {ExitCode::unavailable,
+          job_.name_of(pe),
+          "read its connection data",
+          "malformed message",
+          "run the same version of shmemctl on all hosts",
+          job_.where()};
 }
 
 void Connector::exchange_hellos(Exchange& exchange) {

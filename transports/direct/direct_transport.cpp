@@ -119,8 +119,12 @@ std::string DirectTransport::set_region(const RegionView& region) {
 }
 
 Error DirectTransport::damaged_key(int pe) const {
-  return {ExitCode::unavailable, "the memory key of " + job_.name_of(pe),         "read",
-          "malformed message",   "run the same version of shmemctl on all hosts", job_.where()};
+  return {ExitCode::unavailable,
+          job_.name_of(pe),
+          "read its rkeys",
+          "malformed message",
+          "run the same version of shmemctl on all hosts",
+          job_.where()};
 }
 
 void DirectTransport::set_keys(int region, const std::vector<std::string>& keys) {

@@ -158,7 +158,7 @@ void Endpoint::insert(const std::vector<std::string>& addresses) {
             ? -FI_EINVAL
             : fi_av_insert(addresses_.get(), addresses[pe].data(), 1, &peers_[pe], 0, nullptr);
     if (entered != 1)
-      throw error("enter the address of PE " + std::to_string(pe) + " in",
+      throw error("insert the address of PE " + std::to_string(pe),
                   library_->error_text(entered < 0 ? entered : FI_EADDRNOTAVAIL),
                   "start all PEs with the same provider and interface (LIBFABRIC_PROVIDER)");
   }

@@ -117,7 +117,7 @@ void GpuCase::iterate_on_stream(std::uint64_t first, std::uint64_t count) {
   }
   enqueue_end(*stream_job_, stream);
   stream_timer_->end(stream);
-  gpu_->wait(stream, "the measured stream");
+  gpu_->wait(stream, "measured stream");
   gpu_->check();
   duration_ns_ = stream_timer_->elapsed_ns();
 }
@@ -141,7 +141,7 @@ void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int t
   gpu_->check(); // says more
   throw Error(ExitCode::unavailable,
               "PE " + std::to_string(pe_) + ", GPU " + std::to_string(site.device),
-              std::string("run ") + step, "an operation of a kernel did not complete",
+              std::string("complete ") + step, "an operation of a kernel did not complete",
               "run shmemctl bringup to check every pair of PEs");
 }
 
@@ -153,7 +153,7 @@ void GpuCase::run(const char* step, CallScope scope, int ctas, int threads,
 void GpuCase::iterate(std::uint64_t first, std::uint64_t count) {
   if (by_stream())
     return iterate_on_stream(first, count);
-  launch_and_wait("the measured kernel", point_.launch.scope, std::max(point_.launch.ctas, 1),
+  launch_and_wait("measured kernel", point_.launch.scope, std::max(point_.launch.ctas, 1),
                   std::max(point_.launch.threads, 1),
                   [&](const KernelLaunch& how) { return launch(how, first, count); });
   gpu_->check();
@@ -165,7 +165,7 @@ void GpuCase::iterate(std::uint64_t first, std::uint64_t count) {
 void GpuCase::measure_timer() {
   constexpr int launches = 5;
   constexpr double max_cost_ns = 5000; // more: PEs that share a GPU take turns on it
-  run("the timer's kernel", CallScope::thread, 1, 1,
+  run("timer kernel", CallScope::thread, 1, 1,
       [](const KernelLaunch& how) { return launch_timer_step(how); });
   TimerQuality quality;
   quality.resolution_ns = static_cast<double>(seen_.step_ns);
@@ -181,13 +181,13 @@ void GpuCase::measure_timer() {
 }
 
 void GpuCase::fill(std::byte* area, std::size_t size_bytes, int pe) {
-  run("filling buffers", CallScope::thread, helper_ctas, helper_threads,
+  run("kernel that fills the buffers", CallScope::thread, helper_ctas, helper_threads,
       [&](const KernelLaunch& how) { return launch_fill(how, area, size_bytes, seed_, pe); });
 }
 
 std::optional<WrongByte> GpuCase::check(const std::byte* area, const PatternSlots& slots,
                                         const std::string& what) {
-  run("looking at the data", CallScope::thread, helper_ctas, helper_threads,
+  run("kernel that verifies the data", CallScope::thread, helper_ctas, helper_threads,
       [&](const KernelLaunch& how) { return launch_check(how, area, slots); });
   if (seen_.wrong_at == UINT64_MAX)
     return std::nullopt;

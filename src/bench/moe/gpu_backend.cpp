@@ -40,7 +40,7 @@ void GpuBackend::fill() {
                           at<std::uint8_t>(layout_.casts), at<float>(layout_.scales),
                           setup_.power_scales, shared_sms(gpu_)},
                          stream()));
-  wait("the tokens");
+  wait("copy of the tokens");
 }
 
 GpuBackend::Waits GpuBackend::waits(int op) {

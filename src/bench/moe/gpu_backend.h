@@ -108,7 +108,7 @@ public:
       run_packed_experts();
     else
       run_experts_of_rows();
-    wait("the experts' part");
+    wait("experts' part");
   }
   std::optional<std::string> verify_dispatch() override;
   std::optional<std::string> verify_combine() override;

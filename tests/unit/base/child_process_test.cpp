@@ -51,7 +51,7 @@ TEST(ChildProcess, ThatCannotBeStartedIsAnError) {
     run_child("/nonexistent/program", {"program"}, {}, 1);
     FAIL() << "started";
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "cannot start /nonexistent/program: No such file or directory");
+    EXPECT_EQ(error.message(), "/nonexistent/program: cannot start: No such file or directory");
   }
 }
 

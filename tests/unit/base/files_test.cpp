@@ -100,7 +100,7 @@ TEST(Input, AnEndlessStreamIsRefusedAtTheLimit) {
 
 TEST(Json, ErrorsNameLineAndColumn) {
   EXPECT_EQ(error_of([] { parse_json("{\n  \"a\": ]\n}", "r.json"); }).message(),
-            "cannot read r.json: line 2, column 8: not valid JSON");
+            "r.json: line 2, column 8: invalid JSON");
   EXPECT_NE(error_of([] { parse_json(" \n", "r.json"); }).message().find("the file is empty"),
             std::string::npos);
   EXPECT_EQ(error_of([] { parse_json("[\"\xff\"]", "r.json"); }).code(), ExitCode::usage);
@@ -112,7 +112,7 @@ TEST(Json, ANulByteIsNotTheEnd) {
        {std::string(), std::string("garbage{{{"), std::string(4096, '\0')}) {
     const std::string text = "{\n  \"a\": 1}" + std::string(1, '\0') + rest;
     EXPECT_EQ(error_of([&] { parse_json(text, "r.json"); }).message(),
-              "cannot read r.json: line 2, column 10: a NUL byte: not valid JSON");
+              "r.json: line 2, column 10: invalid JSON: NUL byte");
     const auto items = [&] {
       parse_json_items(
           text, "r.json", "a", [] {}, [](nlohmann::json&&) {});
@@ -245,7 +245,7 @@ TEST(Input, OnlyAnInputThatDoesNotComeEndsTheProcess) {
         const InputLimit limit(0.1);
         read_input(path);
       },
-      testing::ExitedWithCode(124), "fifo.*the deadline of 0.1 s passed");
+      testing::ExitedWithCode(124), "fifo.*timed out after 0.1 s");
   folder.write("there", "text");
   {
     const InputLimit limit(100);

@@ -108,21 +108,22 @@ TEST(Choose, NamesAndWildcards) {
 }
 
 TEST(Choose, CasesOfOtherInitiatorsAreNamed) {
-  EXPECT_EQ(fix_for("st"), "give --initiator gpu; shmemctl bench --list has all");
+  EXPECT_EQ(fix_for("st"), "pass --initiator gpu; shmemctl bench --list shows all cases");
   EXPECT_EQ(fix_for("alltoallv"),
-            "give --initiator stream or --initiator gpu; shmemctl bench --list has all");
+            "pass --initiator stream or --initiator gpu; shmemctl bench --list shows all cases");
   EXPECT_EQ(fix_for("reduce-bf16"),
-            "give --initiator stream or --initiator gpu; shmemctl bench --list has all");
-  EXPECT_EQ(fix_for("atomic-add"), "give --initiator gpu; shmemctl bench --list has all");
-  EXPECT_EQ(fix_for("wait-f*"), "give --initiator gpu; shmemctl bench --list has all");
+            "pass --initiator stream or --initiator gpu; shmemctl bench --list shows all cases");
+  EXPECT_EQ(fix_for("atomic-add"), "pass --initiator gpu; shmemctl bench --list shows all cases");
+  EXPECT_EQ(fix_for("wait-f*"), "pass --initiator gpu; shmemctl bench --list shows all cases");
   try {
     choose_cases(cases_of(Initiator::host, MemoryKind::gpu), {"g"});
     ADD_FAILURE() << "it was found";
   } catch (const Error& error) {
-    EXPECT_NE(error.message().find("no case of --initiator host --memory gpu has that name"),
+    EXPECT_NE(error.message().find("no case of --initiator host --memory gpu matches"),
               std::string::npos)
         << error.message();
-    EXPECT_EQ(error.fix(), "give --memory host or --initiator gpu; shmemctl bench --list has all");
+    EXPECT_EQ(error.fix(),
+              "pass --memory host or --initiator gpu; shmemctl bench --list shows all cases");
   }
 }
 

@@ -89,7 +89,7 @@ TEST(Mpi, PiecesOfTheStagingBuffer) {
 TEST(Mpi, UnusableMpis) {
   {
     const SetVariable set("FAKE_MPI_FAULT", "finalized");
-    expect_error(ExitCode::unavailable, {"MPI_Finalize already"}, [] { open(); });
+    expect_error(ExitCode::unavailable, {"already called MPI_Finalize"}, [] { open(); });
   }
   {
     const SetVariable set("FAKE_MPI_FAULT", "init-error");

@@ -55,7 +55,7 @@ TEST_F(Plugin, UnloadableFiles) {
   const Options options(Environment{});
   BootstrapRequest request;
   request.options = &options;
-  expect_error(ExitCode::usage, {"no plugin is named"}, [&] { open_plugin(request, soon()); });
+  expect_error(ExitCode::usage, {"no plugin given"}, [&] { open_plugin(request, soon()); });
 }
 
 TEST_F(Plugin, WrongTables) {
@@ -67,7 +67,7 @@ TEST_F(Plugin, WrongTables) {
 }
 
 TEST_F(Plugin, EntryPointFails) {
-  expect_error(ExitCode::unavailable, {"the plugin says: no licence"}, [&] { open("open-error"); });
+  expect_error(ExitCode::unavailable, {"no licence"}, [&] { open("open-error"); });
   expect_error(ExitCode::unavailable, {"it did not say why"}, [&] { open("silent"); });
   expect_error(ExitCode::deadline, {"shmemctl_bootstrap_open"}, [&] { open("open-hang", 0.1); });
 }

@@ -58,7 +58,7 @@ TEST(UidOutOfStep, BothCallsAndBothPesAreNamed) {
     else
       allgather_value(b, b.rank(), deadline);
   });
-  expect_all(errors, ExitCode::unavailable, {"PEs are not in step: PE "});
+  expect_all(errors, ExitCode::unavailable, {"PEs are out of step: PE "});
   for (const auto& error : errors)
     for (const char* part : {"PE 0", "PE 1", "call 1, barrier", "call 1, allgather of 4 bytes"})
       EXPECT_TRUE(contains(error->message(), part)) << error->message();
@@ -345,7 +345,7 @@ std::vector<std::optional<Error>> with_odd_pe(const Bytes& words, bool stay, dou
 
 TEST(UidCollectiveFaults, GarbageIsNamed) {
   expect_all(with_odd_pe(Bytes(4096, std::byte{0x41}), true, 60), ExitCode::unavailable,
-             {"PE 2 sent garbage"});
+             {"malformed message from PE 2"});
 }
 
 TEST(UidCollectiveFaults, NamesAPeThatStopsWithinAMessage) {

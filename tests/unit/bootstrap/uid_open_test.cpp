@@ -168,7 +168,7 @@ TEST(UidOpen, ASecretThatEveryUserCanReadIsRefused) {
   for (const mode_t mode : {0604, 0644, 0666}) {
     ASSERT_EQ(::chmod(path.c_str(), mode), 0);
     const std::string message = open_all(environments)[0];
-    EXPECT_TRUE(contains(message, "every user of this host can read it")) << message;
+    EXPECT_TRUE(contains(message, "readable by every user of this host")) << message;
     EXPECT_TRUE(contains(message, path)) << message;
   }
   for (const mode_t mode : {0600, 0400, 0640}) {
@@ -195,7 +195,7 @@ TEST(UidOpen, NamesWhatIsMissing) {
   EXPECT_TRUE(contains(open_all(no_id)[0], "BOOTSTRAP_UID_SESSION_ID is set"));
   auto two_secrets = session(1, id);
   two_secrets[0]["SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE"] = "/dev/null";
-  EXPECT_TRUE(contains(open_all(two_secrets)[0], "BOOTSTRAP_UID_SECRET_FILE is set as well"));
+  EXPECT_TRUE(contains(open_all(two_secrets)[0], "BOOTSTRAP_UID_SECRET_FILE is also set"));
   auto empty_file = session(1, id);
   empty_file[0].erase("SHMEMCTL_BOOTSTRAP_UID_SECRET");
   empty_file[0]["SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE"] = "/dev/null";

@@ -188,18 +188,18 @@ TEST_F(Folder, StandsForItsReportsInNaturalOrder) {
 }
 
 TEST_F(Folder, WithoutReportsIsRefused) {
-  expect_error(ExitCode::usage, {"no file in it ends in .json"},
+  expect_error(ExitCode::usage, {"no *.json file in this directory"},
                [&] { load_reports({folder_.string()}); });
 }
 
 TEST_F(Folder, ARunThatIsThereTwiceIsRefused) {
   write("a.json", node("a", 1, 1).report);
   write("copy.json", node("a", 1, 1).report);
-  expect_error(ExitCode::usage, {"copy.json", "a.json", "the same run"},
+  expect_error(ExitCode::usage, {"copy.json", "a.json", "same run"},
                [&] { load_reports({folder_.string()}); });
   write("merged.json", merge_reports({node("a", 1, 1), node("b", 1, 2)}));
   fs::remove(folder_ / "copy.json");
-  expect_error(ExitCode::usage, {"merged.json", "the same run"},
+  expect_error(ExitCode::usage, {"merged.json", "same run"},
                [&] { load_reports({folder_.string()}); });
 }
 
@@ -221,7 +221,7 @@ TEST_F(Folder, BrokenReportsAreRefusedByName) {
   expect_error(ExitCode::usage, {"absurd.json", "/results/0/samples/0"},
                [&] { load_reports({absurd}); });
   const std::string nan = write("nan.json", "{\"results\": [NaN]}");
-  expect_error(ExitCode::usage, {"nan.json", "not valid JSON"}, [&] { load_reports({nan}); });
+  expect_error(ExitCode::usage, {"nan.json", "invalid JSON"}, [&] { load_reports({nan}); });
 }
 
 TEST_F(Folder, ARunThatIsNotThereIsRefused) {

@@ -209,11 +209,10 @@ TEST(HwlocReader, FindsGpusWithoutPci) {
 }
 
 TEST(HwlocReader, RefusesBadInputWithItsPosition) {
-  EXPECT_EQ(message_of(""), "cannot read x.xml: line 1, column 1: the file is empty");
+  EXPECT_EQ(message_of(""), "x.xml: line 1, column 1: the file is empty");
   EXPECT_EQ(message_of("<system version=\"1\"/>"),
-            "cannot read x.xml: line 1, column 1: the root element is <system>, not <topology>");
-  EXPECT_EQ(message_of("<topology/>"),
-            "cannot read x.xml: line 1, column 1: the topology has no object");
+            "x.xml: line 1, column 1: the root element is <system>, not <topology>");
+  EXPECT_EQ(message_of("<topology/>"), "x.xml: line 1, column 1: the topology has no object");
   EXPECT_NE(message_of(machine("<object type=\"Bridge\"/>")).find("line 3, column 1: a Bridge"),
             std::string::npos);
   EXPECT_NE(message_of(machine("<object type=\"Bridge\" bridge_type=\"0-1\"/>"))

@@ -269,7 +269,7 @@ TEST(Messages, ADeviceWithoutSharedReceiveQueues) {
   FakeDevice device = roce_device("fake0");
   device.max_srq = 0;
   FakeVerbs fake({device});
-  expect_error(ExitCode::unavailable, {"atomics by message", "no shared receive queue"}, [&] {
+  expect_error(ExitCode::unavailable, {"atomics by message", "no SRQ"}, [&] {
     run_transport_world([&](const TransportSetup& setup) { return make_over(fake, setup); },
                         [](TransportPe&) {}, by_message());
   });

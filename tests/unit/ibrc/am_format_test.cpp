@@ -188,7 +188,7 @@ TEST(AtomicsChoice, OneWayForTheWholeJob) {
   expect_error(ExitCode::usage, {"IB_ATOMICS", "PE 1 has message", "PE 0 has device"}, [&] {
     choose({offer(device, true, 100), offer(message, true, 100)});
   });
-  expect_error(ExitCode::unavailable, {"PE 1", "no shared receive queue", "host node0"}, [&] {
+  expect_error(ExitCode::unavailable, {"PE 1", "no SRQ", "host node0"}, [&] {
     choose({offer(message, true, 100), offer(message, true, 0)});
   });
 }

@@ -187,7 +187,7 @@ TEST(Faults, ARequestThatTheDeviceRefuses) {
   run_over(fake, [&](TransportPe& me) {
     if (me.pe == 0)
       expect_error(ExitCode::unavailable,
-                   {"signal PE 1 on host1", "fake0", "does not take the request: Invalid argument"},
+                   {"signal PE 1 on host1", "fake0", "rejected the request: Invalid argument"},
                    [&] {
                      me.transport->put_signal(0, heap_at(1, 0), nullptr, 0, heap_at(1, 3), 1,
                                               SignalOp::add, true);
@@ -205,11 +205,11 @@ TEST(Faults, AQuietBehindARefusedRequest) {
         const std::uint64_t value = 7;
         for (int i = 0; i < puts; ++i)
           me.transport->put(0, heap_at(1, 64), &value, sizeof value, false);
-        expect_error(ExitCode::unavailable, {"does not take the request"}, [&] {
+        expect_error(ExitCode::unavailable, {"rejected the request"}, [&] {
           me.transport->put_signal(0, heap_at(1, 0), nullptr, 0, heap_at(1, 3), 1, SignalOp::add,
                                    true);
         });
-        expect_error(ExitCode::unavailable, {"does not take the request"},
+        expect_error(ExitCode::unavailable, {"rejected the request"},
                      [&] { me.transport->quiet(0); });
       }
       me.barrier();

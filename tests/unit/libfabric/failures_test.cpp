@@ -10,8 +10,8 @@ TEST(FabricFailures, StepsReadAsWhatWasAttemptedOnAPeer) {
   EXPECT_EQ(attempted_on_peer("put"), "put to");
   EXPECT_EQ(attempted_on_peer("put with signal"), "put with signal to");
   EXPECT_EQ(attempted_on_peer("get"), "get from");
-  EXPECT_EQ(attempted_on_peer("atomic operation"), "make an atomic operation on");
-  EXPECT_EQ(attempted_on_peer("atomic"), "make an atomic operation on");
+  EXPECT_EQ(attempted_on_peer("atomic operation"), "perform an atomic operation");
+  EXPECT_EQ(attempted_on_peer("atomic"), "perform an atomic operation");
   EXPECT_EQ(attempted_on_peer("reach"), "reach");
 }
 

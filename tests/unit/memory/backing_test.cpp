@@ -110,7 +110,8 @@ TEST_P(Backings, ImportOfLessIsRefused) {
                      2 * huge_bytes);
     FAIL() << "taken";
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "cannot import a peer's memory: it has 2097152 bytes, not 4194304");
+    EXPECT_EQ(error.message(),
+              "memory of a peer: cannot import: it has 2097152 bytes instead of 4194304");
   }
   EXPECT_EQ(open_descriptors(), before);
 }
@@ -134,7 +135,7 @@ TEST(HostBacking, UnknownKindIsRefused) {
     FAIL() << "made";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_EQ(error.message(), "cannot use heap backing 'tape': there is no such kind");
+    EXPECT_EQ(error.message(), "heap backing 'tape': unknown kind of memory");
   }
 }
 

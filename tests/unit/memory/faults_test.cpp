@@ -76,19 +76,20 @@ TEST(MemoryFaults, NamesASmallAddressSpaceLimit) {
               limit(RLIMIT_AS, 1024 * MiB);
               const Reservation space(4096 * MiB);
             }),
-            "cannot reserve 4G of address space: the limit of address space is 1G | raise it: "
-            "ulimit -v unlimited; or lower SHMEMCTL_SYMMETRIC_SIZE");
+            "4G of address space: cannot reserve: the address space limit is 1G | run ulimit -v "
+            "unlimited, or lower SHMEMCTL_SYMMETRIC_SIZE");
 }
 
 TEST(MemoryFaults, ASmallLimitOfFileSizesIsNamed) {
   for (const char* kind : {"memfd", "devshm"}) {
     const std::string name = kind == std::string("memfd") ? "memfd" : "/dev/shm";
-    EXPECT_EQ(end_of([&] {
-                limit(RLIMIT_FSIZE, MiB);
-                backing_of(kind)->create(4 * MiB);
-              }),
-              "cannot commit 4M of shared memory (" + name +
-                  "): the limit of file sizes is 1M | raise it: ulimit -f unlimited");
+    EXPECT_EQ(
+        end_of([&] {
+          limit(RLIMIT_FSIZE, MiB);
+          backing_of(kind)->create(4 * MiB);
+        }),
+        "4M of shared memory (" + name +
+            "): cannot commit: the file size limit is 1M | raise the limit: ulimit -f unlimited");
   }
 }
 
@@ -139,8 +140,8 @@ TEST(MemoryFaults, MoreMemoryThanThereIsIsRefusedBeforeAnyIsTaken) {
         throw;
       }
     });
-    EXPECT_EQ(end.rfind("cannot commit 1024T of shared memory (", 0), 0u) << end;
-    EXPECT_NE(end.find(" of memory free, of which 64M are left to others | lower "
+    EXPECT_EQ(end.rfind("1024T of shared memory (", 0), 0u) << end;
+    EXPECT_NE(end.find(" of memory free, of which 64M are kept free | lower "
                        "SHMEMCTL_SYMMETRIC_SIZE, run fewer PEs on this node"),
               std::string::npos)
         << end;
@@ -157,9 +158,10 @@ TEST(MemoryFaults, AFullDevShmIsNamed) {
   });
   if (skipped(end))
     GTEST_SKIP() << end;
-  EXPECT_EQ(end, "cannot commit 2M of shared memory (/dev/shm): /dev/shm is full: it holds 3M | "
-                 "mount -o remount,size=50% /dev/shm (docker run --shm-size=16g); or "
-                 "SHMEMCTL_HEAP_BACKING=memfd; or lower SHMEMCTL_SYMMETRIC_SIZE");
+  EXPECT_EQ(end,
+            "2M of shared memory (/dev/shm): cannot commit: /dev/shm is full: it holds 3M | run "
+            "mount -o remount,size=50% /dev/shm (docker run --shm-size=16g), set "
+            "SHMEMCTL_HEAP_BACKING=memfd, or lower SHMEMCTL_SYMMETRIC_SIZE");
 }
 
 TEST(MemoryFaults, ReleasesAFailedCommit) {
@@ -200,8 +202,8 @@ TEST(MemoryFaults, NamesADevShmThatIsNoTmpfs) {
   });
   if (skipped(end))
     GTEST_SKIP() << end;
-  EXPECT_EQ(end, "cannot use /dev/shm: it is not in memory (not a tmpfs) | mount -t tmpfs tmpfs "
-                 "/dev/shm; or SHMEMCTL_HEAP_BACKING=memfd");
+  EXPECT_EQ(end, "/dev/shm: cannot use: not a tmpfs | run mount -t tmpfs tmpfs "
+                 "/dev/shm, or set SHMEMCTL_HEAP_BACKING=memfd");
 }
 
 Deadline in_seconds(double seconds) {
@@ -230,8 +232,8 @@ TEST(MemoryFaults, APeerKilledBeforeItGivesMemoryIsNamed) {
   EXPECT_EQ(ends[2], "signal 9");
   for (const int pe : {0, 1})
     EXPECT_EQ(ends[static_cast<std::size_t>(pe)].rfind(
-                  "cannot wait for PE 2 in the exchange of memory on this node for the region "
-                  "'heap': the deadline passed | ",
+                  "exchange of memory on this node for the region 'heap': cannot wait for PE "
+                  "2: timed out | ",
                   0),
               0u)
         << ends[static_cast<std::size_t>(pe)];
@@ -260,9 +262,12 @@ TEST(MemoryFaults, AShortageOnOnePeFailsTheStepOnAll) {
     }
   });
   const ChildEnds ends = pes.ends();
-  EXPECT_EQ(ends[0].rfind("cannot wait for PE 1 in the exchange of memory", 0), 0u) << ends[0];
-  EXPECT_EQ(ends[1], "cannot commit 24M of shared memory (memfd) for the region 'heap': the limit "
-                     "of file sizes is 8M | raise it: ulimit -f unlimited");
+  EXPECT_EQ(ends[0].rfind(
+                "exchange of memory on this node for the region 'heap': cannot wait for PE 1", 0),
+            0u)
+      << ends[0];
+  EXPECT_EQ(ends[1], "24M of shared memory (memfd) for the region 'heap': cannot commit: the file "
+                     "size limit is 8M | raise the limit: ulimit -f unlimited");
 }
 
 } // namespace

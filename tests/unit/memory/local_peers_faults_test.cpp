@@ -38,14 +38,14 @@ std::string message_of(const Function& function, ExitCode code) {
 TEST(LocalPeersFaults, ATimeoutNamesTheMissingPes) {
   const auto peers = make_local_peers(new_secret(), {4, 7, 8}, 0, {});
   EXPECT_EQ(message_of([&] { peers->exchange(-1, in_seconds(0.1)); }, ExitCode::deadline),
-            "cannot wait for PEs 7, 8 in the exchange of memory on this node: the deadline passed");
+            "exchange of memory on this node: cannot wait for PEs 7, 8: timed out");
 }
 
 TEST(LocalPeersFaults, DeadlineNamesAFewOfMany) {
   const auto peers = make_local_peers(new_secret(), {0, 1, 2, 3, 4, 5, 6}, 0, {});
-  EXPECT_EQ(message_of([&] { peers->exchange(-1, in_seconds(0.05)); }, ExitCode::deadline),
-            "cannot wait for PEs 1, 2, 3, 4, and 2 more in the exchange of memory on this node: "
-            "the deadline passed");
+  EXPECT_EQ(
+      message_of([&] { peers->exchange(-1, in_seconds(0.05)); }, ExitCode::deadline),
+      "exchange of memory on this node: cannot wait for PEs 1, 2, 3, 4, and 2 more: timed out");
 }
 
 TEST(LocalPeersFaults, NamesOnlyThePeThatSentNothing) {
@@ -59,8 +59,7 @@ TEST(LocalPeersFaults, NamesOnlyThePeThatSentNothing) {
   const std::string of_first =
       message_of([&] { first->exchange(-1, in_seconds(3)); }, ExitCode::deadline);
   thread.join();
-  const std::string wanted =
-      "cannot wait for PE 2 in the exchange of memory on this node: the deadline passed";
+  const std::string wanted = "exchange of memory on this node: cannot wait for PE 2: timed out";
   EXPECT_EQ(of_first, wanted);
   EXPECT_EQ(of_second, wanted);
 }
@@ -73,7 +72,7 @@ TEST(LocalPeersFaults, AFailedJobEndsTheWait) {
   });
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(message_of([&] { peers->exchange(-1, in_seconds(60)); }, ExitCode::unavailable),
-            "cannot go on with PE 1: it was killed");
+            "PE 1: cannot go on: it was killed");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(40));
 }
 
@@ -89,7 +88,7 @@ TEST(LocalPeersFaults, AKilledPeerIsNamed) {
   const ChildEnds ends = pes.ends();
   EXPECT_EQ(ends[1], "signal 9");
   for (const int pe : {0, 2})
-    EXPECT_NE(ends[static_cast<std::size_t>(pe)].find("cannot wait for PE 1 in"), std::string::npos)
+    EXPECT_NE(ends[static_cast<std::size_t>(pe)].find("cannot wait for PE 1"), std::string::npos)
         << ends[static_cast<std::size_t>(pe)];
 }
 
@@ -145,7 +144,7 @@ TEST_F(LocalPeersForeignMessages, ADuplicateMessageCountsOnce) {
   const PeerDatagram old = encode({1, 0, 0, true}, secret_);
   ASSERT_TRUE(send_to_name(name_, old.data(), old.size(), {zero.get()}));
   EXPECT_EQ(message_of([&] { peers_->exchange(-1, in_seconds(0.1)); }, ExitCode::deadline),
-            "cannot wait for PE 1 in the exchange of memory on this node: the deadline passed");
+            "exchange of memory on this node: cannot wait for PE 1: timed out");
   EXPECT_EQ(open_descriptors(), before + 1); // the socket of `other`
 }
 

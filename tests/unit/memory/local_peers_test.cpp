@@ -201,8 +201,8 @@ TEST(LocalPeers, TooFewOpenFilesAreNamed) {
     peers->exchange(mine.get(), pe == 0 ? soon() : Deadline::after(std::chrono::seconds(3)));
   });
   const ChildEnds ends = pes.ends();
-  EXPECT_EQ(ends[0], "cannot receive the memory of PE 1: too many open files | raise the limit: "
-                     "ulimit -n");
+  EXPECT_EQ(ends[0], "PE 1: cannot receive its memory: too many open files | raise the limit of "
+                     "open files: ulimit -n");
 }
 
 TEST(LocalPeers, OnePeTwiceIsRefused) {
@@ -213,7 +213,7 @@ TEST(LocalPeers, OnePeTwiceIsRefused) {
     FAIL() << "taken twice";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::unavailable);
-    EXPECT_NE(error.message().find("another process is PE 6"), std::string::npos);
+    EXPECT_NE(error.message().find("another process is already PE 6"), std::string::npos);
   }
 }
 

@@ -158,7 +158,7 @@ TEST_F(OneHeap, CheckedNamesADoubleFree) {
   void* block = heap.allocate(100);
   heap.free(block);
   EXPECT_EQ(finding_of([&] { heap.free(block); }),
-            "cannot shmem_free " + hex(block) + " (PE 3): it was freed already");
+            "shmem_free(" + hex(block) + ") (PE 3): it was already freed");
   // Used again, it can be freed again.
   ASSERT_EQ(heap.allocate(100), block);
   heap.free(block);
@@ -169,18 +169,18 @@ TEST_F(OneHeap, CheckedNamesAForeignAddress) {
   ASSERT_NE(heap.allocate(100), nullptr);
   int local = 0;
   EXPECT_EQ(finding_of([&] { heap.free(&local); }),
-            "cannot shmem_free " + hex(&local) + " (PE 3): it is not in the symmetric heap");
+            "shmem_free(" + hex(&local) + ") (PE 3): it is not in the symmetric heap");
 }
 
 TEST_F(OneHeap, CheckedNamesAnAddressInsideABlock) {
   SymmetricHeap& heap = make(checked());
   auto* block = static_cast<std::byte*>(heap.allocate(1000));
   EXPECT_EQ(finding_of([&] { heap.free(block + 64); }),
-            "cannot shmem_free " + hex(block + 64) +
-                " (PE 3): it is inside a block, not at its begin");
+            "shmem_free(" + hex(block + 64) +
+                ") (PE 3): it is inside an allocation, not at its start");
   EXPECT_EQ(finding_of([&] { heap.free(block + 4096); }),
-            "cannot shmem_free " + hex(block + 4096) +
-                " (PE 3): no block begins there (or it was freed already)");
+            "shmem_free(" + hex(block + 4096) +
+                ") (PE 3): no allocation starts there, or it was already freed");
   EXPECT_EQ(heap.allocator().live_blocks(), 1u);
 }
 
@@ -193,11 +193,11 @@ TEST_F(OneHeap, UncheckedWarnsAndContinues) {
   heap.free(block);
   heap.free(block);
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("shmemctl: warning: memory: cannot shmem_free " + hex(&local) +
-                      ": it is not in the symmetric heap\n"),
+  EXPECT_NE(said.find("shmemctl: warning: memory: shmem_free(" + hex(&local) +
+                      "): it is not in the symmetric heap\n"),
             std::string::npos)
       << said;
-  EXPECT_NE(said.find(": no block begins there (or it was freed already)\n"), std::string::npos)
+  EXPECT_NE(said.find(": no allocation starts there, or it was already freed\n"), std::string::npos)
       << said;
 }
 

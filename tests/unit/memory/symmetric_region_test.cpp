@@ -123,7 +123,7 @@ TEST(SymmetricRegion, DoesNotGrowBeyondItsStride) {
     FAIL() << "grown";
   } catch (const Error& error) {
     EXPECT_EQ(error.message(),
-              "cannot grow the region 'internal': 2097153 more do not fit behind 2M of 4M");
+              "region 'internal': cannot grow: 2097153 more do not fit after 2M of 4M");
   }
   EXPECT_EQ(region.size_bytes(), step_bytes);
   region.grow(step_bytes, in_seconds(1));
@@ -191,9 +191,13 @@ TEST(SymmetricRegion, AFailedStepIsUnmappedOnAllPes) {
     } catch (const Error& error) {
       message = error.message();
     }
-    require(message.find(pe == 1 ? "cannot import the test's memory for the region 'heap'"
-                                 : "cannot wait for PE 1 in the exchange") == 0,
-            message);
+    require(
+        message.find(
+            pe == 1
+                ? "the test's memory for the region 'heap': cannot import"
+                : "exchange of memory on this node for the region 'heap': cannot wait for PE 1") ==
+            0,
+        message);
     require(region.size_bytes() == step_bytes, "the size of before");
     require(words(region.base())[0] == 42, "what was there stays");
     for (int slot = 0; slot < n_pes; ++slot) {

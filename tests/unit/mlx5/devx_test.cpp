@@ -249,8 +249,8 @@ TEST(Mlx5Devx, Events) {
 TEST(Mlx5Devx, EveryStepThatFailsIsNamedAndNothingIsLeft) {
   const std::pair<std::string, std::string> calls[] = {
       {"open_device", "open"},
-      {"alloc_uar", "doorbell page"},
-      {"umem_reg", "queue's memory"},
+      {"alloc_uar", "UAR"},
+      {"umem_reg", "memory of a QP"},
       {"create_event_channel", "events"},
       {"create_ah", "Ethernet address of 10.0.0.2"}};
   for (const auto& [call, words] : calls) {
@@ -316,7 +316,7 @@ TEST(Mlx5Devx, WhatCannotBe) {
     FakeDevice device;
     device.is_mlx5 = false;
     EXPECT_TRUE(devx_devices(device.libraries()).empty());
-    EXPECT_NE(message_of([&] { open_fake(device); }).find("not of the mlx5 family"),
+    EXPECT_NE(message_of([&] { open_fake(device); }).find("not a device of the mlx5 driver"),
               std::string::npos);
   }
 }

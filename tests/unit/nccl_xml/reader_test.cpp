@@ -304,21 +304,21 @@ TEST(NcclXml, ElementsOfOthersAreNotedOrRefused) {
 TEST(NcclXmlRefuses, ValuesThatAreNoneWithTheirLine) {
   EXPECT_NE(refusal(cpu("<pci class=\"0x030200\"/>")).find("line 3, column 1: <pci> without busid"),
             std::string::npos);
-  EXPECT_NE(refusal(cpu("<pci busid=\"gpu7\"/>")).find("busid gpu7 is no PCI address"),
+  EXPECT_NE(refusal(cpu("<pci busid=\"gpu7\"/>")).find("busid gpu7 is not a PCI address"),
             std::string::npos);
   EXPECT_NE(refusal(cpu("<pci busid=\"0:1:0.0\" class=\"net\"/>")).find("class is net"),
             std::string::npos);
   EXPECT_NE(refusal("<system version=\"1\"><cpu numaid=\"x\"/></system>").find("no NUMA node"),
             std::string::npos);
   EXPECT_NE(refusal("<system version=\"1\"><cpu numaid=\"0\" affinity=\"zz\"/></system>")
-                .find("no CPU mask"),
+                .find("not a CPU mask"),
             std::string::npos);
   const std::string gpu = "<pci busid=\"0:1:0.0\" class=\"0x030200\"><gpu>";
   EXPECT_NE(refusal(cpu(gpu + "<nvlink target=\"0:2:0.0\" tclass=\"0x0302\"/></gpu></pci>"))
                 .find("<nvlink> with the count"),
             std::string::npos);
   EXPECT_NE(refusal(cpu(gpu + "<nvlink target=\"x\" count=\"1\"/></gpu></pci>"))
-                .find("target x is no PCI address"),
+                .find("target x is not a PCI address"),
             std::string::npos);
 }
 
@@ -352,7 +352,7 @@ TEST(NcclXmlRefuses, MoreDevicesThanAnyMachineHas) {
 TEST(NcclXmlRefuses, DamagedFieldsOfOurOwn) {
   const std::string start = "<system version=\"1\">\n<shmemctl ";
   const std::string end = "/></system>";
-  EXPECT_NE(refusal(start + "value=\"1\"" + end).find("line 2, column 1: <shmemctl> without key"),
+  EXPECT_NE(refusal(start + "value=\"1\"" + end).find("line 2, column 1: <shmemctl> without a key"),
             std::string::npos);
   for (const char* field :
        {"key=\"packages\" value=\"4000000000\"", "key=\"packages\" value=\"1\"",

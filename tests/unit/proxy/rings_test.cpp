@@ -251,7 +251,7 @@ TEST(ProxyFifos, RejectsInvalidOptions) {
   const auto refuse = [&](auto&& change) {
     ProxyOptions options;
     change(options);
-    expect_error(ExitCode::usage, {"proxy's threads"}, [&] { ProxyChannel(health, options, 2); });
+    expect_error(ExitCode::usage, {"proxy threads"}, [&] { ProxyChannel(health, options, 2); });
   };
   refuse([](ProxyOptions& options) { options.threads = 0; });
   refuse([](ProxyOptions& options) { options.threads = max_proxy_threads + 1; });

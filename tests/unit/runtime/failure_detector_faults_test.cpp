@@ -101,8 +101,8 @@ public:
 };
 
 std::string lost(int pe) {
-  return "cannot go on with the job: PE " + std::to_string(pe) + " (host " +
-         (pe % 2 == 0 ? "a" : "b") + ") was lost in phase heap: its connection ended";
+  return "job: cannot continue: PE " + std::to_string(pe) + " (host " + (pe % 2 == 0 ? "a" : "b") +
+         ") was lost in phase heap: its connection ended";
 }
 
 /// The same of a PE that may not have been able to report its last phase.
@@ -201,7 +201,7 @@ TEST(FailureDetectorFaults, GiveUpFollowsTheChainToAStoppedPe) {
   const std::string silent = "PE 6 (host a) does not answer; last phase it reported: heap";
   for (const int pe : others) {
     EXPECT_EQ(world.text(pe),
-              (pe == 2 ? "cannot finish barrier: " : "cannot go on with the job: ") + silent);
+              (pe == 2 ? "barrier: cannot finish: " : "job: cannot continue: ") + silent);
     EXPECT_EQ(world.slot(pe).code, static_cast<int>(ExitCode::deadline));
   }
 }
@@ -212,10 +212,10 @@ TEST(FailureDetectorFaults, GiveUpOnAStoppedNeighbour) {
   world.slot(2).command = give_up_on_next;
   const std::vector<int> others = world.all_but({3});
   ASSERT_TRUE(world.await(others, learnt));
-  EXPECT_EQ(world.text(2), "cannot finish barrier: PE 3 (host b) does not answer; last phase it "
-                           "reported: heap");
-  EXPECT_EQ(world.text(0), "cannot go on with the job: PE 3 (host b) does not answer; last phase "
-                           "it reported: heap");
+  EXPECT_EQ(world.text(2),
+            "barrier: cannot finish: PE 3 (host b) does not answer; last phase it reported: heap");
+  EXPECT_EQ(world.text(0),
+            "job: cannot continue: PE 3 (host b) does not answer; last phase it reported: heap");
   for (const int pe : others)
     EXPECT_EQ(world.slot(pe).code, static_cast<int>(ExitCode::deadline));
 }
@@ -226,8 +226,8 @@ TEST(FailureDetectorFaults, GiveUpOnAllNamesTheStoppedOnes) {
   world.stop(11);
   world.slot(0).command = give_up_on_all;
   ASSERT_TRUE(world.await({0}, learnt));
-  EXPECT_EQ(world.text(0), "cannot finish barrier: PE 4 (host a) and PE 11 (host b) do not answer; "
-                           "last phase PE 4 reported: heap");
+  EXPECT_EQ(world.text(0), "barrier: cannot finish: PE 4 (host a) and PE 11 (host b) do not "
+                           "answer; last phase PE 4 reported: heap");
   EXPECT_TRUE(world.await(world.all_but({4, 11}), learnt));
 }
 

@@ -54,7 +54,7 @@ TEST_P(FailureDetectorOver, AFailureReachesAll) {
       const std::optional<Error> error = failure_of(*failure_detector);
       ASSERT_TRUE(error);
       const std::string pe = std::to_string(failing), host = failing % 2 == 0 ? "a" : "b";
-      EXPECT_EQ(error->message(), "cannot go on with the job: PE " + pe + " (host " + host +
+      EXPECT_EQ(error->message(), "job: cannot continue: PE " + pe + " (host " + host +
                                       ") failed in phase heap: cannot reserve the heap: no space");
       EXPECT_EQ(error->fix(), "lower SYMMETRIC_SIZE");
       EXPECT_EQ(error->code(), ExitCode::finding);
@@ -72,8 +72,8 @@ TEST_P(FailureDetectorOver, APeThatLeavesWithoutAGoodbyeIsLost) {
     if (failure_detector) {
       const std::optional<Error> error = failure_of(*failure_detector);
       ASSERT_TRUE(error);
-      EXPECT_EQ(error->message(), "cannot go on with the job: PE 3 (host b) was lost in phase "
-                                  "heap: its connection ended");
+      EXPECT_EQ(error->message(),
+                "job: cannot continue: PE 3 (host b) was lost in phase heap: its connection ended");
       EXPECT_EQ(error->code(), ExitCode::unavailable);
     }
 }
@@ -133,8 +133,9 @@ TEST(FailureDetector, AnInterruptedPeAnnouncesIt) {
     if (failure_detector) {
       const std::optional<Error> error = failure_of(*failure_detector);
       ASSERT_TRUE(error);
-      EXPECT_EQ(error->message(), "cannot go on with the job: PE 1 (host b) was interrupted by "
-                                  "SIGTERM in phase bench put 1M");
+      EXPECT_EQ(
+          error->message(),
+          "job: cannot continue: PE 1 (host b) was interrupted by SIGTERM in phase bench put 1M");
       EXPECT_EQ(error->code(), ExitCode::interrupted);
       EXPECT_FALSE(failure_detector->failure()->unresponsive);
     }
@@ -280,14 +281,14 @@ TEST_P(FailureDetectorOver, GiveUpNamesTheEndOfTheChainEverywhere) {
     FAIL() << "give_up() returned";
   } catch (const Error& error) {
     EXPECT_EQ(error.message(),
-              "cannot finish barrier: PE 4 (host a) is in phase heap and waits for nobody");
+              "barrier: cannot finish: PE 4 (host a) is in phase heap and waits for nobody");
     EXPECT_EQ(error.code(), ExitCode::deadline);
   }
   for (const auto& failure_detector : lifelines) {
     const std::optional<Error> error = failure_of(*failure_detector);
     ASSERT_TRUE(error);
     EXPECT_EQ(error->message(),
-              "cannot go on with the job: PE 4 (host a) is in phase heap and waits for nobody");
+              "job: cannot continue: PE 4 (host a) is in phase heap and waits for nobody");
     EXPECT_EQ(error->code(), ExitCode::deadline);
   }
 }
@@ -330,7 +331,7 @@ TEST(FailureDetector, GiveUpWithoutAPeerAsksAll) {
     lifelines[0]->give_up("barrier", -1);
     FAIL() << "give_up() returned";
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "cannot finish barrier: PE 7 (host b) and PE 10 (host a) are still "
+    EXPECT_EQ(error.message(), "barrier: cannot finish: PE 7 (host b) and PE 10 (host a) are still "
                                "in phase heap; others are in phase teams");
   }
   EXPECT_EQ(failure_of(*lifelines[11])->code(), ExitCode::deadline);

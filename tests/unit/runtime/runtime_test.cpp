@@ -306,15 +306,15 @@ void expect_everywhere(const ForkJob& job, const std::vector<std::string>& parts
 
 /// Without RDMA a job over hosts ended; one pair without it is as bad, and all PEs choose alike.
 TEST(Runtime, TheFirstTransportThatReachesAllIsChosenByAll) {
-  expect_everywhere(job_with({{"ibrc", all_pairs}}), {"cannot connect ibrc in phase connections"});
+  expect_everywhere(job_with({{"ibrc", all_pairs}}), {"ibrc in phase connections: cannot connect"});
   expect_everywhere(job_with({{"ibrc", no_pair}, {"libfabric", all_pairs}}),
-                    {"cannot connect libfabric in phase connections"});
+                    {"libfabric in phase connections: cannot connect"});
   const auto all_but_one = [](int pe, int peer) { return pe != 3 || peer != 0; };
   expect_everywhere(job_with({{"ibrc", all_but_one}, {"libfabric", all_pairs}}),
-                    {"cannot connect libfabric in phase connections"});
+                    {"libfabric in phase connections: cannot connect"});
   expect_everywhere(
       job_with({{"ibrc", no_pair}, {"libfabric", all_pairs}, {"ucx", all_pairs}}, {}, 2),
-      {"cannot connect ucx in phase connections"});
+      {"ucx in phase connections: cannot connect"});
 }
 
 TEST(Runtime, WithoutAnyTransportAllReasonsAreSaid) {

@@ -162,7 +162,7 @@ TEST(GpuRuntime, HostOperationsOnUnmappedMemoryAreErrors) {
   job.require_reach = false;
   for (const PeResult& result : run_fork_job(job)) {
     EXPECT_EQ(result.exit_code, 3) << result.text;
-    EXPECT_NE(result.text.find("no transport reaches its GPU memory from PE 0"), std::string::npos)
+    EXPECT_NE(result.text.find("no transport connects its GPU memory with PE 0"), std::string::npos)
         << result.text;
   }
 }
@@ -200,7 +200,7 @@ TEST(GpuRuntime, HostMemoryAndGpuMemoryDoNotMeetByProcessors) {
          return {};
        }))) {
     EXPECT_EQ(result.exit_code, 2) << result.text;
-    EXPECT_NE(result.text.find("do not reach GPU memory"), std::string::npos) << result.text;
+    EXPECT_NE(result.text.find("no transport supports it"), std::string::npos) << result.text;
   }
 }
 

@@ -28,7 +28,7 @@ TEST_P(GpuBufferFaults, AreClosedEverywhereWhenTheyAreRemoved) {
     expect(memory_held() == before, memory_held() + " after, before " + before);
     expect_words(
         error_of([&] { buffers.path_to(all[static_cast<std::size_t>(runtime.pe() + 1) % 3]); }),
-        {"not registered any more"});
+        {"no longer registered"});
     runtime.collectives().barrier(team_world);
     return {};
   })));

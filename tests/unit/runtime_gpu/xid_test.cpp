@@ -100,7 +100,7 @@ TEST_F(XidTest, IsPartOfATimeoutError) {
   job.environment["SHMEMCTL_TIMEOUT"] = "1";
   const std::vector<PeResult> results = run_fork_job(job);
   EXPECT_EQ(results[0].exit_code, 124) << results[0].text;
-  expect(results[0].text, {"the deadline passed", "Xid 119", "0000:1a:00.0", "reset the GPU"});
+  expect(results[0].text, {"timed out", "Xid 119", "0000:1a:00.0", "reset the GPU"});
 }
 
 } // namespace

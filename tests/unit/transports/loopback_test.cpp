@@ -83,9 +83,9 @@ TEST(Loopback, SaysWhyItCannotBeUsed) {
 }
 
 TEST(Loopback, FindsEachMistake) {
-  for (const auto& [wrong, operation] :
-       {std::pair{Wrong::put, "put"}, std::pair{Wrong::get, "get"},
-        std::pair{Wrong::atomic, "atomic addition"}, std::pair{Wrong::signal, "put with signal"}}) {
+  for (const auto& [wrong, operation] : {std::pair{Wrong::put, "put"}, std::pair{Wrong::get, "get"},
+                                         std::pair{Wrong::atomic, "perform an atomic add"},
+                                         std::pair{Wrong::signal, "put with signal"}}) {
     Mistaken transport(wrong);
     try {
       run_loopback(transport, {}, patience_s);

@@ -19,7 +19,7 @@ TEST(UcxKey, ComesBackAsItWas) {
 TEST(UcxKey, AnythingElseIsRefused) {
   const std::string key = to_key(two_pieces());
   for (std::size_t length = 0; length < key.size(); ++length)
-    expect_error(ExitCode::usage, {"UCX key", "too early"},
+    expect_error(ExitCode::usage, {"UCX rkey", "too early"},
                  [&] { parse_key(key.substr(0, length)); });
   expect_error(ExitCode::usage, {"bytes follow"}, [&] { parse_key(key + "x"); });
   std::vector<UcxPiece> pieces = two_pieces();
