@@ -45,7 +45,7 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
   report.checks = gpus.rows;
   report.findings.insert(report.findings.end(), gpus.findings.begin(), gpus.findings.end());
   if (context.verbose && session.wants_text() && !runtime.gpu() && report.checks.empty())
-    std::cout << "no GPUs: " << runtime.no_gpu_reason() << "\n\n";
+    std::cout << "no GPUs: " << safe_text(runtime.no_gpu_reason()) << "\n\n";
   if (const std::string text = gpu_rows_text(report.checks); session.wants_text() && !text.empty())
     std::cout << text << '\n' << std::flush;
 

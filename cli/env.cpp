@@ -1,7 +1,7 @@
 // `shmemctl env`: every option, its value, where it came from, and whether it is valid.
 #include <iostream>
 
-#include "cli/session.h"
+#include "cli/node_job.h"
 #include "reports/table.h"
 #include "reports/text.h"
 #include "src/base/describe_env.h"
@@ -102,7 +102,7 @@ void add_env(CLI::App& app, Context& context) {
   add_option(*command, context, "SYSROOT");
   command->callback([&context, all] {
     context.run = [all](Context& run_context) {
-      return with_session(run_context, [&](Session& session, const Options& options) {
+      return once_per_job(run_context, [&](Session& session, const Options& options) {
         const EnvDescription env = describe_environment(options, run_context.environment);
         session.report().options = option_entries(env);
         session.report().findings = env.findings;

@@ -246,8 +246,8 @@ ExitCode JobSession::conclude(ExitCode code) {
   report_.status = ReportStatus::complete;
   if (wants_text())
     print_end();
-  else if (leads_ && context_.quiet)
-    print_error_findings(report_.findings);
+  else if (leads_)
+    print_findings_without_text(context_, report_.findings);
   step("writing the report");
   report_.finished_at = utc_now();
   report_.exit_code = code;

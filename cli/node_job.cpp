@@ -204,12 +204,13 @@ private:
     if (!first.error.empty() &&
         std::all_of(outcomes.begin(), outcomes.end(),
                     [&first](const HostOutcome& each) { return each.error == first.error; })) {
-      std::cerr << "shmemctl: error: " << first.error << "\nshmemctl: fix: " << first.fix << '\n';
+      std::cerr << "shmemctl: error: " << safe_text(first.error)
+                << "\nshmemctl: fix: " << safe_text(first.fix) << '\n';
       return;
     }
     for (const HostOutcome& outcome : outcomes) {
       if (!wants_text()) {
-        print_error_findings_of(outcome);
+        print_findings_of(outcome);
         continue;
       }
       if (outcomes.size() > 1)
@@ -220,12 +221,11 @@ private:
     std::cout.flush();
   }
 
-  void print_error_findings_of(const HostOutcome& outcome) const {
+  void print_findings_of(const HostOutcome& outcome) const {
     Findings named = outcome.report.findings;
     for (Finding& finding : named)
       finding.message = "host " + outcome.host + ": " + finding.message;
-    if (given_.quiet)
-      print_error_findings(named);
+    print_findings_without_text(given_, named);
   }
 
   void write(std::vector<HostOutcome>& outcomes, ExitCode code) {
@@ -260,12 +260,12 @@ ExitCode run_alone(Session& session, const Context& given, const Options& option
     return problem.code();
   const bool first = launched_rank(given.environment).value_or(0) == 0;
   const HostOutcome mine = run_body(session, options, body);
-  if (!given.quiet)
+  if (!given.quiet && given.json_path != "-" && given.csv_path != "-") {
     std::cout << "== host " << printable(read_machine_identity(Sysroot()).host_name) << " ==\n\n";
-  if (!given.quiet && given.json_path != "-" && given.csv_path != "-")
     write_text(std::cout, session.report(), text_style(given, options));
-  else if (given.quiet)
-    print_error_findings(session.report().findings);
+  } else {
+    print_findings_without_text(given, session.report().findings);
+  }
   session.output().set_targets({given.json_by_host || first ? given.json_path : "",
                                 given.csv_by_host || first ? given.csv_path : "", given.force});
   session.output().finish(session.report());
@@ -304,11 +304,14 @@ ExitCode run_as_job(Context context, const Body& body) {
 ExitCode with_node_session(Context& context, bool live, const Body& body) {
   if (launched_size(context.environment) <= 1)
     return with_session(context, body);
-  if (live)
-    return run_as_job(context, body);
   // The same file everywhere gives the same answer everywhere.
-  return launched_rank(context.environment).value_or(0) == 0 ? with_session(context, body)
-                                                             : ExitCode::ok;
+  return live ? run_as_job(context, body) : once_per_job(context, body);
+}
+
+ExitCode once_per_job(Context& context, const Body& body) {
+  const bool others =
+      launched_size(context.environment) > 1 && launched_rank(context.environment).value_or(0) != 0;
+  return others ? ExitCode::ok : with_session(context, body);
 }
 
 } // namespace shmemctl

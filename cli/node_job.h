@@ -1,4 +1,5 @@
-// topo, doctor and check as a job: each of its hosts is looked at once, PE 0 has the answer.
+// Commands that need no runtime, as a job: topo, doctor and check look at each of its hosts once,
+// env and sim run once; PE 0 has the answer.
 #pragma once
 
 #include <functional>
@@ -16,5 +17,10 @@ namespace shmemctl {
 /// @param live the body looks at a machine; else (a recorded one) PE 0 alone runs it
 ExitCode with_node_session(Context& context, bool live,
                            const std::function<ExitCode(Session&, const Options&)>& body);
+
+/// As with_session(), for a command whose answer is one for the whole job: PE 0 alone runs `body`;
+/// the other processes end at once with ExitCode::ok, so that the job has the code of PE 0.
+ExitCode once_per_job(Context& context,
+                      const std::function<ExitCode(Session&, const Options&)>& body);
 
 } // namespace shmemctl

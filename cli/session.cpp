@@ -76,13 +76,16 @@ TextStyle text_style(const Context& context, const Options& options) {
   return style;
 }
 
-void print_error_findings(const Findings& findings) {
+void print_findings_without_text(const Context& context, const Findings& findings) {
+  if (!context.quiet && context.csv_path != "-")
+    return;
+  const Severity least = context.quiet ? Severity::error : Severity::warning;
   std::string text;
   for (const Finding& finding : findings)
-    if (finding.severity == Severity::error)
-      text +=
-          "shmemctl: error: " + printable(finding.id + ": " + finding.message, most_line_bytes) +
-          "\nshmemctl: fix: " + printable(finding.fix, most_line_bytes) + "\n";
+    if (finding.severity >= least)
+      text += std::string("shmemctl: ") + to_string(finding.severity) + ": " +
+              printable(finding.id + ": " + finding.message, most_line_bytes) +
+              "\nshmemctl: fix: " + printable(finding.fix, most_line_bytes) + "\n";
   std::cerr << text << std::flush;
 }
 
@@ -149,8 +152,8 @@ ExitCode Session::end(ReportStatus status, ExitCode code) {
   }
   if (wants_text())
     write_text(std::cout, report_, text_style(context_, options_));
-  else if (context_.quiet)
-    print_error_findings(report_.findings);
+  else
+    print_findings_without_text(context_, report_.findings);
   output_.finish(report_);
   return code;
 }

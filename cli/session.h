@@ -85,8 +85,10 @@ Report new_report(const Context& context, const Options& options);
 /// The node and its mapping, with advice, into the report.
 void put_node(const Node& node, const Mapping& mapping, Report& report);
 
-/// What --quiet leaves of a report: its findings of severity error, two lines each on stderr.
-void print_error_findings(const Findings& findings);
+/// What is said on stderr of a report whose text is not printed, two lines for each finding: with
+/// --quiet its errors; with --csv -, whose table has no findings, its warnings too. With --json -
+/// nothing, since the document has all of them.
+void print_findings_without_text(const Context& context, const Findings& findings);
 
 /// How text is to look on this terminal.
 TextStyle text_style(const Context& context, const Options& options);

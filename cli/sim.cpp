@@ -1,8 +1,8 @@
 // `shmemctl sim`: what each NIC of a cluster would carry, and how long a step would take.
 #include <iostream>
 
+#include "cli/node_job.h"
 #include "cli/routing_flags.h"
-#include "cli/session.h"
 #include "src/base/input.h"
 #include "src/base/text.h"
 #include "src/bench/statistics.h"
@@ -193,7 +193,7 @@ void add_sim(CLI::App& app, Context& context) {
   add_mapping_flags(*command, context);
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) {
-      return with_session(run_context, [&](Session& session, const Options& options) {
+      return once_per_job(run_context, [&](Session& session, const Options& options) {
         return run_sim(*flags, session, options);
       });
     };

@@ -18,14 +18,22 @@ using nlohmann::json;
 
 constexpr std::size_t most_cells = 20'000'000;
 
+/// Some spreadsheets take the full-width forms of =, +, - and @ for the same.
+bool begins_like_a_formula(const std::string& text) {
+  static constexpr std::string_view signs[] = {"=",      "+",      "-",      "@",
+                                               "\uff1d", "\uff0b", "\uff0d", "\uff20"};
+  return std::any_of(std::begin(signs), std::end(signs),
+                     [&text](std::string_view sign) { return starts_with(text, sign); });
+}
+
 /// A cell that neither a spreadsheet nor a terminal does anything with but show it. Text that
-/// begins like a formula (=1+1, also +, - and @) gets an apostrophe in front, which spreadsheets
-/// take for "this is text"; numbers stay as they are. No control character is left, nor a line end.
+/// begins like a formula gets an apostrophe in front, which spreadsheets take for "this is text";
+/// numbers stay as they are. No control character is left, nor a line end.
 std::string harmless(const std::string& cell) {
   if (cell.empty() || parse_number(cell))
     return cell;
   const std::string text = safe_text(cell);
-  return std::string_view("=+-@").find(text.front()) == std::string_view::npos ? text : "'" + text;
+  return begins_like_a_formula(text) ? "'" + text : text;
 }
 
 /// A row ends with CR LF, and a cell is quoted where it has to be (RFC 4180).
@@ -90,9 +98,9 @@ std::string results_csv(const std::vector<ResultRow>& results) {
     header.emplace_back("run");
   header.emplace_back("case");
   header.insert(header.end(), names.begin(), names.end());
-  for (const char* name :
-       {"n", "min", "p50", "p90", "p99", "max", "mean", "stddev", "mad", "unit", "bandwidth_GBps",
-        "wire_GBps", "rate_Mops", "link_fraction", "limited_by", "verified", "status", "reason"})
+  for (const char* name : {"n", "min", "p50", "p90", "p99", "max", "mean", "stddev", "mad", "unit",
+                           "bandwidth_GBps", "wire_GBps", "rate_Mops", "link_fraction",
+                           "limited_by", "verified", "status", "reason", "path"})
     header.emplace_back(name);
   CsvTable table(header);
   for (const ResultRow& row : results) {
@@ -116,6 +124,7 @@ std::string results_csv(const std::vector<ResultRow>& results) {
     cells.emplace_back(to_string(row.verified));
     cells.emplace_back(to_string(row.status));
     cells.push_back(row.reason);
+    cells.push_back(row.path ? to_text(*row.path) : "");
     table.add(cells);
   }
   return table.take();
@@ -171,9 +180,21 @@ const json& gpu_of(const json& topology, const json& pe) {
   return gpus[index.get<std::size_t>()];
 }
 
-std::string mapping_csv(const json& topology, const json& mapping) {
-  CsvTable table(
-      {"pe", "gpu", "pci", "numa", "nic", "port", "distance", "used", "chosen_by", "reason"});
+/// Ids of the warnings and errors about what the source of the topology does not tell: "" if it is
+/// whole.
+std::string gaps_of_source(const Findings& findings) {
+  static const std::set<std::string> about_source{"topology-incomplete", "nic-names-unknown",
+                                                  "mapping-unknown"};
+  std::set<std::string> found;
+  for (const Finding& finding : findings)
+    if (finding.severity != Severity::info && about_source.contains(finding.id))
+      found.insert(finding.id);
+  return join({found.begin(), found.end()}, " ");
+}
+
+std::string mapping_csv(const json& topology, const json& mapping, const std::string& gaps) {
+  CsvTable table({"pe", "gpu", "pci", "numa", "nic", "port", "distance", "used", "chosen_by",
+                  "reason", "source_findings"});
   for (const json& pe : view::list(mapping, "pes")) {
     const json& gpu = gpu_of(topology, pe);
     const json& nics = view::list(pe, "nics");
@@ -183,7 +204,7 @@ std::string mapping_csv(const json& topology, const json& mapping) {
                  cell(view::member(gpu, "pci")), cell(view::member(gpu, "numa")),
                  cell(view::member(nic, "device")), cell(view::member(nic, "port")),
                  cell(view::member(nic, "distance")), is_used, cell(view::member(pe, "chosen_by")),
-                 cell(view::member(pe, "reason"))});
+                 cell(view::member(pe, "reason")), gaps});
     };
     if (nics.empty())
       add(json(), "");
@@ -249,7 +270,7 @@ std::string write_csv(const Report& report) {
   if (!report.checks.empty())
     return checks_csv(report.checks);
   if (report.mapping.is_object())
-    return mapping_csv(report.topology, report.mapping);
+    return mapping_csv(report.topology, report.mapping, gaps_of_source(report.findings));
   return findings_csv(report.findings);
 }
 

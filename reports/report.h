@@ -1,4 +1,4 @@
-// The report: one document for every subcommand that measures or checks (schema 1.0.0).
+// The report: one document for every subcommand that measures or checks (schema 1.1.0).
 #pragma once
 
 #include <map>

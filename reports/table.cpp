@@ -73,20 +73,7 @@ int display_width(const std::string& text) {
 }
 
 std::string safe_text(const std::string& text) {
-  static const char* const digits = "0123456789abcdef";
-  const std::string printed = printable(text, longest_text);
-  std::string out;
-  for_each_character(printed, [&](std::size_t at, std::size_t length, std::uint32_t character) {
-    if (!is_hostile(character)) {
-      out.append(printed, at, length);
-      return;
-    }
-    for (std::size_t i = at; i < at + length; ++i) {
-      const auto byte = static_cast<unsigned char>(printed[i]);
-      out += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-    }
-  });
-  return out;
+  return printable(text, longest_text);
 }
 
 std::string wrapped(const std::string& line, int width, int indent) {

@@ -40,8 +40,7 @@ private:
 /// characters and emoji two.
 int display_width(const std::string& text);
 
-/// Text from a document, made harmless: printable(), and no C1 control (U+009B is an escape
-/// sequence's start), bidirectional override or line separator either.
+/// Text from a document, safe to print: printable() with the length that a message may have.
 std::string safe_text(const std::string& text);
 
 /// Breaks a line at blanks so that it fits `width` (0: never); further lines begin with `indent`

@@ -33,6 +33,7 @@ std::vector<json> result_cells(const Shown& one, const ResultRow& row,
   cells.push_back(cell(std::string(to_string(row.verified))));
   cells.push_back(cell(std::string(to_string(row.status))));
   cells.push_back(cell(row.reason));
+  cells.push_back(cell(row.path ? to_text(*row.path) : std::string()));
   return cells;
 }
 
@@ -199,6 +200,7 @@ json results_section(const std::vector<Shown>& shown) {
   columns.push_back({"verified", ColumnKind::status});
   columns.push_back({"status", ColumnKind::status});
   columns.push_back({"reason"});
+  columns.push_back({"path"});
   TableBlock table("All rows", columns);
   for (const Shown& one : shown)
     for (const ResultRow& row : one.report().results)

@@ -40,11 +40,22 @@ RowGroup without_matrices(RowGroup group) {
   return group;
 }
 
+/// Who sends to whom over what, if that is the same for all rows: "" if it is not, or not known.
+std::string common_path(const RowGroup& group) {
+  std::set<std::string> paths;
+  for (const SideRow* row : group.rows)
+    for (const RunOfRow& run : row->runs)
+      for (const ResultRow* part : run.rows)
+        if (part->status != RowStatus::skip)
+          paths.insert(part->path ? to_text(*part->path) : "");
+  return paths.size() == 1 ? *paths.begin() : "";
+}
+
 /// Builds the views of the charts of one case: most_series lines each.
 class CaseCharts {
 public:
   CaseCharts(const RowGroup& group, const Side& baseline)
-      : group_(group), baseline_(baseline), x_(swept_parameter(group)),
+      : group_(group), baseline_(baseline), x_(swept_parameter(group)), path_(common_path(group)),
         varying_(line_parameters(group, x_)) {}
 
   json blocks(std::size_t most) {
@@ -55,7 +66,7 @@ public:
       add(*row);
     for (std::size_t first = 0; first < names_.size() && out.size() < most; first += most_series) {
       Chart chart;
-      chart.title = group_.case_name;
+      chart.title = labelled(group_.case_name, path_);
       if (names_.size() > most_series)
         chart.title += fmt::format(" ({} of {})", first / most_series + 1,
                                    (names_.size() + most_series - 1) / most_series);
@@ -120,7 +131,7 @@ private:
 
   const RowGroup& group_;
   const Side& baseline_;
-  std::string x_;
+  std::string x_, path_;
   std::vector<std::string> varying_, names_, metrics_; ///< in order of appearance
   std::set<std::string> known_names_;
   std::map<std::pair<std::string, std::string>, Points> points_, before_; ///< by metric and name

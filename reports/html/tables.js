@@ -28,7 +28,7 @@ function usedColumns(columns, rows) {
 
 function csvText(columns, rows) {
   // Text that begins like a formula gets an apostrophe, as in report csv.
-  const harmless = (value) => typeof value === "string" && /^[=+@-]/.test(value) && !Number.isFinite(Number(value)) ? "'" + value : value;
+  const harmless = (value) => typeof value === "string" && /^[=+@\uff1d\uff0b\uff0d\uff20-]/.test(value) && !Number.isFinite(Number(value)) ? "'" + value : value;
   const quoted = (value) => {
     const text = value === null || value === undefined ? "" : String(harmless(value));
     return /[",;\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;

@@ -147,7 +147,8 @@ EnvDescription describe_environment(const Options& options, const Environment& e
                               spec.nvshmem_alias ? std::string(nvshmem_prefix) + spec.name : ""});
     add_option_findings(spec, value, result.findings);
   }
-  if (const auto unknown_transport = check_remote_transport(options))
+  const auto unknown_transport = check_remote_transport(options);
+  if (unknown_transport && options.value("REMOTE_TRANSPORT").problem.empty()) // else env-invalid
     result.findings.push_back(*unknown_transport);
   for (const auto& [name, value] : environment) {
     add_variable_findings(name, options, result.findings);

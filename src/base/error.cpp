@@ -1,9 +1,9 @@
 #include "src/base/error.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
+#include "src/base/hostile_characters.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -69,39 +69,21 @@ Error system_error(std::string subject, std::string attempted, int error_number,
                std::strerror(error_number), fix);
 }
 
-namespace {
-
-/// C1 controls (U+009B starts an escape sequence on some terminals), line and paragraph separators,
-/// and marks that change the direction of writing.
-bool harmful(const std::string& text, std::size_t at, std::size_t length) {
-  const std::string_view sequence = std::string_view(text).substr(at, length);
-  if (length == 2)
-    return sequence[0] == '\xc2' && static_cast<unsigned char>(sequence[1]) < 0xa0;
-  // Nothing that exit() destroys: threads report errors while the process ends.
-  static constexpr std::array<std::string_view, 14> marks = {
-      "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202b", "\u202c",
-      "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069", "\ufeff"};
-  return std::find(marks.begin(), marks.end(), sequence) != marks.end();
-}
-
-} // namespace
-
 std::string printable(const std::string& text, std::size_t max_bytes) {
   static const char* const digits = "0123456789abcdef";
   std::string out;
   std::size_t at = 0;
   while (at < text.size() && out.size() < max_bytes) {
-    const auto byte = static_cast<unsigned char>(text[at]);
     const std::size_t length = utf8_sequence_length(text, at);
-    if (length == 0 || byte < 0x20 || byte == 0x7f || harmful(text, at, length)) {
-      out += "\\x";
-      out += digits[byte >> 4];
-      out += digits[byte & 15];
-      at += 1;
-    } else {
+    const std::size_t next = at + std::max<std::size_t>(length, 1);
+    if (length > 0 && !is_hostile(utf8_character(text, at, length)))
       out.append(text, at, length);
-      at += length;
-    }
+    else
+      for (std::size_t i = at; i < next; ++i) {
+        const auto byte = static_cast<unsigned char>(text[i]);
+        out += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+      }
+    at = next;
   }
   if (at < text.size())
     out += "...";

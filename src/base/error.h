@@ -64,7 +64,8 @@ Error input_error(std::string subject, const std::string& position, const std::s
 Error system_error(std::string subject, std::string attempted, int error_number,
                    const std::string& fix);
 
-/// Replaces control characters and bytes that are not UTF-8 by \xNN, and cuts at `max_bytes`.
+/// Makes text of a file or another host safe to print: replaces what a terminal acts on
+/// (is_hostile()) and bytes that are not UTF-8 by \xNN, and cuts at `max_bytes`.
 std::string printable(const std::string& text, std::size_t max_bytes = 200);
 
 } // namespace shmemctl

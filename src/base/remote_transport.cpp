@@ -60,9 +60,19 @@ Finding unknown_remote_transport(const std::string& text, bool ibgda_enabled) {
 
 std::optional<Finding> check_remote_transport(const Options& options) {
   const OptionValue& value = options.value("REMOTE_TRANSPORT");
-  if (value.origin != OptionOrigin::nvshmem_environment || parse_remote_transport(value.text))
+  if (value.origin == OptionOrigin::nvshmem_environment && !parse_remote_transport(value.text))
+    return unknown_remote_transport(value.text, options.boolean("IB_ENABLE_IBGDA"));
+  if (value.problem.empty())
     return std::nullopt;
-  return unknown_remote_transport(value.text, options.boolean("IB_ENABLE_IBGDA"));
+  const std::string& name = value.origin_name;
+  const auto near = nearest_spelling(lower(trim(value.text)), known_words());
+  const std::string fix = near ? name + "=" + *near : "leave out " + name;
+  return Finding{"remote-transport-unknown", Severity::error, name,
+                 name + "=" + printable(value.text, 64) + " is " + value.problem +
+                     ": no command that uses it starts",
+                 value.origin != OptionOrigin::environment ? fix
+                 : near                                    ? "export " + fix
+                                                           : "unset " + name};
 }
 
 } // namespace shmemctl

@@ -21,8 +21,9 @@ std::optional<std::string> parse_remote_transport(std::string_view text);
 /// @param text the value as the user wrote it
 Finding unknown_remote_transport(const std::string& text, bool ibgda_enabled);
 
-/// The same for the options of a run: nothing if the value is one that NVSHMEM knows, or did not
-/// come from NVSHMEM's own variable (then it is invalid, as of any option).
+/// The same for the options of a run, wherever the value comes from: NVSHMEM reads only its own
+/// variable, and accepts any value of it; a value that this tool was given otherwise is refused by
+/// every command that uses it, so that it is an error. Nothing if the value is known or unset.
 std::optional<Finding> check_remote_transport(const Options& options);
 
 } // namespace shmemctl

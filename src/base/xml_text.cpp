@@ -1,5 +1,6 @@
 #include "src/base/xml_text.h"
 
+#include "src/base/hostile_characters.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -44,10 +45,11 @@ std::string xml_escape(const std::string& text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_sequence_length(text, at);
-    if (length == 0 || !is_xml_character(text, at, length))
-      out += replacement;
-    else if (const std::string reference = reference_to(text[at]); !reference.empty())
+    if (const std::string reference = reference_to(text[at]); !reference.empty())
       out += reference;
+    else if (length == 0 || !is_xml_character(text, at, length) ||
+             is_hostile(utf8_character(text, at, length)))
+      out += replacement;
     else
       out.append(text, at, length);
     at += length == 0 ? 1 : length;

@@ -61,12 +61,9 @@ std::vector<PhaseRow> gather_phases(Runtime& runtime) {
 }
 
 GpuSummary gather_gpus(Runtime& runtime) {
-  if (PeGpu* gpu = runtime.gpu()) {
-    std::vector<std::string> hosts;
-    for (const PeHost& host : runtime.placement().hosts)
-      hosts.push_back(host.host_name);
-    return merge_gpu_sites(runtime.gather_text(gpu_site_text(gpu->site(), gpu->ways())), hosts);
-  }
+  if (PeGpu* gpu = runtime.gpu())
+    return merge_gpu_sites(runtime.gather_text(gpu_site_text(gpu->site(), gpu->ways())),
+                           runtime.placement().hosts);
   GpuSummary none;
   const std::vector<Gpu>& gpus = runtime.node().gpus;
   if (std::any_of(gpus.begin(), gpus.end(),

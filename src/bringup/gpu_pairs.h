@@ -10,6 +10,7 @@
 #include "src/bringup/pair_check.h"
 #include "src/bringup/reach_map.h"
 #include "src/runtime/gpu/gpu.h"
+#include "src/runtime/identity.h"
 
 namespace shmemctl {
 
@@ -54,10 +55,9 @@ struct GpuSummary {
   Findings findings;                      ///< gpu-pair-unreachable, gpu-memory-staged (warnings)
 };
 /// @param texts gpu_site_text() of every PE, by PE
-/// @param hosts their hosts' names, by PE
+/// @param hosts where they run, by PE: two machines of one name have GPUs of their own
 /// Throws Error (unavailable) for a text that is none.
-GpuSummary merge_gpu_sites(const std::vector<std::string>& texts,
-                           const std::vector<std::string>& hosts);
+GpuSummary merge_gpu_sites(const std::vector<std::string>& texts, const std::vector<PeHost>& hosts);
 /// The rows for people, a line each.
 std::string gpu_rows_text(const std::vector<CheckRow>& rows);
 

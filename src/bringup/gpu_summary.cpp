@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
+#include <tuple>
 
 #include "reports/table.h"
 #include "src/base/counted.h"
@@ -64,20 +65,22 @@ CheckRow row_of(const char* id, const char* title, std::string reason, std::stri
   return row;
 }
 
-CheckRow devices_row(const std::vector<Site>& sites, const std::vector<std::string>& hosts) {
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>>
-      pes; // by host and address
+CheckRow devices_row(const std::vector<Site>& sites, const std::vector<PeHost>& hosts) {
+  // By host name, machine and address: the name comes first for the order of the row's evidence.
+  std::map<std::tuple<std::string, std::uint64_t, std::string>, std::vector<std::string>> pes;
   std::set<std::string> names;
   std::size_t most = 0;
   for (std::size_t pe = 0; pe < sites.size(); ++pe) {
-    std::vector<std::string>& here = pes[{hosts[pe], sites[pe].pci_address}];
+    std::vector<std::string>& here =
+        pes[{hosts[pe].host_name, hosts[pe].machine_id, sites[pe].pci_address}];
     here.push_back(std::to_string(pe));
     most = std::max(most, here.size());
     names.insert(sites[pe].name);
   }
   std::vector<std::string> devices;
   for (const auto& [device, list] : pes)
-    devices.push_back(device.first + " " + device.second + ": PE " + joined(list, ", "));
+    devices.push_back(std::get<0>(device) + " " + std::get<2>(device) + ": PE " +
+                      joined(list, ", "));
   std::string reason = counted(sites.size(), "PE") + " on " + counted(pes.size(), "GPU") + " (" +
                        joined({names.begin(), names.end()}, ", ") + ")";
   if (most > 1)
@@ -188,7 +191,7 @@ std::string gpu_site_text(const GpuSite& site, const std::vector<GpuWay>& ways) 
 }
 
 GpuSummary merge_gpu_sites(const std::vector<std::string>& texts,
-                           const std::vector<std::string>& hosts) {
+                           const std::vector<PeHost>& hosts) {
   std::vector<Site> sites;
   for (std::size_t pe = 0; pe < texts.size(); ++pe)
     try {

@@ -59,6 +59,7 @@ const std::vector<Check>& all_checks() {
       {"libfabric-environment", "rdma", "variables of libfabric's provider", libfabric_environment},
       {"libfabric-gdrcopy", "rdma", "GDRCopy where libfabric's provider needs it", libfabric_gdrcopy},
 
+      {"remote-transport-unknown", "transport", "REMOTE_TRANSPORT names a transport", remote_transport_unknown},
       {"transport-ibrc", "transport", "ibrc moves bytes through each port and back", transport_ibrc},
       {"transport-ibdevx", "transport", "the CPU's own mlx5 queues move bytes through each port", transport_ibdevx},
       {"transport-ibgda", "transport", "mlx5 queues as GPUs use them move bytes, posted by the CPU", transport_ibgda},

@@ -70,6 +70,7 @@ CheckResult libfabric_environment(const CheckContext& context);
 CheckResult libfabric_gdrcopy(const CheckContext& context);
 
 // transports.cpp
+CheckResult remote_transport_unknown(const CheckContext& context);
 CheckResult transport_ibrc(const CheckContext& context);
 CheckResult transport_ibdevx(const CheckContext& context);
 CheckResult transport_ibgda(const CheckContext& context);

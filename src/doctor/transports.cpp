@@ -106,6 +106,19 @@ CheckResult judge_loopback(const std::string& transport, const std::string& answ
   return passed("moves bytes" + (good.front().empty() ? "" : ": " + join(good, "; ")), what);
 }
 
+CheckResult remote_transport_unknown(const CheckContext& context) {
+  const Options options(context.environment);
+  const OptionValue& value = options.value("REMOTE_TRANSPORT");
+  if (!value.set())
+    return skipped("no transport to other nodes is named");
+  const std::string evidence = value.origin_name + "=" + printable(value.text, 64);
+  const std::optional<Finding> unknown = check_remote_transport(options);
+  if (!unknown)
+    return passed("the transport to other nodes is one that NVSHMEM or this tool knows", evidence);
+  return unknown->severity == Severity::error ? failed(unknown->message, evidence, unknown->fix)
+                                              : warned(unknown->message, evidence, unknown->fix);
+}
+
 CheckResult transport_ibrc(const CheckContext& context) {
   if (const auto reason = no_rdma_device(context.node))
     return skipped(*reason);

@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(verdict.transports.empty() || !verdict_text(verdict, placement).empty());
   survive([&] { merge_phases({text, text}); });
   survive([&] { connections_for_people(merge_connections({text, "[]"})); });
-  survive([&] { gpu_rows_text(merge_gpu_sites({text, text}, {"a", "b"}).rows); });
+  survive([&] { gpu_rows_text(merge_gpu_sites({text, text}, {{"a"}, {"b"}}).rows); });
   survive([&] {
     const WatchPart part = read_watch_text(text, "host");
     // What was understood is understood again, and can be judged.

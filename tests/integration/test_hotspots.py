@@ -240,7 +240,7 @@ class Commands(HotspotsTest):
     def test_a_subcommand_means_this_program(self):
         code, out, err = self.during("--", "report", "schema")
         self.assertEqual(code, 0, err)
-        self.assertIn("urn:shmemctl:report:1.0.0", out)
+        self.assertIn("urn:shmemctl:report:1.1.0", out)
 
     def test_its_time_is_over(self):
         code, report, _ = self.report_during("sleep", "100", timeout="1")

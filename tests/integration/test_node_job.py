@@ -49,6 +49,20 @@ class OneHost(NodeJobTest):
         self.assertEqual(run("run", "-n", "3", "topo", "--from", NODE)[:2], run("topo", "--from", NODE)[:2])
 
 
+    def test_env_and_sim_run_once(self):
+        sim = ("sim", "--from", NODE, "--nodes", "2", "--num-tokens", "16", "--steps", "2")
+        file = self.folder / "r.json"
+        self.assertEqual(run("run", "-n", "3", *sim, "--json", file)[:2], run(*sim)[:2])
+        self.assertEqual(json.loads(file.read_text())["status"], "complete")
+        code, out, err = run("run", "-n", "3", "env")
+        self.assertEqual(code, 0, err)
+        for heading in ("How PEs would find each other", "How PEs that share no memory", "No findings."):
+            self.assertEqual(out.count(heading), 1, out)
+        # What is wrong is said once, and PE 0's exit code is the job's.
+        code, out, err = run("run", "-n", "3", "env", env={"NVSHMEM_REMOTE_TRANSPORT": "ibgda"})
+        self.assertEqual((code, out.count("[x] remote-transport-unknown")), (1, 1), out + err)
+
+
 class TwoHosts(NodeJobTest):
     def test_both_are_shown_by_name_and_merged(self):
         file = self.folder / "r.json"

@@ -78,11 +78,22 @@ class Fixes(CliTest):
             self.assertEqual(self.findings(ONE_IBP, env=env)[0], 0, value)
             code, document = report_of("env", env=env)
             self.assertEqual((code, document["findings"]), (0, []), value)
-        for command in (["topo", "--from", "-"], ["env"]):
+        for command in (["topo", "--from", "-"], ["env"], ["doctor", "--only", "remote-transport-unknown"]):
             code, document = report_of(*command, stdin=ONE_IBP.encode(),
                                        env={"NVSHMEM_REMOTE_TRANSPORT": "ibgda"})
             self.assertEqual(code, 1)
             self.assertIn("remote-transport-unknown", [f["id"] for f in document["findings"]])
+
+    def test_doctor_judges_this_tools_own_variable_too(self):
+        env = {"SHMEMCTL_REMOTE_TRANSPORT": "libfabrik", "NVSHMEM_REMOTE_TRANSPORT": "ibrc"}
+        code, document = report_of("doctor", "--only", "remote-transport-unknown", env=env)
+        self.assertEqual(code, 1)
+        (finding,) = document["findings"]
+        self.assertEqual((finding["id"], finding["severity"]), ("remote-transport-unknown", "error"))
+        self.assertIn("SHMEMCTL_REMOTE_TRANSPORT=libfabrik", finding["message"])
+        self.assertEqual(finding["fix"], "export SHMEMCTL_REMOTE_TRANSPORT=libfabric")
+        code, document = report_of("env", env=env)
+        self.assertEqual([f["id"] for f in document["findings"] if f["severity"] == "error"], ["env-invalid"])
 
     def test_deepeps_worlds_have_ibgda(self):
         for world in ("deepep-ll", "deepep-ht"):

@@ -1,10 +1,13 @@
 """Sources that lack something: what could not be read, was left out, mirrored or made up is a finding in every output,
 and nothing that is printed builds on it."""
+import csv
+import io
 import json
 import re
 import tempfile
 import pathlib
 import unittest
+from xml.etree import ElementTree
 
 from support import CliTest, report_of, run
 
@@ -66,6 +69,32 @@ class Findings(CliTest):
                 # A report that is read again lacks the same.
                 again = report_of("topo", "--from", "-", stdin=report)[1]
                 self.assertTrue(any(words in f["message"] for f in again["findings"]), again["findings"])
+
+    def test_it_is_in_what_other_programs_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "r.json"
+            for what, (source, words) in LACKING.items():
+                with self.subTest(what):
+                    code, out, err = run("topo", "--from", "-", "--csv", "-", stdin=source.encode())
+                    self.assertEqual(code, 0, err)
+                    self.assertIn("shmemctl: warning: ", err)
+                    self.assertIn(words, err)
+                    for row in csv.DictReader(io.StringIO(out, newline="")):
+                        self.assertRegex(row["source_findings"], "topology-incomplete|nic-names-unknown")
+                    document = report_of("topo", "--from", "-", stdin=source.encode())[1]
+                    path.write_text(json.dumps(document))
+                    self.assertEqual(run("report", "csv", path)[1], out)
+                    suites = ElementTree.fromstring(run("report", "junit", path)[1])
+                    self.assertEqual(suites.get("failures"), "0")
+                    remarks = [element.text for element in suites.iter("system-out")]
+                    self.assertTrue(any(words in remark for remark in remarks), remarks)
+                    for form in (("html", path), ("annotate", "--format", "github", path),
+                                 ("annotate", "--format", "gitlab", path)):
+                        self.assertIn(words, run("report", *form)[1])
+                    self.assertRegex(run("report", "prom", path)[1],
+                                     'shmemctl_findings{id="[a-z-]+",severity="warning"}')
+        code, _, err = run("topo", "--from", "-", "--csv", "-", "--quiet", stdin=TWO_HOSTS.encode())
+        self.assertEqual((code, err), (0, ""))
 
     def test_a_dump_says_it_on_stderr_and_keeps_it(self):
         code, out, err = run("topo", "--from", "-", "--dump", "nccl-xml", stdin=TWO_HOSTS.encode())

@@ -44,6 +44,8 @@ inline std::string terminal_problem(const std::string& text, const char* also_al
     }
     if (c == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0)
       return "has a C1 control";
+    if (text.compare(i, 2, "\u061c") == 0)
+      return "has a mark that terminals act on";
     for (const char* mark : {"\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202b", "\u202c",
                              "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069", "\ufeff"})
       if (text.compare(i, 3, mark) == 0)
@@ -58,8 +60,11 @@ inline std::string lines_problem(const std::string& text, const std::string& als
   return terminal_problem(text, (also_allowed + "\n").c_str());
 }
 
-/// A spreadsheet would compute what begins so.
+/// A spreadsheet would compute what begins so; some take the full-width forms for the same.
 inline bool is_formula(const std::string& cell) {
+  for (const char* wide : {"\uff1d", "\uff0b", "\uff0d", "\uff20"})
+    if (starts_with(cell, wide))
+      return true;
   return !cell.empty() && std::strchr("=+-@\t\r", cell.front()) && !parse_number(cell);
 }
 
@@ -213,11 +218,28 @@ inline std::string json_problem(const std::string& text) {
                                                                     : lines_problem(text, "");
 }
 
-/// The page's block of data: JSON that ends no element and opens none.
+/// What is wrong with any text of a document, keys of its objects included.
+inline std::string texts_problem(const nlohmann::json& value) {
+  if (value.is_string())
+    return terminal_problem(value.get_ref<const std::string&>(), "");
+  if (!value.is_structured())
+    return "";
+  for (const auto& [key, inner] : value.items()) {
+    std::string problem = value.is_object() ? terminal_problem(key, "") : "";
+    problem = problem.empty() ? texts_problem(inner) : problem;
+    if (!problem.empty())
+      return key + ": " + problem;
+  }
+  return "";
+}
+
+/// The page's block of data: JSON that ends no element and opens none; what it holds is shown as it
+/// is, so each of its texts is as harmless as a line on a terminal.
 inline std::string page_data_problem(const std::string& text) {
   if (text.find_first_of("<>&") != std::string::npos)
     return "a character of markup";
-  return nlohmann::json::parse(text, nullptr, false).is_discarded() ? "not JSON" : "";
+  const nlohmann::json model = nlohmann::json::parse(text, nullptr, false);
+  return model.is_discarded() ? "not JSON" : texts_problem(model);
 }
 
 /// No markup but our own: headings, tables, <code>.

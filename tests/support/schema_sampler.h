@@ -18,8 +18,9 @@ public:
   /// A number from 0 to limit - 1.
   using Choose = std::function<std::uint64_t(std::uint64_t limit)>;
 
-  SchemaSampler(nlohmann::json schema, Choose choose)
-      : schema_(std::move(schema)), choose_(std::move(choose)) {}
+  /// @param words what strings without a pattern, and keys of open objects, are taken from
+  SchemaSampler(nlohmann::json schema, Choose choose, std::vector<std::string> words = texts())
+      : schema_(std::move(schema)), choose_(std::move(choose)), texts_(std::move(words)) {}
 
   nlohmann::json document() { return value(schema_, 0); }
 
@@ -53,6 +54,31 @@ public:
         "\xe6\xb5\x8b\xe8\xaf\x95 \xf0\x9f\x94\xa5 e\xcc\x81",
         std::string(300, 'w'),
         std::string("nul\0in", 6)};
+    return all;
+  }
+
+  /// Text that takes control of whatever shows it, with bytes that are not UTF-8: those come from
+  /// other hosts and from kernels' files, and get into a report by the fields of its C++ model.
+  static const std::vector<std::string>& hostile_texts() {
+    static const std::vector<std::string> all = [] {
+      std::vector<std::string> made = texts();
+      made.insert(made.end(),
+                  {"\x9b"
+                   "31mred",
+                   "\xff\xfe\xc0\xaf\xed\xa0\x80\xf8\x88\x80\x80\x80", "cut \xe2\x80",
+                   "\x1b]52;c;cm0gLXJm\x1b\\", "\x1bP1$r\x1b\\", "over\rwritten",
+                   "gone\x08\x08\x08\x08", "mark\xd8\x9c", "\xe2\x80\x8e\xe2\x80\x8f\xe2\x81\xa9",
+                   "</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>",
+                   "' onmouseover='alert(1)", "=cmd|' /C calc'!A0", "\r=1+1",
+                   "\xef\xbc\x9d"
+                   "1+1",
+                   "\xef\xbc\x8b"
+                   "1+1",
+                   "\xef\xbc\x8d"
+                   "1+1",
+                   "\xef\xbc\xa0SUM(A1)"});
+      return made;
+    }();
     return all;
   }
 
@@ -103,7 +129,7 @@ private:
     const auto more = schema.find("additionalProperties");
     if (more != schema.end() && more->is_object())
       for (std::uint64_t count = choose_(3); count > 0; --count)
-        made[texts()[choose_(texts().size())]] = value(*more, depth + 1);
+        made[texts_[choose_(texts_.size())]] = value(*more, depth + 1);
     meet_conditions(schema, properties, made, depth);
     return made;
   }
@@ -153,7 +179,7 @@ private:
     if (schema.contains("pattern")) {
       static const std::map<std::string, std::vector<std::string>> examples = {
           {R"(^(X|NV[1-9][0-9]{0,2}|PIX|PXB|PHB|NODE|SYS|\?)$)", {"X", "NV18", "PIX", "SYS", "?"}},
-          {R"(^1\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$)", {"1.0.0", "1.0.0", "1.7.12"}},
+          {R"(^1\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$)", {"1.0.0", "1.1.0", "1.7.12"}},
           {R"(^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?Z$)",
            {"2026-11-21T03:33:00Z", "0000-99-99T99:99:99.123456789Z"}},
           {"^[0-9a-f]{16}$", {"0123456789abcdef"}},
@@ -165,7 +191,7 @@ private:
         throw std::runtime_error("no example for the pattern " + schema["pattern"].dump());
       return found->second[choose_(found->second.size())];
     }
-    std::string made = texts()[choose_(texts().size())];
+    std::string made = texts_[choose_(texts_.size())];
     if (made.size() < schema.value("minLength", std::size_t{0}))
       made = "y";
     return made;
@@ -195,6 +221,7 @@ private:
 
   json schema_;
   Choose choose_;
+  std::vector<std::string> texts_;
 };
 
 } // namespace shmemctl

@@ -56,6 +56,7 @@ TEST(Error, HostileNamesCannotBreakALine) {
 TEST(Error, ControlsInUtf8AndChangesOfDirectionAreEscaped) {
   EXPECT_EQ(printable("a\u009b31mb"), "a\\xc2\\x9b31mb");
   EXPECT_EQ(printable("a\u202eb"), "a\\xe2\\x80\\xaeb");
+  EXPECT_EQ(printable("a\u061cb"), "a\\xd8\\x9cb");
 }
 
 TEST(Error, PrintableKeepsUtf8AndCutsLongText) {

@@ -89,7 +89,7 @@ TEST(GpuPairs, DevicesHeapAndPaths) {
                                               gpu_site_text(site_of(1, "0000:1b:00.0"), all),
                                               gpu_site_text(site_of(0, "0000:1a:00.0"), all),
                                               gpu_site_text(site_of(1, "0000:1b:00.0"), all)},
-                                             {"a", "a", "a", "a"});
+                                             {{"a"}, {"a"}, {"a"}, {"a"}});
   ASSERT_EQ(summary.rows.size(), 3u);
   EXPECT_EQ(summary.rows[0].id, "gpu-devices");
   EXPECT_EQ(summary.rows[0].reason, "4 PEs on 2 GPUs (NVIDIA H200); up to 2 PEs share one, and "
@@ -110,11 +110,21 @@ TEST(GpuPairs, DevicesHeapAndPaths) {
   EXPECT_EQ(gpu_rows_text({}), "");
 }
 
+TEST(GpuPairs, TwoHostsOfOneNameHaveGpusOfTheirOwn) {
+  const std::vector<GpuWay> all(3, mapped);
+  const std::string text = gpu_site_text(site_of(0, "0000:1a:00.0"), all);
+  const CheckRow row =
+      merge_gpu_sites({text, text, text}, {{"node", 17}, {"node", 18}, {"node", 17}}).rows[0];
+  EXPECT_EQ(row.reason, "3 PEs on 2 GPUs (NVIDIA H200); up to 2 PEs share one, and their kernels "
+                        "take turns");
+  EXPECT_EQ(row.evidence, "node 0000:1a:00.0: PE 0, 2; node 0000:1a:00.0: PE 1");
+}
+
 TEST(GpuPairs, PairsWithoutAPathAreAFinding) {
   const GpuSummary summary =
       merge_gpu_sites({gpu_site_text(site_of(0, "0000:1a:00.0"), {mapped, apart}),
                        gpu_site_text(site_of(0, "0000:1a:00.0"), {apart, mapped})},
-                      {"a", "b"});
+                      {{"a"}, {"b"}});
   EXPECT_EQ(summary.rows[0].reason, "2 PEs on 2 GPUs (NVIDIA H200)"); // of two hosts
   EXPECT_EQ(summary.rows[2].status, "warning");
   EXPECT_EQ(summary.rows[2].reason, "kernels reach 0 of 2 pairs");
@@ -133,7 +143,7 @@ TEST(GpuPairs, NicsThatDoNotReachGpuMemoryAreAFinding) {
     const GpuWay way{DevicePath::proxy, "on another machine: proxy over " + text};
     return merge_gpu_sites({gpu_site_text(site_of(0, "x"), {mapped, way}),
                             gpu_site_text(site_of(0, "x"), {way, mapped})},
-                           {"a", "b"})
+                           {{"a"}, {"b"}})
         .findings;
   };
   const Findings findings =
@@ -164,7 +174,7 @@ TEST(GpuPairs, NonsenseOfAPeIsRefused) {
   for (const std::string& bad :
        {std::string(), std::string("[]"), std::string("{}"), short_of_ways})
     test::expect_error(ExitCode::unavailable, {"PE 1", "cannot be read"}, [&] {
-      merge_gpu_sites({good, bad}, {"a", "a"});
+      merge_gpu_sites({good, bad}, {{"a"}, {"a"}});
     });
 }
 

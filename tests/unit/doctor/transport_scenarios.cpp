@@ -35,6 +35,29 @@ Scenarios transport_scenarios() {
     all.push_back({"transport-" + name, "a copied tree",
                    [](Machine& m) { m.node = healthy_node(); }, CheckStatus::skipped, "", ""});
   }
+  const auto with = [](const Environment& environment) {
+    return [environment](Machine& m) { m.environment = environment; };
+  };
+  const std::string unknown = "remote-transport-unknown";
+  all.push_back({unknown, "not set", nothing, CheckStatus::skipped, "", ""});
+  all.push_back({unknown, "of NVSHMEM, in its own spelling",
+                 with({{"NVSHMEM_REMOTE_TRANSPORT", "IBRC"}}), CheckStatus::pass,
+                 "NVSHMEM_REMOTE_TRANSPORT=", ""});
+  all.push_back({unknown, "of this tool", with({{"SHMEMCTL_REMOTE_TRANSPORT", "auto"}}),
+                 CheckStatus::pass, "SHMEMCTL_REMOTE_TRANSPORT=auto", ""});
+  all.push_back({unknown, "ibgda is none", with({{"NVSHMEM_REMOTE_TRANSPORT", "ibgda"}}),
+                 CheckStatus::fail, "NVSHMEM_REMOTE_TRANSPORT=ibgda",
+                 "unset NVSHMEM_REMOTE_TRANSPORT; export NVSHMEM_IB_ENABLE_IBGDA=1"});
+  all.push_back({unknown, "ibgda alone",
+                 with({{"NVSHMEM_REMOTE_TRANSPORT", "ibgda"}, {"NVSHMEM_IB_ENABLE_IBGDA", "1"}}),
+                 CheckStatus::warning, "NVSHMEM_REMOTE_TRANSPORT=ibgda",
+                 "unset NVSHMEM_REMOTE_TRANSPORT"});
+  all.push_back({unknown, "a typing error", with({{"SHMEMCTL_REMOTE_TRANSPORT", "libfabrik"}}),
+                 CheckStatus::fail, "SHMEMCTL_REMOTE_TRANSPORT=libfabrik",
+                 "export SHMEMCTL_REMOTE_TRANSPORT=libfabric"});
+  all.push_back({unknown, "this tool's name wins",
+                 with({{"SHMEMCTL_REMOTE_TRANSPORT", "ucx"}, {"NVSHMEM_REMOTE_TRANSPORT", "x"}}),
+                 CheckStatus::pass, "SHMEMCTL_REMOTE_TRANSPORT=ucx", ""});
   all.push_back({"transport-ibrc", "no RDMA device",
                  [](Machine& m) { m.node = node_without_rdma(); }, CheckStatus::skipped, "", ""});
   return all;

@@ -112,6 +112,7 @@ TEST(Xml, EscapeIsReadBackAsItWas) {
   EXPECT_EQ(parse_xml("<a x=\"" + xml_escape(value) + "\"/>", "x.xml").get("x"), value);
   EXPECT_EQ(xml_escape(std::string("\x01\xff\xef\xbf\xbf", 5)),
             "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(xml_escape("\x7f\xc2\x9b\u202e\u061c"), "\ufffd\ufffd\ufffd\ufffd");
 }
 
 TEST(Xml, WhateverIsEscapedIsXml) {

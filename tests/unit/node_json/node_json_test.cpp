@@ -258,7 +258,7 @@ TEST(ReadReport, RefusesOtherDocumentsInOneLine) {
       {"{\"schema\": {\"name\": \"shmemctl.report\"}}", "/schema/version"},
       {"{\"schema\": {\"name\": \"shmemctl.report\", \"version\": \"one\"}}", "/schema/version"},
       {"{\"schema\": {\"name\": \"shmemctl.report\", \"version\": \"2.0.0\"}}",
-       "schema 2.0.0 is newer than this tool's 1.0.0"},
+       "schema 2.0.0 is newer than this tool's 1.1.0"},
       {"{\"schema\": {\"name\": \"shmemctl.report\", \"version\": \"1.0.0\"}}", "/topology"},
       {"{\"schema\": ", "line 1, column"},
       {std::string(1 << 20, '['), "nested deeper"},

@@ -12,12 +12,15 @@ TEST(Csv, ResultsAreFlattened) {
   Report report = sample_report();
   report.results[1].reason = "no \"peer\",\nsorry";
   report.results[0].link_fraction = std::numeric_limits<double>::quiet_NaN();
+  report.results[0].path =
+      RowPath{PathEnd{0, "node7"}, PathEnd{2, "node8"}, {"libfabric"}, {"eth0"}};
   EXPECT_EQ(write_csv(report),
             "case,scope,size_bytes,n,min,p50,p90,p99,max,mean,stddev,mad,unit,"
-            "bandwidth_GBps,wire_GBps,rate_Mops,link_fraction,limited_by,verified,status,reason\r\n"
+            "bandwidth_GBps,wire_GBps,rate_Mops,link_fraction,limited_by,verified,status,reason,"
+            "path\r\n"
             "put,block,4096,50,1.0,1.5,2.0,,3.0,1.6,0.2,0.15,us,12.5,9.375,0.625,,mlx5_0/"
-            "1,passed,pass,\r\n"
-            "put,block,4096,,,,,,,,,,us,,,,,,unchecked,skip,\"no \"\"peer\"\",\\x0asorry\"\r\n");
+            "1,passed,pass,,PE 0 (node7) -> PE 2 (node8) by libfabric eth0\r\n"
+            "put,block,4096,,,,,,,,,,us,,,,,,unchecked,skip,\"no \"\"peer\"\",\\x0asorry\",\r\n");
 }
 
 TEST(Csv, TextIsNoFormulaAndNumbersStayNumbers) {
@@ -30,6 +33,9 @@ TEST(Csv, TextIsNoFormulaAndNumbersStayNumbers) {
             "'=1+1,info,'+cmd|' /C calc'!A0,'@SUM(A1),'-rf\r\n"
             "-5,info,-1.5e-05,\\x09cell,a=b\r\n"
             "\"\"\"=1\"\"\",info,\"'=1,2\",\"a;=1\",\\x1b[2J\\x0d\\x0a\\xc2\\x9b\r\n");
+  report.findings = {{"\uff1d1+1", Severity::info, "\uff0b1", "\uff0dcmd", "\uff20SUM(A1)"}};
+  EXPECT_NE(write_csv(report).find("'\uff1d1+1,info,'\uff0b1,'\uff0dcmd,'\uff20SUM(A1)\r\n"),
+            std::string::npos);
   ResultRow row;
   row.case_name = "put";
   row.params = {{"=SUM(1)", "=2"}, {"change", -0.25}};
@@ -56,10 +62,26 @@ TEST(Csv, ATopoReportGivesARowPerPeAndNic) {
   report.results.clear();
   report.checks.clear();
   report.mapping["pes"].push_back({{"pe", 2}, {"gpu", nullptr}, {"reason", "no NIC"}});
-  EXPECT_EQ(write_csv(report), "pe,gpu,pci,numa,nic,port,distance,used,chosen_by,reason\r\n"
-                               "0,0,0000:18:00.0,0,mlx5_0,1,PIX,true,distance,\r\n"
-                               "1,1,0000:2a:00.0,,mlx5_0,1,SYS,true,distance,\r\n"
-                               "2,,,,,,,,,no NIC\r\n");
+  EXPECT_EQ(write_csv(report),
+            "pe,gpu,pci,numa,nic,port,distance,used,chosen_by,reason,source_findings\r\n"
+            "0,0,0000:18:00.0,0,mlx5_0,1,PIX,true,distance,,\r\n"
+            "1,1,0000:2a:00.0,,mlx5_0,1,SYS,true,distance,,\r\n"
+            "2,,,,,,,,,no NIC,\r\n");
+}
+
+TEST(Csv, ATopoReportNamesWhatItsSourceLeftOut) {
+  Report report = sample_report();
+  report.results.clear();
+  report.checks.clear();
+  const Finding incomplete{"topology-incomplete", Severity::warning, "nccl-xml", "no <net>", "x"};
+  report.findings = {{"nic-names-unknown", Severity::warning, "nccl-xml", "NIC0", "x"},
+                     incomplete,
+                     incomplete,
+                     {"mapping-unknown", Severity::info, "PE 0", "only worth knowing", "x"}};
+  EXPECT_NE(write_csv(report).find("mlx5_0,1,SYS,true,distance,,nic-names-unknown "
+                                   "topology-incomplete\r\n"),
+            std::string::npos)
+      << write_csv(report);
 }
 
 TEST(Csv, AHotspotsReportGivesARowPerPort) {

@@ -75,14 +75,31 @@ Report hostile_report() {
 TEST(Junit, CountsWhatFailedAndWasSkipped) {
   const std::string xml = write_junit(sample_report());
   const auto elements = elements_of(xml);
-  // 2 results (one skipped), 2 checks (one failed), the error nic-hotspot.
+  // 2 results (one skipped), 2 checks (one failed), the error nic-hotspot, the warning
+  // numa-unknown.
   EXPECT_EQ(elements.at("testsuite"), 3);
-  EXPECT_EQ(elements.at("testcase"), 5);
+  EXPECT_EQ(elements.at("testcase"), 6);
   EXPECT_EQ(elements.at("failure"), 2);
   EXPECT_EQ(elements.at("skipped"), 1);
-  EXPECT_NE(xml.find("<testsuites name=\"shmemctl\" tests=\"5\" failures=\"2\""), std::string::npos)
+  EXPECT_NE(xml.find("<testsuites name=\"shmemctl\" tests=\"6\" failures=\"2\""), std::string::npos)
       << xml;
   EXPECT_NE(xml.find("modprobe nvidia_peermem"), std::string::npos);
+}
+
+TEST(Junit, WarningsPassWithARemark) {
+  Report report;
+  report.status = ReportStatus::complete;
+  report.findings = {
+      {"topology-incomplete", Severity::warning, "nccl-xml", "<net> without a name", "look"},
+      {"numa-unknown", Severity::info, "GPU1", "only worth knowing", "look"}};
+  const std::string xml = write_junit(report);
+  const auto elements = elements_of(xml);
+  EXPECT_EQ(elements.at("testcase"), 1) << xml;
+  EXPECT_EQ(elements.count("failure"), 0u) << xml;
+  EXPECT_NE(xml.find("classname=\"topology-incomplete\""), std::string::npos) << xml;
+  EXPECT_NE(xml.find("<system-out>&lt;net&gt; without a name; fix: look</system-out>"),
+            std::string::npos)
+      << xml;
 }
 
 TEST(Junit, AComparisonFailsForWhatIsWorse) {

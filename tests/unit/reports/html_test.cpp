@@ -106,6 +106,29 @@ TEST(Sweeps, HaveTheLimitAndTheBaseline) {
   EXPECT_EQ(model.at("verdict").at("level"), "fail");
 }
 
+TEST(Sweeps, SayOnceWhoSendsToWhomOverWhat) {
+  LoadedReport loaded = run_of("2026-11-21T03:33:00Z");
+  const auto chart_title = [&loaded] {
+    const json model = page_model({{loaded}, {}});
+    return find_block(find_section(model, "sweeps"), "chart").at("title").get<std::string>();
+  };
+  EXPECT_EQ(chart_title(), "put");
+  const RowPath path{PathEnd{0, "a"}, PathEnd{2, "b\x1b[2J"}, {"libfabric"}, {"eth0"}};
+  for (ResultRow& row : loaded.report.results)
+    row.path = path;
+  const std::string text = "PE 0 (a) -> PE 2 (b\\x1b[2J) by libfabric eth0";
+  EXPECT_EQ(chart_title(), "put: " + text);
+  const json results = find_section(page_model({{loaded}, {}}), "results");
+  EXPECT_EQ(find_block(results, "table").at("columns").back().at("name"), "path");
+  for (const json& row : table_titled(results, "All rows"))
+    EXPECT_EQ(row.back(), text);
+  // A line of which the ends are not the same has no path that could stand above it.
+  loaded.report.results[0].path->second->pe = 3;
+  EXPECT_EQ(chart_title(), "put");
+  loaded.report.results[0].path.reset();
+  EXPECT_EQ(chart_title(), "put");
+}
+
 TEST(Sweeps, OfOneCaseAreBoundedToo) {
   LoadedReport loaded = run_of("2026-11-21T03:33:00Z");
   loaded.report.results.clear();

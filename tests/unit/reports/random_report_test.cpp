@@ -1,5 +1,6 @@
 // Random reports: what the schema accepts is read and printed without an exception, and what
 // to_json() gives is accepted.
+#include <functional>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -117,6 +118,59 @@ TEST(RandomReport, WhatTheSchemaDescribesEveryWriterRenders) {
   }
   EXPECT_GT(accepted, documents * 3 / 4);
   EXPECT_GT(with_rows, documents / 3);
+}
+
+TEST(RandomReport, AnyTextOfAnyFieldIsPrintedSafe) {
+  json full = to_json(sample_full_report());
+  full["hotspots"] = sample_hotspots();
+  std::vector<json::json_pointer> fields;
+  const json flat = full.flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    json changed = full;
+    changed[json::json_pointer(pointer)] = std::string(300, 'w');
+    if (value.is_string() && validate_report(changed).empty())
+      fields.emplace_back(pointer);
+  }
+  EXPECT_GT(fields.size(), 100u);
+  // Each text in all fields at once.
+  for (const std::string& text : SchemaSampler::hostile_texts()) {
+    json document = full;
+    for (const json::json_pointer& field : fields)
+      document[field] = text.size() < 2 ? "yy" : text; // some may not be empty
+    Report report = report_from_json(document, "a foreign report");
+    // A table has one section: without it another one is written.
+    const std::vector<std::function<void()>> leave_out = {
+        [] {},
+        [&report] { report.comparison = nullptr; },
+        [&report] { report.results.clear(); },
+        [&report] { report.hotspots = nullptr; },
+        [&report] { report.checks.clear(); },
+        [&report] { report.mapping = nullptr; }};
+    for (std::size_t i = 0; i < leave_out.size(); ++i) {
+      leave_out[i]();
+      ASSERT_EQ(malformed(report), "") << i << " sections left out: " << text;
+    }
+  }
+}
+
+TEST(RandomReport, HostileTextsInWhatTheSchemaDescribesArePrintedSafe) {
+  std::mt19937_64 random(11);
+  // Three quarters of the keys that need not be there are.
+  const auto choose = [&random](std::uint64_t limit) {
+    const std::uint64_t drawn = random();
+    return limit == 3 && drawn % 4 > 0 ? limit - 1 : drawn / 4 % limit;
+  };
+  SchemaSampler sampler(json::parse(report_schema_text()), choose, SchemaSampler::hostile_texts());
+  constexpr int documents = 40;
+  int accepted = 0;
+  for (int i = 0; i < documents; ++i) {
+    const json document = sampler.document();
+    if (!validate_report(document).empty())
+      continue;
+    ++accepted;
+    ASSERT_EQ(malformed(report_from_json(document, "a foreign report")), "") << to_text(document);
+  }
+  EXPECT_GT(accepted, documents / 2);
 }
 
 TEST(RandomReport, SectionsThatNoSchemaSawArePrintedToo) {

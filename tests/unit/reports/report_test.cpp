@@ -4,7 +4,10 @@
 #include <limits>
 #include <regex>
 
+#include "reports/report_file.h"
 #include "reports/validate.h"
+#include "src/base/input.h"
+#include "test_paths.h"
 #include "tests/unit/reports/samples.h"
 
 namespace shmemctl {
@@ -83,7 +86,7 @@ TEST(Report, RefusesANewerMajorVersionInOneLine) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_EQ(error.message(), "cannot read r.json: schema 2.0.0 is newer than this tool's 1.0.0");
+    EXPECT_EQ(error.message(), "cannot read r.json: schema 2.0.0 is newer than this tool's 1.1.0");
     EXPECT_EQ(error.fix(), "use a newer shmemctl");
   }
 }
@@ -96,8 +99,29 @@ TEST(Report, ANewerMinorVersionMayHaveMoreKeys) {
   document["schema"]["version"] = "1.7.0";
   EXPECT_EQ(report_from_json(document, "r.json").findings.size(), 2u);
   EXPECT_EQ(require_report_schema(document, "r.json"),
-            "schema 1.7.0 is newer than this tool's 1.0.0: keys that this tool does not know are "
+            "schema 1.7.0 is newer than this tool's 1.1.0: keys that this tool does not know are "
             "ignored");
+}
+
+/// The files are as the last tool of schema 1.0.0 wrote them.
+TEST(Report, AFormerMinorVersionIsReadWhole) {
+  for (const char* name : {"topo-1.0.0.json", "bench-1.0.0.json"}) {
+    SCOPED_TRACE(name);
+    const std::string text = read_input(std::string(SHMEMCTL_TEST_DATA "/report/") + name);
+    json document = json::parse(text);
+    ASSERT_EQ(document["schema"]["version"], "1.0.0");
+    EXPECT_EQ(require_report_schema(document, name), "");
+    EXPECT_TRUE(validate_report(document).empty());
+    const Report report = parse_report(text, name);
+    document["schema"]["version"] = report_schema_version;
+    EXPECT_EQ(to_json(report), document);
+  }
+}
+
+TEST(Report, TheSchemaNamesItsVersion) {
+  const json schema = json::parse(report_schema_text());
+  EXPECT_EQ(schema["title"], std::string("shmemctl report ") + report_schema_version);
+  EXPECT_EQ(schema["$id"], std::string("urn:shmemctl:report:") + report_schema_version);
 }
 
 TEST(Report, ToolSaysHowItWasBuilt) {
