@@ -45,7 +45,7 @@ private:
   std::unique_ptr<void, void (*)(void*)> results_; ///< QpResult[n_results]
   std::optional<KernelMapping> results_mapping_;
   struct Number {
-    std::uint32_t pe, rail, qp_set;
+    std::uint32_t pe, path, qp_set;
   };
   /// Calls `use(index, number)` for each QP, with its index in the arrays below.
   template <class Use>
