@@ -266,19 +266,19 @@ ExitCode run_bench(Context& context, const BenchFlags& flags) {
     return list(context, flags);
   parse_pin_choice(flags.pin); // words are looked at before anything is started
   if (flags.self_test && !flags.cases.empty())
-    throw bad("--self-test takes no CASE", "leave out " + printable(flags.cases.front()));
+    throw bad("--self-test takes no case", "omit " + printable(flags.cases.front()));
   if (flags.self_test)
     return with_job(context, {},
                     [&](JobSession& session, Runtime& runtime, const Options& options) {
                       return test_itself(context, flags, session, runtime, options);
                     });
   if (flags.cases.empty())
-    throw bad("no CASE is given", "see shmemctl bench --list, or give all");
+    throw bad("no case given", "pass a case or all; shmemctl bench --list shows all cases");
   const Sweep sweep = sweep_of(flags);
   for (const BenchCase& bench_case : choose_cases(cases_for(flags), flags.cases))
     launch_of(bench_case.info.name, bench_case.info.launch, sweep.launch);
   if (!std::isfinite(flags.effort.duration_s)) // comparisons with a range let NaN pass
-    throw bad("--duration is not a number of seconds", "give 0.001 to 86400 seconds");
+    throw bad("--duration is not a time", "pass 0.001 to 86400 seconds");
   RuntimeRequest request;
   if (check_launch(sweep.launch) == MemoryKind::gpu)
     request.gpu = GpuUse::required;

@@ -38,8 +38,8 @@ std::map<std::string, std::string> read_config(const std::string& path) {
       continue;
     const std::string name = registry_name(item.name);
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      throw input_error(path, "", "unknown option " + item.name,
-                        lower(did_you_mean(name, names)) + "shmemctl env lists every option");
+      throw input_error(path, "", "unknown option \"" + item.name + "\"",
+                        lower(did_you_mean(name, names)) + "run shmemctl env to list all options");
     }
     values[name] = join(item.inputs, ",");
   }

@@ -161,17 +161,17 @@ ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
 
 void check_flags(const Context& context, const Options& options, const HotspotFlags& flags) {
   if (flags.during && context.watched_command.empty())
-    throw bad_hotspots("--during needs a command", "run shmemctl hotspots --during CMD ARGS...");
+    throw bad_hotspots("--during needs a command", "write shmemctl hotspots --during CMD ARGS...");
   if (flags.during && (flags.watch_s || flags.duration_s))
-    throw bad_hotspots("--during runs as long as its command",
+    throw bad_hotspots("--during ends with its command",
                        "omit --watch and --duration; --timeout SECONDS limits the command");
   if (!flags.sysroot_after.empty() && options.text("SYSROOT").empty())
-    throw bad_hotspots("--sysroot-after needs --sysroot", "name the earlier tree with --sysroot");
+    throw bad_hotspots("--sysroot-after needs --sysroot", "pass the earlier tree with --sysroot");
   if (!flags.sysroot_after.empty() && (flags.during || flags.watch_s || flags.duration_s))
     throw bad_hotspots("recorded trees cannot be watched", "omit --during, --watch and --duration");
   if (flags.window_s && flags.sysroot_after.empty())
     throw bad_hotspots("--window is the time between two recorded trees",
-                       "use --sysroot and --sysroot-after, or --duration");
+                       "pass --sysroot and --sysroot-after, or use --duration");
 }
 
 ExitCode run_hotspots(Context& context, const HotspotFlags& flags) {

@@ -39,14 +39,14 @@ bool goes_straight(const Placement& placement, const moe::Request& request) {
 /// handed on by ranks with the same place on theirs.
 int node_ranks_of(const Placement& placement, const moe::Request& request) {
   if (placement.n_nodes() == 1 && request.flat)
-    throw bad_moe("--flat: this job has one node, and nothing is forwarded within a node",
-                  "leave it out, or start PEs on several nodes");
+    throw bad_moe("--flat needs several nodes, and this job has one",
+                  "omit it, or start PEs on several nodes");
   if (placement.n_nodes() == 1 || goes_straight(placement, request))
     return placement.n_pes;
   if (!has_equal_nodes(placement))
     throw bad_moe(
-        "internode forwarding needs the same number of PEs on every node, with consecutive ranks",
-        "start the same number of PEs on each node, in blocks; or give --flat");
+        "internode dispatch needs the same number of PEs on every node, in contiguous ranges",
+        "place the PEs that way, or pass --flat");
   return placement.n_pes / placement.n_nodes();
 }
 
@@ -54,7 +54,7 @@ int node_ranks_of(const Placement& placement, const moe::Request& request) {
 void require_absent(const MoeFlags& flags, int n_pes) {
   const std::optional<int> absent = flags.effort.absent;
   if (absent && flags.request.rank_timeout_us <= 0)
-    throw bad_moe("--absent needs --patience-us: without it the others would wait for that PE",
+    throw bad_moe("--absent needs --patience-us: the other PEs would wait forever",
                   "add --mode ll --patience-us 100000");
   if (absent && (*absent < 0 || *absent >= n_pes || n_pes < 2))
     throw bad_moe(fmt::format("--absent names PE {}, and the job has {}", *absent, n_pes),
@@ -66,13 +66,11 @@ void require_tunable(const MoeFlags& flags) {
   if (!flags.tune)
     return;
   if (!(flags.dispatch_settings + flags.combine_settings).empty())
-    throw bad_moe("--tune searches the settings that are given here",
-                  "leave --dispatch-settings and --combine-settings out, or --tune");
+    throw bad_moe("--tune excludes --dispatch-settings and --combine-settings",
+                  "omit these settings, or --tune");
   if (!flags.straggler.empty() || flags.effort.max_delay_us > 0)
-    throw bad_moe(
-        "--tune searches the fastest settings, which --straggler and --max-delay-us would "
-        "distort",
-        "tune without them, then give the settings that it prints");
+    throw bad_moe("--tune excludes --straggler and --max-delay-us",
+                  "run --tune without them, then pass the settings it prints");
 }
 
 std::optional<moe::RecordedRouting> read_recorded(const moe::Request& request) {

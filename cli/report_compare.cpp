@@ -63,7 +63,7 @@ double share_of(const std::string& flag, const std::string& text) {
   const auto number = parse_number(percent ? text.substr(0, text.size() - 1) : text);
   const double share = number.value_or(-1) / (percent ? 100 : 1);
   if (!(share >= 0 && share < 1))
-    throw input_error(flag, "", "\"" + text + "\" is not a fraction", "use 5% or 0.05");
+    throw input_error(flag, "", "\"" + text + "\" is not a fraction", "write it as 5% or 0.05");
   return share;
 }
 
@@ -87,9 +87,11 @@ ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& th
   const CompareOptions wanted{share_of("--alpha", flags.alpha),
                               share_of("--min-effect", flags.min_effect)};
   if (wanted.alpha == 0)
-    throw input_error("--alpha", "", "0 would never report a change", "use 5% or 0.05");
+    throw input_error("--alpha", "", "a significance level of 0 can never be reached",
+                      "pass a value such as 5% or 0.05");
   if (flags.base == "-" && flags.other == "-")
-    throw input_error("BASE and NEW", "", "both are stdin", "use a file for one of them");
+    throw input_error("BASE and NEW", "", "both read from stdin",
+                      "pass a file name for one of them");
   return with_session(context, [&](Session& session, const Options&) {
     session.phase("reading " + flags.base + " and " + flags.other);
     // Reading takes longer than comparing; errors of BASE are told first, whoever is quicker.
@@ -118,8 +120,8 @@ ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& th
 ExitCode check(Context& context, const std::vector<std::string>& paths,
                const ThresholdFlags& flags) {
   if (flags.empty())
-    throw Error(ExitCode::usage, "report check", "start", "no threshold",
-                "use --require THRESHOLD or --require-file FILE");
+    throw Error(ExitCode::usage, "report check", "", "no threshold given",
+                "pass --require THRESHOLD or --require-file FILE");
   const std::vector<Threshold> thresholds = flags.parse(context);
   return with_session(context, [&](Session& session, const Options&) {
     session.phase("reading " + paths.front());

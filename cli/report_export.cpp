@@ -68,11 +68,10 @@ std::pair<std::string, std::string> parse_label(const std::string& text) {
   const std::size_t sign = text.find('=');
   const std::string name = text.substr(0, sign);
   if (sign == std::string::npos || !is_prometheus_label(name))
-    throw input_error(
-        "--label", "",
-        "\"" + printable(text) + "\" is not a label: " +
-            (sign == std::string::npos ? "it has no =" : "its name cannot be one"),
-        "use NAME=VALUE, e.g. suite=nightly; a name consists of letters, digits and _");
+    throw input_error("--label", "",
+                      "\"" + printable(text) + "\" is not a label: " +
+                          (sign == std::string::npos ? "no = in it" : "invalid name"),
+                      "write it as suite=nightly, with a name of letters, digits and _");
   return {name, text.substr(sign + 1)};
 }
 

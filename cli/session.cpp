@@ -107,8 +107,8 @@ void Session::set_deadline(std::optional<double> seconds) {
 
 void Session::expire(const std::string& phase) {
   const Error error(ExitCode::deadline, phase, "finish",
-                    "the deadline of " + seconds_text(deadline_s_) + " passed",
-                    "raise --timeout SECONDS, or check what that step waits for");
+                    "timed out after " + seconds_text(deadline_s_),
+                    "pass a longer --timeout SECONDS, or check what this phase is waiting for");
   end_if_writing_hangs(ExitCode::deadline);
   print_error(error);
   try {

@@ -62,9 +62,10 @@ void add_topo(CLI::App& app, Context& context) {
               return dump_node(source.node, flags->dump);
             run_topo(session, options, source);
             if (flags->measure && !run_gpu_links(session, source))
-              throw Error(ExitCode::usage, "copies between GPUs", "measure",
-                          "this machine has fewer than two NVIDIA GPUs, or the node is recorded",
-                          "omit --measure, or run it on the machine itself");
+              throw Error(
+                  ExitCode::usage, "--measure", "copy between GPUs",
+                  "this machine has fewer than two NVIDIA GPUs, or the topology was recorded",
+                  "omit --measure, or run it on the machine itself");
             if (flags->compare_versions)
               session.report().mapping["compare_versions"] =
                   compare_versions_json(source.node, mapping_request(options, source.node));

@@ -616,8 +616,8 @@ auto within_range(const std::string& subject, Read read) {
   try {
     return read();
   } catch (const std::out_of_range&) {
-    throw input_error(subject, "", "it contains an integer that is out of range",
-                      "give a report as shmemctl wrote it");
+    throw input_error(subject, "", "an integer is out of range",
+                      "pass a report written by shmemctl");
   }
 }
 

@@ -75,9 +75,9 @@ void refuse_twice(const std::vector<LoadedReport>& reports) {
       const auto [found, is_new] = seen.emplace(identity, loaded.path);
       if (!is_new)
         throw input_error(loaded.path, "",
-                          "it contains the same run as " + printable(found->second) + ", of " +
+                          "same run as " + printable(found->second) + ", of " +
                               run.started_at,
-                          "name each run once");
+                          "pass each run once");
     }
 }
 

@@ -271,7 +271,7 @@ private:
     const std::string found =
         at >= text_.size() ? "its end" : "\"" + printable(text_.substr(at, 20)) + "\"";
     throw input_error(source_, place, "expected " + expected + ", found " + found,
-                      "use e.g. put[bytes=1M].bandwidth_GBps>=300");
+                      "write it as put[bytes=1M].bandwidth_GBps>=300");
   }
 
   void skip_blanks() {
@@ -384,8 +384,8 @@ std::vector<Threshold> parse_threshold_file(const std::string& text, const std::
       thresholds.push_back(parse_threshold(line, path, number));
   }
   if (thresholds.empty())
-    throw input_error(path, "", "it contains no threshold",
-                      "write one per line, e.g. put[bytes=1M].bandwidth_GBps>=300");
+    throw input_error(path, "", "the file has no threshold",
+                      "write one per line, such as put[bytes=1M].bandwidth_GBps>=300");
   return thresholds;
 }
 

@@ -102,18 +102,20 @@ MemoryKind check_launch(const LaunchRequest& request) {
                                               : nullptr;
     if (flag)
       throw refused("bench", std::string(flag) + " applies to kernels, and " + by + " has none",
-                    std::string("pass --initiator gpu, or omit ") + flag + " out");
+                    std::string("pass --initiator gpu, or omit ") + flag);
   }
   if (request.graph && request.initiator != Initiator::stream)
     throw refused("bench", "--graph applies to streams, and " + by + " has none",
                   "pass --initiator stream, or omit --graph");
   if (request.ctas < 0 || request.ctas > max_ctas)
-    throw refused("bench", "--ctas " + std::to_string(request.ctas) + " is no number of blocks",
-                  "give 1 to " + std::to_string(max_ctas));
+    throw refused("bench",
+                  "--ctas " + std::to_string(request.ctas) + " is not a valid number of blocks",
+                  "pass 1 to " + std::to_string(max_ctas));
   if (request.threads < 0 || request.threads > max_threads)
     throw refused("bench",
-                  "--threads " + std::to_string(request.threads) + " is no number of threads",
-                  "give 1 to " + std::to_string(max_threads));
+                  "--threads " + std::to_string(request.threads) +
+                      " is not a valid number of threads",
+                  "pass 1 to " + std::to_string(max_threads));
   return memory;
 }
 

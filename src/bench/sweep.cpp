@@ -94,6 +94,7 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
     throw refused(info,
                   "invalid size range: -b " + format_size_bytes(first) + " is larger than -e " +
                       format_size_bytes(last),
+                  "pass -b no larger than -e");
   if (!info.only_bytes.empty())
     return known_sizes(info, first, last);
   if (last / element * element < first)
@@ -102,7 +103,6 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
                       " bytes, from " + format_size_bytes(first) + " to " + format_size_bytes(last),
                   "pass -e " + format_size_bytes(rounded_up(first, element)) + " or more");
   if (!(sweep.step_factor > 1) || !std::isfinite(sweep.step_factor))
-                  "give -f a number above 1, e.g. 2");
     throw refused(info, "invalid step factor: it must be greater than 1", "pass -f 2, for example");
   if (last > std::numeric_limits<std::size_t>::max() / 4)
     throw refused(info, "invalid size: " + format_size_bytes(last) + " exceeds any memory",
@@ -113,9 +113,9 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
     if (sizes.empty() || size > sizes.back())
       sizes.push_back(size);
     if (sizes.size() > max_points)
-      throw refused(info, "choose its sizes",
-                    "the step factor makes more than " + std::to_string(max_points) + " of them",
-                    "give -f a larger number, e.g. 2");
+      throw refused(info,
+                    "the step factor gives more than " + std::to_string(max_points) + " sizes",
+                    "pass a larger -f, such as 2");
   };
   // Small sizes may need many factors to grow by one element.
   auto next = static_cast<double>(first);
@@ -136,10 +136,10 @@ void add_pairs(std::vector<Point>& points, const CaseInfo& info, Point point, in
   const std::size_t pairs =
       static_cast<std::size_t>(n_pes) * static_cast<std::size_t>(std::max(n_pes - 1, 0));
   if (points.size() + pairs > max_points)
-    throw refused(info, "measure a matrix",
-                  std::to_string(pairs) + " pairs of PEs at each size are more than " +
-                      std::to_string(max_points) + " points",
-                  "give one size with -b and -e, or start fewer PEs");
+    throw refused(info,
+                  "too many points: " + std::to_string(pairs) +
+                      " pairs of PEs at each size exceed " + std::to_string(max_points),
+                  "pass one size with -b and -e, or start fewer PEs");
   for (point.first_pe = 0; point.first_pe < n_pes; ++point.first_pe)
     for (point.second_pe = 0; point.second_pe < n_pes; ++point.second_pe)
       if (point.first_pe != point.second_pe)
@@ -154,8 +154,8 @@ std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes
   if (sweep.direction == Direction::bi && !info.bidirectional)
     throw refused(info, "unidirectional only", "omit --bidir");
   if (sweep.window < 0 || sweep.window > max_in_window)
-    throw refused(info, "choose its window", std::to_string(sweep.window) + " operations",
-                  "give 1 to " + std::to_string(max_in_window));
+    throw refused(info, "invalid window of " + std::to_string(sweep.window) + " operations",
+                  "pass 1 to " + std::to_string(max_in_window));
   Point point;
   point.traffic = traffic;
   point.direction = sweep.direction;

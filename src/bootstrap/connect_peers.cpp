@@ -218,7 +218,7 @@ private:
       return;
     heard_ = FailureReport::decode(frame.payload());
     throw error_of(heard_.value_or(FailureReport{}), request_.rendezvous->peer(),
-                   "join the job of");
+                   "join the job");
   }
 
   void let_in(AcceptedPeer accepted) {
@@ -275,13 +275,13 @@ private:
         ranks.push_back(rank);
     }
     if (ranks.empty())
-      throw Error(ExitCode::deadline, request_.rendezvous->peer(), "join the job of",
-                  "it did not report until the deadline that all PEs are connected",
-                  "look at the output of the PE that made the unique id, mostly PE 0, or " +
+      throw Error(ExitCode::deadline, request_.rendezvous->peer(), "join the job",
+                  "timed out before all PEs were connected",
+                  "check the output of the PE that created the unique id, usually PE 0, or " +
                       raise_timeout());
-    throw Error(ExitCode::deadline, "PE " + list_ranks(ranks, ranks.size()) + " to " + self(),
-                "connect", "no connection has come until the deadline",
-                "look at the output of these PEs and at the firewall between the hosts, or " +
+    throw Error(ExitCode::deadline, self(),
+                "accept connections from PE " + list_ranks(ranks, ranks.size()), "timed out",
+                "check the output of these PEs and the firewall between the hosts, or " +
                     raise_timeout());
   }
 
@@ -327,7 +327,7 @@ std::vector<Listener> listen_for_neighbours(const UniqueId& id, const InterfaceF
     }
   }
   if (listeners.empty())
-    throw Error(ExitCode::unavailable, self(), "listen for its neighbours", problem,
+    throw Error(ExitCode::unavailable, "bootstrap", "listen for other PEs", problem,
                 "check the interfaces and the limit of open files");
   return listeners;
 }

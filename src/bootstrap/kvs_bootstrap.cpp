@@ -104,7 +104,7 @@ std::size_t KvsBootstrap::chunk_bytes() const {
 void KvsBootstrap::introduce(const Deadline& deadline) {
   if (chunk_bytes() < 2 * header_bytes)
     throw Error(ExitCode::unavailable, subject(), "use",
-                "its values hold " + std::to_string(kvs_->max_value_bytes()) + " bytes only",
+                "its values hold only " + std::to_string(kvs_->max_value_bytes()) + " bytes",
                 "choose another SHMEMCTL_BOOTSTRAP");
   std::random_device random;
   const std::string start = "shmemctl1/" + std::to_string(size()) + "/";

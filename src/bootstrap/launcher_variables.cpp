@@ -13,9 +13,14 @@ namespace shmemctl {
 
 namespace {
 
-bool has(const Environment& environment, const char* name) {
+/// Empty is the same as unset: batch systems export empty variables.
+std::string variable(const Environment& environment, const char* name) {
   const auto found = environment.find(name);
-  return found != environment.end() && !found->second.empty();
+  return found == environment.end() ? "" : found->second;
+}
+
+bool has(const Environment& environment, const char* name) {
+  return !variable(environment, name).empty();
 }
 
 [[noreturn]] void refuse_session(const std::string& text, const std::string& problem) {
@@ -150,16 +155,6 @@ std::optional<int> launched_local_rank(const Environment& environment) {
 // What a launcher leaves in the environment of the processes that it starts.
 
 namespace {
-
-/// Empty is the same as unset: batch systems export empty variables.
-std::string variable(const Environment& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
-bool has(const Environment& environment, const char* name) {
-  return !variable(environment, name).empty();
-}
 
 long long count(const Environment& environment, const char* name) {
   return std::max(0LL, parse_integer(trim(variable(environment, name))).value_or(0));

@@ -172,7 +172,6 @@ std::unique_ptr<KeyValueStore> make_pmi1_kvs_by_id(FileDescriptor descriptor, in
 
 namespace {
 
-constexpr std::size_t max_key_length = 63;
 /// PMI-2's limit is 1024 with the terminating zero; Slurm refuses more.
 constexpr std::size_t max_value_length = 1023;
 
@@ -239,8 +238,8 @@ void Pmi2Kvs::start(const Deadline& deadline) {
                                   deadline);
   const auto rank = response.integer("rank"), size = response.integer("size");
   if (rank != identity_.rank || size != identity_.size)
-    throw Error(ExitCode::unavailable, "PMI-2 fullinit", "complete",
-                "the process manager says rank " +
+    throw Error(ExitCode::unavailable, "process manager", "complete PMI-2 fullinit",
+                "it reports rank " +
                     printable(response.find("rank").value_or("?"), 20) + " of " +
                     printable(response.find("size").value_or("?"), 20) +
                     ", but PMI_RANK and PMI_SIZE are " + std::to_string(identity_.rank) + " and " +

@@ -40,7 +40,7 @@ void load(const DynamicLibrary& library, Function*& function, const char* symbol
   function = library.function<Function>(symbol);
   if (function == nullptr)
     throw Error(ExitCode::unavailable, library.file(), "use",
-                std::string("this PMIx has no ") + symbol, other_ways);
+                std::string("missing symbol ") + symbol, other_ways);
 }
 
 /// Version 2 has shorter values. The text is "OpenPMIx 4.2.2 ..." or "PMIx 3.1.5".
@@ -54,7 +54,8 @@ void require_version(const DynamicLibrary& library) {
                          : parse_integer(text.substr(digit, text.find('.', digit) - digit));
   if (!major || *major < 3)
     throw Error(ExitCode::unavailable, library.file(), "use",
-                "it is \"" + printable(text, 60) + "\"; version 3 or later is needed", other_ways);
+                "it is \"" + printable(text, 60) + "\"; version 3 or later is required",
+                other_ways);
 }
 
 PmixLibrary open_library(const std::string& name) {
@@ -168,14 +169,15 @@ void PmixKvs::require_success(pmix::Status status, const char* step) const {
   const std::string text = (words != nullptr ? printable(words, 60) : "error") + std::string(" (") +
                            std::to_string(status) + ")";
   if (status == pmix::error_partial_success) // what a fence says that not all took part in
-    throw Error(ExitCode::unavailable, step, "complete", "a PE was lost: " + text,
-                "see what the launcher and the other PEs say");
+    throw Error(ExitCode::unavailable, "PMIx", std::string("complete ") + step,
+                "lost a PE: " + text, "check the output of the launcher and of the other PEs");
   if (status == pmix::error_lost_connection || status == pmix::error_unreachable)
-    throw Error(ExitCode::unavailable, step, "complete", "no answer from a PMIx server: " + text,
-                "see what the launcher says: it has ended, or it serves no PMIx (srun needs "
-                "--mpi=pmix)");
-  throw Error(ExitCode::unavailable, step, "complete", text,
-              "see what the launcher and the other PEs say");
+    throw Error(ExitCode::unavailable, "PMIx", std::string("complete ") + step,
+                "no reply from a PMIx server: " + text,
+                "check the output of the launcher: it has exited, or does not support PMIx (srun "
+                "needs --mpi=pmix)");
+  throw Error(ExitCode::unavailable, "PMIx", std::string("complete ") + step, text,
+              "check the output of the launcher and of the other PEs");
 }
 
 PmixKvs::PmixKvs(PmixLibrary library, const Deadline& deadline) : library_(std::move(library)) {
@@ -184,17 +186,16 @@ PmixKvs::PmixKvs(PmixLibrary library, const Deadline& deadline) : library_(std::
   me_ = *me;
   read_size(deadline);
   if (size_ < 1 || size_ > max_size || me_.rank >= size_)
-    throw Error(ExitCode::unavailable, "the answer of the PMIx server", "use",
-                "it says that this is rank " + std::to_string(me_.rank) + " of " +
-                    std::to_string(size_),
-                "see what the launcher says");
+    throw Error(ExitCode::unavailable, "PMIx server", "",
+                "invalid rank " + std::to_string(me_.rank) + " of " + std::to_string(size_),
+                "check the output of the launcher");
 }
 
 void PmixKvs::read_size(const Deadline& deadline) {
   const OwnedValue value = get_value(pmix::rank_wildcard, pmix::key_job_size, deadline);
   if (!value || value->type != pmix::type_uint32)
-    throw Error(ExitCode::unavailable, "the answer of the PMIx server", "use",
-                "it does not tell the size of the job", "choose another SHMEMCTL_BOOTSTRAP");
+    throw Error(ExitCode::unavailable, "PMIx server", "get the size of the job",
+                "no value returned", "choose another SHMEMCTL_BOOTSTRAP");
   size_ = value->data.uint32;
 }
 
@@ -276,10 +277,9 @@ void PmixKvs::leave(const Deadline& deadline) noexcept {
 std::unique_ptr<Bootstrap> open_pmix(BootstrapRequest& request, const Deadline& deadline) {
   // Without it, newer libraries start as a job of one.
   if (request.environment.find("PMIX_NAMESPACE") == request.environment.end())
-    throw Error(
-        ExitCode::unavailable, "PMIX_NAMESPACE", "read",
-        "it is not set: no launcher serves PMIx to this process",
-        "start the job with mpirun or srun --mpi=pmix, or leave SHMEMCTL_BOOTSTRAP at auto");
+    throw Error(ExitCode::unavailable, "PMIX_NAMESPACE", "",
+                "not set: this process was not started by a launcher with PMIx",
+                "start the job with mpirun or srun --mpi=pmix, or set SHMEMCTL_BOOTSTRAP=auto");
   auto kvs =
       std::make_unique<PmixKvs>(open_library(request.options->text("PMIX_LIBRARY")), deadline);
   return make_kvs_bootstrap(std::move(kvs), deadline);

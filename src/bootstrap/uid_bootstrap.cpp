@@ -54,7 +54,7 @@ Neighbours await_neighbours(Socket& rendezvous, int size, const Deadline& deadli
   const FrameReader frame = await_from_rendezvous(rendezvous, deadline);
   if (frame.header().kind == FrameKind::failure)
     throw error_of(FailureReport::decode(frame.payload()).value_or(FailureReport{}),
-                   rendezvous.peer(), "join the job of");
+                   rendezvous.peer(), "join the job");
   std::optional<Neighbours> neighbours;
   if (frame.header().kind == FrameKind::neighbours)
     neighbours = Neighbours::decode(frame.payload());

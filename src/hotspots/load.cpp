@@ -298,8 +298,8 @@ void choose_unit(LoadGroup& group, const std::vector<PortLoad>& loads,
   group.packets = with_packets > with_rate;
   for (std::size_t port : ports) {
     const DirectionLoad& load = loads[port].in(group.direction);
-    const bool known = group.packets ? load.packets_per_s.has_value() : load.GBps.has_value();
-    (known ? group.members : group.unknown).push_back(port);
+    const bool has_load = group.packets ? load.packets_per_s.has_value() : load.GBps.has_value();
+    (has_load ? group.members : group.unknown).push_back(port);
   }
 }
 

@@ -22,8 +22,8 @@ struct Line {
   std::vector<std::string> words;
 
   [[noreturn]] void refuse(const std::string& problem, const std::string& expected) const {
-    throw Error(ExitCode::usage, fmt::format("{}, line {}", printable(subject), number), "read",
-                problem, "expected: " + expected);
+    throw Error(ExitCode::usage, fmt::format("{}, line {}", printable(subject), number), "",
+                problem, "write " + expected);
   }
   std::string rest(std::size_t from) const {
     return join(

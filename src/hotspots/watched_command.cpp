@@ -69,7 +69,7 @@ WatchedCommand::WatchedCommand(const std::string& program, const std::vector<std
       spawn(pid_, program, argv, keeper_ ? keeper_->marked(environment) : environment, settings);
   if (failed == EAGAIN || failed == ENOMEM)
     throw system_error(program, "start", failed,
-                       "check the process and memory limits (ulimit -u, ulimit -v)");
+                       "check the limits of processes and memory (ulimit -u, ulimit -v)");
   if (failed != 0)
     throw cannot_run(program, failed);
   pidfd_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));

@@ -120,9 +120,9 @@ void DegradedJob::mark_lost(int pe, const std::string& why) {
 
 void DegradedJob::throw_excluded() {
   hooks_.exclude_self();
-  throw Error(ExitCode::finding, fmt::format("PE {}", rma_.pe()), "go on",
-              "the others have gone on without it, since it did not come to them",
-              "look at what held it up; the report of PE 0 says how long it was waited for");
+  throw Error(ExitCode::finding, fmt::format("PE {}", rma_.pe()), "continue",
+              "the other PEs timed out waiting for it and continued without it",
+              "check what delayed it; the report of PE 0 says how long the others waited");
 }
 
 std::vector<std::string> DegradedJob::gather(const std::string& text) {
@@ -156,9 +156,9 @@ std::vector<std::string> split_gathered(const std::string& all, int n_pes) {
     at += whole ? size : 0;
   }
   if (!whole || at != all.size())
-    throw Error(ExitCode::unavailable, "what all PEs have said", "read from PE 0",
-                fmt::format("its {} bytes are no texts of {} PEs", all.size(), count),
-                "start all PEs with the same version of this tool, and look at PE 0");
+    throw Error(ExitCode::unavailable, "PE 0", "read the data of all PEs",
+                fmt::format("its {} bytes are not texts of {} PEs", all.size(), count),
+                "run the same version of shmemctl on all hosts, and check PE 0");
   return texts;
 }
 

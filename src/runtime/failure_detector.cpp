@@ -68,8 +68,8 @@ void say_hello(Socket& socket, const State& state, int peer, const Deadline& dea
   const std::optional<Message> answer = receive_message(socket, deadline, check);
   const auto* welcome = answer ? std::get_if<Welcome>(&*answer) : nullptr;
   if (!welcome || welcome->rank != peer || !is_proven(handshake, state.secret(), *answer))
-    throw Error(ExitCode::unavailable, state.describe(peer), "connect to",
-                "somebody else answers at its address", "start the job again");
+    throw Error(ExitCode::unavailable, state.describe(peer), "connect",
+                "another process listens at its address", "start the job again");
 }
 
 /// Errors after connecting do not say which address was in use.
@@ -140,9 +140,9 @@ void TreeFailureDetector::connect_to(int peer, const Deadline& deadline) {
     }
   }
   if (!first_problem)
-    throw Error(ExitCode::unavailable, state_->describe(peer), "connect to",
-                "none of its addresses can be used from here",
-                "bring up an interface that both hosts have a network on");
+    throw Error(ExitCode::unavailable, state_->describe(peer), "connect",
+                "none of its addresses is reachable from this host",
+                "bring up an interface on a network that both hosts share");
   throw Error(*first_problem);
 }
 

@@ -65,8 +65,8 @@ void Runtime::Impl::enter_gpu() {
     setup.capabilities_by_pe.push_back(parse_gpu_capabilities(line));
   no_gpu_reason = why_no_gpus(setup.capabilities_by_pe, placement);
   if (!no_gpu_reason.empty() && request.gpu == GpuUse::required)
-    throw Error(ExitCode::unavailable, "a GPU for every PE", "find", no_gpu_reason,
-                "shmemctl doctor --only driver,gpu says what is missing");
+    throw Error(ExitCode::unavailable, "GPUs", "assign one to each PE", no_gpu_reason,
+                "run shmemctl doctor --only driver,gpu to see what is missing");
   if (!no_gpu_reason.empty())
     return;
   setup.options = &options;
@@ -225,9 +225,9 @@ void Runtime::Impl::choose_ibgda_gpu() {
 void Runtime::Impl::make_staged() {
   const std::vector<Transport*> base = staging_transports();
   if (options.integer("PROXY_THREADS") > max_proxy_threads - staged_contexts)
-    throw Error(ExitCode::usage, "PROXY_THREADS=" + options.text("PROXY_THREADS"),
-                "stage transfers of GPU memory beside",
-                "the proxy and they have " + std::to_string(max_proxy_threads) + " contexts",
+    throw Error(ExitCode::usage, "PROXY_THREADS=" + options.text("PROXY_THREADS"), "",
+                "too many: the proxy and staged transfers share " +
+                    std::to_string(max_proxy_threads) + " contexts",
                 "set PROXY_THREADS to " + std::to_string(max_proxy_threads - staged_contexts) +
                     " or less");
   const auto not_owned = [](const auto*) {};
@@ -267,7 +267,7 @@ BuffersConfig::TransportToPe Runtime::Impl::gpu_transport_of(int pe) const {
     return {"p2p", true};
   if (!staged)
     throw Error(ExitCode::unavailable, "GPU memory of PE " + std::to_string(pe), "reach",
-                gpu->paths_by_pe()[at].reason, "run both PEs on one node, or give them a network");
+                gpu->paths_by_pe()[at].reason, "run both PEs on one node, or add a network between them");
   return {gpu_direct ? gpu_direct->name() : staged->name(), false};
 }
 

@@ -60,9 +60,9 @@ Teams::Teams(Rma& rma, StateBlock& state, TeamSync* sync, const std::vector<int>
     : rma_(rma), state_(state), sync_(sync), lists_(state.master().members_capacity),
       free_slots_(slot_masks::slots_mask) {
   if (rma.n_pes() > max_members)
-    throw Error(ExitCode::unavailable, std::to_string(rma.n_pes()) + " PEs", "make teams",
-                "a team has at most " + std::to_string(max_members) + " members",
-                "start fewer PEs");
+    throw Error(
+        ExitCode::unavailable, "teams", "create for " + std::to_string(rma.n_pes()) + " PEs",
+        "a team has at most " + std::to_string(max_members) + " members", "start fewer PEs");
   const auto predefined = [&](State& master, TeamId team, TeamMembers members) {
     if (members.member(rma.pe()) < 0)
       return;

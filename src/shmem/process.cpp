@@ -150,8 +150,8 @@ public:
   void fail_with_status(int status) noexcept {
     release_kernels();
     runtime_.failure_detector().announce(
-        placed(Error(ExitCode::unavailable, "the job", "finish",
-                     "a program ended with status " + std::to_string(status) +
+        placed(Error(ExitCode::unavailable, "job", "finish",
+                     "a program exited with status " + std::to_string(status) +
                          " before shmem_finalize",
                      "check what that PE printed")),
         with_status(status_phase, status));

@@ -105,7 +105,7 @@ void require_known(const NicChange& change, const Node& node, int nodes) {
     return;
   }
   throw Error(ExitCode::usage, what, "", "no NIC " + printable(change.device) + " in the topology",
-              did_you_mean(change.device, names) + "it has " + printable(join(names, ", ")));
+              did_you_mean(change.device, names) + "choose from " + printable(join(names, ", ")));
 }
 
 std::string to_string(const NicChange& change) {
@@ -134,15 +134,15 @@ void check(const Node& node, const ClusterRequest& request) {
                 "use the nearest legal value: --leaf-nodes 1");
   if (!(request.fabric.oversubscription >= 1))
     throw unfit(fmt::format("invalid oversubscription {}: leaf switches have at most as much "
-                            "upwards as downwards",
                             "uplink as downlink bandwidth",
                             request.fabric.oversubscription),
                 "use the nearest legal value: --oversubscription 1");
   if (request.mapping.gpus.empty() || node.gpus.empty())
+    throw unfit("the topology has no GPU",
+                "pass the topology of a node with GPUs with --from FILE");
   if (usable_ports(node).empty())
-    throw unfit("the topology has no usable NIC",
-                "give the topology of a node with RDMA NICs by --from FILE; shmemctl topo shows "
-                "what one holds");
+    throw unfit("the topology has no usable NIC", "pass the topology of a node with RDMA NICs with "
+                                                  "--from FILE; shmemctl topo shows its contents");
 }
 
 /// The node with its dead ports down.
@@ -200,7 +200,6 @@ NodeKind kind_of(const Node& node, const Mapping& mapping, const ClusterRequest&
                   "leave at least one NIC for each PE; shmemctl topo shows the mapping");
     for (const int port : used)
       if (!(ports[static_cast<std::size_t>(port)].rate_GBps > 0))
-        throw unfit(fmt::format("the topology does not contain the rate of {}",
         throw unfit(fmt::format("the topology has no rate for {}",
                                 to_string(ports[static_cast<std::size_t>(port)])),
                     "pass it: --nic-gbits 400");

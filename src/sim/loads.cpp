@@ -271,8 +271,8 @@ Pattern parse_pattern(const std::string& name) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (name == names[i])
       return static_cast<Pattern>(i);
-  throw Error(ExitCode::usage, "--pattern " + printable(name), "use", "unknown traffic pattern",
-              did_you_mean(name, pattern_names()) + "use one of " + join(pattern_names(), ", "));
+  throw Error(ExitCode::usage, "--pattern", "", "unknown pattern \"" + printable(name) + "\"",
+              did_you_mean(name, pattern_names()) + "choose one of " + join(pattern_names(), ", "));
 }
 
 void add_pattern(Pattern pattern, double size_bytes, Loads& loads) {

@@ -45,7 +45,7 @@ void refuse_idle_flags(const Request& request) {
   refuse((request.uneven || request.masked_percent > 0 || request.tokens || request.top_k ||
           request.experts) &&
              file,
-         "--routing", "a file defines tokens, experts and all choices",
+         "--routing", "a recorded routing already has tokens, experts and all choices",
          "omit --num-tokens, --num-topk, --num-experts, --uneven and --masked");
 }
 
@@ -98,7 +98,7 @@ void check_group(const Cluster& cluster, const moe::Shape& shape, const moe::Gro
   throw bad("--num-experts", problem,
             fmt::format("use the nearest legal value: --num-experts {} with --ep-ranks {}",
                         std::clamp((experts + step / 2) / step * step, least,
-                                   std::max(least, moe::most_experts / step * step)),
+                                   std::max(least, moe::max_experts / step * step)),
                         node));
 }
 
@@ -204,7 +204,7 @@ Traffic traffic_of(const Request& request, const Cluster& cluster,
   }
   const auto size_bytes = parse_size_bytes(request.size);
   if (!size_bytes)
-    throw bad("--bytes " + printable(request.size), "not a size", "use e.g. 4096, 64K or 1M");
+    throw bad("--bytes " + printable(request.size), "not a size", "write 4096, 64K or 1M");
   traffic.size_bytes = static_cast<double>(*size_bytes);
   return traffic;
 }
@@ -216,7 +216,7 @@ Traffic moved(Traffic traffic, const std::vector<ExpertMove>& moves) {
   for (const ExpertMove& move : moves) {
     if (move.expert >= shape.n_experts)
       throw bad("--move-expert", fmt::format("no expert {}", move.expert),
-                fmt::format("nearest legal value: {}:{}", shape.n_experts - 1,
+                fmt::format("use the nearest legal value: {}:{}", shape.n_experts - 1,
                             std::min(move.rank, shape.n_ranks - 1)));
     if (move.rank >= shape.n_ranks)
       throw bad("--move-expert", fmt::format("no rank {} in a group", move.rank),
@@ -240,8 +240,8 @@ Effort effort_of(const Request& request, const Traffic& traffic) {
               "use the nearest legal value: --steps 1");
   if (effort.sampling == Sampling::counts && !NodeCounts::can_draw(*traffic.moe))
     throw bad("--sample counts",
-              "counts can be sampled only for uniform routing in --mode ht over nodes with as many "
-              "experts each",
+              "counts can only be sampled for uniform routing in --mode ht with equally many "
+              "experts per node",
               "use --sample tokens");
   return effort;
 }

@@ -25,7 +25,7 @@ OwnerConnection::OwnerConnection(const JobSecret& secret, int my_pe, int owner_p
   connect(Deadline::after(std::chrono::duration<double>(timeout_s)));
   Reply welcome = call({.kind = RequestKind::hello});
   if (welcome.descriptors.empty())
-    throw Error(ExitCode::unavailable, name_of(owner_), "reach", welcome.response.reason,
+    throw Error(ExitCode::unavailable, name_of(owner_), "connect", welcome.response.reason,
                 "raise the limit of open files: ulimit -n");
   table_ = std::make_unique<RegistrationTable>(std::move(welcome.descriptors[0]),
                                                welcome.response.shape);
@@ -37,11 +37,12 @@ void OwnerConnection::connect(const Deadline& deadline) {
     const int error = errno;
     health_.check();
     if (error == ECONNREFUSED)
-      throw Error(ExitCode::unavailable, name_of(owner_), "reach", "nobody answers for them",
+      throw Error(ExitCode::unavailable, name_of(owner_), "connect", "no process listens",
                   "register a buffer on that PE first; all PEs of a node must run in one network "
                   "namespace (container)");
     if (error != EAGAIN && error != EINTR)
-      throw system_error(name_of(owner_), "connect to", error, "run again; if it stays, report it");
+      throw system_error(name_of(owner_), "connect", error,
+                         "run again; if it persists, report it as a bug in shmemctl");
     pause(0, 1, deadline); // its queue is full
   }
   ucred peer{};
@@ -57,8 +58,8 @@ bool OwnerConnection::alive() const {
 
 void OwnerConnection::throw_ended() {
   health_.check();
-  throw Error(ExitCode::unavailable, "PE " + std::to_string(owner_), "ask for a registered buffer",
-              "it has closed the connection", "look at the output of that PE");
+  throw Error(ExitCode::unavailable, "PE " + std::to_string(owner_), "request a registered buffer",
+              "it has closed the connection", "check the output of that PE");
 }
 
 void OwnerConnection::pause(short events, int longest_ms, const Deadline& deadline) {
@@ -97,8 +98,8 @@ Reply OwnerConnection::call(Request request) {
     Packet packet = wait_for_packet(deadline);
     auto response = decode_response(packet.bytes.data(), packet.bytes.size(), secret_);
     if (!response)
-      throw Error(ExitCode::unavailable, name_of(owner_), "ask for", "the answer is not one",
-                  "start all PEs with the same version of this tool");
+      throw Error(ExitCode::unavailable, name_of(owner_), "request one", "malformed reply",
+                  "run the same version of shmemctl on all hosts");
     if (response->sequence != request.sequence)
       continue; // of a call that was given up
     health_.waiting_for(-1);
@@ -116,9 +117,9 @@ void OwnerConnection::require_done(const Response& response, const char* attempt
     return;
   const bool stale = response.outcome == Outcome::stale;
   throw Error(stale ? ExitCode::usage : ExitCode::unavailable,
-              "a buffer of PE " + std::to_string(owner_), attempted, response.reason,
+              "buffer of PE " + std::to_string(owner_), attempted, response.reason,
               stale ? "use a descriptor only while its buffer is registered"
-                    : "look at the output of that PE");
+                    : "check the output of that PE");
 }
 
 Reply OwnerConnection::open(const BufferHandle& handle) {
@@ -132,7 +133,7 @@ void OwnerConnection::require_stage() {
   const std::lock_guard lock(mutex_);
   if (staged_)
     return;
-  require_done(call({.kind = RequestKind::stage}).response, "get staging memory for");
+  require_done(call({.kind = RequestKind::stage}).response, "allocate staging memory");
   staged_ = true;
 }
 
@@ -149,7 +150,7 @@ void OwnerConnection::staged_put(const BufferHandle& handle, std::uint64_t offse
                           .handle = handle,
                           .offset_bytes = offset_bytes + done,
                           .size_bytes = step};
-    require_done(call(request).response, "put to");
+    require_done(call(request).response, "put");
     done += step;
   }
 }
@@ -166,7 +167,7 @@ void OwnerConnection::staged_get(void* target, const BufferHandle& handle,
                           .handle = handle,
                           .offset_bytes = offset_bytes + done,
                           .size_bytes = step};
-    require_done(call(request).response, "get from");
+    require_done(call(request).response, "get");
     copy(to + done, table_->stage(user), step);
     done += step;
   }

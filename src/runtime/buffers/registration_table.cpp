@@ -30,8 +30,8 @@ void require_plausible(const TableShape& shape) {
   if (shape.slots == 0 || shape.slots > most_slots || shape.users == 0 ||
       shape.users > most_users || shape.staging_bytes == 0 ||
       shape.staging_bytes > most_stage_bytes || shape.staging_bytes % page_bytes() != 0)
-    throw Error(ExitCode::unavailable, subject, "import", "its shape makes no sense",
-                "start all PEs with the same version of this tool");
+    throw Error(ExitCode::unavailable, subject, "import", "inconsistent shape",
+                "run the same version of shmemctl on all hosts");
 }
 
 RegistrationTable::RegistrationTable(const TableShape& shape, const char* backing_kind)
@@ -47,8 +47,8 @@ RegistrationTable::RegistrationTable(FileDescriptor descriptor, const TableShape
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       static_cast<std::uint64_t>(status.st_size) != size_bytes())
-    throw Error(ExitCode::unavailable, subject, "import", "its size does not fit its shape",
-                "start all PEs with the same version of this tool");
+    throw Error(ExitCode::unavailable, subject, "import", "its size does not match its shape",
+                "run the same version of shmemctl on all hosts");
   map();
 }
 
@@ -80,7 +80,7 @@ void RegistrationTable::commit(std::uint64_t offset_bytes, std::size_t bytes) {
                 : errno;
   while (error == EINTR);
   if (error != 0)
-    throw system_error(subject, "commit", error, "free some memory, or enlarge /dev/shm");
+    throw system_error(subject, "commit", error, "free memory, or enlarge /dev/shm");
 }
 
 void RegistrationTable::commit_slot(std::uint32_t slot) {

@@ -282,8 +282,8 @@ void CudaGpuRuntime::wait(GpuStream stream, const char* step) {
     return;
   release_kernels();
   where.device = device_->text();
-  throw timeout_error(*device_, step, "wait for the GPU in",
-                      fmt::format("the deadline passed, and the stream of {} ({}) is not done",
+  throw timeout_error(*device_, step, "wait for the GPU",
+                      fmt::format("timed out: the stream of {} ({}) is not complete",
                                   device_->text(), info_.pci_address),
                       where);
 }
@@ -309,7 +309,7 @@ void CudaGpuRuntime::throw_report() const {
                     is_known ? paths_by_pe_[static_cast<std::size_t>(seen.peer)].reason : "");
   throw Error(
       words.code,
-      fmt::format("a kernel of {} ({}), block {}", device_->text(), info_.pci_address, seen.block),
+      fmt::format("kernel of {} ({}), block {}", device_->text(), info_.pci_address, seen.block),
       words.attempted, words.message, words.fix, where);
 }
 

@@ -37,8 +37,7 @@ Error timeout_error(const cuda::Device& device, const std::string& subject,
   return Error(ExitCode::deadline, subject, attempted,
                message + (driver_report.words.empty() ? "" : "; " + driver_report.words),
                driver_report.fix.empty()
-                   ? "look with nvidia-smi, and with dmesg for Xid errors; if it only "
-                     "needs longer, " +
+                   ? "check nvidia-smi, and dmesg for Xid errors; if it only needs more time, " +
                          raise_timeout()
                    : driver_report.fix,
                where);

@@ -354,7 +354,7 @@ void CudaUserBuffers::copy(void* to, const void* from, std::size_t size_bytes) {
   where.pe = pe_;
   if (!wait_for_stream(
           *device_, stream->get(), deadline, [this] { health_.check(); }, where))
-    throw timeout_error(*device_, "a copy of " + text(), "wait for", "the deadline passed", where);
+    throw timeout_error(*device_, "copy of " + text(), "complete", "timed out", where);
   const std::lock_guard lock(streams_mutex_);
   idle_.push_back(std::move(stream));
 }

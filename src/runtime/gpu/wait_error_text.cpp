@@ -44,10 +44,10 @@ std::string name_of_word(const WaitReport& report) {
 
 WaitErrorText waited(const WaitReport& report, int pe, double timeout_s) {
   const std::string whom = waited_for(report, pe);
-  return {ExitCode::deadline, "wait for " + whom + " in",
-          fmt::format("the deadline of {} s passed: {} is {}, expected was {}", timeout_s,
+  return {ExitCode::deadline, "wait for " + whom,
+          fmt::format("timed out after {} s: {} is {}, expected {}", timeout_s,
                       name_of_word(report), report.seen, report.expected),
-          (report.peer == pe ? "look at what those blocks do" : "look at the output of " + whom) +
+          (report.peer == pe ? "check what those blocks do" : "check the output of " + whom) +
               ", or " + raise_timeout()};
 }
 
@@ -57,18 +57,18 @@ WaitErrorText timed_out_elsewhere(const WaitReport& report, int pe) {
   const std::string who = own ? "this PE" : fmt::format("PE {}", report.seen);
   const std::string whom = report.peer == pe ? "this PE" : fmt::format("PE {}", report.peer);
   return {ExitCode::deadline,
-          own ? "begin a dispatch or combine in"
-              : fmt::format("end a dispatch or combine with {} in", who),
+          own ? "begin a dispatch or combine"
+              : fmt::format("complete a dispatch or combine with {}", who),
           fmt::format("{} timed out in call {} waiting for {}", who, report.expected, whom),
-          (report.peer == pe ? "look at what this PE did before the call"
-                             : "look at the output of " + whom) +
+          (report.peer == pe ? "check what this PE did before the call"
+                             : "check the output of " + whom) +
               ", or " + raise_timeout()};
 }
 
 /// What was not begun: of a team.
 WaitErrorText refused(const WaitReport& report, const std::string& message,
                       const std::string& fix) {
-  return {ExitCode::usage, fmt::format("begin a collective of team {} in", report.expected),
+  return {ExitCode::usage, fmt::format("begin a collective of team {}", report.expected),
           message, fix};
 }
 
@@ -96,34 +96,34 @@ WaitErrorText describe_wait(const WaitReport& report, int pe, double timeout_s,
   case WaitKind::cell:
     return waited(report, pe, timeout_s);
   case WaitKind::blocks:
-    return {ExitCode::deadline, "meet the other blocks of the launch in",
-            fmt::format("the deadline of {} s passed: {} of {} blocks have come", timeout_s,
+    return {ExitCode::deadline, "synchronize the blocks of the launch",
+            fmt::format("timed out after {} s: {} of {} blocks have arrived", timeout_s,
                         report.seen, report.expected),
-            "launch no more blocks than are resident together (a cooperative launch), see that all "
-            "of them make the call, or " +
+            "launch no more blocks than are resident at once (a cooperative launch), make the call "
+            "on all of them, or " +
                 raise_timeout()};
   case WaitKind::team_size:
     return refused(report,
-                   fmt::format("it has {} members, and collectives of kernels take {} at most",
+                   fmt::format("it has {} members, and kernel collectives support at most {}",
                                report.seen, DeviceTeamFlags::max_members),
                    "split the team, or use the host's collectives");
   case WaitKind::no_member:
-    return refused(report, "this PE is no member of it",
+    return refused(report, "this PE is not a member",
                    "call collectives on the team's members only");
   case WaitKind::no_reduction:
-    return refused(report, "and, or, xor are of whole numbers, and these are floating-point",
-                   "choose sum, min, max or prod, or a type of whole numbers");
+    return refused(report, "and, or, xor are for integers, not floating-point numbers",
+                   "choose sum, min, max or prod, or an integer type");
   case WaitKind::call_failed:
     return timed_out_elsewhere(report, pe);
   case WaitKind::no_path:
-    return {ExitCode::unavailable, "reach " + waited_for(report, pe) + " in",
+    return {ExitCode::unavailable, "reach " + waited_for(report, pe),
             "kernels have no path to it" + (no_path.empty() ? "" : ": " + no_path),
-            "see shmemctl bringup for what reaches what"};
+            "run shmemctl bringup to see which PEs can reach each other"};
   default:
-    return {ExitCode::unavailable, "reach " + waited_for(report, pe) + " in",
+    return {ExitCode::unavailable, "reach " + waited_for(report, pe),
             fmt::format("the network of kernels failed (kind {}, expected {}, seen {})",
                         static_cast<unsigned>(report.kind), report.expected, report.seen),
-            "look at the output of " + waited_for(report, pe)};
+            "check the output of " + waited_for(report, pe)};
   }
 }
 

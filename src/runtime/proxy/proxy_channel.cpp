@@ -178,9 +178,9 @@ void ProxyChannel::throw_failure() const {
 
 Error ProxyChannel::timeout_error(const std::string& step, unsigned ring) const {
   const std::string which = n_fifos() > 1 ? " of ring " + std::to_string(ring) : "";
-  return {ExitCode::deadline, step + which, "wait in",
-          "the deadline passed: " + memories_[ring]->blocked_by(),
-          "look at this process's threads and the GPU's kernels, or " + raise_timeout()};
+  return {ExitCode::deadline, step + which, "wait for the proxy",
+          "timed out: " + memories_[ring]->blocked_by(),
+          "check this process's threads and the GPU's kernels, or " + raise_timeout()};
 }
 
 void ProxyChannel::give_up(const std::string& step, unsigned ring) {

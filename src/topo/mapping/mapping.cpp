@@ -77,8 +77,10 @@ std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& 
   const auto gpu_count = static_cast<int>(node.gpus.size());
   for (int gpu : gpu_list)
     if (gpu < 0 || gpu >= gpu_count)
-      throw input_error("--gpus", "", "no GPU " + std::to_string(gpu), gpu_count == 0
-                        : "use GPU indices from 0 to " + std::to_string(gpu_count - 1));
+      throw input_error("--gpus", "", "no GPU " + std::to_string(gpu),
+                        gpu_count == 0
+                            ? "omit --gpus: this node has no GPU"
+                            : "pass GPU numbers from 0 to " + std::to_string(gpu_count - 1));
   std::vector<int> available = gpu_list;
   if (available.empty())
     for (int gpu = 0; gpu < gpu_count; ++gpu)

@@ -43,7 +43,7 @@ std::vector<int> gpu_list(const Options& options, const Node& node) {
     if (!gpu || *gpu < 0 || *gpu >= static_cast<long long>(node.gpus.size()))
       throw Error(ExitCode::usage, "--gpus " + text, "",
                   "no GPU " + part + " on this node, which has " + std::to_string(node.gpus.size()),
-                  "use GPU indices as topo shows them, separated by commas");
+                  "pass GPU numbers as topo shows them, separated by commas");
     gpus.push_back(static_cast<int>(*gpu));
   }
   return gpus;
@@ -74,8 +74,8 @@ NvshmemSettings nvshmem_settings(const Options& options) {
   if (const std::string text = options.text("NVSHMEM_VERSION"); !text.empty()) {
     const std::optional<NvshmemVersion> version = parse_nvshmem_version(text);
     if (!version)
-      throw Error(ExitCode::usage, "--nvshmem-version " + text, "use", "not a version",
-                  "use an NVSHMEM release such as 3.4.5");
+      throw Error(ExitCode::usage, "--nvshmem-version " + text, "", "not a version",
+                  "pass a release of NVSHMEM, such as 3.4.5");
     settings.version = *version;
   }
   // Where nobody names one, NVSHMEM takes its default.

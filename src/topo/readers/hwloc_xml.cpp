@@ -41,7 +41,7 @@ Node read_hwloc_xml(const std::string& text, const std::string& subject) {
   if (topology.name != "topology")
     throw input_error(subject, topology.position(),
                       "the root element is <" + printable(topology.name, 40) + ">, not <topology>",
-                      "use XML written by lstopo: lstopo topology.xml");
+                      "pass XML as lstopo writes it: lstopo topology.xml");
   std::optional<Node> dump = read_hwloc_dump(topology, subject);
   Node node = dump ? std::move(*dump) : read_lstopo(topology, subject);
   node.format = "hwloc-xml";

@@ -21,7 +21,7 @@ namespace shmemctl::smi {
 
 namespace {
 
-constexpr const char* fix_text = "use the complete output of nvidia-smi topo -m";
+constexpr const char* fix_text = "pass the complete output of nvidia-smi topo -m";
 
 Error table_error(const std::string& subject, std::size_t line, const std::string& problem) {
   return input_error(subject, "line " + std::to_string(line), problem, fix_text);
@@ -724,7 +724,7 @@ Node read_nvidia_smi(const std::string& text, const std::string& subject) {
     if (!names.insert(name).second)
       throw input_error(subject, "line " + std::to_string(table.header_line),
                         "two NICs are named " + printable(name, 60),
-                        "use the complete output of nvidia-smi topo -m");
+                        "pass the complete output of nvidia-smi topo -m");
     Nic nic = nic_of(name);
     nic.unnamed = named == table.names.end() && smi::is_nic_label(label);
     nic.source_number = number_of(label, static_cast<int>(node.nics.size()));

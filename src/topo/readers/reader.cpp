@@ -147,7 +147,7 @@ Node read_recorded(const std::string& text, const std::string& subject,
   case TopoFormat::report:
     return read_report(text, subject);
   }
-  throw input_error(subject, "", "unknown format", "name the format with --format");
+  throw input_error(subject, "", "unknown format", "pass the format with --format");
 }
 
 Node read_report(const std::string& text, const std::string& subject) {
@@ -155,8 +155,8 @@ Node read_report(const std::string& text, const std::string& subject) {
   const std::string notice = require_report_schema(document, subject);
   const auto topology = document.find("topology");
   if (topology == document.end() || topology->is_null())
-    throw input_error(subject, "/topology", "this report has no topology",
-                      "use a report of shmemctl topo");
+    throw input_error(subject, "/topology", "the report has no topology",
+                      "pass a report of shmemctl topo");
   Node node = node_from_json(*topology, subject);
   node.format = "report";
   if (!notice.empty())

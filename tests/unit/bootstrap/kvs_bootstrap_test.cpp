@@ -175,7 +175,7 @@ TEST_P(KvsFaults, ProcessManagerDiesAtEveryCommand) {
 }
 
 TEST_P(KvsFaults, DetectsPrivateStores) {
-  expect_all_fail(run(3, {.private_spaces = true}), ExitCode::unavailable, "a space of its own");
+  expect_all_fail(run(3, {.private_spaces = true}), ExitCode::unavailable, "a separate one");
 }
 
 TEST_P(KvsFaults, RefusedCommandsCarryTheServersText) {
@@ -222,14 +222,14 @@ TEST_P(KvsFaults, ATruncatedResponse) {
                        .reply = pmi1() ? "cmd=barrier" : "    28cmd=kvs-fence-resp",
                        .silence = true},
                       0.3),
-                  ExitCode::deadline, "the deadline passed");
+                  ExitCode::deadline, "timed out");
 }
 
 TEST_P(KvsFaults, ASilentProcessManagerEndsAtTheDeadline) {
   for (const std::string& at :
        {std::string("init"), command("put", "kvs-put"), command("get", "kvs-get")})
     expect_all_fail(run(2, {.at = at, .silence = true}, 0.2), ExitCode::deadline,
-                    "the deadline passed");
+                    "timed out");
 }
 
 TEST_P(KvsFaults, LeaveReturnsWhateverTheProcessManagerDoes) {
@@ -268,7 +268,7 @@ TEST(KvsFault, TwoProcessesOfOneRank) {
   const auto outcomes = run_job(manager, Protocol::pmi1, 2, [](Bootstrap&) {});
   int found = 0;
   for (const Outcome& outcome : outcomes)
-    found += outcome.message.find("another process has the rank 0 too") != std::string::npos;
+    found += outcome.message.find("another process also has rank 0") != std::string::npos;
   EXPECT_GE(found, 1); // the other one misses PE 1
   for (const Outcome& outcome : outcomes)
     EXPECT_EQ(outcome.code, ExitCode::unavailable);
@@ -284,7 +284,7 @@ TEST(KvsFault, ProcessesThatDisagreeOnTheSize) {
 TEST(KvsFault, EnvironmentAndFullinitMustAgree) {
   FakeProcessManager manager(Protocol::pmi2, 1, {.identities = {{0, {0, 2, ""}}}});
   const auto outcomes = run_job(manager, Protocol::pmi2, 1, [](Bootstrap&) {});
-  EXPECT_NE(outcomes[0].message.find("rank 0 of 1, but PMI_RANK and PMI_SIZE say 0 of 2"),
+  EXPECT_NE(outcomes[0].message.find("rank 0 of 1, but PMI_RANK and PMI_SIZE are 0 and 2"),
             std::string::npos)
       << outcomes[0].message;
 }
@@ -297,7 +297,7 @@ TEST_P(KvsFaults, AMissingPeEndsTheOthersAtTheirDeadline) {
       bootstrap.barrier(soon(0.2));
   });
   EXPECT_TRUE(outcomes[1].good) << outcomes[1].message;
-  expect_all_fail({outcomes[0], outcomes[2]}, ExitCode::deadline, "the deadline passed");
+  expect_all_fail({outcomes[0], outcomes[2]}, ExitCode::deadline, "timed out");
 }
 
 TEST(KvsFault, WhereGetsWaitTheMissingPeIsNamed) {

@@ -51,7 +51,7 @@ TEST(Format, SaysWhatItIsIfItIsNone) {
   EXPECT_TRUE(mentions(message_of("<!-- never ends"), "XML without an element"));
   EXPECT_TRUE(mentions(message_of("{\"schema\": 3}"), "not a shmemctl report"));
   EXPECT_TRUE(mentions(message_of("{\"schema\": {\"name\": 3}}"), "not a shmemctl report"));
-  EXPECT_TRUE(mentions(message_of("{"), "not valid JSON"));
+  EXPECT_TRUE(mentions(message_of("{"), "invalid JSON"));
   EXPECT_TRUE(mentions(message_of("a GPU0 table\n"), "unknown format"));
   for (const char* format : {"hwloc", "NCCL", "nvidia-smi", "report"})
     EXPECT_TRUE(mentions(message_of("some text"), format)) << format;

@@ -85,9 +85,7 @@ TEST(ReportFile, RowsOfANewerMinorVersionMayHaveMoreKeys) {
 TEST(ReportFile, WhatIsNoReportIsSaidAsBefore) {
   json document = document_with(2);
   document["schema"]["version"] = "2.0.0";
-  EXPECT_EQ(message_of(to_text(document)),
-            "cannot read r.json: schema 2.0.0 is newer than this tool's 1.1.0");
-  EXPECT_EQ(message_of(to_text(document)), "r.json: schema 2.0.0 is newer than this tool's 1.0.0");
+  EXPECT_EQ(message_of(to_text(document)), "r.json: schema 2.0.0 is newer than this tool's 1.1.0");
   const std::string text = to_text(document_with(2));
   EXPECT_NE(message_of(text.substr(0, text.size() / 2)).find("invalid JSON"), std::string::npos);
   EXPECT_NE(message_of("").find("the file is empty"), std::string::npos);

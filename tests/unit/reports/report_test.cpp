@@ -86,8 +86,8 @@ TEST(Report, RefusesANewerMajorVersionInOneLine) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_EQ(error.message(), "cannot read r.json: schema 2.0.0 is newer than this tool's 1.1.0");
-    EXPECT_EQ(error.fix(), "use a newer shmemctl");
+    EXPECT_EQ(error.message(), "r.json: schema 2.0.0 is newer than this tool's 1.1.0");
+    EXPECT_EQ(error.fix(), "use a newer version of shmemctl");
   }
 }
 

@@ -232,7 +232,7 @@ TEST(FailureDetectorStart, ThrowsOnAllPesIfOneCannotConnect) {
   ASSERT_EQ(messages.size(), 6U);
   for (const std::string& message : messages) {
     EXPECT_EQ(message, messages.front());
-    EXPECT_NE(message.find("cannot start the lifeline: PE 2 (host a): cannot connect to PE 1 "
+    EXPECT_NE(message.find("lifeline: cannot start: PE 2 (host a): cannot connect to PE 1 "
                            "(host b) at " +
                            closed),
               std::string::npos)
@@ -272,7 +272,7 @@ TEST(FailureDetectorStart, AnImpostorAtAnAddressIsRefused) {
   for (const auto& [script, words] :
        {std::pair{encode(failure_detector::Welcome{{}, 7}), "is no PE of a job of this tool"},
         std::pair{encode(failure_detector::Challenge{}) + encode(failure_detector::Welcome{{}, 0}),
-                  "somebody else answers"}}) {
+                  "another process listens"}}) {
     const Impostor impostor(script);
     std::atomic<int> refused{0};
     run_bootstrap_threads(2, [&, words = words](Bootstrap& bootstrap) {
@@ -381,8 +381,8 @@ TEST(FailureDetectorStart, TextOfAnotherPeIsTruncatedAtItsLength) {
       messages.push_back(error.message());
     }
   });
-  EXPECT_EQ(messages, std::vector<std::string>(3, "cannot start the lifeline: \\x1b" +
-                                                      std::string(254, 'x')));
+  EXPECT_EQ(messages,
+            std::vector<std::string>(3, "lifeline: cannot start: \\x1b" + std::string(254, 'x')));
 }
 
 /// A neighbour whose Welcome was lost connects again; the connection that it has abandoned is not a

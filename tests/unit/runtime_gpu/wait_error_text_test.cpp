@@ -35,14 +35,13 @@ void expect_words(const WaitReport& report, ExitCode code, const std::vector<std
 
 TEST(WaitErrorText, AWordOfTheHeapHasItsOffset) {
   expect_words(report_of(WaitKind::word, 1, 12, 11, 4096), ExitCode::deadline,
-               {"wait for PE 1 in", "deadline of 2 s",
-                "the word at offset 4096 of its heap is 11, "
-                "expected was 12",
-                "look at the output of PE 1"});
+               {"wait for PE 1", "timed out after 2 s",
+                "the word at offset 4096 of its heap is 11, expected 12",
+                "check the output of PE 1"});
 }
 TEST(WaitErrorText, AWordOfOtherMemoryHasNone) {
   expect_words(report_of(WaitKind::word, -1, 12, 11), ExitCode::deadline,
-               {"wait for another PE in", "a word outside of its heap is 11, expected was 12"});
+               {"wait for another PE", "a word outside of its heap is 11, expected 12"});
 }
 
 /// The most common one: a PE that did not arrive at a barrier.
@@ -50,7 +49,7 @@ TEST(WaitErrorText, NamesTheWordsOfATeam) {
   constexpr std::uint64_t team = 3;
   const auto expect_cell = [](std::size_t offset, const char* said) {
     expect_words(report_of(WaitKind::cell, 5, 8, 7, team * sizeof(DeviceTeamFlags) + offset),
-                 ExitCode::deadline, {"wait for PE 5 in", said, "of team 3 is 7, expected was 8"});
+                 ExitCode::deadline, {"wait for PE 5", said, "of team 3 is 7, expected 8"});
   };
   constexpr std::size_t last = (DeviceTeamFlags::max_members - 1) * sizeof(std::uint64_t);
   for (const std::size_t at : {std::size_t{0}, last}) {
@@ -66,32 +65,32 @@ TEST(WaitErrorText, NamesTheWordsOfATeam) {
 TEST(WaitErrorText, ThisPesOtherBlocksAreNotAPeer) {
   expect_words(report_of(WaitKind::cell, pe, 8, 7, offsetof(DeviceTeamFlags, done)),
                ExitCode::deadline,
-               {"wait for this PE's other blocks in", "look at what those blocks do, or raise "});
+               {"wait for this PE's other blocks", "check what those blocks do, or raise "});
 }
 TEST(WaitErrorText, CountsBlocksInABarrier) {
   expect_words(report_of(WaitKind::blocks, pe, 200, 132), ExitCode::deadline,
-               {"meet the other blocks", "132 of 200 blocks have come", "cooperative launch"});
+               {"synchronize the blocks", "132 of 200 blocks have arrived", "cooperative launch"});
 }
 
 TEST(WaitErrorText, ImpossibleCollectivesGiveTheReason) {
   expect_words(report_of(WaitKind::team_size, -1, 2, 300), ExitCode::usage,
-               {"begin a collective of team 2", "300 members", "256 at most", "split the team"});
+               {"begin a collective of team 2", "300 members", "at most 256", "split the team"});
   expect_words(report_of(WaitKind::no_member, -1, 4, 2), ExitCode::usage,
-               {"begin a collective of team 4", "no member", "members only"});
+               {"begin a collective of team 4", "not a member", "members only"});
   expect_words(report_of(WaitKind::no_reduction, -1, 0, 0), ExitCode::usage,
-               {"team 0", "and, or, xor are of whole numbers", "choose sum"});
+               {"team 0", "and, or, xor are for integers", "choose sum"});
 }
 
 /// The missing PE is named, and the one that timed out, whether it is a peer or this PE.
 TEST(WaitErrorText, ATimeoutOfAPeerNamesTheMissingPe) {
   expect_words(report_of(WaitKind::call_failed, 5, 8, 3), ExitCode::deadline,
-               {"end a dispatch or combine with PE 3 in",
-                "PE 3 timed out in call 8 waiting for PE 5", "look at the output of PE 5"});
+               {"complete a dispatch or combine with PE 3",
+                "PE 3 timed out in call 8 waiting for PE 5", "check the output of PE 5"});
   expect_words(report_of(WaitKind::call_failed, pe, 8, 3), ExitCode::deadline,
                {"PE 3 timed out in call 8 waiting for this PE",
-                "look at what this PE did before the call, or raise "});
+                "check what this PE did before the call, or raise "});
   expect_words(report_of(WaitKind::call_failed, 5, 8, pe), ExitCode::deadline,
-               {"begin a dispatch or combine in", "this PE timed out in call 8 waiting for PE 5"});
+               {"begin a dispatch or combine", "this PE timed out in call 8 waiting for PE 5"});
 }
 
 TEST(WaitErrorText, WithoutAPathTheReasonIsSaid) {

@@ -197,8 +197,8 @@ TEST(SimRequest, bad_input_names_the_rule_and_the_nearest_legal_value) {
   refused([](R& r) { r.ep_ranks = 3; }, {"whole number of nodes"}, "--ep-ranks ");
   refused([](R& r) { r.ep_ranks = 6; }, {"groups of 6"}, "--ep-ranks ");
   refused([](R& r) { r.top_k = 40; }, {"num-topk"}, "nearest legal value: 32");
-  refused([](R& r) { r.routing = "zpif"; }, {"no such routing"}, "zipf");
-  refused([](R& r) { r.pattern = "alltoall"; }, {"unknown traffic pattern"}, "all-to-all");
+  refused([](R& r) { r.routing = "zpif"; }, {"unknown value"}, "zipf");
+  refused([](R& r) { r.pattern = "alltoall"; }, {"unknown pattern"}, "all-to-all");
   refused([](R& r) { r.routing = "grouped", r.groups = 5; }, {"equal groups"}, "--num-groups");
   refused([](R& r) { r.steps = 0, r.routing = "zipf"; }, {"--steps 0"}, "--steps 1");
   refused([](R& r) { r.sample = "counts", r.mode = "ll"; }, {"--sample"}, "--sample tokens");
