@@ -150,8 +150,10 @@ std::vector<FindingReference> finding_rows() {
        "`NVSHMEM_REMOTE_TRANSPORT` has a value that NVSHMEM does not know. NVSHMEM starts no "
        "transport to other nodes and does not say so; with IBGDA enabled, IBGDA runs alone without "
        "a transport for its proxy.",
-       "The value is compared with the names that NVSHMEM reads.",
-       "Use ibrc, ucx, ibdevx, libfabric or none. IBGDA is enabled by "
+       "`topo`, `doctor`, `env` and every job compare the value with the names that NVSHMEM reads. "
+      "`doctor` also checks `SHMEMCTL_REMOTE_TRANSPORT`, with which a job does not start if its "
+      "value is unknown.",
+      "Use ibrc, ucx, ibdevx, libfabric or none. IBGDA is enabled by "
        "`NVSHMEM_IB_ENABLE_IBGDA=1`."},
       {"topology-incomplete", "Topology and mapping", "warning, info",
        "What the reader of the topology could not read, left out or took from elsewhere; or the "

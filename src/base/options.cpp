@@ -244,7 +244,7 @@ std::optional<std::string> parse_remote_transport(std::string_view text) {
 Finding unknown_remote_transport(const std::string& text, bool ibgda_enabled) {
   const std::string value = std::string(variable) + "=" + printable(text, 64);
   const std::string what =
-      value + " is no transport that NVSHMEM knows (" + join(known_words(), ", ") + ")";
+      value + " is not a transport that NVSHMEM knows (" + join(known_words(), ", ") + ")";
   const std::string where =
       names_ibgda(text) ? "; IBGDA is enabled by NVSHMEM_IB_ENABLE_IBGDA" : "";
   return {"remote-transport-unknown", ibgda_enabled ? Severity::warning : Severity::error, variable,
@@ -262,7 +262,7 @@ std::optional<Finding> check_remote_transport(const Options& options) {
     return std::nullopt;
   const std::string& name = value.origin_name;
   const auto near = nearest_spelling(lower(trim(value.text)), known_words());
-  const std::string fix = near ? name + "=" + *near : "leave out " + name;
+  const std::string fix = near ? name + "=" + *near : "omit " + name;
   return Finding{"remote-transport-unknown", Severity::error, name,
                  name + "=" + printable(value.text, 64) + " is " + value.problem +
                      ": no command that uses it starts",

@@ -204,8 +204,6 @@ TouchedPages::TouchedPages()
 
 namespace {
 
-constexpr const char* subject = "this program's global variables";
-
 std::byte* at(std::uintptr_t address) {
   return reinterpret_cast<std::byte*>(address);
 }

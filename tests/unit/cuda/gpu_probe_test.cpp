@@ -98,21 +98,21 @@ TEST(GpuProbeFaults, NamesAFailingGpu) {
 }
 
 } // namespace
-// Copies between GPUs over the made-up driver, and over the real one where there is one. What they
+// Copies between GPUs over the fake driver, and over the real one where there is one. What they
 // take is not judged here.
 
 namespace {
 
-constexpr cuda::LinkPlan small{std::size_t{4} << 20, 2, 3};
+constexpr cuda::LinkPlan small_links{std::size_t{4} << 20, 2, 3};
 
 class LinkProbe : public OverDrivers {};
 INSTANTIATE_TEST_SUITE_P(Over, LinkProbe, both_drivers(), name_of_driver);
 
 TEST_P(LinkProbe, EveryOrderedPairIsMeasuredAndItsBytesArrive) {
-  const cuda::LinkSurvey survey = cuda::survey_links(driver, small);
+  const cuda::LinkSurvey survey = cuda::survey_links(driver, small_links);
   const std::size_t count = driver->devices().size();
   EXPECT_EQ(survey.problem, "");
-  EXPECT_EQ(survey.copy_bytes, small.copy_bytes);
+  EXPECT_EQ(survey.copy_bytes, small_links.copy_bytes);
   ASSERT_EQ(survey.gpus.size(), count);
   ASSERT_EQ(survey.samples.size(), count * (count - 1));
   for (const cuda::LinkSample& sample : survey.samples) {
@@ -121,7 +121,7 @@ TEST_P(LinkProbe, EveryOrderedPairIsMeasuredAndItsBytesArrive) {
     EXPECT_EQ(sample.wrong, "");
     if (!sample.refused.empty())
       continue; // a real machine may have such pairs
-    ASSERT_EQ(sample.copy_us.size(), static_cast<std::size_t>(small.rounds));
+    ASSERT_EQ(sample.copy_us.size(), static_cast<std::size_t>(small_links.rounds));
     for (const double time_us : sample.copy_us)
       EXPECT_GT(time_us, 0);
   }
@@ -136,7 +136,7 @@ std::string with_failure(const char* failure, const Look& look) {
     const auto driver = open_driver(SHMEMCTL_FAKE_CUDA);
     require(driver != nullptr, "the made-up driver opens");
     require(count_calls_of_fake_anew(), "it counts its calls anew");
-    const cuda::LinkSurvey survey = cuda::survey_links(driver, small);
+    const cuda::LinkSurvey survey = cuda::survey_links(driver, small_links);
     require(survey.samples.size() == 2, "two pairs");
     look(survey.samples[0], survey.samples[1]);
     require(held_by_fake() == nothing_held, held_by_fake());

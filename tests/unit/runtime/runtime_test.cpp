@@ -359,7 +359,7 @@ TEST(Runtime, ARemoteTransportThatNvshmemDoesNotKnowIsRefused) {
   job.environment = {{"NVSHMEM_REMOTE_TRANSPORT", "nonsense"}};
   for (const PeResult& result : run_fork_job(job)) {
     EXPECT_EQ(result.exit_code, 2) << result.text;
-    EXPECT_NE(result.text.find("NVSHMEM_REMOTE_TRANSPORT=nonsense is no transport"),
+    EXPECT_NE(result.text.find("NVSHMEM_REMOTE_TRANSPORT=nonsense is not a transport"),
               std::string::npos)
         << result.text;
   }
