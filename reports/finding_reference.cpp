@@ -151,9 +151,9 @@ std::vector<FindingReference> finding_rows() {
        "transport to other nodes and does not say so; with IBGDA enabled, IBGDA runs alone without "
        "a transport for its proxy.",
        "`topo`, `doctor`, `env` and every job compare the value with the names that NVSHMEM reads. "
-      "`doctor` also checks `SHMEMCTL_REMOTE_TRANSPORT`, with which a job does not start if its "
-      "value is unknown.",
-      "Use ibrc, ucx, ibdevx, libfabric or none. IBGDA is enabled by "
+       "`doctor` also checks `SHMEMCTL_REMOTE_TRANSPORT`, with which a job does not start if its "
+       "value is unknown.",
+       "Use ibrc, ucx, ibdevx, libfabric or none. IBGDA is enabled by "
        "`NVSHMEM_IB_ENABLE_IBGDA=1`."},
       {"topology-incomplete", "Topology and mapping", "warning, info",
        "What the reader of the topology could not read, left out or took from elsewhere; or the "

@@ -75,8 +75,7 @@ void refuse_twice(const std::vector<LoadedReport>& reports) {
       const auto [found, is_new] = seen.emplace(identity, loaded.path);
       if (!is_new)
         throw input_error(loaded.path, "",
-                          "same run as " + printable(found->second) + ", of " +
-                              run.started_at,
+                          "same run as " + printable(found->second) + ", of " + run.started_at,
                           "pass each run once");
     }
 }

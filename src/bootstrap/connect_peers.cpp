@@ -217,8 +217,7 @@ private:
     if (all_linked_)
       return;
     heard_ = FailureReport::decode(frame.payload());
-    throw error_of(heard_.value_or(FailureReport{}), request_.rendezvous->peer(),
-                   "join the job");
+    throw error_of(heard_.value_or(FailureReport{}), request_.rendezvous->peer(), "join the job");
   }
 
   void let_in(AcceptedPeer accepted) {

@@ -251,9 +251,9 @@ void PeerLinks::scan(const CallLabel& call, Link& link) {
 }
 
 void PeerLinks::fail_with(const CallLabel& call, const std::optional<FailureReport>& report) {
-  received_failure_ =
-      report.value_or(FailureReport{ExitCode::unavailable, -1, "a PE failed and sent a malformed message",
-                                    "check the output of the other PEs"});
+  received_failure_ = report.value_or(FailureReport{ExitCode::unavailable, -1,
+                                                    "a PE failed and sent a malformed message",
+                                                    "check the output of the other PEs"});
   health_->await_cause(received_failure_->reporter);
   throw error_of(*received_failure_, call.text(), call_attempted);
 }

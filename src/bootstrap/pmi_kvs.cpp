@@ -239,8 +239,7 @@ void Pmi2Kvs::start(const Deadline& deadline) {
   const auto rank = response.integer("rank"), size = response.integer("size");
   if (rank != identity_.rank || size != identity_.size)
     throw Error(ExitCode::unavailable, "process manager", "complete PMI-2 fullinit",
-                "it reports rank " +
-                    printable(response.find("rank").value_or("?"), 20) + " of " +
+                "it reports rank " + printable(response.find("rank").value_or("?"), 20) + " of " +
                     printable(response.find("size").value_or("?"), 20) +
                     ", but PMI_RANK and PMI_SIZE are " + std::to_string(identity_.rank) + " and " +
                     std::to_string(identity_.size),

@@ -202,9 +202,9 @@ std::vector<std::string> Runtime::gather_text_of_job(const std::string& text) {
 
 void Runtime::allow_loss() {
   if (n_pes() > DegradedJob::max_pes)
-    throw Error(ExitCode::usage, fmt::format("job of {} PEs", n_pes()),
-                "continue after the loss of a PE",
-                fmt::format("supported up to {} PEs only", DegradedJob::max_pes), "start fewer PEs");
+    throw Error(
+        ExitCode::usage, fmt::format("job of {} PEs", n_pes()), "continue after the loss of a PE",
+        fmt::format("supported up to {} PEs only", DegradedJob::max_pes), "start fewer PEs");
   constexpr std::size_t alignment_bytes = 64;
   auto* const memory =
       static_cast<std::byte*>(allocate(DegradedJob::size_bytes(), alignment_bytes)); // never freed

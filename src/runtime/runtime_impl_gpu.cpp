@@ -267,7 +267,8 @@ BuffersConfig::TransportToPe Runtime::Impl::gpu_transport_of(int pe) const {
     return {"p2p", true};
   if (!staged)
     throw Error(ExitCode::unavailable, "GPU memory of PE " + std::to_string(pe), "reach",
-                gpu->paths_by_pe()[at].reason, "run both PEs on one node, or add a network between them");
+                gpu->paths_by_pe()[at].reason,
+                "run both PEs on one node, or add a network between them");
   return {gpu_direct ? gpu_direct->name() : staged->name(), false};
 }
 

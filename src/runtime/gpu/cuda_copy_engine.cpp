@@ -86,8 +86,7 @@ void CudaCopyEngine::finish(int context) {
     return;
   const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_));
   if (!wait_for_stream(*device_, own->stream.get(), deadline, [this] { health_.check(); }))
-    throw timeout_error(*device_, "copy on " + device_->text(), "complete", "timed out",
-                        {});
+    throw timeout_error(*device_, "copy on " + device_->text(), "complete", "timed out", {});
   own->begun = false;
   own->words_used = 0;
 }

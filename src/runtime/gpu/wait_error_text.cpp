@@ -68,8 +68,8 @@ WaitErrorText timed_out_elsewhere(const WaitReport& report, int pe) {
 /// What was not begun: of a team.
 WaitErrorText refused(const WaitReport& report, const std::string& message,
                       const std::string& fix) {
-  return {ExitCode::usage, fmt::format("begin a collective of team {}", report.expected),
-          message, fix};
+  return {ExitCode::usage, fmt::format("begin a collective of team {}", report.expected), message,
+          fix};
 }
 
 } // namespace

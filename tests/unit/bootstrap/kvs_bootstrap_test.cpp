@@ -228,8 +228,7 @@ TEST_P(KvsFaults, ATruncatedResponse) {
 TEST_P(KvsFaults, ASilentProcessManagerEndsAtTheDeadline) {
   for (const std::string& at :
        {std::string("init"), command("put", "kvs-put"), command("get", "kvs-get")})
-    expect_all_fail(run(2, {.at = at, .silence = true}, 0.2), ExitCode::deadline,
-                    "timed out");
+    expect_all_fail(run(2, {.at = at, .silence = true}, 0.2), ExitCode::deadline, "timed out");
 }
 
 TEST_P(KvsFaults, LeaveReturnsWhateverTheProcessManagerDoes) {
