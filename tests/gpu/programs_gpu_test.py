@@ -51,7 +51,7 @@ class Programs(unittest.TestCase):
         code, _, err = run(2, PROGRAM, "late", SHMEMCTL_TIMEOUT="3")
         self.assertEqual(code, 124, err)
         self.assertRegex(err, r"kernel of GPU \d+ ")
-        self.assertRegex(err, r"is 0, expected was 1")
+        self.assertRegex(err, r"is 0, expected 1")
         self.assertLess(time.monotonic() - begin, 30)
 
 

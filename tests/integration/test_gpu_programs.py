@@ -205,7 +205,7 @@ class OverAMadeUpDriver(Installed):
 
     def test_what_a_kernel_reports_ends_a_program_that_computes(self):
         result = self.run_over(2, "wait")
-        self.assert_error(result, 124, "a kernel of GPU 1", "block 6", "wait for PE 0", "is 11, expected was 12")
+        self.assert_error(result, 124, "kernel of GPU 1", "block 6", "wait for PE 0", "is 11, expected 12")
 
 
 class WithoutGpus(Installed):

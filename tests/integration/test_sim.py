@@ -121,7 +121,7 @@ class AmResponder(SimTest):
         for arguments, words in (
                 (("--nodes", 3), "256 experts cannot be shared evenly by 24 ranks"),
                 (("--nodes", 0), "supported are 1"),
-                (("--kill-nic", "mlx5_77"), "the topology has no such NIC"),
+                (("--kill-nic", "mlx5_77"), "no NIC mlx5_77 in the topology"),
                 (("--kill-nic", "9/mlx5_0"), "nodes 0 to 1"),
                 (("--oversubscription", 0.5), "oversubscription"),
                 (("--routing", "./missing"), "missing"),

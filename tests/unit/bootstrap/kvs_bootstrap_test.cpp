@@ -171,7 +171,7 @@ TEST_P(KvsFaults, ProcessManagerDiesAtEveryCommand) {
        {std::string("init"), command("get_maxes", "fullinit"), command("put", "kvs-put"),
         command("barrier_in", "kvs-fence"), command("get", "kvs-get"), std::string("finalize")})
     expect_all_fail(run(3, {.at = at, .close_all = true}), ExitCode::unavailable,
-                    "the connection to the process manager: ");
+                    "process manager: cannot ");
 }
 
 TEST_P(KvsFaults, DetectsPrivateStores) {

@@ -49,7 +49,7 @@ TEST(TransportChoice, NvshmemsRemoteTransportInAnyCase) {
 }
 
 TEST(TransportChoice, RejectsUnknownNames) {
-  test::expect_error(ExitCode::usage, {"\"tcp\"", "there is none"}, [] {
+  test::expect_error(ExitCode::usage, {"\"tcp\"", "unknown transport"}, [] {
     chosen({{"TRANSPORT", "shm,tcp"}}, false);
   });
   test::expect_error(ExitCode::usage, {"\"shm\"", "twice"}, [] {
