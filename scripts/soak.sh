@@ -171,7 +171,7 @@ mutants_of_gpus() {
   "$1" build/gpu_litmus_mutants || well=1
   each_is_found "$kernel_survivors" '*DataComesBefore*' "$1" build/test_gpu_stream_without_SIGNAL_BEHIND || well=1
   each_is_found "$kernel_survivors" '*staged*' "$1" build/test_gpu_litmus_without_WORD_ATOMIC || well=1
-  each_is_found "$kernel_survivors" '*' "$1" build/test_gpu_queue_memory_without_NETWORK_RELEASE || well=1
+  each_is_found "$kernel_survivors" '*' env build/test_gpu_queue_memory_without_NETWORK_RELEASE || well=1
   # Ranks are threads of one process, which needs no service.
   each_is_found "$moe_survivors" '*ThreeHundred*:MoeOrder*:MoeLate*' env build/test_gpu_moe_without_* || well=1
   return "$well"

@@ -1,6 +1,7 @@
 #include "src/base/error.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 

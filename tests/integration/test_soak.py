@@ -9,7 +9,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SAY = 'echo "$(basename "$0") $* [${CUDA_MPS_PIPE_DIRECTORY:+served}]" >>"$LOG"\n'
 PROGRAMS = ("gpu_litmus_mutants", "test_gpu", "test_gpu_litmus", "test_gpu_stream_without_SIGNAL_BEHIND",
-            "test_gpu_litmus_without_WORD_ATOMIC", "test_gpu_moe_without_CALL_ORDER", "test_gpu_moe_without_PLACE")
+            "test_gpu_litmus_without_WORD_ATOMIC", "test_gpu_queue_memory_without_NETWORK_RELEASE",
+            "test_gpu_moe_without_CALL_ORDER", "test_gpu_moe_without_PLACE")
 
 
 class Gpu(unittest.TestCase):
@@ -49,8 +50,8 @@ class Gpu(unittest.TestCase):
         ran = [line for line in lines if not line.startswith("nvidia")]
         self.assertEqual([line.split()[0] for line in ran], ["ctest", "ctest", "test_gpu_litmus", "test_gpu", "gpu_litmus_mutants",
             "test_gpu_stream_without_SIGNAL_BEHIND", "test_gpu_litmus_without_WORD_ATOMIC",
-            "test_gpu_moe_without_CALL_ORDER", "test_gpu_moe_without_PLACE"])
-        killing = [line for line in ran if "-R GpuFaults|AKilled" in line or "_moe_" in line]
+            "test_gpu_queue_memory_without_NETWORK_RELEASE", "test_gpu_moe_without_CALL_ORDER", "test_gpu_moe_without_PLACE"])
+        killing = [line for line in ran if "-R GpuFaults|AKilled" in line or "_moe_" in line or "queue_memory" in line]
         for line in ran:
             self.assertEqual(line.endswith("[served]"), line not in killing, line)
         self.assertEqual(lines.count("nvidia-cuda-mps-control -d [served]"), len(ran) - len(killing))
