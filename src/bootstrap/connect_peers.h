@@ -29,7 +29,8 @@ struct ConnectRequest {
 };
 /// Connects forth and lets those behind in, all at the same time, and returns once the rendezvous
 /// reports that all PEs are connected; until then a neighbour that has lost its connection may
-/// connect again. Throws Error; whoever is connected by then is told why, and so is the rendezvous.
+/// connect again. Throws Error; PEs that are connected by then are sent the reason, and so is the
+/// rendezvous.
 NeighbourSockets connect_neighbours(const ConnectRequest& request, std::vector<Listener> listeners,
                                  const Deadline& deadline);
 

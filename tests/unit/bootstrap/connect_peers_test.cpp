@@ -35,7 +35,7 @@ Listener new_listener() {
 /// What happens to the first connection through a relay; those behind it are forwarded.
 struct FirstConnection {
   enum class End {
-    cut_at,     ///< both sides see its end when so many bytes have been forwarded
+    cut_at,     ///< both sides see the end after a given number of forwarded bytes
     cut_behind, ///< the same when more of them come
     held        ///< what comes behind them waits for ever
   };
