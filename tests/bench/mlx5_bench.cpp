@@ -81,7 +81,7 @@ enum Way { inline_value, from_memory };
 
 /// Arguments: Way, entries per doorbell, CqMode (0 ring, 1 collapsed).
 void wqes(benchmark::State& state) {
-  const auto per_bell = static_cast<std::uint64_t>(state.range(1));
+  const auto per_doorbell = static_cast<std::uint64_t>(state.range(1));
   QpOptions options;
   options.completions = state.range(2) == 0 ? CqMode::ring : CqMode::collapsed;
   World world(options);
@@ -89,7 +89,7 @@ void wqes(benchmark::State& state) {
   std::uint64_t value = 0;
   for (auto _ : state) {
     for (std::uint64_t i = 1; i <= count; ++i) {
-      const Post post{i % per_bell == 0 ? DoorbellMode::now : DoorbellMode::later, false, false};
+      const Post post{i % per_doorbell == 0 ? DoorbellMode::now : DoorbellMode::later, false, false};
       const RaddrSegment remote = world.at(4096 + i * 8 % 65536);
       ++value;
       if (state.range(0) == inline_value)
@@ -150,8 +150,8 @@ void fetch_add(benchmark::State& state) {
 
 } // namespace
 
-BENCHMARK(entries)
-    ->ArgNames({"memory", "per_bell", "collapsed"})
+BENCHMARK(wqes)
+    ->ArgNames({"memory", "per_doorbell", "collapsed"})
     ->ArgsProduct({{inline_value, from_memory}, {1, 16}, {0, 1}})
     ->UseRealTime();
 BENCHMARK(transport_puts)->ArgName("ibgda")->Arg(0)->Arg(1)->UseRealTime();

@@ -5,7 +5,7 @@
 namespace shmemctl::direct {
 
 TableBuilder::TableBuilder(std::uint32_t n_pes, std::uint32_t n_qp_sets)
-    : n_pes_(n_pes), n_lanes_(n_qp_sets), queues_(n_pes), remote_(std::size_t{n_pes} * n_regions) {}
+    : n_pes_(n_pes), n_qp_sets_(n_qp_sets), queues_(n_pes), remote_(std::size_t{n_pes} * n_regions) {}
 
 void TableBuilder::set_queues(std::uint32_t pe, std::vector<TableQp> queues) {
   queues_[pe] = std::move(queues);
@@ -33,12 +33,12 @@ void TableBuilder::remove_remote(std::uint32_t region) {
 TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
   std::vector<std::uint32_t> rails(n_pes_);
   for (std::size_t pe = 0; pe < n_pes_; ++pe)
-    rails[pe] = static_cast<std::uint32_t>(queues_[pe].size()) / n_lanes_;
+    rails[pe] = static_cast<std::uint32_t>(queues_[pe].size()) / n_qp_sets_;
   const std::uint32_t n_paths = n_pes_ == 0 ? 0 : *std::max_element(rails.begin(), rails.end());
-  std::vector<TableQp> queues(std::size_t{n_pes_} * n_paths * n_lanes_);
+  std::vector<TableQp> queues(std::size_t{n_pes_} * n_paths * n_qp_sets_);
   for (std::size_t pe = 0; pe < n_pes_; ++pe)
     std::copy(queues_[pe].begin(), queues_[pe].end(),
-              queues.begin() + static_cast<std::ptrdiff_t>(pe * n_paths * n_lanes_));
+              queues.begin() + static_cast<std::ptrdiff_t>(pe * n_paths * n_qp_sets_));
   std::vector<QpTable::Range> ranges;
   std::vector<RemoteSegment> remote;
   for (const std::deque<RemoteSegment>& each : remote_) {
@@ -52,7 +52,7 @@ TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
   QpTable head{};
   head.n_pes = n_pes_;
   head.n_paths = n_paths;
-  head.n_qp_sets = n_lanes_;
+  head.n_qp_sets = n_qp_sets_;
   head.n_regions = n_regions;
   head.n_local = static_cast<std::uint32_t>(local.size());
   head.size_bytes = sizeof head;

@@ -49,7 +49,7 @@ public:
   TableImage build(const std::vector<LocalSegment>& more = {}) const;
 
 private:
-  std::uint32_t n_pes_, n_lanes_;
+  std::uint32_t n_pes_, n_qp_sets_;
   std::vector<std::vector<TableQp>> queues_; ///< by PE
   std::deque<LocalSegment> local_;
   std::vector<std::deque<RemoteSegment>> remote_; ///< by PE and region

@@ -676,3 +676,11 @@ std::string LibfabricTransport::connection(int pe) const {
 }
 
 } // namespace shmemctl::fabric
+
+namespace shmemctl {
+
+std::unique_ptr<Transport> make_libfabric_transport(const TransportSetup& setup) {
+  return std::make_unique<fabric::LibfabricTransport>(setup);
+}
+
+} // namespace shmemctl

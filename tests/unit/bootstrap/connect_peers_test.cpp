@@ -19,12 +19,12 @@ namespace {
 using test::soon;
 
 // Sizes of the frames that the two sides exchange.
-const std::size_t knock_bytes = encode_frame(FrameKind::knock, encode_nonce({})).size();
+const std::size_t request_bytes = encode_frame(FrameKind::connect_request, encode_nonce({})).size();
 const std::size_t hello_bytes =
     encode_frame(FrameKind::hello, encode_proven({}, Hello{}.encode())).size();
 const std::size_t linked_bytes = encode_frame(FrameKind::linked).size();
-const std::size_t challenge_bytes = knock_bytes;
-const std::size_t all_from_dialer = knock_bytes + hello_bytes + linked_bytes;
+const std::size_t challenge_bytes = request_bytes;
+const std::size_t all_from_dialer = request_bytes + hello_bytes + linked_bytes;
 constexpr std::size_t no_end = 1 << 20; ///< more than they ever send
 
 /// A Unix socket: what is sent there has arrived when sending returns.
@@ -214,9 +214,9 @@ TEST(UidLinking, ANeighbourWhoseConnectionIsCutComesAgain) {
     int confirmed; ///< connections through the relay over which PE 0 has sent all
   };
   const std::vector<Case> cases = {
-      {"before the hello", {End::cut_behind, knock_bytes, no_end}, 1},
+      {"before the hello", {End::cut_behind, request_bytes, no_end}, 1},
       {"before the welcome", {End::cut_behind, no_end, challenge_bytes}, 1},
-      {"before the confirmation", {End::cut_behind, knock_bytes + hello_bytes, no_end}, 1},
+      {"before the confirmation", {End::cut_behind, request_bytes + hello_bytes, no_end}, 1},
       {"when it was in use", {End::cut_at, all_from_dialer, no_end}, 2}};
   for (const Case& each : cases) {
     SCOPED_TRACE(each.what);

@@ -11,9 +11,9 @@
 namespace shmemctl::buffers {
 namespace {
 
-class BufferService : public testing::Test {
+class BufferServiceTest : public testing::Test {
 protected:
-  BufferService() {
+  BufferServiceTest() {
     std::random_device random;
     for (std::uint8_t& byte : secret)
       byte = static_cast<std::uint8_t>(random());
@@ -50,7 +50,7 @@ protected:
   std::unique_ptr<BufferService> service;
 };
 
-TEST_F(BufferService, GarbageEndsItsConnectionOnly) {
+TEST_F(BufferServiceTest, GarbageEndsItsConnectionOnly) {
   const FileDescriptor good = connect();
   EXPECT_EQ(ask(good, Request{.from_pe = 1}).shape, table.shape());
   for (const std::string& bytes :
@@ -67,7 +67,7 @@ TEST_F(BufferService, GarbageEndsItsConnectionOnly) {
             Outcome::stale);
 }
 
-TEST_F(BufferService, DropsSilentConnections) {
+TEST_F(BufferServiceTest, DropsSilentConnections) {
   std::vector<FileDescriptor> silent;
   for (int i = 0; i < 18; ++i) {
     silent.push_back(connect());
@@ -77,7 +77,7 @@ TEST_F(BufferService, DropsSilentConnections) {
   EXPECT_EQ(ask(good, Request{.from_pe = 1}).shape, table.shape());
 }
 
-TEST_F(BufferService, ADisconnectedPeIsNoUserAndMayReconnect) {
+TEST_F(BufferServiceTest, ADisconnectedPeIsNoUserAndMayReconnect) {
   {
     const FileDescriptor socket = connect();
     ask(socket, Request{.from_pe = 1});
@@ -89,7 +89,7 @@ TEST_F(BufferService, ADisconnectedPeIsNoUserAndMayReconnect) {
   EXPECT_EQ(ask(again, Request{.from_pe = 1}).shape, table.shape());
 }
 
-TEST_F(BufferService, CopiesStayInTheBuffer) {
+TEST_F(BufferServiceTest, CopiesStayInTheBuffer) {
   const test::Pages pages(3);
   test::fill(pages.base(), pages.size_bytes(), 1);
   const BufferHandle handle = pool.add(pages.base() + page_bytes(), page_bytes());
@@ -111,7 +111,7 @@ TEST_F(BufferService, CopiesStayInTheBuffer) {
   EXPECT_EQ(pages.base()[page_bytes() + 24], test::pattern(page_bytes() + 24, 1));
 }
 
-TEST_F(BufferService, AnImplausibleTableIsRefused) {
+TEST_F(BufferServiceTest, AnImplausibleTableIsRefused) {
   const auto copy = [&] { return FileDescriptor(::dup(table.descriptor())); };
   for (const TableShape& shape :
        {TableShape{0, 2, 8192}, TableShape{8, 0, 8192}, TableShape{8, 2, 0}, TableShape{8, 2, 100},

@@ -10,7 +10,7 @@
 namespace shmemctl::test {
 namespace {
 
-moe::InternodeShape shape_of(std::int32_t n_ranks, std::int32_t node_ranks, moe::Format format,
+moe::InternodeShape internode_shape(std::int32_t n_ranks, std::int32_t node_ranks, moe::Format format,
                              std::int32_t max_tokens = 21) {
   moe::InternodeShape shape{};
   shape.shape.n_ranks = n_ranks;
@@ -60,7 +60,7 @@ void expect_right(InternodeWorld& world, std::int32_t n_ranks, bool with_bias,
 TEST_P(Hybrid, EveryBitOfEveryRow) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{4, 2}, {2, 1}, {3, 1}, {6, 2}, {4, 4}})
     for (const moe::Format format : {moe::Format::bf16, moe::Format::fp8}) {
-      const moe::InternodeShape shape = shape_of(n_ranks, node_ranks, format);
+      const moe::InternodeShape shape = internode_shape(n_ranks, node_ranks, format);
       for (const NamedRouting& routing : all_routings(shape.shape)) {
         InternodeWorld world(shape, routing.routing, true);
         set_network(world);
@@ -73,7 +73,7 @@ TEST_P(Hybrid, EveryBitOfEveryRow) {
 
 TEST_P(Hybrid, MoreRanksThanANodeHas) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{16, 8}, {12, 1}}) {
-    const moe::InternodeShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16, 5);
+    const moe::InternodeShape shape = internode_shape(n_ranks, node_ranks, moe::Format::bf16, 5);
     for (const bool by_network : {true, false}) {
       InternodeWorld world(shape, all_routings(shape.shape)[0].routing, by_network);
       set_network(world);
@@ -86,7 +86,7 @@ TEST_P(Hybrid, MoreRanksThanANodeHas) {
 
 TEST_P(Hybrid, WeightsComeHome) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{4, 2}, {3, 1}, {6, 2}, {4, 4}}) {
-    moe::InternodeShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16);
+    moe::InternodeShape shape = internode_shape(n_ranks, node_ranks, moe::Format::bf16);
     shape.combined_weights = true;
     for (const std::int32_t top_k : {3, 4}) { // not a multiple of 16 bytes, and one
       shape.shape.top_k = top_k;
@@ -105,7 +105,7 @@ TEST_P(Hybrid, WeightsComeHome) {
 /// chunks that were others before must not be taken for those of this call.
 TEST_P(Hybrid, ChunksOfAnyNumberOfRows) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{4, 2}, {3, 1}}) {
-    const moe::InternodeShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16);
+    const moe::InternodeShape shape = internode_shape(n_ranks, node_ranks, moe::Format::bf16);
     for (const NamedRouting& routing : all_routings(shape.shape)) {
       InternodeWorld world(shape, routing.routing, true);
       set_network(world);
@@ -122,7 +122,7 @@ TEST_P(Hybrid, ChunksOfAnyNumberOfRows) {
 
 /// Where kernels load and store everywhere, what crosses goes so too.
 TEST_P(Hybrid, NodesThatMapEachOther) {
-  const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16);
+  const moe::InternodeShape shape = internode_shape(4, 2, moe::Format::bf16);
   InternodeWorld world(shape, all_routings(shape.shape)[0].routing, false);
   set_network(world);
   expect_right(world, 4, false, "mapped");
@@ -154,14 +154,14 @@ void call_in_a_row(InternodeWorld& world) {
   }
 }
 TEST_P(Hybrid, CallsInARow) {
-  const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16, 9);
+  const moe::InternodeShape shape = internode_shape(4, 2, moe::Format::bf16, 9);
   InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true);
   set_network(world);
   call_in_a_row(world);
 }
 /// The sender has nothing to wait for but what it must wait for.
 TEST_P(Hybrid, CallsInARowOfOneSender) {
-  const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16, 60);
+  const moe::InternodeShape shape = internode_shape(4, 2, moe::Format::bf16, 60);
   InternodeWorld world(shape, all_routings(shape.shape)[2].routing, true);
   set_network(world);
   call_in_a_row(world);
@@ -171,7 +171,7 @@ TEST_P(Hybrid, CallsInARowOfOneSender) {
 /// that call may arrive before the one of this call: no rank times out, nor takes one for another.
 TEST_P(Hybrid, NumbersOfCallsMayOvertakeEachOther) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{2, 1}, {3, 1}, {4, 2}}) {
-    const moe::InternodeShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16, 3);
+    const moe::InternodeShape shape = internode_shape(n_ranks, node_ranks, moe::Format::bf16, 3);
     moe::Routing nothing = all_routings(shape.shape)[0].routing;
     for (moe::RankRouting& rank : nothing)
       rank.experts.clear();
@@ -194,7 +194,7 @@ TEST_P(Hybrid, NumbersOfCallsMayOvertakeEachOther) {
 /// own, which others of every second one show.
 TEST_P(Hybrid, MessagesOfNotificationsMayOvertakeEachOther) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{2, 1}, {4, 2}}) {
-    const moe::InternodeShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16, 9);
+    const moe::InternodeShape shape = internode_shape(n_ranks, node_ranks, moe::Format::bf16, 9);
     InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true,
                          HostKernels::patience_s());
     set_network(world);
@@ -222,7 +222,7 @@ TEST_P(Hybrid, MessagesOfNotificationsMayOvertakeEachOther) {
 TEST_P(Hybrid, ARankThatDoesNotComeIsNamed) {
   for (const int missing : {1, 2}) // of the node, of the rail
     for (int op = 0; op < 3; ++op) {
-      const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16);
+      const moe::InternodeShape shape = internode_shape(4, 2, moe::Format::bf16);
       InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true, 0.2);
       set_network(world);
       if (op > 0)
@@ -259,7 +259,7 @@ void wait_for_begin(InternodeWorld& world, int rank, int number) {
 TEST_P(Hybrid, ATimeoutOfOneRankFailsTheCallOnAll) {
   for (const int late : {1, 2}) // of the node, of the rail
     for (int op = 1; op < 3; ++op) {
-      const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16);
+      const moe::InternodeShape shape = internode_shape(4, 2, moe::Format::bf16);
       InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true);
       set_network(world);
       world.kernels().run(InternodeWorld::counting,
@@ -300,7 +300,7 @@ TEST_P(Hybrid, ATimeoutOfOneRankFailsTheCallOnAll) {
 
 /// A rank whose peer on the node cannot forward rows from another node fails with it.
 TEST_P(Hybrid, ARankThatCannotForwardFailsItsNode) {
-  const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16);
+  const moe::InternodeShape shape = internode_shape(4, 2, moe::Format::bf16);
   InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true);
   set_network(world);
   world.kernels().run(InternodeWorld::counting, [&](const DeviceJob& job) { world.notify(job); });
@@ -333,7 +333,7 @@ TEST_P(Hybrid, ARankThatCannotForwardFailsItsNode) {
 /// the meantime: no row of it overwrites those of others.
 TEST_P(Hybrid, ANotificationThatFailedMovesNothing) {
   for (const int late : {1, 2}) {
-    const moe::InternodeShape shape = shape_of(4, 2, moe::Format::bf16);
+    const moe::InternodeShape shape = internode_shape(4, 2, moe::Format::bf16);
     InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true);
     set_network(world);
     world.poison();

@@ -72,7 +72,7 @@ __global__ void put_by_table(const direct::QpTable* table, std::uint32_t pe,
                              std::uint32_t size_bytes) {
   if (table->paths_to(pe) == 0)
     return;
-  const direct::TableQp& entry = table->queue(pe, 0, blockIdx.x % table->n_lanes);
+  const direct::TableQp& entry = table->queue(pe, 0, blockIdx.x % table->n_qp_sets);
   const direct::RemoteSegment* remote = table->find_remote(pe, 1, offset_bytes);
   const direct::LocalSegment* local = table->find_local(source);
   if (!remote || !local)

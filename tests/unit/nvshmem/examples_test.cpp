@@ -12,7 +12,7 @@ void expect_in(const std::vector<ReleaseFamily>& families, const Node& node, Ask
                const Answer& expected) {
   for (const ReleaseFamily family : families) {
     ask.version = newest(family);
-    EXPECT_EQ(rows_of(node, ask), expected) << "family " << to_string(family);
+    EXPECT_EQ(rows_of(node, ask), expected) << "family " << generation_letter(family);
   }
 }
 
@@ -55,9 +55,9 @@ TEST(WorkedExample, DownPortLeavesTheTableAndItsPeGetsAnother) {
   for (const ReleaseFamily family : all_families) {
     const int of_pe2 = family == ReleaseFamily::v2_0 ? 3 : 0;
     EXPECT_EQ(first_nics(node, {newest(family)}), (std::vector<int>{0, 1, of_pe2, 3, 4, 5, 6, 7}))
-        << to_string(family);
+        << generation_letter(family);
     EXPECT_EQ(first_nics(node, {newest(family), true}), (std::vector<int>{0, 1, 3, 4, 5, 6, 7, 0}))
-        << to_string(family);
+        << generation_letter(family);
   }
   expect_in(all_families, node, {.mapping = true}, singles({0, 1, 2, 3, 4, 5, 6, 0}));
 }

@@ -157,7 +157,7 @@ TEST(RingMutants, ReservationInTwoSteps) {
 struct QuietIsNothing : Right {
   struct Consumer : Right::Consumer {
     using Right::Consumer::Consumer;
-    /// AmResponder a quiet when it is read, without asking the sink.
+    /// Answers a quiet when it is read, without asking the sink.
     bool take(ModelRequest& request) {
       if (!Right::Consumer::take(request))
         return false;

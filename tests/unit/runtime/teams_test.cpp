@@ -605,7 +605,7 @@ TEST(TeamThreads, AWaitingCreationHoldsNoSlots) {
             [](TeamPe& pe, int which) {
               return make(pe, static_cast<std::uint64_t>(7 + which), {0, 1});
             },
-            by_id, [&] { return look_at(*me.rma, areas[7].rendezvous.key, 0) != 0; });
+            by_id, [&] { return load_flag(*me.rma, areas[7].rendezvous.key, 0) != 0; });
         const TeamId parents[] = {*me.teams->split_strided(team_world, 0, 1, 2),
                                   *me.teams->split_strided(team_world, 0, 1, 2)};
         TeamSync& first = me.teams->area(parents[0]);
@@ -615,7 +615,7 @@ TEST(TeamThreads, AWaitingCreationHoldsNoSlots) {
             [&](TeamPe& pe, int which) {
               return pe.teams->split_strided(parents[which], 0, 1, 2).value_or(invalid_team);
             },
-            by_split, [&] { return look_at(*me.rma, first.arrived[0], 1) > before; });
+            by_split, [&] { return load_flag(*me.rma, first.arrived[0], 1) > before; });
       },
       options);
 }

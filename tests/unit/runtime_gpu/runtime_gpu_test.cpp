@@ -94,7 +94,7 @@ TEST_P(GpuRuntimeTest, ALinkOfGpusLimitsOnlyWhatUsesIt) {
           point.second_pe = second_pe;
           // PE 0 is the only one that sends.
           point.launch.initiator = bench::Initiator::gpu;
-          const bench::KernelPath path = bench::path_of(runtime, point);
+          const bench::GpuPath path = bench::path_of(runtime, point);
           const bool stays = wanted || runtime.pe() != 0;
           expect(path.between_gpus == (on_gpus && stays), "whether it stays there");
           expect(path.in_host_memory == (!on_gpus && stays), "whether it is the host's memory");

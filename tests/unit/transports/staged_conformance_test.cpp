@@ -63,7 +63,7 @@ NamedTransport staged_over(const std::string& name, const MakeTransport& make, b
       return make_area(memory, region, size_bytes, mapped, exchange);
     };
     settings.below = make(setup);
-    settings.most_payload_bytes = payload_bytes;
+    settings.max_payload_bytes = payload_bytes;
     settings.copies = std::make_shared<PlainCopies>();
     settings.agent_copies = settings.copies;
     if (!mapped)
