@@ -316,6 +316,8 @@ std::string option_value_name(const OptionSpec& spec) {
     return found->second;
   if (spec.type == OptionType::size)
     return "SIZE";
+  if (spec.type == OptionType::boolean)
+    return "BOOL";
   if (spec.type == OptionType::integer || spec.type == OptionType::number)
     return "N";
   return ends_with(spec.name, "_LIBRARY") ? "FILE" : "TEXT";

@@ -26,10 +26,10 @@ constexpr std::size_t most_lost_bytes = std::size_t{64} << 20;
 constexpr std::size_t most_known_errors = 1000;
 constexpr std::string_view error_prefix = "shmemctl: error: ", fix_prefix = "shmemctl: fix: ";
 
-/// What an error is known by: its line; of one that only says which PE failed first ("cannot go on
-/// with the job: PE 1 (host a) failed in phase heap: ..."), the line that this PE prints itself.
+/// What an error is known by: its line; of one that only says which PE failed first ("job: cannot
+/// continue: PE 1 (host a) failed in phase heap: ..."), the line that this PE prints itself.
 std::string key_of(const std::string& line) {
-  constexpr std::string_view job_failed = "cannot go on with the job: PE ",
+  constexpr std::string_view job_failed = "job: cannot continue: PE ",
                              failed_in = " failed in phase ";
   if (line.compare(error_prefix.size(), job_failed.size(), job_failed) != 0)
     return line;

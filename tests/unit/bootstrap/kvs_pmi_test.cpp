@@ -86,7 +86,7 @@ TEST_P(KvsPmi, EachProcessLeavesByItselfAfterAFailure) {
   class Failed final : public JobHealth {
   public:
     void check() const override {
-      throw Error(ExitCode::interrupted, "the job", "go on with", "a PE ended it", "");
+      throw Error(ExitCode::interrupted, "the job", "go on", "a PE ended it", "");
     }
   };
   FakeProcessManager manager(GetParam().protocol, 3);

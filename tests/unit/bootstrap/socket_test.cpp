@@ -191,7 +191,7 @@ TEST(Socket, ACheckEndsAWait) {
   Listener listener(SocketAddress::parse("127.0.0.1:0"));
   Socket client = Socket::connect(listener.address(), "PE 7", soon());
   const WaitCheck check = [] {
-    throw Error(ExitCode::unavailable, "the job", "go on with", "PE 3 failed", "look at it");
+    throw Error(ExitCode::unavailable, "the job", "go on", "PE 3 failed", "look at it");
   };
   char byte = 0;
   EXPECT_TRUE(contains(error_from([&] { client.receive_all(&byte, 1, soon(), check); }).message(),

@@ -192,7 +192,7 @@ class FailingHealth final : public JobHealth {
 public:
   void check() const override {
     if (++checks_ > 2)
-      throw Error(ExitCode::unavailable, "the job", "go on with", "PE 7 failed elsewhere",
+      throw Error(ExitCode::unavailable, "the job", "go on", "PE 7 failed elsewhere",
                   "see it");
   }
 
@@ -228,7 +228,7 @@ TEST(UidCollectiveFaults, AFailureElsewhereEndsAWait) {
 class KnowingHealth final : public JobHealth {
 public:
   void await_cause(int peer) override {
-    throw Error(ExitCode::finding, "the job", "go on with",
+    throw Error(ExitCode::finding, "the job", "go on",
                 "PE 7 failed first, not PE " + std::to_string(peer), "see it");
   }
 };

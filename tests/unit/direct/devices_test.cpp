@@ -193,11 +193,11 @@ TEST(DirectDevices, RailsMeetBestFirst) {
 
 TEST(DirectKeys, DamagedOnesAreRefused) {
   run_direct(Flavour::devx, [](TransportPe& me) {
-    expect_error(ExitCode::unavailable, {"memory key of PE 0"}, [&] {
+    expect_error(ExitCode::unavailable, {"PE 0", "cannot read its rkeys"}, [&] {
       me.transport->set_keys(region::heap, {"junk", "junk"});
     });
     const std::string no_key = encode(direct::SegmentKey{0, 64, 4096, {}, ""});
-    expect_error(ExitCode::unavailable, {"memory key of PE 0"}, [&] {
+    expect_error(ExitCode::unavailable, {"PE 0", "cannot read its rkeys"}, [&] {
       me.transport->set_keys(region::heap, {no_key, no_key});
     });
     const std::string key = encode(direct::SegmentKey{0, 64, 4096, {1}, ""});

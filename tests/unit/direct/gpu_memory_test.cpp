@@ -147,7 +147,7 @@ TEST(DirectGpuMemory, IsForgottenWhenItGoes) {
                       EXPECT_EQ(direct_of(me).queue_table().table().find_local(place), nullptr);
                       me.barrier();
                     }
-                    expect_error(ExitCode::unavailable, {"region 3", "has not registered"}, [&] {
+                    expect_error(ExitCode::unavailable, {"region 3", "not registered by"}, [&] {
                       me.transport->put(0, gpu_at(1 - me.pe, 0), &value, 8, true);
                     });
                     me.transport->put(0, heap_at(1 - me.pe, 0), &value, 8, true); // goes on

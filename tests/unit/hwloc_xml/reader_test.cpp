@@ -237,7 +237,7 @@ TEST(HwlocReader, BoundsWhatAFileMayClaim) {
   std::string nics;
   for (int i = 0; i < 1500; ++i)
     nics += "<object type=\"OSDev\" name=\"eth" + std::to_string(i) + "\" osdev_type=\"2\"/>";
-  EXPECT_NE(message_of(machine(nics)).find("more than the limit of 1024"), std::string::npos);
+  EXPECT_NE(message_of(machine(nics)).find("exceed the limit of 1024"), std::string::npos);
   std::string nodes;
   for (int i = 0; i < 1500; ++i)
     nodes += "<object type=\"NUMANode\" cpuset=\"0x1\"/>";

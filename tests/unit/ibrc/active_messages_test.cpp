@@ -111,7 +111,7 @@ TEST(Messages, NoneFindsItsTargetWithoutAReceive) {
 TEST(Messages, TooFewReceivesForTheJob) {
   FakeVerbs fake({roce_device("fake0")});
   const std::string message =
-      expect_error(ExitCode::unavailable, {"PE ", "it can hold 3", "2 PEs", "2 queue pairs"}, [&] {
+      expect_error(ExitCode::unavailable, {"PE ", "SRQ holds 3 receives", "2 PEs", "2 QPs"}, [&] {
         run_transport_world([&](const TransportSetup& setup) { return make_over(fake, setup); },
                             [](TransportPe&) {}, by_message(2, {{"SRQ_DEPTH", "3"}}));
       });
@@ -159,8 +159,8 @@ TEST(Messages, AWordThatThePeerDoesNotHaveIsRefused) {
           for (int i = 0; i < 3; ++i)
             expect_error(
                 ExitCode::unavailable,
-                {"the word at offset", offset.c_str(), "of region 1 of PE 1 on host1",
-                 "host host0, PE 0, device fake0, port 1", "refuses: it has no such word"},
+                {"offset ", offset.c_str(), "of region 1 of PE 1 on host1",
+                 "host host0, PE 0, device fake0, port 1", "refused: it has no such word"},
                 [&] {
                   me.transport->atomic(0, heap_at(1, me.heap_bytes), {AtomicOp::add, 8, 1});
                 });
@@ -186,7 +186,7 @@ TEST(Messages, AnAddressBesideAWordIsRefused) {
       [&](TransportPe& me) {
         if (me.pe == 0)
           expect_error(ExitCode::unavailable,
-                       {"the word at offset 3 of region 1 of PE 1", "no multiple of the word"},
+                       {"offset 3 of region 1 of PE 1", "no multiple of the word"},
                        [&] {
                          me.transport->put_signal(0, heap_at(1, 0), nullptr, 0, heap_at(1, 3), 1,
                                                   SignalOp::add, true);
@@ -202,7 +202,7 @@ TEST(Messages, WhatNobodyRegisteredIsNotAskedFor) {
   run_over(
       fake,
       [&](TransportPe& me) {
-        expect_error(ExitCode::unavailable, {"region 5", "PE 1 on host1 has not registered"}, [&] {
+        expect_error(ExitCode::unavailable, {"region 5", "not registered by PE 1 on host1"}, [&] {
           me.transport->atomic(0, {1, 5, 0}, {AtomicOp::add, 8, 1});
         });
         me.barrier();

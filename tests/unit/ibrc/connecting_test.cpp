@@ -97,7 +97,7 @@ TEST(Connecting, NoWayAtAll) {
   fake.no_way = [](const verbs::RawGid&) { return tcp_timeout; };
   const std::string message =
       expect_error(ExitCode::unavailable,
-                   {"by its port fake0:1", "device fake0, port 1", "Connection timed out",
+                   {"port fake0:1", "device fake0, port 1", "Connection timed out",
                     "10.0.0.1 to 10.0.0.1", "fe80::1 to fe80::1"},
                    [&] { connection_over(fake); });
   EXPECT_NE(message.find("IB_GID_INDEX"), std::string::npos);

@@ -109,7 +109,7 @@ TEST(QueuePairs, InlineDataIsHalvedUntilTheDeviceTakesIt) {
           opened.functions().destroy_cq);
   EXPECT_EQ(QueuePair(opened, queue.get(), 16, 256).inline_bytes(), 32u);
   fake.queue_pair_error = ENOMEM;
-  EXPECT_NE(expect_error(ExitCode::unavailable, {"queue pair", "mlx5_0", "Cannot allocate memory"},
+  EXPECT_NE(expect_error(ExitCode::unavailable, {"QP", "mlx5_0", "Cannot allocate memory"},
                          [&] { QueuePair(opened, queue.get(), 16, 256); })
                 .find("locked memory"),
             std::string::npos);

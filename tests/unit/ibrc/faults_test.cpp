@@ -40,7 +40,7 @@ TEST(Faults, APeerThatDoesNotAnswerIsNamed) {
       failing.next(IBV_WC_RETRY_EXC_ERR);
       const std::string message =
           expect_error(ExitCode::unavailable,
-                       {"put 65536 bytes to PE 1 on host1", "host host0", "PE 0", "device fake0",
+                       {"PE 1 on host1 (host host0", "cannot put 65536 bytes", "host host0", "PE 0", "device fake0",
                         "port 1", "transport retry counter exceeded", "did not answer for 7.5 s"},
                        [&] { put_and_wait(me); });
       EXPECT_NE(message.find("IB_TIMEOUT"), std::string::npos) << message;
@@ -54,7 +54,7 @@ void use_a_wrong_key(TransportPe& me) {
     const ibrc::SegmentKey wrong{0, me.heap_bytes, 0x1000, {4711}};
     me.transport->set_keys(region::heap, {encode(wrong), encode(wrong)});
     expect_error(ExitCode::unavailable,
-                 {"put 65536 bytes to PE 1 on host1", "port 1", "remote access error",
+                 {"PE 1 on host1 (host host0", "cannot put 65536 bytes", "port 1", "remote access error",
                   "refuses the address"},
                  [&] { put_and_wait(me); });
   }
@@ -84,7 +84,7 @@ TEST(Faults, WhatFollowsAFailureSaysTheSame) {
         if (me.pe == 0) {
           failing.next(IBV_WC_REM_OP_ERR);
           for (int i = 0; i < 3; ++i)
-            expect_error(ExitCode::unavailable, {"put 65536 bytes to PE 1"},
+            expect_error(ExitCode::unavailable, {"PE 1 on host1", "cannot put 65536 bytes"},
                          [&] { put_and_wait(me); });
           expect_error(ExitCode::unavailable, {"PE 1"}, [&] {
             me.transport->atomic(0, heap_at(1, 0), {AtomicOp::add, 8, 1});
@@ -171,7 +171,7 @@ TEST(Faults, TheJobsFailureEndsTheWait) {
           if (me.pe == 1) {
             while (!fake.silent)
               std::this_thread::yield();
-            throw Error(ExitCode::unavailable, "PE 1", "go on with", "made up", "x");
+            throw Error(ExitCode::unavailable, "PE 1", "go on", "made up", "x");
           }
           fake.silent = true;
           expect_error(ExitCode::unavailable, {"another PE failed"}, [&] { put_and_wait(me); });
@@ -187,7 +187,7 @@ TEST(Faults, ARequestThatTheDeviceRefuses) {
   run_over(fake, [&](TransportPe& me) {
     if (me.pe == 0)
       expect_error(ExitCode::unavailable,
-                   {"signal PE 1 on host1", "fake0", "rejected the request: Invalid argument"},
+                   {"PE 1 on host1", "cannot send a signal", "fake0", "rejected the request: Invalid argument"},
                    [&] {
                      me.transport->put_signal(0, heap_at(1, 0), nullptr, 0, heap_at(1, 3), 1,
                                               SignalOp::add, true);
@@ -220,7 +220,7 @@ TEST(Faults, AQuietBehindARefusedRequest) {
 TEST(Faults, MemoryThatNobodyRegistered) {
   FakeVerbs fake({roce_device("fake0")});
   run_over(fake, [&](TransportPe& me) {
-    expect_error(ExitCode::unavailable, {"region 1", "PE 1 on host1 has not registered"},
+    expect_error(ExitCode::unavailable, {"region 1", "not registered by PE 1 on host1"},
                  [&] { me.transport->put(0, heap_at(1, me.heap_bytes), me.heap, 8, true); });
     expect_error(ExitCode::unavailable, {"region 5"}, [&] {
       me.transport->get(0, me.heap, {1, 5, 0}, 8, true);
@@ -232,12 +232,12 @@ TEST(Faults, MemoryThatNobodyRegistered) {
 TEST(Faults, AKeyThatIsDamaged) {
   FakeVerbs fake({roce_device("fake0")});
   run_over(fake, [&](TransportPe& me) {
-    expect_error(ExitCode::unavailable, {"memory key of PE 0"}, [&] {
+    expect_error(ExitCode::unavailable, {"PE 0", "cannot read its rkeys"}, [&] {
       me.transport->set_keys(region::heap, {"nonsense", ""});
     });
     // For fewer NICs than are connected.
     const ibrc::SegmentKey none{0, 4096, 0x1000, {}};
-    expect_error(ExitCode::unavailable, {"memory key of PE 0"}, [&] {
+    expect_error(ExitCode::unavailable, {"PE 0", "cannot read its rkeys"}, [&] {
       me.transport->set_keys(region::heap, {encode(none), encode(none)});
     });
     me.barrier();
@@ -266,7 +266,7 @@ TEST(Faults, ADeviceWithoutQueuePairsIsNamedWithItsPlace) {
   fake.queue_pair_error = ENOMEM;
   const std::string reason = expect_error(
       ExitCode::unavailable,
-      {"make a queue pair", "host host", "PE ", "device fake0", "Cannot allocate memory"},
+      {"QP (", "cannot create", "host host", "PE ", "device fake0", "Cannot allocate memory"},
       [&] { run_over(fake, [](TransportPe&) {}); });
   EXPECT_NE(reason.find("rdma resource show"), std::string::npos) << reason;
 }

@@ -226,7 +226,7 @@ TEST(Relay, AnErrorOfSeveralStreamsIsPassedOnOnce) {
 TEST(Relay, ThatAnotherPeFailedIsSaidOnceWithItsOwnError) {
   const std::string own = "shmemctl: error: case put: there is no PE 9\n",
                     fix = "shmemctl: fix: name two of PE 0 to 7\n",
-                    relayed = "shmemctl: error: cannot go on with the job: PE 1 (host a) failed in "
+                    relayed = "shmemctl: error: job: cannot continue: PE 1 (host a) failed in "
                               "phase running: case put: there is no PE 9\n";
   Relay first(2, false, false, true);
   first.write(0, own + fix);
@@ -238,7 +238,7 @@ TEST(Relay, ThatAnotherPeFailedIsSaidOnceWithItsOwnError) {
   EXPECT_EQ(last.text(), relayed + fix);
   Relay other(2, false, false, true);
   other.write(0, own + fix);
-  other.write(1, "shmemctl: error: cannot go on with the job: PE 1 was lost in phase running: x\n");
+  other.write(1, "shmemctl: error: job: cannot continue: PE 1 was lost in phase running: x\n");
   EXPECT_NE(other.text().find("was lost"), std::string::npos);
 }
 

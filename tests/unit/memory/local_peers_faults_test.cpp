@@ -68,7 +68,7 @@ TEST(LocalPeersFaults, AFailedJobEndsTheWait) {
   int checks = 0;
   const auto peers = make_local_peers(new_secret(), {0, 1}, 0, [&] {
     if (++checks == 3)
-      throw Error(ExitCode::unavailable, "PE 1", "go on with", "it was killed", "see its output");
+      throw Error(ExitCode::unavailable, "PE 1", "go on", "it was killed", "see its output");
   });
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(message_of([&] { peers->exchange(-1, in_seconds(60)); }, ExitCode::unavailable),

@@ -269,7 +269,7 @@ TEST(ExchangedHandles, AMalformedHandleNamesItsPe) {
     Group group;
     group.said[0] = "none";
     group.said[3] = text;
-    expect_error(ExitCode::unavailable, {"handle of PE 3"},
+    expect_error(ExitCode::unavailable, {"PE 3", "cannot read its memory handle"},
                  [&] { group.peers->exchange(-1, soon()); });
   }
 }

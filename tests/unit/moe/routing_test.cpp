@@ -161,12 +161,12 @@ TEST(Routing, UnfitRequestsNameTheNearestValue) {
   EXPECT_NE(fix_of(request).find("128"), std::string::npos);
   request = request_of(RoutingKind::grouped, 128);
   request.groups = 7;
-  EXPECT_EQ(fix_of(request), "nearest legal value: --num-groups 8");
+  EXPECT_EQ(fix_of(request), "use the nearest legal value: --num-groups 8");
   request.groups = 63;
-  EXPECT_EQ(fix_of(request), "nearest legal value: --num-groups 32") << "64 hold 4 for 8 choices";
+  EXPECT_EQ(fix_of(request), "use the nearest legal value: --num-groups 32") << "64 hold 4 for 8 choices";
   request.groups = 0;
   request.top_groups = 1;
-  EXPECT_EQ(fix_of(request), "nearest legal value: --num-groups 1");
+  EXPECT_EQ(fix_of(request), "use the nearest legal value: --num-groups 1");
   request.top_groups = 4;
   request.groups = 8;
   request.top_groups = 9;
@@ -240,7 +240,7 @@ TEST(RoutingFile, BadLinesAreNamed) {
   expect_says(said("3 -1", "3"), "1 choices instead of 2");
   expect_says(said("3 -1", "3 x"), "x");
   expect_says(said("2 0", "2 2"), "chosen twice");
-  expect_says(said("routing 1", "routing 2"), "begins with");
+  expect_says(said("routing 1", "routing 2"), "a routing starts with");
   expect_says(said("experts 4", "experts 5"), "nearest legal value");
   expect_says(said("ranks 2", "ranks 65"), "from 1 to 64");
   expect_says(said("topk 2", "topk 5"), "num-topk");
@@ -249,7 +249,7 @@ TEST(RoutingFile, BadLinesAreNamed) {
   expect_says(said("tokens 2", "tokens 1"), "end HASH");
   expect_says(said("tokens 2", "tokens 99999999999"), "tokens");
   expect_says(said("end -", "end 0123"), "hash");
-  expect_says(said("end -\n", "end -\nmore\n"), "follows the end");
+  expect_says(said("end -\n", "end -\nmore\n"), "unexpected text after the end");
 }
 
 TEST(RoutingFile, AChangedChoiceIsSeenByTheHash) {

@@ -156,7 +156,7 @@ TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
     EXPECT_EQ(broken->nearest, nearest);
     const Error error = error_of(*broken);
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_EQ(error.fix(), std::string("nearest legal value: ") + nearest);
+    EXPECT_EQ(error.fix(), std::string("use the nearest legal value: ") + nearest);
   };
   auto setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
   setup.num_sms = 66;

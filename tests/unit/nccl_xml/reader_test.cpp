@@ -297,7 +297,7 @@ TEST(NcclXml, ElementsOfOthersAreNotedOrRefused) {
   EXPECT_NE(node.notes[0].find("(1, the first <box> in line 3)"), std::string::npos)
       << node.notes[0];
   EXPECT_NE(refusal("<system version=\"2\">\n<rack><cpu numaid=\"0\"/></rack></system>")
-                .find("line 2, column 1: <rack> below <system>, and no <cpu>"),
+                .find("line 2, column 1: <rack> in <system> and no <cpu>"),
             std::string::npos);
 }
 
@@ -308,7 +308,7 @@ TEST(NcclXmlRefuses, ValuesThatAreNoneWithTheirLine) {
             std::string::npos);
   EXPECT_NE(refusal(cpu("<pci busid=\"0:1:0.0\" class=\"net\"/>")).find("class is net"),
             std::string::npos);
-  EXPECT_NE(refusal("<system version=\"1\"><cpu numaid=\"x\"/></system>").find("no NUMA node"),
+  EXPECT_NE(refusal("<system version=\"1\"><cpu numaid=\"x\"/></system>").find("not a NUMA node"),
             std::string::npos);
   EXPECT_NE(refusal("<system version=\"1\"><cpu numaid=\"0\" affinity=\"zz\"/></system>")
                 .find("not a CPU mask"),

@@ -261,7 +261,7 @@ TEST(ReadReport, RefusesOtherDocumentsInOneLine) {
        "schema 2.0.0 is newer than this tool's 1.1.0"},
       {"{\"schema\": {\"name\": \"shmemctl.report\", \"version\": \"1.0.0\"}}", "/topology"},
       {"{\"schema\": ", "line 1, column"},
-      {std::string(1 << 20, '['), "nested deeper"},
+      {std::string(1 << 20, '['), "nested more than"},
   };
   for (const auto& [text, expected] : cases) {
     try {

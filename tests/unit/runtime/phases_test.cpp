@@ -85,7 +85,7 @@ TEST(Phases, AnAnnouncementThatThrowsIsAFailureOfThePhase) {
   int calls = 0;
   Phases phases([&](const std::string&) {
     if (++calls == 2)
-      throw Error(ExitCode::deadline, "job", "go on with", "late", "wait");
+      throw Error(ExitCode::deadline, "job", "go on", "late", "wait");
   });
   phases.run("a", {}, trace.step("-a"));
   EXPECT_THROW(phases.run("b", trace.step("+b"), trace.step("-b")), Error);

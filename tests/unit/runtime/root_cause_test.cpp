@@ -285,7 +285,7 @@ TEST(RootCause, InOnePhaseACircleIsNamed) {
 TEST(RootCause, TheJobsFailureEndsTheSearch) {
   FakeJob job(50);
   const Asker failing = [](int, int, double) -> std::optional<Status> {
-    throw Error(ExitCode::unavailable, "the job", "go on with", "PE 1 was lost", "look");
+    throw Error(ExitCode::unavailable, "the job", "go on", "PE 1 was lost", "look");
   };
   EXPECT_THROW(follow_chain(job.state, failing, 3), Error);
   EXPECT_THROW(ask_everyone(job.state, failing), Error);

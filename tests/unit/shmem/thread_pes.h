@@ -34,7 +34,7 @@ public:
   int thread_level() const override { return level_; }
   void finalize() override { collectives.barrier(team_world); }
   [[noreturn]] void exit_all(int status) override {
-    throw Error(static_cast<ExitCode>(status), "the job", "go on with", "global exit", "");
+    throw Error(static_cast<ExitCode>(status), "the job", "go on", "global exit", "");
   }
   [[noreturn]] void fail(const Error& error) override { throw Error(error); }
 

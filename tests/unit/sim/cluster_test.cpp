@@ -207,14 +207,14 @@ TEST(SimRequest, bad_input_names_the_rule_and_the_nearest_legal_value) {
   refused([](R& r) { r.move_experts = {"1"}; }, {"EXPERT:RANK"}, "5:12");
   refused([](R& r) { r.flat = true, r.mode = "ll"; }, {"--flat"}, "--mode ht");
   refused([](R& r) { r.copies = "choice"; }, {"--copies"}, "--mode ll");
-  refused([](R& r) { r.pattern = "put-ring", r.size = "x"; }, {"no size"}, "64K");
+  refused([](R& r) { r.pattern = "put-ring", r.size = "x"; }, {"not a size"}, "64K");
 
   moe::RecordedRouting recorded;
   recorded.shape.n_ranks = 4;
   sim::Request request;
   request.routing = "./file";
   request.ep_ranks = 8;
-  expect_error(ExitCode::usage, {"it is of 4 ranks"},
+  expect_error(ExitCode::usage, {"recorded with 4 ranks"},
                [&] { traffic_of(request, cluster, recorded); });
 }
 
@@ -325,15 +325,15 @@ TEST(SimRequest, a_topology_that_cannot_carry_traffic_is_refused) {
   };
   testing::NodeBuilder no_nic;
   no_nic.gpu(no_nic.pcie_switch(no_nic.host_bridge(0)));
-  refused(no_nic.node, {"no NIC"});
+  refused(no_nic.node, {"no usable NIC"});
   refused(Node{}, {"no GPU"});
   const Node no_rate = testing::NodeBuilder::from_matrix({"mlx5_0"}, {{"PIX"}});
-  EXPECT_NE(refused(no_rate, {"rate of mlx5_0"}).find("--nic-gbits"), std::string::npos);
+  EXPECT_NE(refused(no_rate, {"no rate for mlx5_0/1"}).find("--nic-gbits"), std::string::npos);
   const Node node = testing::NodeBuilder::hgx(2).node;
   sim::ClusterRequest all_dead;
   all_dead.mapping = mapping_of(node);
   all_dead.changes = {{{}, "mlx5_0", {}, 0}, {{}, "mlx5_1", {}, 0}};
-  expect_error(ExitCode::usage, {"has no usable NIC"}, [&] { build_cluster(node, all_dead); });
+  expect_error(ExitCode::usage, {"no RDMA device has a usable port"}, [&] { build_cluster(node, all_dead); });
 }
 
 } // namespace

@@ -16,7 +16,7 @@ public:
   explicit SlotHealth(ForkSlot& slot) : slot_(slot) {}
   void check() const override {
     if (slot_.command.load(std::memory_order_acquire) != 0)
-      throw Error(ExitCode::unavailable, "the job", "go on with", "somebody else failed", "see it");
+      throw Error(ExitCode::unavailable, "the job", "go on", "somebody else failed", "see it");
   }
 
 private:
