@@ -114,7 +114,8 @@ void add_traffic_flags(CLI::App& command, sim::Request& request) {
   command
       .add_option("--pattern", request.pattern,
                   "Traffic pattern: " + join(sim::pattern_names(), ", ") + " (default moe)")
-      ->type_name("PATTERN");
+      ->type_name("PATTERN")
+      ->check(CLI::IsMember(sim::pattern_names()));
   command
       .add_option("-b,--bytes", request.size,
                   "Bytes per pair of ranks, for all patterns but moe (default 1M)")

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "src/base/error.h"
 
@@ -18,17 +19,19 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
+/// Letters to insert, delete or replace, or neighbours to swap: "form" is nearer to "from" than to
+/// "force".
 std::size_t edit_distance(std::string_view left, std::string_view right) {
-  std::vector<std::size_t> row(right.size() + 1);
+  std::vector<std::size_t> before_last, last(right.size() + 1), row(right.size() + 1);
   for (std::size_t j = 0; j <= right.size(); ++j)
     row[j] = j;
   for (std::size_t i = 1; i <= left.size(); ++i) {
-    std::size_t diagonal = row[0];
+    before_last = std::exchange(last, row);
     row[0] = i;
     for (std::size_t j = 1; j <= right.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (left[i - 1] != right[j - 1])});
-      diagonal = above;
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (left[i - 1] != right[j - 1])});
+      if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1])
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
   }
   return row[right.size()];

@@ -112,7 +112,7 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
   }
   const std::vector<Verdict> verdicts = allgather_value(bootstrap, mine, deadline);
   if (const Verdict* bad = worst(verdicts))
-    throw Error(ExitCode::unavailable, "lifeline", "start", words_of(*bad),
+    throw Error(ExitCode::unavailable, "failure detector", "start", words_of(*bad),
                 over_unix(addresses_) ? "check the output and exit status of that PE"
                                       : "allow TCP between the PEs' hosts on all ports above 1023, "
                                         "or name an interface in BOOTSTRAP_UID_SOCK_IFNAME");
@@ -263,7 +263,7 @@ SocketAddress new_unix_address() {
   if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
     number = static_cast<std::uint64_t>(Deadline::Clock::now().time_since_epoch().count());
   return SocketAddress::abstract_unix(
-      fmt::format("shmemctl-lifeline-{}-{:016x}", ::getpid(), number));
+      fmt::format("shmemctl-failures-{}-{:016x}", ::getpid(), number));
 }
 
 std::string address_text(const std::vector<Listener>& listeners) {
@@ -335,7 +335,7 @@ Listeners::Listeners(const std::vector<SocketAddress>& tcp_addresses) {
     try {
       listeners_.emplace_back(address);
     } catch (const Error& error) {
-      log(LogLevel::info, "lifeline", error.message());
+      log(LogLevel::info, "failure detector", error.message());
     }
 }
 
@@ -351,7 +351,7 @@ AddressBook Listeners::exchange(Bootstrap& bootstrap, const std::vector<std::str
   AddressBook addresses;
   for (std::size_t pe = 0; pe < offers.size(); ++pe) {
     if (!over_unix && !can_be_reached(offers[pe], offers))
-      throw Error(ExitCode::unavailable, "lifeline", "start",
+      throw Error(ExitCode::unavailable, "failure detector", "start",
                   "PE " + std::to_string(pe) +
                       (pe < host_names.size() ? " (host " + host_names[pe] + ")" : "") +
                       " has no network address, and not all PEs are on one machine",

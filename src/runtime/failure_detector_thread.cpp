@@ -23,7 +23,7 @@ constexpr int idle_poll_ms = 10000;
 FileDescriptor make_event() {
   FileDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event)
-    throw system_error("lifeline", "start", errno, "raise the limit of open files (ulimit -n)");
+    throw system_error("failure detector", "start", errno, "raise the limit of open files (ulimit -n)");
   return event;
 }
 
@@ -32,7 +32,7 @@ FileDescriptor make_event() {
 Thread::Thread(State& state, std::vector<Listener> listeners, const std::vector<int>& accepts_from)
     : state_(state), listeners_(std::move(listeners)),
       accepts_from_(accepts_from.begin(), accepts_from.end()), wake_(make_event()) {
-  thread_ = start_service_thread("lifeline", [this] { run(); });
+  thread_ = start_service_thread("failures", [this] { run(); });
 }
 
 Thread::~Thread() {
@@ -218,7 +218,7 @@ void Thread::accept_pending() {
       }
   } catch (const Error& error) {
     // Out of descriptors or memory: the queue of the listener waits until there are some.
-    log(LogLevel::warning, "lifeline", error.message());
+    log(LogLevel::warning, "failure detector", error.message());
     accept_again_at_ = Clock::now() + accept_pause;
   }
 }
@@ -246,7 +246,7 @@ bool Thread::handle(PendingConnection& pending) {
   const Hello hello = query ? query->from : std::get<Hello>(pending.message());
   if (!is_proven(pending.handshake(), state_.secret(), pending.message()) ||
       hello.size != state_.size()) {
-    log(LogLevel::debug, "lifeline", "a connection of another job was dropped");
+    log(LogLevel::debug, "failure detector", "a connection of another job was dropped");
     return false;
   }
   if (query)
@@ -260,7 +260,7 @@ bool Thread::handle(PendingConnection& pending) {
 /// abandoned it: this connection replaces that one.
 void Thread::welcome(PendingConnection& pending, const Hello& hello) {
   if (accepts_from_.count(hello.rank) == 0 || is_linked(hello.rank)) {
-    log(LogLevel::debug, "lifeline", state_.describe(hello.rank) + " came twice or to nobody");
+    log(LogLevel::debug, "failure detector", state_.describe(hello.rank) + " came twice or to nobody");
     return;
   }
   links_.remove_if([&](const Link& link) { return link.peer() == hello.rank; });
@@ -297,7 +297,7 @@ void Thread::close_link(std::list<Link>::iterator link, const std::string& how) 
   const int peer = link->peer();
   links_.erase(link);
   if (!is_linked(peer)) { // it may connect again
-    log(LogLevel::info, "lifeline",
+    log(LogLevel::info, "failure detector",
         state_.describe(peer) + " gave up a connection before it stood: " + how);
     return;
   }

@@ -125,7 +125,6 @@ void Rma::require(const RemoteAddress& address, const void* local, std::size_t s
     throw Error(ExitCode::unavailable, "PE " + std::to_string(address.pe), "reach",
                 std::string("no transport connects ") +
                     (is_gpu_region(address.region) ? "its GPU memory" : "it") + " with PE " +
-                    (is_gpu_region(address.region) ? "its GPU memory" : "it") + " with PE " +
                     std::to_string(pe_),
                 "run shmemctl bringup to see the reasons");
 }

@@ -39,7 +39,7 @@ const std::vector<std::string> used_options = {"BOOTSTRAP",
 
 /// A deadline has passed before the failure detector existed: the cause is unknown, and every PE
 /// requests the abort.
-Failure without_lifeline(const Error& error, int pe) {
+Failure without_failure_detector(const Error& error, int pe) {
   Failure failure;
   failure.pe = pe;
   failure.message = error.message();
@@ -94,7 +94,7 @@ void Runtime::Impl::start() {
   run(phase::static_data, &Impl::enter_static_data, &Impl::undo_static_data);
   run(phase::bootstrap, &Impl::enter_bootstrap, &Impl::undo_bootstrap);
   run(phase::hosts, &Impl::enter_hosts);
-  run(phase::failure_detector, &Impl::enter_lifeline, &Impl::undo_lifeline);
+  run(phase::failure_detector, &Impl::enter_failure_detector, &Impl::undo_failure_detector);
   run(phase::placement, &Impl::enter_placement);
   run(phase::devices, &Impl::enter_devices);
   run(phase::heap, &Impl::enter_heap, &Impl::undo_heap);
@@ -124,7 +124,7 @@ void Runtime::Impl::raise(const Error& error) {
   if (failure_detector && !failure_detector->announce(named, at))
     failure_detector->check();
   if (!failure_detector && bootstrap && error.code() == ExitCode::deadline)
-    ended_by = std::make_unique<Failure>(without_lifeline(named, bootstrap->rank()));
+    ended_by = std::make_unique<Failure>(without_failure_detector(named, bootstrap->rank()));
   throw named;
 }
 
@@ -193,7 +193,7 @@ void Runtime::Impl::undo_bootstrap() {
   parent_bootstrap.reset();
 }
 
-void Runtime::Impl::enter_lifeline() {
+void Runtime::Impl::enter_failure_detector() {
   if (bootstrap->rank() == 0)
     secret = random_secret();
   bootstrap->broadcast(secret.data(), secret.size(), 0, deadline());
@@ -214,7 +214,7 @@ void Runtime::Impl::enter_lifeline() {
     request.failure_detector_changed(failure_detector.get());
 }
 
-void Runtime::Impl::undo_lifeline() {
+void Runtime::Impl::undo_failure_detector() {
   if (request.failure_detector_changed)
     request.failure_detector_changed(nullptr);
   if (bootstrap)

@@ -120,8 +120,8 @@ private:
   void enter_bootstrap();
   void undo_bootstrap();
   void enter_hosts();
-  void enter_lifeline();
-  void undo_lifeline();
+  void enter_failure_detector();
+  void undo_failure_detector();
   void enter_placement();
   void enter_devices();
   void enter_heap();

@@ -81,13 +81,13 @@ class Lists(CliTest):
 
 class Refusals(CliTest):
     def test_flags_that_do_not_go_together(self):
-        for words, rule in ((("put", "--ctas", "4"), "--ctas is about kernels"),
-                            (("put", "--initiator", "stream", "--scope", "warp"), "--scope is about kernels"),
+        for words, rule in ((("put", "--ctas", "4"), "--ctas applies to kernels"),
+                            (("put", "--initiator", "stream", "--scope", "warp"), "--scope applies to kernels"),
                             (("put", "--initiator", "gpu", "--graph"), "--graph applies to streams"),
                             (("put", "--initiator", "gpu", "--memory", "host"), "uses the GPU heap"),
                             (("put-latency", "--initiator", "gpu", "--ctas", "2"), "one block"),
                             (("put", "--initiator", "gpu", "--scope", "warp", "--threads", "48"), "whole warps"),
-                            (("p", "--initiator", "gpu", "--scope", "block"), "no calls of a block"),
+                            (("p", "--initiator", "gpu", "--scope", "block"), "no calls of scope block"),
                             (("put", "--traffic", "matrix", "--pair", "0,1"), "every pair")):
             with self.subTest(words=words):
                 code, _, err = run("bench", *words)
@@ -104,10 +104,10 @@ class Refusals(CliTest):
         code, _, err = run("bench", "proxy-put", "--initiator", "gpu")
         self.assertEqual(code, 2)
         self.assertIn("no case of --initiator gpu matches", err)
-        self.assertIn("give --initiator host", err)
+        self.assertIn("pass --initiator host", err)
         code, _, err = run("bench", "st")
         self.assertEqual(code, 2)
-        self.assertIn("give --initiator gpu", err)
+        self.assertIn("pass --initiator gpu", err)
 
 
 class WithoutGpu(CliTest):

@@ -34,7 +34,7 @@ def in_code():
                 continue  # the table, and what makes the page of it
             if "doctor" not in path.parts and re.search(r"\b(Severity::|Findings?\b)", text):
                 found.update({word: path.relative_to(SOURCE) for word in WORD.findall(text)})
-    rules = SOURCE / "src" / "topo" / "hotspots" / "nic_thresholds.conf"
+    rules = SOURCE / "src" / "hotspots" / "nic_thresholds.conf"
     for rule in re.findall(r"^rule .*", rules.read_text(), re.MULTILINE):
         found[rule.split()[4]] = rules.relative_to(SOURCE)
     jobs = (SOURCE / "src" / "check" / "acceptance.cpp").read_text()

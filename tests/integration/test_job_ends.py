@@ -71,7 +71,7 @@ class Fallback(unittest.TestCase):
         bench = ("run", "-n", 2, "--nodes", 2, "bench", "put", "--quick", "-e", "8")
         code, _, err = run(*bench, "--remote-transport", "ibrc", env=SMALL)
         self.assertEqual(code, 3)
-        fixes = re.findall(r"fix: (--remote-transport \w+) reaches all pairs", err)
+        fixes = re.findall(r"fix: set (--remote-transport \w+), which reaches all pairs", err)
         self.assertTrue(fixes, err)
         code, _, err = run(*bench, *fixes[0].split(), env=SMALL)
         self.assertEqual(code, 0, err)

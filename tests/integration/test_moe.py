@@ -334,7 +334,7 @@ class BadInput(MoeTest):
     def test_flat_takes_several_nodes(self):
         code, _, err = self.moe(2, *FEW, "--flat")
         self.assertEqual(code, 2, err)
-        self.assertIn("one node", err)
+        self.assertIn("this job has one", err)
 
     def test_gpu_says_what_is_missing(self):
         result = run("moe", "--backend", "gpu", "--num-tokens", 4)

@@ -56,7 +56,7 @@ class OneHost(NodeJobTest):
         self.assertEqual(json.loads(file.read_text())["status"], "complete")
         code, out, err = run("run", "-n", "3", "env")
         self.assertEqual(code, 0, err)
-        for heading in ("How PEs would find each other", "How PEs that share no memory", "No findings."):
+        for heading in ("Bootstrap: the first that applies", "Remote transport: the first that reaches all PEs", "No findings."):
             self.assertEqual(out.count(heading), 1, out)
         # What is wrong is said once, and PE 0's exit code is the job's.
         code, out, err = run("run", "-n", "3", "env", env={"NVSHMEM_REMOTE_TRANSPORT": "ibgda"})

@@ -253,7 +253,7 @@ class Endings(OpenShmemTest):
         self.assertEqual(code, 128 + 6, err)
 
     def test_errors(self):
-        self.assert_error(self.end("before-init", 1), 2, "not initialised")
+        self.assert_error(self.end("before-init", 1), 2, "not initialized")
         self.assert_error(self.end("init-twice", 1), 2, "already been initialized")
         self.assert_error(self.end("bad-pe", 1), 2, "PE 1")
         self.assert_error(self.end("bad-address", 1), 2, "not in a symmetric object")

@@ -120,7 +120,7 @@ class Diff(Compare):
         self.assert_refused(run("report", "diff", "-", "-"))
         empty = self.folder / "empty"
         empty.mkdir()
-        self.assertIn("no file in it", self.assert_refused(run("report", "diff", good, empty)))
+        self.assertIn("no *.json file in this directory", self.assert_refused(run("report", "diff", good, empty)))
 
     def test_large_reports(self):
         good = self.write("good.json", made_up("a", [row(8, 10, 1)]))
@@ -282,7 +282,7 @@ class AnyFile(Compare):
             for command in self.commands(path):
                 with self.subTest(command=command, file=name):
                     err = self.assert_refused(run("report", *command))
-                    self.assertIn(f"{path}: line 1, column {len(text) + 1}: a NUL byte", err)
+                    self.assertIn(f"{path}: line 1, column {len(text) + 1}: invalid JSON: NUL byte", err)
             self.assert_refused(run("topo", "--from", path))
             self.assert_refused(run("report", "show", "-", stdin=text + rest))
 

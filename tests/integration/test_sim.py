@@ -137,7 +137,7 @@ class AmResponder(SimTest):
         routing.write_text("shmemctl-routing 1\nranks 2 experts 4 topk 2\nrank 0 tokens 1\n3 -1\n"
                            "rank 1 tokens 0\nend -\n", encoding="ascii")
         err = self.assert_refused(run("sim", "--from", HGX, "--routing", routing, "--ep-ranks", 16))
-        self.assertIn("it is of 2 ranks", err)
+        self.assertIn("recorded with 2 ranks", err)
         routing.write_text("shmemctl-routing 1\nranks 2 experts", encoding="ascii")
         self.assertIn("line 2", self.assert_refused(run("sim", "--from", HGX, "--routing", routing)))
 

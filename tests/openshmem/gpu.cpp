@@ -5,7 +5,7 @@
 #include <string>
 
 #include "check.h"
-#include <shmemctl/device/kernels/device_job.h>
+#include <shmemctl/device/src/abi/device_job.h>
 #include <shmemx.h>
 
 using shmemctl::DeviceJob;

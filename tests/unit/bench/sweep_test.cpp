@@ -125,7 +125,7 @@ TEST(Sweep, WhatTheCaseCannotDoNamesWhatItCan) {
   refuse([](Sweep& s) { s.window = 1 << 20; }, 2, {"window"});
   refuse([](Sweep& s) { s.second_pe = 2; }, 2, {"PE 2"});
   refuse([](Sweep& s) { s.first_pe = -1; }, 2, {"PE -1"});
-  refuse([](Sweep& s) { s.first_pe = 1; }, 2, {"PE 1 twice"});
+  refuse([](Sweep& s) { s.first_pe = 1; }, 2, {"PE 1 given twice"});
   refuse([](Sweep&) {}, 1, {"2 PEs"});
   refuse([](Sweep& s) { s.traffic = Traffic::pairs; }, 3, {"3 PEs"});
   const std::string text =

@@ -173,7 +173,7 @@ TEST(GpuPairs, NonsenseOfAPeIsRefused) {
   const std::string short_of_ways = gpu_site_text(site_of(0, "x"), {mapped});
   for (const std::string& bad :
        {std::string(), std::string("[]"), std::string("{}"), short_of_ways})
-    test::expect_error(ExitCode::unavailable, {"PE 1", "cannot be read"}, [&] {
+    test::expect_error(ExitCode::unavailable, {"PE 1", "cannot read its GPU summary"}, [&] {
       merge_gpu_sites({good, bad}, {{"a"}, {"a"}});
     });
 }

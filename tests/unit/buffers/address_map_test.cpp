@@ -49,8 +49,8 @@ TEST(PageSpan, ContainsOnlyItsOwnBytes) {
 
 TEST(PageSpan, RejectsInvalidRanges) {
   using test::expect_error;
-  expect_error(ExitCode::usage, {"address 0"}, [] { extent_of(nullptr, 8); });
-  expect_error(ExitCode::usage, {"no bytes"}, [] { extent_of(address(4096), 0); });
+  expect_error(ExitCode::usage, {"the address is NULL"}, [] { extent_of(nullptr, 8); });
+  expect_error(ExitCode::usage, {"its size is 0"}, [] { extent_of(address(4096), 0); });
   for (const std::size_t size_bytes : {SIZE_MAX, SIZE_MAX - 4096, SIZE_MAX - 8192})
     expect_error(ExitCode::usage, {"address space"}, [&] { extent_of(address(8192), size_bytes); });
 }

@@ -149,10 +149,10 @@ TEST_F(BufferPoolTest, SlotsAreUsedAgainAndGenerationsNever) {
   for (const BufferHandle& stale :
        {first, BufferHandle{}, BufferHandle{second.slot, 0}, BufferHandle{63, 1},
         BufferHandle{1u << 30, second.generation}}) {
-    expect_error(ExitCode::usage, {"not registered"}, [&] { pool.get(stale); });
-    expect_error(ExitCode::usage, {"not registered"}, [&] { pool.withdraw(stale); });
-    expect_error(ExitCode::usage, {"not registered"}, [&] { pool.remove(stale); });
-    expect_error(ExitCode::usage, {"not registered"}, [&] { pool.export_pages(stale); });
+    expect_error(ExitCode::usage, {"no longer registered"}, [&] { pool.get(stale); });
+    expect_error(ExitCode::usage, {"no longer registered"}, [&] { pool.withdraw(stale); });
+    expect_error(ExitCode::usage, {"no longer registered"}, [&] { pool.remove(stale); });
+    expect_error(ExitCode::usage, {"no longer registered"}, [&] { pool.export_pages(stale); });
   }
   EXPECT_TRUE(is_shared(pages.base()));
   end(second);
@@ -275,7 +275,7 @@ TEST_F(BufferPoolTest, RejectsUnmappedMemory) {
   expect_error(ExitCode::usage, {"not mapped"},
                [&] { pool.add(pages.base(), std::size_t{1} << 46); });
   ::mprotect(pages.base(), page_bytes(), PROT_NONE);
-  expect_error(ExitCode::usage, {"cannot be read"}, [&] { pool.add(pages.base(), page_bytes()); });
+  expect_error(ExitCode::usage, {"not readable"}, [&] { pool.add(pages.base(), page_bytes()); });
   EXPECT_TRUE(pool.handles().empty());
 }
 
@@ -284,14 +284,14 @@ TEST_F(BufferPoolTest, MemoryFreedWhileRegisteredIsNoticed) {
   const std::byte* base = pages.base();
   const BufferHandle handle = pool.add(pages.base(), pages.size_bytes());
   pages.unmap();
-  expect_error(ExitCode::usage, {"freed while it was registered"},
+  expect_error(ExitCode::usage, {"freed while registered"},
                [&] { pool.export_pages(handle); });
   // Other memory is mapped there; unregistering must not touch it.
   void* other = ::mmap(const_cast<std::byte*>(base), 2 * page_bytes(), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   ASSERT_EQ(other, base);
   test::fill(static_cast<std::byte*>(other), 2 * page_bytes(), 6);
-  expect_error(ExitCode::usage, {"freed while it was registered"},
+  expect_error(ExitCode::usage, {"freed while registered"},
                [&] { pool.add(other, 2 * page_bytes()); });
   end(handle);
   EXPECT_EQ(first_wrong(base, 2 * page_bytes(), 6), 2 * page_bytes());

@@ -79,7 +79,7 @@ TEST(DirectDevices, UnfitDevicesArePassedOver) {
         second, [](TransportPe&) {}, wanted);
   });
   wanted.nics = {{"mlx5_7", 1}};
-  expect_error(ExitCode::unavailable, {"mlx5_7", "no device of that name"}, [&] {
+  expect_error(ExitCode::unavailable, {"mlx5_7", "no such device"}, [&] {
     run_made_up(
         second, [](TransportPe&) {}, wanted);
   });
@@ -162,12 +162,12 @@ TEST(DirectDevices, OptionsThatDoNotFit) {
   TransportWorldOptions wanted;
   wanted.options = software({{"QP_DEPTH", "32768"}});
   wanted.mapped_memory = true;
-  expect_error(ExitCode::usage, {"32768 WQEBBs are too many"}, [&] {
+  expect_error(ExitCode::usage, {"32768 WQEBBs exceed the limit"}, [&] {
     run_transport_world(
         make_ibdevx_transport, [](TransportPe&) {}, wanted);
   });
   wanted.options = software();
-  expect_error(ExitCode::usage, {"queues to each peer"}, [&] {
+  expect_error(ExitCode::usage, {"QPs per peer"}, [&] {
     run_transport_world(
         [](const TransportSetup& setup) {
           const Options other({}, software({{"IBGDA_NUM_RC_PER_PE", "5"}}));
@@ -201,7 +201,7 @@ TEST(DirectKeys, DamagedOnesAreRefused) {
       me.transport->set_keys(region::heap, {no_key, no_key});
     });
     const std::string key = encode(direct::SegmentKey{0, 64, 4096, {1}, ""});
-    expect_error(ExitCode::unavailable, {"PE 1", "not mapped here"}, [&] {
+    expect_error(ExitCode::unavailable, {"PE 1", "not mapped in this process"}, [&] {
       me.transport->set_keys(9, {encode(direct::SegmentKey{}), key});
     });
     me.barrier();

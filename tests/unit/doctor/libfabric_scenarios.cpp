@@ -78,14 +78,14 @@ Scenarios environments() {
          m.environment["SHMEMCTL_LIBFABRIC_PROFILE"] = "efa";
          m.environment["FI_EFA_USE_DEVICE_RDMA"] = "0";
        },
-       fail, "SHMEMCTL_LIBFABRIC_PROFILE asks for it", "export FI_EFA_USE_DEVICE_RDMA=1"},
+       fail, "SHMEMCTL_LIBFABRIC_PROFILE requests it", "export FI_EFA_USE_DEVICE_RDMA=1"},
       {id, "NVSHMEM's variable",
        [](Machine& m) {
          m.node = node_without_rdma();
          m.environment["NVSHMEM_LIBFABRIC_PROVIDER"] = "cxi";
          m.environment["FI_CXI_OPTIMIZED_MRS"] = "1";
        },
-       warning, "NVSHMEM_LIBFABRIC_PROVIDER asks for it", "export FI_CXI_OPTIMIZED_MRS=0"},
+       warning, "NVSHMEM_LIBFABRIC_PROVIDER requests it", "export FI_CXI_OPTIMIZED_MRS=0"},
       {id, "verbs, with a size of its own",
        [](Machine& m) {
          m.node = healthy_node();

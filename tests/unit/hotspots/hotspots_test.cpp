@@ -93,7 +93,7 @@ TEST_F(TwoTrees, SignsOfCongestionLossAndTheLink) {
   EXPECT_EQ(findings[2].severity, Severity::error);
   EXPECT_EQ(findings[1].message,
             "mlx5_1:1 of node7: out_of_sequence +4000 (400/s), limit >10/s by linux-mlx5: packets "
-            "came out of order, or some between were lost");
+            "arrived out of order, or were lost in between");
 }
 
 TEST_F(TwoTrees, WhatCannotBeToldIsSaidAndNotCompared) {
@@ -121,7 +121,7 @@ TEST_F(TwoTrees, APortWithoutCountersAtAll) {
   const Hotspots found = hotspots(3);
   EXPECT_EQ(ids(found), Ids{"counters-unavailable node7 mlx5_2:1"});
   EXPECT_EQ(found.loads[2].sent.reason,
-            "there is no /sys/class/infiniband/mlx5_2/ports/1/counters and hw_counters");
+            "missing: /sys/class/infiniband/mlx5_2/ports/1/counters and hw_counters");
 }
 
 TEST_F(TwoTrees, TheReportsSectionFollowsTheSchemaAndReadsBack) {

@@ -90,7 +90,7 @@ TEST(PortLoads, AnInterfaceDoesNotSpeakForHardwareRdma) {
   EXPECT_EQ(load_of(totals, "a").name(), "mlx5_0") << "an interface has no port";
   totals.port.missing = {"/sys/class/net/eth0/statistics"};
   totals.counters.clear();
-  EXPECT_EQ(load_of(totals, "a").sent.reason, "there is no /sys/class/net/eth0/statistics");
+  EXPECT_EQ(load_of(totals, "a").sent.reason, "missing: /sys/class/net/eth0/statistics");
 }
 
 TEST(PortLoads, NextBestCountersDoNotStandInForOneThatIsBroken) {

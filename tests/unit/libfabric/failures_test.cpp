@@ -5,11 +5,11 @@
 namespace shmemctl::fabric {
 namespace {
 
-/// "cannot atomic operation PE 2" is no sentence.
+/// "PE 2: cannot atomic operation" is no sentence.
 TEST(FabricFailures, StepsReadAsWhatWasAttemptedOnAPeer) {
-  EXPECT_EQ(attempted_on_peer("put"), "put to");
-  EXPECT_EQ(attempted_on_peer("put with signal"), "put with signal to");
-  EXPECT_EQ(attempted_on_peer("get"), "get from");
+  EXPECT_EQ(attempted_on_peer("put"), "put");
+  EXPECT_EQ(attempted_on_peer("put with signal"), "put with signal");
+  EXPECT_EQ(attempted_on_peer("get"), "get");
   EXPECT_EQ(attempted_on_peer("atomic operation"), "perform an atomic operation");
   EXPECT_EQ(attempted_on_peer("atomic"), "perform an atomic operation");
   EXPECT_EQ(attempted_on_peer("reach"), "reach");

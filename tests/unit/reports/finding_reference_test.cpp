@@ -44,7 +44,8 @@ TEST(FindingReference, DoctorsChecksAreThereInDoctorsOrder) {
     if (row.group == "Checks of doctor")
       ids.push_back(row.id);
   for (const Check& check : all_checks())
-    checks.emplace_back(check.id);
+    if (std::string_view(check.id) != "remote-transport-unknown") // topo finds it too: in its group
+      checks.emplace_back(check.id);
   EXPECT_EQ(ids, checks);
 }
 

@@ -232,9 +232,9 @@ TEST(FailureDetectorStart, ThrowsOnAllPesIfOneCannotConnect) {
   ASSERT_EQ(messages.size(), 6U);
   for (const std::string& message : messages) {
     EXPECT_EQ(message, messages.front());
-    EXPECT_NE(message.find("lifeline: cannot start: PE 2 (host a): cannot connect to PE 1 "
+    EXPECT_NE(message.find("failure detector: cannot start: PE 2 (host a): PE 1 "
                            "(host b) at " +
-                           closed),
+                           closed + ": cannot connect"),
               std::string::npos)
         << message;
   }
@@ -270,7 +270,7 @@ TEST(FailureDetectorStart, AnImpostorAtAnAddressIsRefused) {
   using failure_detector::encode;
   // What it cannot know is the proof: so it gets no further with a Welcome that looks right.
   for (const auto& [script, words] :
-       {std::pair{encode(failure_detector::Welcome{{}, 7}), "is no PE of a job of this tool"},
+       {std::pair{encode(failure_detector::Welcome{{}, 7}), "not a PE of this version of shmemctl"},
         std::pair{encode(failure_detector::Challenge{}) + encode(failure_detector::Welcome{{}, 0}),
                   "another process listens"}}) {
     const Impostor impostor(script);

@@ -20,8 +20,8 @@ Error some_error() {
   return {ExitCode::finding, "the heap", "reserve", "no space", "lower SYMMETRIC_SIZE"};
 }
 
-void say_goodbye(FailureDetectors& lifelines) {
-  for (auto& failure_detector : lifelines)
+void say_goodbye(FailureDetectors& detectors) {
+  for (auto& failure_detector : detectors)
     failure_detector->goodbye();
 }
 
@@ -31,14 +31,14 @@ INSTANTIATE_TEST_SUITE_P(, FailureDetectorOver, testing::Bool(),
 
 TEST_P(FailureDetectorOver, StartsAndEndsWithoutAFailure) {
   for (const int n_pes : {1, 2, 3, 4, 7, 16}) {
-    FailureDetectors lifelines = make_failure_detectors(n_pes, GetParam());
+    FailureDetectors detectors = make_failure_detectors(n_pes, GetParam());
     const int family = GetParam() ? AF_INET : AF_UNIX;
-    EXPECT_EQ(lifelines.front()->addresses().back().front().family(), family);
-    say_goodbye(lifelines);
+    EXPECT_EQ(detectors.front()->addresses().back().front().family(), family);
+    say_goodbye(detectors);
     // One leaves after the other, without a failure.
-    while (!lifelines.empty()) {
-      lifelines.erase(lifelines.begin());
-      for (const auto& failure_detector : lifelines) {
+    while (!detectors.empty()) {
+      detectors.erase(detectors.begin());
+      for (const auto& failure_detector : detectors) {
         EXPECT_NO_THROW(failure_detector->check());
         EXPECT_EQ(failure_detector->failure(), nullptr);
       }
@@ -48,14 +48,14 @@ TEST_P(FailureDetectorOver, StartsAndEndsWithoutAFailure) {
 
 TEST_P(FailureDetectorOver, AFailureReachesAll) {
   for (const int failing : {0, 1, 5, 14}) {
-    FailureDetectors lifelines = make_failure_detectors(15, GetParam());
-    lifelines[static_cast<std::size_t>(failing)]->announce(some_error(), "heap");
-    for (const auto& failure_detector : lifelines) {
+    FailureDetectors detectors = make_failure_detectors(15, GetParam());
+    detectors[static_cast<std::size_t>(failing)]->announce(some_error(), "heap");
+    for (const auto& failure_detector : detectors) {
       const std::optional<Error> error = failure_of(*failure_detector);
       ASSERT_TRUE(error);
       const std::string pe = std::to_string(failing), host = failing % 2 == 0 ? "a" : "b";
       EXPECT_EQ(error->message(), "job: cannot continue: PE " + pe + " (host " + host +
-                                      ") failed in phase heap: cannot reserve the heap: no space");
+                                      ") failed in phase heap: the heap: cannot reserve: no space");
       EXPECT_EQ(error->fix(), "lower SYMMETRIC_SIZE");
       EXPECT_EQ(error->code(), ExitCode::finding);
       EXPECT_EQ(failure_detector->failure()->pe, failing);
@@ -65,10 +65,10 @@ TEST_P(FailureDetectorOver, AFailureReachesAll) {
 }
 
 TEST_P(FailureDetectorOver, APeThatLeavesWithoutAGoodbyeIsLost) {
-  FailureDetectors lifelines = make_failure_detectors(15, GetParam());
-  lifelines[3]->phase("heap");
-  lifelines[3].reset();
-  for (const auto& failure_detector : lifelines)
+  FailureDetectors detectors = make_failure_detectors(15, GetParam());
+  detectors[3]->phase("heap");
+  detectors[3].reset();
+  for (const auto& failure_detector : detectors)
     if (failure_detector) {
       const std::optional<Error> error = failure_of(*failure_detector);
       ASSERT_TRUE(error);
@@ -80,28 +80,28 @@ TEST_P(FailureDetectorOver, APeThatLeavesWithoutAGoodbyeIsLost) {
 
 /// Only a PE that probes it learns of it; PE 0 alone may not be lost.
 TEST_P(FailureDetectorOver, WithLossAllowedOnlyPeZeroFailsTheJob) {
-  FailureDetectors lifelines = make_failure_detectors(7, GetParam());
-  for (auto& failure_detector : lifelines)
+  FailureDetectors detectors = make_failure_detectors(7, GetParam());
+  for (auto& failure_detector : detectors)
     failure_detector->allow_loss();
-  EXPECT_EQ(lifelines[0]->presence(3, 10), Presence::answers);
-  lifelines[3].reset();
-  lifelines[1].reset();
+  EXPECT_EQ(detectors[0]->presence(3, 10), Presence::answers);
+  detectors[3].reset();
+  detectors[1].reset();
   for (const int pe : {1, 3})
-    EXPECT_EQ(lifelines[0]->presence(pe, 10), Presence::gone) << pe;
-  EXPECT_EQ(lifelines[0]->presence(6, 10), Presence::answers);
+    EXPECT_EQ(detectors[0]->presence(pe, 10), Presence::gone) << pe;
+  EXPECT_EQ(detectors[0]->presence(6, 10), Presence::answers);
   std::this_thread::sleep_for(std::chrono::milliseconds(300)); // for a notification that must not
                                                                // arrive
-  for (const auto& failure_detector : lifelines)
+  for (const auto& failure_detector : detectors)
     if (failure_detector) {
       EXPECT_FALSE(health_of(*failure_detector));
     }
   // A PE that fails without being excluded is still a failure, and so is the end of PE 0.
-  lifelines[5]->exclude_self();
-  EXPECT_TRUE(lifelines[5]->announce(some_error(), "moe"));
+  detectors[5]->exclude_self();
+  EXPECT_TRUE(detectors[5]->announce(some_error(), "moe"));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_FALSE(health_of(*lifelines[2]));
-  lifelines[0].reset();
-  for (const auto& failure_detector : lifelines)
+  EXPECT_FALSE(health_of(*detectors[2]));
+  detectors[0].reset();
+  for (const auto& failure_detector : detectors)
     if (failure_detector) {
       const std::optional<Error> error = failure_of(*failure_detector);
       ASSERT_TRUE(error);
@@ -110,26 +110,26 @@ TEST_P(FailureDetectorOver, WithLossAllowedOnlyPeZeroFailsTheJob) {
 }
 
 TEST(FailureDetector, TheFirstFailureWins) {
-  FailureDetectors lifelines = make_failure_detectors(7);
-  lifelines[4]->announce(some_error(), "heap");
-  for (const auto& failure_detector : lifelines)
+  FailureDetectors detectors = make_failure_detectors(7);
+  detectors[4]->announce(some_error(), "heap");
+  for (const auto& failure_detector : detectors)
     ASSERT_TRUE(failure_of(*failure_detector));
-  lifelines[2]->announce(Error(ExitCode::usage, "x", "do", "y", "z"), "nics");
-  lifelines[6].reset();
-  lifelines[5]->phase("teams");
+  detectors[2]->announce(Error(ExitCode::usage, "x", "do", "y", "z"), "nics");
+  detectors[6].reset();
+  detectors[5]->phase("teams");
   for (std::size_t pe = 0; pe < 6; ++pe)
-    EXPECT_EQ(lifelines[pe]->failure()->pe, 4);
+    EXPECT_EQ(detectors[pe]->failure()->pe, 4);
 }
 
 /// A PE that a signal ends is no PE that was lost.
 TEST(FailureDetector, AnInterruptedPeAnnouncesIt) {
-  FailureDetectors lifelines = make_failure_detectors(4);
-  lifelines[1]->phase("bench put 1M");
-  lifelines[1]->announce(
+  FailureDetectors detectors = make_failure_detectors(4);
+  detectors[1]->phase("bench put 1M");
+  detectors[1]->announce(
       Error(ExitCode::interrupted, "the run", "finish", "interrupted by SIGTERM", "start it again"),
       "");
-  lifelines[1].reset();
-  for (const auto& failure_detector : lifelines)
+  detectors[1].reset();
+  for (const auto& failure_detector : detectors)
     if (failure_detector) {
       const std::optional<Error> error = failure_of(*failure_detector);
       ASSERT_TRUE(error);
@@ -142,12 +142,12 @@ TEST(FailureDetector, AnInterruptedPeAnnouncesIt) {
 }
 
 TEST(FailureDetector, AnnouncingTellsWhetherItWasTheFirst) {
-  FailureDetectors lifelines = make_failure_detectors(3);
-  EXPECT_TRUE(lifelines[1]->announce(some_error(), "heap"));
-  EXPECT_FALSE(lifelines[1]->announce(Error(ExitCode::usage, "x", "do", "y", "z"), "nics"));
-  ASSERT_TRUE(failure_of(*lifelines[2]));
-  EXPECT_FALSE(lifelines[2]->announce(Error(ExitCode::usage, "x", "do", "y", "z"), "nics"));
-  EXPECT_EQ(lifelines[2]->failure()->pe, 1);
+  FailureDetectors detectors = make_failure_detectors(3);
+  EXPECT_TRUE(detectors[1]->announce(some_error(), "heap"));
+  EXPECT_FALSE(detectors[1]->announce(Error(ExitCode::usage, "x", "do", "y", "z"), "nics"));
+  ASSERT_TRUE(failure_of(*detectors[2]));
+  EXPECT_FALSE(detectors[2]->announce(Error(ExitCode::usage, "x", "do", "y", "z"), "nics"));
+  EXPECT_EQ(detectors[2]->failure()->pe, 1);
 }
 
 /// What await_cause() throws; nothing if it throws nothing.
@@ -162,15 +162,15 @@ std::optional<Error> cause_of(failure_detector::TreeFailureDetector& failure_det
 
 TEST(FailureDetector, TheCauseMayArriveAfterItsEffect) {
   for (const int peer : {1, -1}) {
-    FailureDetectors lifelines = make_failure_detectors(4);
+    FailureDetectors detectors = make_failure_detectors(4);
     std::optional<Error> cause;
     std::atomic<bool> begun{false};
     std::thread waiting([&] {
       begun = true;
-      cause = cause_of(*lifelines[3], peer);
+      cause = cause_of(*detectors[3], peer);
     });
     eventually([&] { return begun.load(); });
-    lifelines[1]->announce(some_error(), "heap");
+    detectors[1]->announce(some_error(), "heap");
     waiting.join();
     ASSERT_TRUE(cause);
     EXPECT_NE(cause->message().find("PE 1 (host b) failed in phase heap"), std::string::npos)
@@ -179,21 +179,21 @@ TEST(FailureDetector, TheCauseMayArriveAfterItsEffect) {
 }
 
 TEST(FailureDetector, AMissingCauseIsNotAwaitedForLong) {
-  FailureDetectors lifelines = make_failure_detectors(3);
+  FailureDetectors detectors = make_failure_detectors(3);
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_FALSE(cause_of(*lifelines[0], 2));
-  EXPECT_FALSE(cause_of(*lifelines[0], 0)); // this PE itself
+  EXPECT_FALSE(cause_of(*detectors[0], 2));
+  EXPECT_FALSE(cause_of(*detectors[0], 0)); // this PE itself
   EXPECT_FALSE(cause_of(*make_failure_detectors(1)[0], -1));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(40));
-  EXPECT_EQ(lifelines[0]->failure(), nullptr);
+  EXPECT_EQ(detectors[0]->failure(), nullptr);
 }
 
 TEST(FailureDetector, AnnouncingAndLeavingAtOnceTellsTheReason) {
   for (int round = 0; round < 20; ++round) {
-    FailureDetectors lifelines = make_failure_detectors(7);
-    lifelines[1]->announce(some_error(), "heap");
-    lifelines[1].reset();
-    for (const auto& failure_detector : lifelines)
+    FailureDetectors detectors = make_failure_detectors(7);
+    detectors[1]->announce(some_error(), "heap");
+    detectors[1].reset();
+    for (const auto& failure_detector : detectors)
       if (failure_detector) {
         ASSERT_TRUE(failure_of(*failure_detector));
         EXPECT_EQ(failure_detector->failure()->phase, "heap");
@@ -204,16 +204,16 @@ TEST(FailureDetector, AnnouncingAndLeavingAtOnceTellsTheReason) {
 
 TEST(FailureDetector, ThosePassingTheNewsOnMayLeaveAtOnce) {
   for (int round = 0; round < 20; ++round) {
-    FailureDetectors lifelines = make_failure_detectors(31);
+    FailureDetectors detectors = make_failure_detectors(31);
     std::vector<std::thread> mains;
     std::vector<int> culprit(31, -1);
-    for (std::size_t pe = 0; pe < lifelines.size(); ++pe)
+    for (std::size_t pe = 0; pe < detectors.size(); ++pe)
       mains.emplace_back([&, pe] {
         if (pe == 30)
-          lifelines[pe]->announce(some_error(), "heap");
-        if (failure_of(*lifelines[pe]))
-          culprit[pe] = lifelines[pe]->failure()->pe;
-        lifelines[pe].reset();
+          detectors[pe]->announce(some_error(), "heap");
+        if (failure_of(*detectors[pe]))
+          culprit[pe] = detectors[pe]->failure()->pe;
+        detectors[pe].reset();
       });
     for (std::thread& main : mains)
       main.join();
@@ -223,13 +223,13 @@ TEST(FailureDetector, ThosePassingTheNewsOnMayLeaveAtOnce) {
 
 TEST(FailureDetector, APeThatEndsNormallyBeforeTheOthersIsNotLost) {
   for (std::size_t first = 0; first < 15; ++first) {
-    FailureDetectors lifelines = make_failure_detectors(15);
-    lifelines[first]->goodbye();
-    lifelines[first].reset();
+    FailureDetectors detectors = make_failure_detectors(15);
+    detectors[first]->goodbye();
+    detectors[first].reset();
     // Its neighbours were notified before the connections closed: this is the first failure.
     const std::size_t failing = (first + 1) % 15;
-    lifelines[failing]->announce(some_error(), "barrier");
-    for (const auto& failure_detector : lifelines)
+    detectors[failing]->announce(some_error(), "barrier");
+    for (const auto& failure_detector : detectors)
       if (failure_detector) {
         ASSERT_TRUE(failure_of(*failure_detector));
         EXPECT_EQ(failure_detector->failure()->pe, static_cast<int>(failing));
@@ -238,15 +238,15 @@ TEST(FailureDetector, APeThatEndsNormallyBeforeTheOthersIsNotLost) {
 }
 
 TEST(FailureDetector, StatusIsAnsweredByEveryPe) {
-  FailureDetectors lifelines = make_failure_detectors(9);
+  FailureDetectors detectors = make_failure_detectors(9);
   const failure_detector::State asking(0, 9, job_secret, two_hosts(9));
   for (int pe = 0; pe < 9; ++pe) {
     const auto at = static_cast<std::size_t>(pe);
-    lifelines[at]->phase("first");
-    lifelines[at]->phase("phase-" + std::to_string(pe));
-    lifelines[at]->waiting_for(-1);
-    lifelines[at]->waiting_for(8 - pe);
-    const auto status = failure_detector::ask(asking, lifelines[0]->addresses(), pe, -1, 60);
+    detectors[at]->phase("first");
+    detectors[at]->phase("phase-" + std::to_string(pe));
+    detectors[at]->waiting_for(-1);
+    detectors[at]->waiting_for(8 - pe);
+    const auto status = failure_detector::ask(asking, detectors[0]->addresses(), pe, -1, 60);
     ASSERT_TRUE(status) << pe;
     EXPECT_EQ(status->phase.name, "phase-" + std::to_string(pe));
     EXPECT_EQ(status->phase.number, 2U);
@@ -257,34 +257,34 @@ TEST(FailureDetector, StatusIsAnsweredByEveryPe) {
 }
 
 TEST(FailureDetector, NeighboursKnowEachOthersPhase) {
-  FailureDetectors lifelines = make_failure_detectors(9);
+  FailureDetectors detectors = make_failure_detectors(9);
   const failure_detector::State asking(0, 9, job_secret, two_hosts(9));
-  lifelines[7]->phase("nics");
+  detectors[7]->phase("nics");
   for (const int neighbour : {1, 3})
     EXPECT_TRUE(eventually([&] {
       const auto status =
-          failure_detector::ask(asking, lifelines[0]->addresses(), neighbour, 7, 60);
+          failure_detector::ask(asking, detectors[0]->addresses(), neighbour, 7, 60);
       return status && status->knows_other && status->other.name == "nics";
     })) << neighbour;
-  const auto stranger = failure_detector::ask(asking, lifelines[0]->addresses(), 2, 7, 60);
+  const auto stranger = failure_detector::ask(asking, detectors[0]->addresses(), 2, 7, 60);
   ASSERT_TRUE(stranger);
   EXPECT_FALSE(stranger->knows_other);
 }
 
 TEST_P(FailureDetectorOver, GiveUpNamesTheEndOfTheChainEverywhere) {
-  FailureDetectors lifelines = make_failure_detectors(6, GetParam());
-  lifelines[4]->phase("heap");
-  lifelines[2]->waiting_for(5);
-  lifelines[5]->waiting_for(4);
+  FailureDetectors detectors = make_failure_detectors(6, GetParam());
+  detectors[4]->phase("heap");
+  detectors[2]->waiting_for(5);
+  detectors[5]->waiting_for(4);
   try {
-    lifelines[0]->give_up("barrier", 2);
+    detectors[0]->give_up("barrier", 2);
     FAIL() << "give_up() returned";
   } catch (const Error& error) {
     EXPECT_EQ(error.message(),
               "barrier: cannot finish: PE 4 (host a) is in phase heap and waits for nobody");
     EXPECT_EQ(error.code(), ExitCode::deadline);
   }
-  for (const auto& failure_detector : lifelines) {
+  for (const auto& failure_detector : detectors) {
     const std::optional<Error> error = failure_of(*failure_detector);
     ASSERT_TRUE(error);
     EXPECT_EQ(error->message(),
@@ -294,12 +294,12 @@ TEST_P(FailureDetectorOver, GiveUpNamesTheEndOfTheChainEverywhere) {
 }
 
 TEST(FailureDetector, GiveUpOfAllAtOnceNamesOneCulprit) {
-  FailureDetectors lifelines = make_failure_detectors(16);
-  lifelines[9]->phase("heap");
+  FailureDetectors detectors = make_failure_detectors(16);
+  detectors[9]->phase("heap");
   const auto waits_for = [](int pe) { return pe == 3 ? 9 : 3; };
   for (int pe = 0; pe < 16; ++pe)
     if (pe != 9)
-      lifelines[static_cast<std::size_t>(pe)]->waiting_for(waits_for(pe));
+      detectors[static_cast<std::size_t>(pe)]->waiting_for(waits_for(pe));
   std::vector<std::thread> mains;
   std::mutex mutex;
   std::multiset<std::string> culprits;
@@ -307,7 +307,7 @@ TEST(FailureDetector, GiveUpOfAllAtOnceNamesOneCulprit) {
     if (pe != 9)
       mains.emplace_back([&, pe] {
         try {
-          lifelines[static_cast<std::size_t>(pe)]->give_up("barrier", waits_for(pe));
+          detectors[static_cast<std::size_t>(pe)]->give_up("barrier", waits_for(pe));
         } catch (const Error& error) {
           const std::lock_guard lock(mutex);
           culprits.insert(error.system_message());
@@ -317,32 +317,32 @@ TEST(FailureDetector, GiveUpOfAllAtOnceNamesOneCulprit) {
   for (std::thread& main : mains)
     main.join();
   EXPECT_EQ(culprits.count("PE 9 (host b) is in phase heap and waits for nobody"), 15U);
-  EXPECT_TRUE(failure_of(*lifelines[9]));
+  EXPECT_TRUE(failure_of(*detectors[9]));
 }
 
 TEST(FailureDetector, GiveUpWithoutAPeerAsksAll) {
-  FailureDetectors lifelines = make_failure_detectors(12);
-  for (const auto& failure_detector : lifelines)
+  FailureDetectors detectors = make_failure_detectors(12);
+  for (const auto& failure_detector : detectors)
     failure_detector->phase("heap");
   for (std::size_t pe = 0; pe < 12; ++pe)
     if (pe != 7 && pe != 10)
-      lifelines[pe]->phase("teams");
+      detectors[pe]->phase("teams");
   try {
-    lifelines[0]->give_up("barrier", -1);
+    detectors[0]->give_up("barrier", -1);
     FAIL() << "give_up() returned";
   } catch (const Error& error) {
     EXPECT_EQ(error.message(), "barrier: cannot finish: PE 7 (host b) and PE 10 (host a) are still "
                                "in phase heap; others are in phase teams");
   }
-  EXPECT_EQ(failure_of(*lifelines[11])->code(), ExitCode::deadline);
+  EXPECT_EQ(failure_of(*detectors[11])->code(), ExitCode::deadline);
 }
 
 TEST(FailureDetector, GiveUpAfterAFailureThrowsThatFailure) {
-  FailureDetectors lifelines = make_failure_detectors(4);
-  lifelines[3]->announce(some_error(), "heap");
-  ASSERT_TRUE(failure_of(*lifelines[0]));
+  FailureDetectors detectors = make_failure_detectors(4);
+  detectors[3]->announce(some_error(), "heap");
+  ASSERT_TRUE(failure_of(*detectors[0]));
   try {
-    lifelines[0]->give_up("barrier", 1);
+    detectors[0]->give_up("barrier", 1);
     FAIL() << "give_up() returned";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::finding);
@@ -351,13 +351,13 @@ TEST(FailureDetector, GiveUpAfterAFailureThrowsThatFailure) {
 }
 
 TEST(FailureDetector, AJobOfOne) {
-  FailureDetectors lifelines = make_failure_detectors(1);
-  lifelines[0]->phase("heap");
-  EXPECT_NO_THROW(lifelines[0]->check());
-  EXPECT_THROW(lifelines[0]->give_up("quiet", -1), Error);
-  lifelines[0]->announce(some_error(), "heap");
-  EXPECT_THROW(lifelines[0]->check(), Error);
-  lifelines[0]->goodbye();
+  FailureDetectors detectors = make_failure_detectors(1);
+  detectors[0]->phase("heap");
+  EXPECT_NO_THROW(detectors[0]->check());
+  EXPECT_THROW(detectors[0]->give_up("quiet", -1), Error);
+  detectors[0]->announce(some_error(), "heap");
+  EXPECT_THROW(detectors[0]->check(), Error);
+  detectors[0]->goodbye();
 }
 
 TEST(FailureDetector, WithoutAnyAddressAllPesSayWhichOne) {

@@ -306,15 +306,15 @@ void expect_everywhere(const ForkJob& job, const std::vector<std::string>& parts
 
 /// Without RDMA a job over hosts ended; one pair without it is as bad, and all PEs choose alike.
 TEST(Runtime, TheFirstTransportThatReachesAllIsChosenByAll) {
-  expect_everywhere(job_with({{"ibrc", all_pairs}}), {"ibrc in phase connections: cannot connect"});
+  expect_everywhere(job_with({{"ibrc", all_pairs}}), {"ibrc in phase connections ("});
   expect_everywhere(job_with({{"ibrc", no_pair}, {"libfabric", all_pairs}}),
-                    {"libfabric in phase connections: cannot connect"});
+                    {"libfabric in phase connections ("});
   const auto all_but_one = [](int pe, int peer) { return pe != 3 || peer != 0; };
   expect_everywhere(job_with({{"ibrc", all_but_one}, {"libfabric", all_pairs}}),
-                    {"libfabric in phase connections: cannot connect"});
+                    {"libfabric in phase connections ("});
   expect_everywhere(
       job_with({{"ibrc", no_pair}, {"libfabric", all_pairs}, {"ucx", all_pairs}}, {}, 2),
-      {"ucx in phase connections: cannot connect"});
+      {"ucx in phase connections ("});
 }
 
 TEST(Runtime, WithoutAnyTransportAllReasonsAreSaid) {
@@ -333,9 +333,9 @@ TEST(Runtime, ANamedTransportThatDoesNotWorkFailsWithOneThatWould) {
       {"ibrc", no_pair}, {"libfabric", no_pair}, {"ucx", all_pairs}};
   expect_everywhere(job_with(there, {{"SHMEMCTL_REMOTE_TRANSPORT", "ibrc"}}),
                     {"find a transport", "no device for ibrc",
-                     "--remote-transport ucx reaches all pairs", "connected: \n"});
+                     "set --remote-transport ucx, which reaches all pairs", "connected: \n"});
   expect_everywhere(job_with(there, {{"SHMEMCTL_TRANSPORT", "shm,ibrc"}}),
-                    {"find a transport", "--transport shm,ucx reaches all pairs"});
+                    {"find a transport", "set --transport shm,ucx, which reaches all pairs"});
 }
 
 // Before any memory is made, and with no neighbour to wait for.

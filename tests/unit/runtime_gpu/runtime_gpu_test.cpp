@@ -174,7 +174,7 @@ TEST_P(GpuRuntimeTest, ATooSmallHeapReportsTheRequiredSize) {
         try {
           bench::ArenaMemory(runtime, bench::MemoryKind::gpu, std::size_t{100} << 20, "the test");
         } catch (const Error& error) {
-          expect(std::string(error.what()).find("the test takes 104857600 bytes on each PE") !=
+          expect(std::string(error.what()).find("the test needs 104857600 bytes on each PE") !=
                      std::string::npos,
                  error.what());
           return {};

@@ -85,7 +85,7 @@ TEST(GpuBuffersRefused, ManagedOrOfAnotherGpuOrNotAllocated) {
     const int other = 1 - runtime.gpu()->site().device;
     const MallocMemory elsewhere(open_device(SHMEMCTL_FAKE_CUDA, other), 1 << 20);
     expect_words(error_of([&] { buffers.add(elsewhere.data(), 100); }),
-                 {"memory of GPU " + std::to_string(other), "this PE's is GPU"});
+                 {"memory of GPU " + std::to_string(other), "this PE uses GPU"});
     const VirtualMemory small(device_of(runtime), 1, 2 << 20);
     expect_words(error_of([&] { buffers.add(small.data() + (1 << 20), 2 << 20); }),
                  {"not allocated from byte 1048576 on"});
@@ -111,7 +111,7 @@ TEST(GpuBuffersStale, AnOldDescriptorIsRefused) {
     const auto now = exchange(runtime, buffers.describe(second));
     expect(second.slot == first.slot, "the slot");
     for (int twice = 0; twice < 2; ++twice) {
-      expect_words(error_of([&] { buffers.put(old[peer], 0, &word, 8); }), {"not registered"});
+      expect_words(error_of([&] { buffers.put(old[peer], 0, &word, 8); }), {"no longer registered"});
       buffers.get(&word, now[peer], 0, 8);
       expect(word == 7, "the memory");
     }

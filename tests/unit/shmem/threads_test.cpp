@@ -227,7 +227,7 @@ TEST(Errors, NameTheMistake) {
                  ExitCode::usage, "SHMEM_CTX_INVALID");
   expect_failure([] { shmem_long_wait_until(allocate<long>(1), 99, 1); }, ExitCode::usage,
                  "comparison 99");
-  expect_failure([&] { shmem_set_lock(&on_stack); }, ExitCode::usage, "a lock");
+  expect_failure([&] { shmem_set_lock(&on_stack); }, ExitCode::usage, "lock: not in a symmetric object");
   expect_failure(
       [] {
         auto* word = allocate<std::uint64_t>(1);
@@ -238,7 +238,7 @@ TEST(Errors, NameTheMistake) {
                  "active set (0, 0, 2)");
   expect_failure([] { shmem_barrier(-1, 0, 1, nullptr); }, ExitCode::usage, "active set");
   expect_failure([] { shmem_barrier(0, 40, 2, nullptr); }, ExitCode::usage, "active set");
-  EXPECT_EXIT(shmem_my_pe(), testing::ExitedWithCode(2), "not initialised");
+  EXPECT_EXIT(shmem_my_pe(), testing::ExitedWithCode(2), "not initialized");
 }
 
 } // namespace
