@@ -17,7 +17,7 @@ PATIENCE_S = 300
 SMALL = {"SHMEMCTL_SYMMETRIC_SIZE": "64M"}
 
 # Phases in which a PE can fail by itself; "pair-check" is in the middle of the check.
-PHASES = ["options", "bootstrap", "hosts", "lifeline", "placement", "devices", "heap", "transports",
+PHASES = ["options", "bootstrap", "hosts", "failure-detector", "placement", "devices", "heap", "transports",
           "transport-map", "nics", "connections", "state", "teams", "barrier", "pair-check"]
 
 
