@@ -58,7 +58,7 @@ public:
     if (share_.part == 0)
       for (int i = team_.me + 1 + Scope::rank(); i < team_.n; i += Scope::size())
         ok = set_flag(job_, &team_.cells->sizes[team_.me], plan::size_word(size_bytes, collect_),
-                  team_.pe(i), released) &&
+                      team_.pe(i), released) &&
              ok;
     return ok;
   }

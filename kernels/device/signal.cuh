@@ -34,17 +34,17 @@ __device__ inline std::uint64_t signal_fetch(const std::uint64_t* signal) {
 
 namespace detail {
 
-inline __device__ __noinline__ void put_signal_over_network(const DeviceJob& job, const void* target,
-                                                   const void* source, std::size_t size_bytes,
-                                                   const std::uint64_t* signal, std::uint64_t value,
-                                                   bool add, int pe, bool blocking) {
-  network_put_signal(job, network_address_of(job, target), source, size_bytes, network_address_of(job, signal), value,
-                     add, pe, blocking);
+inline __device__ __noinline__ void
+put_signal_over_network(const DeviceJob& job, const void* target, const void* source,
+                        std::size_t size_bytes, const std::uint64_t* signal, std::uint64_t value,
+                        bool add, int pe, bool blocking) {
+  network_put_signal(job, network_address_of(job, target), source, size_bytes,
+                     network_address_of(job, signal), value, add, pe, blocking);
 }
 
 /// Whether data and signal are the two halves of 16 aligned bytes.
 __device__ inline bool is_adjacent_signal(const void* target, const std::uint64_t* signal,
-                                    std::size_t size_bytes) {
+                                          std::size_t size_bytes) {
   return size_bytes == 8 && reinterpret_cast<std::uintptr_t>(target) % 8 == 0 &&
          (reinterpret_cast<std::uintptr_t>(target) ^ reinterpret_cast<std::uintptr_t>(signal)) == 8;
 }
@@ -53,8 +53,8 @@ __device__ inline bool is_adjacent_signal(const void* target, const std::uint64_
 /// acknowledged. A reader that sees the signal sees the data, since the store is single-copy atomic
 /// (store_whole_relaxed()).
 __device__ inline void put_signal_16_bytes(const DeviceJob& job, std::uint64_t* target,
-                                       const void* source, std::uint64_t* signal,
-                                       std::uint64_t value, int pe) {
+                                           const void* source, std::uint64_t* signal,
+                                           std::uint64_t value, int pe) {
   std::uint64_t data = 0;
   if (reinterpret_cast<std::uintptr_t>(source) % 8 == 0)
     data = *static_cast<const std::uint64_t*>(source);
@@ -79,8 +79,8 @@ __device__ inline void put_signal(const DeviceJob& job, void* target, const void
     if (!blocking)
       Scope::sync(); // what the others wrote into `source`
     if (Scope::rank() == 0)
-      put_signal_over_network(job, target, source, size_bytes, signal, value, op == SignalOp::add, pe,
-                     blocking);
+      put_signal_over_network(job, target, source, size_bytes, signal, value, op == SignalOp::add,
+                              pe, blocking);
   } else if (op == SignalOp::set && is_adjacent_signal(target, signal, size_bytes)) {
     if (Scope::rank() == 0)
       put_signal_16_bytes(job, static_cast<std::uint64_t*>(target), source, signal, value, pe);

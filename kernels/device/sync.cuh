@@ -95,8 +95,8 @@ __device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& tea
     for (int i = Scope::rank(); i < team.n; i += Scope::size())
       if (i != team.me && peer_flag(job, mine, team.pe(i)) == nullptr) {
         const std::uint64_t number = team.cells->expected[i] + 1;
-        ok = set_flag(job, &team.cells->arrived_network[turn_of(number)][team.me], number, team.pe(i),
-                  released) &&
+        ok = set_flag(job, &team.cells->arrived_network[turn_of(number)][team.me], number,
+                      team.pe(i), released) &&
              ok;
       }
   for (int i = Scope::rank(); i < team.n; i += Scope::size())

@@ -1,6 +1,10 @@
 // TCP and Unix sockets with deadlines.
 #include "src/base/socket.h"
 
+#include "src/base/error.h"
+#include "src/base/open_files.h"
+#include "src/base/text.h"
+#include "src/base/timeout_hint.h"
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
@@ -10,10 +14,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include "src/base/error.h"
-#include "src/base/open_files.h"
-#include "src/base/text.h"
-#include "src/base/timeout_hint.h"
 #include <sys/resource.h>
 #include <sys/un.h>
 

@@ -17,16 +17,16 @@ namespace shmemctl {
 using Bytes = std::vector<std::byte>;
 
 enum class FrameKind : std::uint8_t {
-  join = 1,       ///< PE -> rendezvous, once challenged: its proof and Join
-  welcome = 2,    ///< join or hello was accepted: the listener's proof
-  failure = 3,    ///< FailureReport: the connection was refused, or the job has failed
-  neighbours = 4, ///< rendezvous -> PE: Neighbours
-  linked = 5,     ///< no payload. PE -> PE: this connection is in use; PE -> rendezvous: all
-                  ///< neighbours are connected; rendezvous -> PE: all PEs are
-  hello = 6,      ///< PE -> PE, once challenged: its proof and Hello
-  goodbye = 7,    ///< nothing more will come from this PE, and all is well; no payload
-  connect_request = 8,      ///< the first frame of each connection: the dialer's nonce
-  challenge = 9,  ///< the answer to it: the listener's nonce
+  join = 1,            ///< PE -> rendezvous, once challenged: its proof and Join
+  welcome = 2,         ///< join or hello was accepted: the listener's proof
+  failure = 3,         ///< FailureReport: the connection was refused, or the job has failed
+  neighbours = 4,      ///< rendezvous -> PE: Neighbours
+  linked = 5,          ///< no payload. PE -> PE: this connection is in use; PE -> rendezvous: all
+                       ///< neighbours are connected; rendezvous -> PE: all PEs are
+  hello = 6,           ///< PE -> PE, once challenged: its proof and Hello
+  goodbye = 7,         ///< nothing more will come from this PE, and all is well; no payload
+  connect_request = 8, ///< the first frame of each connection: the dialer's nonce
+  challenge = 9,       ///< the answer to it: the listener's nonce
   barrier = 16,
   allgather = 17,
   alltoall = 18,

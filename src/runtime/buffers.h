@@ -114,9 +114,10 @@ public:
 
   /// Registers memory of the host or of this PE's GPU. Not collective. Private host memory becomes
   /// shared memory in place, in whole pages, until it is unregistered; memory for which that is
-  /// impossible is reached by a slower path (docs/explanation/buffers.md). Register before the memory is freed,
-  /// and free it after remove(). Buffers may overlap. Throws Error (usage) for memory that is
-  /// unmapped, unreadable, part of the symmetric heap, on another GPU, or managed by CUDA.
+  /// impossible is reached by a slower path (docs/explanation/buffers.md). Register before the
+  /// memory is freed, and free it after remove(). Buffers may overlap. Throws Error (usage) for
+  /// memory that is unmapped, unreadable, part of the symmetric heap, on another GPU, or managed by
+  /// CUDA.
   /// @param may_replace_pages false for memory that a device has pinned
   BufferHandle add(void* address, std::size_t size_bytes, bool may_replace_pages = true);
   /// Unregisters: waits until operations of other PEs that are in flight have completed; later ones

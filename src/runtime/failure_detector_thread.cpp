@@ -23,7 +23,8 @@ constexpr int idle_poll_ms = 10000;
 FileDescriptor make_event() {
   FileDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event)
-    throw system_error("failure detector", "start", errno, "raise the limit of open files (ulimit -n)");
+    throw system_error("failure detector", "start", errno,
+                       "raise the limit of open files (ulimit -n)");
   return event;
 }
 
@@ -260,7 +261,8 @@ bool Thread::handle(PendingConnection& pending) {
 /// abandoned it: this connection replaces that one.
 void Thread::welcome(PendingConnection& pending, const Hello& hello) {
   if (accepts_from_.count(hello.rank) == 0 || is_linked(hello.rank)) {
-    log(LogLevel::debug, "failure detector", state_.describe(hello.rank) + " came twice or to nobody");
+    log(LogLevel::debug, "failure detector",
+        state_.describe(hello.rank) + " came twice or to nobody");
     return;
   }
   links_.remove_if([&](const Link& link) { return link.peer() == hello.rank; });

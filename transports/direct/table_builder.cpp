@@ -5,7 +5,8 @@
 namespace shmemctl::direct {
 
 TableBuilder::TableBuilder(std::uint32_t n_pes, std::uint32_t n_qp_sets)
-    : n_pes_(n_pes), n_qp_sets_(n_qp_sets), queues_(n_pes), remote_(std::size_t{n_pes} * n_regions) {}
+    : n_pes_(n_pes), n_qp_sets_(n_qp_sets), queues_(n_pes),
+      remote_(std::size_t{n_pes} * n_regions) {}
 
 void TableBuilder::set_queues(std::uint32_t pe, std::vector<TableQp> queues) {
   queues_[pe] = std::move(queues);

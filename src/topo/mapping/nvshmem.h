@@ -45,7 +45,8 @@ struct NvshmemVersion {
 std::optional<NvshmemVersion> parse_nvshmem_version(std::string_view text); ///< "3.4.5", "2.11"
 std::string to_string(const NvshmemVersion& version);
 
-/// Releases that choose NICs by the same rules, named by the first of them (docs/explanation/mapping.md).
+/// Releases that choose NICs by the same rules, named by the first of them
+/// (docs/explanation/mapping.md).
 enum class ReleaseFamily {
   v1_0,  ///< 1.0, 1.1: the nearest row for each PE, no balancing
   v2_0,  ///< 2.0 to 2.3: greedy, PE by PE; less used rows first among equally near ones

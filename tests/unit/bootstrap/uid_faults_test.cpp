@@ -379,7 +379,8 @@ TEST(UidFaults, ASilentRendezvousEndsAtTheDeadline) {
     FAIL() << "it joined";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::deadline);
-    EXPECT_NE(error.message().find("connected, but no answer"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("connected, but no answer"), std::string::npos)
+        << error.message();
   }
 }
 

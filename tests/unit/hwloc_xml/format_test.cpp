@@ -47,7 +47,8 @@ TEST(Format, IsRecognisedByContent) {
 TEST(Format, SaysWhatItIsIfItIsNone) {
   EXPECT_TRUE(mentions(message_of(""), "line 1, column 1: the file is empty"));
   EXPECT_TRUE(mentions(message_of("<graphs version=\"1\"/>"), "an NCCL graph file"));
-  EXPECT_TRUE(mentions(message_of("<?xml?>\n <html>"), "line 2, column 2: unknown XML format with root <html>"));
+  EXPECT_TRUE(mentions(message_of("<?xml?>\n <html>"),
+                       "line 2, column 2: unknown XML format with root <html>"));
   EXPECT_TRUE(mentions(message_of("<!-- never ends"), "XML without an element"));
   EXPECT_TRUE(mentions(message_of("{\"schema\": 3}"), "not a shmemctl report"));
   EXPECT_TRUE(mentions(message_of("{\"schema\": {\"name\": 3}}"), "not a shmemctl report"));

@@ -186,8 +186,7 @@ TEST(Messages, AnAddressBesideAWordIsRefused) {
       [&](TransportPe& me) {
         if (me.pe == 0)
           expect_error(ExitCode::unavailable,
-                       {"offset 3 of region 1 of PE 1", "no multiple of the word"},
-                       [&] {
+                       {"offset 3 of region 1 of PE 1", "no multiple of the word"}, [&] {
                          me.transport->put_signal(0, heap_at(1, 0), nullptr, 0, heap_at(1, 3), 1,
                                                   SignalOp::add, true);
                          me.transport->quiet(0);

@@ -56,7 +56,8 @@ TEST_F(NvmlEventsTest, WhatComesIsKeptOnceAndInOrder) {
   const std::vector<NvmlEvent> all = {{Kind::xid, 31}, {Kind::xid, 43}, {Kind::xid, 79}};
   EXPECT_EQ(events->seen(0), all);
   EXPECT_EQ(words_of(all, address),
-            "the driver reported Xid 31 (an MMU fault: access to unmapped memory), Xid 43 (a channel was stopped after an application fault), Xid 79 "
+            "the driver reported Xid 31 (an MMU fault: access to unmapped memory), Xid 43 (a "
+            "channel was stopped after an application fault), Xid 79 "
             "(the GPU has fallen off the bus) on GPU 0000:1a:00.0 since the job's start");
   EXPECT_NE(fix_of(all).find("reboot the node"), std::string::npos);
 }

@@ -5,9 +5,9 @@
 
 #include <random>
 
+#include "kernels/moe/launch_config.h"
 #include "kernels/moe/low_latency.h"
 #include "kernels/moe/low_latency_internode.h"
-#include "kernels/moe/launch_config.h"
 
 namespace shmemctl::moe {
 namespace {

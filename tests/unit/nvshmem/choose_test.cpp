@@ -1,4 +1,5 @@
-// NVSHMEM's choice: from a device table to each PE's rows, release by release (docs/explanation/mapping.md).
+// NVSHMEM's choice: from a device table to each PE's rows, release by release
+// (docs/explanation/mapping.md).
 #include <gtest/gtest.h>
 
 #include "tests/unit/nvshmem/machine.h"

@@ -111,7 +111,8 @@ TEST(GpuBuffersStale, AnOldDescriptorIsRefused) {
     const auto now = exchange(runtime, buffers.describe(second));
     expect(second.slot == first.slot, "the slot");
     for (int twice = 0; twice < 2; ++twice) {
-      expect_words(error_of([&] { buffers.put(old[peer], 0, &word, 8); }), {"no longer registered"});
+      expect_words(error_of([&] { buffers.put(old[peer], 0, &word, 8); }),
+                   {"no longer registered"});
       buffers.get(&word, now[peer], 0, 8);
       expect(word == 7, "the memory");
     }

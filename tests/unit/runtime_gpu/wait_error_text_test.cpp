@@ -97,8 +97,7 @@ TEST(WaitErrorText, WithoutAPathTheReasonIsSaid) {
   const WaitReport report = report_of(WaitKind::no_path, 6, 0, 0);
   EXPECT_NE(text_of(describe_wait(report, pe, 2, "other container")).find("path to it: other"),
             std::string::npos);
-  EXPECT_NE(text_of(describe_wait(report, pe, 2, ""))
-                .find("kernels have no path to it |"),
+  EXPECT_NE(text_of(describe_wait(report, pe, 2, "")).find("kernels have no path to it |"),
             std::string::npos);
 }
 
