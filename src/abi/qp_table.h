@@ -10,7 +10,7 @@
 #include "src/abi/wqe.h"
 #include "src/base/host_device.h"
 
-namespace shmemctl::direct {
+namespace shmemctl::mlx5 {
 
 inline constexpr std::uint32_t max_table_ports = 8; ///< maximum number of NICs per PE
 
@@ -100,4 +100,4 @@ public:
   }
 };
 
-} // namespace shmemctl::direct
+} // namespace shmemctl::mlx5

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "tests/support/transport_world.h"
-#include "transports/direct/direct.h"
+#include "transports/ibdevx/ibdevx.h"
+#include "transports/ibgda/ibgda.h"
 #include "transports/mlx5/emulated/emulated_hca.h"
 #include "transports/mlx5/emulated/executor.h"
 #include "transports/mlx5/host_qp.h"
@@ -89,7 +90,8 @@ void wqes(benchmark::State& state) {
   std::uint64_t value = 0;
   for (auto _ : state) {
     for (std::uint64_t i = 1; i <= count; ++i) {
-      const Post post{i % per_doorbell == 0 ? DoorbellMode::now : DoorbellMode::later, false, false};
+      const Post post{i % per_doorbell == 0 ? DoorbellMode::now : DoorbellMode::later, false,
+                      false};
       const RaddrSegment remote = world.at(4096 + i * 8 % 65536);
       ++value;
       if (state.range(0) == inline_value)

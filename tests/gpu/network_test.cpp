@@ -8,7 +8,8 @@
 
 #include "tests/gpu/network_pe_base.h"
 #include "tests/gpu/share.h"
-#include "transports/direct/direct.h"
+#include "transports/ibdevx/ibdevx.h"
+#include "transports/ibgda/ibgda.h"
 #include "transports/libfabric/libfabric.h"
 #include "transports/shm/shm.h"
 

@@ -14,9 +14,9 @@
 #include "src/base/error.h"
 #include "tests/support/hidden_memory.h"
 #include "tests/support/placement.h"
-#include "transports/direct/settings.h"
 #include "transports/mlx5/emulated/emulated_hca.h"
 #include "transports/mlx5/emulated/executor.h"
+#include "transports/mlx5/settings.h"
 
 namespace shmemctl::test {
 
@@ -33,7 +33,7 @@ public:
   explicit FakeFabric(std::vector<Port> ports) : ports_(std::move(ports)) {}
 
   /// Settings whose real devices are these; none in processes that were forked off.
-  direct::Settings use(direct::Settings settings) {
+  mlx5::Settings use(mlx5::Settings settings) {
     settings.list_devices = [this](std::string& why) {
       std::vector<std::string> names;
       for (const Port& port : ports_)

@@ -155,9 +155,9 @@ TEST(QueueOrder, WithoutAtomicsASignalWaitsForItsPayload) {
   wanted.options["SOFT_HCA_PLACEMENT"] = "any";
   wanted.mapped_memory = true;
   const auto make = [](const TransportSetup& setup) -> std::unique_ptr<Transport> {
-    auto settings = direct::read_settings(Flavour::gda, *setup.options);
+    auto settings = ibgda::read_settings(*setup.options);
     settings.emulated_order.has_atomics = false;
-    return std::make_unique<DirectTransport>(setup, settings);
+    return std::make_unique<ibgda::IbgdaTransport>(setup, settings);
   };
   const auto body = [](TransportPe& me) {
     {

@@ -160,9 +160,9 @@ TEST(QpClient, SeveralNics) {
       {{"DEVICE_PATH", "ibgda"}, {"IBGDA_NUM_RC_PER_PE", "2"}, {"IBGDA_ENABLE_MULTI_PORT", "1"}});
   wanted.mapped_memory = true;
   const auto make = [](const TransportSetup& setup) -> std::unique_ptr<Transport> {
-    auto settings = direct::read_settings(Flavour::gda, *setup.options);
+    auto settings = ibgda::read_settings(*setup.options);
     settings.emulated_devices = 2;
-    return std::make_unique<DirectTransport>(setup, settings);
+    return std::make_unique<ibgda::IbgdaTransport>(setup, settings);
   };
   const auto body = [](TransportPe& me) {
     {
@@ -341,9 +341,9 @@ TEST(QpClient, OverGpuMemoryThereAreNoQueues) {
 }
 
 TEST(QpClient, WithoutTheOptionThereIsNoLane) {
-  run_direct(Flavour::gda, [](TransportPe& me) {
+  run_mlx5(Variant::ibgda, [](TransportPe& me) {
     EXPECT_EQ(find_ibgda({me.transport}), nullptr);
-    EXPECT_EQ(direct_of(me).queue_table().table().n_qp_sets, 2u);
+    EXPECT_EQ(mlx5_of(me).queue_table().table().n_qp_sets, 2u);
   });
 }
 

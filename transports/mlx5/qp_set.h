@@ -1,0 +1,105 @@
+// A QP set: one QP per path to each peer, and the operations on them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "src/abi/qp_table.h"
+#include "transports/mlx5/endpoint.h"
+#include "transports/mlx5/local_memory.h"
+#include "transports/nic_transfer.h"
+#include "transports/transport.h"
+
+namespace shmemctl::mlx5 {
+
+/// Thread safe: a lock is held over each operation. Operations of a QP set on one PE and one path
+/// are performed in order. Errors as in HostQp, and Error (unavailable) for memory that the peer
+/// has not registered.
+class QpSet {
+public:
+  /// @param table  the current table, whose views this QP set posts by
+  /// @param number of this QP set: small transfers of different sets prefer different paths
+  QpSet(const JobView& job, const LocalMemory& local, const std::atomic<const QpTable*>& table,
+        std::size_t number);
+
+  // For connecting, before the first operation.
+  Endpoint& add(std::unique_ptr<Endpoint> rail);
+  std::size_t paths_to(int pe) const { return by_peer_[static_cast<std::size_t>(pe)].size(); }
+  Endpoint& rail(int pe, std::size_t number) const {
+    return *by_peer_[static_cast<std::size_t>(pe)][number];
+  }
+
+  void put(const RemoteAddress& target, const void* source, std::size_t size_bytes, bool blocking);
+  void get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking);
+  std::uint64_t atomic(const RemoteAddress& target, const AtomicRequest& request);
+  void post_atomic(const RemoteAddress& target, const AtomicRequest& request);
+  void put_signal(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                  const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
+                  bool blocking);
+  void fence();
+  void quiet();
+  /// Polls for completions, unless another thread does.
+  void progress();
+  /// Traffic of a port so far.
+  NicTraffic traffic(std::size_t port) const;
+
+private:
+  using Transfer = NicTransfer;
+  using Direction = NicTransfer::Direction;
+  /// Registered local memory from an address on.
+  struct LocalPlace {
+    std::uint32_t lkey;
+    std::uint64_t left_bytes;
+  };
+  struct Traffic {
+    std::atomic<std::uint64_t> put_bytes{0}, get_bytes{0}, operations{0};
+  };
+
+  const QpTable& table() const { return *table_.load(std::memory_order_acquire); }
+  const RemoteSegment& segment_of(const RemoteAddress& address) const;
+  std::optional<LocalPlace> find_local(const void* place, std::size_t port) const;
+  /// The remote address of a word. Throws if it is not entirely registered.
+  RaddrSegment remote_word(const Endpoint& rail, const RemoteAddress& address,
+                           std::size_t size_bytes) const;
+  void require_connected(int pe) const;
+  Endpoint& begin(int pe, std::size_t number);
+  /// The QP for small transfers of this QP set.
+  Endpoint& begin_usual(int pe);
+  /// The QP for atomics, on the same NIC for all QP sets and PEs: atomics of two HCAs are not
+  /// atomic with each other.
+  Endpoint& begin_atomic(int pe);
+  void count(const Endpoint& rail, Direction direction, std::size_t size_bytes);
+
+  Transfer put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                  bool blocking) const;
+  bool is_striped(const Transfer& whole) const;
+  /// Over one NIC, or over all of them if it is large.
+  void transfer(const Transfer& whole);
+  /// @param bell doorbell mode of the last WQE
+  void transfer_over(Endpoint& rail, const Transfer& part, DoorbellMode bell);
+  void post_piece(Endpoint& rail, const Transfer& piece, const RemoteSegment& segment,
+                  const LocalPlace* place, bool last, DoorbellMode bell);
+  bool put_inline(Endpoint& rail, const RemoteAddress& target, const void* source,
+                  std::size_t size_bytes, DoorbellMode bell);
+  void post_signal(Endpoint& rail, const RemoteAddress& signal, std::uint64_t value, SignalOp op,
+                   bool completion);
+  /// Throws Error (unavailable) if the devices have no atomics of that size.
+  void require_atomics(Endpoint& rail, std::size_t size_bytes) const;
+  std::int16_t take_slot();
+
+  const JobView& job_;
+  const LocalMemory& local_;
+  const std::atomic<const QpTable*>& table_;
+  std::size_t number_;
+  std::mutex mutex_;
+  Staging staging_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  std::vector<std::vector<Endpoint*>> by_peer_;
+  std::vector<Endpoint*> active_;
+  std::array<Traffic, max_table_ports> traffic_;
+};
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,60 @@
+#include "transports/mlx5/settings.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "transports/mlx5/devx/devx_hca.h"
+#include "transports/write_order.h"
+
+namespace shmemctl::mlx5 {
+
+namespace {
+
+QpOptions queue_options(const Options& options) {
+  QpOptions queue;
+  queue.wqebbs = std::bit_ceil(static_cast<std::uint32_t>(options.integer("QP_DEPTH")));
+  queue.signal_every = std::min(queue.signal_every, queue.wqebbs / 4);
+  queue.path.gid_index = static_cast<int>(options.integer("IB_GID_INDEX"));
+  queue.path.service_level = static_cast<int>(options.integer("IB_SL"));
+  queue.path.traffic_class = static_cast<int>(options.integer("IB_TRAFFIC_CLASS"));
+  queue.path.ack_timeout = static_cast<int>(options.integer("IB_TIMEOUT"));
+  queue.path.retries = static_cast<int>(options.integer("IB_RETRY_COUNT"));
+  return queue;
+}
+
+} // namespace
+
+Settings read_settings(const Options& options) {
+  options.require_valid({"MLX5_DEVICE", "SOFT_HCA_OVER", "QP_DEPTH", "IB_GID_INDEX",
+                         "IB_ROCE_VERSION_NUM", "IB_SL", "IB_TRAFFIC_CLASS", "IB_ADDR_FAMILY",
+                         "IB_ADDR_RANGE", "IB_TIMEOUT", "IB_RETRY_COUNT", "IB_WRITE_ORDER",
+                         "SOFT_HCA_PLACEMENT"});
+  Settings settings;
+  const std::string device = options.text("MLX5_DEVICE");
+  settings.may_be_real = device != "soft";
+  // The emulated HCA is used only on request.
+  settings.may_be_emulated =
+      device == "soft" || (device == "auto" && options.value("SOFT_HCA_OVER").set());
+  settings.over = options.text("SOFT_HCA_OVER");
+  if (options.text("SOFT_HCA_PLACEMENT") == "any")
+    settings.emulated_order.placement = Placement::any;
+  const WriteOrder order = read_write_order(options);
+  if (order != WriteOrder::automatic)
+    settings.emulated_order.claim =
+        order == WriteOrder::kept ? EmulatedOrder::Claim::kept : EmulatedOrder::Claim::none;
+  settings.queue = queue_options(options);
+  DevxSettings devices;
+  devices.verbs_library = options.text("VERBS_LIBRARY");
+  devices.ipv6 = options.text("IB_ADDR_FAMILY") == "AF_INET6";
+  devices.address_range = options.text("IB_ADDR_RANGE");
+  devices.roce_version = static_cast<int>(options.integer("IB_ROCE_VERSION_NUM"));
+  devices.write_order = order;
+  devices.options = options;
+  settings.list_devices = [devices](std::string& why) { return devx_devices(devices, why); };
+  settings.open_device = [devices](const std::string& name, int port) {
+    return open_devx_hca(name, port, devices);
+  };
+  return settings;
+}
+
+} // namespace shmemctl::mlx5
