@@ -5,6 +5,7 @@
 #include <string>
 
 #include "transports/mlx5/wire.h"
+#include "transports/rc/segment_key.h"
 
 using namespace shmemctl;
 
@@ -12,7 +13,7 @@ namespace {
 
 template <class Value>
 void expect_same(const std::optional<Value>& value, const std::string& bytes) {
-  if (value && mlx5::encode(*value) != bytes)
+  if (value && encode(*value) != bytes)
     std::abort();
 }
 
@@ -33,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     expect_same(mlx5::decode_queue_names(bytes), bytes);
     break;
   default:
-    expect_same(mlx5::decode_segment_key(bytes), bytes);
+    expect_same(rc::decode_segment_key(bytes, mlx5::wire_limits::ports), bytes);
   }
   return 0;
 }

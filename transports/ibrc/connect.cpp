@@ -8,6 +8,8 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "transports/ibrc/atomics_choice.h"
+#include "transports/rc/hellos.h"
+#include "transports/rc/ports.h"
 #include "transports/verbs/status.h"
 
 namespace shmemctl::ibrc {
@@ -65,15 +67,6 @@ Hello Connector::hello() const {
   return hello;
 }
 
-Error Connector::damaged(int pe, const std::string& what) const {
-  return {ExitCode::unavailable,
-          job_.name_of(pe),
-          "read " + what,
-          "malformed message",
-          "run the same version of shmemctl on all hosts",
-          {job_.host, job_.pe, {}, std::nullopt}};
-}
-
 std::vector<std::unique_ptr<QpSet>> Connector::connect(const MakeService& make_service,
                                                        const MakeQpSet& make_qp_set,
                                                        Exchange& exchange) {
@@ -104,17 +97,12 @@ std::vector<std::unique_ptr<QpSet>> Connector::connect(const MakeService& make_s
 }
 
 void Connector::plan(const std::vector<std::string>& hellos) {
-  hellos_.resize(hellos.size());
-  job_.peer_hosts.resize(hellos.size());
+  hellos_ = rc::read_hellos<Hello>(job_, peers_, hellos,
+                                   {settings_.qp_sets, "IB_NUM_RC_PER_DEVICE to the same value"},
+                                   decode_hello);
   for (const PeerLocation& peer : peers_) {
     const auto slot = static_cast<std::size_t>(peer.pe);
-    std::optional<Hello> theirs = decode_hello(hellos[slot]);
-    if (!theirs)
-      throw damaged(peer.pe, "its connection data");
-    job_.peer_hosts[slot] = printable(theirs->host, wire_limits::text_bytes);
-    hellos_[slot] = std::move(*theirs);
-    for (PathPlan& rail :
-         plan_paths(mine_, hellos_[slot], settings_, {job_.name_of(peer.pe), job_.host, job_.pe})) {
+    for (PathPlan& rail : plan_paths(mine_, hellos_[slot], settings_, job_, peer.pe)) {
       Link link;
       link.pe = peer.pe;
       link.peer_lid = hellos_[slot].nics[rail.peer_nic].lid;
@@ -132,7 +120,7 @@ bool Connector::by_message(const std::vector<std::string>& hellos) const {
       offers.push_back(
           {hello->atomics,
            fmt::format("PE {} on {}", pe, printable(hello->host, wire_limits::text_bytes))});
-  return atomics_by_message(offers, {job_.host, job_.pe, {}, std::nullopt});
+  return atomics_by_message(offers, job_.where());
 }
 
 MessageRoom Connector::message_room() const {
@@ -150,7 +138,7 @@ MessageRoom Connector::message_room() const {
                               receives, job_.n_pes, settings_.qp_sets),
                   fmt::format("set SRQ_DEPTH to {} or more, or lower IB_NUM_RC_PER_DEVICE",
                               job_.n_pes * settings_.qp_sets),
-                  {job_.host, job_.pe, {}, std::nullopt});
+                  job_.where());
   }
   return room;
 }
@@ -202,7 +190,7 @@ void Connector::exchange_names(Exchange& exchange) {
       theirs = decode_queue_pair_names(in[static_cast<std::size_t>(link.pe)]);
     rail = same_peer ? rail + 1 : 0;
     if (!theirs || rail >= theirs->rails.size() || theirs->rails[rail].size() != link.mine.size())
-      throw damaged(link.pe, "its list of QPs");
+      throw job_.malformed(link.pe, "its list of QPs");
     link.theirs = theirs->rails[rail];
   }
 }
@@ -266,7 +254,7 @@ bool Connector::attempt(Exchange& exchange) {
   for (std::size_t pe = 0; pe < in.size(); ++pe) {
     std::optional<Attempt> decoded = decode_attempt(in[pe]);
     if (!decoded || decoded->rails.size() != mine[pe].rails.size())
-      throw damaged(static_cast<int>(pe), "the state of its connections");
+      throw job_.malformed(static_cast<int>(pe), "the state of its connections");
     done = done && !decoded->failed_somewhere;
     theirs.push_back(std::move(*decoded));
   }
@@ -310,7 +298,7 @@ Error Connector::no_way(const Link& link) const {
           "IB_GID_INDEX (--gid-index) or IB_ADDR_RANGE";
   }
   return {ExitCode::unavailable,
-          job_.name_of(link.pe) + ", port " + port_name(theirs),
+          job_.name_of(link.pe) + ", port " + rc::port_name(theirs.device, theirs.port),
           "connect",
           message,
           fix,
@@ -334,11 +322,13 @@ void Connector::describe() {
     const std::string kind = link.plan.global
                                  ? verbs::to_string(link.plan.addresses[link.attempt].kind)
                                  : verbs::to_string(verbs::GidKind::infiniband);
+    const Hello::Nic& mine = mine_.nics[link.plan.nic];
+    const Hello::Nic& theirs = hellos_[slot].nics[link.plan.peer_nic];
     std::string& text = texts_[slot];
     text += (text.empty() ? "" : "; ") +
-            fmt::format("{} -> {}, {} QPs, {}, MTU {}", port_name(mine_.nics[link.plan.nic]),
-                        port_name(hellos_[slot].nics[link.plan.peer_nic]), link.qp_sets.size(),
-                        kind, link.plan.mtu_bytes);
+            fmt::format("{} -> {}, {} QPs, {}, MTU {}", rc::port_name(mine.device, mine.port),
+                        rc::port_name(theirs.device, theirs.port), link.qp_sets.size(), kind,
+                        link.plan.mtu_bytes);
     if (!orders_writes(link))
       text += service_ ? ", signals wait for completions" : ", signals behind fenced atomics";
   }

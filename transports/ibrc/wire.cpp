@@ -169,27 +169,4 @@ std::optional<Attempt> decode_attempt(const std::string& bytes) {
   return reader.if_complete(std::move(attempt));
 }
 
-std::string encode(const SegmentKey& key) {
-  WireWriter writer(version);
-  writer.number(key.offset_bytes);
-  writer.number(key.size_bytes);
-  writer.number(key.address);
-  write_list(writer, key.keys, [&](std::uint32_t each) { writer.number(each); });
-  return writer.take();
-}
-
-std::optional<SegmentKey> decode_segment_key(const std::string& bytes) {
-  WireReader reader(bytes, version);
-  SegmentKey key;
-  key.offset_bytes = reader.number<std::uint64_t>();
-  key.size_bytes = reader.number<std::uint64_t>();
-  key.address = reader.number<std::uint64_t>();
-  reader.require(key.offset_bytes + key.size_bytes >= key.size_bytes &&
-                 key.address + key.size_bytes >= key.size_bytes);
-  const std::size_t keys = reader.count<std::uint8_t>(wire_limits::ports);
-  for (std::size_t i = 0; i < keys; ++i)
-    key.keys.push_back(reader.number<std::uint32_t>());
-  return reader.if_complete(std::move(key));
-}
-
 } // namespace shmemctl::ibrc

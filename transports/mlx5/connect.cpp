@@ -1,24 +1,11 @@
 #include "transports/mlx5/connect.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 
+#include "transports/rc/hellos.h"
+#include "transports/rc/ports.h"
+
 namespace shmemctl::mlx5 {
-
-namespace {
-
-std::string port_name(const Hello::Port& port) {
-  return fmt::format("{}:{}", printable(port.device), port.port);
-}
-
-} // namespace
-
-std::vector<PathPlan> plan_paths(std::size_t ports, std::size_t peer_ports) {
-  std::vector<PathPlan> rails;
-  for (std::size_t i = 0; ports > 0 && peer_ports > 0 && i < std::max(ports, peer_ports); ++i)
-    rails.push_back({i % ports, i % peer_ports});
-  return rails;
-}
 
 Hello Connector::hello() const {
   Hello hello;
@@ -29,38 +16,9 @@ Hello Connector::hello() const {
   return hello;
 }
 
-Error Connector::damaged(int pe) const {
-  return {ExitCode::unavailable,
-          job_.name_of(pe),
-          "read its connection data",
-          "malformed message",
-          "run the same version of shmemctl on all hosts",
-          job_.where()};
-}
-
-void Connector::exchange_hellos(Exchange& exchange) {
-  const std::vector<std::string> texts =
-      exchange.allgather(peers_.empty() ? std::string() : encode(hello()));
-  hellos_.resize(texts.size());
-  job_.peer_hosts.resize(texts.size());
-  for (const PeerLocation& peer : peers_) {
-    const auto slot = static_cast<std::size_t>(peer.pe);
-    std::optional<Hello> theirs = decode_hello(texts[slot]);
-    if (!theirs)
-      throw damaged(peer.pe);
-    job_.peer_hosts[slot] = printable(theirs->host, wire_limits::text_bytes);
-    if (theirs->qp_sets != settings_.all_qp_sets())
-      throw Error(ExitCode::usage, job_.name_of(peer.pe), "connect",
-                  fmt::format("it creates {} QPs per peer, this PE {}", theirs->qp_sets,
-                              settings_.all_qp_sets()),
-                  fmt::format("set {} on all PEs", settings_.qp_count_options), job_.where());
-    hellos_[slot] = std::move(*theirs);
-  }
-}
-
 void Connector::make_queues(const PeerLocation& peer) {
-  const std::vector<PathPlan> rails =
-      plan_paths(job_.ports.size(), hellos_[static_cast<std::size_t>(peer.pe)].ports.size());
+  const std::vector<rc::PortPair> rails =
+      rc::pair_ports(job_.ports.size(), hellos_[static_cast<std::size_t>(peer.pe)].ports.size());
   for (std::size_t number = 0; number < rails.size(); ++number)
     for (const std::unique_ptr<QpSet>& qp_set : qp_sets_) {
       std::unique_ptr<QueueMemory> memory;
@@ -76,7 +34,7 @@ void Connector::connect_queues(const PeerLocation& peer, const std::string& name
   const std::optional<QueueNames> theirs = decode_queue_names(names);
   const std::size_t rails = qp_sets_[0]->paths_to(peer.pe);
   if (!theirs || theirs->queues.size() != rails * qp_sets_.size())
-    throw damaged(peer.pe);
+    throw job_.malformed(peer.pe, "its list of QPs");
   auto next = theirs->queues.begin();
   for (std::size_t number = 0; number < rails; ++number)
     for (const std::unique_ptr<QpSet>& qp_set : qp_sets_)
@@ -84,7 +42,10 @@ void Connector::connect_queues(const PeerLocation& peer, const std::string& name
 }
 
 void Connector::connect(Exchange& exchange) {
-  exchange_hellos(exchange);
+  const std::vector<std::string> hellos =
+      exchange.allgather(peers_.empty() ? std::string() : encode(hello()));
+  hellos_ = rc::read_hellos<Hello>(
+      job_, peers_, hellos, {settings_.all_qp_sets(), settings_.qp_count_options}, decode_hello);
   std::vector<std::string> names(static_cast<std::size_t>(job_.n_pes));
   for (const PeerLocation& peer : peers_) {
     make_queues(peer);
@@ -116,15 +77,18 @@ void Connector::fill(TableBuilder& table) const {
 
 std::vector<std::string> Connector::texts() const {
   std::vector<std::string> texts(static_cast<std::size_t>(job_.n_pes));
+  const auto name_of = [](const Hello::Port& port) {
+    return rc::port_name(port.device, port.port);
+  };
   const std::vector<Hello::Port> mine = hello().ports;
   for (const PeerLocation& peer : peers_) {
     const auto slot = static_cast<std::size_t>(peer.pe);
     const std::vector<Hello::Port>& theirs = hellos_[slot].ports;
     std::string& text = texts[slot];
-    const std::vector<PathPlan> rails = plan_paths(mine.size(), theirs.size());
-    for (const PathPlan& rail : rails)
-      text += fmt::format("{}{} -> {}", text.empty() ? "" : " + ", port_name(mine[rail.port]),
-                          port_name(theirs[rail.peer_port]));
+    const std::vector<rc::PortPair> rails = rc::pair_ports(mine.size(), theirs.size());
+    for (const rc::PortPair& rail : rails)
+      text += fmt::format("{}{} -> {}", text.empty() ? "" : " + ", name_of(mine[rail.port]),
+                          name_of(theirs[rail.peer_port]));
     text += fmt::format(", {} QPs", rails.size() * qp_sets_.size());
   }
   return texts;

@@ -14,14 +14,6 @@
 
 namespace shmemctl::mlx5 {
 
-/// Which port here meets which there.
-struct PathPlan {
-  std::size_t port = 0, peer_port = 0;
-};
-/// As many paths as the PE with more ports has ports, the other PE's ports assigned round-robin, so
-/// that the best ports of both are paired. Both ends compute the same plan.
-std::vector<PathPlan> plan_paths(std::size_t ports, std::size_t peer_ports);
-
 /// Collective. Throws Error (unavailable) that names the ports, Error (usage) for options that are
 /// not the same on all PEs.
 class Connector {
@@ -39,10 +31,8 @@ public:
 
 private:
   Hello hello() const;
-  void exchange_hellos(Exchange& exchange);
   void make_queues(const PeerLocation& peer);
   void connect_queues(const PeerLocation& peer, const std::string& names);
-  Error damaged(int pe) const;
 
   JobView& job_;
   const Settings& settings_;

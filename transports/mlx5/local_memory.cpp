@@ -1,5 +1,9 @@
 #include "transports/mlx5/local_memory.h"
 
+#include <string>
+
+#include "transports/rc/try_registration.h"
+
 namespace shmemctl::mlx5 {
 
 Registration register_range(const JobView& job, const MemoryRequest& memory,
@@ -20,20 +24,18 @@ Registration register_range(const JobView& job, const MemoryRequest& memory,
 }
 
 std::optional<LocalMemory::Growth> LocalMemory::set_region(const RegionView& region) {
-  Extent& known = extents_[region.region];
-  const std::size_t before = region.base == known.base ? known.size_bytes : 0;
-  if (region.size_bytes <= before)
+  const auto part = extents_.unregistered(region);
+  if (!part)
     return std::nullopt;
-  const MemoryRequest memory{region.base + before, region.size_bytes - before, access_all,
-                             devices_.learn(region)};
+  const MemoryRequest memory{part->base, part->size_bytes, access_all, devices_.learn(region)};
   regions_.push_back(register_range(job_, memory, region_name(region.region)));
-  known = {region.base, region.size_bytes};
+  extents_.set(region);
   Registration& made = regions_.back();
   made.region = region.region;
   Growth growth;
   growth.segment = made.segment;
-  growth.key.offset_bytes = before;
-  growth.key.size_bytes = region.size_bytes - before;
+  growth.key.offset_bytes = part->offset_bytes;
+  growth.key.size_bytes = part->size_bytes;
   growth.key.address = made.segment.begin;
   for (const auto& handle : made.handles)
     growth.key.keys.push_back(handle->rkey());
@@ -50,20 +52,17 @@ std::vector<LocalSegment> LocalMemory::segments_of(int region) const {
 
 void LocalMemory::drop_device_region(int region) {
   std::erase_if(regions_, [&](const Registration& made) { return made.region == region; });
-  extents_.erase(region);
+  extents_.drop(region);
   devices_.drop(region);
 }
 
 DeviceReach LocalMemory::try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
                                            std::byte* base, std::size_t size_bytes) const {
-  try {
+  return rc::try_registration([&] {
     const Registration made =
         register_range(job_, {base, size_bytes, access_all, memory}, "GPU memory");
-    return {made.handles.empty() ? "" : made.handles.back()->way(), ""};
-  } catch (const Error& error) {
-    return {"", (error.where().device.empty() ? "" : error.where().device + ": ") +
-                    error.system_message()};
-  }
+    return made.handles.empty() ? std::string() : std::string(made.handles.back()->way());
+  });
 }
 
 void LocalMemory::add(void* base, std::size_t size_bytes) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -11,8 +10,9 @@
 #include "src/abi/qp_table.h"
 #include "transports/device_regions.h"
 #include "transports/mlx5/job_view.h"
-#include "transports/mlx5/wire.h"
-#include "transports/registered_ranges.h"
+#include "transports/rc/region_extents.h"
+#include "transports/rc/registered_ranges.h"
+#include "transports/rc/segment_key.h"
 #include "transports/transport.h"
 
 namespace shmemctl::mlx5 {
@@ -36,7 +36,7 @@ public:
   /// Throws Error (unavailable).
   struct Growth {
     LocalSegment segment;
-    SegmentKey key;
+    rc::SegmentKey key;
   };
   std::optional<Growth> set_region(const RegionView& region);
   std::vector<LocalSegment> segments_of(int region) const;
@@ -57,16 +57,11 @@ public:
   std::vector<LocalSegment> all_added() const;
 
 private:
-  struct Extent {
-    std::byte* base = nullptr;
-    std::size_t size_bytes = 0;
-  };
-
   const JobView& job_;
   std::deque<Registration> regions_;
   DeviceRegions devices_;
-  std::map<int, Extent> extents_; ///< by region: the registered extent
-  RegisteredRanges<Registration> added_;
+  rc::RegionExtents extents_;
+  rc::RegisteredRanges<Registration> added_;
 };
 
 } // namespace shmemctl::mlx5

@@ -2,26 +2,12 @@
 
 #include <algorithm>
 
-#include "transports/device_memory_user.h"
 #include "transports/mlx5/connect.h"
 
 namespace shmemctl::mlx5 {
 
-namespace {
-
-/// Polling on every call would cost a caller that waits for memory more than it gains.
-constexpr unsigned calls_between_polls = 16;
-
-} // namespace
-
 Mlx5Transport::Mlx5Transport(const TransportSetup& setup, const Settings& settings)
-    : settings_(settings), devices_(setup, settings_) {
-  job_.pe = setup.pe;
-  job_.n_pes = setup.n_pes;
-  job_.host = setup.host_name;
-  job_.health = setup.health;
-  job_.timeout_s = setup.timeout_s;
-}
+    : settings_(settings), job_(setup), devices_(setup, settings_) {}
 
 /// Destroy in order: QPs, memory, HCAs, and the transports that these execute on.
 Mlx5Transport::~Mlx5Transport() {
@@ -50,6 +36,7 @@ void Mlx5Transport::connect(const std::vector<PeerLocation>& peers, Exchange& ex
   if (!peers.empty()) {
     devices_.open(job_);
     local_ = std::make_unique<LocalMemory>(job_);
+    host_qp_sets_ = static_cast<std::size_t>(settings_.qp_sets);
     for (int number = 0; number < settings_.all_qp_sets(); ++number)
       qp_sets_.push_back(
           std::make_unique<QpSet>(job_, *local_, table_, static_cast<std::size_t>(number)));
@@ -98,7 +85,7 @@ Transport* Mlx5Transport::carrier_of(int region) const {
 }
 
 std::string Mlx5Transport::set_region(const RegionView& region) {
-  SegmentKey key;
+  rc::SegmentKey key;
   std::string below_key;
   if (Transport* below = carrier_of(region.region))
     below_key = below->set_region(region);
@@ -115,22 +102,13 @@ std::string Mlx5Transport::set_region(const RegionView& region) {
   return encode(key);
 }
 
-Error Mlx5Transport::damaged_key(int pe) const {
-  return {ExitCode::unavailable,
-          job_.name_of(pe),
-          "read its rkeys",
-          "malformed message",
-          "run the same version of shmemctl on all hosts",
-          job_.where()};
-}
-
 void Mlx5Transport::set_keys(int region, const std::vector<std::string>& keys) {
-  std::vector<SegmentKey> decoded(keys.size());
+  std::vector<rc::SegmentKey> decoded(keys.size());
   std::vector<std::string> below_keys(keys.size());
   for (std::size_t pe = 0; pe < keys.size(); ++pe) {
-    std::optional<SegmentKey> key = decode_segment_key(keys[pe]);
+    std::optional<rc::SegmentKey> key = rc::decode_segment_key(keys[pe], wire_limits::ports);
     if (!key)
-      throw damaged_key(static_cast<int>(pe));
+      throw job_.malformed(static_cast<int>(pe), "its rkeys");
     below_keys[pe] = key->below;
     decoded[pe] = std::move(*key);
   }
@@ -145,12 +123,12 @@ void Mlx5Transport::set_keys(int region, const std::vector<std::string>& keys) {
   publish_table();
 }
 
-void Mlx5Transport::add_keys(int pe, int region, const SegmentKey& key) {
+void Mlx5Transport::add_keys(int pe, int region, const rc::SegmentKey& key) {
   RemoteSegment segment{key.offset_bytes, key.size_bytes, key.address, {}};
   std::copy(key.keys.begin(), key.keys.end(), segment.rkeys);
   for (std::size_t rail = 0; rail < qp_sets_[0]->paths_to(pe); ++rail)
     if (qp_sets_[0]->rail(pe, rail).peer_port() >= key.keys.size())
-      throw damaged_key(pe);
+      throw job_.malformed(pe, "its rkeys");
   for (std::size_t port = 0; devices_.software() && port < job_.ports.size(); ++port) {
     // The emulated HCA must be told what a real one learns from the network.
     KeyWindow window;
@@ -204,7 +182,7 @@ DeviceReach Mlx5Transport::try_device_memory(const std::shared_ptr<const DeviceM
   if (devices_.software())
     return {"", std::string("its HCA is software, which ") + host_memory_only};
   if (!local_)
-    return {"", devices_.reason().empty() ? "this PE is not connected" : devices_.reason()};
+    return unconnected_reach();
   const std::lock_guard lock(mutex_);
   return local_->try_device_memory(memory, base, size_bytes);
 }
@@ -239,28 +217,10 @@ void Mlx5Transport::set_gpu_way(Transport* way, int context) {
 
 // Operations.
 
-void Mlx5Transport::throw_unconnected() const {
-  throw Error(ExitCode::unavailable, name(), "use",
-              devices_.reason().empty() ? "this PE is not connected" : devices_.reason(),
-              "run shmemctl bringup to see which PEs can reach each other", job_.where());
-}
-
-void Mlx5Transport::fence(int context) {
-  if (QpSet* found = qp_set_of(context))
-    found->fence();
-}
-
-void Mlx5Transport::quiet(int context) {
-  if (QpSet* found = qp_set_of(context))
-    found->quiet();
-}
-
 void Mlx5Transport::progress() {
   if (Transport* below = devices_.below())
     below->progress();
-  if (progress_calls_.fetch_add(1, std::memory_order_relaxed) % calls_between_polls == 0)
-    for (const std::unique_ptr<QpSet>& each : qp_sets_)
-      each->progress();
+  poll_qp_sets();
 }
 
 // Description of the transport.

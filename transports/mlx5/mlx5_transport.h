@@ -8,18 +8,19 @@
 #include <string>
 #include <vector>
 
-#include "transports/device_memory_user.h"
 #include "transports/mlx5/devices.h"
 #include "transports/mlx5/local_memory.h"
 #include "transports/mlx5/qp_set.h"
 #include "transports/mlx5/settings.h"
 #include "transports/mlx5/table_builder.h"
+#include "transports/rc/qp_set_transport.h"
+#include "transports/rc/segment_key.h"
 #include "transports/region_table.h"
 #include "transports/transport.h"
 
 namespace shmemctl::mlx5 {
 
-class Mlx5Transport : public Transport, public DeviceMemoryUser {
+class Mlx5Transport : public rc::QpSetTransport<QpSet> {
 public:
   Mlx5Transport(const TransportSetup& setup, const Settings& settings);
   ~Mlx5Transport() override;
@@ -32,35 +33,11 @@ public:
   void use_nics(const std::vector<HcaPort>& nics) override { devices_.use_nics(nics); }
   void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                const Deadline& deadline) override;
-  bool has_keys() const override { return true; }
   std::string set_region(const RegionView& region) override;
   void set_keys(int region, const std::vector<std::string>& keys) override;
   void add_local(void* base, std::size_t size_bytes) override;
   void remove_local(void* base) override;
 
-  void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
-           bool blocking) override {
-    qp_set(context).put(target, source, size_bytes, blocking);
-  }
-  void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
-           bool blocking) override {
-    qp_set(context).get(target, source, size_bytes, blocking);
-  }
-  std::uint64_t atomic(int context, const RemoteAddress& target,
-                       const AtomicRequest& request) override {
-    return qp_set(context).atomic(target, request);
-  }
-  void post_atomic(int context, const RemoteAddress& target,
-                   const AtomicRequest& request) override {
-    qp_set(context).post_atomic(target, request);
-  }
-  void put_signal(int context, const RemoteAddress& target, const void* source,
-                  std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
-                  SignalOp op, bool blocking) override {
-    qp_set(context).put_signal(target, source, size_bytes, signal, signal_value, op, blocking);
-  }
-  void fence(int context) override;
-  void quiet(int context) override;
   void progress() override;
   bool atomics_coherent_with_cpu() const override;
   std::vector<NicTraffic> traffic() const override;
@@ -90,30 +67,15 @@ protected:
   const Settings& settings() const { return settings_; }
 
 private:
-  /// nullptr if this PE has no connections.
-  QpSet* qp_set_of(int context) const {
-    const auto qp_sets = static_cast<std::size_t>(settings_.qp_sets);
-    if (qp_sets == 1 || qp_sets_.empty())
-      return qp_sets_.empty() ? nullptr : qp_sets_[0].get();
-    const auto number = static_cast<std::size_t>(context);
-    // Context 0 has its own QP set; the others share the rest.
-    return qp_sets_[number == 0 ? 0 : 1 + (number - 1) % (qp_sets - 1)].get();
-  }
-  QpSet& qp_set(int context) const {
-    QpSet* const found = qp_set_of(context);
-    if (!found) [[unlikely]]
-      throw_unconnected();
-    return *found;
-  }
-  [[noreturn]] void throw_unconnected() const;
+  const std::string& reason() const override { return devices_.reason(); }
+  const rc::Job& job() const override { return job_; }
   std::string abilities_text(int pe) const;
   void publish_table();
   void set_gpu_way(Transport* way, int context);
-  void add_keys(int pe, int region, const SegmentKey& key);
+  void add_keys(int pe, int region, const rc::SegmentKey& key);
   /// The transport below, if it has a part in that region.
   Transport* carrier_of(int region) const;
   std::byte* mapped_at(int pe, int region, std::uint64_t offset_bytes) const;
-  Error damaged_key(int pe) const;
 
   const Settings settings_;
   JobView job_;
@@ -126,9 +88,7 @@ private:
   std::unique_ptr<TableBuilder> builder_;
   std::deque<TableImage> images_; ///< all versions: a reader may still use an old one
   std::atomic<const QpTable*> table_{nullptr};
-  std::vector<std::unique_ptr<QpSet>> qp_sets_;
   std::vector<std::string> texts_;
-  std::atomic<unsigned> progress_calls_{0};
 };
 
 } // namespace shmemctl::mlx5

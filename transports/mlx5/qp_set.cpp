@@ -38,11 +38,7 @@ const RemoteSegment& QpSet::segment_of(const RemoteAddress& address) const {
           : table().find_remote(static_cast<std::uint32_t>(address.pe),
                                 static_cast<std::uint32_t>(address.region), address.offset_bytes);
   if (!segment)
-    throw Error(ExitCode::unavailable,
-                "offset " + std::to_string(address.offset_bytes) + " of region " +
-                    std::to_string(address.region),
-                "", "not registered by " + job_.name_of(address.pe),
-                "use symmetric memory of that PE", job_.where());
+    throw job_.not_registered(address);
   return *segment;
 }
 
@@ -149,7 +145,7 @@ bool QpSet::put_inline(Endpoint& rail, const RemoteAddress& target, const void* 
 
 /// Never in GPU memory: writes of two NICs to it are unordered.
 bool QpSet::is_striped(const Transfer& whole) const {
-  return whole.size_bytes >= striped_bytes && paths_to(whole.remote.pe) > 1 &&
+  return whole.size_bytes >= rc::striped_bytes && paths_to(whole.remote.pe) > 1 &&
          !local_.devices().has(whole.remote.region) && !local_.devices().hold(whole.local);
 }
 
@@ -164,10 +160,11 @@ void QpSet::transfer(const Transfer& whole) {
     }
     return;
   }
-  for_each_stripe(whole, paths_to(whole.remote.pe), [&](std::size_t number, const Transfer& part) {
-    used.push_back(&begin(whole.remote.pe, number));
-    transfer_over(*used.back(), part, DoorbellMode::now);
-  });
+  rc::for_each_stripe(whole, paths_to(whole.remote.pe),
+                      [&](std::size_t number, const Transfer& part) {
+                        used.push_back(&begin(whole.remote.pe, number));
+                        transfer_over(*used.back(), part, DoorbellMode::now);
+                      });
   if (whole.await)
     for (Endpoint* rail : used) {
       rail->queue().wait(rail->last());

@@ -10,7 +10,7 @@
 #include "src/abi/qp_table.h"
 #include "transports/mlx5/endpoint.h"
 #include "transports/mlx5/local_memory.h"
-#include "transports/nic_transfer.h"
+#include "transports/rc/nic_transfer.h"
 #include "transports/transport.h"
 
 namespace shmemctl::mlx5 {
@@ -47,8 +47,8 @@ public:
   NicTraffic traffic(std::size_t port) const;
 
 private:
-  using Transfer = NicTransfer;
-  using Direction = NicTransfer::Direction;
+  using Transfer = rc::NicTransfer;
+  using Direction = rc::NicTransfer::Direction;
   /// Registered local memory from an address on.
   struct LocalPlace {
     std::uint32_t lkey;

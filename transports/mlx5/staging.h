@@ -4,11 +4,11 @@
 #include <cstdint>
 
 #include "transports/mlx5/local_memory.h"
-#include "transports/staging_slots.h"
+#include "transports/rc/staging_slots.h"
 
 namespace shmemctl::mlx5 {
 
-class Staging : public StagingSlots {
+class Staging : public rc::StagingSlots {
 public:
   /// Throws Error (unavailable).
   explicit Staging(const JobView& job)

@@ -1,4 +1,4 @@
-// Encoding of what PEs exchange to connect and to access memory. Whatever a peer sends, decoding
+// Encoding of what PEs exchange to connect. Whatever a peer sends, decoding
 // gives a value within these limits, or nothing.
 #pragma once
 
@@ -50,24 +50,12 @@ struct QueueNames {
   bool operator==(const QueueNames&) const = default;
 };
 
-/// Memory that a PE has registered: a part of a region.
-struct SegmentKey {
-  std::uint64_t offset_bytes = 0;  ///< in the region
-  std::uint64_t size_bytes = 0;    ///< 0: there is nothing new
-  std::uint64_t address = 0;       ///< there, of the segment's first byte
-  std::vector<std::uint32_t> keys; ///< by port of that PE
-  std::string below;               ///< the key of the transport below
-  bool operator==(const SegmentKey&) const = default;
-};
-
 std::string encode(const Summary& summary);
 std::string encode(const Hello& hello);
 std::string encode(const QueueNames& names);
-std::string encode(const SegmentKey& key);
 
 std::optional<Summary> decode_summary(const std::string& bytes);
 std::optional<Hello> decode_hello(const std::string& bytes);
 std::optional<QueueNames> decode_queue_names(const std::string& bytes);
-std::optional<SegmentKey> decode_segment_key(const std::string& bytes);
 
 } // namespace shmemctl::mlx5

@@ -1,6 +1,6 @@
 // What stands below, who reaches whom, and what is said where nobody does.
 #include "tests/unit/mlx5_transports/mlx5_world.h"
-#include "transports/mlx5/connect.h"
+#include "transports/rc/segment_key.h"
 
 namespace shmemctl::test {
 namespace {
@@ -178,29 +178,18 @@ TEST(Mlx5Devices, OptionsThatDoNotFit) {
   });
 }
 
-TEST(Mlx5Devices, RailsMeetBestFirst) {
-  const auto rails = mlx5::plan_paths(3, 2);
-  ASSERT_EQ(rails.size(), 3u);
-  EXPECT_EQ(rails[0].port, 0u);
-  EXPECT_EQ(rails[0].peer_port, 0u);
-  EXPECT_EQ(rails[2].port, 2u);
-  EXPECT_EQ(rails[2].peer_port, 0u);
-  EXPECT_EQ(mlx5::plan_paths(1, 4).size(), 4u);
-  EXPECT_TRUE(mlx5::plan_paths(0, 4).empty());
-}
-
 TEST(Mlx5Keys, DamagedOnesAreRefused) {
   run_mlx5(Variant::ibdevx, [](TransportPe& me) {
     expect_error(ExitCode::unavailable, {"PE 0", "cannot read its rkeys"}, [&] {
       me.transport->set_keys(region::heap, {"junk", "junk"});
     });
-    const std::string no_key = encode(mlx5::SegmentKey{0, 64, 4096, {}, ""});
+    const std::string no_key = encode(rc::SegmentKey{0, 64, 4096, {}, ""});
     expect_error(ExitCode::unavailable, {"PE 0", "cannot read its rkeys"}, [&] {
       me.transport->set_keys(region::heap, {no_key, no_key});
     });
-    const std::string key = encode(mlx5::SegmentKey{0, 64, 4096, {1}, ""});
+    const std::string key = encode(rc::SegmentKey{0, 64, 4096, {1}, ""});
     expect_error(ExitCode::unavailable, {"PE 1", "not mapped in this process"}, [&] {
-      me.transport->set_keys(9, {encode(mlx5::SegmentKey{}), key});
+      me.transport->set_keys(9, {encode(rc::SegmentKey{}), key});
     });
     me.barrier();
   });

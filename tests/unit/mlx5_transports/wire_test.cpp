@@ -25,8 +25,6 @@ TEST(Mlx5Wire, ComesBackWhole) {
   expect_only_whole(Summary{Summary::Kind::real, "", true, "", 1, ""}, decode_summary);
   expect_only_whole(Hello{"host", 3, {{"mlx5_0", 1}, {"mlx5_1", 2}}}, decode_hello);
   expect_only_whole(QueueNames{{std::string(40, 'a'), std::string(40, 'b')}}, decode_queue_names);
-  expect_only_whole(SegmentKey{4096, 1 << 20, 0x7f0000000000, {1, 2, 3}, "k"}, decode_segment_key);
-  expect_only_whole(SegmentKey{}, decode_segment_key);
 }
 
 TEST(Mlx5Wire, LimitsAreKept) {
@@ -34,10 +32,6 @@ TEST(Mlx5Wire, LimitsAreKept) {
   EXPECT_FALSE(decode_hello(encode(Hello{"host", 66, {{"mlx5_0", 1}}})));
   EXPECT_FALSE(decode_hello(encode(Hello{"host", 1, {}})));
   EXPECT_FALSE(decode_hello(encode(Hello{"host", 1, std::vector<Hello::Port>(9)})));
-  EXPECT_FALSE(decode_segment_key(encode(SegmentKey{1, ~std::uint64_t{0}, 0, {}, ""})));
-  EXPECT_FALSE(decode_segment_key(encode(SegmentKey{0, 2, ~std::uint64_t{0}, {}, ""})));
-  EXPECT_FALSE(decode_segment_key(
-      encode(SegmentKey{0, 1, 0, std::vector<std::uint32_t>(wire_limits::ports + 1), ""})));
   const Hello::Port long_name{std::string(wire_limits::text_bytes + 10, 'd'), 1};
   const auto cut = decode_hello(encode(Hello{"", 1, {long_name}}));
   ASSERT_TRUE(cut);

@@ -7,7 +7,7 @@
 #include "src/base/round_up.h"
 #include "transports/transport.h"
 
-namespace shmemctl {
+namespace shmemctl::rc {
 
 /// A transfer, or the part of it that one NIC carries.
 struct NicTransfer {
@@ -62,4 +62,4 @@ void for_each_stripe(const NicTransfer& whole, std::size_t rails, Each&& each) {
   }
 }
 
-} // namespace shmemctl
+} // namespace shmemctl::rc

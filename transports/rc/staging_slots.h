@@ -11,7 +11,7 @@
 
 #include "src/base/error.h"
 
-namespace shmemctl {
+namespace shmemctl::rc {
 
 /// Not thread safe. Whoever derives from it registers [memory(), memory() + size_bytes()), and so
 /// lets the registration go before the memory.
@@ -62,4 +62,4 @@ private:
   std::vector<std::int16_t> free_;
 };
 
-} // namespace shmemctl
+} // namespace shmemctl::rc

@@ -10,7 +10,7 @@
 #include <shared_mutex>
 #include <utility>
 
-namespace shmemctl {
+namespace shmemctl::rc {
 
 /// Thread safe. A program that adds nothing pays for one load.
 /// @tparam Value the registration; destroyed when the range is removed
@@ -64,4 +64,4 @@ private:
   std::atomic<std::size_t> count_{0};
 };
 
-} // namespace shmemctl
+} // namespace shmemctl::rc
