@@ -191,9 +191,9 @@ std::string Runtime::Impl::why_no_ibgda_gpu(ibgda::IbgdaTransport& ibgda) {
   if (ibgda.is_emulated()) {
     const std::vector<Transport*> base = transports_by_pe();
     if (!ibgda.carrier() && std::find(base.begin(), base.end(), &ibgda) != base.end())
-      return "its HCA is software, stages GPU memory, and cannot do that by itself; set "
+      return "its HCA is emulated, stages GPU memory, and cannot do that by itself; set "
              "SHMEMCTL_TRANSPORT=shm,ibgda";
-    ibgda_gpu_reason = "the HCA in software stages GPU memory";
+    ibgda_gpu_reason = "the emulated HCA stages GPU memory";
     return {};
   }
   if (options.text("GPUDIRECT") == "off")

@@ -26,7 +26,7 @@ public:
   void connect(Exchange& exchange);
   /// Enters the queues that were connected.
   void fill(TableBuilder& table) const;
-  /// By PE: "soft-mlx5:1 -> soft-mlx5:1, 2 QPs"
+  /// By PE: "emulated-mlx5:1 -> emulated-mlx5:1, 2 QPs"
   std::vector<std::string> texts() const;
 
 private:

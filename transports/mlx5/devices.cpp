@@ -36,13 +36,13 @@ Devices::Devices(const TransportSetup& setup, const Settings& settings)
     return;
   }
   if (settings.may_be_emulated) {
-    choose_software(setup);
+    choose_emulated(setup);
     return;
   }
   reason_ = "no mlx5 device on this node";
   if (!why.empty())
     reason_ += " (" + why + ")";
-  reason_ += "; SOFT_HCA_OVER=shm runs it over the software HCA";
+  reason_ += "; EMULATED_HCA_OVER=shm runs it over the emulated HCA";
 }
 
 /// The first device that fits; use_nics() may know better.
@@ -71,13 +71,13 @@ std::unique_ptr<Hca> Devices::open_port(const HcaPort& port) const {
     unfit = "an InfiniBand port has no traffic class";
   if (!unfit.empty())
     throw Error(ExitCode::unavailable, "NIC", "use", unfit,
-                "choose another NIC with HCA_LIST, transport ibrc, or MLX5_DEVICE=soft",
+                "choose another NIC with HCA_LIST, transport ibrc, or MLX5_DEVICE=emulated",
                 {host_, pe_, port.device, port.port});
   return hca;
 }
 
-void Devices::choose_software(const TransportSetup& setup) {
-  kind_ = Summary::Kind::software;
+void Devices::choose_emulated(const TransportSetup& setup) {
+  kind_ = Summary::Kind::emulated;
   below_ = make_below(settings_.over, setup);
 }
 
@@ -90,7 +90,7 @@ Summary Devices::summary() {
     summary.ethernet = ethernet_;
     summary.has_atomics = has_atomics_;
   }
-  if (kind_ == Summary::Kind::software)
+  if (kind_ == Summary::Kind::emulated)
     summary.over = settings_.over;
   if (below_)
     summary.below = below_->local_info();
@@ -108,10 +108,10 @@ Reach Devices::reach(const Summary& mine, const PeerLocation& me, const PeerLoca
     return {0, "there: " + printable(theirs->reason, wire_limits::text_bytes)};
   constexpr unsigned all = can_put | can_get | can_atomics | can_put_signal;
   if (theirs->kind != kind_)
-    return {0, std::string(software() ? "the software HCA here, a real one there"
-                                      : "a real HCA here, the software one there") +
+    return {0, std::string(emulated() ? "the emulated HCA here, a real one there"
+                                      : "a real HCA here, the emulated one there") +
                    "; set MLX5_DEVICE alike on all PEs"};
-  if (!software()) {
+  if (!emulated()) {
     if (theirs->ethernet != mine.ethernet)
       return {0, "one port is InfiniBand and the other Ethernet; HCA_LIST chooses ports"};
     const bool atomics = mine.has_atomics && theirs->has_atomics;
@@ -119,31 +119,31 @@ Reach Devices::reach(const Summary& mine, const PeerLocation& me, const PeerLoca
             nature() + (atomics ? "" : ", no atomics of 8 bytes")};
   }
   if (theirs->over != settings_.over)
-    return {0, "the software HCA is over " + settings_.over + " here and over " +
-                   printable(theirs->over) + " there; set SOFT_HCA_OVER alike on all PEs"};
+    return {0, "the emulated HCA is over " + settings_.over + " here and over " +
+                   printable(theirs->over) + " there; set EMULATED_HCA_OVER alike on all PEs"};
   if (below_) {
     PeerLocation below_me = me, below_peer = peer;
     below_me.transport_info = mine.below;
     below_peer.transport_info = theirs->below;
     const Reach below = below_->reach(below_me, below_peer);
-    return {below.capabilities & all, "software HCA over " + settings_.over +
+    return {below.capabilities & all, "emulated HCA over " + settings_.over +
                                           (below.reason.empty() ? "" : ": " + below.reason)};
   }
-  constexpr const char* other_way = ": SOFT_HCA_OVER=libfabric, ucx or ibrc carries it there";
+  constexpr const char* other_way = ": EMULATED_HCA_OVER=libfabric, ucx or ibrc carries it there";
   if (me.machine_id != peer.machine_id)
-    return {0, std::string("software HCA over shm, and on another machine") + other_way};
+    return {0, std::string("emulated HCA over shm, and on another machine") + other_way};
   if (me.node_id != peer.node_id)
-    return {0, std::string("software HCA over shm, and on another virtual node") + other_way};
+    return {0, std::string("emulated HCA over shm, and on another virtual node") + other_way};
   if (mine.network_namespace != theirs->network_namespace)
-    return {0, std::string("software HCA over shm, and in another network namespace, through which "
+    return {0, std::string("emulated HCA over shm, and in another network namespace, through which "
                            "no memory can be shared") +
                    other_way};
   return {all, nature()};
 }
 
 std::string Devices::nature() const {
-  if (software())
-    return "software HCA over " + settings_.over;
+  if (emulated())
+    return "emulated HCA over " + settings_.over;
   return ethernet_ ? "RoCE" : "InfiniBand";
 }
 
@@ -166,7 +166,7 @@ void Devices::use_nics(const std::vector<HcaPort>& nics) {
 }
 
 void Devices::open(JobView& job) {
-  if (!software()) {
+  if (!emulated()) {
     for (std::unique_ptr<Hca>& hca : chosen_)
       job.ports.push_back({std::move(hca), nullptr});
     chosen_.clear();
@@ -176,8 +176,8 @@ void Devices::open(JobView& job) {
     ways_.push_back(std::make_shared<EmulatedPaths>(below_.get(), static_cast<int>(port)));
     std::unique_ptr<EmulatedHca> hca =
         make_emulated_hca(ways_.back(), job.pe, port, settings_.emulated_order);
-    EmulatedHca* const soft = hca.get();
-    job.ports.push_back({std::move(hca), soft});
+    EmulatedHca* const device = hca.get();
+    job.ports.push_back({std::move(hca), device});
   }
 }
 

@@ -26,19 +26,19 @@ public:
   /// Opens the ports, and the executors of emulated HCAs.
   void open(JobView& job);
 
-  bool software() const { return kind_ == Summary::Kind::software; }
+  bool emulated() const { return kind_ == Summary::Kind::emulated; }
   const std::string& reason() const { return reason_; }
   const std::string& over() const { return settings_.over; }
   /// The transport that the emulated HCA executes its operations on; nullptr if there is none.
   Transport* below() const { return below_.get(); }
   /// By port; of emulated HCAs.
   EmulatedPaths& ways(std::size_t port) const { return *ways_[port]; }
-  /// Describes the devices of a connection: "software HCA over shm".
+  /// Describes the devices of a connection: "emulated HCA over shm".
   std::string nature() const;
 
 private:
   bool find_real(std::string& why);
-  void choose_software(const TransportSetup& setup);
+  void choose_emulated(const TransportSetup& setup);
   std::unique_ptr<Hca> open_port(const HcaPort& port) const;
 
   const Settings& settings_;

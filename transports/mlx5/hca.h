@@ -1,6 +1,6 @@
 // An HCA of the mlx5 family, as far as posting needs it: memory keys, and QPs whose WQEs the caller
-// writes and whose CQEs it polls itself. Two implementations: the emulated one (soft/soft_hca.h),
-// and the real one through mlx5dv and DEVX (devx/devx_hca.h).
+// writes and whose CQEs it polls itself. Two implementations: the emulated one
+// (emulated/emulated_hca.h), and the real one through mlx5dv and DEVX (devx/devx_hca.h).
 //
 // Use: open an Hca, register memory, create an HcaQp for each peer, exchange PeerInfo and keys,
 // connect, and post. Posting is not part of the interface: it is the same code for both, for host
@@ -31,9 +31,9 @@ enum Access : unsigned {
 };
 
 struct HcaInfo {
-  std::string device; ///< "mlx5_0", "soft-mlx5"
+  std::string device; ///< "mlx5_0", "emulated-mlx5"
   int port = 1;
-  bool software = false;
+  bool emulated = false;
   bool ethernet = false;        ///< RoCE; else InfiniBand
   std::uint32_t max_wqebbs = 0; ///< largest queue, in WQEBBs of 64 bytes
   std::uint64_t max_rdma_bytes = 0;
@@ -58,7 +58,7 @@ struct PeerInfo {
   std::uint8_t mtu = 0;        ///< the verbs' number: 1 is 256 bytes, 5 is 4096
   std::uint8_t ethernet = 0;   ///< 0 or 1
   std::uint8_t offers = 0;     ///< Offers
-  std::uint64_t device_id = 0; ///< which HCA of the job: the software one finds its peer by it
+  std::uint64_t device_id = 0; ///< which HCA of the job: the emulated one finds its peer by it
   std::array<std::uint8_t, 16> gid{};
 
   std::string encode() const;

@@ -15,7 +15,7 @@ class EmulatedHca;
 /// A port of this PE.
 struct Port {
   std::unique_ptr<Hca> hca;
-  EmulatedHca* soft = nullptr; ///< the same, if it is software
+  EmulatedHca* emulated = nullptr; ///< the same, if it is emulated
 
   const HcaInfo& info() const { return hca->info(); }
 };

@@ -129,7 +129,7 @@ void Mlx5Transport::add_keys(int pe, int region, const rc::SegmentKey& key) {
   for (std::size_t rail = 0; rail < qp_sets_[0]->paths_to(pe); ++rail)
     if (qp_sets_[0]->rail(pe, rail).peer_port() >= key.keys.size())
       throw job_.malformed(pe, "its rkeys");
-  for (std::size_t port = 0; devices_.software() && port < job_.ports.size(); ++port) {
+  for (std::size_t port = 0; devices_.emulated() && port < job_.ports.size(); ++port) {
     // The emulated HCA must be told what a real one learns from the network.
     KeyWindow window;
     window.address = key.address;
@@ -140,7 +140,7 @@ void Mlx5Transport::add_keys(int pe, int region, const rc::SegmentKey& key) {
     window.is_gpu = local_->devices().has(region);
     window.mapped =
         devices_.below() || window.is_gpu ? nullptr : mapped_at(pe, region, key.offset_bytes);
-    const auto held = job_.ports[port].soft->hold();
+    const auto held = job_.ports[port].emulated->hold();
     for (std::size_t there = 0; there < key.keys.size(); ++there) {
       window.key = key.keys[there];
       devices_.ways(port).add(emulated_device_id(pe, there), window);
@@ -156,8 +156,8 @@ std::byte* Mlx5Transport::mapped_at(int pe, int region, std::uint64_t offset_byt
       pe == job_.pe ? view.base : (slot < view.mapped.size() ? view.mapped[slot] : nullptr);
   if (!base)
     throw Error(ExitCode::unavailable, job_.name_of(pe),
-                "access its memory through the software HCA", "not mapped in this process",
-                "set SOFT_HCA_OVER to libfabric, ucx or ibrc", job_.where());
+                "access its memory through the emulated HCA", "not mapped in this process",
+                "set EMULATED_HCA_OVER to libfabric, ucx or ibrc", job_.where());
   return base + offset_bytes;
 }
 
@@ -179,8 +179,8 @@ void Mlx5Transport::remove_local(void* base) {
 
 DeviceReach Mlx5Transport::try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
                                              std::byte* base, std::size_t size_bytes) {
-  if (devices_.software())
-    return {"", std::string("its HCA is software, which ") + host_memory_only};
+  if (devices_.emulated())
+    return {"", std::string("the emulated HCA ") + host_memory_only};
   if (!local_)
     return unconnected_reach();
   const std::lock_guard lock(mutex_);
@@ -209,8 +209,8 @@ void Mlx5Transport::use_for_gpu_memory(Transport& way, int context) {
 }
 
 void Mlx5Transport::set_gpu_way(Transport* way, int context) {
-  for (std::size_t port = 0; devices_.software() && port < job_.ports.size(); ++port) {
-    const auto held = job_.ports[port].soft->hold();
+  for (std::size_t port = 0; devices_.emulated() && port < job_.ports.size(); ++port) {
+    const auto held = job_.ports[port].emulated->hold();
     devices_.ways(port).use_for_gpu(way, context);
   }
 }
@@ -228,7 +228,7 @@ void Mlx5Transport::progress() {
 /// Atomics of an emulated HCA are those of the transport that executes them; an HCA's are atomic
 /// only with its own.
 bool Mlx5Transport::atomics_coherent_with_cpu() const {
-  if (!devices_.software())
+  if (!devices_.emulated())
     return false;
   return !devices_.below() || devices_.below()->atomics_coherent_with_cpu();
 }
@@ -259,7 +259,7 @@ std::string Mlx5Transport::abilities_text(int pe) const {
   std::string text;
   switch (abilities.signals) {
   case SignalMethod::write:
-    text = devices_.software() ? "" : ", order of WRITEs kept";
+    text = devices_.emulated() ? "" : ", order of WRITEs kept";
     break;
   case SignalMethod::atomic:
     text = ", signals by atomics";

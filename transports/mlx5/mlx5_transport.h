@@ -48,7 +48,7 @@ public:
                                 std::size_t size_bytes) override;
   void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) override;
   void drop_device_region(int region) override;
-  bool is_emulated() const { return devices_.software(); }
+  bool is_emulated() const { return devices_.emulated(); }
   bool is_connected() const { return local_ != nullptr; }
   /// The transport that the emulated HCA executes its operations on; nullptr: it accesses mapped
   /// memory, or the HCA is real.

@@ -25,18 +25,18 @@ QpOptions queue_options(const Options& options) {
 } // namespace
 
 Settings read_settings(const Options& options) {
-  options.require_valid({"MLX5_DEVICE", "SOFT_HCA_OVER", "QP_DEPTH", "IB_GID_INDEX",
+  options.require_valid({"MLX5_DEVICE", "EMULATED_HCA_OVER", "QP_DEPTH", "IB_GID_INDEX",
                          "IB_ROCE_VERSION_NUM", "IB_SL", "IB_TRAFFIC_CLASS", "IB_ADDR_FAMILY",
                          "IB_ADDR_RANGE", "IB_TIMEOUT", "IB_RETRY_COUNT", "IB_WRITE_ORDER",
-                         "SOFT_HCA_PLACEMENT"});
+                         "EMULATED_HCA_PLACEMENT"});
   Settings settings;
   const std::string device = options.text("MLX5_DEVICE");
-  settings.may_be_real = device != "soft";
+  settings.may_be_real = device != "emulated";
   // The emulated HCA is used only on request.
   settings.may_be_emulated =
-      device == "soft" || (device == "auto" && options.value("SOFT_HCA_OVER").set());
-  settings.over = options.text("SOFT_HCA_OVER");
-  if (options.text("SOFT_HCA_PLACEMENT") == "any")
+      device == "emulated" || (device == "auto" && options.value("EMULATED_HCA_OVER").set());
+  settings.over = options.text("EMULATED_HCA_OVER");
+  if (options.text("EMULATED_HCA_PLACEMENT") == "any")
     settings.emulated_order.placement = Placement::any;
   const WriteOrder order = read_write_order(options);
   if (order != WriteOrder::automatic)

@@ -27,7 +27,7 @@ std::string encode(const Summary& summary) {
 std::optional<Summary> decode_summary(const std::string& bytes) {
   WireReader reader(bytes, version);
   Summary summary;
-  summary.kind = reader.choice(Summary::Kind::software);
+  summary.kind = reader.choice(Summary::Kind::emulated);
   summary.reason = reader.text(wire_limits::text_bytes);
   summary.ethernet = reader.flag();
   summary.over = reader.text(wire_limits::text_bytes);

@@ -20,11 +20,11 @@ inline constexpr std::size_t below_bytes = 4096;
 
 /// For judging whether a peer can be reached.
 struct Summary {
-  enum class Kind : std::uint8_t { none, real, software };
+  enum class Kind : std::uint8_t { none, real, emulated };
   Kind kind = Kind::none;
   std::string reason; ///< of none
   bool ethernet = false;
-  std::string over;                    ///< of software: what carries it, "shm"
+  std::string over;                    ///< of emulated: what carries it, "shm"
   std::uint64_t network_namespace = 0; ///< memory is shared within one only
   std::string below;                   ///< info of the underlying transport
   bool has_atomics = true;             ///< of real: of 8 bytes

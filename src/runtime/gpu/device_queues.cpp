@@ -86,7 +86,7 @@ void DeviceQueues::map_queues(mlx5::TableImage& image) {
     const mlx5::QpView& view = image.queue(number.pe, number.path, number.qp_set).view;
     mapped_[place] = std::make_unique<Queue>(memory_, view.wqes, transport_.queue_bytes());
     if (mapped_[place]->memory.holds(view.doorbell))
-      return; // software's register
+      return; // the emulated HCA's register
     mapped_[place]->registers = register_page(view.doorbell);
   });
 }

@@ -1,4 +1,4 @@
-// Jobs of threads whose "kernels" post to the queues of the HCA in software.
+// Jobs of threads whose "kernels" post to the queues of the emulated HCA.
 #pragma once
 
 #include "tests/unit/device_network/kernel_threads.h"

@@ -24,38 +24,38 @@ std::string reason_between(FakeFabric& fabric, const Texts& mine, const Texts& t
   return (reach.capabilities == 0 ? "" : "reached: ") + reach.reason;
 }
 
-TEST(Mlx5Devices, SoftwareIsUsedOnlyIfItIsAskedFor) {
+TEST(Mlx5Devices, TheEmulatedHcaIsUsedOnlyIfItIsAskedFor) {
   FakeFabric none = no_devices();
-  const std::string hint = "SOFT_HCA_OVER=shm runs it over the software HCA";
+  const std::string hint = "EMULATED_HCA_OVER=shm runs it over the emulated HCA";
   EXPECT_EQ(reason_between(none, {}, {}),
             "no mlx5 device on this node (made-up devices belong to one process); " + hint);
-  EXPECT_EQ(reason_between(none, {{"MLX5_DEVICE", "soft"}}, {{"SOFT_HCA_OVER", "shm"}}),
-            "reached: software HCA over shm");
-  EXPECT_NE(reason_between(none, {{"MLX5_DEVICE", "real"}, {"SOFT_HCA_OVER", "shm"}}, {})
+  EXPECT_EQ(reason_between(none, {{"MLX5_DEVICE", "emulated"}}, {{"EMULATED_HCA_OVER", "shm"}}),
+            "reached: emulated HCA over shm");
+  EXPECT_NE(reason_between(none, {{"MLX5_DEVICE", "real"}, {"EMULATED_HCA_OVER", "shm"}}, {})
                 .find("no mlx5 device"),
             std::string::npos);
-  EXPECT_EQ(reason_between(none, software(), {}).substr(0, 23), "there: no mlx5 device o");
+  EXPECT_EQ(reason_between(none, emulated(), {}).substr(0, 23), "there: no mlx5 device o");
   FakeFabric one({{"mlx5_0", 1, true, ""}});
-  EXPECT_EQ(reason_between(one, {{"SOFT_HCA_OVER", "shm"}}, {}), "reached: RoCE");
-  EXPECT_EQ(reason_between(one, software(), {}),
-            "the software HCA here, a real one there; set MLX5_DEVICE alike on all PEs");
+  EXPECT_EQ(reason_between(one, {{"EMULATED_HCA_OVER", "shm"}}, {}), "reached: RoCE");
+  EXPECT_EQ(reason_between(one, emulated(), {}),
+            "the emulated HCA here, a real one there; set MLX5_DEVICE alike on all PEs");
 }
 
 TEST(Mlx5Devices, WhyAPeerIsNotReached) {
   FakeFabric none = no_devices();
-  EXPECT_NE(reason_between(none, software(), software(), 2).find("another virtual node"),
+  EXPECT_NE(reason_between(none, emulated(), emulated(), 2).find("another virtual node"),
             std::string::npos);
-  EXPECT_NE(reason_between(none, software(), software(), 2, 2).find("another machine"),
+  EXPECT_NE(reason_between(none, emulated(), emulated(), 2, 2).find("another machine"),
             std::string::npos);
-  EXPECT_NE(
-      reason_between(none, software(), {{"SOFT_HCA_OVER", "ibrc"}, {"VERBS_LIBRARY", "none.so"}})
-          .find("over ibrc there"),
-      std::string::npos);
-  EXPECT_NE(reason_between(none, {{"SOFT_HCA_OVER", "ibrc"}, {"VERBS_LIBRARY", "none.so"}},
-                           {{"SOFT_HCA_OVER", "ibrc"}, {"VERBS_LIBRARY", "none.so"}})
-                .find("software HCA over ibrc: no libibverbs"),
+  EXPECT_NE(reason_between(none, emulated(),
+                           {{"EMULATED_HCA_OVER", "ibrc"}, {"VERBS_LIBRARY", "none.so"}})
+                .find("over ibrc there"),
             std::string::npos);
-  const Options options({}, software());
+  EXPECT_NE(reason_between(none, {{"EMULATED_HCA_OVER", "ibrc"}, {"VERBS_LIBRARY", "none.so"}},
+                           {{"EMULATED_HCA_OVER", "ibrc"}, {"VERBS_LIBRARY", "none.so"}})
+                .find("emulated HCA over ibrc: no libibverbs"),
+            std::string::npos);
+  const Options options({}, emulated());
   JobHealth health;
   const auto transport = make_ibgda_transport({0, 2, "host0", &options, &health, 10});
   EXPECT_NE(transport->reach({0, 1, 1, transport->local_info()}, {1, 1, 1, "junk"})
@@ -142,7 +142,7 @@ TEST(Mlx5Devices, ConnectionsNamePortsAndQueues) {
             "mlx5_1:2 -> mlx5_1:2 + mlx5_0:1 -> mlx5_0:1, 8 QPs, RoCE, signals by atomics");
   run_mlx5(Variant::ibgda, [](TransportPe& me) {
     EXPECT_EQ(me.transport->connection(1 - me.pe),
-              std::string("soft-mlx5:1 -> soft-mlx5:1, 2 QPs, software HCA over shm") +
+              std::string("emulated-mlx5:1 -> emulated-mlx5:1, 2 QPs, emulated HCA over shm") +
                   (any_placement() ? ", signals by atomics" : ""));
     EXPECT_TRUE(me.transport->atomics_coherent_with_cpu());
   });
@@ -158,17 +158,17 @@ TEST(Mlx5Devices, OptionsThatDoNotFit) {
   EXPECT_EQ(read({{"QP_DEPTH", "1000"}}).queue.wqebbs, 1024u);
   EXPECT_EQ(read({{"IBGDA_NUM_REQUESTS_IN_BATCH", "33"}}).queue.ring_every, 64u);
   TransportWorldOptions wanted;
-  wanted.options = software({{"QP_DEPTH", "32768"}});
+  wanted.options = emulated({{"QP_DEPTH", "32768"}});
   wanted.mapped_memory = true;
   expect_error(ExitCode::usage, {"32768 WQEBBs exceed the limit"}, [&] {
     run_transport_world(
         make_ibdevx_transport, [](TransportPe&) {}, wanted);
   });
-  wanted.options = software();
+  wanted.options = emulated();
   expect_error(ExitCode::usage, {"QPs per peer"}, [&] {
     run_transport_world(
         [](const TransportSetup& setup) {
-          const Options other({}, software({{"IBGDA_NUM_RC_PER_PE", "5"}}));
+          const Options other({}, emulated({{"IBGDA_NUM_RC_PER_PE", "5"}}));
           TransportSetup mine = setup;
           if (setup.pe == 1)
             mine.options = &other;

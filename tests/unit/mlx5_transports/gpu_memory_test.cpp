@@ -158,7 +158,7 @@ TEST(Mlx5GpuMemory, IsForgottenWhenItGoes) {
 
 // The emulated HCA.
 
-TEST(Mlx5GpuMemory, SoftwareSaysThatItReachesTheHostOnly) {
+TEST(Mlx5GpuMemory, TheEmulatedHcaSaysThatItReachesTheHostOnly) {
   run_mlx5(Variant::ibgda, [](TransportPe& me) {
     auto memory = std::make_shared<HiddenMemory>(region_bytes);
     const DeviceReach reach = mlx5_of(me).try_device_memory(memory, memory->base(), region_bytes);
@@ -169,7 +169,7 @@ TEST(Mlx5GpuMemory, SoftwareSaysThatItReachesTheHostOnly) {
 }
 
 /// A WQE that names such memory fails; the process does not.
-TEST(Mlx5GpuMemory, SoftwareRefusesWhatNobodyCopiesForIt) {
+TEST(Mlx5GpuMemory, TheEmulatedHcaRefusesWhatNobodyCopiesForIt) {
   run_mlx5(Variant::ibgda, [](TransportPe& me) {
     const GpuHeap heap(me);
     if (me.pe == 0) {
@@ -232,7 +232,7 @@ private:
   std::vector<std::shared_ptr<HiddenMemory>> heaps_;
 };
 
-TEST(Mlx5GpuMemory, SoftwareHasItCopiedByAnotherWay) {
+TEST(Mlx5GpuMemory, TheEmulatedHcaHasItCopiedByAnotherWay) {
   std::array<std::shared_ptr<HiddenMemory>, 2> heaps;
   run_mlx5(Variant::ibgda, [&](TransportPe& me) {
     auto& memory = heaps[static_cast<std::size_t>(me.pe)];

@@ -27,10 +27,10 @@ inline mlx5::Settings settings_of(Variant variant, const Options& options) {
                                     : ibgda::read_settings(options);
 }
 
-inline Texts software(Texts more = {}) {
-  more.insert({{"MLX5_DEVICE", "soft"},
-               {"SOFT_HCA_OVER", "shm"},
-               {"SOFT_HCA_PLACEMENT", placement_text()}});
+inline Texts emulated(Texts more = {}) {
+  more.insert({{"MLX5_DEVICE", "emulated"},
+               {"EMULATED_HCA_OVER", "shm"},
+               {"EMULATED_HCA_PLACEMENT", placement_text()}});
   return more;
 }
 
@@ -47,7 +47,7 @@ inline void run_mlx5(Variant variant, const std::function<void(TransportPe&)>& b
                      const Texts& more = {}, int n_pes = 2) {
   TransportWorldOptions wanted;
   wanted.n_pes = n_pes;
-  wanted.options = software(more);
+  wanted.options = emulated(more);
   wanted.mapped_memory = true;
   EXPECT_EQ(
       run_transport_world(variant == Variant::ibdevx ? make_ibdevx_transport : make_ibgda_transport,

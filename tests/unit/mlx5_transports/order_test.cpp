@@ -68,7 +68,7 @@ TEST(Mlx5Order, SignalsAndFencesHoldOnAnHcaThatReorders) {
                        HostSend(fence_atomic_and_put)})
                    EXPECT_EQ(late_of(me, {size_bytes, 40}, send), 0u) << size_bytes;
              },
-             {{"SOFT_HCA_PLACEMENT", "any"}});
+             {{"EMULATED_HCA_PLACEMENT", "any"}});
 }
 
 TEST(Mlx5Order, AnOrderThatIsNotThereIsFound) {
@@ -78,7 +78,7 @@ TEST(Mlx5Order, AnOrderThatIsNotThereIsFound) {
              [&](TransportPe& me) {
                late += late_of(me, {65536, 5000, true}, send);
              },
-             {{"SOFT_HCA_PLACEMENT", "any"}, {"IB_WRITE_ORDER", "kept"}});
+             {{"EMULATED_HCA_PLACEMENT", "any"}, {"IB_WRITE_ORDER", "kept"}});
     EXPECT_GT(late.load(), 0u);
   }
 }
@@ -86,8 +86,8 @@ TEST(Mlx5Order, AnOrderThatIsNotThereIsFound) {
 /// Devices without atomics serve puts, gets and signals that are set; who asks for more is told.
 TEST(Mlx5Order, WithoutAtomicsSignalsWaitForTheirPayload) {
   TransportWorldOptions wanted;
-  wanted.options = software();
-  wanted.options["SOFT_HCA_PLACEMENT"] = "any";
+  wanted.options = emulated();
+  wanted.options["EMULATED_HCA_PLACEMENT"] = "any";
   wanted.mapped_memory = true;
   const auto make = [](const TransportSetup& setup) -> std::unique_ptr<Transport> {
     auto settings = ibdevx::read_settings(*setup.options);
@@ -99,11 +99,11 @@ TEST(Mlx5Order, WithoutAtomicsSignalsWaitForTheirPayload) {
          {HostSend(signal_set), HostSend(signal_set_blocking), HostSend(fence_and_put)})
       EXPECT_EQ(late_of(me, {65536, 40}, send), 0u);
     EXPECT_EQ(me.transport->connection(1 - me.pe),
-              "soft-mlx5:1 -> soft-mlx5:1, 2 QPs, software HCA over shm, signals wait for "
+              "emulated-mlx5:1 -> emulated-mlx5:1, 2 QPs, emulated HCA over shm, signals wait for "
               "completions, no atomics");
     for (const std::uint8_t size_bytes : {std::uint8_t{4}, std::uint8_t{8}})
       expect_error(
-          ExitCode::unavailable, {"atomic of", "does not support this size", "soft-mlx5"}, [&] {
+          ExitCode::unavailable, {"atomic of", "does not support this size", "emulated-mlx5"}, [&] {
             me.transport->post_atomic(0, heap_at(1 - me.pe, 512), {AtomicOp::add, size_bytes, 1});
           });
     expect_error(ExitCode::unavailable, {"atomic of 8 bytes"}, [&] {
@@ -129,10 +129,10 @@ TEST(Mlx5Order, ConnectionsSayHowSignalsAreKeptBehindData) {
         more);
     return text;
   };
-  const std::string plain = "soft-mlx5:1 -> soft-mlx5:1, 2 QPs, software HCA over shm";
-  EXPECT_EQ(text_of({{"SOFT_HCA_PLACEMENT", "ordered"}}), plain);
-  EXPECT_EQ(text_of({{"SOFT_HCA_PLACEMENT", "any"}}), plain + ", signals by atomics");
-  EXPECT_EQ(text_of({{"SOFT_HCA_PLACEMENT", "ordered"}, {"IB_WRITE_ORDER", "any"}}),
+  const std::string plain = "emulated-mlx5:1 -> emulated-mlx5:1, 2 QPs, emulated HCA over shm";
+  EXPECT_EQ(text_of({{"EMULATED_HCA_PLACEMENT", "ordered"}}), plain);
+  EXPECT_EQ(text_of({{"EMULATED_HCA_PLACEMENT", "any"}}), plain + ", signals by atomics");
+  EXPECT_EQ(text_of({{"EMULATED_HCA_PLACEMENT", "ordered"}, {"IB_WRITE_ORDER", "any"}}),
             plain + ", signals by atomics");
 }
 

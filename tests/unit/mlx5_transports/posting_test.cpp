@@ -78,7 +78,7 @@ TEST(Mlx5Posting, TrafficIsThatOfThePort) {
     }
     const std::vector<NicTraffic> traffic = me.transport->traffic();
     ASSERT_EQ(traffic.size(), 1u);
-    EXPECT_EQ(traffic[0].nic, (HcaPort{"soft-mlx5", 1}));
+    EXPECT_EQ(traffic[0].nic, (HcaPort{"emulated-mlx5", 1}));
     EXPECT_EQ(traffic[0].put_bytes, 10000u);
     EXPECT_EQ(traffic[0].get_bytes, 200u);
     EXPECT_EQ(traffic[0].operations, 6u);

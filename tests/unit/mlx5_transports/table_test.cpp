@@ -137,11 +137,12 @@ TEST_P(BothTransports, AWrongKeyIsARemoteAccessError) {
       const auto failure = mlx5::Failure::from_word(kernel.write(1, 0, me.heap, 64, 8, 0x1000));
       EXPECT_EQ(failure.syndrome, static_cast<std::uint8_t>(mlx5::Syndrome::remote_access));
       const std::uint64_t value = 1;
-      const std::string text = expect_error(
-          ExitCode::unavailable, {"host0", "PE 0", "soft-mlx5", "port 1", "PE 1", "syndrome"}, [&] {
-            me.transport->put(0, heap_at(1, 0), &value, 8, true);
-            me.transport->quiet(0);
-          });
+      const std::string text =
+          expect_error(ExitCode::unavailable,
+                       {"host0", "PE 0", "emulated-mlx5", "port 1", "PE 1", "syndrome"}, [&] {
+                         me.transport->put(0, heap_at(1, 0), &value, 8, true);
+                         me.transport->quiet(0);
+                       });
       EXPECT_NE(text.find("no memory is registered under this remote key"), std::string::npos)
           << text;
       // The other qp_set goes on.

@@ -19,7 +19,7 @@ void expect_only_whole(const Value& value, const Decode& decode) {
 }
 
 TEST(Mlx5Wire, ComesBackWhole) {
-  expect_only_whole(Summary{Summary::Kind::software, "", false, "ucx", 4026531840, "below"},
+  expect_only_whole(Summary{Summary::Kind::emulated, "", false, "ucx", 4026531840, "below"},
                     decode_summary);
   expect_only_whole(Summary{Summary::Kind::none, "no device", false, "", 1, ""}, decode_summary);
   expect_only_whole(Summary{Summary::Kind::real, "", true, "", 1, ""}, decode_summary);

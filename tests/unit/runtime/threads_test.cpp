@@ -45,9 +45,9 @@ TEST(Threads, NoneTakesSignalsOfTheProgram) {
       "libfabric lifeline ");
   expect_threads({{"SHMEMCTL_REMOTE_TRANSPORT", "ucx"}}, "async lifeline ucx ");
   expect_threads({{"SHMEMCTL_REMOTE_TRANSPORT", "ibdevx"},
-                  {"SHMEMCTL_MLX5_DEVICE", "soft"},
-                  {"SHMEMCTL_SOFT_HCA_OVER", "shm"}},
-                 "lifeline soft-mlx5 ");
+                  {"SHMEMCTL_MLX5_DEVICE", "emulated"},
+                  {"SHMEMCTL_EMULATED_HCA_OVER", "shm"}},
+                 "emulated-mlx5 lifeline ");
 }
 
 /// With this setting UCX starts its thread with the first worker.

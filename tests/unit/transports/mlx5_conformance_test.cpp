@@ -1,4 +1,4 @@
-// ibdevx and the host's side of ibgda over the HCA in software: over memory, and over other
+// ibdevx and the host's side of ibgda over the emulated HCA: over memory, and over other
 // transports.
 #include "tests/support/fake_mlx5.h"
 #include "tests/support/placement.h"
@@ -17,9 +17,9 @@ NamedTransport over(const std::string& name, MakeTransport make, const std::stri
   transport.name = name;
   transport.make = std::move(make);
   transport.options = std::move(more);
-  transport.options.insert({{"MLX5_DEVICE", "soft"},
-                            {"SOFT_HCA_OVER", carrier},
-                            {"SOFT_HCA_PLACEMENT", placement_text()}});
+  transport.options.insert({{"MLX5_DEVICE", "emulated"},
+                            {"EMULATED_HCA_OVER", carrier},
+                            {"EMULATED_HCA_PLACEMENT", placement_text()}});
   transport.mapped_memory = carrier == "shm";
   return transport;
 }
@@ -63,9 +63,9 @@ INSTANTIATE_TEST_SUITE_P(
         over("ibdevx", make_ibdevx_transport, "shm"), over("ibgda", make_ibgda_transport, "shm"),
         two_nics("ibgda_two_nics"), as_if_real(),
         over("ibdevx_over_ucx", make_ibdevx_transport, "ucx"),
-        over("ibdevx_any_order", make_ibdevx_transport, "shm", {{"SOFT_HCA_PLACEMENT", "any"}}),
-        over("ibgda_any_order", make_ibgda_transport, "shm", {{"SOFT_HCA_PLACEMENT", "any"}}),
-        two_nics("ibgda_two_nics_any_order", {{"SOFT_HCA_PLACEMENT", "any"}})),
+        over("ibdevx_any_order", make_ibdevx_transport, "shm", {{"EMULATED_HCA_PLACEMENT", "any"}}),
+        over("ibgda_any_order", make_ibgda_transport, "shm", {{"EMULATED_HCA_PLACEMENT", "any"}}),
+        two_nics("ibgda_two_nics_any_order", {{"EMULATED_HCA_PLACEMENT", "any"}})),
     by_name);
 
 } // namespace
