@@ -102,11 +102,11 @@ void Connector::plan(const std::vector<std::string>& hellos) {
                                    decode_hello);
   for (const PeerLocation& peer : peers_) {
     const auto slot = static_cast<std::size_t>(peer.pe);
-    for (PathPlan& rail : plan_paths(mine_, hellos_[slot], settings_, job_, peer.pe)) {
+    for (PathPlan& path : plan_paths(mine_, hellos_[slot], settings_, job_, peer.pe)) {
       Link link;
       link.pe = peer.pe;
-      link.peer_lid = hellos_[slot].nics[rail.peer_nic].lid;
-      link.plan = std::move(rail);
+      link.peer_lid = hellos_[slot].nics[path.peer_nic].lid;
+      link.plan = std::move(path);
       links_.push_back(std::move(link));
     }
   }
@@ -147,8 +147,8 @@ void Connector::make_queue_pairs(std::vector<std::unique_ptr<QpSet>>& qp_sets) {
   for (Link& link : links_)
     for (const auto& qp_set : qp_sets) {
       Endpoints& queues = qp_set->queues();
-      const std::size_t rail = queues.paths_to(link.pe);
-      Endpoint& endpoint = queues.add(link.pe, rail, link.plan.nic, link.plan.peer_nic);
+      const std::size_t path = queues.paths_to(link.pe);
+      Endpoint& endpoint = queues.add(link.pe, path, link.plan.nic, link.plan.peer_nic);
       add(link, endpoint);
       if (service_)
         service_->answers().add_source(job_.nics[link.plan.nic]->device_index,
@@ -177,21 +177,21 @@ void Connector::add(Link& link, Endpoint& endpoint) const {
 void Connector::exchange_names(Exchange& exchange) {
   std::vector<QueuePairNames> names(hellos_.size());
   for (const Link& link : links_)
-    names[static_cast<std::size_t>(link.pe)].rails.push_back(link.mine);
+    names[static_cast<std::size_t>(link.pe)].paths.push_back(link.mine);
   std::vector<std::string> out(hellos_.size());
   for (const PeerLocation& peer : peers_)
     out[static_cast<std::size_t>(peer.pe)] = encode(names[static_cast<std::size_t>(peer.pe)]);
   const std::vector<std::string> in = exchange.alltoall(out);
   std::optional<QueuePairNames> theirs;
-  for (std::size_t at = 0, rail = 0; at < links_.size(); ++at) {
+  for (std::size_t at = 0, path = 0; at < links_.size(); ++at) {
     Link& link = links_[at];
     const bool same_peer = at > 0 && link.pe == links_[at - 1].pe;
     if (!same_peer)
       theirs = decode_queue_pair_names(in[static_cast<std::size_t>(link.pe)]);
-    rail = same_peer ? rail + 1 : 0;
-    if (!theirs || rail >= theirs->rails.size() || theirs->rails[rail].size() != link.mine.size())
+    path = same_peer ? path + 1 : 0;
+    if (!theirs || path >= theirs->paths.size() || theirs->paths[path].size() != link.mine.size())
       throw job_.malformed(link.pe, "its list of QPs");
-    link.theirs = theirs->rails[rail];
+    link.theirs = theirs->paths[path];
   }
 }
 
@@ -244,7 +244,7 @@ bool Connector::attempt(Exchange& exchange) {
     }
   std::vector<Attempt> mine(hellos_.size(), Attempt{failed, {}});
   for (const Link& link : links_)
-    mine[static_cast<std::size_t>(link.pe)].rails.push_back(link.ready);
+    mine[static_cast<std::size_t>(link.pe)].paths.push_back(link.ready);
   std::vector<std::string> out;
   for (const Attempt& each : mine)
     out.push_back(encode(each));
@@ -253,14 +253,14 @@ bool Connector::attempt(Exchange& exchange) {
   std::vector<Attempt> theirs;
   for (std::size_t pe = 0; pe < in.size(); ++pe) {
     std::optional<Attempt> decoded = decode_attempt(in[pe]);
-    if (!decoded || decoded->rails.size() != mine[pe].rails.size())
+    if (!decoded || decoded->paths.size() != mine[pe].paths.size())
       throw job_.malformed(static_cast<int>(pe), "the state of its connections");
     done = done && !decoded->failed_somewhere;
     theirs.push_back(std::move(*decoded));
   }
-  for (std::size_t at = 0, rail = 0; at < links_.size(); ++at) {
-    rail = at > 0 && links_[at].pe == links_[at - 1].pe ? rail + 1 : 0;
-    settle(links_[at], theirs[static_cast<std::size_t>(links_[at].pe)].rails[rail]);
+  for (std::size_t at = 0, path = 0; at < links_.size(); ++at) {
+    path = at > 0 && links_[at].pe == links_[at - 1].pe ? path + 1 : 0;
+    settle(links_[at], theirs[static_cast<std::size_t>(links_[at].pe)].paths[path]);
   }
   return done;
 }

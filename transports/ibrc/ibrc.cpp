@@ -253,13 +253,13 @@ void IbrcTransport::set_keys(int region, const std::vector<std::string>& keys) {
   std::vector<rc::SegmentKey> decoded(keys.size());
   for (std::size_t pe = 0; pe < keys.size(); ++pe) {
     const Endpoints& queues = qp_sets_[0]->queues();
-    const std::size_t rails = queues.paths_to(static_cast<int>(pe));
-    if (rails == 0)
+    const std::size_t paths = queues.paths_to(static_cast<int>(pe));
+    if (paths == 0)
       continue;
     std::optional<rc::SegmentKey> key = rc::decode_segment_key(keys[pe], wire_limits::ports);
-    for (std::size_t rail = 0; key && rail < rails; ++rail)
+    for (std::size_t path = 0; key && path < paths; ++path)
       if (key->size_bytes > 0 &&
-          queues.endpoint(static_cast<int>(pe), rail).peer_nic >= key->keys.size())
+          queues.endpoint(static_cast<int>(pe), path).peer_nic >= key->keys.size())
         key.reset();
     if (!key)
       throw job_.malformed(static_cast<int>(pe), "its rkeys");

@@ -122,15 +122,15 @@ PathPlan plan_path(const Pair& pair, int my_wish, int their_wish, const Settings
 
 std::vector<PathPlan> plan_paths(const Hello& mine, const Hello& theirs, const Settings& settings,
                                  const rc::Job& job, int peer) {
-  std::vector<PathPlan> rails;
+  std::vector<PathPlan> paths;
   for (const auto [nic, peer_nic] : rc::pair_ports(mine.nics.size(), theirs.nics.size())) {
     PathPlan plan = plan_path({mine.nics[nic], theirs.nics[peer_nic], job, peer},
                               mine.wanted_mtu_bytes, theirs.wanted_mtu_bytes, settings);
     plan.nic = nic;
     plan.peer_nic = peer_nic;
-    rails.push_back(std::move(plan));
+    paths.push_back(std::move(plan));
   }
-  return rails;
+  return paths;
 }
 
 } // namespace shmemctl::ibrc

@@ -92,8 +92,8 @@ bool QpSet::transfer(const Transfer& whole) {
     return false;
   }
   const int pe = whole.remote.pe;
-  rc::for_each_stripe(whole, queues_.paths_to(pe), [&](std::size_t rail, const Transfer& part) {
-    Endpoint& endpoint = queues_.endpoint(pe, rail);
+  rc::for_each_stripe(whole, queues_.paths_to(pe), [&](std::size_t path, const Transfer& part) {
+    Endpoint& endpoint = queues_.endpoint(pe, path);
     transfer_over(endpoint, part, chain);
     queues_.post(endpoint, chain, whole.await);
   });
@@ -154,8 +154,8 @@ void QpSet::add_piece(Endpoint& endpoint, WorkChain& chain, const Transfer& piec
 void QpSet::await(bool striped, int pe, const char* step) {
   if (!striped)
     return queues_.drain(usual_endpoint(pe), step);
-  for (std::size_t rail = 0; rail < queues_.paths_to(pe); ++rail)
-    queues_.drain(queues_.endpoint(pe, rail), step);
+  for (std::size_t path = 0; path < queues_.paths_to(pe); ++path)
+    queues_.drain(queues_.endpoint(pe, path), step);
 }
 
 void QpSet::fence() {

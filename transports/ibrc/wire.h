@@ -73,14 +73,14 @@ struct QueuePairNames {
     std::uint32_t number = 0, first_packet = 0;
     bool operator==(const Name&) const = default;
   };
-  std::vector<std::vector<Name>> rails;
+  std::vector<std::vector<Name>> paths;
   bool operator==(const QueuePairNames&) const = default;
 };
 
 /// How one round of connecting went, for one peer.
 struct Attempt {
   bool failed_somewhere = false; ///< with any peer: then all PEs make another round
-  std::vector<bool> rails;       ///< whether this PE's end of that path is ready to receive
+  std::vector<bool> paths;       ///< whether this PE's end of that path is ready to receive
   bool operator==(const Attempt&) const = default;
 };
 

@@ -17,28 +17,28 @@ Hello Connector::hello() const {
 }
 
 void Connector::make_queues(const PeerLocation& peer) {
-  const std::vector<rc::PortPair> rails =
+  const std::vector<rc::PortPair> paths =
       rc::pair_ports(job_.ports.size(), hellos_[static_cast<std::size_t>(peer.pe)].ports.size());
-  for (std::size_t number = 0; number < rails.size(); ++number)
+  for (std::size_t number = 0; number < paths.size(); ++number)
     for (const std::unique_ptr<QpSet>& qp_set : qp_sets_) {
       std::unique_ptr<QueueMemory> memory;
       if (settings_.allocates_queues)
         memory = std::make_unique<QueueMemory>(settings_.queue);
-      qp_set->add(std::make_unique<Endpoint>(job_, peer.pe, number, rails[number].port,
-                                             rails[number].peer_port, settings_.queue,
-                                             std::move(memory)));
+      qp_set->add(peer.pe, std::make_unique<Endpoint>(job_, peer.pe, number, paths[number].port,
+                                                      paths[number].peer_port, settings_.queue,
+                                                      std::move(memory)));
     }
 }
 
 void Connector::connect_queues(const PeerLocation& peer, const std::string& names) {
   const std::optional<QueueNames> theirs = decode_queue_names(names);
-  const std::size_t rails = qp_sets_[0]->paths_to(peer.pe);
-  if (!theirs || theirs->queues.size() != rails * qp_sets_.size())
+  const std::size_t paths = qp_sets_[0]->paths_to(peer.pe);
+  if (!theirs || theirs->queues.size() != paths * qp_sets_.size())
     throw job_.malformed(peer.pe, "its list of QPs");
   auto next = theirs->queues.begin();
-  for (std::size_t number = 0; number < rails; ++number)
+  for (std::size_t number = 0; number < paths; ++number)
     for (const std::unique_ptr<QpSet>& qp_set : qp_sets_)
-      qp_set->rail(peer.pe, number).queue().connect(PeerInfo::decode(*next++));
+      qp_set->endpoint(peer.pe, number).queue().connect(PeerInfo::decode(*next++));
 }
 
 void Connector::connect(Exchange& exchange) {
@@ -52,7 +52,7 @@ void Connector::connect(Exchange& exchange) {
     QueueNames mine;
     for (std::size_t number = 0; number < qp_sets_[0]->paths_to(peer.pe); ++number)
       for (const std::unique_ptr<QpSet>& qp_set : qp_sets_)
-        mine.queues.push_back(qp_set->rail(peer.pe, number).queue().local().encode());
+        mine.queues.push_back(qp_set->endpoint(peer.pe, number).queue().local().encode());
     names[static_cast<std::size_t>(peer.pe)] = encode(mine);
   }
   const std::vector<std::string> theirs = exchange.alltoall(names);
@@ -66,10 +66,11 @@ void Connector::fill(TableBuilder& table) const {
     std::vector<TableQp> queues;
     for (std::size_t number = 0; number < qp_sets_[0]->paths_to(peer.pe); ++number)
       for (const std::unique_ptr<QpSet>& qp_set : qp_sets_) {
-        Endpoint& rail = qp_set->rail(peer.pe, number);
-        queues.push_back({rail.queue().hca_queue().view(), static_cast<std::uint32_t>(rail.port()),
-                          static_cast<std::uint32_t>(rail.peer_port()),
-                          rail.queue().hca_queue().abilities()});
+        Endpoint& endpoint = qp_set->endpoint(peer.pe, number);
+        queues.push_back({endpoint.queue().hca_queue().view(),
+                          static_cast<std::uint32_t>(endpoint.port()),
+                          static_cast<std::uint32_t>(endpoint.peer_port()),
+                          endpoint.queue().hca_queue().abilities()});
       }
     table.set_queues(static_cast<std::uint32_t>(peer.pe), std::move(queues));
   }
@@ -85,11 +86,11 @@ std::vector<std::string> Connector::texts() const {
     const auto slot = static_cast<std::size_t>(peer.pe);
     const std::vector<Hello::Port>& theirs = hellos_[slot].ports;
     std::string& text = texts[slot];
-    const std::vector<rc::PortPair> rails = rc::pair_ports(mine.size(), theirs.size());
-    for (const rc::PortPair& rail : rails)
-      text += fmt::format("{}{} -> {}", text.empty() ? "" : " + ", name_of(mine[rail.port]),
-                          name_of(theirs[rail.peer_port]));
-    text += fmt::format(", {} QPs", rails.size() * qp_sets_.size());
+    const std::vector<rc::PortPair> paths = rc::pair_ports(mine.size(), theirs.size());
+    for (const rc::PortPair& path : paths)
+      text += fmt::format("{}{} -> {}", text.empty() ? "" : " + ", name_of(mine[path.port]),
+                          name_of(theirs[path.peer_port]));
+    text += fmt::format(", {} QPs", paths.size() * qp_sets_.size());
   }
   return texts;
 }

@@ -53,13 +53,13 @@ void Mlx5Transport::connect(const std::vector<PeerLocation>& peers, Exchange& ex
   publish_table();
   for (const PeerLocation& peer : peers)
     for (std::size_t number = 0; number < qp_sets_.size(); ++number)
-      for (std::size_t rail = 0; rail < qp_sets_[number]->paths_to(peer.pe); ++rail)
+      for (std::size_t path = 0; path < qp_sets_[number]->paths_to(peer.pe); ++path)
         qp_sets_[number]
-            ->rail(peer.pe, rail)
+            ->endpoint(peer.pe, path)
             .queue()
             .use_view(table_.load()
                           ->queue(static_cast<std::uint32_t>(peer.pe),
-                                  static_cast<std::uint32_t>(rail),
+                                  static_cast<std::uint32_t>(path),
                                   static_cast<std::uint32_t>(number))
                           .view);
 }
@@ -126,8 +126,8 @@ void Mlx5Transport::set_keys(int region, const std::vector<std::string>& keys) {
 void Mlx5Transport::add_keys(int pe, int region, const rc::SegmentKey& key) {
   RemoteSegment segment{key.offset_bytes, key.size_bytes, key.address, {}};
   std::copy(key.keys.begin(), key.keys.end(), segment.rkeys);
-  for (std::size_t rail = 0; rail < qp_sets_[0]->paths_to(pe); ++rail)
-    if (qp_sets_[0]->rail(pe, rail).peer_port() >= key.keys.size())
+  for (std::size_t path = 0; path < qp_sets_[0]->paths_to(pe); ++path)
+    if (qp_sets_[0]->endpoint(pe, path).peer_port() >= key.keys.size())
       throw job_.malformed(pe, "its rkeys");
   for (std::size_t port = 0; devices_.emulated() && port < job_.ports.size(); ++port) {
     // The emulated HCA must be told what a real one learns from the network.
@@ -255,7 +255,7 @@ std::vector<NicTraffic> Mlx5Transport::traffic() const {
 std::string Mlx5Transport::abilities_text(int pe) const {
   if (qp_sets_.empty() || qp_sets_[0]->paths_to(pe) == 0)
     return {};
-  const QpCapabilities abilities = qp_sets_[0]->rail(pe, 0).queue().hca_queue().abilities();
+  const QpCapabilities abilities = qp_sets_[0]->endpoint(pe, 0).queue().hca_queue().abilities();
   std::string text;
   switch (abilities.signals) {
   case SignalMethod::write:

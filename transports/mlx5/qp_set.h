@@ -5,11 +5,14 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "src/abi/qp_table.h"
 #include "transports/mlx5/endpoint.h"
 #include "transports/mlx5/local_memory.h"
+#include "transports/rc/endpoint_table.h"
 #include "transports/rc/nic_transfer.h"
 #include "transports/transport.h"
 
@@ -26,11 +29,11 @@ public:
         std::size_t number);
 
   // For connecting, before the first operation.
-  Endpoint& add(std::unique_ptr<Endpoint> rail);
-  std::size_t paths_to(int pe) const { return by_peer_[static_cast<std::size_t>(pe)].size(); }
-  Endpoint& rail(int pe, std::size_t number) const {
-    return *by_peer_[static_cast<std::size_t>(pe)][number];
+  Endpoint& add(int pe, std::unique_ptr<Endpoint> endpoint) {
+    return endpoints_.add(pe, std::move(endpoint));
   }
+  std::size_t paths_to(int pe) const { return endpoints_.paths_to(pe); }
+  Endpoint& endpoint(int pe, std::size_t path) const { return endpoints_.at(pe, path); }
 
   void put(const RemoteAddress& target, const void* source, std::size_t size_bytes, bool blocking);
   void get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking);
@@ -62,7 +65,7 @@ private:
   const RemoteSegment& segment_of(const RemoteAddress& address) const;
   std::optional<LocalPlace> find_local(const void* place, std::size_t port) const;
   /// The remote address of a word. Throws if it is not entirely registered.
-  RaddrSegment remote_word(const Endpoint& rail, const RemoteAddress& address,
+  RaddrSegment remote_word(const Endpoint& endpoint, const RemoteAddress& address,
                            std::size_t size_bytes) const;
   void require_connected(int pe) const;
   Endpoint& begin(int pe, std::size_t number);
@@ -71,7 +74,7 @@ private:
   /// The QP for atomics, on the same NIC for all QP sets and PEs: atomics of two HCAs are not
   /// atomic with each other.
   Endpoint& begin_atomic(int pe);
-  void count(const Endpoint& rail, Direction direction, std::size_t size_bytes);
+  void count(const Endpoint& endpoint, Direction direction, std::size_t size_bytes);
 
   Transfer put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
                   bool blocking) const;
@@ -79,15 +82,15 @@ private:
   /// Over one NIC, or over all of them if it is large.
   void transfer(const Transfer& whole);
   /// @param bell doorbell mode of the last WQE
-  void transfer_over(Endpoint& rail, const Transfer& part, DoorbellMode bell);
-  void post_piece(Endpoint& rail, const Transfer& piece, const RemoteSegment& segment,
+  void transfer_over(Endpoint& endpoint, const Transfer& part, DoorbellMode bell);
+  void post_piece(Endpoint& endpoint, const Transfer& piece, const RemoteSegment& segment,
                   const LocalPlace* place, bool last, DoorbellMode bell);
-  bool put_inline(Endpoint& rail, const RemoteAddress& target, const void* source,
+  bool put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
                   std::size_t size_bytes, DoorbellMode bell);
-  void post_signal(Endpoint& rail, const RemoteAddress& signal, std::uint64_t value, SignalOp op,
-                   bool completion);
+  void post_signal(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value,
+                   SignalOp op, bool completion);
   /// Throws Error (unavailable) if the devices have no atomics of that size.
-  void require_atomics(Endpoint& rail, std::size_t size_bytes) const;
+  void require_atomics(Endpoint& endpoint, std::size_t size_bytes) const;
   std::int16_t take_slot();
 
   const JobView& job_;
@@ -96,9 +99,7 @@ private:
   std::size_t number_;
   std::mutex mutex_;
   Staging staging_;
-  std::vector<std::unique_ptr<Endpoint>> endpoints_;
-  std::vector<std::vector<Endpoint*>> by_peer_;
-  std::vector<Endpoint*> active_;
+  rc::EndpointTable<Endpoint> endpoints_;
   std::array<Traffic, max_table_ports> traffic_;
 };
 

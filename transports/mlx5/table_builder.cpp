@@ -32,10 +32,10 @@ void TableBuilder::remove_remote(std::uint32_t region) {
 }
 
 TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
-  std::vector<std::uint32_t> rails(n_pes_);
+  std::vector<std::uint32_t> paths(n_pes_);
   for (std::size_t pe = 0; pe < n_pes_; ++pe)
-    rails[pe] = static_cast<std::uint32_t>(queues_[pe].size()) / n_qp_sets_;
-  const std::uint32_t n_paths = n_pes_ == 0 ? 0 : *std::max_element(rails.begin(), rails.end());
+    paths[pe] = static_cast<std::uint32_t>(queues_[pe].size()) / n_qp_sets_;
+  const std::uint32_t n_paths = n_pes_ == 0 ? 0 : *std::max_element(paths.begin(), paths.end());
   std::vector<TableQp> queues(std::size_t{n_pes_} * n_paths * n_qp_sets_);
   for (std::size_t pe = 0; pe < n_pes_; ++pe)
     std::copy(queues_[pe].begin(), queues_[pe].end(),
@@ -64,7 +64,7 @@ TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
     return at;
   };
   head.queues_at = place(queues);
-  head.paths_at = place(rails);
+  head.paths_at = place(paths);
   head.ranges_at = place(ranges);
   head.remote_at = place(remote);
   head.local_at = place(local);
@@ -77,7 +77,7 @@ TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
       std::memcpy(bytes + at, items.data(), items.size() * sizeof items[0]);
   };
   store(head.queues_at, queues);
-  store(head.paths_at, rails);
+  store(head.paths_at, paths);
   store(head.ranges_at, ranges);
   store(head.remote_at, remote);
   store(head.local_at, local);

@@ -19,8 +19,8 @@ public:
   /// The block, to be copied anywhere; as long as table().size_bytes.
   const void* data() const { return words_.data(); }
   /// To change a copy of a queue's view, e.g. for another address space.
-  TableQp& queue(std::uint32_t pe, std::uint32_t rail, std::uint32_t qp_set) {
-    return const_cast<TableQp&>(std::as_const(*this).table().queue(pe, rail, qp_set));
+  TableQp& queue(std::uint32_t pe, std::uint32_t path, std::uint32_t qp_set) {
+    return const_cast<TableQp&>(std::as_const(*this).table().queue(pe, path, qp_set));
   }
 
 private:

@@ -50,15 +50,15 @@ inline constexpr std::size_t striped_bytes = 32768;
 
 /// Calls each(path, part) for the paths that carry a part of `whole`, in order.
 template <class Each>
-void for_each_stripe(const NicTransfer& whole, std::size_t rails, Each&& each) {
+void for_each_stripe(const NicTransfer& whole, std::size_t paths, Each&& each) {
   constexpr std::size_t granularity_bytes = 4096;
   const std::size_t share_bytes =
-      round_up((whole.size_bytes + rails - 1) / rails, granularity_bytes);
+      round_up((whole.size_bytes + paths - 1) / paths, granularity_bytes);
   std::size_t done = 0;
-  for (std::size_t rail = 0; rail < rails && done < whole.size_bytes; ++rail) {
+  for (std::size_t path = 0; path < paths && done < whole.size_bytes; ++path) {
     const NicTransfer part = whole.part(done, std::min(share_bytes, whole.size_bytes - done));
     done += part.size_bytes;
-    each(rail, part);
+    each(path, part);
   }
 }
 

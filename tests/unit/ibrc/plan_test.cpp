@@ -61,10 +61,10 @@ TEST(Plan, TheBestNicsMeetAndTheOthersTakeTurns) {
   ASSERT_EQ(from_three.size(), 3u);
   EXPECT_EQ(from_two[0].nic, 0u);
   EXPECT_EQ(from_two[0].peer_nic, 0u);
-  for (std::size_t rail = 0; rail < 3; ++rail) {
-    EXPECT_EQ(from_two[rail].nic, from_three[rail].peer_nic);
-    EXPECT_EQ(from_two[rail].peer_nic, from_three[rail].nic);
-    EXPECT_EQ(from_two[rail].peer_nic, rail);
+  for (std::size_t path = 0; path < 3; ++path) {
+    EXPECT_EQ(from_two[path].nic, from_three[path].peer_nic);
+    EXPECT_EQ(from_two[path].peer_nic, from_three[path].nic);
+    EXPECT_EQ(from_two[path].peer_nic, path);
   }
 }
 
@@ -73,11 +73,11 @@ TEST(Plan, LimitsAreThoseOfBothEnds) {
   theirs.nics[0].mtu_bytes = 1024;
   theirs.nics[0].outstanding_reads = 4;
   mine.nics[0].max_message_bytes = std::uint64_t{1} << 31;
-  for (const auto& rails :
+  for (const auto& paths :
        {plan_paths(mine, theirs, {}, job, 1), plan_paths(theirs, mine, {}, job, 1)}) {
-    EXPECT_EQ(rails[0].mtu_bytes, 1024);
-    EXPECT_EQ(rails[0].outstanding_reads, 4);
-    EXPECT_EQ(rails[0].max_message_bytes, 1u << 23);
+    EXPECT_EQ(paths[0].mtu_bytes, 1024);
+    EXPECT_EQ(paths[0].outstanding_reads, 4);
+    EXPECT_EQ(paths[0].max_message_bytes, 1u << 23);
   }
 }
 
@@ -113,13 +113,13 @@ TEST(Plan, AddressesOfDifferentKindsAreRefused) {
 
 TEST(Plan, AllCommonKindsAreKeptInOrder) {
   using enum verbs::GidKind;
-  const auto rails = plan_paths(one_roce({v2_ipv4, v1_ipv4, v2_link_local}),
+  const auto paths = plan_paths(one_roce({v2_ipv4, v1_ipv4, v2_link_local}),
                                 one_roce({v2_ipv6, v1_ipv4, v2_link_local}), {}, job, 1);
-  ASSERT_EQ(rails[0].addresses.size(), 2u);
-  EXPECT_EQ(rails[0].addresses[0].kind, v1_ipv4);
-  EXPECT_EQ(rails[0].addresses[0].mine, 1u);
-  EXPECT_EQ(rails[0].addresses[0].theirs[15], 2);
-  EXPECT_EQ(rails[0].addresses[1].kind, v2_link_local);
+  ASSERT_EQ(paths[0].addresses.size(), 2u);
+  EXPECT_EQ(paths[0].addresses[0].kind, v1_ipv4);
+  EXPECT_EQ(paths[0].addresses[0].mine, 1u);
+  EXPECT_EQ(paths[0].addresses[0].theirs[15], 2);
+  EXPECT_EQ(paths[0].addresses[1].kind, v2_link_local);
 }
 
 TEST(Plan, InfinibandGoesByLidWithinItsSubnet) {
