@@ -169,7 +169,8 @@ void Connector::add(Link& link, Endpoint& endpoint) const {
   endpoint.orders_writes = orders_writes(link);
   endpoint.max_message_bytes = link.plan.max_message_bytes;
   endpoint.mtu_bytes = link.plan.mtu_bytes;
-  endpoint.retry_seconds = verbs::retry_seconds(settings_.timeout, settings_.retry_count);
+  endpoint.retry_seconds =
+      verbs::retry_seconds(settings_.path.ack_timeout, settings_.path.retry_count);
   link.qp_sets.push_back(&endpoint);
   link.mine.push_back({endpoint.queue_pair.number(), first_packet()});
 }
@@ -207,13 +208,13 @@ verbs::Path Connector::path_of(const Link& link, std::size_t qp_set) const {
     path.peer.gid = addresses.theirs;
   }
   path.mtu_bytes = link.plan.mtu_bytes;
-  path.service_level = settings_.service_level;
-  path.traffic_class = settings_.traffic_class;
+  path.service_level = settings_.path.service_level;
+  path.traffic_class = settings_.path.traffic_class;
   path.peer_qp = link.theirs[qp_set].number;
   path.my_psn = link.mine[qp_set].first_packet;
   path.peer_psn = link.theirs[qp_set].first_packet;
-  path.timeout = settings_.timeout;
-  path.retry_count = settings_.retry_count;
+  path.timeout = settings_.path.ack_timeout;
+  path.retry_count = settings_.path.retry_count;
   path.outstanding_reads = link.plan.outstanding_reads;
   return path;
 }

@@ -46,9 +46,9 @@ void check_link_layers(const Pair& pair, const Settings& settings) {
   if (pair.mine.ethernet != pair.theirs.ethernet)
     throw pair.error(fmt::format("one is {}, the other {}", layer(pair.mine), layer(pair.theirs)),
                      "choose ports of one network on all hosts: HCA_LIST");
-  if (!pair.mine.ethernet && settings.traffic_class != 0)
+  if (!pair.mine.ethernet && settings.path.traffic_class != 0)
     throw pair.error("an InfiniBand port has no traffic class, and IB_TRAFFIC_CLASS is " +
-                         std::to_string(settings.traffic_class),
+                         std::to_string(settings.path.traffic_class),
                      "unset IB_TRAFFIC_CLASS; on InfiniBand, IB_SL chooses the service level",
                      ExitCode::usage);
 }

@@ -17,6 +17,7 @@
 
 #include "src/abi/qp_view.h"
 #include "transports/device_memory_user.h"
+#include "transports/rc/path_options.h"
 
 namespace shmemctl::mlx5 {
 
@@ -91,12 +92,7 @@ struct MemoryRequest {
 };
 
 /// How the wire is used; ignored by the emulated HCA.
-struct PathOptions {
-  int gid_index = -1; ///< -1: RoCE v2 with an IPv4 address if there is one
-  int service_level = 0;
-  int traffic_class = 0;
-  int ack_timeout = 20; ///< 4.096 us * 2^n
-  int retries = 7;
+struct PathOptions : rc::PathOptions {
   int rnr_retries = 7; ///< 7: without end
 };
 

@@ -9,7 +9,7 @@ namespace shmemctl::mlx5 {
 namespace {
 
 /// Under the QP set's lock: a single writer.
-void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
+void add_to(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
   counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
 
@@ -78,8 +78,8 @@ Endpoint& QpSet::begin_atomic(int pe) {
 
 void QpSet::count(const Endpoint& endpoint, Direction direction, std::size_t size_bytes) {
   Traffic& traffic = traffic_[endpoint.port()];
-  add(direction == Direction::put ? traffic.put_bytes : traffic.get_bytes, size_bytes);
-  add(traffic.operations, 1);
+  add_to(direction == Direction::put ? traffic.put_bytes : traffic.get_bytes, size_bytes);
+  add_to(traffic.operations, 1);
 }
 
 NicTraffic QpSet::traffic(std::size_t port) const {

@@ -14,20 +14,15 @@ QpOptions queue_options(const Options& options) {
   QpOptions queue;
   queue.wqebbs = std::bit_ceil(static_cast<std::uint32_t>(options.integer("QP_DEPTH")));
   queue.signal_every = std::min(queue.signal_every, queue.wqebbs / 4);
-  queue.path.gid_index = static_cast<int>(options.integer("IB_GID_INDEX"));
-  queue.path.service_level = static_cast<int>(options.integer("IB_SL"));
-  queue.path.traffic_class = static_cast<int>(options.integer("IB_TRAFFIC_CLASS"));
-  queue.path.ack_timeout = static_cast<int>(options.integer("IB_TIMEOUT"));
-  queue.path.retries = static_cast<int>(options.integer("IB_RETRY_COUNT"));
+  static_cast<rc::PathOptions&>(queue.path) = rc::read_path_options(options);
   return queue;
 }
 
 } // namespace
 
 Settings read_settings(const Options& options) {
-  options.require_valid({"MLX5_DEVICE", "EMULATED_HCA_OVER", "QP_DEPTH", "IB_GID_INDEX",
-                         "IB_ROCE_VERSION_NUM", "IB_SL", "IB_TRAFFIC_CLASS", "IB_ADDR_FAMILY",
-                         "IB_ADDR_RANGE", "IB_TIMEOUT", "IB_RETRY_COUNT", "IB_WRITE_ORDER",
+  options.require_valid({"MLX5_DEVICE", "EMULATED_HCA_OVER", "QP_DEPTH", "IB_ROCE_VERSION_NUM",
+                         "IB_ADDR_FAMILY", "IB_ADDR_RANGE", "IB_WRITE_ORDER",
                          "EMULATED_HCA_PLACEMENT"});
   Settings settings;
   const std::string device = options.text("MLX5_DEVICE");

@@ -141,7 +141,7 @@ TEST(Plan, InfinibandGoesByLidWithinItsSubnet) {
 
 TEST(Plan, InfinibandHasNoTrafficClass) {
   Settings settings;
-  settings.traffic_class = 96;
+  settings.path.traffic_class = 96;
   EXPECT_NE(expect_error(ExitCode::usage, {"traffic class", "96", "mlx5_0"},
                          [&] {
                            plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_0")}),
@@ -163,7 +163,7 @@ TEST(Settings, DefaultsAndWhatIsSet) {
   EXPECT_EQ(defaults.gid.index, -1);
   EXPECT_FALSE(defaults.gid.roce_version);
   EXPECT_FALSE(defaults.gid.ipv6);
-  EXPECT_EQ(defaults.retry_count, 6);
+  EXPECT_EQ(defaults.path.retry_count, 6);
   EXPECT_EQ(defaults.atomics, AtomicsPreference::automatic);
   EXPECT_EQ(defaults.receives, 16384);
   const Settings set = read_settings(Options({}, {{"IB_GID_INDEX", "3"},
@@ -187,11 +187,11 @@ TEST(Settings, DefaultsAndWhatIsSet) {
   EXPECT_EQ(set.gid.roce_version, 2);
   EXPECT_EQ(set.gid.ipv6, true);
   EXPECT_TRUE(set.gid.range);
-  EXPECT_EQ(set.service_level, 4);
-  EXPECT_EQ(set.traffic_class, 106);
+  EXPECT_EQ(set.path.service_level, 4);
+  EXPECT_EQ(set.path.traffic_class, 106);
   EXPECT_EQ(set.mtu_bytes, 2048);
-  EXPECT_EQ(set.timeout, 14);
-  EXPECT_EQ(set.retry_count, 2);
+  EXPECT_EQ(set.path.ack_timeout, 14);
+  EXPECT_EQ(set.path.retry_count, 2);
   EXPECT_EQ(set.qp_sets, 8);
   expect_error(ExitCode::usage, {"1500"}, [] { read_settings(Options({}, {{"IB_MTU", "1500"}})); });
   expect_error(ExitCode::usage, {"IB_ADDR_RANGE"}, [] {
