@@ -149,10 +149,10 @@ TEST_F(BufferPoolTest, SlotsAreUsedAgainAndGenerationsNever) {
   for (const BufferHandle& stale :
        {first, BufferHandle{}, BufferHandle{second.slot, 0}, BufferHandle{63, 1},
         BufferHandle{1u << 30, second.generation}}) {
-    expect_error(ExitCode::usage, {"no longer registered"}, [&] { pool.get(stale); });
-    expect_error(ExitCode::usage, {"no longer registered"}, [&] { pool.withdraw(stale); });
-    expect_error(ExitCode::usage, {"no longer registered"}, [&] { pool.remove(stale); });
-    expect_error(ExitCode::usage, {"no longer registered"}, [&] { pool.export_pages(stale); });
+    expect_error(ExitCode::usage, {"not registered"}, [&] { pool.get(stale); });
+    expect_error(ExitCode::usage, {"not registered"}, [&] { pool.withdraw(stale); });
+    expect_error(ExitCode::usage, {"not registered"}, [&] { pool.remove(stale); });
+    expect_error(ExitCode::usage, {"not registered"}, [&] { pool.export_pages(stale); });
   }
   EXPECT_TRUE(is_shared(pages.base()));
   end(second);
@@ -284,8 +284,7 @@ TEST_F(BufferPoolTest, MemoryFreedWhileRegisteredIsNoticed) {
   const std::byte* base = pages.base();
   const BufferHandle handle = pool.add(pages.base(), pages.size_bytes());
   pages.unmap();
-  expect_error(ExitCode::usage, {"freed while registered"},
-               [&] { pool.export_pages(handle); });
+  expect_error(ExitCode::usage, {"freed while registered"}, [&] { pool.export_pages(handle); });
   // Other memory is mapped there; unregistering must not touch it.
   void* other = ::mmap(const_cast<std::byte*>(base), 2 * page_bytes(), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);

@@ -109,7 +109,8 @@ std::string lost(int pe) {
 bool says_lost(const std::string& text, int pe) {
   const std::string full = lost(pe);
   const std::size_t phase = full.find("heap");
-  return text == full || text == full.substr(0, phase) + "lifeline" + full.substr(phase + 4);
+  return text == full ||
+         text == full.substr(0, phase) + "failure-detector" + full.substr(phase + 4);
 }
 
 TEST(FailureDetectorFaults, EveryKilledPeIsNamedEverywhereWithinASecond) {

@@ -42,18 +42,19 @@ TEST(Runtime, OnePeWithoutALauncher) {
 }
 
 TEST(Runtime, PhasesAreNamedInTheirOrder) {
-  expect_all_well(run_fork_job({.n_pes = 2, .body = [](Runtime& runtime) {
-                                  std::string names;
-                                  for (const PhaseTime& time : runtime.phase_times())
-                                    names += time.name + " ";
-                                  const std::string expected =
-                                      "options static-data bootstrap hosts lifeline placement "
-                                      "devices heap transports transport-map nics connections "
-                                      "state teams barrier ";
-                                  if (names != expected)
-                                    throw Error(ExitCode::finding, "phases", "compare", names, "-");
-                                  return std::string();
-                                }}));
+  expect_all_well(
+      run_fork_job({.n_pes = 2, .body = [](Runtime& runtime) {
+                      std::string names;
+                      for (const PhaseTime& time : runtime.phase_times())
+                        names += time.name + " ";
+                      const std::string expected =
+                          "options static-data bootstrap hosts failure-detector placement "
+                          "devices heap transports transport-map nics connections "
+                          "state teams barrier ";
+                      if (names != expected)
+                        throw Error(ExitCode::finding, "phases", "compare", names, "-");
+                      return std::string();
+                    }}));
 }
 
 /// Builds of one version may differ in their transports. Those that have one would wait in its
