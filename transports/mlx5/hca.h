@@ -4,7 +4,7 @@
 //
 // Use: open an Hca, register memory, create an HcaQp for each peer, exchange PeerInfo and keys,
 // connect, and post. Posting is not part of the interface: it is the same code for both, for host
-// threads (HostQp, host_queue.h) and for GPU threads (send_queue.h), on the addresses in
+// threads (HostQp, host_qp.h) and for GPU threads (send_queue.h), on the addresses in
 // HcaQp::view().
 #pragma once
 
