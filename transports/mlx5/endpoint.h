@@ -60,7 +60,7 @@ public:
 
   /// For WQEs that are not waited for yet: an idle HCA is notified at once, a busy one for several
   /// WQEs together. flush() and every WQE with DoorbellMode::now ring for all.
-  DoorbellMode lazy_bell() {
+  DoorbellMode lazy_doorbell() {
     return unrung_ + 1 >= wqes_per_doorbell || queue_.done(last_) ? DoorbellMode::now
                                                                   : DoorbellMode::later;
   }
@@ -75,21 +75,21 @@ public:
 
   /// How the next WRITE or READ is posted, which may be the only WQE for a while: then it
   /// completes by itself, and quiet() needs no other. Waits if a fence demands it.
-  Post next(DoorbellMode bell, bool completion = false) {
+  Post next(DoorbellMode doorbell, bool completion = false) {
     if (fence_due_ && !abilities().orders_writes())
       await_own_fence();
     const bool fence = fence_due_ && responses_due_;
     if (fence)
       fence_due_ = atomics_fence_due_ = responses_due_ = false;
-    return posted_by(bell, completion, fence);
+    return posted_by(doorbell, completion, fence);
   }
   /// The same for an atomic: the HCA executes it after earlier WRITEs in any case.
-  Post next_atomic(DoorbellMode bell, bool completion = false) {
+  Post next_atomic(DoorbellMode doorbell, bool completion = false) {
     const bool fence = atomics_fence_due_ && responses_due_;
     atomics_fence_due_ = false;
     if (abilities().orders_writes())
       fence_due_ = false; // operations after this WQE are after the fence
-    return posted_by(bell, completion, fence);
+    return posted_by(doorbell, completion, fence);
   }
   void posted(Ticket ticket) { last_ = ticket; }
   Ticket last() const { return last_; }
@@ -137,9 +137,9 @@ public:
   }
 
 private:
-  Post posted_by(DoorbellMode bell, bool completion, bool fence) {
-    unrung_ = bell == DoorbellMode::now ? 0 : unrung_ + 1;
-    return {bell, completion || (bell == DoorbellMode::now && queue_.done(last_)), fence};
+  Post posted_by(DoorbellMode doorbell, bool completion, bool fence) {
+    unrung_ = doorbell == DoorbellMode::now ? 0 : unrung_ + 1;
+    return {doorbell, completion || (doorbell == DoorbellMode::now && queue_.done(last_)), fence};
   }
   /// A WRITE may be placed before those that were posted before it, until they are complete.
   void await_own_fence() {

@@ -100,7 +100,7 @@ void QpSet::put(const RemoteAddress& target, const void* source, std::size_t siz
   const std::lock_guard lock(mutex_);
   Endpoint& endpoint = begin_usual(target.pe);
   if (!put_inline(endpoint, target, source, size_bytes,
-                  blocking ? DoorbellMode::now : endpoint.lazy_bell()))
+                  blocking ? DoorbellMode::now : endpoint.lazy_doorbell()))
     transfer(put_of(target, source, size_bytes, blocking));
 }
 
@@ -117,7 +117,7 @@ QpSet::Transfer QpSet::put_of(const RemoteAddress& target, const void* source,
 }
 
 bool QpSet::put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
-                       std::size_t size_bytes, DoorbellMode bell) {
+                       std::size_t size_bytes, DoorbellMode doorbell) {
   if (size_bytes > HostQp::max_inline || local_.devices().hold(source))
     return false;
   const RemoteSegment& segment = segment_of(target);
@@ -125,7 +125,8 @@ bool QpSet::put_inline(Endpoint& endpoint, const RemoteAddress& target, const vo
     return false;
   const RaddrSegment remote =
       segment.piece_at(target.offset_bytes, static_cast<std::uint32_t>(endpoint.peer_port()));
-  endpoint.posted(endpoint.queue().write_inline(remote, source, size_bytes, endpoint.next(bell)));
+  endpoint.posted(
+      endpoint.queue().write_inline(remote, source, size_bytes, endpoint.next(doorbell)));
   count(endpoint, Direction::put, size_bytes);
   return true;
 }
@@ -159,7 +160,7 @@ void QpSet::transfer(const Transfer& whole) {
     }
 }
 
-void QpSet::transfer_over(Endpoint& endpoint, const Transfer& part, DoorbellMode bell) {
+void QpSet::transfer_over(Endpoint& endpoint, const Transfer& part, DoorbellMode doorbell) {
   count(endpoint, part.direction, part.size_bytes);
   for (std::size_t done = 0; done < part.size_bytes;) {
     Transfer piece = part.part(done, part.size_bytes - done);
@@ -171,12 +172,13 @@ void QpSet::transfer_over(Endpoint& endpoint, const Transfer& part, DoorbellMode
     piece.size_bytes =
         static_cast<std::size_t>(std::min({std::uint64_t{piece.size_bytes}, here, there}));
     done += piece.size_bytes;
-    post_piece(endpoint, piece, segment, place ? &*place : nullptr, done == part.size_bytes, bell);
+    post_piece(endpoint, piece, segment, place ? &*place : nullptr, done == part.size_bytes,
+               doorbell);
   }
 }
 
 void QpSet::post_piece(Endpoint& endpoint, const Transfer& piece, const RemoteSegment& segment,
-                       const LocalPlace* place, bool last, DoorbellMode bell) {
+                       const LocalPlace* place, bool last, DoorbellMode doorbell) {
   TakenSlot slot(place ? nullptr : &staging_, place ? std::int16_t{-1} : take_slot());
   const std::uint32_t lkey = place ? place->lkey : staging_.lkey(endpoint.port());
   std::byte* const memory = place ? piece.local : staging_.at(slot.number());
@@ -185,8 +187,8 @@ void QpSet::post_piece(Endpoint& endpoint, const Transfer& piece, const RemoteSe
   const bool is_put = piece.direction == Direction::put;
   if (is_put && !place)
     std::memcpy(memory, piece.local, piece.size_bytes);
-  const Post how = endpoint.next(last ? bell : DoorbellMode::later,
-                                 !place || (last && bell == DoorbellMode::now && piece.await));
+  const Post how = endpoint.next(last ? doorbell : DoorbellMode::later,
+                                 !place || (last && doorbell == DoorbellMode::now && piece.await));
   const Endpoint::Ticket ticket =
       is_put ? endpoint.queue().write(remote, memory, lkey, piece.size_bytes, how)
              : endpoint.queue().read(remote, memory, lkey, piece.size_bytes, how);

@@ -81,12 +81,12 @@ private:
   bool is_striped(const Transfer& whole) const;
   /// Over one NIC, or over all of them if it is large.
   void transfer(const Transfer& whole);
-  /// @param bell doorbell mode of the last WQE
-  void transfer_over(Endpoint& endpoint, const Transfer& part, DoorbellMode bell);
+  /// @param doorbell mode of the last WQE
+  void transfer_over(Endpoint& endpoint, const Transfer& part, DoorbellMode doorbell);
   void post_piece(Endpoint& endpoint, const Transfer& piece, const RemoteSegment& segment,
-                  const LocalPlace* place, bool last, DoorbellMode bell);
+                  const LocalPlace* place, bool last, DoorbellMode doorbell);
   bool put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
-                  std::size_t size_bytes, DoorbellMode bell);
+                  std::size_t size_bytes, DoorbellMode doorbell);
   void post_signal(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value,
                    SignalOp op, bool completion);
   /// Throws Error (unavailable) if the devices have no atomics of that size.
