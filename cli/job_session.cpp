@@ -332,7 +332,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
 void add_job_options(CLI::App& command, Context& context) {
   for (const char* name :
        {"BOOTSTRAP", "SYMMETRIC_SIZE", "TRANSPORT", "REMOTE_TRANSPORT", "IB_GID_INDEX", "IB_SL",
-        "IB_TRAFFIC_CLASS", "IB_ATOMICS", "SOFT_HCA_OVER", "LIBFABRIC_PROVIDER",
+        "IB_TRAFFIC_CLASS", "IB_ATOMICS", "EMULATED_HCA_OVER", "LIBFABRIC_PROVIDER",
         "LIBFABRIC_PROFILE", "HEAP", "GPUS", "DEVICE_PATH"})
     add_option(command, context, name);
 }

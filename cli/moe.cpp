@@ -204,7 +204,7 @@ void describe_run(Runtime& runtime, const bench::Pinning& pinning, Report& repor
   report.findings.insert(report.findings.end(), pinning.findings().begin(),
                          pinning.findings().end());
   report.connections = merge_connections(runtime.gather_text(bench::connections_in_use(runtime)));
-  for (Finding& finding : software_findings(report.connections))
+  for (Finding& finding : emulated_hca_findings(report.connections))
     report.findings.push_back(std::move(finding));
 }
 

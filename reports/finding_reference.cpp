@@ -207,7 +207,7 @@ std::vector<FindingReference> finding_rows() {
        "Every transport reports for every pair whether it reaches it, and why not.",
        "Enable a transport between these hosts; the fix names one that reaches all pairs if there "
        "is one."},
-      {"software-hca", "Bring-up and transports", "info",
+      {"emulated-hca", "Bring-up and transports", "info",
        "A transport went over the emulated HCA, so its figures are those of CPUs, not of an mlx5 "
        "device.",
        "The device that the transport opened.",

@@ -234,12 +234,12 @@ std::vector<OptionSpec> transport_options() {
               "Local ACK timeout exponent of queue pairs: the timeout is 4.096 us * 2^N."),
       integer("IB_RETRY_COUNT", "6", 0, 7,
               "Retransmissions of a queue pair before its peer counts as lost."),
-      choice("MLX5_DEVICE", "auto", {"auto", "real", "soft"},
-             "Device of ibdevx and ibgda: an mlx5 HCA (real) or the emulated HCA (soft); auto: an "
-             "HCA, or the emulated one if there is none and SOFT_HCA_OVER is set."),
-      choice("SOFT_HCA_OVER", "shm", {"shm", "ibrc", "libfabric", "ucx"},
+      choice("MLX5_DEVICE", "auto", {"auto", "real", "emulated"},
+             "Device of ibdevx and ibgda: an mlx5 HCA (real) or the emulated HCA (emulated); auto: "
+             "an HCA, or the emulated one if there is none and EMULATED_HCA_OVER is set."),
+      choice("EMULATED_HCA_OVER", "shm", {"shm", "ibrc", "libfabric", "ucx"},
              "Transport that executes the operations of the emulated HCA."),
-      choice("SOFT_HCA_PLACEMENT", "ordered", {"ordered", "any"},
+      choice("EMULATED_HCA_PLACEMENT", "ordered", {"ordered", "any"},
              "Execution order of the emulated HCA, for tests: posting order, or any order that "
              "HCAs with out-of-order placement may use."),
       integer("PROXY_THREADS", "1", 1, 8,

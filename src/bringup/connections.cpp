@@ -58,15 +58,15 @@ std::string connections_for_people(const std::vector<ConnectionRow>& rows) {
   return text;
 }
 
-Findings software_findings(const std::vector<ConnectionRow>& rows) {
+Findings emulated_hca_findings(const std::vector<ConnectionRow>& rows) {
   std::set<std::string> transports;
   for (const ConnectionRow& row : rows)
-    if (row.way.find("software HCA") != std::string::npos)
+    if (row.way.find("emulated HCA") != std::string::npos)
       transports.insert(row.transport);
   Findings findings;
   for (const std::string& transport : transports)
-    findings.push_back({"software-hca", Severity::info, transport,
-                        transport + " went over the HCA in software: the figures are those of "
+    findings.push_back({"emulated-hca", Severity::info, transport,
+                        transport + " went over the emulated HCA: the figures are those of "
                                     "processors, not of an mlx5 device",
                         "run it on a node with an mlx5 device, with MLX5_DEVICE=real"});
   return findings;

@@ -19,7 +19,7 @@ std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& tex
 /// For people: equal ways of one transport together, "rxe0:1 -> rxe0:1: 0>1, 1>0".
 std::string connections_for_people(const std::vector<ConnectionRow>& rows);
 
-/// `software-hca` for each transport whose device is software: its figures are no hardware's.
-Findings software_findings(const std::vector<ConnectionRow>& rows);
+/// `emulated-hca` for each transport over the emulated HCA: its figures are no hardware's.
+Findings emulated_hca_findings(const std::vector<ConnectionRow>& rows);
 
 } // namespace shmemctl

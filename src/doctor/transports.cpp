@@ -8,7 +8,8 @@
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
 #include "src/doctor/support.h"
-#include "transports/direct/direct.h"
+#include "transports/ibdevx/ibdevx.h"
+#include "transports/ibgda/ibgda.h"
 #include "transports/ibrc/ibrc.h"
 #include "transports/libfabric/libfabric.h"
 #include "transports/loopback.h"
@@ -144,8 +145,8 @@ CheckResult direct_transport(const std::string& name, const Make& make,
   for (const RdmaPort& port : active_rdma_ports(context.node))
     if (port.nic->driver && *port.nic->driver == "mlx5_core")
       ports.push_back({port.nic->name, port.port->number});
-  const bool software = Options(context.environment).value("SOFT_HCA_OVER").set();
-  if (ports.empty() && !software && !asked_for(name, context.environment))
+  const bool emulated = Options(context.environment).value("EMULATED_HCA_OVER").set();
+  if (ports.empty() && !emulated && !asked_for(name, context.environment))
     return skipped("no mlx5 device with an active port on this node");
   return try_transport(name, make, context, ports, false);
 }

@@ -8,8 +8,9 @@
 #include "src/runtime/gpu/per_pe_transport.h"
 #include "src/runtime/proxy/proxy.h"
 #include "src/runtime/runtime_impl.h"
-#include "transports/direct/direct_transport.h"
 #include "transports/gpudirect/gpudirect.h"
+#include "transports/ibgda/ibgda.h"
+#include "transports/ibgda/ibgda_transport.h"
 #include "transports/p2p/p2p.h"
 #include "transports/staged/staged.h"
 
@@ -168,7 +169,7 @@ void Runtime::Impl::choose_gpu_network(const RegionView& heap_view) {
     log(LogLevel::info, "gpu", "networks and GPU memory: " + choice.text);
 }
 
-direct::DirectTransport* Runtime::Impl::wanted_ibgda() const {
+ibgda::IbgdaTransport* Runtime::Impl::wanted_ibgda() const {
   std::vector<Transport*> all;
   for (const TransportEntry& entry : transports)
     all.push_back(entry.transport.get());
@@ -184,15 +185,15 @@ std::vector<Transport*> Runtime::Impl::staging_transports() const {
   return base;
 }
 
-std::string Runtime::Impl::why_no_ibgda_gpu(direct::DirectTransport& ibgda) {
+std::string Runtime::Impl::why_no_ibgda_gpu(ibgda::IbgdaTransport& ibgda) {
   if (!ibgda.is_connected())
     return "ibgda reaches nobody";
   if (ibgda.is_emulated()) {
     const std::vector<Transport*> base = transports_by_pe();
     if (!ibgda.carrier() && std::find(base.begin(), base.end(), &ibgda) != base.end())
-      return "its HCA is software, stages GPU memory, and cannot do that by itself; set "
+      return "its HCA is emulated, stages GPU memory, and cannot do that by itself; set "
              "SHMEMCTL_TRANSPORT=shm,ibgda";
-    ibgda_gpu_reason = "the HCA in software stages GPU memory";
+    ibgda_gpu_reason = "the emulated HCA stages GPU memory";
     return {};
   }
   if (options.text("GPUDIRECT") == "off")
@@ -208,7 +209,7 @@ std::string Runtime::Impl::why_no_ibgda_gpu(direct::DirectTransport& ibgda) {
 }
 
 void Runtime::Impl::choose_ibgda_gpu() {
-  direct::DirectTransport* const ibgda = wanted_ibgda();
+  ibgda::IbgdaTransport* const ibgda = wanted_ibgda();
   const std::string mine = ibgda ? why_no_ibgda_gpu(*ibgda) : "it has no such transport";
   const std::vector<std::string> all = allgather_text(*bootstrap, mine, deadline());
   const auto without =
@@ -306,7 +307,7 @@ DeviceNetworkInputs Runtime::Impl::gpu_network_inputs() {
     inputs.reachable = DeviceNetworkInputs::Reachable::all;
   }
   inputs.ibgda = wanted_ibgda();
-  inputs.prefer_ibgda = direct::kernels_post(options);
+  inputs.prefer_ibgda = ibgda::kernels_post(options);
   if (staged) {
     inputs.no_ibgda_gpu_memory = ibgda_gpu ? "" : ibgda_gpu_reason;
     inputs.ibgda_gpu_memory_path = ibgda_gpu ? ibgda_gpu_reason : "";

@@ -6,7 +6,8 @@
 #include "src/base/error.h"
 #include "src/base/options.h"
 #include "src/base/text.h"
-#include "transports/direct/direct.h"
+#include "transports/ibdevx/ibdevx.h"
+#include "transports/ibgda/ibgda.h"
 #include "transports/ibrc/ibrc.h"
 #include "transports/libfabric/libfabric.h"
 #include "transports/shm/shm.h"
@@ -67,8 +68,8 @@ const std::vector<std::string>& transport_option_names() {
                                                  "IB_WRITE_ORDER",
                                                  "SRQ_DEPTH",
                                                  "MLX5_DEVICE",
-                                                 "SOFT_HCA_OVER",
-                                                 "SOFT_HCA_PLACEMENT",
+                                                 "EMULATED_HCA_OVER",
+                                                 "EMULATED_HCA_PLACEMENT",
                                                  "QP_DEPTH",
                                                  "IBGDA_NUM_RC_PER_PE",
                                                  "IBGDA_NUM_REQUESTS_IN_BATCH",

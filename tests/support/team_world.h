@@ -33,7 +33,7 @@ struct RealTransport {
     if (!name)
       return {};
     const Options options(current_environment());
-    const OptionValue& carrier = options.value("SOFT_HCA_OVER");
+    const OptionValue& carrier = options.value("EMULATED_HCA_OVER");
     return {[name = std::string(name)](const TransportSetup& setup) {
               return make_transport(name, setup);
             },

@@ -34,13 +34,13 @@ TEST(Connections, WhatIsNoneIsRefused) {
     EXPECT_THROW(merge_connections({text, "[]"}), Error) << text;
 }
 
-TEST(Connections, SoftwareIsLabelled) {
-  EXPECT_TRUE(software_findings({{"ibrc", 0, 1, "rxe0:1 -> rxe0:1"}}).empty());
-  const Findings findings =
-      software_findings({{"ibdevx", 0, 1, "soft-mlx5:1 -> soft-mlx5:1, software HCA over shm"},
-                         {"ibdevx", 1, 0, "soft-mlx5:1 -> soft-mlx5:1, software HCA over shm"}});
+TEST(Connections, TheEmulatedHcaIsLabelled) {
+  EXPECT_TRUE(emulated_hca_findings({{"ibrc", 0, 1, "rxe0:1 -> rxe0:1"}}).empty());
+  const Findings findings = emulated_hca_findings(
+      {{"ibdevx", 0, 1, "emulated-mlx5:1 -> emulated-mlx5:1, emulated HCA over shm"},
+       {"ibdevx", 1, 0, "emulated-mlx5:1 -> emulated-mlx5:1, emulated HCA over shm"}});
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "software-hca");
+  EXPECT_EQ(findings[0].id, "emulated-hca");
   EXPECT_EQ(findings[0].subject, "ibdevx");
   EXPECT_EQ(findings[0].severity, Severity::info);
 }

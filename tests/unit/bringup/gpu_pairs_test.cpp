@@ -158,7 +158,7 @@ TEST(GpuPairs, NicsThatDoNotReachGpuMemoryAreAFinding) {
   EXPECT_TRUE(findings_of("GPUDirect RDMA by dma-buf over ibrc").empty());
   EXPECT_TRUE(findings_of("staged: SHMEMCTL_GPUDIRECT=off").empty());
   EXPECT_TRUE(findings_of("staged: libfabric: PE 0: it reaches memory of the host only").empty());
-  EXPECT_TRUE(findings_of("staged: ibgda: PE 0: its HCA is software, which reaches memory of the "
+  EXPECT_TRUE(findings_of("staged: ibgda: PE 0: the emulated HCA reaches memory of the "
                           "host only (so on 2 of 2 PEs); ucx: PE 0: it reaches memory of the host "
                           "only")
                   .empty());

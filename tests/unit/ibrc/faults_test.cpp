@@ -52,7 +52,7 @@ TEST(Faults, APeerThatDoesNotAnswerIsNamed) {
 
 void use_a_wrong_key(TransportPe& me) {
   if (me.pe == 0) {
-    const ibrc::SegmentKey wrong{0, me.heap_bytes, 0x1000, {4711}};
+    const rc::SegmentKey wrong{0, me.heap_bytes, 0x1000, {4711}};
     me.transport->set_keys(region::heap, {encode(wrong), encode(wrong)});
     expect_error(ExitCode::unavailable,
                  {"PE 1 on host1 (host host0", "cannot put 65536 bytes", "port 1",
@@ -238,7 +238,7 @@ TEST(Faults, AKeyThatIsDamaged) {
       me.transport->set_keys(region::heap, {"nonsense", ""});
     });
     // For fewer NICs than are connected.
-    const ibrc::SegmentKey none{0, 4096, 0x1000, {}};
+    const rc::SegmentKey none{0, 4096, 0x1000, {}};
     expect_error(ExitCode::unavailable, {"PE 0", "cannot read its rkeys"}, [&] {
       me.transport->set_keys(region::heap, {encode(none), encode(none)});
     });

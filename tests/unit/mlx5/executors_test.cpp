@@ -11,7 +11,7 @@ namespace {
 
 KeyWindow window_of(std::vector<std::uint64_t>& memory, std::uint64_t address) {
   KeyWindow window;
-  window.key = SoftWorld::rkey;
+  window.key = EmulatedWorld::rkey;
   window.address = address;
   window.size_bytes = memory.size() * 8;
   window.access = access_all;
@@ -50,7 +50,7 @@ TEST(Mlx5Executors, BothWaysDoTheSame) {
     std::array<std::uint64_t, 4> data{random(), random(), random(), random()}, back[2]{};
     const bool wrong_key = random() % 50 == 0;
     RaddrSegment remote{address + random() % (words * 8),
-                        wrong_key ? SoftWorld::rkey + 1 : SoftWorld::rkey};
+                        wrong_key ? EmulatedWorld::rkey + 1 : EmulatedWorld::rkey};
     Outcome one, other;
     std::uint64_t old[2] = {};
     switch (random() % 3) {

@@ -62,8 +62,8 @@ TEST(Runtime, PhasesAreNamedInTheirOrder) {
 TEST(Runtime, ATransportThatOnePeLacksIsNotUsed) {
   ForkJob job{.n_pes = 3};
   job.environment = {{"SHMEMCTL_TRANSPORT", "ibdevx,shm"},
-                     {"SHMEMCTL_MLX5_DEVICE", "soft"},
-                     {"SHMEMCTL_SOFT_HCA_OVER", "shm"},
+                     {"SHMEMCTL_MLX5_DEVICE", "emulated"},
+                     {"SHMEMCTL_EMULATED_HCA_OVER", "shm"},
                      {"SHMEMCTL_TIMEOUT", "20"}};
   job.body = [](Runtime& runtime) {
     auto* word = static_cast<std::uint64_t*>(runtime.allocate(8));

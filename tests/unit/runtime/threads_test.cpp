@@ -45,9 +45,9 @@ TEST(Threads, NoneTakesSignalsOfTheProgram) {
       "failures libfabric ");
   expect_threads({{"SHMEMCTL_REMOTE_TRANSPORT", "ucx"}}, "async failures ucx ");
   expect_threads({{"SHMEMCTL_REMOTE_TRANSPORT", "ibdevx"},
-                  {"SHMEMCTL_MLX5_DEVICE", "soft"},
-                  {"SHMEMCTL_SOFT_HCA_OVER", "shm"}},
-                 "failures soft-mlx5 ");
+                  {"SHMEMCTL_MLX5_DEVICE", "emulated"},
+                  {"SHMEMCTL_EMULATED_HCA_OVER", "shm"}},
+                 "emulated-mlx5 failures ");
 }
 
 /// With this setting UCX starts its thread with the first worker.

@@ -125,8 +125,8 @@ ForkJob two_nodes(int n_pes, const Environment& more) {
         return text;
       },
       {{"SHMEMCTL_HEAP", "vmm"},
-       {"SHMEMCTL_MLX5_DEVICE", "soft"},
-       {"SHMEMCTL_SOFT_HCA_OVER", "libfabric"},
+       {"SHMEMCTL_MLX5_DEVICE", "emulated"},
+       {"SHMEMCTL_EMULATED_HCA_OVER", "libfabric"},
        {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"},
        {"SHMEMCTL_TRANSPORT", "shm,ibgda"}});
   job.n_nodes = 2;
@@ -162,12 +162,12 @@ protected:
 TEST_F(IbgdaOnGpuMemory, LoadsAndStoresWithinANodeAndQueuesBetweenNodes) {
   ForkJob job = two_nodes(4, {{"SHMEMCTL_IB_ENABLE_IBGDA", "1"}});
   job.after = [] { return held_by_fake(); };
-  expect_ways(job, 2, 2, 0, {"the HCA in software stages GPU memory", nothing_held});
+  expect_ways(job, 2, 2, 0, {"the emulated HCA stages GPU memory", nothing_held});
 }
 
 TEST_F(IbgdaOnGpuMemory, QueuesToAllIfTheyAreAskedFor) {
   expect_ways(two_nodes(2, {{"SHMEMCTL_DEVICE_PATH", "ibgda"}}), 1, 1, 0,
-              {"software HCA over libfabric"});
+              {"emulated HCA over libfabric"});
 }
 
 TEST_F(IbgdaOnGpuMemory, WithoutTheTransportItIsTheProxy) {
@@ -180,11 +180,11 @@ TEST_F(IbgdaOnGpuMemory, WithoutTheTransportItIsTheProxy) {
 TEST_F(IbgdaOnGpuMemory, EmulatedHcasWithoutAnotherPathAreReported) {
   ForkJob job = two_nodes(2, {{"SHMEMCTL_DEVICE_PATH", "ibgda"},
                               {"SHMEMCTL_TRANSPORT", "ibgda"},
-                              {"SHMEMCTL_SOFT_HCA_OVER", "shm"}});
+                              {"SHMEMCTL_EMULATED_HCA_OVER", "shm"}});
   job.n_nodes = 1;
   expect_ways(
       job, 1, 0, 1,
-      {"but PE 0: its HCA is software, stages GPU memory, and cannot do that by itself; set "
+      {"but PE 0: its HCA is emulated, stages GPU memory, and cannot do that by itself; set "
        "SHMEMCTL_TRANSPORT=shm,ibgda: proxy over staged"});
 }
 

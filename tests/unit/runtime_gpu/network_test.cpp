@@ -121,7 +121,7 @@ TEST_P(NetworkOfKernels, ReachesTheHeapOfThePeer) {
       {{"SHMEMCTL_HEAP", way.heap},
        {"SHMEMCTL_DEVICE_PATH", way.wanted},
        {"SHMEMCTL_TRANSPORT", way.transport},
-       {"SHMEMCTL_MLX5_DEVICE", "soft"},
+       {"SHMEMCTL_MLX5_DEVICE", "emulated"},
        {"SHMEMCTL_VERBS_LIBRARY", fake_verbs},
        {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}});
   whole.n_nodes = way.n_nodes;
