@@ -11,6 +11,7 @@
 #include "src/runtime/transport_choice.h"
 #include "tests/support/fork_job.h"
 #include "transports/absent.h"
+#include "transports/registry.h"
 
 namespace shmemctl {
 namespace {
@@ -77,8 +78,10 @@ TEST(Runtime, ATransportThatOnePeLacksIsNotUsed) {
   for (const PeResult& result : run_fork_job(job))
     EXPECT_TRUE(result.exit_code == 0 && result.text.ends_with("in use: ibdevx")) << result.text;
   job.make_transport = [](const std::string& name, const TransportSetup& setup) {
-    return setup.pe == 1 && name == "ibdevx" ? not_built(name, "libof-nobody-dev")
-                                             : make_transport(name, setup);
+    TransportRow row = *find_transport(name);
+    row.package = "libof-nobody-dev";
+    row.built = false;
+    return setup.pe == 1 && name == "ibdevx" ? not_built(row) : make_transport(name, setup);
   };
   for (const PeResult& result : run_fork_job(job)) {
     EXPECT_EQ(result.exit_code, 0) << result.text;
