@@ -208,13 +208,10 @@ namespace {
 constexpr std::size_t compared_characters = 8;
 constexpr const char* variable = "NVSHMEM_REMOTE_TRANSPORT";
 
-/// Of NVSHMEM: "auto" is a word of this tool.
+/// Values that NVSHMEM has for it. The option itself has "auto" besides, and whatever transports
+/// this tool may have that NVSHMEM has not.
 const std::vector<std::string>& known_words() {
-  static const std::vector<std::string> words = [] {
-    std::vector<std::string> all = option_spec("REMOTE_TRANSPORT").choices;
-    all.erase(std::remove(all.begin(), all.end(), "auto"), all.end());
-    return all;
-  }();
+  static const std::vector<std::string> words = {"none", "ibrc", "ucx", "ibdevx", "libfabric"};
   return words;
 }
 
@@ -261,7 +258,8 @@ std::optional<Finding> check_remote_transport(const Options& options) {
   if (value.problem.empty())
     return std::nullopt;
   const std::string& name = value.origin_name;
-  const auto near = nearest_spelling(lower(trim(value.text)), known_words());
+  const auto near =
+      nearest_spelling(lower(trim(value.text)), option_spec("REMOTE_TRANSPORT").choices);
   const std::string fix = near ? name + "=" + *near : "omit " + name;
   return Finding{"remote-transport-unknown", Severity::error, name,
                  name + "=" + printable(value.text, 64) + " is " + value.problem +

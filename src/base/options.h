@@ -33,6 +33,17 @@ struct OptionSpec {
   bool secret = false; ///< is or holds a secret: its text is shown nowhere (option_secrets.h)
 };
 
+/// Names of transports that options may have as values, each list in order of preference.
+struct TransportChoices {
+  std::vector<std::string> all;       ///< TRANSPORT
+  std::vector<std::string> remote;    ///< REMOTE_TRANSPORT
+  std::vector<std::string> automatic; ///< those that REMOTE_TRANSPORT=auto tries
+  std::vector<std::string> carriers;  ///< EMULATED_HCA_OVER
+};
+/// From the registry of transports, whose source defines this function: the option table needs the
+/// names, and this folder includes no other.
+TransportChoices transport_choices();
+
 /// All options, sorted by name.
 const std::vector<OptionSpec>& option_table();
 /// What `--help` shows for the value of an option: "SECONDS", "SIZE", "{auto,always,never}".
@@ -88,8 +99,8 @@ private:
 /// Why `text` is not a value of this option, naming the legal values; "" if it is one.
 std::string option_problem(const OptionSpec& spec, const std::string& text, OptionOrigin origin);
 
-/// The transport that the value selects: "none", "ibrc", "ucx", "ibdevx" or "libfabric". NVSHMEM
-/// compares the first 8 characters, without regard to case. Nothing for any other value: then
+/// The transport that the value selects in NVSHMEM: "none", "ibrc", "ucx", "ibdevx" or "libfabric".
+/// It compares the first 8 characters, without regard to case. Nothing for any other value: then
 /// NVSHMEM starts no transport for its proxy, and says nothing about it; IBGDA still starts where
 /// it is enabled.
 std::optional<std::string> parse_remote_transport(std::string_view text);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/cuda/gpu_survey.h"
 #include "src/doctor/cuda_probe.h"
@@ -71,11 +72,8 @@ CheckResult libfabric_gdrcopy(const CheckContext& context);
 
 // transports.cpp
 CheckResult remote_transport_unknown(const CheckContext& context);
-CheckResult transport_ibrc(const CheckContext& context);
-CheckResult transport_ibdevx(const CheckContext& context);
-CheckResult transport_ibgda(const CheckContext& context);
-CheckResult transport_libfabric(const CheckContext& context);
-CheckResult transport_ucx(const CheckContext& context);
+/// A loopback check for each transport of the registry that uses NICs, in its order.
+std::vector<Check> loopback_checks();
 
 // memory.cpp
 CheckResult memlock(const CheckContext& context);

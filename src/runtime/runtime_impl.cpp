@@ -18,6 +18,7 @@
 #include "src/topo/mapping/request.h"
 #include "src/topo/readers/reader.h"
 #include "transports/absent.h"
+#include "transports/registry.h"
 
 namespace shmemctl {
 

@@ -13,10 +13,10 @@
 
 #include "src/runtime/collectives.h"
 #include "src/runtime/teams.h"
-#include "src/runtime/transport_choice.h"
 #include "tests/support/network_only_transport.h"
 #include "tests/support/thread_world.h"
 #include "tests/support/transport_world.h"
+#include "transports/registry.h"
 
 namespace shmemctl::test {
 

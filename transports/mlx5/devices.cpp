@@ -3,9 +3,7 @@
 #include <sys/stat.h>
 
 #include "src/base/text.h"
-#include "transports/ibrc/ibrc.h"
-#include "transports/libfabric/libfabric.h"
-#include "transports/ucx/ucx.h"
+#include "transports/registry.h"
 
 namespace shmemctl::mlx5 {
 
@@ -16,14 +14,9 @@ std::uint64_t network_namespace() {
   return ::stat("/proc/self/ns/net", &status) == 0 ? status.st_ino : 0;
 }
 
+/// Nullptr for shm: the emulated HCA accesses memory that is mapped here by itself.
 std::unique_ptr<Transport> make_below(const std::string& name, const TransportSetup& setup) {
-  if (name == "ibrc")
-    return make_ibrc_transport(setup);
-  if (name == "libfabric")
-    return make_libfabric_transport(setup);
-  if (name == "ucx")
-    return make_ucx_transport(setup);
-  return nullptr;
+  return name == "shm" ? nullptr : make_transport(name, setup);
 }
 
 } // namespace

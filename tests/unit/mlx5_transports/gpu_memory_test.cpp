@@ -4,6 +4,7 @@
 
 #include "tests/support/hidden_memory.h"
 #include "tests/unit/mlx5_transports/mlx5_world.h"
+#include "tests/support/no_transport.h"
 #include "transports/device_memory_user.h"
 #include "transports/shm/atomics.h"
 
@@ -189,14 +190,10 @@ TEST(Mlx5GpuMemory, TheEmulatedHcaRefusesWhatNobodyCopiesForIt) {
 }
 
 /// Reaches the regions of all PEs of this process, by where they are reached.
-class Copies final : public Transport {
+class Copies final : public NoTransport {
 public:
   explicit Copies(std::vector<std::shared_ptr<HiddenMemory>> heaps) : heaps_(std::move(heaps)) {}
   const char* name() const override { return "copies"; }
-  std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {}; }
-  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
-  std::string set_region(const RegionView&) override { return {}; }
   void put(int, const RemoteAddress& target, const void* source, std::size_t size_bytes,
            bool) override {
     std::memcpy(at(target), here(source), size_bytes);
@@ -213,8 +210,6 @@ public:
     signal_shared(at(signal), value, op);
     ++signals;
   }
-  void fence(int) override {}
-  void quiet(int) override {}
 
   std::atomic<int> signals{0}; ///< words that were stored whole
 

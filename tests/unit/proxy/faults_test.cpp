@@ -6,6 +6,7 @@
 #include "src/runtime/proxy/proxy.h"
 #include "tests/support/counting_transport.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/no_transport.h"
 #include "tests/unit/proxy/memory_world.h"
 
 namespace shmemctl::test {
@@ -17,7 +18,7 @@ Error network_error() {
 }
 
 /// Fails after some calls, or stays in a call until it is let go.
-class BadTransport final : public Transport {
+class BadTransport final : public NoTransport {
 public:
   int fails_after = -1; ///< calls; -1: never
   bool fails_in_quiet = false, fails_in_progress = false;
@@ -25,10 +26,6 @@ public:
   std::atomic<int> calls{0};
 
   const char* name() const override { return "bad"; }
-  std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {can_put, ""}; }
-  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
-  std::string set_region(const RegionView&) override { return {}; }
   void put(int, const RemoteAddress&, const void*, std::size_t, bool) override { call(); }
   void get(int, void*, const RemoteAddress&, std::size_t, bool) override { call(); }
   std::uint64_t atomic(int, const RemoteAddress&, const AtomicRequest&) override {

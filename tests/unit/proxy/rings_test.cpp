@@ -10,13 +10,14 @@
 
 #include "src/runtime/proxy/proxy.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/no_transport.h"
 #include "tests/unit/proxy/memory_world.h"
 
 namespace shmemctl::test {
 namespace {
 
 /// Records the requests by PE and context; a get of PE `held` does not complete while `hold`.
-class NotingTransport final : public Transport {
+class NotingTransport final : public NoTransport {
 public:
   std::atomic<bool> hold{false}, inside{false};
   int held = -1;
@@ -26,10 +27,6 @@ public:
   std::set<std::pair<int, std::thread::id>> who_is_in; ///< contexts and their threads
 
   const char* name() const override { return "noting"; }
-  std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {can_put, ""}; }
-  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
-  std::string set_region(const RegionView&) override { return {}; }
   void put(int context, const RemoteAddress& target, const void*, std::size_t, bool) override {
     note(context, "put " + std::to_string(target.pe));
     if (target.pe == fails_pe)

@@ -8,6 +8,7 @@
 
 #include "src/runtime/proxy/proxy.h"
 #include "tests/support/counting_transport.h"
+#include "tests/support/no_transport.h"
 #include "tests/unit/proxy/memory_world.h"
 
 namespace shmemctl::test {
@@ -27,7 +28,7 @@ using Counts = std::array<std::array<std::atomic<std::uint64_t>, most_pes>, n_pr
 /// Each producer numbers its puts to each PE (in the offset), and the number stands in the data
 /// too, with the producer. What was taken on a context is complete at a quiet of it. A context has
 /// one thread.
-class OrderTransport final : public Transport {
+class OrderTransport final : public NoTransport {
 public:
   /// What a thread knows: only it writes here, so a second one is ThreadSanitizer's to find.
   struct Lane {
@@ -38,10 +39,6 @@ public:
   Counts complete{};
 
   const char* name() const override { return "order"; }
-  std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {can_put, ""}; }
-  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
-  std::string set_region(const RegionView&) override { return {}; }
   void put(int context, const RemoteAddress& target, const void* source, std::size_t,
            bool) override {
     Lane& lane = lanes[static_cast<std::size_t>(context)];
@@ -59,9 +56,6 @@ public:
   std::uint64_t atomic(int, const RemoteAddress&, const AtomicRequest& request) override {
     return ~request.operand;
   }
-  void put_signal(int, const RemoteAddress&, const void*, std::size_t, const RemoteAddress&,
-                  std::uint64_t, SignalOp, bool) override {}
-  void fence(int) override {}
   void quiet(int context) override {
     Lane& lane = lanes[static_cast<std::size_t>(context)];
     ++lane.quiets;

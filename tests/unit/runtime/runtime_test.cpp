@@ -10,7 +10,9 @@
 #include "src/base/text.h"
 #include "src/runtime/transport_choice.h"
 #include "tests/support/fork_job.h"
+#include "tests/support/no_transport.h"
 #include "transports/absent.h"
+#include "transports/registry.h"
 
 namespace shmemctl {
 namespace {
@@ -78,8 +80,10 @@ TEST(Runtime, ATransportThatOnePeLacksIsNotUsed) {
   for (const PeResult& result : run_fork_job(job))
     EXPECT_TRUE(result.exit_code == 0 && result.text.ends_with("in use: ibdevx")) << result.text;
   job.make_transport = [](const std::string& name, const TransportSetup& setup) {
-    return setup.pe == 1 && name == "ibdevx" ? not_built(name, "libof-nobody-dev")
-                                             : make_transport(name, setup);
+    TransportRow row = *find_transport(name);
+    row.package = "libof-nobody-dev";
+    row.built = false;
+    return setup.pe == 1 && name == "ibdevx" ? not_built(row) : make_transport(name, setup);
   };
   for (const PeResult& result : run_fork_job(job)) {
     EXPECT_EQ(result.exit_code, 0) << result.text;
@@ -244,7 +248,7 @@ using Reaches = std::function<bool(int pe, int peer)>;
 std::string connected; ///< of this process: the transports that were asked to connect
 
 /// Reaches the PEs it is given, and fails in connect(), where the job ends.
-class ClaimingTransport final : public Transport {
+class ClaimingTransport final : public test::NoTransport {
 public:
   ClaimingTransport(std::string name, Reaches reaches)
       : name_(std::move(name)), reaches_(std::move(reaches)) {}
@@ -258,14 +262,6 @@ public:
     connected += name_ + " ";
     throw Error(ExitCode::unavailable, name_, "connect", "this is as far as it goes", "no matter");
   }
-  std::string set_region(const RegionView&) override { return {}; }
-  void put(int, const RemoteAddress&, const void*, std::size_t, bool) override {}
-  void get(int, void*, const RemoteAddress&, std::size_t, bool) override {}
-  std::uint64_t atomic(int, const RemoteAddress&, const AtomicRequest&) override { return 0; }
-  void put_signal(int, const RemoteAddress&, const void*, std::size_t, const RemoteAddress&,
-                  std::uint64_t, SignalOp, bool) override {}
-  void fence(int) override {}
-  void quiet(int) override {}
 
 private:
   std::string name_;
