@@ -3,7 +3,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "src/bench/case_table.h"
+#include "src/bench/cases/case_makers.h"
 
 namespace shmemctl::bench {
 
@@ -35,19 +35,6 @@ public:
 private:
   void meet() override { context().teams.sync(team_world); }
 };
-
-CaseInfo info_of(std::string name, std::string measures, const std::string& how) {
-  CaseInfo info;
-  info.name = std::move(name);
-  info.group = "synchronisation";
-  info.metric = Metric::latency;
-  info.measures = std::move(measures);
-  info.how = how + " Verified: how often every PE has come; then, in up to 64 more calls, that "
-                   "nobody leaves before a PE that comes late.";
-  info.sized = false;
-  info.traffics = {Traffic::collective};
-  return info;
-}
 
 } // namespace
 
@@ -102,12 +89,7 @@ std::optional<WrongByte> Meeting::verify(std::uint64_t iterations) {
   return wrong;
 }
 
-std::vector<BenchCase> synchronisation_cases() {
-  return {bench_case_of<BarrierCase>(info_of("barrier", "time of a barrier of all PEs",
-                                             "Barriers one after the other, "
-                                             "each with a quiet.")),
-          bench_case_of<SyncCase>(info_of("sync", "time of a sync of all PEs",
-                                          "Syncs one after the other, which complete no puts."))};
-}
+const MakeCase by_host::barrier = create<BarrierCase>;
+const MakeCase by_host::sync = create<SyncCase>;
 
 } // namespace shmemctl::bench

@@ -1,6 +1,6 @@
 // Barrier and sync of kernels.
 #include "kernels/bench/barrier.h"
-#include "src/bench/case_table.h"
+#include "src/bench/cases/case_makers.h"
 #include "src/bench/gpu/gpu_case.h"
 
 namespace shmemctl::bench {
@@ -82,42 +82,9 @@ private:
   }
 };
 
-CaseInfo info_of(std::string name, std::string measures, const std::string& how) {
-  CaseInfo info;
-  info.name = std::move(name);
-  info.group = "synchronisation";
-  info.metric = Metric::latency;
-  info.measures = std::move(measures);
-  info.how = how + " Verified with 200 more calls: nobody leaves one before all have come to it.";
-  info.sized = false;
-  info.traffics = {Traffic::collective};
-  info.min_pes = 1;
-  info.initiator = Initiator::gpu;
-  info.launch = one_caller(CallScope::thread);
-  return info;
-}
-
 } // namespace
 
-std::vector<BenchCase> stream_barrier_cases() {
-  const auto info = [](const std::string& name) {
-    CaseInfo made = info_of(name, "time of a " + name + " of all PEs' streams", "");
-    made.how = "One " + name +
-               " after the other in the stream. Verified with 20 more: what a stream has put "
-               "before it is there when another one has left it.";
-    return made;
-  };
-  return {stream_case(bench_case_of<GpuBarrier<BarrierKernel::barrier>>(info("barrier"))),
-          stream_case(bench_case_of<GpuBarrier<BarrierKernel::sync>>(info("sync")))};
-}
-
-std::vector<BenchCase> gpu_barrier_cases() {
-  return {bench_case_of<GpuBarrier<BarrierKernel::barrier>>(
-              info_of("barrier", "time of a barrier of all PEs",
-                      "One barrier after the other, by one thread, warp or block of each PE.")),
-          bench_case_of<GpuBarrier<BarrierKernel::sync>>(
-              info_of("sync", "time of a sync of all PEs",
-                      "One sync after the other, by one thread, warp or block of each PE."))};
-}
+const MakeCase by_gpu::barrier = create<GpuBarrier<BarrierKernel::barrier>>;
+const MakeCase by_gpu::sync = create<GpuBarrier<BarrierKernel::sync>>;
 
 } // namespace shmemctl::bench
