@@ -20,45 +20,45 @@ void spend(std::chrono::microseconds time) {
   }
 }
 
-class BarrierCase final : public Meeting {
+class BarrierCase final : public SynchronisationCase {
 public:
-  using Meeting::Meeting;
+  using SynchronisationCase::SynchronisationCase;
 
 private:
-  void meet() override { context().collectives.barrier(team_world); }
+  void synchronise() override { context().collectives.barrier(team_world); }
 };
 
-class SyncCase final : public Meeting {
+class SyncCase final : public SynchronisationCase {
 public:
-  using Meeting::Meeting;
+  using SynchronisationCase::SynchronisationCase;
 
 private:
-  void meet() override { context().teams.sync(team_world); }
+  void synchronise() override { context().teams.sync(team_world); }
 };
 
 } // namespace
 
-std::size_t Meeting::bytes_for(int n_pes) const {
+std::size_t SynchronisationCase::bytes_for(int n_pes) const {
   return 2 * line_bytes * static_cast<std::size_t>(n_pes);
 }
 
 /// The round that a PE has shown to this one. Each PE writes to all, so that everybody reads here.
-std::uint64_t* Meeting::cell(int pe) const {
+std::uint64_t* SynchronisationCase::cell(int pe) const {
   return reinterpret_cast<std::uint64_t*>(context().memory +
                                           line_bytes * static_cast<std::size_t>(pe));
 }
 
-void Meeting::set_up() {
+void SynchronisationCase::set_up() {
   calls_ = rounds_ = 0;
 }
 
-void Meeting::iterate(std::uint64_t, std::uint64_t count) {
+void SynchronisationCase::iterate(std::uint64_t, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i)
-    meet();
+    synchronise();
   calls_ += count;
 }
 
-std::optional<WrongByte> Meeting::look(std::uint64_t round) {
+std::optional<WrongByte> SynchronisationCase::check_entered(std::uint64_t round) {
   for (int pe = 0; pe < context().n_pes; ++pe) {
     const std::uint64_t shown = std::atomic_ref(*cell(pe)).load(std::memory_order_acquire);
     if (shown < round)
@@ -69,7 +69,7 @@ std::optional<WrongByte> Meeting::look(std::uint64_t round) {
   return std::nullopt;
 }
 
-std::optional<WrongByte> Meeting::verify(std::uint64_t iterations) {
+std::optional<WrongByte> SynchronisationCase::verify(std::uint64_t iterations) {
   if (calls_ != iterations)
     return WrongByte{context().pe, 0, iterations, calls_,
                      "calls of PE " + std::to_string(context().pe)};
@@ -82,9 +82,9 @@ std::optional<WrongByte> Meeting::verify(std::uint64_t iterations) {
     for (int pe = 0; pe < context().n_pes; ++pe)
       context().rma.put(cell(context().pe), &round, sizeof round, pe);
     context().rma.quiet();
-    meet();
+    synchronise();
     if (!wrong)
-      wrong = look(round);
+      wrong = check_entered(round);
   }
   return wrong;
 }

@@ -40,12 +40,12 @@ protected:
   }
 
   void enqueue(const on_stream::Job& job, std::uint64_t, void* stream) override {
-    meet(job, stream);
+    synchronise(job, stream);
   }
   void enqueue_end(const on_stream::Job&, void*) override {}
 
 private:
-  static void meet(const on_stream::Job& job, void* stream) {
+  static void synchronise(const on_stream::Job& job, void* stream) {
     if (kernel == BarrierKernel::sync)
       on_stream::sync(job, team_world, stream);
     else
@@ -65,7 +65,7 @@ private:
         on_stream::put(job, own, number_here, sizeof call, to, gpu().stream());
       if (kernel == BarrierKernel::sync) // says nothing of what was put by a network
         on_stream::quiet(job, gpu().stream());
-      meet(job, gpu().stream());
+      synchronise(job, gpu().stream());
       gpu().wait(gpu().stream(), "watching calls");
       std::vector<std::uint64_t> seen(n);
       gpu().copy(seen.data(), memory(), n * sizeof call);
