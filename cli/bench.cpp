@@ -77,11 +77,20 @@ std::optional<Kind> named(const std::string& text, std::initializer_list<Kind> k
   return std::nullopt;
 }
 
+/// What a flag that names one of these accepts.
+template <class Kind>
+CLI::IsMember names_of(std::initializer_list<Kind> kinds) {
+  std::vector<std::string> names;
+  for (const Kind kind : kinds)
+    names.emplace_back(to_string(kind));
+  return CLI::IsMember(names);
+}
+
 LaunchRequest launch_flags(const BenchFlags& flags) {
   LaunchRequest request;
   request.initiator = named(flags.initiator, all_initiators).value_or(Initiator::host);
   request.memory = named(flags.memory, all_memories);
-  request.scope = named(flags.scope, {CallScope::thread, CallScope::warp, CallScope::block});
+  request.scope = named(flags.scope, all_scopes);
   request.ctas = flags.ctas;
   request.threads = flags.threads;
   request.graph = flags.graph;
@@ -292,18 +301,18 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
   command
       .add_option("--initiator", flags.initiator,
                   "What issues the operations: the host (default), a CUDA stream, or GPU kernels")
-      ->check(CLI::IsMember({"host", "stream", "gpu"}));
+      ->check(names_of(all_initiators));
   command
       .add_option(
           "--memory", flags.memory,
           "Memory of the buffers: the host's symmetric heap, the GPU's, or host memory that "
           "each PE registers with the runtime (default: gpu for --initiator stream and "
           "gpu, else host)")
-      ->check(CLI::IsMember({"host", "gpu", "registered"}));
+      ->check(names_of(all_memories));
   command
       .add_option("--scope", flags.scope,
                   "Threads that make one device API call together (default: chosen by the case)")
-      ->check(CLI::IsMember({"thread", "warp", "block"}));
+      ->check(names_of(all_scopes));
   command
       .add_option("--ctas", flags.ctas, "Thread blocks of the kernel (default: chosen by the case)")
       ->type_name("N")

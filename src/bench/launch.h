@@ -26,6 +26,8 @@ inline constexpr std::initializer_list<Initiator> all_initiators = {
     Initiator::host, Initiator::stream, Initiator::gpu};
 inline constexpr std::initializer_list<MemoryKind> all_memories = {
     MemoryKind::host, MemoryKind::gpu, MemoryKind::registered};
+inline constexpr std::initializer_list<CallScope> all_scopes = {CallScope::thread, CallScope::warp,
+                                                                CallScope::block};
 const char* to_string(Initiator initiator);
 const char* to_string(MemoryKind memory);
 const char* to_string(CallScope scope);

@@ -295,6 +295,10 @@ BufferPath Buffers::path_to(const BufferDescriptor& buffer) {
   return impl_->open(buffer)->path();
 }
 
+void Buffers::close(const BufferDescriptor& buffer) {
+  impl_->cache.erase(buffer.pe, {buffer.slot, buffer.generation});
+}
+
 std::size_t Buffers::open_count() const {
   return impl_->cache.size();
 }

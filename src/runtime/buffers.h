@@ -119,6 +119,9 @@ public:
 
   /// The path that put() and get() of this buffer take. Opens the buffer.
   BufferPath path_to(const BufferDescriptor& buffer);
+  /// Unmaps a buffer of another PE once no BufferRef holds it; otherwise it stays mapped for later
+  /// operations, also after its owner has unregistered it. Nothing if it is not open.
+  void close(const BufferDescriptor& buffer);
   /// How many buffers of other PEs are open here.
   std::size_t open_count() const;
 

@@ -99,6 +99,8 @@ void RegisteredMemory::release() {
 RegisteredMemory::~RegisteredMemory() = default;
 
 void RegisteredMemory::free() {
+  for (const BufferDescriptor& descriptor : descriptors_)
+    runtime_.buffers().close(descriptor); // or its memory would stay in use
   runtime_.gather_text(""); // a barrier: no PE begins another operation on this memory
   release();
 }

@@ -332,6 +332,21 @@ TEST(Buffers, NamesAnOwnerThatHasExited) {
   expect_error(ExitCode::unavailable, {"PE 0"}, [&] { world[1].put(unopened, 0, &word, 8); });
 }
 
+TEST(Buffers, AClosedBufferIsOpenedAgainByTheNextOperation) {
+  const Pages pages(1);
+  BufferWorld world(2);
+  const BufferDescriptor descriptor =
+      world[0].describe(world[0].add(pages.base(), pages.size_bytes()));
+  const std::uint64_t word = 1;
+  world[1].put(descriptor, 0, &word, 8);
+  EXPECT_EQ(world[1].open_count(), 1u);
+  world[1].close(descriptor);
+  EXPECT_EQ(world[1].open_count(), 0u);
+  world[1].close(descriptor); // it is not open
+  world[1].put(descriptor, 8, &word, 8);
+  EXPECT_EQ(world[1].open_count(), 1u);
+}
+
 TEST(Buffers, LeaveNoDescriptorAndNoMapping) {
   const Pages pages(2);
   const auto turn = [&] {
