@@ -8,16 +8,16 @@
 namespace shmemctl {
 namespace {
 
-const BufferFailure wrong{0, 1, 4096, 221, 0x5c, 0xa3};
+const BufferFailure wrong_put{0, 1, 4096, 221, 0x5c, 0xa3};
 
 TEST(BufferCheck, PathsProblemsAndFailuresOfAllPes) {
   const BufferVerdict verdict = merge_buffer_checks(
-      {buffer_check_text("zero-copy", "", {}), buffer_check_text("staged", "", {wrong}),
+      {buffer_check_text("zero-copy", "", {}), buffer_check_text("staged", "", {wrong_put}),
        buffer_check_text("", "to PE 0: no memory", {}), buffer_check_text("zero-copy", "", {})});
   EXPECT_EQ(verdict.pairs, 3);
   EXPECT_EQ(verdict.paths, (std::vector<std::string>{"staged", "zero-copy"}));
   EXPECT_EQ(verdict.problems, std::vector<std::string>{"PE 2 to PE 0: no memory"});
-  EXPECT_EQ(verdict.failures, std::vector<BufferFailure>{wrong});
+  EXPECT_EQ(verdict.failures, std::vector<BufferFailure>{wrong_put});
   EXPECT_FALSE(verdict.passed());
 }
 
@@ -47,7 +47,7 @@ TEST(BufferCheck, APassedCheckIsARow) {
 TEST(BufferCheck, WrongDataIsAnErrorThatNamesTheFirstWrongByte) {
   Report report;
   const BufferVerdict verdict = merge_buffer_checks(
-      {buffer_check_text("zero-copy", "", {}), buffer_check_text("zero-copy", "", {wrong})});
+      {buffer_check_text("zero-copy", "", {}), buffer_check_text("zero-copy", "", {wrong_put})});
   add_to_report(verdict, report);
   EXPECT_EQ(report.results.at(0).status, RowStatus::fail);
   EXPECT_EQ(report.results.at(0).verified, Verified::failed);
