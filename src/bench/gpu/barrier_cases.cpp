@@ -18,8 +18,8 @@ public:
   bool measures() const override { return true; }
   std::uint64_t bytes_per_iteration() const override { return 0; }
 
-  /// Makes more calls. Before each a PE tells every other one that it comes; whoever leaves looks
-  /// whether all have come.
+  /// Makes more calls. Before each call a PE writes its number to all PEs; behind it, it checks
+  /// that it has the numbers of all.
   std::optional<WrongByte> verify(std::uint64_t) override {
     constexpr std::uint64_t calls = 200;
     if (by_stream())
@@ -77,8 +77,8 @@ private:
     return wrong;
   }
 
-  BarrierArguments arguments(std::uint64_t first, std::uint64_t count, bool looks) const {
-    return {kernel, first, count, reinterpret_cast<std::uint64_t*>(memory()), looks};
+  BarrierArguments arguments(std::uint64_t first, std::uint64_t count, bool checks) const {
+    return {kernel, first, count, reinterpret_cast<std::uint64_t*>(memory()), checks};
   }
 };
 
