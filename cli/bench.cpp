@@ -77,11 +77,20 @@ std::optional<Kind> named(const std::string& text, std::initializer_list<Kind> k
   return std::nullopt;
 }
 
+/// What a flag that names one of these accepts.
+template <class Kind>
+CLI::IsMember names_of(std::initializer_list<Kind> kinds) {
+  std::vector<std::string> names;
+  for (const Kind kind : kinds)
+    names.emplace_back(to_string(kind));
+  return CLI::IsMember(names);
+}
+
 LaunchRequest launch_flags(const BenchFlags& flags) {
   LaunchRequest request;
   request.initiator = named(flags.initiator, all_initiators).value_or(Initiator::host);
-  request.memory = named(flags.memory, {MemoryKind::host, MemoryKind::gpu});
-  request.scope = named(flags.scope, {CallScope::thread, CallScope::warp, CallScope::block});
+  request.memory = named(flags.memory, all_memories);
+  request.scope = named(flags.scope, all_scopes);
   request.ctas = flags.ctas;
   request.threads = flags.threads;
   request.graph = flags.graph;
@@ -292,15 +301,18 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
   command
       .add_option("--initiator", flags.initiator,
                   "What issues the operations: the host (default), a CUDA stream, or GPU kernels")
-      ->check(CLI::IsMember({"host", "stream", "gpu"}));
+      ->check(names_of(all_initiators));
   command
-      .add_option("--memory", flags.memory,
-                  "Memory of the buffers (default: gpu for --initiator stream and gpu, else host)")
-      ->check(CLI::IsMember({"host", "gpu"}));
+      .add_option(
+          "--memory", flags.memory,
+          "Memory of the buffers: the host's symmetric heap, the GPU's, or host memory that "
+          "each PE registers with the runtime (default: gpu for --initiator stream and "
+          "gpu, else host)")
+      ->check(names_of(all_memories));
   command
       .add_option("--scope", flags.scope,
                   "Threads that make one device API call together (default: chosen by the case)")
-      ->check(CLI::IsMember({"thread", "warp", "block"}));
+      ->check(names_of(all_scopes));
   command
       .add_option("--ctas", flags.ctas, "Thread blocks of the kernel (default: chosen by the case)")
       ->type_name("N")
@@ -373,15 +385,16 @@ void add_bench(CLI::App& app, Context& context) {
       "bench",
       "Latency, bandwidth and message rate of one-sided operations and collectives, verified");
   command->footer(
-      "CASE is a name from --list, a pattern with * and ?, or all. Each sample times a batch of\n"
-      "operations that is long compared with the resolution of the clock; data is verified after\n"
-      "the timed loop. Exit code 1: wrong data; 3: a PE was lost (the report has what was "
-      "measured\n"
-      "before).\n"
+      "CASE is a name, a pattern with * and ?, or all. The cases, which --list describes:\n" +
+      case_names_text(88) +
+      "\n\nEach sample times a batch of operations that is long compared with the resolution of\n"
+      "the clock; data is verified after the timed loop. Exit code 1: wrong data; 3: a PE was\n"
+      "lost (the report has what was measured before).\n"
       "Examples:\n"
       "  shmemctl run -n 2 bench put get --json put.json\n"
       "  mpirun -n 16 shmemctl bench 'atomic-*' --traffic pairs\n"
       "  shmemctl run -n 4 bench alltoall -b 8 -e 1M -f 4\n"
+      "  shmemctl run -n 2 bench put get --memory registered\n"
       "  shmemctl run -n 8 bench put --initiator gpu --traffic matrix -b 16M -e 16M\n"
       "  shmemctl bench --self-test");
   auto flags = std::make_shared<BenchFlags>();

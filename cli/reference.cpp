@@ -1,5 +1,5 @@
 // `shmemctl reference`: the pages of docs/reference and the man pages, made from the parser that
-// parses, the option table, the finding table and the report's schema.
+// parses, the option table, the finding table, the table of bench cases and the report's schema.
 // scripts/generate_reference.sh runs it; a test fails when docs/reference is older than the
 // program.
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "src/base/error.h"
 #include "src/base/options.h"
 #include "src/base/text.h"
+#include "src/bench/case_table.h"
 
 namespace shmemctl {
 
@@ -491,6 +492,7 @@ void write_markdown(const CLI::App& root, const std::filesystem::path& folder) {
     write_page(folder / "commands" / (file_name(page.words) + ".md"), markdown_command(page));
   write_page(folder / "options.md", markdown_options_page(pages));
   write_page(folder / "findings.md", markdown_findings());
+  write_page(folder / "bench-cases.md", generated_note + bench::case_reference_markdown());
   write_page(folder / "exit-codes.md", markdown_exit_codes());
   write_page(folder / "report-keys.md", markdown_schema());
 }

@@ -8,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/base/json_values.h"
+#include "src/base/text.h"
 #include "src/bench/cases/host_case.h"
 #include "src/runtime/gpu/gpu.h"
 
@@ -92,7 +93,7 @@ bool names_are_ambiguous(const Placement& placement) {
 } // namespace
 
 bool is_memory(const std::string& carrier) {
-  return carrier == "shm" || carrier == "p2p";
+  return carrier == "shm" || carrier == "p2p" || starts_with(carrier, registered_buffer_name);
 }
 
 std::string name_of(const HcaPort& nic) {

@@ -17,6 +17,8 @@ namespace shmemctl::bench {
 /// a job of several nodes measures what joins them; PE 0 and PE 1 on a single node.
 std::pair<int, int> default_pair(const Placement& placement);
 
+/// What the name of a carrier begins with that is a registered buffer's path.
+inline constexpr const char* registered_buffer_name = "registered buffer";
 /// Whether that carrier moves no data through a NIC.
 bool is_memory(const std::string& carrier);
 /// "mlx5_0", "mlx5_0:2": the port's number where it is not 1.

@@ -521,13 +521,6 @@ void Runtime::Impl::publish(const RegionView& region) {
   state->set_region(region);
 }
 
-void Runtime::Impl::require_pe(int pe) const {
-  if (pe < 0 || pe >= placement.n_pes)
-    throw Error(ExitCode::usage, "PE " + std::to_string(pe), "",
-                "no such PE: the job has PEs 0 to " + std::to_string(placement.n_pes - 1),
-                "pass a PE of the job");
-}
-
 void Runtime::Impl::make_buffers() {
   BuffersConfig config;
   config.pe = placement.pe;
@@ -536,24 +529,12 @@ void Runtime::Impl::make_buffers() {
   config.health = failure_detector.get();
   config.backing = backing.get();
   config.timeout_s = timeout_s;
-  config.transport_to = [this](int pe) -> BuffersConfig::TransportToPe {
-    require_pe(pe);
-    const int way = transport_index_by_pe[static_cast<std::size_t>(pe)];
-    if (way < 0)
-      raise_unreachable(pe);
-    const TransportEntry& entry = transports[static_cast<std::size_t>(way)];
-    const unsigned can = entry.reach[static_cast<std::size_t>(pe)].capabilities;
-    return {entry.transport->name(), (can & can_load_store) != 0};
-  };
   config.is_heap = [this](const void* address) {
     const int where = rma->locate(address, placement.pe).region;
     return where == region::heap || where == region::gpu_heap || where == region::gpu_team_flags;
   };
-  if (gpu) {
+  if (gpu)
     config.gpu = &gpu->user_buffers();
-    if (!gpu->is_host_memory())
-      config.gpu_transport_to = [this](int pe) { return gpu_transport_of(pe); };
-  }
   buffers = std::make_unique<Buffers>(std::move(config));
 }
 

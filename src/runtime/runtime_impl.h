@@ -164,10 +164,7 @@ private:
   DeviceNetworkInputs gpu_network_inputs();
   /// The transports to which a region is published.
   std::vector<Transport*> transports_of(int region) const;
-  /// Throws Error (usage) for a PE that does not exist.
-  void require_pe(int pe) const;
   void make_buffers();
-  BuffersConfig::TransportToPe gpu_transport_of(int pe) const;
   void enter_state();
   void undo_state();
   void enter_teams();

@@ -260,19 +260,6 @@ void Runtime::Impl::make_staged() {
     ibgda_gpu->use_for_gpu_memory(*staged, staged_send_context);
 }
 
-/// Of host-initiated operations on the GPU's heap.
-BuffersConfig::TransportToPe Runtime::Impl::gpu_transport_of(int pe) const {
-  require_pe(pe);
-  const auto at = static_cast<std::size_t>(pe);
-  if (gpu->views().front().mapped[at])
-    return {"p2p", true};
-  if (!staged)
-    throw Error(ExitCode::unavailable, "GPU memory of PE " + std::to_string(pe), "reach",
-                gpu->paths_by_pe()[at].reason,
-                "run both PEs on one node, or add a network between them");
-  return {gpu_direct ? gpu_direct->name() : staged->name(), false};
-}
-
 /// A chosen one is.
 DeviceMemoryUser& Runtime::Impl::gpu_memory_user() const {
   return dynamic_cast<DeviceMemoryUser&>(*transports[*gpu_network].transport);

@@ -41,7 +41,6 @@ public:
     config.max_buffers = 1 << 15;
     config.health = &health_;
     config.backing = backing_.get();
-    config.transport_to = [](int) { return BuffersConfig::TransportToPe{"shm", true}; };
     near_ = std::make_unique<Buffers>(config);
     config.pe = 2;
     config.allowed = {false, true};

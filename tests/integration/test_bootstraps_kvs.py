@@ -144,7 +144,7 @@ class LauncherTests:
         self.assertEqual((report["status"], report["job"]["pes"], report["job"]["bootstrap"]),
                          ("complete", 4, self.chosen))
         rows = {row["case"]: row["verified"] for row in report["results"]}
-        self.assertEqual(rows, {f"bringup.{op}": "passed" for op in PAIR_OPS})
+        self.assertEqual(rows, {f"bringup.{op}": "passed" for op in (*PAIR_OPS, "registered-buffer")})
 
     def test_a_sweep_is_verified_and_its_report_valid(self):
         """`bench` as its users start it; only PE 0 prints and writes."""

@@ -71,8 +71,19 @@ class AllWell(BringupTest):
         self.assertRegex(out, r"(?m)^ +0  .+  0-3$")
         for pe in range(4):
             self.assertRegex(out, rf"(?m)^  PE {pe} \+ \+ \+ \+$")
+        self.assertRegex(out, r"(?m)^registered buffers: \+ 4 pairs, (zero-copy|attach|staged)$")
         self.assertIn("No findings.", out)
         self.assert_nothing_left()
+
+    def test_a_wrong_byte_in_a_registered_buffer_is_named(self):
+        (code, out, err), document = self.report(3, env={"SHMEMCTL_FAULT": "corrupt:1:buffer-check"})
+        self.assertEqual(code, 1, err)
+        self.assertRegex(out, r"(?m)^registered buffers: x 1 of 3 pairs differ$")
+        row = next(row for row in document["results"] if row["case"] == "bringup.registered-buffer")
+        self.assertEqual((row["verified"], row["status"]), ("failed", "fail"))
+        finding = next(finding for finding in document["findings"] if finding["id"] == "buffer-corrupt")
+        self.assertEqual((finding["severity"], finding["subject"]), ("error", "PE 0 to PE 1"))
+        self.assertRegex(finding["message"], r"put of 65539 bytes from PE 0 into a registered buffer of PE 1: at offset \d+ ")
 
     def test_one_pe_without_a_launcher(self):
         code, out, err = run("bringup", env=SMALL)
@@ -90,6 +101,9 @@ class AllWell(BringupTest):
         for op in ("put", "get", "fetch-add", "compare-swap", "put-signal"):
             row = rows[f"bringup.{op}", "shm"]
             self.assertEqual((row["verified"], row["status"], row["reason"]), ("passed", "pass", "9 pairs"))
+        row = rows["bringup.registered-buffer", "registered buffer"]
+        self.assertEqual((row["verified"], row["status"]), ("passed", "pass"))
+        self.assertRegex(row["reason"], "^3 pairs, (zero-copy|attach|staged)$")
         self.assertEqual(document["findings"], [])
         # The node that it ran on, and its NICs' mapping.
         self.assertEqual(document["topology"]["hostname"], document["hosts"][0]["name"])

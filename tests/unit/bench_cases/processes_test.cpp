@@ -71,7 +71,7 @@ TEST(CasesOfProcesses, AreRight) {
 /// What the direct calls of the reference leave is no work of the proxy's.
 std::string references_pass(Runtime& runtime) {
   std::string wrong;
-  for (const BenchCase& bench_case : proxy_cases()) {
+  for (const BenchCase& bench_case : choose_cases(host_cases(), {"proxy-*"})) {
     Point point;
     point.window = bench_case.info.metric == Metric::latency ? 1 : 16;
     const auto made = bench_case.make(point);

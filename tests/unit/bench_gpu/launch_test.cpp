@@ -168,7 +168,7 @@ TEST(GpuCases, OfTheHostAreThoseThatReachItsMemory) {
   EXPECT_GE(cases.size(), 4u);
   EXPECT_LT(cases.size(), host_cases().size());
   for (const BenchCase& bench_case : cases)
-    EXPECT_TRUE(bench_case.info.on_gpu_memory) << bench_case.info.name;
+    EXPECT_EQ(bench_case.info.memory, MemoryKind::gpu) << bench_case.info.name;
   EXPECT_EQ(cases_of(Initiator::host, MemoryKind::host).size(), host_cases().size());
 }
 

@@ -37,16 +37,6 @@ TEST(PageSpan, GapAndOffsetAreAddedOnce) {
               buffer.address + offset);
 }
 
-TEST(PageSpan, ContainsOnlyItsOwnBytes) {
-  const BufferExtent buffer = extent_of(address(0x10010), 100);
-  EXPECT_TRUE(buffer.contains(0x10010, 100));
-  EXPECT_TRUE(buffer.contains(0x10073, 1));
-  EXPECT_TRUE(buffer.contains(0x10074, 0));
-  EXPECT_FALSE(buffer.contains(0x10074, 1));
-  EXPECT_FALSE(buffer.contains(0x1000f, 1));
-  EXPECT_FALSE(buffer.contains(0x10020, SIZE_MAX));
-}
-
 TEST(PageSpan, RejectsInvalidRanges) {
   using test::expect_error;
   expect_error(ExitCode::usage, {"the address is NULL"}, [] { extent_of(nullptr, 8); });

@@ -33,7 +33,6 @@ public:
     config.timeout_s = 60;
     config.max_buffers = 64;
     config.staging_bytes = 16 << 10;
-    config.transport_to = [](int) { return BuffersConfig::TransportToPe{"shm", true}; };
     for (config.pe = 0; config.pe < n_pes; ++config.pe) {
       BuffersConfig mine = config;
       if (change)

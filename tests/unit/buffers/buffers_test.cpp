@@ -329,46 +329,19 @@ TEST(Buffers, NamesAnOwnerThatHasExited) {
   expect_error(ExitCode::unavailable, {"PE 0"}, [&] { world[1].put(unopened, 0, &word, 8); });
 }
 
-class FakeRegistrar final : public MemoryRegistrar {
-public:
-  NetworkKey add(void*, std::size_t size_bytes) override {
-    if (size_bytes > 10000)
-      throw Error(ExitCode::unavailable, "memory", "register", "too large", "-");
-    ++live;
-    return {"fake", {}};
-  }
-  void remove(const NetworkKey&) noexcept override { --live; }
-  int live = 0;
-};
-
-TEST(Buffers, TheLocalSideOfRma) {
-  FakeRegistrar registrar;
-  const Pages pages(4), heap(1);
-  {
-    BufferWorld world(1, [&](BuffersConfig& config) {
-      config.transport_to = [](int pe) {
-        return pe == 0 ? BuffersConfig::TransportToPe{"shm", true}
-                       : BuffersConfig::TransportToPe{"fake"};
-      };
-      config.is_heap = [&](const void* address) { return address == heap.base(); };
-    });
-    world[0].add_registrar(registrar);
-    EXPECT_EQ(world[0].path_of(pages.base(), 10, 0).way, BufferPathKind::zero_copy);
-    EXPECT_EQ(world[0].path_of(pages.base(), 10, 1).way, BufferPathKind::staged);
-    EXPECT_EQ(world[0].path_of(heap.base(), 10, 1).way, BufferPathKind::zero_copy);
-    const BufferHandle handle = world[0].add(pages.base() + 5, 4096);
-    EXPECT_EQ(registrar.live, 1);
-    EXPECT_EQ(world[0].path_of(pages.base() + 5, 4096, 1).way, BufferPathKind::zero_copy);
-    EXPECT_EQ(world[0].path_of(pages.base() + 4, 10, 1).way, BufferPathKind::staged);
-    EXPECT_EQ(world[0].path_of(pages.base() + 6, 4096, 1).way, BufferPathKind::staged);
-    world[0].remove(handle);
-    EXPECT_EQ(registrar.live, 0);
-    EXPECT_EQ(world[0].path_of(pages.base() + 5, 4096, 1).way, BufferPathKind::staged);
-    world[0].add(pages.base(), pages.size_bytes()); // the registrar refuses: no key
-    EXPECT_EQ(world[0].path_of(pages.base(), 4096, 1).way, BufferPathKind::staged);
-    world[0].add(pages.base(), 4096);
-  }
-  EXPECT_EQ(registrar.live, 0);
+TEST(Buffers, AClosedBufferIsOpenedAgainByTheNextOperation) {
+  const Pages pages(1);
+  BufferWorld world(2);
+  const BufferDescriptor descriptor =
+      world[0].describe(world[0].add(pages.base(), pages.size_bytes()));
+  const std::uint64_t word = 1;
+  world[1].put(descriptor, 0, &word, 8);
+  EXPECT_EQ(world[1].open_count(), 1u);
+  world[1].close(descriptor);
+  EXPECT_EQ(world[1].open_count(), 0u);
+  world[1].close(descriptor); // it is not open
+  world[1].put(descriptor, 8, &word, 8);
+  EXPECT_EQ(world[1].open_count(), 1u);
 }
 
 TEST(Buffers, LeaveNoDescriptorAndNoMapping) {
