@@ -1,5 +1,5 @@
-// From counters to a verdict: loads, groups, signs, findings and the report's section; for one host
-// and for a job.
+// From counters to a verdict: loads, groups, threshold violations, findings and the report's
+// section; for one host and for a job.
 #include "src/hotspots/hotspots.h"
 
 #include <algorithm>
@@ -313,7 +313,7 @@ void add_signs(const Hotspots& hotspots, const NicThresholds& thresholds, Findin
     }
 }
 
-/// A port that carries nothing because it is down needs no counters.
+/// A port that is down carries nothing: its counters are not needed.
 void add_unavailable(const Hotspots& hotspots, Findings& findings) {
   for (const PortLoad& load : hotspots.loads) {
     std::vector<std::string> texts;

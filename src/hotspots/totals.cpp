@@ -16,12 +16,12 @@ namespace shmemctl {
 
 namespace {
 
-/// Steps that are shorter tell more about when the driver asked its device than about rates.
+/// Shorter intervals reflect when the driver queried its device rather than rates.
 double least_window_s(const MeasuredPort& port) {
   return std::max(0.02, 2 * port.lifespan_s);
 }
 
-/// Bytes that may pass in that time, or nothing where that is not known.
+/// Maximum bytes in that time; empty if the rate is not known.
 std::optional<double> most_bytes(const MeasuredPort& port, const std::string& counter,
                                  double window_s) {
   if (!port.link_Gbps || !ends_with(counter, "_bytes"))
@@ -29,14 +29,14 @@ std::optional<double> most_bytes(const MeasuredPort& port, const std::string& co
   return *port.link_Gbps / 8 * 1e9 * window_s;
 }
 
-/// All ones: where a counter of some width may be stuck, in words of 4 bytes too.
+/// All ones: where a counter of some width may saturate, also when it counts units of 4 bytes.
 bool may_be_stuck(std::uint64_t value) {
   return (value & (value + 1)) == 0 || ((value / 4) & (value / 4 + 1)) == 0;
 }
 
 CounterStep step_between(const MeasuredPort& port, const CounterTotal& total, std::uint64_t now,
                          double window_s) {
-  // Nearly always, and thousands of times in a second.
+  // The common case, thousands of times per second.
   if (now > *total.after || (now == *total.after && !may_be_stuck(now)))
     return {static_cast<std::int64_t>(now - *total.after), {}, false};
   CounterStep step = counter_step(total.counter, *total.after, now);
@@ -86,7 +86,7 @@ void add_reading(const MeasuredPort& port, CounterTotal& total, const CounterTex
   total.window_s = at_s - total.first_s;
 }
 
-/// `sample` of one list of ports in the order of another.
+/// A `sample` of one list of ports, reordered to another list.
 NodeSample aligned(const NodeSample& sample, const std::vector<MeasuredPort>& from,
                    const std::vector<MeasuredPort>& to, const std::string& absent) {
   NodeSample result(to.size());
@@ -133,7 +133,7 @@ std::optional<double> uptime_s(const Sysroot& sysroot) {
   return words.empty() ? std::nullopt : parse_number(words[0]);
 }
 
-/// Why the counters of the trees cannot be compared; "" if they can.
+/// Why the counters of the two trees cannot be compared; "" if they can.
 std::string why_not(const Sysroot& before, const Sysroot& after) {
   const auto boot = [](const Sysroot& sysroot) {
     return sysroot.read_line("/proc/sys/kernel/random/boot_id");
@@ -243,7 +243,7 @@ json optional_json(const std::optional<T>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
-/// A time, a rate: nothing that could be is as small or as large as what is refused here.
+/// Bounds of plausible times and rates; anything beyond is rejected.
 double number_from(const json& value) {
   const double number = value.get<double>();
   if (number != 0 && !(number >= 1e-9 && number <= 1e30))
@@ -291,8 +291,9 @@ double rate_of(const CounterTotal& total) {
   return static_cast<double>(*total.delta) / total.window_s;
 }
 
-/// Read as often as its port's first, and nothing else to be said of it. Where the first has a
-/// peak, this one's is its rate: of two readings, and of what stands still.
+/// The counter was read as often as its port's first one, and has nothing else to report. If the
+/// first has a peak, this one's peak is its mean rate: there were only two readings, or it did not
+/// change.
 bool is_plain(const CounterTotal& total, const CounterTotal& first) {
   if (!total.before || !total.after || !total.delta || *total.delta < 0 || !total.problem.empty() ||
       *total.before + static_cast<std::uint64_t>(*total.delta) != *total.after ||
@@ -301,7 +302,7 @@ bool is_plain(const CounterTotal& total, const CounterTotal& first) {
   return first.peak_per_s ? total.peak_per_s == rate_of(total) : !total.peak_per_s;
 }
 
-/// [name, before] stood still; [name, before, delta] moved; else all there is.
+/// [name, before]: unchanged; [name, before, delta]: changed; otherwise all members.
 json row_of(const CounterTotal& total, const CounterTotal& first, std::size_t name) {
   if (!is_plain(total, first))
     return {name,

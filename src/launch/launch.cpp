@@ -98,10 +98,10 @@ std::string failure_line(const LaunchResult& result) {
   return with_words("PE " + std::to_string(end.pe) + " " + code, end, "its");
 }
 
-// `run` with the rendezvous that it is meant to have; on its own, so that tests can do without.
+// `run` with a given rendezvous, so that tests can do without one.
 
 namespace {
-/// A program may start OpenSHMEM whenever it likes, so the rendezvous lives as long as the job.
+/// A program may initialise OpenSHMEM at any time, so the rendezvous lives as long as the job.
 constexpr double rendezvous_timeout_s = 7.0 * 86400;
 } // namespace
 

@@ -145,7 +145,7 @@ void check(const Node& node, const ClusterRequest& request) {
                                                   "--from FILE; shmemctl topo shows its contents");
 }
 
-/// The node with its dead ports down.
+/// The node with its dead ports set to down.
 Node without_dead(Node node, const std::vector<NicChange>& changes) {
   for (const NicChange& change : changes)
     for (Nic& nic : node.nics) {

@@ -202,7 +202,7 @@ namespace {
 constexpr std::array<const char*, 5> names{"moe", "all-to-all", "put-ring", "put-pairs",
                                            "put-incast"};
 
-/// All ranks of one node to all of another, as loads of two nodes of these kinds.
+/// All ranks of one node to all of another, as the loads of two nodes of these kinds.
 Loads node_to_node(const Cluster& cluster, int from, int to, bool same_block, double size_bytes,
                    Cluster& two) {
   two = cluster;
@@ -217,7 +217,7 @@ Loads node_to_node(const Cluster& cluster, int from, int to, bool same_block, do
   return loads;
 }
 
-/// By pair of nodes: all pairs of the same kinds and leaf switches move the same.
+/// By pair of nodes: pairs with the same kinds and leaf switches move the same bytes.
 void add_all_to_all(double size_bytes, Loads& loads) {
   const Group& group = loads.group();
   const Cluster& cluster = *group.cluster;
@@ -334,7 +334,7 @@ void MoeLoads::add(const MoeLoads& other, double times) {
 }
 
 void count(const MoeTraffic& traffic, const moe::RankRouting& routing, SourceCounts& counts) {
-  // The last token that was counted for a rank or node, so that each is counted once.
+  // The last token that was counted for a rank or node, so that each counts it once.
   std::vector<std::int32_t> last_of_rank(counts.to_rank.size(), -1);
   std::vector<std::int32_t> last_of_node(counts.to_node.size(), -1);
   for (std::int32_t token = 0; token < routing.tokens(); ++token) {

@@ -11,7 +11,7 @@ namespace shmemctl::sim {
 
 namespace {
 
-/// Kinds of the group's nodes in all clusters, and where its block of leaf switches begins.
+/// The kinds of a group's nodes in all clusters, and where its block of leaf switches begins.
 std::vector<int> likeness(const std::vector<const Cluster*>& clusters, int first, int nodes) {
   const int block_nodes = clusters[0]->fabric.leaf_nodes;
   const bool one_block = first / block_nodes == (first + nodes - 1) / block_nodes;
@@ -50,7 +50,7 @@ public:
 
   MoeLoads& now() { return now_; }
   MoeLoads& expected() { return result_.bytes; }
-  /// What every step has on the links between GPUs of a node.
+  /// The part of each step on GPU links within a node.
   void take_links(const MoeLoads& from) {
     for (const auto way : {&Loads::link_out, &Loads::link_in}) {
       now_.dispatch.*way = from.dispatch.*way;
@@ -207,7 +207,7 @@ namespace {
 constexpr double normal_95 = 1.959964;
 constexpr std::size_t most_blocks = 32;
 
-/// [i]: the chance that of `n` samples without replacement, so many groups, all are among the `i`
+/// [i]: probability that `groups` of `n` samples, drawn without replacement, are all among the `i`
 /// smallest.
 std::vector<double> all_below(std::size_t groups, std::size_t n) {
   std::vector<double> chances(n + 1);
@@ -223,7 +223,7 @@ struct SortedClass {
   std::size_t at = 0;
 };
 
-/// The mean of the largest, from samples of each class without those of a block.
+/// The mean of the largest, from the samples of each class without one block.
 double mean_of_slowest(const std::vector<ClassResult>& classes, std::size_t skip_from,
                        std::size_t skip_to) {
   std::vector<SortedClass> all;
