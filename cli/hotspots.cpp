@@ -19,7 +19,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr double timeout_poll_s = 0.1; ///< --timeout may end a command this much late
+constexpr double timeout_poll_s = 0.1; ///< how much longer than --timeout a command may run
 constexpr double report_every_s = 1;   ///< interval of checkpoints, in case the run dies
 
 /// The node and its mapping into the report.
@@ -85,7 +85,7 @@ ExitCode watch_again_and_again(HotspotRun& run) {
     put(run, watch->totals(), facts_of(run, *watch, "watch"));
     if (run.session.wants_text())
       log.show(hotspots_of(run, watch->interval()), run.thresholds);
-    require_stdout(); // later rounds would not be seen
+    require_stdout(); // later rounds would not be shown
   }
   watch->sample(SampleDepth::all);
   put(run, watch->totals(), facts_of(run, *watch, "watch"));

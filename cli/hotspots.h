@@ -1,4 +1,4 @@
-// What the ways to run `shmemctl hotspots` share.
+// Shared by the modes of `shmemctl hotspots`.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ struct HotspotFlags {
   double duration() const { return duration_s.value_or(2); }
 };
 
-/// One run: of this machine, of a tree, or of one PE of a job.
+/// One run: on this machine, on a recorded tree, or as one PE of a job.
 struct HotspotRun {
   Session& session;
   const Context& context;
@@ -36,10 +36,10 @@ struct HotspotRun {
 void read_node(HotspotRun& run);
 /// How the run watched, for the report.
 WatchFacts facts_of(const HotspotRun& run, const HotspotWatch& watch, const char* mode);
-/// The counters' files are open, and read once.
+/// Opens the counters' files and reads them once.
 std::unique_ptr<HotspotWatch> begin_watch(HotspotRun& run);
 
-/// The rounds of --watch: the same on every PE, whatever its clock says.
+/// The rounds of --watch: the same on every PE, independent of its clock.
 class WatchRounds {
 public:
   explicit WatchRounds(const HotspotFlags& flags);
@@ -50,15 +50,15 @@ private:
   double every_s_, left_s_, length_s_ = 0;
 };
 
-/// The file's, or those of this binary.
+/// The thresholds of the file, or those of this binary.
 NicThresholds read_thresholds(const std::string& file);
 
-/// A bad invocation of hotspots.
+/// The error for invalid flags of hotspots.
 Error bad_hotspots(const std::string& problem, const std::string& fix);
 
-/// Whether a launcher started this process as one of several that are to watch together.
+/// Whether a launcher started this process as one of several that watch together.
 bool watches_as_job(const Context& context, const HotspotFlags& flags);
-/// Each machine of the job is watched by its first PE; PE 0 shows all of them.
+/// The first PE of each machine watches it; PE 0 shows all of them.
 ExitCode run_hotspots_job(Context context, const HotspotFlags& flags);
 
 } // namespace shmemctl

@@ -45,7 +45,7 @@ public:
   }
 
   ExitCode again_and_again() {
-    run_.session.set_deadline(std::nullopt); // it lasts as long as somebody looks
+    run_.session.set_deadline(std::nullopt); // lasts until it is interrupted
     begin();
     const TextStyle style = text_style(run_.context, run_.options);
     HotspotLog log(std::cout, style,
@@ -61,7 +61,7 @@ public:
       if (leads_job() && run_.session.wants_text())
         log.show(now, run_.thresholds);
       if (leads_job())
-        require_stdout(); // nobody would see the next ones
+        require_stdout(); // the next ones would not be shown
     }
     return conclude("watch");
   }
@@ -88,7 +88,7 @@ private:
       sample_for(*watch_, std::min(run_.flags.interval_s, round_s_), round_s_);
   }
 
-  /// Of this machine, by the mapping.
+  /// Of this machine, according to the mapping.
   std::vector<PortUser> users() const {
     const Mapping mapping = numbered_by_job(run_.mapping, gathering_.my_host().pes);
     std::vector<PortUser> users;
@@ -103,7 +103,7 @@ private:
     return users;
   }
 
-  /// Collective. What all machines counted; on PE 0 only.
+  /// Collective. The counters of all machines; only on PE 0.
   Hotspots gather(const NodeTotals* mine) {
     run_.session.phase("gathering the counters of " + std::to_string(gathering_.hosts().size()) +
                        " hosts");
@@ -116,7 +116,7 @@ private:
     return hotspots_of_job(last_.hosts, last_.users, run_.thresholds, &run_.thresholds.outliers);
   }
 
-  /// Collective. Everything since the start goes into PE 0's report.
+  /// Collective. Adds everything since the start to PE 0's report.
   void put(const char* mode) {
     const Hotspots all = gather(watch_ ? &watch_->totals() : nullptr);
     if (!leads_job())
@@ -147,7 +147,7 @@ private:
   HotspotRun& run_;
   Bootstrap& bootstrap_;
   JobGathering gathering_;
-  std::unique_ptr<HotspotWatch> watch_; ///< of a machine's first PE
+  std::unique_ptr<HotspotWatch> watch_; ///< only on a machine's first PE
   GatheredHosts last_;
   double round_s_ = 0;
 };
@@ -160,8 +160,9 @@ bool watches_as_job(const Context& context, const HotspotFlags& flags) {
 
 ExitCode run_hotspots_job(Context context, const HotspotFlags& flags) {
   const Context given = context;
-  context.json_path.clear(); // only PE 0 has files to write and text to print, and it turns out
-  context.csv_path.clear();  // late which one that is
+  // Only PE 0 writes files and prints, and which process that is is known only later.
+  context.json_path.clear();
+  context.csv_path.clear();
   context.quiet = true;
   return with_session(context, [&](Session& session, const Options& options) {
     session.phase("opening the bootstrap");

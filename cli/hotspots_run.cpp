@@ -1,4 +1,4 @@
-// What the ways to run `shmemctl hotspots` share.
+// Shared by the modes of `shmemctl hotspots`.
 #include <limits>
 #include <unistd.h>
 

@@ -45,8 +45,8 @@ nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
   return hosts;
 }
 
-/// What one world tells the others of an INIT_MODE with several: at most about 1 MiB, which is what
-/// a gathered text may hold.
+/// What one world reports to the others of an INIT_MODE with several: at most about 1 MiB, the
+/// limit of a gathered text.
 std::string world_text(const Findings& findings, ExitCode code) {
   constexpr std::size_t most_findings = 200, most_bytes = 1500;
   nlohmann::json list = nlohmann::json::array();
@@ -57,7 +57,7 @@ std::string world_text(const Findings& findings, ExitCode code) {
   return json_line({{"code", static_cast<int>(code)}, {"findings", list}});
 }
 
-/// Adds what another world told; its exit code.
+/// Adds what another world reported; returns its exit code.
 ExitCode read_world(const std::string& text, int world, Findings& to) {
   const nlohmann::json told = try_from_json_line(text);
   try {
@@ -89,8 +89,8 @@ void JobSession::watch_failure_detector(FailureDetector* failure_detector) {
   failure_detector_ = failure_detector;
 }
 
-/// A launcher ends all PEs when it has lost one: then the loss is what the report has to tell, and
-/// its notice may come a little later than the signal.
+/// A launcher ends all PEs when it has lost one: then the report must name the loss, whose notice
+/// may arrive a little later than the signal.
 void JobSession::interrupted(int signal) {
   const std::string words = std::string("interrupted by SIG") + ::sigabbrev_np(signal);
   const Error error(ExitCode::interrupted, "run", "finish", words, "run it again");
@@ -113,8 +113,8 @@ void JobSession::step(const std::string& words) {
                     [this, words](const std::string&) { expire(words); });
 }
 
-/// A step of many waits may take longer than its limit, and one of them be for a PE that is
-/// stopped.
+/// A step with many waits may take longer than its limit because one of them waits for a stopped
+/// PE.
 Error JobSession::why_late(const std::string& words) {
   constexpr double limit_s = 0.3;
   const Error hangs(ExitCode::deadline, words, "finish", "a call into a library or driver hangs",
@@ -125,7 +125,7 @@ Error JobSession::why_late(const std::string& words) {
   try {
     for (int pe = 0; pe < report_.job.pes; ++pe)
       if (failure_detector_->presence(pe, limit_s) == Presence::silent)
-        failure_detector_->give_up(words, pe); // throws, with what is known of it
+        failure_detector_->give_up(words, pe); // throws with the known cause
   } catch (const Error& known) {
     return known;
   }
@@ -145,7 +145,7 @@ void JobSession::expect_to_lead() {
   try {
     output_.set_targets({context_.json_path, context_.csv_path, context_.force});
     expects_to_lead_ = true;
-  } catch (const Error&) { // lead() meets it again
+  } catch (const Error&) { // lead() reports it again
   }
   report_.job = {static_cast<int>(launched_size(context_.environment)), 0, "none",
                  launcher_name(context_.environment)};
@@ -216,7 +216,7 @@ void JobSession::show_nics() const {
     std::cout << text << '\n' << std::flush;
 }
 
-/// The worlds do not know each other, but the exit code is that of the job: the same on all PEs.
+/// The worlds are independent, but the exit code is that of the job: the same on all PEs.
 ExitCode JobSession::join_worlds(ExitCode code) {
   Runtime* const runtime = runtime_.load();
   if (!runtime || !runtime->is_part_of_job())
@@ -227,7 +227,7 @@ ExitCode JobSession::join_worlds(ExitCode code) {
   int world = 0;
   for (const std::string& text : texts) {
     if (text.empty())
-      continue; // one that is not the PE 0 of its world
+      continue; // a process that is not PE 0 of its world
     Findings findings;
     code = std::max(code, read_world(text, world, findings));
     if (leads_ && world > 0)
@@ -305,7 +305,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
     ExitCode code = ExitCode::ok;
     try {
       session.end_bring_up();
-      // Of a job of several worlds one PE speaks, and not the first one of each.
+      // In a job of several worlds one PE prints, not the first one of each.
       if (runtime.bootstrap().rank() == 0)
         session.lead();
       else
@@ -314,7 +314,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
     } catch (const Error& error) {
       session.watch(nullptr);
       runtime.fail(error);
-      // A bad invocation is the same on all PEs, or has been announced to PE 0.
+      // Invalid flags are the same on all PEs, or have been announced to PE 0.
       context.met_by_pe_0 = error.code() == ExitCode::usage && runtime.bootstrap().rank() != 0;
       throw;
     }

@@ -53,10 +53,11 @@ void add_common_flags(CLI::App& app, Context& context) {
   add_option(app, context, "LOG_SUBSYSTEMS");
 }
 
-/// Of an error that all processes of a job have: whether rank 0 says it, so that this one need not.
-/// Other launchers than `run`, which passes on one of them, end the job when its first process
-/// fails: this one waits for that, or rank 0 might be ended before it has said anything. Who still
-/// lives after two seconds has to speak for itself, but under srun, which ends nobody.
+/// For an error that all processes of a job have: whether rank 0 prints it, so that this process
+/// need not. Launchers other than `run`, which passes on one of them, end the job when its first
+/// process fails: this process waits for that, or rank 0 might be killed before it has printed
+/// anything. A process that still lives after two seconds prints for itself, except under srun,
+/// which does not kill the others.
 bool rank_0_says_it(const Context& context) {
   constexpr int patience_ms = 2000;
   const std::string launcher = launcher_name(context.environment);
@@ -91,7 +92,7 @@ bool put_host(std::string& path) {
   return true;
 }
 
-/// --timeout bounds the reading of files, the one that --config names among them.
+/// --timeout limits the reading of files, including that of --config.
 double input_limit_s(const Context& context) {
   const Options options(context.environment, context.command_line);
   const double seconds = options.number("TIMEOUT");

@@ -1,7 +1,6 @@
-// `shmemctl reference`: the pages of docs/reference and the man pages, made from the parser that
-// parses, the option table, the finding table and the report's schema.
-// scripts/generate_reference.sh runs it; a test fails when docs/reference is older than the
-// program.
+// `shmemctl reference`: the pages of docs/reference and the man pages, generated from the parser,
+// the option table, the finding table and the report's schema. scripts/generate_reference.sh runs
+// it; a test fails when docs/reference is out of date.
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
@@ -55,7 +54,7 @@ std::vector<std::string> flags_of(const CLI::Option& option) {
   return flags;
 }
 
-/// What stands behind the flag: "FILE", "" for a switch.
+/// The name of the flag's value: "FILE", "" for a switch.
 std::string value_of(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0 || option.get_expected_min() == 0)
     return "";
@@ -79,7 +78,7 @@ std::string description_of(const CLI::Option& option) {
   std::vector<std::string> excluded;
   for (const CLI::Option* other : option.get_excludes())
     excluded.push_back(flags_of(*other).empty() ? other->get_name(true) : flags_of(*other).back());
-  std::sort(excluded.begin(), excluded.end()); // a set of pointers has no order of its own
+  std::sort(excluded.begin(), excluded.end()); // sets of pointers have no stable order
   if (!excluded.empty())
     add("Not together with " + join(excluded, ", ") + ".");
   if (option.get_required())
@@ -140,7 +139,7 @@ std::string synopsis_of(const Page& page) {
 
 // ---- Markdown ------------------------------------------------------------------------------
 
-/// Text as Markdown shows it, in a cell of a table too; what stands between backticks stays.
+/// Escapes text for Markdown, including table cells; text between backticks is unchanged.
 std::string cell(const std::string& text) {
   std::string result;
   bool code = false;
@@ -206,7 +205,7 @@ std::string markdown_command(const Page& page) {
   return text;
 }
 
-/// Flag and subcommands that take an option of the table, found in the parser.
+/// The flag and subcommands that take an option of the table, found in the parser.
 std::string takers_of(const std::string& name, const std::vector<Page>& pages, std::string& flag) {
   std::string wanted = "--" + lower(name);
   std::replace(wanted.begin(), wanted.end(), '_', '-');
@@ -314,7 +313,7 @@ std::string type_text(const json& schema) {
   return type;
 }
 
-/// A schema, or the definition that it refers to; `depth` bounds definitions that hold themselves.
+/// A schema, or the definition that it refers to; `depth` bounds recursive definitions.
 const json& resolved(const json& schema, const json& root) {
   if (!schema.contains("$ref"))
     return schema;
@@ -368,7 +367,7 @@ std::string markdown_schema() {
 
 // ---- Man pages -----------------------------------------------------------------------------
 
-/// Text that troff prints as it is; backticks become bold.
+/// Escapes text for troff; backticks become bold.
 std::string roff(const std::string& text) {
   std::string result;
   bool bold = false;

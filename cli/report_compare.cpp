@@ -94,7 +94,7 @@ ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& th
                       "pass a file name for one of them");
   return with_session(context, [&](Session& session, const Options&) {
     session.phase("reading " + flags.base + " and " + flags.other);
-    // Reading takes longer than comparing; errors of BASE are told first, whoever is quicker.
+    // Files are read in parallel; errors of BASE are reported first, whichever is read first.
     auto reading = std::async(std::launch::async, [&] { return load_reports({flags.base}); });
     std::optional<std::vector<LoadedReport>> other;
     std::exception_ptr problem;

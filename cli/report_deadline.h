@@ -9,18 +9,18 @@
 
 namespace shmemctl {
 
-/// While one exists, --timeout holds: when it is over, one line says what was being done, and the
-/// process ends with exit code 124, whatever its other threads wait for (a pipe that nobody writes
-/// to, a file system that does not answer).
+/// While one exists, --timeout applies: when it passes, one line says what was being done, and the
+/// process ends with exit code 124, whatever its other threads wait for (a pipe without a writer, a
+/// file system that hangs).
 class ReportDeadline {
 public:
   explicit ReportDeadline(const Context& context);
-  /// In words that fit "cannot finish ...": "reading a.json".
+  /// A phrase that fits "cannot finish ...": "reading a.json".
   void phase(const std::string& words) { watchdog_.phase(words); }
   void reading(const std::string& path) { phase("reading " + (path == "-" ? "stdin" : path)); }
 
 private:
-  InputLimit no_limit_{0}; ///< this one says it, and says it once
+  InputLimit no_limit_{0}; ///< this one prints the message, once
   Watchdog watchdog_;
 };
 

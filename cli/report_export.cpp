@@ -20,8 +20,8 @@ namespace {
 
 using Writer = std::function<std::string(const Report&)>;
 
-/// Writes what `make` gives to `output`, within --timeout.
-/// @param what is made, for the message of a deadline that passes: "the page"
+/// Writes the result of `make` to `output`, within --timeout.
+/// @param what its name, for the message of a deadline that passes: "the page"
 /// @param read its input
 template <class Read, class Make>
 ExitCode convert(const Context& context, const std::vector<std::string>& paths,

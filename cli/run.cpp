@@ -34,7 +34,7 @@ bool is_own_subcommand(const CLI::App& app, const std::string& word) {
                      [&word](const CLI::App* child) { return child->get_name() == word; });
 }
 
-/// Common flags before `run` that say where the command's report goes would say it N times.
+/// Rejects common flags before `run` that name the command's report: N PEs would write it N times.
 void require_flags_behind_command(const Context& context) {
   for (const auto& [flag, value] :
        {std::pair("--json", context.json_path), std::pair("--csv", context.csv_path),
@@ -45,14 +45,14 @@ void require_flags_behind_command(const Context& context) {
                                flag + " FILE");
 }
 
-/// What the PEs see: this environment, the options given here, and how a terminal wants its text.
+/// The environment of the PEs: this environment, the options given here, and how to format text.
 Environment pe_environment(const Context& context) {
   Environment environment = job_environment(context);
   const auto value = [&environment](const char* name) {
     const auto found = environment.find(name);
     return found == environment.end() ? std::string() : found->second;
   };
-  // A PE's stdout is a pipe; what it writes may still end on a terminal.
+  // A PE's stdout is a pipe, but its output may still end up on a terminal.
   const bool colour = is_terminal(STDOUT_FILENO, context.environment) &&
                       value("NO_COLOR").empty() && value("TERM") != "dumb" &&
                       value("SHMEMCTL_COLOR").empty();
@@ -64,14 +64,14 @@ Environment pe_environment(const Context& context) {
   return environment;
 }
 
-/// Whether the command places its PEs itself: bench and moe have --pin, too.
+/// Whether the command pins its PEs itself: bench and moe have --pin, too.
 bool chooses_cpus(const std::vector<std::string>& command) {
   return std::any_of(command.begin(), command.end(), [](const std::string& word) {
     return word == "--pin" || starts_with(word, "--pin=");
   });
 }
 
-/// Where the PEs go, said on stderr with --verbose.
+/// The CPU binding of the PEs, printed on stderr with --verbose.
 std::vector<CpuSet> cpus_of_pes(const Context& context, const RunFlags& flags,
                                 const LaunchRequest& request, bool own) {
   const Sysroot sysroot;

@@ -27,7 +27,7 @@ std::string command_of(const std::vector<const CLI::App*>& chain) {
   return command;
 }
 
-/// An option, not a negative number and not the - that stands for stdin.
+/// An option, but not a negative number or the - for stdin.
 bool is_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && word != "--" &&
          std::isdigit(static_cast<unsigned char>(word[1])) == 0 && word[1] != '.';
@@ -54,7 +54,7 @@ UsageError unknown_option(const std::vector<const CLI::App*>& chain, const std::
     for (const CLI::Option* option : app->get_options())
       for (const std::string& name : option->get_lnames())
         flags.push_back("--" + name);
-  // One dash before a long name is a mistake as well: the distance is that of the names.
+  // Also handles a single dash before a long name: the distance is that of the names.
   const std::string long_flag =
       "--" + flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
   const std::string command = command_of(chain);

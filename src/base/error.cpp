@@ -11,7 +11,7 @@ namespace shmemctl {
 
 namespace {
 
-/// "host node7, PE 3, device mlx5_1, port 2": what is known of it.
+/// "host node7, PE 3, device mlx5_1, port 2": the known parts of the location.
 std::string text_of(const Where& where) {
   std::vector<std::string> parts;
   if (!where.host.empty())

@@ -103,12 +103,12 @@ bool read_some(FileDescriptor& from, std::string& to) {
   return true;
 }
 
-/// Ends a child's process group, first politely.
+/// Ends a child's process group: SIGTERM first, SIGKILL later.
 class Ending {
 public:
   Ending(pid_t group, double timeout_s)
       : group_(group), deadline_(Deadline::after(std::chrono::duration<double>(timeout_s))) {}
-  /// Sends what is due. True once anything was sent.
+  /// Sends the signal that is due. True once any was sent.
   bool act() {
     if (deadline_.passed() && signals_ < 2) {
       ::kill(-group_, signals_ == 0 ? SIGTERM : SIGKILL);
@@ -132,7 +132,7 @@ int wait_for(pid_t pid, Ending& ending, bool& timed_out) {
     if (ended == pid)
       break;
     if (ended < 0 && errno != EINTR)
-      return 127; // somebody else has reaped it
+      return 127; // already reaped elsewhere
     timed_out = ending.act();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }

@@ -48,7 +48,7 @@ namespace {
 
 constexpr std::chrono::seconds patience{2};
 
-/// stderr may be what hangs.
+/// stderr itself may hang.
 void say_if_possible(std::string_view text) {
   pollfd writable{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&writable, 1, 0) == 1)
@@ -72,7 +72,7 @@ void say_if_possible(std::string_view text) {
 void end_if_writing_hangs(ExitCode code) noexcept {
   try {
     std::thread([code] { watch_progress(code); }).detach();
-  } catch (const std::system_error&) { // no more threads: then it is the caller's end that counts
+  } catch (const std::system_error&) { // no thread available: then the caller's own end counts
   }
 }
 

@@ -1,5 +1,5 @@
-// Messages between processes as bytes: numbers little-endian, texts with their length before
-// them. Whatever a peer sends, reading stays within it.
+// Messages between processes as bytes: numbers little-endian, texts preceded by their length.
+// Whatever a peer sends, reading stays within the message.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace shmemctl {
 class WireWriter {
 public:
   WireWriter() = default;
-  /// @param version the first byte; another layout gets another one
+  /// @param version the first byte; each layout has its own
   explicit WireWriter(std::uint8_t version) { number(version); }
 
-  /// An integer, or a value of an enumeration: as many bytes as its type has.
+  /// An integer, or a value of an enumeration, with the size of its type.
   template <class T>
   void number(T value) {
     const auto bits = static_cast<std::uint64_t>(value);
@@ -45,13 +45,13 @@ private:
   std::string bytes_;
 };
 
-/// After the first thing that is not there or not as required, all that is read is zero or empty,
-/// and good() is false.
+/// After the first value that is missing or invalid, all further reads return zero or empty, and
+/// good() is false.
 class WireReader {
 public:
   /// @param bytes outlive the reader
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
-  /// @param version what the first byte has to be
+  /// @param version the required first byte
   WireReader(std::string_view bytes, std::uint8_t version) : rest_(bytes) {
     require(number<std::uint8_t>() == version);
   }
@@ -93,7 +93,7 @@ public:
   std::string text(std::size_t most_bytes) {
     return std::string(bytes(count<Length>(most_bytes)));
   }
-  /// A number that says how many of something follow.
+  /// The number of elements that follow.
   template <class T>
   std::size_t count(std::size_t most) {
     const std::size_t value = number<T>();
@@ -104,7 +104,7 @@ public:
 
   bool good() const { return good_; }
   bool at_end() const { return rest_.empty(); }
-  /// `value`, if everything was there and nothing follows.
+  /// `value`, if everything was valid and nothing follows.
   template <class Value>
   std::optional<Value> if_complete(Value value) const {
     return good_ && at_end() ? std::optional<Value>(std::move(value)) : std::nullopt;

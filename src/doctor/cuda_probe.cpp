@@ -10,7 +10,8 @@ namespace shmemctl::doctor {
 
 namespace {
 
-constexpr std::chrono::seconds live_deadline{20}; // eight GPUs without persistence mode take ten
+constexpr std::chrono::seconds live_deadline{
+    20}; // eight GPUs without persistence mode take ten seconds
 constexpr int max_devices = 256;
 constexpr int attribute_dma_buf_supported = 124; // CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED
 

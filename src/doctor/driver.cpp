@@ -26,8 +26,8 @@ CheckResult driver_not_loaded(const CheckContext& context) {
                     install_command(context.sysroot, "nvidia-open", "nvidia-open"));
 }
 
-/// The user-mode library must be of the kernel module's own version, except a CUDA forward
-/// compatibility package's, which lies in a folder "compat".
+/// The user-mode library must have the kernel module's version, unless it is from a CUDA forward
+/// compatibility package, in a folder "compat".
 std::optional<CheckResult> library_mismatch(const Sysroot& sysroot, const std::string& version,
                                             const std::string& evidence) {
   const std::optional<LibraryFile> library = find_library(sysroot, {"libcuda.so.1"});

@@ -28,7 +28,7 @@ CheckResult gpus_visible(const CheckContext& context) {
     if (const auto address = parse_pci_address(name))
       of_driver.insert(*address);
   std::vector<std::string> missing;
-  std::vector<std::string> lent; // to a virtual machine or another driver
+  std::vector<std::string> lent; // passed through to a virtual machine, or bound to another driver
   std::string evidence = std::string(driver_gpus_path) + ": " + std::to_string(of_driver.size()) +
                          " GPUs; PCI: " + std::to_string(node.gpus.size());
   for (const Gpu& gpu : node.gpus) {
@@ -63,7 +63,7 @@ CheckResult gpus_visible(const CheckContext& context) {
 
 namespace {
 
-/// The pairs for which a matrix says no in either direction.
+/// The pairs for which either direction of the matrix is false.
 std::vector<std::string> pairs_without(const std::vector<std::vector<bool>>& matrix) {
   std::vector<std::string> pairs;
   for (std::size_t from = 0; from < matrix.size(); ++from)
@@ -119,7 +119,7 @@ CheckResult gpu_p2p(const CheckContext& context) {
 
 namespace {
 
-/// Names of the GPUs that something is so of.
+/// Names of the GPUs that satisfy a predicate.
 template <class Predicate>
 std::vector<std::string> gpus_where(const NvmlSurvey& survey, Predicate predicate) {
   std::vector<std::string> names;
@@ -137,7 +137,7 @@ std::string reset_command(const std::vector<std::string>& gpus) {
   return "nvidia-smi --gpu-reset -i " + join(gpus, ",") + "  # with no process on them";
 }
 
-/// The worst trouble first; nothing if NVML has seen none.
+/// The most severe problem; empty if NVML reports none.
 std::optional<CheckResult> memory_trouble(const NvmlSurvey& survey) {
   const auto failed_rows = gpus_where(survey, [](const NvmlHealth& health) {
     return health.remapped_rows && (*health.remapped_rows).failed;

@@ -21,8 +21,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds live_deadline{40}; // eight GPUs without persistence mode take ten
-/// A share of the PCIe link's rate below which a copy is a warning: links that work give 80 to 90%,
+constexpr std::chrono::seconds live_deadline{
+    40}; // eight GPUs without persistence mode take ten seconds
+/// A copy below this share of the PCIe link's rate is a warning: healthy links reach 80 to 90%,
 /// memory of another NUMA node two thirds.
 constexpr double low_share = 0.5;
 
@@ -43,7 +44,7 @@ std::string name_of(const cuda::DeviceSurvey& survey, std::size_t device) {
   return "GPU " + std::to_string(device) + " (" + survey.devices[device].pci_address + ")";
 }
 
-/// Why there is nothing to judge.
+/// Why nothing can be judged.
 std::optional<CheckResult> without_answers(const cuda::DeviceSurvey& survey) {
   if (!survey.problem.empty())
     return failed("the GPU probe failed: " + survey.problem, "CUDA driver calls in a child process",
@@ -85,7 +86,7 @@ std::optional<PcieRate> declared(const Node& node, const std::string& pci_addres
   return std::nullopt;
 }
 
-/// Why there is nothing to ask.
+/// Why nothing can be measured.
 std::optional<CheckResult> not_here(const CheckContext& context) {
   if (const auto reason = no_nvidia_gpu(context.node))
     return skipped(*reason);

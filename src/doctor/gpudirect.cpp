@@ -1,4 +1,4 @@
-// What lets a NIC reach GPU memory, and a GPU reach a NIC.
+// What NICs need to access GPU memory, and GPUs to access NICs.
 #include <algorithm>
 #include <charconv>
 
@@ -23,13 +23,13 @@ bool wants_ibgda(const Environment& environment) {
   return Options(environment).boolean("IB_ENABLE_IBGDA");
 }
 
-/// One way to GPU memory: whether it is open, how we know, and what would open it.
+/// One path to GPU memory: whether it is available, the evidence, and what would enable it.
 struct Way {
   bool open = false;
   std::string reason, evidence, fix;
 };
 
-/// NVSHMEM looks at the two version files and at /sys/module/nvidia_peermem.
+/// NVSHMEM checks the two version files and /sys/module/nvidia_peermem.
 Way peermem_way(const Sysroot& sysroot) {
   for (const char* folder : {"nvidia-peermem", "nv_mem"}) {
     const std::string path = std::string("/sys/kernel/mm/memory_peers/") + folder + "/version";
@@ -46,7 +46,7 @@ Way peermem_way(const Sysroot& sysroot) {
       "modprobe nvidia-peermem && echo nvidia-peermem > /etc/modules-load.d/nvidia-peermem.conf"};
 }
 
-/// The kernel configuration's "y", "m" or "n" (not set); nothing where it cannot be read.
+/// The kernel configuration's "y", "m" or "n" (not set); empty if it cannot be read.
 std::optional<std::string> kernel_option(const Sysroot& sysroot, const std::string& release,
                                          const std::string& option) {
   for (const std::string& path : {"/boot/config-" + release, "/lib/modules/" + release + "/config",
@@ -64,7 +64,7 @@ std::optional<Way> asked_dma_buf(const Sysroot& sysroot) {
   const std::vector<CudaDevice>& devices = live_cuda().devices;
   if (!std::all_of(devices.begin(), devices.end(),
                    [](const CudaDevice& device) { return device.dma_buf; }))
-    return std::nullopt; // the files below say why
+    return std::nullopt; // the files below explain why
   return Way{true, "CUDA exports GPU memory as dma-buf",
              "cuDeviceGetAttribute(DMA_BUF_SUPPORTED): 1 on every GPU", ""};
 }
@@ -96,8 +96,9 @@ Way exported_dma_buf(const Sysroot& sysroot) {
           kernel_said + "; " + driver_said, ""};
 }
 
-/// A libibverbs that takes none: its file's name ends with the version of rdma-core. Nothing if it
-/// does, if the name does not tell, or if there is none, of which another check speaks.
+/// A libibverbs that does not support dma-buf, judged by rdma-core's version at the end of its file
+/// name. Empty if it does, if the name has no version, or if there is no libibverbs, which another
+/// check reports.
 std::optional<Way> old_verbs_library(const Sysroot& sysroot) {
   constexpr int first_with_dma_buf = 34;
   const std::optional<LibraryFile> library = find_library(sysroot, {"libibverbs.so.1"});
@@ -124,7 +125,7 @@ Way dma_buf_way(const Sysroot& sysroot) {
   return way;
 }
 
-/// A way that is closed matters less while the other one is open.
+/// A path that is unavailable matters less while the other one is available.
 CheckResult judge_way(const Way& way, const Way& other, const std::string& other_name) {
   if (way.open)
     return passed(way.reason, way.evidence);

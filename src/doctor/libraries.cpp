@@ -69,7 +69,7 @@ namespace {
 
 enum class Need { nvidia_gpu, rdma, mlx5, gpu_and_rdma, launcher };
 
-/// What a library says of itself, and by which function.
+/// The version that a library reports, and the function that returned it.
 struct LibraryVersion {
   const char* function;
   std::string version;
@@ -132,8 +132,8 @@ std::optional<LibraryVersion> gdrcopy_version(const DynamicLibrary& library) {
   return LibraryVersion{"gdr_runtime_get_version", fmt::format("{}.{}", major, minor)};
 }
 
-/// One library. Package names are the distributions' own, except NVIDIA's, which are those of
-/// NVIDIA's repositories.
+/// One library. Package names are those of the distributions, except for NVIDIA's, which are those
+/// of NVIDIA's repositories.
 struct Library {
   const char* id;
   std::vector<std::string> names; ///< in the order they are tried
@@ -235,7 +235,7 @@ const std::vector<Library>& library_table() {
   return table;
 }
 
-/// Why the library is not needed on this node; nothing if it may be.
+/// Why the library is not needed on this node; empty if it may be.
 std::optional<std::string> not_needed(const Library& library, const Node& node) {
   switch (library.need) {
   case Need::nvidia_gpu:
@@ -257,7 +257,7 @@ std::optional<std::string> not_needed(const Library& library, const Node& node) 
   return std::nullopt;
 }
 
-/// Where the library is and of which version, or why it is not.
+/// The path and version of the library, or why it was not found.
 struct Found {
   bool present = false;
   std::string version, evidence; ///< version: "" if it is not known
@@ -287,7 +287,7 @@ Found look_copied(const Library& library, const Sysroot& sysroot) {
           found->path + ": is " + found->file};
 }
 
-/// "550" of the loaded driver: Ubuntu's packages of its libraries carry it in their names.
+/// "550" of the loaded driver: Ubuntu has it in the names of the driver's library packages.
 std::string driver_branch(const Sysroot& sysroot) {
   const auto text = sysroot.read("/proc/driver/nvidia/version");
   const auto version = parse_nvidia_version(text.value_or(""));
@@ -315,7 +315,7 @@ CheckResult check_library(const Library& library, const CheckContext& context) {
         found.evidence);
   if (const auto reason = not_needed(library, context.node))
     return skipped("not installed, and not needed: " + *reason, found.evidence);
-  // A node without a launcher is a healthy node: PEs can be started without one.
+  // A node without a launcher is healthy: PEs can be started without one.
   if (library.need == Need::launcher)
     return {CheckStatus::skipped,
             fmt::format("not installed, and optional: it enables {}", library.enables),
@@ -342,7 +342,7 @@ bool has_driver(const Node& node, const std::string& driver) {
                      [&](const Nic& nic) { return nic.driver && *nic.driver == driver; });
 }
 
-/// Whose rules the transport would follow here, and why.
+/// Which provider's rules the transport would follow here, and why.
 FabricWish wish_of(const CheckContext& context) {
   const Options options(context.environment);
   for (const char* name : {"LIBFABRIC_PROFILE", "LIBFABRIC_PROVIDER"}) {
@@ -429,7 +429,7 @@ CheckResult libfabric_gdrcopy(const CheckContext& context) {
   CheckResult result = gdrcopy(context);
   if (result.status != CheckStatus::warning)
     return result;
-  // Here it is no slower way: staged atomic operations on GPU memory have no other.
+  // There is no slower fallback: staged atomic operations on GPU memory need it.
   return failed("GDRCopy is incomplete, and " + wish.provider +
                     " executes atomic operations on GPU memory through it",
                 result.evidence, result.fix);

@@ -33,7 +33,7 @@ std::optional<ShmSize> live_shm_size() {
                  fmt::format("statvfs(\"{}\"): {} bytes, {} free", shm_path, total, free)};
 }
 
-/// A tmpfs without a size holds half of the memory.
+/// A tmpfs without a size option is limited to half of the memory.
 std::optional<ShmSize> copied_shm_size(const Sysroot& sysroot, const Mount& mount) {
   const std::string evidence = said("/proc/mounts", std::string(shm_path) + " " + mount.options);
   if (const auto size = mount_size_bytes(mount.options))

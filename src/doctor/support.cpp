@@ -1,4 +1,4 @@
-// What checks share: results, texts of /proc, work in a child process.
+// Shared by checks: results, texts of /proc, work in a child process.
 #include "src/doctor/support.h"
 
 #include <algorithm>
@@ -263,7 +263,7 @@ void for_each_line(std::string_view text, Use use) {
   }
 }
 
-/// "unlimited" gives an empty optional inside; nothing for other words that are no number.
+/// "unlimited" gives an empty inner optional; other text that is not a number gives none.
 std::optional<std::optional<std::uint64_t>> limit_value(const std::string& word) {
   if (word == "unlimited")
     return std::optional<std::uint64_t>{};
@@ -405,7 +405,7 @@ constexpr std::size_t max_answer_bytes = 1 << 20;
       break;
     done += static_cast<std::size_t>(count);
   }
-  ::_exit(0); // not exit(): the parent's buffers and destructors are not the child's to run
+  ::_exit(0); // not exit(): the child must not run the parent's destructors or flush its buffers
 }
 
 /// Everything the child writes until it closes the pipe; false if the deadline passed first.

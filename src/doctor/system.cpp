@@ -17,7 +17,7 @@ constexpr std::uint64_t least_open_files = 16384;
 constexpr const char* limits_path = "/proc/self/limits";
 constexpr const char* clocksource_folder = "/sys/devices/system/clocksource/clocksource0";
 
-/// Clocks that are read without a system call.
+/// Clock sources that are read without a system call.
 bool is_fast_clock(const std::string& name) {
   for (const char* fast : {"tsc", "tsc-early", "kvm-clock", "hyperv_clocksource_tsc_page",
                            "arch_sys_counter", "timebase", "riscv_clocksource"})
@@ -119,7 +119,7 @@ CheckResult open_files(const CheckContext& context) {
 
 namespace {
 
-/// The NVSwitch fabric of a single node has its manager on that node.
+/// The fabric manager runs on the node only if the NVSwitch fabric is within the node.
 bool has_nvswitch_target(const Node& node) {
   for (const Gpu& gpu : node.gpus)
     for (const GpuLink& link : gpu.links)
@@ -165,7 +165,7 @@ CheckResult fabric_manager(const CheckContext& context) {
   if (context.sysroot.live())
     if (const auto state = judge_fabric_state(live_nvml()))
       return *state;
-  // CUDA refuses to start (802) until the fabric is configured, whoever configures it.
+  // CUDA fails to initialise (802) until the fabric is configured, by whichever service.
   if (context.sysroot.live() && live_cuda().initialized())
     return passed("the NVSwitch fabric is configured; its manager is not visible from here",
                   live_cuda().library + ": cuInit returned 0");

@@ -1,5 +1,5 @@
-// Whether transports work here: each is made as a job would make it, connected to this process
-// itself, and moves bytes. What a list of libraries and files says is only why.
+// Whether transports work here: each is created as in a job, connected to this process itself, and
+// moves bytes. Library and file checks only explain failures.
 #include <algorithm>
 #include <functional>
 
@@ -23,7 +23,7 @@ constexpr std::chrono::seconds child_deadline{40};
 
 using Make = std::function<std::unique_ptr<Transport>(const TransportSetup&)>;
 
-/// One line of the answer.
+/// One line of the child's output.
 std::string attempt(const Make& make, const Environment& environment,
                     const std::vector<HcaPort>& nics) {
   const std::string port =
@@ -52,8 +52,8 @@ bool asked_for(const std::string& name, const Environment& environment) {
          std::find(named.begin(), named.end(), name) != named.end();
 }
 
-/// @param each_of the ports to be tried one by one; none: what the transport chooses
-/// @param needed  it should be usable here; it is too if the options ask for it
+/// @param each_of the ports to be tried one by one; empty: those that the transport chooses
+/// @param needed  whether it should be usable here; also true if the options request it
 CheckResult try_transport(const std::string& name, const Make& make, const CheckContext& context,
                           const std::vector<HcaPort>& each_of, bool needed) {
   const ChildAnswer answer = ask_child(
@@ -135,7 +135,7 @@ CheckResult transport_ibrc(const CheckContext& context) {
 
 namespace {
 
-/// Of both transports that post to mlx5 devices themselves.
+/// For both transports that post to mlx5 devices themselves.
 CheckResult direct_transport(const std::string& name, const Make& make,
                              const CheckContext& context) {
   if (!context.sysroot.live())
