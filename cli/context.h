@@ -28,7 +28,7 @@ struct Context {
   /// The run has only used its command line so far, which all processes of a job share.
   mutable bool same_in_job = false;
   /// The error that ends the run occurs on PE 0, too.
-  bool met_by_pe_0 = false;
+  bool seen_by_pe_0 = false;
   std::function<ExitCode(Context&)> run; ///< set by the selected subcommand
 
   /// Command line, environment and --config combined.

@@ -105,15 +105,16 @@ void add_command_finding(Report& report, const std::vector<std::string>& argv,
 }
 
 ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
-  const std::vector<std::string>& words = run.context.watched_command;
-  const std::string program =
-      run.context.watches_itself ? own_program() : find_program(words[0], run.context.environment);
+  const std::vector<std::string>& watched = run.context.watched_command;
+  const std::string program = run.context.watches_itself
+                                  ? own_program()
+                                  : find_program(watched[0], run.context.environment);
   const auto given = run.context.command_line.find("TIMEOUT");
   const double timeout_s =
       given == run.context.command_line.end() ? 0 : parse_number(given->second).value_or(0);
   const auto watch = begin_watch(run);
   run.session.set_deadline(std::nullopt);
-  std::vector<std::string> argv = words;
+  std::vector<std::string> argv = watched;
   if (run.context.watches_itself)
     argv.insert(argv.begin(), "shmemctl");
   const bool data_is_ours = run.context.json_path == "-" || run.context.csv_path == "-";
@@ -127,7 +128,7 @@ ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
   WatchFacts facts;
   const auto facts_now = [&] {
     facts = facts_of(run, *watch, "command");
-    facts.argv = SecretFilter(run.options)(words);
+    facts.argv = SecretFilter(run.options)(watched);
     facts.command = command.end();
     return facts;
   };
@@ -151,7 +152,7 @@ ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
     command.end_rest();
   run.session.output().ask_before_ending({});
   put(run, watch->totals(), facts_now());
-  add_command_finding(run.session.report(), words, command.end());
+  add_command_finding(run.session.report(), watched, command.end());
   if (command.interrupted())
     return run.session.finish_early(ExitCode::interrupted);
   if (command.end().timed_out)
@@ -198,8 +199,8 @@ ExitCode run_hotspots(Context& context, const HotspotFlags& flags) {
 
 void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
   const auto seconds = [&](const char* name, std::optional<double>& to, const char* doc,
-                           double least, double most) {
-    command.add_option(name, to, doc)->type_name("SECONDS")->check(CLI::Range(least, most));
+                           double min_s, double max_s) {
+    command.add_option(name, to, doc)->type_name("SECONDS")->check(CLI::Range(min_s, max_s));
   };
   seconds("--watch", flags.watch_s, "Show the load repeatedly at this interval", 0.05, 86400);
   seconds("-D,--duration", flags.duration_s,
@@ -227,26 +228,26 @@ void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
 } // namespace
 
 std::vector<std::string> take_watched_command(const CLI::App& app, Context& context,
-                                              std::vector<std::string> words) {
+                                              std::vector<std::string> arguments) {
   const auto all = app.get_subcommands([](const CLI::App*) { return true; });
   const auto is_subcommand = [&all](const std::string& word) {
     return std::any_of(all.begin(), all.end(),
                        [&word](const CLI::App* child) { return child->get_name() == word; });
   };
-  const auto first = std::find_if(words.begin(), words.end(), is_subcommand);
-  if (first == words.end() || *first != "hotspots")
-    return words;
-  const auto during = std::find(first, words.end(), "--during");
-  if (during == words.end())
-    return words;
+  const auto first = std::find_if(arguments.begin(), arguments.end(), is_subcommand);
+  if (first == arguments.end() || *first != "hotspots")
+    return arguments;
+  const auto during = std::find(first, arguments.end(), "--during");
+  if (during == arguments.end())
+    return arguments;
   auto command = during + 1;
-  if (command != words.end() && *command == "--")
+  if (command != arguments.end() && *command == "--")
     ++command;
-  context.watched_command.assign(command, words.end());
+  context.watched_command.assign(command, arguments.end());
   context.watches_itself =
       !context.watched_command.empty() && is_subcommand(context.watched_command[0]);
-  words.erase(during + 1, words.end());
-  return words;
+  arguments.erase(during + 1, arguments.end());
+  return arguments;
 }
 
 void add_hotspots(CLI::App& app, Context& context) {

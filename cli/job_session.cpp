@@ -48,25 +48,25 @@ nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
 /// What one world reports to the others of an INIT_MODE with several: at most about 1 MiB, the
 /// limit of a gathered text.
 std::string world_text(const Findings& findings, ExitCode code) {
-  constexpr std::size_t most_findings = 200, most_bytes = 1500;
+  constexpr std::size_t most_findings = 200, max_bytes = 1500;
   nlohmann::json list = nlohmann::json::array();
   for (const Finding& finding : findings)
     if (finding.severity == Severity::error && list.size() < most_findings)
-      list.push_back({finding.id, finding.subject.substr(0, most_bytes),
-                      finding.message.substr(0, most_bytes), finding.fix.substr(0, most_bytes)});
+      list.push_back({finding.id, finding.subject.substr(0, max_bytes),
+                      finding.message.substr(0, max_bytes), finding.fix.substr(0, max_bytes)});
   return json_line({{"code", static_cast<int>(code)}, {"findings", list}});
 }
 
 /// Adds what another world reported; returns its exit code.
 ExitCode read_world(const std::string& text, int world, Findings& to) {
-  const nlohmann::json told = try_from_json_line(text);
+  const nlohmann::json record = try_from_json_line(text);
   try {
-    for (const nlohmann::json& finding : told.at("findings"))
+    for (const nlohmann::json& finding : record.at("findings"))
       to.push_back({finding.at(0), Severity::error, finding.at(1),
                     fmt::format("world {} (local rank {}): {}", world, world,
                                 finding.at(2).get<std::string>()),
                     finding.at(3)});
-    return static_cast<ExitCode>(told.at("code").get<int>());
+    return static_cast<ExitCode>(record.at("code").get<int>());
   } catch (const nlohmann::json::exception&) {
     throw Error(ExitCode::unavailable, fmt::format("world {}", world), "read its verdict",
                 "malformed message", "run the same version of shmemctl on all hosts");
@@ -92,8 +92,8 @@ void JobSession::watch_failure_detector(FailureDetector* failure_detector) {
 /// A launcher ends all PEs when it has lost one: then the report must name the loss, whose notice
 /// may arrive a little later than the signal.
 void JobSession::interrupted(int signal) {
-  const std::string words = std::string("interrupted by SIG") + ::sigabbrev_np(signal);
-  const Error error(ExitCode::interrupted, "run", "finish", words, "run it again");
+  const std::string interruption = std::string("interrupted by SIG") + ::sigabbrev_np(signal);
+  const Error error(ExitCode::interrupted, "run", "finish", interruption, "run it again");
   const std::lock_guard lock(failure_detector_mutex_);
   if (!failure_detector_)
     return;
@@ -102,22 +102,23 @@ void JobSession::interrupted(int signal) {
     failure_detector_->announce(error, "");
   } catch (const Error& cause) {
     output_.blame(Error(ExitCode::interrupted, "run", "finish",
-                        words + ", after this: " + cause.system_message(), cause.fix()));
+                        interruption + ", after this: " + cause.system_message(), cause.fix()));
   }
 }
 
-void JobSession::step(const std::string& words) {
+void JobSession::step(const std::string& name) {
   const double limit_s = options_.number("TIMEOUT") * slack_factor + slack_s;
   watchdog_.reset();
   watchdog_.emplace(std::chrono::duration<double>(limit_s),
-                    [this, words](const std::string&) { expire(words); });
+                    [this, name](const std::string&) { expire(name); });
 }
 
 /// A step with many waits may take longer than its limit because one of them waits for a stopped
 /// PE.
-Error JobSession::why_late(const std::string& words) {
+Error JobSession::why_late(const std::string& step_name) {
   constexpr double limit_s = 0.3;
-  const Error hangs(ExitCode::deadline, words, "finish", "a call into a library or driver hangs",
+  const Error hangs(ExitCode::deadline, step_name, "finish",
+                    "a call into a library or driver hangs",
                     "pass a longer --timeout SECONDS, or check what this phase is waiting for");
   const std::lock_guard lock(failure_detector_mutex_);
   if (!failure_detector_)
@@ -125,16 +126,16 @@ Error JobSession::why_late(const std::string& words) {
   try {
     for (int pe = 0; pe < report_.job.pes; ++pe)
       if (failure_detector_->presence(pe, limit_s) == Presence::silent)
-        failure_detector_->give_up(words, pe); // throws with the known cause
+        failure_detector_->give_up(step_name, pe); // throws with the known cause
   } catch (const Error& known) {
     return known;
   }
-  failure_detector_->announce(hangs, words);
+  failure_detector_->announce(hangs, step_name);
   return hangs;
 }
 
-void JobSession::expire(const std::string& words) {
-  const Error error = why_late(words);
+void JobSession::expire(const std::string& step_name) {
+  const Error error = why_late(step_name);
   end_if_writing_hangs(error.code());
   print_error(error);
   died(error);
@@ -315,7 +316,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
       session.watch(nullptr);
       runtime.fail(error);
       // Invalid flags are the same on all PEs, or have been announced to PE 0.
-      context.met_by_pe_0 = error.code() == ExitCode::usage && runtime.bootstrap().rank() != 0;
+      context.seen_by_pe_0 = error.code() == ExitCode::usage && runtime.bootstrap().rank() != 0;
       throw;
     }
     session.step("leaving the job");

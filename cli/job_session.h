@@ -28,7 +28,7 @@ public:
 
   /// Names the current step. A step may take half as long again as --timeout, which limits each
   /// wait in it: then a call that hangs ends the process.
-  void step(const std::string& words);
+  void step(const std::string& name);
   /// The launcher says that this is PE 0: from now on the report is written, however the run ends.
   /// lead() refuses a file that cannot be written, when all PEs can be told.
   void expect_to_lead();
@@ -70,8 +70,8 @@ private:
   ExitCode join_worlds(ExitCode code);
   void end_phase();
   void print_end();
-  Error why_late(const std::string& words);
-  [[noreturn]] void expire(const std::string& words);
+  Error why_late(const std::string& step_name);
+  [[noreturn]] void expire(const std::string& step_name);
   void interrupted(int signal);
 
   const Context& context_;

@@ -58,20 +58,20 @@ void add_common_flags(CLI::App& app, Context& context) {
 /// process fails: this process waits for that, or rank 0 might be killed before it has printed
 /// anything. A process that still lives after two seconds prints for itself, except under srun,
 /// which does not kill the others.
-bool rank_0_says_it(const Context& context) {
-  constexpr int patience_ms = 2000;
+bool rank_0_prints_it(const Context& context) {
+  constexpr int timeout_ms = 2000;
   const std::string launcher = launcher_name(context.environment);
   if (launcher == "run" || launcher == "none" ||
       launched_rank(context.environment).value_or(0) == 0)
     return false;
-  ::poll(nullptr, 0, patience_ms);
+  ::poll(nullptr, 0, timeout_ms);
   return launcher == "srun";
 }
 
 int parse_error(const CLI::App& app, const CLI::ParseError& error, const Context& context) {
   if (error.get_exit_code() == 0) // --help, --version
     return app.exit(error, std::cout, std::cerr);
-  if (rank_0_says_it(context))
+  if (rank_0_prints_it(context))
     return static_cast<int>(ExitCode::usage);
   const UsageError usage = describe_usage_error(app, error);
   std::cerr << "shmemctl: error: " << printable(usage.problem, 500) << '\n'
@@ -158,7 +158,7 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     const bool by_argv_alone =
         error.code() == ExitCode::usage && context.same_in_job && !input_was_read();
-    if (!(context.met_by_pe_0 || by_argv_alone) || !rank_0_says_it(context))
+    if (!(context.seen_by_pe_0 || by_argv_alone) || !rank_0_prints_it(context))
       print_error(error);
     return static_cast<int>(error.code());
   }

@@ -30,7 +30,7 @@ bool has_equal_nodes(const Placement& placement) {
 }
 
 /// Whether no rank forwards rows, so that nodes may differ. Low latency then sends directly.
-bool goes_straight(const Placement& placement, const moe::Request& request) {
+bool sends_directly(const Placement& placement, const moe::Request& request) {
   return request.flat || (request.mode == "ll" && !has_equal_nodes(placement));
 }
 
@@ -40,7 +40,7 @@ int node_ranks_of(const Placement& placement, const moe::Request& request) {
   if (placement.n_nodes() == 1 && request.flat)
     throw bad_moe("--flat needs several nodes, and this job has one",
                   "omit it, or start PEs on several nodes");
-  if (placement.n_nodes() == 1 || goes_straight(placement, request))
+  if (placement.n_nodes() == 1 || sends_directly(placement, request))
     return placement.n_pes;
   if (!has_equal_nodes(placement))
     throw bad_moe(
@@ -91,9 +91,9 @@ void require_one_routing(Runtime& runtime, const moe::RecordedRouting& recorded,
 }
 
 /// Announces what this PE does, for the message if it is lost in that step.
-void begin_step(Runtime& runtime, JobSession& session, const std::string& words) {
-  runtime.failure_detector().phase(words);
-  session.step(words);
+void begin_step(Runtime& runtime, JobSession& session, const std::string& name) {
+  runtime.failure_detector().phase(name);
+  session.step(name);
 }
 
 moe::JobRank job_rank(Runtime& runtime, JobSession& session, const std::string& where) {
@@ -103,10 +103,10 @@ moe::JobRank job_rank(Runtime& runtime, JobSession& session, const std::string& 
   rank.barrier = [&runtime] { runtime.barrier(); };
   rank.gather = [&runtime](const std::string& text) { return runtime.gather_text(text); };
   if (session.leads())
-    rank.tell = [](const std::string& words) {
-      std::cerr << "shmemctl: " << safe_text(words) << std::endl;
+    rank.tell = [](const std::string& text) {
+      std::cerr << "shmemctl: " << safe_text(text) << std::endl;
     };
-  rank.step = [&, where](const std::string& words) { begin_step(runtime, session, where + words); };
+  rank.step = [&, where](const std::string& name) { begin_step(runtime, session, where + name); };
   return rank;
 }
 
@@ -221,7 +221,7 @@ std::vector<moe::PointRequest> points_of(const MoeFlags& flags,
   std::vector<moe::PointRequest> points = moe::points_of(flags.request, recorded, runtime.n_pes(),
                                                          node_ranks_of(placement, flags.request));
   for (moe::PointRequest& point : points) {
-    if (goes_straight(placement, flags.request))
+    if (sends_directly(placement, flags.request))
       point.setup.node_of_rank = placement.node;
     if (flags.kind() == moe::BackendKind::gpu)
       point.setup.scale_bytes = moe::scale_bytes_of(point.setup);

@@ -24,7 +24,7 @@ using Body = std::function<ExitCode(Session&, const Options&)>;
 constexpr double slack_s = 15; ///< beyond --timeout, for hosts that wait for another one's report
 /// A gathered text is limited to 1 MiB, and each PE receives all texts of a round.
 constexpr std::size_t piece_bytes = std::size_t{128} << 10;
-constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t max_bytes = std::uint64_t{64} << 20;
 
 /// What one host found.
 struct HostOutcome {
@@ -65,11 +65,11 @@ HostOutcome outcome_from(const std::string& text, const JobHost& host) {
   outcome.host = host.name;
   outcome.pes = host.pes;
   try {
-    const nlohmann::json told = from_json_line(text);
-    outcome.code = static_cast<ExitCode>(told.at("code").get<int>());
-    outcome.error = told.at("error");
-    outcome.fix = told.at("fix");
-    outcome.report = parse_report(told.at("report").get<std::string>(), host.name);
+    const nlohmann::json parsed = from_json_line(text);
+    outcome.code = static_cast<ExitCode>(parsed.at("code").get<int>());
+    outcome.error = parsed.at("error");
+    outcome.fix = parsed.at("fix");
+    outcome.report = parse_report(parsed.at("report").get<std::string>(), host.name);
   } catch (const nlohmann::json::exception&) {
     throw Error(ExitCode::unavailable, "host " + host.name, "read its report", "malformed message",
                 "run the same version of shmemctl on all hosts");
@@ -83,7 +83,7 @@ std::vector<std::string> gather_long_texts(Bootstrap& bootstrap, const std::stri
   const std::vector<std::uint64_t> sizes =
       allgather_value(bootstrap, static_cast<std::uint64_t>(mine.size()), deadline);
   const std::uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
-  if (largest > most_bytes)
+  if (largest > max_bytes)
     throw Error(ExitCode::unavailable, "report of a host", "send it to PE 0",
                 "it is larger than 64 MiB", "let each host write its own: --json NAME.%h.json");
   std::vector<std::string> texts(sizes.size());

@@ -88,18 +88,18 @@ std::string description_of(const CLI::Option& option) {
 
 struct Page {
   const CLI::App* app = nullptr;
-  std::string words; ///< "shmemctl report diff"
+  std::string command_name; ///< "shmemctl report diff"
 };
 
-void collect(const CLI::App& app, const std::string& words, std::vector<Page>& pages) {
-  pages.push_back({&app, words});
+void collect(const CLI::App& app, const std::string& command_name, std::vector<Page>& pages) {
+  pages.push_back({&app, command_name});
   for (const CLI::App* child : subcommands_of(app))
-    collect(*child, words + " " + child->get_name(), pages);
+    collect(*child, command_name + " " + child->get_name(), pages);
 }
 
 /// "report-diff" of "shmemctl report diff"; "shmemctl" of the program itself.
-std::string file_name(const std::string& words) {
-  std::string name = words;
+std::string file_name(const std::string& command_name) {
+  std::string name = command_name;
   if (const std::size_t blank = name.find(' '); blank != std::string::npos)
     name.erase(0, blank + 1);
   std::replace(name.begin(), name.end(), ' ', '-');
@@ -121,7 +121,7 @@ Shown options_of(const CLI::App& app) {
 }
 
 std::string synopsis_of(const Page& page) {
-  std::string text = page.words;
+  std::string text = page.command_name;
   if (!subcommands_of(*page.app).empty())
     return text + " SUBCOMMAND ...";
   const Shown shown = options_of(*page.app);
@@ -183,13 +183,13 @@ constexpr const char* generated_note =
 std::string markdown_command(const Page& page) {
   const CLI::App& app = *page.app;
   const std::vector<const CLI::App*> children = subcommands_of(app);
-  std::string text = std::string(generated_note) + "# `" + page.words + "`\n\n" +
+  std::string text = std::string(generated_note) + "# `" + page.command_name + "`\n\n" +
                      cell(app.get_description()) + ".\n\n```\n" + synopsis_of(page) + "\n```\n";
   if (!children.empty()) {
     text += "\n| subcommand | what it does |\n| --- | --- |\n";
     for (const CLI::App* child : children)
       text += fmt::format("| [`{}`]({}.md) | {} |\n", child->get_name(),
-                          file_name(page.words + " " + child->get_name()),
+                          file_name(page.command_name + " " + child->get_name()),
                           cell(child->get_description()));
   }
   const Shown shown = options_of(app);
@@ -216,7 +216,7 @@ std::string takers_of(const std::string& name, const std::vector<Page>& pages, s
         if (each == wanted)
           takers.push_back(page.app->get_parent() == nullptr
                                ? "all"
-                               : page.words.substr(page.words.find(' ') + 1));
+                               : page.command_name.substr(page.command_name.find(' ') + 1));
   flag = takers.empty() ? "" : wanted;
   return join(takers, ", ");
 }
@@ -410,13 +410,13 @@ std::string roff_options(const std::vector<const CLI::Option*>& options) {
   return text;
 }
 
-std::string man_name(const std::string& words) {
-  return words == "shmemctl" ? words : "shmemctl-" + file_name(words);
+std::string man_name(const std::string& command_name) {
+  return command_name == "shmemctl" ? command_name : "shmemctl-" + file_name(command_name);
 }
 
 std::string man_page(const Page& page, const CLI::App& root) {
   const CLI::App& app = *page.app;
-  const std::string name = man_name(page.words);
+  const std::string name = man_name(page.command_name);
   std::string text = roff_head(name, 1);
   text += ".SH NAME\n" + roff(name) + " \\- " + roff(app.get_description()) + "\n";
   text += ".SH SYNOPSIS\n.B " + roff(synopsis_of(page)) + "\n";
@@ -424,7 +424,8 @@ std::string man_page(const Page& page, const CLI::App& root) {
     text += ".SH SUBCOMMANDS\n";
     for (const CLI::App* child : children)
       text += ".TP\n\\fB" + roff(child->get_name()) + "\\fR\n" + roff(child->get_description()) +
-              ", see \\fB" + roff(man_name(page.words + " " + child->get_name())) + "\\fR(1)\n";
+              ", see \\fB" + roff(man_name(page.command_name + " " + child->get_name())) +
+              "\\fR(1)\n";
   }
   const Shown shown = options_of(app);
   if (!shown.positional.empty())
@@ -487,7 +488,8 @@ void write_markdown(const CLI::App& root, const std::filesystem::path& folder) {
   std::vector<Page> pages;
   collect(root, "shmemctl", pages);
   for (const Page& page : pages)
-    write_page(folder / "commands" / (file_name(page.words) + ".md"), markdown_command(page));
+    write_page(folder / "commands" / (file_name(page.command_name) + ".md"),
+               markdown_command(page));
   write_page(folder / "options.md", markdown_options_page(pages));
   write_page(folder / "findings.md", markdown_findings());
   write_page(folder / "exit-codes.md", markdown_exit_codes());
@@ -498,7 +500,7 @@ void write_man(const CLI::App& root, const std::filesystem::path& folder) {
   std::vector<Page> pages;
   collect(root, "shmemctl", pages);
   for (const Page& page : pages)
-    write_page(folder / "man1" / (man_name(page.words) + ".1"), man_page(page, root));
+    write_page(folder / "man1" / (man_name(page.command_name) + ".1"), man_page(page, root));
   write_page(folder / "man7" / "shmemctl-options.7", man_options());
   write_page(folder / "man7" / "shmemctl-findings.7", man_findings());
 }

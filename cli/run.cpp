@@ -28,14 +28,14 @@ Error bad_invocation(const std::string& problem, const std::string& fix) {
   return {ExitCode::usage, "run", "", problem, fix};
 }
 
-bool is_own_subcommand(const CLI::App& app, const std::string& word) {
+bool is_own_subcommand(const CLI::App& app, const std::string& argument) {
   const auto names = app.get_subcommands([](const CLI::App*) { return true; });
   return std::any_of(names.begin(), names.end(),
-                     [&word](const CLI::App* child) { return child->get_name() == word; });
+                     [&argument](const CLI::App* child) { return child->get_name() == argument; });
 }
 
 /// Rejects common flags before `run` that name the command's report: N PEs would write it N times.
-void require_flags_behind_command(const Context& context) {
+void require_flags_after_command(const Context& context) {
   for (const auto& [flag, value] :
        {std::pair("--json", context.json_path), std::pair("--csv", context.csv_path),
         std::pair("--config", context.config_path)})
@@ -66,8 +66,8 @@ Environment pe_environment(const Context& context) {
 
 /// Whether the command pins its PEs itself: bench and moe have --pin, too.
 bool chooses_cpus(const std::vector<std::string>& command) {
-  return std::any_of(command.begin(), command.end(), [](const std::string& word) {
-    return word == "--pin" || starts_with(word, "--pin=");
+  return std::any_of(command.begin(), command.end(), [](const std::string& argument) {
+    return argument == "--pin" || starts_with(argument, "--pin=");
   });
 }
 
@@ -116,32 +116,34 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
 
 ExitCode run_job(const Context& context, const RunFlags& flags, const CLI::App& app,
                  const std::vector<std::string>& command) {
-  require_flags_behind_command(context);
+  require_flags_after_command(context);
   const LaunchRequest request = launch_request(context, flags, app, command);
   const LaunchResult result = launch(request);
-  const bool said = request.one_error && failed_alike_and_said_so(result);
-  if (const std::string line = failure_line(result); !line.empty() && !said)
+  const bool printed = request.one_error && all_printed_the_same_failure(result);
+  if (const std::string line = failure_line(result); !line.empty() && !printed)
     std::cerr << "shmemctl: error: " << line << '\n';
   return static_cast<ExitCode>(result.exit_status);
 }
 
 } // namespace
 
-std::vector<std::string> without_separator(const CLI::App& app, std::vector<std::string> words) {
-  const auto run = std::find(words.begin(), words.end(), "run");
-  if (run == words.end())
-    return words;
+std::vector<std::string> without_separator(const CLI::App& app,
+                                           std::vector<std::string> arguments) {
+  const auto run = std::find(arguments.begin(), arguments.end(), "run");
+  if (run == arguments.end())
+    return arguments;
   const CLI::App* command = app.get_subcommand("run");
-  for (auto word = run + 1; word != words.end() && starts_with(*word, "-"); ++word) {
-    if (*word == "--") {
-      words.erase(word);
+  for (auto argument = run + 1; argument != arguments.end() && starts_with(*argument, "-");
+       ++argument) {
+    if (*argument == "--") {
+      arguments.erase(argument);
       break;
     }
-    const CLI::Option* option = command->get_option_no_throw(*word); // none for -n4 and --pes=4
-    if (option && option->get_items_expected_max() > 0 && word + 1 != words.end())
-      ++word;
+    const CLI::Option* option = command->get_option_no_throw(*argument); // none for -n4 and --pes=4
+    if (option && option->get_items_expected_max() > 0 && argument + 1 != arguments.end())
+      ++argument;
   }
-  return words;
+  return arguments;
 }
 
 void add_run(CLI::App& app, Context& context) {
@@ -185,9 +187,9 @@ void add_run(CLI::App& app, Context& context) {
   add_option(*command, context, "COLOR");
   add_option(*command, context, "LOG_LEVEL");
   command->callback([&app, &context, command, flags] {
-    const std::vector<std::string> words = command->remaining();
-    context.run = [&app, flags, words](Context& run_context) {
-      return run_job(run_context, *flags, app, words);
+    const std::vector<std::string> arguments = command->remaining();
+    context.run = [&app, flags, arguments](Context& run_context) {
+      return run_job(run_context, *flags, app, arguments);
     };
   });
 }

@@ -140,13 +140,13 @@ std::string checks_csv(const std::vector<CheckRow>& checks) {
 
 /// A row per port of `hotspots`. A list of PEs is one cell: "0 1".
 std::string hotspots_csv(const json& hotspots) {
-  const std::vector<std::string> ways{"sent", "received"};
+  const std::vector<std::string> directions{"sent", "received"};
   const std::vector<std::string> figures{"GBps", "bytes", "link_share", "peak_GBps", "GBps_reason"};
   std::vector<std::string> header{"host",   "device",    "port",
                                   "netdev", "link_Gbps", "link_Gbps_reason"};
-  for (const std::string& way : ways)
+  for (const std::string& direction : directions)
     for (const std::string& figure : figures)
-      header.push_back(way + "_" + figure);
+      header.push_back(direction + "_" + figure);
   for (const char* name : {"direction", "window_s", "hot", "pes", "pes_reason"})
     header.emplace_back(name);
   CsvTable table(header);
@@ -154,9 +154,9 @@ std::string hotspots_csv(const json& hotspots) {
     std::vector<std::string> cells;
     for (const char* name : {"host", "device", "port", "netdev", "link_Gbps", "link_Gbps_reason"})
       cells.push_back(cell(view::member(port, name)));
-    for (const std::string& way : ways)
+    for (const std::string& direction : directions)
       for (const std::string& figure : figures)
-        cells.push_back(cell(view::member(view::member(port, way.c_str()), figure.c_str())));
+        cells.push_back(cell(view::member(view::member(port, direction.c_str()), figure.c_str())));
     for (const char* name : {"direction", "window_s", "hot"})
       cells.push_back(cell(view::member(port, name)));
     std::vector<std::string> pes;

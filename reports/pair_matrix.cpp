@@ -68,9 +68,9 @@ std::optional<PairMatrix> matrix_of(const std::string& title, const std::string&
   for (const Pair& pair : pairs)
     labels.insert(labels.end(), {pair.source, pair.target});
   matrix.labels = in_order(std::move(labels));
-  std::map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> index_of;
   for (const std::string& label : matrix.labels)
-    places.emplace(label, places.size());
+    index_of.emplace(label, index_of.size());
   for (const Pair& pair : pairs) {
     const ResultRow& row = *pair.row;
     const bool failed = has_failed(row);
@@ -79,7 +79,7 @@ std::optional<PairMatrix> matrix_of(const std::string& title, const std::string&
                                                        : std::nullopt;
     if (pair.source != pair.target && (failed || measured))
       matrix.cells.push_back(
-          {places.at(pair.source), places.at(pair.target), failed ? std::nullopt : measured});
+          {index_of.at(pair.source), index_of.at(pair.target), failed ? std::nullopt : measured});
   }
   if (matrix.labels.size() < fewest_labels || matrix.cells.empty())
     return std::nullopt;
@@ -88,14 +88,14 @@ std::optional<PairMatrix> matrix_of(const std::string& title, const std::string&
 
 void add_rows(const Report& report, std::vector<PairMatrix>& matrices) {
   std::vector<std::pair<std::string, std::vector<Pair>>> groups; // in order of appearance
-  std::map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> index_of;
   std::vector<std::string> kinds;
   for (const ResultRow& row : report.results) {
     const PairNames* names = row.params.is_object() ? pair_names_of(row) : nullptr;
     if (!names)
       continue;
     const std::string title = title_of(row, *names);
-    const auto [found, is_new] = places.emplace(title, groups.size());
+    const auto [found, is_new] = index_of.emplace(title, groups.size());
     if (is_new) {
       groups.push_back({title, {}});
       kinds.emplace_back(names->kind);

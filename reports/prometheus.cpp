@@ -49,7 +49,7 @@ public:
            const std::optional<double>& value) {
     if (!value || !std::isfinite(*value))
       return;
-    const auto [place, is_new] = index_.emplace(name, metrics_.size());
+    const auto [found, is_new] = index_.emplace(name, metrics_.size());
     if (is_new)
       metrics_.push_back({name, help, ""});
     std::string series = name;
@@ -63,7 +63,7 @@ public:
       }
     series += used.empty() ? "" : "}";
     if (series_.insert(series).second)
-      metrics_[place->second].body += series + " " + json(*value).dump() + "\n";
+      metrics_[found->second].body += series + " " + json(*value).dump() + "\n";
   }
 
   std::string take() const {

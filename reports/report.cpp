@@ -142,11 +142,11 @@ json row_json(const ResultRow& row) {
   if (row.stats)
     object["stats"] = stats_json(*row.stats);
   set_number(object, "bandwidth_GBps", row.bandwidth_GBps, "not measured");
-  const bool told = !row.limit_reason.empty();
+  const bool known = !row.limit_reason.empty();
   set_number(object, "link_fraction", row.link_fraction,
-             told ? row.limit_reason.c_str() : "the limit of the link is unknown");
+             known ? row.limit_reason.c_str() : "the limit of the link is unknown");
   set(object, "limited_by", row.limited_by,
-      told ? row.limit_reason.c_str() : "the link is unknown");
+      known ? row.limit_reason.c_str() : "the link is unknown");
   if (row.rate_Mops && std::isfinite(*row.rate_Mops))
     object["rate_Mops"] = *row.rate_Mops;
   if (row.wire_GBps && std::isfinite(*row.wire_GBps))

@@ -365,12 +365,12 @@ std::string header_of(const PairMatrix& matrix, const Picture& picture, int labe
   std::string line = blanks(label_width);
   int at = label_width;
   for (std::size_t column = 0; column < picture.size; column += columns_per_tick) {
-    const int place = label_width + 1 + static_cast<int>(column) * cell_width;
-    if (place <= at)
+    const int column_start = label_width + 1 + static_cast<int>(column) * cell_width;
+    if (column_start <= at)
       continue;
     const std::string label = cut(matrix.labels[column * picture.fold]);
-    line += blanks(place - at) + label;
-    at = place + display_width(label);
+    line += blanks(column_start - at) + label;
+    at = column_start + display_width(label);
   }
   return line;
 }

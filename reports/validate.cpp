@@ -243,8 +243,8 @@ std::vector<SchemaViolation> validate_rows(json rows, std::size_t first, const j
       continue;
     const std::size_t end =
         std::min(violation.pointer.find('/', list.size()), violation.pointer.size());
-    const auto place = parse_integer(violation.pointer.substr(list.size(), end - list.size()));
-    violation.pointer = list + std::to_string(first + static_cast<std::size_t>(place.value_or(0))) +
+    const auto index = parse_integer(violation.pointer.substr(list.size(), end - list.size()));
+    violation.pointer = list + std::to_string(first + static_cast<std::size_t>(index.value_or(0))) +
                         violation.pointer.substr(end);
   }
   return violations;

@@ -241,7 +241,7 @@ namespace {
 using nlohmann::json;
 
 /// GitHub refuses the summary of a step beyond 1 MiB as a whole.
-constexpr std::size_t most_bytes = 900'000;
+constexpr std::size_t max_bytes = 900'000;
 constexpr std::size_t most_lines = 50;
 /// Characters of a cell.
 constexpr std::size_t longest_cell = 500;
@@ -283,13 +283,13 @@ public:
     row(header);
     row(std::vector<std::string>(header.size(), "---"));
     std::size_t written = 0;
-    for (; written < rows.size() && written < most_lines && out_.size() < most_bytes; ++written)
+    for (; written < rows.size() && written < most_lines && out_.size() < max_bytes; ++written)
       row(rows[written]);
     if (written < rows.size())
       out_ += "\nand " + counted(rows.size() - written, "more " + what) + "\n";
     out_ += "\n";
   }
-  bool full() const { return out_.size() >= most_bytes; }
+  bool full() const { return out_.size() >= max_bytes; }
   std::string take() { return std::move(out_); }
 
 private:
@@ -398,7 +398,7 @@ void add_checks(const Report& report, Page& page) {
 
 std::string write_markdown(const std::vector<LoadedReport>& reports) {
   Page page;
-  std::size_t told = 0;
+  std::size_t reported = 0;
   for (const LoadedReport& loaded : reports) {
     if (page.full())
       break;
@@ -411,10 +411,10 @@ std::string write_markdown(const std::vector<LoadedReport>& reports) {
       add_comparison(report.comparison, page);
     add_thresholds(report.thresholds, page);
     add_checks(report, page);
-    ++told;
+    ++reported;
   }
-  if (told < reports.size())
-    page.line("and " + counted(reports.size() - told, "more report"));
+  if (reported < reports.size())
+    page.line("and " + counted(reports.size() - reported, "more report"));
   return page.take();
 }
 

@@ -111,7 +111,7 @@ Side side_of(const std::vector<LoadedReport>& reports, bool by_host,
   for (const LoadedReport& loaded : reports) {
     const std::vector<RunInfo> runs = runs_of(loaded.report);
     // Which run of a row is its newest one; one report's runs come one after the other.
-    std::map<std::pair<std::size_t, std::size_t>, std::size_t> place_of_run;
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> index_of_run;
     for (const ResultRow& row : loaded.report.results) {
       const std::size_t run = run_index(loaded.report, row.run);
       const std::vector<std::string> hosts = by_host ? runs[run].hosts : std::vector<std::string>{};
@@ -124,7 +124,7 @@ Side side_of(const std::vector<LoadedReport>& reports, bool by_host,
         side.rows.push_back({std::move(key), hosts, std::move(transports), {}});
       SideRow& target = side.rows[found->second];
       const auto [place, first_of_run] =
-          place_of_run.emplace(std::make_pair(found->second, run), target.runs.size());
+          index_of_run.emplace(std::make_pair(found->second, run), target.runs.size());
       if (first_of_run)
         target.runs.emplace_back();
       target.runs[place->second].rows.push_back(&row);

@@ -266,11 +266,11 @@ public:
 
 private:
   [[noreturn]] void fail(std::size_t at, const std::string& expected) const {
-    const std::string place = (line_ == 0 ? "" : "line " + std::to_string(line_) + ", ") +
-                              "column " + std::to_string(at + 1);
+    const std::string position = (line_ == 0 ? "" : "line " + std::to_string(line_) + ", ") +
+                                 "column " + std::to_string(at + 1);
     const std::string found =
         at >= text_.size() ? "its end" : "\"" + printable(text_.substr(at, 20)) + "\"";
-    throw input_error(source_, place, "expected " + expected + ", found " + found,
+    throw input_error(source_, position, "expected " + expected + ", found " + found,
                       "write it as put[bytes=1M].bandwidth_GBps>=300");
   }
 

@@ -123,10 +123,10 @@ std::vector<Metric> metrics_of(const SideRow& row) {
 
 std::vector<RowGroup> by_case(const Side& side) {
   std::vector<RowGroup> groups;
-  std::map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> positions;
   for (const SideRow& row : side.rows) {
     const std::string& name = row.first().case_name;
-    const auto [found, is_new] = places.emplace(name, groups.size());
+    const auto [found, is_new] = positions.emplace(name, groups.size());
     if (is_new)
       groups.push_back({name, {}});
     groups[found->second].rows.push_back(&row);
@@ -379,24 +379,25 @@ using RunOrder = std::unordered_map<const ResultRow*, std::size_t>;
 
 /// The runs of all reports by time; fills `order`.
 std::vector<RunInfo> runs_by_time(const std::vector<LoadedReport>& reports, RunOrder& order) {
-  struct Place {
+  struct RunPosition {
     RunInfo run;
     std::size_t report = 0, index = 0;
   };
-  std::vector<Place> places;
+  std::vector<RunPosition> positions;
   for (std::size_t i = 0; i < reports.size(); ++i) {
     std::size_t index = 0;
     for (RunInfo& run : runs_of(reports[i].report))
-      places.push_back({std::move(run), i, index++});
+      positions.push_back({std::move(run), i, index++});
   }
-  std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
-    return a.run.started_at < b.run.started_at;
-  });
+  std::stable_sort(positions.begin(), positions.end(),
+                   [](const RunPosition& a, const RunPosition& b) {
+                     return a.run.started_at < b.run.started_at;
+                   });
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> ordinal;
   std::vector<RunInfo> runs;
-  for (Place& place : places) {
-    ordinal.emplace(std::pair(place.report, place.index), runs.size());
-    runs.push_back(std::move(place.run));
+  for (RunPosition& position : positions) {
+    ordinal.emplace(std::pair(position.report, position.index), runs.size());
+    runs.push_back(std::move(position.run));
   }
   for (std::size_t i = 0; i < reports.size(); ++i)
     for (const ResultRow& row : reports[i].report.results)
@@ -421,13 +422,13 @@ std::optional<History> history_of(const SideRow& row, const RunOrder& order) {
   std::vector<double> values;
   for (const RunOfRow& run : row.runs) {
     const Measured one = measured({row.key, row.hosts, row.transports, {run}});
-    const auto place = order.find(run.rows.front());
-    if (!one.value || place == order.end())
+    const auto position = order.find(run.rows.front());
+    if (!one.value || position == order.end())
       continue;
     if (history.unit.empty())
       history.unit = one.unit;
     if (one.unit == history.unit)
-      history.points.emplace_back(static_cast<double>(place->second), *one.value);
+      history.points.emplace_back(static_cast<double>(position->second), *one.value);
   }
   if (history.points.size() < 2)
     return std::nullopt;

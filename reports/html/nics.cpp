@@ -99,19 +99,19 @@ json loads_map(const std::vector<const json*>& ports, CellBudget& budget) {
     ++budget.left_out;
     return nullptr;
   }
-  const auto places_of = [](const std::vector<std::string>& list) {
-    std::map<std::string, std::size_t> places;
+  const auto indices_of = [](const std::vector<std::string>& list) {
+    std::map<std::string, std::size_t> indices;
     for (const std::string& name : list)
-      places.emplace(name, places.size());
-    return places;
+      indices.emplace(name, indices.size());
+    return indices;
   };
-  const auto row_of = places_of(map.rows), column_of = places_of(map.columns);
-  for (const char* way : {"sent", "received"}) {
-    HeatView view{way, "GB/s", true,
+  const auto row_of = indices_of(map.rows), column_of = indices_of(map.columns);
+  for (const char* direction : {"sent", "received"}) {
+    HeatView view{direction, "GB/s", true,
                   Matrix(map.rows.size(), std::vector<std::optional<double>>(map.columns.size()))};
     for (const json* port : ports)
       view.values[row_of.at(host_of(*port))][column_of.at(port_name(*port))] =
-          view::number(view::member(*port, way), "GBps");
+          view::number(view::member(*port, direction), "GBps");
     map.views.push_back(std::move(view));
   }
   return map.block(budget);

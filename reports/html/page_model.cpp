@@ -85,15 +85,15 @@ std::set<std::string> identities_of(const std::vector<LoadedReport>& reports) {
 std::vector<std::size_t> not_of(const std::vector<LoadedReport>& baseline,
                                 const std::vector<LoadedReport>& reports) {
   const std::set<std::string> known = identities_of(baseline);
-  std::vector<std::size_t> places, all;
+  std::vector<std::size_t> indices, all;
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const std::vector<RunInfo> runs = runs_of(reports[i].report);
     all.push_back(i);
     if (!std::all_of(runs.begin(), runs.end(),
                      [&](const RunInfo& run) { return known.contains(identity_of(run)); }))
-      places.push_back(i);
+      indices.push_back(i);
   }
-  return places.empty() ? all : places;
+  return indices.empty() ? all : indices;
 }
 
 } // namespace
@@ -109,13 +109,13 @@ std::vector<std::size_t> reports_to_show(const std::vector<LoadedReport>& report
                                          const std::vector<LoadedReport>& baseline) {
   std::vector<std::size_t> chosen;
   std::vector<Candidate> newer;
-  std::vector<std::size_t> places = not_of(baseline, reports);
-  for (auto place = places.rbegin(); place != places.rend(); ++place) {
-    const Report& report = reports[*place].report;
+  std::vector<std::size_t> indices = not_of(baseline, reports);
+  for (auto index = indices.rbegin(); index != indices.rend(); ++index) {
+    const Report& report = reports[*index].report;
     Candidate candidate{subject_of(report), row_keys(report)};
     if (std::none_of(newer.begin(), newer.end(),
                      [&](const Candidate& one) { return stands_for(one, candidate); }))
-      chosen.push_back(*place);
+      chosen.push_back(*index);
     newer.push_back(std::move(candidate));
   }
   return {chosen.rbegin(), chosen.rend()};
@@ -187,8 +187,8 @@ bool has_trend_by_host(const PageInput& input, const std::vector<std::size_t>& s
   if (input.baseline.empty())
     return has_several_hosts(input.reports);
   HostSets hosts;
-  for (const std::size_t place : shown)
-    for (const RunInfo& run : runs_of(input.reports[place].report))
+  for (const std::size_t index : shown)
+    for (const RunInfo& run : runs_of(input.reports[index].report))
       hosts.insert(run.hosts);
   return matches_by_host(host_sets(input.baseline), hosts);
 }
@@ -247,12 +247,12 @@ json page_model(PageInput input) {
                    [](const LoadedReport& a, const LoadedReport& b) {
                      return a.report.started_at < b.report.started_at;
                    });
-  const std::vector<std::size_t> places = reports_to_show(input.reports, input.baseline);
-  json trend = trend_section(input.reports, has_trend_by_host(input, places));
+  const std::vector<std::size_t> indices = reports_to_show(input.reports, input.baseline);
+  json trend = trend_section(input.reports, has_trend_by_host(input, indices));
   const std::size_t n_reports = input.reports.size();
   std::vector<LoadedReport> current;
-  for (const std::size_t place : places)
-    current.push_back(std::move(input.reports[place]));
+  for (const std::size_t index : indices)
+    current.push_back(std::move(input.reports[index]));
   const std::vector<Shown> shown = shown_of(current);
   json comparison;
   Findings compared;

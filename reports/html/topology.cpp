@@ -224,7 +224,7 @@ private:
     double x = gap;
     for (const Domain& domain : groups_.domains) {
       const double left = x;
-      const std::size_t place = picture_.boxes.size();
+      const std::size_t box = picture_.boxes.size();
       picture_.boxes.push_back({BoxKind::domain,
                                 left,
                                 top,
@@ -238,7 +238,7 @@ private:
       for (const SwitchGroup& group : domain.groups)
         x = place_group(group, x, top + header, bottom) + gap;
       x += pad - gap;
-      picture_.boxes[place].width = x - left;
+      picture_.boxes[box].width = x - left;
       x += gap;
     }
     picture_.width = x;
@@ -367,18 +367,18 @@ private:
   }
 
   void draw_mapping() {
-    std::map<std::string, std::size_t> places;
+    std::map<std::string, std::size_t> index_of;
     for (std::size_t i = 0; i < groups_.devices.size(); ++i)
-      places.emplace(groups_.devices[i].name, i);
+      index_of.emplace(groups_.devices[i].name, i);
     for (const json& pe : view::list(mapping_, "pes")) {
-      const auto gpu = places.find("GPU" + view::text(pe, "gpu", "?"));
-      if (gpu == places.end())
+      const auto gpu = index_of.find("GPU" + view::text(pe, "gpu", "?"));
+      if (gpu == index_of.end())
         continue;
       const json& nics = view::list(pe, "nics");
       const double used = view::number(pe, "used").value_or(static_cast<double>(nics.size()));
       for (std::size_t i = 0; i < nics.size() && static_cast<double>(i) < used; ++i) {
-        const auto nic = places.find(view::scalar(view::member(nics[i], "device")).value_or(""));
-        if (nic == places.end() || groups_.devices[nic->second].is_gpu)
+        const auto nic = index_of.find(view::scalar(view::member(nics[i], "device")).value_or(""));
+        if (nic == index_of.end() || groups_.devices[nic->second].is_gpu)
           continue;
         const std::string word = view::text(nics[i], "distance", "?");
         const PictureBox &from = box(gpu->second), &to = box(nic->second);

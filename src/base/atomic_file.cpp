@@ -20,7 +20,7 @@ namespace shmemctl {
 namespace {
 
 /// How long a pipe or a device may make no progress.
-constexpr std::chrono::seconds patience{10};
+constexpr std::chrono::seconds timeout{10};
 constexpr std::chrono::milliseconds look_again{20};
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
@@ -34,7 +34,7 @@ Error exists_error(const std::string& path) {
 /// Waits until a descriptor accepts more data. False when the timeout passes.
 bool wait_writable(int descriptor) {
   pollfd waiting{descriptor, POLLOUT, 0};
-  const Deadline deadline = Deadline::after(patience);
+  const Deadline deadline = Deadline::after(timeout);
   int ready = 0;
   do
     ready = ::poll(&waiting, 1, deadline.poll_ms());
@@ -110,7 +110,7 @@ private:
 /// opened file is checked again: the path may have changed meanwhile if somebody else can write to
 /// the folder.
 FileDescriptor open_in_place(const std::string& path, bool pipe) {
-  const Deadline deadline = Deadline::after(patience);
+  const Deadline deadline = Deadline::after(timeout);
   FileDescriptor file;
   for (;;) {
     file = FileDescriptor(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));

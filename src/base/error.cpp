@@ -28,8 +28,8 @@ std::string text_of(const Where& where) {
 std::string compose(const std::string& subject, const std::string& action, const std::string& cause,
                     const Where& where) {
   std::string line = subject;
-  if (const std::string place = text_of(where); !place.empty())
-    line += (line.empty() ? "(" : " (") + place + ")";
+  if (const std::string location = text_of(where); !location.empty())
+    line += (line.empty() ? "(" : " (") + location + ")";
   if (!action.empty())
     line += (line.empty() ? "cannot " : ": cannot ") + action;
   if (!cause.empty())

@@ -274,7 +274,7 @@ std::optional<Finding> check_remote_transport(const Options& options) {
 namespace {
 
 /// A shorter value occurs in too much ordinary text to be replaced.
-constexpr std::size_t least_value_bytes = 4;
+constexpr std::size_t min_value_bytes = 4;
 
 bool is_name_character(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
@@ -339,7 +339,7 @@ std::string shown_value(std::string_view variable, const std::string& text) {
 SecretFilter::SecretFilter(const Options& options) {
   for (const OptionSpec& spec : option_table())
     if (is_secret_option(spec.name))
-      if (std::string text = options.text(spec.name); text.size() >= least_value_bytes)
+      if (std::string text = options.text(spec.name); text.size() >= min_value_bytes)
         values_.push_back(std::move(text));
   std::sort(values_.begin(), values_.end(),
             [](const std::string& a, const std::string& b) { return a.size() > b.size(); });

@@ -58,7 +58,7 @@ int spawn(pid_t& pid, const std::string& program, std::vector<std::string> argv,
 
 namespace {
 
-constexpr std::size_t most_bytes = std::size_t{64} << 20;
+constexpr std::size_t max_bytes = std::size_t{64} << 20;
 constexpr double grace_s = 3;
 
 Error cannot_start(const std::string& program, int number) {
@@ -99,7 +99,7 @@ bool read_some(FileDescriptor& from, std::string& to) {
     from.reset();
     return false;
   }
-  to.append(buffer.data(), std::min(static_cast<std::size_t>(count), most_bytes - to.size()));
+  to.append(buffer.data(), std::min(static_cast<std::size_t>(count), max_bytes - to.size()));
   return true;
 }
 

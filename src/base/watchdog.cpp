@@ -46,7 +46,7 @@ void Watchdog::wait(std::chrono::duration<double> limit) {
 
 namespace {
 
-constexpr std::chrono::seconds patience{2};
+constexpr std::chrono::seconds grace{2};
 
 /// stderr itself may hang.
 void say_if_possible(std::string_view text) {
@@ -59,7 +59,7 @@ void say_if_possible(std::string_view text) {
   std::uint64_t seen = 0, now = write_progress();
   do {
     seen = now;
-    std::this_thread::sleep_for(patience);
+    std::this_thread::sleep_for(grace);
     now = write_progress();
   } while (now != seen);
   say_if_possible("shmemctl: error: report: cannot write: nothing more could be written for 2 s\n"

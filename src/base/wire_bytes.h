@@ -32,10 +32,10 @@ public:
   void array(const std::array<std::uint8_t, n>& value) {
     bytes_.append(value.begin(), value.end());
   }
-  /// Cut at `most_bytes`, which a Length can hold.
+  /// Cut at `max_bytes`, which a Length can hold.
   template <class Length = std::uint16_t>
-  void text(std::string_view value, std::size_t most_bytes) {
-    const std::string_view cut = value.substr(0, most_bytes);
+  void text(std::string_view value, std::size_t max_bytes) {
+    const std::string_view cut = value.substr(0, max_bytes);
     number(static_cast<Length>(cut.size()));
     bytes(cut);
   }
@@ -90,14 +90,14 @@ public:
     return value;
   }
   template <class Length = std::uint16_t>
-  std::string text(std::size_t most_bytes) {
-    return std::string(bytes(count<Length>(most_bytes)));
+  std::string text(std::size_t max_bytes) {
+    return std::string(bytes(count<Length>(max_bytes)));
   }
   /// The number of elements that follow.
   template <class T>
-  std::size_t count(std::size_t most) {
+  std::size_t count(std::size_t max_count) {
     const std::size_t value = number<T>();
-    require(value <= most);
+    require(value <= max_count);
     return good_ ? value : 0;
   }
   void require(bool condition) { good_ = good_ && condition; }

@@ -35,10 +35,10 @@ std::string how_it_ended(const JobItem& item, const ChildResult& child, const Re
 
 Finding failure_of(const JobItem& item, const ChildResult& child, const Report& part) {
   // After a timeout its error line only reports the SIGTERM that run_child() sent.
-  const std::string said = child.timed_out ? "" : line_after(child.err, error_prefix);
+  const std::string error_line = child.timed_out ? "" : line_after(child.err, error_prefix);
   const std::string fix = child.timed_out ? "" : line_after(child.err, fix_prefix);
   return {"check-" + item.id, Severity::error, item.id,
-          item.title + ": " + (said.empty() ? how_it_ended(item, child, part) : said),
+          item.title + ": " + (error_line.empty() ? how_it_ended(item, child, part) : error_line),
           fix.empty() ? "run it alone: shmemctl " + join(item.arguments, " ") : fix};
 }
 

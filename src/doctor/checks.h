@@ -112,12 +112,12 @@ CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node)
 CheckResult judge_gpu_health(const NvmlSurvey& survey);
 CheckResult judge_persistence(const NvmlSurvey& survey);
 /// The libfabric provider that this node should have.
-struct FabricWish {
+struct ExpectedProvider {
   std::string provider; ///< a profile's name, or libfabric's
   std::string reason;
   bool needed = false; ///< requested, or no other transport can use the NICs
 };
-CheckResult judge_libfabric_provider(const FabricWish& wish,
+CheckResult judge_libfabric_provider(const ExpectedProvider& expected,
                                      const fabric::ProviderPresence& presence);
 /// @param answer a line for each attempt: "ok<tab>PORT<tab>CONNECTION", "none<tab>PORT<tab>REASON"
 ///               where it cannot be used, "bad<tab>PORT<tab>MESSAGE<tab>FIX"; the port may be empty

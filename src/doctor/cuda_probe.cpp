@@ -90,7 +90,7 @@ CudaProbe problem(const std::string& text) {
 } // namespace
 
 CudaProbe probe_cuda(std::chrono::milliseconds deadline) {
-  const ChildAnswer answer = ask_child(
+  const ChildOutput answer = call_in_child(
       [] {
         ::unsetenv("CUDA_VISIBLE_DEVICES");
         return to_text(ask_driver());

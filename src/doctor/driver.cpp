@@ -91,10 +91,10 @@ CheckResult nvidia_driver(const CheckContext& context) {
   if (const auto parsed = parse_nvidia_version(text.value_or(""))) {
     version = parsed->version;
     flavour = parsed->open_modules ? ", open kernel modules" : ", proprietary kernel modules";
-    evidence = said(proc_version_path, split(*text, '\n').front());
+    evidence = file_evidence(proc_version_path, split(*text, '\n').front());
   } else if (const auto line = sysroot.read_line(module_version_path)) {
     version = *line;
-    evidence = said(module_version_path, *line);
+    evidence = file_evidence(module_version_path, *line);
   } else {
     return driver_not_loaded(context);
   }

@@ -42,7 +42,7 @@ CheckResult gpus_visible(const CheckContext& context) {
     const std::string bound = driver ? driver->substr(driver->rfind('/') + 1) : "none";
     if (bound != "nvidia" && bound != "none") {
       lent.push_back(gpu_name(node, gpu));
-      evidence += "; " + said(driver_path, bound);
+      evidence += "; " + file_evidence(driver_path, bound);
     } else {
       missing.push_back(gpu_name(node, gpu));
     }
@@ -129,7 +129,7 @@ std::vector<std::string> gpus_where(const NvmlSurvey& survey, Predicate predicat
   return names;
 }
 
-bool tells_anything(const NvmlHealth& health) {
+bool is_useful(const NvmlHealth& health) {
   return health.uncorrected_ecc_errors || health.remapped_rows || health.retired_pages_pending;
 }
 
@@ -193,12 +193,12 @@ CheckResult judge_gpu_health(const NvmlSurvey& survey) {
     return *trouble;
   if (const auto trouble = throttling(survey))
     return *trouble;
-  const auto telling = gpus_where(survey, tells_anything);
-  if (telling.empty())
+  const auto useful = gpus_where(survey, is_useful);
+  if (useful.empty())
     return skipped("these GPUs have no ECC counters", "NVML: " + survey.file);
   return passed("no uncorrected ECC errors, no pending remapping or page retirement",
                 "nvmlDeviceGetTotalEccErrors, nvmlDeviceGetRemappedRows: none on " +
-                    name_list(telling));
+                    name_list(useful));
 }
 
 CheckResult gpu_health(const CheckContext& context) {
@@ -260,7 +260,7 @@ CheckResult gpu_kernel(const CheckContext& context) {
     return skipped("only the live machine can run a kernel");
   if (SHMEMCTL_HAVE_CUDA == 0)
     return skipped("this binary was built without CUDA");
-  const ChildAnswer answer = ask_child(probe_text, "the CUDA runtime", kernel_deadline);
+  const ChildOutput answer = call_in_child(probe_text, "the CUDA runtime", kernel_deadline);
   if (!answer.problem.empty())
     return failed(answer.problem, "a kernel launch in a child process",
                   "run nvidia-smi; look for Xid errors in dmesg");

@@ -45,7 +45,7 @@ std::string name_of(const cuda::DeviceSurvey& survey, std::size_t device) {
 }
 
 /// Why nothing can be judged.
-std::optional<CheckResult> without_answers(const cuda::DeviceSurvey& survey) {
+std::optional<CheckResult> unanswered(const cuda::DeviceSurvey& survey) {
   if (!survey.problem.empty())
     return failed("the GPU probe failed: " + survey.problem, "CUDA driver calls in a child process",
                   "run nvidia-smi; look for Xid errors in dmesg");
@@ -100,7 +100,7 @@ std::optional<CheckResult> not_here(const CheckContext& context) {
 } // namespace
 
 CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey) {
-  if (const auto trouble = without_answers(survey))
+  if (const auto trouble = unanswered(survey))
     return *trouble;
   std::vector<std::string> evidence, unshared, fixed, standing;
   for (std::size_t i = 0; i < survey.devices.size(); ++i) {
@@ -126,7 +126,7 @@ CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey) {
 }
 
 CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node) {
-  if (const auto trouble = without_answers(survey))
+  if (const auto trouble = unanswered(survey))
     return *trouble;
   std::vector<std::string> evidence, wrong, slow;
   for (std::size_t i = 0; i < survey.devices.size(); ++i) {
@@ -168,8 +168,8 @@ CheckResult gpu_copies(const CheckContext& context) {
 }
 
 cuda::DeviceSurvey survey_live_devices(std::chrono::milliseconds deadline) {
-  const ChildAnswer answer =
-      ask_child([] { return to_text(ask_driver()); }, "the CUDA driver", deadline);
+  const ChildOutput answer =
+      call_in_child([] { return to_text(ask_driver()); }, "the CUDA driver", deadline);
   if (!answer.problem.empty()) {
     cuda::DeviceSurvey survey;
     survey.problem = answer.problem;

@@ -375,7 +375,8 @@ CheckResult iommu(const CheckContext& context) {
     if (!type)
       ++untyped;
     else
-      (*type == "identity" ? passing : translated).push_back(said(*group + "/type", *type));
+      (*type == "identity" ? passing : translated)
+          .push_back(file_evidence(*group + "/type", *type));
   }
   if (!translated.empty())
     return warned("the IOMMU translates the addresses of " + std::to_string(translated.size()) +
@@ -389,9 +390,9 @@ CheckResult iommu(const CheckContext& context) {
     for (const char* word : {"iommu=pt", "iommu.passthrough=1"})
       if ((" " + command_line + " ").find(std::string(word) + " ") != std::string::npos)
         return passed("the kernel command line sets IOMMU passthrough",
-                      said("/proc/cmdline", command_line));
+                      file_evidence("/proc/cmdline", command_line));
     return skipped("the kernel does not report the type of the devices' IOMMU groups",
-                   said("/proc/cmdline", command_line));
+                   file_evidence("/proc/cmdline", command_line));
   }
   if (!sysroot.is_directory("/sys/class/iommu") && !sysroot.live())
     return skipped("the copied tree has no data about IOMMUs", absent("/sys/class/iommu"));
@@ -418,7 +419,7 @@ CheckResult relaxed_ordering(const CheckContext& context) {
 }
 
 CheckResult pcie_max_read_request(const CheckContext& context) {
-  constexpr int least_bytes =
+  constexpr int min_bytes =
       512; // the reset value; a smaller one costs the NIC one request per 128 or 256 B
   const DeviceControls controls = read_device_controls(context);
   if (auto result = without_device_controls(context, controls))
@@ -428,7 +429,7 @@ CheckResult pcie_max_read_request(const CheckContext& context) {
   for (const auto& [address, value] : controls.values) {
     const int bytes = max_read_request_bytes(value);
     all.push_back(to_string(address) + " " + std::to_string(bytes));
-    if (bytes < least_bytes)
+    if (bytes < min_bytes)
       low.push_back(to_string(address));
   }
   const std::string evidence = "PCIe device control: read requests of " + name_list(all) + " bytes";

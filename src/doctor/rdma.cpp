@@ -138,7 +138,7 @@ CheckResult rdma_port_state(const CheckContext& context) {
     inactive.push_back(at.name() + " " + to_string(*at.port->state));
     if (fix.empty()) {
       fix = bring_up_command(at);
-      evidence = said(port_path(at, "state"), to_string(*at.port->state));
+      evidence = file_evidence(port_path(at, "state"), to_string(*at.port->state));
     }
   }
   if (active == 0 && inactive.empty())
@@ -202,12 +202,12 @@ CheckResult rdma_mtu(const CheckContext& context) {
   std::vector<std::string> small;
   std::string evidence;
   std::string fix;
-  std::size_t told = 0;
+  std::size_t matching = 0;
   for (const RdmaPort& at : active_rdma_ports(context.node)) {
     const std::optional<PortMtu> mtu = port_mtu(context.sysroot, at);
     if (!mtu)
       continue;
-    ++told;
+    ++matching;
     if (evidence.empty())
       evidence = mtu->evidence;
     if (mtu->bytes >= full_mtu_bytes)
@@ -218,7 +218,7 @@ CheckResult rdma_mtu(const CheckContext& context) {
       evidence = mtu->evidence;
     }
   }
-  if (told == 0)
+  if (matching == 0)
     return skipped("no active port reports its MTU; sysfs has it for RoCE only",
                    "/sys/class/net/*/mtu: no netdev of an active RoCE port");
   if (small.empty())
@@ -361,7 +361,7 @@ std::set<int> reachable_indices(const RdmaPort& at) {
   return result;
 }
 
-bool types_are_told(const RdmaPort& at) {
+bool knows_types(const RdmaPort& at) {
   return std::all_of(at.port->gids.begin(), at.port->gids.end(),
                      [](const Gid& gid) { return gid.type.known(); });
 }
@@ -377,7 +377,7 @@ std::optional<std::string> wrong_setting(const Environment& environment,
       continue;
     std::vector<std::string> wrong;
     for (const RdmaPort& at : ports)
-      if (types_are_told(at) && reachable_indices(at).count(static_cast<int>(*index)) == 0)
+      if (knows_types(at) && reachable_indices(at).count(static_cast<int>(*index)) == 0)
         wrong.push_back(at.name());
     if (!wrong.empty())
       return fmt::format("{}={} is not a routable RoCE v2 GID on {}", name, *index,

@@ -20,7 +20,7 @@ CheckResult failed(std::string reason, std::string evidence, std::string fix);
 CheckResult skipped(std::string reason, std::string evidence = "", std::string fix = "");
 
 /// "path: its content", in one printable line.
-std::string said(const std::string& path, const std::string& text);
+std::string file_evidence(const std::string& path, const std::string& text);
 /// "path: not there".
 std::string absent(const std::string& path);
 /// At most eight names, then the number of the others: "a, b and 3 more".
@@ -131,14 +131,14 @@ std::optional<long long> registry_dword(std::string_view params, std::string_vie
 /// The word in brackets: "always [madvise] never" -> "madvise".
 std::optional<std::string> selected_word(std::string_view text);
 
-struct ChildAnswer {
+struct ChildOutput {
   std::string text;    ///< the child's output, at most 1 MiB
   std::string problem; ///< why there is no complete output; "" if there is
 };
 
 /// Forks, runs `answer` in the child and returns its output. A child that does not finish in time
 /// is killed; one that is killed by a signal is a problem, named by `call`. Never throws.
-ChildAnswer ask_child(const std::function<std::string()>& answer, const std::string& call,
-                      std::chrono::milliseconds deadline);
+ChildOutput call_in_child(const std::function<std::string()>& answer, const std::string& call,
+                          std::chrono::milliseconds deadline);
 
 } // namespace shmemctl::doctor

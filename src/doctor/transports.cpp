@@ -56,7 +56,7 @@ bool asked_for(const std::string& name, const Environment& environment) {
 /// @param needed  whether it should be usable here; also true if the options request it
 CheckResult try_transport(const std::string& name, const Make& make, const CheckContext& context,
                           const std::vector<HcaPort>& each_of, bool needed) {
-  const ChildAnswer answer = ask_child(
+  const ChildOutput answer = call_in_child(
       [&] {
         std::string lines;
         for (const HcaPort& port : each_of)

@@ -16,8 +16,8 @@ namespace shmemctl {
 /// Maximum length of one PE's text: every PE gathers that many bytes from every PE, so it is 16 MiB
 /// divided by the number of PEs, clamped to 4 KiB ... 1 MiB.
 std::size_t most_part_bytes(int n_pes);
-/// The object with key "totals", of about `most_bytes`: the least informative counters are omitted.
-std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::size_t most_bytes);
+/// The object with key "totals", of about `max_bytes`: the least informative counters are omitted.
+std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::size_t max_bytes);
 /// A PE of that host sent a text that cannot be parsed.
 Error bad_part(const std::string& host);
 
@@ -30,8 +30,8 @@ struct HostPart {
   const NodeTotals* totals = nullptr;
   std::vector<PortUser> users; ///< of its ports
 };
-/// At most about `most_bytes`: the least informative counters are omitted first.
-std::string host_part_text(const HostPart& part, std::size_t most_bytes);
+/// At most about `max_bytes`: the least informative counters are omitted first.
+std::string host_part_text(const HostPart& part, std::size_t max_bytes);
 
 /// The reports of all machines, on PE 0.
 struct GatheredHosts {

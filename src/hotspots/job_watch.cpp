@@ -137,13 +137,13 @@ Findings judge_claims(const std::vector<HostTotals>& hosts, const std::vector<Po
   return findings;
 }
 
-std::string watch_text(const WatchPart& part, std::size_t most_bytes) {
+std::string watch_text(const WatchPart& part, std::size_t max_bytes) {
   json object{{"claims", json::array()}, {"mapped", json::array()}};
   for (const NicTraffic& claim : part.claims)
     object["claims"].push_back(claim_json(claim));
   for (const HcaPort& port : part.mapped)
     object["mapped"].push_back({port.device, port.port});
-  return part.leads ? with_totals(std::move(object), part.totals, most_bytes) : json_line(object);
+  return part.leads ? with_totals(std::move(object), part.totals, max_bytes) : json_line(object);
 }
 
 WatchPart read_watch_text(const std::string& text, const std::string& host) {

@@ -30,8 +30,8 @@ struct WatchPart {
   std::vector<NicTraffic> claims; ///< of its transports
   std::vector<HcaPort> mapped;    ///< the ports that the mapping gives it
 };
-/// At most about `most_bytes`: the least informative counters are omitted first.
-std::string watch_text(const WatchPart& part, std::size_t most_bytes);
+/// At most about `max_bytes`: the least informative counters are omitted first.
+std::string watch_text(const WatchPart& part, std::size_t max_bytes);
 /// Throws Error (unavailable) for a text that cannot be parsed.
 WatchPart read_watch_text(const std::string& text, const std::string& host);
 

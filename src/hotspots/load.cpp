@@ -13,9 +13,9 @@ namespace shmemctl {
 namespace {
 
 constexpr double GB = 1e9;
-constexpr double idle_share = 0.001;  ///< of the link
-constexpr double idle_GBps = 0.001;   ///< where the link's rate is not known
-constexpr double least_packets = 100; ///< fewer packets prove nothing
+constexpr double idle_share = 0.001; ///< of the link
+constexpr double idle_GBps = 0.001;  ///< where the link's rate is not known
+constexpr double min_packets = 100;  ///< fewer packets prove nothing
 /// Tolerance for the clock, the driver's refresh interval and headers that the link rate excludes.
 constexpr double measuring_error = 0.02;
 constexpr std::uint64_t soft_roce_payload_bytes = 4096;
@@ -70,11 +70,11 @@ std::string disbelief(const PortTotals& totals, const Source& source, const Coun
     return "";
   const auto count = static_cast<double>(*packets->delta);
   const auto moved = static_cast<double>(*bytes.delta);
-  if (moved == 0 && count >= least_packets)
+  if (moved == 0 && count >= min_packets)
     return fmt::format("{} does not change while {} counted {} packets", bytes.counter,
                        packets->counter, *packets->delta);
   if (source.most_bytes_per_packet > 0 &&
-      moved > source.most_bytes_per_packet * (count + least_packets))
+      moved > source.most_bytes_per_packet * (count + min_packets))
     return fmt::format("{} reports {} bytes in {} packets, more than they can hold", bytes.counter,
                        *bytes.delta, *packets->delta);
   return "";
@@ -89,7 +89,7 @@ std::string seen_by_device_only(const PortTotals& totals, const CounterTotal* pa
   if (!totals.port.software || !own || !own->delta || !packets || !packets->delta)
     return "";
   const double missing = static_cast<double>(*own->delta) - static_cast<double>(*packets->delta);
-  if (missing < std::max(least_packets, 0.1 * static_cast<double>(*own->delta)))
+  if (missing < std::max(min_packets, 0.1 * static_cast<double>(*own->delta)))
     return "";
   return fmt::format("the device counted {} packets and its interface {}: the interface does not "
                      "see all of them",
@@ -239,8 +239,8 @@ Usual usual_of(const std::vector<double>& values) {
 }
 
 /// How far above the median a port must be.
-double least_distance(const LoadGroup& group, const PortLoad& load, const Usual& usual,
-                      const OutlierSettings& settings) {
+double min_distance(const LoadGroup& group, const PortLoad& load, const Usual& usual,
+                    const OutlierSettings& settings) {
   double least =
       std::max(settings.mads * usual.mad, group.packets ? settings.packets_per_s : settings.GBps);
   const bool by_link = !group.packets && load.link_Gbps;
@@ -277,7 +277,7 @@ void judge(LoadGroup& group, const std::vector<PortLoad>& loads, const OutlierSe
         group.members.size() <= few ? usual_of(values_of(group, loads, member)) : usual;
     const double load = load_in(group, loads[member]);
     const double distance = load - others.median;
-    const double least = least_distance(group, loads[member], others, settings);
+    const double least = min_distance(group, loads[member], others, settings);
     if (distance > least)
       group.hot.push_back(member);
     else if (-distance > least && load * settings.ratio < others.median)

@@ -108,11 +108,11 @@ std::vector<MeasuredPort> measured_ports(const Sysroot& sysroot, const Node& nod
     const Nic& device = node.nics[nic];
     for (std::size_t i = 0; i < device.ports.size(); ++i) {
       MeasuredPort port = describe(device, device.ports[i]);
-      const auto place = std::find_if(fabric.begin(), fabric.end(), [&](const NicUse& use) {
+      const auto position = std::find_if(fabric.begin(), fabric.end(), [&](const NicUse& use) {
         return use.nic == static_cast<int>(nic) && use.port == port.port;
       });
-      port.fabric = port.rdma && place != fabric.end();
-      port.rail = port.fabric ? static_cast<int>(place - fabric.begin()) : -1;
+      port.fabric = port.rdma && position != fabric.end();
+      port.rail = port.fabric ? static_cast<int>(position - fabric.begin()) : -1;
       if (port.rdma)
         add_rdma_counters(sysroot, port, i == 0);
       add_interface(sysroot, port);

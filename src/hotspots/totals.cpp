@@ -17,13 +17,13 @@ namespace shmemctl {
 namespace {
 
 /// Shorter intervals reflect when the driver queried its device rather than rates.
-double least_window_s(const MeasuredPort& port) {
+double min_window_s(const MeasuredPort& port) {
   return std::max(0.02, 2 * port.lifespan_s);
 }
 
 /// Maximum bytes in that time; empty if the rate is not known.
-std::optional<double> most_bytes(const MeasuredPort& port, const std::string& counter,
-                                 double window_s) {
+std::optional<double> max_bytes(const MeasuredPort& port, const std::string& counter,
+                                double window_s) {
   if (!port.link_Gbps || !ends_with(counter, "_bytes"))
     return std::nullopt;
   return *port.link_Gbps / 8 * 1e9 * window_s;
@@ -42,7 +42,7 @@ CounterStep step_between(const MeasuredPort& port, const CounterTotal& total, st
   CounterStep step = counter_step(total.counter, *total.after, now);
   if (!step.wrapped || window_s <= 0)
     return step;
-  const auto bytes = most_bytes(port, total.counter, window_s);
+  const auto bytes = max_bytes(port, total.counter, window_s);
   if (bytes && *bytes > 4294967296.0 * static_cast<double>(counter_step_bytes(total.counter)))
     return {std::nullopt, "may have wrapped more than once: too long between samples", true};
   return step;
@@ -71,7 +71,7 @@ void add_reading(const MeasuredPort& port, CounterTotal& total, const CounterTex
     const CounterStep step = step_between(port, total, *text.value, window_s);
     if (step.delta) {
       *total.delta += *step.delta;
-      if (window_s >= least_window_s(port))
+      if (window_s >= min_window_s(port))
         total.peak_per_s =
             std::max(total.peak_per_s.value_or(0), static_cast<double>(*step.delta) / window_s);
     } else {
@@ -273,7 +273,7 @@ std::optional<std::uint64_t> optional_count(const json& value) {
   return value.is_null() ? std::nullopt : std::optional<std::uint64_t>(count_from(value));
 }
 
-bool goes_along(const CounterTotal& total, CounterDetail detail) {
+bool is_included(const CounterTotal& total, CounterDetail detail) {
   switch (detail) {
   case CounterDetail::all:
     return true;
@@ -391,7 +391,7 @@ nlohmann::json totals_json(const NodeTotals& totals, CounterDetail detail) {
     json object = port_json(port.port);
     json rows = json::array();
     for (const CounterTotal& total : port.counters) {
-      if (!goes_along(total, detail)) {
+      if (!is_included(total, detail)) {
         ++left_out;
         continue;
       }
@@ -409,10 +409,10 @@ nlohmann::json totals_json(const NodeTotals& totals, CounterDetail detail) {
   return {{"names", std::move(names)}, {"ports", std::move(ports)}, {"left_out", left_out}};
 }
 
-CounterDetail detail_within(const NodeTotals& totals, std::size_t most_bytes) {
+CounterDetail detail_within(const NodeTotals& totals, std::size_t max_bytes) {
   for (const CounterDetail detail :
        {CounterDetail::all, CounterDetail::changed, CounterDetail::load})
-    if (json_line(totals_json(totals, detail)).size() <= most_bytes)
+    if (json_line(totals_json(totals, detail)).size() <= max_bytes)
       return detail;
   return CounterDetail::none;
 }

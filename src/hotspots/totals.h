@@ -73,7 +73,7 @@ enum class CounterDetail {
 nlohmann::json totals_json(const NodeTotals& totals, CounterDetail detail);
 
 /// The most detailed level that fits into that many bytes of text; `none` if nothing does.
-CounterDetail detail_within(const NodeTotals& totals, std::size_t most_bytes);
+CounterDetail detail_within(const NodeTotals& totals, std::size_t max_bytes);
 
 /// Parses totals_json(). Counters that were omitted are in no port.
 /// @param left_out is set to the number of omitted counters

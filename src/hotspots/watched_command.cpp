@@ -107,9 +107,9 @@ void WatchedCommand::end_rest() const {
 }
 
 void WatchedCommand::wait(double most_s) const {
-  constexpr double look_again_s = 0.005;
+  constexpr double poll_interval_s = 0.005;
   if (!pidfd_) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(most_s, look_again_s)));
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(most_s, poll_interval_s)));
     return;
   }
   pollfd end{pidfd_.get(), POLLIN, 0};

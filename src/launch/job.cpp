@@ -18,7 +18,7 @@ namespace {
 constexpr double notice_s = 1;
 constexpr double kill_s = 10;
 constexpr int tick_ms = 20; ///< interval of the checks for remaining processes of an ending job
-constexpr int foreground_look_ms = 500;
+constexpr int foreground_poll_ms = 500;
 
 bool contains(const std::vector<int>& values, int value) {
   return std::find(values.begin(), values.end(), value) != values.end();
@@ -85,7 +85,7 @@ int LaunchJob::poll_timeout_ms() const {
     return tick_ms;
   if (stage_ == Stage::draining)
     return out_.wants_write() || err_.wants_write() ? tick_ms : 0;
-  int timeout_ms = input_.open() || out_.claimed() || err_.claimed() ? foreground_look_ms : -1;
+  int timeout_ms = input_.open() || out_.claimed() || err_.claimed() ? foreground_poll_ms : -1;
   const auto until = [&timeout_ms](Clock::time_point end) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     const auto bounded = static_cast<int>(std::clamp<long long>(left, 0, 60'000));

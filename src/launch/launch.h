@@ -69,7 +69,7 @@ std::string failure_line(const LaunchResult& result);
 
 /// Whether all PEs failed with the same exit code and one of them printed why: then the job's
 /// failure line would repeat it.
-bool failed_alike_and_said_so(const LaunchResult& result);
+bool all_printed_the_same_failure(const LaunchResult& result);
 
 /// Virtual node of a PE: blocks, whose sizes differ by at most one (larger ones first).
 int node_of_pe(int pe, int n_pes, int n_nodes);

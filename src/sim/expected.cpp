@@ -181,10 +181,10 @@ double none_of(std::int32_t allowed, std::int32_t here, std::int32_t drawn) {
   return chance;
 }
 
-std::vector<std::vector<std::int32_t>> experts_by(const MoeTraffic& traffic, int ranks_of_place) {
-  std::vector<std::vector<std::int32_t>> experts(as_size(traffic.shape.n_ranks / ranks_of_place));
+std::vector<std::vector<std::int32_t>> experts_by(const MoeTraffic& traffic, int ranks_each) {
+  std::vector<std::vector<std::int32_t>> experts(as_size(traffic.shape.n_ranks / ranks_each));
   for (std::int32_t expert = 0; expert < traffic.shape.n_experts; ++expert)
-    experts[as_size(traffic.rank_of_expert[as_size(expert)] / ranks_of_place)].push_back(expert);
+    experts[as_size(traffic.rank_of_expert[as_size(expert)] / ranks_each)].push_back(expert);
   return experts;
 }
 

@@ -65,22 +65,22 @@ public:
 
 private:
   /// One of a rank's NICs, as the vectors above number it and its leaf switch.
-  struct Way {
+  struct RankNic {
     std::uint32_t nic = 0, leaf = 0;
   };
   /// Where a rank's bytes go; looked up for each pair of ranks in each step.
-  struct Place {
+  struct NicRange {
     std::uint32_t node = 0;
-    std::uint32_t first = 0, count = 0; ///< of `ways`
+    std::uint32_t first = 0, count = 0; ///< of `rank_nics`
   };
   struct Wiring {
-    std::vector<Place> places; ///< by rank
-    std::vector<Way> ways;
+    std::vector<NicRange> ranges; ///< by rank
+    std::vector<RankNic> rank_nics;
   };
 
   std::shared_ptr<const Wiring> wire() const;
   std::size_t leaf_of(int node, int port) const;
-  void cross(const Way& from, const Way& to, double size_bytes);
+  void cross(const RankNic& from, const RankNic& to, double size_bytes);
 
   Group group_;
   std::size_t ports_ = 0;

@@ -348,7 +348,7 @@ json variant_json(const Summary& summary, std::size_t top) {
   return object;
 }
 
-const char* sampling_words(const Result& result, const Traffic& traffic) {
+const char* sampling_text(const Result& result, const Traffic& traffic) {
   if (traffic.fixed())
     return "nothing is drawn: every step moves the same";
   if (result.steps == 0)
@@ -411,7 +411,7 @@ json simulation_json(const std::vector<Summary>& variants, const ReportRequest& 
                   {"times", result.exact_times ? "exact"
                             : result.steps > 0 ? "sampled"
                                                : "expected"},
-                  {"sampling", sampling_words(result, request.traffic)},
+                  {"sampling", sampling_text(result, request.traffic)},
                   {"ranks", result.cluster->ranks()},
                   {"groups", groups},
                   {"group_kinds", result.classes.size()},

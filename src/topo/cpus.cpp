@@ -207,75 +207,75 @@ CpuSet siblings(const Sysroot& sysroot, int cpu) {
 /// an earlier one took the only place that it may have.
 class Matching {
 public:
-  /// @param places by PE, best first
-  Matching(std::vector<std::vector<int>> places, std::size_t n_places)
-      : places_(std::move(places)), holder_(n_places, -1), place_(places_.size(), -1) {}
+  /// @param slots by PE, best first
+  Matching(std::vector<std::vector<int>> slots, std::size_t n_slots)
+      : slots_(std::move(slots)), holder_(n_slots, -1), slot_(slots_.size(), -1) {}
 
   void match(std::size_t pe) {
     std::vector<bool> seen(holder_.size(), false);
     find(pe, seen);
   }
-  int place(std::size_t pe) const { return place_[pe]; }
+  int slot(std::size_t pe) const { return slot_[pe]; }
 
 private:
   bool find(std::size_t pe, std::vector<bool>& seen) {
-    for (const int place : places_[pe]) // nobody has to move for a free one
-      if (holder_[static_cast<std::size_t>(place)] < 0)
-        return take(pe, place);
-    for (const int place : places_[pe]) {
-      const auto at = static_cast<std::size_t>(place);
+    for (const int slot : slots_[pe]) // nobody has to move for a free one
+      if (holder_[static_cast<std::size_t>(slot)] < 0)
+        return take(pe, slot);
+    for (const int slot : slots_[pe]) {
+      const auto at = static_cast<std::size_t>(slot);
       if (seen[at])
         continue;
       seen[at] = true;
       if (find(static_cast<std::size_t>(holder_[at]), seen))
-        return take(pe, place);
+        return take(pe, slot);
     }
     return false;
   }
 
-  bool take(std::size_t pe, int place) {
-    holder_[static_cast<std::size_t>(place)] = static_cast<int>(pe);
-    place_[pe] = place;
+  bool take(std::size_t pe, int slot) {
+    holder_[static_cast<std::size_t>(slot)] = static_cast<int>(pe);
+    slot_[pe] = slot;
     return true;
   }
 
-  std::vector<std::vector<int>> places_;
-  std::vector<int> holder_, place_;
+  std::vector<std::vector<int>> slots_;
+  std::vector<int> holder_, slot_;
 };
 
 /// Places that a PE may have, those of its NUMA node first.
-std::vector<int> choices(const PinWish& wish, const std::vector<CpuSet>& places,
+std::vector<int> choices(const PinWish& request, const std::vector<CpuSet>& slots,
                          const CpuLayout& layout) {
   std::vector<int> order;
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (!intersection(places[i], wish.allowed).empty())
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (!intersection(slots[i], request.allowed).empty())
       order.push_back(static_cast<int>(i));
-  std::stable_partition(order.begin(), order.end(), [&](int place) {
-    return layout.numa_of(places[static_cast<std::size_t>(place)]) == wish.numa;
+  std::stable_partition(order.begin(), order.end(), [&](int slot) {
+    return layout.numa_of(slots[static_cast<std::size_t>(slot)]) == request.numa;
   });
   return order;
 }
 
 /// The places of PEs that have none yet.
-void match_rest(const std::vector<PinWish>& wishes, const std::vector<CpuSet>& places,
+void match_rest(const std::vector<PinWish>& requests, const std::vector<CpuSet>& slots,
                 const CpuLayout& layout, std::vector<int>& cpus) {
-  std::vector<std::vector<int>> by_pe(wishes.size());
-  std::vector<CpuSet> free_places = places;
-  for (CpuSet& place : free_places)
+  std::vector<std::vector<int>> by_pe(requests.size());
+  std::vector<CpuSet> free_slots = slots;
+  for (CpuSet& slot : free_slots)
     for (const int cpu : cpus)
-      if (cpu >= 0 && place.contains(cpu))
-        place = {};
-  for (std::size_t pe = 0; pe < wishes.size(); ++pe)
+      if (cpu >= 0 && slot.contains(cpu))
+        slot = {};
+  for (std::size_t pe = 0; pe < requests.size(); ++pe)
     if (cpus[pe] < 0)
-      by_pe[pe] = choices(wishes[pe], free_places, layout);
-  Matching matching(std::move(by_pe), free_places.size());
-  for (std::size_t pe = 0; pe < wishes.size(); ++pe)
+      by_pe[pe] = choices(requests[pe], free_slots, layout);
+  Matching matching(std::move(by_pe), free_slots.size());
+  for (std::size_t pe = 0; pe < requests.size(); ++pe)
     if (cpus[pe] < 0)
       matching.match(pe);
-  for (std::size_t pe = 0; pe < wishes.size(); ++pe)
-    if (cpus[pe] < 0 && matching.place(pe) >= 0)
-      cpus[pe] = intersection(free_places[static_cast<std::size_t>(matching.place(pe))],
-                              wishes[pe].allowed)
+  for (std::size_t pe = 0; pe < requests.size(); ++pe)
+    if (cpus[pe] < 0 && matching.slot(pe) >= 0)
+      cpus[pe] = intersection(free_slots[static_cast<std::size_t>(matching.slot(pe))],
+                              requests[pe].allowed)
                      .first();
 }
 
@@ -312,22 +312,22 @@ CpuLayout read_cpu_layout(const Sysroot& sysroot) {
   return layout;
 }
 
-std::vector<int> plan_cpus(const std::vector<PinWish>& wishes, const CpuLayout& layout) {
-  std::vector<int> cpus(wishes.size(), -1);
+std::vector<int> plan_cpus(const std::vector<PinWish>& requests, const CpuLayout& layout) {
+  std::vector<int> cpus(requests.size(), -1);
   // Who may use one core only has no choice.
-  for (std::size_t pe = 0; pe < wishes.size(); ++pe)
+  for (std::size_t pe = 0; pe < requests.size(); ++pe)
     for (const CpuSet& core : layout.cores)
-      if (!wishes[pe].allowed.empty() &&
-          intersection(core, wishes[pe].allowed) == wishes[pe].allowed)
-        cpus[pe] = wishes[pe].allowed.first();
-  match_rest(wishes, layout.cores, layout, cpus);
+      if (!requests[pe].allowed.empty() &&
+          intersection(core, requests[pe].allowed) == requests[pe].allowed)
+        cpus[pe] = requests[pe].allowed.first();
+  match_rest(requests, layout.cores, layout, cpus);
   std::vector<CpuSet> threads;
   for (const CpuSet& core : layout.cores)
     for (const int cpu : core.cpus())
       threads.push_back({cpu});
-  match_rest(wishes, threads, layout, cpus);
-  for (std::size_t pe = 0; pe < wishes.size(); ++pe)
-    if (const std::vector<int> allowed = wishes[pe].allowed.cpus();
+  match_rest(requests, threads, layout, cpus);
+  for (std::size_t pe = 0; pe < requests.size(); ++pe)
+    if (const std::vector<int> allowed = requests[pe].allowed.cpus();
         cpus[pe] < 0 && !allowed.empty())
       cpus[pe] = allowed[pe % allowed.size()];
   return cpus;

@@ -84,7 +84,7 @@ struct PinWish {
 /// The CPU of each; -1 for a PE that may use none. A PE with a single core stays on it. The others
 /// get distinct physical cores as far as they go (of their own NUMA node first), then distinct
 /// hardware threads, then they share.
-std::vector<int> plan_cpus(const std::vector<PinWish>& wishes, const CpuLayout& layout);
+std::vector<int> plan_cpus(const std::vector<PinWish>& requests, const CpuLayout& layout);
 
 /// "0,2,4-6" in the order written: by local rank. Nothing if it is malformed, empty, or names more
 /// than max_cpus CPUs in all, or one that no machine has.

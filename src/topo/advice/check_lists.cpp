@@ -161,7 +161,7 @@ private:
   }
 
   void check_unmatched() {
-    std::vector<std::string> unknown, unknown_words, ports, port_words, plain, plain_words;
+    std::vector<std::string> unknown, unknown_entries, ports, port_entries, plain, plain_entries;
     for (const HcaListEntry& entry : table().unmatched) {
       if (is_malformed(entry))
         continue;
@@ -170,37 +170,37 @@ private:
       const std::optional<int> behind = find_hca_of_netdev(node_, entry.name);
       if (!nic && (behind || find_plain_nic(node_, entry.name))) {
         plain.push_back(name);
-        plain_words.push_back(name +
-                              (behind ? " is the network interface of " + nic_name(node_, *behind)
-                                      : std::string(" is no RDMA device")));
+        plain_entries.push_back(name +
+                                (behind ? " is the network interface of " + nic_name(node_, *behind)
+                                        : std::string(" is no RDMA device")));
       } else if (!nic) {
         const std::optional<int> near = nearest_hca(node_, entry.name);
         unknown.push_back(name);
-        unknown_words.push_back(fmt::format(
+        unknown_entries.push_back(fmt::format(
             "{} (column {}){}", name, entry.column,
             near ? fmt::format(", did you mean {}?", nic_name(node_, *near)) : std::string()));
       } else if (const std::string why = passed_over(*nic); !why.empty()) {
         unknown.push_back(name);
-        unknown_words.push_back(fmt::format("{} (column {}): {}", name, entry.column, why));
+        unknown_entries.push_back(fmt::format("{} (column {}): {}", name, entry.column, why));
       } else if (!has_port(node_, *nic, entry.port)) {
         ports.push_back(fmt::format("{}/{}", name, entry.port));
-        port_words.push_back(fmt::format("{} has no port {}", name, entry.port));
+        port_entries.push_back(fmt::format("{} has no port {}", name, entry.port));
       }
     }
     const Severity severity = severity_of_unmatched();
     if (!unknown.empty())
       add_about_list("hca-unknown", severity, enumerate(unknown),
                      fmt::format("{} names devices that NVSHMEM does not have here: {}",
-                                 source_->variable, join(first_of(unknown_words), "; ")),
+                                 source_->variable, join(first_of(unknown_entries), "; ")),
                      transport_changes(node_, mapping_.request, optimal_));
     if (!ports.empty())
       add_about_list("port-unknown", severity, enumerate(ports),
                      fmt::format("{} names a port that does not exist: {}", source_->variable,
-                                 enumerate(port_words)));
+                                 enumerate(port_entries)));
     if (!plain.empty())
       add_about_list(
           "nic-not-rdma", severity, enumerate(plain),
-          fmt::format("{} takes RDMA devices: {}", source_->variable, enumerate(plain_words)));
+          fmt::format("{} takes RDMA devices: {}", source_->variable, enumerate(plain_entries)));
   }
 
   static std::vector<std::string> first_of(std::vector<std::string> words) {

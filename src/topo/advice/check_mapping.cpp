@@ -102,7 +102,7 @@ public:
     if (hot_.empty() && !idle_.empty())
       report_idle_ports();
     report_off_fabric();
-    report_far_ports();
+    report_distant_ports();
     report_duplicates();
     return std::move(diagnoses_);
   }
@@ -312,15 +312,15 @@ private:
          without_setting()});
   }
 
-  struct FarPe {
+  struct DistantPe {
     int pe = 0;
     const NicUse *used = nullptr, *nearer = nullptr;
   };
 
   /// A PE whose NIC is known to be farther than the one that the optimal mapping has for it, if
   /// the mapping as a whole is farther too: otherwise some other PE gained what this one lost.
-  std::vector<FarPe> far_pes() const {
-    std::vector<FarPe> far;
+  std::vector<DistantPe> distant_pes() const {
+    std::vector<DistantPe> distant;
     long total = 0;
     long best_total = 0;
     for (std::size_t i = 0; i < mapping_.pes.size() && i < optimal_.pes.size(); ++i) {
@@ -335,19 +335,19 @@ private:
         return hot->nic == used->nic && hot->port == used->port;
       });
       if (known && !reported && distance_rank(best->distance) < distance_rank(used->distance))
-        far.push_back({mapping_.pes[i].pe, used, best});
+        distant.push_back({mapping_.pes[i].pe, used, best});
     }
-    return total > best_total ? far : std::vector<FarPe>{};
+    return total > best_total ? distant : std::vector<DistantPe>{};
   }
 
-  void report_far_ports() {
-    const std::vector<FarPe> far = far_pes();
-    if (far.empty())
+  void report_distant_ports() {
+    const std::vector<DistantPe> distant = distant_pes();
+    if (distant.empty())
       return;
     std::vector<std::string> words;
     std::vector<int> pes;
     int worst_rank = 0;
-    for (const FarPe& each : far) {
+    for (const DistantPe& each : distant) {
       pes.push_back(each.pe);
       worst_rank = std::max(worst_rank, distance_rank(each.used->distance));
       words.push_back(fmt::format(

@@ -86,19 +86,19 @@ std::vector<int> fabric_nics(const Node& node) {
 Findings check_gpus_without_nic(const Node& node) {
   if (node.gpus.empty() || node.hidden_nics > 0)
     return {};
-  std::vector<int> far;
+  std::vector<int> distant;
   std::vector<int> not_close;
   if (node.nics.empty()) {
     for (const Gpu& gpu : node.gpus)
-      far.push_back(gpu.index);
+      distant.push_back(gpu.index);
     // A matrix without a PCI tree is nvidia-smi's.
     if (node.recorded && node.pci.empty())
-      return {{"gpu-without-nic", Severity::info, numbered("GPU", far),
+      return {{"gpu-without-nic", Severity::info, numbered("GPU", distant),
                "this text lists no NIC: the node has none, or only NICs that nvidia-smi does "
                "not list (EFA, Slingshot)",
                "run shmemctl topo on that host: it reads every NIC from the kernel"}};
-    return {{"gpu-without-nic", Severity::warning, numbered("GPU", far),
-             fmt::format("{} cannot reach other nodes: no NIC is known", numbered("GPU", far)),
+    return {{"gpu-without-nic", Severity::warning, numbered("GPU", distant),
+             fmt::format("{} cannot reach other nodes: no NIC is known", numbered("GPU", distant)),
              "install an RDMA NIC, or load its driver: modprobe mlx5_ib"}};
   }
   const std::vector<std::optional<int>> nearest = nearest_ranks(node, fabric_nics(node));
@@ -106,17 +106,17 @@ Findings check_gpus_without_nic(const Node& node) {
   for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu) {
     const std::optional<int> rank = nearest[gpu];
     if (rank && *rank == rank_other_socket)
-      far.push_back(static_cast<int>(gpu));
+      distant.push_back(static_cast<int>(gpu));
     else if (rank && *rank > rank_below_one_switch && others_are_close)
       not_close.push_back(static_cast<int>(gpu));
   }
   Findings findings;
-  if (!far.empty())
+  if (!distant.empty())
     findings.push_back(
-        {"gpu-without-nic", Severity::warning, numbered("GPU", far),
+        {"gpu-without-nic", Severity::warning, numbered("GPU", distant),
          fmt::format("{} {} no usable NIC on the same NUMA node: all traffic to other nodes "
                      "crosses the sockets",
-                     numbered("GPU", far), far.size() == 1 ? "has" : "have"),
+                     numbered("GPU", distant), distant.size() == 1 ? "has" : "have"),
          "move a NIC to a slot of that socket, or run PEs on the other GPUs only (--gpus)"});
   if (!not_close.empty())
     findings.push_back(
@@ -251,11 +251,11 @@ Findings check_nvlinks(const Node& node) {
   }
   if (linked.empty() || !are_all_joined(node, linked))
     return {};
-  bool all_told = true;
+  bool all_known = true;
   std::erase_if(without, [&](int gpu) {
     const std::optional<bool> same = same_model(node, node.gpus[static_cast<std::size_t>(gpu)],
                                                 node.gpus[static_cast<std::size_t>(linked[0])]);
-    all_told = all_told && same.has_value();
+    all_known = all_known && same.has_value();
     return same == false;
   });
   if (without.empty())
@@ -269,7 +269,7 @@ Findings check_nvlinks(const Node& node) {
                 without[0]);
   // A display adapter beside compute GPUs has none either: where the source tells no models, it may
   // be one.
-  return {{"gpu-without-nvlink", all_told ? Severity::error : Severity::warning,
+  return {{"gpu-without-nvlink", all_known ? Severity::error : Severity::warning,
            numbered("GPU", without),
            fmt::format("{} {} no {}, though {} {}: its traffic to them goes over PCIe",
                        numbered("GPU", without), without.size() == 1 ? "has" : "have",
@@ -289,7 +289,7 @@ struct LinkedDevice {
 
 /// A number of the link that says something: VMs and virtual functions read 0.
 template <class T>
-bool told(const Fact<T>& fact) {
+bool is_positive(const Fact<T>& fact) {
   return fact && *fact > 0;
 }
 
@@ -332,9 +332,9 @@ BestLink expected_link(const LinkedDevice& device, const std::map<Model, BestLin
   BestLink expected;
   if (device.pci->vendor && device.pci->device)
     expected = models.at({*device.pci->vendor, *device.pci->device});
-  if (told(link.max_speed_GTps))
+  if (is_positive(link.max_speed_GTps))
     expected.speed_GTps = *link.max_speed_GTps;
-  if (told(link.max_width))
+  if (is_positive(link.max_width))
     expected.width = *link.max_width;
   return expected;
 }
@@ -345,13 +345,15 @@ bool slot_is_the_limit(const Node& node, const PciDevice& device) {
   const PciDevice& port = node.pci[static_cast<std::size_t>(device.parent)];
   if (port.kind != PciKind::bridge)
     return false;
-  const bool speed_met = told(port.link.max_speed_GTps) && told(device.link.speed_GTps) &&
+  const bool speed_met = is_positive(port.link.max_speed_GTps) &&
+                         is_positive(device.link.speed_GTps) &&
                          *port.link.max_speed_GTps == *device.link.speed_GTps;
-  const bool width_met = told(port.link.max_width) && told(device.link.width) &&
+  const bool width_met = is_positive(port.link.max_width) && is_positive(device.link.width) &&
                          *port.link.max_width == *device.link.width;
-  const bool speed_full = told(device.link.max_speed_GTps) && told(device.link.speed_GTps) &&
+  const bool speed_full = is_positive(device.link.max_speed_GTps) &&
+                          is_positive(device.link.speed_GTps) &&
                           *device.link.speed_GTps >= *device.link.max_speed_GTps;
-  const bool width_full = told(device.link.max_width) && told(device.link.width) &&
+  const bool width_full = is_positive(device.link.max_width) && is_positive(device.link.width) &&
                           *device.link.width >= *device.link.max_width;
   return (speed_met || speed_full) && (width_met || width_full);
 }
@@ -435,8 +437,8 @@ Findings check_pcie_links(const Node& node) {
   for (const LinkedDevice& device : devices) {
     const PcieLink& link = device.pci->link;
     const BestLink expected = expected_link(device, models);
-    const bool slow = told(link.speed_GTps) && *link.speed_GTps < expected.speed_GTps;
-    const bool narrow = told(link.width) && *link.width < expected.width;
+    const bool slow = is_positive(link.speed_GTps) && *link.speed_GTps < expected.speed_GTps;
+    const bool narrow = is_positive(link.width) && *link.width < expected.width;
     if (!slow && !narrow)
       continue;
     LinkCause cause = LinkCause::degraded;

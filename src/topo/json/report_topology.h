@@ -16,7 +16,7 @@ nlohmann::json contract_json(const Node& node);
 /// A node from the contract's keys alone: PCI functions without a tree above them, and the report's
 /// distances as a recorded matrix. Throws Error (usage) with the pointer of what is missing or of
 /// the wrong type.
-Node node_from_contract(const nlohmann::json& topology, const Place& place,
+Node node_from_contract(const nlohmann::json& topology, const JsonPath& json_path,
                         const std::string& subject);
 
 /// More devices than any node has; a matrix has this squared cells at most.
@@ -28,7 +28,7 @@ nlohmann::json matrix_json(const DistanceMatrix& matrix, const std::vector<std::
 
 /// The reverse. Throws Error (usage) with the pointer if it is not square with `size` rows, or a
 /// cell is not a value of nvidia-smi's.
-DistanceMatrix matrix_from_json(const nlohmann::json& object, const Place& place, std::size_t size,
-                                const std::string& subject);
+DistanceMatrix matrix_from_json(const nlohmann::json& object, const JsonPath& json_path,
+                                std::size_t size, const std::string& subject);
 
 } // namespace shmemctl::model_json

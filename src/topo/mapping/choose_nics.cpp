@@ -141,7 +141,7 @@ public:
     fill();
     for (int slot = 0; slot < pes_ * rules_.slots_per_pe; ++slot)
       balance(slot);
-    return answer();
+    return result();
   }
 
 private:
@@ -212,7 +212,7 @@ private:
     }
   }
 
-  RowChoice answer() {
+  RowChoice result() {
     RowChoice choice(static_cast<std::size_t>(pes_));
     for (int slot = 0; slot < pes_ * rules_.slots_per_pe; ++slot)
       if (slot_at(slot).row >= 0)

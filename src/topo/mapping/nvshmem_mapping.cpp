@@ -210,7 +210,7 @@ public:
       mapping_.pes.push_back(start_pe(static_cast<int>(pe)));
     mapping_.undecided = mapping_.table.undecided;
     for (const std::vector<int>& world : worlds())
-      answer_world(world);
+      result_of_world(world);
     return std::move(mapping_);
   }
 
@@ -219,14 +219,14 @@ private:
   PeMapping& pe_at(int pe) { return mapping_.pes[static_cast<std::size_t>(pe)]; }
 
   PeMapping start_pe(int pe) const {
-    PeMapping answer;
-    answer.pe = pe;
-    answer.gpu = request_.gpus[static_cast<std::size_t>(pe)];
-    if (answer.gpu < 0)
-      answer.reason = "it has no GPU";
-    else if (answer.gpu >= static_cast<int>(node_.gpus.size()))
-      answer.reason = fmt::format("the node has no GPU{}", answer.gpu);
-    return answer;
+    PeMapping result;
+    result.pe = pe;
+    result.gpu = request_.gpus[static_cast<std::size_t>(pe)];
+    if (result.gpu < 0)
+      result.reason = "it has no GPU";
+    else if (result.gpu >= static_cast<int>(node_.gpus.size()))
+      result.reason = fmt::format("the node has no GPU{}", result.gpu);
+    return result;
   }
 
   /// The PEs that choose together: those with a GPU, all of the node, or each alone.
@@ -311,7 +311,7 @@ private:
     return choose_rows(family_, table_size(), class_matrix(gpus), settings_.enable_nic_pe_mapping);
   }
 
-  void answer_world(const std::vector<int>& world) {
+  void result_of_world(const std::vector<int>& world) {
     const Rows rows = choose(world);
     for (std::size_t i = 0; i < world.size(); ++i)
       fill(pe_at(world[i]), rows[i]);

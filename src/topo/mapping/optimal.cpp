@@ -94,24 +94,24 @@ bool MinCostFlow::is_free(int edge) const {
   return candidate.residual > 0 && !candidate.frozen && reduced_cost(candidate) == 0;
 }
 
-std::vector<int> MinCostFlow::equal_cost_ways_to(int target) const {
-  std::vector<int> ways(leaving_.size(), -1);
+std::vector<int> MinCostFlow::equal_cost_paths_to(int target) const {
+  std::vector<int> paths(leaving_.size(), -1);
   std::vector<int> queue = {target};
   for (std::size_t next = 0; next < queue.size(); ++next)
     for (int leaving : leaving_[at(queue[next])]) {
       const int entering = leaving ^ 1;
       const int from = edges_[at(entering)].from;
-      if (from == target || ways[at(from)] >= 0 || !is_free(entering))
+      if (from == target || paths[at(from)] >= 0 || !is_free(entering))
         continue;
-      ways[at(from)] = entering;
+      paths[at(from)] = entering;
       queue.push_back(from);
     }
-  return ways;
+  return paths;
 }
 
-void MinCostFlow::push_along(const std::vector<int>& ways, int start, int target) {
-  for (int node = start; node != target; node = edges_[at(ways[at(node)])].to)
-    push(ways[at(node)]);
+void MinCostFlow::push_along(const std::vector<int>& paths, int start, int target) {
+  for (int node = start; node != target; node = edges_[at(paths[at(node)])].to)
+    push(paths[at(node)]);
 }
 
 void MinCostFlow::push(int edge) {
@@ -175,17 +175,17 @@ void Assignment::settle(std::size_t pe) {
   const auto vertex = static_cast<int>(pe);
   std::vector<bool> settled(port_count_, false);
   for (int slot = 0; slot < per_pe_; ++slot) {
-    const std::vector<int> ways = flow_.equal_cost_ways_to(vertex);
+    const std::vector<int> paths = flow_.equal_cost_paths_to(vertex);
     for (std::size_t port = 0; port < port_count_; ++port) {
       const int candidate = edge(pe, port);
       const auto port_vertex = static_cast<int>(pe_count_ + port);
       if (settled[port])
         continue;
       if (flow_.flow_on(candidate) == 0) {
-        if (!flow_.is_free(candidate) || ways[static_cast<std::size_t>(port_vertex)] < 0)
+        if (!flow_.is_free(candidate) || paths[static_cast<std::size_t>(port_vertex)] < 0)
           continue;
         flow_.push(candidate);
-        flow_.push_along(ways, port_vertex, vertex);
+        flow_.push_along(paths, port_vertex, vertex);
       }
       settled[port] = true;
       flow_.freeze(candidate);
@@ -198,14 +198,14 @@ void Assignment::settle(std::size_t pe) {
 
 std::vector<std::vector<std::size_t>> Assignment::solve() {
   flow_.send(source_, sink_, static_cast<std::int64_t>(pe_count_) * per_pe_);
-  std::vector<std::vector<std::size_t>> answer(pe_count_);
+  std::vector<std::vector<std::size_t>> result(pe_count_);
   for (std::size_t pe = 0; pe < pe_count_; ++pe) {
     settle(pe);
     for (std::size_t port = 0; port < port_count_; ++port)
       if (flow_.flow_on(edge(pe, port)) > 0)
-        answer[pe].push_back(port);
+        result[pe].push_back(port);
   }
-  return answer;
+  return result;
 }
 
 } // namespace

@@ -331,17 +331,17 @@ constexpr int max_ports = 16;
 constexpr std::size_t max_gids = 4096;
 
 template <class T>
-Fact<T> not_told(const char* what) {
+Fact<T> not_recorded(const char* what) {
   return unknown<T>(std::string("hwloc's XML does not tell ") + what);
 }
 
 Nic nic_with(const std::string& name) {
   Nic nic;
   nic.name = name;
-  nic.driver = not_told<std::string>("the driver");
-  nic.firmware = not_told<std::string>("the firmware");
-  nic.node_guid = not_told<std::string>("the node GUID");
-  nic.data_direct = not_told<PciAddress>("about data direct");
+  nic.driver = not_recorded<std::string>("the driver");
+  nic.firmware = not_recorded<std::string>("the firmware");
+  nic.node_guid = not_recorded<std::string>("the node GUID");
+  nic.data_direct = not_recorded<PciAddress>("about data direct");
   return nic;
 }
 
@@ -369,7 +369,7 @@ Fact<LinkLayer> link_layer_of(const OsDevice* netdev) {
     return known(LinkLayer::infiniband, origin);
   if (octets == 6)
     return known(LinkLayer::ethernet, origin);
-  return not_told<LinkLayer>("the link layer");
+  return not_recorded<LinkLayer>("the link layer");
 }
 
 /// Port1State holds the number of the state (IBTA): 1 down, 2 init, 3 armed, 4 active.
@@ -392,8 +392,8 @@ std::vector<Gid> gids_of(const OsDevice& device, const std::string& prefix) {
     if (!index || *index < 0 || *index > 65535 || gids.size() >= max_gids)
       continue;
     gids.push_back({static_cast<int>(*index), child.get("value"),
-                    not_told<std::string>("the type of a GID"),
-                    not_told<std::string>("the network device of a GID")});
+                    not_recorded<std::string>("the type of a GID"),
+                    not_recorded<std::string>("the network device of a GID")});
   }
   std::stable_sort(gids.begin(), gids.end(),
                    [](const Gid& a, const Gid& b) { return a.index < b.index; });
@@ -417,13 +417,13 @@ std::vector<NicPort> ports_of(const OsDevice& device, const std::vector<const Os
                       ? known(netdev->name, "on the same PCI function")
                       : unknown<std::string>("no single network device on the PCI function");
     port.link_layer = link_layer_of(netdev);
-    port.rate_Gbps = not_told<double>("the port's rate");
-    port.active_mtu_bytes = not_told<int>("the port's MTU");
+    port.rate_Gbps = not_recorded<double>("the port's rate");
+    port.active_mtu_bytes = not_recorded<int>("the port's MTU");
     const std::string lid_text = device.info(prefix + "LID");
     const auto lid = parse_integer(lid_text, starts_with(lid_text, "0x") ? 16 : 10);
     port.lid = lid && *lid >= 0 && *lid <= 0x7fffffff
                    ? known(static_cast<int>(*lid), prefix + "LID of " + device.name)
-                   : not_told<int>("the port's LID");
+                   : not_recorded<int>("the port's LID");
     port.gids = gids_of(device, prefix);
     ports.push_back(std::move(port));
   }

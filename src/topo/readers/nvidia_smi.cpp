@@ -432,13 +432,13 @@ public:
         square.cells[i][j] = square.cells[j][i] = merged(i, j);
     }
     if (!lost_.empty())
-      square.notes.push_back(told(lost_, "distances are not in the text and stay unknown"));
+      square.notes.push_back(note_of(lost_, "distances are not in the text and stay unknown"));
     if (!lost_nics_.empty())
       square.remarks.push_back(
-          told(lost_nics_, "distances between NICs are not in the text and stay unknown"));
+          note_of(lost_nics_, "distances between NICs are not in the text and stay unknown"));
     if (!mirrored_.empty())
       square.notes.push_back(
-          told(mirrored_, "cells are missing and were taken from the other half of the matrix"));
+          note_of(mirrored_, "cells are missing and were taken from the other half of the matrix"));
     return square;
   }
 
@@ -479,8 +479,8 @@ private:
   }
 
   /// "3 distances ... (GPU0-NIC1 in line 2, GPU1-NIC1 in line 3 and 1 more)"
-  std::string told(const std::vector<std::pair<std::size_t, std::size_t>>& cells,
-                   const std::string& what) const {
+  std::string note_of(const std::vector<std::pair<std::size_t, std::size_t>>& cells,
+                      const std::string& what) const {
     constexpr std::size_t shown = 4;
     std::string text = std::to_string(cells.size()) + " " + what + " (";
     for (std::size_t at = 0; at < cells.size() && at < shown; ++at) {

@@ -167,9 +167,9 @@ std::unique_ptr<NvmlEvents> NvmlEvents::listen(const std::string& library,
 }
 
 /// Whether something came, and more may be there.
-bool NvmlEvents::take(unsigned patience_ms) {
+bool NvmlEvents::take(unsigned timeout_ms) {
   nvml_abi::EventData data;
-  const NvmlOutcome outcome = nvml_.session_->call("nvmlEventSetWait_v2", set_, &data, patience_ms);
+  const NvmlOutcome outcome = nvml_.session_->call("nvmlEventSetWait_v2", set_, &data, timeout_ms);
   NvmlEvent event{NvmlEvent::Kind::lost, 0};
   if (outcome ? !read_event(data, event) : outcome.code != nvml_abi::gpu_is_lost)
     return static_cast<bool>(outcome);
@@ -178,10 +178,10 @@ bool NvmlEvents::take(unsigned patience_ms) {
   return static_cast<bool>(outcome);
 }
 
-std::vector<NvmlEvent> NvmlEvents::seen(unsigned patience_ms) {
+std::vector<NvmlEvent> NvmlEvents::seen(unsigned timeout_ms) {
   const std::lock_guard lock(mutex_);
   for (int asked = 0; asked < most_at_once; ++asked)
-    if (!take(asked == 0 && seen_.empty() ? patience_ms : 0))
+    if (!take(asked == 0 && seen_.empty() ? timeout_ms : 0))
       break;
   return seen_;
 }

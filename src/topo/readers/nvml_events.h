@@ -50,13 +50,13 @@ public:
   NvmlEvents& operator=(const NvmlEvents&) = delete;
 
   /// Each different event since the start, in the order in which they came first.
-  /// @param patience_ms if there was none yet: how long to wait for one. What makes CUDA fail and
+  /// @param timeout_ms if there was none yet: how long to wait for one. What makes CUDA fail and
   ///                    what makes an event are not ordered.
-  std::vector<NvmlEvent> seen(unsigned patience_ms);
+  std::vector<NvmlEvent> seen(unsigned timeout_ms);
 
 private:
   explicit NvmlEvents(Nvml nvml) : nvml_(std::move(nvml)) {}
-  bool take(unsigned patience_ms);
+  bool take(unsigned timeout_ms);
 
   std::mutex mutex_;
   Nvml nvml_;
