@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/context.h"
+#include "cli/help_format.h"
 #include "cli/terminal.h"
 #include "cli/usage_error.h"
 #include "reports/report.h"
@@ -128,6 +129,7 @@ int run(int argc, char** argv) {
       "Diagnoses and measures one-sided GPU communication: does it work, how fast is it, where is "
       "the hot spot?");
   app.name("shmemctl");
+  set_help_format(app);
   app.set_version_flag("--version", version_text, "Print version, revision and build options");
   app.require_subcommand(1);
   app.fallthrough();

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "cli/context.h"
+#include "cli/help_format.h"
 #include "reports/finding_reference.h"
 #include "reports/report.h"
 #include "reports/validate.h"
@@ -54,18 +55,6 @@ std::vector<std::string> flags_of(const CLI::Option& option) {
   return flags;
 }
 
-/// The name of the flag's value: "FILE", "" for a switch.
-std::string value_of(const CLI::Option& option) {
-  if (option.get_items_expected_max() == 0 || option.get_expected_min() == 0)
-    return "";
-  std::string text = option.get_type_name();
-  for (const char* type :
-       {"TEXT:", "UINT:", "INT:", "FLOAT:"}) // of "TEXT:{a,b}": the check says it
-    if (starts_with(text, type))
-      return text.substr(std::string_view(type).size());
-  return text;
-}
-
 std::string description_of(const CLI::Option& option) {
   std::string text = option.get_description();
   if (text.empty())
@@ -81,6 +70,8 @@ std::string description_of(const CLI::Option& option) {
   std::sort(excluded.begin(), excluded.end()); // sets of pointers have no stable order
   if (!excluded.empty())
     add("Not together with " + join(excluded, ", ") + ".");
+  if (const std::string range = value_range(option); !range.empty())
+    add("From " + range + ".");
   if (option.get_required())
     add("Required.");
   return text;
@@ -169,7 +160,7 @@ std::string markdown_options(const std::vector<const CLI::Option*>& options) {
     std::string head = join(names, ", ");
     if (head.empty())
       head = code(option->get_name(true));
-    if (const std::string value = value_of(*option); !value.empty())
+    if (const std::string value = value_name(*option); !value.empty())
       head += " " + code(value);
     text += "| " + head + " | " + cell(description_of(*option)) + " |\n";
   }
@@ -403,7 +394,7 @@ std::string roff_options(const std::vector<const CLI::Option*>& options) {
     std::string head = join(names, ", ");
     if (head.empty())
       head = "\\fB" + roff(option->get_name(true)) + "\\fR";
-    if (const std::string value = value_of(*option); !value.empty())
+    if (const std::string value = value_name(*option); !value.empty())
       head += " \\fI" + roff(value) + "\\fR";
     text += ".TP\n" + head + "\n" + roff(description_of(*option)) + "\n";
   }

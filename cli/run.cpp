@@ -150,16 +150,17 @@ void add_run(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("run", "Start N PEs of a program on this node, without MPI");
   command->footer(
-      "Everything from the first word that is no option belongs to the command, options\n"
-      "included. The name of a subcommand (bringup, bench, ...) means this program itself; write\n"
+      "The first argument that is not an option starts the command; everything after it belongs\n"
+      "to the command. The name of a subcommand (bringup, bench, ...) runs shmemctl itself; write\n"
       "./bringup for a file of that name.\n"
       "PE 0 reads stdin, the others /dev/null. Lines of output are never mixed. SIGINT, SIGTERM,\n"
-      "SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are passed on; a second SIGINT "
+      "SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are forwarded; a second SIGINT "
       "kills\n"
-      "the job. When a PE fails, the others get a second to end by themselves, then SIGTERM, then\n"
-      "SIGKILL, and no process of the job is left. The exit code is that of the PE that failed\n"
+      "the job. When a PE fails, the others have a second to end by themselves, then get SIGTERM\n"
+      "and SIGKILL, and no process of the job remains. The exit code is that of the PE that "
+      "failed\n"
       "first (128 + signal), 124 after --timeout.\n"
-      "If stdout is a terminal, SHMEMCTL_COLOR=always (and CLICOLOR_FORCE=1) tell PEs so.\n"
+      "If stdout is a terminal, the PEs get SHMEMCTL_COLOR=always and CLICOLOR_FORCE=1.\n"
       "Examples:\n"
       "  shmemctl run -n 4 bringup\n"
       "  shmemctl run -n 8 --nodes 2 --label ./program --its-option\n");
@@ -170,19 +171,19 @@ void add_run(CLI::App& app, Context& context) {
       ->required()
       ->type_name("N")
       ->check(CLI::Range(1, most_pes));
-  command->add_option("--nodes", flags->n_nodes, "Split them into this many virtual nodes")
-      ->type_name("H")
+  command->add_option("--nodes", flags->n_nodes, "Split the PEs into N virtual nodes")
+      ->type_name("N")
       ->check(CLI::Range(1, most_pes));
   command
-      ->add_option("--pin", flags->pin,
-                   "auto (default): cores of its own for each PE, near its GPU, where there are "
-                   "enough and nobody has chosen CPUs; none: wherever the kernel puts it")
+      ->add_option(
+          "--pin", flags->pin,
+          "auto (default): bind each PE to its own cores near its GPU, if there are enough "
+          "cores and the affinity is not already restricted; none: no binding")
       ->check(CLI::IsMember({"auto", "none"}));
-  command->add_flag("--label", flags->label, "Begin each line of output with [PE]");
+  command->add_flag("--label", flags->label, "Prefix each line of output with [PE]");
   command
-      ->add_option("--timeout", flags->timeout_s,
-                   "End the job after this many seconds; 0 (default) is never")
-      ->type_name("S")
+      ->add_option("--timeout", flags->timeout_s, "End the job after SECONDS; 0 (default): never")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 1e7));
   add_option(*command, context, "COLOR");
   add_option(*command, context, "LOG_LEVEL");
