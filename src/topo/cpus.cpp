@@ -29,15 +29,15 @@ std::optional<std::uint32_t> parse_word(std::string_view digits) {
   return static_cast<std::uint32_t>(*parse_integer(digits, 16));
 }
 
-/// The set of words, the highest first, each of which `parse` turns into bits.
+/// The set in a list of words, the highest first, each of which `parse` converts to bits.
 template <class Parse>
 std::optional<CpuSet> set_of_words(std::string_view text, Parse parse) {
-  // Leading zero words are allowed, but not without end.
+  // Leading zero words are allowed, up to a limit.
   if (std::count(text.begin(), text.end(), ',') > max_cpus / 8)
     return std::nullopt;
   const std::vector<std::string> words = split(text, ',');
   CpuSet cpus;
-  for (std::size_t i = 0; i < words.size(); ++i) { // from the lowest, which comes last
+  for (std::size_t i = 0; i < words.size(); ++i) { // from the lowest, which is last
     const std::optional<std::uint32_t> bits = parse(words[words.size() - 1 - i]);
     if (!bits || (*bits != 0 && i >= max_cpus / word_bits))
       return std::nullopt;
@@ -48,7 +48,7 @@ std::optional<CpuSet> set_of_words(std::string_view text, Parse parse) {
   return cpus;
 }
 
-/// Words of 32 CPUs, the lowest first; one at least.
+/// Words of 32 CPUs, the lowest first; at least one.
 std::vector<std::uint32_t> words_of(const CpuSet& cpus) {
   const int last = cpus.empty() ? 0 : cpus.last();
   std::vector<std::uint32_t> words(static_cast<std::size_t>(last / word_bits) + 1);
@@ -76,7 +76,7 @@ void CpuSet::add(int first, int last) {
   Range added{std::max(first, 0), std::min(last, max_cpus - 1)};
   if (added.first > added.last)
     return;
-  // Those that overlap or touch it become one with it.
+  // Merges ranges that overlap or touch it.
   const auto begin = std::partition_point(ranges_.begin(), ranges_.end(), [&](const Range& range) {
     return range.last + 1 < added.first;
   });
@@ -130,7 +130,7 @@ std::optional<CpuSet> parse_cpulist(std::string_view text) {
   const std::string_view list = trim(text);
   if (list.empty())
     return cpus;
-  // A list that repeats itself may be longer than what it can name, but not without end.
+  // A list with repetitions may be longer than the number of CPUs, up to a limit.
   if (std::count(list.begin(), list.end(), ',') > std::ptrdiff_t{4} * max_cpus)
     return std::nullopt;
   for (const std::string& part : split(list, ',')) {
@@ -184,7 +184,7 @@ namespace {
 const std::string cpu_folder = "/sys/devices/system/cpu";
 const std::string node_folder = "/sys/devices/system/node";
 
-/// The number in "cpu12"; nothing for other names.
+/// The number in "cpu12"; empty for other names.
 std::optional<int> numbered(const std::string& name, const std::string& word) {
   if (!starts_with(name, word))
     return std::nullopt;
@@ -203,8 +203,8 @@ CpuSet siblings(const Sysroot& sysroot, int cpu) {
   return {cpu};
 }
 
-/// Matches PEs with places (cores or CPUs) by augmenting paths, so that none goes without because
-/// an earlier one took the only place that it may have.
+/// Matches PEs with slots (cores or CPUs) by augmenting paths, so that no PE goes without because
+/// an earlier one took the only slot that it may have.
 class Matching {
 public:
   /// @param slots by PE, best first
@@ -219,7 +219,7 @@ public:
 
 private:
   bool find(std::size_t pe, std::vector<bool>& seen) {
-    for (const int slot : slots_[pe]) // nobody has to move for a free one
+    for (const int slot : slots_[pe]) // a free slot needs no reassignment
       if (holder_[static_cast<std::size_t>(slot)] < 0)
         return take(pe, slot);
     for (const int slot : slots_[pe]) {
@@ -243,7 +243,7 @@ private:
   std::vector<int> holder_, slot_;
 };
 
-/// Places that a PE may have, those of its NUMA node first.
+/// Slots that a PE may have, those of its NUMA node first.
 std::vector<int> choices(const PinWish& request, const std::vector<CpuSet>& slots,
                          const CpuLayout& layout) {
   std::vector<int> order;
@@ -256,7 +256,7 @@ std::vector<int> choices(const PinWish& request, const std::vector<CpuSet>& slot
   return order;
 }
 
-/// The places of PEs that have none yet.
+/// Slots for PEs that have none yet.
 void match_rest(const std::vector<PinWish>& requests, const std::vector<CpuSet>& slots,
                 const CpuLayout& layout, std::vector<int>& cpus) {
   std::vector<std::vector<int>> by_pe(requests.size());
@@ -314,7 +314,7 @@ CpuLayout read_cpu_layout(const Sysroot& sysroot) {
 
 std::vector<int> plan_cpus(const std::vector<PinWish>& requests, const CpuLayout& layout) {
   std::vector<int> cpus(requests.size(), -1);
-  // Who may use one core only has no choice.
+  // A PE that may use a single core has no choice.
   for (std::size_t pe = 0; pe < requests.size(); ++pe)
     for (const CpuSet& core : layout.cores)
       if (!requests[pe].allowed.empty() &&

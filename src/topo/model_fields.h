@@ -1,6 +1,6 @@
-// The fields of the model under their names: one list per struct, which every file format of ours
-// (a report, and what the XML dumps add to their formats) goes over to write and to read. `added`
-// stands for fields that files of earlier releases lack, where they keep their defaults.
+// The fields of the model by name: one list per struct, which every file format of ours (a report,
+// and our additions to XML dumps) iterates over to write and to read. `added` marks fields that
+// files of earlier releases lack; they keep their defaults.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace shmemctl {
 
-/// T or const T: an archive that writes goes over constants.
+/// T or const T: an archive that writes takes constants.
 template <class T, class U>
 concept SameAs = std::same_as<std::remove_const_t<T>, U>;
 
@@ -123,8 +123,8 @@ void fields(Archive& archive, T& nic) {
   archive("ports", nic.ports);
 }
 
-/// All but the recorded matrix, which has forms of its own, and `format`, which only a report
-/// keeps.
+/// All fields except the recorded matrix, which has its own forms, and `format`, which only a
+/// report keeps.
 template <class Archive, SameAs<Node> T>
 void fields(Archive& archive, T& node) {
   archive("hostname", node.hostname);

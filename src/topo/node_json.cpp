@@ -16,7 +16,7 @@ constexpr int deepest_tree = 64;
 constexpr std::size_t most_functions = 65536;
 constexpr int most_links = 100000;
 
-/// What the rest of the program relies on: indices that point somewhere, parents before children.
+/// The invariants that the rest of the program relies on: valid indices, parents before children.
 class ModelChecks {
 public:
   ModelChecks(const Node& node, const JsonPath& path, const std::string& subject)

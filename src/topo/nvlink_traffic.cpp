@@ -39,7 +39,7 @@ struct Steps {
   Count sent_KiB, received_KiB;
 };
 
-/// A link that only one of the readings has went down or came up between them.
+/// A link that is only in one of the readings went down or came up between them.
 std::vector<Steps> steps_of_links(const NvlinkCounters& before, const NvlinkCounters& after) {
   std::vector<Steps> all;
   const auto half = [&all](unsigned link, const char* words) {
@@ -65,7 +65,7 @@ Count in_bytes(const Count& KiB) {
   return KiB ? known(*KiB * nvlink_counter_step_bytes, KiB.origin) : KiB;
 }
 
-/// Less than a step of each link, and what others may have moved from one question to the next.
+/// Tolerance: less than one step per link, and what may have moved between two queries.
 bool agree(std::uint64_t sum_KiB, std::uint64_t total_KiB, std::size_t links) {
   const auto [least, most] = std::minmax(sum_KiB, total_KiB);
   return most - least <= links + 1 + most / 100;

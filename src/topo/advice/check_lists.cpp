@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t shown_problems = 5;
 
-/// Looks at one mapping's list; each member adds at most one finding per cause.
+/// Checks one mapping's list; each member function adds at most one finding per cause.
 class ListCheck {
 public:
   ListCheck(const Node& node, const Mapping& mapping, const Mapping& optimal)
@@ -51,14 +51,14 @@ private:
   bool effective() const { return source_ && !table().list_name.empty(); }
   bool pins() const { return mapping_.request.nvshmem.enable_nic_pe_mapping; }
 
-  /// @param otherwise what to do if no change of the environment heals it
+  /// @param otherwise the fix if no change of the environment helps
   void add(const char* id, Severity severity, const std::string& subject, std::string message,
            std::string otherwise, std::vector<EnvChange> remedies = {}, bool by_mapping = false) {
     diagnoses_.push_back({{id, severity, subject, std::move(message), std::move(otherwise)},
                           std::move(remedies),
                           by_mapping});
   }
-  /// About an entry of the list: the corrected list, or settings without it.
+  /// About an entry of the list: suggests the corrected list, or settings without it.
   void add_about_list(const char* id, Severity severity, const std::string& subject,
                       std::string message, std::vector<EnvChange> remedies = {}) {
     remedies.insert(remedies.begin(), corrected_list_change(node_, mapping_));
@@ -155,7 +155,7 @@ private:
     });
   }
 
-  /// A name that the user wrote for nothing: an error, unless it was to be left out anyway.
+  /// A name that matches nothing: an error, unless it was to be excluded anyway.
   Severity severity_of_unmatched() const {
     return table().list.exclude ? Severity::warning : Severity::error;
   }
@@ -212,7 +212,7 @@ private:
     return words;
   }
 
-  /// Why NVSHMEM skips the whole device before it looks at any list; "" if it does not.
+  /// Why NVSHMEM skips the whole device before it applies any list; "" if it does not.
   std::string passed_over(int nic) const {
     for (const TableExclusion& exclusion : table().exclusions)
       if (exclusion.port == 0 &&
@@ -327,7 +327,7 @@ private:
           "make the counts add up to the PEs of a node", {}, true);
   }
 
-  /// Pinned PEs that begin again at the first device, and are as well off as they could be.
+  /// Pinned PEs that wrap around to the first device, and could not do better.
   bool repeats_well(std::size_t rows, std::size_t pes) const {
     return pins() && pes % rows == 0 &&
            at_least_as_good(score(node_, mapping_), score(node_, optimal_));
@@ -355,7 +355,7 @@ private:
         without_devices(), std::move(remedies), true);
   }
 
-  /// What is left to do where no setting gives the transport a device.
+  /// The fix if no setting gives the transport a device.
   std::string without_devices() const {
     const bool by_name =
         transport() == NvshmemTransport::ibgda || transport() == NvshmemTransport::ibdevx;
@@ -373,7 +373,7 @@ private:
   Diagnoses diagnoses_;
 };
 
-/// Each rank's own settings, each finding once.
+/// The settings of each rank; each finding once.
 Diagnoses check_ranks(const Node& node, const Mapping& mapping, const Mapping& optimal) {
   Diagnoses all;
   for (const NvshmemSettings& settings : mapping.request.nvshmem_per_pe) {
@@ -401,7 +401,7 @@ Diagnoses check_lists(const Node& node, const Mapping& mapping, const Mapping& o
 
 namespace {
 
-/// More rows than this say nothing more about an order.
+/// More rows than this add no information about an order.
 constexpr std::size_t max_written_rows = 256;
 constexpr int max_sane_count = 64;
 
@@ -421,7 +421,7 @@ std::vector<int> ports_of(const Node& node, int nic) {
   return ports.empty() ? std::vector<int>{1} : ports;
 }
 
-/// -1 stands for every port. Of several ports none is more likely meant than another.
+/// -1 stands for every port. If there are several ports, none is the more likely one.
 std::optional<int> meant_port(const Node& node, int nic, int written) {
   if (written <= 0)
     return -1;

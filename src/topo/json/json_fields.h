@@ -14,7 +14,7 @@
 
 namespace shmemctl::model_json {
 
-/// A step from the value above; built on the stack while reading, printed only for an error.
+/// A step from the enclosing value; built on the stack while reading, printed only for an error.
 struct JsonPath {
   const JsonPath* above = nullptr;
   const char* key = nullptr; ///< member of an object, or null for an item of an array
@@ -40,7 +40,7 @@ inline std::string pointer_of(const JsonPath& path) {
 /// Reads the members of one object.
 class Reader {
 public:
-  /// Throws if `object` is none.
+  /// Throws if `object` is not an object.
   Reader(const nlohmann::json& object, const JsonPath& path, const std::string& subject)
       : object_(object), path_(path), subject_(subject) {
     if (!object.is_object())
@@ -157,7 +157,7 @@ private:
     complain(subject_, path, "\"" + printable(word, 40) + "\" is none of " + all);
   }
 
-  /// Whole numbers only, written 3 or 3.0, that the type can hold.
+  /// Integers only, written 3 or 3.0, within the range of the type.
   template <class T>
   T decode_integer(const nlohmann::json& value, const JsonPath& path) const {
     using Limits = std::numeric_limits<T>;
@@ -189,7 +189,8 @@ public:
     if (address)
       object_[key] = to_string(*address);
   }
-  /// A field that is left out where it says nothing: false, 0, an empty list, an unknown fact.
+  /// A field that is omitted if it carries no information: false, 0, an empty list, an unknown
+  /// fact.
   template <class T>
   void added(const char* key, const T& value) {
     if (!(value == T{}))
@@ -200,7 +201,7 @@ public:
     if (fact)
       (*this)(key, fact);
   }
-  /// A fact without its origin, as the contract's keys have it.
+  /// A fact without its origin, as in the report's documented keys.
   template <class T>
   void plain(const char* key, const Fact<T>& fact) {
     fact_member(key, fact, false);

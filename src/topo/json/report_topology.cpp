@@ -1,4 +1,4 @@
-// The keys `topology` of a report: GPUs, NICs and the distance matrix, beside the lossless node.
+// The key `topology` of a report: GPUs, NICs and the distance matrix, beside the complete node.
 #include "src/topo/json/report_topology.h"
 
 #include <map>
@@ -125,7 +125,7 @@ private:
     }
   }
 
-  /// A link layer or rate that stands beside the name, without a list of ports, is port 1's.
+  /// A link layer or rate beside the name, without a list of ports, is that of port 1.
   void add_port_of_nic(const Reader& reader, Nic& nic) {
     NicPort port;
     const std::string reason = "not in the report";
@@ -261,7 +261,7 @@ json port_json(const NicPort& port) {
   return object;
 }
 
-/// The value that all ports of a NIC share.
+/// The value that all ports of a NIC share, if they do.
 template <class T>
 Fact<T> shared_by_ports(const Nic& nic, Fact<T> NicPort::*field) {
   if (nic.ports.empty())
@@ -334,7 +334,7 @@ json contract_json(const Node& node) {
 
 namespace {
 
-/// A word where one says it all, null where it is unknown, else an object.
+/// A string if that is sufficient, null if unknown, else an object.
 json cell_json(const Distance& distance) {
   if (!distance.path && distance.links == 0)
     return nullptr;

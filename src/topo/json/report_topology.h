@@ -1,4 +1,4 @@
-// The key `topology` of a report: GPUs, NICs and the distance matrix, and the lossless node.
+// The key `topology` of a report: GPUs, NICs and the distance matrix, and the complete node.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,12 +10,12 @@
 
 namespace shmemctl::model_json {
 
-/// The contract's keys of a node, and other_nics and notes.
+/// The documented keys of a node, and other_nics and notes.
 nlohmann::json contract_json(const Node& node);
 
-/// A node from the contract's keys alone: PCI functions without a tree above them, and the report's
-/// distances as a recorded matrix. Throws Error (usage) with the pointer of what is missing or of
-/// the wrong type.
+/// A node from the documented keys alone: PCI functions without a tree above them, and the report's
+/// distances as a recorded matrix. Throws Error (usage) with the JSON pointer of a missing or
+/// mistyped value.
 Node node_from_contract(const nlohmann::json& topology, const JsonPath& json_path,
                         const std::string& subject);
 

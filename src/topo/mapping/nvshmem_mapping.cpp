@@ -166,7 +166,7 @@ namespace {
 
 using Rows = std::vector<std::vector<int>>;
 
-/// IBGDA and IBDEVX need mlx5; where nothing is known of a device they go by its name alone.
+/// IBGDA and IBDEVX need mlx5; a device about which nothing is known is judged by its name alone.
 bool may_be_mlx5(const Node& node, const Nic& nic) {
   if (nic.name.find("mlx5") != std::string::npos)
     return true;
@@ -272,8 +272,8 @@ private:
                                "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE");
   }
 
-  /// The functions that the nvidia driver is bound to, by bus id. A source that does not tell the
-  /// vendor is taken to speak of NVIDIA GPUs.
+  /// The functions that the nvidia driver is bound to, by bus id. If the source has no vendors, its
+  /// GPUs are assumed to be NVIDIA's.
   std::vector<int> nvidia_gpus() const {
     std::vector<int> gpus;
     for (const Gpu& gpu : node_.gpus)
@@ -397,8 +397,8 @@ void add_rows_of(const DeviceTable& from, DeviceTable& to) {
       to.entries.push_back(row);
 }
 
-/// Each rank asks with settings of its own, and takes its own answer. The table is that of all of
-/// them together.
+/// Each rank maps with its own settings, and uses its own result. The table is the union over all
+/// of them.
 Mapping map_rank_by_rank(const Node& node, const MappingRequest& request) {
   Mapping together;
   for (std::size_t pe = 0; pe < request.gpus.size(); ++pe) {

@@ -60,7 +60,7 @@ std::vector<int> MinCostFlow::shortest_path_edges(int source) {
       }
     }
   }
-  // What is out of reach keeps reduced costs that are not negative if it moves by the farthest.
+  // Unreachable nodes keep non-negative reduced costs if they move by the largest distance.
   for (std::size_t i = 0; i < count; ++i)
     potential_[i] += distance[i] == unreachable ? farthest : distance[i];
   return reached_by;
@@ -151,8 +151,8 @@ Assignment::Assignment(const Node& node, const std::vector<int>& gpus,
     : pe_count_(gpus.size()), port_count_(ports.size()), per_pe_(per_pe),
       source_(static_cast<int>(pe_count_ + port_count_)), sink_(source_ + 1), flow_(sink_ + 1) {
   const auto demand = static_cast<std::int64_t>(pe_count_) * per_pe_;
-  // Any ports can be dealt out in turn, so that no port takes more than the even share, rounded
-  // up: this is the least worst load, and no search for it is needed.
+  // Ports can be assigned round-robin, so that no port exceeds the even share, rounded up: this is
+  // the minimum of the worst load, and it needs no search.
   const auto count = static_cast<std::int64_t>(port_count_);
   const std::int64_t share = (demand + count - 1) / count;
   const std::int64_t weight = demand + 1; // one step of distance outweighs every crossing
@@ -170,7 +170,8 @@ Assignment::Assignment(const Node& node, const std::vector<int>& gpus,
     }
 }
 
-/// Gives a PE the lowest ports that any optimal answer gives it, the PEs before it being settled.
+/// Gives a PE the lowest ports that it has in any optimal mapping, given those of the PEs before
+/// it.
 void Assignment::settle(std::size_t pe) {
   const auto vertex = static_cast<int>(pe);
   std::vector<bool> settled(port_count_, false);

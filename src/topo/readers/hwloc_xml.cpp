@@ -27,7 +27,7 @@ Node read_lstopo(const XmlElement& topology, const std::string& subject) {
         "pass the topology of one machine");
   hwloc::add_gpu_links(tree, topology);
   normalize(tree.node);
-  // The driver's own number is worth telling only where it is another.
+  // The driver's own number is kept only if it differs.
   for (Gpu& gpu : tree.node.gpus)
     if (gpu.driver_index && *gpu.driver_index == gpu.index)
       gpu.driver_index = unknown<int>("the same as its index here");
@@ -214,7 +214,7 @@ std::optional<Matrix> parse_matrix(const XmlElement& element) {
   return matrix;
 }
 
-/// What an object of a matrix is here.
+/// The kind of an object in a matrix.
 struct End {
   LinkTarget kind = LinkTarget::unknown;
   int gpu = -1;
@@ -263,7 +263,7 @@ std::optional<long long> nvlink_MBps(const Fact<std::uint16_t>& device) {
   }
 }
 
-/// False if a count cannot be told.
+/// False if a count is unknown.
 bool add_row(Tree& tree, const Matrix& matrix, std::size_t row,
              const std::map<std::string, End>& to, int gpu_index) {
   Gpu& gpu = tree.node.gpus[static_cast<std::size_t>(gpu_index)];
@@ -507,7 +507,7 @@ private:
     }
   }
 
-  /// A network function that no driver has claimed, or whose driver hwloc does not know.
+  /// A network function without a driver, or whose driver hwloc does not know.
   void without_os_device(const PciFunction& function) {
     const bool virtual_function = std::any_of(
         tree_.functions.begin(), tree_.functions.end(), [&function](const PciFunction& other) {
@@ -542,7 +542,7 @@ private:
 
   Tree& tree_;
   std::vector<Nic> rdma_;    ///< known to be RDMA devices
-  std::vector<Nic> unnamed_; ///< not known to be none
+  std::vector<Nic> unnamed_; ///< not known to lack RDMA
   std::vector<Nic> others_;
   std::set<std::string> names_;
   int left_out_ = 0;

@@ -86,12 +86,12 @@ std::vector<std::string> words_of(std::string_view line, std::size_t limit) {
   return words;
 }
 
-/// A word of a cell. Releases before NODE existed wrote SOC for what is SYS now.
+/// A cell of the matrix. Releases before NODE existed wrote SOC for SYS.
 std::optional<Distance> parse_cell(const std::string& word) {
   return parse_distance(word == "SOC" ? "SYS" : word);
 }
 
-/// The words of `nvidia-smi topo -p2p`, which looks alike and tells something else.
+/// The values of `nvidia-smi topo -p2p`, which looks alike but means something else.
 bool is_p2p_status(std::string_view word) {
   static constexpr std::array<std::string_view, 8> words = {"OK", "CHS", "GNS", "TNS",
                                                             "NS", "DR",  "CNS", "U"};
@@ -211,7 +211,7 @@ private:
     affinity_titles(words, at);
   }
 
-  /// A title that is cut, or that nobody knows, leaves the columns from there on without a title.
+  /// A truncated or unknown title leaves the columns from there on without a title.
   void affinity_titles(const std::vector<std::string>& words, std::size_t at) {
     struct Title {
       Affinity affinity;
@@ -268,7 +268,7 @@ private:
         break;
       row.cells.push_back(*cell);
     }
-    // The last word of a text that ends within a line may be the beginning of another: NV1 of NV18.
+    // The last word of a text that ends within a line may be truncated: NV1 of NV18.
     if (cut_ && at == words.size() && !row.cells.empty() &&
         row.cells.back().path == PathClass::nvlink)
       row.cells.pop_back();
@@ -291,8 +291,8 @@ private:
     return word == "N/A" || word.find_first_not_of("0123456789-,") == std::string::npos;
   }
 
-  /// Fields by tab where the text has kept its tabs (an affinity can be empty), else by word: then
-  /// there must be as many as titles.
+  /// Fields separated by tabs if the text has kept its tabs (an affinity can be empty), else by
+  /// blanks: then their number must equal that of the titles.
   void affinities(std::string_view text, const std::vector<std::string>& words, std::size_t at,
                   Row& row) {
     if (!is_gpu_label(row.label))
@@ -313,7 +313,7 @@ private:
         row.affinities[table_.affinities[i]] = words[at + i];
   }
 
-  /// nvidia-smi puts two tabs before the last column, so that is the first field with a word.
+  /// nvidia-smi puts two tabs before the last column, so that is the first non-empty field.
   void by_tabs(const std::vector<std::string>& fields, std::size_t at, Row& row) const {
     for (const Affinity affinity : table_.affinities) {
       if (affinity == Affinity::gpu_numa)
@@ -395,7 +395,7 @@ Table split_table(const std::string& text, const std::string& subject) {
 
 namespace {
 
-/// What one cell was read as, and where.
+/// The value of one cell, and its position.
 struct Cell {
   Distance distance;
   std::size_t line = 0; ///< 0: not in the text
@@ -581,8 +581,8 @@ bool fits(const smi::Row& row, smi::Affinity column) {
   return column == smi::Affinity::gpu_numa ? node_number(text).has_value() : is_cpulist(text);
 }
 
-/// One damaged field means that the column was cut, or grew together with its neighbour: the fields
-/// that still look whole may not be.
+/// One damaged field means that the column was cut, or merged with its neighbour: fields that still
+/// look intact may be wrong.
 class Columns {
 public:
   Columns(const smi::Table& table, std::vector<std::string>& notes) {
@@ -600,7 +600,7 @@ public:
     }
   }
 
-  /// The field as a value of its kind; unknown, with the reason, if there is none.
+  /// The field as a value of its kind; unknown, with the reason, if it is empty or damaged.
   template <class T, class Parse>
   Fact<T> read(const smi::Row& row, smi::Affinity column, Parse parse) const {
     if (damaged_.count(column) != 0)
@@ -678,7 +678,7 @@ void note_legend(const smi::Table& table, const smi::Square& square, Node& node)
                            "), which the matrix lacks");
 }
 
-/// The number in a NIC's title, if the title is not the one that its position gives.
+/// The number in a NIC's title, if it differs from the NIC's position.
 Fact<int> number_of(const std::string& label, int position) {
   if (!smi::is_nic_label(label))
     return unknown<int>("the title is a device's name");

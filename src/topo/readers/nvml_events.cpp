@@ -78,11 +78,11 @@ const XidMeaning* meaning_of_xid(std::uint64_t number) {
 
 namespace {
 
-/// A GPU that is going under may have more of them than anybody reads.
+/// A failing GPU may produce more of them than anybody reads.
 constexpr int most_at_once = 256;
 constexpr std::size_t most_named = 4;
 
-/// A kind that is not asked for is none of ours.
+/// A kind that was not requested is not ours.
 bool read_event(const nvml_abi::EventData& data, NvmlEvent& event) {
   switch (data.type) {
   case nvml_abi::event_xid:
@@ -166,7 +166,7 @@ std::unique_ptr<NvmlEvents> NvmlEvents::listen(const std::string& library,
   return events;
 }
 
-/// Whether something came, and more may be there.
+/// Whether an event was read, and there may be more.
 bool NvmlEvents::take(unsigned timeout_ms) {
   nvml_abi::EventData data;
   const NvmlOutcome outcome = nvml_.session_->call("nvmlEventSetWait_v2", set_, &data, timeout_ms);

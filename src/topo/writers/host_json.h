@@ -8,8 +8,8 @@
 
 namespace shmemctl {
 
-/// Name, kernel, CPUs, GPUs and HCAs as the contract has them. `sysroot` is where the node was read
-/// from; null for a recorded file, whose kernel and drivers are unknown.
+/// Name, kernel, CPUs, GPUs and HCAs as documented. `sysroot` is where the node was read from; null
+/// for a recorded file, whose kernel and drivers are unknown.
 nlohmann::json host_json(const Node& node, const Sysroot* sysroot);
 
 } // namespace shmemctl

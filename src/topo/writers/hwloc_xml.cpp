@@ -19,7 +19,7 @@ namespace {
 constexpr int max_depth = max_nesting / 2;
 
 /// A CPU NUMA node with the CPUs that hwloc will see. hwloc refuses CPUs that two nodes claim, so
-/// those stay with the first; the infos keep what the model says.
+/// those are given to the first; the infos keep the model's data.
 struct NumaPart {
   const NumaNode* numa = nullptr;
   CpuSet cpus;
@@ -81,7 +81,7 @@ private:
     // hwloc wants objects in the order of their first CPU.
     std::sort(parts_.begin(), parts_.end(),
               [](const NumaPart& a, const NumaPart& b) { return a.cpus.first() < b.cpus.first(); });
-    if (parts_.empty()) // hwloc knows no machine without a processor and memory
+    if (parts_.empty()) // hwloc requires a processor and memory
       parts_.push_back({nullptr, {0}});
   }
 
@@ -204,7 +204,7 @@ private:
       const int entry = static_cast<int>(i);
       const auto host = static_cast<std::size_t>(device.host_bridge);
       if (!fits(device.address.domain))
-        continue; // hwloc cannot name it
+        continue; // hwloc cannot represent it
       if (device.parent >= 0 &&
           fits(node_.pci[static_cast<std::size_t>(device.parent)].address.domain))
         below_[static_cast<std::size_t>(device.parent)].push_back(entry);
@@ -311,7 +311,7 @@ private:
     close();
   }
 
-  /// A NIC without a name has no device of the operating system that could be named here.
+  /// A NIC without a name has no OS device that could be named here.
   void os_device(const Nic& nic) {
     if (nic.unnamed)
       return;
