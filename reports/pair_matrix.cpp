@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// With two there is nothing to see in a picture.
+/// A picture of two is of no use.
 constexpr std::size_t fewest_labels = 3;
 
 constexpr PairNames pair_names[] = {{"first_pe", "second_pe", "PE"}, {"source", "target", "GPU"}};
@@ -31,7 +31,7 @@ std::string parameter_text(const std::string& name, const json& value) {
   return name + "=" + view::scalar(value).value_or("null");
 }
 
-/// Rows with the same title are of one matrix: all but the pair is alike.
+/// Rows with the same title belong to one matrix: everything but the pair is equal.
 std::string title_of(const ResultRow& row, const PairNames& names) {
   std::string title = row.case_name;
   for (const auto& [name, value] : row.params.items())

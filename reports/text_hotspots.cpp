@@ -38,7 +38,7 @@ std::string pes_cell(const json& port) {
   return cell.empty() ? "-" : cell;
 }
 
-/// GB/s in the busier direction; where that is not known, packets/s of at most some KB.
+/// GB/s in the busier direction; if unknown, estimated from packets/s.
 double busiest(const json& port) {
   double most = 0;
   for (const char* name : {"sent", "received"}) {

@@ -23,7 +23,7 @@ std::string time_text(const json& estimate) {
   return text + " us";
 }
 
-/// The last one: the step as a whole.
+/// The last operation: the whole step.
 const json& step_of(const json& variant) {
   const json& operations = view::list(variant, "operations");
   static const json none;
@@ -46,7 +46,7 @@ double busier_direction(const json& nic) {
 std::string verdict(const json& simulation, const json& variant, const TextStyle& style) {
   const json& busiest = view::member(variant, "busiest");
   const json& step = step_of(variant);
-  // By as many digits as are printed; the first of many that carry alike is not to blame.
+  // Compared with the printed precision; if many are equal, the first one is not to blame.
   constexpr double nearly_even = 1.005;
   std::string line;
   if (busier_direction(busiest) > 0 &&

@@ -1,5 +1,5 @@
-// What CMake embeds for the page: our script and style, and the charting library of the
-// distribution with its licence. The hashes are SHA-256 in hexadecimal digits.
+// Files that CMake embeds for the page: our script and style, and the distribution's charting
+// library with its licence. The hashes are SHA-256 in hexadecimal digits.
 #pragma once
 
 #include <string>

@@ -154,11 +154,11 @@ std::string swept_parameter(const RowGroup& group) {
 }
 
 std::vector<std::string> varying_parameters(const RowGroup& group, const std::string& but) {
-  // A made-up document may name parameters of its own in each row, so that there are as many as
-  // rows times some: each is looked at once, and not in every row.
+  // A hostile document may have different parameters in each row, so that there are rows times
+  // some: each is examined once, not in every row.
   struct Seen {
     const json* value = nullptr;
-    std::size_t rows = 0; ///< that have it
+    std::size_t rows = 0; ///< rows that have it
     bool differs = false;
   };
   std::map<std::string, Seen> seen;
@@ -227,7 +227,7 @@ std::string parameters_text(const json& params) {
 
 namespace {
 
-/// Charts of one page; a made-up document may name any number of cases.
+/// Charts of one page; a hostile document may have any number of cases.
 constexpr std::size_t most_charts = 200;
 
 /// The limit that a row's share is of, in GB/s.
@@ -237,7 +237,7 @@ std::optional<double> limit_of(const ResultRow& row) {
   return *row.bandwidth_GBps / *row.link_fraction;
 }
 
-/// Rows of two pairs and more are a heat map (pairs.cpp); those of one pair are a sweep like any.
+/// Rows of two or more pairs are a heat map (pairs.cpp); those of one pair are an ordinary sweep.
 RowGroup without_matrices(RowGroup group) {
   std::set<std::pair<json, json>> pairs;
   for (const SideRow* row : group.rows)
@@ -374,7 +374,7 @@ json sweeps_section(const std::vector<LoadedReport>& current,
 
 namespace {
 
-/// Which run of all, by time, a row is of.
+/// The index of a row's run among all runs, by time.
 using RunOrder = std::unordered_map<const ResultRow*, std::size_t>;
 
 /// The runs of all reports by time; fills `order`.
@@ -449,7 +449,7 @@ std::string run_label(const RunInfo& run, bool several_hosts) {
   return several_hosts ? time + " " + join(run.hosts, "+") : time;
 }
 
-/// A line for each of the rows that moved most, as multiples of what is usual for the row.
+/// A line for each of the rows that varied most, as multiples of the row's median.
 json chart_of(const RowGroup& group, std::vector<History> histories,
               const std::vector<std::string>& labels) {
   std::stable_sort(histories.begin(), histories.end(),

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 namespace {
 
-/// A colour's range reaches at least from the median to this multiple (or share) of it.
+/// A colour scale extends at least from the median to this multiple (or share) of it.
 constexpr double min_contrast = 1.5;
 
 json labels_json(const std::vector<std::string>& labels) {
@@ -92,7 +92,7 @@ json HeatMap::block(CellBudget& budget) const {
 
 namespace {
 
-/// A made-up document may name any number of ends.
+/// A hostile document may have any number of ends.
 constexpr std::size_t most_ends = 4096;
 
 /// A row, and the names of its two.
@@ -101,7 +101,7 @@ struct PairRow {
   std::string source, target;
 };
 
-/// The rows of one case, which differ in their pairs only.
+/// The rows of one case, which differ only in their pairs.
 struct PairRows {
   std::string title;
   std::vector<PairRow> rows;
@@ -138,7 +138,7 @@ std::vector<PairRows> pair_rows(const std::vector<Shown>& shown) {
   return out;
 }
 
-/// Ends of the pairs in natural order, with their places.
+/// Ends of the pairs in natural order, with their indices.
 std::map<std::string, std::size_t> ends_of(const PairRows& pairs, std::vector<std::string>& names) {
   std::set<std::string> seen;
   for (const PairRow& pair : pairs.rows)

@@ -47,7 +47,7 @@ Words what_was_asked(const Words& command) {
   return words;
 }
 
-/// What a report is of.
+/// What a report describes.
 struct Subject {
   std::vector<std::string> hosts;
   std::string subcommand;
@@ -59,7 +59,7 @@ Subject subject_of(const Report& report) {
   return {hosts_of(report), subcommand_of(command), what_was_asked(command)};
 }
 
-/// What tells whether one report stands for another.
+/// Decides whether one report supersedes another.
 struct Candidate {
   Subject of;
   std::set<std::string> rows;
@@ -182,7 +182,7 @@ json verdict_of(const std::vector<Shown>& shown, const Findings& compared) {
           {"text", first + (words.empty() ? "" : ": " + join(words, ", ")) + "."}};
 }
 
-/// As rows are compared with the baseline, they are followed over time.
+/// Trends match rows in the same way as the comparison with the baseline.
 bool has_trend_by_host(const PageInput& input, const std::vector<std::size_t>& shown) {
   if (input.baseline.empty())
     return has_several_hosts(input.reports);
@@ -297,7 +297,7 @@ std::string policy() {
   const auto source = [](const std::string& digits) {
     return " 'sha256-" + base64_of_hex(digits) + "'";
   };
-  // An icon of nothing keeps browsers from asking a server for one.
+  // An empty icon keeps browsers from requesting one.
   return "default-src 'none'; script-src" + source(chart_library_sha256()) +
          source(page_script_sha256()) + "; style-src" + source(page_style_sha256()) +
          "; img-src data:; base-uri 'none'; form-action 'none'";

@@ -22,7 +22,7 @@ const json& variants_of(const Shown& one) {
   return view::list(one.report().simulation, "variants");
 }
 
-/// How the numbers came about, and the two ratios that a simulation is asked for.
+/// How the numbers were obtained, and the two main ratios of a simulation.
 std::string words_of(const json& simulation) {
   std::string text = fmt::format(
       "{} ranks; bytes: {}; times: {} ({}; {} steps).", view::text(simulation, "ranks", "?"),
@@ -115,7 +115,7 @@ json places_table(const std::vector<Shown>& shown) {
   return table.empty() ? json() : table.block();
 }
 
-/// Of the busiest of each kind the report has some only.
+/// The report contains only the busiest of each kind.
 std::string left_out_of(const std::vector<Shown>& shown) {
   double nics = 0, switches = 0;
   for (const Shown& one : shown)
