@@ -331,7 +331,7 @@ std::string verdict_of(const Report& report, const std::vector<Remark>& remarks)
   return fmt::format("{}{}; exit code {}", found, warned, static_cast<int>(report.exit_code));
 }
 
-const char* word_of(Severity severity) {
+const char* label_of(Severity severity) {
   return severity == Severity::error     ? "**error**"
          : severity == Severity::warning ? "warning"
                                          : "info";
@@ -341,7 +341,7 @@ void add_remarks(const std::vector<Remark>& remarks, Page& page) {
   std::vector<std::vector<std::string>> rows;
   for (const Remark& remark : remarks)
     rows.push_back(
-        {word_of(remark.severity), text(remark.id), text(remark.message), code(remark.fix)});
+        {label_of(remark.severity), text(remark.id), text(remark.message), code(remark.fix)});
   page.table({"", "finding", "what", "fix"}, rows, "finding");
 }
 

@@ -23,7 +23,7 @@ const json& variants_of(const Shown& one) {
 }
 
 /// How the numbers were obtained, and the two main ratios of a simulation.
-std::string words_of(const json& simulation) {
+std::string method_text(const json& simulation) {
   std::string text = fmt::format(
       "{} ranks; bytes: {}; times: {} ({}; {} steps).", view::text(simulation, "ranks", "?"),
       view::text(simulation, "bytes", "?"), view::text(simulation, "times", "?"),
@@ -137,7 +137,7 @@ json simulation_section(const std::vector<Shown>& shown) {
   json blocks = json::array();
   for (const Shown& one : shown)
     if (!variants_of(one).empty())
-      blocks.push_back(note_block(labelled(one.label, words_of(one.report().simulation))));
+      blocks.push_back(note_block(labelled(one.label, method_text(one.report().simulation))));
   for (json block : {operations_table(shown), nics_table(shown), places_table(shown)})
     if (!block.is_null())
       blocks.push_back(std::move(block));

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-const char* word_of(WireDirection direction) {
+const char* name_of_direction(WireDirection direction) {
   return direction == WireDirection::sent ? "sent" : "received";
 }
 
@@ -87,7 +87,7 @@ json group_json(const LoadGroup& group, const std::vector<PortLoad>& loads) {
   };
   return {{"kind", group.kind},
           {"name", group.name},
-          {"direction", word_of(group.direction)},
+          {"direction", name_of_direction(group.direction)},
           {"unit", group.packets ? "packets/s" : "GB/s"},
           {"ports", group.members.size()},
           {"median", group.median},

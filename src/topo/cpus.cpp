@@ -49,7 +49,7 @@ std::optional<CpuSet> set_of_words(std::string_view text, Parse parse) {
 }
 
 /// Words of 32 CPUs, the lowest first; at least one.
-std::vector<std::uint32_t> words_of(const CpuSet& cpus) {
+std::vector<std::uint32_t> hex_words(const CpuSet& cpus) {
   const int last = cpus.empty() ? 0 : cpus.last();
   std::vector<std::uint32_t> words(static_cast<std::size_t>(last / word_bits) + 1);
   for (const int cpu : cpus.cpus())
@@ -58,7 +58,7 @@ std::vector<std::uint32_t> words_of(const CpuSet& cpus) {
 }
 
 std::string format_words(const CpuSet& cpus, const char* prefix) {
-  const std::vector<std::uint32_t> words = words_of(cpus);
+  const std::vector<std::uint32_t> words = hex_words(cpus);
   std::string text;
   for (std::size_t i = words.size(); i-- > 0;)
     text += fmt::format("{}{}{:08x}", text.empty() ? "" : ",", prefix, words[i]);

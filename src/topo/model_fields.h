@@ -142,45 +142,45 @@ void fields(Archive& archive, T& node) {
 
 /// The texts of each enumeration's values.
 template <class Enum>
-struct EnumWord {
+struct EnumName {
   Enum value;
   const char* word;
 };
-inline constexpr auto words_of(NumaKind) {
-  return std::array<EnumWord<NumaKind>, 3>{{{NumaKind::cpu, "cpu"},
+inline constexpr auto enum_names(NumaKind) {
+  return std::array<EnumName<NumaKind>, 3>{{{NumaKind::cpu, "cpu"},
                                             {NumaKind::gpu_memory, "gpu_memory"},
                                             {NumaKind::other_memory, "other_memory"}}};
 }
-inline constexpr auto words_of(PciKind) {
-  return std::array<EnumWord<PciKind>, 3>{{{PciKind::endpoint, "endpoint"},
+inline constexpr auto enum_names(PciKind) {
+  return std::array<EnumName<PciKind>, 3>{{{PciKind::endpoint, "endpoint"},
                                            {PciKind::bridge, "bridge"},
                                            {PciKind::whole_switch, "whole_switch"}}};
 }
-inline constexpr auto words_of(GpuLinkKind) {
-  return std::array<EnumWord<GpuLinkKind>, 3>{
+inline constexpr auto enum_names(GpuLinkKind) {
+  return std::array<EnumName<GpuLinkKind>, 3>{
       {{GpuLinkKind::nvlink, "nvlink"}, {GpuLinkKind::xgmi, "xgmi"}, {GpuLinkKind::c2c, "c2c"}}};
 }
-inline constexpr auto words_of(LinkTarget) {
-  return std::array<EnumWord<LinkTarget>, 4>{{{LinkTarget::gpu, "gpu"},
+inline constexpr auto enum_names(LinkTarget) {
+  return std::array<EnumName<LinkTarget>, 4>{{{LinkTarget::gpu, "gpu"},
                                               {LinkTarget::nvswitch, "nvswitch"},
                                               {LinkTarget::cpu, "cpu"},
                                               {LinkTarget::unknown, "unknown"}}};
 }
-inline constexpr auto words_of(PortState) {
-  return std::array<EnumWord<PortState>, 4>{{{PortState::down, "down"},
+inline constexpr auto enum_names(PortState) {
+  return std::array<EnumName<PortState>, 4>{{{PortState::down, "down"},
                                              {PortState::init, "init"},
                                              {PortState::armed, "armed"},
                                              {PortState::active, "active"}}};
 }
-inline constexpr auto words_of(LinkLayer) {
-  return std::array<EnumWord<LinkLayer>, 3>{{{LinkLayer::infiniband, "infiniband"},
+inline constexpr auto enum_names(LinkLayer) {
+  return std::array<EnumName<LinkLayer>, 3>{{{LinkLayer::infiniband, "infiniband"},
                                              {LinkLayer::ethernet, "ethernet"},
                                              {LinkLayer::other, "other"}}};
 }
 
 template <class Enum>
-const char* word_of(Enum value) {
-  for (const auto& entry : words_of(value))
+const char* enum_name(Enum value) {
+  for (const auto& entry : enum_names(value))
     if (entry.value == value)
       return entry.word;
   return "";

@@ -39,7 +39,7 @@ std::string encode(const T& value) {
   } else if constexpr (std::is_same_v<T, Distance>) {
     return encode_distance(value);
   } else if constexpr (std::is_enum_v<T>) {
-    return word_of(value);
+    return enum_name(value);
   } else if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
   } else {
@@ -58,7 +58,7 @@ std::optional<T> decode(const std::string& word) {
   } else if constexpr (std::is_same_v<T, Distance>) {
     return decode_distance(word);
   } else if constexpr (std::is_enum_v<T>) {
-    for (const auto& entry : words_of(T{}))
+    for (const auto& entry : enum_names(T{}))
       if (word == entry.word)
         return entry.value;
     return std::nullopt;

@@ -147,7 +147,7 @@ private:
   void decode_word(const nlohmann::json& value, const JsonPath& path, Enum& out) const {
     const std::string& word = text(value, path);
     std::string all;
-    for (const auto& entry : words_of(Enum{})) {
+    for (const auto& entry : enum_names(Enum{})) {
       if (word == entry.word) {
         out = entry.value;
         return;
@@ -211,7 +211,7 @@ public:
   template <class T>
   static nlohmann::json encode(const T& value) {
     if constexpr (std::is_enum_v<T>) {
-      return word_of(value);
+      return enum_name(value);
     } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
       return value;
     } else if constexpr (std::is_same_v<T, PciAddress>) {

@@ -186,7 +186,7 @@ struct Matrix {
 
 /// Several children of one name hold pieces of one list; what is longer than any machine's is
 /// cut, so that it does not fit.
-std::vector<std::string> words_of(const XmlElement& element, const std::string& child_name) {
+std::vector<std::string> values_of(const XmlElement& element, const std::string& child_name) {
   std::vector<std::string> words;
   std::size_t size = 0;
   for (const XmlElement& child : element.children)
@@ -200,9 +200,9 @@ std::optional<Matrix> parse_matrix(const XmlElement& element) {
   Matrix matrix;
   matrix.name = element.get("name");
   const std::string type = element.get("type");
-  for (const std::string& word : words_of(element, "indexes"))
+  for (const std::string& word : values_of(element, "indexes"))
     matrix.objects.push_back(word.find(':') == std::string::npos ? type + ":" + word : word);
-  for (const std::string& word : words_of(element, "u64values")) {
+  for (const std::string& word : values_of(element, "u64values")) {
     const auto value = parse_integer(word);
     if (!value || *value < 0)
       return std::nullopt;

@@ -75,7 +75,7 @@ std::size_t no_width(std::string_view text, std::size_t at) {
 }
 
 /// Up to `limit` words of a line.
-std::vector<std::string> words_of(std::string_view line, std::size_t limit) {
+std::vector<std::string> split_words(std::string_view line, std::size_t limit) {
   std::vector<std::string> words;
   line = trim(line);
   while (!line.empty() && words.size() < limit) {
@@ -105,7 +105,7 @@ public:
 
   /// @param cut the text ends here without the end of the line
   void line(std::size_t number, std::string_view text, bool cut) {
-    const std::vector<std::string> start = words_of(text, 2);
+    const std::vector<std::string> start = split_words(text, 2);
     if (start.empty())
       return;
     cut_ = cut;
@@ -172,14 +172,14 @@ private:
   }
 
   static bool has_p2p_status(std::string_view text) {
-    const std::vector<std::string> words = words_of(text, 3);
+    const std::vector<std::string> words = split_words(text, 3);
     return std::any_of(words.begin() + 1, words.end(),
                        [](const std::string& word) { return is_p2p_status(word); });
   }
 
   /// "4 NICs found in the topology, only displaying 2 in the matrix."
   void hidden_nics(std::size_t number, std::string_view text) {
-    const std::vector<std::string> words = words_of(text, 16);
+    const std::vector<std::string> words = split_words(text, 16);
     const std::optional<long long> found = parse_integer(words[0]);
     const bool said = words.size() > 2 && words[2] == "found" &&
                       std::find(words.begin(), words.end(), "displaying") != words.end();
@@ -192,7 +192,7 @@ private:
   void header(std::size_t number, const std::string& text) {
     table_.header_line = number;
     constexpr std::size_t affinity_words = 7;
-    const std::vector<std::string> words = words_of(text, max_devices + affinity_words + 1);
+    const std::vector<std::string> words = split_words(text, max_devices + affinity_words + 1);
     std::size_t at = 0;
     for (; at < words.size(); ++at) {
       const std::string& word = words[at];
@@ -257,7 +257,7 @@ private:
   }
 
   Row row(std::size_t number, std::string_view text) {
-    const std::vector<std::string> words = words_of(text, 2 * max_devices);
+    const std::vector<std::string> words = split_words(text, 2 * max_devices);
     Row row;
     row.line = number;
     row.label = words[0];
