@@ -40,7 +40,7 @@ struct HotspotFlags {
   double duration() const { return duration_s.value_or(2); }
 };
 
-/// One run: of this machine, of a tree, or of one PE of a job.
+/// One run: on this machine, on a recorded tree, or as one PE of a job.
 struct HotspotRun {
   Session& session;
   const Context& context;
@@ -52,7 +52,7 @@ struct HotspotRun {
   Mapping mapping;
 };
 
-/// The rounds of --watch: the same on every PE, whatever its clock says.
+/// The rounds of --watch: the same on every PE, independent of its clock.
 class WatchRounds {
 public:
   explicit WatchRounds(const HotspotFlags& flags);
@@ -76,12 +76,12 @@ std::string host_name(const Sysroot& sysroot) {
   return name;
 }
 
-/// A bad invocation of hotspots.
+/// The error for invalid flags of hotspots.
 Error bad_hotspots(const std::string& problem, const std::string& fix) {
   return {ExitCode::usage, "hotspots", "", problem, fix};
 }
 
-/// The file's, or those of this binary.
+/// The thresholds of the file, or those of this binary.
 NicThresholds read_thresholds(const std::string& file) {
   return file.empty() ? parse_nic_thresholds(nic_thresholds_text(), "built in")
                       : parse_nic_thresholds(read_input(file), file);
@@ -106,7 +106,7 @@ WatchFacts facts_of(const HotspotRun& run, const HotspotWatch& watch, const char
   return facts;
 }
 
-/// The counters' files are open, and read once.
+/// Opens the counters' files and reads them once.
 std::unique_ptr<HotspotWatch> begin_watch(HotspotRun& run) {
   run.session.phase("opening the counters");
   const ManyFiles many;
@@ -159,7 +159,7 @@ public:
   }
 
   ExitCode again_and_again() {
-    run_.session.set_deadline(std::nullopt); // it lasts as long as somebody looks
+    run_.session.set_deadline(std::nullopt); // lasts until it is interrupted
     begin();
     const TextStyle style = text_style(run_.context, run_.options);
     HotspotLog log(std::cout, style,
@@ -175,7 +175,7 @@ public:
       if (leads_job() && run_.session.wants_text())
         log.show(now, run_.thresholds);
       if (leads_job())
-        require_stdout(); // nobody would see the next ones
+        require_stdout(); // the next ones would not be shown
     }
     return conclude("watch");
   }
@@ -202,7 +202,7 @@ private:
       sample_for(*watch_, std::min(run_.flags.interval_s, round_s_), round_s_);
   }
 
-  /// Of this machine, by the mapping.
+  /// Of this machine, according to the mapping.
   std::vector<PortUser> users() const {
     const Mapping mapping = numbered_by_job(run_.mapping, gathering_.my_host().pes);
     std::vector<PortUser> users;
@@ -217,7 +217,7 @@ private:
     return users;
   }
 
-  /// Collective. What all machines counted; on PE 0 only.
+  /// Collective. The counters of all machines; only on PE 0.
   Hotspots gather(const NodeTotals* mine) {
     run_.session.phase("gathering the counters of " + std::to_string(gathering_.hosts().size()) +
                        " hosts");
@@ -230,7 +230,7 @@ private:
     return hotspots_of_job(last_.hosts, last_.users, run_.thresholds, &run_.thresholds.outliers);
   }
 
-  /// Collective. Everything since the start goes into PE 0's report.
+  /// Collective. Adds everything since the start to PE 0's report.
   void put(const char* mode) {
     const Hotspots all = gather(watch_ ? &watch_->totals() : nullptr);
     if (!leads_job())
@@ -261,21 +261,22 @@ private:
   HotspotRun& run_;
   Bootstrap& bootstrap_;
   JobGathering gathering_;
-  std::unique_ptr<HotspotWatch> watch_; ///< of a machine's first PE
+  std::unique_ptr<HotspotWatch> watch_; ///< only on a machine's first PE
   GatheredHosts last_;
   double round_s_ = 0;
 };
 
-/// Whether a launcher started this process as one of several that are to watch together.
+/// Whether a launcher started this process as one of several that watch together.
 bool watches_as_job(const Context& context, const HotspotFlags& flags) {
   return !flags.during && flags.sysroot_after.empty() && launched_size(context.environment) > 1;
 }
 
-/// Each machine of the job is watched by its first PE; PE 0 shows all of them.
+/// The first PE of each machine watches it; PE 0 shows all of them.
 ExitCode run_hotspots_job(Context context, const HotspotFlags& flags) {
   const Context given = context;
-  context.json_path.clear(); // only PE 0 has files to write and text to print, and it turns out
-  context.csv_path.clear();  // late which one that is
+  // Only PE 0 writes files and prints, and which process that is is known only later.
+  context.json_path.clear();
+  context.csv_path.clear();
   context.quiet = true;
   return with_session(context, [&](Session& session, const Options& options) {
     session.phase("opening the bootstrap");
@@ -368,7 +369,7 @@ ExitCode watch_again_and_again(HotspotRun& run) {
     put(run, watch->totals(), facts_of(run, *watch, "watch"));
     if (run.session.wants_text())
       log.show(hotspots_of(run, watch->interval()), run.thresholds);
-    require_stdout(); // later rounds would not be seen
+    require_stdout(); // later rounds would not be shown
   }
   watch->sample(SampleDepth::all);
   put(run, watch->totals(), facts_of(run, *watch, "watch"));
@@ -388,15 +389,16 @@ void add_command_finding(Report& report, const std::vector<std::string>& argv,
 }
 
 ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
-  const std::vector<std::string>& words = run.context.watched_command;
-  const std::string program =
-      run.context.watches_itself ? own_program() : find_program(words[0], run.context.environment);
+  const std::vector<std::string>& watched = run.context.watched_command;
+  const std::string program = run.context.watches_itself
+                                  ? own_program()
+                                  : find_program(watched[0], run.context.environment);
   const auto given = run.context.command_line.find("TIMEOUT");
   const double timeout_s =
       given == run.context.command_line.end() ? 0 : parse_number(given->second).value_or(0);
   const auto watch = begin_watch(run);
   run.session.set_deadline(std::nullopt);
-  std::vector<std::string> argv = words;
+  std::vector<std::string> argv = watched;
   if (run.context.watches_itself)
     argv.insert(argv.begin(), "shmemctl");
   const bool data_is_ours = run.context.json_path == "-" || run.context.csv_path == "-";
@@ -410,7 +412,7 @@ ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
   WatchFacts facts;
   const auto facts_now = [&] {
     facts = facts_of(run, *watch, "command");
-    facts.argv = SecretFilter(run.options)(words);
+    facts.argv = SecretFilter(run.options)(watched);
     facts.command = command.end();
     return facts;
   };
@@ -434,7 +436,7 @@ ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
     command.end_rest();
   run.session.output().ask_before_ending({});
   put(run, watch->totals(), facts_now());
-  add_command_finding(run.session.report(), words, command.end());
+  add_command_finding(run.session.report(), watched, command.end());
   if (command.interrupted())
     return run.session.finish_early(ExitCode::interrupted);
   if (command.end().timed_out)
@@ -481,8 +483,8 @@ ExitCode run_hotspots(Context& context, const HotspotFlags& flags) {
 
 void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
   const auto seconds = [&](const char* name, std::optional<double>& to, const char* doc,
-                           double least, double most) {
-    command.add_option(name, to, doc)->type_name("SECONDS")->check(CLI::Range(least, most));
+                           double min_s, double max_s) {
+    command.add_option(name, to, doc)->type_name("SECONDS")->check(CLI::Range(min_s, max_s));
   };
   seconds("--watch", flags.watch_s, "Show the load repeatedly at this interval", 0.05, 86400);
   seconds("-D,--duration", flags.duration_s,
@@ -510,26 +512,26 @@ void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
 } // namespace
 
 std::vector<std::string> take_watched_command(const CLI::App& app, Context& context,
-                                              std::vector<std::string> words) {
+                                              std::vector<std::string> arguments) {
   const auto all = app.get_subcommands([](const CLI::App*) { return true; });
   const auto is_subcommand = [&all](const std::string& word) {
     return std::any_of(all.begin(), all.end(),
                        [&word](const CLI::App* child) { return child->get_name() == word; });
   };
-  const auto first = std::find_if(words.begin(), words.end(), is_subcommand);
-  if (first == words.end() || *first != "hotspots")
-    return words;
-  const auto during = std::find(first, words.end(), "--during");
-  if (during == words.end())
-    return words;
+  const auto first = std::find_if(arguments.begin(), arguments.end(), is_subcommand);
+  if (first == arguments.end() || *first != "hotspots")
+    return arguments;
+  const auto during = std::find(first, arguments.end(), "--during");
+  if (during == arguments.end())
+    return arguments;
   auto command = during + 1;
-  if (command != words.end() && *command == "--")
+  if (command != arguments.end() && *command == "--")
     ++command;
-  context.watched_command.assign(command, words.end());
+  context.watched_command.assign(command, arguments.end());
   context.watches_itself =
       !context.watched_command.empty() && is_subcommand(context.watched_command[0]);
-  words.erase(during + 1, words.end());
-  return words;
+  arguments.erase(during + 1, arguments.end());
+  return arguments;
 }
 
 void add_hotspots(CLI::App& app, Context& context) {

@@ -44,28 +44,28 @@ nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
   return hosts;
 }
 
-/// What one world tells the others of an INIT_MODE with several: at most about 1 MiB, which is what
-/// a gathered text may hold.
+/// What one world reports to the others of an INIT_MODE with several: at most about 1 MiB, the
+/// limit of a gathered text.
 std::string world_text(const Findings& findings, ExitCode code) {
-  constexpr std::size_t most_findings = 200, most_bytes = 1500;
+  constexpr std::size_t most_findings = 200, max_bytes = 1500;
   nlohmann::json list = nlohmann::json::array();
   for (const Finding& finding : findings)
     if (finding.severity == Severity::error && list.size() < most_findings)
-      list.push_back({finding.id, finding.subject.substr(0, most_bytes),
-                      finding.message.substr(0, most_bytes), finding.fix.substr(0, most_bytes)});
+      list.push_back({finding.id, finding.subject.substr(0, max_bytes),
+                      finding.message.substr(0, max_bytes), finding.fix.substr(0, max_bytes)});
   return json_line({{"code", static_cast<int>(code)}, {"findings", list}});
 }
 
-/// Adds what another world told; its exit code.
+/// Adds what another world reported; returns its exit code.
 ExitCode read_world(const std::string& text, int world, Findings& to) {
-  const nlohmann::json told = try_from_json_line(text);
+  const nlohmann::json record = try_from_json_line(text);
   try {
-    for (const nlohmann::json& finding : told.at("findings"))
+    for (const nlohmann::json& finding : record.at("findings"))
       to.push_back({finding.at(0), Severity::error, finding.at(1),
                     fmt::format("world {} (local rank {}): {}", world, world,
                                 finding.at(2).get<std::string>()),
                     finding.at(3)});
-    return static_cast<ExitCode>(told.at("code").get<int>());
+    return static_cast<ExitCode>(record.at("code").get<int>());
   } catch (const nlohmann::json::exception&) {
     throw Error(ExitCode::unavailable, fmt::format("world {}", world), "read its verdict",
                 "malformed message", "run the same version of shmemctl on all hosts");
@@ -88,11 +88,11 @@ void JobSession::watch_failure_detector(FailureDetector* failure_detector) {
   failure_detector_ = failure_detector;
 }
 
-/// A launcher ends all PEs when it has lost one: then the loss is what the report has to tell, and
-/// its notice may come a little later than the signal.
+/// A launcher ends all PEs when it has lost one: then the report must name the loss, whose notice
+/// may arrive a little later than the signal.
 void JobSession::interrupted(int signal) {
-  const std::string words = std::string("interrupted by SIG") + ::sigabbrev_np(signal);
-  const Error error(ExitCode::interrupted, "run", "finish", words, "run it again");
+  const std::string interruption = std::string("interrupted by SIG") + ::sigabbrev_np(signal);
+  const Error error(ExitCode::interrupted, "run", "finish", interruption, "run it again");
   const std::lock_guard lock(failure_detector_mutex_);
   if (!failure_detector_)
     return;
@@ -101,22 +101,23 @@ void JobSession::interrupted(int signal) {
     failure_detector_->announce(error, "");
   } catch (const Error& cause) {
     output_.blame(Error(ExitCode::interrupted, "run", "finish",
-                        words + ", after this: " + cause.system_message(), cause.fix()));
+                        interruption + ", after this: " + cause.system_message(), cause.fix()));
   }
 }
 
-void JobSession::step(const std::string& words) {
+void JobSession::step(const std::string& name) {
   const double limit_s = options_.number("TIMEOUT") * slack_factor + slack_s;
   watchdog_.reset();
   watchdog_.emplace(std::chrono::duration<double>(limit_s),
-                    [this, words](const std::string&) { expire(words); });
+                    [this, name](const std::string&) { expire(name); });
 }
 
-/// A step of many waits may take longer than its limit, and one of them be for a PE that is
-/// stopped.
-Error JobSession::why_late(const std::string& words) {
+/// A step with many waits may take longer than its limit because one of them waits for a stopped
+/// PE.
+Error JobSession::why_late(const std::string& step_name) {
   constexpr double limit_s = 0.3;
-  const Error hangs(ExitCode::deadline, words, "finish", "a call into a library or driver hangs",
+  const Error hangs(ExitCode::deadline, step_name, "finish",
+                    "a call into a library or driver hangs",
                     "pass a longer --timeout SECONDS, or check what this phase is waiting for");
   const std::lock_guard lock(failure_detector_mutex_);
   if (!failure_detector_)
@@ -124,16 +125,16 @@ Error JobSession::why_late(const std::string& words) {
   try {
     for (int pe = 0; pe < report_.job.pes; ++pe)
       if (failure_detector_->presence(pe, limit_s) == Presence::silent)
-        failure_detector_->give_up(words, pe); // throws, with what is known of it
+        failure_detector_->give_up(step_name, pe); // throws with the known cause
   } catch (const Error& known) {
     return known;
   }
-  failure_detector_->announce(hangs, words);
+  failure_detector_->announce(hangs, step_name);
   return hangs;
 }
 
-void JobSession::expire(const std::string& words) {
-  const Error error = why_late(words);
+void JobSession::expire(const std::string& step_name) {
+  const Error error = why_late(step_name);
   end_if_writing_hangs(error.code());
   print_error(error);
   died(error);
@@ -144,7 +145,7 @@ void JobSession::expect_to_lead() {
   try {
     output_.set_targets({context_.json_path, context_.csv_path, context_.force});
     expects_to_lead_ = true;
-  } catch (const Error&) { // lead() meets it again
+  } catch (const Error&) { // lead() reports it again
   }
   report_.job = {static_cast<int>(launched_size(context_.environment)), 0, "none",
                  launcher_name(context_.environment)};
@@ -215,7 +216,7 @@ void JobSession::show_nics() const {
     std::cout << text << '\n' << std::flush;
 }
 
-/// The worlds do not know each other, but the exit code is that of the job: the same on all PEs.
+/// The worlds are independent, but the exit code is that of the job: the same on all PEs.
 ExitCode JobSession::join_worlds(ExitCode code) {
   Runtime* const runtime = runtime_.load();
   if (!runtime || !runtime->is_part_of_job())
@@ -226,7 +227,7 @@ ExitCode JobSession::join_worlds(ExitCode code) {
   int world = 0;
   for (const std::string& text : texts) {
     if (text.empty())
-      continue; // one that is not the PE 0 of its world
+      continue; // a process that is not PE 0 of its world
     Findings findings;
     code = std::max(code, read_world(text, world, findings));
     if (leads_ && world > 0)
@@ -304,7 +305,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
     ExitCode code = ExitCode::ok;
     try {
       session.end_bring_up();
-      // Of a job of several worlds one PE speaks, and not the first one of each.
+      // In a job of several worlds one PE prints, not the first one of each.
       if (runtime.bootstrap().rank() == 0)
         session.lead();
       else
@@ -313,8 +314,8 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
     } catch (const Error& error) {
       session.watch(nullptr);
       runtime.fail(error);
-      // A bad invocation is the same on all PEs, or has been announced to PE 0.
-      context.met_by_pe_0 = error.code() == ExitCode::usage && runtime.bootstrap().rank() != 0;
+      // Invalid flags are the same on all PEs, or have been announced to PE 0.
+      context.seen_by_pe_0 = error.code() == ExitCode::usage && runtime.bootstrap().rank() != 0;
       throw;
     }
     session.step("leaving the job");

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/context.h"
+#include "cli/help_format.h"
 #include "cli/terminal.h"
 #include "cli/usage_error.h"
 #include "reports/report.h"
@@ -53,24 +54,25 @@ void add_common_flags(CLI::App& app, Context& context) {
   add_option(app, context, "LOG_SUBSYSTEMS");
 }
 
-/// Of an error that all processes of a job have: whether rank 0 says it, so that this one need not.
-/// Other launchers than `run`, which passes on one of them, end the job when its first process
-/// fails: this one waits for that, or rank 0 might be ended before it has said anything. Who still
-/// lives after two seconds has to speak for itself, but under srun, which ends nobody.
-bool rank_0_says_it(const Context& context) {
-  constexpr int patience_ms = 2000;
+/// For an error that all processes of a job have: whether rank 0 prints it, so that this process
+/// need not. Launchers other than `run`, which passes on one of them, end the job when its first
+/// process fails: this process waits for that, or rank 0 might be killed before it has printed
+/// anything. A process that still lives after two seconds prints for itself, except under srun,
+/// which does not kill the others.
+bool rank_0_prints_it(const Context& context) {
+  constexpr int timeout_ms = 2000;
   const std::string launcher = launcher_name(context.environment);
   if (launcher == "run" || launcher == "none" ||
       launched_rank(context.environment).value_or(0) == 0)
     return false;
-  ::poll(nullptr, 0, patience_ms);
+  ::poll(nullptr, 0, timeout_ms);
   return launcher == "srun";
 }
 
 int parse_error(const CLI::App& app, const CLI::ParseError& error, const Context& context) {
   if (error.get_exit_code() == 0) // --help, --version
     return app.exit(error, std::cout, std::cerr);
-  if (rank_0_says_it(context))
+  if (rank_0_prints_it(context))
     return static_cast<int>(ExitCode::usage);
   const UsageError usage = describe_usage_error(app, error);
   std::cerr << "shmemctl: error: " << printable(usage.problem, 500) << '\n'
@@ -91,7 +93,7 @@ bool put_host(std::string& path) {
   return true;
 }
 
-/// --timeout bounds the reading of files, the one that --config names among them.
+/// --timeout limits the reading of files, including that of --config.
 double input_limit_s(const Context& context) {
   const Options options(context.environment, context.command_line);
   const double seconds = options.number("TIMEOUT");
@@ -127,6 +129,7 @@ int run(int argc, char** argv) {
       "Diagnoses and measures one-sided GPU communication: does it work, how fast is it, where is "
       "the hot spot?");
   app.name("shmemctl");
+  set_help_format(app);
   app.set_version_flag("--version", version_text, "Print version, revision and build options");
   app.require_subcommand(1);
   app.fallthrough();
@@ -157,7 +160,7 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     const bool by_argv_alone =
         error.code() == ExitCode::usage && context.same_in_job && !input_was_read();
-    if (!(context.met_by_pe_0 || by_argv_alone) || !rank_0_says_it(context))
+    if (!(context.seen_by_pe_0 || by_argv_alone) || !rank_0_prints_it(context))
       print_error(error);
     return static_cast<int>(error.code());
   }

@@ -30,18 +30,18 @@ namespace shmemctl {
 
 namespace {
 
-/// While one exists, --timeout holds: when it is over, one line says what was being done, and the
-/// process ends with exit code 124, whatever its other threads wait for (a pipe that nobody writes
-/// to, a file system that does not answer).
+/// While one exists, --timeout applies: when it passes, one line says what was being done, and the
+/// process ends with exit code 124, whatever its other threads wait for (a pipe without a writer, a
+/// file system that hangs).
 class ReportDeadline {
 public:
   explicit ReportDeadline(const Context& context);
-  /// In words that fit "cannot finish ...": "reading a.json".
+  /// A phrase that fits "cannot finish ...": "reading a.json".
   void phase(const std::string& words) { watchdog_.phase(words); }
   void reading(const std::string& path) { phase("reading " + (path == "-" ? "stdin" : path)); }
 
 private:
-  InputLimit no_limit_{0}; ///< this one says it, and says it once
+  InputLimit no_limit_{0}; ///< this one prints the message, once
   Watchdog watchdog_;
 };
 
@@ -134,7 +134,7 @@ ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& th
                       "pass a file name for one of them");
   return with_session(context, [&](Session& session, const Options&) {
     session.phase("reading " + flags.base + " and " + flags.other);
-    // Reading takes longer than comparing; errors of BASE are told first, whoever is quicker.
+    // Files are read in parallel; errors of BASE are reported first, whichever is read first.
     auto reading = std::async(std::launch::async, [&] { return load_reports({flags.base}); });
     std::optional<std::vector<LoadedReport>> other;
     std::exception_ptr problem;
@@ -243,8 +243,8 @@ void add_report_merge(CLI::App& report, Context& context) {
 
 using Writer = std::function<std::string(const Report&)>;
 
-/// Writes what `make` gives to `output`, within --timeout.
-/// @param what is made, for the message of a deadline that passes: "the page"
+/// Writes the result of `make` to `output`, within --timeout.
+/// @param what its name, for the message of a deadline that passes: "the page"
 /// @param read its input
 template <class Read, class Make>
 ExitCode convert(const Context& context, const std::vector<std::string>& paths,

@@ -6,7 +6,7 @@ namespace shmemctl {
 
 namespace {
 
-// Rows of one group stand together, sorted by id.
+// Grouped, sorted by id within a group.
 std::vector<FindingReference> finding_rows() {
   return {
       {"gpu-without-nic", "Topology and mapping", "warning, info",
@@ -451,7 +451,7 @@ std::vector<FindingReference> finding_rows() {
   };
 }
 
-/// Ids of doctor's checks that did not pass, in the order in which doctor shows them.
+/// Ids of doctor's checks that did not pass, in doctor's order.
 std::vector<FindingReference> check_rows() {
   constexpr const char* group = "Checks of doctor";
   constexpr const char* severities = "error, warning";

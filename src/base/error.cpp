@@ -11,7 +11,7 @@ namespace shmemctl {
 
 namespace {
 
-/// "host node7, PE 3, device mlx5_1, port 2": what is known of it.
+/// "host node7, PE 3, device mlx5_1, port 2": the known parts of the location.
 std::string text_of(const Where& where) {
   std::vector<std::string> parts;
   if (!where.host.empty())
@@ -28,8 +28,8 @@ std::string text_of(const Where& where) {
 std::string compose(const std::string& subject, const std::string& action, const std::string& cause,
                     const Where& where) {
   std::string line = subject;
-  if (const std::string place = text_of(where); !place.empty())
-    line += (line.empty() ? "(" : " (") + place + ")";
+  if (const std::string location = text_of(where); !location.empty())
+    line += (line.empty() ? "(" : " (") + location + ")";
   if (!action.empty())
     line += (line.empty() ? "cannot " : ": cannot ") + action;
   if (!cause.empty())

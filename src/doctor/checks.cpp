@@ -1,4 +1,4 @@
-// Every check, in the order it is shown: this page is the list of what `doctor` looks at.
+// All checks in display order: this page lists what `doctor` checks.
 #include "src/doctor/checks.h"
 
 namespace shmemctl {

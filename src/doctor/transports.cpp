@@ -1,5 +1,5 @@
-// Whether transports work here: each is made as a job would make it, connected to this process
-// itself, and moves bytes. What a list of libraries and files says is only why.
+// Whether transports work here: each is created as in a job, connected to this process itself, and
+// moves bytes. Library and file checks only explain failures.
 #include <algorithm>
 
 #include "src/base/error.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr double wait_s = 10;
 constexpr std::chrono::seconds child_deadline{40};
 
-/// One line of the answer.
+/// One line of the child's output.
 std::string attempt(const TransportRow& row, const Environment& environment,
                     const std::vector<HcaPort>& nics) {
   const std::string port =
@@ -54,7 +54,7 @@ CheckResult try_transport(const TransportRow& row, const CheckContext& context,
   if (const std::string reason = why_absent(row); !reason.empty())
     return needed ? failed(reason, "loopback transfer", absent_fix(row))
                   : skipped(reason, "", absent_fix(row));
-  const ChildAnswer answer = ask_child(
+  const ChildOutput answer = call_in_child(
       [&] {
         std::string lines;
         for (const HcaPort& port : each_of)
