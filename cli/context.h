@@ -26,8 +26,10 @@ struct Context {
   bool json_by_host = false, csv_by_host = false;
   /// So far the run has looked at its command line alone, which all processes of a job share.
   mutable bool same_in_job = false;
-  /// The error that ends the run is one that PE 0 meets as well.
-  bool met_by_pe_0 = false;
+  /// This process is a PE that has entered its bootstrap: share_error() is for errors before it.
+  bool reached_bootstrap = false;
+  /// The subcommand that was chosen runs as a job over the runtime (with_job).
+  bool runs_as_job = false;
   std::function<ExitCode(Context&)> run; ///< set by the subcommand that was chosen
 
   /// Command line, environment and --config put together.

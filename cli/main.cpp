@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/context.h"
+#include "cli/job_session.h"
 #include "cli/terminal.h"
 #include "cli/usage_error.h"
 #include "reports/report.h"
@@ -53,24 +54,25 @@ void add_common_flags(CLI::App& app, Context& context) {
   add_option(app, context, "LOG_SUBSYSTEMS");
 }
 
-/// Of an error that all processes of a job have: whether rank 0 says it, so that this one need not.
-/// Other launchers than `run`, which passes on one of them, end the job when its first process
-/// fails: this one waits for that, or rank 0 might be ended before it has said anything. Who still
-/// lives after two seconds has to speak for itself, but under srun, which ends nobody.
-bool rank_0_says_it(const Context& context) {
+/// Of an error in the command line, which all processes of a job have: whether rank 0 prints it, so
+/// that this one need not. `run` prints one of them. Other launchers may end the job when its first
+/// process fails: this one waits for that, or rank 0 might be ended before it has printed anything.
+/// What still lives after two seconds is not ended, and prints for itself, except under launchers
+/// that let the others live.
+bool rank_0_prints(const Context& context) {
   constexpr int patience_ms = 2000;
   const std::string launcher = launcher_name(context.environment);
-  if (launcher == "run" || launcher == "none" ||
+  if (launcher == "none" || launcher == "run" ||
       launched_rank(context.environment).value_or(0) == 0)
     return false;
   ::poll(nullptr, 0, patience_ms);
-  return launcher == "srun";
+  return launcher == "srun" || launcher == "hydra" || launcher == "pmi";
 }
 
 int parse_error(const CLI::App& app, const CLI::ParseError& error, const Context& context) {
   if (error.get_exit_code() == 0) // --help, --version
     return app.exit(error, std::cout, std::cerr);
-  if (rank_0_says_it(context))
+  if (rank_0_prints(context))
     return static_cast<int>(ExitCode::usage);
   const UsageError usage = describe_usage_error(app, error);
   std::cerr << "shmemctl: error: " << printable(usage.problem, 500) << '\n'
@@ -148,6 +150,9 @@ int run(int argc, char** argv) {
     require_stdout();
     return code;
   }
+  for (const CLI::App* chosen : app.get_subcommands())
+    context.runs_as_job = context.runs_as_job || chosen->get_name() == "bench" ||
+                          chosen->get_name() == "bringup" || chosen->get_name() == "moe";
   context.json_by_host = put_host(context.json_path);
   context.csv_by_host = put_host(context.csv_path);
   try {
@@ -157,7 +162,7 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     const bool by_argv_alone =
         error.code() == ExitCode::usage && context.same_in_job && !input_was_read();
-    if (!(context.met_by_pe_0 || by_argv_alone) || !rank_0_says_it(context))
+    if (by_argv_alone ? !rank_0_prints(context) : !share_error(context, error))
       print_error(error);
     return static_cast<int>(error.code());
   }

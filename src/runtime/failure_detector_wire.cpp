@@ -19,7 +19,8 @@ enum class Type : std::uint8_t {
   goodbye = 6,
   status = 7,
   connect_request = 8,
-  challenge = 9
+  challenge = 9,
+  printed = 10
 };
 
 struct Body {
@@ -35,6 +36,36 @@ void write(WireWriter& out, const Hello& hello) {
 void write(WireWriter& out, const PhaseNotice& phase) {
   out.number(phase.number);
   out.text(phase.name, max_name_bytes);
+}
+
+void write(WireWriter& out, const std::optional<int>& number) {
+  out.flag(number.has_value());
+  if (number)
+    out.number(static_cast<std::int32_t>(*number));
+}
+
+/// Without its code and its fix, which the failure has too.
+void write(WireWriter& out, const Error& error) {
+  out.text(error.subject(), max_subject_bytes);
+  out.text(error.attempted(), max_action_bytes);
+  out.text(error.system_message(), max_cause_bytes);
+  out.text(error.where().host, max_host_bytes);
+  write(out, error.where().pe);
+  out.text(error.where().device, max_name_bytes);
+  write(out, error.where().port);
+}
+
+void write(WireWriter& out, const Failure& failure) {
+  out.number(static_cast<std::int32_t>(failure.pe));
+  out.number(static_cast<std::uint8_t>(failure.code));
+  out.flag(failure.unresponsive);
+  out.text(failure.host, max_host_bytes);
+  out.text(failure.phase, max_name_bytes);
+  out.text(failure.message, max_message_bytes);
+  out.text(failure.fix, max_fix_bytes);
+  out.flag(failure.error.has_value());
+  if (failure.error)
+    write(out, *failure.error);
 }
 
 struct BodyOf {
@@ -62,14 +93,13 @@ struct BodyOf {
   }
   Body operator()(const Failure& failure) const {
     WireWriter out;
-    out.number(static_cast<std::int32_t>(failure.pe));
-    out.number(static_cast<std::uint8_t>(failure.code));
-    out.flag(failure.unresponsive);
-    out.text(failure.host, max_host_bytes);
-    out.text(failure.phase, max_name_bytes);
-    out.text(failure.message, max_message_bytes);
-    out.text(failure.fix, max_fix_bytes);
+    write(out, failure);
     return {Type::failure, out.take()};
+  }
+  Body operator()(const Printed& printed) const {
+    WireWriter out;
+    write(out, printed.failure);
+    return {Type::printed, out.take()};
   }
   Body operator()(const Goodbye&) const { return {Type::goodbye, {}}; }
   Body operator()(const Status& status) const {
@@ -122,6 +152,22 @@ ExitCode read_code(WireReader& in) {
   return ExitCode::unavailable;
 }
 
+std::optional<int> read_optional_number(WireReader& in) {
+  return in.flag() ? std::optional<int>(in.number<std::int32_t>()) : std::nullopt;
+}
+
+Error read_error(WireReader& in, ExitCode code, const std::string& fix) {
+  std::string subject = in.text(max_subject_bytes);
+  std::string action = in.text(max_action_bytes);
+  std::string cause = in.text(max_cause_bytes);
+  Where where;
+  where.host = in.text(max_host_bytes);
+  where.pe = read_optional_number(in);
+  where.device = in.text(max_name_bytes);
+  where.port = read_optional_number(in);
+  return {code, std::move(subject), std::move(action), std::move(cause), fix, std::move(where)};
+}
+
 Failure read_failure(WireReader& in) {
   Failure failure;
   failure.pe = in.number<std::int32_t>();
@@ -131,6 +177,8 @@ Failure read_failure(WireReader& in) {
   failure.phase = in.text(max_name_bytes);
   failure.message = in.text(max_message_bytes);
   failure.fix = in.text(max_fix_bytes);
+  if (in.flag())
+    failure.error = read_error(in, failure.code, failure.fix);
   return failure;
 }
 
@@ -171,6 +219,8 @@ std::optional<Message> read_body(Type type, WireReader& in) {
     return ConnectionRequest{in.array<sizeof(Nonce)>()};
   case Type::challenge:
     return Challenge{in.array<sizeof(Nonce)>()};
+  case Type::printed:
+    return Printed{read_failure(in)};
   }
   return std::nullopt;
 }
@@ -198,7 +248,7 @@ bool plausible_start(std::string_view bytes) {
   if (bytes.substr(0, magic.size()) != magic.substr(0, bytes.size()))
     return false;
   if (bytes.size() > 2 &&
-      (bytes[2] < static_cast<char>(Type::hello) || bytes[2] > static_cast<char>(Type::challenge)))
+      (bytes[2] < static_cast<char>(Type::hello) || bytes[2] > static_cast<char>(Type::printed)))
     return false;
   return bytes.size() < 4 || bytes[3] == 0;
 }

@@ -37,6 +37,9 @@ const std::vector<std::string> used_options = {"BOOTSTRAP",
                                                "CHECK",
                                                "TIMEOUT"};
 
+/// How long a PE that has failed before its bring-up waits for the others.
+constexpr double problem_limit_s = 10;
+
 /// A deadline has passed before the failure detector existed: the cause is unknown, and every PE
 /// requests the abort.
 Failure without_failure_detector(const Error& error, int pe) {
@@ -77,10 +80,10 @@ void Runtime::Impl::run(const char* name, void (Impl::*enter)(), void (Impl::*un
   phases.run(
       name,
       [this, name, enter] {
-        if (failure_detector)
-          failure_detector->check();
-        inject_fault(options, bootstrap ? bootstrap->rank() : -1, name);
         try {
+          if (failure_detector)
+            failure_detector->check();
+          inject_fault(options, bootstrap ? bootstrap->rank() : -1, name);
           (this->*enter)();
         } catch (const Error& error) {
           raise(error); // before anything is undone: the failure detector must still run
@@ -95,6 +98,8 @@ void Runtime::Impl::start() {
   run(phase::bootstrap, &Impl::enter_bootstrap, &Impl::undo_bootstrap);
   run(phase::hosts, &Impl::enter_hosts);
   run(phase::failure_detector, &Impl::enter_failure_detector, &Impl::undo_failure_detector);
+  if (request.problem)
+    raise_problem();
   run(phase::placement, &Impl::enter_placement);
   run(phase::devices, &Impl::enter_devices);
   run(phase::heap, &Impl::enter_heap, &Impl::undo_heap);
@@ -120,12 +125,31 @@ void Runtime::Impl::raise(const Error& error) {
       phases.current().empty() ? error.subject() : error.subject() + " in phase " + at;
   const Error named(error.code(), subject, error.attempted(), error.system_message(), error.fix(),
                     where);
+  if (!failure_detector) {
+    if (bootstrap && error.code() == ExitCode::deadline)
+      ended_by = std::make_unique<Failure>(without_failure_detector(named, bootstrap->rank()));
+    throw named;
+  }
+  Error ending = named;
+  const bool first = failure_detector->announce(named, at);
   // The job's first failure takes precedence, also over what it caused on this PE.
-  if (failure_detector && !failure_detector->announce(named, at))
-    failure_detector->check();
-  if (!failure_detector && bootstrap && error.code() == ExitCode::deadline)
-    ended_by = std::make_unique<Failure>(without_failure_detector(named, bootstrap->rank()));
-  throw named;
+  if (!first)
+    try {
+      failure_detector->check();
+    } catch (const Error& cause) {
+      ending = cause;
+    }
+  if (error.printed() || failure_detector->await_printed(first ? &named : nullptr))
+    ending.mark_printed();
+  throw ending;
+}
+
+void Runtime::Impl::raise_problem() {
+  Error ending = *request.problem;
+  failure_detector->announce(ending, phase::options);
+  if (failure_detector->await_printed(&*request.problem)) // it is no consequence of another one
+    ending.mark_printed();
+  throw ending;
 }
 
 void Runtime::Impl::barrier() {
@@ -147,6 +171,10 @@ void Runtime::Impl::refresh_heap() {
 }
 
 void Runtime::Impl::enter_options() {
+  if (request.problem) { // maybe of an option, so none is looked at
+    timeout_s = problem_limit_s;
+    return;
+  }
   options.require_valid(used_options);
   options.require_valid(mapping_option_names());
   options.require_valid(transport_option_names());
@@ -207,8 +235,8 @@ void Runtime::Impl::enter_failure_detector() {
   if (!one_network(placement))
     addresses = usable_addresses(
         {options.text("BOOTSTRAP_UID_SOCK_IFNAME"), options.text("BOOTSTRAP_UID_SOCK_FAMILY")});
-  failure_detector =
-      FailureDetector::start(*bootstrap, secret, addresses, std::move(host_names), deadline());
+  failure_detector = FailureDetector::start(*bootstrap, secret, addresses, std::move(host_names),
+                                            deadline(), request.print_error);
   bootstrap->watch(failure_detector.get());
   if (request.failure_detector_changed)
     request.failure_detector_changed(failure_detector.get());
