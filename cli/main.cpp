@@ -59,7 +59,7 @@ void add_common_flags(CLI::App& app, Context& context) {
 /// process fails: this one waits for that, or rank 0 might be ended before it has printed anything.
 /// What still lives after two seconds is not ended, and prints for itself, except under launchers
 /// that let the others live.
-bool rank_0_prints(const Context& context) {
+bool rank_0_prints_it(const Context& context) {
   constexpr int patience_ms = 2000;
   const std::string launcher = launcher_name(context.environment);
   if (launcher == "none" || launcher == "run" ||
@@ -72,7 +72,7 @@ bool rank_0_prints(const Context& context) {
 int parse_error(const CLI::App& app, const CLI::ParseError& error, const Context& context) {
   if (error.get_exit_code() == 0) // --help, --version
     return app.exit(error, std::cout, std::cerr);
-  if (rank_0_prints(context))
+  if (rank_0_prints_it(context))
     return static_cast<int>(ExitCode::usage);
   const UsageError usage = describe_usage_error(app, error);
   std::cerr << "shmemctl: error: " << printable(usage.problem, 500) << '\n'
@@ -162,7 +162,7 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     const bool by_argv_alone =
         error.code() == ExitCode::usage && context.same_in_job && !input_was_read();
-    if (by_argv_alone ? !rank_0_prints(context) : !share_error(context, error))
+    if (by_argv_alone ? !rank_0_prints_it(context) : !share_error(context, error))
       print_error(error);
     return static_cast<int>(error.code());
   }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <unistd.h>
 
+#include "src/base/archive.h"
 #include "src/base/log.h"
 #include "src/base/round_up.h"
 #include "src/base/text.h"
@@ -281,38 +283,38 @@ void Runtime::Impl::enter_barrier() {
 
 namespace {
 
-std::string to_line(const HostIdentity& identity) {
-  return std::to_string(identity.machine_id) + " " + std::to_string(identity.node_id) + " " +
-         std::to_string(identity.network_namespace) + " " + std::to_string(identity.pid_namespace) +
-         " " + std::to_string(::getpid()) + " " + identity.host_name;
+/// The first message that PEs exchange as an archive, so the version comes first: nothing else is
+/// read of one that is another.
+struct HostMessage {
+  std::uint32_t version = archive_version;
+  PeHost host;
+};
+
+void serialize(Archive& archive, HostMessage& message) {
+  archive(message.version);
+  archive.require(message.version == archive_version);
+  archive(message.host.machine_id, message.host.node_id, message.host.network_namespace,
+          message.host.pid_namespace, message.host.pid, message.host.host_name);
 }
 
-PeHost from_line(const std::string& line, int pe) {
-  const std::vector<std::string> words = split_blanks(line);
-  const auto number = [&](std::size_t at) {
-    return at < words.size() ? std::strtoull(words[at].c_str(), nullptr, 10) : 0;
-  };
-  if (words.size() < 5)
-    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its host name",
-                "malformed message \"" + line + "\"",
-                "run the same version of shmemctl on all hosts");
-  PeHost host;
-  host.machine_id = number(0);
-  host.node_id = number(1);
-  host.network_namespace = number(2);
-  host.pid_namespace = number(3);
-  host.pid = static_cast<std::int64_t>(number(4));
-  host.host_name = words.size() > 5 ? words[5] : "";
-  return host;
+PeHost host_of(const std::string& bytes, std::size_t pe) {
+  if (std::optional<HostMessage> message = from_bytes<HostMessage>(bytes))
+    return std::move(message->host);
+  throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "join the job",
+              "it runs another version of shmemctl than this PE",
+              "run the same version of shmemctl on all hosts");
 }
 
 } // namespace
 
 void Runtime::Impl::gather_hosts() {
-  const std::vector<std::string> lines = allgather_text(*bootstrap, to_line(identity), deadline());
+  HostMessage mine;
+  mine.host = {identity.host_name,         identity.machine_id,    identity.node_id,
+               identity.network_namespace, identity.pid_namespace, ::getpid()};
+  const std::vector<std::string> messages = allgather_text(*bootstrap, to_bytes(mine), deadline());
   std::vector<PeHost> hosts;
-  for (std::size_t pe = 0; pe < lines.size(); ++pe)
-    hosts.push_back(from_line(lines[pe], static_cast<int>(pe)));
+  for (std::size_t pe = 0; pe < messages.size(); ++pe)
+    hosts.push_back(host_of(messages[pe], pe));
   placement = place(bootstrap->rank(), std::move(hosts));
 }
 
