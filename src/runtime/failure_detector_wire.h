@@ -10,8 +10,13 @@
 #include <string_view>
 #include <variant>
 
+#include "src/base/archive.h"
 #include "src/base/handshake.h"
 #include "src/runtime/failure_detector.h"
+
+namespace shmemctl {
+void serialize(Archive& archive, Failure& failure);
+}
 
 namespace shmemctl::failure_detector {
 
@@ -62,6 +67,16 @@ struct Printed {
 };
 using Message = std::variant<Hello, Welcome, Query, PhaseNotice, Failure, Goodbye, Status,
                              ConnectionRequest, Challenge, Printed>;
+
+void serialize(Archive& archive, Hello& hello);
+void serialize(Archive& archive, Welcome& welcome);
+void serialize(Archive& archive, Query& query);
+void serialize(Archive& archive, PhaseNotice& phase);
+void serialize(Archive& archive, Goodbye& goodbye);
+void serialize(Archive& archive, Status& status);
+void serialize(Archive& archive, ConnectionRequest& request);
+void serialize(Archive& archive, Challenge& challenge);
+void serialize(Archive& archive, Printed& printed);
 
 /// Of Hello, Query, Welcome and Status: the proof that fits to all else in it. The others have
 /// none, and are never taken for proven.
