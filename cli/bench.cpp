@@ -202,7 +202,8 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   report.measurement = measurement_of(pinning);
   report.findings.insert(report.findings.end(), pinning.findings().begin(),
                          pinning.findings().end());
-  report.connections = merge_connections(runtime.gather_text(connections_in_use(runtime)));
+  report.connections =
+      merge_connections(runtime.gather_text(connections_message(connections_in_use(runtime))));
   for (Finding& finding : emulated_hca_findings(report.connections))
     report.findings.push_back(std::move(finding));
   NicWatch nics(runtime, options);

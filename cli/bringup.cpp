@@ -51,7 +51,7 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
     std::cout << text << '\n' << std::flush;
 
   report.connections = merge_connections(
-      runtime.gather_text(connections_text(runtime.transports(), runtime.n_pes())));
+      runtime.gather_text(connections_message(runtime.transports(), runtime.n_pes())));
   report.connections.insert(report.connections.end(), gpus.connections.begin(),
                             gpus.connections.end());
   if (const std::string summary = connections_for_people(report.connections);

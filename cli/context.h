@@ -27,9 +27,11 @@ struct Context {
   bool json_by_host = false, csv_by_host = false;
   /// The run has only used its command line so far, which all processes of a job share.
   mutable bool same_in_job = false;
-  /// The error that ends the run occurs on PE 0, too.
-  bool seen_by_pe_0 = false;
-  std::function<ExitCode(Context&)> run; ///< set by the selected subcommand
+  /// This process is a PE that has entered its bootstrap: share_error() is for errors before it.
+  bool reached_bootstrap = false;
+  /// The subcommand that was chosen runs as a job over the runtime (with_job).
+  bool runs_as_job = false;
+  std::function<ExitCode(Context&)> run; ///< set by the subcommand that was chosen
 
   /// Command line, environment and --config combined.
   Options options() const;

@@ -72,6 +72,13 @@ ExitCode read_world(const std::string& text, int world, Findings& to) {
   }
 }
 
+/// With the note that a PE has printed it, if one has.
+Error printed_by_job(FailureDetector& failure_detector, Error error, bool own) {
+  if (failure_detector.await_printed(own ? &error : nullptr))
+    error.mark_printed();
+  return error;
+}
+
 } // namespace
 
 JobSession::JobSession(const Context& context, const Options& options)
@@ -100,6 +107,8 @@ void JobSession::interrupted(int signal) {
     failure_detector_->await_cause(-1);
     failure_detector_->announce(error, "");
   } catch (const Error& cause) {
+    if (cause.code() != ExitCode::interrupted)
+      failure_detector_->await_printed(nullptr); // this PE may be the one that prints it
     output_.blame(Error(ExitCode::interrupted, "run", "finish",
                         interruption + ", after this: " + cause.system_message(), cause.fix()));
   }
@@ -127,10 +136,10 @@ Error JobSession::why_late(const std::string& step_name) {
       if (failure_detector_->presence(pe, limit_s) == Presence::silent)
         failure_detector_->give_up(step_name, pe); // throws with the known cause
   } catch (const Error& known) {
-    return known;
+    return printed_by_job(*failure_detector_, known, false);
   }
-  failure_detector_->announce(hangs, step_name);
-  return hangs;
+  const bool first = failure_detector_->announce(hangs, step_name);
+  return printed_by_job(*failure_detector_, hangs, first);
 }
 
 void JobSession::expire(const std::string& step_name) {
@@ -290,10 +299,13 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
   try {
     request.options = &options;
     request.environment = context.environment;
-    request.announce = [&session](const std::string& phase) {
+    request.announce = [&session, &context](const std::string& phase) {
       session.enter_phase(phase);
       session.step("bring-up, phase " + phase);
+      context.reached_bootstrap = context.reached_bootstrap || phase == phase::bootstrap;
     };
+    if (launcher_name(context.environment) != "none") // else each PE may have a terminal of its own
+      request.print_error = print_error;
     request.failure_detector_changed = [&session](FailureDetector* failure_detector) {
       session.watch_failure_detector(failure_detector);
     };
@@ -313,10 +325,10 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
       code = body(session, runtime, options);
     } catch (const Error& error) {
       session.watch(nullptr);
-      runtime.fail(error);
-      // Invalid flags are the same on all PEs, or have been announced to PE 0.
-      context.seen_by_pe_0 = error.code() == ExitCode::usage && runtime.bootstrap().rank() != 0;
-      throw;
+      Error ending = error;
+      if (runtime.fail(error))
+        ending.mark_printed();
+      throw ending;
     }
     session.step("leaving the job");
     session.watch(nullptr);
@@ -327,6 +339,26 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
     session.died(error);
     throw;
   }
+}
+
+bool share_error(const Context& context, const Error& error) {
+  const std::string launcher = launcher_name(context.environment);
+  const bool alone = launched_size(context.environment) < 2 && launched_rank(context.environment);
+  if (!context.runs_as_job || context.reached_bootstrap || launcher == "none" ||
+      launcher == "run" || alone)
+    return false;
+  const Options options(context.environment, context.command_line);
+  RuntimeRequest request;
+  request.options = &options;
+  request.environment = context.environment;
+  request.print_error = print_error;
+  request.problem = error;
+  try {
+    const Runtime runtime(std::move(request));
+  } catch (const Error& ending) {
+    return ending.printed();
+  }
+  return false;
 }
 
 void add_job_options(CLI::App& command, Context& context) {

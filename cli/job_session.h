@@ -106,4 +106,10 @@ using JobBody = std::function<ExitCode(JobSession&, Runtime&, const Options&)>;
 /// announcement of phases are filled in here
 ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body);
 
+/// Of a job that other launchers than `run` have started, which passes on one of equal errors by
+/// itself: brings up as much of the runtime as it takes to tell the other PEs of an error that this
+/// one met before its bring-up, so that one PE prints it. Takes 10 s if they do not come.
+/// @return whether a PE has printed it
+bool share_error(const Context& context, const Error& error);
+
 } // namespace shmemctl

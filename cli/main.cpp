@@ -6,6 +6,7 @@
 
 #include "cli/context.h"
 #include "cli/help_format.h"
+#include "cli/job_session.h"
 #include "cli/terminal.h"
 #include "cli/usage_error.h"
 #include "reports/report.h"
@@ -54,19 +55,19 @@ void add_common_flags(CLI::App& app, Context& context) {
   add_option(app, context, "LOG_SUBSYSTEMS");
 }
 
-/// For an error that all processes of a job have: whether rank 0 prints it, so that this process
-/// need not. Launchers other than `run`, which passes on one of them, end the job when its first
-/// process fails: this process waits for that, or rank 0 might be killed before it has printed
-/// anything. A process that still lives after two seconds prints for itself, except under srun,
-/// which does not kill the others.
+/// Of an error in the command line, which all processes of a job have: whether rank 0 prints it, so
+/// that this one need not. `run` prints one of them. Other launchers may end the job when its first
+/// process fails: this one waits for that, or rank 0 might be ended before it has printed anything.
+/// What still lives after two seconds is not ended, and prints for itself, except under launchers
+/// that let the others live.
 bool rank_0_prints_it(const Context& context) {
-  constexpr int timeout_ms = 2000;
+  constexpr int patience_ms = 2000;
   const std::string launcher = launcher_name(context.environment);
-  if (launcher == "run" || launcher == "none" ||
+  if (launcher == "none" || launcher == "run" ||
       launched_rank(context.environment).value_or(0) == 0)
     return false;
-  ::poll(nullptr, 0, timeout_ms);
-  return launcher == "srun";
+  ::poll(nullptr, 0, patience_ms);
+  return launcher == "srun" || launcher == "hydra" || launcher == "pmi";
 }
 
 int parse_error(const CLI::App& app, const CLI::ParseError& error, const Context& context) {
@@ -151,6 +152,9 @@ int run(int argc, char** argv) {
     require_stdout();
     return code;
   }
+  for (const CLI::App* chosen : app.get_subcommands())
+    context.runs_as_job = context.runs_as_job || chosen->get_name() == "bench" ||
+                          chosen->get_name() == "bringup" || chosen->get_name() == "moe";
   context.json_by_host = put_host(context.json_path);
   context.csv_by_host = put_host(context.csv_path);
   try {
@@ -160,7 +164,7 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     const bool by_argv_alone =
         error.code() == ExitCode::usage && context.same_in_job && !input_was_read();
-    if (!(context.seen_by_pe_0 || by_argv_alone) || !rank_0_prints_it(context))
+    if (by_argv_alone ? !rank_0_prints_it(context) : !share_error(context, error))
       print_error(error);
     return static_cast<int>(error.code());
   }

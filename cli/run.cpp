@@ -118,10 +118,15 @@ ExitCode run_job(const Context& context, const RunFlags& flags, const CLI::App& 
                  const std::vector<std::string>& command) {
   require_flags_after_command(context);
   const LaunchRequest request = launch_request(context, flags, app, command);
-  const LaunchResult result = launch(request);
+  LaunchResult result = launch(request);
   const bool printed = request.one_error && all_printed_the_same_failure(result);
+  // The PEs have printed why the job failed. How the first one ended is a note to that.
+  const bool is_note = result.error_shown && !result.timed_out;
+  if (is_note)
+    for (PeEnd& end : result.ends)
+      end.last_words.clear();
   if (const std::string line = failure_line(result); !line.empty() && !printed)
-    std::cerr << "shmemctl: error: " << line << '\n';
+    std::cerr << (is_note ? "shmemctl: " : "shmemctl: error: ") << line << '\n';
   return static_cast<ExitCode>(result.exit_status);
 }
 

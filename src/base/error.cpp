@@ -45,6 +45,12 @@ Error::Error(ExitCode code, std::string subject, std::string attempted, std::str
       system_message_(std::move(system_message)), fix_(printable(fix, 1000)),
       where_(std::move(where)), message_(compose(subject_, attempted_, system_message_, where_)) {}
 
+bool same_failure(const Error& left, const Error& right) {
+  return left.code() == right.code() && left.subject() == right.subject() &&
+         left.attempted() == right.attempted() && left.system_message() == right.system_message() &&
+         left.where().device == right.where().device && left.where().port == right.where().port;
+}
+
 Error input_error(std::string subject, const std::string& position, const std::string& problem,
                   const std::string& fix) {
   return Error(ExitCode::usage, std::move(subject), "",

@@ -160,8 +160,8 @@ std::vector<OptionSpec> runtime_options() {
       {"CHECK", OptionType::boolean, "0",
        "Check every call: equal sizes on all PEs, symmetric addresses, no double free."},
       {"FAULT", OptionType::text, "",
-       "Fault injection for tests: kill:PE:PHASE, stop:PE:PHASE or exit:PE:PHASE makes a PE fail "
-       "in that phase; corrupt:PE:verify corrupts the data that bench verifies."},
+       "Fault injection for tests: kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE or error:PE:PHASE "
+       "makes a PE fail in that phase; corrupt:PE:verify corrupts the data that bench verifies."},
   };
 }
 

@@ -308,6 +308,7 @@ void LaunchJob::signal_everything(int signal) const {
 LaunchResult LaunchJob::result() {
   for (std::size_t pe = 0; pe < pes_.size(); ++pe)
     result_.ends[pe].last_words = pes_[pe].err->last_words();
+  result_.error_shown = err_.shows_error();
   // The loss of a PE ended nothing; if no PE reports it, the launcher does.
   for (const PeEnd& end : result_.ends)
     if (request_.loss_allowed && result_.first_failed < 0 && end.exit_status != 0)

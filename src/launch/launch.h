@@ -41,7 +41,8 @@ struct PeEnd {
 struct LaunchResult {
   int exit_status = 0; ///< 0, or that of the PE that failed first (LaunchRequest::loss_allowed)
   int first_failed = -1;
-  std::vector<PeEnd> ends; ///< by PE
+  std::vector<PeEnd> ends;  ///< by PE
+  bool error_shown = false; ///< a PE's own error was passed on (LaunchRequest::one_error)
   bool timed_out = false;
   std::vector<int> late_pes;  ///< those that still ran when the deadline passed
   std::vector<int> forwarded; ///< signals that were passed on, in order of arrival

@@ -26,18 +26,6 @@ constexpr std::size_t most_lost_bytes = std::size_t{64} << 20;
 constexpr std::size_t most_known_errors = 1000;
 constexpr std::string_view error_prefix = "shmemctl: error: ", fix_prefix = "shmemctl: fix: ";
 
-/// The key of an error: its line; for one that only says which PE failed first ("job: cannot
-/// continue: PE 1 (host a) failed in phase heap: ..."), the line that this PE prints itself.
-std::string key_of(const std::string& line) {
-  constexpr std::string_view job_failed = "job: cannot continue: PE ",
-                             failed_in = " failed in phase ";
-  if (line.compare(error_prefix.size(), job_failed.size(), job_failed) != 0)
-    return line;
-  const std::size_t phase = line.find(failed_in);
-  const std::size_t cause = phase == std::string::npos ? phase : line.find(": ", phase);
-  return cause == std::string::npos ? line : std::string(error_prefix) + line.substr(cause + 2);
-}
-
 bool is_writable(int descriptor) {
   pollfd waiting{descriptor, POLLOUT, 0};
   return ::poll(&waiting, 1, 0) == 1;
@@ -207,7 +195,7 @@ std::string OutputStream::without_known_errors(const std::string& lines) {
     if (starts_with(line, error_prefix)) {
       const OutputStream* speaker = this;
       if (sink_.errors_.size() < most_known_errors)
-        speaker = sink_.errors_.emplace(key_of(line), this).first->second;
+        speaker = sink_.errors_.emplace(line, this).first->second;
       left_out_ = speaker != this;
     } else {
       left_out_ = left_out_ && starts_with(line, fix_prefix);

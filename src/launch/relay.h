@@ -33,6 +33,8 @@ public:
   bool given_up() const;
   /// A stream is in the middle of a very long line, so that others may have to wait.
   bool claimed() const { return owner_ != nullptr; }
+  /// An error of a stream with Style::one_error was passed on.
+  bool shows_error() const { return !errors_.empty(); }
   /// The last line that was passed on has no newline yet.
   bool in_mid_line() const { return mid_line_; }
 

@@ -62,8 +62,7 @@ void Runtime::Impl::enter_gpu() {
   if (opened)
     mine = opened->capabilities();
   GpuSetup setup;
-  for (const std::string& line : allgather_text(*bootstrap, to_line(mine), deadline()))
-    setup.capabilities_by_pe.push_back(parse_gpu_capabilities(line));
+  setup.capabilities_by_pe = allgather_archived(*bootstrap, mine, "GPU capabilities", deadline());
   no_gpu_reason = why_no_gpus(setup.capabilities_by_pe, placement);
   if (!no_gpu_reason.empty() && request.gpu == GpuUse::required)
     throw Error(ExitCode::unavailable, "GPUs", "assign one to each PE", no_gpu_reason,
@@ -158,9 +157,8 @@ void Runtime::Impl::choose_gpu_network(const RegionView& heap_view) {
   if (wanted != "off")
     mine = try_gpu_direct(candidates, needed, gpu->device_memory(),
                           gpu->views().back()); // the cells: of a fixed size
-  std::vector<GpuDirectCapabilities> by_pe;
-  for (const std::string& line : allgather_text(*bootstrap, to_line(mine), deadline()))
-    by_pe.push_back(parse_gpu_direct_capabilities(line));
+  const std::vector<GpuDirectCapabilities> by_pe =
+      allgather_archived(*bootstrap, mine, "GPUDirect capabilities", deadline());
   const GpuDirectChoice choice = choose_gpu_direct(wanted, by_pe);
   gpu_memory_path = choice.text;
   if (choice.transport >= 0)
