@@ -52,9 +52,7 @@ inline __device__ __noinline__ bool fetch_window(const DeviceJob& job, const Tea
       if (!is_mapped(job, team.pe(k)))
         ok = network_get(job, scratch.template slot<T>(far++), network_address_of(job, source),
                          count * sizeof(T), team.pe(k), false);
-#ifndef SHMEMCTL_MUTATE_FAR_GET_QUIET
     ok = ok && network_quiet(job);
-#endif
   }
   return Scope::all(ok);
 }

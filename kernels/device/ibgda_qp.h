@@ -106,11 +106,9 @@ public:
 
   /// Operations posted to this QP before, by any thread, are performed before those posted later.
   SHMEMCTL_HOST_DEVICE bool fence() {
-#ifndef SHMEMCTL_MUTATE_QUEUE_FENCE
     // Only a completion orders a WRITE before a later one.
     if (!queue_.abilities.orders_writes())
       return !used() || quiet();
-#endif
     // Acquire, pairs with the releases of the marks: a fence that another thread has posted after
     // our READs and atomics orders them before all that we post from now on.
     const std::uint64_t answers = Memory::load_acquire(&marks().answers);
@@ -140,9 +138,7 @@ public:
     return begin_quiet(ticket) && wait_for(ticket);
   }
 
-  SHMEMCTL_HOST_DEVICE const NetworkProblem& problem() const {
-    return problem_;
-  }
+  SHMEMCTL_HOST_DEVICE const NetworkProblem& problem() const { return problem_; }
 
 private:
   static constexpr std::uint32_t max_inline_wqe_bytes = 92; ///< two WQEBBs
@@ -150,13 +146,7 @@ private:
       32; ///< threads whose WQEs are posted with one doorbell
   using Send = mlx5::SendQueue<mlx5::DeviceShape, Memory>;
 
-  SHMEMCTL_HOST_DEVICE mlx5::SignalMethod signal_method() const {
-#ifdef SHMEMCTL_MUTATE_QUEUE_SIGNAL
-    return mlx5::SignalMethod::write;
-#else
-    return queue_.abilities.signals;
-#endif
-  }
+  SHMEMCTL_HOST_DEVICE mlx5::SignalMethod signal_method() const { return queue_.abilities.signals; }
 
   struct Waits {
     QpClient& client;

@@ -19,9 +19,7 @@ __device__ inline void signal_add(const DeviceJob& job, std::uint64_t* signal, s
 /// Sets a signal or adds to it, after all that this thread has done or seen, for every observer.
 __device__ inline void fenced_signal(const DeviceJob& job, std::uint64_t* signal,
                                      std::uint64_t value, SignalOp op, int pe) {
-#ifndef SHMEMCTL_MUTATE_SIGNAL_BEHIND
   fence_system(); // the signal itself is relaxed
-#endif
   if (op == SignalOp::set)
     signal_set(job, signal, value, pe);
   else
@@ -70,10 +68,8 @@ template <class Scope>
 __device__ inline void put_signal(const DeviceJob& job, void* target, const void* source,
                                   std::size_t size_bytes, std::uint64_t* signal,
                                   std::uint64_t value, SignalOp op, int pe, bool blocking) {
-#ifndef SHMEMCTL_MUTATE_PUT_SIGNAL_BEGIN
   if (blocking)
     Scope::sync();
-#endif
   std::byte* const there = pointer_to(job, static_cast<std::byte*>(target), pe);
   if (there == nullptr) {
     if (!blocking)
@@ -86,24 +82,15 @@ __device__ inline void put_signal(const DeviceJob& job, void* target, const void
       put_signal_16_bytes(job, static_cast<std::uint64_t*>(target), source, signal, value, pe);
   } else {
     copy<Scope, Local>(there, source, size_bytes);
-#ifndef SHMEMCTL_MUTATE_PUT_SIGNAL_SYNC
     // The release below covers the others' stores, which this sync makes visible to its thread.
     Scope::sync();
-#endif
     if (Scope::rank() == 0) {
       std::uint64_t* const word = pointer_to(job, signal, pe);
-#ifdef SHMEMCTL_MUTATE_PUT_SIGNAL_RELEASE
-      if (op == SignalOp::set)
-        store_relaxed(word, value);
-      else
-        add_relaxed(word, value);
-#else
       // Release: plain stores are unordered.
       if (op == SignalOp::set)
         store_release(word, value);
       else
         add_release(word, value);
-#endif
     }
     return; // the sync came after all loads of `source`
   }

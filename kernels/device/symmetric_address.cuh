@@ -55,19 +55,13 @@ __device__ inline std::uint64_t* peer_flag(const DeviceJob& job, std::uint64_t* 
 __device__ inline bool set_flag(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value,
                                 int pe, bool& released) {
   if (std::uint64_t* const there = peer_flag(job, cell, pe)) {
-#ifdef SHMEMCTL_MUTATE_TELL_RELEASE
-    store_relaxed(there, value);
-#else
     store_release(there, value);
-#endif
     return true;
   }
-#ifndef SHMEMCTL_MUTATE_TELL_FAR
   // The request itself is relaxed, and the PE that sees the flag may get, over the network, what
   // this thread has stored into its own memory.
   if (!released)
     network_release();
-#endif
   released = true;
   const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(cell) -
                                                  reinterpret_cast<std::uintptr_t>(job.cells));

@@ -1,5 +1,5 @@
 // The kernels of litmus.h. Included by one source file for each variant, which defines
-// SHMEMCTL_LITMUS_VARIANT, and the mutation if it is one.
+// SHMEMCTL_LITMUS_VARIANT; for a mutant its copies of headers come first in the include path.
 #pragma once
 
 #include "tests/gpu/litmus_reductions.cuh"

@@ -1,5 +1,5 @@
 // Dispatch and combine across nodes on threads of the host: the kernels' own code, with a network
-// that is a copy, verified against the oracle. SHMEMCTL_MUTATE_MOE_*: device_mutants.sh.
+// that is a copy, verified against the oracle. Mutants: device_mutants.sh.
 #include <chrono>
 
 #include <gtest/gtest.h>

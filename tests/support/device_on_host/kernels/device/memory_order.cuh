@@ -94,13 +94,8 @@ inline void store_pair_relaxed(std::uint64_t* at, WordPair pair) {
 }
 /// Two stores can only be in one order here: the second half is the signal in the tests.
 inline void store_whole_relaxed(std::uint64_t* at, WordPair pair) {
-#ifdef SHMEMCTL_MUTATE_ONE_ACCESS // no earlier fence of this thread makes up for it
-  __atomic_store_n(at, pair.first, __ATOMIC_RELAXED);
-  __atomic_store_n(at + 1, pair.second, __ATOMIC_RELAXED);
-#else
   at[0] = pair.first;
   store_release(at + 1, pair.second);
-#endif
 }
 
 template <class Word>
