@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/job_health.h"

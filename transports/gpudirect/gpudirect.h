@@ -64,7 +64,9 @@ private:
   /// operation.
   class OfHostMemory final : public ForwardingOperations {
   public:
-    explicit OfHostMemory(GpuDirectTransport& whole) : ForwardingOperations(whole), whole_(whole) {}
+    // Without the cast, this would be a copy of the whole.
+    explicit OfHostMemory(GpuDirectTransport& whole)
+        : ForwardingOperations(static_cast<Transport&>(whole)), whole_(whole) {}
     void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
              bool blocking) override {
       whole_.direct(context).put(context, target, source, size_bytes, blocking);
