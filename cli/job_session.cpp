@@ -8,7 +8,6 @@
 
 #include "cli/session.h"
 #include "reports/text.h"
-#include "reports/text_hotspots.h"
 #include "src/base/json_values.h"
 #include "src/base/watchdog.h"
 #include "src/bootstrap/launcher_variables.h"
@@ -16,7 +15,7 @@
 #include "src/runtime/locality.h"
 #include "src/topo/mapping/mapping_json.h"
 #include "src/topo/readers/reader.h"
-#include "src/topo/writers/host_json.h"
+#include "src/topo/writers/writer.h"
 
 namespace shmemctl {
 

@@ -20,7 +20,6 @@
 #include "src/topo/mapping/ports.h"
 #include "src/topo/mapping/request.h"
 #include "src/topo/readers/reader.h"
-#include "src/topo/writers/host_json.h"
 #include "src/topo/writers/writer.h"
 
 namespace shmemctl {
