@@ -1,6 +1,7 @@
 // A report as text.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <ostream>
 #include <string>
 
@@ -47,5 +48,10 @@ std::string comparison_text(const nlohmann::json& comparison, const TextStyle& s
 std::string thresholds_text(const nlohmann::json& thresholds, const TextStyle& style);
 /// "8 GPUs, 8 NICs. 2 findings (1 error, 1 warning)."
 std::string summary_text(const Report& report);
+
+// What the NICs of a job carried, in short.
+
+/// As hotspots_text(), for a job that measured something else: the busiest ports; "" if all idle.
+std::string job_nics_text(const nlohmann::json& hotspots, const TextStyle& style);
 
 } // namespace shmemctl

@@ -1,6 +1,4 @@
 // What the NICs carried, one line for each link.
-#include "reports/text_hotspots.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "reports/compare/compare.h"
-#include "reports/html/assets.h"
 #include "reports/html/blocks.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"

@@ -45,4 +45,16 @@ std::string script_json(const nlohmann::json& value);
 /// Base64 of the bytes that a text of hexadecimal digits stands for.
 std::string base64_of_hex(const std::string& digits);
 
+// What CMake embeds for the page: our script and style, and the charting library of the
+// distribution with its licence. The hashes are SHA-256 in hexadecimal digits.
+
+std::string page_script();
+std::string page_script_sha256();
+std::string page_style();
+std::string page_style_sha256();
+std::string chart_library();
+std::string chart_library_sha256();
+std::string chart_licence();
+std::string chart_licence_sha256();
+
 } // namespace shmemctl::html

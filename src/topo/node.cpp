@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "src/base/text.h"
-#include "src/topo/limits.h"
 
 namespace shmemctl {
 

@@ -11,7 +11,7 @@
 #include "src/base/unique_handle.h"
 #include "src/base/units.h"
 #include "src/topo/cpus.h"
-#include "src/topo/limits.h"
+#include "src/topo/node.h"
 #include "src/topo/node_fields.h"
 #include "src/topo/readers/machine.h"
 

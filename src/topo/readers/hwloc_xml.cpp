@@ -6,7 +6,7 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
-#include "src/topo/limits.h"
+#include "src/topo/node.h"
 #include "src/topo/readers/hwloc_tree.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/readers/xml.h"

@@ -11,7 +11,6 @@
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/topo/cpus.h"
-#include "src/topo/limits.h"
 #include "src/topo/node.h"
 #include "src/topo/node_fields.h"
 #include "src/topo/readers/reader.h"

@@ -13,7 +13,6 @@
 #include "src/base/text.h"
 #include "src/topo/cpus.h"
 #include "src/topo/distance.h"
-#include "src/topo/limits.h"
 #include "src/topo/node.h"
 #include "src/topo/readers/reader.h"
 

@@ -1,4 +1,4 @@
-#include "src/topo/writers/host_json.h"
+#include "src/topo/writers/writer.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "src/base/sysroot.h"
 #include "src/topo/node.h"
 
 namespace shmemctl {
@@ -20,5 +21,11 @@ nlohmann::json topology_json(const Node& node);
 /// The model back from `topology`. Keys of the contract alone are enough; throws Error (usage)
 /// naming the key that is missing or of the wrong type.
 Node node_from_json(const nlohmann::json& topology, const std::string& subject);
+
+// The report's `hosts[]` entry of a node.
+
+/// Name, kernel, CPUs, GPUs and HCAs as the contract has them. `sysroot` is where the node was read
+/// from; null for a recorded file, whose kernel and drivers are unknown.
+nlohmann::json host_json(const Node& node, const Sysroot* sysroot);
 
 } // namespace shmemctl
