@@ -2,7 +2,7 @@
 #include "tests/support/counting_transport.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/device_network/kernel_threads.h"
-#include "tests/unit/proxy/memory_world.h"
+#include "tests/unit/runtime/proxy/memory_world.h"
 
 namespace shmemctl::test {
 namespace {
