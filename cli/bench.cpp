@@ -68,7 +68,7 @@ std::pair<int, int> pair_flag(const std::string& text, std::pair<int, int> other
   return {static_cast<int>(number(0)), static_cast<int>(number(1))};
 }
 
-/// The one whose name that is.
+/// The case of that name.
 template <class Kind>
 std::optional<Kind> named(const std::string& text, std::initializer_list<Kind> kinds) {
   for (const Kind kind : kinds)
@@ -102,7 +102,7 @@ std::vector<BenchCase> cases_for(const BenchFlags& flags) {
   return cases_of(request.initiator, check_launch(request));
 }
 
-/// @param pair of a job for --traffic pair, unless --pair names another
+/// @param pair the job's pair for --traffic pair, unless --pair names another
 Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
   Sweep sweep;
   sweep.launch = launch_flags(flags);
@@ -111,7 +111,7 @@ Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
   sweep.step_factor = flags.step_factor;
   sweep.window = flags.window;
   if (flags.quick && flags.min_bytes.empty() && flags.max_bytes.empty())
-    sweep.step_factor = 512; // 1, 512, 256 KiB and 4 MiB say enough
+    sweep.step_factor = 512; // 1, 512, 256 KiB and 4 MiB are sufficient
   for (const Traffic traffic :
        {Traffic::pair, Traffic::pairs, Traffic::all_to_all, Traffic::collective})
     if (flags.traffic == to_string(traffic))
@@ -149,13 +149,13 @@ CheckRow check_row(const SelfTestRow& row) {
   return check;
 }
 
-/// The rows of all cases, kept in the report so that they are written if the run dies.
+/// The rows of all cases, kept in the report so that an aborted run writes them.
 class Rows {
 public:
   Rows(JobSession& session, const Context& context, const Options& options)
       : session_(session), style_(text_style(context, options)) {}
 
-  /// What is known of the case that is being measured.
+  /// Results of the case that is being measured.
   void update(const std::vector<ResultRow>& rows) {
     if (!session_.leads())
       return;
@@ -192,7 +192,7 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   const std::vector<BenchCase> cases = choose_cases(cases_for(flags), flags.cases);
   std::vector<std::vector<Point>> points;
   for (const BenchCase& bench_case :
-       cases) // before any is measured: a bad flag ends the run at once
+       cases) // checked before any measurement: an invalid flag ends the run at once
     points.push_back(points_of(bench_case.info, sweep, runtime.n_pes()));
   Report& report = session.report();
   session.step("gathering phases and hosts");
@@ -202,8 +202,9 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   report.measurement = measurement_of(pinning);
   report.findings.insert(report.findings.end(), pinning.findings().begin(),
                          pinning.findings().end());
-  report.connections = merge_connections(runtime.gather_text(connections_in_use(runtime)));
-  for (Finding& finding : software_findings(report.connections))
+  report.connections =
+      merge_connections(runtime.gather_text(connections_message(connections_in_use(runtime))));
+  for (Finding& finding : emulated_hca_findings(report.connections))
     report.findings.push_back(std::move(finding));
   NicWatch nics(runtime, options);
   LinkMeter links(runtime);
@@ -249,7 +250,7 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
   return session.conclude(result.passed ? ExitCode::ok : ExitCode::finding);
 }
 
-/// Those of all initiators unless a flag is about some.
+/// The rows of all initiators, unless a flag concerns some of them.
 std::vector<BenchCase> listed_cases(const BenchFlags& flags) {
   std::vector<BenchCase> of_flags = cases_for(flags);
   if (!flags.initiator.empty() || !flags.memory.empty())
@@ -273,7 +274,7 @@ ExitCode list(const Context& context, const BenchFlags& flags) {
 ExitCode run_bench(Context& context, const BenchFlags& flags) {
   if (flags.list)
     return list(context, flags);
-  parse_pin_choice(flags.pin); // words are looked at before anything is started
+  parse_pin_choice(flags.pin); // values are checked before anything is started
   if (flags.self_test && !flags.cases.empty())
     throw bad("--self-test takes no case", "omit " + printable(flags.cases.front()));
   if (flags.self_test)
@@ -286,7 +287,7 @@ ExitCode run_bench(Context& context, const BenchFlags& flags) {
   const Sweep sweep = sweep_of(flags);
   for (const BenchCase& bench_case : choose_cases(cases_for(flags), flags.cases))
     launch_of(bench_case.info.name, bench_case.info.launch, sweep.launch);
-  if (!std::isfinite(flags.effort.duration_s)) // comparisons with a range let NaN pass
+  if (!std::isfinite(flags.effort.duration_s)) // range comparisons are false for NaN
     throw bad("--duration is not a time", "pass 0.001 to 86400 seconds");
   RuntimeRequest request;
   if (check_launch(sweep.launch) == MemoryKind::gpu)

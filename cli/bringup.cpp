@@ -51,12 +51,12 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
     std::cout << text << '\n' << std::flush;
 
   report.connections = merge_connections(
-      runtime.gather_text(connections_text(runtime.transports(), runtime.n_pes())));
+      runtime.gather_text(connections_message(runtime.transports(), runtime.n_pes())));
   report.connections.insert(report.connections.end(), gpus.connections.begin(),
                             gpus.connections.end());
-  if (const std::string ways = connections_for_people(report.connections);
-      session.wants_text() && !ways.empty())
-    std::cout << ways << '\n' << std::flush;
+  if (const std::string summary = connections_for_people(report.connections);
+      session.wants_text() && !summary.empty())
+    std::cout << summary << '\n' << std::flush;
 
   const Report before = report;
   const BringupVerdict verdict =

@@ -6,7 +6,7 @@ namespace shmemctl {
 
 namespace {
 
-// Rows of one group stand together, sorted by id.
+// Grouped, sorted by id within a group.
 std::vector<FindingReference> finding_rows() {
   return {
       {"gpu-without-nic", "Topology and mapping", "warning, info",
@@ -220,7 +220,7 @@ std::vector<FindingReference> finding_rows() {
        "Every transport reports for every pair whether it reaches it, and why not.",
        "Enable a transport between these hosts; the fix names one that reaches all pairs if there "
        "is one."},
-      {"software-hca", "Bring-up and transports", "info",
+      {"emulated-hca", "Bring-up and transports", "info",
        "A transport went over the emulated HCA, so its figures are those of CPUs, not of an mlx5 "
        "device.",
        "The device that the transport opened.",
@@ -451,7 +451,7 @@ std::vector<FindingReference> finding_rows() {
   };
 }
 
-/// Ids of doctor's checks that did not pass, in the order in which doctor shows them.
+/// Ids of doctor's checks that did not pass, in doctor's order.
 std::vector<FindingReference> check_rows() {
   constexpr const char* group = "Checks of doctor";
   constexpr const char* severities = "error, warning";

@@ -43,11 +43,7 @@ public:
   }
   __device__ bool begin_with_all() {
     const bool ok = begin();
-#ifdef SHMEMCTL_MUTATE_REDUCE_HEAR
-    return Scope::all(ok);
-#else
     return Scope::all(wait_my_share() && ok);
-#endif
   }
 
   /// begin() of a collect, which also publishes this member's size.
@@ -58,7 +54,7 @@ public:
     if (share_.part == 0)
       for (int i = team_.me + 1 + Scope::rank(); i < team_.n; i += Scope::size())
         ok = set_flag(job_, &team_.cells->sizes[team_.me], plan::size_word(size_bytes, collect_),
-                  team_.pe(i), released) &&
+                      team_.pe(i), released) &&
              ok;
     return ok;
   }
@@ -82,9 +78,7 @@ public:
     // A member that has entered has seen all counts of the previous collective, so counts from here
     // on cannot be mistaken for those. Overlaps with the stores, so it costs no time.
     ok = wait_my_share() && ok;
-#ifndef SHMEMCTL_MUTATE_COLLECTIVE_SYNC
     Scope::sync(); // the releases below cover the stores of the scope's other threads
-#endif
     if (has_network(job_)) {
       if (!is_last())
         return true;
@@ -146,11 +140,7 @@ private:
     std::uint64_t* const mine = &team_.cells->done[team_.me];
     for (int i = Scope::rank(); i < team_.n; i += Scope::size())
       if (std::uint64_t* const there = peer_flag(job_, mine, team_.pe(i)))
-#ifdef SHMEMCTL_MUTATE_COLLECTIVE_RELEASE
-        add_relaxed(there, count);
-#else
         add_release(there, count);
-#endif
       else // the whole, by one part: no one else writes the word
         ok = set_flag(job_, mine, done_, team_.pe(i), released) && ok;
     return ok;
@@ -162,13 +152,9 @@ private:
     bool last = false;
     if (Scope::rank() == 0) {
       std::uint64_t* const counter = &team_.cells->grid_barrier_counters[2];
-#ifdef SHMEMCTL_MUTATE_COLLECTIVE_BLOCK_FENCE
-      const std::uint64_t earlier = atomic_word_add(counter, std::uint64_t{1});
-#else
       // Acquire-release at GPU scope: this part's stores (after its sync) come before its count,
       // and all others' counts before the flags that the last one sets. As in grid_sync().
       const std::uint64_t earlier = atomic_word_add_ordered(counter, 1);
-#endif
       last = earlier + 1 == static_cast<std::uint64_t>(share_.parts);
       if (last)
         store_relaxed(counter, 0);

@@ -22,9 +22,9 @@ public:
     for (int k = 0; k < team.n; ++k)
       n_network += is_mapped(job, team.pe(k)) ? 0 : 1;
     shape_ = plan::network_windows(n_network, share.parts);
-    base_ =
-        reinterpret_cast<std::byte*>(team.cells->messages) +
-        static_cast<std::size_t>(share.part) * static_cast<std::size_t>(n_network) * shape_.slot_bytes;
+    base_ = reinterpret_cast<std::byte*>(team.cells->messages) +
+            static_cast<std::size_t>(share.part) * static_cast<std::size_t>(n_network) *
+                shape_.slot_bytes;
   }
   /// Number of parts that share the work: limited by the scratch.
   __device__ int parts() const { return shape_.parts; }
@@ -52,9 +52,7 @@ inline __device__ __noinline__ bool fetch_window(const DeviceJob& job, const Tea
       if (!is_mapped(job, team.pe(k)))
         ok = network_get(job, scratch.template slot<T>(far++), network_address_of(job, source),
                          count * sizeof(T), team.pe(k), false);
-#ifndef SHMEMCTL_MUTATE_FAR_GET_QUIET
     ok = ok && network_quiet(job);
-#endif
   }
   return Scope::all(ok);
 }
@@ -62,9 +60,9 @@ inline __device__ __noinline__ bool fetch_window(const DeviceJob& job, const Tea
 /// Reduces a window of all members' operands, in member order: into this PE's `dest`, and, with
 /// `to_all`, into those of peer-mapped members.
 template <class Scope, class T>
-inline __device__ __noinline__ void add_window(const DeviceJob& job, const TeamView& team,
-                                               const NetworkScratch& scratch, T* dest, const T* source,
-                                               std::uint64_t count, ReduceOp op, bool to_all) {
+inline __device__ __noinline__ void
+add_window(const DeviceJob& job, const TeamView& team, const NetworkScratch& scratch, T* dest,
+           const T* source, std::uint64_t count, ReduceOp op, bool to_all) {
   for (auto i = static_cast<std::uint64_t>(Scope::rank()); i < count;
        i += static_cast<std::uint64_t>(Scope::size())) {
     int far = 0;
@@ -88,9 +86,9 @@ inline __device__ __noinline__ void add_window(const DeviceJob& job, const TeamV
 /// reduce_large() of such a team. Each member sends its part of the result to network members from
 /// its own dest, where no other member writes.
 template <class Scope, class T>
-inline __device__ __noinline__ bool reduce_over_network(const DeviceJob& job, const TeamView& team, T* dest,
-                                               const T* source, std::uint64_t count, ReduceOp op,
-                                               bool scatter, Share share) {
+inline __device__ __noinline__ bool
+reduce_over_network(const DeviceJob& job, const TeamView& team, T* dest, const T* source,
+                    std::uint64_t count, ReduceOp op, bool scatter, Share share) {
   LargeCollective<Scope> collective(job, team, share);
   if (!collective.begin_with_all())
     return false;

@@ -204,22 +204,16 @@ private:
     if (!plan::must_wait(heard_, epoch_))
       return true;
     bool ok = true;
-#ifndef SHMEMCTL_MUTATE_MUST_HEAR
     for (int i = Scope::rank(); i < team_.n; i += Scope::size()) {
       bool in_time = true;
       if (i != team_.me)
         wait_at_least(job_, &team_.cells->entered[i], epoch_ - 1, team_.pe(i), in_time);
       ok = ok && in_time;
     }
-#endif
     return Scope::all(ok);
   }
   __device__ std::uint64_t* words(int slot, unsigned pair) const {
-#ifdef SHMEMCTL_MUTATE_TWO_HALVES
-    std::uint64_t* const half = team_.cells->messages[0];
-#else
     std::uint64_t* const half = team_.cells->messages[plan::half_of(epoch_)];
-#endif
     return half + 2 * (static_cast<std::uint64_t>(slot) * slot_pairs_ + pair);
   }
   __device__ bool is_here(WordPair seen) const {
@@ -287,9 +281,7 @@ __device__ inline bool reduce_small(const DeviceJob& job, const TeamView& team, 
   SmallCollective<Scope> collective(job, team, team.n);
   if (!collective.begin_and_send(source, size_bytes, stride_bytes, team.me))
     return false;
-#ifndef SHMEMCTL_MUTATE_REDUCE_SYNC
   Scope::sync(); // `dest` may be `source`, from which other threads have sent this thread's part
-#endif
   const std::byte* const mine =
       static_cast<const std::byte*>(source) + static_cast<std::size_t>(team.me) * stride_bytes;
   const auto pairs = static_cast<unsigned>(plan::pairs_of(size_bytes));

@@ -21,18 +21,12 @@ struct GpuMemory {
     return load_relaxed_device(word);
   }
   static __device__ std::uint64_t load_acquire(const std::uint64_t* word) {
-#ifdef SHMEMCTL_MUTATE_NETWORK_ACQUIRE
-    return load(word);
-#endif
     return load_acquire_device(word);
   }
   static __device__ void store(std::uint64_t* word, std::uint64_t value) {
     store_relaxed_device(word, value);
   }
   static __device__ void store_release(std::uint64_t* word, std::uint64_t value) {
-#ifdef SHMEMCTL_MUTATE_NETWORK_RELEASE
-    return store(word, value);
-#endif
     store_release_device(word, value);
   }
   static __device__ std::uint64_t fetch_add(std::uint64_t* word, std::uint64_t value) {
@@ -53,14 +47,8 @@ struct GpuMemory {
   // that reads the last one and fences sees all WQEs. The fences of threads that wait for their
   // turn overlap.
 
-  static __device__ void wqes_written() {
-#ifndef SHMEMCTL_MUTATE_NETWORK_RELEASE
-    fence_device();
-#endif
-  }
-  static __device__ std::uint64_t load_turn(const std::uint64_t* word) {
-    return load(word);
-  }
+  static __device__ void wqes_written() { fence_device(); }
+  static __device__ std::uint64_t load_turn(const std::uint64_t* word) { return load(word); }
   static __device__ void pass_turn(std::uint64_t* word, std::uint64_t from, std::uint64_t to) {
     add_relaxed_device(word, to - from);
   }
@@ -69,27 +57,17 @@ struct GpuMemory {
 
   /// Acquire: everything that the HCA wrote before the CQE is visible.
   static __device__ std::uint64_t load_completion(const std::uint64_t* word) {
-#ifdef SHMEMCTL_MUTATE_NETWORK_ACQUIRE
-    return load_relaxed(word);
-#endif
     return device::load_acquire(word);
   }
-  static __device__ void store_plain(std::uint64_t* word, std::uint64_t value) {
-    *word = value;
-  }
+  static __device__ void store_plain(std::uint64_t* word, std::uint64_t value) { *word = value; }
   /// Release at system scope: after everything that this thread has done or seen, for devices too.
   static __device__ void store_record(std::uint32_t* record, std::uint32_t value) {
-#ifndef SHMEMCTL_MUTATE_NETWORK_DOORBELL
     fence_system(); // also an acquire, for the turns that load_turn() has seen
-#endif
     store_relaxed(record, value);
   }
   /// GPUs do not write-combine stores to the UAR page: no flush is needed.
   static __device__ void store_doorbell(std::uint64_t* doorbell, std::uint64_t value,
                                         std::uint32_t) {
-#ifdef SHMEMCTL_MUTATE_NETWORK_DOORBELL
-    return store_relaxed(doorbell, value);
-#endif
     device::store_release(doorbell, value);
   }
 };

@@ -77,16 +77,11 @@ __device__ inline void store_pair_relaxed(std::uint64_t* at, WordPair pair) {
 
 /// Sixteen bytes in one single-copy atomic access (.b128, PTX 8.3). `at` is aligned to 16 bytes.
 __device__ inline void store_whole_relaxed(std::uint64_t* at, WordPair pair) {
-#ifdef SHMEMCTL_MUTATE_ONE_ACCESS
-  store_relaxed(at, pair.first);
-  store_relaxed(at + 1, pair.second);
-#else
   asm volatile("{\n\t.reg .b128 both;\n\t"
                "mov.b128 both, {%1, %2};\n\t"
                "st.relaxed.sys.global.b128 [%0], both;\n\t}" ::"l"(at),
                "l"(pair.first), "l"(pair.second)
                : "memory");
-#endif
 }
 
 /// 64-bit read-modify-writes of FIFOs and queues.
@@ -164,16 +159,12 @@ __device__ inline Word atomic_word_xor(Word* at, Word value) {
 /// Sixteen bytes that another GPU may have written: bypasses this SM's L1 cache, where a stale copy
 /// may be.
 __device__ inline int4 load_relaxed(const int4* at) {
-#ifdef SHMEMCTL_MUTATE_GET_FRESH
-  return *at;
-#else
   int4 value;
   asm volatile("ld.relaxed.sys.global.v4.s32 {%0, %1, %2, %3}, [%4];"
                : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
                : "l"(at)
                : "memory");
   return value;
-#endif
 }
 
 /// Fence at system scope (sequentially consistent for all observers).

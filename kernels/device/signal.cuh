@@ -19,9 +19,7 @@ __device__ inline void signal_add(const DeviceJob& job, std::uint64_t* signal, s
 /// Sets a signal or adds to it, after all that this thread has done or seen, for every observer.
 __device__ inline void fenced_signal(const DeviceJob& job, std::uint64_t* signal,
                                      std::uint64_t value, SignalOp op, int pe) {
-#ifndef SHMEMCTL_MUTATE_SIGNAL_BEHIND
   fence_system(); // the signal itself is relaxed
-#endif
   if (op == SignalOp::set)
     signal_set(job, signal, value, pe);
   else
@@ -34,17 +32,17 @@ __device__ inline std::uint64_t signal_fetch(const std::uint64_t* signal) {
 
 namespace detail {
 
-inline __device__ __noinline__ void put_signal_over_network(const DeviceJob& job, const void* target,
-                                                   const void* source, std::size_t size_bytes,
-                                                   const std::uint64_t* signal, std::uint64_t value,
-                                                   bool add, int pe, bool blocking) {
-  network_put_signal(job, network_address_of(job, target), source, size_bytes, network_address_of(job, signal), value,
-                     add, pe, blocking);
+inline __device__ __noinline__ void
+put_signal_over_network(const DeviceJob& job, const void* target, const void* source,
+                        std::size_t size_bytes, const std::uint64_t* signal, std::uint64_t value,
+                        bool add, int pe, bool blocking) {
+  network_put_signal(job, network_address_of(job, target), source, size_bytes,
+                     network_address_of(job, signal), value, add, pe, blocking);
 }
 
 /// Whether data and signal are the two halves of 16 aligned bytes.
 __device__ inline bool is_adjacent_signal(const void* target, const std::uint64_t* signal,
-                                    std::size_t size_bytes) {
+                                          std::size_t size_bytes) {
   return size_bytes == 8 && reinterpret_cast<std::uintptr_t>(target) % 8 == 0 &&
          (reinterpret_cast<std::uintptr_t>(target) ^ reinterpret_cast<std::uintptr_t>(signal)) == 8;
 }
@@ -53,8 +51,8 @@ __device__ inline bool is_adjacent_signal(const void* target, const std::uint64_
 /// acknowledged. A reader that sees the signal sees the data, since the store is single-copy atomic
 /// (store_whole_relaxed()).
 __device__ inline void put_signal_16_bytes(const DeviceJob& job, std::uint64_t* target,
-                                       const void* source, std::uint64_t* signal,
-                                       std::uint64_t value, int pe) {
+                                           const void* source, std::uint64_t* signal,
+                                           std::uint64_t value, int pe) {
   std::uint64_t data = 0;
   if (reinterpret_cast<std::uintptr_t>(source) % 8 == 0)
     data = *static_cast<const std::uint64_t*>(source);
@@ -70,40 +68,29 @@ template <class Scope>
 __device__ inline void put_signal(const DeviceJob& job, void* target, const void* source,
                                   std::size_t size_bytes, std::uint64_t* signal,
                                   std::uint64_t value, SignalOp op, int pe, bool blocking) {
-#ifndef SHMEMCTL_MUTATE_PUT_SIGNAL_BEGIN
   if (blocking)
     Scope::sync();
-#endif
   std::byte* const there = pointer_to(job, static_cast<std::byte*>(target), pe);
   if (there == nullptr) {
     if (!blocking)
       Scope::sync(); // what the others wrote into `source`
     if (Scope::rank() == 0)
-      put_signal_over_network(job, target, source, size_bytes, signal, value, op == SignalOp::add, pe,
-                     blocking);
+      put_signal_over_network(job, target, source, size_bytes, signal, value, op == SignalOp::add,
+                              pe, blocking);
   } else if (op == SignalOp::set && is_adjacent_signal(target, signal, size_bytes)) {
     if (Scope::rank() == 0)
       put_signal_16_bytes(job, static_cast<std::uint64_t*>(target), source, signal, value, pe);
   } else {
     copy<Scope, Local>(there, source, size_bytes);
-#ifndef SHMEMCTL_MUTATE_PUT_SIGNAL_SYNC
     // The release below covers the others' stores, which this sync makes visible to its thread.
     Scope::sync();
-#endif
     if (Scope::rank() == 0) {
       std::uint64_t* const word = pointer_to(job, signal, pe);
-#ifdef SHMEMCTL_MUTATE_PUT_SIGNAL_RELEASE
-      if (op == SignalOp::set)
-        store_relaxed(word, value);
-      else
-        add_relaxed(word, value);
-#else
       // Release: plain stores are unordered.
       if (op == SignalOp::set)
         store_release(word, value);
       else
         add_release(word, value);
-#endif
     }
     return; // the sync came after all loads of `source`
   }

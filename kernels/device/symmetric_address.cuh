@@ -10,12 +10,14 @@ namespace shmemctl::device {
 namespace detail {
 
 __device__ inline std::int64_t heap_delta_of(const DeviceJob& job, int pe) {
-  return pe < job.n_param_pes ? job.param_heap_delta_bytes[pe]
-                         : __ldg(reinterpret_cast<const long long*>(job.heap_delta_bytes) + pe);
+  return pe < job.n_param_pes
+             ? job.param_heap_delta_bytes[pe]
+             : __ldg(reinterpret_cast<const long long*>(job.heap_delta_bytes) + pe);
 }
 __device__ inline std::int64_t cells_delta_of(const DeviceJob& job, int pe) {
-  return pe < job.n_param_pes ? job.param_flags_delta_bytes[pe]
-                         : __ldg(reinterpret_cast<const long long*>(job.team_flags_delta_bytes) + pe);
+  return pe < job.n_param_pes
+             ? job.param_flags_delta_bytes[pe]
+             : __ldg(reinterpret_cast<const long long*>(job.team_flags_delta_bytes) + pe);
 }
 
 } // namespace detail
@@ -50,29 +52,23 @@ __device__ inline std::uint64_t* peer_flag(const DeviceJob& job, std::uint64_t* 
 /// network puts: after those completed by a network_quiet().
 /// @param released whether an earlier call of a sequence has already made the network release;
 /// false at first
-__device__ inline bool set_flag(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value, int pe,
-                            bool& released) {
+__device__ inline bool set_flag(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value,
+                                int pe, bool& released) {
   if (std::uint64_t* const there = peer_flag(job, cell, pe)) {
-#ifdef SHMEMCTL_MUTATE_TELL_RELEASE
-    store_relaxed(there, value);
-#else
     store_release(there, value);
-#endif
     return true;
   }
-#ifndef SHMEMCTL_MUTATE_TELL_FAR
   // The request itself is relaxed, and the PE that sees the flag may get, over the network, what
   // this thread has stored into its own memory.
   if (!released)
     network_release();
-#endif
   released = true;
   const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(cell) -
                                                  reinterpret_cast<std::uintptr_t>(job.cells));
   return network_put_value(job, {region::gpu_team_flags, offset}, value, 8, pe);
 }
 __device__ inline bool set_flag(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value,
-                            int pe) {
+                                int pe) {
   bool released = false;
   return set_flag(job, cell, value, pe, released);
 }

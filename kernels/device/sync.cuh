@@ -8,17 +8,13 @@ namespace shmemctl::device {
 
 /// Fence of the calling thread for mapped PEs: its earlier operations come before its later ones.
 __device__ inline void fence() {
-#ifndef SHMEMCTL_MUTATE_FENCE
   fence_system();
-#endif
 }
 /// Quiet of the calling thread for mapped PEs: its earlier operations are complete at their
 /// targets. Stores over NVLink and PCIe are performed, in the sense of the memory model, when a
 /// fence of system scope has returned.
 __device__ inline void quiet() {
-#ifndef SHMEMCTL_MUTATE_QUIET
   fence_system();
-#endif
 }
 
 namespace detail {
@@ -33,9 +29,7 @@ template <class Scope>
 __device__ inline bool fence(const DeviceJob& job) {
   // A thread's fence covers what it has done and seen: after a sync, the operations of the whole
   // scope. Each thread fences, because a fence orders only its own thread's later operations.
-#ifndef SHMEMCTL_MUTATE_FENCE_SYNC
   Scope::sync();
-#endif
   fence();
   if (!detail::has_network(job))
     return true;
@@ -46,9 +40,7 @@ __device__ inline bool fence(const DeviceJob& job) {
 /// delivered their data. False if the network failed.
 template <class Scope>
 __device__ inline bool quiet(const DeviceJob& job) {
-#ifndef SHMEMCTL_MUTATE_QUIET_SYNC
   Scope::sync();
-#endif
   quiet();
   if (!detail::has_network(job))
     return true;
@@ -66,15 +58,6 @@ __device__ inline bool is_member(const DeviceJob& job, int team_number, const Te
   return false;
 }
 
-/// Which of the two words holds that barrier's number if it is sent over the network.
-__device__ inline std::uint64_t turn_of(std::uint64_t number) {
-#ifdef SHMEMCTL_MUTATE_SYNC_TURNS
-  return 0;
-#else
-  return plan::word_of_barrier(number);
-#endif
-}
-
 /// All-to-all barrier for small teams: each member increments its own flag at every other member,
 /// and waits for theirs. One hop, no coordinator. The expected counts are loaded meanwhile; each
 /// thread has its own, so that the threads need not agree on anything.
@@ -83,20 +66,16 @@ __device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& tea
   std::uint64_t* const mine = &team.cells->arrived[team.me];
   for (int i = Scope::rank(); i < team.n; i += Scope::size())
     if (std::uint64_t* const there = peer_flag(job, mine, team.pe(i)); i != team.me && there)
-#ifdef SHMEMCTL_MUTATE_BARRIER_RELEASE
-      add_relaxed(there, 1);
-#else
       // A release each: covers what the scope's threads did before their preceding sync.
       add_release(there, 1);
-#endif
   bool ok = true, released = false;
   const bool may_use_network = has_network(job);
   if (may_use_network)
     for (int i = Scope::rank(); i < team.n; i += Scope::size())
       if (i != team.me && peer_flag(job, mine, team.pe(i)) == nullptr) {
         const std::uint64_t number = team.cells->expected[i] + 1;
-        ok = set_flag(job, &team.cells->arrived_network[turn_of(number)][team.me], number, team.pe(i),
-                  released) &&
+        ok = set_flag(job, &team.cells->arrived_network[plan::word_of_barrier(number)][team.me],
+                      number, team.pe(i), released) &&
              ok;
       }
   for (int i = Scope::rank(); i < team.n; i += Scope::size())
@@ -104,7 +83,7 @@ __device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& tea
       const std::uint64_t number = ++team.cells->expected[i];
       const std::uint64_t* word = &team.cells->arrived[i];
       if (may_use_network && peer_flag(job, mine, team.pe(i)) == nullptr)
-        word = &team.cells->arrived_network[turn_of(number)][i];
+        word = &team.cells->arrived_network[plan::word_of_barrier(number)][i];
       bool in_time = true;
       wait_at_least(job, word, number, team.pe(i), in_time);
       ok = ok && in_time;
@@ -119,7 +98,7 @@ inline __device__ __noinline__ bool sync_dissemination(const DeviceJob& job, con
   for (int round = 0; round < plan::rounds_of(team.n); ++round) {
     const int to = plan::round_target(team.me, round, team.n);
     const int from = plan::round_source(team.me, round, team.n);
-    std::uint64_t* const word = &team.cells->rounds[turn_of(epoch)][round];
+    std::uint64_t* const word = &team.cells->rounds[plan::word_of_barrier(epoch)][round];
     bool in_time = set_flag(job, word, epoch, team.pe(to));
     // The one who writes this word may be a barrier ahead, never two: it needs my next arrival,
     // directly or through others.
@@ -135,17 +114,13 @@ inline __device__ __noinline__ bool sync_dissemination(const DeviceJob& job, con
 template <class Scope, bool completes>
 __device__ inline bool sync_members(const DeviceJob& job, int team_number) {
   // What other threads of the scope did is covered by the release of each signalling thread.
-#ifndef SHMEMCTL_MUTATE_BARRIER_SYNC
   Scope::sync();
-#endif
   const TeamView team = team_view(job, team_number);
   if (!detail::is_member(job, team_number, team))
     return false;
-#ifndef SHMEMCTL_MUTATE_BARRIER_ALONE
   // Nobody is told, so no release completes what this scope put to PEs that are no members.
   if (completes && team.n == 1)
     quiet();
-#endif
   bool ok = true;
   if (team.n <= DeviceTeamFlags::max_members)
     ok = detail::sync_all_to_all<Scope>(job, team);
@@ -198,9 +173,7 @@ inline constexpr std::uint64_t had_failure = 1, one_generation = 2;
 /// @param times multiple of the timeout to wait
 inline __device__ __noinline__ bool grid_sync(const DeviceJob& job, int team_number, bool ok,
                                               unsigned times) {
-#ifndef SHMEMCTL_MUTATE_GRID_SYNC
   Block::sync();
-#endif
   if (Block::rank() == 0) {
     std::uint64_t* const counters = job.cells[team_number].grid_barrier_counters;
     std::uint64_t* const arrived = counters + 0;
@@ -211,26 +184,18 @@ inline __device__ __noinline__ bool grid_sync(const DeviceJob& job, int team_num
     // until it has.
     const std::uint64_t before = load_acquire(generation);
     const std::uint64_t arrival = one_arrival + (ok ? 0 : one_failure);
-#ifdef SHMEMCTL_MUTATE_GRID_ARRIVE
-    const std::uint64_t earlier = atomic_word_add(arrived, arrival);
-#else
     // Acquire-release: this block's operations come before its arrival, and the last block to
     // arrive has seen those of all others. Not observed to be needed on GPUs, where stores arrive
     // sooner than the barrier ends; required by PTX, and by the test on host threads.
     const std::uint64_t earlier = atomic_word_add_ordered(arrived, arrival);
-#endif
     const std::uint64_t arrivals = earlier + arrival;
     if (static_cast<std::uint32_t>(arrivals) == static_cast<std::uint32_t>(Grid::size())) {
       ok = arrivals < one_failure;
       const std::uint64_t behind =
           (before & ~had_failure) + one_generation + (ok ? 0 : had_failure);
       store_relaxed(arrived, 0); // no block arrives for the next barrier before this one is over
-#ifdef SHMEMCTL_MUTATE_GRID_RELEASE
-      store_relaxed(generation, behind);
-#else
       // As above: both words are in one cache line.
       store_release_device(generation, behind);
-#endif
     } else {
       std::uint64_t seen = 0;
       ok = watch_word(job, generation, Compare::not_equal, before, seen, times);

@@ -17,12 +17,8 @@ template <class T>
 __device__ inline T look(const T* at) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "words of 4 or 8 bytes");
   using Word = typename std::conditional<sizeof(T) == 4, std::uint32_t, std::uint64_t>::type;
-#ifdef SHMEMCTL_MUTATE_WAIT_ACQUIRE
-  return from_bits<T>(load_relaxed(reinterpret_cast<const Word*>(at)));
-#else
   // An acquire load at each poll: a fence after the last one would take 0.6 us (H200).
   return from_bits<T>(load_acquire(reinterpret_cast<const Word*>(at)));
-#endif
 }
 
 /// By the calling thread. False on timeout (see WaitTimeout), which the caller reports.

@@ -54,7 +54,8 @@ __device__ inline void report_unreachable(const DeviceJob& job, int pe) {
 /// which knows more, reports.
 class WaitTimeout {
 public:
-  explicit __device__ WaitTimeout(unsigned times = 1) : begin_ns_(global_time_ns()), times_(times) {}
+  explicit __device__ WaitTimeout(unsigned times = 1)
+      : begin_ns_(global_time_ns()), times_(times) {}
   /// Called at each poll; reads the clock at every 256th, because that takes longer than a poll.
   __device__ bool over(const DeviceJob& job) {
     if (++polls_ % 256 != 0)

@@ -9,9 +9,7 @@ namespace shmemctl::device {
 /// before. The caller passes the old value on; it is visible to the host when the kernel ends.
 __device__ inline std::uint64_t word_atomic(void* word, AtomicOp op, unsigned size_bytes,
                                             std::uint64_t operand, std::uint64_t compare) {
-#ifndef SHMEMCTL_MUTATE_WORD_ATOMIC
   fence_system(); // the word may be the signal of a put's data
-#endif
   if (size_bytes == 4)
     return detail::apply_atomic(static_cast<std::uint32_t*>(word), op,
                                 static_cast<std::uint32_t>(operand),

@@ -53,11 +53,7 @@ public:
   /// buffers may be overwritten. False: a rank timed out or has failed, and the report names the
   /// missing rank. Blocks may disagree: finish() counts those that failed.
   __device__ bool wait_for_all() const {
-#ifdef SHMEMCTL_MUTATE_MOE_ENTERED_NO_WAIT
-    return true;
-#else
     return device::Block::all(wait_for_flags(flags_->entered, flags_->wait_ns[0], blockIdx.x == 0));
-#endif
   }
   /// Called by all threads of the grid after their stores (each thread has waited for its own bulk
   /// copies). The last block sets the `finished` flag on all ranks and waits for theirs; the other
@@ -70,21 +66,13 @@ public:
   /// @param ok of this block: every rank has entered, and all its stores are complete
   /// @return in the last block, failed_call() if the call failed; else 0
   __device__ std::uint64_t finish(bool ok) const {
-#ifdef SHMEMCTL_MUTATE_MOE_FAILURE_NOT_SENT // a rank that timed out says that it has moved
-                                            // everything
-    ok = true;
-#endif
     device::Block::sync();
     bool last = false, all_ok = true;
     if (device::Block::rank() == 0) {
       const std::uint32_t mine = count_of_block(ok);
-#ifdef SHMEMCTL_MUTATE_MOE_CALL_ORDER
-      const std::uint32_t done = device::atomic_word_add(&flags_->blocks_done, mine) + mine;
-#else
       // Acquire-release at GPU scope: the last block observes the stores of all blocks, and its
       // system scope releases below make them visible to the other ranks.
       const std::uint32_t done = device::atomic_word_add_ordered(&flags_->blocks_done, mine) + mine;
-#endif
       last = blocks_in(done) == gridDim.x;
       all_ok = done == gridDim.x;
     }
@@ -94,9 +82,7 @@ public:
     all_ok = device::Block::all(all_ok);
     if (all_ok) {
       set_all_flags(flags_->finished, epoch_);
-#ifndef SHMEMCTL_MUTATE_MOE_FINISHED_NO_WAIT
       all_ok = wait_for_flags(flags_->finished, flags_->wait_ns[1], true);
-#endif
       all_ok = device::Block::all(all_ok);
     } else {
       set_all_flags(flags_->finished, device::load_relaxed(&flags_->failure));
@@ -131,10 +117,6 @@ private:
   }
   __device__ void set_flag(std::uint64_t* words, int rank, std::uint64_t word) const {
     std::uint64_t* const there = device::pointer_to(job_, words + job_.pe - first_, first_ + rank);
-#ifdef SHMEMCTL_MUTATE_MOE_ENTERED_RELAXED
-    if (words == flags_->entered)
-      return device::store_relaxed(there, word);
-#endif
     device::store_release(there, word);
   }
   /// Waits for the flags of the ranks that this thread polls.

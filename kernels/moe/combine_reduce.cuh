@@ -73,9 +73,7 @@ public:
     ranks_ = ranks;
     // Proxy fence: the acquired stores of other ranks are ordered before the bulk loads of their
     // rows.
-#ifndef SHMEMCTL_MUTATE_MOE_OUTPUTS_FENCE
     device::fence_global_for_bulk();
-#endif
     for (int i = 0; i < shape_.stages; ++i) {
       load(i, i);
       find(i + 1);
@@ -88,9 +86,7 @@ public:
       reduce(unit, stage);
       // This lane's reads of the stage come before the copy engine writes there again. (Without it
       // single rows are wrong, and only sometimes.)
-#ifndef SHMEMCTL_MUTATE_MOE_GATHER_FENCE
       device::fence_shared_for_bulk();
-#endif
       __syncwarp();
       load(i + shape_.stages, stage);
       find(i + shape_.stages + 1);

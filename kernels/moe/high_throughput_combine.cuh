@@ -55,11 +55,7 @@ __global__ void __launch_bounds__(reduce_threads, 1)
                          shape.row_bytes, rank < all.shape.n_ranks ? all.plan.bases[rank] : 0);
   CombineReducer<RowsOfRanks, most_ranks> reducer(shape, rows, shared);
   reducer.prepare();
-#ifdef SHMEMCTL_MUTATE_MOE_OUTPUTS_UNHEARD
-  const bool all_came = true;
-#else
   const bool all_came = call.wait_for_all();
-#endif
   if (all_came) {
     reducer.run();
     if (all.combined_weights != nullptr)

@@ -40,7 +40,7 @@ public:
   /// @param failed calls_have_failed()
   __device__ RankTotals(const DeviceJob& job, const NotifyArguments& all, std::uint64_t epoch,
                         bool failed)
-      : job_(job), all_(all), epoch_(epoch), buffer_(notify_buffer(epoch)), failed_(failed),
+      : job_(job), all_(all), epoch_(epoch), buffer_(buffer_of_epoch(epoch)), failed_(failed),
         n_(all.shape.n_ranks), thread_(device::Block::rank()) {}
 
   /// @param mine [ranks]: my rows for each
@@ -72,14 +72,9 @@ public:
         all_.memory.flags->wait_ns[0][source] += device::global_time_ns() - begin_ns;
     }
     all_came = device::Block::all(all_came);
-#ifdef SHMEMCTL_MUTATE_MOE_PLAN_KEPT // a plan of the counts that have come
-    const bool holds = true;
-#else
-    const bool holds = all_came;
-#endif
     for (std::int32_t rank = thread_; rank < n_; rank += device::Block::size())
-      all_.plan.bases[rank] = holds ? base_of(counts, n_, job_.pe, rank) : 0;
-    if (!holds)
+      all_.plan.bases[rank] = all_came ? base_of(counts, n_, job_.pe, rank) : 0;
+    if (!all_came)
       clear();
     if (thread_ == 0 && all_.host_words != nullptr)
       device::store_relaxed(all_.host_words,
@@ -88,13 +83,6 @@ public:
   }
 
 private:
-  static __device__ std::int32_t notify_buffer(std::uint64_t epoch) {
-#ifdef SHMEMCTL_MUTATE_MOE_NOTIFY_ONE_HALF
-    return 0;
-#else
-    return buffer_of_epoch(epoch);
-#endif
-  }
   __device__ void clear() const {
     for (std::int64_t i = thread_; i < static_cast<std::int64_t>(all_.tokens) * n_;
          i += device::Block::size())
@@ -178,9 +166,7 @@ __device__ inline void finish_notify(const DeviceJob& job, const NotifyArguments
   CallFlags* const flags = all.memory.flags;
   bool failed = false;
   if (device::Block::rank() == 0) {
-#ifndef SHMEMCTL_MUTATE_MOE_NOTIFY_ORDER
     device::fence_system();
-#endif
     const std::uint32_t mine = count_of_block(ok);
     const std::uint32_t done = device::atomic_word_add(&flags->blocks_done, mine) + mine;
     if (blocks_in(done) == gridDim.x) {

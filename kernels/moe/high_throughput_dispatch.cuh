@@ -118,9 +118,7 @@ public:
       send(now, token, stage_row, barriers_[stage], parity);
       // The next stage to load was the source of the stores of `kept` tokens ago: its buffer is
       // safe to overwrite once these stores have read it.
-#ifndef SHMEMCTL_MUTATE_MOE_STAGE_REUSED // loaded while its row is still stored from there
       device::bulk_wait_read<kept>();
-#endif
       __syncwarp();
       load(i + stages_ - kept);
       now = next;
@@ -129,9 +127,7 @@ public:
         parity ^= 1;
       }
     }
-#ifndef SHMEMCTL_MUTATE_MOE_STORES_UNDER_WAY // said to be there while they are on the way
     device::bulk_wait_all();
-#endif
   }
   /// Called instead of run(): waits for the loads in flight, which may not land in shared memory of
   /// a later block.
@@ -176,26 +172,14 @@ private:
       if (__shfl_sync(0xffffffffu, now.row, i) >= 0)
         now.write_record(all_, reinterpret_cast<std::uint32_t*>(records + i * record_bytes), lane_,
                          token, (me_ + 1 + i) % shape.n_ranks, me_);
-        // Orders each lane's writes to the records before the copy engine reads them.
-#ifndef SHMEMCTL_MUTATE_MOE_RECORD_FENCE
+    // Orders each lane's writes to the records before the copy engine reads them.
     device::fence_shared_for_bulk();
-#endif
     __syncwarp();
     barrier.wait(parity);
-#ifdef SHMEMCTL_MUTATE_MOE_PLACE // two rows change places
-    const std::int32_t row = now.row == 10 ? 11 : now.row == 11 ? 10 : now.row;
-#else
-    const std::int32_t row = now.row;
-#endif
-#ifdef SHMEMCTL_MUTATE_MOE_PIECE // the end of a row is not sent
-    const std::int32_t size_bytes = value_bytes_ - (token % 97 == 5 ? 16 : 0);
-#else
-    const std::int32_t size_bytes = value_bytes_;
-#endif
-    if (row >= 0) {
-      device::bulk_store(rows_ + static_cast<std::int64_t>(row) * value_bytes_, stage_row,
-                         static_cast<std::uint32_t>(size_bytes));
-      device::bulk_store(records_ + static_cast<std::int64_t>(row) * record_bytes,
+    if (now.row >= 0) {
+      device::bulk_store(rows_ + static_cast<std::int64_t>(now.row) * value_bytes_, stage_row,
+                         static_cast<std::uint32_t>(value_bytes_));
+      device::bulk_store(records_ + static_cast<std::int64_t>(now.row) * record_bytes,
                          records + lane_ * record_bytes, static_cast<std::uint32_t>(record_bytes));
     }
     device::bulk_commit();
@@ -224,16 +208,11 @@ __global__ void __launch_bounds__(1024, 1)
   Sender<kept> sender(job, all, shared);
   sender.begin();
   const bool all_came = call.wait_for_all();
-#ifdef SHMEMCTL_MUTATE_MOE_SIGNAL_FIRST
-  call.finish(all_came);
-#endif
   if (all_came)
     sender.run();
   else
     sender.drop();
-#ifndef SHMEMCTL_MUTATE_MOE_SIGNAL_FIRST
   call.finish(all_came);
-#endif
 }
 
 } // namespace shmemctl::moe

@@ -79,12 +79,6 @@ public:
       const std::int32_t rows = rest < shape_.chunk_rows ? rest : shape_.chunk_rows;
       if (rows <= 0)
         continue;
-#ifdef SHMEMCTL_MUTATE_MOE_SUMS_FIRST
-      send_chunk(peer, chunk, begin, rows);
-      for (const std::uint64_t begin_ns = device::global_time_ns();
-           device::global_time_ns() - begin_ns < 200000;) {
-      }
-#endif
       for (std::int32_t row = begin + warp_; row < begin + rows; row += warps_)
         add_up_for(source, shape_.crossing_row(peer, row));
       device::Block::sync(); // the whole chunk is written
@@ -176,7 +170,6 @@ private:
   __device__ bool wait_for_sums(std::int32_t first) const {
     const std::int32_t end = first + warps_ < all_.tokens ? first + warps_ : all_.tokens;
     bool came = true;
-#ifndef SHMEMCTL_MUTATE_MOE_SUMS_UNHEARD
     for (std::int32_t peer = device::Block::rank(); peer < shape_.other_nodes();
          peer += device::Block::size()) {
       std::int32_t waited_chunk = -1;
@@ -189,9 +182,6 @@ private:
                  came;
         }
     }
-#else
-    static_cast<void>(end);
-#endif
     return device::Block::all(came);
   }
   __device__ void add_up_token(std::int32_t token) const {

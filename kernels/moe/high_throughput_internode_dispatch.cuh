@@ -26,12 +26,6 @@ public:
     each_chunk([&](std::int32_t peer, std::int32_t chunk) {
       const std::int32_t node = rails_.peer_node(peer);
       const Rows rows = rows_of(crossing(job_.pe, node), chunk);
-#ifdef SHMEMCTL_MUTATE_MOE_CHUNK_FIRST
-      send_chunk(peer, chunk, rows);
-      for (const std::uint64_t begin_ns = device::global_time_ns();
-           device::global_time_ns() - begin_ns < 200000;) {
-      }
-#endif
       for (std::int32_t row = rows.begin + warp_; row < rows.end; row += warps_)
         pack(all_.plan.crossing_tokens[shape_.crossing_row(node, row)],
              all_.memory.rows_out + crossing_offset(peer, row), node);
@@ -65,11 +59,9 @@ public:
       if (rows.begin >= rows.end)
         return true;
       bool came = true;
-#ifndef SHMEMCTL_MUTATE_MOE_CHUNK_UNHEARD
       if (device::Block::rank() == 0)
         came = rails_.wait(all_.memory.row_signals + shape_.chunk_word(peer, chunk), peer, 1,
                            blockIdx.x == 0);
-#endif
       if (!device::Block::all(came))
         return false;
       for (std::int32_t row = rows.begin + warp_; row < rows.end; row += warps_)
@@ -192,12 +184,7 @@ __device__ inline void run_internode_dispatch(const DeviceJob& job, const Intern
   call.announce();
   rails.announce();
   bool ok = call.wait_for_all();
-#ifdef SHMEMCTL_MUTATE_MOE_RAIL_UNHEARD
-  const bool rails_came = true;
-#else
-  const bool rails_came = rails.wait_for_all();
-#endif
-  ok = ok && rails_came;
+  ok = rails.wait_for_all() && ok; // both waits are made, whatever the first found
   if (ok) {
     const InternodeSender sender(job, all, rails, call.epoch());
     sender.send_chunks();

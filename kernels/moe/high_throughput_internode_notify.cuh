@@ -17,7 +17,7 @@ public:
       : job_(job), all_(all), shape_(all.shape),
         epoch_(device::load_relaxed(&all.memory.rails->notification) + 1),
         failed_(has_failed(device::load_relaxed(&all.memory.node.flags->call))),
-        buffer_(notify_buffer(epoch_)), n_(shape_.shape.n_ranks), columns_(shape_.columns()),
+        buffer_(buffer_of_epoch(epoch_)), n_(shape_.shape.n_ranks), columns_(shape_.columns()),
         thread_(device::Block::rank()), threads_(device::Block::size()),
         counts_(all.tokens, columns_, shared),
         chosen_(shared + TokenCounts::words(columns_, threads_)) {}
@@ -41,13 +41,6 @@ public:
   }
 
 private:
-  static __device__ std::int32_t notify_buffer(std::uint64_t epoch) {
-#ifdef SHMEMCTL_MUTATE_MOE_NOTIFY_ONE_HALF
-    return 0;
-#else
-    return buffer_of_epoch(epoch);
-#endif
-  }
   /// Calls act(column) for each column that the token is sent to.
   template <class Act>
   __device__ void columns_of(std::int32_t token, const Act& act) const {
@@ -111,7 +104,7 @@ private:
           job_, all_.memory.counts_in + shape_.message_at(buffer_, job_.pe),
           all_.memory.counts_out + shape_.message_at(buffer_, rank),
           static_cast<std::size_t>(shape_.message_words()) * sizeof(std::int32_t),
-          &all_.memory.rails->counts[turn_of(epoch_)][job_.pe], epoch_, rank);
+          &all_.memory.rails->counts[turn_of_call(epoch_)][job_.pe], epoch_, rank);
     }
   }
   /// @return whether the plan is valid, the same in all threads; otherwise it sends nothing
@@ -120,7 +113,7 @@ private:
     for (std::int32_t source = thread_; source < n_ && !failed_; source += threads_) {
       bool came = true;
       const std::uint64_t begin_ns = device::global_time_ns();
-      device::wait_at_least(job_, &all_.memory.rails->counts[turn_of(epoch_)][source], epoch_,
+      device::wait_at_least(job_, &all_.memory.rails->counts[turn_of_call(epoch_)][source], epoch_,
                             source, came);
       add_wait(shape_, all_.memory, job_.pe, 0, source, device::global_time_ns() - begin_ns);
       if (!came)
@@ -128,13 +121,11 @@ private:
       all_came = all_came && came;
     }
     all_came = device::Block::all(all_came);
-#ifndef SHMEMCTL_MUTATE_MOE_PLAN_KEPT
     if (!all_came)
       clear_slots();
-#endif
-    const std::int32_t known = all_came ? 1 : 0;
+    // What did not come in time may be arriving now.
     const auto received = [&](std::int32_t source, std::int32_t word) {
-      return known * all_.memory.counts_in[shape_.message_at(buffer_, source) + word];
+      return all_came ? all_.memory.counts_in[shape_.message_at(buffer_, source) + word] : 0;
     };
     const std::int32_t nodes = shape_.n_nodes();
     for (std::int32_t i = thread_; i < n_ * n_; i += threads_)

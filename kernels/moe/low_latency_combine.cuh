@@ -67,13 +67,9 @@ __device__ inline std::uint32_t wait_for_outputs(const LowLatencyCombine& all,
     LowLatencyFlags* const flags = all.memory.flags;
     const std::uint64_t begin_ns = device::global_time_ns();
     bool came = false;
-#ifdef SHMEMCTL_MUTATE_MOE_FEW_OUTPUTS_UNHEARD
-    came = rank < all.shape.n_ranks;
-#else
     if (rank < all.shape.n_ranks)
       came = wait_or_mask(flags, rank, all.rank_timeout_ns,
                           [&] { return device::load_acquire(&flags->ready[rank]) >= epoch; });
-#endif
     if (blockIdx.x == 0 && rank < all.shape.n_ranks)
       count_wait(flags, 1, rank, begin_ns);
     const std::uint32_t votes = __ballot_sync(0xffffffffu, came);
@@ -96,11 +92,7 @@ __device__ inline void announce_outputs(const DeviceJob& job, const LowLatencyCo
   if (rank >= all.shape.n_ranks || is_masked)
     return;
   std::uint64_t* const word = device::pointer_to(job, &flags->ready[job.pe], rank);
-#ifdef SHMEMCTL_MUTATE_MOE_READY_RELAXED // not ordered after the outputs
-  device::store_relaxed(word, epoch);
-#else
   device::store_release(word, epoch);
-#endif
 }
 
 template <bool weighted, int most_rows>

@@ -8,11 +8,7 @@ namespace shmemctl::moe {
 
 /// The buffer (of two) for the rows, metadata and flags of a dispatch.
 __device__ inline std::int32_t buffer_of_dispatch(std::uint64_t epoch) {
-#ifdef SHMEMCTL_MUTATE_MOE_ONE_HALF
-  return 0;
-#else
   return buffer_of_epoch(epoch);
-#endif
 }
 
 /// Polls until `ready()` holds. A rank for which it does not hold in time is masked; job.report is
@@ -25,11 +21,7 @@ __device__ inline bool wait_or_mask(LowLatencyFlags* flags, std::int32_t rank,
   std::uint64_t begin_ns = 0;
   for (unsigned polls = 0;; ++polls) {
     // Both loads are in flight together, so reading the mask adds no latency.
-#ifdef SHMEMCTL_MUTATE_MOE_MASK_IGNORED
-    const bool is_masked = false;
-#else
     const bool is_masked = device::load_relaxed(&flags->masked[rank]) != 0;
-#endif
     const bool is_ready = ready();
     if (is_masked)
       return false;

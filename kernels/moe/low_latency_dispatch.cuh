@@ -56,12 +56,6 @@ public:
       find_slots(token);
       if (token == 0)
         signal_begin();
-#ifdef SHMEMCTL_MUTATE_MOE_PARTS_FIRST
-      publish();
-      for (const std::uint64_t begin_ns = device::global_time_ns();
-           device::global_time_ns() - begin_ns < 200000;) {
-      }
-#endif
       send(token);
       __syncthreads(); // all threads have read the destinations
     }
@@ -85,11 +79,7 @@ private:
     if (rank >= n_ || masked_)
       return;
     const std::uint64_t word = count_word(epoch_, packed_count(senders_, shared_.sent[rank]));
-#ifdef SHMEMCTL_MUTATE_MOE_WORD_RELAXED // not ordered after the rows
-    device::store_relaxed(word_, word);
-#else
     device::store_release(word_, word);
-#endif
   }
   /// Loads the first channels before the destinations are known.
   __device__ void prefetch(std::int32_t token) {

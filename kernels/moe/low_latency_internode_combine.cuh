@@ -133,11 +133,9 @@ private:
   __device__ const std::byte* returned_row(std::int32_t rank, std::int32_t slot,
                                            std::int32_t which) const {
     const std::int64_t at = buffers_.output_slot(rank, slot, of_row_, which);
-#ifndef SHMEMCTL_MUTATE_MOE_FAR_BACK_UNHEARD
     if (!wait(rank,
               [&] { return device::load_acquire(all_.memory.output_signals + at) == epoch_; }))
       return nullptr;
-#endif
     return all_.memory.returned_outputs + at * row_bytes_;
   }
   template <class Ready>

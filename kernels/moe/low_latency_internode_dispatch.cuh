@@ -109,10 +109,8 @@ private:
         store(row, rank, slot);
         continue;
       }
-#ifndef SHMEMCTL_MUTATE_MOE_FAR_ROW
       if (!packed)
         copy_row(row_out(token), row.values);
-#endif
       packed = true;
       put(row, rank, slot);
     }
@@ -227,11 +225,9 @@ private:
     const std::uint64_t* const words =
         all_.memory.row_signals + buffers_.slot(buffer_, source, 0) * 2;
     for (std::int32_t i = device::Warp::rank(); i < rows * 2; i += device::Warp::size()) {
-#ifndef SHMEMCTL_MUTATE_MOE_FAR_UNHEARD
       came = wait_or_mask(all_.memory.mapped.flags, source, all_.rank_timeout_ns,
                           [&] { return device::load_acquire(words + i) == epoch_; }) &&
              came;
-#endif
     }
     if (device::Warp::rank() == 0)
       rows_[source] = rows;

@@ -43,15 +43,6 @@ __device__ inline void add_wait(const InternodeShape& shape, const InternodeMemo
     memory.rails->wait_ns[what][shape.node_of_rank(rank)] += ns;
 }
 
-/// Which of the two alternating flags holds the number of that call, or notify.
-__device__ inline std::int32_t turn_of(std::uint64_t number) {
-#ifdef SHMEMCTL_MUTATE_MOE_RAIL_TURNS
-  return 0;
-#else
-  return turn_of_call(number);
-#endif
-}
-
 /// One call, as seen by the ranks of a rail.
 ///
 /// The buffers at a peer are safe to overwrite in call e once that peer has entered call e: it has
@@ -84,7 +75,7 @@ public:
       return;
     for (int peer = device::Block::rank(); peer < shape_.other_nodes();
          peer += device::Block::size())
-      set_flag(turn_of(epoch_), epoch_, peer_rank(peer));
+      set_flag(turn_of_call(epoch_), epoch_, peer_rank(peer));
   }
   /// Called by all threads of a block when the call has failed: ranks of the rail that wait for
   /// this one, in this call or the next one, fail at once. A network may deliver the failure before
@@ -103,7 +94,7 @@ public:
     bool all = !has_failed(epoch_);
     for (int peer = device::Block::rank(); peer < shape_.other_nodes();
          peer += device::Block::size())
-      all = all && wait(&memory_.rails->entered[turn_of(epoch_)][peer_node(peer)], peer, 0,
+      all = all && wait(&memory_.rails->entered[turn_of_call(epoch_)][peer_node(peer)], peer, 0,
                         blockIdx.x == 0);
     return device::Block::all(all);
   }
@@ -154,9 +145,7 @@ private:
     if (std::uint64_t* const there = device::pointer_to(job_, word, rank)) {
       device::store_release(there, value);
     } else {
-#ifndef SHMEMCTL_MUTATE_MOE_RAIL_RELEASE
       device::network_release(); // the request itself is relaxed
-#endif
       device::put_value(job_, word, value, rank);
     }
   }

@@ -46,8 +46,8 @@ std::vector<PathUse> gather_paths(Runtime& runtime, const PathUse& own);
 /// the transports: barriers between samples use NICs too.
 RowPath row_path(const Point& point, const Placement& placement, const std::vector<PathUse>& uses);
 
-/// What this PE's operations go by to each of the others, as text for merge_connections(): one way
-/// for each PE, that which is in use, and that of kernels beside it in a job with GPUs.
-std::string connections_in_use(Runtime& runtime);
+/// What this PE's operations go by to each of the others, for connections_message(): one
+/// way for each PE, that which is in use, and that of kernels beside it in a job with GPUs.
+std::vector<ConnectionRow> connections_in_use(Runtime& runtime);
 
 } // namespace shmemctl::bench

@@ -12,6 +12,7 @@ enum class FaultKind {
   kill,   ///< SIGKILL to itself
   stop,   ///< SIGSTOP to itself: alive, and silent
   exit,   ///< exit code 9, without an error message
+  error,  ///< an Error in that phase
   corrupt ///< a byte of its memory changes; done by the caller of is_fault()
 };
 

@@ -1,5 +1,5 @@
 // The kernels of litmus.h. Included by one source file for each variant, which defines
-// SHMEMCTL_LITMUS_VARIANT, and the mutation if it is one.
+// SHMEMCTL_LITMUS_VARIANT; for a mutant its copies of headers come first in the include path.
 #pragma once
 
 #include "tests/gpu/litmus_reductions.cuh"
@@ -32,8 +32,8 @@ __device__ void send(const DeviceJob& job, const Litmus& litmus, const Agent& ag
       device::quiet<Scope>(job);
     // Not the first thread: what it waited for has to cover the others' stores.
     if (Scope::rank() == Scope::size() - 1) {
-      // A fence orders signals and plain puts alike. Over a network a signal may be an atomic, which
-      // the HCA itself keeps behind WRITEs: only a plain put shows a fence that does nothing.
+      // A fence orders signals and plain puts alike. Over a network a signal may be an atomic,
+      // which the HCA itself keeps behind WRITEs: only a plain put shows a fence that does nothing.
       if (litmus.program == LitmusProgram::fence && round % 2 == 0)
         device::signal_set(job, agent.signal, round, peer);
       else

@@ -1,18 +1,13 @@
 #!/usr/bin/env bash
-# Takes each order out of the device headers in turn; the tests on threads of the host must then
-# fail under ThreadSanitizer. Usage: device_mutants.sh [MUTATION...]
+# Compiles the tests on threads of the host with each mutant of the device headers in turn
+# (tests/mutants/table.py); they must then fail under ThreadSanitizer.
+# Usage: device_mutants.sh [MUTANT...], where "none" is the headers as they are
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-mutations=("$@")
-if [[ ${#mutations[@]} -eq 0 ]]; then
-  mutations=(none PUT_SIGNAL_SYNC PUT_SIGNAL_RELEASE WAIT_ACQUIRE BARRIER_RELEASE
-             COLLECTIVE_RELEASE COLLECTIVE_SYNC COLLECTIVE_BLOCK_FENCE MUST_HEAR TWO_HALVES
-             FAR_GET_QUIET REDUCE_HEAR REDUCE_SYNC SYNC_TURNS BARRIER_SYNC GRID_SYNC GRID_ARRIVE GRID_RELEASE PUT_SIGNAL_BEGIN ONE_ACCESS
-             TELL_RELEASE TELL_FAR BARRIER_ALONE FENCE FENCE_SYNC QUIET QUIET_SYNC SIGNAL_BEHIND WORD_ATOMIC
-             MOE_CHUNK_FIRST MOE_CHUNK_UNHEARD MOE_RAIL_UNHEARD MOE_RAIL_RELEASE MOE_SUMS_FIRST MOE_SUMS_UNHEARD
-             MOE_FAR_ROW MOE_FAR_UNHEARD MOE_FAR_BACK_UNHEARD
-             MOE_ENTERED_RELAXED MOE_ENTERED_NO_WAIT MOE_FINISHED_NO_WAIT MOE_FAILURE_NOT_SENT MOE_PLAN_KEPT
-             MOE_NOTIFY_ONE_HALF MOE_RAIL_TURNS MOE_ONE_HALF MOE_MASK_IGNORED)
+mutants=("$@")
+if [[ ${#mutants[@]} -eq 0 ]]; then
+  list=$(python3 tests/mutants/mutate.py list host)
+  mapfile -t mutants <<<"none"$'\n'"$list"
 fi
 device=(tests/unit/device_plan/on_host_test.cpp tests/unit/device_plan/collectives_on_host_test.cpp
         tests/unit/device_plan/fences_on_host_test.cpp tests/unit/device_plan/operations_on_host_test.cpp)
@@ -22,30 +17,32 @@ moe=(-DFMT_HEADER_ONLY tests/unit/device_plan/moe_internode_test.cpp
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 survivors=0
-for mutation in "${mutations[@]}"; do
-  case $mutation in
+for mutant in "${mutants[@]}"; do
+  rm -rf "$folder/include"
+  [[ $mutant == none ]] || python3 tests/mutants/mutate.py write --host "$mutant" "$folder/include"
+  case $mutant in
     none) sources=("${device[@]}" "${moe[@]}") ;;
     MOE_*) sources=("${moe[@]}") ;;
     *) sources=("${device[@]}") ;;
   esac
   "${CXX:-g++}" -std=c++20 -O1 -g1 -fsanitize=thread -Wno-unknown-pragmas -w \
-    "-DSHMEMCTL_MUTATE_$mutation" -Itests/support/device_on_host -I. \
+    "-I$folder/include" -Itests/support/device_on_host -I. \
     "${sources[@]}" -lgtest -lgtest_main -lpthread -o "$folder/test"
   failed=0
   TSAN_OPTIONS=halt_on_error=1:exitcode=66 SHMEMCTL_DEVICE_WAIT_S=5 timeout 900 "$folder/test" \
     >"$folder/said" 2>&1 || failed=$?
-  if [[ $mutation == none ]]; then
+  if [[ $mutant == none ]]; then
     echo "none: exit $failed"
     if [[ $failed -ne 0 ]]; then # then that the others fail says nothing
       grep -m 20 -E "WARNING|FAILED|^    #[0-3] " "$folder/said" >&2 || true
-      echo "device_mutants: without a mutation the tests fail" >&2
+      echo "device_mutants: without a mutant the tests fail" >&2
       exit 1
     fi
   elif [[ $failed -eq 0 ]]; then
-    echo "$mutation: survives"
+    echo "$mutant: survives"
     survivors=1
   else
-    echo "$mutation: found (exit $failed)"
+    echo "$mutant: found (exit $failed)"
   fi
 done
 exit "$survivors"

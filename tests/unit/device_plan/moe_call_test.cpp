@@ -1,6 +1,6 @@
 // Calls of dispatch and combine in which a rank is missing at the timeout, on threads of the host:
 // the code by which ranks begin and end a call, and the one by which counts are exchanged.
-// SHMEMCTL_MUTATE_MOE_*: device_mutants.sh.
+// Mutants: tests/support/device_mutants.sh.
 #include <gtest/gtest.h>
 
 #include <algorithm>
