@@ -1,6 +1,8 @@
 // How the table of cases is shown: --list as text and as JSON, --help, and the reference.
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -184,10 +186,12 @@ std::string case_reference_markdown() {
     text += "\n## " + heading_of(initiator) + "\n";
     for (const BenchCase& bench_case : all) {
       const CaseInfo& info = bench_case.info;
-      if (info.initiator == initiator)
-        text += fmt::format("\n### {} ({})\n\nMeasures {}. {}\n\nIn short: {}.\n", info.name,
-                            to_string(initiator), info.measures, info.how,
-                            join(support_of(info), "; "));
+      if (info.initiator != initiator)
+        continue;
+      std::string measures = info.measures;
+      measures.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(measures[0])));
+      text += fmt::format("\n### {} ({})\n\n{}. {}\n\nMetric, sizes and flags: {}.\n", info.name,
+                          to_string(initiator), measures, info.how, join(support_of(info), "; "));
     }
   }
   return text;

@@ -145,11 +145,11 @@ std::vector<CaseRow> make_table() {
   const std::string if_mapped = " Requires that the peer's memory is mapped.";
   const std::string to_all =
       " With --traffic all-to-all each message goes to every other PE at once.";
-  const std::string split = "The callers of the grid (--scope) transfer a piece of each message, "
+  const std::string split = "Each caller of the grid (--scope) transfers a piece of every message, "
                             "without waiting between messages; one quiet ends the launch." +
                             to_all;
   const std::string split_complete =
-      "The callers of the grid (--scope) transfer a piece of each message; a quiet and a grid "
+      "Each caller of the grid (--scope) transfers a piece of every message; a quiet and a grid "
       "barrier complete it before the next one begins." +
       to_all;
   const std::string caller_quiet =
@@ -162,11 +162,9 @@ std::vector<CaseRow> make_table() {
       to_all;
   const std::string enqueued_quiet =
       "Operations are enqueued back to back, each followed by a quiet.";
-  const std::string half = " Half of the round-trip time is reported.";
   const std::string polls_payload = "The receiver polls the payload itself if it is 1, 2, 4 or 8 "
                                     "bytes, otherwise a ";
-  const std::string pingpong_signal =
-      "Each PE sets the peer's signal and waits for its own." + half;
+  const std::string pingpong_signal = "Each PE sets the peer's signal and waits for its own.";
   const std::string one_word_each =
       "One operation at a time on one word of 4 or 8 bytes. Each PE has words of its own at its "
       "target.";
@@ -210,7 +208,7 @@ std::vector<CaseRow> make_table() {
   const std::string slots_and_signal = "the last signal; " + slots;
   const std::string payload = "the last payload and the number of messages";
   const std::string messages = "the number of messages";
-  const std::string words = "the target words, from the number of operations";
+  const std::string words = "the target words, computed from the number of operations";
   const std::string result = "the complete result of the last call, which depends on the iteration";
   const std::string requested = "the data, signals and sums at the target";
 
@@ -253,32 +251,32 @@ std::vector<CaseRow> make_table() {
       {"message-rate", p2p, rate, "small puts per second", slots,
        {host(by_host::put, any, to_4K, window),
         kernel(by_gpu::message_rate, pairwise, up_to(KiB), grid_threads_first, "Each caller of the grid (--scope) puts messages of its own without waiting; one quiet ends the launch. Messages of neighbouring callers are adjacent in memory.")}},
-      {"put-pingpong", p2p, latency, "half the round trip of a put", payload,
-       {host(by_host::put_pingpong, pingpong, to_4M, polls_payload + "flag that is put after a fence." + half),
-        kernel(by_gpu::put_pingpong, pingpong, to_4M, caller, polls_payload + "signal that is set after a fence." + half)}},
-      {"put-signal-pingpong", p2p, latency, "half the round trip of a put with signal", payload,
-       {host(by_host::put_signal_pingpong, pingpong, to_4M, "The receiver waits for the signal." + half),
-        stream(by_gpu::put_signal_pingpong, pingpong, to_4M, "The stream of the receiver waits for the signal." + half),
-        kernel(by_gpu::put_signal_pingpong, pingpong, to_4M, caller, "The receiver waits for the signal. The signal of an 8-byte payload lies right behind it, so that both are one store." + half)}},
-      {"signal-pingpong", p2p, latency, "half the round trip of a signal", messages,
+      {"put-pingpong", p2p, latency, "half the round-trip time of a put", payload,
+       {host(by_host::put_pingpong, pingpong, to_4M, polls_payload + "flag that is put after a fence."),
+        kernel(by_gpu::put_pingpong, pingpong, to_4M, caller, polls_payload + "signal that is set after a fence.")}},
+      {"put-signal-pingpong", p2p, latency, "half the round-trip time of a put with signal", payload,
+       {host(by_host::put_signal_pingpong, pingpong, to_4M, "The receiver waits for the signal."),
+        stream(by_gpu::put_signal_pingpong, pingpong, to_4M, "The stream of the receiver waits for the signal."),
+        kernel(by_gpu::put_signal_pingpong, pingpong, to_4M, caller, "The receiver waits for the signal. The signal of an 8-byte payload lies right behind it, so that both are one store.")}},
+      {"signal-pingpong", p2p, latency, "half the round-trip time of a signal", messages,
        {host(by_host::signal_pingpong, pingpong, unsized, pingpong_signal),
         stream(by_gpu::signal_pingpong, pingpong, unsized, pingpong_signal),
         kernel(by_gpu::signal_pingpong, pingpong, unsized, thread, pingpong_signal)}},
       {"wait-forward", p2p, latency, "time per hop of a message that travels through all PEs", payload,
        {kernel(by_gpu::wait_forward, everyone, to_4M, caller, "PE 0 puts with a signal to PE 1; each PE waits for the signal and forwards the data to the next. The time of a round divided by the number of PEs is reported.", "on every PE")}},
 
-      {"memcpy", reference, bandwidth, "bandwidth of memcpy into the peer's mapped memory, to compare put with", slots,
+      {"memcpy", reference, bandwidth, "bandwidth of memcpy into the peer's mapped memory: the reference for put", slots,
        {host(by_host::memcpy_reference, any, to_4M, "The slots and windows of put, without the runtime." + if_mapped)}},
-      {"cacheline-pingpong", reference, latency, "half the round trip of a cache line, to compare ping-pongs with", messages,
-       {host(by_host::cacheline_pingpong, pingpong, unsized, "One store to the peer's mapped memory and a loop of loads, without the runtime." + if_mapped + half)}},
-      {"bare-atomic", reference, latency, "latency of a fetch-add instruction on mapped memory, to compare atomic-fetch-add with", words,
+      {"cacheline-pingpong", reference, latency, "half the round-trip time of a cache line: the reference for ping-pongs", messages,
+       {host(by_host::cacheline_pingpong, pingpong, unsized, "One store to the peer's mapped memory and a loop of loads, without the runtime." + if_mapped)}},
+      {"bare-atomic", reference, latency, "latency of a fetch-add instruction on mapped memory: the reference for atomic-fetch-add", words,
        {host(by_host::bare_atomic, any, one_word, one_word_each + if_mapped, last_fetched)}},
-      {"st", reference, bandwidth, "bandwidth of plain stores to mapped memory, to compare put with", slots,
+      {"st", reference, bandwidth, "bandwidth of plain stores to mapped memory: the reference for put", slots,
        {kernel(by_gpu::store, any, to_64M, grid_blocks, "A loop of 16-byte stores instead of the API. " + split)}},
-      {"st-latency", reference, latency, "latency of plain stores until they are complete, to compare put-latency with", slots,
+      {"st-latency", reference, latency, "latency of plain stores until they are complete: the reference for put-latency", slots,
        {kernel(by_gpu::store_latency, pairwise, to_4M, thread, "One thread stores, followed by a fence.")}},
-      {"store-pingpong", reference, latency, "half the round trip of a plain store, to compare ping-pongs with", messages,
-       {kernel(by_gpu::store_pingpong, pingpong, unsized, thread, "One store to the peer's mapped memory and a loop of acquire loads, without the API." + half)}},
+      {"store-pingpong", reference, latency, "half the round-trip time of a plain store: the reference for ping-pongs", messages,
+       {kernel(by_gpu::store_pingpong, pingpong, unsized, thread, "One store to the peer's mapped memory and a loop of acquire loads, without the API.")}},
 
       {"atomic-fetch", atomic, latency, "latency of an atomic fetch", words,
        {host(by_host::atomic_fetch, any, one_word, one_word_each, last_fetched),
