@@ -68,7 +68,7 @@ std::pair<int, int> pair_flag(const std::string& text, std::pair<int, int> other
   return {static_cast<int>(number(0)), static_cast<int>(number(1))};
 }
 
-/// The one whose name that is.
+/// The case of that name.
 template <class Kind>
 std::optional<Kind> named(const std::string& text, std::initializer_list<Kind> kinds) {
   for (const Kind kind : kinds)
@@ -77,11 +77,20 @@ std::optional<Kind> named(const std::string& text, std::initializer_list<Kind> k
   return std::nullopt;
 }
 
+/// What a flag that names one of these accepts.
+template <class Kind>
+CLI::IsMember names_of(std::initializer_list<Kind> kinds) {
+  std::vector<std::string> names;
+  for (const Kind kind : kinds)
+    names.emplace_back(to_string(kind));
+  return CLI::IsMember(names);
+}
+
 LaunchRequest launch_flags(const BenchFlags& flags) {
   LaunchRequest request;
   request.initiator = named(flags.initiator, all_initiators).value_or(Initiator::host);
-  request.memory = named(flags.memory, {MemoryKind::host, MemoryKind::gpu});
-  request.scope = named(flags.scope, {CallScope::thread, CallScope::warp, CallScope::block});
+  request.memory = named(flags.memory, all_memories);
+  request.scope = named(flags.scope, all_scopes);
   request.ctas = flags.ctas;
   request.threads = flags.threads;
   request.graph = flags.graph;
@@ -93,7 +102,7 @@ std::vector<BenchCase> cases_for(const BenchFlags& flags) {
   return cases_of(request.initiator, check_launch(request));
 }
 
-/// @param pair of a job for --traffic pair, unless --pair names another
+/// @param pair the job's pair for --traffic pair, unless --pair names another
 Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
   Sweep sweep;
   sweep.launch = launch_flags(flags);
@@ -102,7 +111,7 @@ Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
   sweep.step_factor = flags.step_factor;
   sweep.window = flags.window;
   if (flags.quick && flags.min_bytes.empty() && flags.max_bytes.empty())
-    sweep.step_factor = 512; // 1, 512, 256 KiB and 4 MiB say enough
+    sweep.step_factor = 512; // 1, 512, 256 KiB and 4 MiB are sufficient
   for (const Traffic traffic :
        {Traffic::pair, Traffic::pairs, Traffic::all_to_all, Traffic::collective})
     if (flags.traffic == to_string(traffic))
@@ -140,13 +149,13 @@ CheckRow check_row(const SelfTestRow& row) {
   return check;
 }
 
-/// The rows of all cases, kept in the report so that they are written if the run dies.
+/// The rows of all cases, kept in the report so that an aborted run writes them.
 class Rows {
 public:
   Rows(JobSession& session, const Context& context, const Options& options)
       : session_(session), style_(text_style(context, options)) {}
 
-  /// What is known of the case that is being measured.
+  /// Results of the case that is being measured.
   void update(const std::vector<ResultRow>& rows) {
     if (!session_.leads())
       return;
@@ -183,7 +192,7 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   const std::vector<BenchCase> cases = choose_cases(cases_for(flags), flags.cases);
   std::vector<std::vector<Point>> points;
   for (const BenchCase& bench_case :
-       cases) // before any is measured: a bad flag ends the run at once
+       cases) // checked before any measurement: an invalid flag ends the run at once
     points.push_back(points_of(bench_case.info, sweep, runtime.n_pes()));
   Report& report = session.report();
   session.step("gathering phases and hosts");
@@ -193,8 +202,9 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   report.measurement = measurement_of(pinning);
   report.findings.insert(report.findings.end(), pinning.findings().begin(),
                          pinning.findings().end());
-  report.connections = merge_connections(runtime.gather_text(connections_in_use(runtime)));
-  for (Finding& finding : software_findings(report.connections))
+  report.connections =
+      merge_connections(runtime.gather_text(connections_message(connections_in_use(runtime))));
+  for (Finding& finding : emulated_hca_findings(report.connections))
     report.findings.push_back(std::move(finding));
   NicWatch nics(runtime, options);
   LinkMeter links(runtime);
@@ -240,7 +250,7 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
   return session.conclude(result.passed ? ExitCode::ok : ExitCode::finding);
 }
 
-/// Those of all initiators unless a flag is about some.
+/// The rows of all initiators, unless a flag concerns some of them.
 std::vector<BenchCase> listed_cases(const BenchFlags& flags) {
   std::vector<BenchCase> of_flags = cases_for(flags);
   if (!flags.initiator.empty() || !flags.memory.empty())
@@ -264,7 +274,7 @@ ExitCode list(const Context& context, const BenchFlags& flags) {
 ExitCode run_bench(Context& context, const BenchFlags& flags) {
   if (flags.list)
     return list(context, flags);
-  parse_pin_choice(flags.pin); // words are looked at before anything is started
+  parse_pin_choice(flags.pin); // values are checked before anything is started
   if (flags.self_test && !flags.cases.empty())
     throw bad("--self-test takes no case", "omit " + printable(flags.cases.front()));
   if (flags.self_test)
@@ -277,7 +287,7 @@ ExitCode run_bench(Context& context, const BenchFlags& flags) {
   const Sweep sweep = sweep_of(flags);
   for (const BenchCase& bench_case : choose_cases(cases_for(flags), flags.cases))
     launch_of(bench_case.info.name, bench_case.info.launch, sweep.launch);
-  if (!std::isfinite(flags.effort.duration_s)) // comparisons with a range let NaN pass
+  if (!std::isfinite(flags.effort.duration_s)) // range comparisons are false for NaN
     throw bad("--duration is not a time", "pass 0.001 to 86400 seconds");
   RuntimeRequest request;
   if (check_launch(sweep.launch) == MemoryKind::gpu)
@@ -292,15 +302,18 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
   command
       .add_option("--initiator", flags.initiator,
                   "What issues the operations: the host (default), a CUDA stream, or GPU kernels")
-      ->check(CLI::IsMember({"host", "stream", "gpu"}));
+      ->check(names_of(all_initiators));
   command
-      .add_option("--memory", flags.memory,
-                  "Memory of the buffers (default: gpu for --initiator stream and gpu, else host)")
-      ->check(CLI::IsMember({"host", "gpu"}));
+      .add_option(
+          "--memory", flags.memory,
+          "Memory of the buffers: the host's symmetric heap, the GPU's, or host memory that "
+          "each PE registers with the runtime (default: gpu for --initiator stream and "
+          "gpu, else host)")
+      ->check(names_of(all_memories));
   command
       .add_option("--scope", flags.scope,
                   "Threads that make one device API call together (default: chosen by the case)")
-      ->check(CLI::IsMember({"thread", "warp", "block"}));
+      ->check(names_of(all_scopes));
   command
       .add_option("--ctas", flags.ctas, "Thread blocks of the kernel (default: chosen by the case)")
       ->type_name("N")
@@ -373,15 +386,16 @@ void add_bench(CLI::App& app, Context& context) {
       "bench",
       "Latency, bandwidth and message rate of one-sided operations and collectives, verified");
   command->footer(
-      "CASE is a name from --list, a pattern with * and ?, or all. Each sample times a batch of\n"
-      "operations that is long compared with the resolution of the clock; data is verified after\n"
-      "the timed loop. Exit code 1: wrong data; 3: a PE was lost (the report has what was "
-      "measured\n"
-      "before).\n"
+      "CASE is a name, a pattern with * and ?, or all. The cases, which --list describes:\n" +
+      case_names_text(88) +
+      "\n\nEach sample times a batch of operations that is long compared with the resolution of\n"
+      "the clock; data is verified after the timed loop. Exit code 1: wrong data; 3: a PE was\n"
+      "lost (the report has what was measured before).\n"
       "Examples:\n"
       "  shmemctl run -n 2 bench put get --json put.json\n"
       "  mpirun -n 16 shmemctl bench 'atomic-*' --traffic pairs\n"
       "  shmemctl run -n 4 bench alltoall -b 8 -e 1M -f 4\n"
+      "  shmemctl run -n 2 bench put get --memory registered\n"
       "  shmemctl run -n 8 bench put --initiator gpu --traffic matrix -b 16M -e 16M\n"
       "  shmemctl bench --self-test");
   auto flags = std::make_shared<BenchFlags>();

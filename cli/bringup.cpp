@@ -6,6 +6,7 @@
 #include "cli/session.h"
 #include "reports/text.h"
 #include "src/bringup/bringup.h"
+#include "src/bringup/buffer_check.h"
 #include "src/bringup/connections.h"
 #include "src/runtime/transport_choice.h"
 
@@ -50,12 +51,12 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
     std::cout << text << '\n' << std::flush;
 
   report.connections = merge_connections(
-      runtime.gather_text(connections_text(runtime.transports(), runtime.n_pes())));
+      runtime.gather_text(connections_message(runtime.transports(), runtime.n_pes())));
   report.connections.insert(report.connections.end(), gpus.connections.begin(),
                             gpus.connections.end());
-  if (const std::string ways = connections_for_people(report.connections);
-      session.wants_text() && !ways.empty())
-    std::cout << ways << '\n' << std::flush;
+  if (const std::string summary = connections_for_people(report.connections);
+      session.wants_text() && !summary.empty())
+    std::cout << summary << '\n' << std::flush;
 
   const Report before = report;
   const BringupVerdict verdict =
@@ -71,9 +72,16 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
                       });
   report = before;
   add_to_report(verdict, report);
-  const ExitCode code = verdict.passed() ? ExitCode::ok : ExitCode::finding;
+  if (session.wants_text())
+    std::cout << verdict_text(verdict, placement) << std::flush;
+  session.checkpoint();
+
+  session.step("checking registered buffers");
+  const BufferVerdict buffers = check_registered_buffers(runtime, options);
+  add_to_report(buffers, report);
+  const ExitCode code = verdict.passed() && buffers.passed() ? ExitCode::ok : ExitCode::finding;
   if (session.wants_text()) {
-    std::cout << verdict_text(verdict, placement) << '\n';
+    std::cout << buffers_line(buffers) << '\n';
     if (context.verbose)
       std::cout << results_text(report.results, style) << '\n';
   }
@@ -89,7 +97,9 @@ void add_bringup(CLI::App& app, Context& context) {
   command->footer(
       "Every ordered pair of PEs does put, get, atomic fetch-add, compare-and-swap and\n"
       "put-with-signal on every transport that connects it; the target verifies its own\n"
-      "memory. If every PE has a GPU, kernels do the same on the GPU heap.\n"
+      "memory. If every PE has a GPU, kernels do the same on the GPU heap. Then each PE\n"
+      "registers a small buffer and puts into that of the next PE of its node, which\n"
+      "verifies it.\n"
       "Exit code 1: a pair failed or has no transport; 3: a PE was lost.\n"
       "Examples:\n"
       "  shmemctl run -n 4 bringup\n"

@@ -6,7 +6,7 @@ namespace shmemctl {
 
 namespace {
 
-/// Runs a part that is done in this process, and adds its verdict over the findings that are new.
+/// Runs a part in this process, and adds its verdict over the findings that it added.
 template <class Part>
 void judge(Session& session, const std::string& id, const std::string& title, Part&& part) {
   const std::size_t before = session.report().findings.size();
@@ -28,7 +28,7 @@ void judge_links_if_any(Session& session, const NodeSource& source) {
   session.checkpoint();
 }
 
-/// Returns what it reported.
+/// Returns the part's report.
 Report run_job(const JobItem& item, Session& session, const Context& context) {
   session.phase(item.id + " (shmemctl " + item.arguments.at(0) + " ...)");
   std::vector<std::string> argv = item.arguments;

@@ -1,4 +1,4 @@
-// `shmemctl completion bash|zsh|fish`: a script made by walking the same parser that parses.
+// `shmemctl completion bash|zsh|fish`: a script generated from the program's own parser.
 #include <iostream>
 #include <sstream>
 
@@ -22,7 +22,7 @@ std::vector<std::string> flags_of(const CLI::App& app) {
 
 std::vector<const CLI::App*> children_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* child) {
-    return !child->get_name().empty() && !child->get_group().empty(); // "" hides one
+    return !child->get_name().empty() && !child->get_group().empty(); // "" hides an entry
   });
 }
 

@@ -1,4 +1,4 @@
-// What every subcommand gets: the flags that all share, the options, and where output goes.
+// Shared by all subcommands: common flags, options, and where output goes.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,34 +13,37 @@
 
 namespace shmemctl {
 
-/// The common flags and what was read from outside. Filled while the command line is parsed.
+/// The common flags and external input. Filled while the command line is parsed.
 struct Context {
   std::vector<std::string> argv;
   Environment environment;
-  std::map<std::string, std::string> command_line; ///< option name -> text, of flags given
+  std::map<std::string, std::string>
+      command_line; ///< option name -> text, for the flags that were given
   std::string json_path, csv_path, config_path;
   bool quiet = false, verbose = false, no_progress = false, force = false;
-  std::vector<std::string> watched_command; ///< what stands behind `hotspots --during`
-  bool watches_itself = false;              ///< its first word is a subcommand of this program
-  /// %h stood in their names: each host of a job writes files of its own.
+  std::vector<std::string> watched_command; ///< the command of `hotspots --during`
+  bool watches_itself = false;              ///< the command is a subcommand of this program
+  /// %h was in their names: each host of a job writes its own files.
   bool json_by_host = false, csv_by_host = false;
-  /// So far the run has looked at its command line alone, which all processes of a job share.
+  /// The run has only used its command line so far, which all processes of a job share.
   mutable bool same_in_job = false;
-  /// The error that ends the run is one that PE 0 meets as well.
-  bool met_by_pe_0 = false;
+  /// This process is a PE that has entered its bootstrap: share_error() is for errors before it.
+  bool reached_bootstrap = false;
+  /// The subcommand that was chosen runs as a job over the runtime (with_job).
+  bool runs_as_job = false;
   std::function<ExitCode(Context&)> run; ///< set by the subcommand that was chosen
 
-  /// Command line, environment and --config put together.
+  /// Command line, environment and --config combined.
   Options options() const;
 };
 
-/// The file of this very program, also if it has been replaced since it was started.
+/// The file of this program, even if it has been replaced since it was started.
 std::string own_program();
-/// The environment with the options of the command line in it, for PEs that this program starts;
-/// --timeout is the caller's own.
+/// The environment including the options of the command line, for PEs that this program starts;
+/// --timeout only applies to this process.
 Environment job_environment(const Context& context);
 
-/// Adds `--<name>` for a row of the option table; its text lands in context.command_line.
+/// Adds `--<name>` for a row of the option table; its text is stored in context.command_line.
 CLI::Option* add_option(CLI::App& app, Context& context, const std::string& name,
                         const std::string& flag = "");
 
@@ -51,8 +54,8 @@ void add_env(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
-/// The words of a command line without the `--` that may stand between `run`'s options and its
-/// command: the parser would take what follows for the main program's.
+/// The command line without the `--` between `run`'s options and its command: the parser would
+/// assign what follows to the main program.
 std::vector<std::string> without_separator(const CLI::App& app, std::vector<std::string> words);
 void add_bringup(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
@@ -61,7 +64,8 @@ void add_completion(CLI::App& app, Context& context);
 void add_reference(CLI::App& app, Context& context);
 void add_hotspots(CLI::App& app, Context& context);
 void add_sim(CLI::App& app, Context& context);
-/// The words without those behind `hotspots --during`, which go to context.watched_command.
+/// The command line without the command of `hotspots --during`, which is moved to
+/// context.watched_command.
 std::vector<std::string> take_watched_command(const CLI::App& app, Context& context,
                                               std::vector<std::string> words);
 

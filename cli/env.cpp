@@ -65,7 +65,7 @@ void print_transports(const Options& options, const TextStyle& style) {
                "SHMEMCTL_REMOTE_TRANSPORT or SHMEMCTL_TRANSPORT selects others:\n";
   Table table({{"transport"}, {"here"}});
   for (const std::string& name : remote_candidates()) {
-    const doctor::ChildAnswer answer = doctor::ask_child(
+    const doctor::ChildOutput answer = doctor::call_in_child(
         [&] {
           try {
             const Reach reach = reach_of_twin(name, options);

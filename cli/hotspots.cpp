@@ -2,22 +2,306 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iostream>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <unistd.h>
 
-#include "cli/hotspots.h"
+#include "cli/session.h"
 #include "cli/terminal.h"
 #include "reports/text.h"
+#include "src/base/input.h"
 #include "src/base/options.h"
 #include "src/base/text.h"
+#include "src/bootstrap/select.h"
+#include "src/hotspots/gather_hosts.h"
 #include "src/hotspots/watch.h"
 #include "src/launch/spawn.h"
+#include "src/runtime/identity.h"
+#include "src/topo/mapping/mapping.h"
+#include "src/topo/mapping/mapping_json.h"
+#include "src/topo/mapping/request.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/readers/sysfs_nics.h"
-#include "src/topo/writers/host_json.h"
+#include "src/topo/writers/writer.h"
 
 namespace shmemctl {
 
 namespace {
+
+struct HotspotFlags {
+  std::string sysroot_after, thresholds;
+  std::optional<double> watch_s, duration_s, window_s;
+  double interval_s = 0.1;
+  bool during = false;
+
+  double duration() const { return duration_s.value_or(2); }
+};
+
+/// One run: on this machine, on a recorded tree, or as one PE of a job.
+struct HotspotRun {
+  Session& session;
+  const Context& context;
+  const Options& options;
+  const HotspotFlags& flags;
+  NicThresholds thresholds;
+  NodeSource source;
+  std::string host;
+  Mapping mapping;
+};
+
+/// The rounds of --watch: the same on every PE, independent of its clock.
+class WatchRounds {
+public:
+  explicit WatchRounds(const HotspotFlags& flags);
+  bool next();
+  double length_s() const { return length_s_; }
+
+private:
+  double every_s_, left_s_, length_s_ = 0;
+};
+
+/// Of this machine, or of the one whose tree it is.
+std::string host_name(const Sysroot& sysroot) {
+  if (!sysroot.live()) {
+    const auto recorded = sysroot.read_line("/proc/sys/kernel/hostname");
+    return recorded && !recorded->empty() ? *recorded : "recorded";
+  }
+  std::string name(256, '\0');
+  if (::gethostname(name.data(), name.size() - 1) != 0)
+    return "localhost";
+  name.resize(name.find('\0'));
+  return name;
+}
+
+/// The error for invalid flags of hotspots.
+Error bad_hotspots(const std::string& problem, const std::string& fix) {
+  return {ExitCode::usage, "hotspots", "", problem, fix};
+}
+
+/// The thresholds of the file, or those of this binary.
+NicThresholds read_thresholds(const std::string& file) {
+  return file.empty() ? parse_nic_thresholds(nic_thresholds_text(), "built in")
+                      : parse_nic_thresholds(read_input(file), file);
+}
+
+/// The node, its name and its mapping.
+void read_node(HotspotRun& run) {
+  run.source = run.session.load({});
+  const Node& node = run.source.node;
+  run.host = node.hostname.empty() ? host_name(*run.source.sysroot) : node.hostname;
+  run.session.phase("mapping PEs to NICs");
+  run.mapping = map_nics(node, mapping_request(run.options, node));
+}
+
+/// How the run watched, for the report.
+WatchFacts facts_of(const HotspotRun& run, const HotspotWatch& watch, const char* mode) {
+  WatchFacts facts;
+  facts.mode = mode;
+  facts.samples = watch.samples();
+  facts.interval_s = run.flags.interval_s;
+  facts.core_share = watch.core_share();
+  return facts;
+}
+
+/// Opens the counters' files and reads them once.
+std::unique_ptr<HotspotWatch> begin_watch(HotspotRun& run) {
+  run.session.phase("opening the counters");
+  const ManyFiles many;
+  auto watch = std::make_unique<HotspotWatch>(
+      *run.source.sysroot, with_virtual_interfaces(run.source.node, *run.source.sysroot));
+  watch->sample(SampleDepth::all);
+  return watch;
+}
+
+WatchRounds::WatchRounds(const HotspotFlags& flags)
+    : every_s_(flags.watch_s.value_or(flags.duration())),
+      left_s_(flags.duration_s.value_or(std::numeric_limits<double>::infinity())) {}
+
+bool WatchRounds::next() {
+  constexpr double of_rounding_s = 1e-3;
+  if (left_s_ < of_rounding_s)
+    return false;
+  length_s_ = std::min(every_s_, left_s_);
+  left_s_ -= length_s_;
+  return true;
+}
+
+// Under a launcher: the machines of a job side by side.
+
+/// One PE of a job that watches.
+class JobWatch {
+public:
+  JobWatch(HotspotRun& run, Bootstrap& bootstrap)
+      : run_(run), bootstrap_(bootstrap), gathering_(bootstrap, machine(run), deadline(0)) {
+    Report& report = run.session.report();
+    report.job = {bootstrap.size(), static_cast<int>(gathering_.hosts().size()), bootstrap.name(),
+                  launcher_name(run.context.environment)};
+    report.hosts = nlohmann::json::array();
+    const auto mine = gathering_.leads() ? host_json(run.source.node, run.source.sysroot.get())
+                                         : nlohmann::json();
+    for (nlohmann::json& host : gathering_.gather_values(mine, deadline(0)))
+      if (host.is_object())
+        report.hosts.push_back(std::move(host));
+    if (leads_job())
+      put_node(run.source.node, numbered_by_job(run.mapping, gathering_.my_host().pes), report);
+    run.session.checkpoint();
+  }
+
+  ExitCode for_a_time() {
+    round_s_ = run_.flags.duration();
+    run_.session.set_deadline(round_s_ + 2 * timeout_s());
+    begin();
+    sample_round();
+    return conclude("time");
+  }
+
+  ExitCode again_and_again() {
+    run_.session.set_deadline(std::nullopt); // lasts until it is interrupted
+    begin();
+    const TextStyle style = text_style(run_.context, run_.options);
+    HotspotLog log(std::cout, style,
+                   !run_.context.no_progress &&
+                       is_terminal(STDOUT_FILENO, run_.context.environment));
+    for (WatchRounds rounds(run_.flags); rounds.next();) {
+      round_s_ = rounds.length_s();
+      if (watch_)
+        watch_->begin_interval();
+      sample_round();
+      const Hotspots now = gather(watch_ ? &watch_->interval() : nullptr);
+      put("watch");
+      if (leads_job() && run_.session.wants_text())
+        log.show(now, run_.thresholds);
+      if (leads_job())
+        require_stdout(); // the next ones would not be shown
+    }
+    return conclude("watch");
+  }
+
+private:
+  static PeMachine machine(const HotspotRun& run) {
+    const HostIdentity identity = read_machine_identity(*run.source.sysroot);
+    return {identity.machine_id, run.host};
+  }
+  double timeout_s() const { return run_.options.number("TIMEOUT"); }
+  Deadline deadline(double more_s) const {
+    return Deadline::after(std::chrono::duration<double>(timeout_s() + more_s));
+  }
+  bool leads_job() const { return bootstrap_.rank() == 0; }
+
+  void begin() {
+    if (gathering_.leads())
+      watch_ = begin_watch(run_);
+  }
+
+  void sample_round() {
+    run_.session.phase("sampling the counters");
+    if (watch_) // the others wait in gather()
+      sample_for(*watch_, std::min(run_.flags.interval_s, round_s_), round_s_);
+  }
+
+  /// Of this machine, according to the mapping.
+  std::vector<PortUser> users() const {
+    const Mapping mapping = numbered_by_job(run_.mapping, gathering_.my_host().pes);
+    std::vector<PortUser> users;
+    for (const NicLoad& load : mapping.nics)
+      for (const int pe : load.pes) {
+        PortUser user;
+        user.device = run_.source.node.nics[static_cast<std::size_t>(load.nic)].name;
+        user.port = load.port;
+        user.moved.pe = pe;
+        users.push_back(std::move(user));
+      }
+    return users;
+  }
+
+  /// Collective. The counters of all machines; only on PE 0.
+  Hotspots gather(const NodeTotals* mine) {
+    run_.session.phase("gathering the counters of " + std::to_string(gathering_.hosts().size()) +
+                       " hosts");
+    HostPart part{mine, {}};
+    if (mine)
+      part.users = users();
+    last_ = gathering_.gather(part, deadline(round_s_));
+    if (!leads_job())
+      return {};
+    return hotspots_of_job(last_.hosts, last_.users, run_.thresholds, &run_.thresholds.outliers);
+  }
+
+  /// Collective. Adds everything since the start to PE 0's report.
+  void put(const char* mode) {
+    const Hotspots all = gather(watch_ ? &watch_->totals() : nullptr);
+    if (!leads_job())
+      return;
+    Report& report = run_.session.report();
+    report.findings.clear();
+    report.nic_counters.clear();
+    for (const HostTotals& host : last_.hosts)
+      for (NicCounter& row : counter_rows(host.totals, host.host))
+        report.nic_counters.push_back(std::move(row));
+    put_hotspots(report, all, run_.thresholds, facts_of(run_, *watch_, mode));
+    run_.session.checkpoint();
+  }
+
+  ExitCode conclude(const char* mode) {
+    if (watch_)
+      watch_->sample(SampleDepth::all);
+    put(mode);
+    run_.session.phase("agreeing on the verdict");
+    const bool wrong = leads_job() && has_error(run_.session.report().findings);
+    const ExitCode code = gathering_.agree(wrong ? ExitCode::finding : ExitCode::ok, deadline(0));
+    bootstrap_.finish(deadline(0));
+    if (leads_job())
+      run_.session.finish();
+    return code;
+  }
+
+  HotspotRun& run_;
+  Bootstrap& bootstrap_;
+  JobGathering gathering_;
+  std::unique_ptr<HotspotWatch> watch_; ///< only on a machine's first PE
+  GatheredHosts last_;
+  double round_s_ = 0;
+};
+
+/// Whether a launcher started this process as one of several that watch together.
+bool watches_as_job(const Context& context, const HotspotFlags& flags) {
+  return !flags.during && flags.sysroot_after.empty() && launched_size(context.environment) > 1;
+}
+
+/// The first PE of each machine watches it; PE 0 shows all of them.
+ExitCode run_hotspots_job(Context context, const HotspotFlags& flags) {
+  const Context given = context;
+  // Only PE 0 writes files and prints, and which process that is is known only later.
+  context.json_path.clear();
+  context.csv_path.clear();
+  context.quiet = true;
+  return with_session(context, [&](Session& session, const Options& options) {
+    session.phase("opening the bootstrap");
+    BootstrapRequest request;
+    request.options = &options;
+    request.environment = context.environment;
+    const std::unique_ptr<Bootstrap> bootstrap =
+        open_bootstrap(std::move(request),
+                       Deadline::after(std::chrono::duration<double>(options.number("TIMEOUT"))));
+    if (bootstrap->rank() == 0) {
+      context.json_path = given.json_path;
+      context.csv_path = given.csv_path;
+      context.quiet = given.quiet;
+      session.output().set_targets({given.json_path, given.csv_path, given.force});
+    }
+    if (!flags.thresholds.empty())
+      session.phase("reading " + flags.thresholds);
+    HotspotRun run{session, context, options, flags, read_thresholds(flags.thresholds), {}, "", {}};
+    read_node(run);
+    JobWatch watch(run, *bootstrap);
+    return flags.watch_s ? watch.again_and_again() : watch.for_a_time();
+  });
+}
+
+// This machine alone.
 
 constexpr double timeout_poll_s = 0.1; ///< --timeout may end a command this much late
 constexpr double report_every_s = 1;   ///< interval of checkpoints, in case the run dies
@@ -85,7 +369,7 @@ ExitCode watch_again_and_again(HotspotRun& run) {
     put(run, watch->totals(), facts_of(run, *watch, "watch"));
     if (run.session.wants_text())
       log.show(hotspots_of(run, watch->interval()), run.thresholds);
-    require_stdout(); // later rounds would not be seen
+    require_stdout(); // later rounds would not be shown
   }
   watch->sample(SampleDepth::all);
   put(run, watch->totals(), facts_of(run, *watch, "watch"));
@@ -105,15 +389,16 @@ void add_command_finding(Report& report, const std::vector<std::string>& argv,
 }
 
 ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
-  const std::vector<std::string>& words = run.context.watched_command;
-  const std::string program =
-      run.context.watches_itself ? own_program() : find_program(words[0], run.context.environment);
+  const std::vector<std::string>& watched = run.context.watched_command;
+  const std::string program = run.context.watches_itself
+                                  ? own_program()
+                                  : find_program(watched[0], run.context.environment);
   const auto given = run.context.command_line.find("TIMEOUT");
   const double timeout_s =
       given == run.context.command_line.end() ? 0 : parse_number(given->second).value_or(0);
   const auto watch = begin_watch(run);
   run.session.set_deadline(std::nullopt);
-  std::vector<std::string> argv = words;
+  std::vector<std::string> argv = watched;
   if (run.context.watches_itself)
     argv.insert(argv.begin(), "shmemctl");
   const bool data_is_ours = run.context.json_path == "-" || run.context.csv_path == "-";
@@ -127,7 +412,7 @@ ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
   WatchFacts facts;
   const auto facts_now = [&] {
     facts = facts_of(run, *watch, "command");
-    facts.argv = SecretFilter(run.options)(words);
+    facts.argv = SecretFilter(run.options)(watched);
     facts.command = command.end();
     return facts;
   };
@@ -151,7 +436,7 @@ ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
     command.end_rest();
   run.session.output().ask_before_ending({});
   put(run, watch->totals(), facts_now());
-  add_command_finding(run.session.report(), words, command.end());
+  add_command_finding(run.session.report(), watched, command.end());
   if (command.interrupted())
     return run.session.finish_early(ExitCode::interrupted);
   if (command.end().timed_out)
@@ -198,8 +483,8 @@ ExitCode run_hotspots(Context& context, const HotspotFlags& flags) {
 
 void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
   const auto seconds = [&](const char* name, std::optional<double>& to, const char* doc,
-                           double least, double most) {
-    command.add_option(name, to, doc)->type_name("SECONDS")->check(CLI::Range(least, most));
+                           double min_s, double max_s) {
+    command.add_option(name, to, doc)->type_name("SECONDS")->check(CLI::Range(min_s, max_s));
   };
   seconds("--watch", flags.watch_s, "Show the load repeatedly at this interval", 0.05, 86400);
   seconds("-D,--duration", flags.duration_s,
@@ -227,26 +512,26 @@ void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
 } // namespace
 
 std::vector<std::string> take_watched_command(const CLI::App& app, Context& context,
-                                              std::vector<std::string> words) {
+                                              std::vector<std::string> arguments) {
   const auto all = app.get_subcommands([](const CLI::App*) { return true; });
   const auto is_subcommand = [&all](const std::string& word) {
     return std::any_of(all.begin(), all.end(),
                        [&word](const CLI::App* child) { return child->get_name() == word; });
   };
-  const auto first = std::find_if(words.begin(), words.end(), is_subcommand);
-  if (first == words.end() || *first != "hotspots")
-    return words;
-  const auto during = std::find(first, words.end(), "--during");
-  if (during == words.end())
-    return words;
+  const auto first = std::find_if(arguments.begin(), arguments.end(), is_subcommand);
+  if (first == arguments.end() || *first != "hotspots")
+    return arguments;
+  const auto during = std::find(first, arguments.end(), "--during");
+  if (during == arguments.end())
+    return arguments;
   auto command = during + 1;
-  if (command != words.end() && *command == "--")
+  if (command != arguments.end() && *command == "--")
     ++command;
-  context.watched_command.assign(command, words.end());
+  context.watched_command.assign(command, arguments.end());
   context.watches_itself =
       !context.watched_command.empty() && is_subcommand(context.watched_command[0]);
-  words.erase(during + 1, words.end());
-  return words;
+  arguments.erase(during + 1, arguments.end());
+  return arguments;
 }
 
 void add_hotspots(CLI::App& app, Context& context) {

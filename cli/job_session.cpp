@@ -8,7 +8,6 @@
 
 #include "cli/session.h"
 #include "reports/text.h"
-#include "reports/text_hotspots.h"
 #include "src/base/json_values.h"
 #include "src/base/watchdog.h"
 #include "src/bootstrap/launcher_variables.h"
@@ -16,7 +15,7 @@
 #include "src/runtime/locality.h"
 #include "src/topo/mapping/mapping_json.h"
 #include "src/topo/readers/reader.h"
-#include "src/topo/writers/host_json.h"
+#include "src/topo/writers/writer.h"
 
 namespace shmemctl {
 
@@ -45,32 +44,39 @@ nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
   return hosts;
 }
 
-/// What one world tells the others of an INIT_MODE with several: at most about 1 MiB, which is what
-/// a gathered text may hold.
+/// What one world reports to the others of an INIT_MODE with several: at most about 1 MiB, the
+/// limit of a gathered text.
 std::string world_text(const Findings& findings, ExitCode code) {
-  constexpr std::size_t most_findings = 200, most_bytes = 1500;
+  constexpr std::size_t most_findings = 200, max_bytes = 1500;
   nlohmann::json list = nlohmann::json::array();
   for (const Finding& finding : findings)
     if (finding.severity == Severity::error && list.size() < most_findings)
-      list.push_back({finding.id, finding.subject.substr(0, most_bytes),
-                      finding.message.substr(0, most_bytes), finding.fix.substr(0, most_bytes)});
+      list.push_back({finding.id, finding.subject.substr(0, max_bytes),
+                      finding.message.substr(0, max_bytes), finding.fix.substr(0, max_bytes)});
   return json_line({{"code", static_cast<int>(code)}, {"findings", list}});
 }
 
-/// Adds what another world told; its exit code.
+/// Adds what another world reported; returns its exit code.
 ExitCode read_world(const std::string& text, int world, Findings& to) {
-  const nlohmann::json told = try_from_json_line(text);
+  const nlohmann::json record = try_from_json_line(text);
   try {
-    for (const nlohmann::json& finding : told.at("findings"))
+    for (const nlohmann::json& finding : record.at("findings"))
       to.push_back({finding.at(0), Severity::error, finding.at(1),
                     fmt::format("world {} (local rank {}): {}", world, world,
                                 finding.at(2).get<std::string>()),
                     finding.at(3)});
-    return static_cast<ExitCode>(told.at("code").get<int>());
+    return static_cast<ExitCode>(record.at("code").get<int>());
   } catch (const nlohmann::json::exception&) {
     throw Error(ExitCode::unavailable, fmt::format("world {}", world), "read its verdict",
                 "malformed message", "run the same version of shmemctl on all hosts");
   }
+}
+
+/// With the note that a PE has printed it, if one has.
+Error printed_by_job(FailureDetector& failure_detector, Error error, bool own) {
+  if (failure_detector.await_printed(own ? &error : nullptr))
+    error.mark_printed();
+  return error;
 }
 
 } // namespace
@@ -89,11 +95,11 @@ void JobSession::watch_failure_detector(FailureDetector* failure_detector) {
   failure_detector_ = failure_detector;
 }
 
-/// A launcher ends all PEs when it has lost one: then the loss is what the report has to tell, and
-/// its notice may come a little later than the signal.
+/// A launcher ends all PEs when it has lost one: then the report must name the loss, whose notice
+/// may arrive a little later than the signal.
 void JobSession::interrupted(int signal) {
-  const std::string words = std::string("interrupted by SIG") + ::sigabbrev_np(signal);
-  const Error error(ExitCode::interrupted, "run", "finish", words, "run it again");
+  const std::string interruption = std::string("interrupted by SIG") + ::sigabbrev_np(signal);
+  const Error error(ExitCode::interrupted, "run", "finish", interruption, "run it again");
   const std::lock_guard lock(failure_detector_mutex_);
   if (!failure_detector_)
     return;
@@ -101,23 +107,26 @@ void JobSession::interrupted(int signal) {
     failure_detector_->await_cause(-1);
     failure_detector_->announce(error, "");
   } catch (const Error& cause) {
+    if (cause.code() != ExitCode::interrupted)
+      failure_detector_->await_printed(nullptr); // this PE may be the one that prints it
     output_.blame(Error(ExitCode::interrupted, "run", "finish",
-                        words + ", after this: " + cause.system_message(), cause.fix()));
+                        interruption + ", after this: " + cause.system_message(), cause.fix()));
   }
 }
 
-void JobSession::step(const std::string& words) {
+void JobSession::step(const std::string& name) {
   const double limit_s = options_.number("TIMEOUT") * slack_factor + slack_s;
   watchdog_.reset();
   watchdog_.emplace(std::chrono::duration<double>(limit_s),
-                    [this, words](const std::string&) { expire(words); });
+                    [this, name](const std::string&) { expire(name); });
 }
 
-/// A step of many waits may take longer than its limit, and one of them be for a PE that is
-/// stopped.
-Error JobSession::why_late(const std::string& words) {
+/// A step with many waits may take longer than its limit because one of them waits for a stopped
+/// PE.
+Error JobSession::why_late(const std::string& step_name) {
   constexpr double limit_s = 0.3;
-  const Error hangs(ExitCode::deadline, words, "finish", "a call into a library or driver hangs",
+  const Error hangs(ExitCode::deadline, step_name, "finish",
+                    "a call into a library or driver hangs",
                     "pass a longer --timeout SECONDS, or check what this phase is waiting for");
   const std::lock_guard lock(failure_detector_mutex_);
   if (!failure_detector_)
@@ -125,16 +134,16 @@ Error JobSession::why_late(const std::string& words) {
   try {
     for (int pe = 0; pe < report_.job.pes; ++pe)
       if (failure_detector_->presence(pe, limit_s) == Presence::silent)
-        failure_detector_->give_up(words, pe); // throws, with what is known of it
+        failure_detector_->give_up(step_name, pe); // throws with the known cause
   } catch (const Error& known) {
-    return known;
+    return printed_by_job(*failure_detector_, known, false);
   }
-  failure_detector_->announce(hangs, words);
-  return hangs;
+  const bool first = failure_detector_->announce(hangs, step_name);
+  return printed_by_job(*failure_detector_, hangs, first);
 }
 
-void JobSession::expire(const std::string& words) {
-  const Error error = why_late(words);
+void JobSession::expire(const std::string& step_name) {
+  const Error error = why_late(step_name);
   end_if_writing_hangs(error.code());
   print_error(error);
   died(error);
@@ -145,7 +154,7 @@ void JobSession::expect_to_lead() {
   try {
     output_.set_targets({context_.json_path, context_.csv_path, context_.force});
     expects_to_lead_ = true;
-  } catch (const Error&) { // lead() meets it again
+  } catch (const Error&) { // lead() reports it again
   }
   report_.job = {static_cast<int>(launched_size(context_.environment)), 0, "none",
                  launcher_name(context_.environment)};
@@ -216,7 +225,7 @@ void JobSession::show_nics() const {
     std::cout << text << '\n' << std::flush;
 }
 
-/// The worlds do not know each other, but the exit code is that of the job: the same on all PEs.
+/// The worlds are independent, but the exit code is that of the job: the same on all PEs.
 ExitCode JobSession::join_worlds(ExitCode code) {
   Runtime* const runtime = runtime_.load();
   if (!runtime || !runtime->is_part_of_job())
@@ -227,7 +236,7 @@ ExitCode JobSession::join_worlds(ExitCode code) {
   int world = 0;
   for (const std::string& text : texts) {
     if (text.empty())
-      continue; // one that is not the PE 0 of its world
+      continue; // a process that is not PE 0 of its world
     Findings findings;
     code = std::max(code, read_world(text, world, findings));
     if (leads_ && world > 0)
@@ -290,10 +299,13 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
   try {
     request.options = &options;
     request.environment = context.environment;
-    request.announce = [&session](const std::string& phase) {
+    request.announce = [&session, &context](const std::string& phase) {
       session.enter_phase(phase);
       session.step("bring-up, phase " + phase);
+      context.reached_bootstrap = context.reached_bootstrap || phase == phase::bootstrap;
     };
+    if (launcher_name(context.environment) != "none") // else each PE may have a terminal of its own
+      request.print_error = print_error;
     request.failure_detector_changed = [&session](FailureDetector* failure_detector) {
       session.watch_failure_detector(failure_detector);
     };
@@ -305,7 +317,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
     ExitCode code = ExitCode::ok;
     try {
       session.end_bring_up();
-      // Of a job of several worlds one PE speaks, and not the first one of each.
+      // In a job of several worlds one PE prints, not the first one of each.
       if (runtime.bootstrap().rank() == 0)
         session.lead();
       else
@@ -313,10 +325,10 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
       code = body(session, runtime, options);
     } catch (const Error& error) {
       session.watch(nullptr);
-      runtime.fail(error);
-      // A bad invocation is the same on all PEs, or has been announced to PE 0.
-      context.met_by_pe_0 = error.code() == ExitCode::usage && runtime.bootstrap().rank() != 0;
-      throw;
+      Error ending = error;
+      if (runtime.fail(error))
+        ending.mark_printed();
+      throw ending;
     }
     session.step("leaving the job");
     session.watch(nullptr);
@@ -329,10 +341,30 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
   }
 }
 
+bool share_error(const Context& context, const Error& error) {
+  const std::string launcher = launcher_name(context.environment);
+  const bool alone = launched_size(context.environment) < 2 && launched_rank(context.environment);
+  if (!context.runs_as_job || context.reached_bootstrap || launcher == "none" ||
+      launcher == "run" || alone)
+    return false;
+  const Options options(context.environment, context.command_line);
+  RuntimeRequest request;
+  request.options = &options;
+  request.environment = context.environment;
+  request.print_error = print_error;
+  request.problem = error;
+  try {
+    const Runtime runtime(std::move(request));
+  } catch (const Error& ending) {
+    return ending.printed();
+  }
+  return false;
+}
+
 void add_job_options(CLI::App& command, Context& context) {
   for (const char* name :
        {"BOOTSTRAP", "SYMMETRIC_SIZE", "TRANSPORT", "REMOTE_TRANSPORT", "IB_GID_INDEX", "IB_SL",
-        "IB_TRAFFIC_CLASS", "IB_ATOMICS", "SOFT_HCA_OVER", "LIBFABRIC_PROVIDER",
+        "IB_TRAFFIC_CLASS", "IB_ATOMICS", "EMULATED_HCA_OVER", "LIBFABRIC_PROVIDER",
         "LIBFABRIC_PROFILE", "HEAP", "GPUS", "DEVICE_PATH"})
     add_option(command, context, name);
 }

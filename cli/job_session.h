@@ -1,4 +1,4 @@
-// What the subcommands that run as a job share: one report, written by PE 0, and one exit code.
+// Shared by subcommands that run as a job: one report, written by PE 0, and one exit code.
 #pragma once
 
 #include <atomic>
@@ -18,92 +18,98 @@
 
 namespace shmemctl {
 
-/// One PE's view of a run. Only PE 0 of the job has files to write and text to print. Where the
-/// launcher tells who that is, the report is there from the start, so that a bring-up that fails
-/// leaves one too; else it turns out on the way (lead()).
+/// One PE's view of a run. Only PE 0 of the job writes files and prints. If the launcher tells
+/// which process that is, the report exists from the start, so that a failed bring-up leaves one;
+/// otherwise lead() is called later.
 class JobSession {
 public:
-  /// Before any thread is started: it blocks signals.
+  /// Construct before any thread is started: it blocks signals.
   JobSession(const Context& context, const Options& options);
 
-  /// What is being done now. A step may take half as long again as --timeout, which bounds each
+  /// Names the current step. A step may take half as long again as --timeout, which limits each
   /// wait in it: then a call that hangs ends the process.
-  void step(const std::string& words);
-  /// The launcher says that this is PE 0: from now on the report is written, whatever ends the run.
-  /// A file that cannot be written is for lead() to refuse, when all PEs can be told.
+  void step(const std::string& name);
+  /// The launcher says that this is PE 0: from now on the report is written, however the run ends.
+  /// lead() refuses a file that cannot be written, when all PEs can be told.
   void expect_to_lead();
-  /// A phase of the bring-up begins: those before it, with the time that they took here, are in the
-  /// report if that is the last one.
+  /// A phase of the bring-up begins. Completed phases and their times are in the report even if
+  /// this is the last one.
   void enter_phase(const std::string& name);
-  /// The bring-up has ended, well or not: its last phase has its time now.
+  /// The bring-up has ended, successfully or not: records the time of its last phase.
   void end_bring_up();
-  /// Where the PEs are is in the report, too.
+  /// Adds the location of all PEs to the report.
   void know_hosts(const Placement& placement);
-  /// This is PE 0: from now on the report is written, whatever ends the run. Throws Error (usage)
+  /// This is PE 0: from now on the report is written, however the run ends. Throws Error (usage)
   /// for a file that exists.
   void lead();
   /// This is not PE 0, whatever the launcher said.
   void follow();
   bool leads() const { return leads_; }
-  /// PE 0, with no data on stdout and no --quiet.
+  /// True on PE 0 if stdout carries no data and there is no --quiet.
   bool wants_text() const;
 
   Report& report() { return report_; }
-  /// The report as it is written if the run dies now.
+  /// Saves the report as it is written if the run dies now.
   void checkpoint() { output_.update(report_); }
-  /// PE 0: what the NICs of all hosts carried, in short, where text is wanted.
+  /// PE 0: prints a summary of what the NICs of all hosts carried, if text is wanted.
   void show_nics() const;
-  /// How each of them ends. PE 0 says what was found, in text where that is wanted, and writes the
-  /// report as complete. Others: nothing. Throws Error.
+  /// Ends the run. PE 0 prints what was found, if text is wanted, and writes the report as
+  /// complete. Does nothing on other PEs. Throws Error.
   ExitCode conclude(ExitCode code);
-  /// The run ends with this error: what there is goes out as `incomplete`, unless conclude()
-  /// was reached. A failure to do so is printed.
+  /// Ends the run with this error: writes the report as `incomplete`, unless conclude() was
+  /// reached. A failure to do so is printed.
   void died(const Error& error);
-  /// By what the other PEs are told when a step hangs, or a signal ends this process; nullptr: by
-  /// nothing.
+  /// Used to tell the other PEs when a step hangs or a signal ends this process; nullptr: not at
+  /// all.
   void watch_failure_detector(FailureDetector* failure_detector);
-  /// Whose worlds' verdicts are gathered; nullptr: nobody's.
+  /// The runtime by which the verdicts of all worlds are gathered; nullptr: none.
   void watch(Runtime* runtime) { runtime_ = runtime; }
 
 private:
-  /// Of an INIT_MODE with several worlds: what the others found, and the worst of their codes.
+  /// With several worlds (INIT_MODE): gathers the others' results and returns the worst exit code.
   ExitCode join_worlds(ExitCode code);
   void end_phase();
   void print_end();
-  Error why_late(const std::string& words);
-  [[noreturn]] void expire(const std::string& words);
+  Error why_late(const std::string& step_name);
+  [[noreturn]] void expire(const std::string& step_name);
   void interrupted(int signal);
 
   const Context& context_;
   const Options& options_;
   Report report_;
-  std::mutex failure_detector_mutex_; ///< held while it is used, so that it does not go meanwhile
+  std::mutex failure_detector_mutex_; ///< held during use, so that the object stays alive
   FailureDetector* failure_detector_ = nullptr;
-  ReportOutput output_; ///< its thread uses the two above
+  ReportOutput output_; ///< its thread uses the two members above
   bool leads_ = false;
   bool expects_to_lead_ = false;
   bool phases_ended_ = false;
-  std::chrono::steady_clock::time_point phase_start_; ///< of the last one of report_.phases
+  std::chrono::steady_clock::time_point phase_start_; ///< start of the last of report_.phases
   InputLimit no_limit_{0};                            ///< steps have deadlines of their own
-  std::atomic<bool> written_{false}; ///< also looked at by who ends a step that hangs
+  std::atomic<bool> written_{false}; ///< also read by the thread that ends a step that hangs
   std::atomic<Runtime*> runtime_{nullptr};
   std::optional<Watchdog> watchdog_;
 };
 
-/// The options of the runtime that every command which runs as a job takes, those of GPUs among
-/// them.
+/// The options of the runtime that every command which runs as a job takes, including those of
+/// GPUs.
 void add_job_options(CLI::App& command, Context& context);
 
-/// Collective. Before the first row, what the report says of the job itself: PEs, phases, and, if
-/// there is a file to write, its machines, and the node of PE 0 with its mapping.
+/// Collective. Before the first row: adds PEs, phases and, if a file is to be written, machines and
+/// the node of PE 0 with its mapping to the report.
 void describe_job(Runtime& runtime, const Context& context, const Options& options, Report& report);
 
 using JobBody = std::function<ExitCode(JobSession&, Runtime&, const Options&)>;
 
-/// Brings the runtime up, runs `body` on every PE and takes it down. The exit code of `body` has to
+/// Brings the runtime up, runs `body` on every PE and shuts it down. The exit code of `body` must
 /// be the same on all PEs; an Error on one of them ends all.
-/// @param request what this job wants otherwise than by default; options, environment and the
-///                announcement of phases are filled in here
+/// @param request what this job needs other than the defaults; options, environment and the
+/// announcement of phases are filled in here
 ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body);
+
+/// Of a job that other launchers than `run` have started, which passes on one of equal errors by
+/// itself: brings up as much of the runtime as it takes to tell the other PEs of an error that this
+/// one met before its bring-up, so that one PE prints it. Takes 10 s if they do not come.
+/// @return whether a PE has printed it
+bool share_error(const Context& context, const Error& error);
 
 } // namespace shmemctl

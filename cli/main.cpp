@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "cli/context.h"
+#include "cli/help_format.h"
+#include "cli/job_session.h"
 #include "cli/terminal.h"
 #include "cli/usage_error.h"
 #include "reports/report.h"
@@ -53,24 +55,25 @@ void add_common_flags(CLI::App& app, Context& context) {
   add_option(app, context, "LOG_SUBSYSTEMS");
 }
 
-/// Of an error that all processes of a job have: whether rank 0 says it, so that this one need not.
-/// Other launchers than `run`, which passes on one of them, end the job when its first process
-/// fails: this one waits for that, or rank 0 might be ended before it has said anything. Who still
-/// lives after two seconds has to speak for itself, but under srun, which ends nobody.
-bool rank_0_says_it(const Context& context) {
+/// Of an error in the command line, which all processes of a job have: whether rank 0 prints it, so
+/// that this one need not. `run` prints one of them. Other launchers may end the job when its first
+/// process fails: this one waits for that, or rank 0 might be ended before it has printed anything.
+/// What still lives after two seconds is not ended, and prints for itself, except under launchers
+/// that let the others live.
+bool rank_0_prints_it(const Context& context) {
   constexpr int patience_ms = 2000;
   const std::string launcher = launcher_name(context.environment);
-  if (launcher == "run" || launcher == "none" ||
+  if (launcher == "none" || launcher == "run" ||
       launched_rank(context.environment).value_or(0) == 0)
     return false;
   ::poll(nullptr, 0, patience_ms);
-  return launcher == "srun";
+  return launcher == "srun" || launcher == "hydra" || launcher == "pmi";
 }
 
 int parse_error(const CLI::App& app, const CLI::ParseError& error, const Context& context) {
   if (error.get_exit_code() == 0) // --help, --version
     return app.exit(error, std::cout, std::cerr);
-  if (rank_0_says_it(context))
+  if (rank_0_prints_it(context))
     return static_cast<int>(ExitCode::usage);
   const UsageError usage = describe_usage_error(app, error);
   std::cerr << "shmemctl: error: " << printable(usage.problem, 500) << '\n'
@@ -91,7 +94,7 @@ bool put_host(std::string& path) {
   return true;
 }
 
-/// --timeout bounds the reading of files, the one that --config names among them.
+/// --timeout limits the reading of files, including that of --config.
 double input_limit_s(const Context& context) {
   const Options options(context.environment, context.command_line);
   const double seconds = options.number("TIMEOUT");
@@ -127,6 +130,7 @@ int run(int argc, char** argv) {
       "Diagnoses and measures one-sided GPU communication: does it work, how fast is it, where is "
       "the hot spot?");
   app.name("shmemctl");
+  set_help_format(app);
   app.set_version_flag("--version", version_text, "Print version, revision and build options");
   app.require_subcommand(1);
   app.fallthrough();
@@ -148,6 +152,9 @@ int run(int argc, char** argv) {
     require_stdout();
     return code;
   }
+  for (const CLI::App* chosen : app.get_subcommands())
+    context.runs_as_job = context.runs_as_job || chosen->get_name() == "bench" ||
+                          chosen->get_name() == "bringup" || chosen->get_name() == "moe";
   context.json_by_host = put_host(context.json_path);
   context.csv_by_host = put_host(context.csv_path);
   try {
@@ -157,7 +164,7 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     const bool by_argv_alone =
         error.code() == ExitCode::usage && context.same_in_job && !input_was_read();
-    if (!(context.met_by_pe_0 || by_argv_alone) || !rank_0_says_it(context))
+    if (by_argv_alone ? !rank_0_prints_it(context) : !share_error(context, error))
       print_error(error);
     return static_cast<int>(error.code());
   }

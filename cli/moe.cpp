@@ -29,19 +29,18 @@ bool has_equal_nodes(const Placement& placement) {
   return placement.equal_pes_per_node && placement.distribution == Distribution::block;
 }
 
-/// Whether no rank hands rows on, so that nodes may be as they are. Low latency goes straight by
-/// itself.
-bool goes_straight(const Placement& placement, const moe::Request& request) {
+/// Whether no rank forwards rows, so that nodes may differ. Low latency then sends directly.
+bool sends_directly(const Placement& placement, const moe::Request& request) {
   return request.flat || (request.mode == "ll" && !has_equal_nodes(placement));
 }
 
-/// Ranks of a node, where nodes have equally many that follow each other; rows that cross nodes are
-/// handed on by ranks with the same place on theirs.
+/// Ranks per node, if all nodes have the same number of consecutive ranks; rows between nodes are
+/// forwarded by the rank with the same local index on the other node.
 int node_ranks_of(const Placement& placement, const moe::Request& request) {
   if (placement.n_nodes() == 1 && request.flat)
     throw bad_moe("--flat needs several nodes, and this job has one",
                   "omit it, or start PEs on several nodes");
-  if (placement.n_nodes() == 1 || goes_straight(placement, request))
+  if (placement.n_nodes() == 1 || sends_directly(placement, request))
     return placement.n_pes;
   if (!has_equal_nodes(placement))
     throw bad_moe(
@@ -50,7 +49,7 @@ int node_ranks_of(const Placement& placement, const moe::Request& request) {
   return placement.n_pes / placement.n_nodes();
 }
 
-/// A PE that stays away is masked by the others, which takes somebody to go on.
+/// The other PEs mask an absent PE, which requires --patience-us.
 void require_absent(const MoeFlags& flags, int n_pes) {
   const std::optional<int> absent = flags.effort.absent;
   if (absent && flags.request.rank_timeout_us <= 0)
@@ -61,7 +60,7 @@ void require_absent(const MoeFlags& flags, int n_pes) {
                   n_pes < 2 ? "start two or more PEs" : fmt::format("pass PE 0 to {}", n_pes - 1));
 }
 
-/// Settings that are given, and delays that are not the backend's, leave nothing to look for.
+/// With explicit settings, or delays outside the backend, there is nothing to tune.
 void require_tunable(const MoeFlags& flags) {
   if (!flags.tune)
     return;
@@ -79,7 +78,7 @@ std::optional<moe::RecordedRouting> read_recorded(const moe::Request& request) {
   return moe::parse_routing_file(read_input(request.routing), request.routing);
 }
 
-/// All PEs have read the same file.
+/// Checks that all PEs have read the same file.
 void require_one_routing(Runtime& runtime, const moe::RecordedRouting& recorded,
                          const std::string& file) {
   const std::string mine =
@@ -91,10 +90,10 @@ void require_one_routing(Runtime& runtime, const moe::RecordedRouting& recorded,
                   "make the same file available on all nodes");
 }
 
-/// What the others are told that this PE does, should it be lost in it.
-void begin_step(Runtime& runtime, JobSession& session, const std::string& words) {
-  runtime.failure_detector().phase(words);
-  session.step(words);
+/// Announces what this PE does, for the message if it is lost in that step.
+void begin_step(Runtime& runtime, JobSession& session, const std::string& name) {
+  runtime.failure_detector().phase(name);
+  session.step(name);
 }
 
 moe::JobRank job_rank(Runtime& runtime, JobSession& session, const std::string& where) {
@@ -104,10 +103,10 @@ moe::JobRank job_rank(Runtime& runtime, JobSession& session, const std::string& 
   rank.barrier = [&runtime] { runtime.barrier(); };
   rank.gather = [&runtime](const std::string& text) { return runtime.gather_text(text); };
   if (session.leads())
-    rank.tell = [](const std::string& words) {
-      std::cerr << "shmemctl: " << safe_text(words) << std::endl;
+    rank.tell = [](const std::string& text) {
+      std::cerr << "shmemctl: " << safe_text(text) << std::endl;
     };
-  rank.step = [&, where](const std::string& words) { begin_step(runtime, session, where + words); };
+  rank.step = [&, where](const std::string& name) { begin_step(runtime, session, where + name); };
   return rank;
 }
 
@@ -117,7 +116,7 @@ std::string words_of(const moe::Setup& setup) {
                      setup.shape.top_k, setup.shape.n_experts);
 }
 
-/// Whether a point can be run with the settings. Throws Error (usage) if not.
+/// Throws Error (usage) if a point cannot be run with the settings.
 void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup& setup,
                       const moe::MoePath& path) {
   const moe::DirectionSettings given = settings_of(flags);
@@ -131,7 +130,7 @@ void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup&
                     "omit it, or let --tune find valid settings");
 }
 
-/// One point, from its memory to its rows. @return whether data was right everywhere
+/// Runs one point, from its memory to its rows. @return whether all data was correct
 bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
                    const moe::MoePath& path, const std::optional<moe::RecordedRouting>& recorded,
                    const bench::LinkMeasurement& link, JobSession& session, Runtime& runtime,
@@ -203,8 +202,9 @@ void describe_run(Runtime& runtime, const bench::Pinning& pinning, Report& repor
   report.measurement = {clock.name(), quality.resolution_ns, quality.cost_ns, pinning.rows()};
   report.findings.insert(report.findings.end(), pinning.findings().begin(),
                          pinning.findings().end());
-  report.connections = merge_connections(runtime.gather_text(bench::connections_in_use(runtime)));
-  for (Finding& finding : software_findings(report.connections))
+  report.connections = merge_connections(
+      runtime.gather_text(connections_message(bench::connections_in_use(runtime))));
+  for (Finding& finding : emulated_hca_findings(report.connections))
     report.findings.push_back(std::move(finding));
 }
 
@@ -222,7 +222,7 @@ std::vector<moe::PointRequest> points_of(const MoeFlags& flags,
   std::vector<moe::PointRequest> points = moe::points_of(flags.request, recorded, runtime.n_pes(),
                                                          node_ranks_of(placement, flags.request));
   for (moe::PointRequest& point : points) {
-    if (goes_straight(placement, flags.request))
+    if (sends_directly(placement, flags.request))
       point.setup.node_of_rank = placement.node;
     if (flags.kind() == moe::BackendKind::gpu)
       point.setup.scale_bytes = moe::scale_bytes_of(point.setup);
@@ -230,7 +230,7 @@ std::vector<moe::PointRequest> points_of(const MoeFlags& flags,
   return points;
 }
 
-/// @param left_out points that were not measured: their memory and their routing take all
+/// @param left_out points that were not measured because their memory and routing are too large
 void add_lost(const Runtime& runtime, std::size_t left_out, Report& report) {
   for (const LostPe& lost : runtime.lost()) {
     const auto pe = static_cast<std::size_t>(lost.pe);
@@ -271,7 +271,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
   describe_job(runtime, context, options, session.report());
   describe_run(runtime, pinning, session.report());
   begin_step(runtime, session, "measuring the links between the GPUs");
-  bench::Point exchange; // every rank to all the others, as rows go
+  bench::Point exchange; // all pairs of ranks, because rows go between all of them
   exchange.traffic = bench::Traffic::all_to_all;
   bench::LinkMeter meter(runtime);
   const bench::LinkMeasurement link =
@@ -295,7 +295,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
 }
 
 ExitCode run_moe(Context& context, const MoeFlags& flags) {
-  bench::parse_pin_choice(flags.pin); // words are looked at before anything is started
+  bench::parse_pin_choice(flags.pin); // values are checked before anything is started
   straggler_flag(flags.straggler);
   settings_of(flags);
   require_tunable(flags);
@@ -314,7 +314,7 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
   const auto recorded = read_recorded(flags.request);
   if (flags.effort.absent)
     require_absent(flags, moe::max_ranks);
-  // What needs no job to be judged ends here, before there is one.
+  // Errors that need no job to be found end the run here, before there is one.
   const int ranks = recorded ? recorded->shape.n_ranks : 1;
   const auto points = moe::points_of(flags.request, recorded, ranks, ranks, recorded.has_value());
   if (!flags.record.empty() && points.size() > 1)

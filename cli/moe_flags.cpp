@@ -39,7 +39,7 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
       .add_option(
           "--mode", request.mode,
           "ht: high throughput, ranks exchange counts before the rows; ll: low latency, rows "
-          "go to fixed slots at once")
+          "are sent at once to fixed slots")
       ->check(CLI::IsMember({"ht", "ll"}));
   command
       .add_option("--dtype", request.dtype,
@@ -63,14 +63,14 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
                    "ht: combine also returns the summed top-k weights of each token");
   command.add_flag("--bias", request.bias, "ht: combine adds a bias to each token");
   command.add_flag("--flat", request.flat,
-                   "ht, several nodes: send each row straight to its destination rank, without "
+                   "ht, several nodes: send each row directly to its destination rank, without "
                    "forwarding within the node");
   command
       .add_option("--backend", flags.backend, "host: one-sided operations by the CPU; gpu: kernels")
       ->check(CLI::IsMember({"host", "gpu"}));
   command
       .add_option("--num-sms", request.num_sms,
-                  "gpu: most SMs that a kernel may use (default 0: chosen per kernel)")
+                  "gpu: maximum number of SMs of a kernel (default 0: chosen per kernel)")
       ->type_name("N[,N...]");
 }
 
@@ -112,14 +112,14 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
   command
       .add_option(
           "--patience-us", flags.request.rank_timeout_us,
-          "ll: mask a rank that does not respond within US microseconds and go on without it, "
-          "also if its process has stopped or died")
+          "ll: mask a rank that does not respond within US microseconds (slow, stopped or dead) "
+          "and continue without it")
       ->type_name("US")
       ->check(CLI::Range(1.0, 1e9));
   command
       .add_option("--absent", effort.absent,
-                  "ll, with --patience-us: PE does not take part in the last calls, and the others "
-                  "have to mask it")
+                  "ll, with --patience-us: PE does not take part in the last calls, so that the "
+                  "others must mask it")
       ->type_name("PE")
       ->check(CLI::Range(0, 1 << 24));
   command

@@ -1,4 +1,4 @@
-// The flags of `shmemctl moe`, and what their words mean.
+// The flags of `shmemctl moe`, and the meaning of their values.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -28,15 +28,15 @@ struct MoeFlags {
 
 void add_moe_flags(CLI::App& command, MoeFlags& flags);
 
-/// Whether a command line of this program, from the subcommand on, is a moe that goes on without
-/// PEs that it loses.
+/// Whether a command line of this program, from the subcommand on, is a moe run that continues
+/// without lost PEs.
 bool moe_allows_loss(const std::vector<std::string>& words);
 
-/// A bad invocation of moe.
+/// The error for invalid flags of moe.
 Error bad_moe(const std::string& problem, const std::string& fix);
 /// "2:500": PE 2 begins each call 500 us late. Throws Error (usage).
 std::optional<std::pair<int, double>> straggler_flag(const std::string& text);
-/// Those given; throws Error (usage) for what is none.
+/// The settings that were given; throws Error (usage) for an invalid one.
 moe::DirectionSettings settings_of(const MoeFlags& flags);
 
 } // namespace shmemctl

@@ -21,10 +21,10 @@ namespace {
 
 using Body = std::function<ExitCode(Session&, const Options&)>;
 
-constexpr double slack_s = 15; ///< beyond --timeout, for who waits for a host to write its report
-/// A gathered text may have 1 MiB, and each PE receives all of one round.
+constexpr double slack_s = 15; ///< beyond --timeout, for hosts that wait for another one's report
+/// A gathered text is limited to 1 MiB, and each PE receives all texts of a round.
 constexpr std::size_t piece_bytes = std::size_t{128} << 10;
-constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t max_bytes = std::uint64_t{64} << 20;
 
 /// What one host found.
 struct HostOutcome {
@@ -32,10 +32,10 @@ struct HostOutcome {
   std::vector<int> pes;
   Report report;
   ExitCode code = ExitCode::ok;
-  std::string error, fix; ///< of a run that ended on the way
+  std::string error, fix; ///< of an aborted run
 };
 
-/// Runs the body; an Error of it becomes a part of the outcome.
+/// Runs the body; an Error becomes a part of the outcome.
 HostOutcome run_body(Session& session, const Options& options, const Body& body) {
   HostOutcome outcome;
   try {
@@ -65,11 +65,11 @@ HostOutcome outcome_from(const std::string& text, const JobHost& host) {
   outcome.host = host.name;
   outcome.pes = host.pes;
   try {
-    const nlohmann::json told = from_json_line(text);
-    outcome.code = static_cast<ExitCode>(told.at("code").get<int>());
-    outcome.error = told.at("error");
-    outcome.fix = told.at("fix");
-    outcome.report = parse_report(told.at("report").get<std::string>(), host.name);
+    const nlohmann::json parsed = from_json_line(text);
+    outcome.code = static_cast<ExitCode>(parsed.at("code").get<int>());
+    outcome.error = parsed.at("error");
+    outcome.fix = parsed.at("fix");
+    outcome.report = parse_report(parsed.at("report").get<std::string>(), host.name);
   } catch (const nlohmann::json::exception&) {
     throw Error(ExitCode::unavailable, "host " + host.name, "read its report", "malformed message",
                 "run the same version of shmemctl on all hosts");
@@ -77,13 +77,13 @@ HostOutcome outcome_from(const std::string& text, const JobHost& host) {
   return outcome;
 }
 
-/// Collective: the texts of all ranks, of any length, on rank 0; elsewhere they are empty.
+/// Collective: the texts of all ranks, of any length, on rank 0; empty elsewhere.
 std::vector<std::string> gather_long_texts(Bootstrap& bootstrap, const std::string& mine,
                                            const Deadline& deadline) {
   const std::vector<std::uint64_t> sizes =
       allgather_value(bootstrap, static_cast<std::uint64_t>(mine.size()), deadline);
   const std::uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
-  if (largest > most_bytes)
+  if (largest > max_bytes)
     throw Error(ExitCode::unavailable, "report of a host", "send it to PE 0",
                 "it is larger than 64 MiB", "let each host write its own: --json NAME.%h.json");
   std::vector<std::string> texts(sizes.size());
@@ -118,7 +118,7 @@ public:
       mine = run_body(session_, options_, body);
       mine.code = std::max(mine.code, write_by_host());
     }
-    session_.set_deadline(2 * timeout_s() + slack_s); // of hosts that are slower
+    session_.set_deadline(2 * timeout_s() + slack_s); // for hosts that are slower
     session_.phase(fmt::format("gathering the reports of {} hosts", gathering_.hosts().size()));
     const std::vector<std::string> texts = gather_long_texts(
         bootstrap_, gathering_.leads() ? text_of(mine, session_.report()) : std::string(),
@@ -140,14 +140,14 @@ private:
     return Deadline::after(std::chrono::duration<double>(timeout_s() + slack_s));
   }
 
-  /// PE 0: from now on its report is written, whatever ends the run. A file that exists ends it
-  /// before anything has been looked at.
+  /// PE 0: from now on its report is written, however the run ends. Fails for an existing file
+  /// before anything has been checked.
   ExitCode aim() {
     try {
       if (bootstrap_.rank() == 0)
         aim_at_common_files();
       return ExitCode::ok;
-    } catch (const Error& error) { // the others wait for the code
+    } catch (const Error& error) { // the others wait for the exit code
       print_error(error);
       return error.code();
     }
@@ -158,7 +158,7 @@ private:
                                    given_.csv_by_host ? "" : given_.csv_path, given_.force});
   }
 
-  /// A file that a host cannot write is its own matter: PE 0 still learns what it found.
+  /// A file that a host cannot write does not concern the others: PE 0 still receives its results.
   ExitCode write_by_host() {
     if (!given_.json_by_host && !given_.csv_by_host)
       return ExitCode::ok;
@@ -176,7 +176,7 @@ private:
     return code;
   }
 
-  /// On PE 0: prints and writes what all hosts found, and returns the exit code of all.
+  /// On PE 0: prints and writes what all hosts found, and returns the exit code of the job.
   ExitCode end(const std::vector<std::string>& texts) {
     try {
       std::vector<HostOutcome> outcomes;
@@ -188,7 +188,7 @@ private:
       print(outcomes);
       write(outcomes, code);
       return code;
-    } catch (const Error& error) { // the others wait for the code
+    } catch (const Error& error) { // the others wait for the exit code
       print_error(error);
       return error.code();
     }
@@ -199,7 +199,7 @@ private:
   }
 
   void print(const std::vector<HostOutcome>& outcomes) const {
-    // What all hosts failed of is said once: mostly a bad invocation.
+    // An error that all hosts share is printed once: usually an invalid command line.
     const HostOutcome& first = outcomes.front();
     if (!first.error.empty() &&
         std::all_of(outcomes.begin(), outcomes.end(),
@@ -253,7 +253,7 @@ private:
   JobGathering gathering_;
 };
 
-/// No bootstrap: what each host finds is printed there, by one process of it.
+/// Without a bootstrap, one process of each host prints what it found.
 ExitCode run_alone(Session& session, const Context& given, const Options& options, const Body& body,
                    const Error& problem) {
   if (launched_local_rank(given.environment).value_or(0) > 0)
@@ -279,7 +279,7 @@ ExitCode run_alone(Session& session, const Context& given, const Options& option
 
 ExitCode run_as_job(Context context, const Body& body) {
   const Context given = context;
-  context.json_path.clear(); // who writes is known only when the hosts have met
+  context.json_path.clear(); // the writer is known only after the bootstrap
   context.csv_path.clear();
   const Options options = context.options();
   Session session(context, options);
@@ -305,7 +305,7 @@ ExitCode run_as_job(Context context, const Body& body) {
 ExitCode with_node_session(Context& context, bool live, const Body& body) {
   if (launched_size(context.environment) <= 1)
     return with_session(context, body);
-  // The same file everywhere gives the same answer everywhere.
+  // The same file gives the same result on every host.
   return live ? run_as_job(context, body) : once_per_job(context, body);
 }
 

@@ -1,5 +1,5 @@
-// Commands that need no runtime, as a job: topo, doctor and check look at each of its hosts once,
-// env and sim run once; PE 0 has the answer.
+// Commands that need no runtime, run as a job: topo, doctor and check run once per host, env and
+// sim once; PE 0 has the result.
 #pragma once
 
 #include <functional>
@@ -8,18 +8,18 @@
 
 namespace shmemctl {
 
-/// As with_session(), for a command about the machine that it runs on. Started by a launcher as one
-/// of several processes, the first one on each host runs `body`, and the others wait. PE 0 prints
-/// what each host found, under its name, and writes one report, merged as `report merge` does; all
-/// return the highest exit code. Files with %h in their names are written by each host itself.
-/// Where no bootstrap opens, hosts cannot be joined: each prints for itself, and the code is at
-/// least that of ExitCode::unavailable.
-/// @param live the body looks at a machine; else (a recorded one) PE 0 alone runs it
+/// As with_session(), for a command about the machine that it runs on. In a job of several
+/// processes, the first one on each host runs `body`, and the others wait. PE 0 prints what each
+/// host found, under its name, and writes one report, merged as `report merge` does; all return the
+/// highest exit code. Files with %h in their names are written by each host itself. If no bootstrap
+/// can be opened, hosts cannot be joined: each prints for itself, and the code is at least that of
+/// ExitCode::unavailable.
+/// @param live the body examines a machine; otherwise (a recorded one) only PE 0 runs it
 ExitCode with_node_session(Context& context, bool live,
                            const std::function<ExitCode(Session&, const Options&)>& body);
 
-/// As with_session(), for a command whose answer is one for the whole job: PE 0 alone runs `body`;
-/// the other processes end at once with ExitCode::ok, so that the job has the code of PE 0.
+/// As with_session(), for a command with one result for the whole job: only PE 0 runs `body`; the
+/// other processes end at once with ExitCode::ok, so that the job has the code of PE 0.
 ExitCode once_per_job(Context& context,
                       const std::function<ExitCode(Session&, const Options&)>& body);
 

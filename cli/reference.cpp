@@ -1,5 +1,5 @@
 // `shmemctl reference`: the pages of docs/reference and the man pages, made from the parser that
-// parses, the option table, the finding table and the report's schema.
+// parses, the option table, the finding table, the table of bench cases and the report's schema.
 // scripts/generate_reference.sh runs it; a test fails when docs/reference is older than the
 // program.
 #include <algorithm>
@@ -10,12 +10,14 @@
 #include <set>
 
 #include "cli/context.h"
+#include "cli/help_format.h"
 #include "reports/finding_reference.h"
 #include "reports/report.h"
 #include "reports/validate.h"
 #include "src/base/error.h"
 #include "src/base/options.h"
 #include "src/base/text.h"
+#include "src/bench/case_table.h"
 
 namespace shmemctl {
 
@@ -55,18 +57,6 @@ std::vector<std::string> flags_of(const CLI::Option& option) {
   return flags;
 }
 
-/// What stands behind the flag: "FILE", "" for a switch.
-std::string value_of(const CLI::Option& option) {
-  if (option.get_items_expected_max() == 0 || option.get_expected_min() == 0)
-    return "";
-  std::string text = option.get_type_name();
-  for (const char* type :
-       {"TEXT:", "UINT:", "INT:", "FLOAT:"}) // of "TEXT:{a,b}": the check says it
-    if (starts_with(text, type))
-      return text.substr(std::string_view(type).size());
-  return text;
-}
-
 std::string description_of(const CLI::Option& option) {
   std::string text = option.get_description();
   if (text.empty())
@@ -79,9 +69,11 @@ std::string description_of(const CLI::Option& option) {
   std::vector<std::string> excluded;
   for (const CLI::Option* other : option.get_excludes())
     excluded.push_back(flags_of(*other).empty() ? other->get_name(true) : flags_of(*other).back());
-  std::sort(excluded.begin(), excluded.end()); // a set of pointers has no order of its own
+  std::sort(excluded.begin(), excluded.end()); // sets of pointers have no stable order
   if (!excluded.empty())
     add("Not together with " + join(excluded, ", ") + ".");
+  if (const std::string range = value_range(option); !range.empty())
+    add("From " + range + ".");
   if (option.get_required())
     add("Required.");
   return text;
@@ -89,18 +81,18 @@ std::string description_of(const CLI::Option& option) {
 
 struct Page {
   const CLI::App* app = nullptr;
-  std::string words; ///< "shmemctl report diff"
+  std::string command_name; ///< "shmemctl report diff"
 };
 
-void collect(const CLI::App& app, const std::string& words, std::vector<Page>& pages) {
-  pages.push_back({&app, words});
+void collect(const CLI::App& app, const std::string& command_name, std::vector<Page>& pages) {
+  pages.push_back({&app, command_name});
   for (const CLI::App* child : subcommands_of(app))
-    collect(*child, words + " " + child->get_name(), pages);
+    collect(*child, command_name + " " + child->get_name(), pages);
 }
 
 /// "report-diff" of "shmemctl report diff"; "shmemctl" of the program itself.
-std::string file_name(const std::string& words) {
-  std::string name = words;
+std::string file_name(const std::string& command_name) {
+  std::string name = command_name;
   if (const std::size_t blank = name.find(' '); blank != std::string::npos)
     name.erase(0, blank + 1);
   std::replace(name.begin(), name.end(), ' ', '-');
@@ -122,7 +114,7 @@ Shown options_of(const CLI::App& app) {
 }
 
 std::string synopsis_of(const Page& page) {
-  std::string text = page.words;
+  std::string text = page.command_name;
   if (!subcommands_of(*page.app).empty())
     return text + " SUBCOMMAND ...";
   const Shown shown = options_of(*page.app);
@@ -140,7 +132,7 @@ std::string synopsis_of(const Page& page) {
 
 // ---- Markdown ------------------------------------------------------------------------------
 
-/// Text as Markdown shows it, in a cell of a table too; what stands between backticks stays.
+/// Escapes text for Markdown, including table cells; text between backticks is unchanged.
 std::string cell(const std::string& text) {
   std::string result;
   bool code = false;
@@ -170,7 +162,7 @@ std::string markdown_options(const std::vector<const CLI::Option*>& options) {
     std::string head = join(names, ", ");
     if (head.empty())
       head = code(option->get_name(true));
-    if (const std::string value = value_of(*option); !value.empty())
+    if (const std::string value = value_name(*option); !value.empty())
       head += " " + code(value);
     text += "| " + head + " | " + cell(description_of(*option)) + " |\n";
   }
@@ -184,13 +176,13 @@ constexpr const char* generated_note =
 std::string markdown_command(const Page& page) {
   const CLI::App& app = *page.app;
   const std::vector<const CLI::App*> children = subcommands_of(app);
-  std::string text = std::string(generated_note) + "# `" + page.words + "`\n\n" +
+  std::string text = std::string(generated_note) + "# `" + page.command_name + "`\n\n" +
                      cell(app.get_description()) + ".\n\n```\n" + synopsis_of(page) + "\n```\n";
   if (!children.empty()) {
     text += "\n| subcommand | what it does |\n| --- | --- |\n";
     for (const CLI::App* child : children)
       text += fmt::format("| [`{}`]({}.md) | {} |\n", child->get_name(),
-                          file_name(page.words + " " + child->get_name()),
+                          file_name(page.command_name + " " + child->get_name()),
                           cell(child->get_description()));
   }
   const Shown shown = options_of(app);
@@ -206,7 +198,7 @@ std::string markdown_command(const Page& page) {
   return text;
 }
 
-/// Flag and subcommands that take an option of the table, found in the parser.
+/// The flag and subcommands that take an option of the table, found in the parser.
 std::string takers_of(const std::string& name, const std::vector<Page>& pages, std::string& flag) {
   std::string wanted = "--" + lower(name);
   std::replace(wanted.begin(), wanted.end(), '_', '-');
@@ -217,7 +209,7 @@ std::string takers_of(const std::string& name, const std::vector<Page>& pages, s
         if (each == wanted)
           takers.push_back(page.app->get_parent() == nullptr
                                ? "all"
-                               : page.words.substr(page.words.find(' ') + 1));
+                               : page.command_name.substr(page.command_name.find(' ') + 1));
   flag = takers.empty() ? "" : wanted;
   return join(takers, ", ");
 }
@@ -314,7 +306,7 @@ std::string type_text(const json& schema) {
   return type;
 }
 
-/// A schema, or the definition that it refers to; `depth` bounds definitions that hold themselves.
+/// A schema, or the definition that it refers to; `depth` bounds recursive definitions.
 const json& resolved(const json& schema, const json& root) {
   if (!schema.contains("$ref"))
     return schema;
@@ -368,7 +360,7 @@ std::string markdown_schema() {
 
 // ---- Man pages -----------------------------------------------------------------------------
 
-/// Text that troff prints as it is; backticks become bold.
+/// Escapes text for troff; backticks become bold.
 std::string roff(const std::string& text) {
   std::string result;
   bool bold = false;
@@ -404,20 +396,20 @@ std::string roff_options(const std::vector<const CLI::Option*>& options) {
     std::string head = join(names, ", ");
     if (head.empty())
       head = "\\fB" + roff(option->get_name(true)) + "\\fR";
-    if (const std::string value = value_of(*option); !value.empty())
+    if (const std::string value = value_name(*option); !value.empty())
       head += " \\fI" + roff(value) + "\\fR";
     text += ".TP\n" + head + "\n" + roff(description_of(*option)) + "\n";
   }
   return text;
 }
 
-std::string man_name(const std::string& words) {
-  return words == "shmemctl" ? words : "shmemctl-" + file_name(words);
+std::string man_name(const std::string& command_name) {
+  return command_name == "shmemctl" ? command_name : "shmemctl-" + file_name(command_name);
 }
 
 std::string man_page(const Page& page, const CLI::App& root) {
   const CLI::App& app = *page.app;
-  const std::string name = man_name(page.words);
+  const std::string name = man_name(page.command_name);
   std::string text = roff_head(name, 1);
   text += ".SH NAME\n" + roff(name) + " \\- " + roff(app.get_description()) + "\n";
   text += ".SH SYNOPSIS\n.B " + roff(synopsis_of(page)) + "\n";
@@ -425,7 +417,8 @@ std::string man_page(const Page& page, const CLI::App& root) {
     text += ".SH SUBCOMMANDS\n";
     for (const CLI::App* child : children)
       text += ".TP\n\\fB" + roff(child->get_name()) + "\\fR\n" + roff(child->get_description()) +
-              ", see \\fB" + roff(man_name(page.words + " " + child->get_name())) + "\\fR(1)\n";
+              ", see \\fB" + roff(man_name(page.command_name + " " + child->get_name())) +
+              "\\fR(1)\n";
   }
   const Shown shown = options_of(app);
   if (!shown.positional.empty())
@@ -488,9 +481,11 @@ void write_markdown(const CLI::App& root, const std::filesystem::path& folder) {
   std::vector<Page> pages;
   collect(root, "shmemctl", pages);
   for (const Page& page : pages)
-    write_page(folder / "commands" / (file_name(page.words) + ".md"), markdown_command(page));
+    write_page(folder / "commands" / (file_name(page.command_name) + ".md"),
+               markdown_command(page));
   write_page(folder / "options.md", markdown_options_page(pages));
   write_page(folder / "findings.md", markdown_findings());
+  write_page(folder / "bench-cases.md", generated_note + bench::case_reference_markdown());
   write_page(folder / "exit-codes.md", markdown_exit_codes());
   write_page(folder / "report-keys.md", markdown_schema());
 }
@@ -499,7 +494,7 @@ void write_man(const CLI::App& root, const std::filesystem::path& folder) {
   std::vector<Page> pages;
   collect(root, "shmemctl", pages);
   for (const Page& page : pages)
-    write_page(folder / "man1" / (man_name(page.words) + ".1"), man_page(page, root));
+    write_page(folder / "man1" / (man_name(page.command_name) + ".1"), man_page(page, root));
   write_page(folder / "man7" / "shmemctl-options.7", man_options());
   write_page(folder / "man7" / "shmemctl-findings.7", man_findings());
 }

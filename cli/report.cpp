@@ -1,17 +1,409 @@
 // `shmemctl report`: show, validate, compare, merge and convert reports.
+#include <chrono>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <functional>
+#include <future>
 #include <iostream>
+#include <string>
 
-#include "cli/report_compare.h"
-#include "cli/report_deadline.h"
+#include "cli/context.h"
 #include "cli/session.h"
+#include "reports/annotate/annotate.h"
+#include "reports/compare/compare.h"
+#include "reports/compare/load.h"
+#include "reports/compare/merge.h"
+#include "reports/compare/thresholds.h"
+#include "reports/csv.h"
+#include "reports/html/page_model.h"
+#include "reports/junit.h"
+#include "reports/prometheus.h"
 #include "reports/report_file.h"
 #include "reports/text.h"
+#include "src/base/atomic_file.h"
 #include "src/base/input.h"
+#include "src/base/print_error.h"
 #include "src/base/text.h"
+#include "src/base/watchdog.h"
 
 namespace shmemctl {
 
 namespace {
+
+/// While one exists, --timeout applies: when it passes, one line says what was being done, and the
+/// process ends with exit code 124, whatever its other threads wait for (a pipe without a writer, a
+/// file system that hangs).
+class ReportDeadline {
+public:
+  explicit ReportDeadline(const Context& context);
+  /// A phrase that fits "cannot finish ...": "reading a.json".
+  void phase(const std::string& words) { watchdog_.phase(words); }
+  void reading(const std::string& path) { phase("reading " + (path == "-" ? "stdin" : path)); }
+
+private:
+  InputLimit no_limit_{0}; ///< this one prints the message, once
+  Watchdog watchdog_;
+};
+
+ReportDeadline::ReportDeadline(const Context& context)
+    : watchdog_(std::chrono::duration<double>(context.options().number("TIMEOUT")),
+                [seconds = context.options().number("TIMEOUT")](const std::string& phase) {
+                  print_error(Error(
+                      ExitCode::deadline, "phase " + phase, "finish",
+                      fmt::format("timed out after {:g} s", seconds),
+                      "pass a longer --timeout SECONDS, or check what this phase is waiting for"));
+                  std::_Exit(static_cast<int>(ExitCode::deadline));
+                }) {}
+
+// `shmemctl report diff|check|merge`: compares, checks and merges existing reports.
+
+constexpr const char* threshold_help =
+    "A threshold is CASE[PARAMETER=VALUE,...].METRIC>=NUMBER, also with <=, > and <:\n"
+    "  put[bytes=1M].bandwidth_GBps>=300     'moe-*[phase=total].p50_us<=200'\n"
+    "Every matching row must meet it; a threshold that matches no row is an error (exit code 2).\n";
+
+/// --require and --require-file.
+struct ThresholdFlags {
+  std::vector<std::string> expressions, files;
+
+  bool empty() const { return expressions.empty() && files.empty(); }
+
+  std::vector<Threshold> parse(const Context& context) const {
+    ReportDeadline deadline(context);
+    std::vector<Threshold> thresholds;
+    for (const std::string& expression : expressions)
+      thresholds.push_back(parse_threshold(expression, "--require"));
+    for (const std::string& file : files) {
+      deadline.reading(file);
+      for (Threshold& threshold : parse_threshold_file(read_input(file), file))
+        thresholds.push_back(std::move(threshold));
+    }
+    return thresholds;
+  }
+};
+
+std::shared_ptr<ThresholdFlags> add_threshold_flags(CLI::App& command) {
+  auto flags = std::make_shared<ThresholdFlags>();
+  command
+      .add_option("--require", flags->expressions,
+                  "A threshold that matching rows must meet; may be repeated")
+      ->type_name("THRESHOLD")
+      ->allow_extra_args(false);
+  command
+      .add_option("--require-file", flags->files,
+                  "A file with one threshold per line; # starts a comment")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  return flags;
+}
+
+/// "5%" or "0.05".
+double share_of(const std::string& flag, const std::string& text) {
+  const bool percent = !text.empty() && text.back() == '%';
+  const auto number = parse_number(percent ? text.substr(0, text.size() - 1) : text);
+  const double share = number.value_or(-1) / (percent ? 100 : 1);
+  if (!(share >= 0 && share < 1))
+    throw input_error(flag, "", "\"" + text + "\" is not a fraction", "write it as 5% or 0.05");
+  return share;
+}
+
+void hold(const std::vector<Threshold>& thresholds, const std::vector<LoadedReport>& reports,
+          Report& report) {
+  std::vector<ThresholdOutcome> outcomes;
+  for (const Threshold& threshold : thresholds)
+    outcomes.push_back(hold_against(threshold, reports));
+  report.thresholds = thresholds_json(outcomes);
+  for (Finding& finding : threshold_findings(outcomes))
+    report.findings.push_back(std::move(finding));
+}
+
+struct DiffFlags {
+  std::string base, other, min_effect = "5%", alpha = "5%";
+  bool allow_missing = false;
+};
+
+ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& threshold_flags) {
+  const std::vector<Threshold> thresholds = threshold_flags.parse(context);
+  const CompareOptions wanted{share_of("--alpha", flags.alpha),
+                              share_of("--min-effect", flags.min_effect)};
+  if (wanted.alpha == 0)
+    throw input_error("--alpha", "", "a significance level of 0 can never be reached",
+                      "pass a value such as 5% or 0.05");
+  if (flags.base == "-" && flags.other == "-")
+    throw input_error("BASE and NEW", "", "both read from stdin",
+                      "pass a file name for one of them");
+  return with_session(context, [&](Session& session, const Options&) {
+    session.phase("reading " + flags.base + " and " + flags.other);
+    // Files are read in parallel; errors of BASE are reported first, whichever is read first.
+    auto reading = std::async(std::launch::async, [&] { return load_reports({flags.base}); });
+    std::optional<std::vector<LoadedReport>> other;
+    std::exception_ptr problem;
+    try {
+      other = load_reports({flags.other});
+    } catch (const Error&) {
+      problem = std::current_exception();
+    }
+    const std::vector<LoadedReport> base = reading.get();
+    if (problem)
+      std::rethrow_exception(problem);
+    session.phase("comparing");
+    const Comparison comparison = compare_reports(base, *other, wanted);
+    Report& report = session.report();
+    report.comparison = comparison_json(comparison);
+    for (Finding& finding : comparison_findings(comparison, flags.allow_missing))
+      report.findings.push_back(std::move(finding));
+    hold(thresholds, *other, report);
+    return session.finish();
+  });
+}
+
+ExitCode check(Context& context, const std::vector<std::string>& paths,
+               const ThresholdFlags& flags) {
+  if (flags.empty())
+    throw Error(ExitCode::usage, "report check", "", "no threshold given",
+                "pass --require THRESHOLD or --require-file FILE");
+  const std::vector<Threshold> thresholds = flags.parse(context);
+  return with_session(context, [&](Session& session, const Options&) {
+    session.phase("reading " + paths.front());
+    const std::vector<LoadedReport> reports = load_reports(paths);
+    session.phase("checking thresholds");
+    hold(thresholds, reports, session.report());
+    return session.finish();
+  });
+}
+
+ExitCode merge(const Context& context, const std::vector<std::string>& paths) {
+  const std::string target = context.json_path.empty() ? "-" : context.json_path;
+  if (target != "-")
+    check_output_path(target, context.force);
+  ReportDeadline deadline(context);
+  deadline.phase("reading " + paths.front() + (paths.size() > 1 ? ", ..." : ""));
+  const std::vector<LoadedReport> reports = load_reports(paths);
+  deadline.phase("merging");
+  const std::string text = to_text(to_json(merge_reports(reports)));
+  deadline.phase("writing " + target);
+  write_file_atomically(target, text, context.force);
+  return ExitCode::ok;
+}
+
+void add_report_diff(CLI::App& report, Context& context) {
+  CLI::App* command = report.add_subcommand(
+      "diff", "Compare reports with earlier ones; exit 1 if a row is worse or missing");
+  command->footer(
+      "Rows match by case and parameters. A row is better or worse if its change exceeds both the\n"
+      "noise and --min-effect, the same if the change is significantly smaller than --min-effect,\n"
+      "else unclear. With one run on each side only the noise within a run is known; with folders\n"
+      "of three or more runs also the noise between runs.\n" +
+      std::string(threshold_help) +
+      "Example: shmemctl report diff baseline/ new.json --require 'put[bytes=1M].p50_us<40'");
+  auto flags = std::make_shared<DiffFlags>();
+  command->add_option("BASE", flags->base, "A report, a merged report, or a folder of reports")
+      ->required();
+  command->add_option("NEW", flags->other, "The report or folder to compare with BASE; - is stdin")
+      ->required();
+  command
+      ->add_option("--min-effect", flags->min_effect, "Changes below this count as no change [5%]")
+      ->type_name("FRACTION");
+  command
+      ->add_option("--alpha", flags->alpha, "False-alarm probability over all rows together [5%]")
+      ->type_name("FRACTION");
+  command->add_flag("--allow-missing", flags->allow_missing,
+                    "Rows of BASE that are missing in NEW do not count as failures");
+  const auto thresholds = add_threshold_flags(*command);
+  command->callback([&context, flags, thresholds] {
+    context.run = [=](Context& run_context) { return diff(run_context, *flags, *thresholds); };
+  });
+}
+
+void add_report_check(CLI::App& report, Context& context) {
+  CLI::App* command =
+      report.add_subcommand("check", "Check reports against thresholds; exit 1 if one is not met");
+  command->footer(threshold_help);
+  auto paths = std::make_shared<std::vector<std::string>>();
+  command->add_option("files", *paths, "Reports, or folders of reports; - is stdin")->required();
+  const auto thresholds = add_threshold_flags(*command);
+  command->callback([&context, paths, thresholds] {
+    context.run = [=](Context& run_context) { return check(run_context, *paths, *thresholds); };
+  });
+}
+
+void add_report_merge(CLI::App& report, Context& context) {
+  CLI::App* command =
+      report.add_subcommand("merge", "Merge the reports of several nodes or runs into one");
+  command->footer("Writes to --json FILE, default stdout. Each row names its run.\n"
+                  "Example: shmemctl report merge node*.json --json all.json");
+  auto paths = std::make_shared<std::vector<std::string>>();
+  command->add_option("files", *paths, "Reports, or folders of reports; - is stdin")->required();
+  command->callback([&context, paths] {
+    context.run = [=](Context& run_context) { return merge(run_context, *paths); };
+  });
+}
+
+// `shmemctl report csv|junit|prom|annotate|html`: converts reports to other formats.
+
+using Writer = std::function<std::string(const Report&)>;
+
+/// Writes the result of `make` to `output`, within --timeout.
+/// @param what its name, for the message of a deadline that passes: "the page"
+/// @param read its input
+template <class Read, class Make>
+ExitCode convert(const Context& context, const std::vector<std::string>& paths,
+                 const std::string& output, const char* what, const Read& read, const Make& make) {
+  if (output != "-")
+    check_output_path(output, context.force);
+  ReportDeadline deadline(context);
+  deadline.phase("reading " + paths.front() + (paths.size() > 1 ? ", ..." : ""));
+  auto input = read();
+  deadline.phase(std::string("making ") + what + " of " + paths.front());
+  const std::string text = make(std::move(input));
+  deadline.phase("writing " + output);
+  write_file_atomically(output, text, context.force);
+  return ExitCode::ok;
+}
+
+std::shared_ptr<std::string> add_output_flag(CLI::App& command) {
+  auto output = std::make_shared<std::string>("-");
+  command.add_option("-o,--output", *output, "Write to this file, atomically [stdout]")
+      ->type_name("FILE");
+  return output;
+}
+
+CLI::App* add_format(CLI::App& report, Context& context, const std::string& name,
+                     const std::string& description, const std::string& footer,
+                     const Writer& writer) {
+  CLI::App* command = report.add_subcommand(name, description);
+  command->footer(footer);
+  auto path = std::make_shared<std::string>();
+  command->add_option("file", *path, "The report; - is stdin")->required();
+  const auto output = add_output_flag(*command);
+  command->callback([&context, path, output, writer] {
+    context.run = [=](Context& run_context) {
+      return convert(
+          run_context, {*path}, *output, "another format", [&] { return read_report(*path); },
+          writer);
+    };
+  });
+  return command;
+}
+
+/// "check=nightly"
+std::pair<std::string, std::string> parse_label(const std::string& text) {
+  const std::size_t sign = text.find('=');
+  const std::string name = text.substr(0, sign);
+  if (sign == std::string::npos || !is_prometheus_label(name))
+    throw input_error("--label", "",
+                      "\"" + printable(text) + "\" is not a label: " +
+                          (sign == std::string::npos ? "no = in it" : "invalid name"),
+                      "write it as suite=nightly, with a name of letters, digits and _");
+  return {name, text.substr(sign + 1)};
+}
+
+void add_prom(CLI::App& report, Context& context) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* command = add_format(
+      report, context, "prom", "Convert a report to metrics for Prometheus' textfile collector",
+      "The file is written atomically; --force replaces an existing one. If the collector's\n"
+      "folder has several reports, give each its own --label: the collector rejects the\n"
+      "same series from two files.\n"
+      "Example: shmemctl report prom r.json --force -o "
+      "/var/lib/prometheus/node-exporter/shmemctl.prom",
+      [words](const Report& read) {
+        PrometheusLabels labels;
+        for (const std::string& word : *words)
+          labels.push_back(parse_label(word));
+        return write_prometheus(read, labels);
+      });
+  command->add_option("--label", *words, "A label for every series; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_annotate(CLI::App& report, Context& context) {
+  CLI::App* command = report.add_subcommand(
+      "annotate", "Convert findings and regressions to annotations for GitHub and GitLab");
+  command->footer(
+      "github: workflow commands on stdout. gitlab: JSON of a code quality report. markdown: a\n"
+      "job summary. Reports written by `report diff` are accepted as well.\n"
+      "Examples:\n"
+      "  shmemctl report annotate --format github check.json diff.json\n"
+      "  shmemctl report annotate --format markdown check.json >> \"$GITHUB_STEP_SUMMARY\"\n"
+      "  shmemctl report annotate --format gitlab check.json -o gl-code-quality-report.json");
+  auto paths = std::make_shared<std::vector<std::string>>();
+  auto format = std::make_shared<std::string>();
+  command->add_option("files", *paths, "Reports, or folders of reports; - is stdin")->required();
+  command->add_option("--format", *format, "Output format")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"github", "gitlab", "markdown"}))
+      ->required();
+  const auto output = add_output_flag(*command);
+  command->callback([&context, paths, format, output] {
+    context.run = [=](Context& run_context) {
+      const AnnotationFormat kind = parse_annotation_format(*format).value();
+      return convert(
+          run_context, *paths, *output, "annotations", [&] { return load_reports(*paths); },
+          [kind](const std::vector<LoadedReport>& reports) {
+            return write_annotations(reports, kind);
+          });
+    };
+  });
+}
+
+struct PageFlags {
+  std::vector<std::string> paths;
+  std::string baseline, output = "-";
+};
+
+ExitCode write_page(const Context& context, const PageFlags& flags) {
+  return convert(
+      context, flags.paths, flags.output, "a page",
+      [&] {
+        html::PageInput input{load_reports(flags.paths), {}};
+        if (!flags.baseline.empty())
+          input.baseline = load_reports({flags.baseline});
+        return input;
+      },
+      [](html::PageInput input) { return html::write_html(html::page_model(std::move(input))); });
+}
+
+void add_html(CLI::App& report, Context& context) {
+  CLI::App* command = report.add_subcommand(
+      "html", "Convert reports to one HTML page: findings, topology, heat maps, charts, trends");
+  command->footer(
+      "The page is self-contained and fetches nothing. Of several reports it omits those\n"
+      "that a newer one supersedes or that are part of the baseline, and shows the\n"
+      "trend of each row over all of them.\n"
+      "Examples:\n"
+      "  shmemctl report html runs/*.json -o page.html\n"
+      "  shmemctl report html nights today.json --baseline nights -o page.html");
+  auto flags = std::make_shared<PageFlags>();
+  command->add_option("files", flags->paths, "Reports, or folders of reports; - is stdin")
+      ->required();
+  command
+      ->add_option("--baseline", flags->baseline,
+                   "Earlier reports to plot and compare with: a report, or a folder of reports")
+      ->type_name("FILE|DIR");
+  command->add_option("-o,--output", flags->output, "Write to this file, atomically [stdout]")
+      ->type_name("FILE");
+  command->callback([&context, flags] {
+    context.run = [flags](Context& run_context) { return write_page(run_context, *flags); };
+  });
+}
+
+void add_report_formats(CLI::App& report, Context& context) {
+  add_format(report, context, "csv", "Convert a report's rows to CSV",
+             "Writes the first of these that the report has: comparison, results, ports of\n"
+             "hotspots, checks, mapping, findings.",
+             write_csv);
+  add_format(report, context, "junit", "Convert a report to JUnit XML for CI systems",
+             "Whatever makes the report's exit code 1 is a failure in the JUnit output.\n"
+             "Example: shmemctl report junit diff.json -o diff.xml",
+             write_junit);
+  add_prom(report, context);
+  add_annotate(report, context);
+  add_html(report, context);
+}
+
+// show and validate
 
 ExitCode show(Context& context, const std::string& path, int width) {
   const Options options = context.options();

@@ -9,8 +9,8 @@
 
 namespace shmemctl {
 
-/// @param file_is whose file may be replayed: "--record"
-/// @param first_rank,last_rank in the words of --uneven: "Rank 0", "the last rank"
+/// @param file_is the command whose file may be replayed: "--record"
+/// @param first_rank,last_rank as the help of --uneven names them: "Rank 0", "the last rank"
 template <class Request>
 void add_routing_flags(CLI::App& command, Request& request, const std::string& file_is,
                        const std::string& first_rank, const std::string& last_rank) {

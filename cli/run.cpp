@@ -28,14 +28,14 @@ Error bad_invocation(const std::string& problem, const std::string& fix) {
   return {ExitCode::usage, "run", "", problem, fix};
 }
 
-bool is_own_subcommand(const CLI::App& app, const std::string& word) {
+bool is_own_subcommand(const CLI::App& app, const std::string& argument) {
   const auto names = app.get_subcommands([](const CLI::App*) { return true; });
   return std::any_of(names.begin(), names.end(),
-                     [&word](const CLI::App* child) { return child->get_name() == word; });
+                     [&argument](const CLI::App* child) { return child->get_name() == argument; });
 }
 
-/// Common flags before `run` that say where the command's report goes would say it N times.
-void require_flags_behind_command(const Context& context) {
+/// Rejects common flags before `run` that name the command's report: N PEs would write it N times.
+void require_flags_after_command(const Context& context) {
   for (const auto& [flag, value] :
        {std::pair("--json", context.json_path), std::pair("--csv", context.csv_path),
         std::pair("--config", context.config_path)})
@@ -45,14 +45,14 @@ void require_flags_behind_command(const Context& context) {
                                flag + " FILE");
 }
 
-/// What the PEs see: this environment, the options given here, and how a terminal wants its text.
+/// The environment of the PEs: this environment, the options given here, and how to format text.
 Environment pe_environment(const Context& context) {
   Environment environment = job_environment(context);
   const auto value = [&environment](const char* name) {
     const auto found = environment.find(name);
     return found == environment.end() ? std::string() : found->second;
   };
-  // A PE's stdout is a pipe; what it writes may still end on a terminal.
+  // A PE's stdout is a pipe, but its output may still end up on a terminal.
   const bool colour = is_terminal(STDOUT_FILENO, context.environment) &&
                       value("NO_COLOR").empty() && value("TERM") != "dumb" &&
                       value("SHMEMCTL_COLOR").empty();
@@ -64,14 +64,14 @@ Environment pe_environment(const Context& context) {
   return environment;
 }
 
-/// Whether the command places its PEs itself: bench and moe have --pin, too.
+/// Whether the command pins its PEs itself: bench and moe have --pin, too.
 bool chooses_cpus(const std::vector<std::string>& command) {
-  return std::any_of(command.begin(), command.end(), [](const std::string& word) {
-    return word == "--pin" || starts_with(word, "--pin=");
+  return std::any_of(command.begin(), command.end(), [](const std::string& argument) {
+    return argument == "--pin" || starts_with(argument, "--pin=");
   });
 }
 
-/// Where the PEs go, said on stderr with --verbose.
+/// The CPU binding of the PEs, printed on stderr with --verbose.
 std::vector<CpuSet> cpus_of_pes(const Context& context, const RunFlags& flags,
                                 const LaunchRequest& request, bool own) {
   const Sysroot sysroot;
@@ -116,48 +116,56 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
 
 ExitCode run_job(const Context& context, const RunFlags& flags, const CLI::App& app,
                  const std::vector<std::string>& command) {
-  require_flags_behind_command(context);
+  require_flags_after_command(context);
   const LaunchRequest request = launch_request(context, flags, app, command);
-  const LaunchResult result = launch(request);
-  const bool said = request.one_error && failed_alike_and_said_so(result);
-  if (const std::string line = failure_line(result); !line.empty() && !said)
-    std::cerr << "shmemctl: error: " << line << '\n';
+  LaunchResult result = launch(request);
+  const bool printed = request.one_error && all_printed_the_same_failure(result);
+  // The PEs have printed why the job failed. How the first one ended is a note to that.
+  const bool is_note = result.error_shown && !result.timed_out;
+  if (is_note)
+    for (PeEnd& end : result.ends)
+      end.last_words.clear();
+  if (const std::string line = failure_line(result); !line.empty() && !printed)
+    std::cerr << (is_note ? "shmemctl: " : "shmemctl: error: ") << line << '\n';
   return static_cast<ExitCode>(result.exit_status);
 }
 
 } // namespace
 
-std::vector<std::string> without_separator(const CLI::App& app, std::vector<std::string> words) {
-  const auto run = std::find(words.begin(), words.end(), "run");
-  if (run == words.end())
-    return words;
+std::vector<std::string> without_separator(const CLI::App& app,
+                                           std::vector<std::string> arguments) {
+  const auto run = std::find(arguments.begin(), arguments.end(), "run");
+  if (run == arguments.end())
+    return arguments;
   const CLI::App* command = app.get_subcommand("run");
-  for (auto word = run + 1; word != words.end() && starts_with(*word, "-"); ++word) {
-    if (*word == "--") {
-      words.erase(word);
+  for (auto argument = run + 1; argument != arguments.end() && starts_with(*argument, "-");
+       ++argument) {
+    if (*argument == "--") {
+      arguments.erase(argument);
       break;
     }
-    const CLI::Option* option = command->get_option_no_throw(*word); // none for -n4 and --pes=4
-    if (option && option->get_items_expected_max() > 0 && word + 1 != words.end())
-      ++word;
+    const CLI::Option* option = command->get_option_no_throw(*argument); // none for -n4 and --pes=4
+    if (option && option->get_items_expected_max() > 0 && argument + 1 != arguments.end())
+      ++argument;
   }
-  return words;
+  return arguments;
 }
 
 void add_run(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("run", "Start N PEs of a program on this node, without MPI");
   command->footer(
-      "Everything from the first word that is no option belongs to the command, options\n"
-      "included. The name of a subcommand (bringup, bench, ...) means this program itself; write\n"
+      "The first argument that is not an option starts the command; everything after it belongs\n"
+      "to the command. The name of a subcommand (bringup, bench, ...) runs shmemctl itself; write\n"
       "./bringup for a file of that name.\n"
       "PE 0 reads stdin, the others /dev/null. Lines of output are never mixed. SIGINT, SIGTERM,\n"
-      "SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are passed on; a second SIGINT "
+      "SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are forwarded; a second SIGINT "
       "kills\n"
-      "the job. When a PE fails, the others get a second to end by themselves, then SIGTERM, then\n"
-      "SIGKILL, and no process of the job is left. The exit code is that of the PE that failed\n"
+      "the job. When a PE fails, the others have a second to end by themselves, then get SIGTERM\n"
+      "and SIGKILL, and no process of the job remains. The exit code is that of the PE that "
+      "failed\n"
       "first (128 + signal), 124 after --timeout.\n"
-      "If stdout is a terminal, SHMEMCTL_COLOR=always (and CLICOLOR_FORCE=1) tell PEs so.\n"
+      "If stdout is a terminal, the PEs get SHMEMCTL_COLOR=always and CLICOLOR_FORCE=1.\n"
       "Examples:\n"
       "  shmemctl run -n 4 bringup\n"
       "  shmemctl run -n 8 --nodes 2 --label ./program --its-option\n");
@@ -168,26 +176,26 @@ void add_run(CLI::App& app, Context& context) {
       ->required()
       ->type_name("N")
       ->check(CLI::Range(1, most_pes));
-  command->add_option("--nodes", flags->n_nodes, "Split them into this many virtual nodes")
-      ->type_name("H")
+  command->add_option("--nodes", flags->n_nodes, "Split the PEs into N virtual nodes")
+      ->type_name("N")
       ->check(CLI::Range(1, most_pes));
   command
-      ->add_option("--pin", flags->pin,
-                   "auto (default): cores of its own for each PE, near its GPU, where there are "
-                   "enough and nobody has chosen CPUs; none: wherever the kernel puts it")
+      ->add_option(
+          "--pin", flags->pin,
+          "auto (default): bind each PE to its own cores near its GPU, if there are enough "
+          "cores and the affinity is not already restricted; none: no binding")
       ->check(CLI::IsMember({"auto", "none"}));
-  command->add_flag("--label", flags->label, "Begin each line of output with [PE]");
+  command->add_flag("--label", flags->label, "Prefix each line of output with [PE]");
   command
-      ->add_option("--timeout", flags->timeout_s,
-                   "End the job after this many seconds; 0 (default) is never")
-      ->type_name("S")
+      ->add_option("--timeout", flags->timeout_s, "End the job after SECONDS; 0 (default): never")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 1e7));
   add_option(*command, context, "COLOR");
   add_option(*command, context, "LOG_LEVEL");
   command->callback([&app, &context, command, flags] {
-    const std::vector<std::string> words = command->remaining();
-    context.run = [&app, flags, words](Context& run_context) {
-      return run_job(run_context, *flags, app, words);
+    const std::vector<std::string> arguments = command->remaining();
+    context.run = [&app, flags, arguments](Context& run_context) {
+      return run_job(run_context, *flags, app, arguments);
     };
   });
 }

@@ -20,7 +20,6 @@
 #include "src/topo/mapping/ports.h"
 #include "src/topo/mapping/request.h"
 #include "src/topo/readers/reader.h"
-#include "src/topo/writers/host_json.h"
 #include "src/topo/writers/writer.h"
 
 namespace shmemctl {
@@ -176,7 +175,7 @@ ExitCode with_session(Context& context,
   } catch (const Error& error) {
     try {
       session.output().died(error);
-    } catch (const Error& second) { // the first one is what matters
+    } catch (const Error& second) { // the first error is the one that matters
       print_error(second);
     }
     throw;
@@ -209,7 +208,8 @@ bool run_gpu_links(Session& session, const NodeSource& source) {
   if (!source.sysroot || !source.sysroot->live() || count < 2)
     return false;
   session.phase("measuring copies between GPUs");
-  constexpr std::chrono::seconds deadline{40}; // contexts of eight GPUs without persistence: ten
+  constexpr std::chrono::seconds deadline{
+      40}; // contexts of eight GPUs without persistence take ten seconds
   const cuda::LinkSurvey survey = doctor::survey_live_links(deadline);
   Report& report = session.report();
   for (ResultRow& row : link_rows(source.node, survey))

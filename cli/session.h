@@ -1,4 +1,4 @@
-// What topo, doctor and check share: where the node comes from, the report, its deadline, its end.
+// Shared by topo, doctor and check: where the node comes from, the report, its deadline, its end.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct NodeSource {
   std::unique_ptr<Sysroot> sysroot;
 };
 
-/// Where a subcommand is told to read from.
+/// The source that a subcommand reads from.
 struct SourceFlags {
   std::string from;   ///< a recorded file, or "-"
   std::string format; ///< forces its format
@@ -37,31 +37,31 @@ public:
 
   /// Reads the node: --from, else --sysroot, else this machine.
   NodeSource load(const SourceFlags& flags);
-  /// What is being done, for the message of a deadline that passes.
+  /// The current step, for the message of a deadline that passes.
   void phase(const std::string& words) {
     if (watchdog_)
       watchdog_->phase(words);
   }
-  /// Another deadline than --timeout from now on; nothing: none.
+  /// Replaces --timeout by another deadline, counted from now; empty: none.
   void set_deadline(std::optional<double> seconds);
 
   Report& report() { return report_; }
-  /// Hands a copy of the report to the output, as what is to be written if the run dies now.
+  /// Passes a copy of the report to the output, to be written if the run dies now.
   void checkpoint() { output_.update(report_); }
   /// False if stdout carries data, or --quiet.
   bool wants_text() const;
-  /// Sets the end, writes the files and prints the report's text; the exit code is 1 if there is
-  /// a finding of severity error.
+  /// Sets the end time, writes the files and prints the report's text; the exit code is 1 if there
+  /// is a finding of severity error.
   ExitCode finish();
-  /// As finish(), of a run that ended on the way: the report is `incomplete`, with this code.
+  /// As finish(), for an aborted run: the report is `incomplete`, with this code.
   ExitCode finish_early(ExitCode code);
-  /// From now on finish() only completes the report: somebody else prints and writes it.
+  /// From now on finish() only completes the report: the caller prints and writes it.
   void defer_output() { deferred_ = true; }
   ReportOutput& output() { return output_; }
 
 private:
   ExitCode end(ReportStatus status, ExitCode code);
-  /// The deadline has passed: says so, writes the report as `incomplete`, ends the process.
+  /// The deadline has passed: prints that, writes the report as `incomplete`, ends the process.
   [[noreturn]] void expire(const std::string& phase);
 
   const Context& context_;
@@ -70,30 +70,30 @@ private:
   ReportOutput output_;
   double deadline_s_;
   bool deferred_ = false;
-  InputLimit no_limit_{0}; ///< the session's own deadline counts for what it reads
+  InputLimit no_limit_{0}; ///< files are read under the session's own deadline
   std::optional<Watchdog> watchdog_;
 };
 
-/// Runs `body` with a session; after an Error the report is written as `incomplete`, with what had
-/// been found.
+/// Runs `body` with a session; after an Error the report is written as `incomplete`, with the
+/// results so far.
 ExitCode with_session(Context& context,
                       const std::function<ExitCode(Session&, const Options&)>& body);
 
-/// A report of this run with nothing found yet.
+/// An empty report of this run.
 Report new_report(const Context& context, const Options& options);
 
-/// The node and its mapping, with advice, into the report.
+/// Adds the node, its mapping and advice to the report.
 void put_node(const Node& node, const Mapping& mapping, Report& report);
 
-/// What is said on stderr of a report whose text is not printed, two lines for each finding: with
-/// --quiet its errors; with --csv -, whose table has no findings, its warnings too. With --json -
-/// nothing, since the document has all of them.
+/// Prints findings on stderr when the report's text is not printed, two lines each: with --quiet
+/// the errors; with --csv -, whose table has no findings, also the warnings; with --json - none,
+/// because the document has them all.
 void print_findings_without_text(const Context& context, const Findings& findings);
 
-/// How text is to look on this terminal.
+/// Format of text on this terminal.
 TextStyle text_style(const Context& context, const Options& options);
 
-/// Steps of topo and doctor, which check runs one after the other.
+/// The steps of topo and doctor, which check runs one after the other.
 void run_topo(Session& session, const Options& options, const NodeSource& source);
 /// Copies between every ordered pair of the machine's GPUs; nothing if it has fewer than two.
 /// @return whether there was something to measure

@@ -11,7 +11,7 @@
 #include "src/sim/summary.h"
 #include "src/topo/advice/advice.h"
 #include "src/topo/mapping/request.h"
-#include "src/topo/writers/host_json.h"
+#include "src/topo/writers/writer.h"
 
 namespace shmemctl {
 

@@ -19,7 +19,7 @@ bool set(const Environment& environment, const char* name) {
   return found != environment.end() && !found->second.empty();
 }
 
-/// `srun --pty` and `mpiexec.hydra` give one only where there is one.
+/// `srun --pty` and `mpiexec.hydra` give a process a terminal only if they have one themselves.
 bool launcher_makes_terminals(const Environment& environment) {
   return set(environment, "OMPI_COMM_WORLD_SIZE") || set(environment, "PRTE_LAUNCHED");
 }

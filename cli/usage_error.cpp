@@ -27,10 +27,10 @@ std::string command_of(const std::vector<const CLI::App*>& chain) {
   return command;
 }
 
-/// An option, not a negative number and not the - that stands for stdin.
-bool is_option(const std::string& word) {
-  return word.size() > 1 && word[0] == '-' && word != "--" &&
-         std::isdigit(static_cast<unsigned char>(word[1])) == 0 && word[1] != '.';
+/// An option, but not a negative number or the - for stdin.
+bool is_option(const std::string& argument) {
+  return argument.size() > 1 && argument[0] == '-' && argument != "--" &&
+         std::isdigit(static_cast<unsigned char>(argument[1])) == 0 && argument[1] != '.';
 }
 
 std::vector<std::string> names_of_subcommands(const CLI::App& app) {
@@ -40,21 +40,22 @@ std::vector<std::string> names_of_subcommands(const CLI::App& app) {
   return names;
 }
 
-UsageError unknown_subcommand(const std::vector<const CLI::App*>& chain, const std::string& word) {
+UsageError unknown_subcommand(const std::vector<const CLI::App*>& chain,
+                              const std::string& argument) {
   const std::string command = command_of(chain);
-  return {command + ": unknown subcommand " + printable(word),
-          did_you_mean(word, names_of_subcommands(*chain.back())) + command +
+  return {command + ": unknown subcommand " + printable(argument),
+          did_you_mean(argument, names_of_subcommands(*chain.back())) + command +
               " --help lists all subcommands"};
 }
 
-UsageError unknown_option(const std::vector<const CLI::App*>& chain, const std::string& word) {
-  const std::string flag = word.substr(0, word.find('='));
+UsageError unknown_option(const std::vector<const CLI::App*>& chain, const std::string& argument) {
+  const std::string flag = argument.substr(0, argument.find('='));
   std::vector<std::string> flags;
   for (const CLI::App* app : chain)
     for (const CLI::Option* option : app->get_options())
       for (const std::string& name : option->get_lnames())
         flags.push_back("--" + name);
-  // One dash before a long name is a mistake as well: the distance is that of the names.
+  // Also handles a single dash before a long name: the distance is that of the names.
   const std::string long_flag =
       "--" + flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
   const std::string command = command_of(chain);
@@ -103,9 +104,9 @@ UsageError unknown_value(const std::vector<const CLI::App*>& chain, const std::s
 UsageError describe_usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<const CLI::App*> chain = recognised(app);
   const std::vector<std::string> rest = app.remaining(true);
-  const auto word = std::find_if_not(rest.begin(), rest.end(), is_option);
-  if (chain.back()->get_require_subcommand_min() > 0 && word != rest.end())
-    return unknown_subcommand(chain, *word);
+  const auto argument = std::find_if_not(rest.begin(), rest.end(), is_option);
+  if (chain.back()->get_require_subcommand_min() > 0 && argument != rest.end())
+    return unknown_subcommand(chain, *argument);
   if (const auto flag = std::find_if(rest.begin(), rest.end(), is_option); flag != rest.end())
     return unknown_option(chain, *flag);
   const std::string message = error.what();

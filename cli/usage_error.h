@@ -1,4 +1,4 @@
-// What is wrong with a command line that the parser refuses, and what was probably meant.
+// Explains what is wrong with a command line, and what was probably meant.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr std::size_t most_cells = 20'000'000;
 
-/// Some spreadsheets take the full-width forms of =, +, - and @ for the same.
+/// Some spreadsheets treat the full-width forms of =, +, - and @ in the same way.
 bool begins_like_a_formula(const std::string& text) {
   static constexpr std::string_view signs[] = {"=",      "+",      "-",      "@",
                                                "\uff1d", "\uff0b", "\uff0d", "\uff20"};
@@ -26,9 +26,9 @@ bool begins_like_a_formula(const std::string& text) {
                      [&text](std::string_view sign) { return starts_with(text, sign); });
 }
 
-/// A cell that neither a spreadsheet nor a terminal does anything with but show it. Text that
-/// begins like a formula gets an apostrophe in front, which spreadsheets take for "this is text";
-/// numbers stay as they are. No control character is left, nor a line end.
+/// A cell that spreadsheets and terminals only display. Text that begins like a formula gets an
+/// apostrophe in front, which spreadsheets take as a marker of text; numbers are unchanged. Control
+/// characters and line ends are removed.
 std::string harmless(const std::string& cell) {
   if (cell.empty() || parse_number(cell))
     return cell;
@@ -36,7 +36,7 @@ std::string harmless(const std::string& cell) {
   return begins_like_a_formula(text) ? "'" + text : text;
 }
 
-/// A row ends with CR LF, and a cell is quoted where it has to be (RFC 4180).
+/// A row ends with CR LF, and a cell is quoted if necessary (RFC 4180).
 class CsvTable {
 public:
   explicit CsvTable(const std::vector<std::string>& header) { add(header); }
@@ -50,7 +50,7 @@ public:
 
 private:
   static std::string quoted(const std::string& cell) {
-    // Some countries' spreadsheets part cells at semicolons.
+    // Spreadsheets of some countries split cells at semicolons.
     if (cell.find_first_of(",;\"") == std::string::npos)
       return cell;
     std::string out = "\"";
@@ -140,13 +140,13 @@ std::string checks_csv(const std::vector<CheckRow>& checks) {
 
 /// A row per port of `hotspots`. A list of PEs is one cell: "0 1".
 std::string hotspots_csv(const json& hotspots) {
-  const std::vector<std::string> ways{"sent", "received"};
+  const std::vector<std::string> directions{"sent", "received"};
   const std::vector<std::string> figures{"GBps", "bytes", "link_share", "peak_GBps", "GBps_reason"};
   std::vector<std::string> header{"host",   "device",    "port",
                                   "netdev", "link_Gbps", "link_Gbps_reason"};
-  for (const std::string& way : ways)
+  for (const std::string& direction : directions)
     for (const std::string& figure : figures)
-      header.push_back(way + "_" + figure);
+      header.push_back(direction + "_" + figure);
   for (const char* name : {"direction", "window_s", "hot", "pes", "pes_reason"})
     header.emplace_back(name);
   CsvTable table(header);
@@ -154,9 +154,9 @@ std::string hotspots_csv(const json& hotspots) {
     std::vector<std::string> cells;
     for (const char* name : {"host", "device", "port", "netdev", "link_Gbps", "link_Gbps_reason"})
       cells.push_back(cell(view::member(port, name)));
-    for (const std::string& way : ways)
+    for (const std::string& direction : directions)
       for (const std::string& figure : figures)
-        cells.push_back(cell(view::member(view::member(port, way.c_str()), figure.c_str())));
+        cells.push_back(cell(view::member(view::member(port, direction.c_str()), figure.c_str())));
     for (const char* name : {"direction", "window_s", "hot"})
       cells.push_back(cell(view::member(port, name)));
     std::vector<std::string> pes;
@@ -180,8 +180,7 @@ const json& gpu_of(const json& topology, const json& pe) {
   return gpus[index.get<std::size_t>()];
 }
 
-/// Ids of the warnings and errors about what the source of the topology does not tell: "" if it is
-/// whole.
+/// Ids of the warnings and errors about what the topology's source lacks: "" if it is complete.
 std::string gaps_of_source(const Findings& findings) {
   static const std::set<std::string> about_source{"topology-incomplete", "nic-names-unknown",
                                                   "mapping-unknown"};

@@ -6,7 +6,7 @@ namespace shmemctl {
 
 namespace {
 
-// Rows of one group stand together, sorted by id.
+// Grouped, sorted by id within a group.
 std::vector<FindingReference> finding_rows() {
   return {
       {"gpu-without-nic", "Topology and mapping", "warning, info",
@@ -182,6 +182,19 @@ std::vector<FindingReference> finding_rows() {
        "A variable with the prefix `SHMEMCTL_` is set that is not an option, so it does nothing.",
        "The environment is compared with the option table.",
        "Correct the name; the fix gives the nearest spelling."},
+      {"buffer-corrupt", "Bring-up and transports", "error",
+       "What one PE put into the registered buffer of another did not arrive unchanged: size, "
+       "offset, expected and found bytes are in the message.",
+       "In `bringup` each PE puts into a registered buffer of the next PE of its node, which "
+       "verifies it.",
+       "Look at the memory of that host first: `shmemctl doctor` there."},
+      {"buffer-unavailable", "Bring-up and transports", "warning",
+       "A PE cannot register memory, or cannot put into a registered buffer of another PE of its "
+       "node. Programs that only use the symmetric heap are not affected.",
+       "In `bringup` each PE registers a small buffer and puts into that of the next PE of its "
+       "node.",
+       "Run the PEs of a node as one user, in one PID namespace, and free memory if none can be "
+       "registered."},
       {"gpu-kernels-unavailable", "Bring-up and transports", "error",
        "Kernels cannot be launched in this job, so pairs were not checked by kernels.",
        "`bringup` loads and launches a kernel on the GPU of every PE.",
@@ -207,7 +220,7 @@ std::vector<FindingReference> finding_rows() {
        "Every transport reports for every pair whether it reaches it, and why not.",
        "Enable a transport between these hosts; the fix names one that reaches all pairs if there "
        "is one."},
-      {"software-hca", "Bring-up and transports", "info",
+      {"emulated-hca", "Bring-up and transports", "info",
        "A transport went over the emulated HCA, so its figures are those of CPUs, not of an mlx5 "
        "device.",
        "The device that the transport opened.",
@@ -438,7 +451,7 @@ std::vector<FindingReference> finding_rows() {
   };
 }
 
-/// Ids of doctor's checks that did not pass, in the order in which doctor shows them.
+/// Ids of doctor's checks that did not pass, in doctor's order.
 std::vector<FindingReference> check_rows() {
   constexpr const char* group = "Checks of doctor";
   constexpr const char* severities = "error, warning";

@@ -6,13 +6,13 @@
 
 namespace shmemctl {
 
-/// One id that a report's `findings[]` may hold. The texts are sentences in Markdown.
+/// One id of a report's `findings[]`. The texts are sentences in Markdown.
 struct FindingReference {
   std::string id;         ///< "nic-hotspot"
   std::string group;      ///< heading under which the page lists it
-  std::string severities; ///< "error, warning": those that it may have, the worst first
+  std::string severities; ///< "error, warning": its possible severities, the worst first
   std::string meaning;
-  std::string evidence; ///< what it is concluded from
+  std::string evidence; ///< how it is detected
   std::string fix;
 };
 

@@ -1,4 +1,4 @@
-// Looks into JSON that may lack anything: what is not there, or of another type, reads as nothing.
+// Reads JSON that may lack anything: a missing member, or one of another type, reads as empty.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,13 +11,13 @@ namespace shmemctl::view {
 const nlohmann::json& member(const nlohmann::json& object, const char* key);
 /// The member if it is a list, else an empty list.
 const nlohmann::json& list(const nlohmann::json& object, const char* key);
-/// A string, a number (shortest form), true or false, as text; nothing for anything else. Not made
-/// harmless: bytes are as the document has them.
+/// A string, a number (shortest form), true or false, as text; empty for anything else. Not
+/// escaped: the bytes of the document.
 std::optional<std::string> scalar(const nlohmann::json& value);
-/// Member as safe text, `otherwise` if it is none.
+/// The member as safe text, `otherwise` if it is not text.
 std::string text(const nlohmann::json& object, const char* key, const std::string& otherwise = "");
 std::optional<double> number(const nlohmann::json& object, const char* key);
-/// "12.5", "0.003", "400": `digits` significant digits, no trailing zeros; whole from 1000 on.
+/// "12.5", "0.003", "400": `digits` significant digits, no trailing zeros; integers from 1000 on.
 std::string decimal(double value, int digits = 4);
 
 } // namespace shmemctl::view

@@ -23,10 +23,10 @@ struct TestCase {
   std::string message; ///< why it failed or was skipped; a remark if it passed
 };
 
-/// Bytes beyond which CI systems cut or refuse.
+/// CI systems truncate or refuse more bytes than this.
 constexpr std::size_t longest_message = 4000;
 
-/// Text of a report, made harmless for terminals too: CI systems print it in logs.
+/// Text of a report, escaped for terminals as well: CI systems print it in logs.
 std::string xml_text(const std::string& text) {
   return xml_escape(safe_text(text.substr(0, longest_message)));
 }
@@ -155,15 +155,15 @@ std::vector<TestCase> tests_of_thresholds(const Report& report) {
   return tests;
 }
 
-/// Errors fail. Warnings pass with a remark (system-out), so that they stop no build: what the
-/// source of a topology left out is among them.
+/// Errors fail. Warnings pass with a remark (system-out), so that they do not break builds: they
+/// include what the source of a topology lacks.
 std::vector<TestCase> tests_of_findings(const Report& report) {
-  std::set<std::string> told{"regression", "row-missing", "threshold-missed"};
+  std::set<std::string> covered{"regression", "row-missing", "threshold-missed"};
   for (const CheckRow& row : report.checks)
-    told.insert(row.id);
+    covered.insert(row.id);
   std::vector<TestCase> tests;
   for (const Finding& finding : report.findings)
-    if (finding.severity != Severity::info && !told.contains(finding.id))
+    if (finding.severity != Severity::info && !covered.contains(finding.id))
       tests.push_back({finding.id, finding.subject,
                        finding.severity == Severity::error ? Outcome::failed : Outcome::passed,
                        finding.message + "; fix: " + finding.fix});

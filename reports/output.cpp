@@ -23,7 +23,7 @@ namespace shmemctl {
 
 namespace {
 
-/// Fails now rather than after an hour of measuring.
+/// Fails now rather than after an hour of measurements.
 void check_folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "."
@@ -52,7 +52,7 @@ void check_targets(const ReportTargets& targets) {
   check_target(targets.csv_path, targets.force);
 }
 
-/// One that is blocked would arrive although it is ignored.
+/// A blocked signal would arrive although it is ignored.
 bool is_ignored(int signal) {
   struct sigaction action {};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -68,7 +68,7 @@ sigset_t ending_signals() {
   return signals;
 }
 
-/// Blocks the signals in this thread and restores the mask when it goes.
+/// Blocks the signals in this thread; the destructor restores the mask.
 class BlockedSignals {
 public:
   BlockedSignals() {
@@ -109,7 +109,7 @@ struct ReportOutput::State {
   ReportTargets targets;
   std::mutex mutex; ///< guards snapshot and written, and that one thread writes at a time
   Report snapshot;
-  std::optional<Finding> cause; ///< of an end by a signal; guarded too
+  std::optional<Finding> cause; ///< of an end by a signal; guarded by the same mutex
   bool written = false;
   BlockedSignals blocked;
   FileDescriptor signals, stop;
@@ -144,7 +144,7 @@ struct ReportOutput::State {
     }
   }
 
-  /// Waits for a signal; false if there is nothing to wait for any more.
+  /// Waits for a signal; false at the end of the object's life.
   bool take_signal(signalfd_siginfo& taken) {
     pollfd waiting[] = {{signals.get(), POLLIN, 0}, {stop.get(), POLLIN, 0}};
     while (::poll(waiting, 2, -1) < 0)
@@ -165,7 +165,7 @@ struct ReportOutput::State {
       if (!take_signal(taken))
         return;
     while (goes_on(taken));
-    // The signal was taken; the next one has its default effect in this thread.
+    // The signal was consumed; the next one has its default effect in this thread.
     const sigset_t next = ending_signals();
     pthread_sigmask(SIG_UNBLOCK, &next, nullptr);
     end_if_writing_hangs(ExitCode::interrupted); // the lock's holder may be writing, too
@@ -230,7 +230,7 @@ void ReportOutput::finish(Report report) {
 
 void ReportOutput::died(const Error& error) {
   const std::lock_guard lock(state_->mutex);
-  if (state_->written) // or its writing failed, which is what the run ends with
+  if (state_->written) // or a write has failed, and that error ends the run
     return;
   Report report = state_->snapshot;
   report.status = ReportStatus::incomplete;

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// With two there is nothing to see in a picture.
+/// A picture of two is of no use.
 constexpr std::size_t fewest_labels = 3;
 
 constexpr PairNames pair_names[] = {{"first_pe", "second_pe", "PE"}, {"source", "target", "GPU"}};
@@ -31,7 +31,7 @@ std::string parameter_text(const std::string& name, const json& value) {
   return name + "=" + view::scalar(value).value_or("null");
 }
 
-/// Rows with the same title are of one matrix: all but the pair is alike.
+/// Rows with the same title belong to one matrix: everything but the pair is equal.
 std::string title_of(const ResultRow& row, const PairNames& names) {
   std::string title = row.case_name;
   for (const auto& [name, value] : row.params.items())
@@ -68,9 +68,9 @@ std::optional<PairMatrix> matrix_of(const std::string& title, const std::string&
   for (const Pair& pair : pairs)
     labels.insert(labels.end(), {pair.source, pair.target});
   matrix.labels = in_order(std::move(labels));
-  std::map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> index_of;
   for (const std::string& label : matrix.labels)
-    places.emplace(label, places.size());
+    index_of.emplace(label, index_of.size());
   for (const Pair& pair : pairs) {
     const ResultRow& row = *pair.row;
     const bool failed = has_failed(row);
@@ -79,7 +79,7 @@ std::optional<PairMatrix> matrix_of(const std::string& title, const std::string&
                                                        : std::nullopt;
     if (pair.source != pair.target && (failed || measured))
       matrix.cells.push_back(
-          {places.at(pair.source), places.at(pair.target), failed ? std::nullopt : measured});
+          {index_of.at(pair.source), index_of.at(pair.target), failed ? std::nullopt : measured});
   }
   if (matrix.labels.size() < fewest_labels || matrix.cells.empty())
     return std::nullopt;
@@ -88,14 +88,14 @@ std::optional<PairMatrix> matrix_of(const std::string& title, const std::string&
 
 void add_rows(const Report& report, std::vector<PairMatrix>& matrices) {
   std::vector<std::pair<std::string, std::vector<Pair>>> groups; // in order of appearance
-  std::map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> index_of;
   std::vector<std::string> kinds;
   for (const ResultRow& row : report.results) {
     const PairNames* names = row.params.is_object() ? pair_names_of(row) : nullptr;
     if (!names)
       continue;
     const std::string title = title_of(row, *names);
-    const auto [found, is_new] = places.emplace(title, groups.size());
+    const auto [found, is_new] = index_of.emplace(title, groups.size());
     if (is_new) {
       groups.push_back({title, {}});
       kinds.emplace_back(names->kind);

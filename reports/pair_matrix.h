@@ -1,4 +1,4 @@
-// Numbers for ordered pairs, of PEs or of GPUs, that a report holds as rows or as a matrix.
+// Numbers for ordered pairs, of PEs or GPUs, that a report has as rows or as a matrix.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace shmemctl {
 
 struct PairCell {
   std::size_t row = 0, column = 0;
-  std::optional<double> value; ///< nothing: it failed
+  std::optional<double> value; ///< empty: it failed
 };
 
 struct PairMatrix {
@@ -20,22 +20,22 @@ struct PairMatrix {
   std::string unit;   ///< "GB/s", "us"
   std::string row_is; ///< what a row is: "from PE", "PE that waits"
   std::string column_is;
-  bool low_is_bad = false;         ///< bandwidths; times are bad if they are high
-  bool of_median = false;          ///< what is bad is told by the median; else by the largest
+  bool low_is_bad = false;         ///< true for bandwidths; high times are bad
+  bool of_median = false;          ///< the median decides what is bad; otherwise the largest value
   std::vector<std::string> labels; ///< of rows and of columns, in natural order
-  std::vector<PairCell> cells;     ///< of pairs that are known, none of them with itself
+  std::vector<PairCell> cells;     ///< known pairs, never of an item with itself
 };
 
-/// Parameters that name the two of a pair.
+/// Parameters that name the two members of a pair.
 struct PairNames {
   const char *source, *target;
   const char* kind; ///< "PE", "GPU"
 };
-/// Nothing of a row that is of no pair.
+/// Empty if the row is not of a pair.
 const PairNames* pair_names_of(const ResultRow& row);
 
-/// Every matrix with at least three labels: of `bench --traffic matrix`, of copies between GPUs,
-/// and of who waited for whom in `moe`.
+/// Every matrix with at least three labels: `bench --traffic matrix`, copies between GPUs, and who
+/// waited for whom in `moe`.
 std::vector<PairMatrix> pair_matrices(const Report& report);
 
 } // namespace shmemctl

@@ -1,4 +1,4 @@
-// How ports of "hotspots" and "nic_counters" are named to people.
+// Names of the ports of "hotspots" and "nic_counters" for people.
 #pragma once
 
 #include <set>
@@ -10,13 +10,13 @@
 namespace shmemctl {
 
 /// "mlx5_0:1"; a network interface has no ports, though it is counted as one: "eth0".
-/// @param port of "hotspots.ports"; it may have anything in it
+/// @param port of "hotspots.ports"; arbitrary content is safe
 std::string port_name(const nlohmann::json& port);
 
-/// For objects and counters that name a port and do not say whether it is an interface.
+/// For objects and counters that name a port without saying whether it is an interface.
 class PortNames {
 public:
-  /// @param hotspots a report's; it may have anything in it
+  /// @param hotspots a report's; arbitrary content is safe
   void learn(const nlohmann::json& hotspots);
   std::string name(const std::string& host, const std::string& device,
                    const std::string& port) const;

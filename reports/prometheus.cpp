@@ -39,8 +39,8 @@ std::string label_value(const std::string& text) {
   return out;
 }
 
-/// Metrics by name, each with its help and its series in order of appearance; a series that comes
-/// again is left out, since Prometheus refuses a file with one.
+/// Metrics by name, each with its help and its series in order of appearance; a repeated series is
+/// omitted, because Prometheus refuses a file with one.
 class Metrics {
 public:
   explicit Metrics(Labels common) : common_(std::move(common)) {}
@@ -49,7 +49,7 @@ public:
            const std::optional<double>& value) {
     if (!value || !std::isfinite(*value))
       return;
-    const auto [place, is_new] = index_.emplace(name, metrics_.size());
+    const auto [found, is_new] = index_.emplace(name, metrics_.size());
     if (is_new)
       metrics_.push_back({name, help, ""});
     std::string series = name;
@@ -63,7 +63,7 @@ public:
       }
     series += used.empty() ? "" : "}";
     if (series_.insert(series).second)
-      metrics_[place->second].body += series + " " + json(*value).dump() + "\n";
+      metrics_[found->second].body += series + " " + json(*value).dump() + "\n";
   }
 
   std::string take() const {
@@ -84,7 +84,7 @@ private:
   std::set<std::string> series_;
 };
 
-/// Seconds in one unit of time; nothing for other units.
+/// Seconds per unit of time; empty for other units.
 std::optional<double> seconds_in(const std::string& unit) {
   for (const auto& [name, seconds] :
        {std::pair{"ns", 1e-9}, std::pair{"us", 1e-6}, std::pair{"ms", 1e-3}, std::pair{"s", 1.0}})
@@ -130,7 +130,7 @@ void add_row(const ResultRow& row, const Report& report, Metrics& metrics) {
   const auto seconds = seconds_in(row.unit);
   if (!seconds || !row.stats)
     return;
-  // Not "quantile": Prometheus keeps that label for summaries.
+  // Not "quantile": Prometheus reserves that label for summaries.
   labels.emplace_back("percentile", "");
   for (const auto& [percentile, value] :
        {std::pair{"50", row.stats->p50}, std::pair{"90", row.stats->p90},

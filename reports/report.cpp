@@ -142,11 +142,11 @@ json row_json(const ResultRow& row) {
   if (row.stats)
     object["stats"] = stats_json(*row.stats);
   set_number(object, "bandwidth_GBps", row.bandwidth_GBps, "not measured");
-  const bool told = !row.limit_reason.empty();
+  const bool known = !row.limit_reason.empty();
   set_number(object, "link_fraction", row.link_fraction,
-             told ? row.limit_reason.c_str() : "the limit of the link is unknown");
+             known ? row.limit_reason.c_str() : "the limit of the link is unknown");
   set(object, "limited_by", row.limited_by,
-      told ? row.limit_reason.c_str() : "the link is unknown");
+      known ? row.limit_reason.c_str() : "the link is unknown");
   if (row.rate_Mops && std::isfinite(*row.rate_Mops))
     object["rate_Mops"] = *row.rate_Mops;
   if (row.wire_GBps && std::isfinite(*row.wire_GBps))
@@ -351,8 +351,8 @@ json to_json(const Report& report) {
 
 std::string to_text(const json& document) {
   const std::string text = document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-  // A document may be printed on a terminal. What that would act on stands in strings only (the
-  // line ends and blanks between them are not text), and so can be written as \u009b.
+  // A document may be printed on a terminal. Control characters occur in strings only (line ends
+  // and blanks between them are not text), and so can be written as \u009b.
   std::string out;
   std::size_t copied = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -406,7 +406,7 @@ std::optional<T> optional(const json& object, const char* key) {
     return value->get<T>();
 }
 
-/// The value of an enumeration whose word this is; the schema lets no other word pass.
+/// The value of an enumeration with this text; the schema allows no other text.
 template <class Enum>
 Enum from_word(const std::string& word, std::initializer_list<Enum> values, Enum fallback) {
   for (Enum value : values)
@@ -565,7 +565,7 @@ std::vector<T> read_list(const json& document, const char* key, Read read) {
   return items;
 }
 
-/// Throws std::out_of_range for a whole number that its type does not hold.
+/// Throws std::out_of_range for an integer out of the type's range.
 Report read_report(const json& document) {
   Report report;
   report.tool = read_tool(document.at("tool"));
@@ -610,7 +610,7 @@ Report read_report(const json& document) {
   return report;
 }
 
-/// What `read` returns, if the whole numbers fit: the schema does not bound them.
+/// The result of `read`, if the integers fit: the schema does not bound them.
 template <class Read>
 auto within_range(const std::string& subject, Read read) {
   try {

@@ -17,23 +17,23 @@ namespace shmemctl {
 struct PathEnd {
   int pe = 0;
   std::string host;
-  std::optional<int> node = std::nullopt; ///< its node's number, where the host name does not tell
+  std::optional<int> node = std::nullopt; ///< its node's number, if the host name is ambiguous
 };
 
-/// What a measurement went over. Transports and NICs are those that were used, not those that were
+/// The path of a measurement. Transports and NICs are those that were used, not those that were
 /// available.
 struct RowPath {
-  std::optional<PathEnd> first, second; ///< the pair; nothing where many PEs send
+  std::optional<PathEnd> first, second; ///< the pair; empty if many PEs send
   std::vector<std::string> transports;  ///< sorted: "shm", "libfabric"
   std::vector<std::string> nics;        ///< of the PEs that issue: "eth0", "mlx5_0", "mlx5_1:2"
 };
 
 /// "PE 0 (a) -> PE 2 (b) by libfabric eth0"; without a pair "by libfabric eth0, shm". Strings are
-/// as they came: a reader of a foreign report prints safe_text() of it.
+/// unescaped: a reader of a foreign report prints safe_text() of it.
 std::string to_text(const RowPath& path);
 
 nlohmann::json to_json(const RowPath& path);
-/// Of a document that the schema allows.
+/// From a document that is valid by the schema.
 RowPath row_path_from_json(const nlohmann::json& object);
 
 struct ToolInfo {
@@ -62,16 +62,16 @@ struct ResultRow {
   std::string unit;
   std::optional<double> bandwidth_GBps, link_fraction;
   std::optional<double> rate_Mops; ///< operations per second, in millions
-  std::optional<double> wire_GBps; ///< what really left a PE, where bandwidth_GBps counts more
+  std::optional<double> wire_GBps; ///< what a PE really sent, if bandwidth_GBps counts more
   std::optional<std::string> limited_by;
-  std::string limit_reason = {}; ///< why the two are not known; "" says just that
+  std::string limit_reason = {}; ///< why the two are unknown; "" means just unknown
   Verified verified = Verified::unchecked;
   RowStatus status = RowStatus::pass;
   std::string reason;          ///< why unchecked, failed or skipped
-  std::vector<double> samples; ///< of `unit`, a part of what `stats` sums up; for comparisons
+  std::vector<double> samples; ///< in `unit`, a subset of what `stats` summarises; for comparisons
   std::optional<int> run = std::nullopt;      ///< index in Report::runs, of a merged report
-  std::optional<RowPath> path = std::nullopt; ///< who sends to whom over what, where it is known
-  std::string limit_note = {};                ///< how link_fraction can be above 1
+  std::optional<RowPath> path = std::nullopt; ///< the path, if it is known
+  std::string limit_note = {};                ///< why link_fraction may exceed 1
 };
 
 struct NicCounter {
@@ -79,7 +79,7 @@ struct NicCounter {
   int port = 1;
   std::optional<std::uint64_t> before, after;
   std::optional<std::int64_t> delta;
-  std::string reason = {}; ///< why there is no delta; "" is "one reading is missing"
+  std::string reason = {}; ///< why there is no delta; "" means that one reading is missing
   std::optional<int> run = std::nullopt;
 };
 
@@ -93,7 +93,7 @@ struct PinRow {
   int pe = 0;
   std::string host;
   std::string cpus;        ///< "0-3,8"
-  std::optional<int> numa; ///< nothing if the CPUs lie in several nodes
+  std::optional<int> numa; ///< empty if the CPUs are in several nodes
   std::string by;          ///< "bench", "launcher", "nobody"
 };
 
@@ -107,7 +107,7 @@ struct Measurement {
 /// One phase of the runtime's start: key "phases".
 struct PhaseRow {
   std::string name;
-  double time_ms = 0; ///< on the PE that took longest
+  double time_ms = 0; ///< on the slowest PE
   int slowest_pe = 0;
 };
 
@@ -118,7 +118,7 @@ struct ConnectionRow {
   std::string way; ///< "rxe0:1 -> rxe0:1, 2 QPs"
 };
 
-/// `doctor`'s answers: key "checks", one per precondition.
+/// `doctor`'s results: key "checks", one per precondition.
 struct CheckRow {
   std::string id; ///< kebab-case
   std::string title;
@@ -130,7 +130,7 @@ struct CheckRow {
   std::optional<int> run = std::nullopt;
 };
 
-/// `env`'s answers: key "options", one per option of the tool.
+/// `env`'s results: key "options", one per option of the tool.
 struct OptionEntry {
   std::string name, value;
   std::string origin;      ///< "default", "config", "nvshmem", "environment", "command line"
@@ -139,7 +139,7 @@ struct OptionEntry {
   std::string problem; ///< why it is not valid; "" if it is
 };
 
-/// One run whose report became a part of this one: key "runs".
+/// One run whose report was merged into this one: key "runs".
 struct RunInfo {
   std::string started_at, finished_at;
   std::vector<std::string> hosts; ///< their names, sorted
@@ -157,9 +157,9 @@ struct Report {
   ReportStatus status = ReportStatus::incomplete;
   ExitCode exit_code = ExitCode::ok;
   Job job;
-  std::vector<PhaseRow> phases; ///< in the order in which they were gone through
+  std::vector<PhaseRow> phases; ///< in order of execution
   std::optional<Measurement> measurement;
-  std::vector<ConnectionRow> connections; ///< of transports that have something to say
+  std::vector<ConnectionRow> connections; ///< of transports that have something to report
   nlohmann::json hosts = nlohmann::json::array();
   std::map<std::string, std::string> env; ///< options that were set, from the allow-list
   std::vector<OptionEntry> options;
@@ -168,12 +168,12 @@ struct Report {
   std::vector<CheckRow> checks;
   std::vector<ResultRow> results;
   std::vector<NicCounter> nic_counters;
-  nlohmann::json moe = nlohmann::json::array(); ///< a point of `moe` each
+  nlohmann::json moe = nlohmann::json::array(); ///< one for each point of `moe`
   nlohmann::json hotspots;                      ///< null if NICs were not watched
   Findings findings;
   std::vector<RunInfo> runs;                           ///< of `report merge`
   nlohmann::json comparison;                           ///< of `report diff`; null if there is none
-  nlohmann::json thresholds = nlohmann::json::array(); ///< that rows were held against
+  nlohmann::json thresholds = nlohmann::json::array(); ///< that rows were compared with
   nlohmann::json simulation;                           ///< of `sim`; null if there is none
 };
 
@@ -193,7 +193,7 @@ Report report_from_json(const nlohmann::json& document, const std::string& subje
 std::string utc_now();
 
 /// Names of the rows' parameters in order of appearance, size first. At most 16: no case has more,
-/// though a made-up document may.
+/// but a hostile document may.
 std::vector<std::string> parameter_names(const std::vector<const ResultRow*>& rows);
 
 } // namespace shmemctl

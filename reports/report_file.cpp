@@ -11,12 +11,12 @@ namespace {
 
 using nlohmann::json;
 
-/// The validator's fixed costs are shared by so many rows.
+/// Number of rows over which the validator's fixed cost is spread.
 constexpr std::size_t rows_at_once = 256;
 constexpr std::size_t most_violations = 1000;
 
-/// The document's `schema`, before anything else of it is looked at. Throws Error (usage) for what
-/// is no report.
+/// The document's `schema`, before anything else of it is read. Throws Error (usage) if it is not a
+/// report.
 json schema_of(const std::string& text, const std::string& subject) {
   const json schema = json::parse(json_member_text(text, "schema"), nullptr, false);
   if (!schema.is_discarded())
@@ -24,8 +24,8 @@ json schema_of(const std::string& text, const std::string& subject) {
   return schema.is_discarded() ? json() : schema;
 }
 
-/// Goes through a report's text. Rows that follow the schema go to `take`, some at a time; the
-/// document is the rest of the report, with `results` empty.
+/// Parses a report's text. Valid rows are passed to `take`, several at a time; the document is the
+/// rest of the report, with `results` empty.
 class ReportText {
 public:
   using Take = std::function<void(const json& rows)>;
@@ -70,7 +70,7 @@ private:
 
   json schema_, document_, rows_ = json::array();
   Take take_;
-  std::size_t first_ = 0; ///< place of the first of rows_
+  std::size_t first_ = 0; ///< index of the first of rows_
   std::vector<SchemaViolation> row_violations_;
 };
 

@@ -1,5 +1,5 @@
-// Reports in files. Their rows are checked and read one after the other, so that a report of a
-// million rows needs little more memory than its text and what is read from it.
+// Reports in files. Their rows are validated and read one after the other, so that a report of a
+// million rows needs little more memory than its text and the result.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ Report read_report(const std::string& path);
 /// The same of a text. @param subject its name, for messages
 Report parse_report(const std::string& text, const std::string& subject);
 
-/// One row of `results`, of a document that was found to follow the schema. Throws Error (usage)
-/// for a whole number that its type does not hold.
+/// One row of `results`, from a document that is valid by the schema. Throws Error (usage) for an
+/// integer out of the type's range.
 ResultRow row_from_json(const nlohmann::json& object, const std::string& subject);
 
-/// As validate_report(), of a text; after a thousand rows with violations it looks no further.
-/// Throws Error (usage) for what is no JSON, or no report of this schema's major version.
+/// As validate_report(), for a text; stops after a thousand rows with violations. Throws Error
+/// (usage) for text that is not JSON, or not a report of this schema's major version.
 std::vector<SchemaViolation> validate_report_text(const std::string& text,
                                                   const std::string& subject);
 

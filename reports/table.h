@@ -21,7 +21,7 @@ struct Column {
   Align align = Align::left;
 };
 
-/// Rows under a header; every cell is text that is safe to print (safe_text()).
+/// Rows under a header; every cell must be safe to print (safe_text()).
 class Table {
 public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -40,7 +40,7 @@ private:
 /// characters and emoji two.
 int display_width(const std::string& text);
 
-/// Text from a document, safe to print: printable() with the length that a message may have.
+/// Text from a document, safe to print: printable() with the maximum length of a message.
 std::string safe_text(const std::string& text);
 
 /// Breaks a line at blanks so that it fits `width` (0: never); further lines begin with `indent`

@@ -14,7 +14,7 @@ namespace shmemctl {
 
 namespace {
 
-/// "3 findings (1 error, 2 warnings)": kinds without any are left out.
+/// "3 findings (1 error, 2 warnings)": severities without findings are omitted.
 std::string with_kinds(const std::string& total,
                        std::initializer_list<std::pair<std::size_t, std::string>> kinds) {
   std::string inner;
@@ -85,7 +85,7 @@ std::string findings_text(const Findings& findings, const TextStyle& style) {
     const std::string line = wrapped(
         mark + " " + safe_text(finding.id) + "  " + safe_text(finding.message), style.width, 4);
     out += coloured(mark, colour, style) + line.substr(mark.size()) + "\n";
-    // A fix is there to be pasted: it is never broken.
+    // A fix is for copy and paste: it is never wrapped.
     if (!finding.fix.empty())
       out += "    fix: " + safe_text(finding.fix) + "\n";
   }
@@ -142,7 +142,7 @@ std::string options_text(const std::vector<OptionEntry>& options, const TextStyl
 }
 
 void write_text(std::ostream& out, const Report& report, const TextStyle& style) {
-  // Sixty counters of each port, and the whole node, would hide what the counters say; and a
+  // Sixty counters of each port, and the whole node, would hide what the counters show; and a
   // simulation's rows are in its own tables.
   const bool simulated = !report.simulation.is_null() && !style.verbose;
   const bool whole = (report.hotspots.is_null() && !simulated) || style.verbose;
@@ -179,7 +179,7 @@ Mark mark_of(const std::string& status) {
   return {"[-]", "[skip]", std::nullopt};
 }
 
-/// How many checks from `first` on were skipped for one reason: they share a line.
+/// The number of checks from `first` on that were skipped for the same reason: they share a line.
 std::size_t skipped_alike(const std::vector<CheckRow>& checks, std::size_t first) {
   std::size_t end = first + 1;
   while (end < checks.size() && checks[first].status == "skipped" &&

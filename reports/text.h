@@ -1,6 +1,7 @@
 // A report as text.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <ostream>
 #include <string>
 
@@ -10,28 +11,28 @@
 namespace shmemctl {
 
 /// The whole report: matrix in the layout of `nvidia-smi topo -m`, mapping, advice, checks,
-/// results, counters, findings, and a closing line that counts. Prints what is there; never throws
-/// for a report that report_from_json() gave, whatever its strings hold.
+/// results, counters, findings, and a closing line with totals. Prints what the report has; never
+/// throws for a report that report_from_json() returned, whatever its strings contain.
 void write_text(std::ostream& out, const Report& report, const TextStyle& style);
 
-/// The sections of it, each "" if the report has nothing for it.
+/// The report's sections, each "" if the report has no data for it.
 std::string topology_text(const nlohmann::json& topology);
 std::string mapping_text(const Report& report, const TextStyle& style);
-/// What releases of NVSHMEM choose differently on this node (`--compare-versions`).
+/// The NVSHMEM releases that choose differently on this node (`--compare-versions`).
 std::string compare_versions_text(const nlohmann::json& mapping, const TextStyle& style);
 std::string options_text(const std::vector<OptionEntry>& options, const TextStyle& style);
 std::string advice_text(const nlohmann::json& mapping, const TextStyle& style);
 /// Each phase of the start with its time.
 std::string phases_text(const std::vector<PhaseRow>& phases, const TextStyle& style);
 std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style);
-/// All but the rows of links_text(), which are a matrix; with `verbose` these too. Of more than a
-/// thousand rows those that failed and the first, with `verbose` all.
+/// All rows but those of links_text(), which are a matrix; with `verbose` these too. Of more than a
+/// thousand rows the failed ones and the first ones, with `verbose` all.
 std::string results_text(const std::vector<ResultRow>& results, const TextStyle& style);
-/// Rows "gpu-link": from whom to whom at how many GB/s.
+/// Rows "gpu-link": source, destination, and GB/s.
 std::string links_text(const std::vector<ResultRow>& results, const TextStyle& style);
 bool is_link_row(const ResultRow& row);
-/// Numbers of pairs of PEs or GPUs as pictures: the darker, the worse; folded to the style's width,
-/// or to 80 columns if it has none; the worst pair is named.
+/// Numbers for pairs of PEs or GPUs as pictures: the darker, the worse; folded to the style's
+/// width, or to 80 columns if it has none; the worst pair is named.
 std::string heat_maps_text(const Report& report, const TextStyle& style);
 std::string counters_text(const Report& report, const TextStyle& style);
 /// What the NICs carried (`hotspots`).
@@ -39,13 +40,18 @@ std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style
 /// What a cluster would carry (`sim`): the verdict, then tables.
 std::string simulation_text(const nlohmann::json& simulation, const TextStyle& style);
 std::string findings_text(const Findings& findings, const TextStyle& style);
-/// The runs of a merged report, which its rows name.
+/// The runs of a merged report, to which its rows refer.
 std::string runs_text(const std::vector<RunInfo>& runs, const TextStyle& style);
-/// What differs between the machines first, then rows that are not the same, worst first; with
-/// `verbose` all rows. "" for anything but an object.
+/// Differences between the machines first, then rows that changed, worst first; with `verbose` all
+/// rows. "" for anything but an object.
 std::string comparison_text(const nlohmann::json& comparison, const TextStyle& style);
 std::string thresholds_text(const nlohmann::json& thresholds, const TextStyle& style);
 /// "8 GPUs, 8 NICs. 2 findings (1 error, 1 warning)."
 std::string summary_text(const Report& report);
+
+// What the NICs of a job carried, in short.
+
+/// As hotspots_text(), for a job that measured something else: the busiest ports; "" if all idle.
+std::string job_nics_text(const nlohmann::json& hotspots, const TextStyle& style);
 
 } // namespace shmemctl

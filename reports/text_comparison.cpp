@@ -51,7 +51,7 @@ std::string differences_text(const json& differences, const TextStyle& style) {
   return table.text(style) + "\n";
 }
 
-/// By case: parameters that differ between its rows; the others would only fill the table.
+/// By case: parameters that differ between its rows; the others would only clutter the table.
 using Varying = std::map<std::string, std::set<std::string>>;
 
 Varying varying_parameters(const json& rows) {

@@ -1,6 +1,4 @@
 // What the NICs carried, one line for each link.
-#include "reports/text_hotspots.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -38,11 +36,11 @@ std::string pes_cell(const json& port) {
   return cell.empty() ? "-" : cell;
 }
 
-/// GB/s in the busier direction; where that is not known, packets/s of at most some KB.
+/// GB/s in the busier direction; if unknown, estimated from packets/s.
 double busiest(const json& port) {
   double most = 0;
-  for (const char* way : {"sent", "received"}) {
-    const json& direction = view::member(port, way);
+  for (const char* name : {"sent", "received"}) {
+    const json& direction = view::member(port, name);
     const double guess = view::number(direction, "packets_per_s").value_or(0) * 1e-6;
     most = std::max(most, view::number(direction, "GBps").value_or(guess));
   }

@@ -57,7 +57,7 @@ bool has_failed(const ResultRow& row) {
   return row.status == RowStatus::fail || row.verified == Verified::failed;
 }
 
-/// The rows that are printed, in their order: failed ones before others if there are too many.
+/// The rows to print, in their order: if there are too many, failed ones take precedence.
 Rows rows_to_print(const std::vector<ResultRow>& all, const TextStyle& style,
                    std::size_t& left_out) {
   Rows rows;
@@ -84,7 +84,7 @@ Rows rows_to_print(const std::vector<ResultRow>& all, const TextStyle& style,
   return printed;
 }
 
-/// Which columns the rows need.
+/// The columns that the rows need.
 struct Layout {
   explicit Layout(const Rows& rows) : names(parameter_names(rows)), unit(rows.front()->unit) {
     for (const ResultRow* row : rows) {
@@ -144,10 +144,10 @@ struct Layout {
   bool one_unit = true, merged = false, rates = false, wires = false;
 };
 
-/// Texts with the cases whose rows have them, both in order of appearance.
+/// Distinct texts with the cases of their rows, both in order of appearance.
 using CasesOf = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
-/// @param text_of of a row; "" is none
+/// @param text_of returns a row's text; "" if it has none
 template <class TextOf>
 CasesOf cases_of(const Rows& rows, const TextOf& text_of) {
   CasesOf all;
@@ -165,7 +165,8 @@ CasesOf cases_of(const Rows& rows, const TextOf& text_of) {
   return all;
 }
 
-/// A line for each reason that rows give for having no share of a link, and for one above it.
+/// A line for each reason why rows have no share of a link, and one for each reason why the share
+/// exceeds 1.
 std::string limits_text(const Rows& rows) {
   std::string out;
   for (const auto& [reason, cases] : cases_of(rows, [](const ResultRow& row) {
@@ -175,8 +176,8 @@ std::string limits_text(const Rows& rows) {
   return out;
 }
 
-/// Who sends to whom over what, above the table: a line for each path, or, of many pairs, for each
-/// way that carries some of them.
+/// The paths, above the table: a line for each, or, for many pairs, for each combination of
+/// transport and NICs.
 std::string paths_text(const Rows& rows) {
   constexpr std::size_t most_lines = 8;
   CasesOf paths = cases_of(
@@ -240,16 +241,16 @@ std::string counters_text(const Report& report, const TextStyle& style) {
 namespace {
 
 constexpr int width_without_terminal = 80;
-/// A sweep over many sizes has a picture for each; more than these nobody looks at.
+/// A sweep over many sizes has a picture for each; more than these are not useful.
 constexpr std::size_t most_maps = 16;
-/// Labels of rows are cut to so many columns.
+/// Labels of rows are cut to this many columns.
 constexpr int widest_label = 16;
 constexpr std::size_t columns_per_tick = 8;
 
 constexpr int levels = 5, failed = levels, unknown = -1;
 constexpr std::array<const char*, levels + 1> shades = {"·", "░", "▒", "▓", "█", "!"};
 constexpr std::array<const char*, levels + 1> ascii_shades = {".", ":", "+", "*", "#", "!"};
-/// How many times worse than the median a level ends; the last has no end.
+/// Upper end of each level, as a multiple of the median; the last has none.
 constexpr std::array<double, levels - 1> times_worse = {1.1, 1.25, 1.5, 2};
 
 const char* shade(int level, const TextStyle& style) {
@@ -261,7 +262,7 @@ Colour colour_of(int level) {
   return level <= 1 ? Colour::green : level <= 3 ? Colour::yellow : Colour::red;
 }
 
-/// Where levels end, in the matrix's unit.
+/// The ends of the levels, in the matrix's unit.
 class Scale {
 public:
   explicit Scale(const PairMatrix& matrix) : low_is_bad_(matrix.low_is_bad) {
@@ -308,7 +309,7 @@ private:
   std::array<double, levels - 1> ends_{};
 };
 
-/// What is printed: of each block of fold x fold pairs the worst.
+/// What is printed: the worst of each block of fold x fold pairs.
 struct Picture {
   std::size_t fold = 1, size = 0;
   std::vector<int> level; ///< size x size
@@ -359,23 +360,23 @@ std::string blanks(int count) {
   return std::string(static_cast<std::size_t>(std::max(count, 0)), ' ');
 }
 
-/// Labels above every eighth column, where there is room behind the one before.
+/// Labels above every eighth column, if there is room after the previous one.
 std::string header_of(const PairMatrix& matrix, const Picture& picture, int label_width,
                       int cell_width) {
   std::string line = blanks(label_width);
   int at = label_width;
   for (std::size_t column = 0; column < picture.size; column += columns_per_tick) {
-    const int place = label_width + 1 + static_cast<int>(column) * cell_width;
-    if (place <= at)
+    const int column_start = label_width + 1 + static_cast<int>(column) * cell_width;
+    if (column_start <= at)
       continue;
     const std::string label = cut(matrix.labels[column * picture.fold]);
-    line += blanks(place - at) + label;
-    at = place + display_width(label);
+    line += blanks(column_start - at) + label;
+    at = column_start + display_width(label);
   }
   return line;
 }
 
-/// Cells of one level side by side are coloured at once.
+/// Adjacent cells of one level are coloured together.
 std::string cells_of(const Picture& picture, std::size_t row, int cell_width,
                      const TextStyle& style) {
   std::string line, same;

@@ -23,7 +23,7 @@ std::string time_text(const json& estimate) {
   return text + " us";
 }
 
-/// The last one: the step as a whole.
+/// The last operation: the whole step.
 const json& step_of(const json& variant) {
   const json& operations = view::list(variant, "operations");
   static const json none;
@@ -39,23 +39,23 @@ std::string nic_name(const json& nic) {
                      view::text(nic, "port", "?"));
 }
 
-double most_of(const json& nic) {
+double busier_direction(const json& nic) {
   return std::max(number_of(nic, "out_bytes"), number_of(nic, "in_bytes"));
 }
 
 std::string verdict(const json& simulation, const json& variant, const TextStyle& style) {
   const json& busiest = view::member(variant, "busiest");
   const json& step = step_of(variant);
-  // By as many digits as are printed; the first of many that carry alike is not to blame.
+  // Compared with the printed precision; if many are equal, the first one is not to blame.
   constexpr double nearly_even = 1.005;
   std::string line;
-  if (most_of(busiest) > 0 &&
+  if (busier_direction(busiest) > 0 &&
       view::number(busiest, "over_even").value_or(nearly_even) < nearly_even)
-    line = fmt::format("all NICs carry the same: {} a step", megabytes(most_of(busiest)));
-  else if (most_of(busiest) > 0)
-    line =
-        fmt::format("busiest NIC: {}, {} a step, {} times the even share", nic_name(busiest),
-                    megabytes(most_of(busiest)), view::decimal(number_of(busiest, "over_even"), 3));
+    line = fmt::format("all NICs carry the same: {} a step", megabytes(busier_direction(busiest)));
+  else if (busier_direction(busiest) > 0)
+    line = fmt::format("busiest NIC: {}, {} a step, {} times the even share", nic_name(busiest),
+                       megabytes(busier_direction(busiest)),
+                       view::decimal(number_of(busiest, "over_even"), 3));
   else
     line = "no NIC carries traffic";
   line += fmt::format("; {} a step", time_text(view::member(step, "time_us")));
@@ -68,7 +68,7 @@ std::string verdict(const json& simulation, const json& variant, const TextStyle
   return line;
 }
 
-std::string most_often(const json& operation) {
+std::string most_often_text(const json& operation) {
   const json& often = view::member(operation, "most_often");
   if (!often.is_object())
     return "";
@@ -91,7 +91,7 @@ std::string variants_table(const json& variants, const TextStyle& style) {
                  view::text(variant, "world"), view::text(operation, "operation"),
                  time_text(view::member(operation, "time_us")),
                  megabytes(number_of(operation, "crossing_bytes_per_rank")),
-                 view::text(operation, "limited_by", "-"), most_often(operation)});
+                 view::text(operation, "limited_by", "-"), most_often_text(operation)});
   return table.text(style);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What the tool from which the layout comes prints for an affinity that it does not know.
+/// What nvidia-smi prints for an unknown affinity.
 constexpr const char* not_available = "N/A";
 /// Reasons for unknown cells that are listed; there is rarely more than one.
 constexpr std::size_t most_reasons = 10;
@@ -51,7 +51,7 @@ struct Matrix {
   }
 };
 
-/// Behind a GPU's cells: CPU affinity, NUMA affinity, GPU NUMA id. A NIC's are left empty.
+/// After a GPU's cells: CPU affinity, NUMA affinity, GPU NUMA id. Empty for NICs.
 std::string affinity(const Matrix& matrix, std::size_t device) {
   if (!matrix.is_gpu(device))
     return "\t\t\t";
@@ -170,7 +170,7 @@ private:
   std::map<std::string, const json*> nics_;
 };
 
-/// PCIe generation by speed; "" for a speed that none has.
+/// PCIe generation by speed; "" for an unknown speed.
 std::string generation(double speed_GTps) {
   static const std::pair<double, const char*> table[] = {{2.5, "Gen1"}, {5, "Gen2"},  {8, "Gen3"},
                                                          {16, "Gen4"},  {32, "Gen5"}, {64, "Gen6"}};
@@ -189,7 +189,7 @@ std::optional<double> rate_of(const json& nic, const json& use) {
   return view::number(nic, "rate_Gbps");
 }
 
-/// "400G x16 Gen5", or what of it is known.
+/// "400G x16 Gen5", or the known part of it.
 std::string link_of(const json& nic, const json& use) {
   std::vector<std::string> parts;
   if (const auto rate = rate_of(nic, use))
@@ -202,7 +202,7 @@ std::string link_of(const json& nic, const json& use) {
   return parts.empty() ? "?" : join(parts, " ");
 }
 
-/// Joins what every NIC of a PE says, once if they all say the same.
+/// Joins the texts of a PE's NICs; once if they are all the same.
 std::string joined(std::vector<std::string> words) {
   if (std::all_of(words.begin(), words.end(), [&](const auto& word) { return word == words[0]; }))
     words.resize(std::min<std::size_t>(words.size(), 1));
@@ -350,7 +350,7 @@ std::string advice_text(const json& mapping, const TextStyle& style) {
   const json& all = view::list(mapping, "advice");
   for (std::size_t i = 0; i < all.size();) {
     const json& advice = all[i];
-    std::vector<std::string> worlds; // those that follow with the same advice share its lines
+    std::vector<std::string> worlds; // following PEs with the same advice share its lines
     for (; i < all.size() && same_advice(advice, all[i]); ++i)
       worlds.push_back(text(all[i], "world", "?"));
     const std::string lead = "Best for " + text(advice, "library", "?") +
@@ -367,7 +367,7 @@ std::string advice_text(const json& mapping, const TextStyle& style) {
 
 namespace {
 
-/// More GPUs than a node has; a made-up document may name any number.
+/// More GPUs than a node has; a hostile document may have any number.
 constexpr std::size_t most_gpus = 64;
 
 std::string cell_of(const ResultRow& row) {
@@ -376,7 +376,7 @@ std::string cell_of(const ResultRow& row) {
   return row.bandwidth_GBps ? fmt::format("{:.1f}", *row.bandwidth_GBps) : "-";
 }
 
-/// "GPU10" behind "GPU9".
+/// "GPU10" after "GPU9".
 bool is_before(const std::string& left, const std::string& right) {
   return std::pair(left.size(), left) < std::pair(right.size(), right);
 }

@@ -26,15 +26,14 @@ using Adapter = valijson::adapters::NlohmannJsonAdapter;
 
 /// Longer than any string with a `pattern` may be (their maxLength is below). The library matches
 /// patterns by recursion per character, which a hostile string of a megabyte would turn into a
-/// stack overflow; a cut string breaks the same rule as the whole one.
+/// stack overflow; a truncated string violates the same rule as the complete one.
 constexpr std::size_t longest_string = 4096;
 
-/// Values that are looked at to say where a document breaks the schema.
+/// Number of values that are checked to locate violations.
 constexpr std::size_t most_values = 200'000;
 
 /// The document as the library needs it: whole numbers as integers (1.0 is an integer in JSON
-/// Schema), integers that do not fit 64 bits with sign as what they are, too large; long strings
-/// cut.
+/// Schema), integers beyond 64 bits with sign kept as too large; long strings truncated.
 json prepared(const json& value) {
   switch (value.type()) {
   case json::value_t::object: {
@@ -79,7 +78,7 @@ bool are_samples(const json& value) {
   return true;
 }
 
-/// A report, prepared; samples that are looked at here are left out, since there are a hundred to a
+/// A prepared report; samples that were checked here are removed, because there are a hundred per
 /// row, and the library takes a microsecond for each.
 json prepared_report(const json& document) {
   const auto results = document.is_object() ? document.find("results") : document.end();
@@ -104,7 +103,7 @@ json prepared_report(const json& document) {
 }
 
 /// Drops items of lists once `budget` values have been seen, so that the list of violations stays
-/// bounded whatever the document is. True if anything was dropped.
+/// bounded. True if anything was dropped.
 bool shorten(json& value, std::size_t& budget) {
   budget -= budget > 0 ? 1 : 0;
   bool dropped = false;
@@ -123,7 +122,7 @@ bool shorten(json& value, std::size_t& budget) {
   return dropped;
 }
 
-/// The schema as a newer minor version may break it: every object may have more keys.
+/// The schema as relaxed for a newer minor version: every object may have more keys.
 void allow_more_keys(json& schema) {
   if (schema.is_object()) {
     const auto found = schema.find("additionalProperties");
@@ -148,7 +147,7 @@ std::string pointer_of(const std::vector<std::string>& context) {
   return pointer;
 }
 
-/// The library also says at each level above that something below failed; that helps nobody.
+/// The library also reports at each enclosing level that something below failed; that is redundant.
 bool only_an_echo(const std::string& message) {
   return starts_with(message, "Failed to validate against child schema") ||
          starts_with(message, "Failed to validate against schema") ||
@@ -171,7 +170,7 @@ std::vector<SchemaViolation> collect(valijson::ValidationResults& results) {
   return violations.empty() ? echoes : violations;
 }
 
-/// Why the document's schema cannot be read at all; nothing if it can.
+/// Why the document's schema cannot be read at all; empty if it can.
 std::optional<SchemaViolation> refused(const json& document) {
   try {
     require_report_schema(document, "report");
@@ -222,8 +221,8 @@ private:
 std::vector<SchemaViolation> validate_report(const json& document) {
   if (const std::optional<SchemaViolation> violation = refused(document))
     return {*violation};
-  // Compiling the schema costs more than using it; a validator keeps the patterns it has compiled,
-  // so each thread has its own.
+  // Compiling the schema costs more than using it; a validator caches its compiled patterns, so
+  // each thread has its own.
   thread_local CompiledSchema strict(false);
   if (require_report_schema(document, "report").empty())
     return strict.violations(document);
@@ -243,8 +242,8 @@ std::vector<SchemaViolation> validate_rows(json rows, std::size_t first, const j
       continue;
     const std::size_t end =
         std::min(violation.pointer.find('/', list.size()), violation.pointer.size());
-    const auto place = parse_integer(violation.pointer.substr(list.size(), end - list.size()));
-    violation.pointer = list + std::to_string(first + static_cast<std::size_t>(place.value_or(0))) +
+    const auto index = parse_integer(violation.pointer.substr(list.size(), end - list.size()));
+    violation.pointer = list + std::to_string(first + static_cast<std::size_t>(index.value_or(0))) +
                         violation.pointer.substr(end);
   }
   return violations;

@@ -88,7 +88,7 @@ long_tests='Formats/Moe|MoeOrder|MoeLowLatency|Conformance|KernelsOverNetworks'
 of_host_memory='AWaitEndsAndNamesThePeer|KernelsOverNetworks'
 # Under racecheck the host's copies for a kernel that waits come too late; their kernels are those of
 # the other networks.
-of_copy_engines='(proxy_shm|ibgda_software)_staged'
+of_copy_engines='(proxy_shm|ibgda_emulated)_staged'
 for program in test_gpu test_gpu_moe test_gpu_litmus test_gpu_runtime; do
   number=0
   for test in $(tests_of "$program"); do

@@ -85,10 +85,10 @@ transports() {
   over "ucx by tcp" libucp.so.0 SHMEMCTL_TEST_TRANSPORT=ucx UCX_TLS=tcp,self || well=1
   over "libfabric by tcp" libfabric.so.1 SHMEMCTL_TEST_TRANSPORT=libfabric \
     SHMEMCTL_LIBFABRIC_PROVIDER=tcp || well=1
-  over ibdevx libibverbs.so.1 SHMEMCTL_TEST_TRANSPORT=ibdevx SHMEMCTL_SOFT_HCA_OVER=shm || well=1
-  over ibgda libibverbs.so.1 SHMEMCTL_TEST_TRANSPORT=ibgda SHMEMCTL_SOFT_HCA_OVER=shm || well=1
+  over ibdevx libibverbs.so.1 SHMEMCTL_TEST_TRANSPORT=ibdevx SHMEMCTL_EMULATED_HCA_OVER=shm || well=1
+  over ibgda libibverbs.so.1 SHMEMCTL_TEST_TRANSPORT=ibgda SHMEMCTL_EMULATED_HCA_OVER=shm || well=1
   over "ibgda in any order" libibverbs.so.1 SHMEMCTL_TEST_TRANSPORT=ibgda \
-    SHMEMCTL_SOFT_HCA_OVER=shm SHMEMCTL_SOFT_HCA_PLACEMENT=any || well=1
+    SHMEMCTL_EMULATED_HCA_OVER=shm SHMEMCTL_EMULATED_HCA_PLACEMENT=any || well=1
   return "$well"
 }
 

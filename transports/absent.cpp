@@ -19,10 +19,8 @@ void AbsentTransport::refuse() const {
   throw Error(ExitCode::unavailable, name_, "use", reason_, fix_);
 }
 
-std::unique_ptr<Transport> not_built(const std::string& name, const std::string& package) {
-  return std::make_unique<AbsentTransport>(
-      name, "this build has no " + name + ": the headers of " + package + " were missing",
-      "install " + package + " and build again");
+std::unique_ptr<Transport> not_built(const TransportRow& row) {
+  return std::make_unique<AbsentTransport>(row.name, why_absent(row), absent_fix(row));
 }
 
 std::optional<std::string> absent_somewhere(const std::vector<std::string>& info) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "transports/registry.h"
 #include "transports/transport.h"
 
 namespace shmemctl {
@@ -38,8 +39,8 @@ private:
   std::string name_, reason_, fix_;
 };
 
-/// @param package to install before building again
-std::unique_ptr<Transport> not_built(const std::string& name, const std::string& package);
+/// What the make function of a transport returns in a build without it.
+std::unique_ptr<Transport> not_built(const TransportRow& row);
 
 /// The reason given by the first PE whose program lacks that transport, with its number. Such a
 /// transport connects no PE at all: the others' collective calls would not be matched where it is

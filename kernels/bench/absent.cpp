@@ -1,11 +1,7 @@
 // The launchers of a build without CUDA.
-#include "kernels/bench/atomics.h"
-#include "kernels/bench/barrier.h"
 #include "kernels/bench/check.h"
-#include "kernels/bench/collectives.h"
-#include "kernels/bench/pingpong.h"
+#include "kernels/bench/launchers.h"
 #include "kernels/bench/stream_timer.h"
-#include "kernels/bench/transfer.h"
 #include "src/base/error.h"
 
 namespace shmemctl::bench {
@@ -14,24 +10,23 @@ namespace {
 constexpr const char* absent = "this binary was built without CUDA";
 }
 
-std::string launch_atomic_latency(const KernelLaunch&, const AtomicArguments&) {
-  return absent;
-}
-std::string launch_atomic_rate(const KernelLaunch&, const AtomicArguments&) {
-  return absent;
-}
-std::string launch_atomic_bandwidth(const KernelLaunch&, const AtomicArguments&) {
-  return absent;
-}
+#define SHMEMCTL_ABSENT(name, Arguments)                                                           \
+  std::string name(const KernelLaunch&, const Arguments&) {                                        \
+    return absent;                                                                                 \
+  }
+SHMEMCTL_BENCH_LAUNCHERS(SHMEMCTL_ABSENT)
+#undef SHMEMCTL_ABSENT
+
 int max_atomic_blocks(int, int) {
   return 0;
-}
-std::string launch_collective(const KernelLaunch&, const CollectiveArguments&) {
-  return absent;
 }
 int max_collective_blocks(CollectiveKernel, CollectiveNumber, int, int) {
   return 0;
 }
+int max_transfer_blocks(TransferKernel, KernelScope, int, int) {
+  return 0;
+}
+
 std::string launch_fill(const KernelLaunch&, std::byte*, std::size_t, std::uint64_t, int) {
   return absent;
 }
@@ -42,21 +37,6 @@ std::string launch_timer_step(const KernelLaunch&) {
   return absent;
 }
 std::string launch_empty(const KernelLaunch&) {
-  return absent;
-}
-std::string launch_barrier(const KernelLaunch&, const BarrierArguments&) {
-  return absent;
-}
-std::string launch_pingpong(const KernelLaunch&, const PingPongArguments&) {
-  return absent;
-}
-std::string launch_ring(const KernelLaunch&, const RingArguments&) {
-  return absent;
-}
-std::string launch_transfer(const KernelLaunch&, const TransferArguments&) {
-  return absent;
-}
-std::string launch_transfer_latency(const KernelLaunch&, const TransferArguments&) {
   return absent;
 }
 
@@ -76,9 +56,5 @@ bool StreamTimer::has_graph() const {
   return false;
 }
 void StreamTimer::launch_graph(void*) {}
-
-int max_transfer_blocks(TransferKernel, KernelScope, int, int) {
-  return 0;
-}
 
 } // namespace shmemctl::bench

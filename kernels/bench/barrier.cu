@@ -5,8 +5,8 @@
 namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 
 std::string launch_barrier(const KernelLaunch& how, const BarrierArguments& arguments) {
-  return arguments.looks ? launch_by_scope<CheckedBarrierBody>(how, arguments)
-                         : launch_by_scope<BarrierBody>(how, arguments);
+  return arguments.checks ? launch_by_scope<CheckedBarrierBody>(how, arguments)
+                          : launch_by_scope<BarrierBody>(how, arguments);
 }
 
 } // namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT

@@ -14,11 +14,11 @@ __device__ bool run_barrier(const DeviceJob& job, BarrierKernel kernel) {
 
 /// Stores this PE's call number at every PE, runs the barrier, and checks that all have entered.
 template <class Scope>
-__device__ bool meet_and_look(const DeviceJob& job, const BarrierArguments& a,
-                              KernelControl* control, std::uint64_t number) {
+__device__ bool barrier_and_check(const DeviceJob& job, const BarrierArguments& a,
+                                  KernelControl* control, std::uint64_t number) {
   for (int pe = Scope::rank(); pe < job.n_pes; pe += Scope::size())
     put_value(job, a.cells + job.pe, number, pe);
-  // A sync completes nothing: what was put for this look is completed here.
+  // A sync completes nothing: the put of this check is completed here.
   quiet<typename Scope::Api>(job);
   if (!run_barrier<Scope>(job, a.kernel))
     return false;
@@ -58,7 +58,7 @@ struct CheckedBarrierBody {
       return;
     bool ok = true;
     for (std::uint64_t i = 1; ok && i <= a.count; ++i)
-      ok = meet_and_look<Scope>(job, a, control, a.first + i);
+      ok = barrier_and_check<Scope>(job, a, control, a.first + i);
     region.end(ok);
   }
 };

@@ -10,10 +10,10 @@ enum class BarrierKernel : std::int32_t { barrier, sync };
 struct BarrierArguments {
   BarrierKernel kernel;
   std::uint64_t first, count;
-  /// Symmetric, by PE: the last call that it has entered, written before the call. Looked at behind
-  /// each call if `looks`, which then is not timed.
+  /// Symmetric, by PE: the last call that it has entered, written before the call. Checked after
+  /// each call if `checks`; such a launch is not timed.
   std::uint64_t* cells;
-  bool looks;
+  bool checks;
 };
 std::string launch_barrier(const KernelLaunch& how, const BarrierArguments& arguments);
 

@@ -1,4 +1,5 @@
-// The launchers of measuring kernels, once for each of the ways of kernels/build_variants.h.
+// The launchers of measuring kernels, each of which is built twice (kernels/build_variants.h). One
+// list: choose.cu defines those that the host calls, absent.cpp those of a build without CUDA.
 #pragma once
 
 #include "kernels/bench/atomics.h"
@@ -8,40 +9,51 @@
 #include "kernels/bench/transfer.h"
 #include "kernels/build_variants.h"
 
+/// Every launcher that the host calls: its name, and what it takes behind the KernelLaunch.
+#define SHMEMCTL_BENCH_LAUNCHERS(LAUNCHER)                                                         \
+  LAUNCHER(launch_atomic_latency, AtomicArguments)                                                 \
+  LAUNCHER(launch_atomic_rate, AtomicArguments)                                                    \
+  LAUNCHER(launch_atomic_bandwidth, AtomicArguments)                                               \
+  LAUNCHER(launch_barrier, BarrierArguments)                                                       \
+  LAUNCHER(launch_collective, CollectiveArguments)                                                 \
+  LAUNCHER(launch_pingpong, PingPongArguments)                                                     \
+  LAUNCHER(launch_ring, RingArguments)                                                             \
+  LAUNCHER(launch_transfer, TransferArguments)                                                     \
+  LAUNCHER(launch_transfer_latency, TransferArguments)
+
+/// Those that these call in their own build: one file is one translation unit of kernels.
+#define SHMEMCTL_BENCH_PARTS(LAUNCHER)                                                             \
+  LAUNCHER(launch_reduction, CollectiveArguments)                                                  \
+  LAUNCHER(launch_puts, TransferArguments)                                                         \
+  LAUNCHER(launch_put_latency, TransferArguments)                                                  \
+  LAUNCHER(launch_put_signal_latency, TransferArguments)                                           \
+  LAUNCHER(launch_gets, TransferArguments)                                                         \
+  LAUNCHER(launch_get_latency, TransferArguments)
+
 namespace shmemctl::bench {
 
 // clang-format off
-#define SHMEMCTL_BENCH_LAUNCHERS(ways)                                                             \
-  namespace ways {                                                                                 \
-  std::string launch_atomic_latency(const KernelLaunch& how, const AtomicArguments& arguments);    \
-  std::string launch_atomic_rate(const KernelLaunch& how, const AtomicArguments& arguments);       \
-  std::string launch_atomic_bandwidth(const KernelLaunch& how, const AtomicArguments& arguments);  \
-  int max_atomic_blocks(int device, int threads);                                                 \
-  std::string launch_collective(const KernelLaunch& how, const CollectiveArguments& arguments);    \
-  int max_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,         \
-                             int threads);                                                         \
-  std::string launch_reduction(const KernelLaunch& how, const CollectiveArguments& arguments);     \
-  int max_reduction_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,          \
+#define SHMEMCTL_DECLARE_LAUNCHER(name, Arguments)                                                 \
+  std::string name(const KernelLaunch& how, const Arguments& arguments);
+#define SHMEMCTL_DECLARE_VARIANT(variant)                                                          \
+  namespace variant {                                                                              \
+  SHMEMCTL_BENCH_LAUNCHERS(SHMEMCTL_DECLARE_LAUNCHER)                                              \
+  SHMEMCTL_BENCH_PARTS(SHMEMCTL_DECLARE_LAUNCHER)                                                  \
+  int max_atomic_blocks(int device, int threads);                                                  \
+  int max_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,          \
                             int threads);                                                          \
-  std::string launch_barrier(const KernelLaunch& how, const BarrierArguments& arguments);          \
-  std::string launch_pingpong(const KernelLaunch& how, const PingPongArguments& arguments);        \
-  std::string launch_ring(const KernelLaunch& how, const RingArguments& arguments);                \
-  std::string launch_transfer(const KernelLaunch& how, const TransferArguments& arguments);        \
-  std::string launch_transfer_latency(const KernelLaunch& how,                                     \
-                                      const TransferArguments& arguments);                         \
-  int max_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, int threads);     \
-  std::string launch_puts(const KernelLaunch& how, const TransferArguments& arguments);            \
-  std::string launch_put_latency(const KernelLaunch& how, const TransferArguments& arguments);     \
-  std::string launch_put_signal_latency(const KernelLaunch& how,                                   \
-                                        const TransferArguments& arguments);                       \
-  int max_put_blocks(KernelScope scope, int device, int threads);                                 \
-  std::string launch_gets(const KernelLaunch& how, const TransferArguments& arguments);            \
-  std::string launch_get_latency(const KernelLaunch& how, const TransferArguments& arguments);     \
-  int max_get_blocks(KernelScope scope, int device, int threads);                                 \
+  int max_reduction_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,           \
+                           int threads);                                                           \
+  int max_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, int threads);      \
+  int max_put_blocks(KernelScope scope, int device, int threads);                                  \
+  int max_get_blocks(KernelScope scope, int device, int threads);                                  \
   }
 // clang-format on
 
-SHMEMCTL_BENCH_LAUNCHERS(mapped)
-SHMEMCTL_BENCH_LAUNCHERS(with_network)
+SHMEMCTL_DECLARE_VARIANT(mapped)
+SHMEMCTL_DECLARE_VARIANT(with_network)
+
+#undef SHMEMCTL_DECLARE_VARIANT
+#undef SHMEMCTL_DECLARE_LAUNCHER
 
 } // namespace shmemctl::bench

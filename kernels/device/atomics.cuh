@@ -19,7 +19,7 @@ using AtomicWord = typename std::conditional<
 
 inline __device__ __noinline__ std::uint64_t
 atomic_over_network(const DeviceJob& job, const void* target, NetworkAtomic op, unsigned size_bytes,
-           std::uint64_t operand, std::uint64_t compare, int pe, bool wants_old) {
+                    std::uint64_t operand, std::uint64_t compare, int pe, bool wants_old) {
   std::uint64_t old = 0;
   network_atomic(job, network_address_of(job, target), op, size_bytes, operand, compare, pe,
                  wants_old ? &old : nullptr);

@@ -14,8 +14,8 @@
 // launch need a grid_sync() between them, and that all blocks are resident.
 #pragma once
 
-#include "kernels/device/collectives_network.cuh"
 #include "kernels/device/alltoallv.cuh"
+#include "kernels/device/collectives_network.cuh"
 
 namespace shmemctl::device {
 

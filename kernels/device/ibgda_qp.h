@@ -194,8 +194,8 @@ private:
   SHMEMCTL_HOST_DEVICE QpMarks& marks() const {
     return network_.marks[pe_ * network_.qps_per_pe + number_];
   }
-  SHMEMCTL_HOST_DEVICE const direct::RemoteSegment* find(const Address& place, std::uint64_t done) {
-    const direct::RemoteSegment* segment =
+  SHMEMCTL_HOST_DEVICE const mlx5::RemoteSegment* find(const Address& place, std::uint64_t done) {
+    const mlx5::RemoteSegment* segment =
         table_.find_remote(pe_, place.region, place.offset_bytes + done);
     if (!segment)
       fail(WaitKind::not_registered, place.region, 0, place.offset_bytes + done);
@@ -238,7 +238,7 @@ private:
   SHMEMCTL_HOST_DEVICE bool post_value(const Address& target, std::uint64_t value,
                                        std::uint32_t size_bytes, bool completion,
                                        std::uint64_t& ticket) {
-    const direct::RemoteSegment* const segment = find(target, 0);
+    const mlx5::RemoteSegment* const segment = find(target, 0);
     return segment &&
            post(
                1, {mlx5::DoorbellMode::now, completion, false},
@@ -251,7 +251,7 @@ private:
   }
   SHMEMCTL_HOST_DEVICE bool post_read(const Address& source, std::uint64_t done,
                                       const mlx5::DataSegment& local,
-                                      const direct::RemoteSegment& segment, bool completion,
+                                      const mlx5::RemoteSegment& segment, bool completion,
                                       std::uint64_t& ticket) {
     if (!post(
             1, {mlx5::DoorbellMode::now, completion, false},
@@ -268,7 +268,7 @@ private:
   SHMEMCTL_HOST_DEVICE bool post_atomic(const Address& target, const mlx5::AtomicFields& fields,
                                         const mlx5::DataSegment& local, bool completion,
                                         std::uint64_t& ticket) {
-    const direct::RemoteSegment* const segment = find(target, 0);
+    const mlx5::RemoteSegment* const segment = find(target, 0);
     if (!has_atomics(fields.size_bytes) || !segment ||
         !post(
             mlx5::wqebbs_for(mlx5::atomic_ds_count(fields)),
@@ -298,7 +298,7 @@ private:
   SHMEMCTL_HOST_DEVICE mlx5::DataSegment result_piece(std::uint32_t number,
                                                       std::uint32_t size_bytes) const {
     const auto address = reinterpret_cast<std::uint64_t>(network_.results + number);
-    const direct::LocalSegment* const segment = table_.find_local(address);
+    const mlx5::LocalSegment* const segment = table_.find_local(address);
     return {address, segment ? segment->lkeys[queue_.port] : 0, size_bytes};
   }
   SHMEMCTL_HOST_DEVICE SHMEMCTL_NOINLINE bool claim(std::uint32_t& number) {
@@ -334,7 +334,7 @@ private:
                                           std::uint32_t size_bytes) {
     std::uint32_t number = 0;
     std::uint64_t ticket = 0;
-    const direct::RemoteSegment* const segment = find(source, 0);
+    const mlx5::RemoteSegment* const segment = find(source, 0);
     if (!segment || !well() || !claim(number) ||
         !post_read(source, 0, result_piece(number, size_bytes), *segment, true, ticket) ||
         !wait_for(ticket))
@@ -345,10 +345,10 @@ private:
   }
 
   const DeviceNetwork& network_;
-  const direct::QpTable& table_;
+  const mlx5::QpTable& table_;
   std::uint32_t pe_, number_, who_;
   Wait& wait_;
-  const direct::TableQp& queue_;
+  const mlx5::TableQp& queue_;
   Send send_;
   NetworkProblem problem_{};
 };
@@ -361,7 +361,7 @@ QpClient<Memory, Wait>::post_put(const Address& target, const void* source,
                                  std::uint64_t size_bytes, mlx5::DoorbellMode bell, bool completion,
                                  std::uint64_t& ticket) {
   for (std::uint64_t done = 0; done < size_bytes;) {
-    const direct::RemoteSegment* const segment = find(target, done);
+    const mlx5::RemoteSegment* const segment = find(target, done);
     if (!segment)
       return false;
     const auto* const bytes = static_cast<const unsigned char*>(source) + done;
@@ -369,7 +369,7 @@ QpClient<Memory, Wait>::post_put(const Address& target, const void* source,
     std::uint64_t count = segment->left_at(target.offset_bytes + done);
     count = count < size_bytes - done ? count : size_bytes - done;
     // Small data, and memory that is not registered, is sent inline.
-    const direct::LocalSegment* const local =
+    const mlx5::LocalSegment* const local =
         size_bytes <= max_inline_wqe_bytes ? nullptr : table_.find_local(address);
     const std::uint64_t most = !local                                        ? max_inline_wqe_bytes
                                : local->end - address < mlx5::max_rdma_bytes ? local->end - address
@@ -402,14 +402,14 @@ SHMEMCTL_HOST_DEVICE bool QpClient<Memory, Wait>::get(void* target, const Addres
   std::uint64_t ticket = 0;
   bool due = false;
   for (std::uint64_t done = 0; done < size_bytes;) {
-    const direct::RemoteSegment* const segment = find(source, done);
+    const mlx5::RemoteSegment* const segment = find(source, done);
     if (!segment || !well())
       return false;
     auto* const bytes = static_cast<unsigned char*>(target) + done;
     const auto address = reinterpret_cast<std::uint64_t>(bytes);
     std::uint64_t count = segment->left_at(source.offset_bytes + done);
     count = count < size_bytes - done ? count : size_bytes - done;
-    const direct::LocalSegment* const local = table_.find_local(address);
+    const mlx5::LocalSegment* const local = table_.find_local(address);
     if (!local) {
       count = count < sizeof(QpResult) ? count : sizeof(QpResult);
       if (!get_by_result(bytes, {source.region, source.offset_bytes + done},

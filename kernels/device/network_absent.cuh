@@ -12,8 +12,8 @@ __device__ inline bool network_put(const DeviceJob& job, NetworkAddress, const v
   report_unreachable(job, pe);
   return false;
 }
-__device__ inline bool network_get(const DeviceJob& job, void*, NetworkAddress, std::uint64_t, int pe,
-                                   bool) {
+__device__ inline bool network_get(const DeviceJob& job, void*, NetworkAddress, std::uint64_t,
+                                   int pe, bool) {
   report_unreachable(job, pe);
   return false;
 }
@@ -34,8 +34,8 @@ __device__ inline bool network_atomic(const DeviceJob& job, NetworkAddress, Netw
   return false;
 }
 __device__ inline bool network_put_signal(const DeviceJob& job, NetworkAddress, const void*,
-                                          std::uint64_t, NetworkAddress, std::uint64_t, bool, int pe,
-                                          bool) {
+                                          std::uint64_t, NetworkAddress, std::uint64_t, bool,
+                                          int pe, bool) {
   report_unreachable(job, pe);
   return false;
 }

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "kernels/device/gpu_memory.cuh"
+#include "kernels/device/ibgda_qp.h"
 #include "kernels/device/network.cuh"
 #include "kernels/device/proxy_client.h"
-#include "kernels/device/ibgda_qp.h"
 #include "kernels/device/scope.cuh"
 
 namespace shmemctl::device {
@@ -86,8 +86,8 @@ __device__ __noinline__ inline bool by_proxy(const DeviceJob& job, const ProxyRe
          report_problem(job, request.pe, proxy.problem());
 }
 
-__device__ inline ProxyRequest request_to(ProxyOp op, NetworkAddress place, std::uint64_t size_bytes,
-                                          int pe) {
+__device__ inline ProxyRequest request_to(ProxyOp op, NetworkAddress place,
+                                          std::uint64_t size_bytes, int pe) {
   ProxyRequest request;
   request.op = op;
   request.region = static_cast<std::uint8_t>(place.region);
@@ -105,13 +105,13 @@ __device__ inline DeviceQp::Address qp_address_of(NetworkAddress place) {
 __device__ inline std::uint32_t qp_caller(const DeviceJob& job) {
   constexpr std::uint32_t warp_threads = 32;
   return job.network.qp_per_warp != 0 ? thread_number() / warp_threads
-                                        : static_cast<std::uint32_t>(Grid::rank());
+                                      : static_cast<std::uint32_t>(Grid::rank());
 }
 
 /// Calls `operation(queue)` with QP `number` to that PE.
 template <class Operation>
 __device__ inline bool on_qp(const DeviceJob& job, int pe, std::uint32_t number,
-                                const Operation& operation) {
+                             const Operation& operation) {
   NetworkWait wait(job);
   DeviceQp queue(job.network, static_cast<std::uint32_t>(pe), number, thread_number(), wait);
   return operation(queue) || report_problem(job, pe, queue.problem());
@@ -123,9 +123,8 @@ __device__ inline bool by_ibgda(const DeviceJob& job, int pe, const Operation& o
   const auto to = static_cast<std::uint32_t>(pe);
   const std::uint32_t caller = qp_caller(job);
   return on_qp(job, pe,
-                  is_atomic ? atomic_qp_of(job.network, to, caller)
-                            : qp_of(job.network, to, caller),
-                  operation);
+               is_atomic ? atomic_qp_of(job.network, to, caller) : qp_of(job.network, to, caller),
+               operation);
 }
 
 /// Quiet of the QPs to that PE except one, in two passes: pass 0 rings all doorbells, pass 1 waits.

@@ -17,21 +17,22 @@ namespace detail {
 
 /// Not inlined: long, and rarely taken.
 inline __device__ __noinline__ void put_over_network(const DeviceJob& job, const void* target,
-                                            const void* source, std::size_t size_bytes, int pe,
-                                            bool blocking) {
+                                                     const void* source, std::size_t size_bytes,
+                                                     int pe, bool blocking) {
   network_put(job, network_address_of(job, target), source, size_bytes, pe, blocking);
 }
-inline __device__ __noinline__ void get_over_network(const DeviceJob& job, void* target, const void* source,
-                                            std::size_t size_bytes, int pe, bool blocking) {
+inline __device__ __noinline__ void get_over_network(const DeviceJob& job, void* target,
+                                                     const void* source, std::size_t size_bytes,
+                                                     int pe, bool blocking) {
   network_get(job, target, network_address_of(job, source), size_bytes, pe, blocking);
 }
 inline __device__ __noinline__ void put_value_over_network(const DeviceJob& job, const void* target,
-                                                  std::uint64_t value, unsigned size_bytes,
-                                                  int pe) {
+                                                           std::uint64_t value, unsigned size_bytes,
+                                                           int pe) {
   network_put_value(job, network_address_of(job, target), value, size_bytes, pe);
 }
-inline __device__ __noinline__ std::uint64_t get_value_over_network(const DeviceJob& job, const void* source,
-                                                           unsigned size_bytes, int pe) {
+inline __device__ __noinline__ std::uint64_t
+get_value_over_network(const DeviceJob& job, const void* source, unsigned size_bytes, int pe) {
   std::uint64_t value = 0;
   network_get_value(job, network_address_of(job, source), size_bytes, pe, value);
   return value;
@@ -160,14 +161,16 @@ __device__ inline T load_one(const T* at) {
 }
 /// One element of an iput or iget of a PE that is not mapped.
 template <class T>
-__device__ inline void put_one_over_network(const DeviceJob& job, T* target, const T* source, int pe) {
+__device__ inline void put_one_over_network(const DeviceJob& job, T* target, const T* source,
+                                            int pe) {
   if constexpr (sizeof(T) == 16)
     put_over_network(job, target, source, sizeof(T), pe, false);
   else
     put_value(job, target, *source, pe);
 }
 template <class T>
-__device__ inline void get_one_over_network(const DeviceJob& job, T* target, const T* source, int pe) {
+__device__ inline void get_one_over_network(const DeviceJob& job, T* target, const T* source,
+                                            int pe) {
   if constexpr (sizeof(T) == 16)
     get_over_network(job, target, source, sizeof(T), pe, true);
   else

@@ -123,9 +123,9 @@ private:
     all_came = device::Block::all(all_came);
     if (!all_came)
       clear_slots();
-    const std::int32_t known = all_came ? 1 : 0;
+    // What did not come in time may be arriving now.
     const auto received = [&](std::int32_t source, std::int32_t word) {
-      return known * all_.memory.counts_in[shape_.message_at(buffer_, source) + word];
+      return all_came ? all_.memory.counts_in[shape_.message_at(buffer_, source) + word] : 0;
     };
     const std::int32_t nodes = shape_.n_nodes();
     for (std::int32_t i = thread_; i < n_ * n_; i += threads_)

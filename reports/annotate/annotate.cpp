@@ -27,7 +27,7 @@ bool has_failed(const ResultRow& row) {
   return row.status == RowStatus::fail || row.verified == Verified::failed;
 }
 
-/// A run that ended well says each failure as a finding; one that did not may have rows only.
+/// A run that ended normally has a finding for each failure; an aborted one may have rows only.
 void add_failed_rows(const LoadedReport& loaded, std::vector<Remark>& remarks) {
   if (has_error(loaded.report.findings))
     return;
@@ -112,11 +112,11 @@ namespace shmemctl::annotate {
 
 namespace {
 
-/// GitHub shows so many annotations of a kind for a step, and drops the rest without a word.
+/// GitHub shows this many annotations of a kind per step, and silently drops the rest.
 constexpr std::size_t most_shown = 10;
 
-/// Text behind the second `::`. It has no control character any more; what is left of them here are
-/// line ends of our own.
+/// Text after the second `::`. Control characters have been removed; the remaining line ends are
+/// our own.
 std::string data(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -136,7 +136,7 @@ std::string data(const std::string& text) {
   return out;
 }
 
-/// The value of a property, which a colon or a comma would end.
+/// The value of a property, which ends at a colon or a comma.
 std::string property(const std::string& text) {
   std::string out;
   for (const char c : data(text))
@@ -206,7 +206,7 @@ std::string location_of(const std::string& path) {
   return safe_text(starts_with(path, "./") ? path.substr(2) : path);
 }
 
-/// What a remark is about, without its figures: the same in the next run. Parts are told apart by
+/// The subject of a remark, without its numbers: the same in the next run. Parts are separated by
 /// their lengths.
 std::string identity_of(const Remark& remark) {
   std::string identity;
@@ -240,14 +240,14 @@ namespace {
 
 using nlohmann::json;
 
-/// GitHub refuses the summary of a step beyond 1 MiB as a whole.
-constexpr std::size_t most_bytes = 900'000;
+/// GitHub refuses a step's summary beyond 1 MiB entirely.
+constexpr std::size_t max_bytes = 900'000;
 constexpr std::size_t most_lines = 50;
-/// Characters of a cell.
+/// Maximum number of characters of a cell.
 constexpr std::size_t longest_cell = 500;
 
-/// Text as itself: every character that could be markup, HTML or the start of a link is written as
-/// a reference to it, which CommonMark never takes for structure.
+/// Text without markup: every character that could be markup, HTML or the start of a link is
+/// written as a reference, which CommonMark never interprets as structure.
 std::string text(const std::string& words) {
   std::string safe = safe_text(words);
   if (safe.size() > longest_cell) {
@@ -275,7 +275,7 @@ class Page {
 public:
   void line(const std::string& markup) { out_ += markup + "\n"; }
 
-  /// Rows of a table while there is room; what is left out is counted.
+  /// Rows of a table while there is room; the omitted ones are counted.
   void table(const std::vector<std::string>& header,
              const std::vector<std::vector<std::string>>& rows, const std::string& what) {
     if (rows.empty())
@@ -283,13 +283,13 @@ public:
     row(header);
     row(std::vector<std::string>(header.size(), "---"));
     std::size_t written = 0;
-    for (; written < rows.size() && written < most_lines && out_.size() < most_bytes; ++written)
+    for (; written < rows.size() && written < most_lines && out_.size() < max_bytes; ++written)
       row(rows[written]);
     if (written < rows.size())
       out_ += "\nand " + counted(rows.size() - written, "more " + what) + "\n";
     out_ += "\n";
   }
-  bool full() const { return out_.size() >= most_bytes; }
+  bool full() const { return out_.size() >= max_bytes; }
   std::string take() { return std::move(out_); }
 
 private:
@@ -298,7 +298,7 @@ private:
   std::string out_;
 };
 
-/// "shmemctl check", "shmemctl report diff": not what stands behind it.
+/// "shmemctl check", "shmemctl report diff": without what follows.
 std::string subcommand_of(const Report& report) {
   std::string words = "shmemctl";
   for (std::size_t i = 1; i < report.command.size() && i < 3; ++i) {
@@ -331,7 +331,7 @@ std::string verdict_of(const Report& report, const std::vector<Remark>& remarks)
   return fmt::format("{}{}; exit code {}", found, warned, static_cast<int>(report.exit_code));
 }
 
-const char* word_of(Severity severity) {
+const char* label_of(Severity severity) {
   return severity == Severity::error     ? "**error**"
          : severity == Severity::warning ? "warning"
                                          : "info";
@@ -341,7 +341,7 @@ void add_remarks(const std::vector<Remark>& remarks, Page& page) {
   std::vector<std::vector<std::string>> rows;
   for (const Remark& remark : remarks)
     rows.push_back(
-        {word_of(remark.severity), text(remark.id), text(remark.message), code(remark.fix)});
+        {label_of(remark.severity), text(remark.id), text(remark.message), code(remark.fix)});
   page.table({"", "finding", "what", "fix"}, rows, "finding");
 }
 
@@ -398,7 +398,7 @@ void add_checks(const Report& report, Page& page) {
 
 std::string write_markdown(const std::vector<LoadedReport>& reports) {
   Page page;
-  std::size_t told = 0;
+  std::size_t reported = 0;
   for (const LoadedReport& loaded : reports) {
     if (page.full())
       break;
@@ -411,10 +411,10 @@ std::string write_markdown(const std::vector<LoadedReport>& reports) {
       add_comparison(report.comparison, page);
     add_thresholds(report.thresholds, page);
     add_checks(report, page);
-    ++told;
+    ++reported;
   }
-  if (told < reports.size())
-    page.line("and " + counted(reports.size() - told, "more report"));
+  if (reported < reports.size())
+    page.line("and " + counted(reports.size() - reported, "more report"));
   return page.take();
 }
 

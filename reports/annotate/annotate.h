@@ -1,4 +1,4 @@
-// Findings as annotations of GitHub, GitLab and as Markdown.
+// Findings as annotations for GitHub, GitLab and as Markdown.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ struct Remark {
   std::string path; ///< of the report
 };
 
-/// Of one report: its findings, its rows that failed without a finding that says so, and that it is
-/// not complete. Errors first.
+/// Of one report: its findings, its failed rows that no finding covers, and the fact that it is
+/// incomplete. Errors first.
 std::vector<Remark> remarks_of(const LoadedReport& loaded);
 /// Of all of them, errors first.
 std::vector<Remark> remarks_of(const std::vector<LoadedReport>& reports);
@@ -37,11 +37,11 @@ enum class AnnotationFormat {
   markdown ///< a page, for $GITHUB_STEP_SUMMARY
 };
 
-/// "github", "gitlab", "markdown"; nothing for anything else.
+/// "github", "gitlab", "markdown"; empty for anything else.
 std::optional<AnnotationFormat> parse_annotation_format(std::string_view text);
 
-/// What the reports found, worst first, each with what to do about it. Their text is made harmless:
-/// no string of a report makes a command, a key, or markup.
+/// What the reports found, most severe first, each with its fix. Their text is escaped: no string
+/// of a report becomes a command, a key, or markup.
 std::string write_annotations(const std::vector<LoadedReport>& reports, AnnotationFormat format);
 
 } // namespace shmemctl

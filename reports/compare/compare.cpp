@@ -110,8 +110,8 @@ Side side_of(const std::vector<LoadedReport>& reports, bool by_host,
   Side side;
   for (const LoadedReport& loaded : reports) {
     const std::vector<RunInfo> runs = runs_of(loaded.report);
-    // Which run of a row is its newest one; one report's runs come one after the other.
-    std::map<std::pair<std::size_t, std::size_t>, std::size_t> place_of_run;
+    // Which run of a row is the newest; runs of one report are consecutive.
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> index_of_run;
     for (const ResultRow& row : loaded.report.results) {
       const std::size_t run = run_index(loaded.report, row.run);
       const std::vector<std::string> hosts = by_host ? runs[run].hosts : std::vector<std::string>{};
@@ -124,7 +124,7 @@ Side side_of(const std::vector<LoadedReport>& reports, bool by_host,
         side.rows.push_back({std::move(key), hosts, std::move(transports), {}});
       SideRow& target = side.rows[found->second];
       const auto [place, first_of_run] =
-          place_of_run.emplace(std::make_pair(found->second, run), target.runs.size());
+          index_of_run.emplace(std::make_pair(found->second, run), target.runs.size());
       if (first_of_run)
         target.runs.emplace_back();
       target.runs[place->second].rows.push_back(&row);
@@ -136,10 +136,10 @@ Side side_of(const std::vector<LoadedReport>& reports, bool by_host,
 
 namespace {
 
-/// Fewer measurements than this do not tell how far their mean is off.
+/// Fewer measurements do not allow an estimate of the error of their mean.
 constexpr std::size_t fewest_for_summary = 10;
 
-/// The row's number and its unit; nothing if nothing was measured.
+/// The row's number and its unit; empty if nothing was measured.
 struct Value {
   std::optional<double> value;
   std::string unit;
@@ -173,7 +173,7 @@ std::vector<double> logarithms(std::vector<double> values) {
   return values;
 }
 
-/// Takes the logarithms, if there are any.
+/// Takes the logarithms, if they exist.
 void set_logarithms(std::vector<double> samples, std::vector<double> runs, Measured& into) {
   const auto not_positive = [](double value) { return !(value > 0); };
   into.positive = std::none_of(samples.begin(), samples.end(), not_positive) &&
@@ -199,7 +199,7 @@ Measured measured(const SideRow& row) {
       if (result.unit.empty())
         result.unit = value.unit;
       if (value.unit != result.unit)
-        continue; // one name with two units: the first one counts
+        continue; // if one name has two units, the first one counts
       values.push_back(*value.value);
       samples.insert(samples.end(), part->samples.begin(), part->samples.end());
       all_kept = all_kept && !part->samples.empty();
@@ -235,7 +235,7 @@ Change change_between(const Measured& base, const Measured& other) {
   Change change;
   const auto add = [&change](const Shift& shift, const char* name) {
     const double p = change.shift ? std::max(change.shift->p, shift.p) : shift.p;
-    change.shift = shift; // the last one's interval: runs see more noise than samples do
+    change.shift = shift; // the last interval applies: runs have more noise than samples
     change.shift->p = p;
     change.tests += (change.tests.empty() ? "" : " and ") + std::string(name);
   };
@@ -252,7 +252,7 @@ Change change_between(const Measured& base, const Measured& other) {
 
 namespace {
 
-/// How a row stands on one side, over its runs: it failed if any did, was skipped if all were.
+/// The status of a row on one side, over its runs: it failed if any did, was skipped if all were.
 struct Standing {
   bool failed = false, skipped = true;
   std::string reason;
@@ -279,7 +279,7 @@ SideValue side_value(const SideRow& row, const Measured& numbers) {
   return {numbers.value, numbers.samples, row.runs.size()};
 }
 
-/// Verdicts that no number is needed for; false if the numbers decide.
+/// Verdicts that need no numbers; false if the numbers decide.
 bool judge_standing(const Standing& base, const Standing& other, ComparedRow& row) {
   const auto decide = [&row](RowVerdict verdict, std::string reason) {
     row.verdict = verdict;
@@ -301,7 +301,7 @@ bool judge_standing(const Standing& base, const Standing& other, ComparedRow& ro
   return false;
 }
 
-/// The change of a row that both sides measured, as far as one row by itself tells.
+/// The change of a row that both sides measured, judged by this row alone.
 void measure(const Measured& base, const Measured& other, ComparedRow& row) {
   const auto unclear = [&row](std::string reason) {
     row.verdict = RowVerdict::unclear;
@@ -326,9 +326,9 @@ void measure(const Measured& base, const Measured& other, ComparedRow& row) {
   const Change change = change_between(base, other);
   if (!change.shift)
     return unclear("too few measurements: 5 samples or 3 runs are needed");
-  // The tests look at all measurements, and estimate a shift of their own: with two groups of
-  // samples it can be far from what the medians did. The change that is told stays that of the
-  // values that stand beside it, and the interval reaches to it.
+  // The tests use all measurements and estimate their own shift: with two groups of samples it can
+  // differ greatly from that of the medians. The reported change is that of the displayed values,
+  // and the interval is extended to include it.
   row.change_low = std::min(*row.change, std::expm1(change.shift->low));
   row.change_high = std::max(*row.change, std::expm1(change.shift->high));
   row.one_direction = change.shift->estimate * *row.change >= 0;
@@ -366,8 +366,8 @@ ComparedRow lone_row(const SideRow& side, RowVerdict verdict) {
   return row;
 }
 
-/// A change beyond the smallest that counts, whichever way; as a ratio, so that swapping the sides
-/// changes nothing.
+/// Whether a change exceeds the smallest that counts, in either direction, as a ratio, so that
+/// swapping the sides changes nothing.
 bool beyond(double change, double min_effect) {
   return std::abs(std::log1p(change)) > std::log1p(min_effect);
 }
@@ -402,7 +402,7 @@ void judge_change(const CompareOptions& options, ComparedRow& row) {
                                    "several runs";
 }
 
-/// Calls `work` for 0 to count - 1, on all cores where that is worth a thread.
+/// Calls `work` for 0 to count - 1, on all cores if that is worth starting threads.
 template <class Work>
 void for_each_index(std::size_t count, const Work& work) {
   constexpr std::size_t worth_a_thread = 500;
@@ -516,7 +516,7 @@ Comparison compare_reports(const std::vector<LoadedReport>& base,
 
 namespace {
 
-/// What is so on one side: name of a fact -> what the reports say about it, each once.
+/// The facts of one side: name of a fact -> the distinct values in its reports.
 using Facts = std::map<std::string, std::set<std::string>>;
 
 void note(Facts& facts, const std::string& what, const std::optional<std::string>& value) {

@@ -86,7 +86,7 @@ struct CaseRows {
   const ComparedRow* worst = nullptr;
 };
 
-/// Rows of a verdict by case, and of each case the one that changed most.
+/// Rows with one verdict, by case, and for each case the one that changed most.
 std::map<std::string, CaseRows> by_case(const Comparison& comparison, RowVerdict verdict) {
   const auto size = [](const ComparedRow& row) {
     return row.change ? std::abs(std::log1p(*row.change)) : HUGE_VAL; // a failure has no number

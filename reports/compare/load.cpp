@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_folder(const std::string& path) {
-  std::error_code ignored; // what cannot be looked at is for read_report() to refuse
+  std::error_code ignored; // read_report() reports errors of files that cannot be examined
   return path != "-" && fs::is_directory(path, ignored);
 }
 
@@ -37,7 +37,7 @@ std::vector<std::string> files_of(const std::string& folder) {
   return files;
 }
 
-/// Every `run` is the place of a run. What is no merged report has none.
+/// Checks that every `run` is the index of a run. A report that is not merged has none.
 void require_known_runs(const LoadedReport& loaded) {
   const Report& report = loaded.report;
   const auto count = static_cast<int>(report.runs.size());

@@ -1,4 +1,4 @@
-// Reports that were written before, from files and folders.
+// Reads existing reports, from files and folders.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ struct LoadedReport {
   Report report;
 };
 
-/// The reports of all paths, in their order; a folder stands for its *.json, in natural order.
-/// Throws Error (usage): a file that is no report, a folder without any, a run that is there twice
-/// (it would count as two measurements).
+/// The reports of all paths, in their order; a folder means its *.json, in natural order. Throws
+/// Error (usage): a file that is not a report, a folder without any, a run that occurs twice (it
+/// would count as two measurements).
 std::vector<LoadedReport> load_reports(const std::vector<std::string>& paths);
 
 /// The runs of a report: those of a merged one, else itself.
 std::vector<RunInfo> runs_of(const Report& report);
-/// What two reports of one run have in common; "" if the run has no start by which to tell it.
+/// What identifies the run of a report; "" if the run has no start time to identify it.
 std::string identity_of(const RunInfo& run);
-/// The place in runs_of(report) that a row with this `run` is of; 0 if it is of none, which
-/// load_reports() refuses.
+/// The index in runs_of(report) of a row with this `run`; 0 if the row has none, or an invalid one,
+/// which load_reports() refuses.
 std::size_t run_index(const Report& report, const std::optional<int>& run);
 
 } // namespace shmemctl

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Appends what `from` has, with the place of its run.
+/// Appends the items of `from`, with the index of their run.
 template <class T>
 void append(const std::vector<T>& from, int first_run, std::vector<T>& to) {
   for (T item : from) {
@@ -22,7 +22,7 @@ void append(const std::vector<T>& from, int first_run, std::vector<T>& to) {
   }
 }
 
-/// A finding says itself of which run it is; those of a merged report do so already.
+/// Prefixes the run to a finding; findings of a merged report have that prefix already.
 void append_findings(const Report& report, Findings& to) {
   const std::string run = join(runs_of(report).front().hosts, "+") +
                           (report.started_at.empty() ? "" : " at " + report.started_at) + ": ";
@@ -52,7 +52,7 @@ Finding left_out(const char* name) {
           std::string("read the ") + name + " in the single reports"};
 }
 
-/// The value that all reports have which have one; null with a finding if they differ.
+/// The value, if all reports that have one agree; null with a finding if they differ.
 json common(const std::vector<LoadedReport>& reports, json Report::*part, const char* name,
             Findings& findings) {
   json value;
@@ -72,7 +72,7 @@ json common(const std::vector<LoadedReport>& reports, json Report::*part, const 
 
 constexpr std::array hotspot_lists = {"ports", "groups", "signs", "unavailable"};
 
-/// Whether these `hotspots` are of different hosts, watched in the same way.
+/// Whether these `hotspots` are of different hosts and were measured in the same way.
 bool can_be_joined(const std::vector<const json*>& sections) {
   std::set<std::string> seen;
   for (const json* section : sections) {
@@ -89,8 +89,8 @@ bool can_be_joined(const std::vector<const json*>& sections) {
   return true;
 }
 
-/// Of different hosts: what each has, one after the other. Of what there is only one of, the
-/// longest window, the fewest samples and the dearest sampling; the rest stays where it is common.
+/// For different hosts: the items of each, concatenated. Of single values, the longest window, the
+/// fewest samples and the most expensive sampling; others are kept if they are equal.
 json joined_hotspots(const std::vector<const json*>& sections) {
   json joined = *sections.front();
   for (std::size_t i = 1; i < sections.size(); ++i) {
@@ -143,7 +143,7 @@ Job job_of(const std::vector<RunInfo>& runs) {
   return job;
 }
 
-/// Times as RFC 3339 in UTC stand in their order as text, up to fractions of a second.
+/// RFC 3339 times in UTC sort as text, up to fractions of a second.
 void set_times(const std::vector<RunInfo>& runs, Report& merged) {
   for (const RunInfo& run : runs) {
     if (!run.started_at.empty() &&
@@ -153,7 +153,7 @@ void set_times(const std::vector<RunInfo>& runs, Report& merged) {
   }
 }
 
-/// Options that all runs had alike.
+/// Options that were the same in all runs.
 void keep_common_options(const std::vector<LoadedReport>& reports, Report& merged) {
   merged.env = reports.front().report.env;
   for (const LoadedReport& loaded : reports)

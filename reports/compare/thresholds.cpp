@@ -75,7 +75,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Rows that a finding names; the rest is counted.
+/// Maximum number of rows that a finding names; the others are counted.
 constexpr std::size_t most_named = 5;
 
 bool value_is(const json& value, const std::string& wanted) {
@@ -123,7 +123,7 @@ std::string name_of(const ResultRow& row, const std::vector<std::string>& hosts,
          (with_host && !hosts.empty() ? " on " + join(hosts, "+") : "");
 }
 
-/// What is wrong with a row that the threshold is about; "" if nothing is.
+/// How a row violates its threshold; "" if it does not.
 std::string fault_of(const Threshold& threshold, const ResultRow& row,
                      const std::optional<double>& value) {
   const std::string why = row.reason.empty() ? "" : ": " + row.reason;
@@ -136,7 +136,7 @@ std::string fault_of(const Threshold& threshold, const ResultRow& row,
   return keeps_to(threshold, *value) ? "" : "has " + view::decimal(*value, 6);
 }
 
-/// Why no row is left, naming what comes nearest.
+/// Why no row matches, naming the nearest one.
 Error matches_nothing(const Threshold& threshold, const std::vector<LoadedReport>& reports) {
   std::set<std::string> cases;
   std::size_t of_case = 0;
@@ -266,11 +266,11 @@ public:
 
 private:
   [[noreturn]] void fail(std::size_t at, const std::string& expected) const {
-    const std::string place = (line_ == 0 ? "" : "line " + std::to_string(line_) + ", ") +
-                              "column " + std::to_string(at + 1);
+    const std::string position = (line_ == 0 ? "" : "line " + std::to_string(line_) + ", ") +
+                                 "column " + std::to_string(at + 1);
     const std::string found =
         at >= text_.size() ? "its end" : "\"" + printable(text_.substr(at, 20)) + "\"";
-    throw input_error(source_, place, "expected " + expected + ", found " + found,
+    throw input_error(source_, position, "expected " + expected + ", found " + found,
                       "write it as put[bytes=1M].bandwidth_GBps>=300");
   }
 
@@ -292,7 +292,7 @@ private:
       fail(at_, words);
   }
 
-  /// What stands from here to `end`, without blanks around it; not empty.
+  /// The text from here to `end`, trimmed; not empty.
   std::string word_until(std::size_t end, const std::string& expected) {
     std::string word(trim(std::string_view(text_).substr(at_, end - at_)));
     if (word.empty())

@@ -1,4 +1,4 @@
-// Thresholds that results have to meet.
+// Thresholds for results.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ namespace shmemctl {
 std::vector<std::string> metric_names();
 /// "bandwidth_GBps", "p50_us" (any unit of time or rate), "latency_us" (the median), ...
 bool is_metric(const std::string& name);
-/// The number of a row; nothing if the row has none, or has it in another unit.
+/// The row's number; empty if the row has none, or has it in another unit.
 std::optional<double> metric_of(const ResultRow& row, const std::string& name);
 
 /// CASE[PARAMETER=VALUE,...].METRIC OPERATOR NUMBER
@@ -34,28 +34,29 @@ struct Threshold {
 };
 
 /// Throws Error (usage) with the column and what was expected there.
-/// @param source where it stands, for messages; `line` from 1, 0 if it is no file's
+/// @param source where it is written, for messages; `line` from 1, 0 if it is not in a file
 Threshold parse_threshold(const std::string& text, const std::string& source, std::size_t line = 0);
-/// One in each line; empty lines and what follows a # are left out. Throws Error (usage) with line
-/// and column, also for a file without any.
+/// One per line; empty lines and everything after a # are ignored. Throws Error (usage) with line
+/// and column, also for a file without thresholds.
 std::vector<Threshold> parse_threshold_file(const std::string& text, const std::string& path);
 
-/// What came of a threshold.
+/// The result of a threshold.
 struct ThresholdOutcome {
   Threshold threshold;
   std::size_t rows = 0;
-  std::vector<std::string> missed; ///< one sentence for each row that does not keep to it
-  std::optional<double> worst;     ///< the value farthest on the wrong side, or nearest to it
+  std::vector<std::string> missed; ///< one sentence for each row that violates it
+  std::optional<double>
+      worst; ///< the value farthest on the wrong side, or closest to the threshold
 };
 
-/// Every run's row counts. A row that failed or was skipped misses the threshold, and so does one
-/// without the number; but a pattern with * or ? leaves rows out that have no such number. Throws
-/// Error (usage) if no row is left: a threshold about nothing is a mistake, not a pass.
+/// Every run's row counts. A row that failed or was skipped violates the threshold, and so does one
+/// without the number; but a pattern with * or ? ignores rows that have no such number. Throws
+/// Error (usage) if no row is left: a threshold that matches nothing is a mistake, not a pass.
 ThresholdOutcome hold_against(const Threshold& threshold, const std::vector<LoadedReport>& reports);
 
-/// `thresholds` of the report.
+/// The report's `thresholds`.
 nlohmann::json thresholds_json(const std::vector<ThresholdOutcome>& outcomes);
-/// An error for each threshold that rows miss.
+/// An error for each threshold that rows violate.
 Findings threshold_findings(const std::vector<ThresholdOutcome>& outcomes);
 
 } // namespace shmemctl

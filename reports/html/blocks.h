@@ -1,5 +1,5 @@
-// What a page is made of: sections of blocks, as JSON that the page's script draws. Every text in
-// it is safe_text().
+// The content of a page: sections of blocks, as JSON that the page's script draws. Every text in it
+// is safe_text().
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -24,7 +24,7 @@ struct PageColumn {
   ColumnKind kind = ColumnKind::text;
 };
 
-/// Rows beyond these are left out of a table, and it says so.
+/// A table has at most this many rows, and says how many were omitted.
 inline constexpr std::size_t most_table_rows = 20'000;
 
 /// A table under its title.
@@ -33,7 +33,7 @@ public:
   TableBlock(std::string title, std::vector<PageColumn> columns);
   /// A cell is a string, a number, or null for what is unknown; missing ones are null.
   void add(std::vector<nlohmann::json> row);
-  /// Left out of the page until somebody opens it.
+  /// Hidden until somebody opens it.
   void fold() { folded_ = true; }
   bool empty() const { return n_rows_ == 0; }
   nlohmann::json block() const;
@@ -46,19 +46,19 @@ private:
   bool folded_ = false;
 };
 
-/// A cell of safe text; of nothing, null.
+/// A cell of safe text; null for an empty text.
 nlohmann::json cell(const std::string& text);
 nlohmann::json cell(const std::optional<double>& number);
 /// A scalar of a document: a number stays one, anything else is safe text; null for the rest.
 nlohmann::json cell(const nlohmann::json& value);
 
-/// A sentence.
+/// A paragraph.
 nlohmann::json note_block(const std::string& text);
 
 /// {"id", "title", "blocks"}; null if there is no block.
 nlohmann::json section(const std::string& id, const std::string& title, nlohmann::json blocks);
 
-/// `value` with four significant digits: what a picture shows, and short as text.
+/// `value` with four significant digits: enough for a picture, and short as text.
 double rounded(double value);
 
 } // namespace shmemctl::html

@@ -123,10 +123,10 @@ std::vector<Metric> metrics_of(const SideRow& row) {
 
 std::vector<RowGroup> by_case(const Side& side) {
   std::vector<RowGroup> groups;
-  std::map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> positions;
   for (const SideRow& row : side.rows) {
     const std::string& name = row.first().case_name;
-    const auto [found, is_new] = places.emplace(name, groups.size());
+    const auto [found, is_new] = positions.emplace(name, groups.size());
     if (is_new)
       groups.push_back({name, {}});
     groups[found->second].rows.push_back(&row);
@@ -154,11 +154,11 @@ std::string swept_parameter(const RowGroup& group) {
 }
 
 std::vector<std::string> varying_parameters(const RowGroup& group, const std::string& but) {
-  // A made-up document may name parameters of its own in each row, so that there are as many as
-  // rows times some: each is looked at once, and not in every row.
+  // A hostile document may have different parameters in each row, so that there are rows times
+  // some: each is examined once, not in every row.
   struct Seen {
     const json* value = nullptr;
-    std::size_t rows = 0; ///< that have it
+    std::size_t rows = 0; ///< rows that have it
     bool differs = false;
   };
   std::map<std::string, Seen> seen;
@@ -227,7 +227,7 @@ std::string parameters_text(const json& params) {
 
 namespace {
 
-/// Charts of one page; a made-up document may name any number of cases.
+/// Charts of one page; a hostile document may have any number of cases.
 constexpr std::size_t most_charts = 200;
 
 /// The limit that a row's share is of, in GB/s.
@@ -237,7 +237,7 @@ std::optional<double> limit_of(const ResultRow& row) {
   return *row.bandwidth_GBps / *row.link_fraction;
 }
 
-/// Rows of two pairs and more are a heat map (pairs.cpp); those of one pair are a sweep like any.
+/// Rows of two or more pairs are a heat map (pairs.cpp); those of one pair are an ordinary sweep.
 RowGroup without_matrices(RowGroup group) {
   std::set<std::pair<json, json>> pairs;
   for (const SideRow* row : group.rows)
@@ -374,29 +374,30 @@ json sweeps_section(const std::vector<LoadedReport>& current,
 
 namespace {
 
-/// Which run of all, by time, a row is of.
+/// The index of a row's run among all runs, by time.
 using RunOrder = std::unordered_map<const ResultRow*, std::size_t>;
 
 /// The runs of all reports by time; fills `order`.
 std::vector<RunInfo> runs_by_time(const std::vector<LoadedReport>& reports, RunOrder& order) {
-  struct Place {
+  struct RunPosition {
     RunInfo run;
     std::size_t report = 0, index = 0;
   };
-  std::vector<Place> places;
+  std::vector<RunPosition> positions;
   for (std::size_t i = 0; i < reports.size(); ++i) {
     std::size_t index = 0;
     for (RunInfo& run : runs_of(reports[i].report))
-      places.push_back({std::move(run), i, index++});
+      positions.push_back({std::move(run), i, index++});
   }
-  std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
-    return a.run.started_at < b.run.started_at;
-  });
+  std::stable_sort(positions.begin(), positions.end(),
+                   [](const RunPosition& a, const RunPosition& b) {
+                     return a.run.started_at < b.run.started_at;
+                   });
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> ordinal;
   std::vector<RunInfo> runs;
-  for (Place& place : places) {
-    ordinal.emplace(std::pair(place.report, place.index), runs.size());
-    runs.push_back(std::move(place.run));
+  for (RunPosition& position : positions) {
+    ordinal.emplace(std::pair(position.report, position.index), runs.size());
+    runs.push_back(std::move(position.run));
   }
   for (std::size_t i = 0; i < reports.size(); ++i)
     for (const ResultRow& row : reports[i].report.results)
@@ -421,13 +422,13 @@ std::optional<History> history_of(const SideRow& row, const RunOrder& order) {
   std::vector<double> values;
   for (const RunOfRow& run : row.runs) {
     const Measured one = measured({row.key, row.hosts, row.transports, {run}});
-    const auto place = order.find(run.rows.front());
-    if (!one.value || place == order.end())
+    const auto position = order.find(run.rows.front());
+    if (!one.value || position == order.end())
       continue;
     if (history.unit.empty())
       history.unit = one.unit;
     if (one.unit == history.unit)
-      history.points.emplace_back(static_cast<double>(place->second), *one.value);
+      history.points.emplace_back(static_cast<double>(position->second), *one.value);
   }
   if (history.points.size() < 2)
     return std::nullopt;
@@ -448,7 +449,7 @@ std::string run_label(const RunInfo& run, bool several_hosts) {
   return several_hosts ? time + " " + join(run.hosts, "+") : time;
 }
 
-/// A line for each of the rows that moved most, as multiples of what is usual for the row.
+/// A line for each of the rows that varied most, as multiples of the row's median.
 json chart_of(const RowGroup& group, std::vector<History> histories,
               const std::vector<std::string>& labels) {
   std::stable_sort(histories.begin(), histories.end(),

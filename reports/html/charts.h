@@ -36,16 +36,16 @@ struct Chart {
   std::string title, x_name;
   AxisKind x_axis = AxisKind::log;
   std::vector<std::string> x_labels; ///< of categories
-  std::vector<ChartView> views;      ///< those without series are left out
+  std::vector<ChartView> views;      ///< categories without series are omitted
 
-  /// Points that a logarithmic axis cannot show are left out; null if nothing is left.
+  /// Points that a logarithmic axis cannot show are omitted; null if nothing is left.
   nlohmann::json block() const;
 };
 
-/// More lines in one picture than this cannot be told apart.
+/// More lines in one picture cannot be distinguished.
 inline constexpr std::size_t most_series = 12;
 
-/// What can be drawn of a row.
+/// What can be plotted for a row.
 struct Metric {
   std::string name; ///< "time [us]", "bandwidth [GB/s]"
   bool is_bandwidth = false;
@@ -54,27 +54,26 @@ struct Metric {
 /// In a fixed order: the row's own statistics, bandwidth, bandwidth on the wire, rate.
 std::vector<Metric> metrics_of(const SideRow& row);
 
-/// Rows of one case that belong into one chart.
+/// Rows of one case that belong to one chart.
 struct RowGroup {
   std::string case_name;
   std::vector<const SideRow*> rows;
 };
 std::vector<RowGroup> by_case(const Side& side);
 
-/// The parameter that takes the most numbers above 0 in these rows, at least two; size_bytes and
-/// tokens come first. "" if there is none.
+/// The parameter with the most distinct numbers above 0 in these rows, at least two; size_bytes and
+/// tokens have precedence. "" if there is none.
 std::string swept_parameter(const RowGroup& group);
 
-/// Parameters that are not the same in all rows, sorted, without `but` and those that follow from
-/// others.
+/// Parameters that differ between the rows, sorted, without `but` and those derived from others.
 std::vector<std::string> varying_parameters(const RowGroup& group, const std::string& but);
 
-/// Those of them that tell the lines of a chart over `swept` apart: without numbers that follow
-/// from the swept one (the window that a sweep chooses for each size), which would tear a line into
+/// Those of them that distinguish the lines of a chart over `swept`: without numbers derived from
+/// the swept one (the window that a sweep chooses for each size), which would break a line into
 /// pieces.
 std::vector<std::string> line_parameters(const RowGroup& group, const std::string& swept);
 
-/// "scope=block host n1": what tells this row's line from others; "" if nothing does.
+/// "scope=block host n1": what distinguishes this row's line from others; "" if nothing does.
 /// @param varying sorted
 std::string series_name(const SideRow& row, const std::vector<std::string>& varying);
 

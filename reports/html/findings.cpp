@@ -1,4 +1,4 @@
-// What is wrong, first; then what was compared.
+// Problems first, then what was compared.
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>

@@ -22,8 +22,8 @@ using nlohmann::json;
 
 namespace {
 
-/// A colour's range reaches at least from the median to this multiple (or share) of it.
-constexpr double least_contrast = 1.5;
+/// A colour scale extends at least from the median to this multiple (or share) of it.
+constexpr double min_contrast = 1.5;
 
 json labels_json(const std::vector<std::string>& labels) {
   json out = json::array();
@@ -58,9 +58,9 @@ std::optional<HeatRange> heat_range(const HeatView& view, bool skip_diagonal) {
   const double middle = quantile(all, 0.5);
   HeatRange range{all.front(), all.back()};
   if (view.less_is_better)
-    range.high = std::max(range.high, middle * least_contrast);
+    range.high = std::max(range.high, middle * min_contrast);
   else
-    range.low = std::min(range.low, middle / least_contrast);
+    range.low = std::min(range.low, middle / min_contrast);
   return range;
 }
 
@@ -92,7 +92,7 @@ json HeatMap::block(CellBudget& budget) const {
 
 namespace {
 
-/// A made-up document may name any number of ends.
+/// A hostile document may have any number of ends.
 constexpr std::size_t most_ends = 4096;
 
 /// A row, and the names of its two.
@@ -101,7 +101,7 @@ struct PairRow {
   std::string source, target;
 };
 
-/// The rows of one case, which differ in their pairs only.
+/// The rows of one case, which differ only in their pairs.
 struct PairRows {
   std::string title;
   std::vector<PairRow> rows;
@@ -114,7 +114,7 @@ std::string end_name(const ResultRow& row, const PairNames& names, const char* e
 
 std::vector<PairRows> pair_rows(const std::vector<Shown>& shown) {
   std::vector<PairRows> out;
-  std::map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> index_of;
   for (const Shown& one : shown)
     for (const ResultRow& row : one.report().results) {
       const PairNames* const names = pair_names_of(row);
@@ -127,7 +127,7 @@ std::vector<PairRows> pair_rows(const std::vector<Shown>& shown) {
       std::string title = labelled(one.label, row.case_name + " " + parameters_text(others));
       if (row.run)
         title += " (run " + std::to_string(*row.run) + ")";
-      const auto [found, is_new] = places.emplace(title, out.size());
+      const auto [found, is_new] = index_of.emplace(title, out.size());
       if (is_new)
         out.push_back({title, {}});
       out[found->second].rows.push_back(
@@ -138,17 +138,17 @@ std::vector<PairRows> pair_rows(const std::vector<Shown>& shown) {
   return out;
 }
 
-/// Ends of the pairs in natural order, with their places.
+/// Ends of the pairs in natural order, with their indices.
 std::map<std::string, std::size_t> ends_of(const PairRows& pairs, std::vector<std::string>& names) {
   std::set<std::string> seen;
   for (const PairRow& pair : pairs.rows)
     seen.insert({pair.source, pair.target});
   names.assign(seen.begin(), seen.end());
   std::stable_sort(names.begin(), names.end(), natural_less);
-  std::map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> index_of;
   for (std::size_t i = 0; i < names.size(); ++i)
-    places.emplace(names[i], i);
-  return places;
+    index_of.emplace(names[i], i);
+  return index_of;
 }
 
 json pair_block(const PairRows& pairs, CellBudget& budget) {
@@ -157,7 +157,7 @@ json pair_block(const PairRows& pairs, CellBudget& budget) {
   map.row_name = "from";
   map.column_name = "to";
   map.skip_diagonal = true;
-  const std::map<std::string, std::size_t> places = ends_of(pairs, map.rows);
+  const std::map<std::string, std::size_t> index_of = ends_of(pairs, map.rows);
   map.columns = map.rows;
   if (map.rows.size() > most_ends || map.rows.size() * map.rows.size() > budget.cells) {
     ++budget.left_out;
@@ -166,7 +166,7 @@ json pair_block(const PairRows& pairs, CellBudget& budget) {
   const Matrix empty(map.rows.size(), std::vector<std::optional<double>>(map.rows.size()));
   HeatView bandwidth{"bandwidth", "GB/s", false, empty}, time{"time (median)", "", true, empty};
   for (const auto& [row, source, target] : pairs.rows) {
-    const std::size_t from = places.at(source), to = places.at(target);
+    const std::size_t from = index_of.at(source), to = index_of.at(target);
     bandwidth.values[from][to] = row->bandwidth_GBps;
     if (row->stats && less_is_better(row->unit).value_or(false)) {
       time.unit = row->unit;

@@ -23,13 +23,14 @@ struct HeatMap {
   std::vector<std::string> rows, columns;
   std::vector<HeatView> views;
   std::vector<std::string> notes;
-  bool skip_diagonal = false; ///< it says nothing about the rest, and does not stretch the colours
+  bool skip_diagonal =
+      false; ///< excluded from the colour scale, because it is not comparable with the rest
 
-  /// Null if the budget does not hold it: it then counts as left out.
+  /// Null if it exceeds the budget: it then counts as omitted.
   nlohmann::json block(CellBudget& budget) const;
 };
 
-/// The ends of the colours of a view: small differences are not stretched to look large.
+/// The limits of a view's colour scale: small differences are not stretched to look large.
 struct HeatRange {
   double low = 0, high = 0;
 };

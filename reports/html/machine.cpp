@@ -1,4 +1,4 @@
-// Results as a table, and what they were measured with.
+// Results as a table, and the machine that they were measured on.
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
@@ -95,7 +95,7 @@ json runs_table(const std::vector<Shown>& shown) {
                             {"revision"},
                             {"command", ColumnKind::code}});
   for (const Shown& one : shown) {
-    // The numbers that rows of a merged report have.
+    // The run numbers that rows of a merged report have.
     const bool merged = !one.report().runs.empty();
     int number = 0;
     for (const RunInfo& run : runs_of(one.report()))
@@ -166,7 +166,7 @@ json pinning_table(const std::vector<Shown>& shown) {
   return table.empty() ? json() : table.block();
 }
 
-/// Numbers stand right, and words left: a column of both is one of words.
+/// Numbers are right-aligned and text is left-aligned: a column with both is text.
 ColumnKind parameter_kind(const std::vector<const ResultRow*>& rows, const std::string& name) {
   const bool numbers = std::all_of(rows.begin(), rows.end(), [&](const ResultRow* row) {
     const json& value = view::member(row->params, name.c_str());

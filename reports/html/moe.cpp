@@ -1,4 +1,4 @@
-// MoE: wait matrix, what each rank, link and NIC moved, and with which settings.
+// MoE: wait matrix, what each rank, link and NIC moved, and the settings.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -38,7 +38,8 @@ std::string point_title(const Shown& one, const json& point) {
   return labelled(one.label, parameters_text(view::member(point, "params")));
 }
 
-/// Who waits for whom in each operation of a point, and how much of it is that one began later.
+/// Which ranks wait for which in each operation of a point, and how much of that is due to a late
+/// start.
 json waits_block(const json& point, CellBudget& budget) {
   HeatMap map;
   map.title = "Waits";
@@ -111,7 +112,7 @@ json nics_table(const json& point) {
   return table.empty() ? json() : table.block();
 }
 
-/// Bytes are those of one call.
+/// Bytes per call.
 json links_table(const json& point) {
   TableBlock table("Links of GPUs", {{"GPU", ColumnKind::code},
                                      {"ranks"},
@@ -135,8 +136,8 @@ json links_table(const json& point) {
   return table.empty() ? json() : table.block();
 }
 
-/// What was counted, and what rows ought to have been: of the same GPU in "links", whose items are
-/// of one host.
+/// What was counted, and the expected rows: of the same GPU in "links", whose items are of one
+/// host.
 json nvlinks_table(const json& point) {
   TableBlock table("NVLink counters, over all calls",
                    {{"host"},
@@ -163,7 +164,7 @@ json nvlinks_table(const json& point) {
   return table.empty() ? json() : table.block();
 }
 
-/// "sms=24 warps=7"; nothing of what has none.
+/// "sms=24 warps=7"; empty without settings.
 json settings_cell(const json& settings) {
   return settings.is_object() ? cell(parameters_text(settings)) : json();
 }

@@ -1,4 +1,4 @@
-// What NICs carried, and what their counters say.
+// What NICs carried, and their counters.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ using nlohmann::json;
 
 namespace {
 
-/// More bars than these are drawn as a heat map of hosts and NICs.
+/// Beyond this number of bars, a heat map of hosts and NICs is drawn.
 constexpr std::size_t most_bars = 40;
 
 std::string pes_text(const json& port) {
@@ -61,7 +61,7 @@ json loads_table(const std::vector<const json*>& ports) {
   return table.block();
 }
 
-/// Bars are drawn by the script from a table of its own: names, hot or not, sent and received.
+/// The script draws bars from a table of names, hot or not, sent and received.
 json bars_block(const std::vector<const json*>& ports, bool several_hosts) {
   json bars = json::array();
   for (const json* port : ports)
@@ -94,24 +94,24 @@ json loads_map(const std::vector<const json*>& ports, CellBudget& budget) {
   map.columns.assign(names.begin(), names.end());
   std::sort(map.rows.begin(), map.rows.end(), natural_less);
   std::sort(map.columns.begin(), map.columns.end(), natural_less);
-  // Before there is a matrix: a made-up document may name any number of hosts and of NICs.
+  // Checked before a matrix is made: a hostile document may have any number of hosts and NICs.
   if (map.rows.size() * map.columns.size() > budget.cells) {
     ++budget.left_out;
     return nullptr;
   }
-  const auto places_of = [](const std::vector<std::string>& list) {
-    std::map<std::string, std::size_t> places;
+  const auto indices_of = [](const std::vector<std::string>& list) {
+    std::map<std::string, std::size_t> indices;
     for (const std::string& name : list)
-      places.emplace(name, places.size());
-    return places;
+      indices.emplace(name, indices.size());
+    return indices;
   };
-  const auto row_of = places_of(map.rows), column_of = places_of(map.columns);
-  for (const char* way : {"sent", "received"}) {
-    HeatView view{way, "GB/s", true,
+  const auto row_of = indices_of(map.rows), column_of = indices_of(map.columns);
+  for (const char* direction : {"sent", "received"}) {
+    HeatView view{direction, "GB/s", true,
                   Matrix(map.rows.size(), std::vector<std::optional<double>>(map.columns.size()))};
     for (const json* port : ports)
       view.values[row_of.at(host_of(*port))][column_of.at(port_name(*port))] =
-          view::number(view::member(*port, way), "GBps");
+          view::number(view::member(*port, direction), "GBps");
     map.views.push_back(std::move(view));
   }
   return map.block(budget);
@@ -155,7 +155,7 @@ json groups_table(const std::vector<Shown>& shown) {
   return table.empty() ? json() : table.block();
 }
 
-/// What changed first, largest first; then what cannot be told; then what stood still.
+/// Changed counters first, the largest first; then unknown ones; then unchanged ones.
 json counters_table(const std::vector<Shown>& shown, const PortNames& names) {
   std::vector<const NicCounter*> counters;
   for (const Shown& one : shown)

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "reports/compare/compare.h"
-#include "reports/html/assets.h"
 #include "reports/html/blocks.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
@@ -47,7 +46,7 @@ Words what_was_asked(const Words& command) {
   return words;
 }
 
-/// What a report is of.
+/// What a report describes.
 struct Subject {
   std::vector<std::string> hosts;
   std::string subcommand;
@@ -59,7 +58,7 @@ Subject subject_of(const Report& report) {
   return {hosts_of(report), subcommand_of(command), what_was_asked(command)};
 }
 
-/// What tells whether one report stands for another.
+/// Decides whether one report supersedes another.
 struct Candidate {
   Subject of;
   std::set<std::string> rows;
@@ -85,15 +84,15 @@ std::set<std::string> identities_of(const std::vector<LoadedReport>& reports) {
 std::vector<std::size_t> not_of(const std::vector<LoadedReport>& baseline,
                                 const std::vector<LoadedReport>& reports) {
   const std::set<std::string> known = identities_of(baseline);
-  std::vector<std::size_t> places, all;
+  std::vector<std::size_t> indices, all;
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const std::vector<RunInfo> runs = runs_of(reports[i].report);
     all.push_back(i);
     if (!std::all_of(runs.begin(), runs.end(),
                      [&](const RunInfo& run) { return known.contains(identity_of(run)); }))
-      places.push_back(i);
+      indices.push_back(i);
   }
-  return places.empty() ? all : places;
+  return indices.empty() ? all : indices;
 }
 
 } // namespace
@@ -109,13 +108,13 @@ std::vector<std::size_t> reports_to_show(const std::vector<LoadedReport>& report
                                          const std::vector<LoadedReport>& baseline) {
   std::vector<std::size_t> chosen;
   std::vector<Candidate> newer;
-  std::vector<std::size_t> places = not_of(baseline, reports);
-  for (auto place = places.rbegin(); place != places.rend(); ++place) {
-    const Report& report = reports[*place].report;
+  std::vector<std::size_t> indices = not_of(baseline, reports);
+  for (auto index = indices.rbegin(); index != indices.rend(); ++index) {
+    const Report& report = reports[*index].report;
     Candidate candidate{subject_of(report), row_keys(report)};
     if (std::none_of(newer.begin(), newer.end(),
                      [&](const Candidate& one) { return stands_for(one, candidate); }))
-      chosen.push_back(*place);
+      chosen.push_back(*index);
     newer.push_back(std::move(candidate));
   }
   return {chosen.rbegin(), chosen.rend()};
@@ -182,13 +181,13 @@ json verdict_of(const std::vector<Shown>& shown, const Findings& compared) {
           {"text", first + (words.empty() ? "" : ": " + join(words, ", ")) + "."}};
 }
 
-/// As rows are compared with the baseline, they are followed over time.
+/// Trends match rows in the same way as the comparison with the baseline.
 bool has_trend_by_host(const PageInput& input, const std::vector<std::size_t>& shown) {
   if (input.baseline.empty())
     return has_several_hosts(input.reports);
   HostSets hosts;
-  for (const std::size_t place : shown)
-    for (const RunInfo& run : runs_of(input.reports[place].report))
+  for (const std::size_t index : shown)
+    for (const RunInfo& run : runs_of(input.reports[index].report))
       hosts.insert(run.hosts);
   return matches_by_host(host_sets(input.baseline), hosts);
 }
@@ -247,12 +246,12 @@ json page_model(PageInput input) {
                    [](const LoadedReport& a, const LoadedReport& b) {
                      return a.report.started_at < b.report.started_at;
                    });
-  const std::vector<std::size_t> places = reports_to_show(input.reports, input.baseline);
-  json trend = trend_section(input.reports, has_trend_by_host(input, places));
+  const std::vector<std::size_t> indices = reports_to_show(input.reports, input.baseline);
+  json trend = trend_section(input.reports, has_trend_by_host(input, indices));
   const std::size_t n_reports = input.reports.size();
   std::vector<LoadedReport> current;
-  for (const std::size_t place : places)
-    current.push_back(std::move(input.reports[place]));
+  for (const std::size_t index : indices)
+    current.push_back(std::move(input.reports[index]));
   const std::vector<Shown> shown = shown_of(current);
   json comparison;
   Findings compared;
@@ -297,7 +296,7 @@ std::string policy() {
   const auto source = [](const std::string& digits) {
     return " 'sha256-" + base64_of_hex(digits) + "'";
   };
-  // An icon of nothing keeps browsers from asking a server for one.
+  // An empty icon keeps browsers from requesting one.
   return "default-src 'none'; script-src" + source(chart_library_sha256()) +
          source(page_script_sha256()) + "; style-src" + source(page_style_sha256()) +
          "; img-src data:; base-uri 'none'; form-action 'none'";

@@ -1,4 +1,4 @@
-// The sections of a page, each null if the reports have nothing for it.
+// The sections of a page, each null if the reports have no data for it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,22 +9,22 @@
 
 namespace shmemctl::html {
 
-/// Reports of which the page shows everything, and how they are told apart.
+/// Reports that the page shows completely, and how they are distinguished.
 struct Shown {
   const LoadedReport* loaded = nullptr;
   std::string label; ///< its hosts and command; "" if it is the only one
   const Report& report() const { return loaded->report; }
 };
 
-/// What matrices may take of a page: about 6 bytes for a cell.
+/// Limit for the matrices of a page: about 6 bytes per cell.
 struct CellBudget {
   std::size_t cells = std::size_t{1} << 20;
   std::size_t left_out = 0; ///< matrices that did not fit
-  /// Takes them if they are there.
+  /// Takes the cells if there are enough left.
   bool take(std::size_t wanted);
 };
 
-/// @param compared what the comparison with the baseline found
+/// @param compared the result of the comparison with the baseline
 nlohmann::json findings_section(const std::vector<Shown>& shown, const Findings& compared);
 /// @param comparison of `report diff`, or null
 nlohmann::json comparison_section(const nlohmann::json& comparison);
@@ -37,7 +37,7 @@ nlohmann::json moe_section(const std::vector<Shown>& shown, CellBudget& budget);
 nlohmann::json sweeps_section(const std::vector<LoadedReport>& current,
                               const std::vector<LoadedReport>& baseline);
 /// @param reports by time
-/// @param by_host whether rows of different hosts are different rows
+/// @param by_host whether rows of different hosts are distinguished
 nlohmann::json trend_section(const std::vector<LoadedReport>& reports, bool by_host);
 nlohmann::json results_section(const std::vector<Shown>& shown);
 nlohmann::json machine_section(const std::vector<Shown>& shown);

@@ -22,8 +22,8 @@ const json& variants_of(const Shown& one) {
   return view::list(one.report().simulation, "variants");
 }
 
-/// How the numbers came about, and the two ratios that a simulation is asked for.
-std::string words_of(const json& simulation) {
+/// How the numbers were obtained, and the two main ratios of a simulation.
+std::string method_text(const json& simulation) {
   std::string text = fmt::format(
       "{} ranks; bytes: {}; times: {} ({}; {} steps).", view::text(simulation, "ranks", "?"),
       view::text(simulation, "bytes", "?"), view::text(simulation, "times", "?"),
@@ -115,7 +115,7 @@ json places_table(const std::vector<Shown>& shown) {
   return table.empty() ? json() : table.block();
 }
 
-/// Of the busiest of each kind the report has some only.
+/// The report contains only the busiest of each kind.
 std::string left_out_of(const std::vector<Shown>& shown) {
   double nics = 0, switches = 0;
   for (const Shown& one : shown)
@@ -137,7 +137,7 @@ json simulation_section(const std::vector<Shown>& shown) {
   json blocks = json::array();
   for (const Shown& one : shown)
     if (!variants_of(one).empty())
-      blocks.push_back(note_block(labelled(one.label, words_of(one.report().simulation))));
+      blocks.push_back(note_block(labelled(one.label, method_text(one.report().simulation))));
   for (json block : {operations_table(shown), nics_table(shown), places_table(shown)})
     if (!block.is_null())
       blocks.push_back(std::move(block));

@@ -21,10 +21,10 @@ using nlohmann::json;
 
 namespace {
 
-/// No node has more; a made-up document may.
+/// No node has more, but a hostile document may.
 constexpr std::size_t most_devices = 512;
 
-/// Sets that are joined pair by pair.
+/// Sets that are merged pairwise (union-find).
 class DisjointSets {
 public:
   explicit DisjointSets(std::size_t count) : parent_(count) {
@@ -35,7 +35,7 @@ public:
       i = parent_[i] = parent_[parent_[i]];
     return i;
   }
-  /// The smaller root stays: sets keep the order of their first members.
+  /// The smaller root remains: sets keep the order of their first members.
   void join(std::size_t i, std::size_t j) {
     i = find(i);
     j = find(j);
@@ -67,7 +67,7 @@ std::vector<NodeDevice> devices_of(const json& topology) {
   return devices;
 }
 
-/// "NUMA 0" if those of the devices that say so agree.
+/// "NUMA 0" if all devices with a NUMA node agree.
 std::string domain_label(const std::vector<NodeDevice>& devices,
                          const std::vector<std::size_t>& members) {
   std::set<std::string> nodes;
@@ -209,7 +209,7 @@ private:
     }
   }
 
-  /// All domains in a row, the same rows of GPUs and of NICs in each.
+  /// All domains in a row, with the same number of rows of GPUs and of NICs in each.
   void place() {
     std::size_t gpu_rows = 0, nic_rows = 0;
     for (const Domain& domain : groups_.domains)
@@ -224,7 +224,7 @@ private:
     double x = gap;
     for (const Domain& domain : groups_.domains) {
       const double left = x;
-      const std::size_t place = picture_.boxes.size();
+      const std::size_t box = picture_.boxes.size();
       picture_.boxes.push_back({BoxKind::domain,
                                 left,
                                 top,
@@ -238,14 +238,14 @@ private:
       for (const SwitchGroup& group : domain.groups)
         x = place_group(group, x, top + header, bottom) + gap;
       x += pad - gap;
-      picture_.boxes[place].width = x - left;
+      picture_.boxes[box].width = x - left;
       x += gap;
     }
     picture_.width = x;
     picture_.height = bottom + pad + gap;
   }
 
-  /// Returns where it ends.
+  /// Returns its end.
   double place_group(const SwitchGroup& group, double x, double top, double bottom) {
     const std::size_t columns =
         std::clamp(std::max(group.gpus.size(), group.nics.size()), std::size_t{1}, most_columns);
@@ -332,7 +332,7 @@ private:
   const PictureBox& box(std::size_t device) const { return picture_.boxes[box_of_[device]]; }
   static double middle(const PictureBox& box) { return box.x + box.width / 2; }
 
-  /// One bar if every pair of GPUs is joined alike, else an arc for each pair.
+  /// One bar if all pairs of GPUs have the same links, else an arc for each pair.
   void draw_links() {
     std::vector<std::size_t> gpus;
     std::set<std::string> words;
@@ -367,18 +367,18 @@ private:
   }
 
   void draw_mapping() {
-    std::map<std::string, std::size_t> places;
+    std::map<std::string, std::size_t> index_of;
     for (std::size_t i = 0; i < groups_.devices.size(); ++i)
-      places.emplace(groups_.devices[i].name, i);
+      index_of.emplace(groups_.devices[i].name, i);
     for (const json& pe : view::list(mapping_, "pes")) {
-      const auto gpu = places.find("GPU" + view::text(pe, "gpu", "?"));
-      if (gpu == places.end())
+      const auto gpu = index_of.find("GPU" + view::text(pe, "gpu", "?"));
+      if (gpu == index_of.end())
         continue;
       const json& nics = view::list(pe, "nics");
       const double used = view::number(pe, "used").value_or(static_cast<double>(nics.size()));
       for (std::size_t i = 0; i < nics.size() && static_cast<double>(i) < used; ++i) {
-        const auto nic = places.find(view::scalar(view::member(nics[i], "device")).value_or(""));
-        if (nic == places.end() || groups_.devices[nic->second].is_gpu)
+        const auto nic = index_of.find(view::scalar(view::member(nics[i], "device")).value_or(""));
+        if (nic == index_of.end() || groups_.devices[nic->second].is_gpu)
           continue;
         const std::string word = view::text(nics[i], "distance", "?");
         const PictureBox &from = box(gpu->second), &to = box(nic->second);
@@ -536,7 +536,7 @@ json picture_json(const TopologyPicture& picture) {
 
 namespace {
 
-/// Pictures of one page: of more nodes than these, the tables tell.
+/// Pictures per page: further nodes are only in the tables.
 constexpr std::size_t most_pictures = 16;
 
 json mapping_table(const json& mapping) {
@@ -598,15 +598,15 @@ std::string mapping_sentence(const json& mapping) {
   return text + ".";
 }
 
-/// Nodes that are alike, and the report that one of them is drawn by.
+/// Identical nodes, and the report by which they are drawn.
 struct DrawnNodes {
   const Shown* one = nullptr;
   std::set<std::string> hot, faulty; ///< names of NICs
   std::vector<std::string> hosts;
 };
 
-/// In order of appearance. What counters found hot on a host may stand in another report than its
-/// topology; what a mapping makes hot is that of its own report.
+/// In order of appearance. What counters found hot on a host may be in a report other than that of
+/// its topology; what a mapping makes hot is from the same report.
 std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
   std::map<std::string, std::set<std::string>> measured, faulty_of;
   for (const Shown& one : shown) {

@@ -20,13 +20,13 @@ struct NodeDevice {
       nullptr; ///< its entry in `gpus` or `nics`; JSON null if it has none
 };
 
-/// Devices at PIX or PXB of each other, GPUs first; or those that are near no other (`loose`).
+/// Devices at PIX or PXB of each other, GPUs first; or those that are close to no other (`loose`).
 struct SwitchGroup {
   std::vector<std::size_t> gpus, nics; ///< indices of devices
   bool loose = false;
 };
 
-/// Devices of one NUMA node, as far as distances tell.
+/// Devices of one NUMA node, as far as the distances show.
 struct Domain {
   std::string label; ///< "NUMA 0"
   std::vector<SwitchGroup> groups;
@@ -37,10 +37,10 @@ struct NodeGroups {
   std::vector<Domain> domains;
 };
 
-/// By the words of the distance matrix, which every topology has; empty if it has no device.
+/// Derived from the distance matrix, which every topology has; empty if it has no device.
 NodeGroups group_devices(const nlohmann::json& topology);
 
-/// The word at row i, column j of the distance matrix; "" if it is unknown.
+/// The entry at row i, column j of the distance matrix; "" if it is unknown.
 std::string distance_word(const nlohmann::json& topology, std::size_t i, std::size_t j);
 
 // A node as a picture: GPUs above, NICs below, boxes around those that share a switch and a NUMA
@@ -51,7 +51,7 @@ enum class DeviceState {
   usual,
   hot,
   idle,
-  faulty ///< a finding says that something is wrong with it
+  faulty ///< a finding reports an error
 };
 
 struct PictureBox {
@@ -65,7 +65,7 @@ struct PictureBox {
 enum class LineKind {
   near, ///< mapping: by a PCIe switch
   node, ///< mapping: within a NUMA node
-  far,  ///< mapping: across sockets, or nobody knows
+  far,  ///< mapping: across sockets, or unknown
   nvlink
 };
 
@@ -77,28 +77,28 @@ struct PictureLine {
 
 struct TopologyPicture {
   double width = 0, height = 0;
-  std::vector<PictureBox> boxes; ///< what encloses others comes before them
+  std::vector<PictureBox> boxes; ///< enclosing boxes come first
   std::vector<PictureLine> lines;
 };
 
-/// Nothing if the topology's matrix has no devices, or more than can be drawn.
-/// @param hot names of NICs that carry too much
-/// @param faulty names of NICs with an error, which is told rather than that they are hot
+/// Empty if the topology's matrix has no devices, or more than can be drawn.
+/// @param hot names of overloaded NICs
+/// @param faulty names of NICs with an error, which has precedence over being hot
 std::optional<TopologyPicture> topology_picture(const nlohmann::json& topology,
                                                 const nlohmann::json& mapping,
                                                 const std::set<std::string>& hot,
                                                 const std::set<std::string>& faulty = {});
 
-/// The host whose topology a report has; else the only one that it is of; "" if nobody knows.
+/// The host of a report's topology; else the only host of the report; "" if unknown.
 std::string host_of(const Report& report);
 
 /// Host and name of NICs that counters found hot or congested.
 std::set<std::pair<std::string, std::string>> measured_hot_nics(const Report& report);
-/// Names of NICs on which this report's mapping puts too much.
+/// Names of NICs that this report's mapping overloads.
 std::set<std::string> nics_hot_by_mapping(const Report& report);
 
-/// Host and name of what findings of severity error are about, but for those that mean a load: NICs
-/// among it, whose links flap, whose ports are down, ...
+/// Host and name of the subjects of error findings, except those about load: NICs with flapping
+/// links, ports that are down, ...
 std::set<std::pair<std::string, std::string>> faulty_nics(const Report& report);
 
 nlohmann::json picture_json(const TopologyPicture& picture);

@@ -9,7 +9,7 @@
 
 namespace shmemctl {
 
-namespace direct {
+namespace mlx5 {
 class QpTable;
 }
 
@@ -43,10 +43,10 @@ struct DeviceNetwork {
   // ibgda. See docs/explanation/mlx5.md.
   /// First QP set that belongs to kernels, and how many: the host never posts to their QPs.
   std::uint32_t first_qp_set, n_kernel_qp_sets;
-  std::uint32_t qps_per_pe;      ///< `marks` has room for this many QPs per PE
-  std::uint32_t qp_per_warp;     ///< 1: a QP per warp; 0: a QP per block
-  const direct::QpTable* queues; ///< nullptr: none
-  QpMarks* marks;                ///< device memory, by PE and QP
+  std::uint32_t qps_per_pe;    ///< `marks` has room for this many QPs per PE
+  std::uint32_t qp_per_warp;   ///< 1: a QP per warp; 0: a QP per block
+  const mlx5::QpTable* queues; ///< nullptr: none
+  QpMarks* marks;              ///< device memory, by PE and QP
   /// results[0] is a sink for values that nobody reads.
   QpResult* results;
   std::uint64_t* qp_result_locks; ///< device memory, by result; 0 is free

@@ -1,7 +1,7 @@
 // The proxy FIFO's protocol, step by step, for producers and the consumer. The same code runs on
-// host threads, in kernels, and in the model checker (tests/unit/proxy): `Traits` gives the shape
-// of a slot (ProxyTraits), `Atomics` the loads and stores (HostAtomics, DeviceAtomics), `Wait` what
-// happens between two polls.
+// host threads, in kernels, and in the model checker (tests/unit/runtime/proxy): `Traits` gives the
+// shape of a slot (ProxyTraits), `Atomics` the loads and stores (HostAtomics, DeviceAtomics),
+// `Wait` what happens between two polls.
 //
 // Every memory order is justified where it is used. The model checker delays and reorders stores as
 // far as their orders allow, as a GPU's stores over PCIe may arrive; ThreadSanitizer checks the

@@ -10,7 +10,7 @@
 #include "src/abi/wqe.h"
 #include "src/base/host_device.h"
 
-namespace shmemctl::direct {
+namespace shmemctl::mlx5 {
 
 inline constexpr std::uint32_t max_table_ports = 8; ///< maximum number of NICs per PE
 
@@ -67,11 +67,11 @@ public:
   SHMEMCTL_HOST_DEVICE std::uint32_t paths_to(std::uint32_t pe) const {
     return pe < n_pes ? array<std::uint32_t>(paths_at)[pe] : 0;
   }
-  /// @param rail path, less than paths_to(pe)
+  /// @param path   less than paths_to(pe)
   /// @param qp_set less than n_qp_sets: QPs of different sets are independent
-  SHMEMCTL_HOST_DEVICE const TableQp& queue(std::uint32_t pe, std::uint32_t rail,
+  SHMEMCTL_HOST_DEVICE const TableQp& queue(std::uint32_t pe, std::uint32_t path,
                                             std::uint32_t qp_set) const {
-    return array<TableQp>(queues_at)[(pe * n_paths + rail) * n_qp_sets + qp_set];
+    return array<TableQp>(queues_at)[(pe * n_paths + path) * n_qp_sets + qp_set];
   }
   /// The segment that contains this byte; nullptr if the PE has not registered it.
   SHMEMCTL_HOST_DEVICE const RemoteSegment* find_remote(std::uint32_t pe, std::uint32_t region,
@@ -100,4 +100,4 @@ public:
   }
 };
 
-} // namespace shmemctl::direct
+} // namespace shmemctl::mlx5

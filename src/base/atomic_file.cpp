@@ -20,7 +20,7 @@ namespace shmemctl {
 namespace {
 
 /// How long a pipe or a device may make no progress.
-constexpr std::chrono::seconds patience{10};
+constexpr std::chrono::seconds timeout{10};
 constexpr std::chrono::milliseconds look_again{20};
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
@@ -31,10 +31,10 @@ Error exists_error(const std::string& path) {
                "pass --force to overwrite it, or choose another name");
 }
 
-/// A descriptor that would block: waits until it takes more. False at the end of the patience.
+/// Waits until a descriptor accepts more data. False when the timeout passes.
 bool wait_writable(int descriptor) {
   pollfd waiting{descriptor, POLLOUT, 0};
-  const Deadline deadline = Deadline::after(patience);
+  const Deadline deadline = Deadline::after(timeout);
   int ready = 0;
   do
     ready = ::poll(&waiting, 1, deadline.poll_ms());
@@ -65,8 +65,8 @@ void write_all(int descriptor, const std::string& content, const std::string& pa
 /// Removes the temporary file unless it was renamed.
 class TemporaryFile {
 public:
-  /// Made with mode 0666, so that the kernel takes the umask off: a process cannot ask for its
-  /// umask without changing it for all of its threads.
+  /// Created with mode 0666, so that the kernel applies the umask: a process cannot read its umask
+  /// without changing it for all of its threads.
   explicit TemporaryFile(const std::string& path) {
     constexpr int most_tries = 100;
     for (int i = 0; i < most_tries && !descriptor_; ++i) {
@@ -78,7 +78,7 @@ public:
     }
     if (!descriptor_) {
       const int error_number = errno;
-      path_.clear(); // somebody else's, if anybody's
+      path_.clear(); // not ours
       throw system_error(path, "write", error_number, "choose a writable directory");
     }
   }
@@ -94,7 +94,7 @@ public:
 private:
   static std::string random_letters() {
     unsigned char bytes[6] = {};
-    // Without randomness O_EXCL still keeps two writers apart: they then try the same name.
+    // Without randomness O_EXCL still separates two writers: they then try the same name.
     static_cast<void>(!::getrandom(bytes, sizeof bytes, 0));
     std::string letters;
     for (const unsigned char byte : bytes)
@@ -106,16 +106,17 @@ private:
   FileDescriptor descriptor_;
 };
 
-/// Opens what cannot be replaced by a rename: a pipe or a device (/dev/null, /dev/full). What is
-/// opened is looked at again: a path in somebody else's folder may lead elsewhere by now.
+/// Opens a pipe or a device (/dev/null, /dev/full), which cannot be replaced by a rename. The
+/// opened file is checked again: the path may have changed meanwhile if somebody else can write to
+/// the folder.
 FileDescriptor open_in_place(const std::string& path, bool pipe) {
-  const Deadline deadline = Deadline::after(patience);
+  const Deadline deadline = Deadline::after(timeout);
   FileDescriptor file;
   for (;;) {
     file = FileDescriptor(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (file || errno != ENXIO || !pipe || deadline.passed())
       break;
-    std::this_thread::sleep_for(look_again); // a pipe that nobody has opened for reading
+    std::this_thread::sleep_for(look_again); // a pipe that has no reader yet
   }
   if (!file && errno == ENXIO && pipe)
     throw Error(ExitCode::unavailable, path, "write", "no process has opened it for reading",
@@ -167,7 +168,7 @@ void write_file_atomically(const std::string& path, const std::string& content, 
     return;
   if (!force && errno == EEXIST)
     throw exists_error(path);
-  if (::rename(temporary.path().c_str(), path.c_str()) != 0) // also where links are not supported
+  if (::rename(temporary.path().c_str(), path.c_str()) != 0) // also if links are not supported
     throw system_error(path, "write", errno, "choose a writable file");
 }
 

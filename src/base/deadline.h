@@ -1,4 +1,4 @@
-// A point in time after which a wait is given up. Every wait of the runtime takes one.
+// A point in time after which a wait fails. Every wait of the runtime takes one.
 #pragma once
 
 #include <chrono>

@@ -21,7 +21,7 @@ bool has_foreign_prefix(const std::string& name) {
   return false;
 }
 
-/// Names that appear in guides, and that no NVSHMEM release has.
+/// Names that appear in guides, but that no NVSHMEM release knows.
 bool never_existed(const std::string& name) {
   static const std::set<std::string> names = {"NVSHMEM_PROXY_CHANNEL_BUF_SIZE",
                                               "NVSHMEM_NUM_PROXY_THREADS", "NVSHMEM_DISABLE_IB"};
@@ -39,7 +39,7 @@ std::vector<std::string> own_names() {
   return names;
 }
 
-/// What `shmemctl run` tells its PEs, and `hotspots --during` its command; nobody sets it by hand.
+/// Set by `shmemctl run` for its PEs, and by `hotspots --during` for its command; not by users.
 bool set_by_run(const std::string& name) {
   return starts_with(name, "SHMEMCTL_LOCAL_") || name == "SHMEMCTL_DURING_ID";
 }
@@ -66,7 +66,7 @@ std::string foreign_meaning(const std::string& name, const Options& options) {
   return "not read here";
 }
 
-/// NVSHMEM takes every word that does not begin with 0, n or f for true: "off" turns a thing on.
+/// NVSHMEM takes every value that does not begin with 0, n or f for true: "off" enables an option.
 bool surprises(const OptionSpec& spec, const OptionValue& value) {
   static const std::set<std::string> meant_false = {"off", "disable", "disabled", ""};
   return spec.type == OptionType::boolean && value.origin == OptionOrigin::nvshmem_environment &&

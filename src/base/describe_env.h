@@ -1,4 +1,4 @@
-// What the environment means to this tool: `shmemctl env` as a function.
+// How this tool reads the environment: `shmemctl env` as a function.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct OptionRow {
   std::string nvshmem_name; ///< "NVSHMEM_<NAME>" if that is read too
 };
 
-/// A variable of another library that is set, and what it does here.
+/// A variable of another library that is set, and its effect here.
 struct ForeignVariable {
   std::string name, value, meaning;
 };
@@ -30,8 +30,8 @@ struct EnvDescription {
 
 EnvDescription describe_environment(const Options& options, const Environment& environment);
 
-/// Variables of NVSHMEM, NCCL, UCX and libfabric that bear on what this tool shows, with one
-/// sentence each about what they do here; shown by `env --all` even when they are not set.
+/// Variables of NVSHMEM, NCCL, UCX and libfabric that affect what this tool shows, with one
+/// sentence each about their effect; `env --all` shows them even if they are not set.
 const std::vector<std::pair<std::string, std::string>>& foreign_variable_table();
 
 } // namespace shmemctl

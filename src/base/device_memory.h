@@ -22,19 +22,19 @@ class DeviceMemory {
 public:
   virtual ~DeviceMemory() = default;
   virtual std::string text() const = 0; ///< "GPU 0"
-  /// Why the driver cannot export it as a dma-buf: one clause; "" if it can.
+  /// Why the driver cannot export it as a dma-buf, as a clause; "" if it can.
   virtual std::string why_no_dma_buf() const = 0;
   /// Makes a dma-buf of a page-aligned range that is mapped; nothing, with `why`, if the driver
   /// refuses.
   virtual std::optional<DmaBuf> export_dma_buf(std::uintptr_t address, std::size_t size_bytes,
                                                std::string& why) const = 0;
 
-  /// Why a kernel that sees one write of a NIC may not see earlier ones: one clause; "" if it sees
+  /// Why a kernel that sees one write of a NIC may not see earlier ones, as a clause; "" if it sees
   /// them. Such a device cannot receive signals from a NIC.
   virtual std::string why_unordered() const = 0;
   /// Whether flush() has anything to do.
   virtual bool needs_flush() const = 0;
-  /// Makes earlier writes of NICs visible to running and later kernels of all devices. To be called
+  /// Makes earlier writes of NICs visible to running and later kernels of all devices. Call it
   /// between a NIC completion that the host has seen and the flag by which the host signals a
   /// kernel, because the two take different paths. Throws Error (unavailable).
   virtual void flush() const = 0;

@@ -34,7 +34,7 @@ DynamicLibrary& DynamicLibrary::operator=(DynamicLibrary&& other) noexcept {
 
 DynamicLibrary::~DynamicLibrary() {
 #if defined(__SANITIZE_ADDRESS__)
-  // Stays loaded, so that a report can name the library that something was allocated in.
+  // Stays loaded, so that a report can name the library that allocated something.
   return;
 #endif
   if (handle_ != nullptr)

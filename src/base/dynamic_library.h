@@ -7,7 +7,7 @@
 
 namespace shmemctl {
 
-/// A shared library opened with dlopen, closed when the object goes. Moves, does not copy.
+/// A shared library opened with dlopen, closed by the destructor. Movable, not copyable.
 class DynamicLibrary {
 public:
   /// Options of opening a library.
@@ -16,8 +16,8 @@ public:
     bool stay_loaded = false;    ///< it cannot be unloaded: threads, exit handlers, patched code
   };
 
-  /// Tries the versioned names in order (e.g. "libibverbs.so.1"); nothing if none opens. `why`
-  /// receives the loader's own message of the first attempt.
+  /// Tries the versioned names in order (e.g. "libibverbs.so.1"); empty if none opens. `why`
+  /// receives the loader's message of the first attempt.
   static std::optional<DynamicLibrary> open(const std::vector<std::string>& names,
                                             std::string* why = nullptr) {
     return open(names, why, Needs{});
@@ -31,7 +31,7 @@ public:
   DynamicLibrary& operator=(const DynamicLibrary&) = delete;
   ~DynamicLibrary();
 
-  /// The name that opened.
+  /// The name that was opened.
   const std::string& name() const { return name_; }
   /// The file that the loader chose, e.g. "/usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.44.0".
   std::string file() const;

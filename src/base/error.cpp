@@ -11,7 +11,7 @@ namespace shmemctl {
 
 namespace {
 
-/// "host node7, PE 3, device mlx5_1, port 2": what is known of it.
+/// "host node7, PE 3, device mlx5_1, port 2": the known parts of the location.
 std::string text_of(const Where& where) {
   std::vector<std::string> parts;
   if (!where.host.empty())
@@ -28,8 +28,8 @@ std::string text_of(const Where& where) {
 std::string compose(const std::string& subject, const std::string& action, const std::string& cause,
                     const Where& where) {
   std::string line = subject;
-  if (const std::string place = text_of(where); !place.empty())
-    line += (line.empty() ? "(" : " (") + place + ")";
+  if (const std::string location = text_of(where); !location.empty())
+    line += (line.empty() ? "(" : " (") + location + ")";
   if (!action.empty())
     line += (line.empty() ? "cannot " : ": cannot ") + action;
   if (!cause.empty())
@@ -44,6 +44,12 @@ Error::Error(ExitCode code, std::string subject, std::string attempted, std::str
     : code_(code), subject_(std::move(subject)), attempted_(std::move(attempted)),
       system_message_(std::move(system_message)), fix_(printable(fix, 1000)),
       where_(std::move(where)), message_(compose(subject_, attempted_, system_message_, where_)) {}
+
+bool same_failure(const Error& left, const Error& right) {
+  return left.code() == right.code() && left.subject() == right.subject() &&
+         left.attempted() == right.attempted() && left.system_message() == right.system_message() &&
+         left.where().device == right.where().device && left.where().port == right.where().port;
+}
 
 Error input_error(std::string subject, const std::string& position, const std::string& problem,
                   const std::string& fix) {

@@ -62,6 +62,10 @@ public:
   const Where& where() const noexcept { return where_; }
   ExitCode code() const noexcept { return code_; }
 
+  /// A process of the job has printed it: print_error() does nothing more. Copies keep it.
+  bool printed() const noexcept { return printed_; }
+  void mark_printed() noexcept { printed_ = true; }
+
 private:
   ExitCode code_;
   std::string subject_;
@@ -70,7 +74,12 @@ private:
   std::string fix_;
   Where where_;
   std::string message_;
+  bool printed_ = false;
 };
+
+/// Whether two processes of a job report the same failure: all is equal but the host, the PE and
+/// the fix.
+bool same_failure(const Error& left, const Error& right);
 
 /// Bad input in a file or a value: exit code 2, "SUBJECT: POSITION: PROBLEM". `position` is
 /// "line 3, column 7", or empty.

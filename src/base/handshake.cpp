@@ -21,7 +21,7 @@ std::string_view view(const Secret& secret) {
   return {reinterpret_cast<const char*>(secret.data()), secret.size()};
 }
 
-/// The length before it, so that what follows cannot be taken for a part of it.
+/// Preceded by its length, so that what follows cannot be taken for a part of it.
 void add_name(WireWriter& text, std::string_view name) {
   text.text(name, 255);
 }

@@ -29,8 +29,8 @@ Error open_error(const std::string& path, const std::string& problem) {
   return Error(ExitCode::usage, path, "read", problem, "pass a readable file, or - for stdin");
 }
 
-/// Offset of the bracket that goes too deep, or npos. Quick, and without memory of its own, so it
-/// runs before the parser builds anything.
+/// Offset of the bracket that exceeds the nesting limit, or npos. Runs before the parser builds
+/// anything; fast, and needs no memory.
 std::size_t too_deep_at(const std::string& text) {
   int depth = 0;
   bool in_string = false;
@@ -56,7 +56,7 @@ std::size_t too_deep_at(const std::string& text) {
 std::atomic<double> limit_s{0};
 std::atomic<bool> was_read{false};
 
-/// Ends the process if it still exists when the time is over.
+/// Ends the process if it still exists when the deadline passes.
 std::optional<Watchdog> watch_over(const std::string& path) {
   const double seconds = limit_s.load();
   if (path == "-" || seconds <= 0)
@@ -70,7 +70,7 @@ std::optional<Watchdog> watch_over(const std::string& path) {
       });
 }
 
-/// Without O_NONBLOCK the open of a pipe waits for its writer, where nothing can be told of it.
+/// Without O_NONBLOCK opening a pipe blocks until it has a writer, and nothing could be reported.
 FileDescriptor open_input(const std::string& path) {
   FileDescriptor opened(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!opened)
@@ -78,7 +78,7 @@ FileDescriptor open_input(const std::string& path) {
   return opened;
 }
 
-/// Waits for data or the end of a pipe or device that was opened without waiting.
+/// Waits for data or the end of a pipe or device that was opened with O_NONBLOCK.
 void wait_readable(int descriptor) {
   pollfd waiting{descriptor, POLLIN, 0};
   while (::poll(&waiting, 1, -1) < 0 && errno == EINTR) {
@@ -140,12 +140,12 @@ std::string read_input(const std::string& path, std::size_t max_bytes) {
 
 namespace {
 
-/// Parses with `parse`, and says what is wrong in our words.
+/// Parses with `parse`, and rewords its errors.
 template <class Parse>
 nlohmann::json parsed_by(const std::string& text, const std::string& subject, Parse parse) {
   const std::string fix = "give a JSON document, as shmemctl --json writes it";
-  // The parser takes a NUL byte for the end of the text and never looks at what follows, as in a
-  // file that was torn, or padded by a file system after a crash. No JSON text holds one.
+  // The parser takes a NUL byte for the end of the text and ignores the rest, as in a truncated
+  // file that the file system padded after a crash. No JSON text contains one.
   if (const std::size_t at = text.find('\0'); at != std::string::npos)
     throw input_error(subject, position_of(text, at), "invalid JSON: NUL byte", fix);
   if (const std::size_t at = too_deep_at(text); at != std::string::npos)
@@ -162,7 +162,7 @@ nlohmann::json parsed_by(const std::string& text, const std::string& subject, Pa
   }
 }
 
-/// Behind the string that begins at `at`.
+/// The offset after the string that begins at `at`.
 std::size_t end_of_string(const std::string& text, std::size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at)
     at += text[at] == '\\' ? 1 : 0;

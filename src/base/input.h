@@ -1,4 +1,4 @@
-// Reads files that somebody hands us, with memory bounded whatever they hold.
+// Reads input files, with bounded memory whatever they contain.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,11 @@ inline constexpr std::size_t max_input_bytes = std::size_t{64} << 20;
 /// No JSON or XML document of ours nests deeper.
 inline constexpr int max_nesting = 200;
 
-/// While it lives, reading one input may take this long; then the process says which one it was and
-/// ends with exit code 124, since a call into a file system that hangs cannot be stopped. 0 is no
-/// limit: somebody else bounds the run. Without any there is no limit. stdin never has one: who
-/// started this process decides how long it may wait for its input. Not thread safe; nests.
+/// While one exists, reading one input may take this long; then the process names that input and
+/// ends with exit code 124, because a call into a file system that hangs cannot be stopped. 0
+/// disables the limit, for callers that limit the run themselves; without an object there is no
+/// limit. stdin never has one: whoever started this process decides how long it waits. Not thread
+/// safe; nests.
 class InputLimit {
 public:
   explicit InputLimit(double seconds);
@@ -38,13 +39,13 @@ std::string read_input(const std::string& path, std::size_t max_bytes = max_inpu
 /// Parses JSON with nesting limited to max_nesting. Throws Error (usage) with line and column.
 /// @param subject the file's name, for the message
 nlohmann::json parse_json(const std::string& text, const std::string& subject);
-/// The same for a document with a list so long that it would not fit memory: each item of the list
-/// `key` of the outermost object goes to `take`, in order, and is not in the document. The list may
-/// be there twice, as any key may: the last one counts, and `restart` is called where one begins.
+/// The same for a document with a list that may be too long for memory: each item of the list `key`
+/// of the outermost object is passed to `take`, in order, and is not in the document. As with any
+/// key, the last of several such lists counts, and `restart` is called where one begins.
 nlohmann::json parse_json_items(const std::string& text, const std::string& subject,
                                 const std::string& key, const std::function<void()>& restart,
                                 const std::function<void(nlohmann::json&&)>& take);
-/// The value of `key` in the outermost object, found without parsing the rest, of a text that need
+/// The value of `key` in the outermost object, found without parsing the rest of a text that need
 /// not be JSON: "" if there is none. The last one counts.
 std::string json_member_text(const std::string& text, const std::string& key);
 

@@ -1,4 +1,4 @@
-// Whole numbers read from JSON, and JSON on one line.
+// Integers read from JSON, and JSON on one line.
 #include "src/base/json_values.h"
 
 #include <nlohmann/json.hpp>
@@ -14,8 +14,8 @@ std::string json_line(const json& value) {
 
 namespace {
 
-/// The parser takes a NUL byte for the end and does not look at what follows: a text that holds one
-/// is replaced by one that is no JSON either.
+/// The parser takes a NUL byte for the end of the text and ignores the rest: a text that contains
+/// one is replaced by one that is not JSON.
 std::string_view without_nul(const std::string& text) {
   return text.find('\0') == std::string::npos ? std::string_view(text) : std::string_view("\x01");
 }

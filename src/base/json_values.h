@@ -1,4 +1,4 @@
-// Whole numbers read from JSON, and JSON on one line.
+// Integers read from JSON, and JSON on one line.
 #pragma once
 
 #include <cmath>
@@ -12,10 +12,10 @@
 
 namespace shmemctl {
 
-// Whole numbers out of JSON. The JSON library's own get<int>() converts any number by a cast: a
-// value too large for the type turns into another one, or is undefined behaviour.
+// Reads integers from JSON. The JSON library's own get<int>() casts any number: a value that is too
+// large for the type becomes another one, or is undefined behaviour.
 
-/// `value` as a T, if it is a whole number, written 3 or 3.0, that T can hold.
+/// `value` as a T, if it is an integer (3 or 3.0) that T can hold.
 template <class T>
 std::optional<T> whole_number(const nlohmann::json& value) {
   const auto fitting = [](auto number) {
@@ -28,13 +28,13 @@ std::optional<T> whole_number(const nlohmann::json& value) {
   if (!value.is_number_float())
     return std::nullopt;
   const auto number = value.get<double>();
-  constexpr double exact_below = 9.0e15; // doubles hold every whole number up to 2^53
+  constexpr double exact_below = 9.0e15; // doubles represent every integer up to 2^53
   if (!(std::abs(number) < exact_below) || number != std::trunc(number))
     return std::nullopt;
   return fitting(static_cast<std::int64_t>(number));
 }
 
-/// The same; throws std::out_of_range where there is none.
+/// The same; throws std::out_of_range if there is none.
 template <class T>
 T require_whole_number(const nlohmann::json& value) {
   if (const std::optional<T> number = whole_number<T>(value))

@@ -1,11 +1,11 @@
-// How many more files this process may open, asked before a library that ends the process without.
+// How many more files this process may open; checked before calling a library that would abort.
 #pragma once
 
 #include <cstddef>
 
 namespace shmemctl {
 
-/// Raises the soft limit of open files to the hard one. False if it cannot be raised any more.
+/// Raises the soft limit of open files to the hard one. False if it cannot be raised further.
 bool raise_open_file_limit();
 
 /// The soft limit of open files (RLIMIT_NOFILE).
@@ -15,9 +15,9 @@ std::size_t open_file_limit();
 std::size_t free_descriptors(std::size_t enough);
 
 /// Raises the limit if fewer than `needed` files may be opened. Throws Error (unavailable) that
-/// names the limit and what would do, if that is not enough.
+/// names the limit and the fix, if that is not enough.
 /// @param subject who needs them, e.g. "UCX"
-/// @param attempted what cannot be done without, e.g. "make a worker"
+/// @param attempted the action that needs them, e.g. "create a worker"
 void require_descriptors(std::size_t needed, const char* subject, const char* attempted);
 
 } // namespace shmemctl

@@ -39,8 +39,23 @@ OptionSpec secret(std::string name, std::string doc) {
   return spec;
 }
 
+/// "a", "a and b", "a, b and c".
+std::string listed(const std::vector<std::string>& names) {
+  if (names.size() < 2)
+    return join(names, "");
+  return join(std::vector<std::string>(names.begin(), names.end() - 1), ", ") + " and " +
+         names.back();
+}
+
+std::vector<std::string> with_none_and_auto(const std::vector<std::string>& names) {
+  std::vector<std::string> choices = {"auto", "none"};
+  choices.insert(choices.end(), names.begin(), names.end());
+  return choices;
+}
+
 std::vector<OptionSpec> make_table() {
   constexpr bool in_nvshmem = true;
+  const TransportChoices transports = transport_choices();
   return {
       choice("COLOR", "auto", {"auto", "always", "never"}, "Use color on the terminal."),
       number("TIMEOUT", "60", 1, 86400, "Deadline of every wait, in seconds."),
@@ -80,9 +95,10 @@ std::vector<OptionSpec> make_table() {
        "How NVSHMEM 3.7 shares NICs: among the PEs (AUTO) or among all GPUs of the node "
        "(EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE).",
        in_nvshmem},
-      choice("REMOTE_TRANSPORT", "auto", {"auto", "none", "ibrc", "ucx", "ibdevx", "libfabric"},
+      choice("REMOTE_TRANSPORT", "auto", with_none_and_auto(transports.remote),
              "Transport to other nodes; it also determines which NICs NVSHMEM selects; auto: the "
-             "first of ibrc, libfabric and ucx that reaches all PEs.",
+             "first of " +
+                 listed(transports.automatic) + " that reaches all PEs.",
              in_nvshmem),
       {"IB_ENABLE_IBGDA", OptionType::boolean, "0",
        "Let kernels post to the HCA directly (IBGDA) where peers are not mapped; applies with "
@@ -144,8 +160,8 @@ std::vector<OptionSpec> runtime_options() {
       {"CHECK", OptionType::boolean, "0",
        "Check every call: equal sizes on all PEs, symmetric addresses, no double free."},
       {"FAULT", OptionType::text, "",
-       "Fault injection for tests: kill:PE:PHASE, stop:PE:PHASE or exit:PE:PHASE makes a PE fail "
-       "in that phase; corrupt:PE:verify corrupts the data that bench verifies."},
+       "Fault injection for tests: kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE or error:PE:PHASE "
+       "makes a PE fail in that phase; corrupt:PE:verify corrupts the data that bench verifies."},
   };
 }
 
@@ -172,6 +188,7 @@ std::vector<OptionSpec> gpu_options() {
 // Transports between PEs.
 std::vector<OptionSpec> transport_options() {
   constexpr bool in_nvshmem = true;
+  const TransportChoices transports = transport_choices();
   OptionSpec gid_index = integer("IB_GID_INDEX", "-1", -1, 4095,
                                  "GID index of the RoCE port; -1: selected automatically.");
   OptionSpec roce_version =
@@ -201,8 +218,8 @@ std::vector<OptionSpec> transport_options() {
     row->nvshmem_alias = in_nvshmem;
   return {
       {"TRANSPORT", OptionType::text, "",
-       "Transports to use, comma-separated, best first: shm, ibrc, ibdevx, ibgda, libfabric, ucx; "
-       "empty: shm within a node and REMOTE_TRANSPORT between nodes."},
+       "Transports to use, comma-separated, best first: " + join(transports.all, ", ") +
+           "; empty: shm within a node and REMOTE_TRANSPORT between nodes."},
       gid_index,
       roce_version,
       service_level,
@@ -234,12 +251,12 @@ std::vector<OptionSpec> transport_options() {
               "Local ACK timeout exponent of queue pairs: the timeout is 4.096 us * 2^N."),
       integer("IB_RETRY_COUNT", "6", 0, 7,
               "Retransmissions of a queue pair before its peer counts as lost."),
-      choice("MLX5_DEVICE", "auto", {"auto", "real", "soft"},
-             "Device of ibdevx and ibgda: an mlx5 HCA (real) or the emulated HCA (soft); auto: an "
-             "HCA, or the emulated one if there is none and SOFT_HCA_OVER is set."),
-      choice("SOFT_HCA_OVER", "shm", {"shm", "ibrc", "libfabric", "ucx"},
+      choice("MLX5_DEVICE", "auto", {"auto", "real", "emulated"},
+             "Device of ibdevx and ibgda: an mlx5 HCA (real) or the emulated HCA (emulated); auto: "
+             "an HCA, or the emulated one if there is none and EMULATED_HCA_OVER is set."),
+      choice("EMULATED_HCA_OVER", "shm", transports.carriers,
              "Transport that executes the operations of the emulated HCA."),
-      choice("SOFT_HCA_PLACEMENT", "ordered", {"ordered", "any"},
+      choice("EMULATED_HCA_PLACEMENT", "ordered", {"ordered", "any"},
              "Execution order of the emulated HCA, for tests: posting order, or any order that "
              "HCAs with out-of-order placement may use."),
       integer("PROXY_THREADS", "1", 1, 8,

@@ -38,7 +38,7 @@ std::string range_of(const OptionSpec& spec) {
 
 constexpr std::string_view remote_transport = "REMOTE_TRANSPORT";
 
-/// The choice that `text` is, as the table spells it: case does not matter.
+/// The choice equal to `text`, ignoring case, as the table spells it.
 std::optional<std::string> chosen(const OptionSpec& spec, const std::string& text,
                                   OptionOrigin origin) {
   if (spec.name == remote_transport && origin == OptionOrigin::nvshmem_environment)
@@ -151,7 +151,7 @@ Options::Options(const Environment& environment,
       const auto found = from.find(key);
       if (found != from.end() && !(is_secure_execution() && chooses_code(spec.name)))
         value = {found->second, origin, origin_name, option_problem(spec, found->second, origin)};
-      // In one spelling from here on, so that no reader of the value has to think of case.
+      // Normalised here, so that readers of the value need not consider case.
       if (found != from.end() && spec.type == OptionType::choice)
         value.text = chosen(spec, value.text, origin).value_or(value.text);
     };
@@ -208,17 +208,14 @@ namespace {
 constexpr std::size_t compared_characters = 8;
 constexpr const char* variable = "NVSHMEM_REMOTE_TRANSPORT";
 
-/// Of NVSHMEM: "auto" is a word of this tool.
+/// Values that NVSHMEM has for it. The option itself has "auto" besides, and whatever transports
+/// this tool may have that NVSHMEM has not.
 const std::vector<std::string>& known_words() {
-  static const std::vector<std::string> words = [] {
-    std::vector<std::string> all = option_spec("REMOTE_TRANSPORT").choices;
-    all.erase(std::remove(all.begin(), all.end(), "auto"), all.end());
-    return all;
-  }();
+  static const std::vector<std::string> words = {"none", "ibrc", "ucx", "ibdevx", "libfabric"};
   return words;
 }
 
-/// Users take IBGDA for a remote transport; it has a variable of its own.
+/// Users often take IBGDA for a remote transport; it has its own variable.
 bool names_ibgda(const std::string& text) {
   return lower(trim(text)) == "ibgda";
 }
@@ -261,7 +258,8 @@ std::optional<Finding> check_remote_transport(const Options& options) {
   if (value.problem.empty())
     return std::nullopt;
   const std::string& name = value.origin_name;
-  const auto near = nearest_spelling(lower(trim(value.text)), known_words());
+  const auto near =
+      nearest_spelling(lower(trim(value.text)), option_spec("REMOTE_TRANSPORT").choices);
   const std::string fix = near ? name + "=" + *near : "omit " + name;
   return Finding{"remote-transport-unknown", Severity::error, name,
                  name + "=" + printable(value.text, 64) + " is " + value.problem +
@@ -273,8 +271,8 @@ std::optional<Finding> check_remote_transport(const Options& options) {
 
 namespace {
 
-/// A shorter value is part of too many innocent words to be looked for.
-constexpr std::size_t least_value_bytes = 4;
+/// A shorter value occurs in too much ordinary text to be replaced.
+constexpr std::size_t min_value_bytes = 4;
 
 bool is_name_character(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
@@ -339,7 +337,7 @@ std::string shown_value(std::string_view variable, const std::string& text) {
 SecretFilter::SecretFilter(const Options& options) {
   for (const OptionSpec& spec : option_table())
     if (is_secret_option(spec.name))
-      if (std::string text = options.text(spec.name); text.size() >= least_value_bytes)
+      if (std::string text = options.text(spec.name); text.size() >= min_value_bytes)
         values_.push_back(std::move(text));
   std::sort(values_.begin(), values_.end(),
             [](const std::string& a, const std::string& b) { return a.size() > b.size(); });

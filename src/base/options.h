@@ -30,8 +30,19 @@ struct OptionSpec {
   std::vector<std::string> choices = {};           ///< for OptionType::choice
   std::optional<long long> minimum = std::nullopt; ///< for integer and number
   std::optional<long long> maximum = std::nullopt;
-  bool secret = false; ///< is or holds a secret: its text is shown nowhere (option_secrets.h)
+  bool secret = false; ///< is or contains a secret: its text is never shown (option_secrets.h)
 };
+
+/// Names of transports that options may have as values, each list in order of preference.
+struct TransportChoices {
+  std::vector<std::string> all;       ///< TRANSPORT
+  std::vector<std::string> remote;    ///< REMOTE_TRANSPORT
+  std::vector<std::string> automatic; ///< those that REMOTE_TRANSPORT=auto tries
+  std::vector<std::string> carriers;  ///< EMULATED_HCA_OVER
+};
+/// From the registry of transports, whose source defines this function: the option table needs the
+/// names, and this folder includes no other.
+TransportChoices transport_choices();
 
 /// All options, sorted by name.
 const std::vector<OptionSpec>& option_table();
@@ -53,13 +64,13 @@ const char* to_string(OptionOrigin origin);
 struct OptionValue {
   std::string text;
   OptionOrigin origin = OptionOrigin::default_value;
-  std::string origin_name; ///< the flag, variable or file it came from; "" for the default
+  std::string origin_name; ///< the flag, variable or file that set it; "" for the default
   std::string problem;     ///< why the text is not valid; "" if it is
   bool set() const { return origin != OptionOrigin::default_value; }
 };
 
-/// The options of one run. Reading never fails: what is invalid is kept with its problem, for
-/// `env` to show; `require_valid()` is what a run that depends on them calls.
+/// The options of one run. Reading never fails: invalid values are kept with their problem, for
+/// `env` to show; a run that depends on them calls `require_valid()`.
 class Options {
 public:
   /// @param command_line option name ("HCA_LIST") -> text, for flags that were given
@@ -85,33 +96,33 @@ private:
   std::map<std::string, OptionValue, std::less<>> values_;
 };
 
-/// Why `text` is not a value of this option, naming the legal values; "" if it is one.
+/// Why `text` is not a value of this option, naming the legal values; "" if it is valid.
 std::string option_problem(const OptionSpec& spec, const std::string& text, OptionOrigin origin);
 
-/// The transport that the value selects: "none", "ibrc", "ucx", "ibdevx" or "libfabric". NVSHMEM
-/// compares the first 8 characters, without regard to case. Nothing for any other value: then
+/// The transport that the value selects in NVSHMEM: "none", "ibrc", "ucx", "ibdevx" or "libfabric".
+/// It compares the first 8 characters, without regard to case. Nothing for any other value: then
 /// NVSHMEM starts no transport for its proxy, and says nothing about it; IBGDA still starts where
 /// it is enabled.
 std::optional<std::string> parse_remote_transport(std::string_view text);
 
-/// What is wrong with a value that parse_remote_transport() does not know. An error where IBGDA is
-/// not enabled, since then no transport to other nodes starts; else a warning.
+/// The finding for a value that parse_remote_transport() does not know: an error if IBGDA is not
+/// enabled, because then no transport to other nodes starts; otherwise a warning.
 /// @param text the value as the user wrote it
 Finding unknown_remote_transport(const std::string& text, bool ibgda_enabled);
 
-/// The same for the options of a run, wherever the value comes from: NVSHMEM reads only its own
-/// variable, and accepts any value of it; a value that this tool was given otherwise is refused by
-/// every command that uses it, so that it is an error. Nothing if the value is known or unset.
+/// The same for the options of a run, wherever the value comes from. NVSHMEM reads only its own
+/// variable, and accepts any value; a value that this tool gets otherwise is refused by every
+/// command that uses it, and is therefore an error. Empty if the value is known or unset.
 std::optional<Finding> check_remote_transport(const Options& options);
 
-/// What is printed and stored instead of a secret.
+/// Printed and stored instead of a secret.
 inline constexpr const char* secret_stand_in = "set, not shown";
 
-/// Whether that row of the option table is a secret or holds one; the name is without prefix.
+/// Whether that row of the option table is or contains a secret; the name is without prefix.
 bool is_secret_option(std::string_view name);
-/// Whether an environment variable is or holds a secret: one of those options under either prefix,
-/// what `run` hands to its PEs, or any name that says so itself (..._SECRET, ..._PASSWORD,
-/// ..._TOKEN, ..._KEY). A ..._FILE names where a secret is, and is none.
+/// Whether an environment variable is or contains a secret: one of those options under either
+/// prefix, what `run` passes to its PEs, or any name that suggests it (..._SECRET, ..._PASSWORD,
+/// ..._TOKEN, ..._KEY). A ..._FILE names the file with a secret, and is none.
 bool is_secret_variable(std::string_view name);
 
 /// `text`, or secret_stand_in if `variable` is a secret one and the text is not empty.

@@ -58,7 +58,7 @@ int spawn(pid_t& pid, const std::string& program, std::vector<std::string> argv,
 
 namespace {
 
-constexpr std::size_t most_bytes = std::size_t{64} << 20;
+constexpr std::size_t max_bytes = std::size_t{64} << 20;
 constexpr double grace_s = 3;
 
 Error cannot_start(const std::string& program, int number) {
@@ -99,16 +99,16 @@ bool read_some(FileDescriptor& from, std::string& to) {
     from.reset();
     return false;
   }
-  to.append(buffer.data(), std::min(static_cast<std::size_t>(count), most_bytes - to.size()));
+  to.append(buffer.data(), std::min(static_cast<std::size_t>(count), max_bytes - to.size()));
   return true;
 }
 
-/// Ends a child's process group, first politely.
+/// Ends a child's process group: SIGTERM first, SIGKILL later.
 class Ending {
 public:
   Ending(pid_t group, double timeout_s)
       : group_(group), deadline_(Deadline::after(std::chrono::duration<double>(timeout_s))) {}
-  /// Sends what is due. True once anything was sent.
+  /// Sends the signal that is due. True once any was sent.
   bool act() {
     if (deadline_.passed() && signals_ < 2) {
       ::kill(-group_, signals_ == 0 ? SIGTERM : SIGKILL);
@@ -132,7 +132,7 @@ int wait_for(pid_t pid, Ending& ending, bool& timed_out) {
     if (ended == pid)
       break;
     if (ended < 0 && errno != EINTR)
-      return 127; // somebody else has reaped it
+      return 127; // already reaped elsewhere
     timed_out = ending.act();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }

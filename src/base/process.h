@@ -14,9 +14,9 @@
 
 namespace shmemctl {
 
-/// Remembers the handlers of the signals that end programs, and puts back those that changed when
-/// it goes. Open MPI and UCX install handlers that print stack traces, and OpenSHMEM's
-/// initialisation makes SIGTERM do nothing.
+/// Saves the handlers of the signals that end programs; the destructor restores those that changed.
+/// Open MPI and UCX install handlers that print stack traces, and OpenSHMEM's initialisation makes
+/// SIGTERM ineffective.
 class SignalDispositions {
 public:
   SignalDispositions() {
@@ -38,12 +38,12 @@ private:
   std::array<bool, signals.size()> known_{};
 };
 
-/// No signal handler of this thread runs while one exists.
+/// Blocks all signal handlers in this thread while one exists.
 class SignalsBlocked {
 public:
   enum class But {
     nothing,
-    faults ///< what the thread itself does wrong: SIGSEGV and the like
+    faults ///< synchronous signals of the thread itself: SIGSEGV and the like
   };
   explicit SignalsBlocked(But but = But::nothing) {
     sigset_t set;
@@ -61,36 +61,35 @@ private:
   sigset_t before_{};
 };
 
-/// What a process is started with. It blocks no signals, whatever this one blocks.
+/// The attributes of a new process. It blocks no signals, whatever this process blocks.
 class SpawnSettings {
 public:
-  /// @param own_group whether it leads a process group of its own, so that its children can be
-  ///                  reached too
+  /// @param own_group whether it leads its own process group, so that signals reach its children,
+  /// too
   explicit SpawnSettings(bool own_group);
   ~SpawnSettings();
   SpawnSettings(const SpawnSettings&) = delete;
   SpawnSettings& operator=(const SpawnSettings&) = delete;
 
-  posix_spawn_file_actions_t actions{}; ///< what happens to its files, to be added to
+  posix_spawn_file_actions_t actions{}; ///< file actions, which the caller may add to
   posix_spawnattr_t attributes{};
 };
 
-/// Starts it. 0 and the process in `pid`, or an error number of the system.
+/// Starts it. Returns 0 and sets `pid`, or returns an errno.
 int spawn(pid_t& pid, const std::string& program, std::vector<std::string> argv,
           const Environment& environment, const SpawnSettings& settings);
 
 struct ChildResult {
   int exit_status = 0;    ///< its exit code, or 128 + signal
-  bool timed_out = false; ///< it was ended because the time was over
-  std::string out, err;   ///< what it wrote, each cut at 64 MiB
+  bool timed_out = false; ///< it was ended because the timeout passed
+  std::string out, err;   ///< its output, each cut at 64 MiB
 };
 
-/// Runs a program with stdin at /dev/null and waits for its end, reading what it writes. When the
-/// time is over it gets SIGTERM, and SIGKILL three seconds later; it is in a process group of its
-/// own, which the signals reach. Safe while other threads run. Throws Error (unavailable) if it
-/// cannot be started.
+/// Runs a program with stdin at /dev/null and waits for its end, reading its output. At the timeout
+/// it gets SIGTERM, and SIGKILL three seconds later; it leads its own process group, which receives
+/// the signals. Safe while other threads run. Throws Error (unavailable) if it cannot be started.
 /// @param program     file to execute; argv[0] is only its name
-/// @param environment all that it gets
+/// @param environment its whole environment
 ChildResult run_child(const std::string& program, const std::vector<std::string>& argv,
                       const Environment& environment, double timeout_s);
 

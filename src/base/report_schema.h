@@ -17,11 +17,11 @@ struct SchemaVersion {
   int major = 0, minor = 0, patch = 0;
   auto operator<=>(const SchemaVersion&) const = default;
 };
-/// "1.1.0"; nothing for anything else.
+/// Parses "1.1.0"; empty for anything else.
 std::optional<SchemaVersion> parse_schema_version(std::string_view text);
 
-/// Looks at `schema.name` and `schema.version` only. Throws Error (usage) for a document that is
-/// not a report, or one of another major version ("schema 2.0.0 is newer than this tool's 1.1.0").
+/// Checks `schema.name` and `schema.version` only. Throws Error (usage) for a document that is not
+/// a report, or has another major version ("schema 2.0.0 is newer than this tool's 1.1.0").
 /// @return "" or, for a newer minor version, one line that says that unknown keys are ignored
 std::string require_report_schema(const nlohmann::json& document, const std::string& subject);
 

@@ -6,7 +6,7 @@
 
 namespace shmemctl {
 
-/// The least multiple of `granularity` (not 0) that is not below `value`. The sum of both must fit
+/// The smallest multiple of `granularity` (not 0) that is not below `value`. Their sum must fit
 /// into the type.
 template <std::unsigned_integral T>
 constexpr T round_up(T value, std::type_identity_t<T> granularity) {

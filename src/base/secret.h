@@ -11,7 +11,7 @@ using Secret = std::array<std::uint8_t, 16>;
 /// From the kernel's random generator. Throws Error (unavailable) where it is forbidden.
 Secret random_secret();
 
-/// Takes the same time wherever the two differ.
+/// Constant time.
 bool same_secret(const Secret& left, const Secret& right);
 
 } // namespace shmemctl

@@ -7,9 +7,9 @@
 
 namespace shmemctl {
 
-/// Starts a thread in which no signal handler of the program runs, but for what the thread itself
-/// does wrong (SIGSEGV and the like).
-/// @param name of at most 15 bytes, which debuggers and top show
+/// Starts a thread in which no signal handler of the program runs, except for synchronous signals
+/// of the thread itself (SIGSEGV and the like).
+/// @param name at most 15 bytes, which debuggers and top show
 /// Throws Error (unavailable).
 std::thread start_service_thread(const std::string& name, std::function<void()> body);
 

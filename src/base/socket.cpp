@@ -1,6 +1,10 @@
 // TCP and Unix sockets with deadlines.
 #include "src/base/socket.h"
 
+#include "src/base/error.h"
+#include "src/base/open_files.h"
+#include "src/base/text.h"
+#include "src/base/timeout_hint.h"
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
@@ -10,10 +14,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include "src/base/error.h"
-#include "src/base/open_files.h"
-#include "src/base/text.h"
-#include "src/base/timeout_hint.h"
 #include <sys/resource.h>
 #include <sys/un.h>
 
@@ -57,11 +57,11 @@ std::string fix_for(int error_number) {
   return "check the address, the interfaces and the firewall between the hosts";
 }
 
-/// Calls `make` for a descriptor, and once more with a higher limit if there were too many.
+/// Calls `make` for a descriptor; if there are too many, raises the limit and calls it once more.
 template <class Make>
 FileDescriptor make_descriptor(const Make& make) {
   FileDescriptor made(make());
-  // Another thread may have raised the limit since: then the second attempt succeeds as well.
+  // Another thread may have raised the limit meanwhile: then the second attempt succeeds as well.
   if (!made && errno == EMFILE) {
     raise_open_file_limit();
     made = FileDescriptor(make());
@@ -84,8 +84,8 @@ void set_no_delay(int descriptor, int family) {
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-/// A client that retries a port of the ephemeral range may by chance be given that very port and
-/// meet itself (TCP's simultaneous open).
+/// A client that retries a port of the ephemeral range may be given that port by chance and connect
+/// to itself (TCP's simultaneous open).
 bool connected_to_itself(int descriptor, int family) {
   if (family == AF_UNIX)
     return false;
@@ -97,7 +97,7 @@ bool connected_to_itself(int descriptor, int family) {
   return mine_length == other_length && std::memcmp(&mine, &other, mine_length) == 0;
 }
 
-/// What became of a connection that was begun: 0, or an errno.
+/// The result of a connection that was started: 0, or an errno.
 int result_of_connect(int descriptor) {
   int problem = 0;
   socklen_t length = sizeof(problem);
@@ -110,7 +110,7 @@ int result_of_connect(int descriptor) {
   return problem == 0 && connected_to_itself(descriptor, other.ss_family) ? ECONNREFUSED : problem;
 }
 
-/// One attempt: 0, or the errno that it ended with (ETIME: the deadline passed).
+/// One attempt: 0, or its errno (ETIME: the deadline passed).
 int try_connect(int descriptor, const SocketAddress& address, const Deadline& deadline,
                 const WaitCheck& check) {
   if (::connect(descriptor, address.raw(), address.length()) == 0)

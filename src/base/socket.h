@@ -17,7 +17,7 @@ public:
   SocketAddress() = default;
   SocketAddress(const sockaddr* address, socklen_t length);
   /// "10.0.0.1:4711", "[fe80::1%eth0]:4711" or "unix:NAME" (abstract, nothing in a file system).
-  /// Throws Error (usage) for anything else. No name is resolved.
+  /// Throws Error (usage) for anything else. Names are not resolved.
   static SocketAddress parse(const std::string& text);
   /// An abstract Unix name, at most 100 bytes.
   static SocketAddress abstract_unix(const std::string& name);
@@ -26,7 +26,7 @@ public:
   int family() const { return storage_.ss_family; }
   const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   socklen_t length() const { return length_; }
-  /// The same address with another port; of no effect on a Unix name.
+  /// The same address with another port; no effect on a Unix name.
   SocketAddress with_port(int port) const;
   int port() const;
 
@@ -72,8 +72,8 @@ public:
                 const WaitCheck& check = {});
   void receive_all(void* data, std::size_t size_bytes, const Deadline& deadline,
                    const WaitCheck& check = {});
-  /// What can be sent or received now without waiting; 0 if that is nothing. Receiving throws
-  /// if the peer has closed.
+  /// Sends or receives what is possible without waiting; 0 if that is nothing. Receiving throws if
+  /// the peer has closed.
   std::size_t send_some(const void* data, std::size_t size_bytes);
   std::size_t receive_some(void* data, std::size_t size_bytes);
 
@@ -94,7 +94,7 @@ public:
   explicit operator bool() const { return static_cast<bool>(descriptor_); }
   /// Waits for one connection. Throws Error (deadline).
   Socket accept(const Deadline& deadline, const WaitCheck& check = {});
-  /// A connection that is there already, or an empty Socket.
+  /// A pending connection, or an empty Socket.
   Socket accept_now();
 
 private:

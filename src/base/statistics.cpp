@@ -85,18 +85,18 @@ RankCount count_ranks(const std::vector<double>& first, const std::vector<double
 /// coefficient of the Gaussian binomial of n + m over n (Mann and Whitney 1947).
 double exact_lower_tail(std::size_t n, std::size_t m, double u) {
   const std::size_t most = n * m;
-  std::vector<double> ways(most + 1, 0.0); // whole numbers below 2^53: exact
-  ways[0] = 1;
+  std::vector<double> count_of(most + 1, 0.0); // whole numbers below 2^53: exact
+  count_of[0] = 1;
   for (std::size_t i = 1; i <= n; ++i) {
     for (std::size_t k = most; k >= m + i; --k)
-      ways[k] -= ways[k - (m + i)];
+      count_of[k] -= count_of[k - (m + i)];
     for (std::size_t k = i; k <= most; ++k)
-      ways[k] += ways[k - i];
+      count_of[k] += count_of[k - i];
   }
   double below = 0, all = 0;
   for (std::size_t k = 0; k <= most; ++k) {
-    all += ways[k];
-    below += static_cast<double>(k) <= u ? ways[k] : 0;
+    all += count_of[k];
+    below += static_cast<double>(k) <= u ? count_of[k] : 0;
   }
   return below / all;
 }
@@ -120,9 +120,9 @@ public:
       : first_(first), second_(second), least_(second.front() - first.back()),
         most_(second.back() - first.front()) {}
 
-  /// The rank-th smallest (from 1), by halving the range until it is ten millionths of a unit wide:
-  /// far below what any measurement tells. Once few are left in the range, the one that is looked
-  /// for is known, and counts no longer tell more.
+  /// The rank-th smallest (from 1), by halving the range until it is 1e-7 of a unit wide, far below
+  /// the resolution of any measurement. Once few candidates are left in the range, the result is
+  /// selected among them directly, which replaces the counting.
   double at(double rank) {
     constexpr double few = 64;
     double low = least_, high = most_;

@@ -6,16 +6,16 @@
 
 namespace shmemctl {
 
-/// Between the closest ranks, linearly (rank 1 + (n - 1) * fraction), as numpy and R do by default.
-/// `sorted` must not be empty; fraction from 0 to 1.
+/// Linear interpolation between the closest ranks (rank 1 + (n - 1) * fraction), numpy's and R's
+/// default. `sorted` must not be empty; fraction from 0 to 1.
 double quantile(const std::vector<double>& sorted, double fraction);
 /// 0 for no samples.
 double median(std::vector<double> samples);
-/// 1.4826 * median distance from the median: the standard deviation of a normal distribution, but
-/// outliers do not move it. 0 for no samples.
+/// 1.4826 * median absolute deviation: estimates the standard deviation of a normal distribution,
+/// robust against outliers. 0 for no samples.
 double median_deviation(const std::vector<double>& samples);
 
-/// How far the second set lies from the first, and how sure that is.
+/// The shift between two samples, and its significance.
 struct Shift {
   double estimate = 0;      ///< second minus first
   double low = 0, high = 0; ///< confidence interval of it
@@ -44,8 +44,8 @@ struct MeanAndSpread {
 /// positive, n is 2 or more.
 Shift welch_log_shift(const MeanAndSpread& first, const MeanAndSpread& second, double confidence);
 
-/// The same probabilities for a whole family of tests (Holm's step-down): a value below alpha then
-/// means that the chance of any false alarm in the family is below alpha.
+/// Corrects the p-values of a whole family of tests (Holm's step-down): the chance of any false
+/// alarm in the family is below alpha if values below alpha are reported.
 std::vector<double> holm_adjusted(const std::vector<double>& p);
 
 } // namespace shmemctl

@@ -76,7 +76,7 @@ std::optional<std::string> Sysroot::realpath(const std::string& path) const {
 }
 
 std::optional<std::string> Sysroot::resolved_host_path(const std::string& path) const {
-  if (live()) // the kernel resolves faster and the same
+  if (live()) // the kernel resolves faster, with the same result
     return path;
   const std::optional<std::string> real = realpath(path);
   if (!real)

@@ -9,9 +9,9 @@
 
 namespace shmemctl {
 
-/// The file system below one root. Every path given is absolute as the machine would write it
-/// ("/sys/class/net"); symbolic links, absolute or relative, are resolved inside the root and can
-/// never leave it. Nothing here throws for a missing file: absence is an answer.
+/// The file system below one root. Every path is absolute as on that machine ("/sys/class/net");
+/// symbolic links, absolute or relative, are resolved inside the root and can never leave it.
+/// Nothing here throws for a missing file.
 class Sysroot {
 public:
   /// The live machine.
@@ -19,12 +19,12 @@ public:
   /// @param root an existing folder; throws Error (usage) if it is not one.
   explicit Sysroot(const std::string& root);
 
-  /// True if this is "/": only then may libraries, system calls and devices be asked as well.
+  /// True if this is "/": only then may libraries, system calls and devices be used as well.
   bool live() const { return root_ == "/"; }
   const std::string& root() const { return root_; }
 
-  /// First `max_bytes` of a file, or nothing if it cannot be read. A sysfs file may exist and
-  /// refuse (EINVAL, EOPNOTSUPP); that is "nothing" too.
+  /// First `max_bytes` of a file; empty if it cannot be read. A sysfs file may exist and refuse to
+  /// be read (EINVAL, EOPNOTSUPP); that is empty, too.
   std::optional<std::string> read(const std::string& path, std::size_t max_bytes = 1 << 20) const;
   /// As read(), with white space trimmed at both ends.
   std::optional<std::string> read_line(const std::string& path) const;
@@ -34,8 +34,8 @@ public:
   bool is_directory(const std::string& path) const;
   /// Names in a folder, naturally sorted (mlx5_2 before mlx5_10); empty if there is none.
   std::vector<std::string> list(const std::string& path) const;
-  /// The path with every link resolved, as the machine would write it ("/sys/devices/..."), or
-  /// nothing if it does not exist or links run in a circle.
+  /// The path with every link resolved, as on that machine ("/sys/devices/..."); empty if it does
+  /// not exist or links form a cycle.
   std::optional<std::string> realpath(const std::string& path) const;
 
   /// The real path on this machine, for libraries that take one. Links in it are not resolved.

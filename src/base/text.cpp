@@ -19,8 +19,8 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Letters to insert, delete or replace, or neighbours to swap: "form" is nearer to "from" than to
-/// "force".
+/// Edit distance with insertions, deletions, replacements and swaps of neighbours: "form" is closer
+/// to "from" than to "force".
 std::size_t edit_distance(std::string_view left, std::string_view right) {
   std::vector<std::size_t> before_last, last(right.size() + 1), row(right.size() + 1);
   for (std::size_t j = 0; j <= right.size(); ++j)

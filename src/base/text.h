@@ -22,26 +22,26 @@ bool ends_with(std::string_view text, std::string_view suffix);
 
 /// Length of the valid UTF-8 sequence at `at` (RFC 3629: no overlong forms, no surrogates), or 0.
 std::size_t utf8_sequence_length(std::string_view text, std::size_t at);
-/// Offset of the first byte that is not UTF-8, or nothing.
+/// Offset of the first byte that is not UTF-8, if any.
 std::optional<std::size_t> first_non_utf8(std::string_view text);
 /// "line 3, column 7" (both from 1; columns count bytes) of an offset.
 std::string position_of(std::string_view text, std::size_t offset);
 
-/// A whole string as a decimal (or, with base 16, hexadecimal with optional 0x) integer; nothing
-/// if anything is left over or it does not fit.
+/// A whole string as a decimal (or, with base 16, hexadecimal with optional 0x) integer; empty if
+/// anything is left over or it does not fit.
 std::optional<long long> parse_integer(std::string_view text, int base = 10);
 /// A whole string as a finite decimal number.
 std::optional<double> parse_number(std::string_view text);
 
-/// Compares names as a person would: runs of digits by value ("mlx5_2" before "mlx5_10").
+/// Natural order: runs of digits by value ("mlx5_2" before "mlx5_10").
 bool natural_less(std::string_view left, std::string_view right);
 
 /// The candidate with the smallest edit distance to `word`, if that is at most half of its
 /// length (at least 1, at most 3); ties go to the first candidate.
 std::optional<std::string> nearest_spelling(std::string_view word,
                                             const std::vector<std::string>& candidates);
-/// "did you mean NEAREST? ", with the blank that separates it from what follows; "" if no candidate
-/// is near enough (nearest_spelling()).
+/// "did you mean NEAREST? ", with the trailing blank; "" if no candidate is near enough
+/// (nearest_spelling()).
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 /// "1 row", "3 rows".
@@ -49,10 +49,10 @@ inline std::string counted(std::size_t count, const std::string& word) {
   return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
 }
 
-/// Whether `name` is `pattern`, in which * is any text and ? any character.
+/// Whether `name` matches `pattern`, in which * is any text and ? any character.
 bool matches_pattern(std::string_view name, std::string_view pattern);
 
-/// The character that the valid UTF-8 sequence of `length` bytes at `at` stands for.
+/// The code point of the valid UTF-8 sequence of `length` bytes at `at`.
 constexpr std::uint32_t utf8_character(std::string_view text, std::size_t at, std::size_t length) {
   const auto byte = [text](std::size_t i) {
     return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i]));

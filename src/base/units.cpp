@@ -23,7 +23,7 @@ std::optional<std::uint64_t> parse_size_bytes(std::string_view text) {
       text.remove_suffix(1);
     }
   }
-  if (factor == 1) { // whole bytes stay exact past 2^53
+  if (factor == 1) { // integers stay exact past 2^53
     const std::optional<long long> bytes = parse_integer(text);
     if (!bytes || *bytes < 0)
       return std::nullopt;

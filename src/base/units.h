@@ -1,4 +1,4 @@
-// The one file that converts units.
+// All unit conversions.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ std::string format_size_bytes(std::uint64_t size_bytes);
 /// 8b/10b up to 5 GT/s, 128b/130b from 8 GT/s, 242B/256B FLIT from 64 GT/s (PCIe 6.0 base spec).
 double pcie_bandwidth_GBps(double speed_GTps, int width);
 
-/// "32.0 GT/s PCIe", "32 GT/s", "8.0 GT/s PCIe" -> 32.0; nothing for "Unknown" and the like.
+/// "32.0 GT/s PCIe", "32 GT/s", "8.0 GT/s PCIe" -> 32.0; empty for "Unknown" and the like.
 std::optional<double> parse_link_speed_GTps(std::string_view text);
 
 } // namespace shmemctl

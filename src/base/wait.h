@@ -16,7 +16,7 @@
 
 namespace shmemctl {
 
-/// The time and the processor of this machine, as a wait uses them. Tests have a fake one.
+/// The time and the processor of this machine, as used by a wait. Tests have a fake one.
 struct HostProcessor {
   using TimePoint = Deadline::Clock::time_point;
   static TimePoint now() { return Deadline::Clock::now(); }
@@ -34,30 +34,30 @@ struct HostProcessor {
   }
 };
 
-/// What happens between two polls that found nothing: first the thread spins, then it yields the
-/// core (the PE that it waits for may need it), then it sleeps, twice as long each time. While it
-/// spins it reads no clock.
+/// What happens between two unsuccessful polls: first the thread spins, then it yields the core
+/// (the PE that it waits for may need it), then it sleeps, twice as long each time. While it spins
+/// it reads no clock.
 struct BackoffPolicy {
   unsigned spins = 100;
-  bool relaxes = true; ///< spins with HostProcessor::relax(); false where a poll takes long enough
+  bool relaxes = true; ///< spins with HostProcessor::relax(); false if a poll takes long enough
   unsigned yields = 200;
-  /// Yields go on until this much time has passed since the first one: for what a network
-  /// delivers, which takes less than waking up does. 0: `yields` alone decides.
+  /// Yields continue until this much time has passed since the first one: for network completions,
+  /// which are faster than a wake-up. 0: `yields` alone decides.
   std::chrono::microseconds min_yield_time{0};
   std::chrono::microseconds first_sleep{1}, max_sleep{200};
-  unsigned yields_per_check = 16; ///< pause() is true after so many yields, and after every sleep
-  /// At least this much time between two checks of the health and the deadline; 0: at each of them.
+  unsigned yields_per_check = 16; ///< pause() is true after this many yields, and after every sleep
+  /// Minimum time between two checks of health and deadline; 0: check at each of them.
   std::chrono::milliseconds check_interval{0};
 };
 
-/// The back-off alone, for waits that end in a way of their own. Not thread safe.
+/// The back-off alone, for waits with their own end condition. Not thread safe.
 template <class Processor>
 class BasicBackoff {
 public:
   explicit BasicBackoff(const BackoffPolicy& policy) : policy_(policy) {}
 
-  /// Spins, yields or sleeps, once. True now and then, never while it spins: time to read the clock
-  /// and to check the job's health.
+  /// Spins, yields or sleeps, once. Returns true now and then, never while it spins: time to read
+  /// the clock and to check the job's health.
   bool pause() {
     if (polls_ < policy_.spins) {
       ++polls_;
@@ -100,20 +100,20 @@ private:
   std::optional<typename Processor::TimePoint> first_yield_;
 };
 
-/// What a wait is for, as its timeout error says it. `step` must outlive the wait.
+/// What a wait is for, as its timeout error reports it. `step` must outlive the wait.
 struct WaitSubject {
   std::string_view step = {}; ///< "barrier"
-  int peer = -1;              ///< who is waited for; -1: several PEs, or not known
-  /// The network or a device completes it; the peer's program need not do anything for it.
+  int peer = -1;              ///< the PE that is waited for; -1: several PEs, or unknown
+  /// The network or a device completes it; the peer's program need not do anything.
   bool by_network = false;
-  /// Asked when the deadline has passed, in the place of `peer`; may communicate, and throw.
+  /// Called when the deadline has passed, to replace `peer`; may communicate, and throw.
   std::function<int()> find_peer = {};
 };
 
-/// One wait. Between two polls that found nothing the caller calls pause(), which throws the job's
-/// failure, or at the deadline the timeout error (JobHealth::give_up()) that names who was waited
-/// for. From the first check on others see which PE this one waits for, if that is known. Not
-/// thread safe.
+/// One wait. Between two unsuccessful polls the caller calls pause(), which throws the job's
+/// failure, or at the deadline the timeout error (JobHealth::give_up()) that names the PE that was
+/// waited for. From the first check on, others see which PE this one waits for, if that is known.
+/// Not thread safe.
 template <class Processor>
 class BasicWait {
 public:
@@ -129,8 +129,8 @@ public:
       : BasicWait(health, 0, std::move(subject), policy) {
     end_ = deadline.at();
   }
-  /// A wait that has thrown leaves the announcement: this PE is still not past it, and others that
-  /// look for the cause follow the chain of waits through it.
+  /// A wait that has thrown leaves the announcement in place: this PE is still blocked in it, and
+  /// others that search for the cause follow the chain of waits through it.
   ~BasicWait() {
     if (announced_ && std::uncaught_exceptions() == exceptions_)
       health_.waiting_for(-1);
@@ -138,8 +138,8 @@ public:
   BasicWait(const BasicWait&) = delete;
   BasicWait& operator=(const BasicWait&) = delete;
 
-  /// Backs off. True when it has checked health and deadline: time for what the caller does rarely.
-  /// Throws Error: the failure of another PE, or (deadline).
+  /// Backs off. Returns true when it has checked health and deadline: time for the caller's rare
+  /// tasks. Throws Error: the failure of another PE, or (deadline).
   bool pause() {
     if (!backoff_.pause())
       return false;
@@ -159,16 +159,16 @@ public:
   /// Checks health and deadline now, for a caller that blocks in poll(2) or on a condition variable
   /// between two polls. Throws as pause().
   void check() { check_at(Processor::now()); }
-  /// Tells the job at once whom this PE waits for, without waiting for the first check.
+  /// Announces at once which PE this PE waits for, without waiting for the first check.
   void announce() {
     announced_ = true;
     exceptions_ = std::uncaught_exceptions();
     subject_.by_network ? health_.waiting_for_network(subject_.peer)
                         : health_.waiting_for(subject_.peer);
   }
-  /// Something came, though not all: the timeout begins anew. Only of a wait with a timeout.
+  /// Progress was made, though not all of it: the timeout restarts. Only for a wait with a timeout.
   void progressed() { end_.reset(); }
-  /// The wait goes on for another PE.
+  /// The wait continues for another PE.
   void set_peer(int peer) {
     if (std::exchange(subject_.peer, peer) != peer && announced_)
       announce();

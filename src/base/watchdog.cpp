@@ -46,9 +46,9 @@ void Watchdog::wait(std::chrono::duration<double> limit) {
 
 namespace {
 
-constexpr std::chrono::seconds patience{2};
+constexpr std::chrono::seconds grace{2};
 
-/// stderr may be what hangs.
+/// stderr itself may hang.
 void say_if_possible(std::string_view text) {
   pollfd writable{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&writable, 1, 0) == 1)
@@ -59,7 +59,7 @@ void say_if_possible(std::string_view text) {
   std::uint64_t seen = 0, now = write_progress();
   do {
     seen = now;
-    std::this_thread::sleep_for(patience);
+    std::this_thread::sleep_for(grace);
     now = write_progress();
   } while (now != seen);
   say_if_possible("shmemctl: error: report: cannot write: nothing more could be written for 2 s\n"
@@ -72,7 +72,7 @@ void say_if_possible(std::string_view text) {
 void end_if_writing_hangs(ExitCode code) noexcept {
   try {
     std::thread([code] { watch_progress(code); }).detach();
-  } catch (const std::system_error&) { // no more threads: then it is the caller's end that counts
+  } catch (const std::system_error&) { // no thread available: then the caller's own end counts
   }
 }
 

@@ -12,19 +12,19 @@
 
 namespace shmemctl {
 
-/// Calls `on_expiry(phase)` on a thread of its own if it still exists after `limit`. The callback
-/// is expected to write what there is and end the process: a thread that hangs inside a driver
+/// Calls `on_expiry(phase)` on its own thread if it still exists after `limit`. The callback is
+/// expected to write the results so far and end the process: a thread that hangs inside a driver
 /// call cannot be interrupted otherwise.
 class Watchdog {
 public:
   using Expiry = std::function<void(const std::string& phase)>;
-  /// Throws Error (unavailable) where no thread can be started.
+  /// Throws Error (unavailable) if no thread can be started.
   Watchdog(std::chrono::duration<double> limit, Expiry on_expiry);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog();
 
-  /// The current step, as it fits after "while": "reading NVML". Thread safe.
+  /// The current step, as a phrase after "while": "reading NVML". Thread safe.
   void phase(std::string words);
 
 private:
@@ -38,10 +38,9 @@ private:
   std::thread thread_; // last: it uses everything above
 };
 
-/// For a process that is about to end, and only wants to write what it has: from now on it ends
-/// with `code` (by _Exit) once what it writes has made no progress for two seconds, as on a file
-/// system that hangs or a pipe that nobody reads. It then says so on stderr, if that can be
-/// written.
+/// For a process that is about to end and only writes its results: from now on it ends with `code`
+/// (by _Exit) once its writes have made no progress for two seconds, as on a file system that hangs
+/// or a pipe without a reader. It then reports that on stderr, if possible.
 void end_if_writing_hangs(ExitCode code) noexcept;
 
 } // namespace shmemctl

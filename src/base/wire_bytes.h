@@ -1,5 +1,5 @@
-// Messages between processes as bytes: numbers little-endian, texts with their length before
-// them. Whatever a peer sends, reading stays within it.
+// Messages between processes as bytes: numbers little-endian, texts preceded by their length.
+// Whatever a peer sends, reading stays within the message.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace shmemctl {
 class WireWriter {
 public:
   WireWriter() = default;
-  /// @param version the first byte; another layout gets another one
+  /// @param version the first byte; each layout has its own
   explicit WireWriter(std::uint8_t version) { number(version); }
 
-  /// An integer, or a value of an enumeration: as many bytes as its type has.
+  /// An integer, or a value of an enumeration, with the size of its type.
   template <class T>
   void number(T value) {
     const auto bits = static_cast<std::uint64_t>(value);
@@ -32,10 +32,10 @@ public:
   void array(const std::array<std::uint8_t, n>& value) {
     bytes_.append(value.begin(), value.end());
   }
-  /// Cut at `most_bytes`, which a Length can hold.
+  /// Cut at `max_bytes`, which a Length can hold.
   template <class Length = std::uint16_t>
-  void text(std::string_view value, std::size_t most_bytes) {
-    const std::string_view cut = value.substr(0, most_bytes);
+  void text(std::string_view value, std::size_t max_bytes) {
+    const std::string_view cut = value.substr(0, max_bytes);
     number(static_cast<Length>(cut.size()));
     bytes(cut);
   }
@@ -45,13 +45,13 @@ private:
   std::string bytes_;
 };
 
-/// After the first thing that is not there or not as required, all that is read is zero or empty,
-/// and good() is false.
+/// After the first value that is missing or invalid, all further reads return zero or empty, and
+/// good() is false.
 class WireReader {
 public:
   /// @param bytes outlive the reader
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
-  /// @param version what the first byte has to be
+  /// @param version the required first byte
   WireReader(std::string_view bytes, std::uint8_t version) : rest_(bytes) {
     require(number<std::uint8_t>() == version);
   }
@@ -90,20 +90,22 @@ public:
     return value;
   }
   template <class Length = std::uint16_t>
-  std::string text(std::size_t most_bytes) {
-    return std::string(bytes(count<Length>(most_bytes)));
+  std::string text(std::size_t max_bytes) {
+    return std::string(bytes(count<Length>(max_bytes)));
   }
-  /// A number that says how many of something follow.
+  /// The number of elements that follow.
   template <class T>
-  std::size_t count(std::size_t most) {
+  std::size_t count(std::size_t max_count) {
     const std::size_t value = number<T>();
-    require(value <= most);
+    require(value <= max_count);
     return good_ ? value : 0;
   }
   void require(bool condition) { good_ = good_ && condition; }
 
   bool good() const { return good_; }
   bool at_end() const { return rest_.empty(); }
+  /// Bytes that are not read yet.
+  std::size_t left() const { return rest_.size(); }
   /// `value`, if everything was there and nothing follows.
   template <class Value>
   std::optional<Value> if_complete(Value value) const {

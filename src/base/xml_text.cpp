@@ -17,8 +17,9 @@ bool is_xml_character(const std::string& text, std::size_t at, std::size_t lengt
   return !(length == 3 && byte(0) == 0xef && byte(1) == 0xbf && byte(2) >= 0xbe);
 }
 
-/// What stands for a character that cannot stand for itself; "" if it can. These are all that
-/// hwloc's own reader knows; an apostrophe is itself, since our attributes stand in double quotes.
+/// The replacement of a character that must be escaped; "" for others. These are all references
+/// that hwloc's own reader knows; an apostrophe needs none, because our attributes are in double
+/// quotes.
 std::string reference_to(char c) {
   switch (c) {
   case '&':

@@ -436,7 +436,7 @@ Point point_of(const Point& like, int n_pes, int blocks) {
 
 /// "put" stores, "get" loads.
 std::unique_ptr<Case> make_case(const char* name, const Point& point) {
-  return choose_cases(gpu_transfer_cases(), {name}).front().make(point);
+  return choose_cases(gpu_cases(), {name}).front().make(point);
 }
 
 std::string own_reason(Runtime& runtime, const Point& point) {

@@ -15,6 +15,10 @@
 #include "src/bench/timer.h"
 #include "src/runtime/runtime.h"
 
+namespace shmemctl {
+class RegisteredMemory;
+}
+
 namespace shmemctl::bench {
 
 /// What a case's samples mean.
@@ -36,23 +40,24 @@ const char* to_string(Metric metric);
 const char* to_string(Traffic traffic);
 const char* to_string(Direction direction);
 
-/// A case as `bench --list` shows it.
+/// One case by one initiator, as `bench --list` shows it: a row of the table in case_table.cpp.
 struct CaseInfo {
   std::string name;     ///< "put", "atomic-fetch-add", "barrier"
-  std::string group;    ///< "point to point", "atomic", "synchronisation", "collective"
+  std::string group;    ///< "point to point", "reference", "atomic", "collective", ...
   std::string measures; ///< one clause: what the number is
-  std::string how;      ///< one or two sentences: what is in the timed loop, what is verified
+  std::string how;      ///< a few sentences: what is in the timed loop, what is verified
   Metric metric = Metric::latency;
   bool sized = true;                              ///< takes -b, -e, -f
   std::size_t element_bytes = 1;                  ///< sizes are multiples of it
   std::size_t min_bytes = 1, max_bytes = 4 << 20; ///< of the sweep, unless -b and -e say otherwise
-  std::vector<std::size_t> only_bytes; ///< if there are any: it knows these sizes and no others
-  std::vector<Traffic> traffics;       ///< those that it knows, its default first
-  bool bidirectional = false;          ///< knows Direction::bi
+  std::vector<std::size_t> only_bytes; ///< if there are any: it supports these sizes and no others
+  std::vector<Traffic> traffics;       ///< those that it supports, its default first
+  bool bidirectional = false;          ///< supports Direction::bi
   int min_pes = 2;
   Initiator initiator = Initiator::host;
-  LaunchRules launch = {};    ///< of Initiator::gpu
-  bool on_gpu_memory = false; ///< of Initiator::host: it can work in the GPU heap
+  LaunchRules launch = {};              ///< of Initiator::gpu
+  std::vector<MemoryKind> memories;     ///< what its buffers may be in, its default first
+  MemoryKind memory = MemoryKind::host; ///< the one of them that was asked for
 };
 
 /// One point of the sweep: the independent variables of a row.
@@ -78,11 +83,13 @@ struct WrongByte {
 struct Arena {
   Runtime& runtime;
   const Point& point;
-  /// Symmetric, `size_bytes` as asked for by bytes_needed(), zeroed, 4096-aligned; in the heap that
-  /// the point's launch names.
+  /// `size_bytes` as asked for by bytes_needed(), zeroed, 4096-aligned; symmetric, in the heap that
+  /// the point's launch names, or registered on every PE.
   std::byte* memory = nullptr;
   std::size_t size_bytes = 0;
   std::uint64_t seed = 0; ///< the same on all PEs, another for each point and run
+  /// Of MemoryKind::registered: `memory` here, and the descriptors of all PEs.
+  const RegisteredMemory* registered = nullptr;
 };
 
 /// The least that a collective has to move in an iteration, whatever its algorithm: bytes of all
@@ -134,6 +141,9 @@ public:
     static_cast<void>(runtime);
     return "";
   }
+  /// What carries this PE's operations, if that is not the transport of the heap that the point's
+  /// launch names: "registered buffer (zero-copy)". Asked after prepare(). Empty: that transport.
+  virtual std::vector<std::string> carriers() const { return {}; }
   /// A sample has a multiple of so many iterations: those that are under way together where
   /// iterate() completes a window of them at once. The same on all PEs.
   virtual std::uint64_t batch_multiple() const { return 1; }
@@ -154,21 +164,24 @@ public:
   virtual std::string unverified_reason() const { return ""; }
 };
 
-/// A case in the registry.
+/// How a case at a point is made.
+using MakeCase = std::unique_ptr<Case> (*)(const Point&);
+
+/// A case of the table by one initiator. (std::function: tests have cases with state of their own.)
 struct BenchCase {
   CaseInfo info;
   std::function<std::unique_ptr<Case>(const Point&)> make;
 };
 
-/// All host cases, in the order of --list. A function and no static object: nothing depends on the
-/// order of initialisation.
+/// The cases of one initiator, in the order of --list. Functions and no static objects: nothing
+/// depends on the order of initialisation.
 std::vector<BenchCase> host_cases();
-/// Those of kernels, those of streams, and the host's that can work in the GPU's memory.
 std::vector<BenchCase> gpu_cases();
 std::vector<BenchCase> stream_cases();
+/// Those of them whose buffers may be in that memory.
 std::vector<BenchCase> cases_of(Initiator initiator, MemoryKind memory);
 /// Those whose name is `pattern` or matches it with * and ?; "all" is all. Throws Error (usage)
-/// for a pattern that matches none, which names the initiator that has such a case, else the
+/// for a pattern that matches none, which names the flags by which there is such a case, else the
 /// nearest cases.
 std::vector<BenchCase> choose_cases(const std::vector<BenchCase>& cases,
                                     const std::vector<std::string>& patterns);

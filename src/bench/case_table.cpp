@@ -1,15 +1,428 @@
+// The table of bench cases: every case of every initiator. `bench`, its --list and --help, the
+// refusals, the reference and the sweep read it.
 #include "src/bench/case_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <utility>
 
+#include "kernels/on_stream.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
-#include "src/base/units.h"
+#include "src/bench/cases/case_makers.h"
 
 namespace shmemctl::bench {
 
 namespace {
+
+/// Message sizes of a case.
+struct Sizes {
+  bool sized = true;
+  std::size_t min_bytes = 1, max_bytes = 4 << 20, element_bytes = 1;
+  std::vector<std::size_t> only_bytes = {};
+};
+Sizes up_to(std::size_t max_bytes) {
+  return {true, 1, max_bytes, 1, {}};
+}
+/// From 8 bytes, or from one element if that is larger.
+Sizes elements(std::size_t element_bytes, std::size_t max_bytes) {
+  return {true, std::max<std::size_t>(element_bytes, 8), max_bytes, element_bytes, {}};
+}
+Sizes only(const std::vector<std::size_t>& sizes) {
+  return {true, sizes.front(), sizes.back(), sizes.front(), sizes};
+}
+
+/// Which PEs send to which.
+struct Peers {
+  std::vector<Traffic> traffics;
+  bool bidirectional = false;
+  int min_pes = 2;
+};
+
+/// A case by one initiator.
+struct Variant {
+  Initiator initiator;
+  MakeCase make;
+  Peers peers;
+  Sizes sizes;
+  std::string loop; ///< sentences: the timed loop
+  LaunchRules launch = {};
+  std::vector<MemoryKind> memories = {};
+  std::string also_verified = {}; ///< behind CaseRow::verified
+};
+
+struct CaseRow {
+  const char* name;
+  const char* group;
+  Metric metric;
+  const char* measures; ///< one clause
+  std::string verified; ///< what "Verified: " is followed by, without a full stop
+  std::vector<Variant> variants;
+};
+
+/// Calls of one thread, warp or block.
+LaunchRules one_caller() {
+  LaunchRules rules;
+  rules.scopes = {CallScope::thread, CallScope::warp, CallScope::block};
+  return rules;
+}
+LaunchRules one_thread() {
+  LaunchRules rules;
+  rules.scopes = {CallScope::thread};
+  return rules;
+}
+/// All of a grid make calls, as many as saturate a link.
+LaunchRules grid_of(std::vector<CallScope> scopes) {
+  LaunchRules rules;
+  rules.scopes = std::move(scopes);
+  rules.one_caller = false;
+  rules.ctas = 32;
+  rules.threads = 1024;
+  return rules;
+}
+/// A collective: one block, or a grid.
+LaunchRules one_block() {
+  LaunchRules rules;
+  rules.scopes = {CallScope::block};
+  rules.one_caller = false;
+  rules.ctas = 1;
+  rules.threads = 512;
+  return rules;
+}
+
+constexpr std::size_t KiB = std::size_t{1} << 10, MiB = std::size_t{1} << 20;
+
+std::vector<CaseRow> make_table() {
+  constexpr Metric latency = Metric::latency, bandwidth = Metric::bandwidth, rate = Metric::rate;
+  constexpr const char *p2p = "point to point", *reference = "reference", *atomic = "atomic",
+                       *synchronisation = "synchronisation", *collective = "collective";
+  const Peers any{{Traffic::pair, Traffic::pairs, Traffic::all_to_all}, true};
+  const Peers pairwise{{Traffic::pair, Traffic::pairs}, true};
+  const Peers pingpong{{Traffic::pair, Traffic::pairs}, false};
+  const Peers everyone{{Traffic::collective}, false};
+  const Peers everyone_or_one{{Traffic::collective}, false, 1};
+  const Sizes unsized{false};
+  const Sizes to_4K = up_to(4 * KiB), to_4M = up_to(4 * MiB), to_64M = up_to(64 * MiB);
+  const Sizes one_element = only({1, 2, 4, 8}), one_word = only({4, 8});
+  const Sizes requests = only({8, 64, 512, 4096}), eight_bytes = only({8});
+  const LaunchRules caller = one_caller(), thread = one_thread(), block = one_block();
+  const LaunchRules grid = grid_of({CallScope::block, CallScope::thread, CallScope::warp});
+  const LaunchRules grid_threads_first =
+      grid_of({CallScope::thread, CallScope::warp, CallScope::block});
+  const LaunchRules grid_blocks = grid_of({CallScope::block});
+  const LaunchRules grid_threads = grid_of({CallScope::thread});
+  const std::vector<MemoryKind> heap_only{MemoryKind::host};
+  const std::vector<MemoryKind> any_memory{MemoryKind::host, MemoryKind::gpu,
+                                           MemoryKind::registered};
+
+  const auto host = [&](MakeCase make, const Peers& peers, const Sizes& sizes, std::string loop,
+                        std::string also = "") {
+    return Variant{Initiator::host, make, peers,     sizes,
+                   std::move(loop), {},   heap_only, std::move(also)};
+  };
+  const auto on_any_memory = [&](Variant variant) {
+    variant.memories = any_memory;
+    variant.loop += " With --memory registered an operation is complete when the call returns.";
+    return variant;
+  };
+  const auto stream = [](MakeCase make, const Peers& peers, const Sizes& sizes, std::string loop,
+                         std::string also = "") {
+    return Variant{Initiator::stream, make,           peers, sizes, std::move(loop), {},
+                   {MemoryKind::gpu}, std::move(also)};
+  };
+  const auto kernel = [](MakeCase make, const Peers& peers, const Sizes& sizes,
+                         const LaunchRules& launch, std::string loop, std::string also = "") {
+    return Variant{Initiator::gpu,    make,           peers, sizes, std::move(loop), launch,
+                   {MemoryKind::gpu}, std::move(also)};
+  };
+
+  // What the timed loops have in common.
+  const std::string window =
+      "A window of operations (--window) is in flight at once, each in a slot of its own (at least "
+      "2 slots, at most 8 MiB of them); one quiet completes the window.";
+  const std::string each_quiet = "Each operation is followed by a quiet.";
+  const std::string if_mapped = " Requires that the peer's memory is mapped.";
+  const std::string to_all =
+      " With --traffic all-to-all each message goes to every other PE at once.";
+  const std::string split = "The callers of the grid (--scope) transfer a piece of each message, "
+                            "without waiting between messages; one quiet ends the launch." +
+                            to_all;
+  const std::string split_complete =
+      "The callers of the grid (--scope) transfer a piece of each message; a quiet and a grid "
+      "barrier complete it before the next one begins." +
+      to_all;
+  const std::string caller_quiet =
+      "One caller (--scope) issues one operation at a time, each followed by a quiet.";
+  static_assert(on_stream::copy_engine_bytes == std::size_t{128} << 10);
+  const std::string enqueued =
+      "Operations are enqueued back to back, with one quiet at the end. The copy engine transfers "
+      "messages of 128 KiB and more between mapped GPUs; a kernel transfers smaller ones, and all "
+      "messages of a heap in host memory." +
+      to_all;
+  const std::string enqueued_quiet =
+      "Operations are enqueued back to back, each followed by a quiet.";
+  const std::string half = " Half of the round-trip time is reported.";
+  const std::string polls_payload = "The receiver polls the payload itself if it is 1, 2, 4 or 8 "
+                                    "bytes, otherwise a ";
+  const std::string pingpong_signal =
+      "Each PE sets the peer's signal and waits for its own." + half;
+  const std::string one_word_each =
+      "One operation at a time on one word of 4 or 8 bytes. Each PE has words of its own at its "
+      "target.";
+  const std::string last_fetched = "and the last value fetched";
+  const std::string thread_fetches =
+      "One thread issues one operation at a time on one word of 4 or 8 bytes.";
+  const std::string thread_posts = "One thread issues one operation at a time on one word of 4 or "
+                                   "8 bytes, each followed by a quiet.";
+  const std::string all_fetched = "and every value fetched";
+  const std::string late_pe = "the number of calls on every PE; then, in up to 64 further rounds, "
+                              "that no PE leaves before a late one has entered";
+  const std::string rounds_kernel =
+      "in 200 further rounds, that no PE leaves before all have entered";
+  const std::string rounds_stream = "in 20 further rounds, that puts enqueued before the call have "
+                                    "arrived when another PE's stream has left it";
+  const std::string on_host = "Back-to-back calls on all PEs.";
+  const std::string in_stream = "Back-to-back calls in the stream of each PE.";
+  const std::string in_kernel =
+      "Back-to-back calls in one kernel, by one block of each PE or, with "
+      "--ctas, by a grid.";
+  const std::string of_message = " The size is that of the message.";
+  const std::string of_contribution = " The size is that of one PE's contribution.";
+  const std::string of_block = " The size is that of the block from one PE to another.";
+  const std::string of_larger = " The size is that of the larger blocks, which go between PEs "
+                                "whose numbers differ by an even "
+                                "number; the other blocks are half as large.";
+  const std::string of_array = " The size is that of the array.";
+  const std::string of_part = " The size is that of one PE's part of the result.";
+  const std::string no_16_bit = " bf16 and fp16: kernels and streams only.";
+  const std::string rounded = " The sum is computed in 32-bit floating point, rounded once.";
+  const std::string request = "One request at a time goes into the proxy's FIFO, followed by a "
+                              "quiet of the proxy.";
+  const std::string requests_window = "A window of requests (--window) goes into the proxy's FIFO, "
+                                      "followed by one quiet of the proxy.";
+  const std::string without_proxy =
+      " The same call without the proxy, on the same transport, is timed before each sample.";
+
+  // What is verified.
+  const std::string slots = "each slot holds the data of its last operation, which depends on the "
+                            "iteration and the sender, and nothing else was written";
+  const std::string slots_and_signal = "the last signal; " + slots;
+  const std::string payload = "the last payload and the number of messages";
+  const std::string messages = "the number of messages";
+  const std::string words = "the target words, from the number of operations";
+  const std::string result = "the complete result of the last call, which depends on the iteration";
+  const std::string requested = "the data, signals and sums at the target";
+
+  // One row for each case. name, group, metric, what it measures, what is verified; then, for each
+  // initiator, how it is made, which PEs and sizes it supports, its launch, and its timed loop.
+  // clang-format off
+  return {
+      {"put", p2p, bandwidth, "bandwidth of non-blocking puts", slots,
+       {on_any_memory(host(by_host::put, any, to_4M, window)),
+        stream(by_gpu::put, any, to_64M, enqueued),
+        kernel(by_gpu::put, any, to_64M, grid, split)}},
+      {"put-message", p2p, bandwidth, "bandwidth of puts, each message complete before the next", slots,
+       {kernel(by_gpu::put_message, any, to_64M, grid, split_complete)}},
+      {"put-latency", p2p, latency, "latency of a put until it is complete at the target", slots,
+       {on_any_memory(host(by_host::put_latency, any, to_4M, each_quiet)),
+        stream(by_gpu::put_latency, pairwise, to_4M, enqueued_quiet),
+        kernel(by_gpu::put_latency, pairwise, to_4M, caller, caller_quiet)}},
+      {"get", p2p, bandwidth, "bandwidth of non-blocking gets", slots,
+       {on_any_memory(host(by_host::get, any, to_4M, window)),
+        stream(by_gpu::get, any, to_64M, enqueued),
+        kernel(by_gpu::get, any, to_64M, grid, split)}},
+      {"get-message", p2p, bandwidth, "bandwidth of gets, each message complete before the next", slots,
+       {kernel(by_gpu::get_message, any, to_64M, grid, split_complete)}},
+      {"get-latency", p2p, latency, "latency of a get until the data has arrived", slots,
+       {on_any_memory(host(by_host::get_latency, any, to_4M, each_quiet)),
+        stream(by_gpu::get_latency, pairwise, to_4M, enqueued_quiet),
+        kernel(by_gpu::get_latency, pairwise, to_4M, caller, caller_quiet)}},
+      {"p", p2p, latency, "latency of a put of one element until it is complete at the target", slots,
+       {host(by_host::put_element, any, one_element, "A put of one element from a variable, followed by a quiet."),
+        kernel(by_gpu::put_element, pairwise, one_element, thread, "One thread puts one element from a register, followed by a quiet.")}},
+      {"g", p2p, latency, "latency of a get of one element", slots,
+       {host(by_host::get_element, any, one_element, "A blocking get of one element."),
+        kernel(by_gpu::get_element, pairwise, one_element, thread, "One thread gets one element and stores it.")}},
+      {"put-signal", p2p, latency, "latency of a put with signal until both are complete at the target", slots_and_signal,
+       {host(by_host::put_signal, any, to_4M, each_quiet),
+        stream(by_gpu::put_signal, pairwise, to_4M, enqueued_quiet),
+        kernel(by_gpu::put_signal, pairwise, to_4M, caller, caller_quiet)}},
+      {"iput", p2p, latency, "latency of a strided put until it is complete at the target", slots,
+       {host(by_host::strided_put, any, elements(8, 64 * KiB), "Elements of 8 bytes go to every other element of the target, followed by a quiet. The size is that of the payload.")}},
+      {"message-rate", p2p, rate, "small puts per second", slots,
+       {host(by_host::put, any, to_4K, window),
+        kernel(by_gpu::message_rate, pairwise, up_to(KiB), grid_threads_first, "Each caller of the grid (--scope) puts messages of its own without waiting; one quiet ends the launch. Messages of neighbouring callers are adjacent in memory.")}},
+      {"put-pingpong", p2p, latency, "half the round trip of a put", payload,
+       {host(by_host::put_pingpong, pingpong, to_4M, polls_payload + "flag that is put after a fence." + half),
+        kernel(by_gpu::put_pingpong, pingpong, to_4M, caller, polls_payload + "signal that is set after a fence." + half)}},
+      {"put-signal-pingpong", p2p, latency, "half the round trip of a put with signal", payload,
+       {host(by_host::put_signal_pingpong, pingpong, to_4M, "The receiver waits for the signal." + half),
+        stream(by_gpu::put_signal_pingpong, pingpong, to_4M, "The stream of the receiver waits for the signal." + half),
+        kernel(by_gpu::put_signal_pingpong, pingpong, to_4M, caller, "The receiver waits for the signal. The signal of an 8-byte payload lies right behind it, so that both are one store." + half)}},
+      {"signal-pingpong", p2p, latency, "half the round trip of a signal", messages,
+       {host(by_host::signal_pingpong, pingpong, unsized, pingpong_signal),
+        stream(by_gpu::signal_pingpong, pingpong, unsized, pingpong_signal),
+        kernel(by_gpu::signal_pingpong, pingpong, unsized, thread, pingpong_signal)}},
+      {"wait-forward", p2p, latency, "time per hop of a message that travels through all PEs", payload,
+       {kernel(by_gpu::wait_forward, everyone, to_4M, caller, "PE 0 puts with a signal to PE 1; each PE waits for the signal and forwards the data to the next. The time of a round divided by the number of PEs is reported.", "on every PE")}},
+
+      {"memcpy", reference, bandwidth, "bandwidth of memcpy into the peer's mapped memory, to compare put with", slots,
+       {host(by_host::memcpy_reference, any, to_4M, "The slots and windows of put, without the runtime." + if_mapped)}},
+      {"cacheline-pingpong", reference, latency, "half the round trip of a cache line, to compare ping-pongs with", messages,
+       {host(by_host::cacheline_pingpong, pingpong, unsized, "One store to the peer's mapped memory and a loop of loads, without the runtime." + if_mapped + half)}},
+      {"bare-atomic", reference, latency, "latency of a fetch-add instruction on mapped memory, to compare atomic-fetch-add with", words,
+       {host(by_host::bare_atomic, any, one_word, one_word_each + if_mapped, last_fetched)}},
+      {"st", reference, bandwidth, "bandwidth of plain stores to mapped memory, to compare put with", slots,
+       {kernel(by_gpu::store, any, to_64M, grid_blocks, "A loop of 16-byte stores instead of the API. " + split)}},
+      {"st-latency", reference, latency, "latency of plain stores until they are complete, to compare put-latency with", slots,
+       {kernel(by_gpu::store_latency, pairwise, to_4M, thread, "One thread stores, followed by a fence.")}},
+      {"store-pingpong", reference, latency, "half the round trip of a plain store, to compare ping-pongs with", messages,
+       {kernel(by_gpu::store_pingpong, pingpong, unsized, thread, "One store to the peer's mapped memory and a loop of acquire loads, without the API." + half)}},
+
+      {"atomic-fetch", atomic, latency, "latency of an atomic fetch", words,
+       {host(by_host::atomic_fetch, any, one_word, one_word_each, last_fetched),
+        kernel(by_gpu::atomic_fetch, pairwise, one_word, thread, thread_fetches, all_fetched)}},
+      {"atomic-set", atomic, latency, "latency of an atomic set until it is complete at the target", words,
+       {host(by_host::atomic_set, any, one_word, one_word_each),
+        kernel(by_gpu::atomic_set, pairwise, one_word, thread, thread_posts)}},
+      {"atomic-swap", atomic, latency, "latency of an atomic swap", words,
+       {host(by_host::atomic_swap, any, one_word, one_word_each, last_fetched),
+        kernel(by_gpu::atomic_swap, pairwise, one_word, thread, thread_fetches, all_fetched)}},
+      {"atomic-compare-swap", atomic, latency, "latency of an atomic compare-and-swap, which always succeeds", words,
+       {host(by_host::atomic_compare_swap, any, one_word, one_word_each, last_fetched),
+        kernel(by_gpu::atomic_compare_swap, pairwise, one_word, thread, thread_fetches, all_fetched)}},
+      {"atomic-fetch-add", atomic, latency, "latency of an atomic fetch-and-add", words,
+       {host(by_host::atomic_fetch_add, any, one_word, one_word_each, last_fetched),
+        kernel(by_gpu::atomic_fetch_add, pairwise, one_word, thread, thread_fetches, all_fetched)}},
+      {"atomic-add", atomic, latency, "latency of an atomic add until it is complete at the target", words,
+       {kernel(by_gpu::atomic_add, pairwise, one_word, thread, thread_posts)}},
+      {"atomic-fetch-inc", atomic, latency, "latency of an atomic fetch-and-increment", words,
+       {host(by_host::atomic_fetch_inc, any, one_word, one_word_each, last_fetched)}},
+      {"atomic-fetch-and", atomic, latency, "latency of an atomic fetch-and-AND", words,
+       {host(by_host::atomic_fetch_and, any, one_word, one_word_each, last_fetched)}},
+      {"atomic-fetch-or", atomic, latency, "latency of an atomic fetch-and-OR", words,
+       {host(by_host::atomic_fetch_or, any, one_word, one_word_each, last_fetched)}},
+      {"atomic-fetch-xor", atomic, latency, "latency of an atomic fetch-and-XOR", words,
+       {host(by_host::atomic_fetch_xor, any, one_word, one_word_each, last_fetched)}},
+      {"atomic-rate", atomic, rate, "atomic adds per second", words,
+       {host(by_host::atomic_rate, any, one_word, "A window of adds (--window), each to a word of its own, followed by one quiet.", last_fetched),
+        kernel(by_gpu::atomic_rate, pairwise, one_word, grid_threads, "Each thread of the grid adds to a word of its own at the target; one quiet ends the launch. The words are adjacent in memory.")}},
+      {"atomic-bandwidth", atomic, bandwidth, "bandwidth of atomic adds to an array", words,
+       {kernel(by_gpu::atomic_bandwidth, pairwise, elements(8, 4 * MiB), grid_threads, "The threads of the grid add to every 8-byte word of an array at the target, neighbours to neighbours, one pass after another; one quiet ends the launch. The size is that of the array.")}},
+
+      {"barrier", synchronisation, latency, "latency of a barrier over all PEs", "",
+       {host(by_host::barrier, everyone, unsized, "Back-to-back barriers, each with a quiet.", late_pe),
+        stream(by_gpu::barrier, everyone_or_one, unsized, in_stream, rounds_stream),
+        kernel(by_gpu::barrier, everyone_or_one, unsized, caller, "Back-to-back barriers by one caller (--scope) of each PE.", rounds_kernel)}},
+      {"sync", synchronisation, latency, "latency of a sync over all PEs, which completes no puts", "",
+       {host(by_host::sync, everyone, unsized, on_host, late_pe),
+        stream(by_gpu::sync, everyone_or_one, unsized, in_stream, rounds_stream),
+        kernel(by_gpu::sync, everyone_or_one, unsized, caller, "Back-to-back syncs by one caller (--scope) of each PE.", rounds_kernel)}},
+
+      {"broadcast", collective, latency, "latency of a broadcast from PE 0", result,
+       {host(by_host::broadcast, everyone, elements(1, MiB), on_host + of_message),
+        stream(by_gpu::broadcast, everyone, elements(1, 8 * MiB), in_stream + of_message),
+        kernel(by_gpu::broadcast, everyone, elements(1, 8 * MiB), block, in_kernel + of_message)}},
+      {"fcollect", collective, latency, "latency of an fcollect: an all-gather of equal contributions", result,
+       {host(by_host::fcollect, everyone, elements(1, MiB), on_host + of_contribution),
+        stream(by_gpu::fcollect, everyone, elements(1, 8 * MiB), in_stream + of_contribution),
+        kernel(by_gpu::fcollect, everyone, elements(1, 8 * MiB), block, in_kernel + of_contribution)}},
+      {"collect", collective, latency, "latency of a collect: an all-gather of contributions of any size", result,
+       {host(by_host::collect, everyone, elements(1, MiB), on_host + of_contribution + " All contributions are equal, but the call does not know that.")}},
+      {"alltoall", collective, latency, "latency of an all-to-all exchange", result,
+       {host(by_host::alltoall, everyone, elements(1, MiB), on_host + of_block),
+        stream(by_gpu::alltoall, everyone, elements(1, 8 * MiB), in_stream + of_block),
+        kernel(by_gpu::alltoall, everyone, elements(1, 8 * MiB), block, in_kernel + of_block)}},
+      {"alltoallv", collective, latency, "latency of an all-to-all exchange of blocks of different sizes", result,
+       {stream(by_gpu::alltoallv, everyone, elements(1, 8 * MiB), in_stream + of_larger),
+        kernel(by_gpu::alltoallv, everyone, elements(1, 8 * MiB), block, in_kernel + of_larger)}},
+      {"reduce", collective, latency, "latency of a sum all-reduce of 64-bit integers", result,
+       {host(by_host::reduce, everyone, elements(8, MiB), on_host + of_array + no_16_bit),
+        stream(by_gpu::reduce, everyone, elements(8, 8 * MiB), in_stream + of_array),
+        kernel(by_gpu::reduce, everyone, elements(8, 8 * MiB), block, in_kernel + of_array)}},
+      {"reducescatter", collective, latency, "latency of a sum reduce-scatter of 64-bit integers", result,
+       {host(by_host::reducescatter, everyone, elements(8, MiB), on_host + of_part + no_16_bit),
+        stream(by_gpu::reducescatter, everyone, elements(8, 8 * MiB), in_stream + of_part),
+        kernel(by_gpu::reducescatter, everyone, elements(8, 8 * MiB), block, in_kernel + of_part)}},
+      {"reduce-float", collective, latency, "latency of a sum all-reduce of 32-bit floating-point numbers", result,
+       {host(by_host::reduce_float, everyone, elements(4, MiB), on_host + of_array + no_16_bit),
+        stream(by_gpu::reduce_float, everyone, elements(4, 8 * MiB), in_stream + of_array),
+        kernel(by_gpu::reduce_float, everyone, elements(4, 8 * MiB), block, in_kernel + of_array)}},
+      {"reducescatter-float", collective, latency, "latency of a sum reduce-scatter of 32-bit floating-point numbers", result,
+       {host(by_host::reducescatter_float, everyone, elements(4, MiB), on_host + of_part + no_16_bit),
+        stream(by_gpu::reducescatter_float, everyone, elements(4, 8 * MiB), in_stream + of_part),
+        kernel(by_gpu::reducescatter_float, everyone, elements(4, 8 * MiB), block, in_kernel + of_part)}},
+      {"reduce-bf16", collective, latency, "latency of a sum all-reduce of bf16 numbers", result,
+       {stream(by_gpu::reduce_bf16, everyone, elements(2, 8 * MiB), in_stream + rounded + of_array),
+        kernel(by_gpu::reduce_bf16, everyone, elements(2, 8 * MiB), block, in_kernel + rounded + of_array)}},
+      {"reducescatter-bf16", collective, latency, "latency of a sum reduce-scatter of bf16 numbers", result,
+       {stream(by_gpu::reducescatter_bf16, everyone, elements(2, 8 * MiB), in_stream + rounded + of_part),
+        kernel(by_gpu::reducescatter_bf16, everyone, elements(2, 8 * MiB), block, in_kernel + rounded + of_part)}},
+      {"reduce-fp16", collective, latency, "latency of a sum all-reduce of fp16 numbers", result,
+       {stream(by_gpu::reduce_fp16, everyone, elements(2, 8 * MiB), in_stream + rounded + of_array),
+        kernel(by_gpu::reduce_fp16, everyone, elements(2, 8 * MiB), block, in_kernel + rounded + of_array)}},
+      {"reducescatter-fp16", collective, latency, "latency of a sum reduce-scatter of fp16 numbers", result,
+       {stream(by_gpu::reducescatter_fp16, everyone, elements(2, 8 * MiB), in_stream + rounded + of_part),
+        kernel(by_gpu::reducescatter_fp16, everyone, elements(2, 8 * MiB), block, in_kernel + rounded + of_part)}},
+
+      {"proxy-put", proxy_group, latency, "latency of a put through the proxy until it is complete", requested,
+       {host(by_host::proxy_put, any, requests, request + without_proxy)}},
+      {"proxy-put-rate", proxy_group, rate, "puts through the proxy per second", requested,
+       {host(by_host::proxy_put_rate, any, requests, requests_window + without_proxy)}},
+      {"proxy-put-signal", proxy_group, latency, "latency of a put with signal through the proxy until both are complete", requested,
+       {host(by_host::proxy_put_signal, any, requests, request + without_proxy)}},
+      {"proxy-atomic-fetch-add", proxy_group, latency, "latency of a fetch-and-add through the proxy", requested,
+       {host(by_host::proxy_atomic_fetch_add, any, eight_bytes, "One request at a time goes into the proxy's FIFO and waits for its result." + without_proxy)}},
+      {"proxy-atomic-rate", proxy_group, rate, "atomic adds through the proxy per second", requested,
+       {host(by_host::proxy_atomic_rate, any, eight_bytes, requests_window + without_proxy)}},
+  };
+  // clang-format on
+}
+
+const std::vector<CaseRow>& case_table() {
+  static const std::vector<CaseRow> table = make_table();
+  return table;
+}
+
+/// "the target words, from ..., and the last value fetched".
+std::string verified_text(const CaseRow& row, const Variant& variant) {
+  if (row.verified.empty() || variant.also_verified.empty())
+    return row.verified + variant.also_verified;
+  const bool joined = starts_with(variant.also_verified, "and ");
+  return row.verified + (joined ? ", " : " ") + variant.also_verified;
+}
+
+BenchCase case_of(const CaseRow& row, const Variant& variant) {
+  CaseInfo info;
+  info.name = row.name;
+  info.group = row.group;
+  info.measures = row.measures;
+  info.how = variant.loop + " Verified: " + verified_text(row, variant) + ".";
+  info.metric = row.metric;
+  info.sized = variant.sizes.sized;
+  info.element_bytes = variant.sizes.element_bytes;
+  info.min_bytes = variant.sizes.min_bytes;
+  info.max_bytes = variant.sizes.max_bytes;
+  info.only_bytes = variant.sizes.only_bytes;
+  info.traffics = variant.peers.traffics;
+  info.bidirectional = variant.peers.bidirectional;
+  info.min_pes = variant.peers.min_pes;
+  info.initiator = variant.initiator;
+  info.launch = variant.launch;
+  info.memories = variant.memories;
+  info.memory = variant.memories.front();
+  return {std::move(info), variant.make};
+}
+
+std::vector<BenchCase> cases_of(Initiator initiator) {
+  std::vector<BenchCase> cases;
+  for (const CaseRow& row : case_table())
+    for (const Variant& variant : row.variants)
+      if (variant.initiator == initiator)
+        cases.push_back(case_of(row, variant));
+  return cases;
+}
 
 bool any_matches(const std::vector<BenchCase>& cases, const std::string& pattern) {
   return std::any_of(cases.begin(), cases.end(), [&](const BenchCase& bench_case) {
@@ -17,17 +430,17 @@ bool any_matches(const std::vector<BenchCase>& cases, const std::string& pattern
   });
 }
 
-/// For a pattern of which the cases of other flags have one: says which flags.
+/// For a pattern that matches a case of other flags: says which flags.
 std::optional<Error> case_of_other_flags(const std::vector<BenchCase>& cases,
                                          const std::string& pattern) {
   const Initiator own = cases.empty() ? Initiator::host : cases.front().info.initiator;
   std::string given = std::string("--initiator ") + to_string(own);
   std::vector<std::string> flags;
   for (const Initiator initiator : all_initiators) {
-    if (!any_matches(cases_of(initiator, MemoryKind::host), pattern))
+    if (!any_matches(cases_of(initiator), pattern))
       continue;
     if (initiator == own) { // then the memory is what left it out
-      given += " --memory gpu";
+      given += std::string(" --memory ") + to_string(cases.front().info.memory);
       flags.emplace_back("--memory host");
     } else {
       flags.push_back(std::string("--initiator ") + to_string(initiator));
@@ -59,72 +472,31 @@ Error no_such_case(const std::vector<BenchCase>& cases, const std::string& patte
 
 } // namespace
 
-const char* to_string(Metric metric) {
-  switch (metric) {
-  case Metric::latency:
-    return "latency";
-  case Metric::bandwidth:
-    return "bandwidth";
-  case Metric::rate:
-    return "rate";
-  }
-  return "unknown";
-}
-
-const char* to_string(Traffic traffic) {
-  switch (traffic) {
-  case Traffic::pair:
-    return "pair";
-  case Traffic::pairs:
-    return "pairs";
-  case Traffic::all_to_all:
-    return "all-to-all";
-  case Traffic::collective:
-    return "collective";
-  }
-  return "unknown";
-}
-
-const char* to_string(Direction direction) {
-  return direction == Direction::uni ? "uni" : "bi";
-}
-
 std::vector<BenchCase> host_cases() {
-  std::vector<BenchCase> all;
-  for (auto&& group : {transfer_cases(), pingpong_cases(), atomic_cases(), synchronisation_cases(),
-                       collective_cases(), proxy_cases()})
-    all.insert(all.end(), group.begin(), group.end());
-  return all;
+  return cases_of(Initiator::host);
 }
 
 std::vector<BenchCase> gpu_cases() {
-  std::vector<BenchCase> all;
-  for (auto&& group : {gpu_transfer_cases(), gpu_pingpong_cases(), gpu_atomic_cases(),
-                       gpu_barrier_cases(), gpu_collective_cases()})
-    all.insert(all.end(), group.begin(), group.end());
-  return all;
+  return cases_of(Initiator::gpu);
 }
 
 std::vector<BenchCase> stream_cases() {
-  std::vector<BenchCase> all;
-  for (auto&& group : {stream_transfer_cases(), stream_pingpong_cases(), stream_barrier_cases(),
-                       stream_collective_cases()})
-    all.insert(all.end(), group.begin(), group.end());
-  return all;
+  return cases_of(Initiator::stream);
 }
 
 std::vector<BenchCase> cases_of(Initiator initiator, MemoryKind memory) {
-  if (initiator == Initiator::gpu)
-    return gpu_cases();
-  if (initiator == Initiator::stream)
-    return stream_cases();
-  std::vector<BenchCase> all = host_cases();
-  if (memory == MemoryKind::gpu)
-    all.erase(
-        std::remove_if(all.begin(), all.end(),
-                       [](const BenchCase& bench_case) { return !bench_case.info.on_gpu_memory; }),
-        all.end());
-  return all;
+  std::vector<BenchCase> cases;
+  for (BenchCase& bench_case : cases_of(initiator)) {
+    CaseInfo& info = bench_case.info;
+    // Kernels and streams have one kind of memory, whatever was asked for.
+    if (initiator == Initiator::host) {
+      if (std::find(info.memories.begin(), info.memories.end(), memory) == info.memories.end())
+        continue;
+      info.memory = memory;
+    }
+    cases.push_back(std::move(bench_case));
+  }
+  return cases;
 }
 
 std::vector<BenchCase> choose_cases(const std::vector<BenchCase>& cases,
@@ -143,132 +515,6 @@ std::vector<BenchCase> choose_cases(const std::vector<BenchCase>& cases,
     if (chosen[i])
       result.push_back(cases[i]);
   return result;
-}
-
-namespace {
-
-constexpr int indent = 4;
-
-std::string sizes_of(const CaseInfo& info) {
-  if (!info.sized)
-    return "no sizes";
-  if (!info.only_bytes.empty()) {
-    std::vector<std::string> sizes;
-    for (const std::size_t size : info.only_bytes)
-      sizes.push_back(std::to_string(size));
-    return join(sizes, ", ") + " bytes";
-  }
-  return format_size_bytes(info.min_bytes) + " to " + format_size_bytes(info.max_bytes) +
-         (info.element_bytes > 1 ? ", multiples of " + format_size_bytes(info.element_bytes) : "");
-}
-
-std::string between(const CaseInfo& info) {
-  std::vector<std::string> words;
-  for (const Traffic traffic : info.traffics)
-    words.emplace_back(to_string(traffic));
-  return join(words, ", ") + (info.bidirectional ? ", also --bidir" : "");
-}
-
-std::string entry_text(const CaseInfo& info, const TextStyle& style) {
-  const std::string blanks(indent, ' ');
-  const auto paragraph = [&](const std::string& text) {
-    return wrapped(blanks + text, style.width, indent) + "\n";
-  };
-  std::string launch;
-  if (!info.launch.scopes.empty()) {
-    std::vector<std::string> scopes;
-    for (const CallScope scope : info.launch.scopes)
-      scopes.emplace_back(to_string(scope));
-    launch = "; calls of a " + join(scopes, ", ");
-    launch += info.launch.one_caller
-                  ? ", one after the other"
-                  : ", " + std::to_string(info.launch.ctas) + " x " +
-                        std::to_string(info.launch.threads) + " threads by default";
-  }
-  return coloured(info.name, Colour::bold, style) + "  " + info.measures + "\n" +
-         paragraph(info.how) +
-         paragraph(std::string(to_string(info.metric)) + "; " + sizes_of(info) + "; " +
-                   between(info) + "; at least " + std::to_string(info.min_pes) + " PEs" + launch);
-}
-
-std::string groups_text(const std::vector<BenchCase>& cases, const TextStyle& style) {
-  std::vector<std::string> groups; // in order of appearance
-  for (const BenchCase& bench_case : cases)
-    if (std::find(groups.begin(), groups.end(), bench_case.info.group) == groups.end())
-      groups.push_back(bench_case.info.group);
-  std::string out;
-  for (const std::string& group : groups) {
-    out += (out.empty() ? "" : "\n") + coloured(group, Colour::bold, style) + "\n";
-    for (const BenchCase& bench_case : cases)
-      if (bench_case.info.group == group)
-        out += entry_text(bench_case.info, style);
-  }
-  return out;
-}
-
-/// What --initiator stands for.
-std::string heading_of(Initiator initiator) {
-  switch (initiator) {
-  case Initiator::host:
-    return "The host issues operations: --initiator host (default)";
-  case Initiator::stream:
-    return "Operations in a stream of the GPU: --initiator stream";
-  case Initiator::gpu:
-    return "A kernel issues operations: --initiator gpu";
-  }
-  return "";
-}
-
-} // namespace
-
-std::string list_text(const std::vector<BenchCase>& cases, const TextStyle& style) {
-  std::string out;
-  for (const Initiator initiator : all_initiators) {
-    std::vector<BenchCase> own;
-    for (const BenchCase& bench_case : cases)
-      if (bench_case.info.initiator == initiator)
-        own.push_back(bench_case);
-    if (own.size() == cases.size())
-      return groups_text(cases, style);
-    if (!own.empty())
-      out += (out.empty() ? "" : "\n\n") + coloured(heading_of(initiator), Colour::bold, style) +
-             "\n\n" + groups_text(own, style);
-  }
-  return out;
-}
-
-nlohmann::json list_json(const std::vector<BenchCase>& cases) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const BenchCase& bench_case : cases) {
-    const CaseInfo& info = bench_case.info;
-    nlohmann::json traffics = nlohmann::json::array();
-    for (const Traffic traffic : info.traffics)
-      traffics.push_back(to_string(traffic));
-    list.push_back({{"name", info.name},
-                    {"initiator", to_string(info.initiator)},
-                    {"group", info.group},
-                    {"metric", to_string(info.metric)},
-                    {"measures", info.measures},
-                    {"how", info.how},
-                    {"sized", info.sized},
-                    {"min_bytes", info.min_bytes},
-                    {"max_bytes", info.max_bytes},
-                    {"element_bytes", info.element_bytes},
-                    {"only_bytes", info.only_bytes},
-                    {"traffics", traffics},
-                    {"bidirectional", info.bidirectional},
-                    {"min_pes", info.min_pes}});
-    if (info.launch.scopes.empty())
-      continue;
-    nlohmann::json scopes = nlohmann::json::array();
-    for (const CallScope scope : info.launch.scopes)
-      scopes.push_back(to_string(scope));
-    list.back()["launch"] = {{"scopes", scopes},
-                             {"one_caller", info.launch.one_caller},
-                             {"ctas", info.launch.one_caller ? 1 : info.launch.ctas},
-                             {"threads", info.launch.threads}};
-  }
-  return {{"cases", list}};
 }
 
 } // namespace shmemctl::bench

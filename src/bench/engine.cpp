@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "src/base/hash.h"
 #include "src/base/text.h"
@@ -75,8 +76,12 @@ private:
     const std::string words = words_of(point);
     begin(words);
     const std::unique_ptr<Case> body = entry_.make(point);
-    Arena arena{runtime_, point, memory_.get(), body->bytes_needed(runtime_, point),
-                seed_ + 0x9e3779b97f4a7c15U * (rows_seen_ + 1) + fnv1a(entry_.info.name)};
+    Arena arena{runtime_,
+                point,
+                memory_.get(),
+                body->bytes_needed(runtime_, point),
+                seed_ + 0x9e3779b97f4a7c15U * (rows_seen_ + 1) + fnv1a(entry_.info.name),
+                memory_.registered()};
     ++rows_seen_;
     if (const std::string reason = why_not(*body); !reason.empty())
       return skip(point, reason);
@@ -103,6 +108,8 @@ private:
                          progress, &sample_s);
     interference_.add(before, usage());
     PathUse own_use = own_path(runtime_, point);
+    if (std::vector<std::string> carriers = body->carriers(); !carriers.empty())
+      own_use.transports = std::move(carriers);
     own_use.measures = sampler.measures();
     own_use.ports = ports_used(runtime_.node(), moved_before, traffic_of(runtime_), &sysroot_);
     own_use.tcp = change_between(tcp_before, read_tcp_counters(sysroot_));

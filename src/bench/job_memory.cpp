@@ -115,6 +115,11 @@ ArenaMemory::ArenaMemory(Runtime& runtime, MemoryKind kind, std::size_t size_byt
     address_ = allocate_symmetric(runtime, size_bytes, purpose);
     return;
   }
+  if (kind == MemoryKind::registered) {
+    registered_ = std::make_unique<RegisteredMemory>(runtime, size_bytes);
+    address_ = registered_->get();
+    return;
+  }
   if (!runtime.gpu())
     throw Error(ExitCode::unavailable, "PE " + std::to_string(runtime.pe()), "use its GPU heap",
                 "it has no GPU heap", "run it on a node with GPUs");
@@ -130,7 +135,7 @@ void ArenaMemory::clear(std::size_t size_bytes) {
 
 void ArenaMemory::look_at(std::size_t size_bytes,
                           const std::function<void(std::byte*, std::size_t)>& look) {
-  if (kind_ == MemoryKind::host)
+  if (kind_ != MemoryKind::gpu)
     return look(address_, size_bytes);
   std::vector<std::byte> copy(size_bytes);
   runtime_.gpu()->copy(copy.data(), address_, size_bytes);
@@ -139,7 +144,9 @@ void ArenaMemory::look_at(std::size_t size_bytes,
 }
 
 void ArenaMemory::free() {
-  if (kind_ == MemoryKind::gpu)
+  if (registered_)
+    registered_->free();
+  else if (kind_ == MemoryKind::gpu)
     runtime_.gpu()->free(address_);
   else
     runtime_.free(address_);

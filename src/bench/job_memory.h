@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "src/bench/launch.h"
 #include "src/runtime/gpu/gpu.h"
+#include "src/runtime/registered_memory.h"
 #include "src/runtime/runtime.h"
 
 namespace shmemctl::bench {
@@ -79,17 +81,20 @@ private:
   SymmetricBlock block_;
 };
 
-/// Given back by free(), which is collective, and by no destructor: after an Error the others do
-/// not take part.
+/// The memory that a case works in: of a heap, or registered. Given back by free(), which is
+/// collective, and by no destructor: after an Error the others do not take part.
 class ArenaMemory {
 public:
-  /// Collective. Throws Error (unavailable) that says what size of the heap it takes.
+  /// Collective. Throws Error (unavailable) that says what size of the heap it takes, or why the
+  /// memory cannot be registered.
   ArenaMemory(Runtime& runtime, MemoryKind kind, std::size_t size_bytes, const char* purpose);
   ArenaMemory(const ArenaMemory&) = delete;
   ArenaMemory& operator=(const ArenaMemory&) = delete;
 
   std::byte* get() const { return address_; }
   std::size_t size_bytes() const { return size_bytes_; }
+  /// Of MemoryKind::registered; nullptr of the others.
+  const RegisteredMemory* registered() const { return registered_.get(); }
   /// Fills the first bytes with zeros.
   void clear(std::size_t size_bytes);
   /// Calls `look` with the first bytes in memory of the host; what it changes is changed.
@@ -101,6 +106,7 @@ private:
   MemoryKind kind_;
   std::byte* address_;
   std::size_t size_bytes_;
+  std::unique_ptr<RegisteredMemory> registered_;
 };
 
 } // namespace shmemctl::bench

@@ -72,7 +72,15 @@ const char* to_string(Initiator initiator) {
 }
 
 const char* to_string(MemoryKind memory) {
-  return memory == MemoryKind::host ? "host" : "gpu";
+  switch (memory) {
+  case MemoryKind::host:
+    return "host";
+  case MemoryKind::gpu:
+    return "gpu";
+  case MemoryKind::registered:
+    return "registered";
+  }
+  return "unknown";
 }
 
 const char* to_string(CallScope scope) {
@@ -91,9 +99,10 @@ MemoryKind check_launch(const LaunchRequest& request) {
   const bool on_gpu = request.initiator != Initiator::host;
   const MemoryKind memory = request.memory.value_or(on_gpu ? MemoryKind::gpu : MemoryKind::host);
   const std::string by = std::string("--initiator ") + to_string(request.initiator);
-  if (on_gpu && memory == MemoryKind::host)
+  if (on_gpu && memory != MemoryKind::gpu)
     throw refused("bench",
-                  "--memory host cannot be combined with " + by + ", which uses the GPU heap",
+                  std::string("--memory ") + to_string(memory) + " cannot be combined with " + by +
+                      ", which uses the GPU heap",
                   "omit --memory, or pass --initiator host");
   if (request.initiator != Initiator::gpu) {
     const char* flag = request.scope          ? "--scope"

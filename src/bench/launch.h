@@ -15,11 +15,19 @@ enum class Initiator {
   gpu     ///< a kernel's threads
 };
 /// What a case's buffers are in.
-enum class MemoryKind { host, gpu };
+enum class MemoryKind {
+  host,      ///< the symmetric heap
+  gpu,       ///< the symmetric heap of the GPUs
+  registered ///< memory outside of the heaps, registered with the runtime on each PE
+};
 /// Which threads make one call together.
 enum class CallScope { thread, warp, block };
 inline constexpr std::initializer_list<Initiator> all_initiators = {
     Initiator::host, Initiator::stream, Initiator::gpu};
+inline constexpr std::initializer_list<MemoryKind> all_memories = {
+    MemoryKind::host, MemoryKind::gpu, MemoryKind::registered};
+inline constexpr std::initializer_list<CallScope> all_scopes = {CallScope::thread, CallScope::warp,
+                                                                CallScope::block};
 const char* to_string(Initiator initiator);
 const char* to_string(MemoryKind memory);
 const char* to_string(CallScope scope);

@@ -8,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/base/json_values.h"
+#include "src/base/text.h"
 #include "src/bench/cases/host_case.h"
 #include "src/runtime/gpu/gpu.h"
 
@@ -92,7 +93,7 @@ bool names_are_ambiguous(const Placement& placement) {
 } // namespace
 
 bool is_memory(const std::string& carrier) {
-  return carrier == "shm" || carrier == "p2p";
+  return carrier == "shm" || carrier == "p2p" || starts_with(carrier, registered_buffer_name);
 }
 
 std::string name_of(const HcaPort& nic) {
@@ -175,8 +176,8 @@ RowPath row_path(const Point& point, const Placement& placement, const std::vect
   return path;
 }
 
-std::string connections_in_use(Runtime& runtime) {
-  json rows = json::array();
+std::vector<ConnectionRow> connections_in_use(Runtime& runtime) {
+  std::vector<ConnectionRow> rows;
   for (int pe = 0; pe < runtime.n_pes(); ++pe) {
     if (pe == runtime.pe())
       continue;
@@ -184,16 +185,16 @@ std::string connections_in_use(Runtime& runtime) {
       std::string way = transport->connection(pe);
       if (way.empty())
         way = transport->is_load_store() ? "loads and stores" : "in use";
-      rows.push_back({transport->name(), pe, way});
+      rows.push_back({transport->name(), runtime.pe(), pe, way});
     }
     if (PeGpu* const gpu = runtime.gpu()) {
       const KernelPath& way = gpu->paths_by_pe().at(static_cast<std::size_t>(pe));
       rows.push_back(
-          {kernels_name, pe,
+          {kernels_name, runtime.pe(), pe,
            std::string(to_string(way.path)) + (way.reason.empty() ? "" : ": " + way.reason)});
     }
   }
-  return json_line(rows);
+  return rows;
 }
 
 } // namespace shmemctl::bench

@@ -17,6 +17,8 @@ namespace shmemctl::bench {
 /// a job of several nodes measures what joins them; PE 0 and PE 1 on a single node.
 std::pair<int, int> default_pair(const Placement& placement);
 
+/// What the name of a carrier begins with that is a registered buffer's path.
+inline constexpr const char* registered_buffer_name = "registered buffer";
 /// Whether that carrier moves no data through a NIC.
 bool is_memory(const std::string& carrier);
 /// "mlx5_0", "mlx5_0:2": the port's number where it is not 1.
@@ -44,8 +46,8 @@ std::vector<PathUse> gather_paths(Runtime& runtime, const PathUse& own);
 /// the transports: barriers between samples use NICs too.
 RowPath row_path(const Point& point, const Placement& placement, const std::vector<PathUse>& uses);
 
-/// What this PE's operations go by to each of the others, as text for merge_connections(): one way
-/// for each PE, that which is in use, and that of kernels beside it in a job with GPUs.
-std::string connections_in_use(Runtime& runtime);
+/// What this PE's operations go by to each of the others, for connections_message(): one
+/// way for each PE, that which is in use, and that of kernels beside it in a job with GPUs.
+std::vector<ConnectionRow> connections_in_use(Runtime& runtime);
 
 } // namespace shmemctl::bench

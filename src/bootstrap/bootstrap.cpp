@@ -68,16 +68,16 @@ PendingAbort*& pending() {
 }
 
 void abort_pending() {
-  PendingAbort* job = nullptr;
+  const PendingAbort* job = nullptr;
   {
     const std::lock_guard lock(pending_mutex);
-    std::swap(job, pending());
+    job = pending();
   }
   if (!job)
     return;
   std::this_thread::sleep_for(others_time);
-  job->bootstrap->abort(job->code, job->message);
   // The object is kept: its destructor would report to the launcher again.
+  job->bootstrap->abort(job->code, job->message);
 }
 
 } // namespace

@@ -84,6 +84,18 @@ std::vector<T> allgather_value(Bootstrap& bootstrap, const T& value, const Deadl
 std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& text,
                                         const Deadline& deadline);
 
+/// Collective: the values of all PEs, by PE, as archives. Throws Error: as allgather_text(), and
+/// malformed_message().
+template <class T>
+std::vector<T> allgather_archived(Bootstrap& bootstrap, const T& mine, const std::string& what,
+                                  const Deadline& deadline) {
+  const std::vector<std::string> messages = allgather_text(bootstrap, to_bytes(mine), deadline);
+  std::vector<T> values;
+  for (std::size_t pe = 0; pe < messages.size(); ++pe)
+    values.push_back(value_of_pe<T>(messages[pe], pe, what));
+  return values;
+}
+
 /// The job of one process without a launcher.
 class SingleBootstrap final : public Bootstrap {
 public:

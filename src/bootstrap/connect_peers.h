@@ -32,7 +32,7 @@ struct ConnectRequest {
 /// connect again. Throws Error; PEs that are connected by then are sent the reason, and so is the
 /// rendezvous.
 NeighbourSockets connect_neighbours(const ConnectRequest& request, std::vector<Listener> listeners,
-                                 const Deadline& deadline);
+                                    const Deadline& deadline);
 
 /// Waits for the next frame of the rendezvous. Throws Error; a FailureReport is a frame as others.
 FrameReader await_from_rendezvous(Socket& rendezvous, const Deadline& deadline);

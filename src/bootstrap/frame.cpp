@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-
-#include "src/base/wire_bytes.h"
+#include <string_view>
 
 namespace shmemctl {
 
@@ -148,34 +147,28 @@ void FrameReader::reset() {
   payload_.clear();
 }
 
-// Payloads as bytes: fixed-width integers, little-endian; texts with a length of 16 bits before.
+// Payloads: archives.
 
 namespace {
 
 constexpr std::size_t max_text_bytes = 600, max_levels = 32;
 
-void write_texts(WireWriter& writer, const std::vector<std::string>& texts) {
-  const std::size_t count = std::min(texts.size(), Join::max_addresses);
-  writer.number(static_cast<std::uint8_t>(count));
-  for (std::size_t i = 0; i < count; ++i)
-    writer.text(texts[i], max_text_bytes);
+std::string_view view(const Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::vector<std::string> read_texts(WireReader& reader) {
-  std::vector<std::string> texts(reader.count<std::uint8_t>(Join::max_addresses));
-  for (std::string& text : texts)
-    text = reader.text(max_text_bytes);
-  return texts;
+/// As many addresses, and as much of each, as may be read.
+std::vector<std::string> cut(std::vector<std::string> addresses) {
+  addresses.resize(std::min(addresses.size(), Join::max_addresses));
+  for (std::string& address : addresses)
+    address.resize(std::min(address.size(), max_text_bytes));
+  return addresses;
 }
 
-Bytes take_bytes(WireWriter& writer) {
-  const std::string text = writer.take();
-  const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
-  return {begin, begin + text.size()};
-}
-
-WireReader reader_of(const Bytes& bytes) {
-  return WireReader(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+bool are_cut(const std::vector<std::string>& addresses) {
+  return addresses.size() <= Join::max_addresses &&
+         std::all_of(addresses.begin(), addresses.end(),
+                     [](const std::string& address) { return address.size() <= max_text_bytes; });
 }
 
 ExitCode exit_code(std::uint8_t value) {
@@ -186,38 +179,34 @@ ExitCode exit_code(std::uint8_t value) {
   return ExitCode::unavailable;
 }
 
-std::string_view view(const Bytes& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+template <class Value>
+Bytes archived(const Value& value) {
+  const std::string text = to_bytes(value);
+  const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
+  return {begin, begin + text.size()};
 }
 
 } // namespace
 
 Bytes encode_nonce(const Nonce& nonce) {
-  WireWriter writer;
-  writer.array(nonce);
-  return take_bytes(writer);
+  return archived(nonce);
 }
 
 std::optional<Nonce> decode_nonce(const Bytes& payload) {
-  WireReader reader = reader_of(payload);
-  const Nonce nonce = reader.array<sizeof(Nonce)>();
-  return reader.if_complete(nonce);
+  return from_bytes<Nonce>(view(payload));
 }
 
 Bytes encode_proven(const Proof& proof, const Bytes& contents) {
-  Bytes payload = encode_nonce(proof); // 16 bytes as they are
+  Bytes payload = archived(proof);
   payload.insert(payload.end(), contents.begin(), contents.end());
   return payload;
 }
 
 std::optional<Proven> decode_proven(const Bytes& payload) {
-  WireReader reader = reader_of(payload);
-  Proven proven;
-  proven.proof = reader.array<sizeof(Proof)>();
-  if (!reader.good())
+  const auto proof = from_bytes<Proof>(view(payload).substr(0, sizeof(Proof)));
+  if (!proof)
     return std::nullopt;
-  proven.contents.assign(payload.begin() + sizeof(Proof), payload.end());
-  return proven;
+  return Proven{*proof, Bytes(payload.begin() + sizeof(Proof), payload.end())};
 }
 
 Proof dialer_proof(const Handshake& handshake, const Secret& secret, FrameKind kind,
@@ -230,80 +219,75 @@ Proof listener_proof(const Handshake& handshake, const Secret& secret, FrameKind
   return handshake.prove(secret, std::string("welcome ") + to_string(kind), view(contents));
 }
 
+void serialize(Archive& archive, Join& join) {
+  archive(join.rank, join.size, join.nonce, join.remaining_ms);
+  archive.text(join.who, max_text_bytes);
+  archive(join.addresses);
+  archive.require(are_cut(join.addresses));
+}
+
 Bytes Join::encode() const {
-  WireWriter writer;
-  writer.number(rank);
-  writer.number(size);
-  writer.number(nonce);
-  writer.number(remaining_ms);
-  writer.text(who, max_text_bytes);
-  write_texts(writer, addresses);
-  return take_bytes(writer);
+  Join wanted = *this;
+  wanted.addresses = cut(addresses);
+  return archived(wanted);
 }
 
 std::optional<Join> Join::decode(const Bytes& payload) {
-  WireReader reader = reader_of(payload);
-  Join join;
-  join.rank = reader.number<std::int32_t>();
-  join.size = reader.number<std::int32_t>();
-  join.nonce = reader.number<std::uint64_t>();
-  join.remaining_ms = reader.number<std::uint32_t>();
-  join.who = printable(reader.text(max_text_bytes), max_text_bytes);
-  join.addresses = read_texts(reader);
-  return reader.if_complete(std::move(join));
+  std::optional<Join> join = from_bytes<Join>(view(payload));
+  if (join)
+    join->who = printable(join->who, max_text_bytes);
+  return join;
+}
+
+void serialize(Archive& archive, Hello& hello) {
+  archive(hello.from, hello.to, hello.level);
 }
 
 Bytes Hello::encode() const {
-  WireWriter writer;
-  writer.number(from);
-  writer.number(to);
-  writer.number(level);
-  return take_bytes(writer);
+  return archived(*this);
 }
 
 std::optional<Hello> Hello::decode(const Bytes& payload) {
-  WireReader reader = reader_of(payload);
-  Hello hello;
-  hello.from = reader.number<std::int32_t>();
-  hello.to = reader.number<std::int32_t>();
-  hello.level = reader.number<std::uint32_t>();
-  return reader.if_complete(hello);
+  return from_bytes<Hello>(view(payload));
+}
+
+void serialize(Archive& archive, Neighbours& neighbours) {
+  archive(neighbours.addresses);
+  archive.require(neighbours.addresses.size() <= max_levels &&
+                  std::all_of(neighbours.addresses.begin(), neighbours.addresses.end(), are_cut));
 }
 
 Bytes Neighbours::encode() const {
-  WireWriter writer;
-  writer.number(static_cast<std::uint8_t>(addresses.size()));
+  Neighbours wanted;
   for (const std::vector<std::string>& of_one : addresses)
-    write_texts(writer, of_one);
-  return take_bytes(writer);
+    wanted.addresses.push_back(cut(of_one));
+  return archived(wanted);
 }
 
 std::optional<Neighbours> Neighbours::decode(const Bytes& payload) {
-  WireReader reader = reader_of(payload);
-  Neighbours neighbours;
-  const std::size_t count = reader.count<std::uint8_t>(max_levels);
-  for (std::size_t i = 0; reader.good() && i < count; ++i)
-    neighbours.addresses.push_back(read_texts(reader));
-  return reader.if_complete(std::move(neighbours));
+  return from_bytes<Neighbours>(view(payload));
+}
+
+void serialize(Archive& archive, FailureReport& report) {
+  auto code = static_cast<std::uint8_t>(report.code);
+  archive(code, report.reporter);
+  archive.text(report.text, max_text_bytes);
+  archive.text(report.fix, max_text_bytes);
+  if (archive.reading())
+    report.code = exit_code(code);
 }
 
 Bytes FailureReport::encode() const {
-  WireWriter writer;
-  writer.number(static_cast<std::uint8_t>(code));
-  writer.number(reporter);
-  writer.text(text, max_text_bytes);
-  writer.text(fix, max_text_bytes);
-  return take_bytes(writer);
+  return archived(*this);
 }
 
 std::optional<FailureReport> FailureReport::decode(const Bytes& payload) {
-  WireReader reader = reader_of(payload);
-  FailureReport report;
-  report.code = exit_code(reader.number<std::uint8_t>());
-  report.reporter = reader.number<std::int32_t>();
-  report.text = printable(reader.text(max_text_bytes), max_text_bytes);
-  report.fix = printable(reader.text(max_text_bytes), max_text_bytes);
-  return reader.if_complete(std::move(report));
+  std::optional<FailureReport> report = from_bytes<FailureReport>(view(payload));
+  if (report) {
+    report->text = printable(report->text, max_text_bytes);
+    report->fix = printable(report->fix, max_text_bytes);
+  }
+  return report;
 }
 
 } // namespace shmemctl

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "src/base/error.h"
 #include "src/base/handshake.h"
 #include "src/base/socket.h"
@@ -17,16 +18,16 @@ namespace shmemctl {
 using Bytes = std::vector<std::byte>;
 
 enum class FrameKind : std::uint8_t {
-  join = 1,       ///< PE -> rendezvous, once challenged: its proof and Join
-  welcome = 2,    ///< join or hello was accepted: the listener's proof
-  failure = 3,    ///< FailureReport: the connection was refused, or the job has failed
-  neighbours = 4, ///< rendezvous -> PE: Neighbours
-  linked = 5,     ///< no payload. PE -> PE: this connection is in use; PE -> rendezvous: all
-                  ///< neighbours are connected; rendezvous -> PE: all PEs are
-  hello = 6,      ///< PE -> PE, once challenged: its proof and Hello
-  goodbye = 7,    ///< nothing more will come from this PE, and all is well; no payload
-  connect_request = 8,      ///< the first frame of each connection: the dialer's nonce
-  challenge = 9,  ///< the answer to it: the listener's nonce
+  join = 1,            ///< PE -> rendezvous, once challenged: its proof and Join
+  welcome = 2,         ///< join or hello was accepted: the listener's proof
+  failure = 3,         ///< FailureReport: the connection was refused, or the job has failed
+  neighbours = 4,      ///< rendezvous -> PE: Neighbours
+  linked = 5,          ///< no payload. PE -> PE: this connection is in use; PE -> rendezvous: all
+                       ///< neighbours are connected; rendezvous -> PE: all PEs are
+  hello = 6,           ///< PE -> PE, once challenged: its proof and Hello
+  goodbye = 7,         ///< nothing more will come from this PE, and all is well; no payload
+  connect_request = 8, ///< the first frame of each connection: the dialer's nonce
+  challenge = 9,       ///< the answer to it: the listener's nonce
   barrier = 16,
   allgather = 17,
   alltoall = 18,
@@ -43,7 +44,7 @@ inline constexpr std::uint64_t max_control_bytes = 16384;
 struct FrameHeader {
   static constexpr std::size_t wire_bytes = 32;
   static constexpr std::uint32_t magic = 0x314b4853; ///< "SHK1"
-  static constexpr std::uint16_t protocol_version = 3;
+  static constexpr std::uint16_t protocol_version = 4;
 
   std::uint16_t version = protocol_version;
   FrameKind kind = FrameKind::goodbye;
@@ -129,6 +130,7 @@ struct Join {
   Bytes encode() const;
   static std::optional<Join> decode(const Bytes& payload);
 };
+void serialize(Archive& archive, Join& join);
 
 /// What a PE says to the neighbour that it connects to.
 struct Hello {
@@ -137,6 +139,7 @@ struct Hello {
   Bytes encode() const;
   static std::optional<Hello> decode(const Bytes& payload);
 };
+void serialize(Archive& archive, Hello& hello);
 
 /// The addresses of the PEs at distance +2^0, +2^1, ... of a PE.
 struct Neighbours {
@@ -144,6 +147,7 @@ struct Neighbours {
   Bytes encode() const;
   static std::optional<Neighbours> decode(const Bytes& payload);
 };
+void serialize(Archive& archive, Neighbours& neighbours);
 
 /// Why a connection was refused or a job has failed.
 struct FailureReport {
@@ -153,5 +157,6 @@ struct FailureReport {
   Bytes encode() const;
   static std::optional<FailureReport> decode(const Bytes& payload);
 };
+void serialize(Archive& archive, FailureReport& report);
 
 } // namespace shmemctl

@@ -58,12 +58,12 @@ std::unique_ptr<Rma> rma_over(Runtime& runtime, const TransportReach& reach) {
 } // namespace
 
 std::vector<PhaseRow> gather_phases(Runtime& runtime) {
-  return merge_phases(runtime.gather_text(phases_text_of(runtime.phase_times())));
+  return merge_phases(runtime.gather_text(phases_message(runtime.phase_times())));
 }
 
 GpuSummary gather_gpus(Runtime& runtime) {
   if (PeGpu* gpu = runtime.gpu())
-    return merge_gpu_sites(runtime.gather_text(gpu_site_text(gpu->site(), gpu->paths_by_pe())),
+    return merge_gpu_sites(runtime.gather_text(gpu_site_message(gpu->site(), gpu->paths_by_pe())),
                            runtime.placement().hosts);
   GpuSummary none;
   const std::vector<Gpu>& gpus = runtime.node().gpus;
@@ -81,7 +81,7 @@ GpuSummary gather_gpus(Runtime& runtime) {
 }
 
 std::vector<TransportReach> gather_reach(Runtime& runtime) {
-  return merge_reach(runtime.gather_text(reach_text(runtime.transports())));
+  return merge_reach(runtime.gather_text(reach_message(runtime.transports())));
 }
 
 BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
@@ -126,7 +126,8 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
   if (PeGpu* gpu = runtime.gpu()) {
     const auto gather = [&runtime](const std::string& text) { return runtime.gather_text(text); };
     const TransportReach reach =
-        merge_reach(gather(kernel_reach_text(gpu->paths_by_pe(), gpu->site().heap_kind))).front();
+        merge_reach(gather(kernel_reach_message(gpu->paths_by_pe(), gpu->site().heap_kind)))
+            .front();
     progress(kernels_name, 0, 1);
     const KernelFindings found =
         check_pairs_by_kernels(*gpu, reach, static_cast<int>(verdict.transports.size()), gather);
@@ -135,7 +136,7 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
       verdict.transports.push_back(reach);
     failures.insert(failures.end(), found.failures.begin(), found.failures.end());
   }
-  verdict.failures = merge_failures(runtime.gather_text(failures_text(failures)));
+  verdict.failures = merge_failures(runtime.gather_text(failures_message(failures)));
   buffer.free();
   return verdict;
 }

@@ -15,9 +15,9 @@ namespace shmemctl {
 /// Collective: the phases that the runtime went through, with the longest time of any PE; the same
 /// on every PE. Throws Error.
 std::vector<PhaseRow> gather_phases(Runtime& runtime);
-/// @param texts phases_text_of() of every PE, by PE; the first one's order counts
-std::vector<PhaseRow> merge_phases(const std::vector<std::string>& texts);
-std::string phases_text_of(const std::vector<PhaseTime>& times);
+/// @param messages phases_message() of every PE, by PE; the first one's order counts
+std::vector<PhaseRow> merge_phases(const std::vector<std::string>& messages);
+std::string phases_message(const std::vector<PhaseTime>& times);
 
 /// Collective: who reaches whom. The same on every PE.
 std::vector<TransportReach> gather_reach(Runtime& runtime);

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "reports/table.h"
-#include "src/base/json_values.h"
+#include "src/base/archive.h"
 #include "src/base/text.h"
 #include "src/bringup/bringup.h"
 #include "src/runtime/transport_choice.h"
@@ -13,8 +13,6 @@
 namespace shmemctl {
 
 namespace {
-
-using nlohmann::json;
 
 constexpr PairOp all_ops[] = {PairOp::put, PairOp::get, PairOp::fetch_add, PairOp::compare_swap,
                               PairOp::put_signal};
@@ -114,32 +112,26 @@ std::string ranges(const std::vector<int>& pes) {
 
 } // namespace
 
-std::string phases_text_of(const std::vector<PhaseTime>& times) {
-  json list = json::array();
+std::string phases_message(const std::vector<PhaseTime>& times) {
+  std::vector<std::pair<std::string, double>> phases;
   for (const PhaseTime& time : times)
-    list.push_back({time.name, time.time_ms});
-  return json_line(list);
+    phases.emplace_back(time.name, time.time_ms);
+  return to_bytes(phases);
 }
 
-std::vector<PhaseRow> merge_phases(const std::vector<std::string>& texts) {
+std::vector<PhaseRow> merge_phases(const std::vector<std::string>& messages) {
   std::vector<PhaseRow> rows;
-  for (std::size_t pe = 0; pe < texts.size(); ++pe) {
-    try {
-      for (const json& time : from_json_line(texts[pe])) {
-        const auto name = time.at(0).get<std::string>();
-        const auto time_ms = time.at(1).get<double>();
-        const auto row = std::find_if(rows.begin(), rows.end(),
-                                      [&name](const PhaseRow& r) { return r.name == name; });
-        if (row == rows.end())
-          rows.push_back({name, time_ms, static_cast<int>(pe)});
-        else if (time_ms > row->time_ms)
-          *row = {name, time_ms, static_cast<int>(pe)};
-      }
-    } catch (const json::exception&) {
-      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its phases",
-                  "malformed message", "run the same version of shmemctl on all hosts");
+  for (std::size_t pe = 0; pe < messages.size(); ++pe)
+    for (const auto& [name, time_ms] :
+         value_of_pe<std::vector<std::pair<std::string, double>>>(messages[pe], pe, "phases")) {
+      const auto row = std::find_if(rows.begin(), rows.end(), [&wanted = name](const PhaseRow& r) {
+        return r.name == wanted;
+      });
+      if (row == rows.end())
+        rows.push_back({name, time_ms, static_cast<int>(pe)});
+      else if (time_ms > row->time_ms)
+        *row = {name, time_ms, static_cast<int>(pe)};
     }
-  }
   return rows;
 }
 

@@ -2,46 +2,57 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "reports/text.h"
-#include "src/base/error.h"
-#include "src/base/json_values.h"
+#include "src/base/archive.h"
 #include "src/bringup/reach_map.h"
 
 namespace shmemctl {
 
-using nlohmann::json;
+namespace {
 
-std::string connections_text(const std::vector<TransportEntry>& transports, int n_pes) {
-  json rows = json::array();
-  for (const TransportEntry& reachable : transports)
-    for (int pe = 0; pe < n_pes; ++pe)
-      if (reachable.reach[static_cast<std::size_t>(pe)].capabilities != 0)
-        if (const std::string way = reachable.transport->connection(pe); !way.empty())
-          rows.push_back({reachable.transport->name(), pe, way});
-  return json_line(rows);
+/// A way from the PE that sends it.
+struct Way {
+  std::string transport;
+  int target = 0;
+  std::string way;
+};
+
+void serialize(Archive& archive, Way& way) {
+  archive(way.transport, way.target, way.way);
 }
 
-std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& texts) {
+} // namespace
+
+std::string connections_message(const std::vector<TransportEntry>& transports, int n_pes) {
+  std::vector<ConnectionRow> mine;
+  for (const TransportEntry& entry : transports)
+    for (int pe = 0; pe < n_pes; ++pe)
+      if (entry.reach[static_cast<std::size_t>(pe)].capabilities != 0)
+        if (const std::string way = entry.transport->connection(pe); !way.empty())
+          mine.push_back({entry.transport->name(), 0, pe, way});
+  return connections_message(mine);
+}
+
+std::string connections_message(const std::vector<ConnectionRow>& mine) {
+  std::vector<Way> ways;
+  for (const ConnectionRow& row : mine)
+    ways.push_back({row.transport, row.target, row.way});
+  return to_bytes(ways);
+}
+
+std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& messages) {
   std::vector<ConnectionRow> rows;
-  const int n_pes = static_cast<int>(texts.size());
-  for (int pe = 0; pe < n_pes; ++pe) {
-    try {
-      for (const json& row : from_json_line(texts[static_cast<std::size_t>(pe)])) {
-        rows.push_back({row.at(0), pe, require_whole_number<int>(row.at(1)), row.at(2)});
-        const ConnectionRow& added = rows.back();
-        if (added.target < 0 || added.target >= n_pes || added.transport.empty() ||
-            added.way.empty())
-          throw std::out_of_range("a connection");
-      }
-    } catch (const std::exception&) { // of the JSON library, or the above
-      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its connections",
-                  "malformed message", "run the same version of shmemctl on all hosts");
+  const int n_pes = static_cast<int>(messages.size());
+  for (std::size_t pe = 0; pe < messages.size(); ++pe)
+    for (Way& way : value_of_pe<std::vector<Way>>(messages[pe], pe, "connections")) {
+      if (way.target < 0 || way.target >= n_pes || way.transport.empty() || way.way.empty())
+        throw malformed_message(pe, "connections");
+      rows.push_back(
+          {std::move(way.transport), static_cast<int>(pe), way.target, std::move(way.way)});
     }
-  }
   std::sort(rows.begin(), rows.end(), [](const ConnectionRow& a, const ConnectionRow& b) {
     return std::tie(a.transport, a.source, a.target) < std::tie(b.transport, b.source, b.target);
   });
@@ -58,15 +69,15 @@ std::string connections_for_people(const std::vector<ConnectionRow>& rows) {
   return text;
 }
 
-Findings software_findings(const std::vector<ConnectionRow>& rows) {
+Findings emulated_hca_findings(const std::vector<ConnectionRow>& rows) {
   std::set<std::string> transports;
   for (const ConnectionRow& row : rows)
-    if (row.way.find("software HCA") != std::string::npos)
+    if (row.way.find("emulated HCA") != std::string::npos)
       transports.insert(row.transport);
   Findings findings;
   for (const std::string& transport : transports)
-    findings.push_back({"software-hca", Severity::info, transport,
-                        transport + " went over the HCA in software: the figures are those of "
+    findings.push_back({"emulated-hca", Severity::info, transport,
+                        transport + " went over the emulated HCA: the figures are those of "
                                     "processors, not of an mlx5 device",
                         "run it on a node with an mlx5 device, with MLX5_DEVICE=real"});
   return findings;

@@ -10,16 +10,18 @@
 
 namespace shmemctl {
 
-/// What this PE's transports say of their ways to all PEs, as text for the others.
-std::string connections_text(const std::vector<TransportEntry>& transports, int n_pes);
-/// @param texts connections_text() of every PE, by PE
-/// By transport, source and target. Throws Error (unavailable) for a text that is none.
-std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& texts);
+/// What this PE's transports say of their ways to all PEs, as message for the others.
+std::string connections_message(const std::vector<TransportEntry>& transports, int n_pes);
+/// The same of these connections of this PE, whose `source` does not count.
+std::string connections_message(const std::vector<ConnectionRow>& mine);
+/// @param messages connections_message() of every PE, by PE
+/// By transport, source and target. Throws Error (unavailable) for a malformed message.
+std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& messages);
 
 /// For people: equal ways of one transport together, "rxe0:1 -> rxe0:1: 0>1, 1>0".
 std::string connections_for_people(const std::vector<ConnectionRow>& rows);
 
-/// `software-hca` for each transport whose device is software: its figures are no hardware's.
-Findings software_findings(const std::vector<ConnectionRow>& rows);
+/// `emulated-hca` for each transport over the emulated HCA: its figures are no hardware's.
+Findings emulated_hca_findings(const std::vector<ConnectionRow>& rows);
 
 } // namespace shmemctl

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "src/base/json_values.h"
+#include "src/base/archive.h"
 
 namespace shmemctl {
 
@@ -14,7 +13,6 @@ namespace {
 using kernel_check::Layout;
 using kernel_check::Result;
 using kernel_check::Step;
-using nlohmann::json;
 
 /// A signal that has not come after that is lost; far less than TIMEOUT, so that this is a finding
 /// of the pair and not the end of the job.
@@ -104,21 +102,12 @@ const char* to_string(DevicePath path) {
   return "none";
 }
 
-std::string kernel_reach_text(const std::vector<KernelPath>& ways, const std::string& heap_kind) {
-  std::vector<std::string> reasons;
-  json capabilities = json::array(), indices = json::array();
-  for (const KernelPath& way : ways) {
-    capabilities.push_back(capabilities_of(way, heap_kind));
-    const auto found = std::find(reasons.begin(), reasons.end(), way.reason);
-    indices.push_back(found - reasons.begin());
-    if (found == reasons.end())
-      reasons.push_back(way.reason);
-  }
-  const json list = json::array({{{"name", kernels_name},
-                                  {"capabilities", capabilities},
-                                  {"reason", indices},
-                                  {"reasons", reasons}}});
-  return json_line(list);
+std::string kernel_reach_message(const std::vector<KernelPath>& ways,
+                                 const std::string& heap_kind) {
+  std::vector<ReachRow> rows(1, ReachRow(kernels_name));
+  for (const KernelPath& way : ways)
+    rows[0].add(capabilities_of(way, heap_kind), way.reason);
+  return to_bytes(rows);
 }
 
 std::vector<PairFailure> kernel_failures(const std::vector<Result>& results, int me,

@@ -17,9 +17,9 @@ namespace shmemctl {
 /// The name under which kernels stand among the transports of a verdict.
 inline constexpr const char* kernels_name = "gpu";
 
-/// This PE's row of whom its kernels reach, as text for merge_reach(). Atomics of GPUs on host
+/// This PE's row of whom its kernels reach, as message for merge_reach(). Atomics of GPUs on host
 /// memory need atomics on PCIe, which nothing tells of: they are left out there.
-std::string kernel_reach_text(const std::vector<KernelPath>& ways, const std::string& heap_kind);
+std::string kernel_reach_message(const std::vector<KernelPath>& ways, const std::string& heap_kind);
 /// "load/store", "proxy", "ibgda", "none".
 const char* to_string(DevicePath path);
 
@@ -45,8 +45,8 @@ std::vector<PairFailure> kernel_failures(const std::vector<kernel_check::Result>
 /// The row that says which GPUs PEs have, or that they have none (skipped).
 inline constexpr const char* gpu_devices_row = "gpu-devices";
 
-/// What a PE says of its GPU, as text for the others.
-std::string gpu_site_text(const GpuInfo& site, const std::vector<KernelPath>& ways);
+/// What a PE says of its GPU, as message for the others.
+std::string gpu_site_message(const GpuInfo& info, const std::vector<KernelPath>& ways);
 
 /// What all PEs said of their GPUs.
 struct GpuSummary {
@@ -54,10 +54,11 @@ struct GpuSummary {
   std::vector<ConnectionRow> connections; ///< by source and target
   Findings findings;                      ///< gpu-pair-unreachable, gpu-memory-staged (warnings)
 };
-/// @param texts gpu_site_text() of every PE, by PE
+/// @param messages gpu_site_message() of every PE, by PE
 /// @param hosts where they run, by PE: two machines of one name have GPUs of their own
 /// Throws Error (unavailable) for a text that is none.
-GpuSummary merge_gpu_sites(const std::vector<std::string>& texts, const std::vector<PeHost>& hosts);
+GpuSummary merge_gpu_sites(const std::vector<std::string>& messages,
+                           const std::vector<PeHost>& hosts);
 /// The rows for people, a line each.
 std::string gpu_rows_text(const std::vector<CheckRow>& rows);
 

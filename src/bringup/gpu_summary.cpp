@@ -2,13 +2,12 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <tuple>
 
 #include "reports/table.h"
-#include "src/base/json_values.h"
+#include "src/base/archive.h"
 #include "src/base/text.h"
 #include "src/bringup/gpu_pairs.h"
 #include "transports/device_memory_user.h"
@@ -16,8 +15,6 @@
 namespace shmemctl {
 
 namespace {
-
-using nlohmann::json;
 
 constexpr const char* group = "gpu";
 constexpr std::size_t max_named = 16; ///< devices, kinds or reasons in one sentence
@@ -28,19 +25,8 @@ struct Site {
   std::vector<std::pair<std::string, std::string>> ways; ///< path and reason, by PE
 };
 
-Site read_site(const std::string& text, std::size_t n_pes) {
-  const json site = from_json_line(text);
-  Site read;
-  read.device = require_whole_number<int>(site.at(0));
-  read.name = site.at(1).get<std::string>();
-  read.pci_address = site.at(2).get<std::string>();
-  read.heap_kind = site.at(3).get<std::string>();
-  read.heap_reason = site.at(4).get<std::string>();
-  for (const json& way : site.at(5))
-    read.ways.emplace_back(way.at(0).get<std::string>(), way.at(1).get<std::string>());
-  if (read.ways.size() != n_pes)
-    throw std::out_of_range("ways");
-  return read;
+void serialize(Archive& archive, Site& site) {
+  archive(site.device, site.name, site.pci_address, site.heap_kind, site.heap_reason, site.ways);
 }
 
 std::string joined(std::vector<std::string> words, const char* separator) {
@@ -179,25 +165,21 @@ void add_paths(const std::vector<Site>& sites, GpuSummary& summary) {
 
 } // namespace
 
-std::string gpu_site_text(const GpuInfo& site, const std::vector<KernelPath>& ways) {
-  json list = json::array();
+std::string gpu_site_message(const GpuInfo& info, const std::vector<KernelPath>& ways) {
+  Site site{info.device, info.name, info.pci_address, info.heap_kind, info.heap_reason, {}};
   for (const KernelPath& way : ways)
-    list.push_back({to_string(way.path), way.reason});
-  const json whole = {site.device,    site.name,        site.pci_address,
-                      site.heap_kind, site.heap_reason, std::move(list)};
-  return json_line(whole);
+    site.ways.emplace_back(to_string(way.path), way.reason);
+  return to_bytes(site);
 }
 
-GpuSummary merge_gpu_sites(const std::vector<std::string>& texts,
+GpuSummary merge_gpu_sites(const std::vector<std::string>& messages,
                            const std::vector<PeHost>& hosts) {
   std::vector<Site> sites;
-  for (std::size_t pe = 0; pe < texts.size(); ++pe)
-    try {
-      sites.push_back(read_site(texts[pe], texts.size()));
-    } catch (const std::exception&) {
-      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its GPU summary",
-                  "malformed message", "run the same version of shmemctl on all hosts");
-    }
+  for (std::size_t pe = 0; pe < messages.size(); ++pe) {
+    sites.push_back(value_of_pe<Site>(messages[pe], pe, "GPU summary"));
+    if (sites.back().ways.size() != messages.size())
+      throw malformed_message(pe, "GPU summary");
+  }
   GpuSummary summary;
   summary.rows = {devices_row(sites, hosts), heap_row(sites)};
   add_paths(sites, summary);

@@ -1,21 +1,12 @@
 #include "src/bringup/reach_map.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "src/base/json_values.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
 
 namespace {
-
-using nlohmann::json;
-
-Error bad_text(std::size_t pe) {
-  return {ExitCode::unavailable, "PE " + std::to_string(pe), "read its transports",
-          "malformed message", "run the same version of shmemctl on all hosts"};
-}
 
 TransportReach& named(std::vector<TransportReach>& all, const std::string& name, int n_pes) {
   const auto found = std::find_if(all.begin(), all.end(),
@@ -42,20 +33,23 @@ int reason_index(TransportReach& transport, const std::string& reason) {
   return index;
 }
 
-void merge_row(TransportReach& transport, int source, const json& row) {
-  const auto& capabilities = row.at("capabilities");
-  const auto& indices = row.at("reason");
-  const auto reasons = row.at("reasons").get<std::vector<std::string>>();
+bool is_whole(const ReachRow& row, int n_pes) {
+  const auto targets = static_cast<std::size_t>(n_pes);
+  return row.capabilities.size() == targets && row.reason.size() == targets &&
+         std::all_of(row.reason.begin(), row.reason.end(),
+                     [&row](int index) { return index < static_cast<int>(row.reasons.size()); });
+}
+
+void merge_row(TransportReach& transport, int source, const ReachRow& row) {
   std::vector<int> here;
-  here.reserve(reasons.size());
-  for (const std::string& reason : reasons)
+  here.reserve(row.reasons.size());
+  for (const std::string& reason : row.reasons)
     here.push_back(reason_index(transport, reason));
   for (int target = 0; target < transport.n_pes; ++target) {
     const std::size_t at = transport.index(source, target);
-    transport.capabilities[at] =
-        require_whole_number<unsigned>(capabilities.at(static_cast<std::size_t>(target)));
-    const int index = require_whole_number<int>(indices.at(static_cast<std::size_t>(target)));
-    transport.reason[at] = index < 0 ? -1 : here.at(static_cast<std::size_t>(index));
+    const int index = row.reason[static_cast<std::size_t>(target)];
+    transport.capabilities[at] = row.capabilities[static_cast<std::size_t>(target)];
+    transport.reason[at] = index < 0 ? -1 : here[static_cast<std::size_t>(index)];
   }
 }
 
@@ -71,37 +65,37 @@ bool TransportReach::reaches_anything() const {
                      [](unsigned mask) { return mask != 0; });
 }
 
-std::string reach_text(const std::vector<TransportEntry>& transports) {
-  json list = json::array();
-  for (const TransportEntry& reachable : transports) {
-    std::vector<std::string> reasons;
-    json capabilities = json::array(), indices = json::array();
-    for (const Reach& reach : reachable.reach) {
-      capabilities.push_back(reach.capabilities);
-      auto found = std::find(reasons.begin(), reasons.end(), reach.reason);
-      indices.push_back(found - reasons.begin());
-      if (found == reasons.end())
-        reasons.push_back(reach.reason);
-    }
-    list.push_back({{"name", reachable.transport->name()},
-                    {"capabilities", capabilities},
-                    {"reason", indices},
-                    {"reasons", reasons}});
-  }
-  return json_line(list);
+void ReachRow::add(unsigned can, const std::string& why) {
+  const auto found = std::find(reasons.begin(), reasons.end(), why);
+  capabilities.push_back(can);
+  reason.push_back(static_cast<int>(found - reasons.begin()));
+  if (found == reasons.end())
+    reasons.push_back(why);
 }
 
-std::vector<TransportReach> merge_reach(const std::vector<std::string>& texts) {
-  std::vector<TransportReach> all;
-  for (std::size_t pe = 0; pe < texts.size(); ++pe) {
-    try {
-      for (const json& row : from_json_line(texts[pe]))
-        merge_row(named(all, row.at("name").get<std::string>(), static_cast<int>(texts.size())),
-                  static_cast<int>(pe), row);
-    } catch (const std::exception&) { // of the JSON library, or an index out of range
-      throw bad_text(pe);
-    }
+void serialize(Archive& archive, ReachRow& row) {
+  archive(row.name, row.capabilities, row.reason, row.reasons);
+}
+
+std::string reach_message(const std::vector<TransportEntry>& transports) {
+  std::vector<ReachRow> rows;
+  for (const TransportEntry& entry : transports) {
+    ReachRow& row = rows.emplace_back(entry.transport->name());
+    for (const Reach& reach : entry.reach)
+      row.add(reach.capabilities, reach.reason);
   }
+  return to_bytes(rows);
+}
+
+std::vector<TransportReach> merge_reach(const std::vector<std::string>& messages) {
+  const auto n_pes = static_cast<int>(messages.size());
+  std::vector<TransportReach> all;
+  for (std::size_t pe = 0; pe < messages.size(); ++pe)
+    for (const ReachRow& row : value_of_pe<std::vector<ReachRow>>(messages[pe], pe, "transports")) {
+      if (!is_whole(row, n_pes))
+        throw malformed_message(pe, "transports");
+      merge_row(named(all, row.name, n_pes), static_cast<int>(pe), row);
+    }
   return all;
 }
 

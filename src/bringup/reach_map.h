@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "src/runtime/runtime.h"
 
 namespace shmemctl {
@@ -30,12 +31,26 @@ struct TransportReach {
   bool reaches_anything() const;
 };
 
-/// This PE's row of every transport, as text for the others.
-std::string reach_text(const std::vector<TransportEntry>& transports);
-/// @param texts reach_text() of every PE, by PE
+/// Whom one PE reaches by one transport.
+struct ReachRow {
+  ReachRow() = default;
+  explicit ReachRow(std::string transport_name) : name(std::move(transport_name)) {}
+  /// The next PE.
+  void add(unsigned can, const std::string& why);
+
+  std::string name;
+  std::vector<unsigned> capabilities; ///< by target
+  std::vector<int> reason;            ///< by target: index into `reasons`; -1 is none
+  std::vector<std::string> reasons;
+};
+void serialize(Archive& archive, ReachRow& row);
+
+/// This PE's row of every transport, as message for the others: an archived vector of ReachRow.
+std::string reach_message(const std::vector<TransportEntry>& transports);
+/// @param messages reach_message() of every PE, by PE
 /// Transports in order of first appearance; one that a PE does not have reaches nothing from there.
-/// Throws Error (unavailable) for a text that is none.
-std::vector<TransportReach> merge_reach(const std::vector<std::string>& texts);
+/// Throws Error (unavailable) for a malformed message.
+std::vector<TransportReach> merge_reach(const std::vector<std::string>& messages);
 
 /// Pairs of different PEs that no transport reaches.
 std::vector<PePair> unreachable_pairs(const std::vector<TransportReach>& transports, int n_pes);

@@ -2,18 +2,14 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <set>
-#include <stdexcept>
 #include <tuple>
 
-#include "src/base/json_values.h"
+#include "src/base/archive.h"
 
 namespace shmemctl {
 
 namespace {
-
-using nlohmann::json;
 
 /// With at most 200 bytes of note each, they stay far below 1 MiB.
 constexpr std::size_t max_details = 256;
@@ -25,30 +21,10 @@ auto order(const PairFailure& failure) {
                   failure.offset_bytes, failure.note, failure.expected, failure.found);
 }
 
-PairOp op_of(const json& value) {
-  const int number = require_whole_number<int>(value);
-  if (number < 0 || number >= pair_ops)
-    throw std::out_of_range("operation");
-  return static_cast<PairOp>(number);
-}
-
-PairFailure read_failure(const json& row, int n_pes) {
-  PairFailure failure;
-  failure.transport = require_whole_number<int>(row.at(0));
-  failure.op = op_of(row.at(1));
-  failure.source = require_whole_number<int>(row.at(2));
-  failure.target = require_whole_number<int>(row.at(3));
-  for (const int pe : {failure.source, failure.target})
-    if (pe < 0 || pe >= n_pes)
-      throw std::out_of_range("PE");
-  failure.size_bytes = require_whole_number<std::uint64_t>(row.at(4));
-  if (row.size() > 5) {
-    failure.offset_bytes = require_whole_number<std::uint64_t>(row.at(5));
-    failure.expected = row.at(6).get<std::string>();
-    failure.found = row.at(7).get<std::string>();
-    failure.note = row.at(8).get<std::string>();
-  }
-  return failure;
+/// One of this job.
+bool is_of_job(const PairFailure& failure, int n_pes) {
+  return failure.source >= 0 && failure.source < n_pes && failure.target >= 0 &&
+         failure.target < n_pes;
 }
 
 /// Worse ones are greater.
@@ -116,37 +92,42 @@ std::string draw(const Cells& cells, const std::string& what) {
 
 } // namespace
 
-std::string failures_text(const std::vector<PairFailure>& failures) {
-  json list = json::array();
-  std::set<std::tuple<int, PairOp, int, int>> seen;
-  for (std::size_t i = 0; i < failures.size(); ++i) {
-    const PairFailure& failure = failures[i];
-    json row = {failure.transport, static_cast<int>(failure.op), failure.source, failure.target,
-                failure.size_bytes};
-    const bool is_new =
-        seen.emplace(failure.transport, failure.op, failure.source, failure.target).second;
-    if (i < max_details)
-      for (json value : {json(failure.offset_bytes), json(failure.expected), json(failure.found),
-                         json(printable(failure.note))})
-        row.push_back(std::move(value));
-    else if (!is_new)
-      continue;
-    list.push_back(std::move(row));
-  }
-  return json_line(list);
+void serialize(Archive& archive, PairFailure& failure) {
+  archive(failure.transport);
+  archive.choice(failure.op, static_cast<PairOp>(pair_ops - 1));
+  archive(failure.source, failure.target, failure.size_bytes, failure.offset_bytes,
+          failure.expected, failure.found, failure.note);
 }
 
-std::vector<PairFailure> merge_failures(const std::vector<std::string>& texts) {
-  std::vector<PairFailure> all;
-  for (std::size_t pe = 0; pe < texts.size(); ++pe) {
-    try {
-      for (const json& row : from_json_line(texts[pe]))
-        all.push_back(read_failure(row, static_cast<int>(texts.size())));
-    } catch (const std::exception&) {
-      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its verdict",
-                  "malformed message", "run the same version of shmemctl on all hosts");
+std::string failures_message(const std::vector<PairFailure>& failures) {
+  std::vector<PairFailure> kept;
+  std::set<std::tuple<int, PairOp, int, int>> seen;
+  for (std::size_t i = 0; i < failures.size(); ++i) {
+    PairFailure failure = failures[i];
+    const bool is_new =
+        seen.emplace(failure.transport, failure.op, failure.source, failure.target).second;
+    if (i >= max_details) {
+      if (!is_new)
+        continue;
+      failure.offset_bytes = 0;
+      failure.expected = failure.found = "";
+      failure.note = "";
     }
+    failure.note = printable(failure.note);
+    kept.push_back(std::move(failure));
   }
+  return to_bytes(kept);
+}
+
+std::vector<PairFailure> merge_failures(const std::vector<std::string>& messages) {
+  std::vector<PairFailure> all;
+  for (std::size_t pe = 0; pe < messages.size(); ++pe)
+    for (PairFailure& failure :
+         value_of_pe<std::vector<PairFailure>>(messages[pe], pe, "verdict")) {
+      if (!is_of_job(failure, static_cast<int>(messages.size())))
+        throw malformed_message(pe, "verdict");
+      all.push_back(std::move(failure));
+    }
   std::sort(all.begin(), all.end(),
             [](const PairFailure& a, const PairFailure& b) { return order(a) < order(b); });
   all.erase(std::unique(all.begin(), all.end()), all.end());

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "src/bringup/pair_check.h"
 #include "src/bringup/reach_map.h"
 
@@ -22,10 +23,11 @@ struct BringupVerdict {
   bool passed() const { return failures.empty() && unreachable.empty() && kernels_problem.empty(); }
 };
 
-/// This PE's failures as text of at most 1 MiB: those behind the first are kept without details.
-std::string failures_text(const std::vector<PairFailure>& failures);
-/// @param texts failures_text() of every PE. Throws Error (unavailable) for a text that is none.
-std::vector<PairFailure> merge_failures(const std::vector<std::string>& texts);
+void serialize(Archive& archive, PairFailure& failure);
+/// This PE's failures as message of at most 1 MiB: after the first 256, pairs without details.
+std::string failures_message(const std::vector<PairFailure>& failures);
+/// @param messages failures_message() of every PE. Throws Error (unavailable) for a malformed one.
+std::vector<PairFailure> merge_failures(const std::vector<std::string>& messages);
 
 /// One clause: "put of 4096 bytes from PE 1 to PE 3 by shm: byte 17 and on: expected 0a1b, found
 /// a5a5 (nothing arrived)".

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* error_prefix = "shmemctl: error: ";
 constexpr const char* fix_prefix = "shmemctl: fix: ";
 
-/// What stands behind the prefix in the first line that begins with it; "" if none does.
+/// The rest of the first line that begins with the prefix; "" if no line does.
 std::string line_after(const std::string& text, const std::string& prefix) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
@@ -34,11 +34,11 @@ std::string how_it_ended(const JobItem& item, const ChildResult& child, const Re
 }
 
 Finding failure_of(const JobItem& item, const ChildResult& child, const Report& part) {
-  // After a timeout its error line is about the SIGTERM by which run_child() has ended it.
-  const std::string said = child.timed_out ? "" : line_after(child.err, error_prefix);
+  // After a timeout its error line only reports the SIGTERM that run_child() sent.
+  const std::string error_line = child.timed_out ? "" : line_after(child.err, error_prefix);
   const std::string fix = child.timed_out ? "" : line_after(child.err, fix_prefix);
   return {"check-" + item.id, Severity::error, item.id,
-          item.title + ": " + (said.empty() ? how_it_ended(item, child, part) : said),
+          item.title + ": " + (error_line.empty() ? how_it_ended(item, child, part) : error_line),
           fix.empty() ? "run it alone: shmemctl " + join(item.arguments, " ") : fix};
 }
 
@@ -48,8 +48,7 @@ std::string count_of(const Findings& findings, Severity severity, const std::str
   return count == 0 ? "" : std::to_string(count) + " " + word + (count == 1 ? "" : "s");
 }
 
-/// Whether something is wrong that the findings do not tell: a job that proves nothing is none that
-/// went well.
+/// Whether something is wrong that no finding reports: a job that verified nothing has not passed.
 bool failed_silently(const ChildResult& child, const Report& part) {
   if (has_error(part.findings))
     return false;
@@ -60,7 +59,7 @@ bool failed_silently(const ChildResult& child, const Report& part) {
   });
 }
 
-/// "12 rows verified" or the first that failed.
+/// "12 rows verified", or the first row that failed.
 std::string summary_of(const Report& part) {
   std::size_t verified = 0;
   for (const ResultRow& row : part.results) {
@@ -146,7 +145,6 @@ Report absorb(const JobItem& item, const ChildResult& child, Report& report) {
   } catch (const Error&) {
     part = Report{};
   }
-  // It was the part that was aborted, not this run.
   for (Finding& finding : part.findings)
     if (finding.id == "run-aborted")
       finding = {"check-" + item.id, finding.severity, item.id, item.title + ": " + finding.message,

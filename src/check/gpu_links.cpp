@@ -14,7 +14,7 @@ namespace shmemctl {
 
 namespace {
 
-/// A sample with what the node model says of its pair.
+/// A measured pair with what the node model says about it.
 struct Pair {
   const cuda::LinkSample* sample = nullptr;
   std::string source, target;       ///< "GPU0" in PCI bus order; the address of one that is unknown
@@ -104,8 +104,8 @@ bool is_below_declared(const Pair& pair) {
          *pair.speed_GBps < declared_link_share * pair.nvlink->rate_GBps;
 }
 
-/// Beside the other pairs at the same declared distance, and beside what that distance promises: a
-/// pair that is slow among its siblings is not told again.
+/// Compared with the other pairs at the same declared distance, and with what that distance
+/// promises: a pair that is already reported as slow among its siblings is not reported again.
 void judge_speeds(const std::vector<Pair>& pairs, Findings& findings) {
   std::map<std::string, std::vector<const Pair*>> by_declared;
   for (const Pair& pair : pairs)

@@ -9,12 +9,12 @@ namespace shmemctl {
 
 /// Below this share of the median of pairs at the same declared distance, a pair is slow.
 inline constexpr double slow_link_share = 0.7;
-/// Below this share of the rate of the NVLink that is declared to join it, a pair is slow whatever
-/// the others do: copy engines reach 80% and more, and PCIe is far below.
+/// Below this share of the rate of the declared NVLink, a pair is slow whatever the others do: copy
+/// engines reach 80% or more, and PCIe is far below.
 inline constexpr double declared_link_share = 0.5;
 
-/// Rows "gpu-link": the time of one copy, the bandwidth in one direction, whether all bytes
-/// arrived. A pair that the driver refuses is skipped, with its reason.
+/// Rows "gpu-link": the time of one copy, the bandwidth in one direction, and whether all bytes
+/// arrived. A pair that the driver refuses is skipped with the reason.
 std::vector<ResultRow> link_rows(const Node& node, const cuda::LinkSurvey& survey);
 
 /// - gpu-link-slow (warning): pairs below slow_link_share of the median of those at the same

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "src/base/device_memory.h"
 #include "src/cuda/driver.h"
 
 namespace shmemctl::cuda {
@@ -131,5 +132,10 @@ void start_copy(const Stream& stream, void* to, const void* from, std::size_t si
 void copy_now(const Stream& stream, void* to, const void* from, std::size_t size_bytes);
 /// Fills memory of a device; done on return.
 void fill_now(const Stream& stream, void* at, int byte, std::size_t size_bytes);
+
+// Export of a CUDA device's memory to NICs: dma-bufs, and the order in which kernels see NIC
+// writes.
+
+std::shared_ptr<const DeviceMemory> make_device_memory(std::shared_ptr<const Device> device);
 
 } // namespace shmemctl::cuda

@@ -1,4 +1,4 @@
-// Every check, in the order it is shown: this page is the list of what `doctor` looks at.
+// All checks in display order: this page lists what `doctor` checks.
 #include "src/doctor/checks.h"
 
 namespace shmemctl {
@@ -17,10 +17,16 @@ const char* to_string(CheckStatus status) {
   return "skipped";
 }
 
-const std::vector<Check>& all_checks() {
+namespace {
+
+void append(std::vector<Check>& table, const std::vector<Check>& more) {
+  table.insert(table.end(), more.begin(), more.end());
+}
+
+std::vector<Check> make_checks() {
   using namespace doctor;
   // clang-format off
-  static const std::vector<Check> table = {
+  std::vector<Check> table = {
       {"nvidia-driver", "driver", "NVIDIA kernel driver loaded, version matches the user-space libraries", nvidia_driver},
       {"cuda-driver", "driver", "CUDA initializes and is new enough for this binary", cuda_driver},
       {"nvidia-devices", "driver", "NVIDIA device nodes exist and can be opened", nvidia_devices},
@@ -60,12 +66,9 @@ const std::vector<Check>& all_checks() {
       {"libfabric-gdrcopy", "rdma", "GDRCopy available if the libfabric provider needs it", libfabric_gdrcopy},
 
       {"remote-transport-unknown", "transport", "REMOTE_TRANSPORT names a known transport", remote_transport_unknown},
-      {"transport-ibrc", "transport", "ibrc loopback transfer through each port", transport_ibrc},
-      {"transport-ibdevx", "transport", "ibdevx loopback transfer through each port (mlx5 QP posted by the CPU)", transport_ibdevx},
-      {"transport-ibgda", "transport", "ibgda loopback transfer (GPU-style mlx5 QP, posted by the CPU)", transport_ibgda},
-      {"transport-libfabric", "transport", "libfabric loopback transfer", transport_libfabric},
-      {"transport-ucx", "transport", "UCX loopback transfer", transport_ucx},
-
+  };
+  append(table, loopback_checks()); // transport-ibrc and so on: one for each transport
+  append(table, {
       {"memlock", "memory", "locked-memory limit (memlock)", memlock},
       {"dev-shm", "memory", "size of /dev/shm", dev_shm},
       {"hugepages", "memory", "huge pages available", hugepages},
@@ -92,9 +95,16 @@ const std::vector<Check>& all_checks() {
       {"libpmi2", "library", "PMI-2", library("libpmi2")},
       {"liboshmem", "library", "OpenSHMEM", library("liboshmem")},
       {"libgdrapi", "library", "GDRCopy", library("libgdrapi")},
-  };
+  });
   // clang-format on
   return table;
+}
+
+} // namespace
+
+const std::vector<Check>& all_checks() {
+  static const std::vector<Check> checks = make_checks();
+  return checks;
 }
 
 } // namespace shmemctl

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/cuda/gpu_survey.h"
 #include "src/doctor/cuda_probe.h"
@@ -71,11 +72,8 @@ CheckResult libfabric_gdrcopy(const CheckContext& context);
 
 // transports.cpp
 CheckResult remote_transport_unknown(const CheckContext& context);
-CheckResult transport_ibrc(const CheckContext& context);
-CheckResult transport_ibdevx(const CheckContext& context);
-CheckResult transport_ibgda(const CheckContext& context);
-CheckResult transport_libfabric(const CheckContext& context);
-CheckResult transport_ucx(const CheckContext& context);
+/// A loopback check for each transport of the registry that uses NICs, in its order.
+std::vector<Check> loopback_checks();
 
 // memory.cpp
 CheckResult memlock(const CheckContext& context);
@@ -99,32 +97,33 @@ CheckResult container_capabilities(const CheckContext& context);
 /// std::logic_error for an id that the table of libraries does not have.
 std::function<CheckResult(const CheckContext&)> library(const std::string& id);
 
-// Verdicts on what only a live machine can tell, apart from the asking, so that tests can state it.
+// Verdicts on facts of a live machine, separate from the queries, so that tests can supply the
+// facts.
 CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit_version);
 CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks);
 /// @param answer lines "0 ok NAME" or "0 bad NAME: ERROR", or one line "none WHY"
 CheckResult judge_gpu_kernel(const std::string& answer);
-/// What the runtime builds on: memory that processes share, grids whose blocks meet.
+/// GPU features that the runtime needs: memory shared between processes, cooperative launch.
 CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey);
-/// Copies from and to the host against the PCIe links that the node declares.
+/// Host-to-device and device-to-host copies compared with the PCIe links that the node declares.
 CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node);
 CheckResult judge_gpu_health(const NvmlSurvey& survey);
 CheckResult judge_persistence(const NvmlSurvey& survey);
-/// The provider that libfabric should have here.
-struct FabricWish {
+/// The libfabric provider that this node should have.
+struct ExpectedProvider {
   std::string provider; ///< a profile's name, or libfabric's
   std::string reason;
-  bool needed = false; ///< asked for, or no other transport can use the NICs
+  bool needed = false; ///< requested, or no other transport can use the NICs
 };
-CheckResult judge_libfabric_provider(const FabricWish& wish,
+CheckResult judge_libfabric_provider(const ExpectedProvider& expected,
                                      const fabric::ProviderPresence& presence);
 /// @param answer a line for each attempt: "ok<tab>PORT<tab>CONNECTION", "none<tab>PORT<tab>REASON"
 ///               where it cannot be used, "bad<tab>PORT<tab>MESSAGE<tab>FIX"; the port may be empty
 /// @param needed whether it should be usable on this node
 CheckResult judge_loopback(const std::string& transport, const std::string& answer, bool needed);
-/// Nothing if NVML does not tell the state of the fabric.
+/// Empty if NVML does not report the state of the fabric.
 std::optional<CheckResult> judge_fabric_state(const NvmlSurvey& survey);
-/// Nothing if NVML does not tell how many NVLinks a GPU has; else of every GPU: active == present.
+/// Empty if NVML does not report the number of NVLinks; otherwise for every GPU: active == present.
 std::optional<CheckResult> judge_nvlinks(const NvmlSurvey& survey);
 
 } // namespace shmemctl::doctor

@@ -10,7 +10,8 @@ namespace shmemctl::doctor {
 
 namespace {
 
-constexpr std::chrono::seconds live_deadline{20}; // eight GPUs without persistence mode take ten
+constexpr std::chrono::seconds live_deadline{
+    20}; // eight GPUs without persistence mode take ten seconds
 constexpr int max_devices = 256;
 constexpr int attribute_dma_buf_supported = 124; // CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED
 
@@ -89,7 +90,7 @@ CudaProbe problem(const std::string& text) {
 } // namespace
 
 CudaProbe probe_cuda(std::chrono::milliseconds deadline) {
-  const ChildAnswer answer = ask_child(
+  const ChildOutput answer = call_in_child(
       [] {
         ::unsetenv("CUDA_VISIBLE_DEVICES");
         return to_text(ask_driver());

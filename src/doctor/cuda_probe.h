@@ -16,15 +16,15 @@ struct CudaDevice {
   bool dma_buf = false; ///< CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED
 };
 
-/// What libcuda said. Members after the first step that failed are empty.
+/// What libcuda reported. Members after the first step that failed are empty.
 struct CudaProbe {
-  std::string problem;               ///< why the driver could not be asked; "" if it was
+  std::string problem;               ///< why the driver could not be queried; "" if it was
   std::string library;               ///< the file that was opened
   std::optional<int> driver_version; ///< cuDriverGetVersion: 13000 is 13.0
   std::optional<int> init_result;    ///< cuInit: 0 is success
   std::vector<CudaDevice> devices;
   std::vector<std::vector<bool>> peers; ///< cuDeviceCanAccessPeer(row, column)
-  /// cuDeviceGetP2PAttribute(NATIVE_ATOMIC_SUPPORTED, row, column); empty: it could not be asked
+  /// cuDeviceGetP2PAttribute(NATIVE_ATOMIC_SUPPORTED, row, column); empty: not available
   std::vector<std::vector<bool>> atomics;
 
   bool initialized() const { return init_result == 0; }
@@ -34,10 +34,10 @@ struct CudaProbe {
 /// CUDA unusable in children forked later. CUDA_VISIBLE_DEVICES is ignored. Never throws.
 CudaProbe probe_cuda(std::chrono::milliseconds deadline);
 
-/// The live machine's answer; asked once per process, at the first call.
+/// The result of the live machine; queried once per process, at the first call.
 const CudaProbe& live_cuda();
 
-/// The child's answer as lines, and back; a line that is none is left out.
+/// The result of the child process as lines, and parsed again; malformed lines are skipped.
 std::string to_text(const CudaProbe& probe);
 CudaProbe parse_cuda_probe(std::string_view text);
 

@@ -17,12 +17,12 @@ const char* to_string(CheckStatus status);
 /// What one check found.
 struct CheckResult {
   CheckStatus status = CheckStatus::skipped;
-  std::string reason;   ///< one sentence: what is so, or why it was skipped
+  std::string reason;   ///< one sentence: the result, or why the check was skipped
   std::string evidence; ///< the file or call that was read, and what it said
-  std::string fix;      ///< one line; empty only if it passed or was skipped for good
+  std::string fix; ///< one line; empty only if it passed, or was skipped and nothing is to be done
 };
 
-/// What checks may look at. Files only through `sysroot`; the live system (libraries, system calls,
+/// What checks may read. Files only through `sysroot`; the live system (libraries, system calls,
 /// devices) only if sysroot.live().
 struct CheckContext {
   const Sysroot& sysroot;
@@ -30,7 +30,7 @@ struct CheckContext {
   const Environment& environment;
 };
 
-/// One precondition. The table in checks.cpp lists all of them: a page that shows what is checked.
+/// One precondition. The table in checks.cpp lists all of them.
 struct Check {
   std::string id; ///< kebab-case, stable
   std::string
@@ -48,7 +48,7 @@ struct CheckOutcome {
 /// Runs the checks whose id or group is in `only` (empty: all) and not in `skip`. A check that
 /// throws is reported as skipped with the error's message; the others still run. Throws Error
 /// (usage), with the nearest spelling, for an id that does not exist.
-/// @param observe called after each check, so that a run that dies on the way leaves what it had
+/// @param observe called after each check, so that an aborted run keeps the results so far
 std::vector<CheckOutcome> run_checks(const CheckContext& context,
                                      const std::vector<std::string>& only,
                                      const std::vector<std::string>& skip,

@@ -26,8 +26,8 @@ CheckResult driver_not_loaded(const CheckContext& context) {
                     install_command(context.sysroot, "nvidia-open", "nvidia-open"));
 }
 
-/// The user-mode library must be of the kernel module's own version, except a CUDA forward
-/// compatibility package's, which lies in a folder "compat".
+/// The user-mode library must have the kernel module's version, unless it is from a CUDA forward
+/// compatibility package, in a folder "compat".
 std::optional<CheckResult> library_mismatch(const Sysroot& sysroot, const std::string& version,
                                             const std::string& evidence) {
   const std::optional<LibraryFile> library = find_library(sysroot, {"libcuda.so.1"});
@@ -91,10 +91,10 @@ CheckResult nvidia_driver(const CheckContext& context) {
   if (const auto parsed = parse_nvidia_version(text.value_or(""))) {
     version = parsed->version;
     flavour = parsed->open_modules ? ", open kernel modules" : ", proprietary kernel modules";
-    evidence = said(proc_version_path, split(*text, '\n').front());
+    evidence = file_evidence(proc_version_path, split(*text, '\n').front());
   } else if (const auto line = sysroot.read_line(module_version_path)) {
     version = *line;
-    evidence = said(module_version_path, *line);
+    evidence = file_evidence(module_version_path, *line);
   } else {
     return driver_not_loaded(context);
   }

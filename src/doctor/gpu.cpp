@@ -28,7 +28,7 @@ CheckResult gpus_visible(const CheckContext& context) {
     if (const auto address = parse_pci_address(name))
       of_driver.insert(*address);
   std::vector<std::string> missing;
-  std::vector<std::string> lent; // to a virtual machine or another driver
+  std::vector<std::string> lent; // passed through to a virtual machine, or bound to another driver
   std::string evidence = std::string(driver_gpus_path) + ": " + std::to_string(of_driver.size()) +
                          " GPUs; PCI: " + std::to_string(node.gpus.size());
   for (const Gpu& gpu : node.gpus) {
@@ -42,7 +42,7 @@ CheckResult gpus_visible(const CheckContext& context) {
     const std::string bound = driver ? driver->substr(driver->rfind('/') + 1) : "none";
     if (bound != "nvidia" && bound != "none") {
       lent.push_back(gpu_name(node, gpu));
-      evidence += "; " + said(driver_path, bound);
+      evidence += "; " + file_evidence(driver_path, bound);
     } else {
       missing.push_back(gpu_name(node, gpu));
     }
@@ -63,7 +63,7 @@ CheckResult gpus_visible(const CheckContext& context) {
 
 namespace {
 
-/// The pairs for which a matrix says no in either direction.
+/// The pairs for which either direction of the matrix is false.
 std::vector<std::string> pairs_without(const std::vector<std::vector<bool>>& matrix) {
   std::vector<std::string> pairs;
   for (std::size_t from = 0; from < matrix.size(); ++from)
@@ -119,7 +119,7 @@ CheckResult gpu_p2p(const CheckContext& context) {
 
 namespace {
 
-/// Names of the GPUs that something is so of.
+/// Names of the GPUs that satisfy a predicate.
 template <class Predicate>
 std::vector<std::string> gpus_where(const NvmlSurvey& survey, Predicate predicate) {
   std::vector<std::string> names;
@@ -129,7 +129,7 @@ std::vector<std::string> gpus_where(const NvmlSurvey& survey, Predicate predicat
   return names;
 }
 
-bool tells_anything(const NvmlHealth& health) {
+bool is_useful(const NvmlHealth& health) {
   return health.uncorrected_ecc_errors || health.remapped_rows || health.retired_pages_pending;
 }
 
@@ -137,7 +137,7 @@ std::string reset_command(const std::vector<std::string>& gpus) {
   return "nvidia-smi --gpu-reset -i " + join(gpus, ",") + "  # with no process on them";
 }
 
-/// The worst trouble first; nothing if NVML has seen none.
+/// The most severe problem; empty if NVML reports none.
 std::optional<CheckResult> memory_trouble(const NvmlSurvey& survey) {
   const auto failed_rows = gpus_where(survey, [](const NvmlHealth& health) {
     return health.remapped_rows && (*health.remapped_rows).failed;
@@ -193,12 +193,12 @@ CheckResult judge_gpu_health(const NvmlSurvey& survey) {
     return *trouble;
   if (const auto trouble = throttling(survey))
     return *trouble;
-  const auto telling = gpus_where(survey, tells_anything);
-  if (telling.empty())
+  const auto useful = gpus_where(survey, is_useful);
+  if (useful.empty())
     return skipped("these GPUs have no ECC counters", "NVML: " + survey.file);
   return passed("no uncorrected ECC errors, no pending remapping or page retirement",
                 "nvmlDeviceGetTotalEccErrors, nvmlDeviceGetRemappedRows: none on " +
-                    name_list(telling));
+                    name_list(useful));
 }
 
 CheckResult gpu_health(const CheckContext& context) {
@@ -260,7 +260,7 @@ CheckResult gpu_kernel(const CheckContext& context) {
     return skipped("only the live machine can run a kernel");
   if (SHMEMCTL_HAVE_CUDA == 0)
     return skipped("this binary was built without CUDA");
-  const ChildAnswer answer = ask_child(probe_text, "the CUDA runtime", kernel_deadline);
+  const ChildOutput answer = call_in_child(probe_text, "the CUDA runtime", kernel_deadline);
   if (!answer.problem.empty())
     return failed(answer.problem, "a kernel launch in a child process",
                   "run nvidia-smi; look for Xid errors in dmesg");

@@ -21,8 +21,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds live_deadline{40}; // eight GPUs without persistence mode take ten
-/// A share of the PCIe link's rate below which a copy is a warning: links that work give 80 to 90%,
+constexpr std::chrono::seconds live_deadline{
+    40}; // eight GPUs without persistence mode take ten seconds
+/// A copy below this share of the PCIe link's rate is a warning: healthy links reach 80 to 90%,
 /// memory of another NUMA node two thirds.
 constexpr double low_share = 0.5;
 
@@ -43,8 +44,8 @@ std::string name_of(const cuda::DeviceSurvey& survey, std::size_t device) {
   return "GPU " + std::to_string(device) + " (" + survey.devices[device].pci_address + ")";
 }
 
-/// Why there is nothing to judge.
-std::optional<CheckResult> without_answers(const cuda::DeviceSurvey& survey) {
+/// Why nothing can be judged.
+std::optional<CheckResult> unanswered(const cuda::DeviceSurvey& survey) {
   if (!survey.problem.empty())
     return failed("the GPU probe failed: " + survey.problem, "CUDA driver calls in a child process",
                   "run nvidia-smi; look for Xid errors in dmesg");
@@ -85,7 +86,7 @@ std::optional<PcieRate> declared(const Node& node, const std::string& pci_addres
   return std::nullopt;
 }
 
-/// Why there is nothing to ask.
+/// Why nothing can be measured.
 std::optional<CheckResult> not_here(const CheckContext& context) {
   if (const auto reason = no_nvidia_gpu(context.node))
     return skipped(*reason);
@@ -99,7 +100,7 @@ std::optional<CheckResult> not_here(const CheckContext& context) {
 } // namespace
 
 CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey) {
-  if (const auto trouble = without_answers(survey))
+  if (const auto trouble = unanswered(survey))
     return *trouble;
   std::vector<std::string> evidence, unshared, fixed, standing;
   for (std::size_t i = 0; i < survey.devices.size(); ++i) {
@@ -125,7 +126,7 @@ CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey) {
 }
 
 CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node) {
-  if (const auto trouble = without_answers(survey))
+  if (const auto trouble = unanswered(survey))
     return *trouble;
   std::vector<std::string> evidence, wrong, slow;
   for (std::size_t i = 0; i < survey.devices.size(); ++i) {
@@ -167,8 +168,8 @@ CheckResult gpu_copies(const CheckContext& context) {
 }
 
 cuda::DeviceSurvey survey_live_devices(std::chrono::milliseconds deadline) {
-  const ChildAnswer answer =
-      ask_child([] { return to_text(ask_driver()); }, "the CUDA driver", deadline);
+  const ChildOutput answer =
+      call_in_child([] { return to_text(ask_driver()); }, "the CUDA driver", deadline);
   if (!answer.problem.empty()) {
     cuda::DeviceSurvey survey;
     survey.problem = answer.problem;

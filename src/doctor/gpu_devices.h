@@ -1,4 +1,4 @@
-// What each GPU can do, and its copies from and to the host, found in a child process with a
+// The features of each GPU, and its copies from and to the host, measured in a child process with a
 // deadline.
 #pragma once
 
@@ -9,14 +9,14 @@
 
 namespace shmemctl::doctor {
 
-/// Every GPU of this node (CUDA_VISIBLE_DEVICES is ignored). Never throws: what hinders it is
+/// Every GPU of this node (CUDA_VISIBLE_DEVICES is ignored). Never throws: failures are in
 /// DeviceSurvey::problem.
 cuda::DeviceSurvey survey_live_devices(std::chrono::milliseconds deadline);
 
-/// The live machine's answer; asked once per process, at the first call.
+/// The result of the live machine; queried once per process, at the first call.
 const cuda::DeviceSurvey& live_devices();
 
-/// The child's answer, and back; what cannot be read is a problem.
+/// The result of the child process as text, and parsed again; unreadable text is a problem.
 std::string to_text(const cuda::DeviceSurvey& survey);
 cuda::DeviceSurvey parse_device_survey(const std::string& text);
 

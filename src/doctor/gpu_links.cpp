@@ -31,8 +31,8 @@ cuda::LinkSurvey ask_driver() {
 } // namespace
 
 cuda::LinkSurvey survey_live_links(std::chrono::milliseconds deadline) {
-  const ChildAnswer answer =
-      ask_child([] { return to_text(ask_driver()); }, "copies between GPUs", deadline);
+  const ChildOutput answer =
+      call_in_child([] { return to_text(ask_driver()); }, "copies between GPUs", deadline);
   if (!answer.problem.empty()) {
     cuda::LinkSurvey survey;
     survey.problem = answer.problem;

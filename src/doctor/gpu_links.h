@@ -8,11 +8,11 @@
 
 namespace shmemctl::doctor {
 
-/// Every ordered pair of this node's GPUs (CUDA_VISIBLE_DEVICES is ignored). Never throws: what
-/// hinders it is LinkSurvey::problem.
+/// Every ordered pair of this node's GPUs (CUDA_VISIBLE_DEVICES is ignored). Never throws: failures
+/// are in LinkSurvey::problem.
 cuda::LinkSurvey survey_live_links(std::chrono::milliseconds deadline);
 
-/// The child's answer, and back; what cannot be read is a problem.
+/// The result of the child process as text, and parsed again; unreadable text is a problem.
 std::string to_text(const cuda::LinkSurvey& survey);
 cuda::LinkSurvey parse_link_survey(const std::string& text);
 

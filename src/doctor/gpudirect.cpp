@@ -1,4 +1,4 @@
-// What lets a NIC reach GPU memory, and a GPU reach a NIC.
+// What NICs need to access GPU memory, and GPUs to access NICs.
 #include <algorithm>
 #include <charconv>
 
@@ -23,18 +23,18 @@ bool wants_ibgda(const Environment& environment) {
   return Options(environment).boolean("IB_ENABLE_IBGDA");
 }
 
-/// One way to GPU memory: whether it is open, how we know, and what would open it.
-struct Way {
+/// One path to GPU memory: whether it is available, the evidence, and what would enable it.
+struct GpuMemoryPath {
   bool open = false;
   std::string reason, evidence, fix;
 };
 
-/// NVSHMEM looks at the two version files and at /sys/module/nvidia_peermem.
-Way peermem_way(const Sysroot& sysroot) {
+/// NVSHMEM checks the two version files and /sys/module/nvidia_peermem.
+GpuMemoryPath peermem_path(const Sysroot& sysroot) {
   for (const char* folder : {"nvidia-peermem", "nv_mem"}) {
     const std::string path = std::string("/sys/kernel/mm/memory_peers/") + folder + "/version";
     if (const auto version = sysroot.read_line(path))
-      return {true, "peer memory client " + *version, said(path, *version), ""};
+      return {true, "peer memory client " + *version, file_evidence(path, *version), ""};
   }
   for (const char* module : {"nvidia_peermem", "nv_peer_mem"})
     if (const auto evidence = module_evidence(sysroot, module))
@@ -46,7 +46,7 @@ Way peermem_way(const Sysroot& sysroot) {
       "modprobe nvidia-peermem && echo nvidia-peermem > /etc/modules-load.d/nvidia-peermem.conf"};
 }
 
-/// The kernel configuration's "y", "m" or "n" (not set); nothing where it cannot be read.
+/// The kernel configuration's "y", "m" or "n" (not set); empty if it cannot be read.
 std::optional<std::string> kernel_option(const Sysroot& sysroot, const std::string& release,
                                          const std::string& option) {
   for (const std::string& path : {"/boot/config-" + release, "/lib/modules/" + release + "/config",
@@ -58,47 +58,48 @@ std::optional<std::string> kernel_option(const Sysroot& sysroot, const std::stri
   return std::nullopt;
 }
 
-std::optional<Way> asked_dma_buf(const Sysroot& sysroot) {
+std::optional<GpuMemoryPath> asked_dma_buf(const Sysroot& sysroot) {
   if (!sysroot.live() || !live_cuda().initialized() || live_cuda().devices.empty())
     return std::nullopt;
   const std::vector<CudaDevice>& devices = live_cuda().devices;
   if (!std::all_of(devices.begin(), devices.end(),
                    [](const CudaDevice& device) { return device.dma_buf; }))
-    return std::nullopt; // the files below say why
-  return Way{true, "CUDA exports GPU memory as dma-buf",
-             "cuDeviceGetAttribute(DMA_BUF_SUPPORTED): 1 on every GPU", ""};
+    return std::nullopt; // the files below explain why
+  return GpuMemoryPath{true, "CUDA exports GPU memory as dma-buf",
+                       "cuDeviceGetAttribute(DMA_BUF_SUPPORTED): 1 on every GPU", ""};
 }
 
-Way exported_dma_buf(const Sysroot& sysroot) {
+GpuMemoryPath exported_dma_buf(const Sysroot& sysroot) {
   if (const auto asked = asked_dma_buf(sysroot))
     return *asked;
   const std::optional<KernelVersion> kernel = kernel_version(sysroot);
   if (!kernel)
     return {false, "the kernel's version is unknown", absent(osrelease_path),
             "copy /proc/sys/kernel/osrelease into the tree"};
-  const std::string kernel_said = said(osrelease_path, kernel->release);
+  const std::string kernel_evidence = file_evidence(osrelease_path, kernel->release);
   if (kernel->number() < first_dma_buf_kernel)
-    return {false, "RDMA drivers support dma-buf since Linux 5.12", kernel_said,
+    return {false, "RDMA drivers support dma-buf since Linux 5.12", kernel_evidence,
             install_newer_kernel(sysroot)};
   const std::string option = "CONFIG_DMA_SHARED_BUFFER";
   if (kernel_option(sysroot, kernel->release, option) == "n")
-    return {false, "the kernel is built without dma-buf", kernel_said + "; " + option + ": not set",
-            install_newer_kernel(sysroot)};
+    return {false, "the kernel is built without dma-buf",
+            kernel_evidence + "; " + option + ": not set", install_newer_kernel(sysroot)};
   const std::optional<std::string> text = sysroot.read(proc_version_path);
   const std::optional<NvidiaVersion> driver = parse_nvidia_version(text.value_or(""));
   if (!driver)
     return {false, "the NVIDIA driver is not loaded", absent(proc_version_path), "modprobe nvidia"};
-  const std::string driver_said = said(proc_version_path, split(*text, '\n').front());
+  const std::string driver_evidence = file_evidence(proc_version_path, split(*text, '\n').front());
   if (!driver->open_modules)
     return {false, "only NVIDIA's open kernel modules export dma-buf; these are proprietary",
-            driver_said, install_command(sysroot, "nvidia-open", "nvidia-open") + " && reboot"};
+            driver_evidence, install_command(sysroot, "nvidia-open", "nvidia-open") + " && reboot"};
   return {true, "Linux " + kernel->release + " and open kernel modules " + driver->version,
-          kernel_said + "; " + driver_said, ""};
+          kernel_evidence + "; " + driver_evidence, ""};
 }
 
-/// A libibverbs that takes none: its file's name ends with the version of rdma-core. Nothing if it
-/// does, if the name does not tell, or if there is none, of which another check speaks.
-std::optional<Way> old_verbs_library(const Sysroot& sysroot) {
+/// A libibverbs that does not support dma-buf, judged by rdma-core's version at the end of its file
+/// name. Empty if it does, if the name has no version, or if there is no libibverbs, which another
+/// check reports.
+std::optional<GpuMemoryPath> old_verbs_library(const Sysroot& sysroot) {
   constexpr int first_with_dma_buf = 34;
   const std::optional<LibraryFile> library = find_library(sysroot, {"libibverbs.so.1"});
   const std::vector<std::string> version =
@@ -109,29 +110,30 @@ std::optional<Way> old_verbs_library(const Sysroot& sysroot) {
           std::errc() ||
       release >= first_with_dma_buf)
     return std::nullopt;
-  return Way{false,
-             "libibverbs has no ibv_reg_dmabuf_mr: it is from rdma-core " + version[2] +
-                 ", which has it since 34",
-             library->path + ": is " + library->file,
-             install_command(sysroot, "libibverbs1 ibverbs-providers", "libibverbs")};
+  return GpuMemoryPath{false,
+                       "libibverbs has no ibv_reg_dmabuf_mr: it is from rdma-core " + version[2] +
+                           ", which has it since 34",
+                       library->path + ": is " + library->file,
+                       install_command(sysroot, "libibverbs1 ibverbs-providers", "libibverbs")};
 }
 
-Way dma_buf_way(const Sysroot& sysroot) {
-  Way way = exported_dma_buf(sysroot);
-  if (way.open)
-    if (std::optional<Way> old = old_verbs_library(sysroot))
+GpuMemoryPath dma_buf_path(const Sysroot& sysroot) {
+  GpuMemoryPath gpu_path = exported_dma_buf(sysroot);
+  if (gpu_path.open)
+    if (std::optional<GpuMemoryPath> old = old_verbs_library(sysroot))
       return *old;
-  return way;
+  return gpu_path;
 }
 
-/// A way that is closed matters less while the other one is open.
-CheckResult judge_way(const Way& way, const Way& other, const std::string& other_name) {
-  if (way.open)
-    return passed(way.reason, way.evidence);
+/// A path that is unavailable matters less while the other one is available.
+CheckResult judge_path(const GpuMemoryPath& gpu_path, const GpuMemoryPath& other,
+                       const std::string& other_name) {
+  if (gpu_path.open)
+    return passed(gpu_path.reason, gpu_path.evidence);
   if (other.open)
-    return skipped(way.reason + "; not needed, because " + other_name + " is available",
-                   way.evidence + "; " + other.evidence);
-  return warned(way.reason, way.evidence, way.fix);
+    return skipped(gpu_path.reason + "; not needed, because " + other_name + " is available",
+                   gpu_path.evidence + "; " + other.evidence);
+  return warned(gpu_path.reason, gpu_path.evidence, gpu_path.fix);
 }
 
 } // namespace
@@ -144,8 +146,9 @@ CheckResult peer_mapping_override(const CheckContext& context) {
     return skipped("the NVIDIA driver does not show its parameters", absent(params_path));
   const std::string registry = field_of(*params, "RegistryDwords:").value_or("absent");
   const std::string memops = field_of(*params, "EnableStreamMemOPs:").value_or("absent");
-  const std::string evidence = std::string(params_path) + ": " + said("RegistryDwords", registry) +
-                               ", " + said("EnableStreamMemOPs", memops);
+  const std::string evidence = std::string(params_path) + ": " +
+                               file_evidence("RegistryDwords", registry) + ", " +
+                               file_evidence("EnableStreamMemOPs", memops);
   if (registry_dword(*params, "PeerMappingOverride") == 1) {
     if (memops == "0")
       return warned("PeerMappingOverride is set, but stream memory operations are off", evidence,
@@ -164,20 +167,20 @@ CheckResult peer_mapping_override(const CheckContext& context) {
 CheckResult nvidia_peermem(const CheckContext& context) {
   if (const auto reason = no_gpu_or_rdma(context.node))
     return skipped(*reason);
-  return judge_way(peermem_way(context.sysroot), dma_buf_way(context.sysroot), "dma-buf");
+  return judge_path(peermem_path(context.sysroot), dma_buf_path(context.sysroot), "dma-buf");
 }
 
 CheckResult dma_buf(const CheckContext& context) {
   if (const auto reason = no_gpu_or_rdma(context.node))
     return skipped(*reason);
-  return judge_way(dma_buf_way(context.sysroot), peermem_way(context.sysroot), "nvidia_peermem");
+  return judge_path(dma_buf_path(context.sysroot), peermem_path(context.sysroot), "nvidia_peermem");
 }
 
 CheckResult gpudirect_rdma(const CheckContext& context) {
   if (const auto reason = no_gpu_or_rdma(context.node))
     return skipped(*reason);
-  const Way buffer = dma_buf_way(context.sysroot);
-  const Way peermem = peermem_way(context.sysroot);
+  const GpuMemoryPath buffer = dma_buf_path(context.sysroot);
+  const GpuMemoryPath peermem = peermem_path(context.sysroot);
   if (buffer.open)
     return passed("NICs reach GPU memory through dma-buf", buffer.evidence);
   if (peermem.open)

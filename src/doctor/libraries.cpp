@@ -69,7 +69,7 @@ namespace {
 
 enum class Need { nvidia_gpu, rdma, mlx5, gpu_and_rdma, launcher };
 
-/// What a library says of itself, and by which function.
+/// The version that a library reports, and the function that returned it.
 struct LibraryVersion {
   const char* function;
   std::string version;
@@ -132,8 +132,8 @@ std::optional<LibraryVersion> gdrcopy_version(const DynamicLibrary& library) {
   return LibraryVersion{"gdr_runtime_get_version", fmt::format("{}.{}", major, minor)};
 }
 
-/// One library. Package names are the distributions' own, except NVIDIA's, which are those of
-/// NVIDIA's repositories.
+/// One library. Package names are those of the distributions, except for NVIDIA's, which are those
+/// of NVIDIA's repositories.
 struct Library {
   const char* id;
   std::vector<std::string> names; ///< in the order they are tried
@@ -235,7 +235,7 @@ const std::vector<Library>& library_table() {
   return table;
 }
 
-/// Why the library is not needed on this node; nothing if it may be.
+/// Why the library is not needed on this node; empty if it may be.
 std::optional<std::string> not_needed(const Library& library, const Node& node) {
   switch (library.need) {
   case Need::nvidia_gpu:
@@ -257,13 +257,13 @@ std::optional<std::string> not_needed(const Library& library, const Node& node) 
   return std::nullopt;
 }
 
-/// Where the library is and of which version, or why it is not.
+/// The path and version of the library, or why it was not found.
 struct Found {
   bool present = false;
   std::string version, evidence; ///< version: "" if it is not known
 };
 
-Found look_live(const Library& library) {
+Found search_loader(const Library& library) {
   std::string why;
   const std::optional<DynamicLibrary> opened = DynamicLibrary::open(library.names, &why);
   if (!opened)
@@ -279,7 +279,7 @@ Found look_live(const Library& library) {
           fmt::format("{}; {} says {}", evidence, reported->function, reported->version)};
 }
 
-Found look_copied(const Library& library, const Sysroot& sysroot) {
+Found search_tree(const Library& library, const Sysroot& sysroot) {
   const auto found = find_library(sysroot, library.names);
   if (!found)
     return {false, "", library.names.front() + ": in no library folder"};
@@ -287,7 +287,7 @@ Found look_copied(const Library& library, const Sysroot& sysroot) {
           found->path + ": is " + found->file};
 }
 
-/// "550" of the loaded driver: Ubuntu's packages of its libraries carry it in their names.
+/// "550" of the loaded driver: Ubuntu has it in the names of the driver's library packages.
 std::string driver_branch(const Sysroot& sysroot) {
   const auto text = sysroot.read("/proc/driver/nvidia/version");
   const auto version = parse_nvidia_version(text.value_or(""));
@@ -306,7 +306,7 @@ CheckResult check_library(const Library& library, const CheckContext& context) {
   const Sysroot& sysroot = context.sysroot;
   if (!sysroot.live() && library_folders(sysroot).empty())
     return skipped("the copied tree has no library folders", absent("/usr/lib"));
-  const Found found = sysroot.live() ? look_live(library) : look_copied(library, sysroot);
+  const Found found = sysroot.live() ? search_loader(library) : search_tree(library, sysroot);
   if (found.present)
     return passed(
         fmt::format("{}; enables {}",
@@ -315,7 +315,7 @@ CheckResult check_library(const Library& library, const CheckContext& context) {
         found.evidence);
   if (const auto reason = not_needed(library, context.node))
     return skipped("not installed, and not needed: " + *reason, found.evidence);
-  // A node without a launcher is a healthy node: PEs can be started without one.
+  // A node without a launcher is healthy: PEs can be started without one.
   if (library.need == Need::launcher)
     return {CheckStatus::skipped,
             fmt::format("not installed, and optional: it enables {}", library.enables),
@@ -342,8 +342,8 @@ bool has_driver(const Node& node, const std::string& driver) {
                      [&](const Nic& nic) { return nic.driver && *nic.driver == driver; });
 }
 
-/// Whose rules the transport would follow here, and why.
-FabricWish wish_of(const CheckContext& context) {
+/// Which provider's rules the transport would follow here, and why.
+ExpectedProvider expected_provider(const CheckContext& context) {
   const Options options(context.environment);
   for (const char* name : {"LIBFABRIC_PROFILE", "LIBFABRIC_PROVIDER"}) {
     const OptionValue& value = options.value(name);
@@ -359,8 +359,9 @@ FabricWish wish_of(const CheckContext& context) {
   return {"tcp", "there is no RDMA device", false};
 }
 
-std::string evidence_of(const FabricWish& wish, const fabric::ProviderPresence& presence) {
-  std::string evidence = wish.provider + ", because " + wish.reason;
+std::string evidence_of(const ExpectedProvider& expected,
+                        const fabric::ProviderPresence& presence) {
+  std::string evidence = expected.provider + ", because " + expected.reason;
   if (!presence.library.empty())
     evidence += "; " + presence.library;
   if (!presence.provider.empty())
@@ -370,32 +371,32 @@ std::string evidence_of(const FabricWish& wish, const fabric::ProviderPresence& 
 
 } // namespace
 
-CheckResult judge_libfabric_provider(const FabricWish& wish,
+CheckResult judge_libfabric_provider(const ExpectedProvider& expected,
                                      const fabric::ProviderPresence& presence) {
-  const std::string evidence = evidence_of(wish, presence);
+  const std::string evidence = evidence_of(expected, presence);
   if (!presence.provider.empty())
     return passed("libfabric has the provider " + presence.provider, evidence);
   const std::string reason = "the transport libfabric cannot be used: " + presence.problem;
-  return wish.needed ? failed(reason, evidence, presence.fix)
-                     : warned(reason, evidence, presence.fix);
+  return expected.needed ? failed(reason, evidence, presence.fix)
+                         : warned(reason, evidence, presence.fix);
 }
 
 CheckResult libfabric_provider(const CheckContext& context) {
   if (!context.sysroot.live())
     return skipped("providers can only be queried on the live machine");
-  const FabricWish wish = wish_of(context);
+  const ExpectedProvider expected = expected_provider(context);
   const Options options(context.environment);
   return judge_libfabric_provider(
-      wish, fabric::look_for_provider({options.text("LIBFABRIC_LIBRARY"), wish.provider,
-                                       options.text("LIBFABRIC_PROFILE"),
-                                       options.text("LIBFABRIC_INTERFACE"), 1}));
+      expected, fabric::look_for_provider({options.text("LIBFABRIC_LIBRARY"), expected.provider,
+                                           options.text("LIBFABRIC_PROFILE"),
+                                           options.text("LIBFABRIC_INTERFACE"), 1}));
 }
 
 CheckResult libfabric_environment(const CheckContext& context) {
-  const FabricWish wish = wish_of(context);
-  const auto needs = fabric::needs_of(wish.provider);
+  const ExpectedProvider expected = expected_provider(context);
+  const auto needs = fabric::needs_of(expected.provider);
   if (!needs || needs->variables.empty())
-    return skipped("libfabric's provider " + wish.provider + " needs no variables");
+    return skipped("libfabric's provider " + expected.provider + " needs no variables");
   std::vector<std::string> seen, wrong, exports;
   bool required = false;
   for (const fabric::ProviderVariable& variable : needs->variables) {
@@ -404,33 +405,35 @@ CheckResult libfabric_environment(const CheckContext& context) {
       seen.push_back(variable.name + " is not set");
       continue;
     }
-    seen.push_back(said(variable.name, found->second));
+    seen.push_back(file_evidence(variable.name, found->second));
     if (variable.value == chosen_by_size || found->second == variable.value)
       continue;
     wrong.push_back(variable.name);
     exports.push_back(variable.name + "=" + variable.value);
     required = required || variable.required;
   }
-  const std::string evidence = wish.provider + ", because " + wish.reason + "; " + join(seen, "; ");
+  const std::string evidence =
+      expected.provider + ", because " + expected.reason + "; " + join(seen, "; ");
   if (wrong.empty())
     return passed("the transport sets the unset variables itself", evidence);
-  const std::string reason = name_list(wrong) + " differs from what " + wish.provider + " needs";
+  const std::string reason =
+      name_list(wrong) + " differs from what " + expected.provider + " needs";
   const std::string fix = "export " + join(exports, " ");
   return required ? failed(reason, evidence, fix) : warned(reason, evidence, fix);
 }
 
 CheckResult libfabric_gdrcopy(const CheckContext& context) {
-  const FabricWish wish = wish_of(context);
-  const auto needs = fabric::needs_of(wish.provider);
+  const ExpectedProvider expected = expected_provider(context);
+  const auto needs = fabric::needs_of(expected.provider);
   if (!needs || !needs->gdrcopy)
-    return skipped("libfabric's provider " + wish.provider + " does not need GDRCopy");
+    return skipped("libfabric's provider " + expected.provider + " does not need GDRCopy");
   if (const auto reason = no_nvidia_gpu(context.node))
     return skipped(*reason);
   CheckResult result = gdrcopy(context);
   if (result.status != CheckStatus::warning)
     return result;
-  // Here it is no slower way: staged atomic operations on GPU memory have no other.
-  return failed("GDRCopy is incomplete, and " + wish.provider +
+  // There is no slower fallback: staged atomic operations on GPU memory need it.
+  return failed("GDRCopy is incomplete, and " + expected.provider +
                     " executes atomic operations on GPU memory through it",
                 result.evidence, result.fix);
 }

@@ -9,20 +9,20 @@
 
 namespace shmemctl::doctor {
 
-/// Folders that the dynamic loader searches: the usual ones and those of /etc/ld.so.conf and
-/// /etc/ld.so.conf.d. Only those that exist.
+/// Existing folders that the dynamic loader searches: the standard ones and those of
+/// /etc/ld.so.conf and etc/ld.so.conf.d.
 std::vector<std::string> library_folders(const Sysroot& sysroot);
 
 struct LibraryFile {
   std::string path; ///< "/usr/lib/x86_64-linux-gnu/libibverbs.so.1"
   std::string file; ///< with links resolved: ".../libibverbs.so.1.14.44.0"
 };
-/// The first of `names` that a loader's folder holds.
+/// The first of `names` that one of the loader's folders contains.
 std::optional<LibraryFile> find_library(const Sysroot& sysroot,
                                         const std::vector<std::string>& names);
 
-/// "1.14.44.0" of ".../libibverbs.so.1.14.44.0"; nothing without ".so.", or of "libucp.so.0.0.0",
-/// which says nothing.
+/// "1.14.44.0" of ".../libibverbs.so.1.14.44.0"; empty without ".so.", or for "libucp.so.0.0.0",
+/// which carries no information.
 std::optional<std::string> version_in_file_name(const std::string& file);
 
 } // namespace shmemctl::doctor

@@ -14,8 +14,8 @@ namespace {
 
 constexpr const char* limits_path = "/proc/self/limits";
 constexpr const char* shm_path = "/dev/shm";
-constexpr std::uint64_t least_shm_bytes = std::uint64_t{1} << 30;
-constexpr std::uint64_t least_free_shm_bytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t min_shm_bytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t min_free_shm_bytes = std::uint64_t{256} << 20;
 
 struct ShmSize {
   std::uint64_t total_bytes = 0;
@@ -33,9 +33,10 @@ std::optional<ShmSize> live_shm_size() {
                  fmt::format("statvfs(\"{}\"): {} bytes, {} free", shm_path, total, free)};
 }
 
-/// A tmpfs without a size holds half of the memory.
+/// A tmpfs without a size option is limited to half of the memory.
 std::optional<ShmSize> copied_shm_size(const Sysroot& sysroot, const Mount& mount) {
-  const std::string evidence = said("/proc/mounts", std::string(shm_path) + " " + mount.options);
+  const std::string evidence =
+      file_evidence("/proc/mounts", std::string(shm_path) + " " + mount.options);
   if (const auto size = mount_size_bytes(mount.options))
     return ShmSize{*size, std::nullopt, evidence};
   if (mount.options.find("size=") != std::string::npos)
@@ -47,7 +48,7 @@ std::optional<ShmSize> copied_shm_size(const Sysroot& sysroot, const Mount& moun
   if (!total_kB || *total_kB <= 0 || *total_kB > (1LL << 50))
     return std::nullopt;
   return ShmSize{static_cast<std::uint64_t>(*total_kB) * 1024 / 2, std::nullopt,
-                 evidence + "; " + said("/proc/meminfo", "MemTotal " + *total)};
+                 evidence + "; " + file_evidence("/proc/meminfo", "MemTotal " + *total)};
 }
 
 std::string megabytes(std::uint64_t bytes) {
@@ -62,14 +63,15 @@ CheckResult memlock(const CheckContext& context) {
   const auto limit = text ? find_limit(*text, "Max locked memory") : std::nullopt;
   if (!limit)
     return skipped("the locked-memory limit is unknown", absent(limits_path));
-  const std::string evidence = said(limits_path, "Max locked memory " + limit->text);
+  const std::string evidence = file_evidence(limits_path, "Max locked memory " + limit->text);
   if (!limit->soft)
     return passed("locked memory is unlimited", evidence);
   const std::string amount = format_size_bytes(*limit->soft);
   const auto capabilities = effective_capabilities(sysroot);
   if (capabilities && has_capability(*capabilities, cap_ipc_lock))
     return passed("CAP_IPC_LOCK lifts the locked-memory limit",
-                  evidence + "; " + said(status_path, fmt::format("CapEff {:x}", *capabilities)));
+                  evidence + "; " +
+                      file_evidence(status_path, fmt::format("CapEff {:x}", *capabilities)));
   const std::string reason = "locked memory is limited to " + amount;
   if (no_rdma_device(context.node))
     return skipped(reason + ", which affects RDMA only, and there is no RDMA device", evidence);
@@ -97,12 +99,12 @@ CheckResult dev_shm(const CheckContext& context) {
   const auto size = sysroot.live() ? live_shm_size() : copied_shm_size(sysroot, *mount);
   if (!size)
     return skipped("the size of /dev/shm is unknown",
-                   said("/proc/mounts", std::string(shm_path) + " " + mount->options));
-  if (size->total_bytes < least_shm_bytes)
+                   file_evidence("/proc/mounts", std::string(shm_path) + " " + mount->options));
+  if (size->total_bytes < min_shm_bytes)
     return warned("/dev/shm holds only " + megabytes(size->total_bytes) +
                       ": too little for a symmetric heap in it",
                   size->evidence, fix);
-  if (size->free_bytes && *size->free_bytes < least_free_shm_bytes)
+  if (size->free_bytes && *size->free_bytes < min_free_shm_bytes)
     return warned("/dev/shm is nearly full: " + megabytes(*size->free_bytes) + " are free",
                   size->evidence, "ls -lS /dev/shm | head  # remove what dead jobs left behind");
   return passed("/dev/shm holds " + megabytes(size->total_bytes), size->evidence);
@@ -124,7 +126,8 @@ CheckResult hugepages(const CheckContext& context) {
   const auto mode = selected_word(transparent.value_or(""));
   if (!mode && pools.empty())
     return skipped("the kernel does not report huge pages", absent(transparent_path));
-  std::string evidence = mode ? said(transparent_path, *transparent) : absent(transparent_path);
+  std::string evidence =
+      mode ? file_evidence(transparent_path, *transparent) : absent(transparent_path);
   if (!pools.empty())
     evidence += "; /sys/kernel/mm/hugepages/*/nr_hugepages: " + name_list(pools);
   if (mode && *mode != "never")
@@ -141,7 +144,7 @@ CheckResult numa_balancing(const CheckContext& context) {
   const auto value = context.sysroot.read_line(path);
   if (!value)
     return skipped("this kernel has no automatic NUMA balancing", absent(path));
-  const std::string evidence = said(path, *value);
+  const std::string evidence = file_evidence(path, *value);
   if (*value == "0")
     return passed("automatic NUMA balancing is off", evidence);
   if (context.node.numa_nodes.size() == 1)

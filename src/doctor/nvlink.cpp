@@ -56,7 +56,7 @@ std::string link_status_command(const std::string& gpu) {
   return "nvidia-smi nvlink --status -i " + gpu + " && nvidia-smi nvlink --errorcounters -i " + gpu;
 }
 
-/// Without NVML's word on what is built in: GPUs of one model compared with each other.
+/// Without NVML's number of links present: GPUs of one model compared with each other.
 CheckResult judge_link_counts(const Node& node) {
   const std::map<std::string, int> most = most_links_by_model(node);
   if (std::all_of(most.begin(), most.end(), [](const auto& entry) { return entry.second == 0; }))

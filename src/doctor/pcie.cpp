@@ -19,7 +19,7 @@ constexpr std::size_t status_register = 0x06, capabilities_pointer = 0x34, heade
 constexpr std::uint16_t status_has_capabilities = 1U << 4;
 constexpr std::uint8_t pci_express_id = 0x10;
 constexpr std::uint16_t acs_id = 0x000d;
-// A chain cannot have more members than fit without overlap: a longer one is a circle.
+// More devices than this cannot fit in a chain without overlap: a longer one is a cycle.
 constexpr int max_capabilities = (256 - 0x40) / 4;
 constexpr int max_extended_capabilities = (4096 - 0x100) / 8;
 
@@ -87,7 +87,7 @@ std::optional<ConfigSpace> read_config_space(const Sysroot& sysroot, const PciAd
 
 namespace {
 
-constexpr int lanes_max = 32; // hypervisors report 63 or 255 for links that they make up
+constexpr int lanes_max = 32; // hypervisors report 63 or 255 for emulated links
 
 const PciDevice& device_at(const Node& node, int index) {
   return node.pci[static_cast<std::size_t>(index)];
@@ -123,8 +123,8 @@ std::vector<int> bridges_above(const Node& node, int function) {
   return result;
 }
 
-/// One real link, named by the device at its lower end. Inside a switch, between its upstream and
-/// its downstream ports, there is none.
+/// One physical link, named by the device at its lower end. There is none inside a switch, between
+/// its upstream and downstream ports.
 struct Link {
   int lower = -1;
   int upper = -1; ///< the port above, -1 if unknown
@@ -149,7 +149,7 @@ std::vector<Link> links_to(const Node& node, const std::set<int>& functions) {
   return links;
 }
 
-/// What a link is at and could be at: lanes or GT/s. Nothing where it is not known.
+/// Current and maximum lanes or GT/s of a link. Empty if unknown.
 struct Rate {
   double now = 0, own_max = 0, both_max = 0;
 };
@@ -176,7 +176,7 @@ std::string link_fix(const std::vector<std::string>& addresses) {
       join(addresses, " "));
 }
 
-/// What the links to GPUs and NICs have shown, in the three ways that matter differently.
+/// Results for the links to GPUs and NICs, in three classes of severity.
 struct LinkFindings {
   std::vector<std::string> degraded, idle_gpus, limited_by_slot, addresses;
   std::size_t measured = 0;
@@ -235,7 +235,8 @@ CheckResult judge_links(const LinkFindings& found, const std::string& what,
                     " links report it");
 }
 
-/// Bridges on the way between a GPU and an RDMA device, or between two GPUs, below one host bridge.
+/// Bridges on the path between a GPU and an RDMA device, or between two GPUs, below one host
+/// bridge.
 std::set<int> shared_bridges(const Node& node) {
   std::set<int> functions = gpu_functions(node);
   const bool peers = functions.size() > 1 || !rdma_functions(node).empty();
@@ -254,7 +255,7 @@ std::set<int> shared_bridges(const Node& node) {
   return result;
 }
 
-/// Device Control of each RDMA device's function; those that cannot be read by address.
+/// Device Control of each RDMA device's function; the addresses of those that cannot be read.
 struct DeviceControls {
   std::map<PciAddress, std::uint16_t> values;
   std::vector<std::string> unreadable;
@@ -374,7 +375,8 @@ CheckResult iommu(const CheckContext& context) {
     if (!type)
       ++untyped;
     else
-      (*type == "identity" ? passing : translated).push_back(said(*group + "/type", *type));
+      (*type == "identity" ? passing : translated)
+          .push_back(file_evidence(*group + "/type", *type));
   }
   if (!translated.empty())
     return warned("the IOMMU translates the addresses of " + std::to_string(translated.size()) +
@@ -388,9 +390,9 @@ CheckResult iommu(const CheckContext& context) {
     for (const char* word : {"iommu=pt", "iommu.passthrough=1"})
       if ((" " + command_line + " ").find(std::string(word) + " ") != std::string::npos)
         return passed("the kernel command line sets IOMMU passthrough",
-                      said("/proc/cmdline", command_line));
+                      file_evidence("/proc/cmdline", command_line));
     return skipped("the kernel does not report the type of the devices' IOMMU groups",
-                   said("/proc/cmdline", command_line));
+                   file_evidence("/proc/cmdline", command_line));
   }
   if (!sysroot.is_directory("/sys/class/iommu") && !sysroot.live())
     return skipped("the copied tree has no data about IOMMUs", absent("/sys/class/iommu"));
@@ -417,7 +419,8 @@ CheckResult relaxed_ordering(const CheckContext& context) {
 }
 
 CheckResult pcie_max_read_request(const CheckContext& context) {
-  constexpr int least_bytes = 512; // the reset value; less costs the NIC a request per 128 or 256 B
+  constexpr int min_bytes =
+      512; // the reset value; a smaller one costs the NIC one request per 128 or 256 B
   const DeviceControls controls = read_device_controls(context);
   if (auto result = without_device_controls(context, controls))
     return *result;
@@ -426,7 +429,7 @@ CheckResult pcie_max_read_request(const CheckContext& context) {
   for (const auto& [address, value] : controls.values) {
     const int bytes = max_read_request_bytes(value);
     all.push_back(to_string(address) + " " + std::to_string(bytes));
-    if (bytes < least_bytes)
+    if (bytes < min_bytes)
       low.push_back(to_string(address));
   }
   const std::string evidence = "PCIe device control: read requests of " + name_list(all) + " bytes";

@@ -11,8 +11,8 @@
 namespace shmemctl::doctor {
 
 /// The bytes of /sys/bus/pci/devices/<address>/config. Without CAP_SYS_ADMIN the kernel gives only
-/// the first 64; what lies beyond the bytes is unknown, not absent. (PCIe base specification,
-/// chapter 7; any bytes are survived.)
+/// the first 64; what is beyond them is unknown, not absent. (PCIe base specification, chapter 7;
+/// arbitrary bytes are safe.)
 class ConfigSpace {
 public:
   explicit ConfigSpace(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -23,14 +23,14 @@ public:
   /// True if the extended capabilities (beyond 256 bytes) can be read.
   bool has_extended_capabilities() const { return bytes_.size() > 256; }
 
-  /// Offset of a capability in the first 256 bytes (0x10 is PCI Express), or nothing.
+  /// Offset of a capability in the first 256 bytes (0x10 is PCI Express), if it exists.
   std::optional<std::size_t> capability(std::uint8_t id) const;
-  /// Offset of an extended capability (0x000d is ACS), or nothing.
+  /// Offset of an extended capability (0x000d is ACS), if it exists.
   std::optional<std::size_t> extended_capability(std::uint16_t id) const;
-  /// Little-endian 16 bits, or nothing beyond the end.
+  /// Little-endian 16 bits; empty beyond the end.
   std::optional<std::uint16_t> word(std::size_t offset) const;
 
-  /// PCI Express Device Control, or nothing.
+  /// PCI Express Device Control, if it exists.
   std::optional<std::uint16_t> device_control() const;
   /// ACS Control, or nothing if the function has no ACS (or it cannot be read).
   std::optional<std::uint16_t> acs_control() const;
@@ -48,7 +48,7 @@ inline constexpr std::uint16_t acs_request_redirect = 1U << 2, acs_completion_re
                                acs_upstream_forwarding = 1U << 4;
 
 std::string config_path(const PciAddress& address);
-/// Nothing if there is no such file.
+/// Empty if there is no such file.
 std::optional<ConfigSpace> read_config_space(const Sysroot& sysroot, const PciAddress& address);
 
 } // namespace shmemctl::doctor

@@ -16,8 +16,8 @@ namespace shmemctl::doctor {
 namespace {
 
 constexpr int full_mtu_bytes = 4096;
-// The kernel leaves 96 bytes of a netdev's MTU for a RoCE packet's longest headers (GRH, UDP, BTH,
-// XRC and atomic extensions, ICRC) and takes the next lower of 256, 512, ... 4096.
+// The kernel reserves 96 bytes of a netdev's MTU for a RoCE packet's longest headers (GRH, UDP,
+// BTH, XRC and atomic extensions, ICRC) and rounds down to 256, 512, ... 4096.
 constexpr int roce_overhead_bytes = 96;
 
 std::string port_path(const RdmaPort& at, const std::string& file) {
@@ -39,14 +39,14 @@ std::string bring_up_command(const RdmaPort& at) {
          "  # check cable, switch port and subnet manager";
 }
 
-/// The module that makes an RDMA device of a NIC with this driver; "" if none is sure to.
+/// The module that creates an RDMA device for a NIC with this driver; "" if none is known.
 std::string rdma_module_of(const Nic& nic) {
   const std::string driver = nic.driver.value.value_or("");
   return driver == "mlx5_core" ? "mlx5_ib" : driver == "mlx4_core" ? "mlx4_ib" : "";
 }
 
-/// NICs that have no RDMA device though their driver offers one, and no RDMA device on another
-/// function of the same card either (a bond's second function has none of its own).
+/// NICs that have no RDMA device though their driver supports one, and whose card has no RDMA
+/// device on another function either (the second function of a bond has none).
 std::vector<const Nic*> nics_without_rdma(const Node& node) {
   std::vector<const Nic*> result;
   const std::vector<PciAddress> rdma = rdma_addresses(node);
@@ -68,7 +68,7 @@ struct PortMtu {
   std::string evidence;
 };
 
-/// What a port's packets can carry: told by the port, or following from the netdev's MTU (RoCE).
+/// A port's MTU: reported by the port, or derived from the netdev's MTU (RoCE).
 std::optional<PortMtu> port_mtu(const Sysroot& sysroot, const RdmaPort& at) {
   const NicPort& port = *at.port;
   if (port.active_mtu_bytes)
@@ -138,7 +138,7 @@ CheckResult rdma_port_state(const CheckContext& context) {
     inactive.push_back(at.name() + " " + to_string(*at.port->state));
     if (fix.empty()) {
       fix = bring_up_command(at);
-      evidence = said(port_path(at, "state"), to_string(*at.port->state));
+      evidence = file_evidence(port_path(at, "state"), to_string(*at.port->state));
     }
   }
   if (active == 0 && inactive.empty())
@@ -202,12 +202,12 @@ CheckResult rdma_mtu(const CheckContext& context) {
   std::vector<std::string> small;
   std::string evidence;
   std::string fix;
-  std::size_t told = 0;
+  std::size_t matching = 0;
   for (const RdmaPort& at : active_rdma_ports(context.node)) {
     const std::optional<PortMtu> mtu = port_mtu(context.sysroot, at);
     if (!mtu)
       continue;
-    ++told;
+    ++matching;
     if (evidence.empty())
       evidence = mtu->evidence;
     if (mtu->bytes >= full_mtu_bytes)
@@ -218,7 +218,7 @@ CheckResult rdma_mtu(const CheckContext& context) {
       evidence = mtu->evidence;
     }
   }
-  if (told == 0)
+  if (matching == 0)
     return skipped("no active port reports its MTU; sysfs has it for RoCE only",
                    "/sys/class/net/*/mtu: no netdev of an active RoCE port");
   if (small.empty())
@@ -322,7 +322,7 @@ std::string add_address(const RdmaPort& at) {
          "  # with this port's own address";
 }
 
-/// A port's GID table as queue pairs will see it.
+/// A port's GID table as QPs use it.
 enum class GidTable { ipv4_v2, ipv6_v2, v1_only, link_local_only, empty, types_unknown };
 
 GidTable classify(const RdmaPort& at) {
@@ -341,7 +341,7 @@ GidTable classify(const RdmaPort& at) {
   return GidTable::link_local_only;
 }
 
-/// Variables that fix an index, with what they are set to.
+/// Variables that fix a GID index, with their values.
 std::string index_settings(const Environment& environment) {
   std::vector<std::string> settings;
   for (const char* name : index_variables)
@@ -350,8 +350,8 @@ std::string index_settings(const Environment& environment) {
   return join(settings, " ");
 }
 
-/// Indices by which queue pairs of other hosts reach the port: RoCE v2 on IPv4 or, without any of
-/// these, on IPv6 beyond the link.
+/// Indices by which QPs of other hosts can reach the port: RoCE v2 on IPv4 or, if there are none,
+/// on IPv6 that is not link-local.
 std::set<int> reachable_indices(const RdmaPort& at) {
   std::set<int> result = ipv4_v2_indices(at);
   if (result.empty())
@@ -361,13 +361,13 @@ std::set<int> reachable_indices(const RdmaPort& at) {
   return result;
 }
 
-bool types_are_told(const RdmaPort& at) {
+bool knows_types(const RdmaPort& at) {
   return std::all_of(at.port->gids.begin(), at.port->gids.end(),
                      [](const Gid& gid) { return gid.type.known(); });
 }
 
-/// The first variable that names an index which some port does not have, with all these ports;
-/// nothing if all fit.
+/// The first variable that names an index which some port lacks, with all these ports; empty if all
+/// have it.
 std::optional<std::string> wrong_setting(const Environment& environment,
                                          const std::vector<RdmaPort>& ports) {
   for (const char* name : index_variables) {
@@ -377,7 +377,7 @@ std::optional<std::string> wrong_setting(const Environment& environment,
       continue;
     std::vector<std::string> wrong;
     for (const RdmaPort& at : ports)
-      if (types_are_told(at) && reachable_indices(at).count(static_cast<int>(*index)) == 0)
+      if (knows_types(at) && reachable_indices(at).count(static_cast<int>(*index)) == 0)
         wrong.push_back(at.name());
     if (!wrong.empty())
       return fmt::format("{}={} is not a routable RoCE v2 GID on {}", name, *index,
@@ -386,7 +386,7 @@ std::optional<std::string> wrong_setting(const Environment& environment,
   return std::nullopt;
 }
 
-/// What NVSHMEM's and NCCL's variable of that name are both set to; "" if they are not.
+/// The value that both NVSHMEM's and NCCL's variable have; "" if they differ.
 std::string set_for_both(const Environment& environment, const std::string& name) {
   const auto nvshmem = environment.find("NVSHMEM_" + name);
   const auto nccl = environment.find("NCCL_" + name);
@@ -394,7 +394,7 @@ std::string set_for_both(const Environment& environment, const std::string& name
   return both && nvshmem->second == nccl->second ? nvshmem->second : "";
 }
 
-/// The libraries are told to look for what the port has.
+/// The libraries are told to select what the port has.
 bool is_asked_for(const Environment& environment, GidTable table) {
   if (table == GidTable::v1_only)
     return set_for_both(environment, "IB_ROCE_VERSION_NUM") == "1";
@@ -413,7 +413,7 @@ constexpr const char* leave_to_library =
 /// Ports with the same fault.
 struct GidFault {
   CheckStatus status = CheckStatus::fail;
-  std::string words; ///< behind the ports' names
+  std::string words; ///< printed after the ports' names
   std::string fix;   ///< of the first port
   std::vector<RdmaPort> ports;
 
@@ -425,8 +425,8 @@ struct GidFault {
   }
 };
 
-/// What is wrong with a port's table; nothing if NVSHMEM and NCCL find an address there, or if its
-/// types are not told.
+/// What is wrong with a port's table; empty if NVSHMEM and NCCL find an address there, or if its
+/// types are unknown.
 std::optional<GidFault> gid_fault(const RdmaPort& at, bool all_v1) {
   switch (classify(at)) {
   case GidTable::link_local_only:
@@ -457,7 +457,7 @@ std::optional<GidFault> gid_fault(const RdmaPort& at, bool all_v1) {
   return std::nullopt;
 }
 
-/// By fault, the worse before the others.
+/// Grouped by fault, the more severe first.
 std::vector<GidFault> gid_faults(const std::vector<RdmaPort>& ports,
                                  const Environment& environment) {
   const bool all_v1 = std::all_of(ports.begin(), ports.end(), [](const RdmaPort& at) {
@@ -540,7 +540,7 @@ CheckResult rdma_gid_index(const CheckContext& context) {
                                std::string(without ? "" : " IPv4") + ": " + name_list(by_port) +
                                (settings.empty() ? "" : "; environment: " + settings);
   const std::string fix = common->empty() ? leave_to_library : export_index(*common->begin());
-  // Also where some port has no right index at all: a wrong one is wrong all the same.
+  // Reported even if a port has no suitable index at all: a wrong one is wrong in any case.
   if (const auto wrong = wrong_setting(context.environment, ports))
     return failed(*wrong, evidence, fix);
   if (without)

@@ -35,7 +35,7 @@ void require_known(const std::vector<std::string>& words) {
   }
 }
 
-/// What does not end the other checks: a check must not throw, but a library under it may.
+/// Does not end the other checks: a check must not throw, but a library that it calls may.
 CheckResult run_guarded(const Check& check, const CheckContext& context) {
   try {
     return check.run(context);

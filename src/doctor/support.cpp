@@ -1,4 +1,4 @@
-// What checks share: results, texts of /proc, work in a child process.
+// Shared by checks: results, texts of /proc, work in a child process.
 #include "src/doctor/support.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ CheckResult skipped(std::string reason, std::string evidence, std::string fix) {
   return {CheckStatus::skipped, std::move(reason), std::move(evidence), std::move(fix)};
 }
 
-std::string said(const std::string& path, const std::string& text) {
+std::string file_evidence(const std::string& path, const std::string& text) {
   return path + ": " + printable(std::string(trim(text)), evidence_bytes);
 }
 
@@ -145,14 +145,14 @@ std::optional<std::string> module_evidence(const Sysroot& sysroot, const std::st
   const std::string folder = "/sys/module/" + module;
   if (sysroot.exists(folder)) {
     const std::optional<std::string> version = sysroot.read_line(folder + "/version");
-    return version ? said(folder + "/version", *version) : folder + ": there";
+    return version ? file_evidence(folder + "/version", *version) : folder + ": there";
   }
   const std::optional<std::string> modules = sysroot.read("/proc/modules");
   if (!modules)
     return std::nullopt;
   for (const std::string& line : split(*modules, '\n'))
     if (starts_with(line, module + " "))
-      return said("/proc/modules", line);
+      return file_evidence("/proc/modules", line);
   return std::nullopt;
 }
 
@@ -179,7 +179,7 @@ std::optional<std::string> container_evidence(const Sysroot& sysroot,
     for (const std::string& line : split(*groups, '\n'))
       for (const char* word : {"docker", "kubepods", "containerd", "libpod", "/lxc"})
         if (line.find(word) != std::string::npos)
-          return said(path, line);
+          return file_evidence(path, line);
   return std::nullopt;
 }
 
@@ -190,7 +190,7 @@ std::optional<std::string> process_evidence(const Sysroot& sysroot, const std::s
       continue;
     const std::string path = "/proc/" + entry + "/comm";
     if (sysroot.read_line(path) == comm)
-      return said(path, comm);
+      return file_evidence(path, comm);
   }
   return std::nullopt;
 }
@@ -263,7 +263,7 @@ void for_each_line(std::string_view text, Use use) {
   }
 }
 
-/// "unlimited" gives an empty optional inside; nothing for other words that are no number.
+/// "unlimited" gives an empty inner optional; other text that is not a number gives none.
 std::optional<std::optional<std::uint64_t>> limit_value(const std::string& word) {
   if (word == "unlimited")
     return std::optional<std::uint64_t>{};
@@ -389,9 +389,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t max_answer_bytes = 1 << 20;
+constexpr std::size_t max_output_bytes = 1 << 20;
 
-[[noreturn]] void answer_in_child(const std::function<std::string()>& answer, int descriptor) {
+[[noreturn]] void run_in_child(const std::function<std::string()>& answer, int descriptor) {
   std::string text;
   try {
     text = answer();
@@ -405,12 +405,12 @@ constexpr std::size_t max_answer_bytes = 1 << 20;
       break;
     done += static_cast<std::size_t>(count);
   }
-  ::_exit(0); // not exit(): the parent's buffers and destructors are not the child's to run
+  ::_exit(0); // not exit(): the child must not run the parent's destructors or flush its buffers
 }
 
 /// Everything the child writes until it closes the pipe; false if the deadline passed first.
-bool read_answer(int descriptor, Clock::time_point deadline, std::string& text) {
-  while (text.size() < max_answer_bytes) {
+bool read_output(int descriptor, Clock::time_point deadline, std::string& text) {
+  while (text.size() < max_output_bytes) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0)
@@ -431,8 +431,8 @@ bool read_answer(int descriptor, Clock::time_point deadline, std::string& text) 
 
 } // namespace
 
-ChildAnswer ask_child(const std::function<std::string()>& answer, const std::string& call,
-                      std::chrono::milliseconds deadline) {
+ChildOutput call_in_child(const std::function<std::string()>& answer, const std::string& call,
+                          std::chrono::milliseconds deadline) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return {"", std::string("pipe2: ") + std::strerror(errno)};
@@ -442,10 +442,10 @@ ChildAnswer ask_child(const std::function<std::string()>& answer, const std::str
   if (child < 0)
     return {"", std::string("fork: ") + std::strerror(errno)};
   if (child == 0)
-    answer_in_child(answer, write_end.get());
+    run_in_child(answer, write_end.get());
   write_end.reset();
-  ChildAnswer result;
-  const bool in_time = read_answer(read_end.get(), Clock::now() + deadline, result.text);
+  ChildOutput result;
+  const bool in_time = read_output(read_end.get(), Clock::now() + deadline, result.text);
   if (!in_time)
     ::kill(child, SIGKILL);
   int status = 0;

@@ -1,4 +1,4 @@
-// What checks share: results, texts of /proc, work in a child process.
+// Shared by checks: results, texts of /proc, work in a child process.
 #pragma once
 
 #include <array>
@@ -19,24 +19,24 @@ CheckResult warned(std::string reason, std::string evidence, std::string fix);
 CheckResult failed(std::string reason, std::string evidence, std::string fix);
 CheckResult skipped(std::string reason, std::string evidence = "", std::string fix = "");
 
-/// "path: what it said", in one printable line.
-std::string said(const std::string& path, const std::string& text);
+/// "path: its content", in one printable line.
+std::string file_evidence(const std::string& path, const std::string& text);
 /// "path: not there".
 std::string absent(const std::string& path);
-/// At most eight names, then how many more: "a, b and 3 more".
+/// At most eight names, then the number of the others: "a, b and 3 more".
 std::string name_list(const std::vector<std::string>& names);
 
 bool has_nvidia_gpu(const Node& node);
-/// Why a check that needs an NVIDIA GPU does not apply; nothing if there is one.
+/// Why a check that needs an NVIDIA GPU does not apply; empty if there is a GPU.
 std::optional<std::string> no_nvidia_gpu(const Node& node);
 /// "GPU3 (0000:5d:00.0)".
 std::string gpu_name(const Node& node, const Gpu& gpu);
 /// Active NVLinks of one GPU.
 int nvlink_count(const Gpu& gpu);
 std::vector<const Nic*> rdma_nics(const Node& node);
-/// Why a check that needs an RDMA device does not apply; nothing if there is one.
+/// Why a check that needs an RDMA device does not apply; empty if there is one.
 std::optional<std::string> no_rdma_device(const Node& node);
-/// As both together, for what needs a GPU and a NIC.
+/// The same for checks that need both a GPU and a NIC.
 std::optional<std::string> no_gpu_or_rdma(const Node& node);
 
 /// One port of an RDMA device.
@@ -54,7 +54,7 @@ std::vector<PciAddress> gpu_addresses(const Node& node);
 std::vector<PciAddress> rdma_addresses(const Node& node);
 std::string sysfs_path(const PciAddress& address);
 
-/// Where a kernel module shows that it is loaded (or built in), or nothing.
+/// The path that shows that a kernel module is loaded (or built in), if it is.
 std::optional<std::string> module_evidence(const Sysroot& sysroot, const std::string& module);
 
 /// Release of the running kernel as "major.minor": /proc/sys/kernel/osrelease.
@@ -67,20 +67,20 @@ struct KernelVersion {
 inline constexpr const char* osrelease_path = "/proc/sys/kernel/osrelease";
 std::optional<KernelVersion> kernel_version(const Sysroot& sysroot);
 
-/// How we know that this is inside a container; nothing if no sign of one was found.
+/// Evidence that this is inside a container; empty if there is none.
 std::optional<std::string> container_evidence(const Sysroot& sysroot,
                                               const Environment& environment);
 
-/// A process of that name (/proc/<pid>/comm keeps 15 characters): the file, or nothing.
+/// A process of that name (/proc/<pid>/comm keeps 15 characters): its file, if there is one.
 std::optional<std::string> process_evidence(const Sysroot& sysroot, const std::string& name);
 
 /// Where a symbolic link points, unresolved: "pid:[4026531836]" of /proc/self/ns/pid.
 std::optional<std::string> link_target(const Sysroot& sysroot, const std::string& path);
 
-/// Whether the tree has device nodes at all: a copy of /sys and /proc has none.
+/// Whether the tree has device nodes: a copy of /sys and /proc has none.
 bool has_device_nodes(const Sysroot& sysroot);
 
-/// The command that installs a package here: apt-get or dnf by /etc/os-release, both if neither.
+/// The command that installs a package here: apt-get or dnf by /etc/os-release, both if unknown.
 std::string install_command(const Sysroot& sysroot, const std::string& debian,
                             const std::string& redhat);
 
@@ -100,12 +100,12 @@ std::vector<int> version_numbers(std::string_view text);
 /// What follows `key` at the start of a line, trimmed: field_of(status, "CapEff:").
 std::optional<std::string> field_of(std::string_view text, std::string_view key);
 
-/// One row of /proc/<pid>/limits. Nothing as a value means "unlimited".
+/// One row of /proc/<pid>/limits. An empty value means "unlimited".
 struct Limit {
   std::optional<std::uint64_t> soft, hard;
   std::string text; ///< "8388608 8388608 bytes"
 };
-/// The row of that name ("Max locked memory"); nothing if it is missing or malformed.
+/// The row of that name ("Max locked memory"); empty if it is missing or malformed.
 std::optional<Limit> find_limit(std::string_view limits, std::string_view name);
 
 /// A mount point's last row in /proc/mounts.
@@ -131,14 +131,14 @@ std::optional<long long> registry_dword(std::string_view params, std::string_vie
 /// The word in brackets: "always [madvise] never" -> "madvise".
 std::optional<std::string> selected_word(std::string_view text);
 
-struct ChildAnswer {
-  std::string text;    ///< what the child answered, at most 1 MiB
-  std::string problem; ///< why there is no whole answer; "" if there is
+struct ChildOutput {
+  std::string text;    ///< the child's output, at most 1 MiB
+  std::string problem; ///< why there is no complete output; "" if there is
 };
 
-/// Forks, runs `answer` in the child and returns its text. A child that does not answer in time is
-/// killed; one that dies of a signal is a problem, named by `call`. Never throws.
-ChildAnswer ask_child(const std::function<std::string()>& answer, const std::string& call,
-                      std::chrono::milliseconds deadline);
+/// Forks, runs `answer` in the child and returns its output. A child that does not finish in time
+/// is killed; one that is killed by a signal is a problem, named by `call`. Never throws.
+ChildOutput call_in_child(const std::function<std::string()>& answer, const std::string& call,
+                          std::chrono::milliseconds deadline);
 
 } // namespace shmemctl::doctor

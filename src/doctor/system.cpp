@@ -11,13 +11,13 @@ namespace shmemctl::doctor {
 
 namespace {
 
-constexpr std::array<int, 2> good_kernel = {5, 12};  // RDMA takes dma-buf
-constexpr std::array<int, 2> least_kernel = {4, 18}; // RHEL 8
-constexpr std::uint64_t least_open_files = 16384;
+constexpr std::array<int, 2> good_kernel = {5, 12}; // RDMA takes dma-buf
+constexpr std::array<int, 2> min_kernel = {4, 18};  // RHEL 8
+constexpr std::uint64_t min_open_files = 16384;
 constexpr const char* limits_path = "/proc/self/limits";
 constexpr const char* clocksource_folder = "/sys/devices/system/clocksource/clocksource0";
 
-/// Clocks that are read without a system call.
+/// Clock sources that are read without a system call.
 bool is_fast_clock(const std::string& name) {
   for (const char* fast : {"tsc", "tsc-early", "kvm-clock", "hyperv_clocksource_tsc_page",
                            "arch_sys_counter", "timebase", "riscv_clocksource"})
@@ -46,9 +46,9 @@ CheckResult kernel(const CheckContext& context) {
   const auto version = kernel_version(context.sysroot);
   if (!version)
     return skipped("the kernel version is unknown", absent(osrelease_path));
-  const std::string evidence = said(osrelease_path, version->release);
+  const std::string evidence = file_evidence(osrelease_path, version->release);
   const std::string fix = install_newer_kernel(context.sysroot);
-  if (version->number() < least_kernel)
+  if (version->number() < min_kernel)
     return failed("Linux " + version->release + " is older than 4.18", evidence, fix);
   if (version->number() < good_kernel)
     return warned("Linux " + version->release +
@@ -69,14 +69,15 @@ CheckResult cpu_governor(const CheckContext& context) {
   const auto performance = files_by_governor.extract("performance");
   if (files_by_governor.empty())
     return passed("all CPUs use the performance governor",
-                  said(performance.mapped().front(), "performance"));
+                  file_evidence(performance.mapped().front(), "performance"));
   std::vector<std::string> others;
   others.reserve(files_by_governor.size());
   for (const auto& [governor, files] : files_by_governor)
     others.push_back(fmt::format("{} on {}", printable(governor, 40), files.size()));
-  return warned("CPUs do not use the performance governor: " + name_list(others),
-                said(files_by_governor.begin()->second.front(), files_by_governor.begin()->first),
-                "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor");
+  return warned(
+      "CPUs do not use the performance governor: " + name_list(others),
+      file_evidence(files_by_governor.begin()->second.front(), files_by_governor.begin()->first),
+      "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor");
 }
 
 CheckResult clocksource(const CheckContext& context) {
@@ -85,17 +86,17 @@ CheckResult clocksource(const CheckContext& context) {
   if (!name)
     return skipped("the clock source is unknown", absent(path));
   if (is_fast_clock(*name))
-    return passed("the clock is read without a system call", said(path, *name));
+    return passed("the clock is read without a system call", file_evidence(path, *name));
   const std::string available_path = std::string(clocksource_folder) + "/available_clocksource";
   const auto available = context.sysroot.read_line(available_path);
   for (const std::string& candidate : split_blanks(available.value_or("")))
     if (is_fast_clock(candidate))
       return warned("the clock " + printable(*name, 40) + " is slow to read: timings are coarse",
-                    said(path, *name) + "; " + said(available_path, *available),
+                    file_evidence(path, *name) + "; " + file_evidence(available_path, *available),
                     fmt::format("echo {} > {}", candidate, path));
   return warned("the clock " + printable(*name, 40) +
                     " is slow to read, and the kernel has rejected the TSC",
-                said(path, *name), "dmesg | grep -i -E 'tsc|clocksource'");
+                file_evidence(path, *name), "dmesg | grep -i -E 'tsc|clocksource'");
 }
 
 CheckResult open_files(const CheckContext& context) {
@@ -103,10 +104,10 @@ CheckResult open_files(const CheckContext& context) {
   const auto limit = text ? find_limit(*text, "Max open files") : std::nullopt;
   if (!limit)
     return skipped("the open-files limit is unknown", absent(limits_path));
-  const std::string evidence = said(limits_path, "Max open files " + limit->text);
-  if (!limit->soft || *limit->soft >= least_open_files)
+  const std::string evidence = file_evidence(limits_path, "Max open files " + limit->text);
+  if (!limit->soft || *limit->soft >= min_open_files)
     return passed("the open-files limit is sufficient", evidence);
-  const bool may_raise = !limit->hard || *limit->hard >= least_open_files;
+  const bool may_raise = !limit->hard || *limit->hard >= min_open_files;
   const std::string fix = may_raise ? "ulimit -n 65536 || ulimit -n $(ulimit -Hn)"
                           : container_evidence(context.sysroot, context.environment)
                               ? "docker run --ulimit nofile=65536"
@@ -119,7 +120,7 @@ CheckResult open_files(const CheckContext& context) {
 
 namespace {
 
-/// The NVSwitch fabric of a single node has its manager on that node.
+/// The fabric manager runs on the node only if the NVSwitch fabric is within the node.
 bool has_nvswitch_target(const Node& node) {
   for (const Gpu& gpu : node.gpus)
     for (const GpuLink& link : gpu.links)
@@ -165,7 +166,7 @@ CheckResult fabric_manager(const CheckContext& context) {
   if (context.sysroot.live())
     if (const auto state = judge_fabric_state(live_nvml()))
       return *state;
-  // CUDA refuses to start (802) until the fabric is configured, whoever configures it.
+  // CUDA fails to initialise (802) until the fabric is configured, by whichever service.
   if (context.sysroot.live() && live_cuda().initialized())
     return passed("the NVSwitch fabric is configured; its manager is not visible from here",
                   live_cuda().library + ": cuInit returned 0");
@@ -246,7 +247,7 @@ CheckResult pid_namespace(const CheckContext& context) {
   const auto target = link_target(context.sysroot, namespace_path);
   if (!target)
     return skipped("the PID namespace is unknown", absent(namespace_path));
-  const std::string evidence = said(namespace_path, *target);
+  const std::string evidence = file_evidence(namespace_path, *target);
   if (*target == initial_pid_namespace)
     return passed("processes are in the host's PID namespace", evidence);
   return warned(
@@ -263,13 +264,14 @@ CheckResult ptrace_scope(const CheckContext& context) {
       return skipped("the kernel settings are unknown", absent("/proc/sys/kernel"));
     return passed("the Yama security module is not active", absent(ptrace_path));
   }
-  const std::string evidence = said(ptrace_path, *value);
+  const std::string evidence = file_evidence(ptrace_path, *value);
   if (*value == "0")
     return passed("processes of one user may ptrace each other", evidence);
   const auto capabilities = effective_capabilities(sysroot);
   if (*value != "3" && capabilities && has_capability(*capabilities, cap_sys_ptrace))
     return passed("CAP_SYS_PTRACE lifts the restriction",
-                  evidence + "; " + said(status_path, fmt::format("CapEff {:x}", *capabilities)));
+                  evidence + "; " +
+                      file_evidence(status_path, fmt::format("CapEff {:x}", *capabilities)));
   return warned("processes may not ptrace their siblings: copies between processes (CMA) and "
                 "memory handles by pidfd fail",
                 evidence,
@@ -285,7 +287,7 @@ CheckResult container_capabilities(const CheckContext& context) {
   if (!capabilities)
     return skipped("the capabilities are unknown", absent(status_path));
   const std::string evidence =
-      *container + "; " + said(status_path, fmt::format("CapEff {:016x}", *capabilities));
+      *container + "; " + file_evidence(status_path, fmt::format("CapEff {:016x}", *capabilities));
   std::vector<std::string> missing;
   std::string fix = "docker run";
   for (const Capability& each : wanted) {

@@ -1,18 +1,14 @@
-// Whether transports work here: each is made as a job would make it, connected to this process
-// itself, and moves bytes. What a list of libraries and files says is only why.
+// Whether transports work here: each is created as in a job, connected to this process itself, and
+// moves bytes. Library and file checks only explain failures.
 #include <algorithm>
-#include <functional>
 
 #include "src/base/error.h"
 #include "src/base/options.h"
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
 #include "src/doctor/support.h"
-#include "transports/direct/direct.h"
-#include "transports/ibrc/ibrc.h"
-#include "transports/libfabric/libfabric.h"
 #include "transports/loopback.h"
-#include "transports/ucx/ucx.h"
+#include "transports/registry.h"
 
 namespace shmemctl::doctor {
 
@@ -21,10 +17,8 @@ namespace {
 constexpr double wait_s = 10;
 constexpr std::chrono::seconds child_deadline{40};
 
-using Make = std::function<std::unique_ptr<Transport>(const TransportSetup&)>;
-
-/// One line of the answer.
-std::string attempt(const Make& make, const Environment& environment,
+/// One line of the child's output.
+std::string attempt(const TransportRow& row, const Environment& environment,
                     const std::vector<HcaPort>& nics) {
   const std::string port =
       nics.empty() ? "" : nics.front().device + ":" + std::to_string(nics.front().port);
@@ -35,7 +29,7 @@ std::string attempt(const Make& make, const Environment& environment,
   setup.health = &health;
   setup.timeout_s = wait_s;
   try {
-    const Loopback result = run_loopback(*make(setup), nics, wait_s);
+    const Loopback result = run_loopback(*row.make(setup), nics, wait_s);
     return result.unusable.empty() ? "ok\t" + port + "\t" + result.connection + "\n"
                                    : "none\t" + port + "\t" + result.unusable + "\n";
   } catch (const Error& error) {
@@ -43,33 +37,70 @@ std::string attempt(const Make& make, const Environment& environment,
   }
 }
 
-bool asked_for(const std::string& name, const Environment& environment) {
+bool asked_for(const TransportRow& row, const Environment& environment) {
   const Options options(environment);
   const std::vector<std::string> named = split(options.text("TRANSPORT"), ',');
   const OptionValue& remote = options.value("REMOTE_TRANSPORT");
-  return (remote.set() && remote.text == name && parse_remote_transport(remote.text)) ||
-         (name == "ibgda" && options.boolean("IB_ENABLE_IBGDA")) ||
-         std::find(named.begin(), named.end(), name) != named.end();
+  return (remote.set() && remote.text == row.name && (row.uses & transport_use::remote) != 0) ||
+         (row.name == "ibgda" && options.boolean("IB_ENABLE_IBGDA")) ||
+         std::find(named.begin(), named.end(), row.name) != named.end();
 }
 
 /// @param each_of the ports to be tried one by one; none: what the transport chooses
 /// @param needed  it should be usable here; it is too if the options ask for it
-CheckResult try_transport(const std::string& name, const Make& make, const CheckContext& context,
+CheckResult try_transport(const TransportRow& row, const CheckContext& context,
                           const std::vector<HcaPort>& each_of, bool needed) {
-  const ChildAnswer answer = ask_child(
+  needed = needed || asked_for(row, context.environment);
+  if (const std::string reason = why_absent(row); !reason.empty())
+    return needed ? failed(reason, "loopback transfer", absent_fix(row))
+                  : skipped(reason, "", absent_fix(row));
+  const ChildOutput answer = call_in_child(
       [&] {
         std::string lines;
         for (const HcaPort& port : each_of)
-          lines += attempt(make, context.environment, {port});
+          lines += attempt(row, context.environment, {port});
         if (each_of.empty())
-          lines = attempt(make, context.environment, {});
+          lines = attempt(row, context.environment, {});
         return lines;
       },
-      "the transport " + name, child_deadline);
+      "the transport " + row.name, child_deadline);
   if (!answer.problem.empty())
     return failed(answer.problem, "loopback transfer in a child process",
-                  "run bringup --transport " + name + " -v; look at dmesg");
-  return judge_loopback(name, answer.text, needed || asked_for(name, context.environment));
+                  "run bringup --transport " + row.name + " -v; look at dmesg");
+  return judge_loopback(row.name, answer.text, needed);
+}
+
+/// Active ports that the transport can use.
+std::vector<HcaPort> ports_of(const TransportRow& row, const Node& node) {
+  std::vector<HcaPort> ports;
+  for (const RdmaPort& port : active_rdma_ports(node)) {
+    const auto& driver = port.nic->driver; // EFA has no reliable connections
+    const bool fits = row.nics == TransportNics::mlx5 ? driver && *driver == "mlx5_core"
+                                                      : !driver || *driver != "efa";
+    if (fits)
+      ports.push_back({port.nic->name, port.port->number});
+  }
+  return ports;
+}
+
+CheckResult check_loopback(const TransportRow& row, const CheckContext& context) {
+  if (row.nics == TransportNics::rdma)
+    if (const auto reason = no_rdma_device(context.node))
+      return skipped(*reason);
+  if (!context.sysroot.live())
+    return skipped("needs the live machine");
+  if (row.nics == TransportNics::chosen_by_library)
+    return try_transport(row, context, {}, false);
+  const std::vector<HcaPort> ports = ports_of(row, context.node);
+  if (row.nics == TransportNics::mlx5) {
+    const bool emulated = Options(context.environment).value("EMULATED_HCA_OVER").set();
+    if (ports.empty() && !emulated && !asked_for(row, context.environment))
+      return skipped("no mlx5 device with an active port on this node");
+    return try_transport(row, context, ports, false);
+  }
+  if (ports.empty())
+    return skipped("no active port that " + row.name + " can use");
+  return try_transport(row, context, ports, true);
 }
 
 } // namespace
@@ -119,59 +150,19 @@ CheckResult remote_transport_unknown(const CheckContext& context) {
                                               : warned(unknown->message, evidence, unknown->fix);
 }
 
-CheckResult transport_ibrc(const CheckContext& context) {
-  if (const auto reason = no_rdma_device(context.node))
-    return skipped(*reason);
-  if (!context.sysroot.live())
-    return skipped("needs the live machine");
-  std::vector<HcaPort> ports;
-  for (const RdmaPort& port : active_rdma_ports(context.node))
-    if (!port.nic->driver || *port.nic->driver != "efa") // has no reliable connections
-      ports.push_back({port.nic->name, port.port->number});
-  if (ports.empty())
-    return skipped("no active port that ibrc can use");
-  return try_transport("ibrc", make_ibrc_transport, context, ports, true);
-}
-
-namespace {
-
-/// Of both transports that post to mlx5 devices themselves.
-CheckResult direct_transport(const std::string& name, const Make& make,
-                             const CheckContext& context) {
-  if (!context.sysroot.live())
-    return skipped("needs the live machine");
-  std::vector<HcaPort> ports;
-  for (const RdmaPort& port : active_rdma_ports(context.node))
-    if (port.nic->driver && *port.nic->driver == "mlx5_core")
-      ports.push_back({port.nic->name, port.port->number});
-  const bool software = Options(context.environment).value("SOFT_HCA_OVER").set();
-  if (ports.empty() && !software && !asked_for(name, context.environment))
-    return skipped("no mlx5 device with an active port on this node");
-  return try_transport(name, make, context, ports, false);
-}
-
-} // namespace
-
-CheckResult transport_ibdevx(const CheckContext& context) {
-  return direct_transport("ibdevx", make_ibdevx_transport, context);
-}
-
-CheckResult transport_ibgda(const CheckContext& context) {
-  return direct_transport("ibgda", make_ibgda_transport, context);
-}
-
-CheckResult transport_libfabric(const CheckContext& context) {
-  if (!context.sysroot.live())
-    return skipped("needs the live machine");
-  return try_transport("libfabric", make_libfabric_transport, context, {}, false);
-}
-
-CheckResult transport_ucx(const CheckContext& context) {
-  if (!context.sysroot.live())
-    return skipped("needs the live machine");
-  return try_transport(
-      "ucx", [](const TransportSetup& setup) { return make_ucx_transport(setup); }, context, {},
-      false);
+std::vector<Check> loopback_checks() {
+  std::vector<Check> checks;
+  for (const TransportRow& row : transport_registry()) {
+    if (row.nics == TransportNics::none)
+      continue;
+    const char* const each =
+        row.nics == TransportNics::chosen_by_library ? "" : " through each port";
+    checks.push_back(
+        {"transport-" + row.name, "transport",
+         row.name + " loopback transfer" + each + ": " + row.summary,
+         [&row](const CheckContext& context) { return check_loopback(row, context); }});
+  }
+  return checks;
 }
 
 } // namespace shmemctl::doctor

@@ -31,7 +31,7 @@ CounterText no_value(std::string problem) {
   return {std::nullopt, std::move(problem)};
 }
 
-/// Names as drivers write them: ethtool's own are up to 32 characters.
+/// Names as drivers print them: ethtool's own are up to 32 characters.
 bool is_counter_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > ' ' && c < 127; });
@@ -77,7 +77,7 @@ namespace {
 
 constexpr std::uint32_t most_statistics = 65536;
 
-/// Room for a structure that ends in an array, aligned as the kernel's headers want it.
+/// Storage for a structure that ends in an array, aligned as the kernel's headers require.
 template <class Head>
 class Room {
 public:
@@ -123,7 +123,8 @@ std::vector<NamedCounter> read_ethtool(const std::string& netdev) {
   std::memcpy(&count, sets.tail(), sizeof count);
   if (count == 0 || count > most_statistics)
     return counters;
-  // A driver may have more by the time it is asked: twice the room, and what it says it filled.
+  // The number of counters may have grown since it was read: reserve twice as many, and use the
+  // number that was filled in.
   Room<ethtool_gstrings> names(std::size_t{2} * count * ETH_GSTRING_LEN);
   names->cmd = ETHTOOL_GSTRINGS;
   names->string_set = ETH_SS_STATS;
@@ -153,8 +154,8 @@ namespace {
 constexpr std::uint64_t two_to_32 = std::uint64_t{1} << 32;
 constexpr std::uint64_t word_bytes = 4; ///< of port_xmit_data and port_rcv_data
 
-/// Bits of IBA's PortCounters attribute (volume 1, 16.1.3.5), which end at their largest value.
-/// Where the device keeps wider ones (PortCountersExtended), sysfs gives those.
+/// Bit widths of IBA's PortCounters attribute (volume 1, 16.1.3.5), which saturate at their
+/// maximum. Where the device has wider ones (PortCountersExtended), sysfs shows those.
 int width_of(const std::string& counter) {
   static constexpr std::array<std::pair<std::string_view, int>, 11> widths = {{
       {"symbol_error", 16},

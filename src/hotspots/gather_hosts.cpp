@@ -15,19 +15,19 @@ namespace shmemctl {
 namespace {
 
 constexpr std::size_t most_bytes_of_all = std::size_t{16} << 20;
-constexpr std::size_t least_bytes = 4096, most_bytes_of_one = std::size_t{1} << 20;
+constexpr std::size_t min_bytes = 4096, most_bytes_of_one = std::size_t{1} << 20;
 
 } // namespace
 
 std::size_t most_part_bytes(int n_pes) {
-  return std::clamp(most_bytes_of_all / static_cast<std::size_t>(std::max(n_pes, 1)), least_bytes,
+  return std::clamp(most_bytes_of_all / static_cast<std::size_t>(std::max(n_pes, 1)), min_bytes,
                     most_bytes_of_one);
 }
 
-std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::size_t most_bytes) {
+std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::size_t max_bytes) {
   const std::size_t taken = json_line(object).size();
   object["totals"] =
-      totals_json(totals, detail_within(totals, most_bytes - std::min(most_bytes, taken)));
+      totals_json(totals, detail_within(totals, max_bytes - std::min(max_bytes, taken)));
   return json_line(object);
 }
 
@@ -70,11 +70,11 @@ void read_part(const json& object, const std::string& host, GatheredHosts& all) 
 
 } // namespace
 
-std::string host_part_text(const HostPart& part, std::size_t most_bytes) {
+std::string host_part_text(const HostPart& part, std::size_t max_bytes) {
   json object{{"users", json::array()}};
   for (const PortUser& user : part.users)
     object["users"].push_back({user.device, user.port, user.moved.pe});
-  return with_totals(std::move(object), *part.totals, most_bytes);
+  return with_totals(std::move(object), *part.totals, max_bytes);
 }
 
 void read_host_part(const std::string& text, const std::string& host, GatheredHosts& all) {

@@ -1,5 +1,5 @@
-// From counters to a verdict: loads, groups, signs, findings and the report's section; for one host
-// and for a job.
+// From counters to a verdict: loads, groups, threshold violations, findings and the report's
+// section; for one host and for a job.
 #include "src/hotspots/hotspots.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-const char* word_of(WireDirection direction) {
+const char* name_of_direction(WireDirection direction) {
   return direction == WireDirection::sent ? "sent" : "received";
 }
 
@@ -87,7 +87,7 @@ json group_json(const LoadGroup& group, const std::vector<PortLoad>& loads) {
   };
   return {{"kind", group.kind},
           {"name", group.name},
-          {"direction", word_of(group.direction)},
+          {"direction", name_of_direction(group.direction)},
           {"unit", group.packets ? "packets/s" : "GB/s"},
           {"ports", group.members.size()},
           {"median", group.median},
@@ -313,7 +313,7 @@ void add_signs(const Hotspots& hotspots, const NicThresholds& thresholds, Findin
     }
 }
 
-/// A port that carries nothing because it is down needs no counters.
+/// A port that is down carries nothing: its counters are not needed.
 void add_unavailable(const Hotspots& hotspots, Findings& findings) {
   for (const PortLoad& load : hotspots.loads) {
     std::vector<std::string> texts;

@@ -1,5 +1,5 @@
-// From counters to a verdict: loads, groups, signs, findings and the report's section; for one host
-// and for a job.
+// From counters to a verdict: loads, groups, threshold violations, findings and the report's
+// section; for one host and for a job.
 #pragma once
 
 #include <cstdint>
@@ -25,24 +25,24 @@ struct UnavailableCounter {
 struct Hotspots {
   std::vector<PortLoad> loads;
   std::vector<LoadGroup> groups;
-  std::vector<CounterSign> signs; ///< their rules are those of the thresholds given
+  std::vector<CounterSign> signs; ///< of the thresholds that were passed
   std::vector<UnavailableCounter> unavailable;
 };
 
-/// What was counted on one host. Groups are not judged yet, and no PEs are known.
+/// What was counted on one host. Groups are not judged yet, and `pes` are empty.
 Hotspots read_hotspots(const NodeTotals& totals, const std::string& host,
                        const NicThresholds& thresholds);
-/// Adds another host's; judge_groups() has to come after.
+/// Merges another host's verdict; call judge_groups() afterwards.
 void join_hotspots(Hotspots& all, Hotspots more);
-/// Fills `groups` and marks the loads that are hot.
+/// Fills `groups` and marks hot loads.
 void judge_groups(Hotspots& hotspots, const OutlierSettings& settings);
 
-/// Fills `pes` of the loads of that host from the mapping of its PEs to NICs.
+/// Fills `pes` of that host's loads from the mapping of its PEs to NICs.
 void attribute(Hotspots& hotspots, const std::string& host, const Node& node,
                const Mapping& mapping);
 
-/// nic-hotspot-measured, nic-congested, nic-lossy, link-flapping, counters-unavailable: one for a
-/// port and id, in the order of the ports.
+/// nic-hotspot-measured, nic-congested, nic-lossy, link-flapping, counters-unavailable: at most one
+/// finding per port and id, in port order.
 Findings hotspot_findings(const Hotspots& hotspots, const NicThresholds& thresholds);
 
 /// Keys `ports`, `groups`, `signs`, `unavailable` of the report's `hotspots`.
@@ -50,22 +50,22 @@ nlohmann::json hotspots_json(const Hotspots& hotspots, const NicThresholds& thre
 
 /// Where a PE runs.
 struct PeMachine {
-  std::uint64_t machine_id = 0; ///< of the machine, whatever virtual nodes it is split into
+  std::uint64_t machine_id = 0; ///< the machine's name, even if it is split into virtual nodes
   std::string name;
 };
 
 /// One machine of a job: its PEs share its NICs.
 struct JobHost {
-  std::string name; ///< where several machines have the same one: "node7 (PE 8)"
+  std::string name; ///< unique: "node7 (PE 8)" if several machines have the same name
   int leader = 0;   ///< the PE that reads the counters: the first
   std::vector<int> pes;
 };
-/// In the order of their leaders. @param machines by PE
+/// Ordered by leader. @param machines by PE
 std::vector<JobHost> job_hosts(const std::vector<PeMachine>& machines);
 /// Index in `hosts` by PE.
 std::vector<std::size_t> host_of_pes(const std::vector<JobHost>& hosts, std::size_t n_pes);
 
-/// A port that a PE uses: by the mapping, or as its transports say.
+/// A port that a PE uses: according to the mapping or to its transports.
 struct PortUser {
   std::string host, device;
   int port = 1;
@@ -82,7 +82,8 @@ struct HostTotals {
 
 /// Loads of all hosts with the PEs that use each port, counters beyond their thresholds, counters
 /// without a usable value, and outliers within their host and rail.
-/// @param outliers nullptr: no outliers, because the PEs need not send and receive equal amounts
+/// @param outliers nullptr: none, because the PEs are not expected to send and receive equal
+/// amounts
 Hotspots hotspots_of_job(const std::vector<HostTotals>& hosts, const std::vector<PortUser>& users,
                          const NicThresholds& thresholds, const OutlierSettings* outliers);
 

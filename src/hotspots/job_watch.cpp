@@ -55,7 +55,7 @@ WatchPart part_from(const json& object) {
   return part;
 }
 
-/// One for each port, in order of appearance.
+/// One claim per port, in order of appearance.
 std::vector<PortClaim> summed(const std::vector<PortClaim>& claims) {
   std::vector<PortClaim> sums;
   for (const PortClaim& claim : claims) {
@@ -86,7 +86,7 @@ void add(Findings& to, Findings more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-/// A host whose NICs nobody could look at, in a job whose others have some.
+/// A host whose NICs could not be read, in a job in which other hosts' NICs could.
 Findings hosts_without_counters(const std::vector<HostTotals>& hosts) {
   Findings findings;
   const auto counts = [](const HostTotals& host) { return !host.totals.ports().empty(); };
@@ -100,7 +100,7 @@ Findings hosts_without_counters(const std::vector<HostTotals>& hosts) {
   return findings;
 }
 
-/// Where a job uses no network, what NICs carry is not its doing.
+/// In a job without network transports, NIC traffic is not the job's.
 void keep_signs(Findings& findings, bool networked) {
   if (!networked)
     std::erase_if(findings, [](const Finding& finding) {
@@ -137,13 +137,13 @@ Findings judge_claims(const std::vector<HostTotals>& hosts, const std::vector<Po
   return findings;
 }
 
-std::string watch_text(const WatchPart& part, std::size_t most_bytes) {
+std::string watch_text(const WatchPart& part, std::size_t max_bytes) {
   json object{{"claims", json::array()}, {"mapped", json::array()}};
   for (const NicTraffic& claim : part.claims)
     object["claims"].push_back(claim_json(claim));
   for (const HcaPort& port : part.mapped)
     object["mapped"].push_back({port.device, port.port});
-  return part.leads ? with_totals(std::move(object), part.totals, most_bytes) : json_line(object);
+  return part.leads ? with_totals(std::move(object), part.totals, max_bytes) : json_line(object);
 }
 
 WatchPart read_watch_text(const std::string& text, const std::string& host) {
@@ -169,7 +169,7 @@ WatchVerdict judge_watch(const std::vector<WatchPart>& parts, const std::vector<
         users.push_back({host.name, claim.nic.device, claim.nic.port,
                          PeBytes{pe, claim.put_bytes, claim.get_bytes}, true});
       }
-      if (part.claims.empty()) // transports that choose NICs themselves do not tell them
+      if (part.claims.empty()) // transports that choose NICs themselves do not report them
         for (const HcaPort& port : part.mapped)
           users.push_back({host.name, port.device, port.port, PeBytes{pe, 0, 0}, false});
     }

@@ -13,14 +13,14 @@ namespace shmemctl {
 namespace {
 
 constexpr double GB = 1e9;
-constexpr double idle_share = 0.001;  ///< of the link
-constexpr double idle_GBps = 0.001;   ///< where the link's rate is not known
-constexpr double least_packets = 100; ///< from which on bytes have to be there too
-/// What the clock, the driver's own interval and headers that the rate leaves out may add.
+constexpr double idle_share = 0.001; ///< of the link
+constexpr double idle_GBps = 0.001;  ///< where the link's rate is not known
+constexpr double min_packets = 100;  ///< fewer packets prove nothing
+/// Tolerance for the clock, the driver's refresh interval and headers that the link rate excludes.
 constexpr double measuring_error = 0.02;
 constexpr std::uint64_t soft_roce_payload_bytes = 4096;
 
-/// Names of one kind of counters, for both directions.
+/// Counter names of one kind, for both directions.
 struct Source {
   std::array<const char*, 2> bytes, packets;
   double most_bytes_per_packet; ///< 0: no limit (segments that the device splits count as one)
@@ -40,13 +40,13 @@ std::size_t index_of(WireDirection direction) {
   return direction == WireDirection::sent ? 0 : 1;
 }
 
-/// The best kind of counters that the port has, whether they can be read or not: another kind would
-/// count something else.
+/// The best kind of counters that the port has, readable or not: another kind would count something
+/// else.
 const Source* source_of(const PortTotals& totals, WireDirection direction) {
   for (const Source& source : sources) {
     const bool interface = &source == &sources.back();
     if (interface && totals.port.rdma && !totals.port.software)
-      return nullptr; // RDMA passes the interface by
+      return nullptr; // RDMA bypasses the interface's counters
     const CounterTotal* bytes = totals.find(source.bytes[index_of(direction)]);
     if (bytes && bytes->read())
       return &source;
@@ -54,7 +54,7 @@ const Source* source_of(const PortTotals& totals, WireDirection direction) {
   return nullptr;
 }
 
-/// Why these bytes cannot be; "" if they can.
+/// Why these bytes are impossible; "" if they are plausible.
 std::string disbelief(const PortTotals& totals, const Source& source, const CounterTotal& bytes,
                       const CounterTotal* packets, double GBps) {
   const MeasuredPort& port = totals.port;
@@ -70,18 +70,18 @@ std::string disbelief(const PortTotals& totals, const Source& source, const Coun
     return "";
   const auto count = static_cast<double>(*packets->delta);
   const auto moved = static_cast<double>(*bytes.delta);
-  if (moved == 0 && count >= least_packets)
+  if (moved == 0 && count >= min_packets)
     return fmt::format("{} does not change while {} counted {} packets", bytes.counter,
                        packets->counter, *packets->delta);
   if (source.most_bytes_per_packet > 0 &&
-      moved > source.most_bytes_per_packet * (count + least_packets))
+      moved > source.most_bytes_per_packet * (count + min_packets))
     return fmt::format("{} reports {} bytes in {} packets, more than they can hold", bytes.counter,
                        *bytes.delta, *packets->delta);
   return "";
 }
 
-/// Soft-RoCE counts its packets. Those to itself, and those that are handed over inside the
-/// machine, never reach the interface's counters.
+/// Soft-RoCE counts its packets, but packets to itself and within the machine never reach the
+/// interface's counters.
 std::string seen_by_device_only(const PortTotals& totals, const CounterTotal* packets,
                                 WireDirection direction) {
   const CounterTotal* own =
@@ -89,7 +89,7 @@ std::string seen_by_device_only(const PortTotals& totals, const CounterTotal* pa
   if (!totals.port.software || !own || !own->delta || !packets || !packets->delta)
     return "";
   const double missing = static_cast<double>(*own->delta) - static_cast<double>(*packets->delta);
-  if (missing < std::max(least_packets, 0.1 * static_cast<double>(*own->delta)))
+  if (missing < std::max(min_packets, 0.1 * static_cast<double>(*own->delta)))
     return "";
   return fmt::format("the device counted {} packets and its interface {}: the interface does not "
                      "see all of them",
@@ -128,7 +128,7 @@ void fill_rate(const PortTotals& totals, const Source& source, const CounterTota
     load.link_share = *load.GBps / (*totals.port.link_Gbps / 8);
   if (bytes.peak_per_s) {
     load.peak_GBps = std::max(*bytes.peak_per_s / GB, *load.GBps);
-    if (totals.port.link_Gbps) // a short step is measured badly; more than all there is not
+    if (totals.port.link_Gbps) // a short interval is measured badly; it must not exceed the total
       load.peak_GBps = std::min(*load.peak_GBps, std::max(*totals.port.link_Gbps / 8, *load.GBps));
   }
 }
@@ -238,9 +238,9 @@ Usual usual_of(const std::vector<double>& values) {
   return {median(values), median_deviation(values)};
 }
 
-/// How far above the usual load a port has to be.
-double least_distance(const LoadGroup& group, const PortLoad& load, const Usual& usual,
-                      const OutlierSettings& settings) {
+/// How far above the median a port must be.
+double min_distance(const LoadGroup& group, const PortLoad& load, const Usual& usual,
+                    const OutlierSettings& settings) {
   double least =
       std::max(settings.mads * usual.mad, group.packets ? settings.packets_per_s : settings.GBps);
   const bool by_link = !group.packets && load.link_Gbps;
@@ -277,7 +277,7 @@ void judge(LoadGroup& group, const std::vector<PortLoad>& loads, const OutlierSe
         group.members.size() <= few ? usual_of(values_of(group, loads, member)) : usual;
     const double load = load_in(group, loads[member]);
     const double distance = load - others.median;
-    const double least = least_distance(group, loads[member], others, settings);
+    const double least = min_distance(group, loads[member], others, settings);
     if (distance > least)
       group.hot.push_back(member);
     else if (-distance > least && load * settings.ratio < others.median)
@@ -285,7 +285,7 @@ void judge(LoadGroup& group, const std::vector<PortLoad>& loads, const OutlierSe
   }
 }
 
-/// Sorts the ports into those whose load is known in one unit, and others.
+/// Splits the ports into those whose load is known in the group's unit, and the rest.
 void choose_unit(LoadGroup& group, const std::vector<PortLoad>& loads,
                  const std::vector<std::size_t>& ports) {
   const auto known = [&](auto member) {

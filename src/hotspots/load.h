@@ -10,17 +10,17 @@
 
 namespace shmemctl {
 
-/// One direction of one port. A rate is there only if its counter can be believed.
+/// One direction of one port. A rate is set only if the counter is plausible.
 struct DirectionLoad {
   std::optional<std::uint64_t> bytes;
   std::optional<double> GBps, peak_GBps;
   std::optional<double> link_share; ///< of the link's rate
   std::optional<double> packets_per_s;
   std::string counter; ///< the counter that counts the bytes
-  std::string reason;  ///< why there is no GBps
+  std::string reason;  ///< why GBps is not set
 };
 
-/// What one PE's transports say that they moved through a port: payload.
+/// Payload that one PE's transports report for a port.
 struct PeBytes {
   int pe = 0;
   std::uint64_t put_bytes = 0, get_bytes = 0;
@@ -40,7 +40,7 @@ struct PortLoad {
   std::vector<PeBytes> moved_by;                       ///< by PE, if the job's transports report it
   bool hot = false;
 
-  /// "mlx5_0:1"; a network interface has no ports, though it is counted as one: "eth0".
+  /// "mlx5_0:1"; a network interface has no port number: "eth0".
   std::string name() const { return rdma ? device + ":" + std::to_string(port) : device; }
   const DirectionLoad& in(WireDirection direction) const {
     return direction == WireDirection::sent ? sent : received;
@@ -49,47 +49,46 @@ struct PortLoad {
   std::string direction() const;
 };
 
-/// By the best counter that the port has: its physical port's bytes (`ethtool -S`), its port's
-/// data, the device's own bytes (EFA, bnxt_re), or, for NICs without hardware RDMA, its
-/// interface's. A counter is not believed, and then gives no rate, if it says more than the link
-/// carries, does not change while packets are counted, counts more bytes than the packets can hold,
-/// or was read twice within the time in which its driver repeats itself.
+/// From the best available counters: the physical port's bytes (`ethtool -S`), the port's data, the
+/// device's own bytes (EFA, bnxt_re), or, for NICs without hardware RDMA, the interface's bytes. A
+/// counter is rejected and gives no rate if it exceeds the link rate, stands still while packets
+/// are counted, counts more bytes than the packets can hold, or was read twice within the driver's
+/// refresh interval.
 PortLoad load_of(const PortTotals& totals, const std::string& host);
 std::vector<PortLoad> loads_of(const NodeTotals& totals, const std::string& host);
 
-/// Upper bound of what a port has transferred, payload and headers.
+/// Upper bound of the bytes that a port transferred, payload and headers.
 struct MovedBytes {
   std::uint64_t at_most = 0;
-  std::string by; ///< the counter that says so
+  std::string by; ///< the counter that it was read from
 };
 /// From the best available counter: the port's data, the device's own bytes (EFA), Soft-RoCE's
-/// packets (of at most 4 KiB payload each), and, but for hardware RDMA, which passes it by, the
-/// interface's bytes. Nothing if there is none of them.
+/// packets (at most 4 KiB of payload each), and, except for hardware RDMA, which bypasses it, the
+/// interface's bytes. Empty if there is none of them.
 std::optional<MovedBytes> moved_bytes(const PortTotals& totals, WireDirection direction);
 
-/// Whether a counter of that name may measure the load of a port: its bytes, or
-/// its packets.
+/// Whether a counter of that name may measure the load of a port: bytes or packets.
 bool is_load_counter(const std::string& counter);
 
 /// When a load is an outlier: all of these conditions must hold.
 struct OutlierSettings {
   double mads = 3.5;          ///< multiples of 1.4826 * MAD above the median
   double link_share = 0.1;    ///< excess over the median as a share of the link rate
-  double ratio = 2;           ///< multiple of the median, if the link rate is unknown
+  double ratio = 2;           ///< multiple of the median; used if the link rate is unknown
   double GBps = 0.001;        ///< minimum excess over the median, for any link
-  double packets_per_s = 100; ///< the same if only packets are known
-  bool ratio_too = false;     ///< `ratio` counts where the link's rate is known as well
+  double packets_per_s = 100; ///< minimum excess if only packets are known
+  bool ratio_too = false;     ///< `ratio` applies also if the link rate is known
 };
-/// For loads that are means over a job with its pauses: a tenth of the share of the link, but
+/// For loads averaged over a job including its pauses: a tenth of the share of the link, and
 /// `ratio` times the median in any case.
 OutlierSettings over_a_job(OutlierSettings settings);
 
-/// Ports that ought to carry alike, in one direction: those of the fabric of one host (kind
-/// "node"), or those at the same position on all hosts (kind "rail").
+/// Ports that are expected to carry equal loads in one direction: the fabric ports of one host
+/// (kind "node"), or those at the same index on all hosts (kind "rail").
 struct LoadGroup {
-  std::string kind, name; ///< of a node the host, of a rail its number
+  std::string kind, name; ///< the host of a node, the index of a rail
   WireDirection direction = WireDirection::sent;
-  bool packets = false;             ///< loads are packets/s, as a port has no rate in bytes
+  bool packets = false;             ///< loads are packets/s, because a port has no byte rate
   std::vector<std::size_t> members; ///< indices of the loads
   std::vector<std::size_t> unknown; ///< ports of the group that cannot be compared
   double median = 0, mad = 0;       ///< GB/s or packets/s; mad: 1.4826 * median distance
@@ -102,7 +101,7 @@ struct LoadGroup {
 std::vector<LoadGroup> judge_balance(const std::vector<PortLoad>& loads,
                                      const OutlierSettings& settings);
 
-/// What a port carries in the group's unit.
+/// A port's load in the group's unit.
 double load_in(const LoadGroup& group, const PortLoad& load);
 
 } // namespace shmemctl

@@ -21,7 +21,7 @@ namespace shmemctl {
 namespace {
 
 constexpr unsigned word_bytes = 4; ///< of port_xmit_data and port_rcv_data (IBA, PortCounters)
-/// How old values of hw_counters may be where the driver does not say (Linux, RDMA core).
+/// Maximum age of hw_counters values if the driver does not tell (Linux, RDMA core).
 constexpr double usual_lifespan_s = 0.010;
 
 bool has_counter(const MeasuredPort& port, const std::string& counter) {
@@ -37,7 +37,7 @@ void add_file(MeasuredPort& port, const std::string& path, const std::string& na
     port.counters.push_back({shown, path, "", words ? word_bytes : 1});
 }
 
-/// @return whether the folder is there
+/// @return whether the folder exists
 bool add_folder(const Sysroot& sysroot, MeasuredPort& port, const std::string& folder) {
   const std::vector<std::string> names = sysroot.list(folder);
   for (const std::string& name : names) {
@@ -76,7 +76,7 @@ void add_rdma_counters(const Sysroot& sysroot, MeasuredPort& port, bool first_po
   const std::string folder = fmt::format("{}/ports/{}", device, port.port);
   const bool standard = add_folder(sysroot, port, folder + "/counters");
   const bool own = add_folder(sysroot, port, folder + "/hw_counters");
-  // EFA keeps commands and failures there.
+  // EFA puts commands and failures there.
   const bool devices = first_port && add_folder(sysroot, port, device + "/hw_counters");
   if (!standard && !own && !devices)
     port.missing.push_back(folder + "/counters and hw_counters");
@@ -108,11 +108,11 @@ std::vector<MeasuredPort> measured_ports(const Sysroot& sysroot, const Node& nod
     const Nic& device = node.nics[nic];
     for (std::size_t i = 0; i < device.ports.size(); ++i) {
       MeasuredPort port = describe(device, device.ports[i]);
-      const auto place = std::find_if(fabric.begin(), fabric.end(), [&](const NicUse& use) {
+      const auto position = std::find_if(fabric.begin(), fabric.end(), [&](const NicUse& use) {
         return use.nic == static_cast<int>(nic) && use.port == port.port;
       });
-      port.fabric = port.rdma && place != fabric.end();
-      port.rail = port.fabric ? static_cast<int>(place - fabric.begin()) : -1;
+      port.fabric = port.rdma && position != fabric.end();
+      port.rail = port.fabric ? static_cast<int>(position - fabric.begin()) : -1;
       if (port.rdma)
         add_rdma_counters(sysroot, port, i == 0);
       add_interface(sysroot, port);
@@ -124,8 +124,8 @@ std::vector<MeasuredPort> measured_ports(const Sysroot& sysroot, const Node& nod
 
 namespace {
 
-/// Of the hundreds of numbers that drivers have: the physical port's, pause and discards. Those of
-/// single queues say nothing about a link, and shares of the last second are no counts.
+/// A selection of the hundreds of driver statistics: the physical port's, pause and discards.
+/// Per-queue numbers say nothing about a link, and shares of the last second are not counts.
 bool is_of_the_link(const std::string& name) {
   static constexpr std::array<std::string_view, 8> words = {"_phy",   "pause", "discard", "_prio",
                                                             "marked", "pci",   "crc",     "missed"};
@@ -136,7 +136,7 @@ bool is_of_the_link(const std::string& name) {
                      [&](std::string_view word) { return name.find(word) != std::string::npos; });
 }
 
-/// A file that is read again and again; none if there is no regular file of that name.
+/// An open file that is read repeatedly; empty if there is no regular file of that name.
 FileDescriptor open_regular(const Sysroot& sysroot, const std::string& path) {
   std::string host = path;
   if (!sysroot.live()) {
@@ -213,7 +213,7 @@ void CounterSampler::read_file(std::size_t port, std::size_t counter, CounterTex
   if (count < 0)
     value = {std::nullopt, std::string("cannot be read: ") + std::strerror(errno)};
   if (count < 0 || keep_ == KeepFiles::closed)
-    file.reset(); // the device may have gone: opened anew, it may be there again
+    file.reset(); // the device may have been removed and added again: reopen the file
   if (count < 0)
     return;
   value = parse_counter_text({buffer.data(), static_cast<std::size_t>(count)});

@@ -13,16 +13,16 @@
 
 namespace shmemctl {
 
-/// Where one counter's number comes from.
+/// Where one counter is read.
 struct CounterSource {
   std::string counter; ///< "port_xmit_data_bytes", "out_of_sequence", "netdev_tx_bytes"
   std::string path;    ///< its file; "" for a line of `ethtool -S`
-  std::string key;     ///< the name in that text
-  unsigned scale = 1;  ///< what one step is in the counter's unit
+  std::string key;     ///< its name in that text
+  unsigned scale = 1;  ///< value of one count in the counter's unit
 };
 
 /// One link: a port of an RDMA device with the counters of its interface, or the interface of a NIC
-/// that is none.
+/// without RDMA.
 struct MeasuredPort {
   std::string device;
   int port = 1;
@@ -30,24 +30,24 @@ struct MeasuredPort {
   bool rdma = false;
   bool software = false; ///< Soft-RoCE or siw: carried by the network interface; its reported rate
                          ///< is meaningless
-  bool fabric = false;   ///< one of the ports that compute traffic is for (fabric_ports())
-  int rail = -1;         ///< position among these on its node
+  bool fabric = false;   ///< one of the ports for compute traffic (fabric_ports())
+  int rail = -1;         ///< index among these on its node
   Fact<double> link_Gbps;
   Fact<int> numa;
-  double lifespan_s = 0; ///< how old values may be that the driver hands out
+  double lifespan_s = 0; ///< how old the values that the driver returns may be
   std::vector<CounterSource> counters;
-  std::vector<std::string> missing; ///< folders of counters that this port should have and has not
+  std::vector<std::string> missing; ///< folders of counters that this port should have but does not
 };
 
-/// Every port of every RDMA device, then every other NIC of the node. What `ethtool -S` reports is
-/// not among the counters: that needs the interface to be asked (CounterSampler).
+/// Every port of every RDMA device, then every other NIC of the node. Excludes the statistics of
+/// `ethtool -S`, which require a query of the interface (CounterSampler).
 std::vector<MeasuredPort> measured_ports(const Sysroot& sysroot, const Node& node);
 
 /// One reading of a port: `values` are in the order of MeasuredPort::counters.
 struct PortSample {
-  double at_s = 0; ///< on the clock of the caller
+  double at_s = 0; ///< on the caller's clock
   std::vector<CounterText> values;
-  std::vector<bool> skipped; ///< not asked for this time
+  std::vector<bool> skipped; ///< not read this time
 };
 using NodeSample = std::vector<PortSample>; ///< in the order of CounterSampler::ports()
 
@@ -56,25 +56,24 @@ enum class SampleDepth {
   load, ///< the load counters (is_load_counter()) that are files
   all   ///< every file, and `ethtool -S`, for which some drivers query the firmware
 };
-/// Whether files stay open between samples: many samples cost less, a few need no limit of open
-/// files that one for each counter fits in.
+/// Whether files stay open between samples: that makes many samples cheaper; reopening needs fewer
+/// descriptors.
 enum class KeepFiles { open, closed };
 
-/// Keeps the counters' files open and reads them in place, or opens them each time. A file that
-/// cannot be read loses only itself, and is tried again the next time: a device may go and come
-/// back.
+/// Keeps the counters' files open and rereads them, or opens them each time. A file that cannot be
+/// read is skipped and retried the next time: a device may disappear and come back.
 ///
 /// The numbers of `ethtool -S` come from the kernel on a live machine, and from the file
-/// `ethtool-S/<interface>` under the root of a recorded one, if there is one.
+/// `ethtool-S/<interface>` below the root of a recorded one, if it exists.
 class CounterSampler {
 public:
   CounterSampler(const Sysroot& sysroot, const Node& node, KeepFiles keep = KeepFiles::open);
 
   const std::vector<MeasuredPort>& ports() const { return ports_; }
-  /// Counters of all ports together.
+  /// Number of counters of all ports together.
   std::size_t counters() const;
-  /// Reads into `sample`, which may be an earlier one: its memory is used again.
-  /// @param now_s what the time is, asked before each port
+  /// Reads into `sample`, reusing its memory.
+  /// @param now_s the current time, called before each port
   void read(NodeSample& sample, SampleDepth depth, double (*now_s)());
 
 private:
@@ -86,8 +85,8 @@ private:
   const KeepFiles keep_;
   std::vector<MeasuredPort> ports_;
   std::vector<std::vector<FileDescriptor>> files_; ///< by port and counter
-  std::vector<std::size_t> first_of_interface_;    ///< by port: where `ethtool -S` begins
-  std::vector<std::vector<std::size_t>> of_load_;  ///< by port: files of SampleDepth::load
+  std::vector<std::size_t> first_of_interface_; ///< by port: where the values of `ethtool -S` begin
+  std::vector<std::vector<std::size_t>> of_load_; ///< by port: files of SampleDepth::load
 };
 
 /// Seconds of the monotonic clock.

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t most_rules = 4096;
 constexpr double chance = 0.01;
 
-/// One line, and the error that names it.
+/// One line of the file, and errors that name it.
 struct Line {
   std::string subject;
   std::size_t number = 0;
@@ -129,7 +129,7 @@ void read_rule(const Line& line, NicThresholds& thresholds) {
 double tail(double count, double mean) {
   if (count <= 0)
     return 1;
-  if (mean > 100) // the normal distribution is near enough, and exp(-mean) would become 0
+  if (mean > 100) // the normal approximation is accurate enough, and exp(-mean) would underflow
     return 0.5 * std::erfc((count - 0.5 - mean) / std::sqrt(2 * mean));
   double term = std::exp(-mean), below = 0;
   // NOLINTNEXTLINE(clang-analyzer-security.FloatLoopCounter): whole numbers, 100 or so

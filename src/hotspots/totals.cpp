@@ -16,33 +16,33 @@ namespace shmemctl {
 
 namespace {
 
-/// Steps that are shorter tell more about when the driver asked its device than about rates.
-double least_window_s(const MeasuredPort& port) {
+/// Shorter intervals reflect when the driver queried its device rather than rates.
+double min_window_s(const MeasuredPort& port) {
   return std::max(0.02, 2 * port.lifespan_s);
 }
 
-/// Bytes that may pass in that time, or nothing where that is not known.
-std::optional<double> most_bytes(const MeasuredPort& port, const std::string& counter,
-                                 double window_s) {
+/// Maximum bytes in that time; empty if the rate is not known.
+std::optional<double> max_bytes(const MeasuredPort& port, const std::string& counter,
+                                double window_s) {
   if (!port.link_Gbps || !ends_with(counter, "_bytes"))
     return std::nullopt;
   return *port.link_Gbps / 8 * 1e9 * window_s;
 }
 
-/// All ones: where a counter of some width may be stuck, in words of 4 bytes too.
+/// All ones: where a counter of some width may saturate, also when it counts units of 4 bytes.
 bool may_be_stuck(std::uint64_t value) {
   return (value & (value + 1)) == 0 || ((value / 4) & (value / 4 + 1)) == 0;
 }
 
 CounterStep step_between(const MeasuredPort& port, const CounterTotal& total, std::uint64_t now,
                          double window_s) {
-  // Nearly always, and thousands of times in a second.
+  // The common case, thousands of times per second.
   if (now > *total.after || (now == *total.after && !may_be_stuck(now)))
     return {static_cast<std::int64_t>(now - *total.after), {}, false};
   CounterStep step = counter_step(total.counter, *total.after, now);
   if (!step.wrapped || window_s <= 0)
     return step;
-  const auto bytes = most_bytes(port, total.counter, window_s);
+  const auto bytes = max_bytes(port, total.counter, window_s);
   if (bytes && *bytes > 4294967296.0 * static_cast<double>(counter_step_bytes(total.counter)))
     return {std::nullopt, "may have wrapped more than once: too long between samples", true};
   return step;
@@ -71,7 +71,7 @@ void add_reading(const MeasuredPort& port, CounterTotal& total, const CounterTex
     const CounterStep step = step_between(port, total, *text.value, window_s);
     if (step.delta) {
       *total.delta += *step.delta;
-      if (window_s >= least_window_s(port))
+      if (window_s >= min_window_s(port))
         total.peak_per_s =
             std::max(total.peak_per_s.value_or(0), static_cast<double>(*step.delta) / window_s);
     } else {
@@ -86,7 +86,7 @@ void add_reading(const MeasuredPort& port, CounterTotal& total, const CounterTex
   total.window_s = at_s - total.first_s;
 }
 
-/// `sample` of one list of ports in the order of another.
+/// A `sample` of one list of ports, reordered to another list.
 NodeSample aligned(const NodeSample& sample, const std::vector<MeasuredPort>& from,
                    const std::vector<MeasuredPort>& to, const std::string& absent) {
   NodeSample result(to.size());
@@ -133,7 +133,7 @@ std::optional<double> uptime_s(const Sysroot& sysroot) {
   return words.empty() ? std::nullopt : parse_number(words[0]);
 }
 
-/// Why the counters of the trees cannot be compared; "" if they can.
+/// Why the counters of the two trees cannot be compared; "" if they can.
 std::string why_not(const Sysroot& before, const Sysroot& after) {
   const auto boot = [](const Sysroot& sysroot) {
     return sysroot.read_line("/proc/sys/kernel/random/boot_id");
@@ -243,7 +243,7 @@ json optional_json(const std::optional<T>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
-/// A time, a rate: nothing that could be is as small or as large as what is refused here.
+/// Bounds of plausible times and rates; anything beyond is rejected.
 double number_from(const json& value) {
   const double number = value.get<double>();
   if (number != 0 && !(number >= 1e-9 && number <= 1e30))
@@ -273,7 +273,7 @@ std::optional<std::uint64_t> optional_count(const json& value) {
   return value.is_null() ? std::nullopt : std::optional<std::uint64_t>(count_from(value));
 }
 
-bool goes_along(const CounterTotal& total, CounterDetail detail) {
+bool is_included(const CounterTotal& total, CounterDetail detail) {
   switch (detail) {
   case CounterDetail::all:
     return true;
@@ -291,8 +291,9 @@ double rate_of(const CounterTotal& total) {
   return static_cast<double>(*total.delta) / total.window_s;
 }
 
-/// Read as often as its port's first, and nothing else to be said of it. Where the first has a
-/// peak, this one's is its rate: of two readings, and of what stands still.
+/// The counter was read as often as its port's first one, and has nothing else to report. If the
+/// first has a peak, this one's peak is its mean rate: there were only two readings, or it did not
+/// change.
 bool is_plain(const CounterTotal& total, const CounterTotal& first) {
   if (!total.before || !total.after || !total.delta || *total.delta < 0 || !total.problem.empty() ||
       *total.before + static_cast<std::uint64_t>(*total.delta) != *total.after ||
@@ -301,7 +302,7 @@ bool is_plain(const CounterTotal& total, const CounterTotal& first) {
   return first.peak_per_s ? total.peak_per_s == rate_of(total) : !total.peak_per_s;
 }
 
-/// [name, before] stood still; [name, before, delta] moved; else all there is.
+/// [name, before]: unchanged; [name, before, delta]: changed; otherwise all members.
 json row_of(const CounterTotal& total, const CounterTotal& first, std::size_t name) {
   if (!is_plain(total, first))
     return {name,
@@ -390,7 +391,7 @@ nlohmann::json totals_json(const NodeTotals& totals, CounterDetail detail) {
     json object = port_json(port.port);
     json rows = json::array();
     for (const CounterTotal& total : port.counters) {
-      if (!goes_along(total, detail)) {
+      if (!is_included(total, detail)) {
         ++left_out;
         continue;
       }
@@ -408,10 +409,10 @@ nlohmann::json totals_json(const NodeTotals& totals, CounterDetail detail) {
   return {{"names", std::move(names)}, {"ports", std::move(ports)}, {"left_out", left_out}};
 }
 
-CounterDetail detail_within(const NodeTotals& totals, std::size_t most_bytes) {
+CounterDetail detail_within(const NodeTotals& totals, std::size_t max_bytes) {
   for (const CounterDetail detail :
        {CounterDetail::all, CounterDetail::changed, CounterDetail::load})
-    if (json_line(totals_json(totals, detail)).size() <= most_bytes)
+    if (json_line(totals_json(totals, detail)).size() <= max_bytes)
       return detail;
   return CounterDetail::none;
 }

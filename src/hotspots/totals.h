@@ -12,15 +12,15 @@
 
 namespace shmemctl {
 
-/// One counter over the whole time. Its change is the sum of the changes between samples, so that
-/// one that wraps at 2^32 repeatedly is followed. A reset, or a reading that failed on the
-/// way, leaves no change, only the reason.
+/// One counter over the whole run. Its change is the sum of the changes between samples, so that
+/// one that wraps at 2^32 repeatedly is followed. After a reset, or a reading that failed, there is
+/// no change, only the reason.
 struct CounterTotal {
   std::string counter;
   std::optional<std::uint64_t> before, after;
   std::optional<std::int64_t> delta;
   std::string problem;              ///< why there is no delta
-  double window_s = 0;              ///< from its first reading to its last; 0: not known
+  double window_s = 0;              ///< from its first reading to its last; 0: unknown
   std::optional<double> peak_per_s; ///< the largest rate between two samples
 
   bool read() const { return readings > 0; }
@@ -37,17 +37,17 @@ struct PortTotals {
   const CounterTotal* find(const std::string& counter) const;
 };
 
-/// Adds samples up.
+/// Accumulates samples.
 class NodeTotals {
 public:
   explicit NodeTotals(const std::vector<MeasuredPort>& ports);
-  /// As another host added them up.
+  /// Continues with what another host accumulated.
   explicit NodeTotals(std::vector<PortTotals> ports) : ports_(std::move(ports)) {}
-  /// @param sample of these ports, with their counters
+  /// @param sample of these ports and their counters
   void add(const NodeSample& sample);
-  /// Totals that begin with what was read last.
+  /// New totals that begin with the last sample.
   NodeTotals from_here() const;
-  /// Nothing that was counted can be compared: all counters get this problem.
+  /// Marks all counters as not comparable, with this problem.
   void spoil(const std::string& problem);
   const std::vector<PortTotals>& ports() const { return ports_; }
 
@@ -55,13 +55,13 @@ private:
   std::vector<PortTotals> ports_;
 };
 
-/// Two trees of one machine, recorded before and after. Ports and counters that only one of them
-/// has have no change.
-/// @param window_s the time between them; nothing: by /proc/uptime of both, where both have it
+/// Two trees of one machine, recorded before and after. Ports and counters that are in only one of
+/// them have no change.
+/// @param window_s the time between them; empty: from /proc/uptime of both, if both have it
 NodeTotals compare_trees(const Sysroot& before, const Node& node_before, const Sysroot& after,
                          const Node& node_after, std::optional<double> window_s);
 
-/// Which counters go along where not all of them have room.
+/// Which counters are included when there is no room for all.
 enum class CounterDetail {
   all,
   changed, ///< those that changed, load counters, and those without a usable value
@@ -69,15 +69,15 @@ enum class CounterDetail {
   none
 };
 
-/// Small: most counters of a healthy NIC do not change, and ports of a host have the same ones.
+/// Compact: most counters of a healthy NIC do not change, and ports of a host have the same ones.
 nlohmann::json totals_json(const NodeTotals& totals, CounterDetail detail);
 
-/// The most detail that fits into that many bytes of text; `none` if nothing does.
-CounterDetail detail_within(const NodeTotals& totals, std::size_t most_bytes);
+/// The most detailed level that fits into that many bytes of text; `none` if nothing does.
+CounterDetail detail_within(const NodeTotals& totals, std::size_t max_bytes);
 
-/// What totals_json() says. Counters that did not go along are in no port.
-/// @param left_out is set to how many these are
-/// Throws std::exception for what is no such object, and for numbers that no counter can have.
+/// Parses totals_json(). Counters that were omitted are in no port.
+/// @param left_out is set to the number of omitted counters
+/// Throws std::exception for anything else, and for impossible numbers.
 NodeTotals totals_from_json(const nlohmann::json& object, std::size_t& left_out);
 
 } // namespace shmemctl

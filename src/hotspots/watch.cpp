@@ -16,7 +16,8 @@ namespace shmemctl {
 
 namespace {
 
-constexpr double all_counters_s = 1; ///< how often all counters are read, some of which are dear
+constexpr double all_counters_s =
+    1; ///< how often all counters are read, some of which are expensive
 
 double thread_cpu_s() {
   std::timespec time{};
@@ -72,7 +73,7 @@ void sample_until(HotspotWatch& watch, double interval_s, const std::function<bo
       continue;
     }
     watch.sample();
-    next_s = std::max(next_s + interval_s, now_s); // a late one is not made up for
+    next_s = std::max(next_s + interval_s, now_s); // a missed sample is not made up for
     tick();
   }
 }

@@ -14,7 +14,7 @@
 
 namespace shmemctl {
 
-/// How something was watched: what the report contains besides the loads.
+/// How the machine was watched: what the report contains besides the loads.
 struct WatchFacts {
   std::string mode; ///< as in the schema
   int samples = 0;
@@ -23,20 +23,20 @@ struct WatchFacts {
   std::optional<CommandEnd> command;
 };
 
-/// Reads counters at moments that the caller chooses.
+/// Reads counters when the caller says so.
 class HotspotWatch {
 public:
   HotspotWatch(const Sysroot& sysroot, const Node& node);
   void sample(SampleDepth depth);
   /// Samples the load counters; once a second all counters.
   void sample();
-  /// From now on interval() is the time since the last sample before.
+  /// Starts an interval: interval() is the time since the sample before this call.
   void begin_interval() { interval_ = totals_.from_here(); }
   const NodeTotals& totals() const { return totals_; }
   /// Only after begin_interval().
   const NodeTotals& interval() const { return *interval_; }
   int samples() const { return samples_; }
-  /// CPU time that the samples took, as a share of the time since the first.
+  /// CPU time of the samples as a share of the time since the first.
   std::optional<double> core_share() const;
   std::size_t counters() const { return sampler_.counters(); }
 
@@ -49,12 +49,12 @@ private:
   double first_s_ = 0, last_all_s_ = 0, cpu_s_ = 0;
 };
 
-/// Samples at that interval until `done` says so, which is asked after each pause.
+/// Samples at that interval until `done`, which is called after each pause, returns true.
 /// @param pause waits for at most this many seconds
-/// @param tick  comes after each sample
+/// @param tick  called after each sample
 void sample_until(HotspotWatch& watch, double interval_s, const std::function<bool()>& done,
                   const std::function<void(double)>& pause, const std::function<void()>& tick);
-/// The same for a time; the last sample is at its end.
+/// The same for a fixed time; the last sample is at its end.
 void sample_for(HotspotWatch& watch, double interval_s, double duration_s);
 
 /// Rows for the report's `nic_counters`.
@@ -63,12 +63,12 @@ std::vector<NicCounter> counter_rows(const NodeTotals& totals, const std::string
 /// Sets `hotspots`.
 void put_section(Report& report, const Hotspots& hotspots, const NicThresholds& thresholds,
                  const WatchFacts& facts);
-/// The same, and adds the findings.
+/// The same, and adds findings.
 void put_hotspots(Report& report, const Hotspots& hotspots, const NicThresholds& thresholds,
                   const WatchFacts& facts);
 
-/// The limit of open files is raised as far as it may be, for a file per counter; the destructor
-/// sets it back.
+/// Raises the limit of open files as far as allowed, for one file per counter; the destructor
+/// restores it.
 class ManyFiles {
 public:
   ManyFiles();
@@ -85,7 +85,7 @@ public:
   /// @param page redraw the terminal instead of adding lines
   HotspotLog(std::ostream& out, const TextStyle& style, bool page)
       : out_(out), style_(style), page_(page) {}
-  /// What happened since the last call.
+  /// Prints what happened since the last call.
   void show(const Hotspots& now, const NicThresholds& thresholds);
 
 private:

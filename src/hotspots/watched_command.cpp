@@ -53,7 +53,7 @@ bool CommandKeeper::signal_all(int signal) const {
   for (const ProcessName& process : processes) {
     signal_process(process, signal);
     if (signal != 0)
-      signal_process(process, SIGCONT); // one that is stopped could not act on it
+      signal_process(process, SIGCONT); // a stopped process cannot act on the signal
   }
   return !processes.empty();
 }
@@ -96,7 +96,7 @@ void WatchedCommand::kill_all() const {
 }
 
 void WatchedCommand::end_rest() const {
-  constexpr double last_resort_s = 10; // for the kernel to end what got SIGKILL
+  constexpr double last_resort_s = 10; // wait for the kernel to end what got SIGKILL
   constexpr std::chrono::milliseconds look_again{10};
   if (!keeper_ || !keeper_->signal_all(SIGTERM))
     return;
@@ -107,9 +107,9 @@ void WatchedCommand::end_rest() const {
 }
 
 void WatchedCommand::wait(double most_s) const {
-  constexpr double look_again_s = 0.005;
+  constexpr double poll_interval_s = 0.005;
   if (!pidfd_) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(most_s, look_again_s)));
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(most_s, poll_interval_s)));
     return;
   }
   pollfd end{pidfd_.get(), POLLIN, 0};

@@ -23,15 +23,16 @@ struct CommandEnd {
   double time_s = 0;
 };
 
-/// Reaches whatever a watched command has started, also what left its process group or its parent:
-/// orphans become children of this process. If this process is killed, its guard kills them all.
+/// Finds everything that a watched command has started, including processes that left its process
+/// group or their parent: orphans become children of this process. If this process is killed, its
+/// guard kills them all.
 class CommandKeeper {
 public:
-  /// Forks: to be made while this process has one thread. Throws Error (unavailable).
+  /// Forks; construct while this process has one thread. Throws Error (unavailable).
   CommandKeeper();
-  /// The environment with the entry by which the guard knows the command's processes.
+  /// The environment with the variable by which the guard recognises the command's processes.
   Environment marked(Environment environment) const;
-  /// To every process of the command that lives (0: to none); false if there is none.
+  /// Sends a signal to every living process of the command (0: none); false if there is none.
   bool signal_all(int signal) const;
 
 private:
@@ -41,14 +42,15 @@ private:
   std::string id_;
 };
 
-/// Starts a program with this process's stdin and stderr, and follows it. On a terminal it stays in
-/// this process's group, as a shell's commands do, so that it may read; elsewhere it leads a group
-/// of its own, to which signals go as a whole.
+/// Starts a program with this process's stdin and stderr, and watches it. On a terminal it stays in
+/// this process's group, as a shell's commands do, so that it may read; elsewhere it leads its own
+/// group, which receives signals as a whole.
 class WatchedCommand {
 public:
   /// @param program       file to execute
   /// @param data_is_ours  stdout carries this process's data: the command's goes to stderr
-  /// @param keeper        reaches what the command starts; without one only its process group is
+  /// @param keeper        finds what the command starts; without one only its process group is
+  /// signalled
   /// Throws Error: usage if it cannot be executed, unavailable if it cannot be started.
   WatchedCommand(const std::string& program, const std::vector<std::string>& argv,
                  const Environment& environment, bool data_is_ours,
@@ -58,25 +60,25 @@ public:
   /// Kills it if it still runs.
   ~WatchedCommand();
 
-  /// True once it has ended; never waits.
+  /// True once it has ended; never blocks.
   bool ended();
-  /// Waits for its end, at most `most_s` seconds.
+  /// Waits at most `most_s` seconds for its end.
   void wait(double most_s) const;
   /// How it ended. Only after ended().
   const CommandEnd& end() const { return end_; }
-  /// Its time is over: SIGTERM, and SIGKILL 3 s later. To be called again and again until ended().
+  /// Its time is over: sends SIGTERM, and SIGKILL 3 s later. Call repeatedly until ended().
   void time_out();
-  /// Any thread: hands a signal on, unless the terminal has sent it to the command as well.
-  /// A second one is a SIGKILL.
+  /// Any thread: forwards a signal, unless the terminal has sent it to the command as well. A
+  /// second one becomes SIGKILL.
   void hand_on(int signal, bool from_terminal);
-  /// True once a signal was handed on.
+  /// True once a signal was forwarded.
   bool interrupted() const { return interruptions_.load() > 0; }
-  /// After ended(): remaining processes get SIGTERM, and SIGKILL 3 s later.
+  /// After ended(): sends SIGTERM to remaining processes, and SIGKILL 3 s later.
   void end_rest() const;
 
 private:
   void send(int signal) const;
-  /// SIGKILL to all that can be reached.
+  /// SIGKILL to all processes of the command.
   void kill_all() const;
 
   const CommandKeeper* keeper_;

@@ -23,7 +23,7 @@ std::optional<CpuSet> allowed_cpus_of(const Sysroot& sysroot) {
   return std::nullopt;
 }
 
-/// The CPUs of the control group: a container's, which were not chosen for this process.
+/// The CPUs of the control group: a container's limit is not a choice made for this process.
 std::optional<CpuSet> cpus_of_group(const Sysroot& sysroot) {
   std::string group, group_v1;
   for (const std::string& line : split(sysroot.read("/proc/self/cgroup").value_or(""), '\n')) {
@@ -47,7 +47,7 @@ std::string value_of(const Environment& environment, const std::string& name) {
   return found == environment.end() ? "" : found->second;
 }
 
-/// Which of the GPUs each PE takes; nothing where a list is not one of numbers.
+/// The GPUs that each PE takes; empty if a list does not consist of numbers.
 std::optional<std::vector<int>> gpus_of_pes(const Environment& environment, int n_gpus, int n_pes) {
   std::vector<int> visible;
   for (int i = 0; i < n_gpus; ++i)
@@ -93,7 +93,8 @@ NumaShare& roomiest(std::map<int, NumaShare>& nodes) {
       ->second;
 }
 
-/// PEs that may be anywhere: as many to each node as its cores are worth, in the order of PEs.
+/// Distributes PEs without a preferred node: each node gets PEs in proportion to its cores, in PE
+/// order.
 void spread(const std::vector<std::size_t>& pes, std::map<int, NumaShare>& nodes) {
   std::map<int, NumaShare> counted = nodes;
   for (const std::size_t pe : pes)

@@ -19,7 +19,7 @@ namespace {
 
 constexpr char goodbye = '\x04';
 
-/// The guard must not keep anybody's pipe open.
+/// The guard must not hold inherited pipes open.
 void close_all_but(int kept) {
   const int null = ::open("/dev/null", O_RDWR);
   for (int standard = 0; standard <= 2 && null >= 0; ++standard)
@@ -36,7 +36,7 @@ void close_all_but(int kept) {
       ::close(other);
 }
 
-/// What was written into the pipe until its end; ends early at a goodbye.
+/// What was written into the pipe until its end; returns early at a goodbye.
 std::string read_all(int pipe) {
   std::string text;
   char part[512];
@@ -52,7 +52,7 @@ std::string read_all(int pipe) {
   }
 }
 
-/// New ones may be born while the others are killed, so it takes two looks that find nothing.
+/// New processes may start while others are killed, so two scans in a row must find nothing.
 void kill_all_with(const std::string& entry) {
   constexpr int most_rounds = 500;
   int quiet_rounds = 0;
@@ -65,12 +65,12 @@ void kill_all_with(const std::string& entry) {
       found = true;
     }
     quiet_rounds = found ? 0 : quiet_rounds + 1;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10)); // for the kernel to end them
+    std::this_thread::sleep_for(std::chrono::milliseconds(10)); // wait for the kernel to end them
   }
 }
 
 [[noreturn]] void run_guard(int pipe) {
-  ::setsid(); // no terminal sends it signals
+  ::setsid(); // leave the terminal's process group and its signals
   ::prctl(PR_SET_NAME, "shmemctl-guard", 0, 0, 0);
   close_all_but(pipe);
   const std::string text = read_all(pipe);

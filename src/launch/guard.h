@@ -1,4 +1,4 @@
-// A small process that outlives a killed launcher and kills the processes that it leaves behind.
+// A small process that outlives a killed launcher and kills the processes that it left behind.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class Guard {
 public:
   /// Forks; call while this process has one thread. Throws Error (unavailable).
   Guard();
-  /// Says goodbye and reaps it.
+  /// Says goodbye to the guard and reaps it.
   ~Guard();
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;

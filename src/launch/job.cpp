@@ -18,7 +18,7 @@ namespace {
 constexpr double notice_s = 1;
 constexpr double kill_s = 10;
 constexpr int tick_ms = 20; ///< interval of the checks for remaining processes of an ending job
-constexpr int foreground_look_ms = 500;
+constexpr int foreground_poll_ms = 500;
 
 bool contains(const std::vector<int>& values, int value) {
   return std::find(values.begin(), values.end(), value) != values.end();
@@ -85,7 +85,7 @@ int LaunchJob::poll_timeout_ms() const {
     return tick_ms;
   if (stage_ == Stage::draining)
     return out_.wants_write() || err_.wants_write() ? tick_ms : 0;
-  int timeout_ms = input_.open() || out_.claimed() || err_.claimed() ? foreground_look_ms : -1;
+  int timeout_ms = input_.open() || out_.claimed() || err_.claimed() ? foreground_poll_ms : -1;
   const auto until = [&timeout_ms](Clock::time_point end) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     const auto bounded = static_cast<int>(std::clamp<long long>(left, 0, 60'000));
@@ -105,7 +105,7 @@ void LaunchJob::handle_signals() {
 
 void LaunchJob::handle(int signal) {
   switch (signal) {
-  case SIGCHLD: // reap() looks in any case
+  case SIGCHLD: // reap() checks in any case
     return;
   case SIGCONT:
     signal_pes(SIGCONT);
@@ -120,7 +120,7 @@ void LaunchJob::handle(int signal) {
   if (signal != SIGWINCH && signal != SIGUSR1 && signal != SIGUSR2)
     result_.forwarded.push_back(signal);
   if (stage_ == Stage::draining && (signal == SIGINT || signal == SIGTERM || signal == SIGHUP)) {
-    stage_ = Stage::done; // the reader of the output does not read it
+    stage_ = Stage::done; // the output's reader has fallen behind: PEs wait
     return;
   }
   if (again) {
@@ -179,7 +179,8 @@ int likely_cause(const PeEnd& end) {
 
 void LaunchJob::note_ends(const std::vector<PeEnd>& batch) {
   const bool own_doing = stage_ == Stage::ending || stage_ == Stage::killing;
-  int first = own_doing ? -1 : result_.first_failed; // a better cause may turn up for a second
+  int first =
+      own_doing ? -1 : result_.first_failed; // for one second, a better cause may replace it
   for (const PeEnd& end : batch)
     result_.ends[static_cast<std::size_t>(end.pe)] = end;
   for (const PeEnd& end : batch) {
@@ -307,6 +308,7 @@ void LaunchJob::signal_everything(int signal) const {
 LaunchResult LaunchJob::result() {
   for (std::size_t pe = 0; pe < pes_.size(); ++pe)
     result_.ends[pe].last_words = pes_[pe].err->last_words();
+  result_.error_shown = err_.shows_error();
   // The loss of a PE ended nothing; if no PE reports it, the launcher does.
   for (const PeEnd& end : result_.ends)
     if (request_.loss_allowed && result_.first_failed < 0 && end.exit_status != 0)
@@ -390,7 +392,7 @@ void LaunchJob::start_all() {
                                   ? find_program(request_.command[0], request_.environment)
                                   : request_.program;
   pes_.resize(static_cast<std::size_t>(request_.n_pes));
-  // If the program cannot be executed, the first PE shows it before there are others.
+  // If the program cannot be executed, the first PE shows it before others are started.
   if (const int error_number = start_pe(0, program).started(); error_number != 0)
     throw cannot_run(request_.command[0], error_number);
   std::vector<Spawned> others;

@@ -16,7 +16,7 @@
 
 namespace shmemctl {
 
-/// Raises the limit of open files while it lives; children get back what was.
+/// Raises the limit of open files while it exists; children get the previous limit.
 class OpenFilesLimit {
 public:
   explicit OpenFilesLimit(rlim_t wanted);
@@ -46,10 +46,10 @@ private:
   using Clock = std::chrono::steady_clock;
   enum class Stage {
     running,
-    grace,    ///< one PE has failed: the others get a second to notice by themselves
+    grace,    ///< one PE has failed: the others have a second to notice by themselves
     ending,   ///< SIGTERM was sent
     killing,  ///< SIGKILL was sent
-    draining, ///< no process is left; output is
+    draining, ///< all processes have ended; output remains
     done
   };
   struct Pe {
@@ -80,9 +80,9 @@ private:
 
   bool all_ended() const;
   bool anything_left() const;
-  /// To the process groups of the PEs that still run.
+  /// Signals the process groups of the PEs that still run.
   void signal_pes(int signal) const;
-  /// To every process of the job.
+  /// Signals every process of the job.
   void signal_everything(int signal) const;
 
   const LaunchRequest& request_;

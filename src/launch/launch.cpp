@@ -23,7 +23,7 @@ std::string pe_list(const std::vector<int>& pes) {
   return (pes.size() == 1 ? "PE " : "PEs ") + join(names, ", ") + more;
 }
 
-std::string with_words(const std::string& line, const PeEnd& end, const std::string& whose) {
+std::string with_last_line(const std::string& line, const PeEnd& end, const std::string& whose) {
   return end.last_words.empty() ? line : line + "; " + whose + " last words: " + end.last_words;
 }
 
@@ -63,7 +63,7 @@ LaunchResult launch(const LaunchRequest& request, const OpenRendezvous& open_ren
   return job.run();
 }
 
-bool failed_alike_and_said_so(const LaunchResult& result) {
+bool all_printed_the_same_failure(const LaunchResult& result) {
   if (result.timed_out || result.first_failed < 0)
     return false;
   const PeEnd& first = result.ends.front();
@@ -85,23 +85,23 @@ std::string failure_line(const LaunchResult& result) {
   if (came_from_user(result, end))
     return "";
   if (end.signal != 0)
-    return with_words("PE " + std::to_string(end.pe) + " was killed by signal " +
-                          std::to_string(end.signal) + " (" + ::strsignal(end.signal) + ")",
-                      end, "its");
+    return with_last_line("PE " + std::to_string(end.pe) + " was killed by signal " +
+                              std::to_string(end.signal) + " (" + ::strsignal(end.signal) + ")",
+                          end, "its");
   const bool all = std::all_of(result.ends.begin(), result.ends.end(), [&end](const PeEnd& other) {
     return other.signal == 0 && other.exit_status == end.exit_status;
   });
   const std::string code = "ended with exit code " + std::to_string(end.exit_status);
   if (all && result.ends.size() > 1)
-    return with_words("all " + std::to_string(result.ends.size()) + " PEs " + code, end,
-                      "PE " + std::to_string(end.pe) + "'s");
-  return with_words("PE " + std::to_string(end.pe) + " " + code, end, "its");
+    return with_last_line("all " + std::to_string(result.ends.size()) + " PEs " + code, end,
+                          "PE " + std::to_string(end.pe) + "'s");
+  return with_last_line("PE " + std::to_string(end.pe) + " " + code, end, "its");
 }
 
-// `run` with the rendezvous that it is meant to have; on its own, so that tests can do without.
+// `run` with a given rendezvous, so that tests can do without one.
 
 namespace {
-/// A program may start OpenSHMEM whenever it likes, so the rendezvous lives as long as the job.
+/// A program may initialise OpenSHMEM at any time, so the rendezvous lives as long as the job.
 constexpr double rendezvous_timeout_s = 7.0 * 86400;
 } // namespace
 

@@ -19,15 +19,15 @@ struct LaunchRequest {
   bool label = false;   ///< prefix each line of output with "[PE] "
   double timeout_s = 0; ///< of the whole job; 0: none
   double grace_s = 3;   ///< between SIGTERM and SIGKILL when the job is ended
-  /// The job itself continues without PEs that it loses: while PE 0 runs, another one that is
-  /// killed or fails ends nothing; PE 0's exit decides. Exit codes 3 and 124 say that the job has
+  /// The job continues without PEs that it loses: while PE 0 runs, another PE that is killed or
+  /// fails does not end it, and PE 0's exit decides. Exit codes 3 and 124 mean that the job has
   /// failed, and still end it.
   bool loss_allowed = false;
   /// The program is shmemctl itself: an error that several PEs print identically is passed on once,
   /// unless lines have labels.
   bool one_error = false;
   Environment environment;
-  std::vector<CpuSet> cpus = {}; ///< by PE: what it is bound to (core_shares.h); empty: nothing
+  std::vector<CpuSet> cpus = {}; ///< CPUs by PE (core_shares.h); empty: not bound
 };
 
 /// How one PE ended.
@@ -41,7 +41,8 @@ struct PeEnd {
 struct LaunchResult {
   int exit_status = 0; ///< 0, or that of the PE that failed first (LaunchRequest::loss_allowed)
   int first_failed = -1;
-  std::vector<PeEnd> ends; ///< by PE
+  std::vector<PeEnd> ends;  ///< by PE
+  bool error_shown = false; ///< a PE's own error was passed on (LaunchRequest::one_error)
   bool timed_out = false;
   std::vector<int> late_pes;  ///< those that still ran when the deadline passed
   std::vector<int> forwarded; ///< signals that were passed on, in order of arrival
@@ -58,18 +59,18 @@ struct LaunchResult {
 /// program; unavailable: fork failed, or, at the end, stdout could not be written).
 LaunchResult launch(const LaunchRequest& request);
 
-/// Starts what introduces the PEs to each other, and returns its UniqueId::text().
+/// Starts the rendezvous of the PEs, and returns its UniqueId::text().
 using OpenRendezvous = std::function<std::string()>;
-/// launch() with another rendezvous than Rendezvous::start_local().
+/// launch() with a rendezvous other than Rendezvous::start_local().
 LaunchResult launch(const LaunchRequest& request, const OpenRendezvous& open_rendezvous);
 
 /// One line that says how the job failed: "PE 2 was killed by signal 9 (Killed); its last words:
 /// ..."; "" if it succeeded, or if it was interrupted by a signal from the user.
 std::string failure_line(const LaunchResult& result);
 
-/// Whether all PEs failed with the same exit code, and one of them said why: then the job's failure
-/// line would say it again.
-bool failed_alike_and_said_so(const LaunchResult& result);
+/// Whether all PEs failed with the same exit code and one of them printed why: then the job's
+/// failure line would repeat it.
+bool all_printed_the_same_failure(const LaunchResult& result);
 
 /// Virtual node of a PE: blocks, whose sizes differ by at most one (larger ones first).
 int node_of_pe(int pe, int n_pes, int n_nodes);

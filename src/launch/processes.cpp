@@ -138,7 +138,7 @@ void signal_process(const ProcessName& process, int signal) {
 #if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
   const FileDescriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0U)));
   if (handle) {
-    if (same()) // the handle was taken first, so it names what is looked at now
+    if (same()) // the pidfd was opened first, so it refers to the process that is checked now
       ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0U);
     return;
   }

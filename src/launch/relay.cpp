@@ -19,24 +19,12 @@ constexpr std::size_t most_waiting_bytes = std::size_t{256} << 10;
 constexpr std::size_t read_bytes = std::size_t{64} << 10;
 constexpr std::size_t tail_bytes = 4096;
 constexpr auto longest_silence = std::chrono::seconds(1);
-/// Fits what poll(2) promises for a pipe or terminal that could not be opened anew.
+/// Matches poll(2)'s guarantee for a pipe or terminal that could not be reopened.
 constexpr std::size_t careful_bytes = 512;
-/// How many bytes a job may write after its output was refused before it is ended.
+/// How many bytes a job may write after its output was refused, before it is ended.
 constexpr std::size_t most_lost_bytes = std::size_t{64} << 20;
 constexpr std::size_t most_known_errors = 1000;
 constexpr std::string_view error_prefix = "shmemctl: error: ", fix_prefix = "shmemctl: fix: ";
-
-/// What an error is known by: its line; of one that only says which PE failed first ("job: cannot
-/// continue: PE 1 (host a) failed in phase heap: ..."), the line that this PE prints itself.
-std::string key_of(const std::string& line) {
-  constexpr std::string_view job_failed = "job: cannot continue: PE ",
-                             failed_in = " failed in phase ";
-  if (line.compare(error_prefix.size(), job_failed.size(), job_failed) != 0)
-    return line;
-  const std::size_t phase = line.find(failed_in);
-  const std::size_t cause = phase == std::string::npos ? phase : line.find(": ", phase);
-  return cause == std::string::npos ? line : std::string(error_prefix) + line.substr(cause + 2);
-}
 
 bool is_writable(int descriptor) {
   pollfd waiting{descriptor, POLLOUT, 0};
@@ -52,7 +40,7 @@ OutputSink::OutputSink(int descriptor) : descriptor_(descriptor) {
   file_ = S_ISREG(status.st_mode) || S_ISBLK(status.st_mode);
   socket_ = S_ISSOCK(status.st_mode);
   // O_NONBLOCK belongs to the open file description, which other processes share, so this opens its
-  // own. A descriptor that is not open for writing must refuse what is written (cli/terminal.h).
+  // own. Writes to a descriptor that is not open for writing must fail (cli/terminal.h).
   if ((::fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY)
     return;
   if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
@@ -171,7 +159,7 @@ void OutputStream::pass_on() {
   const std::size_t newline = kept_.rfind('\n');
   std::size_t ready = newline == std::string::npos ? 0 : newline + 1;
   const bool long_line = kept_.size() - ready >= longest_line_bytes;
-  // The continuation of a line that has been started need not wait either.
+  // The rest of a line that has been started need not wait either.
   const bool continues = sink_.owner_ == this && ready == 0;
   if (style_.at_once || long_line || continues || !open())
     ready = kept_.size();
@@ -207,7 +195,7 @@ std::string OutputStream::without_known_errors(const std::string& lines) {
     if (starts_with(line, error_prefix)) {
       const OutputStream* speaker = this;
       if (sink_.errors_.size() < most_known_errors)
-        speaker = sink_.errors_.emplace(key_of(line), this).first->second;
+        speaker = sink_.errors_.emplace(line, this).first->second;
       left_out_ = speaker != this;
     } else {
       left_out_ = left_out_ && starts_with(line, fix_prefix);

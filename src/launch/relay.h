@@ -13,7 +13,7 @@ namespace shmemctl {
 class OutputStream;
 
 /// Where lines go: stdout or stderr of the launcher. Never blocks: what the reader does not take is
-/// kept, and the streams wait when that is too much.
+/// buffered, and the streams pause when the buffer is full.
 class OutputSink {
 public:
   /// Writes to `descriptor` (not owned).
@@ -23,7 +23,7 @@ public:
   bool wants_write() const { return !broken() && !waiting_.empty(); }
   int writable_descriptor() const { return nonblocking_ ? nonblocking_.get() : descriptor_; }
   void flush();
-  /// So much waits that streams are not to be read.
+  /// The buffer is full: streams must not be read.
   bool full() const;
   /// The reader has closed the pipe (EPIPE), or the system refused the output.
   bool broken() const { return error_number_ != 0; }
@@ -33,6 +33,8 @@ public:
   bool given_up() const;
   /// A stream is in the middle of a very long line, so that others may have to wait.
   bool claimed() const { return owner_ != nullptr; }
+  /// An error of a stream with Style::one_error was passed on.
+  bool shows_error() const { return !errors_.empty(); }
   /// The last line that was passed on has no newline yet.
   bool in_mid_line() const { return mid_line_; }
 
@@ -51,7 +53,7 @@ private:
   int error_number_ = 0;
   bool mid_line_ = false;
   std::size_t lost_bytes_ = 0;                        ///< since it broke
-  std::map<std::string, const OutputStream*> errors_; ///< lines passed on, and whose they were
+  std::map<std::string, const OutputStream*> errors_; ///< lines passed on, with the stream of each
   const OutputStream* last_ = nullptr;                ///< the stream that wrote last
   const OutputStream* owner_ = nullptr; ///< the stream in the middle of a very long line
   std::chrono::steady_clock::time_point owner_since_;
@@ -63,7 +65,8 @@ public:
   struct Style {
     std::string label;    ///< before each line; "": none
     bool at_once = false; ///< bytes need not wait for the end of their line
-    /// An error that another stream of the sink has printed identically is dropped, with its fix.
+    /// An error that another stream of the sink has already printed is dropped together with its
+    /// fix.
     bool one_error = false;
   };
   /// Longest line that is buffered whole; a longer one is passed on in chunks, during which all
@@ -80,14 +83,14 @@ public:
   int descriptor() const { return pipe_.get(); }
   /// Poll descriptor() for POLLIN.
   bool wants_read() const;
-  /// Reads once and passes on what is whole. At the end of file the rest is passed on.
-  /// @return false if nothing was there
+  /// Reads once and passes on complete lines. At the end of file the rest is passed on.
+  /// @return false if nothing was available
   bool read();
   /// Passes on the rest and closes: the process gets EPIPE from now on.
   void close();
-  /// Lines that had to wait for another stream's long line.
+  /// Passes on lines that had to wait for another stream's long line.
   void pass_on();
-  /// The last line that is not empty, of at most 200 bytes; lines that tell a fix do not count.
+  /// The last line that is not empty, at most 200 bytes; fix lines do not count.
   std::string last_words() const;
 
 private:
@@ -102,7 +105,7 @@ private:
   std::string kept_;      ///< not passed on yet
   std::string tail_;      ///< end of everything that was read
   bool in_line_ = false;  ///< a part of the current line has been passed on
-  bool left_out_ = false; ///< the last line was an error that is known
+  bool left_out_ = false; ///< the last line was an error that was passed on before
 };
 
 } // namespace shmemctl

@@ -45,7 +45,7 @@ SignalGate::SignalGate() {
 }
 
 SignalGate::~SignalGate() {
-  // What is still pending would end this process now.
+  // A signal that is still pending would end this process now.
   sigset_t own;
   sigemptyset(&own);
   for (const int signal : {SIGPIPE, SIGCHLD, SIGCONT, SIGWINCH})
@@ -70,7 +70,7 @@ void SignalGate::stop_here() {
   sigemptyset(&stop);
   sigaddset(&stop, SIGTSTP);
   ::raise(SIGTSTP);
-  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr); // here the process stops
+  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr); // the process stops here
   pthread_sigmask(SIG_BLOCK, &stop, nullptr);
 }
 
@@ -106,7 +106,7 @@ void TerminalInput::write() {
   if (count > 0)
     waiting_.erase(0, static_cast<std::size_t>(count));
   else if (count < 0 && errno != EAGAIN && errno != EINTR)
-    close(); // PE 0 reads no more
+    close(); // PE 0 does not read any more
 }
 
 } // namespace shmemctl

@@ -9,9 +9,9 @@
 
 namespace shmemctl {
 
-/// While it lives, the signals that a launcher deals with arrive at descriptor() only. Signals that
+/// While it exists, the signals that a launcher handles arrive only at descriptor(). Signals that
 /// this process was started to ignore (nohup) stay ignored. Threads that start meanwhile inherit
-/// the mask. The destructor puts everything back.
+/// the mask. The destructor restores everything.
 class SignalGate {
 public:
   SignalGate(); ///< throws Error (unavailable)
@@ -45,7 +45,8 @@ public:
   TerminalInput(int terminal, FileDescriptor pipe);
 
   bool open() const { return static_cast<bool>(pipe_); }
-  /// Poll terminal() for POLLIN; look again now and then, the foreground changes without notice.
+  /// Poll terminal() for POLLIN; call again periodically, because the foreground changes without
+  /// notice.
   bool wants_read() const;
   int terminal() const { return terminal_; }
   /// Poll pipe() for POLLOUT.

@@ -17,7 +17,7 @@ namespace shmemctl {
 
 namespace {
 
-/// char* const* of texts that stay where they are.
+/// An argv array of pointers into the given texts.
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;
   result.reserve(texts.size() + 1);
@@ -27,7 +27,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-/// Everything that the child needs, made before fork(): it may only make system calls.
+/// Everything that the child needs, prepared before fork(): the child may only make system calls.
 struct Prepared {
   const char* program;
   char* const* arguments;
@@ -59,14 +59,14 @@ std::vector<cpu_set_t> mask_of(const CpuSet& cpus) {
 [[noreturn]] void run_child(const Prepared& prepared, const SignalGate& signals) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  if (::getppid() != prepared.parent) // it died before the line above
+  if (::getppid() != prepared.parent) // the parent died before the line above
     ::_exit(127);
   for (int standard = 0; standard <= 2; ++standard)
     if (prepared.descriptors[standard] >= 0 && ::dup2(prepared.descriptors[standard], standard) < 0)
       fail_in_child(prepared.status);
   if (prepared.open_files)
     ::setrlimit(RLIMIT_NOFILE, prepared.open_files);
-  if (prepared.cpus) // a PE that cannot be bound runs all the same
+  if (prepared.cpus) // a PE that cannot be bound runs unbound
     static_cast<void>(::sched_setaffinity(0, prepared.cpus_bytes, prepared.cpus));
   signals.restore_in_child();
   ::execve(prepared.program, prepared.arguments, prepared.environment);

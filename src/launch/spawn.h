@@ -21,8 +21,8 @@ struct SpawnRequest {
   Environment environment;
   int standard_input = -1; ///< descriptors for the child, all above 2; -1 keeps this process's
   int standard_output = -1, standard_error = -1;
-  std::optional<rlimit> open_files; ///< the limit it is to have
-  CpuSet cpus = {};                 ///< that it may use; empty: as this process
+  std::optional<rlimit> open_files; ///< its limit
+  CpuSet cpus = {};                 ///< its CPUs; empty: as this process
 };
 
 /// A forked child. It leads its own process group, and dies with this process (PR_SET_PDEATHSIG; a
@@ -32,7 +32,8 @@ public:
   /// Forks and returns before the program runs. Throws Error (unavailable).
   Spawned(const SpawnRequest& request, const SignalGate& signals);
   pid_t pid() const { return pid_; }
-  /// Waits until the program runs; 0, or the errno of what failed. The child is then to be reaped.
+  /// Waits until the program runs; 0, or the errno of the step that failed. The caller then reaps
+  /// the child.
   int started();
 
 private:
@@ -50,11 +51,11 @@ struct Pipe {
 /// that number.
 void fill_standard_descriptors();
 
-/// The file that `name` means: itself if it holds a slash, else the first executable file of that
-/// name in the environment's PATH. Throws Error (usage): no such program, or not executable.
+/// The file that `name` refers to: itself if it contains a slash, else the first executable file of
+/// that name in the environment's PATH. Throws Error (usage): no such program, or not executable.
 std::string find_program(const std::string& name, const Environment& environment);
 
-/// What is thrown for a program that cannot be executed.
+/// The error for a program that cannot be executed.
 Error cannot_run(const std::string& name, int error_number);
 
 } // namespace shmemctl

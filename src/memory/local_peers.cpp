@@ -6,12 +6,14 @@
 #include <fmt/format.h>
 #include <optional>
 #include <poll.h>
+#include <string_view>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <utility>
 
+#include "src/base/archive.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/timeout_hint.h"
@@ -23,36 +25,35 @@ namespace {
 
 constexpr std::uint32_t magic = 0x314d4853; // "SHM1"
 
-struct Wire {
-  std::uint32_t magic, flags, from_pe, to_pe;
-  std::uint64_t sequence, signature;
-};
-static_assert(sizeof(Wire) == sizeof(PeerDatagram));
-
-std::uint64_t signature_of(const Wire& wire, const JobSecret& secret) {
-  return siphash(secret, &wire, offsetof(Wire, signature));
-}
-
 } // namespace
 
+void serialize(Archive& archive, PeerMessage& message) {
+  std::uint32_t number = magic, flags = message.has_descriptor ? 1 : 0;
+  archive(number, flags, message.from_pe, message.to_pe, message.sequence);
+  archive.require(number == magic && flags <= 1);
+  if (archive.reading())
+    message.has_descriptor = flags == 1;
+}
+
 PeerDatagram encode(const PeerMessage& message, const JobSecret& secret) {
-  Wire wire{
-      magic, message.has_descriptor ? 1u : 0u, message.from_pe, message.to_pe, message.sequence, 0};
-  wire.signature = signature_of(wire, secret);
-  PeerDatagram datagram;
-  std::memcpy(datagram.data(), &wire, sizeof wire);
+  std::string bytes = to_bytes(message);
+  bytes += to_bytes(siphash(secret, bytes.data(), bytes.size()));
+  PeerDatagram datagram{};
+  std::memcpy(datagram.data(), bytes.data(), std::min(bytes.size(), datagram.size()));
   return datagram;
 }
 
 std::optional<PeerMessage> decode(const void* data, std::size_t size_bytes,
                                   const JobSecret& secret) {
-  Wire wire;
-  if (size_bytes != sizeof wire)
+  constexpr std::size_t signature_bytes = sizeof(std::uint64_t);
+  if (size_bytes != sizeof(PeerDatagram))
     return std::nullopt;
-  std::memcpy(&wire, data, sizeof wire);
-  if (wire.magic != magic || wire.flags > 1 || wire.signature != signature_of(wire, secret))
+  const std::string_view bytes(static_cast<const char*>(data), size_bytes);
+  const std::string_view text = bytes.substr(0, size_bytes - signature_bytes);
+  if (from_bytes<std::uint64_t>(bytes.substr(text.size())) !=
+      siphash(secret, text.data(), text.size()))
     return std::nullopt;
-  return PeerMessage{wire.from_pe, wire.to_pe, wire.sequence, wire.flags == 1};
+  return from_bytes<PeerMessage>(text);
 }
 
 std::string peer_socket_name(const JobSecret& secret, int pe) {

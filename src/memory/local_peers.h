@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "src/base/deadline.h"
 #include "src/base/file_descriptor.h"
 #include "src/base/secret.h"
@@ -19,13 +20,15 @@ namespace shmemctl {
 
 using JobSecret = Secret;
 
-/// Between processes of one machine, hence in the machine's own byte order.
+/// An archive of 24 bytes (src/base/archive.h), before its signature.
 struct PeerMessage {
   std::uint32_t from_pe = 0;
   std::uint32_t to_pe = 0;
   std::uint64_t sequence = 0;  ///< counts exchanges, from 0
   bool has_descriptor = false; ///< one descriptor is sent along
 };
+
+void serialize(Archive& archive, PeerMessage& message);
 
 using PeerDatagram = std::array<std::byte, 32>;
 

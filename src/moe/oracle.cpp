@@ -77,7 +77,7 @@ std::vector<float> expected_weights(std::uint32_t key, std::int32_t top_k) {
 }
 
 std::vector<float> expected_combined_weights(const Shape& shape, const std::int32_t* experts,
-                                         std::uint32_t key) {
+                                             std::uint32_t key) {
   std::vector<float> weights = expected_weights(key, shape.top_k);
   for (std::int32_t k = 0; k < shape.top_k; ++k) {
     float& weight = weights[static_cast<std::size_t>(k)];

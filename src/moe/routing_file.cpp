@@ -44,8 +44,9 @@ public:
     return true;
   }
   Error bad(const std::string& problem) const {
-    return input_error(subject_, fmt::format("line {}", number_), problem,
-                       "record it again with shmemctl moe --record, or see docs/explanation/moe.md");
+    return input_error(
+        subject_, fmt::format("line {}", number_), problem,
+        "record it again with shmemctl moe --record, or see docs/explanation/moe.md");
   }
   /// The number behind `word` at `index`.
   std::int32_t named(const std::vector<std::string>& words, std::size_t index,

@@ -36,9 +36,7 @@ struct Buffers::Impl {
   BuffersConfig config;
   std::uint32_t me; ///< among the users
   BufferPool pool;
-  std::vector<MemoryRegistrar*> registrars;
-  std::mutex mutex; ///< of the next two
-  std::map<std::uint64_t, std::vector<std::pair<MemoryRegistrar*, NetworkKey>>> keys;
+  std::mutex mutex;                             ///< of `owner`
   std::unique_ptr<buffers::BufferServer> owner; ///< from the first registration on
   std::mutex links_mutex;                       ///< held while a connection is made
   std::map<int, std::shared_ptr<buffers::OwnerConnection>> links;
@@ -58,10 +56,7 @@ struct Buffers::Impl {
   }
   void start_owner();
   buffers::RegistrationTable& table() const { return *owner->table(); }
-  void add_keys(const BufferHandle& handle, void* address, std::size_t size_bytes);
-  void drop_keys(const BufferHandle& handle);
   BufferHandle add_gpu(const void* address, std::size_t size_bytes);
-  BufferPath path_of_gpu_memory(int pe) const;
   /// The service's part of another PE's remove().
   void forget(int owner_pe, const BufferHandle& theirs);
   /// On return no process on this PE maps the buffer.
@@ -88,25 +83,6 @@ void Buffers::Impl::start_owner() {
         buffers::ServiceCallbacks{config.gpu, [this](int owner_pe, const BufferHandle& theirs) {
                                     forget(owner_pe, theirs);
                                   }});
-}
-
-void Buffers::Impl::add_keys(const BufferHandle& handle, void* address, std::size_t size_bytes) {
-  for (MemoryRegistrar* registrar : registrars) {
-    try {
-      NetworkKey key = registrar->add(address, size_bytes);
-      const std::lock_guard lock(mutex);
-      keys[handle.generation].emplace_back(registrar, std::move(key));
-    } catch (const Error& error) {
-      log(LogLevel::info, "memory", "a buffer without a network key: " + error.message());
-    }
-  }
-}
-
-void Buffers::Impl::drop_keys(const BufferHandle& handle) {
-  const std::lock_guard lock(mutex);
-  for (const auto& [registrar, key] : keys[handle.generation])
-    registrar->remove(key);
-  keys.erase(handle.generation);
 }
 
 void Buffers::Impl::forget(int owner_pe, const BufferHandle& theirs) {
@@ -239,10 +215,8 @@ void Buffers::Impl::operate(const BufferDescriptor& descriptor, std::uint64_t of
 Buffers::Buffers(BuffersConfig config) : impl_(std::make_unique<Impl>(std::move(config))) {}
 
 Buffers::~Buffers() {
-  for (const BufferHandle& handle : impl_->pool.handles()) {
+  for (const BufferHandle& handle : impl_->pool.handles())
     impl_->table().generation(handle.slot).store(0, std::memory_order_seq_cst);
-    impl_->drop_keys(handle);
-  }
 }
 
 BufferHandle Buffers::Impl::add_gpu(const void* address, std::size_t size_bytes) {
@@ -261,8 +235,6 @@ BufferHandle Buffers::add(void* address, std::size_t size_bytes, bool may_replac
                                      : impl_->pool.add(address, size_bytes, may_replace_pages);
   try {
     impl_->table().commit_slot(handle.slot);
-    if (!on_gpu)
-      impl_->add_keys(handle, address, size_bytes);
   } catch (...) {
     impl_->pool.withdraw(handle);
     impl_->pool.remove(handle);
@@ -278,7 +250,6 @@ void Buffers::remove(const BufferHandle& handle) {
   impl_->wait_until_unused(handle.slot);
   impl_->close_at_others(handle);
   impl_->cache.erase(impl_->config.pe, handle);
-  impl_->drop_keys(handle);
   impl_->warn_if_gone(handle);
   impl_->pool.remove(handle);
 }
@@ -324,42 +295,8 @@ BufferPath Buffers::path_to(const BufferDescriptor& buffer) {
   return impl_->open(buffer)->path();
 }
 
-BufferPath Buffers::Impl::path_of_gpu_memory(int pe) const {
-  if (!config.gpu_transport_to)
-    throw Error(ExitCode::unavailable, "memory of " + config.gpu->text(), "choose a path",
-                "the heap is in host memory, and no transport copies between it and GPU memory",
-                "copy it to host memory first");
-  const BuffersConfig::TransportToPe way = config.gpu_transport_to(pe);
-  const std::string only = "; for operations on the GPU's heap";
-  if (way.loads_and_stores)
-    return {BufferPathKind::zero_copy,
-            "the copy engine of " + config.gpu->text() + " reads and writes it" + only};
-  return {BufferPathKind::staged, way.transport + " copies it through memory of the host" + only};
-}
-
-BufferPath Buffers::path_of(const void* address, std::size_t size_bytes, int pe) const {
-  if (impl_->config.gpu && impl_->config.gpu->is_gpu_memory(address))
-    return impl_->path_of_gpu_memory(pe);
-  const BuffersConfig::TransportToPe way = impl_->config.transport_to(pe);
-  if (way.loads_and_stores)
-    return {BufferPathKind::zero_copy,
-            way.transport + " reads and writes any local memory; no registration is needed"};
-  if (impl_->config.is_heap && impl_->config.is_heap(address))
-    return {BufferPathKind::zero_copy, "the heap is registered with " + way.transport};
-  const auto buffer = impl_->pool.find(address, size_bytes);
-  if (!buffer)
-    return {BufferPathKind::staged, "it is not registered, and " + way.transport + " needs that"};
-  const std::lock_guard lock(impl_->mutex);
-  const auto found = impl_->keys.find(buffer->handle.generation);
-  if (found != impl_->keys.end())
-    for (const auto& [registrar, key] : found->second)
-      if (key.transport == way.transport)
-        return {BufferPathKind::zero_copy, "it is registered with " + way.transport};
-  return {BufferPathKind::staged, way.transport + " has no key for it"};
-}
-
-void Buffers::add_registrar(MemoryRegistrar& registrar) {
-  impl_->registrars.push_back(&registrar);
+void Buffers::close(const BufferDescriptor& buffer) {
+  impl_->cache.erase(buffer.pe, {buffer.slot, buffer.generation});
 }
 
 std::size_t Buffers::open_count() const {

@@ -62,21 +62,6 @@ struct BufferDescriptor {
 };
 static_assert(sizeof(BufferDescriptor) == 64);
 
-/// What one network transport needs to address registered memory.
-struct NetworkKey {
-  std::string transport; ///< as Transport::name()
-  std::array<std::byte, 64> bytes{};
-};
-/// A transport whose local side must be registered, too.
-class MemoryRegistrar {
-public:
-  virtual ~MemoryRegistrar() = default;
-  /// Called for every registration of memory of the host. Throws Error; then the buffer is used
-  /// without this transport.
-  virtual NetworkKey add(void* address, std::size_t size_bytes) = 0;
-  virtual void remove(const NetworkKey& key) noexcept = 0;
-};
-
 struct BuffersConfig {
   int pe = 0;
   std::vector<int> users; ///< the PEs that can share memory with this one, itself among them; the
@@ -89,18 +74,9 @@ struct BuffersConfig {
   std::size_t staging_bytes = std::size_t{256} << 10;
   std::size_t open_limit = 256; ///< buffers of other PEs that stay mapped
   buffers::AllowedPaths allowed;
-  /// Of the transport that serves a PE: its name, and whether it loads and stores there.
-  struct TransportToPe {
-    std::string transport;
-    bool loads_and_stores = false;
-  };
-  std::function<TransportToPe(int pe)> transport_to;
   /// Whether the address is in the symmetric heap, which needs no registration.
   std::function<bool(const void*)> is_heap;
   buffers::GpuBufferBackend* gpu = nullptr; ///< not owned; nullptr: the job has no GPUs
-  /// Of the transport that serves a PE in the GPU's heap; throws Error where none does. Empty:
-  /// processors reach that heap.
-  std::function<TransportToPe(int pe)> gpu_transport_to;
 };
 
 /// One for each PE. Makes neither thread nor socket before the first registration. Thread safe.
@@ -114,9 +90,10 @@ public:
 
   /// Registers memory of the host or of this PE's GPU. Not collective. Private host memory becomes
   /// shared memory in place, in whole pages, until it is unregistered; memory for which that is
-  /// impossible is reached by a slower path (docs/explanation/buffers.md). Register before the memory is freed,
-  /// and free it after remove(). Buffers may overlap. Throws Error (usage) for memory that is
-  /// unmapped, unreadable, part of the symmetric heap, on another GPU, or managed by CUDA.
+  /// impossible is reached by a slower path (docs/explanation/buffers.md). Register before the
+  /// memory is freed, and free it after remove(). Buffers may overlap. Throws Error (usage) for
+  /// memory that is unmapped, unreadable, part of the symmetric heap, on another GPU, or managed by
+  /// CUDA.
   /// @param may_replace_pages false for memory that a device has pinned
   BufferHandle add(void* address, std::size_t size_bytes, bool may_replace_pages = true);
   /// Unregisters: waits until operations of other PEs that are in flight have completed; later ones
@@ -142,12 +119,9 @@ public:
 
   /// The path that put() and get() of this buffer take. Opens the buffer.
   BufferPath path_to(const BufferDescriptor& buffer);
-  /// The path that the local side of a put or get through Rma takes to `pe`. Throws Error (usage)
-  /// for a PE that does not exist.
-  BufferPath path_of(const void* address, std::size_t size_bytes, int pe) const;
-
-  /// Transports that want to know of registrations; before the first one. Not owned.
-  void add_registrar(MemoryRegistrar& registrar);
+  /// Unmaps a buffer of another PE once no BufferRef holds it; otherwise it stays mapped for later
+  /// operations, also after its owner has unregistered it. Nothing if it is not open.
+  void close(const BufferDescriptor& buffer);
   /// How many buffers of other PEs are open here.
   std::size_t open_count() const;
 

@@ -23,6 +23,8 @@ namespace {
 constexpr double announce_limit_s = 0.2;
 /// How long the notice of a failure may take that a bootstrap has seen the effect of.
 constexpr std::chrono::milliseconds notice_time{300};
+/// How long a PE waits for another one to print the job's failure, before it does so itself.
+constexpr std::chrono::seconds print_limit{2};
 
 /// How connecting went on one PE.
 struct Verdict {
@@ -202,12 +204,31 @@ bool TreeFailureDetector::announce(const Error& error, const std::string& given_
                            : " failed" + where + ": " + error.message();
     failure.fix = error.fix();
     failure.code = error.code() == ExitCode::ok ? ExitCode::unavailable : error.code();
+    if (error.code() != ExitCode::interrupted)
+      failure.error = error;
     const bool first = state_->propose(std::move(failure));
     publish_failure();
     return first;
   } catch (const std::exception&) {
     // Out of memory: the end of the connections tells the others.
     return true;
+  }
+}
+
+bool TreeFailureDetector::await_printed(const Error* own) noexcept {
+  try {
+    const std::unique_ptr<Failure> failure = state_->failure();
+    if (!failure || !state_->has_printer() || state_->size() == 1 || state_->excluded())
+      return false;
+    if (failure->code == ExitCode::interrupted && state_->print(*failure))
+      thread_.wake();
+    if (!thread_.wait_printed(Deadline::after(print_limit)))
+      return false;
+    const std::unique_ptr<Failure> printed = state_->printed();
+    return !own || printed->pe == state_->rank() ||
+           (printed->error && same_failure(*printed->error, *own));
+  } catch (const std::exception&) {
+    return false; // out of memory
   }
 }
 
@@ -223,7 +244,8 @@ std::unique_ptr<TreeFailureDetector> start(Bootstrap& bootstrap, const Secret& s
   Listeners listeners(my_addresses);
   AddressBook addresses = listeners.exchange(bootstrap, host_names, settings, deadline);
   auto made = std::make_unique<TreeFailureDetector>(
-      std::make_unique<State>(bootstrap.rank(), bootstrap.size(), secret, std::move(host_names)),
+      std::make_unique<State>(bootstrap.rank(), bootstrap.size(), secret, std::move(host_names),
+                              settings.printer),
       std::move(addresses), listeners.take());
   try {
     made->connect(bootstrap, settings, deadline);
@@ -236,11 +258,12 @@ std::unique_ptr<TreeFailureDetector> start(Bootstrap& bootstrap, const Secret& s
 
 } // namespace failure_detector
 
-std::unique_ptr<FailureDetector>
-FailureDetector::start(Bootstrap& bootstrap, const Secret& secret,
-                       const std::vector<SocketAddress>& my_addresses,
-                       std::vector<std::string> host_names, const Deadline& deadline) {
-  return failure_detector::start(bootstrap, secret, my_addresses, std::move(host_names), {},
+std::unique_ptr<FailureDetector> FailureDetector::start(
+    Bootstrap& bootstrap, const Secret& secret, const std::vector<SocketAddress>& my_addresses,
+    std::vector<std::string> host_names, const Deadline& deadline, ErrorPrinter printer) {
+  failure_detector::Settings settings;
+  settings.printer = std::move(printer);
+  return failure_detector::start(bootstrap, secret, my_addresses, std::move(host_names), settings,
                                  deadline);
 }
 

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,13 @@ struct Failure {
   ExitCode code = ExitCode::unavailable;
   /// `pe` does not answer: it is stopped, or its host is out of reach. It will not end by itself.
   bool unresponsive = false;
+  /// What `pe` itself failed with; nothing if others found out (it was lost, or does not respond)
+  /// or a signal ended it. Its code and fix are those above.
+  std::optional<Error> error;
 };
+
+/// How a PE prints the error that ends the job. Must be thread safe.
+using ErrorPrinter = std::function<void(const Error&)>;
 
 /// Whether this PE has to ask the launcher to abort the job, because a process of it will not exit
 /// by itself. The first PE that is not the cause does so: mostly PE 0, which writes its report
@@ -44,14 +52,18 @@ enum class Presence {
 /// PE can be queried for its state (phase, step, whom it waits for): give_up() follows that chain,
 /// so that a timeout error names the PE that all others wait for, even if that PE is stopped and
 /// does not respond.
+///
+/// If the PEs have an ErrorPrinter, one of them prints the job's failure: PE 0, or PE 1 if it is
+/// PE 0 that was lost or does not respond. It tells the others once it has printed; they wait for
+/// that a little, and print themselves if it does not come.
 class FailureDetector : public JobHealth {
 public:
   /// Collective: exchanges addresses by one allgather and builds the tree.
   /// @param secret of the job: connections without it are dropped
-  static std::unique_ptr<FailureDetector> start(Bootstrap& bootstrap, const Secret& secret,
-                                                const std::vector<SocketAddress>& my_addresses,
-                                                std::vector<std::string> host_names,
-                                                const Deadline& deadline);
+  /// @param printer for await_printed(), the same on all PEs; empty: every PE prints by itself
+  static std::unique_ptr<FailureDetector>
+  start(Bootstrap& bootstrap, const Secret& secret, const std::vector<SocketAddress>& my_addresses,
+        std::vector<std::string> host_names, const Deadline& deadline, ErrorPrinter printer = {});
 
   void check() const override = 0;
   void waiting_for(int peer) noexcept override = 0;
@@ -67,6 +79,12 @@ public:
   /// consequence, or the second one.
   /// @param phase "" is the one that was entered last
   virtual bool announce(const Error& error, const std::string& phase) noexcept = 0;
+  /// After announce() or a thrown failure: waits, for at most 2 s, until a PE has printed what ends
+  /// the job.
+  /// @param own an error that this PE has and that is no consequence of another one's failure;
+  ///            nullptr: none
+  /// @return false if the caller must print: nobody has, or what was printed is not `own`
+  virtual bool await_printed(const Error* own) noexcept = 0;
   /// The job's first failure: "PE 3 (host a) failed in phase heap: ...".
   virtual std::unique_ptr<Failure> failure() const = 0;
   /// From now on a closing neighbour is no failure (collective: after a barrier).

@@ -6,8 +6,9 @@
 
 namespace shmemctl::failure_detector {
 
-State::State(int rank, int size, const Secret& secret, std::vector<std::string> host_names)
-    : rank_(rank), size_(size), secret_(secret),
+State::State(int rank, int size, const Secret& secret, std::vector<std::string> host_names,
+             ErrorPrinter printer)
+    : rank_(rank), size_(size), printer_(std::move(printer)), secret_(secret),
       host_names_(std::move(host_names)), phase_{0, phase::failure_detector} {}
 
 std::string State::host_of(int pe) const {
@@ -78,9 +79,55 @@ std::unique_ptr<Failure> State::failure() const {
   return failure_ ? std::make_unique<Failure>(*failure_) : nullptr;
 }
 
+namespace {
+
+Error job_cannot_continue(const Failure& failure) {
+  return Error(failure.code, "job", "continue", failure.message, failure.fix);
+}
+
+/// PE 0, but for a failure that PE 0 may not be there to print.
+int printing_pe(const Failure& failure) {
+  return failure.pe == 0 && !failure.error ? 1 : 0;
+}
+
+} // namespace
+
 void State::throw_failure() const {
-  const std::unique_ptr<Failure> first = failure();
-  throw Error(first->code, "job", "continue", first->message, first->fix);
+  throw job_cannot_continue(*failure());
+}
+
+Error State::error_of(const Failure& failure) const {
+  if (!failure.error)
+    return job_cannot_continue(failure);
+  const Error& error = *failure.error;
+  Where where = error.where();
+  if (failure.pe == rank_)
+    return error;
+  if (where.host.empty())
+    where.host = failure.host;
+  if (!where.pe)
+    where.pe = failure.pe;
+  return {failure.code,           error.subject(), error.attempted(),
+          error.system_message(), failure.fix,     std::move(where)};
+}
+
+bool State::print(const Failure& failure) {
+  if (!printer_ || excluded() || rank_ != printing_pe(failure) || printing_.exchange(true))
+    return false;
+  printer_(error_of(failure));
+  note_printed(failure);
+  return true;
+}
+
+void State::note_printed(Failure failure) {
+  const std::lock_guard lock(mutex_);
+  if (!printed_)
+    printed_ = std::make_unique<const Failure>(std::move(failure));
+}
+
+std::unique_ptr<Failure> State::printed() const {
+  const std::lock_guard lock(mutex_);
+  return printed_ ? std::make_unique<Failure>(*printed_) : nullptr;
 }
 
 Failure lost_pe(const State& state, int pe, const std::string& how) {

@@ -17,7 +17,8 @@ namespace shmemctl::failure_detector {
 /// Thread safe.
 class State {
 public:
-  State(int rank, int size, const Secret& secret, std::vector<std::string> host_names);
+  State(int rank, int size, const Secret& secret, std::vector<std::string> host_names,
+        ErrorPrinter printer = {});
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -52,6 +53,16 @@ public:
   /// What was proposed.
   std::unique_ptr<Failure> failure() const;
 
+  /// Whether one PE prints for all.
+  bool has_printer() const { return static_cast<bool>(printer_); }
+  /// Prints the failure if this PE is the one to do so and has not yet, and notes that. True if it
+  /// did.
+  bool print(const Failure& failure);
+  /// A PE, maybe this one, has printed this.
+  void note_printed(Failure failure);
+  /// What was noted first.
+  std::unique_ptr<Failure> printed() const;
+
   /// From now on neighbours may leave.
   void say_goodbye() noexcept { leaving_.store(true, std::memory_order_release); }
   bool leaving() const noexcept { return leaving_.load(std::memory_order_acquire); }
@@ -67,8 +78,11 @@ public:
 
 private:
   [[noreturn]] void throw_failure() const;
+  /// As the PE that failed would print it.
+  Error error_of(const Failure& failure) const;
 
   const int rank_, size_;
+  const ErrorPrinter printer_;
   const Secret secret_;
   const std::vector<std::string> host_names_;
   std::atomic<std::int32_t> wait_{-1}; ///< encode_wait()
@@ -76,11 +90,12 @@ private:
   std::atomic<bool> failed_{false};
   std::atomic<bool> leaving_{false};
   std::atomic<bool> loss_allowed_{false}, excluded_{false};
-  mutable std::mutex mutex_; // guards all below
+  std::atomic<bool> printing_{false}; ///< this PE has printed, or is about to
+  mutable std::mutex mutex_;          // guards all below
   PhaseNotice phase_;
   std::string step_;
   std::map<int, PhaseNotice> neighbour_phases_;
-  std::unique_ptr<const Failure> failure_;
+  std::unique_ptr<const Failure> failure_, printed_;
 };
 
 /// "PE 3 (host a) was lost in phase heap: <how>".

@@ -23,7 +23,8 @@ constexpr int idle_poll_ms = 10000;
 FileDescriptor make_event() {
   FileDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event)
-    throw system_error("failure detector", "start", errno, "raise the limit of open files (ulimit -n)");
+    throw system_error("failure detector", "start", errno,
+                       "raise the limit of open files (ulimit -n)");
   return event;
 }
 
@@ -63,6 +64,11 @@ int Thread::wait_linked(const std::vector<int>& peers, const Deadline& deadline)
 void Thread::wait_failed(const Deadline& deadline) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.at(), [this] { return state_.failed(); });
+}
+
+bool Thread::wait_printed(const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, deadline.at(), [this] { return printed_; });
 }
 
 void Thread::wake() noexcept {
@@ -131,6 +137,8 @@ void Thread::send_current_state(Link& link) {
     link.queue(Goodbye{});
   if (failure_sent_)
     link.queue(*state_.failure());
+  if (printed_sent_)
+    link.queue(Printed{*state_.printed()});
 }
 
 void Thread::linked(int peer) {
@@ -161,9 +169,31 @@ void Thread::notify_links() {
   goodbye_sent_ = goodbye_sent_ || leaves;
   if (failure) {
     state_.publish();
-    const std::lock_guard lock(mutex_);
-    changed_.notify_all();
+    {
+      const std::lock_guard lock(mutex_);
+      changed_.notify_all();
+    }
+    // Here rather than on the main thread, which may be busy with something else for long. Of an
+    // interrupted PE the main threads tell: a signal to all PEs ends them without a word.
+    if (failure->code != ExitCode::interrupted)
+      state_.print(*failure);
   }
+  notify_printed();
+}
+
+/// Tells the neighbours before this PE's main thread, which may end at that.
+void Thread::notify_printed() {
+  const std::unique_ptr<Failure> printed = printed_sent_ ? nullptr : state_.printed();
+  if (!printed)
+    return;
+  for (Link& link : links_) {
+    link.queue(Printed{*printed});
+    link.flush();
+  }
+  printed_sent_ = true;
+  const std::lock_guard lock(mutex_);
+  printed_ = true;
+  changed_.notify_all();
 }
 
 void Thread::confirm(std::uint64_t request) {
@@ -260,7 +290,8 @@ bool Thread::handle(PendingConnection& pending) {
 /// abandoned it: this connection replaces that one.
 void Thread::welcome(PendingConnection& pending, const Hello& hello) {
   if (accepts_from_.count(hello.rank) == 0 || is_linked(hello.rank)) {
-    log(LogLevel::debug, "failure detector", state_.describe(hello.rank) + " came twice or to nobody");
+    log(LogLevel::debug, "failure detector",
+        state_.describe(hello.rank) + " came twice or to nobody");
     return;
   }
   links_.remove_if([&](const Link& link) { return link.peer() == hello.rank; });
@@ -289,6 +320,8 @@ void Thread::handle(Link& link, Message message) {
     state_.note_phase(link.peer(), std::move(*phase));
   else if (auto* failure = std::get_if<Failure>(&message))
     state_.propose(std::move(*failure));
+  else if (auto* printed = std::get_if<Printed>(&message))
+    state_.note_printed(std::move(printed->failure));
   else if (std::holds_alternative<Goodbye>(message))
     departed_.insert(link.peer());
 }

@@ -39,6 +39,10 @@ public:
   /// Waits until the job has failed, at most until the deadline.
   void wait_failed(const Deadline& deadline);
 
+  /// Waits until a PE has printed the job's failure and the neighbours have been told; false if the
+  /// deadline passes first.
+  bool wait_printed(const Deadline& deadline);
+
   /// Makes the thread read the state again: phase, failure, goodbye.
   void wake() noexcept;
   /// As wake(), and waits until all that follows from the state was handed to the system's sockets.
@@ -52,6 +56,7 @@ private:
   void run_once();
   void take_new_links();
   void notify_links();
+  void notify_printed();
   void confirm(std::uint64_t request);
   void wait();
   int poll_timeout_ms() const;
@@ -76,18 +81,19 @@ private:
   FileDescriptor wake_;
   std::atomic<bool> stop_{false};
 
-  std::mutex mutex_; // guards the next five
+  std::mutex mutex_; // guards the next six
   std::condition_variable changed_;
   std::vector<Link> new_links_;
   std::set<int> linked_; ///< those whose connection both ends know to stand
   std::uint64_t requested_ = 0, handed_over_ = 0;
+  bool printed_ = false; ///< the job's failure, by a PE
 
   // Of the thread alone.
   std::list<Link> links_;
   std::set<int> departed_; ///< neighbours that said goodbye
   std::list<PendingConnection> pending_;
   std::vector<pollfd> polled_;
-  bool failure_sent_ = false, goodbye_sent_ = false;
+  bool failure_sent_ = false, printed_sent_ = false, goodbye_sent_ = false;
   Clock::time_point accept_again_at_{};
 
   std::thread thread_; // last: it uses everything above

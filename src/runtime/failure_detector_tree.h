@@ -46,6 +46,7 @@ std::vector<int> neighbours(int rank, int size);
 struct Settings {
   bool always_tcp = false;     ///< also when all PEs are on one machine
   double connect_limit_s = 20; ///< for all connections of this PE
+  ErrorPrinter printer = {};   ///< FailureDetector::start()
 };
 
 /// The listeners of this PE, and what it tells the others of itself.
@@ -77,6 +78,7 @@ public:
   void phase(const std::string& name) noexcept override;
   void await_cause(int peer) override;
   bool announce(const Error& error, const std::string& phase) noexcept override;
+  bool await_printed(const Error* own) noexcept override;
   std::unique_ptr<Failure> failure() const override { return state_->failure(); }
   void goodbye() noexcept override;
   void allow_loss() noexcept override { state_->allow_loss(); }

@@ -1,178 +1,125 @@
 #include <algorithm>
+#include <array>
 #include <utility>
 
-#include "src/base/wire_bytes.h"
 #include "src/runtime/failure_detector_wire.h"
 
+namespace shmemctl {
+
+namespace {
+
+/// Without its code and its fix, which the failure has too.
+void serialize_error(Archive& archive, Failure& failure) {
+  std::string subject, action, cause;
+  Where where;
+  if (failure.error) {
+    subject = failure.error->subject();
+    action = failure.error->attempted();
+    cause = failure.error->system_message();
+    where = failure.error->where();
+  }
+  archive.text(subject, failure_detector::max_subject_bytes);
+  archive.text(action, failure_detector::max_action_bytes);
+  archive.text(cause, failure_detector::max_cause_bytes);
+  archive.text(where.host, failure_detector::max_host_bytes);
+  archive.text(where.device, failure_detector::max_name_bytes);
+  archive(where.pe, where.port);
+  if (archive.reading())
+    failure.error = Error(failure.code, std::move(subject), std::move(action), std::move(cause),
+                          failure.fix, std::move(where));
+}
+
+bool is_code_of_failure(std::uint8_t value) {
+  constexpr std::array codes = {ExitCode::finding, ExitCode::usage, ExitCode::unavailable,
+                                ExitCode::deadline, ExitCode::interrupted};
+  return std::any_of(codes.begin(), codes.end(),
+                     [value](ExitCode code) { return value == static_cast<std::uint8_t>(code); });
+}
+
+} // namespace
+
+void serialize(Archive& archive, Failure& failure) {
+  auto code = static_cast<std::uint8_t>(failure.code);
+  archive(failure.pe, code, failure.unresponsive);
+  archive.require(is_code_of_failure(code));
+  if (archive.reading() && archive.good())
+    failure.code = static_cast<ExitCode>(code);
+  archive.text(failure.host, failure_detector::max_host_bytes);
+  archive.text(failure.phase, failure_detector::max_name_bytes);
+  archive.text(failure.message, failure_detector::max_message_bytes);
+  archive.text(failure.fix, failure_detector::max_fix_bytes);
+  bool has_error = failure.error.has_value();
+  archive(has_error);
+  if (has_error)
+    serialize_error(archive, failure);
+}
+
+} // namespace shmemctl
+
 namespace shmemctl::failure_detector {
+
+void serialize(Archive& archive, Hello& hello) {
+  archive(hello.proof, hello.rank, hello.size);
+  archive.require(hello.rank >= 0 && hello.rank < hello.size);
+}
+
+void serialize(Archive& archive, Welcome& welcome) {
+  archive(welcome.proof, welcome.rank);
+}
+
+void serialize(Archive& archive, Query& query) {
+  archive(query.from, query.about);
+}
+
+void serialize(Archive& archive, PhaseNotice& phase) {
+  archive(phase.number);
+  archive.text(phase.name, max_name_bytes);
+}
+
+void serialize(Archive&, Goodbye&) {}
+
+void serialize(Archive& archive, Status& status) {
+  std::int32_t wait = encode_wait(status.waiting_for, status.by_network);
+  archive(status.proof, status.phase);
+  archive.text(status.step, max_name_bytes);
+  archive(wait, status.calls, status.knows_other, status.other);
+  if (archive.reading())
+    decode_wait(status, wait);
+}
+
+void serialize(Archive& archive, ConnectionRequest& request) {
+  std::uint16_t version = wire_version;
+  archive(version);
+  archive.require(version == wire_version);
+  archive(request.nonce);
+}
+
+void serialize(Archive& archive, Challenge& challenge) {
+  archive(challenge.nonce);
+}
+
+void serialize(Archive& archive, Printed& printed) {
+  archive(printed.failure);
+}
 
 namespace {
 
 constexpr std::string_view magic = "sL";
 
-enum class Type : std::uint8_t {
-  hello = 1,
-  welcome = 2,
-  query = 3,
-  phase = 4,
-  failure = 5,
-  goodbye = 6,
-  status = 7,
-  connect_request = 8,
-  challenge = 9
-};
+// A message's type is its place in the variant, from 1 on: what is new goes to the end.
+constexpr char first_type = 1, last_type = std::variant_size_v<Message>;
 
-struct Body {
-  Type type;
-  std::string payload;
-};
-
-void write(WireWriter& out, const Hello& hello) {
-  out.array(hello.proof);
-  out.number(hello.rank);
-  out.number(hello.size);
-}
-void write(WireWriter& out, const PhaseNotice& phase) {
-  out.number(phase.number);
-  out.text(phase.name, max_name_bytes);
-}
-
-struct BodyOf {
-  Body operator()(const Hello& hello) const {
-    WireWriter out;
-    write(out, hello);
-    return {Type::hello, out.take()};
+template <std::size_t at = 0>
+std::optional<Message> read_body(char type, std::string_view bytes) {
+  if constexpr (at < std::variant_size_v<Message>) {
+    using Body = std::variant_alternative_t<at, Message>;
+    if (type != first_type + static_cast<char>(at))
+      return read_body<at + 1>(type, bytes);
+    std::optional<Body> body = from_bytes<Body>(bytes);
+    return body ? std::optional<Message>(std::move(*body)) : std::nullopt;
+  } else {
+    return std::nullopt;
   }
-  Body operator()(const Welcome& welcome) const {
-    WireWriter out;
-    out.array(welcome.proof);
-    out.number(welcome.rank);
-    return {Type::welcome, out.take()};
-  }
-  Body operator()(const Query& query) const {
-    WireWriter out;
-    write(out, query.from);
-    out.number(query.about);
-    return {Type::query, out.take()};
-  }
-  Body operator()(const PhaseNotice& phase) const {
-    WireWriter out;
-    write(out, phase);
-    return {Type::phase, out.take()};
-  }
-  Body operator()(const Failure& failure) const {
-    WireWriter out;
-    out.number(static_cast<std::int32_t>(failure.pe));
-    out.number(static_cast<std::uint8_t>(failure.code));
-    out.flag(failure.unresponsive);
-    out.text(failure.host, max_host_bytes);
-    out.text(failure.phase, max_name_bytes);
-    out.text(failure.message, max_message_bytes);
-    out.text(failure.fix, max_fix_bytes);
-    return {Type::failure, out.take()};
-  }
-  Body operator()(const Goodbye&) const { return {Type::goodbye, {}}; }
-  Body operator()(const Status& status) const {
-    WireWriter out;
-    out.array(status.proof);
-    write(out, status.phase);
-    out.text(status.step, max_name_bytes);
-    out.number(encode_wait(status.waiting_for, status.by_network));
-    out.number(status.calls);
-    out.flag(status.knows_other);
-    write(out, status.other);
-    return {Type::status, out.take()};
-  }
-  Body operator()(const ConnectionRequest& connect_request) const {
-    WireWriter out;
-    out.number(wire_version);
-    out.array(connect_request.nonce);
-    return {Type::connect_request, out.take()};
-  }
-  Body operator()(const Challenge& challenge) const {
-    WireWriter out;
-    out.array(challenge.nonce);
-    return {Type::challenge, out.take()};
-  }
-};
-
-Hello read_hello(WireReader& in) {
-  Hello hello;
-  hello.proof = in.array<sizeof(Proof)>();
-  hello.rank = in.number<std::int32_t>();
-  hello.size = in.number<std::int32_t>();
-  in.require(hello.rank >= 0 && hello.rank < hello.size);
-  return hello;
-}
-
-PhaseNotice read_phase(WireReader& in) {
-  PhaseNotice phase;
-  phase.number = in.number<std::uint32_t>();
-  phase.name = in.text(max_name_bytes);
-  return phase;
-}
-
-ExitCode read_code(WireReader& in) {
-  const auto value = in.number<std::uint8_t>();
-  for (const ExitCode code : {ExitCode::finding, ExitCode::usage, ExitCode::unavailable,
-                              ExitCode::deadline, ExitCode::interrupted})
-    if (value == static_cast<std::uint8_t>(code))
-      return code;
-  in.require(false);
-  return ExitCode::unavailable;
-}
-
-Failure read_failure(WireReader& in) {
-  Failure failure;
-  failure.pe = in.number<std::int32_t>();
-  failure.code = read_code(in);
-  failure.unresponsive = in.flag();
-  failure.host = in.text(max_host_bytes);
-  failure.phase = in.text(max_name_bytes);
-  failure.message = in.text(max_message_bytes);
-  failure.fix = in.text(max_fix_bytes);
-  return failure;
-}
-
-Status read_status(WireReader& in) {
-  Status status;
-  status.proof = in.array<sizeof(Proof)>();
-  status.phase = read_phase(in);
-  status.step = in.text(max_name_bytes);
-  decode_wait(status, in.number<std::int32_t>());
-  status.calls = in.number<std::uint64_t>();
-  status.knows_other = in.flag();
-  status.other = read_phase(in);
-  return status;
-}
-
-std::optional<Message> read_body(Type type, WireReader& in) {
-  switch (type) {
-  case Type::hello:
-    return read_hello(in);
-  case Type::welcome: {
-    const Proof proof = in.array<sizeof(Proof)>();
-    return Welcome{proof, in.number<std::int32_t>()};
-  }
-  case Type::query: {
-    const Hello from = read_hello(in);
-    return Query{from, in.number<std::int32_t>()};
-  }
-  case Type::phase:
-    return read_phase(in);
-  case Type::failure:
-    return read_failure(in);
-  case Type::goodbye:
-    return Goodbye{};
-  case Type::status:
-    return read_status(in);
-  case Type::connect_request:
-    in.require(in.number<std::uint16_t>() == wire_version);
-    return ConnectionRequest{in.array<sizeof(Nonce)>()};
-  case Type::challenge:
-    return Challenge{in.array<sizeof(Nonce)>()};
-  }
-  return std::nullopt;
 }
 
 /// Where a message has its proof; nullptr if it has none.
@@ -197,8 +144,7 @@ Proven with_proof(const Handshake& handshake, const Secret& secret, Proven messa
 bool plausible_start(std::string_view bytes) {
   if (bytes.substr(0, magic.size()) != magic.substr(0, bytes.size()))
     return false;
-  if (bytes.size() > 2 &&
-      (bytes[2] < static_cast<char>(Type::hello) || bytes[2] > static_cast<char>(Type::challenge)))
+  if (bytes.size() > 2 && (bytes[2] < first_type || bytes[2] > last_type))
     return false;
   return bytes.size() < 4 || bytes[3] == 0;
 }
@@ -232,19 +178,17 @@ Status proven(const Handshake& handshake, const Secret& secret, Status status) {
 }
 
 std::string encode(const Message& message) {
-  const Body body = std::visit(BodyOf{}, message);
-  WireWriter out;
-  out.number(static_cast<std::uint32_t>(body.payload.size()));
+  const std::string body = std::visit([](const auto& value) { return to_bytes(value); }, message);
   std::string frame(magic);
-  frame += static_cast<char>(body.type);
+  frame += static_cast<char>(first_type + static_cast<char>(message.index()));
   frame += '\0';
-  return frame + out.take() + body.payload;
+  return frame + to_bytes(static_cast<std::uint32_t>(body.size())) + body;
 }
 
 std::optional<std::size_t> frame_size(std::string_view header, std::size_t max_bytes) {
   if (!plausible_start(header))
     return std::nullopt;
-  const std::size_t payload_bytes = WireReader(header.substr(4)).number<std::uint32_t>();
+  const std::size_t payload_bytes = from_bytes<std::uint32_t>(header.substr(4, 4)).value_or(0);
   if (payload_bytes > max_bytes - std::min(max_bytes, frame_header_bytes))
     return std::nullopt;
   return frame_header_bytes + payload_bytes;
@@ -260,9 +204,9 @@ Decoded decode(std::string_view bytes, std::size_t max_bytes) {
     return {Decoding::garbage, Goodbye{}, 0};
   if (bytes.size() < *size_bytes)
     return {};
-  WireReader in(bytes.substr(frame_header_bytes, *size_bytes - frame_header_bytes));
-  std::optional<Message> message = read_body(static_cast<Type>(bytes[2]), in);
-  if (!message || !in.good() || !in.at_end())
+  std::optional<Message> message =
+      read_body(bytes[2], bytes.substr(frame_header_bytes, *size_bytes - frame_header_bytes));
+  if (!message)
     return {Decoding::garbage, Goodbye{}, 0};
   return {Decoding::complete, std::move(*message), *size_bytes};
 }

@@ -10,12 +10,17 @@
 #include <string_view>
 #include <variant>
 
+#include "src/base/archive.h"
 #include "src/base/handshake.h"
 #include "src/runtime/failure_detector.h"
 
+namespace shmemctl {
+void serialize(Archive& archive, Failure& failure);
+}
+
 namespace shmemctl::failure_detector {
 
-inline constexpr std::uint16_t wire_version = 2;
+inline constexpr std::uint16_t wire_version = 3;
 using shmemctl::Secret;
 
 /// The first message on each connection, from the one that connected.
@@ -56,8 +61,22 @@ struct Status {
   bool knows_other = false;      ///< the next one is filled in
   PhaseNotice other;             ///< the last phase of Query::about
 };
+/// One PE has printed the job's failure; the others need not.
+struct Printed {
+  Failure failure; ///< what it printed
+};
 using Message = std::variant<Hello, Welcome, Query, PhaseNotice, Failure, Goodbye, Status,
-                             ConnectionRequest, Challenge>;
+                             ConnectionRequest, Challenge, Printed>;
+
+void serialize(Archive& archive, Hello& hello);
+void serialize(Archive& archive, Welcome& welcome);
+void serialize(Archive& archive, Query& query);
+void serialize(Archive& archive, PhaseNotice& phase);
+void serialize(Archive& archive, Goodbye& goodbye);
+void serialize(Archive& archive, Status& status);
+void serialize(Archive& archive, ConnectionRequest& request);
+void serialize(Archive& archive, Challenge& challenge);
+void serialize(Archive& archive, Printed& printed);
 
 /// Of Hello, Query, Welcome and Status: the proof that fits to all else in it. The others have
 /// none, and are never taken for proven.
@@ -83,8 +102,11 @@ constexpr void decode_wait(Status& status, std::int32_t number) {
 /// Texts are cut at these lengths by encode(); decode() takes no longer ones.
 inline constexpr std::size_t max_name_bytes = 64, max_host_bytes = 255, max_message_bytes = 2000,
                              max_fix_bytes = 1000;
+/// The same of the parts of Failure::error.
+inline constexpr std::size_t max_subject_bytes = 300, max_action_bytes = 200,
+                             max_cause_bytes = 1000;
 /// What a connection may send in one message before it has shown the secret, and after.
-inline constexpr std::size_t max_unproven_bytes = 64, max_frame_bytes = 4096;
+inline constexpr std::size_t max_unproven_bytes = 64, max_frame_bytes = 8192;
 
 inline constexpr std::size_t frame_header_bytes = 8;
 

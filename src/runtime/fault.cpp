@@ -19,6 +19,8 @@ std::optional<FaultKind> kind_of(const std::string& word) {
     return FaultKind::stop;
   if (word == "exit")
     return FaultKind::exit;
+  if (word == "error")
+    return FaultKind::error;
   if (word == "corrupt")
     return FaultKind::corrupt;
   return std::nullopt;
@@ -49,9 +51,9 @@ std::optional<Fault> parse_fault(const std::string& text) {
   const std::optional<long long> pe = parse_integer(complete ? parts[1] : "");
   constexpr long long max_pes = 1 << 30;
   if (!complete || !kind || !pe || *pe < 0 || *pe >= max_pes || parts[2].empty())
-    throw Error(
-        ExitCode::usage, "SHMEMCTL_FAULT=" + text, "", "invalid fault",
-        "unset it, or write kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE or corrupt:PE:verify");
+    throw Error(ExitCode::usage, "SHMEMCTL_FAULT=" + text, "", "invalid fault",
+                "unset it, or write kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE, error:PE:PHASE or "
+                "corrupt:PE:verify");
   return Fault{*kind, static_cast<int>(*pe), parts[2]};
 }
 
@@ -73,6 +75,9 @@ void inject_fault(const Options& options, int pe, const std::string& phase) {
     break;
   case FaultKind::exit:
     ::_exit(fault_exit_code);
+  case FaultKind::error:
+    throw Error(ExitCode::unavailable, "SHMEMCTL_FAULT=" + options.text("FAULT"), "",
+                "this PE was asked to fail", "unset it");
   case FaultKind::corrupt:
     break;
   }

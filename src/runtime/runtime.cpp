@@ -40,9 +40,11 @@ void Runtime::finish() {
   impl_->phases.undo_all();
 }
 
-void Runtime::fail(const Error& error) noexcept {
-  if (impl_->failure_detector)
-    impl_->failure_detector->announce(error, "running");
+bool Runtime::fail(const Error& error) noexcept {
+  if (!impl_->failure_detector)
+    return error.printed();
+  const bool first = impl_->failure_detector->announce(error, "running");
+  return error.printed() || impl_->failure_detector->await_printed(first ? &error : nullptr);
 }
 
 void Runtime::leave() noexcept {

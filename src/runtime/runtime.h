@@ -1,12 +1,15 @@
 // The runtime of one PE: everything that initialisation sets up, in one object.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "src/abi/device_state.h"
+#include "src/base/error.h"
 #include "src/bootstrap/select.h"
 #include "src/memory/symmetric_heap.h"
 #include "src/runtime/collectives.h"
@@ -53,6 +56,13 @@ struct RuntimeRequest {
   std::function<void(FailureDetector*)> failure_detector_changed;
   /// Once it is known where all PEs are, before anything is set up between them.
   std::function<void(const Placement&)> hosts_known;
+  /// The same on all PEs of a job whose outputs end up in one place: one PE prints what ends the
+  /// job, by this function (on any thread), before the Error is thrown, which Error::printed() then
+  /// tells. Empty: the caller prints, on every PE.
+  std::function<void(const Error&)> print_error;
+  /// This PE has failed before its bring-up: it only comes to tell the others, and throws this
+  /// error. They wait for it no longer than it takes to start the failure detector.
+  std::optional<Error> problem;
 };
 
 /// One transport and its reach from this PE to every PE.
@@ -78,7 +88,9 @@ public:
   /// Collective: barrier, goodbye, undo of all phases in reverse. Throws Error.
   void finish();
   /// Tells the others that this PE fails; the caller then lets the runtime go.
-  void fail(const Error& error) noexcept;
+  /// @return whether a PE has printed the job's failure (RuntimeRequest::print_error), so that the
+  ///         caller need not print `error`
+  bool fail(const Error& error) noexcept;
   /// Tells the launcher, if it has an interface for it, that this process exits deliberately
   /// without finish(); the process must exit afterwards. Takes at most 2 s. Thread safe.
   void leave() noexcept;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <unistd.h>
 
+#include "src/base/archive.h"
 #include "src/base/log.h"
 #include "src/base/round_up.h"
 #include "src/base/text.h"
@@ -18,6 +20,7 @@
 #include "src/topo/mapping/request.h"
 #include "src/topo/readers/reader.h"
 #include "transports/absent.h"
+#include "transports/registry.h"
 
 namespace shmemctl {
 
@@ -36,6 +39,9 @@ const std::vector<std::string> used_options = {"BOOTSTRAP",
                                                "HUGE_PAGES",
                                                "CHECK",
                                                "TIMEOUT"};
+
+/// How long a PE that has failed before its bring-up waits for the others.
+constexpr double problem_limit_s = 10;
 
 /// A deadline has passed before the failure detector existed: the cause is unknown, and every PE
 /// requests the abort.
@@ -77,10 +83,10 @@ void Runtime::Impl::run(const char* name, void (Impl::*enter)(), void (Impl::*un
   phases.run(
       name,
       [this, name, enter] {
-        if (failure_detector)
-          failure_detector->check();
-        inject_fault(options, bootstrap ? bootstrap->rank() : -1, name);
         try {
+          if (failure_detector)
+            failure_detector->check();
+          inject_fault(options, bootstrap ? bootstrap->rank() : -1, name);
           (this->*enter)();
         } catch (const Error& error) {
           raise(error); // before anything is undone: the failure detector must still run
@@ -95,6 +101,8 @@ void Runtime::Impl::start() {
   run(phase::bootstrap, &Impl::enter_bootstrap, &Impl::undo_bootstrap);
   run(phase::hosts, &Impl::enter_hosts);
   run(phase::failure_detector, &Impl::enter_failure_detector, &Impl::undo_failure_detector);
+  if (request.problem)
+    raise_problem();
   run(phase::placement, &Impl::enter_placement);
   run(phase::devices, &Impl::enter_devices);
   run(phase::heap, &Impl::enter_heap, &Impl::undo_heap);
@@ -120,12 +128,31 @@ void Runtime::Impl::raise(const Error& error) {
       phases.current().empty() ? error.subject() : error.subject() + " in phase " + at;
   const Error named(error.code(), subject, error.attempted(), error.system_message(), error.fix(),
                     where);
+  if (!failure_detector) {
+    if (bootstrap && error.code() == ExitCode::deadline)
+      ended_by = std::make_unique<Failure>(without_failure_detector(named, bootstrap->rank()));
+    throw named;
+  }
+  Error ending = named;
+  const bool first = failure_detector->announce(named, at);
   // The job's first failure takes precedence, also over what it caused on this PE.
-  if (failure_detector && !failure_detector->announce(named, at))
-    failure_detector->check();
-  if (!failure_detector && bootstrap && error.code() == ExitCode::deadline)
-    ended_by = std::make_unique<Failure>(without_failure_detector(named, bootstrap->rank()));
-  throw named;
+  if (!first)
+    try {
+      failure_detector->check();
+    } catch (const Error& cause) {
+      ending = cause;
+    }
+  if (error.printed() || failure_detector->await_printed(first ? &named : nullptr))
+    ending.mark_printed();
+  throw ending;
+}
+
+void Runtime::Impl::raise_problem() {
+  Error ending = *request.problem;
+  failure_detector->announce(ending, phase::options);
+  if (failure_detector->await_printed(&*request.problem)) // it is no consequence of another one
+    ending.mark_printed();
+  throw ending;
 }
 
 void Runtime::Impl::barrier() {
@@ -147,6 +174,10 @@ void Runtime::Impl::refresh_heap() {
 }
 
 void Runtime::Impl::enter_options() {
+  if (request.problem) { // maybe of an option, so none is looked at
+    timeout_s = problem_limit_s;
+    return;
+  }
   options.require_valid(used_options);
   options.require_valid(mapping_option_names());
   options.require_valid(transport_option_names());
@@ -207,8 +238,8 @@ void Runtime::Impl::enter_failure_detector() {
   if (!one_network(placement))
     addresses = usable_addresses(
         {options.text("BOOTSTRAP_UID_SOCK_IFNAME"), options.text("BOOTSTRAP_UID_SOCK_FAMILY")});
-  failure_detector =
-      FailureDetector::start(*bootstrap, secret, addresses, std::move(host_names), deadline());
+  failure_detector = FailureDetector::start(*bootstrap, secret, addresses, std::move(host_names),
+                                            deadline(), request.print_error);
   bootstrap->watch(failure_detector.get());
   if (request.failure_detector_changed)
     request.failure_detector_changed(failure_detector.get());
@@ -253,38 +284,38 @@ void Runtime::Impl::enter_barrier() {
 
 namespace {
 
-std::string to_line(const HostIdentity& identity) {
-  return std::to_string(identity.machine_id) + " " + std::to_string(identity.node_id) + " " +
-         std::to_string(identity.network_namespace) + " " + std::to_string(identity.pid_namespace) +
-         " " + std::to_string(::getpid()) + " " + identity.host_name;
+/// The first message that PEs exchange as an archive, so the version comes first: nothing else is
+/// read of one that is another.
+struct HostMessage {
+  std::uint32_t version = archive_version;
+  PeHost host;
+};
+
+void serialize(Archive& archive, HostMessage& message) {
+  archive(message.version);
+  archive.require(message.version == archive_version);
+  archive(message.host.machine_id, message.host.node_id, message.host.network_namespace,
+          message.host.pid_namespace, message.host.pid, message.host.host_name);
 }
 
-PeHost from_line(const std::string& line, int pe) {
-  const std::vector<std::string> words = split_blanks(line);
-  const auto number = [&](std::size_t at) {
-    return at < words.size() ? std::strtoull(words[at].c_str(), nullptr, 10) : 0;
-  };
-  if (words.size() < 5)
-    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its host name",
-                "malformed message \"" + line + "\"",
-                "run the same version of shmemctl on all hosts");
-  PeHost host;
-  host.machine_id = number(0);
-  host.node_id = number(1);
-  host.network_namespace = number(2);
-  host.pid_namespace = number(3);
-  host.pid = static_cast<std::int64_t>(number(4));
-  host.host_name = words.size() > 5 ? words[5] : "";
-  return host;
+PeHost host_of(const std::string& bytes, std::size_t pe) {
+  if (std::optional<HostMessage> message = from_bytes<HostMessage>(bytes))
+    return std::move(message->host);
+  throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "join the job",
+              "it runs another version of shmemctl than this PE",
+              "run the same version of shmemctl on all hosts");
 }
 
 } // namespace
 
 void Runtime::Impl::gather_hosts() {
-  const std::vector<std::string> lines = allgather_text(*bootstrap, to_line(identity), deadline());
+  HostMessage mine;
+  mine.host = {identity.host_name,         identity.machine_id,    identity.node_id,
+               identity.network_namespace, identity.pid_namespace, ::getpid()};
+  const std::vector<std::string> messages = allgather_text(*bootstrap, to_bytes(mine), deadline());
   std::vector<PeHost> hosts;
-  for (std::size_t pe = 0; pe < lines.size(); ++pe)
-    hosts.push_back(from_line(lines[pe], static_cast<int>(pe)));
+  for (std::size_t pe = 0; pe < messages.size(); ++pe)
+    hosts.push_back(host_of(messages[pe], pe));
   placement = place(bootstrap->rank(), std::move(hosts));
 }
 
@@ -520,13 +551,6 @@ void Runtime::Impl::publish(const RegionView& region) {
   state->set_region(region);
 }
 
-void Runtime::Impl::require_pe(int pe) const {
-  if (pe < 0 || pe >= placement.n_pes)
-    throw Error(ExitCode::usage, "PE " + std::to_string(pe), "",
-                "no such PE: the job has PEs 0 to " + std::to_string(placement.n_pes - 1),
-                "pass a PE of the job");
-}
-
 void Runtime::Impl::make_buffers() {
   BuffersConfig config;
   config.pe = placement.pe;
@@ -535,24 +559,12 @@ void Runtime::Impl::make_buffers() {
   config.health = failure_detector.get();
   config.backing = backing.get();
   config.timeout_s = timeout_s;
-  config.transport_to = [this](int pe) -> BuffersConfig::TransportToPe {
-    require_pe(pe);
-    const int way = transport_index_by_pe[static_cast<std::size_t>(pe)];
-    if (way < 0)
-      raise_unreachable(pe);
-    const TransportEntry& entry = transports[static_cast<std::size_t>(way)];
-    const unsigned can = entry.reach[static_cast<std::size_t>(pe)].capabilities;
-    return {entry.transport->name(), (can & can_load_store) != 0};
-  };
   config.is_heap = [this](const void* address) {
     const int where = rma->locate(address, placement.pe).region;
     return where == region::heap || where == region::gpu_heap || where == region::gpu_team_flags;
   };
-  if (gpu) {
+  if (gpu)
     config.gpu = &gpu->user_buffers();
-    if (!gpu->is_host_memory())
-      config.gpu_transport_to = [this](int pe) { return gpu_transport_of(pe); };
-  }
   buffers = std::make_unique<Buffers>(std::move(config));
 }
 

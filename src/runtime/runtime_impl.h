@@ -45,6 +45,8 @@ struct Runtime::Impl {
   /// Announces the error with PE, host and phase, and throws it; a failure of another PE that is
   /// known by now takes precedence.
   [[noreturn]] void raise(const Error& error);
+  /// Announces the error with which this PE came, and throws it.
+  [[noreturn]] void raise_problem();
   /// Runs `step`; an Error of it is raised.
   template <class Step>
   void announcing(Step&& step) {
@@ -97,7 +99,7 @@ struct Runtime::Impl {
   std::optional<std::size_t> gpu_network;   ///< the one of `transports` whose NICs it uses
   std::string gpu_memory_path;              ///< DeviceNetworkInputs
   /// To whose queues kernels post on GPU memory; none: ibgda_gpu_reason says why. Else it says how.
-  direct::DirectTransport* ibgda_gpu = nullptr;
+  ibgda::IbgdaTransport* ibgda_gpu = nullptr;
   std::string ibgda_gpu_reason;
   std::unique_ptr<Proxy> proxy; ///< none until it is asked for
   std::unique_ptr<Rma> rma;
@@ -156,18 +158,15 @@ private:
   void make_gpu_direct();
   /// Collective: whether kernels post to an HCA's queues on GPU memory.
   void choose_ibgda_gpu();
-  std::string why_no_ibgda_gpu(direct::DirectTransport& ibgda);
+  std::string why_no_ibgda_gpu(ibgda::IbgdaTransport& ibgda);
   /// What staged transfers go over: by PE.
   std::vector<Transport*> staging_transports() const;
-  direct::DirectTransport* wanted_ibgda() const;
+  ibgda::IbgdaTransport* wanted_ibgda() const;
   DeviceMemoryUser& gpu_memory_user() const;
   DeviceNetworkInputs gpu_network_inputs();
   /// The transports to which a region is published.
   std::vector<Transport*> transports_of(int region) const;
-  /// Throws Error (usage) for a PE that does not exist.
-  void require_pe(int pe) const;
   void make_buffers();
-  BuffersConfig::TransportToPe gpu_transport_of(int pe) const;
   void enter_state();
   void undo_state();
   void enter_teams();

@@ -8,8 +8,9 @@
 #include "src/runtime/gpu/per_pe_transport.h"
 #include "src/runtime/proxy/proxy.h"
 #include "src/runtime/runtime_impl.h"
-#include "transports/direct/direct_transport.h"
 #include "transports/gpudirect/gpudirect.h"
+#include "transports/ibgda/ibgda.h"
+#include "transports/ibgda/ibgda_transport.h"
 #include "transports/p2p/p2p.h"
 #include "transports/staged/staged.h"
 
@@ -61,8 +62,7 @@ void Runtime::Impl::enter_gpu() {
   if (opened)
     mine = opened->capabilities();
   GpuSetup setup;
-  for (const std::string& line : allgather_text(*bootstrap, to_line(mine), deadline()))
-    setup.capabilities_by_pe.push_back(parse_gpu_capabilities(line));
+  setup.capabilities_by_pe = allgather_archived(*bootstrap, mine, "GPU capabilities", deadline());
   no_gpu_reason = why_no_gpus(setup.capabilities_by_pe, placement);
   if (!no_gpu_reason.empty() && request.gpu == GpuUse::required)
     throw Error(ExitCode::unavailable, "GPUs", "assign one to each PE", no_gpu_reason,
@@ -157,9 +157,8 @@ void Runtime::Impl::choose_gpu_network(const RegionView& heap_view) {
   if (wanted != "off")
     mine = try_gpu_direct(candidates, needed, gpu->device_memory(),
                           gpu->views().back()); // the cells: of a fixed size
-  std::vector<GpuDirectCapabilities> by_pe;
-  for (const std::string& line : allgather_text(*bootstrap, to_line(mine), deadline()))
-    by_pe.push_back(parse_gpu_direct_capabilities(line));
+  const std::vector<GpuDirectCapabilities> by_pe =
+      allgather_archived(*bootstrap, mine, "GPUDirect capabilities", deadline());
   const GpuDirectChoice choice = choose_gpu_direct(wanted, by_pe);
   gpu_memory_path = choice.text;
   if (choice.transport >= 0)
@@ -168,7 +167,7 @@ void Runtime::Impl::choose_gpu_network(const RegionView& heap_view) {
     log(LogLevel::info, "gpu", "networks and GPU memory: " + choice.text);
 }
 
-direct::DirectTransport* Runtime::Impl::wanted_ibgda() const {
+ibgda::IbgdaTransport* Runtime::Impl::wanted_ibgda() const {
   std::vector<Transport*> all;
   for (const TransportEntry& entry : transports)
     all.push_back(entry.transport.get());
@@ -184,15 +183,15 @@ std::vector<Transport*> Runtime::Impl::staging_transports() const {
   return base;
 }
 
-std::string Runtime::Impl::why_no_ibgda_gpu(direct::DirectTransport& ibgda) {
+std::string Runtime::Impl::why_no_ibgda_gpu(ibgda::IbgdaTransport& ibgda) {
   if (!ibgda.is_connected())
     return "ibgda reaches nobody";
   if (ibgda.is_emulated()) {
     const std::vector<Transport*> base = transports_by_pe();
     if (!ibgda.carrier() && std::find(base.begin(), base.end(), &ibgda) != base.end())
-      return "its HCA is software, stages GPU memory, and cannot do that by itself; set "
+      return "its HCA is emulated, stages GPU memory, and cannot do that by itself; set "
              "SHMEMCTL_TRANSPORT=shm,ibgda";
-    ibgda_gpu_reason = "the HCA in software stages GPU memory";
+    ibgda_gpu_reason = "the emulated HCA stages GPU memory";
     return {};
   }
   if (options.text("GPUDIRECT") == "off")
@@ -208,7 +207,7 @@ std::string Runtime::Impl::why_no_ibgda_gpu(direct::DirectTransport& ibgda) {
 }
 
 void Runtime::Impl::choose_ibgda_gpu() {
-  direct::DirectTransport* const ibgda = wanted_ibgda();
+  ibgda::IbgdaTransport* const ibgda = wanted_ibgda();
   const std::string mine = ibgda ? why_no_ibgda_gpu(*ibgda) : "it has no such transport";
   const std::vector<std::string> all = allgather_text(*bootstrap, mine, deadline());
   const auto without =
@@ -259,19 +258,6 @@ void Runtime::Impl::make_staged() {
     ibgda_gpu->use_for_gpu_memory(*staged, staged_send_context);
 }
 
-/// Of host-initiated operations on the GPU's heap.
-BuffersConfig::TransportToPe Runtime::Impl::gpu_transport_of(int pe) const {
-  require_pe(pe);
-  const auto at = static_cast<std::size_t>(pe);
-  if (gpu->views().front().mapped[at])
-    return {"p2p", true};
-  if (!staged)
-    throw Error(ExitCode::unavailable, "GPU memory of PE " + std::to_string(pe), "reach",
-                gpu->paths_by_pe()[at].reason,
-                "run both PEs on one node, or add a network between them");
-  return {gpu_direct ? gpu_direct->name() : staged->name(), false};
-}
-
 /// A chosen one is.
 DeviceMemoryUser& Runtime::Impl::gpu_memory_user() const {
   return dynamic_cast<DeviceMemoryUser&>(*transports[*gpu_network].transport);
@@ -306,7 +292,7 @@ DeviceNetworkInputs Runtime::Impl::gpu_network_inputs() {
     inputs.reachable = DeviceNetworkInputs::Reachable::all;
   }
   inputs.ibgda = wanted_ibgda();
-  inputs.prefer_ibgda = direct::kernels_post(options);
+  inputs.prefer_ibgda = ibgda::kernels_post(options);
   if (staged) {
     inputs.no_ibgda_gpu_memory = ibgda_gpu ? "" : ibgda_gpu_reason;
     inputs.ibgda_gpu_memory_path = ibgda_gpu ? ibgda_gpu_reason : "";

@@ -1,87 +1,36 @@
 #include "src/runtime/transport_choice.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "src/base/error.h"
 #include "src/base/options.h"
 #include "src/base/text.h"
-#include "transports/direct/direct.h"
-#include "transports/ibrc/ibrc.h"
-#include "transports/libfabric/libfabric.h"
-#include "transports/shm/shm.h"
-#include "transports/ucx/ucx.h"
+#include "transports/registry.h"
 
 namespace shmemctl {
 
 namespace {
 
-struct Known {
-  std::string name;
-  std::function<std::unique_ptr<Transport>(const TransportSetup&)> make;
-};
-
-const std::vector<Known>& known_transports() {
-  static const std::vector<Known> known = {
-      {"shm", [](const TransportSetup&) { return make_shm_transport(); }},
-      {"ibrc", [](const TransportSetup& setup) { return make_ibrc_transport(setup); }},
-      {"ibdevx", [](const TransportSetup& setup) { return make_ibdevx_transport(setup); }},
-      {"ibgda", [](const TransportSetup& setup) { return make_ibgda_transport(setup); }},
-      {"libfabric", [](const TransportSetup& setup) { return make_libfabric_transport(setup); }},
-      {"ucx", [](const TransportSetup& setup) { return make_ucx_transport(setup); }},
-  };
-  return known;
-}
-
-const Known* find_transport(const std::string& name) {
-  const auto& all = known_transports();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Known& known) { return known.name == name; });
-  return found == all.end() ? nullptr : &*found;
-}
-
 std::string all_names() {
-  std::string names;
-  for (const Known& known : known_transports())
-    names += (names.empty() ? "" : ", ") + known.name;
-  return names;
+  return join(transport_names(0), ", ");
 }
 
 } // namespace
 
 const std::vector<std::string>& transport_option_names() {
-  static const std::vector<std::string> names = {"TRANSPORT",
-                                                 "REMOTE_TRANSPORT",
-                                                 "IB_GID_INDEX",
-                                                 "IB_ROCE_VERSION_NUM",
-                                                 "IB_SL",
-                                                 "IB_TRAFFIC_CLASS",
-                                                 "IB_ADDR_FAMILY",
-                                                 "IB_ADDR_RANGE",
-                                                 "IB_MTU",
-                                                 "IB_TIMEOUT",
-                                                 "IB_RETRY_COUNT",
-                                                 "IB_NUM_RC_PER_DEVICE",
-                                                 "IB_DISABLE_DMABUF",
-                                                 "IB_ATOMICS",
-                                                 "IB_WRITE_ORDER",
-                                                 "SRQ_DEPTH",
-                                                 "MLX5_DEVICE",
-                                                 "SOFT_HCA_OVER",
-                                                 "SOFT_HCA_PLACEMENT",
-                                                 "QP_DEPTH",
-                                                 "IBGDA_NUM_RC_PER_PE",
-                                                 "IBGDA_NUM_REQUESTS_IN_BATCH",
-                                                 "LIBFABRIC_PROVIDER",
-                                                 "LIBFABRIC_PROFILE",
-                                                 "LIBFABRIC_INTERFACE",
-                                                 "UCX_LIBRARY"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = {"TRANSPORT", "REMOTE_TRANSPORT"};
+    for (const TransportRow& row : transport_registry())
+      for (const std::string& option : row.options)
+        if (std::find(all.begin(), all.end(), option) == all.end())
+          all.push_back(option);
+    return all;
+  }();
   return names;
 }
 
 const std::vector<std::string>& remote_candidates() {
-  // RDMA first; then what runs over TCP, whose puts of libfabric are the simpler ones.
-  static const std::vector<std::string> names = {"ibrc", "libfabric", "ucx"};
+  static const std::vector<std::string> names = transport_names(transport_use::automatic);
   return names;
 }
 
@@ -106,7 +55,9 @@ std::vector<std::string> choose_transports(const Options& options, bool beyond_m
   const bool named = options.value("REMOTE_TRANSPORT").set() && !automatic;
   const bool needed = beyond_memory || named;
   const bool ibgda = options.boolean("IB_ENABLE_IBGDA");
-  const bool known = automatic || parse_remote_transport(remote);
+  const TransportRow* const row = find_transport(remote);
+  const bool known =
+      automatic || remote == "none" || (row && (row->uses & transport_use::remote) != 0);
   if (needed && !ibgda && !known) {
     const Finding unknown = unknown_remote_transport(remote, ibgda);
     throw Error(ExitCode::usage, unknown.subject, "", unknown.message, unknown.fix);
@@ -148,10 +99,6 @@ std::string option_for(const std::string& remote, const Options& options) {
       names.emplace_back("shm");
   names.push_back(remote);
   return "--transport " + join(names, ",");
-}
-
-std::unique_ptr<Transport> make_transport(const std::string& name, const TransportSetup& setup) {
-  return find_transport(name)->make(setup);
 }
 
 } // namespace shmemctl

@@ -1,7 +1,6 @@
 // The transports of a job, chosen from its options.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,13 +9,13 @@
 
 namespace shmemctl {
 
-/// The options that transports read, for validation.
+/// The options that transports read, as the registry has them, for validation.
 const std::vector<std::string>& transport_option_names();
 
 /// In a list of transports: the first of remote_candidates() that reaches all PEs.
 inline constexpr const char* automatic_transport = "auto";
 
-/// The order in which transports are tried to reach PEs of other nodes if no option names one.
+/// The transports that are tried in turn to reach PEs of other nodes if no option names one.
 const std::vector<std::string>& remote_candidates();
 
 /// Names of the transports, best first: TRANSPORT if it is set; otherwise shm, and if some PEs
@@ -46,8 +45,5 @@ struct RemoteChoice {
 std::string to_text(const RemoteChoice& choice);
 /// How to name `remote` instead of what the options name: "--remote-transport ucx".
 std::string option_for(const std::string& remote, const Options& options);
-
-/// @param name one that choose_transports() returned
-std::unique_ptr<Transport> make_transport(const std::string& name, const TransportSetup& setup);
 
 } // namespace shmemctl

@@ -14,7 +14,7 @@ namespace shmemctl::sim {
 
 namespace {
 
-constexpr long long most_number = 1 << 30;
+constexpr long long max_number = 1 << 30;
 
 Error unreadable(const char* flag, const std::string& text, const std::string& problem,
                  const std::string& example) {
@@ -24,13 +24,13 @@ Error unreadable(const char* flag, const std::string& text, const std::string& p
 
 std::optional<int> whole(const std::string& text) {
   const std::optional<long long> value = parse_integer(text);
-  return value && *value >= 0 && *value < most_number ? std::optional(static_cast<int>(*value))
-                                                      : std::nullopt;
+  return value && *value >= 0 && *value < max_number ? std::optional(static_cast<int>(*value))
+                                                     : std::nullopt;
 }
 
 /// "17/mlx5_3:1"
-NicChange parse_place(const char* flag, const std::string& text, const std::string& whole_text,
-                      const std::string& example) {
+NicChange parse_port_name(const char* flag, const std::string& text, const std::string& whole_text,
+                          const std::string& example) {
   NicChange change;
   std::string device = text;
   if (const std::size_t slash = device.find('/'); slash != std::string::npos) {
@@ -54,7 +54,8 @@ NicChange parse_place(const char* flag, const std::string& text, const std::stri
 } // namespace
 
 NicChange parse_dead_nic(const std::string& text) {
-  return parse_place("--kill-nic", text, text, "mlx5_3 for all nodes, or 17/mlx5_3 for node 17");
+  return parse_port_name("--kill-nic", text, text,
+                         "mlx5_3 for all nodes, or 17/mlx5_3 for node 17");
 }
 
 NicChange parse_slow_nic(const std::string& text) {
@@ -65,7 +66,7 @@ NicChange parse_slow_nic(const std::string& text) {
   if (!share || !(*share > 0) || *share > 1)
     throw unreadable(flag, text, "the remaining fraction of the rate must be above 0 and at most 1",
                      example);
-  NicChange change = parse_place(flag, text.substr(0, sign), text, example);
+  NicChange change = parse_port_name(flag, text.substr(0, sign), text, example);
   change.rate_share = *share;
   return change;
 }
@@ -109,11 +110,11 @@ void require_known(const NicChange& change, const Node& node, int nodes) {
 }
 
 std::string to_string(const NicChange& change) {
-  const std::string place = (change.node ? std::to_string(*change.node) + "/" : "") +
-                            printable(change.device) +
-                            (change.port ? ":" + std::to_string(*change.port) : "");
-  return change.rate_share > 0 ? fmt::format("--slow-nic {}={:g}", place, change.rate_share)
-                               : "--kill-nic " + place;
+  const std::string port_name = (change.node ? std::to_string(*change.node) + "/" : "") +
+                                printable(change.device) +
+                                (change.port ? ":" + std::to_string(*change.port) : "");
+  return change.rate_share > 0 ? fmt::format("--slow-nic {}={:g}", port_name, change.rate_share)
+                               : "--kill-nic " + port_name;
 }
 
 namespace {
@@ -145,7 +146,7 @@ void check(const Node& node, const ClusterRequest& request) {
                                                   "--from FILE; shmemctl topo shows its contents");
 }
 
-/// The node with its dead ports down.
+/// The node with its dead ports set to down.
 Node without_dead(Node node, const std::vector<NicChange>& changes) {
   for (const NicChange& change : changes)
     for (Nic& nic : node.nics) {

@@ -22,7 +22,7 @@ double stirling_rest(double k) {
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 * next) * next) / (k + 1);
 }
 
-/// Adds up chances from 0 on.
+/// Accumulates a cumulative distribution from 0 on.
 std::int64_t by_inversion(Random& random, std::int64_t n, double p) {
   const double odds = p / (1 - p);
   double chance = std::exp(static_cast<double>(n) * std::log1p(-p));
@@ -85,7 +85,7 @@ std::size_t as_size(std::int32_t value) {
   return static_cast<std::size_t>(value);
 }
 
-/// Chance that y of j choices fall on `here` of `left` experts.
+/// Probability that y of j choices fall on `here` of `left` experts.
 double falls(std::int32_t left, std::int32_t here, std::int32_t j, std::int32_t y) {
   if (y > here || j - y > left - here)
     return 0;
@@ -95,7 +95,7 @@ double falls(std::int32_t left, std::int32_t here, std::int32_t j, std::int32_t 
   return std::exp(choose(here, y) + choose(left - here, j - y) - choose(left, j));
 }
 
-/// chances[d]: d nodes are reached. From node to node, over the choices that are left.
+/// chances[d]: d nodes are reached. Iterates over the nodes and the choices that are left.
 std::vector<double> nodes_reached(std::int32_t nodes, std::int32_t experts, std::int32_t top_k,
                                   double masked) {
   const std::int32_t here = experts / nodes;
@@ -140,7 +140,7 @@ NodeCounts::NodeCounts(const MoeTraffic& traffic)
                                   traffic.routing.masked_percent / 100.0)) {}
 
 void NodeCounts::draw(Random& random, std::int64_t tokens, std::vector<double>& counts) const {
-  std::vector<std::int64_t> lacking(reached_.size()); // [j]: tokens that lack j nodes
+  std::vector<std::int64_t> lacking(reached_.size()); // [j]: tokens that still lack j nodes
   double rest = 1;
   std::size_t most = 0;
   for (std::size_t d = 0; d < reached_.size() && tokens > 0; ++d) {
@@ -173,7 +173,7 @@ double log_choose(std::int32_t n, std::int32_t k) {
   return std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0);
 }
 
-/// Of the miss chance without masks: a product, which loses no digits.
+/// The miss probability without masks, as a product, which loses no digits.
 double none_of(std::int32_t allowed, std::int32_t here, std::int32_t drawn) {
   double chance = 1;
   for (std::int32_t i = 0; i < drawn; ++i)
@@ -181,10 +181,10 @@ double none_of(std::int32_t allowed, std::int32_t here, std::int32_t drawn) {
   return chance;
 }
 
-std::vector<std::vector<std::int32_t>> experts_by(const MoeTraffic& traffic, int ranks_of_place) {
-  std::vector<std::vector<std::int32_t>> experts(as_size(traffic.shape.n_ranks / ranks_of_place));
+std::vector<std::vector<std::int32_t>> experts_by(const MoeTraffic& traffic, int ranks_each) {
+  std::vector<std::vector<std::int32_t>> experts(as_size(traffic.shape.n_ranks / ranks_each));
   for (std::int32_t expert = 0; expert < traffic.shape.n_experts; ++expert)
-    experts[as_size(traffic.rank_of_expert[as_size(expert)] / ranks_of_place)].push_back(expert);
+    experts[as_size(traffic.rank_of_expert[as_size(expert)] / ranks_each)].push_back(expert);
   return experts;
 }
 
@@ -242,12 +242,13 @@ double Expectation::hit(const std::vector<std::int32_t>& experts) const {
   return 1 - miss * miss_chance(n_allowed_, here, drawn_, masked_);
 }
 
-/// Over the number of these experts that lie in the groups which a token chose.
+/// Sums over how many of these experts lie in the groups that a token chose.
 double Expectation::grouped_miss(const std::vector<std::int32_t>& experts) const {
   std::map<std::int32_t, std::int32_t> of_group;
   for (const std::int32_t expert : experts)
     ++of_group[expert / group_size_];
-  // ways[{groups, experts}]: to choose so many of the groups met so far, with so many of these.
+  // ways[{groups, experts}]: number of ways to choose that many of the groups seen so far, with
+  // that many of these experts.
   std::map<std::pair<std::int32_t, std::int32_t>, double> ways{{{0, 0}, 1}};
   for (const auto& [group, here] : of_group) {
     auto more = ways;

@@ -81,17 +81,17 @@ std::shared_ptr<const Loads::Wiring> Loads::wire() const {
   for (int node = 0; node < group_.nodes; ++node)
     for (const std::vector<int>& ports :
          group_.cluster->kind(group_.first_node + node).ports_of_pe) {
-      wiring->places.push_back({static_cast<std::uint32_t>(node),
-                                static_cast<std::uint32_t>(wiring->ways.size()),
+      wiring->ranges.push_back({static_cast<std::uint32_t>(node),
+                                static_cast<std::uint32_t>(wiring->rank_nics.size()),
                                 static_cast<std::uint32_t>(ports.size())});
       for (const int port : ports)
-        wiring->ways.push_back({static_cast<std::uint32_t>(nic(node, port)),
-                                static_cast<std::uint32_t>(leaf_of(node, port))});
+        wiring->rank_nics.push_back({static_cast<std::uint32_t>(nic(node, port)),
+                                     static_cast<std::uint32_t>(leaf_of(node, port))});
     }
   return wiring;
 }
 
-void Loads::cross(const Way& from, const Way& to, double size_bytes) {
+void Loads::cross(const RankNic& from, const RankNic& to, double size_bytes) {
   out[from.nic] += size_bytes;
   in[to.nic] += size_bytes;
   if (from.leaf == to.leaf)
@@ -103,15 +103,15 @@ void Loads::cross(const Way& from, const Way& to, double size_bytes) {
 void Loads::add(int from, int to, double size_bytes) {
   if (from == to || size_bytes == 0)
     return;
-  const Place& source = wiring_->places[as_size(from)];
-  const Place& target = wiring_->places[as_size(to)];
+  const NicRange& source = wiring_->ranges[as_size(from)];
+  const NicRange& target = wiring_->ranges[as_size(to)];
   if (source.node == target.node) {
     link_out[as_size(from)] += size_bytes;
     link_in[as_size(to)] += size_bytes;
     return;
   }
-  const Way* const ours = wiring_->ways.data() + source.first;
-  const Way* const theirs = wiring_->ways.data() + target.first;
+  const RankNic* const ours = wiring_->rank_nics.data() + source.first;
+  const RankNic* const theirs = wiring_->rank_nics.data() + target.first;
   if (source.count == target.count) {
     const double share = size_bytes / source.count;
     for (std::uint32_t i = 0; i < source.count; ++i)
@@ -170,7 +170,8 @@ std::string Loads::name_of(Resource resource, std::size_t index) const {
 std::optional<Bottleneck> Loads::slowest() const {
   const Cluster& cluster = *group_.cluster;
   std::optional<Bottleneck> slowest;
-  const auto look = [&slowest](Resource resource, std::size_t index, double bytes, double rate) {
+  const auto consider = [&slowest](Resource resource, std::size_t index, double bytes,
+                                   double rate) {
     if (!(bytes > 0) || !(rate > 0))
       return;
     const double time_us = bytes / rate * 1e-3;
@@ -181,18 +182,18 @@ std::optional<Bottleneck> Loads::slowest() const {
     const std::vector<double>& rates = cluster.kind(group_.first_node + node).rate_GBps;
     for (std::size_t port = 0; port < ports_; ++port) {
       const std::size_t i = nic(node, static_cast<int>(port));
-      look(Resource::nic_out, i, out[i], rates[port]);
-      look(Resource::nic_in, i, in[i], rates[port]);
+      consider(Resource::nic_out, i, out[i], rates[port]);
+      consider(Resource::nic_in, i, in[i], rates[port]);
     }
   }
   for (std::size_t leaf = 0; leaf < up.size(); ++leaf) {
-    look(Resource::uplink, leaf, up[leaf], uplinks_[leaf]);
-    look(Resource::downlink, leaf, down[leaf], uplinks_[leaf]);
+    consider(Resource::uplink, leaf, up[leaf], uplinks_[leaf]);
+    consider(Resource::downlink, leaf, down[leaf], uplinks_[leaf]);
   }
   for (std::size_t rank = 0; rank < link_out.size(); ++rank) {
     const double rate = cluster.link_GBps[rank % as_size(pes_)];
-    look(Resource::gpu_out, rank, link_out[rank], rate);
-    look(Resource::gpu_in, rank, link_in[rank], rate);
+    consider(Resource::gpu_out, rank, link_out[rank], rate);
+    consider(Resource::gpu_in, rank, link_in[rank], rate);
   }
   return slowest;
 }
@@ -202,7 +203,7 @@ namespace {
 constexpr std::array<const char*, 5> names{"moe", "all-to-all", "put-ring", "put-pairs",
                                            "put-incast"};
 
-/// All ranks of one node to all of another, as loads of two nodes of these kinds.
+/// All ranks of one node to all of another, as the loads of two nodes of these kinds.
 Loads node_to_node(const Cluster& cluster, int from, int to, bool same_block, double size_bytes,
                    Cluster& two) {
   two = cluster;
@@ -217,7 +218,7 @@ Loads node_to_node(const Cluster& cluster, int from, int to, bool same_block, do
   return loads;
 }
 
-/// By pair of nodes: all pairs of the same kinds and leaf switches move the same.
+/// By pair of nodes: pairs with the same kinds and leaf switches move the same bytes.
 void add_all_to_all(double size_bytes, Loads& loads) {
   const Group& group = loads.group();
   const Cluster& cluster = *group.cluster;
@@ -334,7 +335,7 @@ void MoeLoads::add(const MoeLoads& other, double times) {
 }
 
 void count(const MoeTraffic& traffic, const moe::RankRouting& routing, SourceCounts& counts) {
-  // The last token that was counted for a rank or node, so that each is counted once.
+  // The last token that was counted for a rank or node, so that each counts it once.
   std::vector<std::int32_t> last_of_rank(counts.to_rank.size(), -1);
   std::vector<std::int32_t> last_of_node(counts.to_node.size(), -1);
   for (std::int32_t token = 0; token < routing.tokens(); ++token) {

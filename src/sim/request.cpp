@@ -24,7 +24,7 @@ void refuse(bool idle, const char* flag, const char* why, const char* fix) {
     throw bad(flag, why, fix);
 }
 
-/// Flags that would do nothing: somebody thinks that they do.
+/// Rejects flags that would have no effect.
 void refuse_idle_flags(const Request& request) {
   const Request untouched;
   const bool low = request.mode == "ll", file = request.from_file();
@@ -49,7 +49,7 @@ void refuse_idle_flags(const Request& request) {
          "omit --num-tokens, --num-topk, --num-experts, --uneven and --masked");
 }
 
-/// Groups of whole nodes, all alike, that share the experts evenly; nearest to `wanted`.
+/// Number of groups of whole nodes, all alike, that share the experts evenly; nearest to `wanted`.
 std::optional<int> nearest_group(const Cluster& cluster, int experts, int wanted) {
   std::optional<int> nearest;
   for (int nodes = 1; nodes <= cluster.nodes; ++nodes) {
@@ -62,7 +62,7 @@ std::optional<int> nearest_group(const Cluster& cluster, int experts, int wanted
   return nearest;
 }
 
-/// Why a group of so many ranks with so many experts does not fit the cluster; "" if it does.
+/// Why a group of that many ranks with that many experts does not fit the cluster; "" if it does.
 std::string group_problem(const Cluster& cluster, int experts, int ranks) {
   if (ranks < 1 || ranks % cluster.node_pes != 0)
     return fmt::format("{} ranks are not a whole number of nodes of {}", ranks, cluster.node_pes);
@@ -78,8 +78,8 @@ std::string other_file(const Cluster& cluster) {
                      cluster.node_pes);
 }
 
-/// @param groups that a suggested number of experts has to suit, too
-/// @param recorded a file says experts and ranks: nothing else can be suggested
+/// @param groups which a suggested number of experts must suit, too
+/// @param recorded a file fixes experts and ranks: nothing else can be suggested
 void check_group(const Cluster& cluster, const moe::Shape& shape, const moe::GroupRule& groups,
                  bool recorded) {
   const int experts = shape.n_experts, ranks = shape.n_ranks;
@@ -154,7 +154,7 @@ MoeTraffic moe_traffic(const Request& request, const Cluster& cluster,
   traffic.format = request.dtype == "fp8" ? moe::Format::fp8 : moe::Format::bf16;
   moe::validate(shape, traffic.format, cluster.ranks(), groups);
   if (!recorded) {
-    moe::RoutingRequest none = traffic.routing; // groups that do not fit throw
+    moe::RoutingRequest none = traffic.routing; // throws for groups that do not fit
     none.tokens = 0;
     moe::make_rank_routing(shape, none, 0);
   }
@@ -274,7 +274,7 @@ Variants simulate_variants(const Node& node, const Request& request, const Mappi
     if (i != 1 || !best_is_given)
       together.push_back(&variants.clusters[i]);
   variants.results = simulate(together, traffic, effort);
-  if (best_is_given) { // drawing it again would give the same
+  if (best_is_given) { // drawing again would give the same rows
     variants.results.insert(variants.results.begin() + 1, variants.results.front());
     variants.results[1].cluster = &variants.clusters[1];
   }

@@ -16,7 +16,7 @@ struct Request {
   std::string fabric = "rail";
   int leaf_nodes = 32;
   double oversubscription = 1;
-  std::optional<double> nic_Gbps, link_GBps; ///< instead of the topology's
+  std::optional<double> nic_Gbps, link_GBps; ///< overrides the topology's
 
   std::string pattern = "moe";
   std::string size = "1M"; ///< of each pair of ranks; not of moe
@@ -37,17 +37,17 @@ struct Request {
   bool from_file() const { return routing.find_first_of("/.") != std::string::npos; }
 };
 
-/// Throws Error (usage) with rule and nearest legal value; so do the others.
+/// Throws Error (usage) with the rule and the nearest legal value; so do the other functions.
 WhatIf what_if_of(const Request& request);
 ClusterRequest cluster_of(const Request& request, const MappingRequest& mapping);
 /// @param recorded the file's content where `from_file()`
 Traffic traffic_of(const Request& request, const Cluster& cluster,
                    const std::optional<moe::RecordedRouting>& recorded);
-/// The traffic with these experts on other ranks.
+/// The traffic with these experts moved to other ranks.
 Traffic moved(Traffic traffic, const std::vector<ExpertMove>& moves);
 Effort effort_of(const Request& request, const Traffic& traffic);
 
-/// "given", then "optimal" (another mapping), then "what-if" where something is to be changed.
+/// "given", then "optimal" (another mapping), then "what-if" if changes are requested.
 struct Variants {
   std::vector<std::string> names;
   std::vector<Cluster> clusters;

@@ -11,7 +11,7 @@ namespace shmemctl::sim {
 
 namespace {
 
-/// Kinds of the group's nodes in all clusters, and where its block of leaf switches begins.
+/// The kinds of a group's nodes in all clusters, and where its block of leaf switches begins.
 std::vector<int> likeness(const std::vector<const Cluster*>& clusters, int first, int nodes) {
   const int block_nodes = clusters[0]->fabric.leaf_nodes;
   const bool one_block = first / block_nodes == (first + nodes - 1) / block_nodes;
@@ -50,11 +50,11 @@ public:
 
   MoeLoads& now() { return now_; }
   MoeLoads& expected() { return result_.bytes; }
-  /// What every step has on the links between GPUs of a node.
+  /// The part of each step on GPU links within a node.
   void take_links(const MoeLoads& from) {
-    for (const auto way : {&Loads::link_out, &Loads::link_in}) {
-      now_.dispatch.*way = from.dispatch.*way;
-      now_.combine.*way = from.combine.*way;
+    for (const auto direction : {&Loads::link_out, &Loads::link_in}) {
+      now_.dispatch.*direction = from.dispatch.*direction;
+      now_.combine.*direction = from.combine.*direction;
     }
   }
   void end_step(bool keep_bytes) {
@@ -62,9 +62,9 @@ public:
     const double back = end(now_.combine, result_.combine_us, result_.slowest_combine);
     result_.step_us.push_back(there + back);
     double peak = 0;
-    for (const auto way : {&Loads::out, &Loads::in})
-      for (std::size_t i = 0; i < (now_.dispatch.*way).size(); ++i)
-        peak = std::max(peak, (now_.dispatch.*way)[i] + (now_.combine.*way)[i]);
+    for (const auto direction : {&Loads::out, &Loads::in})
+      for (std::size_t i = 0; i < (now_.dispatch.*direction).size(); ++i)
+        peak = std::max(peak, (now_.dispatch.*direction)[i] + (now_.combine.*direction)[i]);
     result_.peak_bytes.push_back(peak);
     if (keep_bytes) {
       result_.bytes.add(now_);
@@ -93,21 +93,23 @@ private:
       ++by[slowest->resource];
     return times_us.back();
   }
-  void keep_squares(std::vector<double> Loads::*way, std::vector<double>& squares) {
-    squares.resize((now_.dispatch.*way).size());
+  void keep_squares(std::vector<double> Loads::*direction, std::vector<double>& squares) {
+    squares.resize((now_.dispatch.*direction).size());
     for (std::size_t i = 0; i < squares.size(); ++i) {
-      const double bytes = (now_.dispatch.*way)[i] + (now_.combine.*way)[i];
+      const double bytes = (now_.dispatch.*direction)[i] + (now_.combine.*direction)[i];
       squares[i] += bytes * bytes;
     }
   }
   /// From sums of squares to standard errors of the mean.
-  void to_errors(std::vector<double> Loads::*way, double steps, std::vector<double>& squares) {
+  void to_errors(std::vector<double> Loads::*direction, double steps,
+                 std::vector<double>& squares) {
     if (steps < 2) {
       squares.clear();
       return;
     }
     for (std::size_t i = 0; i < squares.size(); ++i) {
-      const double mean = (result_.bytes.dispatch.*way)[i] + (result_.bytes.combine.*way)[i];
+      const double mean =
+          (result_.bytes.dispatch.*direction)[i] + (result_.bytes.combine.*direction)[i];
       const double variance = (squares[i] / steps - mean * mean) * steps / (steps - 1);
       squares[i] = std::sqrt(std::max(0.0, variance) / steps);
     }
@@ -207,7 +209,7 @@ namespace {
 constexpr double normal_95 = 1.959964;
 constexpr std::size_t most_blocks = 32;
 
-/// [i]: the chance that of `n` samples without replacement, so many groups, all are among the `i`
+/// [i]: probability that `groups` of `n` samples, drawn without replacement, are all among the `i`
 /// smallest.
 std::vector<double> all_below(std::size_t groups, std::size_t n) {
   std::vector<double> chances(n + 1);
@@ -223,7 +225,7 @@ struct SortedClass {
   std::size_t at = 0;
 };
 
-/// The mean of the largest, from samples of each class without those of a block.
+/// The mean of the largest, from the samples of each class without one block.
 double mean_of_slowest(const std::vector<ClassResult>& classes, std::size_t skip_from,
                        std::size_t skip_to) {
   std::vector<SortedClass> all;

@@ -1,4 +1,4 @@
-// What a simulation says in a few lines, and as JSON.
+// A simulation summarised in a few lines, and as JSON.
 #include "src/sim/summary.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace shmemctl::sim {
 namespace {
 
 constexpr double normal_95 = 1.959964;
-constexpr double hot = 1.2;   ///< times the even share, from which on a NIC is a hot spot
-constexpr double dear = 1.05; ///< times the best mapping's step
+constexpr double hot = 1.2;   ///< multiple of the even share above which a NIC is a hot spot
+constexpr double dear = 1.05; ///< multiple of the best mapping's step time
 
 std::vector<NicBytes> nics_of(const Result& result) {
   const Cluster& cluster = *result.cluster;
@@ -85,7 +85,7 @@ OperationTime operation_of(const Result& result, const char* name,
   return time;
 }
 
-/// Dispatch and combine, one after the other. What limits the longer of them limits it.
+/// Dispatch and combine, one after the other. The longer of them determines the limit.
 OperationTime step_of(const Result& result, const OperationTime& dispatch,
                       const OperationTime& combine) {
   const ClassResult* slowest = &result.classes.front();
@@ -217,7 +217,7 @@ json nic_json(const Summary& summary, const NicBytes& nic) {
   return object;
 }
 
-/// The indices of the `top` largest, largest first; all in their order where `top` is 0.
+/// Indices of the `top` largest, largest first; all indices in order if `top` is 0.
 template <class Value>
 std::vector<std::size_t> largest(std::size_t count, std::size_t top, Value&& value) {
   std::vector<std::size_t> order(count);
@@ -348,7 +348,7 @@ json variant_json(const Summary& summary, std::size_t top) {
   return object;
 }
 
-const char* sampling_words(const Result& result, const Traffic& traffic) {
+const char* sampling_text(const Result& result, const Traffic& traffic) {
   if (traffic.fixed())
     return "nothing is drawn: every step moves the same";
   if (result.steps == 0)
@@ -411,7 +411,7 @@ json simulation_json(const std::vector<Summary>& variants, const ReportRequest& 
                   {"times", result.exact_times ? "exact"
                             : result.steps > 0 ? "sampled"
                                                : "expected"},
-                  {"sampling", sampling_words(result, request.traffic)},
+                  {"sampling", sampling_text(result, request.traffic)},
                   {"ranks", result.cluster->ranks()},
                   {"groups", groups},
                   {"group_kinds", result.classes.size()},

@@ -1,4 +1,4 @@
-// What a simulation says in a few lines, and as JSON.
+// A simulation summarised in a few lines, and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,36 +10,37 @@
 
 namespace shmemctl::sim {
 
-/// Of one step: dispatch and combine together.
+/// Bytes of one step: dispatch and combine together.
 struct NicBytes {
   int node = 0, port = 0; ///< port: index in Cluster::ports
   double out = 0, in = 0;
-  std::optional<double> out_margin, in_margin; ///< of 95%; nothing where the bytes are exact
+  std::optional<double> out_margin,
+      in_margin; ///< half the 95% interval; empty if the bytes are exact
   double most() const { return out > in ? out : in; }
   const char* direction() const { return out >= in ? "out" : "in"; }
 };
 
-/// How long an operation takes, on the group that takes longest of those that are told apart.
+/// Duration of an operation for the slowest of the groups that are distinguished.
 struct OperationTime {
   std::string operation; ///< "dispatch", "combine", "step", or "transfer"
   Estimate time_us;
-  std::vector<double> samples_us; ///< empty: the time that the expected bytes take
-  std::string limited_by;         ///< the resource that the bytes keep busy longest, by name
+  std::vector<double> samples_us; ///< empty: the time for the expected bytes
+  std::string limited_by;         ///< name of the resource that is busy longest
   Bottleneck bottleneck;
-  std::optional<Resource> most_often; ///< of the steps
+  std::optional<Resource> most_often; ///< share of the steps
   double most_often_share = 0;
-  double crossing_bytes = 0; ///< of a rank, to other nodes, on average
-  double link_bytes = 0;     ///< of a rank, to others of its node, on average
+  double crossing_bytes = 0; ///< bytes of a rank to other nodes, on average
+  double link_bytes = 0;     ///< bytes of a rank to others of its node, on average
 };
 
 struct Summary {
   std::string name; ///< "given", "optimal", "what-if"
   const Result* result = nullptr;
-  std::vector<NicBytes> nics; ///< all of the cluster, by node, then port
+  std::vector<NicBytes> nics; ///< all ports of the cluster, by node, then port
   std::size_t busiest = 0;    ///< index in `nics`
-  double even_bytes = 0;      ///< that each port of the fabric would send if all sent alike
-  std::vector<OperationTime> operations;    ///< the last one: the step as a whole
-  std::optional<Estimate> slowest_group_us; ///< of all groups, where there are several
+  double even_bytes = 0;      ///< what each port of the fabric would send if all sent equally
+  std::vector<OperationTime> operations;    ///< the last one is the whole step
+  std::optional<Estimate> slowest_group_us; ///< of all groups, if there are several
 
   const OperationTime& step() const { return operations.back(); }
   double over_even() const;
@@ -51,7 +52,7 @@ struct ReportRequest {
   Traffic traffic;
   Effort effort;
   WhatIf what_if;
-  std::size_t top = 8; ///< NICs and switches that are listed; 0: all
+  std::size_t top = 8; ///< number of NICs and switches to list; 0: all
 };
 /// Independent variables, as in the rows' `params`.
 nlohmann::json params_json(const Summary& summary, const Traffic& traffic);

@@ -29,15 +29,15 @@ std::optional<std::uint32_t> parse_word(std::string_view digits) {
   return static_cast<std::uint32_t>(*parse_integer(digits, 16));
 }
 
-/// The set of words, the highest first, each of which `parse` turns into bits.
+/// The set in a list of words, the highest first, each of which `parse` converts to bits.
 template <class Parse>
 std::optional<CpuSet> set_of_words(std::string_view text, Parse parse) {
-  // Leading zero words are allowed, but not without end.
+  // Leading zero words are allowed, up to a limit.
   if (std::count(text.begin(), text.end(), ',') > max_cpus / 8)
     return std::nullopt;
   const std::vector<std::string> words = split(text, ',');
   CpuSet cpus;
-  for (std::size_t i = 0; i < words.size(); ++i) { // from the lowest, which comes last
+  for (std::size_t i = 0; i < words.size(); ++i) { // from the lowest, which is last
     const std::optional<std::uint32_t> bits = parse(words[words.size() - 1 - i]);
     if (!bits || (*bits != 0 && i >= max_cpus / word_bits))
       return std::nullopt;
@@ -48,8 +48,8 @@ std::optional<CpuSet> set_of_words(std::string_view text, Parse parse) {
   return cpus;
 }
 
-/// Words of 32 CPUs, the lowest first; one at least.
-std::vector<std::uint32_t> words_of(const CpuSet& cpus) {
+/// Words of 32 CPUs, the lowest first; at least one.
+std::vector<std::uint32_t> hex_words(const CpuSet& cpus) {
   const int last = cpus.empty() ? 0 : cpus.last();
   std::vector<std::uint32_t> words(static_cast<std::size_t>(last / word_bits) + 1);
   for (const int cpu : cpus.cpus())
@@ -58,7 +58,7 @@ std::vector<std::uint32_t> words_of(const CpuSet& cpus) {
 }
 
 std::string format_words(const CpuSet& cpus, const char* prefix) {
-  const std::vector<std::uint32_t> words = words_of(cpus);
+  const std::vector<std::uint32_t> words = hex_words(cpus);
   std::string text;
   for (std::size_t i = words.size(); i-- > 0;)
     text += fmt::format("{}{}{:08x}", text.empty() ? "" : ",", prefix, words[i]);
@@ -76,7 +76,7 @@ void CpuSet::add(int first, int last) {
   Range added{std::max(first, 0), std::min(last, max_cpus - 1)};
   if (added.first > added.last)
     return;
-  // Those that overlap or touch it become one with it.
+  // Merges ranges that overlap or touch it.
   const auto begin = std::partition_point(ranges_.begin(), ranges_.end(), [&](const Range& range) {
     return range.last + 1 < added.first;
   });
@@ -130,7 +130,7 @@ std::optional<CpuSet> parse_cpulist(std::string_view text) {
   const std::string_view list = trim(text);
   if (list.empty())
     return cpus;
-  // A list that repeats itself may be longer than what it can name, but not without end.
+  // A list with repetitions may be longer than the number of CPUs, up to a limit.
   if (std::count(list.begin(), list.end(), ',') > std::ptrdiff_t{4} * max_cpus)
     return std::nullopt;
   for (const std::string& part : split(list, ',')) {
@@ -184,7 +184,7 @@ namespace {
 const std::string cpu_folder = "/sys/devices/system/cpu";
 const std::string node_folder = "/sys/devices/system/node";
 
-/// The number in "cpu12"; nothing for other names.
+/// The number in "cpu12"; empty for other names.
 std::optional<int> numbered(const std::string& name, const std::string& word) {
   if (!starts_with(name, word))
     return std::nullopt;
@@ -203,79 +203,79 @@ CpuSet siblings(const Sysroot& sysroot, int cpu) {
   return {cpu};
 }
 
-/// Matches PEs with places (cores or CPUs) by augmenting paths, so that none goes without because
-/// an earlier one took the only place that it may have.
+/// Matches PEs with slots (cores or CPUs) by augmenting paths, so that no PE goes without because
+/// an earlier one took the only slot that it may have.
 class Matching {
 public:
-  /// @param places by PE, best first
-  Matching(std::vector<std::vector<int>> places, std::size_t n_places)
-      : places_(std::move(places)), holder_(n_places, -1), place_(places_.size(), -1) {}
+  /// @param slots by PE, best first
+  Matching(std::vector<std::vector<int>> slots, std::size_t n_slots)
+      : slots_(std::move(slots)), holder_(n_slots, -1), slot_(slots_.size(), -1) {}
 
   void match(std::size_t pe) {
     std::vector<bool> seen(holder_.size(), false);
     find(pe, seen);
   }
-  int place(std::size_t pe) const { return place_[pe]; }
+  int slot(std::size_t pe) const { return slot_[pe]; }
 
 private:
   bool find(std::size_t pe, std::vector<bool>& seen) {
-    for (const int place : places_[pe]) // nobody has to move for a free one
-      if (holder_[static_cast<std::size_t>(place)] < 0)
-        return take(pe, place);
-    for (const int place : places_[pe]) {
-      const auto at = static_cast<std::size_t>(place);
+    for (const int slot : slots_[pe]) // a free slot needs no reassignment
+      if (holder_[static_cast<std::size_t>(slot)] < 0)
+        return take(pe, slot);
+    for (const int slot : slots_[pe]) {
+      const auto at = static_cast<std::size_t>(slot);
       if (seen[at])
         continue;
       seen[at] = true;
       if (find(static_cast<std::size_t>(holder_[at]), seen))
-        return take(pe, place);
+        return take(pe, slot);
     }
     return false;
   }
 
-  bool take(std::size_t pe, int place) {
-    holder_[static_cast<std::size_t>(place)] = static_cast<int>(pe);
-    place_[pe] = place;
+  bool take(std::size_t pe, int slot) {
+    holder_[static_cast<std::size_t>(slot)] = static_cast<int>(pe);
+    slot_[pe] = slot;
     return true;
   }
 
-  std::vector<std::vector<int>> places_;
-  std::vector<int> holder_, place_;
+  std::vector<std::vector<int>> slots_;
+  std::vector<int> holder_, slot_;
 };
 
-/// Places that a PE may have, those of its NUMA node first.
-std::vector<int> choices(const PinWish& wish, const std::vector<CpuSet>& places,
+/// Slots that a PE may have, those of its NUMA node first.
+std::vector<int> choices(const PinWish& request, const std::vector<CpuSet>& slots,
                          const CpuLayout& layout) {
   std::vector<int> order;
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (!intersection(places[i], wish.allowed).empty())
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (!intersection(slots[i], request.allowed).empty())
       order.push_back(static_cast<int>(i));
-  std::stable_partition(order.begin(), order.end(), [&](int place) {
-    return layout.numa_of(places[static_cast<std::size_t>(place)]) == wish.numa;
+  std::stable_partition(order.begin(), order.end(), [&](int slot) {
+    return layout.numa_of(slots[static_cast<std::size_t>(slot)]) == request.numa;
   });
   return order;
 }
 
-/// The places of PEs that have none yet.
-void match_rest(const std::vector<PinWish>& wishes, const std::vector<CpuSet>& places,
+/// Slots for PEs that have none yet.
+void match_rest(const std::vector<PinWish>& requests, const std::vector<CpuSet>& slots,
                 const CpuLayout& layout, std::vector<int>& cpus) {
-  std::vector<std::vector<int>> by_pe(wishes.size());
-  std::vector<CpuSet> free_places = places;
-  for (CpuSet& place : free_places)
+  std::vector<std::vector<int>> by_pe(requests.size());
+  std::vector<CpuSet> free_slots = slots;
+  for (CpuSet& slot : free_slots)
     for (const int cpu : cpus)
-      if (cpu >= 0 && place.contains(cpu))
-        place = {};
-  for (std::size_t pe = 0; pe < wishes.size(); ++pe)
+      if (cpu >= 0 && slot.contains(cpu))
+        slot = {};
+  for (std::size_t pe = 0; pe < requests.size(); ++pe)
     if (cpus[pe] < 0)
-      by_pe[pe] = choices(wishes[pe], free_places, layout);
-  Matching matching(std::move(by_pe), free_places.size());
-  for (std::size_t pe = 0; pe < wishes.size(); ++pe)
+      by_pe[pe] = choices(requests[pe], free_slots, layout);
+  Matching matching(std::move(by_pe), free_slots.size());
+  for (std::size_t pe = 0; pe < requests.size(); ++pe)
     if (cpus[pe] < 0)
       matching.match(pe);
-  for (std::size_t pe = 0; pe < wishes.size(); ++pe)
-    if (cpus[pe] < 0 && matching.place(pe) >= 0)
-      cpus[pe] = intersection(free_places[static_cast<std::size_t>(matching.place(pe))],
-                              wishes[pe].allowed)
+  for (std::size_t pe = 0; pe < requests.size(); ++pe)
+    if (cpus[pe] < 0 && matching.slot(pe) >= 0)
+      cpus[pe] = intersection(free_slots[static_cast<std::size_t>(matching.slot(pe))],
+                              requests[pe].allowed)
                      .first();
 }
 
@@ -312,22 +312,22 @@ CpuLayout read_cpu_layout(const Sysroot& sysroot) {
   return layout;
 }
 
-std::vector<int> plan_cpus(const std::vector<PinWish>& wishes, const CpuLayout& layout) {
-  std::vector<int> cpus(wishes.size(), -1);
-  // Who may use one core only has no choice.
-  for (std::size_t pe = 0; pe < wishes.size(); ++pe)
+std::vector<int> plan_cpus(const std::vector<PinWish>& requests, const CpuLayout& layout) {
+  std::vector<int> cpus(requests.size(), -1);
+  // A PE that may use a single core has no choice.
+  for (std::size_t pe = 0; pe < requests.size(); ++pe)
     for (const CpuSet& core : layout.cores)
-      if (!wishes[pe].allowed.empty() &&
-          intersection(core, wishes[pe].allowed) == wishes[pe].allowed)
-        cpus[pe] = wishes[pe].allowed.first();
-  match_rest(wishes, layout.cores, layout, cpus);
+      if (!requests[pe].allowed.empty() &&
+          intersection(core, requests[pe].allowed) == requests[pe].allowed)
+        cpus[pe] = requests[pe].allowed.first();
+  match_rest(requests, layout.cores, layout, cpus);
   std::vector<CpuSet> threads;
   for (const CpuSet& core : layout.cores)
     for (const int cpu : core.cpus())
       threads.push_back({cpu});
-  match_rest(wishes, threads, layout, cpus);
-  for (std::size_t pe = 0; pe < wishes.size(); ++pe)
-    if (const std::vector<int> allowed = wishes[pe].allowed.cpus();
+  match_rest(requests, threads, layout, cpus);
+  for (std::size_t pe = 0; pe < requests.size(); ++pe)
+    if (const std::vector<int> allowed = requests[pe].allowed.cpus();
         cpus[pe] < 0 && !allowed.empty())
       cpus[pe] = allowed[pe % allowed.size()];
   return cpus;

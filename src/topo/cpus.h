@@ -12,10 +12,10 @@
 
 namespace shmemctl {
 
-/// No machine has more CPUs (Linux stops at 8192); a text that names more is refused.
+/// No machine has more CPUs (Linux's limit is 8192); a text that names more is refused.
 inline constexpr int max_cpus = 16384;
 
-/// CPU numbers from 0 to max_cpus - 1, kept as ranges: small, whatever a file claims.
+/// CPU numbers from 0 to max_cpus - 1, kept as ranges: small for any input.
 class CpuSet {
 public:
   /// CPUs `first` to `last`, both included.
@@ -28,7 +28,7 @@ public:
   CpuSet() = default;
   CpuSet(std::initializer_list<int> cpus);
 
-  /// Adds `first` to `last`; numbers that no CPU can have are left out.
+  /// Adds `first` to `last`; numbers out of range are ignored.
   void add(int first, int last);
   void add(int cpu) { add(cpu, cpu); }
   void add(const CpuSet& other);
@@ -37,7 +37,7 @@ public:
   int first() const { return ranges_.front().first; } ///< the set must not be empty
   int last() const { return ranges_.back().last; }    ///< the set must not be empty
   bool contains(int cpu) const;
-  /// Ascending, apart by at least one CPU, and none of them empty.
+  /// Ascending, not adjacent, not empty.
   const std::vector<Range>& ranges() const { return ranges_; }
   /// Each CPU, ascending.
   std::vector<int> cpus() const;
@@ -51,43 +51,43 @@ private:
 /// CPUs that are in both.
 CpuSet intersection(const CpuSet& left, const CpuSet& right);
 
-/// Linux's cpulist: "0-15,64-79", "3", "" (no CPU). Nothing if it is malformed or names a CPU from
+/// Linux's cpulist: "0-15,64-79", "3", "" (no CPU). Empty if it is malformed or contains a CPU from
 /// max_cpus on.
 std::optional<CpuSet> parse_cpulist(std::string_view text);
 std::string format_cpulist(const CpuSet& cpus);
 
 /// Linux's cpumap, which NCCL calls affinity: 32-bit words in hexadecimal, the highest first:
-/// "00000000,000000ff". Nothing if it is malformed or names a CPU from max_cpus on.
+/// "00000000,000000ff". Empty if it is malformed or contains a CPU from max_cpus on.
 std::optional<CpuSet> parse_cpumap(std::string_view text);
-/// With as few words as the set needs, one at least.
+/// With the minimum number of words, at least one.
 std::string format_cpumap(const CpuSet& cpus);
 
 /// hwloc's bitmap: such words with 0x before them, empty ones for zero: "0x0000ffff,,0xffffffff".
-/// Nothing if it is malformed, infinite ("0xf...f") or too large.
+/// Empty if it is malformed, infinite ("0xf...f") or too large.
 std::optional<CpuSet> parse_hwloc_bitmap(std::string_view text);
 std::string format_hwloc_bitmap(const CpuSet& cpus);
 
 struct CpuLayout {
   std::vector<CpuSet> cores; ///< physical cores: the CPUs (hardware threads) of each
   std::map<int, int> numa;   ///< by CPU; a CPU that no node lists is missing
-  /// The node that all of these CPUs are in; nothing if they lie in several or in none.
+  /// The node that contains all of these CPUs; empty if there is none.
   std::optional<int> numa_of(const CpuSet& cpus) const;
 };
 /// From /sys/devices/system. A CPU whose siblings are unknown counts as a core.
 CpuLayout read_cpu_layout(const Sysroot& sysroot);
 
-/// What one PE of a machine brings to the plan.
+/// What plan_cpus() knows about one PE of a machine.
 struct PinWish {
   CpuSet allowed;
   int numa = -1; ///< where it runs and has its memory now; -1 if unknown
 };
-/// The CPU of each; -1 for a PE that may use none. A PE with a single core stays on it. The others
-/// get distinct physical cores as far as they go (of their own NUMA node first), then distinct
-/// hardware threads, then they share.
-std::vector<int> plan_cpus(const std::vector<PinWish>& wishes, const CpuLayout& layout);
+/// The CPU of each PE; -1 for a PE that may use none. A PE with a single core stays on it. The
+/// others get distinct physical cores as long as there are any (of their own NUMA node first), then
+/// distinct hardware threads, then they share.
+std::vector<int> plan_cpus(const std::vector<PinWish>& requests, const CpuLayout& layout);
 
-/// "0,2,4-6" in the order written: by local rank. Nothing if it is malformed, empty, or names more
-/// than max_cpus CPUs in all, or one that no machine has.
+/// "0,2,4-6" in the order written: by local rank. Empty if it is malformed or has no CPU, names
+/// more than max_cpus CPUs in all, or a CPU number that no machine has.
 std::optional<std::vector<int>> parse_pin_list(const std::string& text);
 
 } // namespace shmemctl

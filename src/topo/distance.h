@@ -11,15 +11,15 @@ namespace shmemctl {
 /// "X", "NV18", "PIX", ... ; "?" if unknown.
 std::string to_string(const Distance& distance);
 const char* to_string(PathClass path);
-/// The reverse: "PIX", "NV". Nothing for other texts.
+/// The reverse: "PIX", "NV". Empty for other texts.
 std::optional<PathClass> parse_path_class(std::string_view word);
-/// "NV12" -> {nvlink, 12}. Nothing for other texts.
+/// "NV12" -> {nvlink, 12}. Empty for other texts.
 std::optional<Distance> parse_distance(std::string_view word);
 
 /// PCIe distance of two entries of `node.pci`, by nvidia-smi's definitions:
 /// PIX  at most one switch (or bridge) on the path; PXB  several, but no host bridge;
 /// PHB  the same host bridge; NODE  another host bridge of the same NUMA node; SYS  another one.
-/// Unknown if the NUMA node of either is, and only that would decide.
+/// Unknown if the NUMA node of either is unknown and needed.
 Distance pci_distance(const Node& node, int left, int right);
 
 /// Distance of two devices, numbered GPUs first, then NICs. A recorded matrix wins. NVLink between

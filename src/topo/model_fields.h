@@ -1,6 +1,6 @@
-// The fields of the model under their names: one list per struct, which every file format of ours
-// (a report, and what the XML dumps add to their formats) goes over to write and to read. `added`
-// stands for fields that files of earlier releases lack, where they keep their defaults.
+// The fields of the model by name: one list per struct, which every file format of ours (a report,
+// and our additions to XML dumps) iterates over to write and to read. `added` marks fields that
+// files of earlier releases lack; they keep their defaults.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace shmemctl {
 
-/// T or const T: an archive that writes goes over constants.
+/// T or const T: an archive that writes takes constants.
 template <class T, class U>
 concept SameAs = std::same_as<std::remove_const_t<T>, U>;
 
@@ -123,8 +123,8 @@ void fields(Archive& archive, T& nic) {
   archive("ports", nic.ports);
 }
 
-/// All but the recorded matrix, which has forms of its own, and `format`, which only a report
-/// keeps.
+/// All fields except the recorded matrix, which has its own forms, and `format`, which only a
+/// report keeps.
 template <class Archive, SameAs<Node> T>
 void fields(Archive& archive, T& node) {
   archive("hostname", node.hostname);
@@ -142,45 +142,45 @@ void fields(Archive& archive, T& node) {
 
 /// The texts of each enumeration's values.
 template <class Enum>
-struct EnumWord {
+struct EnumName {
   Enum value;
   const char* word;
 };
-inline constexpr auto words_of(NumaKind) {
-  return std::array<EnumWord<NumaKind>, 3>{{{NumaKind::cpu, "cpu"},
+inline constexpr auto enum_names(NumaKind) {
+  return std::array<EnumName<NumaKind>, 3>{{{NumaKind::cpu, "cpu"},
                                             {NumaKind::gpu_memory, "gpu_memory"},
                                             {NumaKind::other_memory, "other_memory"}}};
 }
-inline constexpr auto words_of(PciKind) {
-  return std::array<EnumWord<PciKind>, 3>{{{PciKind::endpoint, "endpoint"},
+inline constexpr auto enum_names(PciKind) {
+  return std::array<EnumName<PciKind>, 3>{{{PciKind::endpoint, "endpoint"},
                                            {PciKind::bridge, "bridge"},
                                            {PciKind::whole_switch, "whole_switch"}}};
 }
-inline constexpr auto words_of(GpuLinkKind) {
-  return std::array<EnumWord<GpuLinkKind>, 3>{
+inline constexpr auto enum_names(GpuLinkKind) {
+  return std::array<EnumName<GpuLinkKind>, 3>{
       {{GpuLinkKind::nvlink, "nvlink"}, {GpuLinkKind::xgmi, "xgmi"}, {GpuLinkKind::c2c, "c2c"}}};
 }
-inline constexpr auto words_of(LinkTarget) {
-  return std::array<EnumWord<LinkTarget>, 4>{{{LinkTarget::gpu, "gpu"},
+inline constexpr auto enum_names(LinkTarget) {
+  return std::array<EnumName<LinkTarget>, 4>{{{LinkTarget::gpu, "gpu"},
                                               {LinkTarget::nvswitch, "nvswitch"},
                                               {LinkTarget::cpu, "cpu"},
                                               {LinkTarget::unknown, "unknown"}}};
 }
-inline constexpr auto words_of(PortState) {
-  return std::array<EnumWord<PortState>, 4>{{{PortState::down, "down"},
+inline constexpr auto enum_names(PortState) {
+  return std::array<EnumName<PortState>, 4>{{{PortState::down, "down"},
                                              {PortState::init, "init"},
                                              {PortState::armed, "armed"},
                                              {PortState::active, "active"}}};
 }
-inline constexpr auto words_of(LinkLayer) {
-  return std::array<EnumWord<LinkLayer>, 3>{{{LinkLayer::infiniband, "infiniband"},
+inline constexpr auto enum_names(LinkLayer) {
+  return std::array<EnumName<LinkLayer>, 3>{{{LinkLayer::infiniband, "infiniband"},
                                              {LinkLayer::ethernet, "ethernet"},
                                              {LinkLayer::other, "other"}}};
 }
 
 template <class Enum>
-const char* word_of(Enum value) {
-  for (const auto& entry : words_of(value))
+const char* enum_name(Enum value) {
+  for (const auto& entry : enum_names(value))
     if (entry.value == value)
       return entry.word;
   return "";

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "src/base/text.h"
-#include "src/topo/limits.h"
 
 namespace shmemctl {
 
@@ -45,7 +44,7 @@ std::vector<int> nic_order(const Node& node) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_partition(order.begin(), order.end(), [&node](int nic) {
     const Fact<bool>& rdma = node.nics[static_cast<std::size_t>(nic)].rdma;
-    return !rdma || *rdma; // not known to lack it: keep it among the candidates
+    return !rdma || *rdma; // not known to lack it: remains a candidate
   });
   return order;
 }

@@ -9,10 +9,24 @@
 
 #include "src/topo/pci_address.h"
 
+// Upper limits of a node description. Everything that is quadratic in devices (the
+// distance matrix) stays small then, whatever a file claims.
+namespace shmemctl::topo_limits {
+
+inline constexpr int max_devices = 1024; ///< GPUs and NICs together
+inline constexpr int max_pci_entries = 65536;
+inline constexpr int max_pci_functions = 8192; ///< that a file may list, of any class
+inline constexpr int max_os_devices = 16384;
+inline constexpr int max_numa_nodes = 1024; ///< as Linux's MAX_NUMNODES
+inline constexpr int max_packages = 1024;
+inline constexpr int max_host_bridges = 4096;
+
+} // namespace shmemctl::topo_limits
+
 namespace shmemctl {
 
-/// A value with where it came from ("/sys/bus/pci/devices/0000:18:00.0/numa_node", "line 12"), or
-/// no value with the reason ("numa_node reads -1"). Unknown stays unknown: no defaults.
+/// A value with its origin ("/sys/bus/pci/devices/0000:18:00.0/numa_node", "line 12"), or no value
+/// with the reason ("numa_node reads -1"). Unknown stays unknown: there are no defaults.
 template <class T>
 struct Fact {
   std::optional<T> value;
@@ -53,7 +67,7 @@ struct PcieLink {
   Fact<int> max_width;
 };
 
-/// What one entry of `Node::pci` represents.
+/// The kind of an entry of `Node::pci`.
 enum class PciKind {
   endpoint,
   bridge,      ///< one bridge function: a root port, or one port of a switch (sysfs, hwloc)
@@ -80,8 +94,8 @@ struct HostBridge {
   std::uint8_t bus = 0; ///< its root bus
   Fact<int> numa;
   Fact<int> package; ///< os_index, where only that is known
-  /// False if the source groups devices by CPU and has no host bridges (NCCL's XML): devices
-  /// below it share the NUMA node, so they are NODE; whether they are PHB cannot be known.
+  /// False if the source groups devices by CPU and has no host bridges (NCCL's XML): devices below
+  /// it share the NUMA node, so they are NODE; whether they are PHB is unknown.
   bool exact = true;
 };
 
@@ -131,8 +145,8 @@ struct NicPort {
 /// A network device: an HCA (RDMA) or another NIC.
 struct Nic {
   std::string name; ///< RDMA device name; netdev name for others; "nic0" where the source has none
-  /// The source has no name: `name` is a label that distinguishes the NIC here only. It must not be
-  /// compared with names given by users or variables.
+  /// The source has no name: `name` is a label, unique only here. It must not be compared with
+  /// names given by users or variables.
   bool unnamed = false;
   Fact<int> source_number; ///< the source's own number (NIC5: 5), if it differs from the position
   int pci = -1;            ///< index in Node::pci of the function it is on, -1 for virtual ones
@@ -145,7 +159,7 @@ struct Nic {
   std::vector<NicPort> ports;   ///< empty: the source does not report ports
 };
 
-/// Words of `nvidia-smi topo`, from near to far.
+/// Path classes of `nvidia-smi topo`, from near to far.
 enum class PathClass { self, nvlink, pix, pxb, phb, node, sys };
 struct Distance {
   std::optional<PathClass> path; ///< unknown where the facts do not decide
@@ -171,21 +185,20 @@ struct Node {
   std::vector<Gpu> gpus;      ///< index == position
   std::vector<Nic> nics;      ///< RDMA devices first, in enumeration order; then the others
   int nvswitches = 0;         ///< NVSwitch PCI functions seen
-  int hidden_nics = 0;        ///< NICs that the source says it has and does not show
+  int hidden_nics = 0;        ///< NICs that exist according to the source but are not in it
   std::optional<DistanceMatrix> recorded;
-  /// What the reader could not read, omitted or took from elsewhere, each with its position: a
-  /// finding each in every report (check_source).
+  /// What the reader could not read, omitted or took from elsewhere, each with its position: each
+  /// is a finding in every report (check_source).
   std::vector<std::string> notes;
-  /// The same, of what no mapping depends on.
+  /// The same, for facts that no mapping depends on.
   std::vector<std::string> remarks;
 };
 
-/// Reorders GPUs into PCI bus order, renumbers them, and puts RDMA devices before other NICs
-/// (keeping each group's order), mending `recorded` too. Every reader ends with it.
+/// Sorts GPUs by PCI bus id, renumbers them, and puts RDMA devices before other NICs (keeping each
+/// group's order), and permutes `recorded` accordingly. Every reader calls it last.
 void normalize(Node& node);
 
-/// Everything that could matter is equal; the origins of facts, `format`, `notes` and `remarks` are
-/// not compared.
+/// Equality of everything but the origins of facts, `format`, `notes` and `remarks`.
 bool same_model(const Node& left, const Node& right);
 /// For test failures: describes the first difference; "" if same_model.
 std::string first_difference(const Node& left, const Node& right);
@@ -208,8 +221,8 @@ const char* gpu_vendor(std::uint16_t vendor); ///< "nvidia", "amd", "intel", ""
 /// the recorded matrix has a row and a column per device, nothing exceeds topo_limits.
 std::string shape_problem(const Node& node);
 
-/// The link layer that a device's name states, for sources that give names only: rdma-core's
-/// persistent names (ib*, roce*, iw*: rdma_rename(8)), names that sites give by kind (mlx5_ib0,
+/// The link layer implied by a device's name, for sources that have names only: rdma-core's
+/// persistent names (ib*, roce*, iw*: rdma_rename(8)), administrators' names by kind (mlx5_ib0,
 /// mlx5_eth0, Azure's mlx5_an0), and mlx5_bond_0 (only Ethernet ports bond). The kernel's own names
 /// (mlx5_0) imply nothing: unknown, with that reason. The origin says that it is derived.
 Fact<LinkLayer> link_layer_from_name(const std::string& name);

@@ -206,7 +206,7 @@ private:
 /// The archive that reads them.
 class FieldReader {
 public:
-  /// @param position where it is said that these fields are to be expected
+  /// @param position where these fields are declared
   FieldReader(const NodeFields& from, const std::string& subject, std::string prefix,
               const std::string& position)
       : from_(from), subject_(subject), prefix_(std::move(prefix)), position_(position) {}
@@ -254,7 +254,7 @@ private:
       for (const std::string& word : words)
         to.push_back(decoded<T>(key, word));
     } else {
-      // Every item needs fields of its own: a list cannot be larger than the file.
+      // Every item needs its own fields: a list cannot be larger than the file.
       if (std::set<std::string>(words.begin(), words.end()).size() != words.size())
         throw problem(find(key).origin, key, "has two items of one name");
       const FieldReader items(from_, subject_, "", find(key).origin);
@@ -273,7 +273,7 @@ private:
   }
 
   std::vector<std::string> words_of_list(const std::string& key) const {
-    constexpr std::ptrdiff_t most_items = 100'000; // far more than the model may have
+    constexpr std::ptrdiff_t most_items = 100'000; // far beyond the model's limits
     const std::string& text = find(key).text;
     if (text == nothing)
       return {};

@@ -22,7 +22,7 @@ concept Word = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, s
     std::same_as<T, PciAddress> || std::same_as<T, Distance>;
 
 /// Percent-encodes everything but letters, digits and a few marks; "" becomes "%" and "-" "%2d", so
-/// that "-" is free to mean nothing; no word starts with "?".
+/// that "-" can mean nothing; an encoded text never starts with "?".
 std::string escape(const std::string& text);
 std::optional<std::string> unescape(const std::string& word);
 
@@ -39,7 +39,7 @@ std::string encode(const T& value) {
   } else if constexpr (std::is_same_v<T, Distance>) {
     return encode_distance(value);
   } else if constexpr (std::is_enum_v<T>) {
-    return word_of(value);
+    return enum_name(value);
   } else if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
   } else {
@@ -58,7 +58,7 @@ std::optional<T> decode(const std::string& word) {
   } else if constexpr (std::is_same_v<T, Distance>) {
     return decode_distance(word);
   } else if constexpr (std::is_enum_v<T>) {
-    for (const auto& entry : words_of(T{}))
+    for (const auto& entry : enum_names(T{}))
       if (word == entry.word)
         return entry.value;
     return std::nullopt;
@@ -86,17 +86,16 @@ struct NodeField {
   std::string origin; ///< of the fact that it is, or where in a file it stands
 };
 
-/// "pci.0000:18:00.0.numa" -> "0", "pci.0000:18:00.0.link.width" -> "?the%20link%20is%20down".
-/// The names are those of a report's model. A list's own field holds the names of its items, "-" if
-/// it has none. PCI functions are named by address and NICs by name, so that two nodes that differ
-/// in one device differ in that device's keys only. `format` and the origins of known facts are no
-/// fields.
+/// "pci.0000:18:00.0.numa" -> "0", "pci.0000:18:00.0.link.width" -> "?the%20link%20is%20down". The
+/// names are those of a report's model. A list's own field holds the names of its items, "-" if it
+/// has none. PCI functions are named by address and NICs by name, so that two nodes that differ in
+/// one device differ in that device's keys only. `format` and the origins of known facts are not
+/// included.
 using NodeFields = std::map<std::string, NodeField>;
 
 NodeFields fields_of(const Node& node);
 
-/// Adds what a file says under `key`; a key that is there already is continued, which lets a long
-/// text be split.
+/// Adds a value under `key`; an existing key is continued, so that a long text can be split.
 void add_field(NodeFields& to, const std::string& key, const std::string& text,
                const std::string& position);
 

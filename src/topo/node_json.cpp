@@ -16,62 +16,62 @@ constexpr int deepest_tree = 64;
 constexpr std::size_t most_functions = 65536;
 constexpr int most_links = 100000;
 
-/// What the rest of the program relies on: indices that point somewhere, parents before children.
+/// The invariants that the rest of the program relies on: valid indices, parents before children.
 class ModelChecks {
 public:
-  ModelChecks(const Node& node, const Place& place, const std::string& subject)
-      : node_(node), place_(place), subject_(subject) {}
+  ModelChecks(const Node& node, const JsonPath& path, const std::string& subject)
+      : node_(node), path_(path), subject_(subject) {}
 
   void run() const {
     const std::size_t devices = node_.gpus.size() + node_.nics.size();
     if (devices > most_devices)
-      complain(subject_, place_, "more than " + std::to_string(most_devices) + " GPUs and NICs");
+      complain(subject_, path_, "more than " + std::to_string(most_devices) + " GPUs and NICs");
     if (node_.pci.size() > most_functions)
-      complain(subject_, place_.member("pci"),
+      complain(subject_, path_.member("pci"),
                "more than " + std::to_string(most_functions) + " PCI functions");
     if (node_.nvswitches < 0 || node_.nvswitches > most_links)
-      complain(subject_, place_.member("nvswitches"), "not a number of NVSwitches");
+      complain(subject_, path_.member("nvswitches"), "not a number of NVSwitches");
     if (node_.hidden_nics < 0 || node_.hidden_nics > most_links)
-      complain(subject_, place_.member("hidden_nics"), "not a number of NICs");
+      complain(subject_, path_.member("hidden_nics"), "not a number of NICs");
     check_pci();
     check_gpus();
-    const Place nics = place_.member("nics");
+    const JsonPath nics = path_.member("nics");
     for (std::size_t i = 0; i < node_.nics.size(); ++i)
       index(node_.nics[i].pci, node_.pci.size(), nics.item(i), "pci");
   }
 
 private:
-  void index(int value, std::size_t limit, const Place& place, const char* key) const {
+  void index(int value, std::size_t limit, const JsonPath& path, const char* key) const {
     if (value < -1 || value >= static_cast<int>(limit))
-      complain(subject_, place.member(key),
+      complain(subject_, path.member(key),
                "expected an index from -1 to " + std::to_string(static_cast<int>(limit) - 1));
   }
 
   void check_pci() const {
-    const Place list = place_.member("pci");
+    const JsonPath list = path_.member("pci");
     std::vector<int> depth(node_.pci.size(), 0);
     for (std::size_t i = 0; i < node_.pci.size(); ++i) {
-      const Place place = list.item(i);
-      index(node_.pci[i].parent, i, place, "parent"); // so there is no circle
-      index(node_.pci[i].host_bridge, node_.host_bridges.size(), place, "host_bridge");
+      const JsonPath path = list.item(i);
+      index(node_.pci[i].parent, i, path, "parent"); // so there is no circle
+      index(node_.pci[i].host_bridge, node_.host_bridges.size(), path, "host_bridge");
       if (node_.pci[i].parent >= 0)
         depth[i] = depth[static_cast<std::size_t>(node_.pci[i].parent)] + 1;
       if (depth[i] > deepest_tree)
-        complain(subject_, place.member("parent"),
+        complain(subject_, path.member("parent"),
                  "a PCI tree of more than " + std::to_string(deepest_tree) + " levels");
     }
   }
 
   void check_gpus() const {
-    const Place list = place_.member("gpus");
+    const JsonPath list = path_.member("gpus");
     for (std::size_t i = 0; i < node_.gpus.size(); ++i) {
       const Gpu& gpu = node_.gpus[i];
-      const Place place = list.item(i);
+      const JsonPath path = list.item(i);
       if (gpu.index != static_cast<int>(i))
-        complain(subject_, place.member("index"), "expected " + std::to_string(i));
-      index(gpu.pci, node_.pci.size(), place, "pci");
+        complain(subject_, path.member("index"), "expected " + std::to_string(i));
+      index(gpu.pci, node_.pci.size(), path, "pci");
       int sum = 0;
-      const Place links = place.member("links");
+      const JsonPath links = path.member("links");
       for (std::size_t at = 0; at < gpu.links.size(); ++at) {
         const int count = gpu.links[at].count;
         if (count < 0 || count > most_links || (sum += count) > most_links)
@@ -81,7 +81,7 @@ private:
   }
 
   const Node& node_;
-  const Place& place_;
+  const JsonPath& path_;
   const std::string& subject_;
 };
 
@@ -97,14 +97,14 @@ json model_of(const Node& node) {
   return model;
 }
 
-Node node_from_model(const json& model, const Place& place, const std::string& subject) {
-  const Reader reader(model, place, subject);
+Node node_from_model(const json& model, const JsonPath& path, const std::string& subject) {
+  const Reader reader(model, path, subject);
   Node node;
-  reader.decode(model, place, node);
+  reader.decode(model, path, node);
   reader("format", node.format);
-  ModelChecks(node, place, subject).run();
+  ModelChecks(node, path, subject).run();
   if (const json* recorded = reader.find("recorded"))
-    node.recorded = matrix_from_json(*recorded, place.member("recorded"),
+    node.recorded = matrix_from_json(*recorded, path.member("recorded"),
                                      node.gpus.size() + node.nics.size(), subject);
   return node;
 }
@@ -118,11 +118,11 @@ json topology_json(const Node& node) {
 }
 
 Node node_from_json(const json& topology, const std::string& subject) {
-  const Place place{nullptr, "topology", 0};
-  const Reader reader(topology, place, subject);
+  const JsonPath path{nullptr, "topology", 0};
+  const Reader reader(topology, path, subject);
   if (const json* model = reader.find("model"))
-    return node_from_model(*model, place.member("model"), subject);
-  return node_from_contract(topology, place, subject);
+    return node_from_model(*model, path.member("model"), subject);
+  return node_from_contract(topology, path, subject);
 }
 
 } // namespace shmemctl

@@ -39,7 +39,7 @@ struct Steps {
   Count sent_KiB, received_KiB;
 };
 
-/// A link that only one of the readings has went down or came up between them.
+/// A link that is only in one of the readings went down or came up between them.
 std::vector<Steps> steps_of_links(const NvlinkCounters& before, const NvlinkCounters& after) {
   std::vector<Steps> all;
   const auto half = [&all](unsigned link, const char* words) {
@@ -65,14 +65,14 @@ Count in_bytes(const Count& KiB) {
   return KiB ? known(*KiB * nvlink_counter_step_bytes, KiB.origin) : KiB;
 }
 
-/// Less than a step of each link, and what others may have moved from one question to the next.
-bool agree(std::uint64_t sum_KiB, std::uint64_t told_KiB, std::size_t links) {
-  const auto [least, most] = std::minmax(sum_KiB, told_KiB);
+/// Tolerance: less than one step per link, and what may have moved between two queries.
+bool agree(std::uint64_t sum_KiB, std::uint64_t total_KiB, std::size_t links) {
+  const auto [least, most] = std::minmax(sum_KiB, total_KiB);
   return most - least <= links + 1 + most / 100;
 }
 
-/// @param told  the driver's own sum; need not be known
-Count sum(const std::vector<Steps>& links, Count Steps::*direction, const Count& told) {
+/// @param total  the driver's own sum; need not be known
+Count sum(const std::vector<Steps>& links, Count Steps::*direction, const Count& total) {
   std::uint64_t KiB = 0;
   for (const Steps& link : links) {
     const Count& one = link.*direction;
@@ -80,10 +80,10 @@ Count sum(const std::vector<Steps>& links, Count Steps::*direction, const Count&
       return unknown<std::uint64_t>(fmt::format("NVLink {}: {}", link.link, one.origin));
     KiB += *one;
   }
-  if (told && !agree(KiB, *told, links.size()))
+  if (total && !agree(KiB, *total, links.size()))
     return unknown<std::uint64_t>(
         fmt::format("the sum of {} NVLink counters is {} KiB, the driver's total is {} KiB",
-                    links.size(), KiB, *told));
+                    links.size(), KiB, *total));
   return in_bytes(known(KiB, (links.front().*direction).origin));
 }
 

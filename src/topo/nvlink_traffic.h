@@ -8,11 +8,11 @@
 
 namespace shmemctl {
 
-/// What a counter of NVLinks steps by, in bytes. What is less than a step is in no reading.
+/// Step of NVLink counters, in bytes. Readings omit anything below a step.
 inline constexpr std::uint64_t nvlink_counter_step_bytes = 1024;
 
-/// Both directions of one link, in KiB (1024 bytes), since an unknown time. Payload
-/// alone, without the protocol's part. Unknown with the reason where there is no such counter.
+/// Both directions of one link, in KiB (1024 bytes), since an unspecified time. Payload without
+/// protocol overhead. Unknown, with the reason, if there is no such counter.
 struct NvlinkCounter {
   unsigned link = 0; ///< NVML's number
   Fact<std::uint64_t> sent_KiB, received_KiB;
@@ -37,9 +37,9 @@ struct NvlinkTraffic {
   Fact<std::uint64_t> out_bytes, in_bytes; ///< of all links together
 };
 
-/// Nothing is guessed: unknown, with the reason, is what one of the readings lacks and what went
-/// backwards; a sum also where one of its links is unknown, or where the driver's own sum says
-/// something else (which detects a driver that reports the GPU's sum for each link).
+/// Unknown, with the reason: what one of the readings lacks, and what decreased; a sum is also
+/// unknown if one of its links is, or if the driver's own sum differs (which detects a driver that
+/// reports the GPU's sum for each link).
 NvlinkTraffic nvlink_traffic(const NvlinkCounters& before, const NvlinkCounters& after);
 
 } // namespace shmemctl

@@ -13,8 +13,7 @@ struct PcieRate {
   std::string text;     ///< "PCIe, 16 lanes of 32 GT/s"
 };
 
-/// By the most that the device can do, since links of devices at rest run slowly. Nothing where the
-/// link is not known.
+/// By the device's maximum, because idle links run slowly. Empty if the link is unknown.
 std::optional<PcieRate> pcie_rate(const PcieLink& link);
 
 /// The sysfs path of `node.pci[pci_entry]`: its own `sysfs_path` if the source has it, otherwise

@@ -1,5 +1,5 @@
-// hwloc's static library asks libudev for the names of block devices. We read none, and the binary
-// must start on a node without libudev; hwloc goes on without it when udev_new() gives nothing.
+// hwloc's static library calls libudev for the names of block devices. We read none, and the binary
+// must start on a node without libudev; hwloc continues without it if udev_new() returns nullptr.
 extern "C" {
 struct udev;
 struct udev_device;

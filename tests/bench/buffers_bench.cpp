@@ -21,17 +21,17 @@ using namespace shmemctl;
 
 namespace {
 
-constexpr std::size_t most_bytes = std::size_t{4} << 20;
+constexpr std::size_t max_bytes = std::size_t{4} << 20;
 
 /// PEs in one process. What PE 1 owns is mapped a second time for PE 0, as between processes; PE 2
 /// may only attach, PE 3 neither.
 class TwoPes {
 public:
   TwoPes() {
-    for (std::byte* half : {reservation_.base(), reservation_.base() + most_bytes})
+    for (std::byte* half : {reservation_.base(), reservation_.base() + max_bytes})
       heap_->map(half);
-    RegionView view{region::heap, reservation_.base(), most_bytes, {}};
-    view.mapped = {reservation_.base(), reservation_.base() + most_bytes};
+    RegionView view{region::heap, reservation_.base(), max_bytes, {}};
+    view.mapped = {reservation_.base(), reservation_.base() + max_bytes};
     rma_.set_region(view);
     BuffersConfig config;
     std::random_device random;
@@ -41,7 +41,6 @@ public:
     config.max_buffers = 1 << 15;
     config.health = &health_;
     config.backing = backing_.get();
-    config.transport_to = [](int) { return BuffersConfig::TransportToPe{"shm", true}; };
     near_ = std::make_unique<Buffers>(config);
     config.pe = 2;
     config.allowed = {false, true};
@@ -51,7 +50,7 @@ public:
     staged_ = std::make_unique<Buffers>(config);
     config.pe = 1;
     far_ = std::make_unique<Buffers>(config);
-    descriptor_ = far_->describe(far_->add(target_.get(), most_bytes));
+    descriptor_ = far_->describe(far_->add(target_.get(), max_bytes));
   }
 
   std::byte* heap() const { return reservation_.base(); }
@@ -68,10 +67,10 @@ private:
     void operator()(std::byte* memory) const { std::free(memory); }
   };
   std::unique_ptr<std::byte, Free> target_{
-      static_cast<std::byte*>(std::aligned_alloc(4096, most_bytes))};
+      static_cast<std::byte*>(std::aligned_alloc(4096, max_bytes))};
   std::unique_ptr<HeapBacking> backing_ = make_host_backing({});
-  std::unique_ptr<Chunk> heap_ = backing_->create(most_bytes);
-  Reservation reservation_{2 * most_bytes};
+  std::unique_ptr<Chunk> heap_ = backing_->create(max_bytes);
+  Reservation reservation_{2 * max_bytes};
   JobHealth health_;
   std::unique_ptr<Transport> transport_ = make_shm_transport();
   Rma rma_{0, 2, {transport_.get(), transport_.get()}, health_, 60, true};
@@ -86,15 +85,15 @@ TwoPes& two_pes() {
 
 /// Memory that is only a program's.
 std::byte* plain_memory() {
-  static const std::vector<std::byte> memory(most_bytes, std::byte{1});
+  static const std::vector<std::byte> memory(max_bytes, std::byte{1});
   return const_cast<std::byte*>(memory.data());
 }
 /// Memory of this PE that is registered.
 std::byte* registered_memory() {
   static const auto memory = [] {
-    auto* pages = static_cast<std::byte*>(std::aligned_alloc(4096, most_bytes));
-    std::memset(pages, 1, most_bytes);
-    two_pes().buffers().add(pages, most_bytes);
+    auto* pages = static_cast<std::byte*>(std::aligned_alloc(4096, max_bytes));
+    std::memset(pages, 1, max_bytes);
+    two_pes().buffers().add(pages, max_bytes);
     return pages;
   }();
   return memory;
@@ -204,7 +203,7 @@ void first_use(benchmark::State& state) {
   const AnsweringTime time(state);
   for (auto _ : state) {
     state.PauseTiming();
-    at = (at + 64) % most_bytes;
+    at = (at + 64) % max_bytes;
     const BufferHandle handle = two_pes().owner().add(two_pes().owned() + at, 64);
     const BufferDescriptor descriptor = two_pes().owner().describe(handle);
     state.ResumeTiming();

@@ -1,4 +1,4 @@
-// Figures of the mlx5 layer: send queue entries that one thread builds and the software HCA carries
+// Figures of the mlx5 layer: send queue entries that one thread builds and the emulated HCA carries
 // out on another processor, for 8-byte writes to shared memory, by themselves and by the
 // transports' put; and what one of them takes there and back.
 #include <benchmark/benchmark.h>
@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "tests/support/transport_world.h"
-#include "transports/direct/direct.h"
+#include "transports/ibdevx/ibdevx.h"
+#include "transports/ibgda/ibgda.h"
 #include "transports/mlx5/emulated/emulated_hca.h"
 #include "transports/mlx5/emulated/executor.h"
 #include "transports/mlx5/host_qp.h"
@@ -53,11 +54,11 @@ struct World {
   explicit World(const QpOptions& options)
       : memory(static_cast<std::byte*>(::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
                                               MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))) {
-    EmulatedHcaOptions soft;
-    soft.way_to_peer = [this](const PeerInfo&) { return way; };
-    soft.idle_spins = 1 << 30;
+    EmulatedHcaOptions emulated;
+    emulated.way_to_peer = [this](const PeerInfo&) { return way; };
+    emulated.idle_spins = 1 << 30;
     pin(0);
-    hca = std::make_unique<EmulatedHca>(soft);
+    hca = std::make_unique<EmulatedHca>(emulated);
     pin(1);
     registered = hca->register_memory({memory, size_bytes});
     way->add({registered->rkey(), reinterpret_cast<std::uint64_t>(memory), size_bytes, access_all,
@@ -89,7 +90,8 @@ void wqes(benchmark::State& state) {
   std::uint64_t value = 0;
   for (auto _ : state) {
     for (std::uint64_t i = 1; i <= count; ++i) {
-      const Post post{i % per_doorbell == 0 ? DoorbellMode::now : DoorbellMode::later, false, false};
+      const Post post{i % per_doorbell == 0 ? DoorbellMode::now : DoorbellMode::later, false,
+                      false};
       const RaddrSegment remote = world.at(4096 + i * 8 % 65536);
       ++value;
       if (state.range(0) == inline_value)
@@ -108,7 +110,7 @@ void transport_puts(benchmark::State& state) {
   test::TransportWorldOptions wanted;
   wanted.n_pes = 1;
   wanted.mapped_memory = true;
-  wanted.options = {{"MLX5_DEVICE", "soft"}, {"SOFT_HCA_OVER", "shm"}};
+  wanted.options = {{"MLX5_DEVICE", "emulated"}, {"EMULATED_HCA_OVER", "shm"}};
   test::BootstrapArea area(1);
   test::ThreadBootstrap bootstrap(area, 0);
   JobHealth health;

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "src/base/text.h"
-#include "src/runtime/transport_choice.h"
 #include "tests/support/transport_world.h"
+#include "transports/registry.h"
 
 using namespace shmemctl;
 using namespace shmemctl::test;

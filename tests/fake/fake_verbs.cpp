@@ -126,7 +126,7 @@ int ibv_query_port(ibv_context*, std::uint8_t, _compat_ibv_port_attr* out) {
   auto& port = *reinterpret_cast<ibv_port_attr*>(out);
   port.state = IBV_PORT_ACTIVE;
   port.active_mtu = IBV_MTU_4096;
-  port.max_msg_sz = fake_verbs::most_bytes;
+  port.max_msg_sz = fake_verbs::max_bytes;
   port.link_layer = IBV_LINK_LAYER_ETHERNET;
   port.gid_tbl_len = 1;
   return 0;

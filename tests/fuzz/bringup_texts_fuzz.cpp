@@ -33,13 +33,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   BringupVerdict verdict;
   verdict.n_pes = 2;
   survive([&] {
-    verdict.transports = merge_reach({text, "[]"});
+    verdict.transports = merge_reach({text, reach_message({})});
     verdict.unreachable = unreachable_pairs(verdict.transports, 2);
   });
   survive([&] {
-    verdict.failures = merge_failures({text, "[]"});
+    verdict.failures = merge_failures({text, failures_message({})});
     // What was understood is understood again.
-    require(merge_failures({failures_text(verdict.failures), "[]"}).size() <=
+    require(merge_failures({failures_message(verdict.failures), failures_message({})}).size() <=
             verdict.failures.size());
   });
   Placement placement;
@@ -51,7 +51,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   add_to_report(verdict, report);
   require(verdict.transports.empty() || !verdict_text(verdict, placement).empty());
   survive([&] { merge_phases({text, text}); });
-  survive([&] { connections_for_people(merge_connections({text, "[]"})); });
+  survive([&] {
+    connections_for_people(
+        merge_connections({text, connections_message(std::vector<ConnectionRow>())}));
+  });
   survive([&] { gpu_rows_text(merge_gpu_sites({text, text}, {{"a"}, {"b"}}).rows); });
   survive([&] {
     const WatchPart part = read_watch_text(text, "host");

@@ -6,6 +6,7 @@
 
 #include "src/base/error.h"
 #include "transports/ibrc/wire.h"
+#include "transports/rc/segment_key.h"
 #include "transports/verbs/gid.h"
 
 using namespace shmemctl;
@@ -14,7 +15,7 @@ namespace {
 
 template <class Value>
 void expect_same(const std::optional<Value>& value, const std::string& bytes) {
-  if (value && ibrc::encode(*value) != bytes)
+  if (value && encode(*value) != bytes)
     std::abort();
 }
 
@@ -38,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     expect_same(ibrc::decode_attempt(bytes), bytes);
     break;
   case 4:
-    expect_same(ibrc::decode_segment_key(bytes), bytes);
+    expect_same(rc::decode_segment_key(bytes, ibrc::wire_limits::ports), bytes);
     break;
   default:
     try {

@@ -1,4 +1,4 @@
-// Work queues of any bytes, given to the software HCA: whatever an entry says, memory without a key
+// Work queues of any bytes, given to the emulated HCA: whatever an entry says, memory without a key
 // for it is not touched, and the completions stay in order.
 //
 // The input is a list of steps: a byte of flags, a byte of size, and the bytes of an entry. Flags
@@ -65,10 +65,10 @@ public:
       window.mapped = memory->bytes.data();
       way_->add(window);
     }
-    EmulatedHcaOptions soft;
-    soft.has_thread = false;
-    soft.way_to_peer = [this](const PeerInfo&) { return way_; };
-    hca_ = std::make_unique<EmulatedHca>(soft);
+    EmulatedHcaOptions emulated;
+    emulated.has_thread = false;
+    emulated.way_to_peer = [this](const PeerInfo&) { return way_; };
+    hca_ = std::make_unique<EmulatedHca>(emulated);
     here_key_ = hca_->register_memory({here_.bytes.data(), here_.bytes.size(), access_all});
     source_key_ = hca_->register_memory({source_.bytes.data(), source_.bytes.size(), 0});
     queue_ = hca_->create_queue(options_);

@@ -9,8 +9,8 @@ import unittest
 BINARY = os.environ.get("SHMEMCTL_BINARY", "shmemctl")
 PATIENCE_S = 280
 COLLECTIVES = ("broadcast", "fcollect", "alltoall*", "reduce*")
-#: Where there is no HCA: the one in software, and a network between virtual nodes.
-WIRE = {"SHMEMCTL_MLX5_DEVICE": "soft", "SHMEMCTL_REMOTE_TRANSPORT": "libfabric",
+#: Where there is no HCA: the emulated one, and a network between virtual nodes.
+WIRE = {"SHMEMCTL_MLX5_DEVICE": "emulated", "SHMEMCTL_REMOTE_TRANSPORT": "libfabric",
         "SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"}
 
 

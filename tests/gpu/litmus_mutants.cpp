@@ -47,7 +47,7 @@ std::vector<Litmus> programs() {
           {Program::reduce_of_grid, Who::block, 17, 256, 16384, 1500}};
 }
 
-/// Over the proxy, and over the HCA in software.
+/// Over the proxy, and over the emulated HCA.
 std::vector<Litmus> network_programs(std::uint64_t messages) {
   using Program = LitmusProgram;
   const std::uint64_t rounds = messages / 128 + 1;

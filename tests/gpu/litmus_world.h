@@ -184,22 +184,22 @@ inline std::vector<NetworkWay> network_ways() {
                        {"SHMEMCTL_DEVICE_PATH", path},
                        {"SHMEMCTL_TRANSPORT", transport},
                        {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"},
-                       {"SHMEMCTL_MLX5_DEVICE", "soft"}};
+                       {"SHMEMCTL_MLX5_DEVICE", "emulated"}};
   };
   Environment staged = host("proxy", "shm");
   staged["SHMEMCTL_HEAP"] = "vmm";
   // An HCA that keeps no more order than it must: signals are atomics, and fences wait.
   Environment any_order = host("ibgda", "shm,ibgda");
-  any_order["SHMEMCTL_SOFT_HCA_PLACEMENT"] = "any";
+  any_order["SHMEMCTL_EMULATED_HCA_PLACEMENT"] = "any";
   any_order["SHMEMCTL_IBGDA_NUM_RC_PER_PE"] = "1"; // with more, a fence is a quiet of all of them
   Environment queues_staged = host("ibgda", "shm,ibgda"); // what their HCA carries out is staged
   queues_staged["SHMEMCTL_HEAP"] = "vmm";
   return {{"proxy_shm", host("proxy", "shm"), 1'000'000},
           {"proxy_shm_staged", staged, 20'000},
           {"proxy_libfabric_tcp", host("proxy", "libfabric"), 50'000},
-          {"ibgda_software", host("ibgda", "shm,ibgda"), 50'000},
-          {"ibgda_software_any_order", any_order, 50'000},
-          {"ibgda_software_staged", queues_staged, 20'000}};
+          {"ibgda_emulated", host("ibgda", "shm,ibgda"), 50'000},
+          {"ibgda_emulated_any_order", any_order, 50'000},
+          {"ibgda_emulated_staged", queues_staged, 20'000}};
 }
 
 } // namespace shmemctl::test

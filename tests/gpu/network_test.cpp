@@ -1,5 +1,5 @@
 // Kernels of two PEs that reach each other by the proxy and by the HCA's queues only: over memory
-// of this machine, over libfabric's TCP, and over the HCA in software. The heap is host memory that
+// of this machine, over libfabric's TCP, and over the emulated HCA. The heap is host memory that
 // the GPUs map.
 #include <gtest/gtest.h>
 
@@ -8,7 +8,8 @@
 
 #include "tests/gpu/network_pe_base.h"
 #include "tests/gpu/share.h"
-#include "transports/direct/direct.h"
+#include "transports/ibdevx/ibdevx.h"
+#include "transports/ibgda/ibgda.h"
 #include "transports/libfabric/libfabric.h"
 #include "transports/shm/shm.h"
 
@@ -175,8 +176,8 @@ std::string run_network_pes(const Network& network, const std::function<void(Net
   return problems;
 }
 
-const std::map<std::string, std::string> software_hca = {{"MLX5_DEVICE", "soft"},
-                                                         {"SOFT_HCA_OVER", "shm"}};
+const std::map<std::string, std::string> emulated_hca = {{"MLX5_DEVICE", "emulated"},
+                                                         {"EMULATED_HCA_OVER", "shm"}};
 
 class KernelsOverNetworks : public testing::TestWithParam<Network> {};
 
@@ -198,12 +199,12 @@ TEST_P(KernelsOverNetworks, MoveDataAndSignalEachOther) {
 TEST(KernelsOverIbgda, EntriesPerSecond) {
   if (count_gpus() == 0)
     GTEST_SKIP() << "no GPU";
-  auto options = software_hca;
+  auto options = emulated_hca;
   options["QP_DEPTH"] = "16384";
   for (const char* const queues : {"1", "8"}) {
     options["IBGDA_NUM_RC_PER_PE"] = queues;
     std::printf("queues: %s\n", queues);
-    EXPECT_EQ(run_network_pes({"ibgda_software", make_ibgda_transport, "ibgda", options},
+    EXPECT_EQ(run_network_pes({"ibgda_emulated", make_ibgda_transport, "ibgda", options},
                               [](NetworkPe& me) {
                                 me.run_entries("one thread", 1, 1, share_of(std::uint64_t{4000}));
                                 me.run_entry_parts(share_of(std::uint64_t{4000}));
@@ -218,19 +219,20 @@ TEST(KernelsOverIbgda, EntriesPerSecond) {
 
 INSTANTIATE_TEST_SUITE_P(
     Gpu, KernelsOverNetworks,
-    testing::Values(
-        Network{"proxy_shm", [](const TransportSetup&) { return make_shm_transport(); }, "proxy"},
-        Network{"proxy_libfabric_tcp",
-                make_libfabric_transport,
-                "proxy",
-                {{"LIBFABRIC_PROVIDER", "tcp"}, {"LIBFABRIC_PROFILE", ""}},
-                false},
-        Network{"ibgda_software", make_ibgda_transport, "ibgda", software_hca},
-        Network{
-            "ibgda_software_any_order",
-            make_ibgda_transport,
-            "ibgda",
-            {{"MLX5_DEVICE", "soft"}, {"SOFT_HCA_OVER", "shm"}, {"SOFT_HCA_PLACEMENT", "any"}}}),
+    testing::Values(Network{"proxy_shm", [](const TransportSetup&) { return make_shm_transport(); },
+                            "proxy"},
+                    Network{"proxy_libfabric_tcp",
+                            make_libfabric_transport,
+                            "proxy",
+                            {{"LIBFABRIC_PROVIDER", "tcp"}, {"LIBFABRIC_PROFILE", ""}},
+                            false},
+                    Network{"ibgda_emulated", make_ibgda_transport, "ibgda", emulated_hca},
+                    Network{"ibgda_emulated_any_order",
+                            make_ibgda_transport,
+                            "ibgda",
+                            {{"MLX5_DEVICE", "emulated"},
+                             {"EMULATED_HCA_OVER", "shm"},
+                             {"EMULATED_HCA_PLACEMENT", "any"}}}),
     [](const auto& tested) { return tested.param.name; });
 
 } // namespace

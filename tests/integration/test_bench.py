@@ -93,6 +93,44 @@ class AllWell(BenchTest):
                     self.assertEqual((row["verified"], row["params"]["traffic"], row["params"]["direction"]),
                                      ("passed", traffic, "bi"))
 
+    def test_registered_buffers(self):
+        """Puts and gets between buffers that each PE registers: verified as those of the heap are, and by a
+        path of their own."""
+        names = ["put", "get", "put-latency", "get-latency"]
+        (code, out, err), document = self.report(2, *names, "--memory", "registered", "-b", 1, "-e", "64K", "-f", 16,
+                                                 "--quick")
+        self.assertEqual(code, 0, out + err)
+        self.assertEqual(sorted({row["case"] for row in document["results"]}), sorted(names))
+        for row in document["results"]:
+            with self.subTest(case=row["case"], params=row["params"]):
+                self.assertEqual((row["status"], row["verified"]), ("pass", "passed"), row.get("reason"))
+                self.assertEqual(row["params"]["memory"], "registered")
+                self.assertRegex(" ".join(row["path"]["transports"]),
+                                 r"^registered buffer \((zero-copy|attach|staged)\)$")
+                self.assertGreater(row["stats"]["min"], 0)
+                if row["path"]["transports"] == ["registered buffer (zero-copy)"] and "latency" not in row["case"]:
+                    self.assertEqual(row["limited_by"], "memcpy of the same size")
+        self.assert_nothing_left()
+
+    def test_registered_buffers_of_four_pes_and_both_directions(self):
+        (code, _, err), document = self.report(4, "put", "get", "--memory", "registered", "--quick", "--traffic",
+                                               "all-to-all")
+        self.assertEqual(code, 0, err)
+        self.assertEqual({row["verified"] for row in document["results"]}, {"passed"})
+        (code, _, err), document = self.report(2, "put", "get", "--memory", "registered", "-b", 8, "-e", 8, "--bidir")
+        self.assertEqual(code, 0, err)
+        self.assertEqual({row["verified"] for row in document["results"]}, {"passed"})
+
+    def test_registered_buffers_of_another_node_are_skipped_with_the_reason(self):
+        network = {"SHMEMCTL_REMOTE_TRANSPORT": "libfabric"}
+        if self.bench(2, "put", "--quick", nodes=2, env=network)[0] == 3:
+            self.skipTest("libfabric cannot be used here")
+        (code, _, err), document = self.report(2, "put", "--memory", "registered", "-b", 8, "-e", 8, nodes=2,
+                                               env=network)
+        self.assertEqual(code, 0, err)
+        self.assertEqual([row["status"] for row in document["results"]], ["skip"])
+        self.assertIn("shares no memory with PE", document["results"][0]["reason"])
+
     def test_the_default_pair_crosses_nodes_and_every_row_says_its_way(self):
         network = {"SHMEMCTL_REMOTE_TRANSPORT": "libfabric"}
         if self.bench(2, "put", "--quick", nodes=2, env=network)[0] == 3:
@@ -290,13 +328,15 @@ class Faults(BenchTest):
 
     def test_a_wrong_byte_is_named(self):
         """SHMEMCTL_FAULT=corrupt spoils a PE's memory before it is looked at."""
-        (code, out, err), document = self.report(2, "put", "-b", 64, "-e", 64, "--quick",
-                                                 env={"SHMEMCTL_FAULT": "corrupt:1:verify"})
-        self.assertEqual(code, 1, err)
-        row = document["results"][0]
-        self.assertEqual((row["verified"], row["status"]), ("failed", "fail"))
-        self.assertRegex(row["reason"], r"PE 1.*offset \d+.*expected.*found")
-        self.assertIn("bench-corrupt", [finding["id"] for finding in document["findings"]])
+        for memory in ("host", "registered"):
+            with self.subTest(memory=memory):
+                (code, out, err), document = self.report(2, "put", "-b", 64, "-e", 64, "--quick", "--memory", memory,
+                                                         env={"SHMEMCTL_FAULT": "corrupt:1:verify"})
+                self.assertEqual(code, 1, err)
+                row = document["results"][0]
+                self.assertEqual((row["verified"], row["status"]), ("failed", "fail"))
+                self.assertRegex(row["reason"], r"PE 1.*offset \d+.*expected.*found")
+                self.assertIn("bench-corrupt", [finding["id"] for finding in document["findings"]])
 
 
 @unittest.skipUnless(os.environ.get("SHMEMCTL_SOAK"), "for a quiet machine: SHMEMCTL_SOAK=1 runs it")

@@ -63,7 +63,9 @@ class Lists(CliTest):
         self.assertEqual({name for name in by_host if name.startswith("reduce")},
                          {name for name in REDUCTIONS if "16" not in name})
         self.assertIn("bf16 and fp16: kernels and streams only", by_host["reduce"]["how"])
-        self.assertEqual(set(cases("--memory", "gpu")), {"put", "get", "put-latency", "get-latency"})
+        for memory in ("gpu", "registered"):
+            self.assertEqual(set(cases("--memory", memory)), {"put", "get", "put-latency", "get-latency"})
+        self.assertEqual(by_host["put"]["memories"], ["host", "gpu", "registered"])
         self.assertEqual(cases("--initiator", "host")["put"]["initiator"], "host")
 
     def test_without_an_initiator_all_have_a_heading(self):
@@ -85,6 +87,7 @@ class Refusals(CliTest):
                             (("put", "--initiator", "stream", "--scope", "warp"), "--scope applies to kernels"),
                             (("put", "--initiator", "gpu", "--graph"), "--graph applies to streams"),
                             (("put", "--initiator", "gpu", "--memory", "host"), "uses the GPU heap"),
+                            (("put", "--initiator", "stream", "--memory", "registered"), "--memory registered cannot"),
                             (("put-latency", "--initiator", "gpu", "--ctas", "2"), "one block"),
                             (("put", "--initiator", "gpu", "--scope", "warp", "--threads", "48"), "whole warps"),
                             (("p", "--initiator", "gpu", "--scope", "block"), "no calls of scope block"),
@@ -105,6 +108,10 @@ class Refusals(CliTest):
         self.assertEqual(code, 2)
         self.assertIn("no case of --initiator gpu matches", err)
         self.assertIn("pass --initiator host", err)
+        code, _, err = run("bench", "g", "--memory", "registered")
+        self.assertEqual(code, 2)
+        self.assertIn("no case of --initiator host --memory registered matches", err)
+        self.assertIn("pass --memory host or --initiator gpu", err)
         code, _, err = run("bench", "st")
         self.assertEqual(code, 2)
         self.assertIn("pass --initiator gpu", err)

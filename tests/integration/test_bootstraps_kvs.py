@@ -11,7 +11,7 @@ import unittest
 import uuid
 
 import one_node_slurm
-from support import BINARY, clean_environment, launcher_environment, run
+from support import BINARY, clean_environment, error_lines, launcher_environment, run
 
 PROBE = pathlib.Path(BINARY).with_name("bootstrap_probe")
 LAUNCHER_VARIABLES = ("OMPI_", "PMIX_", "PMI_", "SLURM_", "MPI_", "HYD")
@@ -144,7 +144,7 @@ class LauncherTests:
         self.assertEqual((report["status"], report["job"]["pes"], report["job"]["bootstrap"]),
                          ("complete", 4, self.chosen))
         rows = {row["case"]: row["verified"] for row in report["results"]}
-        self.assertEqual(rows, {f"bringup.{op}": "passed" for op in PAIR_OPS})
+        self.assertEqual(rows, {f"bringup.{op}": "passed" for op in (*PAIR_OPS, "registered-buffer")})
 
     def test_a_sweep_is_verified_and_its_report_valid(self):
         """`bench` as its users start it; only PE 0 prints and writes."""
@@ -176,6 +176,24 @@ class LauncherTests:
         for case in cases:
             rows = [line for line in done.stdout.splitlines() if line.startswith(f"{case} ")]
             self.assertEqual(len(rows), len(cases[case]), done.stdout)
+
+    def test_an_error_is_printed_once(self):
+        for arguments, variables, word in (
+                (("moe", "--routing", "/no/such/routing.json"), {}, "/no/such/routing.json"),
+                (("bringup",), {"SHMEMCTL_SYMMETRIC_SIZE": "lots"}, "lots"),
+                (("bench", "put", "--pair", "0,9"), {}, "no PE 9"),
+                (("bringup",), {"SHMEMCTL_FAULT": "error:1:heap"}, "PE 1")):
+            with self.subTest(arguments=arguments), tempfile.NamedTemporaryFile("r") as printed:
+                done = subprocess.run(
+                    [*self.command(3), "sh", "-c", 'exec "$0" "$@" 2>>"$STDERR_OF_PES"', BINARY, *arguments,
+                     "--bootstrap", self.bootstrap],
+                    env=environment(**{"SHMEMCTL_SYMMETRIC_SIZE": "64M", **self.variables(), **variables},
+                                    STDERR_OF_PES=printed.name),
+                    check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+                self.assertNotEqual(done.returncode, 0)
+                errors = error_lines(printed.read())
+                self.assertEqual(len(errors), 1, (errors, done.stderr))
+                self.assertIn(word, errors[0])
 
     def test_a_rank_is_killed(self):
         for call in self.fault_calls:
@@ -309,6 +327,7 @@ class SrunWithoutPmi(Srun, unittest.TestCase):
         self.assertIn("srun started this process as one of 2", err)
 
     test_bringup_verifies_every_pair = test_a_sweep_is_verified_and_its_report_valid = None
+    test_an_error_is_printed_once = None
     test_more_ranks_than_processors = test_a_rank_is_killed = test_a_rank_stays_away = None
     test_a_rank_leaves_without_a_word = test_abort_ends_the_job = test_another_size_is_named = None
 

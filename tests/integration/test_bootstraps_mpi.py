@@ -52,20 +52,20 @@ class Mpi(LauncherTest):
 
     def test_survivors_of_a_killed_rank_name_it(self):
         outcome = faulty("mpi", "die@5", options=["--enable-recovery"])
-        named = [line for line in outcome.errors if "PE 1" in line and "deadline" in line]
+        named = [line for line in outcome.errors if "PE 1" in line and "timed out" in line]
         self.assertEqual(len(named), 3, outcome)
         self.assert_clean_end(outcome)
 
     def test_a_rank_that_stays_away_is_named(self):
         for call in (1, 4, 9):
             with self.subTest(call=call):
-                self.assert_failed(faulty("mpi", f"away@{call}"), 124, ["PE 1", "deadline"])
+                self.assert_failed(faulty("mpi", f"away@{call}"), 124, ["PE 1", "timed out"])
 
     def test_a_rank_that_never_comes(self):
-        self.assert_failed(faulty("mpi", "away@0"), 124, ["MPI_Init", "deadline"])
+        self.assert_failed(faulty("mpi", "away@0"), 124, ["MPI_Init", "timed out"])
 
     def test_a_stopped_rank_is_named(self):
-        self.assert_failed(faulty("mpi", "stop@5"), 124, ["PE 1", "deadline"])
+        self.assert_failed(faulty("mpi", "stop@5"), 124, ["PE 1", "timed out"])
 
     def test_a_rank_that_leaves(self):
         outcome = faulty("mpi", "exit@5")
@@ -138,13 +138,13 @@ class Openshmem(LauncherTest):
     def test_a_rank_that_stays_away_is_named(self):
         for call in (1, 4, 9):
             with self.subTest(call=call):
-                self.assert_failed(self.faulty(f"away@{call}"), 124, ["PE 1", "deadline"])
+                self.assert_failed(self.faulty(f"away@{call}"), 124, ["PE 1", "timed out"])
 
     def test_a_rank_that_never_comes(self):
-        self.assert_failed(self.faulty("away@0"), 124, ["shmem_init", "deadline"])
+        self.assert_failed(self.faulty("away@0"), 124, ["shmem_init", "timed out"])
 
     def test_a_stopped_rank_is_named(self):
-        self.assert_failed(self.faulty("stop@5"), 124, ["PE 1", "deadline"])
+        self.assert_failed(self.faulty("stop@5"), 124, ["PE 1", "timed out"])
 
     def test_a_rank_out_of_step_is_named(self):
         self.assert_failed(self.faulty("size@1"), 3, ["PE 1 is out of step", "8 bytes", "0 bytes"])

@@ -17,7 +17,7 @@ PATIENCE_S = 300
 SMALL = {"SHMEMCTL_SYMMETRIC_SIZE": "64M"}
 
 # Phases in which a PE can fail by itself; "pair-check" is in the middle of the check.
-PHASES = ["options", "bootstrap", "hosts", "lifeline", "placement", "devices", "heap", "transports",
+PHASES = ["options", "bootstrap", "hosts", "failure-detector", "placement", "devices", "heap", "transports",
           "transport-map", "nics", "connections", "state", "teams", "barrier", "pair-check"]
 
 
@@ -71,8 +71,19 @@ class AllWell(BringupTest):
         self.assertRegex(out, r"(?m)^ +0  .+  0-3$")
         for pe in range(4):
             self.assertRegex(out, rf"(?m)^  PE {pe} \+ \+ \+ \+$")
+        self.assertRegex(out, r"(?m)^registered buffers: \+ 4 pairs, (zero-copy|attach|staged)$")
         self.assertIn("No findings.", out)
         self.assert_nothing_left()
+
+    def test_a_wrong_byte_in_a_registered_buffer_is_named(self):
+        (code, out, err), document = self.report(3, env={"SHMEMCTL_FAULT": "corrupt:1:buffer-check"})
+        self.assertEqual(code, 1, err)
+        self.assertRegex(out, r"(?m)^registered buffers: x 1 of 3 pairs differ$")
+        row = next(row for row in document["results"] if row["case"] == "bringup.registered-buffer")
+        self.assertEqual((row["verified"], row["status"]), ("failed", "fail"))
+        finding = next(finding for finding in document["findings"] if finding["id"] == "buffer-corrupt")
+        self.assertEqual((finding["severity"], finding["subject"]), ("error", "PE 0 to PE 1"))
+        self.assertRegex(finding["message"], r"put of 65539 bytes from PE 0 into a registered buffer of PE 1: at offset \d+ ")
 
     def test_one_pe_without_a_launcher(self):
         code, out, err = run("bringup", env=SMALL)
@@ -90,6 +101,9 @@ class AllWell(BringupTest):
         for op in ("put", "get", "fetch-add", "compare-swap", "put-signal"):
             row = rows[f"bringup.{op}", "shm"]
             self.assertEqual((row["verified"], row["status"], row["reason"]), ("passed", "pass", "9 pairs"))
+        row = rows["bringup.registered-buffer", "registered buffer"]
+        self.assertEqual((row["verified"], row["status"]), ("passed", "pass"))
+        self.assertRegex(row["reason"], "^3 pairs, (zero-copy|attach|staged)$")
         self.assertEqual(document["findings"], [])
         # The node that it ran on, and its NICs' mapping.
         self.assertEqual(document["topology"]["hostname"], document["hosts"][0]["name"])
@@ -199,9 +213,8 @@ class Faults(BringupTest):
     def assert_job_failed(self, result, codes, who):
         code, _, err = result
         self.assertIn(code, codes, err)
-        lines = error_lines(re.sub(r"(?m)^\[\d+\] ", "", err))
-        self.assertTrue(lines, err)
-        self.assertTrue(any(re.search(rf"\bPE {who}\b", line) for line in lines), err)
+        self.assertTrue(error_lines(err), err)
+        self.assertRegex(err, rf"(?m)^shmemctl: .*\bPE {who}\b")
         self.assert_nothing_left()
 
     def test_pe_killed_in_each_phase(self):
@@ -232,16 +245,15 @@ class Faults(BringupTest):
         self.assertIn("look whether PE 2 is stopped", result[2])
         self.assertNotIn("library or driver hangs", result[2])
 
-    def test_others_say_who_it_was(self):
+    def test_pe_0_says_who_it_was(self):
         done = subprocess.run(
             [BINARY, "run", "-n", "4", "--label", "bringup", "--timeout", "100"], stdin=subprocess.DEVNULL,
             capture_output=True, timeout=PATIENCE_S, check=False,
             env=clean_environment(**SMALL, **self.mark, SHMEMCTL_FAULT="kill:2:pair-check"))
         err = done.stderr.decode()
-        for pe in (0, 1, 3):
-            mine = [line for line in err.splitlines() if line.startswith(f"[{pe}] shmemctl: error: ")]
-            self.assertEqual(len(mine), 1, err)
-            self.assertIn("PE 2", mine[0])
+        errors = [line for line in err.splitlines() if re.match(r"\[\d\] shmemctl: error: ", line)]
+        self.assertEqual(len(errors), 1, err)
+        self.assertRegex(errors[0], r"^\[0\] .*\bPE 2\b")
 
     def test_incomplete_report_of_a_check_that_was_cut(self):
         (code, _, err), document = self.report(4, env={"SHMEMCTL_FAULT": "kill:3:pair-check"})
@@ -262,15 +274,18 @@ class Faults(BringupTest):
             self.assertIn(word, aborted[0]["message"])
 
     def test_a_bring_up_that_failed_leaves_a_report(self):
-        for phase, phases in (("bootstrap", ("bootstrap",)), ("heap", ("devices", "heap")),
-                              ("connections", ("nics", "connections"))):
+        # PE 0 may be a phase behind the PE that is killed.
+        for phase, last in (("bootstrap", ("bootstrap",)), ("heap", ("devices", "heap")),
+                            ("connections", ("nics", "connections"))):
             with self.subTest(phase=phase):
                 (code, _, err), document = self.report(3, env={"SHMEMCTL_FAULT": f"kill:1:{phase}"})
                 self.assertEqual(code, 137, err)
                 self.assertIsNotNone(document, err)
                 # Who has not met PE 1 yet may learn of its end by run's SIGTERM only.
                 met = phase != "bootstrap"
-                self.assert_report_of_failed_bring_up(document, phases, ["PE 1"] if met else [])
+                reached = document["phases"][-1]["name"]
+                self.assertIn(reached, last)
+                self.assert_report_of_failed_bring_up(document, (reached,), ["PE 1"] if met else [])
                 self.assertIn(document["exit_code"], (3,) if met else (3, 130))
                 self.assertEqual((document["job"]["pes"], document["job"]["launcher"]), (3, "run"))
 

@@ -199,7 +199,7 @@ class OverAMadeUpDriver(Installed):
         for word, text in (("plain", "the program was initialised by shmem_init"), ("level", "thread level 4"),
                            ("size", "shmemctl::DeviceJob"), ("team", "SHMEM_TEAM_INVALID"), ("pe", "PE 2"),
                            ("root", "root 2"), ("type", "type 12"), ("operator", "operator 7"),
-                           ("bits", "floating-point numbers with operator 6"), ("comparison", "comparison 0")):
+                           ("bits", "operator 6"), ("comparison", "comparison 0")):
             with self.subTest(mistake=word):
                 self.assert_error(self.run_over(2, word), 2, text)
 

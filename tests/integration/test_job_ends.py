@@ -99,7 +99,7 @@ class Interrupted(unittest.TestCase):
         self.addCleanup(lambda: [p.kill() for p in processes])
         end = time.monotonic() + PATIENCE_S
         # Puts that are measured take processor time, of which bringing the job up takes little.
-        while cpu_time_s(processes[0].pid) < 2 or not all(has_thread(p.pid, "lifeline") for p in processes):
+        while cpu_time_s(processes[0].pid) < 2 or not all(has_thread(p.pid, "failures") for p in processes):
             self.assertLess(time.monotonic(), end, "the measurement did not begin")
             self.assertEqual([p.poll() for p in processes], [None] * n_pes)
             time.sleep(0.01)

@@ -18,9 +18,9 @@ FEW = ("--num-experts", 32, "--hidden", 256, "-n", 4, "-w", 1)
 TCP = {"SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"}
 WIRES = {
     "libfabric": {"SHMEMCTL_REMOTE_TRANSPORT": "libfabric", **TCP},
-    "software HCA": {"SHMEMCTL_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_SOFT_HCA_OVER": "libfabric", **TCP},
-    "software HCA in any order": {"SHMEMCTL_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_SOFT_HCA_OVER": "libfabric",
-                                  "SHMEMCTL_SOFT_HCA_PLACEMENT": "any", **TCP},
+    "emulated HCA": {"SHMEMCTL_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_EMULATED_HCA_OVER": "libfabric", **TCP},
+    "emulated HCA in any order": {"SHMEMCTL_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_EMULATED_HCA_OVER": "libfabric",
+                                  "SHMEMCTL_EMULATED_HCA_PLACEMENT": "any", **TCP},
     "ucx": {"SHMEMCTL_TRANSPORT": "shm,ucx"},
 }
 
@@ -131,7 +131,7 @@ class AllWell(MoeTest):
         self.assertEqual([pe["pe"] for pe in document["mapping"]["pes"]], [0, 1])
 
     def test_low_latency_takes_nodes_as_they_are(self):
-        wire = WIRES["software HCA"]
+        wire = WIRES["emulated HCA"]
         if reason := missing({**SMALL, **wire}, "--nodes", 2):
             self.skipTest(reason)
         uneven = ("--num-experts", 33, "--hidden", 256, "--num-tokens", 8, "-n", 4, "-w", 1)

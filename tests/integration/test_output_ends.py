@@ -11,6 +11,7 @@ import unittest
 from job_support import PATIENCE_S, default_signals
 from launchers import launch, needs
 from support import BINARY, DATA, CliTest, clean_environment, error_lines, run
+from test_uid import free_port
 
 NODE = DATA / "nccl" / "hgx-8gpu-8nic.xml"
 SMALL = {"SHMEMCTL_SYMMETRIC_SIZE": "16M"}
@@ -195,7 +196,7 @@ class Quiet(Folder):
         self.assertEqual((code, out, err), (0, "", ""))
 
 
-class OneError(CliTest):
+class OneError(Folder):
     """A job's error is printed once, not once for each PE."""
 
     def assert_once(self, code, err, *words):
@@ -221,12 +222,78 @@ class OneError(CliTest):
         err = run("run", "-n", "3", "--label", "bringup", env={"SHMEMCTL_SYMMETRIC_SIZE": "lots"})[2]
         self.assertEqual(len([line for line in err.splitlines() if "] shmemctl: error: " in line]), 3, err)
 
+    #: What fails, and when: arguments, environment, exit codes (None: any but 0), words of the error.
+    FAILURES = (
+        ("the command line", ("bench", "putt"), {}, (2,), "putt"),
+        ("an option of the environment", ("bringup",), {"SHMEMCTL_SYMMETRIC_SIZE": "lots"}, (2,), "lots"),
+        ("a file", ("moe", "--routing", "/no/such/routing.json"), {}, (2, 3), "/no/such/routing.json"),
+        ("all PEs alike, in the job", ("bench", "put", "--pair", "0,9"), {}, (2,), "no PE 9"),
+        ("one PE in a phase", ("bringup",), {"SHMEMCTL_FAULT": "error:2:heap"}, (3,), "PE 2"),
+        ("PE 0 in a phase", ("bringup",), {"SHMEMCTL_FAULT": "error:0:heap"}, (3,), "PE 0"),
+        ("one PE is killed", ("bringup",), {"SHMEMCTL_FAULT": "kill:2:nics"}, None, "PE 2 .* was lost"),
+        ("PE 0 is killed", ("bringup",), {"SHMEMCTL_FAULT": "kill:0:nics"}, None, "PE 0 .* was lost"))
+
+    def assert_each_failure_once(self, start, failures=FAILURES):
+        """@param start returns (exit code, stderr) of a job of four PEs"""
+        for what, words, variables, codes, error in failures:
+            with self.subTest(what):
+                code, err = start(words, {**SMALL, **variables})
+                if codes is None:
+                    self.assertNotEqual(code, 0, err)
+                else:
+                    self.assertIn(code, codes, err)
+                errors = [line for line in err.splitlines() if line.startswith("shmemctl: error: ")]
+                fixes = [line for line in err.splitlines() if line.startswith("shmemctl: fix: ")]
+                self.assertEqual((len(errors), len(fixes)), (1, 1), err)
+                self.assertRegex(errors[0], error)
+
+    def test_every_failure_under_run(self):
+        def start(words, variables):
+            code, _, err = run("run", "-n", "4", *words, env=variables)
+            return code, err
+        self.assert_each_failure_once(start)
+
+    def under(self, launcher):
+        """To a file of their own: launchers that end a job may drop what its processes printed last."""
+        def start(words, variables):
+            path = self.folder / f"{len(list(self.folder.iterdir()))}.txt"
+            outcome = launch([*launcher, "sh", "-c", 'exec "$0" "$@" 2>>"$STDERR_OF_PES"', BINARY, *words],
+                             env={**variables, "STDERR_OF_PES": str(path)})
+            self.assertEqual(outcome.left, [], outcome)
+            return outcome.code, path.read_text()
+        return start
+
     @needs("mpirun")
-    def test_under_mpirun(self):
-        outcome = launch(["mpirun", "-n", "4", "--oversubscribe", BINARY, "bench", "putt"])
-        self.assertEqual(outcome.code, 2, outcome)
-        self.assertEqual(len(outcome.errors), 1, outcome)
-        self.assertIn("putt", outcome.errors[0])
+    def test_every_failure_under_mpirun(self):
+        self.assert_each_failure_once(self.under(["mpirun", "-n", "4", "--oversubscribe"]))
+
+    @needs("mpiexec.hydra")
+    def test_every_failure_under_hydra(self):
+        """It ends all processes by SIGKILL when one is killed, and may return the code of any."""
+        failures = [(what, words, variables, None, error)
+                    for what, words, variables, codes, error in self.FAILURES if codes is not None]
+        self.assert_each_failure_once(self.under(["mpiexec.hydra", "-launcher", "fork", "-n", "4"]), failures)
+
+    def test_of_a_killed_pe_run_adds_the_signal(self):
+        code, _, err = run("run", "-n", "3", "bringup", env={**SMALL, "SHMEMCTL_FAULT": "kill:1:nics"})
+        self.assertEqual(code, 137, err)
+        self.assertIn("shmemctl: PE 1 was killed by signal 9", err.splitlines()[-1])
+
+    def test_a_job_by_hand_has_a_terminal_for_each_pe(self):
+        port = free_port()
+        processes = []
+        for rank in range(2):
+            processes.append(subprocess.Popen(
+                [BINARY, "bringup"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                env=clean_environment(
+                    **SMALL, SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=f"127.0.0.1:{port}", SHMEMCTL_FAULT="error:1:heap",
+                    SHMEMCTL_BOOTSTRAP_UID_SECRET="open sesame", SHMEMCTL_BOOTSTRAP_UID_RANK=str(rank),
+                    SHMEMCTL_BOOTSTRAP_UID_SIZE="2")))
+        for process in processes:
+            err = process.communicate(timeout=PATIENCE_S)[1].decode()
+            self.assertEqual(process.returncode, 3, err)
+            self.assertEqual(len(error_lines(err)), 1, err)
+            self.assertIn("PE 1", error_lines(err)[0])
 
 
 class Colour(CliTest):

@@ -54,12 +54,24 @@ class Signals(RunTest):
         self.assertEqual(process.returncode, 143)
         self.assert_no_orphan()
 
+    def wait_until_taken(self, pid, number):
+        """Until that signal is no longer pending."""
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            pending = [int(line.split()[1], 16) for line in status.splitlines()
+                       if line.startswith(("SigPnd:", "ShdPnd:"))]
+            if not any(mask >> (number - 1) & 1 for mask in pending):
+                return
+            self.assertLess(time.monotonic(), end, f"signal {number} is still pending")
+            time.sleep(0.01)
+
     def test_second_interrupt_kills(self):
         process = start("-n", 2, *sh("trap '' INT TERM HUP; echo ready; while :; do sleep 0.1; done"),
                         mark=self.mark)
         self.wait_for_line(process, 2)
         process.send_signal(signal.SIGINT)
-        time.sleep(0.2)  # two that are pending at once would be one
+        self.wait_until_taken(process.pid, signal.SIGINT)  # two that are pending at once would be one
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)

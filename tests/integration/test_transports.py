@@ -7,29 +7,29 @@ from support import BINARY, run
 from test_openshmem import CONFORMANCE, OpenShmemTest
 
 LIBFABRIC = {"SHMEMCTL_TRANSPORT": "libfabric", "SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"}
-SOFTWARE = {"SHMEMCTL_SOFT_HCA_OVER": "shm"}
+EMULATED = {"SHMEMCTL_EMULATED_HCA_OVER": "shm"}
 #: An HCA that carries out a queue's operations in any order that the specification allows.
-ANY_ORDER = {"SHMEMCTL_SOFT_HCA_PLACEMENT": "any"}
+ANY_ORDER = {"SHMEMCTL_EMULATED_HCA_PLACEMENT": "any"}
 WAYS = {
     "libfabric-tcp": LIBFABRIC,
     "libfabric-tcp-by-efas-rules": {**LIBFABRIC, "SHMEMCTL_LIBFABRIC_PROFILE": "efa"},
     "ucx": {"SHMEMCTL_TRANSPORT": "ucx"},
     "ucx-tcp": {"SHMEMCTL_TRANSPORT": "ucx", "UCX_TLS": "tcp,self"},
-    "ibdevx": {"SHMEMCTL_TRANSPORT": "ibdevx", **SOFTWARE},
-    "ibgda": {"SHMEMCTL_TRANSPORT": "ibgda", **SOFTWARE},
-    "ibdevx-any-order": {"SHMEMCTL_TRANSPORT": "ibdevx", **SOFTWARE, **ANY_ORDER},
-    "ibgda-any-order": {"SHMEMCTL_TRANSPORT": "ibgda", **SOFTWARE, **ANY_ORDER},
+    "ibdevx": {"SHMEMCTL_TRANSPORT": "ibdevx", **EMULATED},
+    "ibgda": {"SHMEMCTL_TRANSPORT": "ibgda", **EMULATED},
+    "ibdevx-any-order": {"SHMEMCTL_TRANSPORT": "ibdevx", **EMULATED, **ANY_ORDER},
+    "ibgda-any-order": {"SHMEMCTL_TRANSPORT": "ibgda", **EMULATED, **ANY_ORDER},
 }
 #: Between nodes, where that is not what the way says: there no memory is shared, and ibgda is not
 #: among NVSHMEM's remote transports.
 BETWEEN_NODES = {
-    "ibdevx": {"NVSHMEM_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_SOFT_HCA_OVER": "libfabric",
+    "ibdevx": {"NVSHMEM_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_EMULATED_HCA_OVER": "libfabric",
                "SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"},
-    "ibgda": {"SHMEMCTL_TRANSPORT": "shm,ibgda", "SHMEMCTL_SOFT_HCA_OVER": "ucx"},
+    "ibgda": {"SHMEMCTL_TRANSPORT": "shm,ibgda", "SHMEMCTL_EMULATED_HCA_OVER": "ucx"},
     "ibdevx-any-order": {"NVSHMEM_REMOTE_TRANSPORT": "ibdevx",
-                         "SHMEMCTL_SOFT_HCA_OVER": "libfabric",
+                         "SHMEMCTL_EMULATED_HCA_OVER": "libfabric",
                          "SHMEMCTL_LIBFABRIC_PROVIDER": "tcp", **ANY_ORDER},
-    "ibgda-any-order": {"SHMEMCTL_TRANSPORT": "shm,ibgda", "SHMEMCTL_SOFT_HCA_OVER": "ucx",
+    "ibgda-any-order": {"SHMEMCTL_TRANSPORT": "shm,ibgda", "SHMEMCTL_EMULATED_HCA_OVER": "ucx",
                         **ANY_ORDER},
 }
 #: Their own subject is the process or the headers, not what goes from PE to PE.
@@ -111,17 +111,17 @@ class WholeJobs(OpenShmemTest):
             self.assertEqual({row["verified"] for row in rows}, {"passed"})
         self.each(one)
 
-    def test_the_software_hca_is_labelled(self):
+    def test_the_emulated_hca_is_labelled(self):
         for transport in ("ibdevx", "ibgda"):
             with self.subTest(transport=transport):
                 code, out, err = run("run", "-n", 2, "bench", "put", "--quick", "--json", "-",
-                                     env={"SHMEMCTL_TRANSPORT": transport, **SOFTWARE})
+                                     env={"SHMEMCTL_TRANSPORT": transport, **EMULATED})
                 self.assertEqual(code, 0, err)
                 report = json.loads(out)
                 self.assertEqual({row["way"] for row in report["connections"]},
-                                 {"soft-mlx5:1 -> soft-mlx5:1, 2 QPs, software HCA over shm"})
+                                 {"emulated-mlx5:1 -> emulated-mlx5:1, 2 QPs, emulated HCA over shm"})
                 self.assertEqual([f["subject"] for f in report["findings"]
-                                  if f["id"] == "software-hca"], [transport])
+                                  if f["id"] == "emulated-hca"], [transport])
 
     def test_without_a_device_the_way_out_is_named(self):
         """Unless there is a real one."""
@@ -132,14 +132,14 @@ class WholeJobs(OpenShmemTest):
         message = next(f["message"] for f in json.loads(out)["findings"]
                        if f["id"] == "pair-unreachable")
         self.assertIn("no mlx5 device on this node", message)
-        self.assertIn("SOFT_HCA_OVER=shm runs it over the software HCA", message)
+        self.assertIn("EMULATED_HCA_OVER=shm runs it over the emulated HCA", message)
 
     def test_a_killed_peer_ends_the_job(self):
         """Memory stays when its owner goes: the job's own watch names who is gone."""
         for transport in ("ibdevx", "ibgda"):
             with self.subTest(transport=transport):
                 code, _, err = run("run", "-n", 3, "bench", "put", "barrier", "--quick",
-                                   env={"SHMEMCTL_TRANSPORT": transport, **SOFTWARE,
+                                   env={"SHMEMCTL_TRANSPORT": transport, **EMULATED,
                                         "SHMEMCTL_FAULT": "kill:1:bench-barrier"})
                 self.assertEqual(code, 128 + 9, err)
                 self.assertIn("PE 1 (host", err)

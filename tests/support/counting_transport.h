@@ -4,23 +4,17 @@
 #include <atomic>
 #include <cstdint>
 
-#include "transports/transport.h"
+#include "tests/support/no_transport.h"
 
 namespace shmemctl::test {
 
 /// `last` is the offset of the latest put plus one: who waits for it sees when a request arrives.
-class CountingTransport final : public Transport {
+class CountingTransport final : public NoTransport {
 public:
   alignas(128) std::atomic<std::uint64_t> last{0};
   alignas(128) std::uint64_t calls = 0; ///< of the proxy thread
 
   const char* name() const override { return "counting"; }
-  std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override {
-    return {can_put, "a test's"};
-  }
-  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
-  std::string set_region(const RegionView&) override { return {}; }
   void put(int, const RemoteAddress& target, const void*, std::size_t, bool) override {
     ++calls;
     last.store(target.offset_bytes + 1, std::memory_order_release);
@@ -31,8 +25,6 @@ public:
                   std::uint64_t, SignalOp, bool) override {
     ++calls;
   }
-  void fence(int) override {}
-  void quiet(int) override {}
 };
 
 } // namespace shmemctl::test

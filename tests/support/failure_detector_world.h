@@ -47,14 +47,20 @@ inline std::vector<SocketAddress> loopback() {
 
 using FailureDetectors = std::vector<std::unique_ptr<failure_detector::TreeFailureDetector>>;
 
-inline FailureDetectors make_failure_detectors(int n_pes, bool over_tcp = false) {
+/// @param printer_of by PE: how it prints the job's failure; empty: PEs print by themselves
+inline FailureDetectors
+make_failure_detectors(int n_pes, bool over_tcp = false,
+                       const std::function<ErrorPrinter(int pe)>& printer_of = {}) {
   FailureDetectors made(static_cast<std::size_t>(n_pes));
   failure_detector::Settings settings;
   settings.always_tcp = over_tcp;
   run_bootstrap_threads(n_pes, [&](Bootstrap& bootstrap) {
+    failure_detector::Settings mine = settings;
+    if (printer_of)
+      mine.printer = printer_of(bootstrap.rank());
     made[static_cast<std::size_t>(bootstrap.rank())] = failure_detector::start(
         bootstrap, job_secret, over_tcp ? loopback() : std::vector<SocketAddress>{},
-        two_hosts(n_pes), settings, in_seconds(60));
+        two_hosts(n_pes), mine, in_seconds(60));
   });
   return made;
 }

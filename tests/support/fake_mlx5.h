@@ -14,9 +14,9 @@
 #include "src/base/error.h"
 #include "tests/support/hidden_memory.h"
 #include "tests/support/placement.h"
-#include "transports/direct/settings.h"
 #include "transports/mlx5/emulated/emulated_hca.h"
 #include "transports/mlx5/emulated/executor.h"
+#include "transports/mlx5/settings.h"
 
 namespace shmemctl::test {
 
@@ -33,7 +33,7 @@ public:
   explicit FakeFabric(std::vector<Port> ports) : ports_(std::move(ports)) {}
 
   /// Settings whose real devices are these; none in processes that were forked off.
-  direct::Settings use(direct::Settings settings) {
+  mlx5::Settings use(mlx5::Settings settings) {
     settings.list_devices = [this](std::string& why) {
       std::vector<std::string> names;
       for (const Port& port : ports_)
@@ -118,11 +118,11 @@ private:
   class Hca final : public mlx5::Hca {
   public:
     Hca(FakeFabric& fabric, const Port& port, std::uint64_t device)
-        : fabric_(fabric), device_(device), soft_(options(fabric, port, device)),
-          info_(soft_.info()) {
+        : fabric_(fabric), device_(device), emulated_(options(fabric, port, device)),
+          info_(emulated_.info()) {
       info_.device = port.device;
       info_.port = port.port;
-      info_.software = false;
+      info_.emulated = false;
       info_.ethernet = port.ethernet;
       info_.unfit = port.unfit;
     }
@@ -130,18 +130,18 @@ private:
     std::unique_ptr<mlx5::HcaMemory> register_memory(const mlx5::MemoryRequest& request) override {
       const auto* const hidden = dynamic_cast<const HiddenMemory*>(request.gpu.get());
       if (!hidden)
-        return std::make_unique<Memory>(fabric_, device_, soft_.register_memory(request), "");
+        return std::make_unique<Memory>(fabric_, device_, emulated_.register_memory(request), "");
       if (!hidden->refusal.empty())
         throw Error(ExitCode::unavailable, "GPU memory", "register", hidden->refusal, "none",
                     {{}, {}, info_.device, info_.port});
       return std::make_unique<Memory>(
           fabric_, device_,
-          soft_.register_mapped({request.base, request.size_bytes, request.access},
-                                hidden->reach(static_cast<std::byte*>(request.base))),
+          emulated_.register_mapped({request.base, request.size_bytes, request.access},
+                                    hidden->reach(static_cast<std::byte*>(request.base))),
           "dma-buf");
     }
     std::unique_ptr<mlx5::HcaQp> create_queue(const mlx5::QpOptions& options) override {
-      return soft_.create_queue(options);
+      return emulated_.create_queue(options);
     }
 
   private:
@@ -160,7 +160,7 @@ private:
     }
     FakeFabric& fabric_;
     std::uint64_t device_;
-    mlx5::EmulatedHca soft_;
+    mlx5::EmulatedHca emulated_;
     mlx5::HcaInfo info_;
   };
 

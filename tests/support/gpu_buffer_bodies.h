@@ -7,7 +7,7 @@
 #include "tests/support/exchange_buffers.h"
 #include "tests/support/gpu_bodies.h"
 #include "tests/support/gpu_user_memory.h"
-#include "tests/unit/buffers/buffer_memory.h"
+#include "tests/unit/runtime/buffers/buffer_memory.h"
 
 namespace shmemctl::test {
 

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
+#include <mutex>
+#include <utility>
 
 #include "kernels/moe/low_latency_internode_combine.cuh"
 #include "kernels/moe/low_latency_internode_dispatch.cuh"
@@ -239,6 +242,44 @@ private:
   }
   Setting setting_;
   Offsets offsets_;
+};
+
+/// A rank that comes late, or not at all. Its delay is skipped on the device's clock once all those
+/// that wait for it do so: however loaded the machine is, the others have waited for that long, and
+/// for nobody else.
+class LateRank {
+public:
+  /// @param waiting the ranks that are going to wait for `late`
+  /// @param block whose waits are counted
+  LateRank(LowLatencyInternodeWorld& world, std::int32_t late,
+           const std::vector<std::int32_t>& waiting, unsigned block) {
+    for (const std::int32_t rank : waiting) {
+      device::HostPollCount& count = counts_.emplace_back();
+      count.word = &world.flags(rank).masked[late]; // each poll of a wait loads it
+      count.block = block;
+      count.next = std::exchange(device::host_poll_counts, &count);
+    }
+  }
+  LateRank(const LateRank&) = delete;
+  LateRank& operator=(const LateRank&) = delete;
+  ~LateRank() { device::host_poll_counts = nullptr; }
+
+  /// By every thread of the late rank's kernel, before it begins. Returns after a minute, if
+  /// somebody does not wait for it.
+  void delay(std::uint64_t delay_ns) {
+    HostKernels::wait_for([&] {
+      return std::all_of(counts_.begin(), counts_.end(), [](const device::HostPollCount& count) {
+        return count.polls.load(std::memory_order_relaxed) >= polls_of_a_wait;
+      });
+    });
+    std::call_once(skipped_, [delay_ns] { device::host_skipped_ns += delay_ns; });
+  }
+
+private:
+  /// Many more than there are loads outside of waits.
+  static constexpr std::uint64_t polls_of_a_wait = 2000;
+  std::deque<device::HostPollCount> counts_; // they stay where they are
+  std::once_flag skipped_;
 };
 
 inline moe::Shape shape_of(std::int32_t n_ranks, std::int32_t max_tokens) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/runtime/rma.h"
+#include "transports/forwarding_transport.h"
 #include "transports/shm/shm.h"
 
 namespace shmemctl::test {
@@ -17,46 +18,39 @@ namespace shmemctl::test {
 /// are delivered at fence(), quiet() or progress(), those between two fences in random order;
 /// non-blocking ones read their source, and gets are made, only then. So who forgets a quiet()
 /// sees old data.
-class FarTransport final : public Transport {
+class FarTransport final : public ForwardingOperations {
 public:
   /// @param between called between two deliveries
   FarTransport(std::vector<RegionView> regions, unsigned seed, std::function<void()> between = {})
-      : near_(make_shm_transport()), random_(seed), between_(std::move(between)) {
+      : ForwardingOperations(make_shm_transport()), random_(seed), between_(std::move(between)) {
     for (const RegionView& region : regions)
-      near_->set_region(region);
+      below().set_region(region);
   }
 
   const char* name() const override { return "far"; }
-  std::string local_info() override { return {}; }
   Reach reach(const PeerLocation&, const PeerLocation&) const override {
     return {can_put | can_get | can_atomics | can_put_signal, "a test's transport"};
   }
-  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
-  std::string set_region(const RegionView&) override { return {}; }
 
   void put(int, const RemoteAddress& target, const void* source, std::size_t size_bytes,
            bool blocking) override {
     add(source, size_bytes, blocking, [this, target, size_bytes](const void* from) {
-      near_->put(0, target, from, size_bytes, true);
+      below().put(0, target, from, size_bytes, true);
     });
   }
 
   void get(int, void* target, const RemoteAddress& source, std::size_t size_bytes,
            bool blocking) override {
     if (blocking)
-      return near_->get(0, target, source, size_bytes, true);
-    late_.push_back([=, this] { near_->get(0, target, source, size_bytes, true); });
-  }
-
-  std::uint64_t atomic(int, const RemoteAddress& target, const AtomicRequest& request) override {
-    return near_->atomic(0, target, request);
+      return below().get(0, target, source, size_bytes, true);
+    late_.push_back([=, this] { below().get(0, target, source, size_bytes, true); });
   }
 
   void put_signal(int, const RemoteAddress& target, const void* source, std::size_t size_bytes,
                   const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
                   bool blocking) override {
     add(source, size_bytes, blocking, [=, this](const void* from) {
-      near_->put_signal(0, target, from, size_bytes, signal, signal_value, op, true);
+      below().put_signal(0, target, from, size_bytes, signal, signal_value, op, true);
     });
   }
 
@@ -87,10 +81,9 @@ private:
       if (between_)
         between_();
     }
-    near_->quiet(0);
+    below().quiet(0);
   }
 
-  std::unique_ptr<Transport> near_;
   std::mt19937 random_;
   std::function<void()> between_;
   std::vector<std::function<void()>> late_;

@@ -1,5 +1,5 @@
 // Whether this run's emulated devices carry out operations in any order that the specification
-// allows: the variable SHMEMCTL_SOFT_HCA_PLACEMENT=any, as the tool's own processes have it.
+// allows: the variable SHMEMCTL_EMULATED_HCA_PLACEMENT=any, as the tool's own processes have it.
 #pragma once
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 namespace shmemctl::test {
 
 inline bool any_placement() {
-  const char* const wanted = std::getenv("SHMEMCTL_SOFT_HCA_PLACEMENT");
+  const char* const wanted = std::getenv("SHMEMCTL_EMULATED_HCA_PLACEMENT");
   return wanted && std::strcmp(wanted, "any") == 0;
 }
 /// The option's text.

@@ -11,9 +11,9 @@
 
 namespace shmemctl::test {
 
-/// "use the nearest legal value: --num-experts 248 with --ep-ranks 8" is {num-experts: 248, ep-ranks: 8};
-/// without a flag it is the error's subject. One map for each alternative of "7040 or 7168"; none
-/// if nothing is suggested.
+/// "use the nearest legal value: --num-experts 248 with --ep-ranks 8" is {num-experts: 248,
+/// ep-ranks: 8}; without a flag it is the error's subject. One map for each alternative of "7040 or
+/// 7168"; none if nothing is suggested.
 inline std::vector<std::map<std::string, std::string>> suggested(const Error& error) {
   const std::string prefix = "use the nearest legal value: ";
   if (!starts_with(error.fix(), prefix))

@@ -13,10 +13,10 @@
 
 #include "src/runtime/collectives.h"
 #include "src/runtime/teams.h"
-#include "src/runtime/transport_choice.h"
 #include "tests/support/network_only_transport.h"
 #include "tests/support/thread_world.h"
 #include "tests/support/transport_world.h"
+#include "transports/registry.h"
 
 namespace shmemctl::test {
 
@@ -33,7 +33,7 @@ struct RealTransport {
     if (!name)
       return {};
     const Options options(current_environment());
-    const OptionValue& carrier = options.value("SOFT_HCA_OVER");
+    const OptionValue& carrier = options.value("EMULATED_HCA_OVER");
     return {[name = std::string(name)](const TransportSetup& setup) {
               return make_transport(name, setup);
             },

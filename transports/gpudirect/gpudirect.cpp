@@ -3,7 +3,7 @@
 namespace shmemctl {
 
 GpuDirectTransport::GpuDirectTransport(GpuDirectSettings settings)
-    : settings_(std::move(settings)) {}
+    : ForwardingOperations(*settings.network), settings_(std::move(settings)) {}
 
 std::string GpuDirectTransport::set_region(const RegionView& region) {
   regions_.set(region);

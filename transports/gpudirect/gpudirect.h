@@ -8,6 +8,7 @@
 #include <string>
 
 #include "transports/device_memory_user.h"
+#include "transports/forwarding_transport.h"
 #include "transports/region_table.h"
 #include "transports/transport.h"
 
@@ -32,14 +33,11 @@ struct GpuDirectSettings {
 /// the GPU. Local GPU memory outside of all regions (cudaMalloc) is not registered, and is staged.
 /// A NIC and the agent are not ordered with each other: a fence between the two waits for
 /// acknowledgements.
-class GpuDirectTransport final : public Transport {
+class GpuDirectTransport final : public ForwardingOperations {
 public:
   explicit GpuDirectTransport(GpuDirectSettings settings);
 
   const char* name() const override { return "gpudirect"; }
-  std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {}; }
-  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView& region) override;
 
   void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
@@ -64,14 +62,9 @@ private:
   enum class Local { host, region, other_gpu };
   /// The same for local memory of known kind: querying the driver would take longer than a small
   /// operation.
-  class OfHostMemory final : public Transport {
+  class OfHostMemory final : public ForwardingOperations {
   public:
-    explicit OfHostMemory(GpuDirectTransport& whole) : whole_(whole) {}
-    const char* name() const override { return whole_.name(); }
-    std::string local_info() override { return {}; }
-    Reach reach(const PeerLocation&, const PeerLocation&) const override { return {}; }
-    void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
-    std::string set_region(const RegionView&) override { return {}; }
+    explicit OfHostMemory(GpuDirectTransport& whole) : ForwardingOperations(whole), whole_(whole) {}
     void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
              bool blocking) override {
       whole_.direct(context).put(context, target, source, size_bytes, blocking);
@@ -80,22 +73,12 @@ private:
              bool blocking) override {
       whole_.direct(context).get(context, target, source, size_bytes, blocking);
     }
-    std::uint64_t atomic(int context, const RemoteAddress& target,
-                         const AtomicRequest& request) override {
-      return whole_.atomic(context, target, request);
-    }
-    void post_atomic(int context, const RemoteAddress& target,
-                     const AtomicRequest& request) override {
-      whole_.post_atomic(context, target, request);
-    }
     void put_signal(int context, const RemoteAddress& target, const void* source,
                     std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
                     SignalOp op, bool blocking) override {
       whole_.put_signal_of(Local::host, context, target, source, size_bytes, signal, signal_value,
                            op, blocking);
     }
-    void fence(int context) override { whole_.fence(context); }
-    void quiet(int context) override { whole_.quiet(context); }
 
   private:
     GpuDirectTransport& whole_;

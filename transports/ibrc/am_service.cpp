@@ -61,9 +61,7 @@ void MessageService::start(Exchange& exchange) {
       continue;
     const std::optional<ReplyAddress> place = decode_answer_place(in[static_cast<std::size_t>(pe)]);
     if (!place || !answers_.set_place(pe, *place))
-      throw Error(ExitCode::unavailable, job_.name_of(pe), "read the address of its reply buffer",
-                  "malformed message", "run the same version of shmemctl on all hosts",
-                  {job_.host, job_.pe, {}, std::nullopt});
+      throw job_.malformed(pe, "the address of its reply buffer");
   }
   thread_ = start_service_thread("ibrc", [this] { run(); });
 }

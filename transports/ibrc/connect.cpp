@@ -8,6 +8,8 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "transports/ibrc/atomics_choice.h"
+#include "transports/rc/hellos.h"
+#include "transports/rc/ports.h"
 #include "transports/verbs/status.h"
 
 namespace shmemctl::ibrc {
@@ -65,15 +67,6 @@ Hello Connector::hello() const {
   return hello;
 }
 
-Error Connector::damaged(int pe, const std::string& what) const {
-  return {ExitCode::unavailable,
-          job_.name_of(pe),
-          "read " + what,
-          "malformed message",
-          "run the same version of shmemctl on all hosts",
-          {job_.host, job_.pe, {}, std::nullopt}};
-}
-
 std::vector<std::unique_ptr<QpSet>> Connector::connect(const MakeService& make_service,
                                                        const MakeQpSet& make_qp_set,
                                                        Exchange& exchange) {
@@ -104,21 +97,16 @@ std::vector<std::unique_ptr<QpSet>> Connector::connect(const MakeService& make_s
 }
 
 void Connector::plan(const std::vector<std::string>& hellos) {
-  hellos_.resize(hellos.size());
-  job_.peer_hosts.resize(hellos.size());
+  hellos_ = rc::read_hellos<Hello>(job_, peers_, hellos,
+                                   {settings_.qp_sets, "IB_NUM_RC_PER_DEVICE to the same value"},
+                                   decode_hello);
   for (const PeerLocation& peer : peers_) {
     const auto slot = static_cast<std::size_t>(peer.pe);
-    std::optional<Hello> theirs = decode_hello(hellos[slot]);
-    if (!theirs)
-      throw damaged(peer.pe, "its connection data");
-    job_.peer_hosts[slot] = printable(theirs->host, wire_limits::text_bytes);
-    hellos_[slot] = std::move(*theirs);
-    for (PathPlan& rail :
-         plan_paths(mine_, hellos_[slot], settings_, {job_.name_of(peer.pe), job_.host, job_.pe})) {
+    for (PathPlan& path : plan_paths(mine_, hellos_[slot], settings_, job_, peer.pe)) {
       Link link;
       link.pe = peer.pe;
-      link.peer_lid = hellos_[slot].nics[rail.peer_nic].lid;
-      link.plan = std::move(rail);
+      link.peer_lid = hellos_[slot].nics[path.peer_nic].lid;
+      link.plan = std::move(path);
       links_.push_back(std::move(link));
     }
   }
@@ -132,7 +120,7 @@ bool Connector::by_message(const std::vector<std::string>& hellos) const {
       offers.push_back(
           {hello->atomics,
            fmt::format("PE {} on {}", pe, printable(hello->host, wire_limits::text_bytes))});
-  return atomics_by_message(offers, {job_.host, job_.pe, {}, std::nullopt});
+  return atomics_by_message(offers, job_.where());
 }
 
 MessageRoom Connector::message_room() const {
@@ -150,7 +138,7 @@ MessageRoom Connector::message_room() const {
                               receives, job_.n_pes, settings_.qp_sets),
                   fmt::format("set SRQ_DEPTH to {} or more, or lower IB_NUM_RC_PER_DEVICE",
                               job_.n_pes * settings_.qp_sets),
-                  {job_.host, job_.pe, {}, std::nullopt});
+                  job_.where());
   }
   return room;
 }
@@ -159,8 +147,8 @@ void Connector::make_queue_pairs(std::vector<std::unique_ptr<QpSet>>& qp_sets) {
   for (Link& link : links_)
     for (const auto& qp_set : qp_sets) {
       Endpoints& queues = qp_set->queues();
-      const std::size_t rail = queues.paths_to(link.pe);
-      Endpoint& endpoint = queues.add(link.pe, rail, link.plan.nic, link.plan.peer_nic);
+      const std::size_t path = queues.paths_to(link.pe);
+      Endpoint& endpoint = queues.add(link.pe, path, link.plan.nic, link.plan.peer_nic);
       add(link, endpoint);
       if (service_)
         service_->answers().add_source(job_.nics[link.plan.nic]->device_index,
@@ -181,7 +169,8 @@ void Connector::add(Link& link, Endpoint& endpoint) const {
   endpoint.orders_writes = orders_writes(link);
   endpoint.max_message_bytes = link.plan.max_message_bytes;
   endpoint.mtu_bytes = link.plan.mtu_bytes;
-  endpoint.retry_seconds = verbs::retry_seconds(settings_.timeout, settings_.retry_count);
+  endpoint.retry_seconds =
+      verbs::retry_seconds(settings_.path.ack_timeout, settings_.path.retry_count);
   link.qp_sets.push_back(&endpoint);
   link.mine.push_back({endpoint.queue_pair.number(), first_packet()});
 }
@@ -189,21 +178,21 @@ void Connector::add(Link& link, Endpoint& endpoint) const {
 void Connector::exchange_names(Exchange& exchange) {
   std::vector<QueuePairNames> names(hellos_.size());
   for (const Link& link : links_)
-    names[static_cast<std::size_t>(link.pe)].rails.push_back(link.mine);
+    names[static_cast<std::size_t>(link.pe)].paths.push_back(link.mine);
   std::vector<std::string> out(hellos_.size());
   for (const PeerLocation& peer : peers_)
     out[static_cast<std::size_t>(peer.pe)] = encode(names[static_cast<std::size_t>(peer.pe)]);
   const std::vector<std::string> in = exchange.alltoall(out);
   std::optional<QueuePairNames> theirs;
-  for (std::size_t at = 0, rail = 0; at < links_.size(); ++at) {
+  for (std::size_t at = 0, path = 0; at < links_.size(); ++at) {
     Link& link = links_[at];
     const bool same_peer = at > 0 && link.pe == links_[at - 1].pe;
     if (!same_peer)
       theirs = decode_queue_pair_names(in[static_cast<std::size_t>(link.pe)]);
-    rail = same_peer ? rail + 1 : 0;
-    if (!theirs || rail >= theirs->rails.size() || theirs->rails[rail].size() != link.mine.size())
-      throw damaged(link.pe, "its list of QPs");
-    link.theirs = theirs->rails[rail];
+    path = same_peer ? path + 1 : 0;
+    if (!theirs || path >= theirs->paths.size() || theirs->paths[path].size() != link.mine.size())
+      throw job_.malformed(link.pe, "its list of QPs");
+    link.theirs = theirs->paths[path];
   }
 }
 
@@ -219,13 +208,13 @@ verbs::Path Connector::path_of(const Link& link, std::size_t qp_set) const {
     path.peer.gid = addresses.theirs;
   }
   path.mtu_bytes = link.plan.mtu_bytes;
-  path.service_level = settings_.service_level;
-  path.traffic_class = settings_.traffic_class;
+  path.service_level = settings_.path.service_level;
+  path.traffic_class = settings_.path.traffic_class;
   path.peer_qp = link.theirs[qp_set].number;
   path.my_psn = link.mine[qp_set].first_packet;
   path.peer_psn = link.theirs[qp_set].first_packet;
-  path.timeout = settings_.timeout;
-  path.retry_count = settings_.retry_count;
+  path.timeout = settings_.path.ack_timeout;
+  path.retry_count = settings_.path.retry_count;
   path.outstanding_reads = link.plan.outstanding_reads;
   return path;
 }
@@ -256,7 +245,7 @@ bool Connector::attempt(Exchange& exchange) {
     }
   std::vector<Attempt> mine(hellos_.size(), Attempt{failed, {}});
   for (const Link& link : links_)
-    mine[static_cast<std::size_t>(link.pe)].rails.push_back(link.ready);
+    mine[static_cast<std::size_t>(link.pe)].paths.push_back(link.ready);
   std::vector<std::string> out;
   for (const Attempt& each : mine)
     out.push_back(encode(each));
@@ -265,14 +254,14 @@ bool Connector::attempt(Exchange& exchange) {
   std::vector<Attempt> theirs;
   for (std::size_t pe = 0; pe < in.size(); ++pe) {
     std::optional<Attempt> decoded = decode_attempt(in[pe]);
-    if (!decoded || decoded->rails.size() != mine[pe].rails.size())
-      throw damaged(static_cast<int>(pe), "the state of its connections");
+    if (!decoded || decoded->paths.size() != mine[pe].paths.size())
+      throw job_.malformed(static_cast<int>(pe), "the state of its connections");
     done = done && !decoded->failed_somewhere;
     theirs.push_back(std::move(*decoded));
   }
-  for (std::size_t at = 0, rail = 0; at < links_.size(); ++at) {
-    rail = at > 0 && links_[at].pe == links_[at - 1].pe ? rail + 1 : 0;
-    settle(links_[at], theirs[static_cast<std::size_t>(links_[at].pe)].rails[rail]);
+  for (std::size_t at = 0, path = 0; at < links_.size(); ++at) {
+    path = at > 0 && links_[at].pe == links_[at - 1].pe ? path + 1 : 0;
+    settle(links_[at], theirs[static_cast<std::size_t>(links_[at].pe)].paths[path]);
   }
   return done;
 }
@@ -310,7 +299,7 @@ Error Connector::no_way(const Link& link) const {
           "IB_GID_INDEX (--gid-index) or IB_ADDR_RANGE";
   }
   return {ExitCode::unavailable,
-          job_.name_of(link.pe) + ", port " + port_name(theirs),
+          job_.name_of(link.pe) + ", port " + rc::port_name(theirs.device, theirs.port),
           "connect",
           message,
           fix,
@@ -334,11 +323,13 @@ void Connector::describe() {
     const std::string kind = link.plan.global
                                  ? verbs::to_string(link.plan.addresses[link.attempt].kind)
                                  : verbs::to_string(verbs::GidKind::infiniband);
+    const Hello::Nic& mine = mine_.nics[link.plan.nic];
+    const Hello::Nic& theirs = hellos_[slot].nics[link.plan.peer_nic];
     std::string& text = texts_[slot];
     text += (text.empty() ? "" : "; ") +
-            fmt::format("{} -> {}, {} QPs, {}, MTU {}", port_name(mine_.nics[link.plan.nic]),
-                        port_name(hellos_[slot].nics[link.plan.peer_nic]), link.qp_sets.size(),
-                        kind, link.plan.mtu_bytes);
+            fmt::format("{} -> {}, {} QPs, {}, MTU {}", rc::port_name(mine.device, mine.port),
+                        rc::port_name(theirs.device, theirs.port), link.qp_sets.size(), kind,
+                        link.plan.mtu_bytes);
     if (!orders_writes(link))
       text += service_ ? ", signals wait for completions" : ", signals behind fenced atomics";
   }

@@ -68,7 +68,6 @@ private:
   void begin_sending();
   void describe();
   Error no_way(const Link& link) const;
-  Error damaged(int pe, const std::string& what) const;
 
   JobView& job_;
   const Settings& settings_;

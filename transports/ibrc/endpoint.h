@@ -115,13 +115,13 @@ private:
 struct Endpoint {
   static constexpr std::uint32_t depth = 256; ///< a power of two
 
-  Endpoint(int pe_, std::size_t rail_, std::size_t nic_, std::size_t peer_nic_,
+  Endpoint(int pe_, std::size_t path_, std::size_t nic_, std::size_t peer_nic_,
            verbs::QueuePair queue_pair_)
-      : pe(pe_), rail(rail_), nic(nic_), peer_nic(peer_nic_), queue_pair(std::move(queue_pair_)),
+      : pe(pe_), path(path_), nic(nic_), peer_nic(peer_nic_), queue_pair(std::move(queue_pair_)),
         works(depth) {}
 
   int pe;
-  std::size_t rail;     ///< among those to this peer
+  std::size_t path;     ///< among those to this peer
   std::size_t nic;      ///< of this PE
   std::size_t peer_nic; ///< there
   verbs::QueuePair queue_pair;

@@ -27,8 +27,7 @@ std::uint64_t name_of(const Endpoint& endpoint, std::uint32_t position) {
 } // namespace
 
 Endpoints::Endpoints(JobView& job, std::size_t endpoints)
-    : job_(job), staging_(job), paces_(job.nics.size()) {
-  by_peer_.resize(static_cast<std::size_t>(job.n_pes));
+    : job_(job), staging_(job), paces_(job.nics.size()), endpoints_(job.n_pes) {
   for (const UsedDevice& used : job.devices) {
     verbs::Device& device = *used.device;
     const auto most =
@@ -50,17 +49,15 @@ Endpoints::Endpoints(JobView& job, std::size_t endpoints)
   }
 }
 
-Endpoint& Endpoints::add(int pe, std::size_t rail, std::size_t nic, std::size_t peer_nic) {
+Endpoint& Endpoints::add(int pe, std::size_t path, std::size_t nic, std::size_t peer_nic) {
   const std::size_t device_index = job_.nics[nic]->device_index;
   auto endpoint = std::make_unique<Endpoint>(
-      pe, rail, nic, peer_nic,
+      pe, path, nic, peer_nic,
       verbs::QueuePair(*job_.devices[device_index].device, completions_[device_index].queue.get(),
                        Endpoint::depth, wanted_inline_bytes,
                        job_.devices[device_index].receive_place()));
   endpoint->number = static_cast<std::uint32_t>(endpoints_.size());
-  endpoints_.push_back(std::move(endpoint));
-  by_peer_[static_cast<std::size_t>(pe)].push_back(endpoints_.back().get());
-  return *endpoints_.back();
+  return endpoints_.add(pe, std::move(endpoint));
 }
 
 template <class Done>
@@ -92,10 +89,7 @@ void Endpoints::post(Endpoint& endpoint, WorkChain& chain, bool signalled) {
     endpoint.fence_due = false;
   }
   Completions& completions = completions_of(endpoint);
-  if (!endpoint.active) {
-    endpoint.active = true;
-    active_.push_back(&endpoint);
-  }
+  endpoints_.activate(endpoint);
   for (std::size_t i = 0; i < count; ++i) {
     ibv_send_wr& request = chain.request(i);
     const std::uint32_t position = endpoint.posted + static_cast<std::uint32_t>(i);
@@ -145,10 +139,10 @@ void Endpoints::make_room(Endpoint& endpoint, std::size_t requests) {
 /// might be performed before it.
 void Endpoints::await_fenced(const Endpoint& endpoint, const WorkChain& chain) {
   const bool own = !endpoint.orders_writes && chain.has_transfer();
-  const std::vector<Endpoint*>& rails = by_peer_[static_cast<std::size_t>(endpoint.pe)];
-  if (rails.size() == 1 && !own)
+  const std::vector<Endpoint*>& paths = endpoints_.to(endpoint.pe);
+  if (paths.size() == 1 && !own)
     return;
-  for (Endpoint* other : rails) {
+  for (Endpoint* other : paths) {
     const std::uint32_t position = other->fenced;
     if ((other == &endpoint && !own) || other->has_retired(position))
       continue;
@@ -228,20 +222,18 @@ std::int16_t Endpoints::take_slot() {
 }
 
 void Endpoints::fence() {
-  for (Endpoint* endpoint : active_) {
+  for (Endpoint* endpoint : endpoints_.active()) {
     endpoint->fenced = endpoint->posted;
     endpoint->fence_due = true;
   }
 }
 
 void Endpoints::quiet() {
-  for (Endpoint* endpoint : active_)
+  for (Endpoint* endpoint : endpoints_.active())
     request_completion(*endpoint);
-  for (Endpoint* endpoint : active_)
+  for (Endpoint* endpoint : endpoints_.active())
     wait([&] { return endpoint->unheard || endpoint->in_flight() == 0; }, "quiet", endpoint->pe);
-  for (Endpoint* endpoint : active_)
-    endpoint->active = false;
-  active_.clear();
+  endpoints_.deactivate_all();
   if (failure_)
     throw Error(*failure_);
 }
@@ -256,7 +248,7 @@ bool Endpoints::poll() {
     const int count = ::ibv_poll_cq(completions.queue.get(), batch.size(), batch.data());
     for (int i = 0; i < count; ++i)
       if (!take(completions, batch[static_cast<std::size_t>(i)]) && !failed)
-        failed = endpoints_[batch[static_cast<std::size_t>(i)].wr_id >> 32].get();
+        failed = &endpoints_[batch[static_cast<std::size_t>(i)].wr_id >> 32];
     any = any || count > 0;
   }
   if (failed) [[unlikely]]
@@ -265,7 +257,7 @@ bool Endpoints::poll() {
 }
 
 bool Endpoints::take(Completions& completions, const ibv_wc& completion) {
-  Endpoint& endpoint = *endpoints_[completion.wr_id >> 32];
+  Endpoint& endpoint = endpoints_[completion.wr_id >> 32];
   const auto position = static_cast<std::uint32_t>(completion.wr_id);
   if (completion.status == IBV_WC_SUCCESS) [[likely]] {
     completions.in_flight -= retire(endpoint, position + 1, true);

@@ -10,6 +10,7 @@
 #include "transports/ibrc/staging.h"
 #include "transports/ibrc/throughput_meter.h"
 #include "transports/ibrc/wait.h"
+#include "transports/rc/endpoint_table.h"
 
 namespace shmemctl::ibrc {
 
@@ -22,15 +23,10 @@ public:
   Endpoints(JobView& job, std::size_t endpoints);
 
   /// Creates a QP. The reference stays valid.
-  Endpoint& add(int pe, std::size_t rail, std::size_t nic, std::size_t peer_nic);
+  Endpoint& add(int pe, std::size_t path, std::size_t nic, std::size_t peer_nic);
 
-  std::size_t paths_to(int pe) const {
-    const auto slot = static_cast<std::size_t>(pe);
-    return slot < by_peer_.size() ? by_peer_[slot].size() : 0;
-  }
-  Endpoint& endpoint(int pe, std::size_t rail) const {
-    return *by_peer_[static_cast<std::size_t>(pe)][rail];
-  }
+  std::size_t paths_to(int pe) const { return endpoints_.paths_to(pe); }
+  Endpoint& endpoint(int pe, std::size_t path) const { return endpoints_.at(pe, path); }
   Staging& staging() { return staging_; }
 
   /// Posts the chain and clears it. Waits for room, and for what a fence orders before it.
@@ -84,9 +80,7 @@ private:
   Staging staging_;
   std::vector<Completions> completions_; ///< by device; destroyed after the QPs
   std::vector<ThroughputMeter> paces_;   ///< by NIC
-  std::vector<std::unique_ptr<Endpoint>> endpoints_;
-  std::vector<std::vector<Endpoint*>> by_peer_;
-  std::vector<Endpoint*> active_;
+  rc::EndpointTable<Endpoint> endpoints_;
   std::optional<Error> failure_; ///< the first one
 };
 

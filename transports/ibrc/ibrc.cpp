@@ -13,8 +13,7 @@ namespace ibrc {
 
 namespace {
 
-/// Polling on every call would cost a caller that waits for memory more than it gains.
-constexpr unsigned calls_between_polls = 16, calls_between_looks = 4096;
+constexpr unsigned calls_between_looks = 4096;
 constexpr const char* address_fix =
     "give the port's network interface an address (ip address add), or change IB_GID_INDEX, "
     "IB_ADDR_FAMILY, IB_ADDR_RANGE or IB_ROCE_VERSION_NUM";
@@ -42,12 +41,8 @@ AtomicsCapabilities offer_of(const verbs::Device& device, const Settings& settin
 IbrcTransport::IbrcTransport(const TransportSetup& setup,
                              std::shared_ptr<const verbs::Functions> functions, std::string reason)
     : functions_(std::move(functions)), reason_(std::move(reason)),
-      options_(setup.options ? *setup.options : Options({})), settings_(read_settings(options_)) {
-  job_.pe = setup.pe;
-  job_.n_pes = setup.n_pes;
-  job_.host = setup.host_name;
-  job_.health = setup.health;
-  job_.timeout_s = setup.timeout_s;
+      options_(setup.options ? *setup.options : Options({})), settings_(read_settings(options_)),
+      job_(setup) {
   for (const char* list : {"HCA_LIST", "HCA_PE_MAPPING"})
     nics_wanted_ = nics_wanted_ || (setup.options && !setup.options->text(list).empty());
   if (!functions_)
@@ -145,8 +140,7 @@ std::string IbrcTransport::names_of_ports() const {
 
 Error IbrcTransport::cannot_use(const HcaPort& port, const std::string& why,
                                 const std::string& fix) const {
-  return {
-      ExitCode::unavailable, "NIC", "use", why, fix, {job_.host, job_.pe, port.device, port.port}};
+  return {ExitCode::unavailable, "NIC", "use", why, fix, job_.where(port.device, port.port)};
 }
 
 const IbrcTransport::Found& IbrcTransport::find(const HcaPort& wanted) const {
@@ -180,7 +174,7 @@ Error IbrcTransport::no_listed_port() const {
           "use",
           "none of them is present and up: " + join(ports, ", "),
           "bring the link up (ip link, ibstat), or name ports that are ACTIVE",
-          {job_.host, job_.pe, {}, std::nullopt}};
+          job_.where()};
 }
 
 void IbrcTransport::use_nics(const std::vector<HcaPort>& nics) {
@@ -242,34 +236,33 @@ void IbrcTransport::connect(const std::vector<PeerLocation>& peers, Exchange& ex
         return std::make_unique<QpSet>(job_, *local_, remote_, number, endpoints, service_.get());
       },
       exchange);
+  host_qp_sets_ = std::max<std::size_t>(qp_sets_.size(), 1);
   texts_ = connector.texts();
 }
 
 /// Messages are executed by the CPU, which makes no atomics in GPU memory.
 std::string IbrcTransport::set_region(const RegionView& region) {
-  if (service_ && !(local_ && local_->is_device_region(region.region)))
+  if (service_ && !(local_ && local_->devices().has(region.region)))
     service_->set_region(region);
-  return encode(local_ ? local_->set_region(region) : SegmentKey{});
+  return encode(local_ ? local_->set_region(region) : rc::SegmentKey{});
 }
 
 void IbrcTransport::set_keys(int region, const std::vector<std::string>& keys) {
   if (qp_sets_.empty())
     return;
-  std::vector<SegmentKey> decoded(keys.size());
+  std::vector<rc::SegmentKey> decoded(keys.size());
   for (std::size_t pe = 0; pe < keys.size(); ++pe) {
     const Endpoints& queues = qp_sets_[0]->queues();
-    const std::size_t rails = queues.paths_to(static_cast<int>(pe));
-    if (rails == 0)
+    const std::size_t paths = queues.paths_to(static_cast<int>(pe));
+    if (paths == 0)
       continue;
-    std::optional<SegmentKey> key = decode_segment_key(keys[pe]);
-    for (std::size_t rail = 0; key && rail < rails; ++rail)
+    std::optional<rc::SegmentKey> key = rc::decode_segment_key(keys[pe], wire_limits::ports);
+    for (std::size_t path = 0; key && path < paths; ++path)
       if (key->size_bytes > 0 &&
-          queues.endpoint(static_cast<int>(pe), rail).peer_nic >= key->keys.size())
+          queues.endpoint(static_cast<int>(pe), path).peer_nic >= key->keys.size())
         key.reset();
     if (!key)
-      throw Error(ExitCode::unavailable, job_.name_of(static_cast<int>(pe)), "read its rkeys",
-                  "malformed message", "run the same version of shmemctl on all hosts",
-                  {job_.host, job_.pe, {}, std::nullopt});
+      throw job_.malformed(static_cast<int>(pe), "its rkeys");
     decoded[pe] = std::move(*key);
   }
   remote_.add(region, decoded);
@@ -285,68 +278,11 @@ void IbrcTransport::remove_local(void* base) {
     local_->remove(base);
 }
 
-/// Context 0 has its own QP set; the others share the rest.
-QpSet* IbrcTransport::qp_set_of(int context) const {
-  if (qp_sets_.size() <= 1)
-    return qp_sets_.empty() ? nullptr : qp_sets_[0].get();
-  const auto number = static_cast<std::size_t>(context);
-  return qp_sets_[number == 0 ? 0 : 1 + (number - 1) % (qp_sets_.size() - 1)].get();
-}
-
-QpSet& IbrcTransport::qp_set(int context) const {
-  QpSet* found = qp_set_of(context);
-  if (!found)
-    throw Error(ExitCode::unavailable, "ibrc", "use",
-                reason_.empty() ? "this PE is not connected" : reason_,
-                "run shmemctl bringup to see which PEs can reach each other",
-                {job_.host, job_.pe, {}, std::nullopt});
-  return *found;
-}
-
-void IbrcTransport::put(int context, const RemoteAddress& target, const void* source,
-                        std::size_t size_bytes, bool blocking) {
-  qp_set(context).put(target, source, size_bytes, blocking);
-}
-
-void IbrcTransport::get(int context, void* target, const RemoteAddress& source,
-                        std::size_t size_bytes, bool blocking) {
-  qp_set(context).get(target, source, size_bytes, blocking);
-}
-
-std::uint64_t IbrcTransport::atomic(int context, const RemoteAddress& target,
-                                    const AtomicRequest& request) {
-  return qp_set(context).atomic(target, request);
-}
-
-void IbrcTransport::post_atomic(int context, const RemoteAddress& target,
-                                const AtomicRequest& request) {
-  qp_set(context).post_atomic(target, request);
-}
-
-void IbrcTransport::put_signal(int context, const RemoteAddress& target, const void* source,
-                               std::size_t size_bytes, const RemoteAddress& signal,
-                               std::uint64_t signal_value, SignalOp op, bool blocking) {
-  qp_set(context).put_signal(target, source, size_bytes, signal, signal_value, op, blocking);
-}
-
-void IbrcTransport::fence(int context) {
-  if (QpSet* found = qp_set_of(context))
-    found->fence();
-}
-
-void IbrcTransport::quiet(int context) {
-  if (QpSet* found = qp_set_of(context))
-    found->quiet();
-}
-
 /// Messages are executed sooner, and failures detected earlier.
 void IbrcTransport::progress() {
-  const unsigned call = progress_calls_.fetch_add(1, std::memory_order_relaxed);
+  const unsigned call = poll_qp_sets();
   if (call % calls_between_polls == 0 && service_)
     service_->serve();
-  if (call % calls_between_polls == 0)
-    for (const auto& each : qp_sets_)
-      each->progress();
   if (call % calls_between_looks == 0)
     for (const UsedDevice& used : job_.devices)
       used.events->poll();

@@ -7,7 +7,7 @@
 namespace shmemctl {
 
 std::unique_ptr<Transport> make_ibrc_transport(const TransportSetup&) {
-  return not_built("ibrc", "libibverbs-dev (rdma-core-devel)");
+  return not_built(*find_transport("ibrc"));
 }
 
 } // namespace shmemctl

@@ -5,22 +5,25 @@
 #include <string>
 #include <vector>
 
-#include "transports/device_memory_user.h"
 #include "transports/ibrc/connect.h"
 #include "transports/ibrc/job_view.h"
 #include "transports/ibrc/qp_set.h"
 #include "transports/ibrc/settings.h"
+#include "transports/rc/qp_set_transport.h"
 #include "transports/transport.h"
 #include "transports/verbs/functions.h"
 
 namespace shmemctl::ibrc {
 
-class IbrcTransport final : public Transport, public DeviceMemoryUser {
+class IbrcTransport final : public rc::QpSetTransport<QpSet> {
 public:
   /// @param functions nullptr if there are none
   /// @param reason    why there are none
   IbrcTransport(const TransportSetup& setup, std::shared_ptr<const verbs::Functions> functions,
                 std::string reason);
+  ~IbrcTransport() override { qp_sets_.clear(); }
+  IbrcTransport(const IbrcTransport&) = delete;
+  IbrcTransport& operator=(const IbrcTransport&) = delete;
 
   const char* name() const override { return "ibrc"; }
   std::string local_info() override;
@@ -28,13 +31,11 @@ public:
   void use_nics(const std::vector<HcaPort>& nics) override;
   void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                const Deadline& deadline) override;
-  bool has_keys() const override { return true; }
   std::string set_region(const RegionView& region) override;
   void set_keys(int region, const std::vector<std::string>& keys) override;
   DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
                                 std::size_t size_bytes) override {
-    return local_ ? local_->try_device_memory(memory, base, size_bytes)
-                  : DeviceReach{"", "it is not connected"};
+    return local_ ? local_->try_device_memory(memory, base, size_bytes) : unconnected_reach();
   }
   void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) override {
     if (local_)
@@ -47,18 +48,6 @@ public:
   void add_local(void* base, std::size_t size_bytes) override;
   void remove_local(void* base) override;
 
-  void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
-           bool blocking) override;
-  void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
-           bool blocking) override;
-  std::uint64_t atomic(int context, const RemoteAddress& target,
-                       const AtomicRequest& request) override;
-  void post_atomic(int context, const RemoteAddress& target, const AtomicRequest& request) override;
-  void put_signal(int context, const RemoteAddress& target, const void* source,
-                  std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
-                  SignalOp op, bool blocking) override;
-  void fence(int context) override;
-  void quiet(int context) override;
   void progress() override;
   bool atomics_coherent_with_cpu() const override;
   std::vector<NicTraffic> traffic() const override;
@@ -83,9 +72,8 @@ private:
   Error no_listed_port() const;
   std::string names_of_ports() const;
   Summary summary() const;
-  /// nullptr if this PE has no connections.
-  QpSet* qp_set_of(int context) const;
-  QpSet& qp_set(int context) const;
+  const std::string& reason() const override { return reason_; }
+  const rc::Job& job() const override { return job_; }
 
   std::shared_ptr<const verbs::Functions> functions_;
   std::string reason_; ///< why this transport cannot be used here; "" if it can
@@ -99,10 +87,8 @@ private:
   JobView job_;
   std::unique_ptr<LocalMemory> local_;
   RemoteMemory remote_;
-  std::unique_ptr<MessageService> service_;     ///< if atomics go by message
-  std::vector<std::unique_ptr<QpSet>> qp_sets_; ///< destroyed before the memory that they use
+  std::unique_ptr<MessageService> service_; ///< if atomics go by message
   ConnectionTexts texts_;
-  std::atomic<unsigned> progress_calls_{0};
 };
 
 } // namespace shmemctl::ibrc

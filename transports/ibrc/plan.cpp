@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "src/base/text.h"
+#include "transports/rc/ports.h"
 
 namespace shmemctl::ibrc {
 
@@ -13,16 +14,22 @@ namespace {
 constexpr int max_outstanding_reads = 16;
 constexpr std::uint64_t max_rdma_bytes = std::uint64_t{1} << 30;
 
+std::string port_name(const Hello::Nic& nic) {
+  return rc::port_name(nic.device, nic.port);
+}
+
 /// One pair of ports, for checks and messages.
 struct Pair {
   const Hello::Nic& mine;
   const Hello::Nic& theirs;
-  const PlanNames& names;
+  const rc::Job& job;
+  int peer;
 
   Error error(const std::string& message, const std::string& fix,
               ExitCode code = ExitCode::unavailable) const {
-    return {code, names.peer + " by its port " + port_name(theirs), "connect to", message,
-            fix,  {names.host, names.pe, mine.device, mine.port}};
+    return {code,         job.name_of(peer) + " by its port " + port_name(theirs),
+            "connect to", message,
+            fix,          job.where(mine.device, mine.port)};
   }
 };
 
@@ -39,9 +46,9 @@ void check_link_layers(const Pair& pair, const Settings& settings) {
   if (pair.mine.ethernet != pair.theirs.ethernet)
     throw pair.error(fmt::format("one is {}, the other {}", layer(pair.mine), layer(pair.theirs)),
                      "choose ports of one network on all hosts: HCA_LIST");
-  if (!pair.mine.ethernet && settings.traffic_class != 0)
+  if (!pair.mine.ethernet && settings.path.traffic_class != 0)
     throw pair.error("an InfiniBand port has no traffic class, and IB_TRAFFIC_CLASS is " +
-                         std::to_string(settings.traffic_class),
+                         std::to_string(settings.path.traffic_class),
                      "unset IB_TRAFFIC_CLASS; on InfiniBand, IB_SL chooses the service level",
                      ExitCode::usage);
 }
@@ -57,7 +64,7 @@ int path_mtu(const Pair& pair, int my_wish, int their_wish) {
     const bool here = pair.mine.mtu_bytes <= pair.theirs.mtu_bytes;
     throw pair.error(fmt::format("IB_MTU is {}, and the port {} {} has {}", wished,
                                  port_name(here ? pair.mine : pair.theirs),
-                                 here ? "here" : "of " + pair.names.peer, both),
+                                 here ? "here" : "of " + pair.job.name_of(pair.peer), both),
                      fmt::format("unset IB_MTU, or raise that port's MTU: its network interface "
                                  "needs about 100 bytes more than {}",
                                  wished));
@@ -113,29 +120,17 @@ PathPlan plan_path(const Pair& pair, int my_wish, int their_wish, const Settings
 
 } // namespace
 
-std::string port_name(const Hello::Nic& nic) {
-  return nic.device + ":" + std::to_string(nic.port);
-}
-
 std::vector<PathPlan> plan_paths(const Hello& mine, const Hello& theirs, const Settings& settings,
-                                 const PlanNames& names) {
-  if (mine.qp_sets != theirs.qp_sets) {
-    const Pair first{mine.nics[0], theirs.nics[0], names};
-    throw first.error(
-        fmt::format("it makes {} queue pairs, this PE {}", theirs.qp_sets, mine.qp_sets),
-        "set IB_NUM_RC_PER_DEVICE to the same number on all PEs", ExitCode::usage);
-  }
-  std::vector<PathPlan> rails;
-  const std::size_t count = std::max(mine.nics.size(), theirs.nics.size());
-  for (std::size_t rail = 0; rail < count; ++rail) {
-    const std::size_t nic = rail % mine.nics.size(), peer_nic = rail % theirs.nics.size();
-    PathPlan plan = plan_path({mine.nics[nic], theirs.nics[peer_nic], names}, mine.wanted_mtu_bytes,
-                              theirs.wanted_mtu_bytes, settings);
+                                 const rc::Job& job, int peer) {
+  std::vector<PathPlan> paths;
+  for (const auto [nic, peer_nic] : rc::pair_ports(mine.nics.size(), theirs.nics.size())) {
+    PathPlan plan = plan_path({mine.nics[nic], theirs.nics[peer_nic], job, peer},
+                              mine.wanted_mtu_bytes, theirs.wanted_mtu_bytes, settings);
     plan.nic = nic;
     plan.peer_nic = peer_nic;
-    rails.push_back(std::move(plan));
+    paths.push_back(std::move(plan));
   }
-  return rails;
+  return paths;
 }
 
 } // namespace shmemctl::ibrc

@@ -1,12 +1,11 @@
 // Which ports connect, and how: pure functions over the data of both ends.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "src/base/error.h"
 #include "transports/ibrc/settings.h"
 #include "transports/ibrc/wire.h"
+#include "transports/rc/job.h"
 
 namespace shmemctl::ibrc {
 
@@ -27,21 +26,10 @@ struct PathPlan {
   std::vector<AddressPair> addresses; ///< to try in this order; empty without a GRH
 };
 
-/// Which ends of a plan its errors name.
-struct PlanNames {
-  std::string peer; ///< "PE 3 on node2"
-  std::string host;
-  int pe = 0;
-};
-
-/// Paths between two PEs: as many as the PE with more NICs has NICs, the other PE's NICs assigned
-/// round-robin, so that the best NICs of both are paired. Both ends compute the same plan. Throws
+/// Paths between two PEs, over the NICs that rc::pair_ports() pairs. Throws
 /// Error (unavailable, or usage for an option) that names both ends' ports if they cannot be
 /// connected.
 std::vector<PathPlan> plan_paths(const Hello& mine, const Hello& theirs, const Settings& settings,
-                                 const PlanNames& names);
-
-/// "rxe0:1"
-std::string port_name(const Hello::Nic& nic);
+                                 const rc::Job& job, int peer);
 
 } // namespace shmemctl::ibrc

@@ -4,16 +4,10 @@
 
 namespace shmemctl::ibrc {
 
-namespace {} // namespace
-
-const SegmentKey& QpSet::segment_of(const RemoteAddress& address) const {
-  const SegmentKey* segment = remote_.find(address.pe, address.region, address.offset_bytes);
+const rc::SegmentKey& QpSet::segment_of(const RemoteAddress& address) const {
+  const rc::SegmentKey* segment = remote_.find(address.pe, address.region, address.offset_bytes);
   if (!segment)
-    throw Error(ExitCode::unavailable,
-                "offset " + std::to_string(address.offset_bytes) + " of region " +
-                    std::to_string(address.region),
-                "", "not registered by " + job_.name_of(address.pe),
-                "use symmetric memory of that PE", {job_.host, job_.pe, {}, std::nullopt});
+    throw job_.not_registered(address);
   return *segment;
 }
 
@@ -27,7 +21,7 @@ Endpoint& QpSet::atomic_endpoint(int pe) {
 }
 
 QpSet::RemoteWord QpSet::remote_word(const Endpoint& endpoint, const RemoteAddress& address) const {
-  const SegmentKey& segment = segment_of(address);
+  const rc::SegmentKey& segment = segment_of(address);
   return {segment.address + (address.offset_bytes - segment.offset_bytes),
           segment.keys[endpoint.peer_nic]};
 }
@@ -50,7 +44,7 @@ void QpSet::put(const RemoteAddress& target, const void* source, std::size_t siz
 
 QpSet::Transfer QpSet::put_of(const RemoteAddress& target, const void* source,
                               std::size_t size_bytes, bool blocking) const {
-  return Transfer::put(target, source, size_bytes, blocking, local_.is_device_memory(source));
+  return Transfer::put(target, source, size_bytes, blocking, local_.devices().hold(source));
 }
 
 void QpSet::get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking) {
@@ -67,9 +61,9 @@ void QpSet::get(void* target, const RemoteAddress& source, std::size_t size_byte
 bool QpSet::put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
                        std::size_t size_bytes, WorkChain& chain) {
   // Inline data is copied by the CPU.
-  if (size_bytes > endpoint.queue_pair.inline_bytes() || local_.is_device_memory(source))
+  if (size_bytes > endpoint.queue_pair.inline_bytes() || local_.devices().hold(source))
     return false;
-  const SegmentKey& segment = segment_of(target);
+  const rc::SegmentKey& segment = segment_of(target);
   const std::uint64_t at = target.offset_bytes - segment.offset_bytes;
   if (size_bytes > segment.size_bytes - at)
     return false;
@@ -84,9 +78,9 @@ bool QpSet::put_inline(Endpoint& endpoint, const RemoteAddress& target, const vo
 /// GPU memory is written by one NIC only: an acknowledgement of another NIC's part does not say
 /// that it has passed all PCIe switches on its way to that GPU.
 bool QpSet::is_striped(const Transfer& whole) const {
-  if (whole.direction == Direction::put && local_.is_device_region(whole.remote.region))
+  if (whole.direction == Direction::put && local_.devices().has(whole.remote.region))
     return false;
-  return whole.size_bytes >= striped_bytes && queues_.paths_to(whole.remote.pe) > 1;
+  return whole.size_bytes >= rc::striped_bytes && queues_.paths_to(whole.remote.pe) > 1;
 }
 
 bool QpSet::transfer(const Transfer& whole) {
@@ -98,8 +92,8 @@ bool QpSet::transfer(const Transfer& whole) {
     return false;
   }
   const int pe = whole.remote.pe;
-  for_each_stripe(whole, queues_.paths_to(pe), [&](std::size_t rail, const Transfer& part) {
-    Endpoint& endpoint = queues_.endpoint(pe, rail);
+  rc::for_each_stripe(whole, queues_.paths_to(pe), [&](std::size_t path, const Transfer& part) {
+    Endpoint& endpoint = queues_.endpoint(pe, path);
     transfer_over(endpoint, part, chain);
     queues_.post(endpoint, chain, whole.await);
   });
@@ -114,7 +108,7 @@ void QpSet::transfer_over(Endpoint& endpoint, const Transfer& part, WorkChain& c
   nic.operations.fetch_add(1, std::memory_order_relaxed);
   for (std::size_t done = 0; done < part.size_bytes;) {
     Transfer piece = part.part(done, part.size_bytes - done);
-    const SegmentKey& segment = segment_of(piece.remote);
+    const rc::SegmentKey& segment = segment_of(piece.remote);
     const LocalSegment* local = part.stage ? nullptr : local_.find(piece.local);
     const std::size_t here =
         local ? local->end - reinterpret_cast<std::uintptr_t>(piece.local) : Staging::slot_bytes;
@@ -137,7 +131,7 @@ void QpSet::transfer_over(Endpoint& endpoint, const Transfer& part, WorkChain& c
 }
 
 void QpSet::add_piece(Endpoint& endpoint, WorkChain& chain, const Transfer& piece,
-                      const SegmentKey& segment, const LocalSegment* local, std::int16_t slot) {
+                      const rc::SegmentKey& segment, const LocalSegment* local, std::int16_t slot) {
   const std::size_t device = job_.nics[endpoint.nic]->device_index;
   const std::uint32_t local_key =
       local ? local->local_key(device) : queues_.staging().local_key(device);
@@ -160,8 +154,8 @@ void QpSet::add_piece(Endpoint& endpoint, WorkChain& chain, const Transfer& piec
 void QpSet::await(bool striped, int pe, const char* step) {
   if (!striped)
     return queues_.drain(usual_endpoint(pe), step);
-  for (std::size_t rail = 0; rail < queues_.paths_to(pe); ++rail)
-    queues_.drain(queues_.endpoint(pe, rail), step);
+  for (std::size_t path = 0; path < queues_.paths_to(pe); ++path)
+    queues_.drain(queues_.endpoint(pe, path), step);
 }
 
 void QpSet::fence() {

@@ -8,7 +8,7 @@
 #include "transports/ibrc/endpoints.h"
 #include "transports/ibrc/masked_atomics.h"
 #include "transports/ibrc/registered_memory.h"
-#include "transports/nic_transfer.h"
+#include "transports/rc/nic_transfer.h"
 #include "transports/transport.h"
 
 namespace shmemctl::ibrc {
@@ -49,10 +49,10 @@ private:
     std::uint64_t address = 0;
     std::uint32_t key = 0;
   };
-  using Transfer = NicTransfer;
-  using Direction = NicTransfer::Direction;
+  using Transfer = rc::NicTransfer;
+  using Direction = rc::NicTransfer::Direction;
 
-  const SegmentKey& segment_of(const RemoteAddress& address) const;
+  const rc::SegmentKey& segment_of(const RemoteAddress& address) const;
   /// The endpoint for small transfers of this QP set.
   Endpoint& usual_endpoint(int pe);
   /// The endpoint for HCA atomics, on the same NIC for all QP sets and PEs: atomics of two HCAs are
@@ -67,7 +67,7 @@ private:
   void await(bool striped, int pe, const char* step);
   void transfer_over(Endpoint& endpoint, const Transfer& part, WorkChain& chain);
   void add_piece(Endpoint& endpoint, WorkChain& chain, const Transfer& piece,
-                 const SegmentKey& segment, const LocalSegment* local, std::int16_t slot);
+                 const rc::SegmentKey& segment, const LocalSegment* local, std::int16_t slot);
   bool put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
                   std::size_t size_bytes, WorkChain& chain);
   std::uint64_t fetch_add(Endpoint& endpoint, const RemoteWord& word, std::uint64_t operand);

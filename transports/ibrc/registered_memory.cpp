@@ -1,5 +1,7 @@
 #include "transports/ibrc/registered_memory.h"
 
+#include "transports/rc/try_registration.h"
+
 namespace shmemctl::ibrc {
 
 LocalSegment LocalMemory::register_range(std::byte* begin, std::size_t size_bytes,
@@ -11,7 +13,6 @@ LocalSegment LocalMemory::register_range(std::byte* begin, std::size_t size_byte
   LocalSegment segment;
   segment.begin = reinterpret_cast<std::uintptr_t>(begin);
   segment.end = segment.begin + size_bytes;
-  segment.is_device = memory != nullptr;
   const verbs::DeviceMemoryWays ways = memory ? ways_to_(memory) : verbs::DeviceMemoryWays();
   const auto kind = memory ? verbs::MemoryKind::cuda : verbs::MemoryKind::host;
   for (const UsedDevice& each : job_.devices) {
@@ -25,24 +26,20 @@ LocalSegment LocalMemory::register_range(std::byte* begin, std::size_t size_byte
   return segment;
 }
 
-SegmentKey LocalMemory::set_region(const RegionView& region) {
+rc::SegmentKey LocalMemory::set_region(const RegionView& region) {
   const std::lock_guard lock(mutex_);
-  Extent& known = extents_[region.region];
-  const std::size_t before = region.base == known.base ? known.size_bytes : 0;
-  if (region.size_bytes <= before)
+  const auto part = extents_.unregistered(region);
+  if (!part)
     return {};
-  std::byte* const begin = region.base + before;
-  const auto device = memory_of_.find(region.region);
-  segments_.push_back(register_range(begin, region.size_bytes - before,
-                                     device == memory_of_.end() ? nullptr : device->second,
+  segments_.push_back(register_range(part->base, part->size_bytes, devices_.learn(region),
                                      region_name(region.region)));
   LocalSegment& segment = segments_.back();
   segment.region = region.region;
   Regions list = regions_.load(std::memory_order_relaxed) ? *regions_.load() : Regions{};
   list.insert(list.begin(), &segment);
   publish(std::move(list));
-  known = {region.base, region.size_bytes};
-  SegmentKey key{before, region.size_bytes - before, segment.begin, {}};
+  extents_.set(region);
+  rc::SegmentKey key{part->offset_bytes, part->size_bytes, segment.begin, {}};
   for (const auto& nic : job_.nics)
     key.keys.push_back(segment.handles[nic->device_index]->rkey);
   return key;
@@ -51,12 +48,6 @@ SegmentKey LocalMemory::set_region(const RegionView& region) {
 void LocalMemory::publish(Regions list) {
   region_lists_.push_back(std::move(list));
   regions_.store(&region_lists_.back(), std::memory_order_release);
-}
-
-void LocalMemory::set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) {
-  const std::lock_guard lock(mutex_);
-  memory_of_[region] = std::move(memory);
-  device_regions_.fetch_or(1u << region, std::memory_order_release);
 }
 
 /// The segments remain, empty: another thread may be searching an old list.
@@ -70,21 +61,17 @@ void LocalMemory::drop_device_region(int region) {
       left.insert(left.begin(), &segment);
   }
   publish(std::move(left));
-  extents_.erase(region);
-  memory_of_.erase(region);
-  device_regions_.fetch_and(~(1u << region), std::memory_order_release);
+  extents_.drop(region);
+  devices_.drop(region);
 }
 
 DeviceReach LocalMemory::try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
                                            std::byte* base, std::size_t size_bytes) const {
-  try {
+  return rc::try_registration([&] {
     verbs::Way way = verbs::Way::plain;
     register_range(base, size_bytes, memory, "GPU memory", &way);
-    return {verbs::to_string(way), ""};
-  } catch (const Error& error) {
-    return {"", (error.where().device.empty() ? "" : error.where().device + ": ") +
-                    error.system_message()};
-  }
+    return verbs::to_string(way);
+  });
 }
 
 void LocalMemory::add(void* base, std::size_t size_bytes) {
@@ -109,7 +96,7 @@ const LocalSegment* LocalMemory::find(const void* address) const {
   return added_.find(place, [](const LocalSegment& segment) { return &segment; }).value_or(nullptr);
 }
 
-void RemoteMemory::add(int region, const std::vector<SegmentKey>& keys) {
+void RemoteMemory::add(int region, const std::vector<rc::SegmentKey>& keys) {
   const auto number = static_cast<std::size_t>(region);
   if (number >= current_.size())
     return;
@@ -124,14 +111,14 @@ void RemoteMemory::add(int region, const std::vector<SegmentKey>& keys) {
   current_[number].store(&tables_.back(), std::memory_order_release);
 }
 
-const SegmentKey* RemoteMemory::find(int pe, int region, std::uint64_t offset_bytes) const {
+const rc::SegmentKey* RemoteMemory::find(int pe, int region, std::uint64_t offset_bytes) const {
   const auto number = static_cast<std::size_t>(region);
   const Table* table =
       number < current_.size() ? current_[number].load(std::memory_order_acquire) : nullptr;
   const auto slot = static_cast<std::size_t>(pe);
   if (!table || slot >= table->size())
     return nullptr;
-  for (const SegmentKey& segment : (*table)[slot])
+  for (const rc::SegmentKey& segment : (*table)[slot])
     if (offset_bytes >= segment.offset_bytes &&
         offset_bytes - segment.offset_bytes < segment.size_bytes)
       return &segment;

@@ -6,15 +6,16 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <vector>
 
 #include "transports/device_memory_user.h"
+#include "transports/device_regions.h"
 #include "transports/ibrc/job_view.h"
-#include "transports/ibrc/wire.h"
+#include "transports/rc/region_extents.h"
+#include "transports/rc/registered_ranges.h"
+#include "transports/rc/segment_key.h"
 #include "transports/region_table.h"
-#include "transports/registered_ranges.h"
 #include "transports/transport.h"
 #include "transports/verbs/registration.h"
 
@@ -24,7 +25,6 @@ namespace shmemctl::ibrc {
 struct LocalSegment {
   std::uintptr_t begin = 0, end = 0;
   int region = -1;                          ///< -1: of add_local()
-  bool is_device = false;                   ///< memory of a GPU: no processor touches it
   std::vector<verbs::MemoryRegion> handles; ///< by device
   std::uint32_t local_key(std::size_t device) const { return handles[device]->lkey; }
 };
@@ -37,11 +37,13 @@ public:
   LocalMemory(const JobView& job, WaysTo ways_to) : job_(job), ways_to_(std::move(ways_to)) {}
 
   /// Registers the part of a region that is not registered yet. Throws Error (unavailable).
-  SegmentKey set_region(const RegionView& region);
+  rc::SegmentKey set_region(const RegionView& region);
   /// As in DeviceMemoryUser.
   DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
                                 std::size_t size_bytes) const;
-  void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory);
+  void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) {
+    devices_.add(region, std::move(memory));
+  }
   void drop_device_region(int region);
   /// Registers [base, base + size_bytes). Throws Error (unavailable).
   void add(void* base, std::size_t size_bytes);
@@ -50,26 +52,12 @@ public:
 
   /// The segment that holds this byte; nullptr if it is not registered.
   const LocalSegment* find(const void* address) const;
-  /// Whether processors have to keep off that address.
-  bool is_device_memory(const void* address) const {
-    if (device_regions_.load(std::memory_order_acquire) == 0) [[likely]]
-      return false;
-    const LocalSegment* const segment = find(address);
-    return segment && segment->is_device;
-  }
-  /// Whether that region is memory of a GPU, here and so on all PEs.
-  bool is_device_region(int region) const {
-    return (device_regions_.load(std::memory_order_acquire) >> region & 1) != 0;
-  }
+  /// Regions of GPUs, whose memory no processor touches.
+  const DeviceRegions& devices() const { return devices_; }
 
 private:
   /// All segments of regions so far: immutable, replaced as a whole.
   using Regions = std::vector<const LocalSegment*>;
-  struct Extent {
-    std::byte* base = nullptr;
-    std::size_t size_bytes = 0;
-  };
-
   /// @param memory nullptr: host memory
   /// @param used   receives the method that was used, of the last device
   LocalSegment register_range(std::byte* begin, std::size_t size_bytes,
@@ -83,24 +71,23 @@ private:
   std::deque<LocalSegment> segments_;
   std::deque<Regions> region_lists_;
   std::atomic<const Regions*> regions_{nullptr};
-  std::map<int, Extent> extents_; ///< by region: the registered extent
-  std::map<int, std::shared_ptr<const DeviceMemory>> memory_of_; ///< by region: those of devices
-  std::atomic<std::uint32_t> device_regions_{0};                 ///< the same, a bit for each
-  RegisteredRanges<LocalSegment> added_;
+  rc::RegionExtents extents_;
+  DeviceRegions devices_;
+  rc::RegisteredRanges<LocalSegment> added_;
 };
 
 /// Look-ups may run concurrently with additions; references that were returned stay valid.
 class RemoteMemory {
 public:
   /// @param keys by PE: newly registered segments; sizes of 0 add nothing
-  void add(int region, const std::vector<SegmentKey>& keys);
+  void add(int region, const std::vector<rc::SegmentKey>& keys);
 
   /// The segment that holds this byte of that PE; nullptr if the PE has not named it.
-  const SegmentKey* find(int pe, int region, std::uint64_t offset_bytes) const;
+  const rc::SegmentKey* find(int pe, int region, std::uint64_t offset_bytes) const;
 
 private:
   /// By PE, the newest first. Never changed, replaced as a whole.
-  using Table = std::vector<std::vector<SegmentKey>>;
+  using Table = std::vector<std::vector<rc::SegmentKey>>;
 
   std::mutex mutex_; ///< of add()
   std::deque<Table> tables_;

@@ -3,24 +3,20 @@
 namespace shmemctl::ibrc {
 
 Settings read_settings(const Options& options) {
-  options.require_valid({"IB_GID_INDEX", "IB_ROCE_VERSION_NUM", "IB_SL", "IB_TRAFFIC_CLASS",
-                         "IB_ADDR_FAMILY", "IB_ADDR_RANGE", "IB_MTU", "IB_TIMEOUT",
-                         "IB_RETRY_COUNT", "IB_NUM_RC_PER_DEVICE", "IB_DISABLE_DMABUF",
-                         "IB_ATOMICS", "IB_WRITE_ORDER", "SRQ_DEPTH"});
+  options.require_valid({"IB_ROCE_VERSION_NUM", "IB_ADDR_FAMILY", "IB_ADDR_RANGE", "IB_MTU",
+                         "IB_NUM_RC_PER_DEVICE", "IB_DISABLE_DMABUF", "IB_ATOMICS",
+                         "IB_WRITE_ORDER", "SRQ_DEPTH"});
   Settings settings;
-  settings.gid.index = static_cast<int>(options.integer("IB_GID_INDEX"));
+  settings.path = rc::read_path_options(options);
+  settings.gid.index = settings.path.gid_index;
   // A default is a preference; an option that is set is a requirement.
   if (options.value("IB_ROCE_VERSION_NUM").set())
     settings.gid.roce_version = static_cast<int>(options.integer("IB_ROCE_VERSION_NUM"));
   if (options.value("IB_ADDR_FAMILY").set())
     settings.gid.ipv6 = options.text("IB_ADDR_FAMILY") == "AF_INET6";
   settings.gid.range = verbs::parse_address_range(options.text("IB_ADDR_RANGE"));
-  settings.service_level = static_cast<int>(options.integer("IB_SL"));
-  settings.traffic_class = static_cast<int>(options.integer("IB_TRAFFIC_CLASS"));
   if (const std::string mtu = options.text("IB_MTU"); !mtu.empty())
     settings.mtu_bytes = std::stoi(mtu);
-  settings.timeout = static_cast<int>(options.integer("IB_TIMEOUT"));
-  settings.retry_count = static_cast<int>(options.integer("IB_RETRY_COUNT"));
   settings.qp_sets = 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
   const std::string atomics = options.text("IB_ATOMICS");
   settings.atomics = atomics == "device"    ? AtomicsPreference::device

@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "transports/ibrc/job_view.h"
-#include "transports/staging_slots.h"
+#include "transports/rc/staging_slots.h"
 #include "transports/verbs/registration.h"
 
 namespace shmemctl::ibrc {
 
 /// After the slots: two words for the results of atomics.
-class Staging : public StagingSlots {
+class Staging : public rc::StagingSlots {
 public:
   /// Throws Error (unavailable).
-  explicit Staging(const JobView& job) : StagingSlots(words_bytes) {
+  explicit Staging(const JobView& job) : rc::StagingSlots(words_bytes) {
     for (const UsedDevice& used : job.devices)
       handles_.push_back(verbs::register_memory(*used.device, memory(), size_bytes(),
                                                 verbs::MemoryKind::host, {}, purpose));

@@ -127,7 +127,7 @@ std::optional<Hello> decode_hello(const std::string& bytes) {
 
 std::string encode(const QueuePairNames& names) {
   WireWriter writer(version);
-  write_list(writer, names.rails, [&](const std::vector<QueuePairNames::Name>& qp_sets) {
+  write_list(writer, names.paths, [&](const std::vector<QueuePairNames::Name>& qp_sets) {
     write_list(writer, qp_sets, [&](const QueuePairNames::Name& name) {
       writer.number(name.number);
       writer.number(name.first_packet);
@@ -139,15 +139,15 @@ std::string encode(const QueuePairNames& names) {
 std::optional<QueuePairNames> decode_queue_pair_names(const std::string& bytes) {
   WireReader reader(bytes, version);
   QueuePairNames names;
-  const std::size_t rails = reader.count<std::uint8_t>(wire_limits::ports);
-  for (std::size_t rail = 0; rail < rails; ++rail) {
+  const std::size_t paths = reader.count<std::uint8_t>(wire_limits::ports);
+  for (std::size_t path = 0; path < paths; ++path) {
     std::vector<QueuePairNames::Name> list(reader.count<std::uint8_t>(wire_limits::qp_sets));
     for (QueuePairNames::Name& name : list) {
       name.number = reader.number<std::uint32_t>();
       name.first_packet = reader.number<std::uint32_t>();
       reader.require(name.number >> 24 == 0 && name.first_packet >> 24 == 0);
     }
-    names.rails.push_back(std::move(list));
+    names.paths.push_back(std::move(list));
   }
   return reader.if_complete(std::move(names));
 }
@@ -155,7 +155,7 @@ std::optional<QueuePairNames> decode_queue_pair_names(const std::string& bytes) 
 std::string encode(const Attempt& attempt) {
   WireWriter writer(version);
   writer.flag(attempt.failed_somewhere);
-  write_list(writer, attempt.rails, [&](bool ready) { writer.flag(ready); });
+  write_list(writer, attempt.paths, [&](bool ready) { writer.flag(ready); });
   return writer.take();
 }
 
@@ -163,33 +163,10 @@ std::optional<Attempt> decode_attempt(const std::string& bytes) {
   WireReader reader(bytes, version);
   Attempt attempt;
   attempt.failed_somewhere = reader.flag();
-  const std::size_t rails = reader.count<std::uint8_t>(wire_limits::ports);
-  for (std::size_t i = 0; i < rails; ++i)
-    attempt.rails.push_back(reader.flag());
+  const std::size_t paths = reader.count<std::uint8_t>(wire_limits::ports);
+  for (std::size_t i = 0; i < paths; ++i)
+    attempt.paths.push_back(reader.flag());
   return reader.if_complete(std::move(attempt));
-}
-
-std::string encode(const SegmentKey& key) {
-  WireWriter writer(version);
-  writer.number(key.offset_bytes);
-  writer.number(key.size_bytes);
-  writer.number(key.address);
-  write_list(writer, key.keys, [&](std::uint32_t each) { writer.number(each); });
-  return writer.take();
-}
-
-std::optional<SegmentKey> decode_segment_key(const std::string& bytes) {
-  WireReader reader(bytes, version);
-  SegmentKey key;
-  key.offset_bytes = reader.number<std::uint64_t>();
-  key.size_bytes = reader.number<std::uint64_t>();
-  key.address = reader.number<std::uint64_t>();
-  reader.require(key.offset_bytes + key.size_bytes >= key.size_bytes &&
-                 key.address + key.size_bytes >= key.size_bytes);
-  const std::size_t keys = reader.count<std::uint8_t>(wire_limits::ports);
-  for (std::size_t i = 0; i < keys; ++i)
-    key.keys.push_back(reader.number<std::uint32_t>());
-  return reader.if_complete(std::move(key));
 }
 
 } // namespace shmemctl::ibrc

@@ -1,4 +1,4 @@
-// Encoding of what PEs exchange to connect and to access memory. Whatever a peer sends, decoding
+// Encoding of what PEs exchange to connect. Whatever a peer sends, decoding
 // gives a value within these limits, or nothing.
 #pragma once
 
@@ -73,36 +73,25 @@ struct QueuePairNames {
     std::uint32_t number = 0, first_packet = 0;
     bool operator==(const Name&) const = default;
   };
-  std::vector<std::vector<Name>> rails;
+  std::vector<std::vector<Name>> paths;
   bool operator==(const QueuePairNames&) const = default;
 };
 
 /// How one round of connecting went, for one peer.
 struct Attempt {
   bool failed_somewhere = false; ///< with any peer: then all PEs make another round
-  std::vector<bool> rails;       ///< whether this PE's end of that path is ready to receive
+  std::vector<bool> paths;       ///< whether this PE's end of that path is ready to receive
   bool operator==(const Attempt&) const = default;
-};
-
-/// Memory that a PE has registered: a part of a region.
-struct SegmentKey {
-  std::uint64_t offset_bytes = 0;  ///< in the region
-  std::uint64_t size_bytes = 0;    ///< 0: there is nothing new
-  std::uint64_t address = 0;       ///< there, of the segment's first byte
-  std::vector<std::uint32_t> keys; ///< by NIC of that PE
-  bool operator==(const SegmentKey&) const = default;
 };
 
 std::string encode(const Summary& summary);
 std::string encode(const Hello& hello);
 std::string encode(const QueuePairNames& names);
 std::string encode(const Attempt& attempt);
-std::string encode(const SegmentKey& key);
 
 std::optional<Summary> decode_summary(const std::string& bytes);
 std::optional<Hello> decode_hello(const std::string& bytes);
 std::optional<QueuePairNames> decode_queue_pair_names(const std::string& bytes);
 std::optional<Attempt> decode_attempt(const std::string& bytes);
-std::optional<SegmentKey> decode_segment_key(const std::string& bytes);
 
 } // namespace shmemctl::ibrc

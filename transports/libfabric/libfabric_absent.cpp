@@ -23,7 +23,7 @@ ProviderPresence look_for_provider(const ProviderRequest&) {
 } // namespace fabric
 
 std::unique_ptr<Transport> make_libfabric_transport(const TransportSetup&) {
-  return not_built("libfabric", "libfabric-dev");
+  return not_built(*find_transport("libfabric"));
 }
 
 } // namespace shmemctl

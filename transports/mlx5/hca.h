@@ -1,10 +1,10 @@
 // An HCA of the mlx5 family, as far as posting needs it: memory keys, and QPs whose WQEs the caller
-// writes and whose CQEs it polls itself. Two implementations: the emulated one (soft/soft_hca.h),
-// and the real one through mlx5dv and DEVX (devx/devx_hca.h).
+// writes and whose CQEs it polls itself. Two implementations: the emulated one
+// (emulated/emulated_hca.h), and the real one through mlx5dv and DEVX (devx/devx_hca.h).
 //
 // Use: open an Hca, register memory, create an HcaQp for each peer, exchange PeerInfo and keys,
 // connect, and post. Posting is not part of the interface: it is the same code for both, for host
-// threads (HostQp, host_queue.h) and for GPU threads (send_queue.h), on the addresses in
+// threads (HostQp, host_qp.h) and for GPU threads (send_queue.h), on the addresses in
 // HcaQp::view().
 #pragma once
 
@@ -17,6 +17,7 @@
 
 #include "src/abi/qp_view.h"
 #include "transports/device_memory_user.h"
+#include "transports/rc/path_options.h"
 
 namespace shmemctl::mlx5 {
 
@@ -31,9 +32,9 @@ enum Access : unsigned {
 };
 
 struct HcaInfo {
-  std::string device; ///< "mlx5_0", "soft-mlx5"
+  std::string device; ///< "mlx5_0", "emulated-mlx5"
   int port = 1;
-  bool software = false;
+  bool emulated = false;
   bool ethernet = false;        ///< RoCE; else InfiniBand
   std::uint32_t max_wqebbs = 0; ///< largest queue, in WQEBBs of 64 bytes
   std::uint64_t max_rdma_bytes = 0;
@@ -58,7 +59,7 @@ struct PeerInfo {
   std::uint8_t mtu = 0;        ///< the verbs' number: 1 is 256 bytes, 5 is 4096
   std::uint8_t ethernet = 0;   ///< 0 or 1
   std::uint8_t offers = 0;     ///< Offers
-  std::uint64_t device_id = 0; ///< which HCA of the job: the software one finds its peer by it
+  std::uint64_t device_id = 0; ///< which HCA of the job: the emulated one finds its peer by it
   std::array<std::uint8_t, 16> gid{};
 
   std::string encode() const;
@@ -91,12 +92,7 @@ struct MemoryRequest {
 };
 
 /// How the wire is used; ignored by the emulated HCA.
-struct PathOptions {
-  int gid_index = -1; ///< -1: RoCE v2 with an IPv4 address if there is one
-  int service_level = 0;
-  int traffic_class = 0;
-  int ack_timeout = 20; ///< 4.096 us * 2^n
-  int retries = 7;
+struct PathOptions : rc::PathOptions {
   int rnr_retries = 7; ///< 7: without end
 };
 

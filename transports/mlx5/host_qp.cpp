@@ -303,9 +303,8 @@ void HostQp::throw_failure(const Failure& failure) const {
   if (peer_may_be_gone(failure.syndrome))
     health_.await_cause(peer_);
   const SyndromeText text = syndrome_text(failure.syndrome);
-  std::string message =
-      fmt::format("{} (syndrome {:#04x}, vendor {:#04x}) at WQE {}", text.status,
-                  failure.syndrome, failure.vendor_syndrome, failure.index);
+  std::string message = fmt::format("{} (syndrome {:#04x}, vendor {:#04x}) at WQE {}", text.status,
+                                    failure.syndrome, failure.vendor_syndrome, failure.index);
   if (const std::string detail = queue_->detail(failure.index); !detail.empty())
     message += ": " + detail;
   throw Error(ExitCode::unavailable, queue_text(), "complete " + opcode_text(failure.opcode),

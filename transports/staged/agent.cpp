@@ -55,7 +55,7 @@ void StagedTransport::serve() noexcept {
         continue;
       }
       if (idle.is_long())
-        below_.progress();
+        below().progress();
       idle.pause();
     }
   } catch (const Error& error) {
@@ -72,7 +72,7 @@ bool StagedTransport::serve_all() {
   for (std::size_t peer = 0; peer < n_pes_; ++peer)
     any = serve_peer(peer) || any;
   if (agent_operations_ >= operations_between_quiets) {
-    below_.quiet(settings_.agent_context);
+    below().quiet(settings_.agent_context);
     agent_operations_ = 0;
   }
   return any;
@@ -101,8 +101,8 @@ void StagedTransport::acknowledge(std::size_t peer) {
   Inbox& inbox = inboxes_[peer];
   const RemoteAddress done{static_cast<int>(peer), settings_.region,
                            layout_.done(static_cast<std::size_t>(pe_))};
-  below_.put_signal(settings_.agent_context, done, nullptr, 0, done,
-                    inbox.taken - inbox.acknowledged, SignalOp::add, false);
+  below().put_signal(settings_.agent_context, done, nullptr, 0, done,
+                     inbox.taken - inbox.acknowledged, SignalOp::add, false);
   inbox.acknowledged = inbox.taken;
   ++agent_operations_;
 }
@@ -171,9 +171,9 @@ void StagedTransport::carry_out(std::size_t peer, std::uint64_t number) {
     return;
   const auto to = static_cast<int>(peer);
   const auto me = static_cast<std::size_t>(pe_);
-  below_.put_signal(settings_.agent_context, {to, settings_.region, layout_.reply_inbox(me, slot)},
-                    reply, reply_bytes, {to, settings_.region, layout_.replied(me, slot)}, number,
-                    SignalOp::set, false);
+  below().put_signal(settings_.agent_context, {to, settings_.region, layout_.reply_inbox(me, slot)},
+                     reply, reply_bytes, {to, settings_.region, layout_.replied(me, slot)}, number,
+                     SignalOp::set, false);
   ++agent_operations_;
 }
 

@@ -25,7 +25,7 @@ constexpr BackoffPolicy wait_backoff{.spins = 500,
 } // namespace
 
 StagedTransport::StagedTransport(const TransportSetup& setup, StagedSettings settings)
-    : settings_(std::move(settings)), below_(*settings_.below), pe_(setup.pe),
+    : ForwardingOperations(*settings.below), settings_(std::move(settings)), pe_(setup.pe),
       n_pes_(static_cast<std::size_t>(setup.n_pes)), health_(*setup.health),
       timeout_s_(setup.timeout_s), host_(setup.host_name),
       layout_(Layout::of(n_pes_, settings_.max_payload_bytes)), channels_(n_pes_),
@@ -50,15 +50,15 @@ void StagedTransport::await_acknowledgements() noexcept {
 
 void StagedTransport::connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                               const Deadline& deadline) {
-  below_.connect(peers, exchange, deadline);
+  below().connect(peers, exchange, deadline);
   start(exchange);
 }
 
 void StagedTransport::start(Exchange& exchange) {
   area_ = settings_.make_region(settings_.region, layout_.size_bytes(), exchange);
-  const std::string key = below_.set_region(area_);
-  if (below_.has_keys())
-    below_.set_keys(settings_.region, exchange.allgather(key));
+  const std::string key = below().set_region(area_);
+  if (below().has_keys())
+    below().set_keys(settings_.region, exchange.allgather(key));
   agent_ = start_service_thread("staged agent", [this] { serve(); });
   exchange.allgather({}); // no PE sends before all can receive
 }
@@ -69,8 +69,8 @@ std::string StagedTransport::set_region(const RegionView& region) {
 }
 
 std::string StagedTransport::connection(int pe) const {
-  const std::string below = below_.connection(pe);
-  return std::string("staged over ") + (below.empty() ? below_.name() : below);
+  const std::string path = below().connection(pe);
+  return std::string("staged over ") + (path.empty() ? below().name() : path);
 }
 
 // Failures.
@@ -151,9 +151,9 @@ std::optional<std::uint64_t> StagedTransport::try_send(int pe, const Message& me
     channel.awaited[slot].store(true, std::memory_order_relaxed);
   {
     const std::lock_guard sending(send_mutex_);
-    below_.put_signal(settings_.send_context, {pe, settings_.region, layout_.inbox(me, slot)}, out,
-                      size_bytes, {pe, settings_.region, layout_.arrived(me, slot)}, number,
-                      SignalOp::set, false);
+    below().put_signal(settings_.send_context, {pe, settings_.region, layout_.inbox(me, slot)}, out,
+                       size_bytes, {pe, settings_.region, layout_.arrived(me, slot)}, number,
+                       SignalOp::set, false);
   }
   channel.issued = number;
   channel.told.store(number, std::memory_order_release);
@@ -173,7 +173,7 @@ std::uint64_t StagedTransport::send(int pe, const Message& message) {
       wait.progressed();
     }
     if (wait.pause())
-      below_.progress();
+      below().progress();
   }
 }
 
@@ -184,7 +184,7 @@ void StagedTransport::await_reply(int pe, std::uint64_t number) {
   while (word(place) != number) {
     check();
     if (wait.pause())
-      below_.progress();
+      below().progress();
   }
 }
 
@@ -305,12 +305,12 @@ void StagedTransport::quiet(int) {
         wait.progressed();
       done = now;
       if (wait.pause())
-        below_.progress();
+        below().progress();
     }
   }
   // Arrived operations are complete below, too; this frees their resources.
   const std::lock_guard sending(send_mutex_);
-  below_.quiet(settings_.send_context);
+  below().quiet(settings_.send_context);
 }
 
 } // namespace shmemctl

@@ -15,6 +15,7 @@
 
 #include "src/base/error.h"
 #include "transports/device_memory_user.h"
+#include "transports/forwarding_transport.h"
 #include "transports/p2p/copy_engine.h"
 #include "transports/region_table.h"
 #include "transports/staged/layout.h"
@@ -38,7 +39,7 @@ struct StagedSettings {
 
 /// Thread safe beyond Transport's requirements: contexts are ignored, and all operations on a PE
 /// are performed in call order.
-class StagedTransport final : public Transport {
+class StagedTransport final : public ForwardingOperations {
 public:
   StagedTransport(const TransportSetup& setup, StagedSettings settings);
   ~StagedTransport() override;
@@ -46,11 +47,7 @@ public:
   StagedTransport& operator=(const StagedTransport&) = delete;
 
   const char* name() const override { return "staged"; }
-  std::string local_info() override { return below_.local_info(); }
-  Reach reach(const PeerLocation& me, const PeerLocation& peer) const override {
-    return below_.reach(me, peer);
-  }
-  void use_nics(const std::vector<HcaPort>& nics) override { below_.use_nics(nics); }
+  void use_nics(const std::vector<HcaPort>& nics) override { below().use_nics(nics); }
   /// Connects the underlying transport, too.
   void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                const Deadline& deadline) override;
@@ -73,6 +70,8 @@ public:
   void fence(int) override {} ///< all is in order
   void quiet(int context) override;
   void progress() override { check(); }
+  /// Atomics are executed by the target's agent and its GPU.
+  bool atomics_coherent_with_cpu() const override { return true; }
   std::string connection(int pe) const override;
 
 private:
@@ -122,7 +121,6 @@ private:
   [[noreturn]] void throw_failure() const;
 
   StagedSettings settings_;
-  Transport& below_;
   int pe_;
   std::size_t n_pes_;
   JobHealth& health_;

@@ -8,11 +8,7 @@
 namespace shmemctl {
 
 std::unique_ptr<Transport> make_ucx_transport(const TransportSetup&, const UcxSettings&) {
-  return not_built("ucx", "libucx-dev (ucx-devel)");
-}
-
-bool built_with_ucx() {
-  return false;
+  return not_built(*find_transport("ucx"));
 }
 
 } // namespace shmemctl

@@ -238,10 +238,6 @@ std::unique_ptr<Transport> make_ucx_transport(const TransportSetup& setup,
   return std::make_unique<UcxTransport>(setup, settings);
 }
 
-bool built_with_ucx() {
-  return true;
-}
-
 namespace {
 
 /// Requests that a wait is about. Those of a wait that was given up are freed as well: UCX lets go

@@ -18,7 +18,4 @@ using UcxSettings = std::map<std::string, std::string>;
 std::unique_ptr<Transport> make_ucx_transport(const TransportSetup& setup,
                                               const UcxSettings& settings = {});
 
-/// Whether this build has UCX's headers.
-bool built_with_ucx();
-
 } // namespace shmemctl

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
-#include "src/bench/case_table.h"
+#include "src/bench/cases/case_makers.h"
 #include "src/bench/cases/transfer_buffers.h"
 
 namespace shmemctl::bench {
@@ -306,52 +306,18 @@ private:
   std::uint64_t fetched_ = 0;
 };
 
-CaseInfo info_of(std::string name, std::string measures, const std::string& how) {
-  CaseInfo info;
-  info.name = std::move(name);
-  info.group = "atomic";
-  info.metric = Metric::latency;
-  info.measures = std::move(measures);
-  info.how = how +
-             " Each PE has words of its own at its peer. Verified: the words, from the number "
-             "of operations, and the last value fetched.";
-  info.element_bytes = info.min_bytes = 4;
-  info.max_bytes = 8;
-  info.only_bytes = {4, 8};
-  info.traffics = {Traffic::pair, Traffic::pairs, Traffic::all_to_all};
-  info.bidirectional = true;
-  return info;
-}
-
-template <template <class> class KindOf>
-BenchCase latency_case(const char* op) {
-  return bench_case_of<AtomicCase<KindOf, ByRma, true>>(
-      info_of(std::string("atomic-") + op,
-              std::string("time of an atomic ") + op + " until its result is here",
-              "One operation after the other on one word of 4 or 8 bytes."));
-}
-
 } // namespace
 
-std::vector<BenchCase> atomic_cases() {
-  CaseInfo rate = info_of("atomic-rate", "atomic adds per second",
-                          "Adds to as many words as the window has operations, then quiet.");
-  rate.metric = Metric::rate;
-  CaseInfo bare = info_of("bare-atomic", "time of the processor's own fetch-add on mapped memory",
-                          "The same as atomic-fetch-add, without the runtime: what it is compared "
-                          "with. Only where the peer's memory is mapped.");
-  bare.group = "reference";
-  return {latency_case<Fetch>("fetch"),
-          latency_case<Set>("set"),
-          latency_case<Swap>("swap"),
-          latency_case<CompareSwap>("compare-swap"),
-          latency_case<Add>("fetch-add"),
-          latency_case<Increment>("fetch-inc"),
-          latency_case<And>("fetch-and"),
-          latency_case<Or>("fetch-or"),
-          latency_case<Xor>("fetch-xor"),
-          bench_case_of<AtomicCase<Add, ByRma, false>>(rate),
-          bench_case_of<AtomicCase<Add, Bare, true>>(bare)};
-}
+const MakeCase by_host::atomic_fetch = create<AtomicCase<Fetch, ByRma, true>>;
+const MakeCase by_host::atomic_set = create<AtomicCase<Set, ByRma, true>>;
+const MakeCase by_host::atomic_swap = create<AtomicCase<Swap, ByRma, true>>;
+const MakeCase by_host::atomic_compare_swap = create<AtomicCase<CompareSwap, ByRma, true>>;
+const MakeCase by_host::atomic_fetch_add = create<AtomicCase<Add, ByRma, true>>;
+const MakeCase by_host::atomic_fetch_inc = create<AtomicCase<Increment, ByRma, true>>;
+const MakeCase by_host::atomic_fetch_and = create<AtomicCase<And, ByRma, true>>;
+const MakeCase by_host::atomic_fetch_or = create<AtomicCase<Or, ByRma, true>>;
+const MakeCase by_host::atomic_fetch_xor = create<AtomicCase<Xor, ByRma, true>>;
+const MakeCase by_host::atomic_rate = create<AtomicCase<Add, ByRma, false>>;
+const MakeCase by_host::bare_atomic = create<AtomicCase<Add, Bare, true>>;
 
 } // namespace shmemctl::bench

@@ -1,7 +1,7 @@
 // Collectives over all PEs.
 #include <cstring>
 
-#include "src/bench/case_table.h"
+#include "src/bench/cases/case_makers.h"
 #include "src/bench/cases/transfer_buffers.h"
 
 namespace shmemctl::bench {
@@ -247,56 +247,15 @@ private:
   }
 };
 
-CaseInfo info_of(std::string name, std::string measures, const std::string& how,
-                 std::size_t element_bytes = 1) {
-  CaseInfo info;
-  info.name = std::move(name);
-  info.group = "collective";
-  info.metric = Metric::latency;
-  info.measures = std::move(measures);
-  info.how = how + " One after the other, on all PEs. Verified: the whole result of the last one, "
-                   "which depends on the iteration.";
-  info.element_bytes = element_bytes;
-  info.min_bytes = std::max<std::size_t>(element_bytes, 8);
-  info.max_bytes = 1 << 20;
-  info.traffics = {Traffic::collective};
-  return info;
-}
-
-template <class Element>
-std::vector<BenchCase> reductions(const char* suffix, const char* words) {
-  const auto info = [&](const std::string& name, const std::string& what, const std::string& size) {
-    return info_of(name + suffix, "time of " + what + " of " + words,
-                   "The sum. " + size + " bf16 and fp16: kernels and streams only.",
-                   sizeof(Element));
-  };
-  return {bench_case_of<ReducingCase<Reduce<Element>>>(
-              info("reduce", "a reduction to all", "The size is that of the array.")),
-          bench_case_of<ReducingCase<ReduceScatter<Element>>>(
-              info("reducescatter", "a reduction that leaves a part on each PE",
-                   "The size is that of one PE's part of the result."))};
-}
-
 } // namespace
 
-std::vector<BenchCase> collective_cases() {
-  std::vector<BenchCase> all = {
-      bench_case_of<MovingCase<Broadcast>>(
-          info_of("broadcast", "time of a broadcast", "From PE 0. The size is the message's.")),
-      bench_case_of<MovingCase<Fcollect>>(info_of("fcollect",
-                                                  "time of a gather to all of equal contributions",
-                                                  "The size is that of one PE's contribution.")),
-      bench_case_of<MovingCase<Collect>>(
-          info_of("collect", "time of a gather to all of contributions of any size",
-                  "The size is that of one PE's contribution; all are equal, but the call does not "
-                  "know it.")),
-      bench_case_of<MovingCase<Alltoall>>(
-          info_of("alltoall", "time of an all-to-all exchange",
-                  "The size is that of the block from one PE to another."))};
-  for (const auto& group : {reductions<std::int64_t>("", "64-bit integers"),
-                            reductions<float>("-float", "32-bit floating-point numbers")})
-    all.insert(all.end(), group.begin(), group.end());
-  return all;
-}
+const MakeCase by_host::broadcast = create<MovingCase<Broadcast>>;
+const MakeCase by_host::fcollect = create<MovingCase<Fcollect>>;
+const MakeCase by_host::collect = create<MovingCase<Collect>>;
+const MakeCase by_host::alltoall = create<MovingCase<Alltoall>>;
+const MakeCase by_host::reduce = create<ReducingCase<Reduce<std::int64_t>>>;
+const MakeCase by_host::reduce_float = create<ReducingCase<Reduce<float>>>;
+const MakeCase by_host::reducescatter = create<ReducingCase<ReduceScatter<std::int64_t>>>;
+const MakeCase by_host::reducescatter_float = create<ReducingCase<ReduceScatter<float>>>;
 
 } // namespace shmemctl::bench

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "src/bench/case_table.h"
+#include "src/bench/cases/case_makers.h"
 
 namespace shmemctl::bench {
 
@@ -66,42 +66,11 @@ struct CacheLinePingPong : PingPongKind {
   }
 };
 
-CaseInfo info_of(std::string name, std::string measures, const std::string& how) {
-  CaseInfo info;
-  info.name = std::move(name);
-  info.group = "point to point";
-  info.metric = Metric::latency;
-  info.measures = std::move(measures);
-  info.how = how + " Half of a round trip is reported.";
-  info.traffics = {Traffic::pair, Traffic::pairs};
-  return info;
-}
-
 } // namespace
 
-std::vector<BenchCase> pingpong_cases() {
-  const std::string last = " Verified: the last payload and the number of messages.";
-  CaseInfo signal =
-      info_of("signal-pingpong", "half round trip of a signal",
-              "Each PE sets the other's signal word and waits for its own. Verified: the number of "
-              "messages.");
-  signal.sized = false;
-  CaseInfo line = info_of("cacheline-pingpong", "half round trip of a cache line",
-                          "One store to the other's mapped memory and a loop of loads, without the "
-                          "runtime: what the ping-pongs are compared with. Only where the peer's "
-                          "memory is mapped. Verified: the number of messages.");
-  line.group = "reference";
-  line.sized = false;
-  return {bench_case_of<PingPong<PutPingPong>>(
-              info_of("put-pingpong", "half round trip of a put",
-                      "The receiver waits for the payload itself if it is one word of 1, 2, 4 or 8 "
-                      "bytes; otherwise for a flag that is put behind a fence." +
-                          last)),
-          bench_case_of<PingPong<PutSignalPingPong>>(
-              info_of("put-signal-pingpong", "half round trip of a put with signal",
-                      "The receiver waits for the signal." + last)),
-          bench_case_of<PingPong<SignalPingPong>>(signal),
-          bench_case_of<PingPong<CacheLinePingPong>>(line)};
-}
+const MakeCase by_host::put_pingpong = create<PingPong<PutPingPong>>;
+const MakeCase by_host::put_signal_pingpong = create<PingPong<PutSignalPingPong>>;
+const MakeCase by_host::signal_pingpong = create<PingPong<SignalPingPong>>;
+const MakeCase by_host::cacheline_pingpong = create<PingPong<CacheLinePingPong>>;
 
 } // namespace shmemctl::bench

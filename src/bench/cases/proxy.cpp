@@ -1,7 +1,7 @@
 // Requests through the proxy's ring, and the same calls without it.
 #include <cstring>
 
-#include "src/bench/case_table.h"
+#include "src/bench/cases/case_makers.h"
 #include "src/bench/cases/transfer_buffers.h"
 #include "src/runtime/proxy/proxy.h"
 
@@ -199,50 +199,12 @@ private:
   std::uint64_t fetched_ = 0;
 };
 
-CaseInfo info_of(std::string name, Metric metric, std::string measures, const std::string& how) {
-  CaseInfo info;
-  info.name = std::move(name);
-  info.group = proxy_group;
-  info.metric = metric;
-  info.measures = std::move(measures);
-  info.how = how + " The same call without the proxy, on the same transport, is timed before each "
-                   "sample. Verified: the last data, signals and sums.";
-  info.min_bytes = info.element_bytes = 8;
-  info.max_bytes = 4096;
-  info.only_bytes = {8, 64, 512, 4096};
-  info.traffics = {Traffic::pair, Traffic::pairs, Traffic::all_to_all};
-  info.bidirectional = true;
-  return info;
-}
-
-CaseInfo atomic_info(std::string name, Metric metric, std::string measures,
-                     const std::string& how) {
-  CaseInfo info = info_of(std::move(name), metric, std::move(measures), how);
-  info.max_bytes = 8;
-  info.only_bytes = {8};
-  return info;
-}
-
 } // namespace
 
-std::vector<BenchCase> proxy_cases() {
-  const std::string window = "A window of requests, then one quiet of the proxy.";
-  return {
-      bench_case_of<ProxyCase<PutRequest, true>>(info_of(
-          "proxy-put", Metric::latency, "time of a put through the proxy until it is complete",
-          "A request into the ring, then quiet of the proxy.")),
-      bench_case_of<ProxyCase<PutRequest, false>>(
-          info_of("proxy-put-rate", Metric::rate, "puts through the proxy per second", window)),
-      bench_case_of<ProxyCase<PutSignalRequest, true>>(
-          info_of("proxy-put-signal", Metric::latency,
-                  "time of a put with signal through the proxy until both are complete",
-                  "A request into the ring, then quiet of the proxy.")),
-      bench_case_of<ProxyCase<FetchAddRequest, true>>(
-          atomic_info("proxy-atomic-fetch-add", Metric::latency,
-                      "time of a fetch-add through the proxy until its result is here",
-                      "A request into the ring, and its answer.")),
-      bench_case_of<ProxyCase<AddRequest, false>>(atomic_info(
-          "proxy-atomic-rate", Metric::rate, "atomic adds through the proxy per second", window))};
-}
+const MakeCase by_host::proxy_put = create<ProxyCase<PutRequest, true>>;
+const MakeCase by_host::proxy_put_rate = create<ProxyCase<PutRequest, false>>;
+const MakeCase by_host::proxy_put_signal = create<ProxyCase<PutSignalRequest, true>>;
+const MakeCase by_host::proxy_atomic_fetch_add = create<ProxyCase<FetchAddRequest, true>>;
+const MakeCase by_host::proxy_atomic_rate = create<ProxyCase<AddRequest, false>>;
 
 } // namespace shmemctl::bench

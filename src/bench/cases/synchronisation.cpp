@@ -3,7 +3,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "src/bench/case_table.h"
+#include "src/bench/cases/case_makers.h"
 
 namespace shmemctl::bench {
 
@@ -20,58 +20,45 @@ void spend(std::chrono::microseconds time) {
   }
 }
 
-class BarrierCase final : public Meeting {
+class BarrierCase final : public SynchronisationCase {
 public:
-  using Meeting::Meeting;
+  using SynchronisationCase::SynchronisationCase;
 
 private:
-  void meet() override { context().collectives.barrier(team_world); }
+  void synchronise() override { context().collectives.barrier(team_world); }
 };
 
-class SyncCase final : public Meeting {
+class SyncCase final : public SynchronisationCase {
 public:
-  using Meeting::Meeting;
+  using SynchronisationCase::SynchronisationCase;
 
 private:
-  void meet() override { context().teams.sync(team_world); }
+  void synchronise() override { context().teams.sync(team_world); }
 };
-
-CaseInfo info_of(std::string name, std::string measures, const std::string& how) {
-  CaseInfo info;
-  info.name = std::move(name);
-  info.group = "synchronisation";
-  info.metric = Metric::latency;
-  info.measures = std::move(measures);
-  info.how = how + " Verified: how often every PE has come; then, in up to 64 more calls, that "
-                   "nobody leaves before a PE that comes late.";
-  info.sized = false;
-  info.traffics = {Traffic::collective};
-  return info;
-}
 
 } // namespace
 
-std::size_t Meeting::bytes_for(int n_pes) const {
+std::size_t SynchronisationCase::bytes_for(int n_pes) const {
   return 2 * line_bytes * static_cast<std::size_t>(n_pes);
 }
 
 /// The round that a PE has shown to this one. Each PE writes to all, so that everybody reads here.
-std::uint64_t* Meeting::cell(int pe) const {
+std::uint64_t* SynchronisationCase::cell(int pe) const {
   return reinterpret_cast<std::uint64_t*>(context().memory +
                                           line_bytes * static_cast<std::size_t>(pe));
 }
 
-void Meeting::set_up() {
+void SynchronisationCase::set_up() {
   calls_ = rounds_ = 0;
 }
 
-void Meeting::iterate(std::uint64_t, std::uint64_t count) {
+void SynchronisationCase::iterate(std::uint64_t, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i)
-    meet();
+    synchronise();
   calls_ += count;
 }
 
-std::optional<WrongByte> Meeting::look(std::uint64_t round) {
+std::optional<WrongByte> SynchronisationCase::check_entered(std::uint64_t round) {
   for (int pe = 0; pe < context().n_pes; ++pe) {
     const std::uint64_t shown = std::atomic_ref(*cell(pe)).load(std::memory_order_acquire);
     if (shown < round)
@@ -82,7 +69,7 @@ std::optional<WrongByte> Meeting::look(std::uint64_t round) {
   return std::nullopt;
 }
 
-std::optional<WrongByte> Meeting::verify(std::uint64_t iterations) {
+std::optional<WrongByte> SynchronisationCase::verify(std::uint64_t iterations) {
   if (calls_ != iterations)
     return WrongByte{context().pe, 0, iterations, calls_,
                      "calls of PE " + std::to_string(context().pe)};
@@ -95,19 +82,14 @@ std::optional<WrongByte> Meeting::verify(std::uint64_t iterations) {
     for (int pe = 0; pe < context().n_pes; ++pe)
       context().rma.put(cell(context().pe), &round, sizeof round, pe);
     context().rma.quiet();
-    meet();
+    synchronise();
     if (!wrong)
-      wrong = look(round);
+      wrong = check_entered(round);
   }
   return wrong;
 }
 
-std::vector<BenchCase> synchronisation_cases() {
-  return {bench_case_of<BarrierCase>(info_of("barrier", "time of a barrier of all PEs",
-                                             "Barriers one after the other, "
-                                             "each with a quiet.")),
-          bench_case_of<SyncCase>(info_of("sync", "time of a sync of all PEs",
-                                          "Syncs one after the other, which complete no puts."))};
-}
+const MakeCase by_host::barrier = create<BarrierCase>;
+const MakeCase by_host::sync = create<SyncCase>;
 
 } // namespace shmemctl::bench

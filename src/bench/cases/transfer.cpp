@@ -1,6 +1,6 @@
 #include "src/bench/cases/transfer.h"
 
-#include "src/bench/case_table.h"
+#include "src/bench/cases/case_makers.h"
 #include "transports/shm/atomics.h"
 #include "transports/shm/shm.h"
 
@@ -89,78 +89,18 @@ struct Memcpy : TransferKind {
   [[gnu::always_inline]] static void complete(Rma&) { full_fence(); }
 };
 
-constexpr const char* group = "point to point";
-const char* const data_verified =
-    "Verified: the bytes of the last operation in each slot, which depend on the iteration and the "
-    "sender, and that nothing beside them was written.";
-
-CaseInfo info_of(std::string name, Metric metric, std::string measures, const std::string& how) {
-  CaseInfo info;
-  info.name = std::move(name);
-  info.group = group;
-  info.metric = metric;
-  info.measures = std::move(measures);
-  info.how = how + " " + data_verified;
-  info.traffics = {Traffic::pair, Traffic::pairs, Traffic::all_to_all};
-  info.bidirectional = true;
-  return info;
-}
-/// Calls that reach memory of GPUs by the host's doing, too.
-CaseInfo on_any_memory(CaseInfo info) {
-  info.on_gpu_memory = true;
-  return info;
-}
-
-CaseInfo element_info(std::string name, std::string measures, const std::string& how) {
-  CaseInfo info = info_of(std::move(name), Metric::latency, std::move(measures), how);
-  info.max_bytes = 8;
-  info.only_bytes = {1, 2, 4, 8};
-  return info;
-}
-
 } // namespace
 
-std::vector<BenchCase> transfer_cases() {
-  const std::string window =
-      "A window of operations goes to one slot each (at most 8 MiB of slots, at least 2), then one "
-      "quiet completes them; the window's operations are under way together.";
-  CaseInfo strided =
-      info_of("iput", Metric::latency, "time of a strided put until it is complete at the target",
-              "Elements of 8 bytes go to every other element of the target, then "
-              "quiet. Sizes count payload.");
-  strided.element_bytes = strided.min_bytes = 8;
-  strided.max_bytes = 64 << 10;
-  CaseInfo rate = info_of("message-rate", Metric::rate, "small puts per second",
-                          "Non-blocking puts. " + window);
-  rate.max_bytes = 4 << 10;
-  CaseInfo copy = info_of("memcpy", Metric::bandwidth,
-                          "speed of the C library's memcpy into the peer's mapped memory",
-                          "The same slots and windows as put, without the runtime: what put is "
-                          "compared with. Only where the peer's memory is mapped.");
-  copy.group = "reference";
-  return {bench_case_of<Transfer<Put>>(on_any_memory(info_of(
-              "put", Metric::bandwidth, "bandwidth of puts", "Non-blocking puts. " + window))),
-          bench_case_of<Transfer<PutLatency>>(on_any_memory(info_of(
-              "put-latency", Metric::latency, "time of a put until it is complete at the target",
-              "Each put is followed by quiet."))),
-          bench_case_of<Transfer<Get>>(on_any_memory(info_of(
-              "get", Metric::bandwidth, "bandwidth of gets", "Non-blocking gets. " + window))),
-          bench_case_of<Transfer<GetLatency>>(on_any_memory(
-              info_of("get-latency", Metric::latency, "time of a get until the data is here",
-                      "Each get is followed by quiet."))),
-          bench_case_of<Transfer<PutElement>>(
-              element_info("p", "time to store one element at the target, until it is complete",
-                           "A put of one element from a variable, then quiet.")),
-          bench_case_of<Transfer<GetElement>>(
-              element_info("g", "time to fetch one element", "A blocking get of one element.")),
-          bench_case_of<Transfer<PutSignal>>(info_of(
-              "put-signal", Metric::latency,
-              "time of a put with signal until both are complete at the target",
-              "A put that sets a signal word behind the data, then quiet. The last signal is "
-              "verified too.")),
-          bench_case_of<Transfer<StridedPut>>(strided),
-          bench_case_of<Transfer<Put>>(rate),
-          bench_case_of<Transfer<Memcpy>>(copy)};
-}
+const MakeCase by_host::put = create_by_memory<Transfer<Put>, by_host::registered_put>;
+const MakeCase by_host::put_latency =
+    create_by_memory<Transfer<PutLatency>, by_host::registered_put_latency>;
+const MakeCase by_host::get = create_by_memory<Transfer<Get>, by_host::registered_get>;
+const MakeCase by_host::get_latency =
+    create_by_memory<Transfer<GetLatency>, by_host::registered_get_latency>;
+const MakeCase by_host::put_element = create<Transfer<PutElement>>;
+const MakeCase by_host::get_element = create<Transfer<GetElement>>;
+const MakeCase by_host::put_signal = create<Transfer<PutSignal>>;
+const MakeCase by_host::strided_put = create<Transfer<StridedPut>>;
+const MakeCase by_host::memcpy_reference = create<Transfer<Memcpy>>;
 
 } // namespace shmemctl::bench

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "kernels/bench/atomics.h"
-#include "src/bench/case_table.h"
+#include "src/bench/cases/case_makers.h"
 #include "src/bench/gpu/gpu_case.h"
 
 namespace shmemctl::bench {
@@ -102,62 +102,18 @@ private:
   std::optional<WrongByte> wrong_fetch_;
 };
 
-CaseInfo info_of(std::string name, std::string measures, const std::string& how,
-                 bool fetches = false) {
-  CaseInfo info;
-  info.name = std::move(name);
-  info.group = "atomic";
-  info.metric = Metric::latency;
-  info.measures = std::move(measures);
-  info.how = how + " Verified: the words, from the number of operations" +
-             (fetches ? ", and every value fetched." : ".");
-  info.element_bytes = info.min_bytes = 4;
-  info.max_bytes = 8;
-  info.only_bytes = {4, 8};
-  info.traffics = {Traffic::pair, Traffic::pairs};
-  info.bidirectional = true;
-  info.initiator = Initiator::gpu;
-  info.launch.scopes = {CallScope::thread};
-  return info;
-}
-
 template <AtomicKernel kernel>
-BenchCase latency_case(const char* op) {
-  const std::string until =
-      atomic_fetches(kernel) ? " until its result is here" : " until it is complete at the target";
-  return bench_case_of<GpuAtomic<kernel, Adders::one_thread>>(
-      info_of(std::string("atomic-") + op, std::string("time of an atomic ") + op + until,
-              std::string("One thread, one operation after the other on one word of 4 or 8 bytes") +
-                  (atomic_fetches(kernel) ? "." : ", each followed by quiet."),
-              atomic_fetches(kernel)));
-}
+constexpr MakeCase one_by_one = create<GpuAtomic<kernel, Adders::one_thread>>;
 
 } // namespace
 
-std::vector<BenchCase> gpu_atomic_cases() {
-  CaseInfo rate = info_of("atomic-rate", "atomic adds per second",
-                          "Every thread of the grid adds to a word of its own at the peer; one "
-                          "quiet ends the launch. The words lie side by side.");
-  rate.metric = Metric::rate;
-  rate.launch = whole_grid(CallScope::thread);
-  rate.launch.scopes = {CallScope::thread};
-  CaseInfo array = info_of("atomic-bandwidth", "bandwidth of atomic adds to an array",
-                           "The grid's threads add to every word of 8 bytes of an array at the "
-                           "peer, neighbours to neighbours, one array after the other; one quiet "
-                           "ends the launch. Sizes are those of the array.");
-  array.metric = Metric::bandwidth;
-  array.launch = rate.launch;
-  array.only_bytes.clear();
-  array.element_bytes = array.min_bytes = sizeof(std::uint64_t);
-  array.max_bytes = std::size_t{4} << 20;
-  return {latency_case<AtomicKernel::fetch>("fetch"),
-          latency_case<AtomicKernel::set>("set"),
-          latency_case<AtomicKernel::swap>("swap"),
-          latency_case<AtomicKernel::compare_swap>("compare-swap"),
-          latency_case<AtomicKernel::fetch_add>("fetch-add"),
-          latency_case<AtomicKernel::add>("add"),
-          bench_case_of<GpuAtomic<AtomicKernel::add, Adders::own_words>>(rate),
-          bench_case_of<GpuAtomic<AtomicKernel::add, Adders::whole_array>>(array)};
-}
+const MakeCase by_gpu::atomic_fetch = one_by_one<AtomicKernel::fetch>;
+const MakeCase by_gpu::atomic_set = one_by_one<AtomicKernel::set>;
+const MakeCase by_gpu::atomic_swap = one_by_one<AtomicKernel::swap>;
+const MakeCase by_gpu::atomic_compare_swap = one_by_one<AtomicKernel::compare_swap>;
+const MakeCase by_gpu::atomic_fetch_add = one_by_one<AtomicKernel::fetch_add>;
+const MakeCase by_gpu::atomic_add = one_by_one<AtomicKernel::add>;
+const MakeCase by_gpu::atomic_rate = create<GpuAtomic<AtomicKernel::add, Adders::own_words>>;
+const MakeCase by_gpu::atomic_bandwidth = create<GpuAtomic<AtomicKernel::add, Adders::whole_array>>;
 
 } // namespace shmemctl::bench

@@ -1,6 +1,6 @@
 // Barrier and sync of kernels.
 #include "kernels/bench/barrier.h"
-#include "src/bench/case_table.h"
+#include "src/bench/cases/case_makers.h"
 #include "src/bench/gpu/gpu_case.h"
 
 namespace shmemctl::bench {
@@ -18,8 +18,8 @@ public:
   bool measures() const override { return true; }
   std::uint64_t bytes_per_iteration() const override { return 0; }
 
-  /// Makes more calls. Before each a PE tells every other one that it comes; whoever leaves looks
-  /// whether all have come.
+  /// Makes more calls. Before each call a PE writes its number to all PEs; behind it, it checks
+  /// that it has the numbers of all.
   std::optional<WrongByte> verify(std::uint64_t) override {
     constexpr std::uint64_t calls = 200;
     if (by_stream())
@@ -40,12 +40,12 @@ protected:
   }
 
   void enqueue(const on_stream::Job& job, std::uint64_t, void* stream) override {
-    meet(job, stream);
+    synchronise(job, stream);
   }
   void enqueue_end(const on_stream::Job&, void*) override {}
 
 private:
-  static void meet(const on_stream::Job& job, void* stream) {
+  static void synchronise(const on_stream::Job& job, void* stream) {
     if (kernel == BarrierKernel::sync)
       on_stream::sync(job, team_world, stream);
     else
@@ -65,7 +65,7 @@ private:
         on_stream::put(job, own, number_here, sizeof call, to, gpu().stream());
       if (kernel == BarrierKernel::sync) // says nothing of what was put by a network
         on_stream::quiet(job, gpu().stream());
-      meet(job, gpu().stream());
+      synchronise(job, gpu().stream());
       gpu().wait(gpu().stream(), "watching calls");
       std::vector<std::uint64_t> seen(n);
       gpu().copy(seen.data(), memory(), n * sizeof call);
@@ -77,47 +77,14 @@ private:
     return wrong;
   }
 
-  BarrierArguments arguments(std::uint64_t first, std::uint64_t count, bool looks) const {
-    return {kernel, first, count, reinterpret_cast<std::uint64_t*>(memory()), looks};
+  BarrierArguments arguments(std::uint64_t first, std::uint64_t count, bool checks) const {
+    return {kernel, first, count, reinterpret_cast<std::uint64_t*>(memory()), checks};
   }
 };
 
-CaseInfo info_of(std::string name, std::string measures, const std::string& how) {
-  CaseInfo info;
-  info.name = std::move(name);
-  info.group = "synchronisation";
-  info.metric = Metric::latency;
-  info.measures = std::move(measures);
-  info.how = how + " Verified with 200 more calls: nobody leaves one before all have come to it.";
-  info.sized = false;
-  info.traffics = {Traffic::collective};
-  info.min_pes = 1;
-  info.initiator = Initiator::gpu;
-  info.launch = one_caller(CallScope::thread);
-  return info;
-}
-
 } // namespace
 
-std::vector<BenchCase> stream_barrier_cases() {
-  const auto info = [](const std::string& name) {
-    CaseInfo made = info_of(name, "time of a " + name + " of all PEs' streams", "");
-    made.how = "One " + name +
-               " after the other in the stream. Verified with 20 more: what a stream has put "
-               "before it is there when another one has left it.";
-    return made;
-  };
-  return {stream_case(bench_case_of<GpuBarrier<BarrierKernel::barrier>>(info("barrier"))),
-          stream_case(bench_case_of<GpuBarrier<BarrierKernel::sync>>(info("sync")))};
-}
-
-std::vector<BenchCase> gpu_barrier_cases() {
-  return {bench_case_of<GpuBarrier<BarrierKernel::barrier>>(
-              info_of("barrier", "time of a barrier of all PEs",
-                      "One barrier after the other, by one thread, warp or block of each PE.")),
-          bench_case_of<GpuBarrier<BarrierKernel::sync>>(
-              info_of("sync", "time of a sync of all PEs",
-                      "One sync after the other, by one thread, warp or block of each PE."))};
-}
+const MakeCase by_gpu::barrier = create<GpuBarrier<BarrierKernel::barrier>>;
+const MakeCase by_gpu::sync = create<GpuBarrier<BarrierKernel::sync>>;
 
 } // namespace shmemctl::bench

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "src/bench/case_table.h"
+#include "src/bench/cases/case_makers.h"
 #include "src/bench/gpu/collective_buffers.h"
 #include "src/bench/gpu/gpu_case.h"
 
@@ -162,77 +162,25 @@ private:
   }
 };
 
-const std::string in_a_kernel = " One after the other in one kernel, by one block of each PE or, "
-                                "with --ctas, by a grid whose blocks meet between them.";
-const std::string in_a_stream = " One after the other in the stream.";
-
-CaseInfo info_of(std::string name, std::string measures, const std::string& how,
-                 std::size_t element_bytes = 1) {
-  CaseInfo info;
-  info.name = std::move(name);
-  info.group = "collective";
-  info.metric = Metric::latency;
-  info.measures = std::move(measures);
-  info.how = how + in_a_kernel +
-             " Verified: the whole result of the last one, which depends on the iteration.";
-  info.element_bytes = element_bytes;
-  info.min_bytes = std::max<std::size_t>(element_bytes, 8);
-  info.max_bytes = 8 << 20;
-  info.traffics = {Traffic::collective};
-  info.initiator = Initiator::gpu;
-  info.launch.scopes = {CallScope::block};
-  info.launch.one_caller = false;
-  info.launch.ctas = 1;
-  info.launch.threads = 512;
-  return info;
-}
-
 template <CollectiveNumber number>
-void add_reductions(std::vector<BenchCase>& all, const char* suffix, const char* words) {
-  const std::size_t width = width_of(number);
-  const std::string sum =
-      width == 2 ? "The sum, in 32-bit floating point, rounded once." : "The sum.";
-  all.push_back(bench_case_of<GpuCollective<CollectiveKernel::reduce, number>>(
-      info_of(std::string("reduce") + suffix, std::string("time of a reduction to all of ") + words,
-              sum + " The size is that of the array.", width)));
-  all.push_back(bench_case_of<GpuCollective<CollectiveKernel::reducescatter, number>>(
-      info_of(std::string("reducescatter") + suffix,
-              std::string("time of a reduction that leaves a part on each PE of ") + words,
-              sum + " The size is that of one PE's part of the result.", width)));
-}
+constexpr MakeCase reduce_of = create<GpuCollective<CollectiveKernel::reduce, number>>;
+template <CollectiveNumber number>
+constexpr MakeCase reducescatter_of =
+    create<GpuCollective<CollectiveKernel::reducescatter, number>>;
 
 } // namespace
 
-std::vector<BenchCase> stream_collective_cases() {
-  std::vector<BenchCase> all;
-  for (BenchCase& bench_case : gpu_collective_cases()) {
-    bench_case.info.measures += " by a stream";
-    std::string& how = bench_case.info.how;
-    how.replace(how.find(in_a_kernel), in_a_kernel.size(), in_a_stream);
-    all.push_back(stream_case(std::move(bench_case)));
-  }
-  return all;
-}
-
-std::vector<BenchCase> gpu_collective_cases() {
-  std::vector<BenchCase> all = {
-      bench_case_of<GpuCollective<CollectiveKernel::broadcast>>(
-          info_of("broadcast", "time of a broadcast", "From PE 0. The size is the message's.")),
-      bench_case_of<GpuCollective<CollectiveKernel::fcollect>>(
-          info_of("fcollect", "time of a gather to all of equal contributions",
-                  "The size is that of one PE's contribution.")),
-      bench_case_of<GpuCollective<CollectiveKernel::alltoall>>(
-          info_of("alltoall", "time of an all-to-all exchange",
-                  "The size is that of the block from one PE to another.")),
-      bench_case_of<GpuCollective<CollectiveKernel::alltoallv>>(
-          info_of("alltoallv", "time of an all-to-all exchange of blocks of several sizes",
-                  "The size is that of the larger blocks, between PEs whose numbers differ by an "
-                  "even number; the others are half as large."))};
-  add_reductions<CollectiveNumber::int64>(all, "", "64-bit integers");
-  add_reductions<CollectiveNumber::float32>(all, "-float", "32-bit floating-point numbers");
-  add_reductions<CollectiveNumber::bf16>(all, "-bf16", "bf16 numbers");
-  add_reductions<CollectiveNumber::fp16>(all, "-fp16", "fp16 numbers");
-  return all;
-}
+const MakeCase by_gpu::broadcast = create<GpuCollective<CollectiveKernel::broadcast>>;
+const MakeCase by_gpu::fcollect = create<GpuCollective<CollectiveKernel::fcollect>>;
+const MakeCase by_gpu::alltoall = create<GpuCollective<CollectiveKernel::alltoall>>;
+const MakeCase by_gpu::alltoallv = create<GpuCollective<CollectiveKernel::alltoallv>>;
+const MakeCase by_gpu::reduce = reduce_of<CollectiveNumber::int64>;
+const MakeCase by_gpu::reduce_float = reduce_of<CollectiveNumber::float32>;
+const MakeCase by_gpu::reduce_bf16 = reduce_of<CollectiveNumber::bf16>;
+const MakeCase by_gpu::reduce_fp16 = reduce_of<CollectiveNumber::fp16>;
+const MakeCase by_gpu::reducescatter = reducescatter_of<CollectiveNumber::int64>;
+const MakeCase by_gpu::reducescatter_float = reducescatter_of<CollectiveNumber::float32>;
+const MakeCase by_gpu::reducescatter_bf16 = reducescatter_of<CollectiveNumber::bf16>;
+const MakeCase by_gpu::reducescatter_fp16 = reducescatter_of<CollectiveNumber::fp16>;
 
 } // namespace shmemctl::bench

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "kernels/bench/pingpong.h"
-#include "src/bench/case_table.h"
+#include "src/bench/cases/case_makers.h"
 #include "src/bench/cases/pattern.h"
 #include "src/bench/gpu/gpu_case.h"
 
@@ -179,69 +179,12 @@ private:
   MessageBuffers places() const { return MessageBuffers(point().size_bytes); }
 };
 
-CaseInfo info_of(std::string name, std::string measures, const std::string& how) {
-  CaseInfo info;
-  info.name = std::move(name);
-  info.group = "point to point";
-  info.metric = Metric::latency;
-  info.measures = std::move(measures);
-  info.how = how;
-  info.traffics = {Traffic::pair, Traffic::pairs};
-  info.initiator = Initiator::gpu;
-  info.launch = one_caller(CallScope::thread);
-  return info;
-}
-
 } // namespace
 
-std::vector<BenchCase> stream_pingpong_cases() {
-  const std::string each =
-      " and the stream waits for the answer. Half of a round trip is reported.";
-  CaseInfo signal = info_of("signal-pingpong", "half round trip of a signal of a stream",
-                            "Each PE's stream sets the other's signal word," + each +
-                                " Verified: the last signal.");
-  signal.sized = false;
-  return {stream_case(bench_case_of<GpuPingPong<PingPongKernel::put_signal>>(
-              info_of("put-signal-pingpong", "half round trip of a put with signal of a stream",
-                      "Each PE's stream puts with a signal to the other," + each +
-                          " Verified: the last payload and signal."))),
-          stream_case(bench_case_of<GpuPingPong<PingPongKernel::signal>>(signal))};
-}
-
-std::vector<BenchCase> gpu_pingpong_cases() {
-  const std::string half = " Half of a round trip is reported.";
-  const std::string last = half + " Verified: the last payload and the number of messages.";
-  CaseInfo signal = info_of("signal-pingpong", "half round trip of a signal",
-                            "Each PE's kernel sets the other's signal word and waits for its own." +
-                                half + " Verified: the number of messages.");
-  CaseInfo store =
-      info_of("store-pingpong", "half round trip of a bare store",
-              "One store to the other's mapped memory and a loop of acquiring loads, without the "
-              "API: what the ping-pongs are compared with." +
-                  half + " Verified: the number of messages.");
-  store.group = "reference";
-  for (CaseInfo* info : {&signal, &store}) {
-    info->sized = false;
-    info->launch.scopes = {CallScope::thread};
-  }
-  CaseInfo ring = info_of(
-      "wait-forward", "time of a hop of a message that goes around all PEs",
-      "PE 0 puts with a signal to PE 1; each PE waits for the signal and puts on what has come. "
-      "The time of a round by the number of PEs. Verified: the last payload and the number of "
-      "messages on every PE.");
-  ring.traffics = {Traffic::collective};
-  return {bench_case_of<GpuPingPong<PingPongKernel::put>>(
-              info_of("put-pingpong", "half round trip of a put",
-                      "The receiver waits for the payload itself if it is one word of 1, 2, 4 or 8 "
-                      "bytes; otherwise for a signal that is set behind a fence." +
-                          last)),
-          bench_case_of<GpuPingPong<PingPongKernel::put_signal>>(
-              info_of("put-signal-pingpong", "half round trip of a put with signal",
-                      "The receiver waits for the signal, which with a payload of 8 bytes lies "
-                      "right behind it, so that both are one store." +
-                          last)),
-          bench_case_of<GpuPingPong<PingPongKernel::signal>>(signal),
-          bench_case_of<GpuPingPong<PingPongKernel::store>>(store), bench_case_of<GpuRing>(ring)};
-}
+const MakeCase by_gpu::put_pingpong = create<GpuPingPong<PingPongKernel::put>>;
+const MakeCase by_gpu::put_signal_pingpong = create<GpuPingPong<PingPongKernel::put_signal>>;
+const MakeCase by_gpu::signal_pingpong = create<GpuPingPong<PingPongKernel::signal>>;
+const MakeCase by_gpu::store_pingpong = create<GpuPingPong<PingPongKernel::store>>;
+const MakeCase by_gpu::wait_forward = create<GpuRing>;
 
 } // namespace shmemctl::bench

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "kernels/bench/transfer.h"
-#include "src/bench/case_table.h"
+#include "src/bench/cases/case_makers.h"
 #include "src/bench/cases/transfer_buffers.h"
 #include "src/bench/gpu/gpu_case.h"
 
@@ -175,121 +175,19 @@ constexpr Kind store_kind{TransferKernel::store, Completion::at_end, false, fals
 constexpr Kind store_latency_kind{TransferKernel::store, Completion::at_end, true, false};
 constexpr Kind rate_kind{TransferKernel::put, Completion::at_end, false, true};
 
-const char* const data_verified =
-    " Verified: every byte of the slots, from the sender and the last operation in each, and that "
-    "nothing beside the data was written.";
-
-CaseInfo info_of(std::string name, Metric metric, std::string measures, const std::string& how,
-                 LaunchRules launch) {
-  CaseInfo info;
-  info.name = std::move(name);
-  info.group = "point to point";
-  info.metric = metric;
-  info.measures = std::move(measures);
-  info.how = how + data_verified;
-  info.traffics = {Traffic::pair, Traffic::pairs};
-  if (metric == Metric::bandwidth) // callers of a rate have one peer
-    info.traffics.push_back(Traffic::all_to_all);
-  info.bidirectional = true;
-  info.initiator = Initiator::gpu;
-  info.launch = std::move(launch);
-  if (metric == Metric::bandwidth)
-    info.max_bytes = std::size_t{64} << 20;
-  return info;
-}
-
-CaseInfo bandwidth(std::string name, std::string measures, const std::string& how) {
-  return info_of(std::move(name), Metric::bandwidth, std::move(measures),
-                 how + " With --traffic all-to-all a message goes to every other PE at once.",
-                 whole_grid(CallScope::block));
-}
-CaseInfo latency(std::string name, std::string measures, const std::string& how) {
-  return info_of(std::move(name), Metric::latency, std::move(measures), how,
-                 one_caller(CallScope::thread));
-}
-CaseInfo element(std::string name, std::string measures, const std::string& how) {
-  CaseInfo info = latency(std::move(name), std::move(measures), how);
-  info.launch.scopes = {CallScope::thread};
-  info.max_bytes = 8;
-  info.only_bytes = {1, 2, 4, 8};
-  return info;
-}
-
 } // namespace
 
-std::vector<BenchCase> stream_transfer_cases() {
-  const std::string behind = " one after the other in the stream";
-  const std::string engine =
-      " From 128 KiB on mapped memory of GPUs is copied by the copy engine; what is smaller, and a "
-      "heap of host memory, by a kernel.";
-  static_assert(on_stream::copy_engine_bytes == std::size_t{128} << 10);
-  return {stream_case(bench_case_of<GpuTransfer<put_kind>>(
-              bandwidth("put", "bandwidth of puts of a stream",
-                        "Puts" + behind + ", a quiet behind the last one." + engine))),
-          stream_case(bench_case_of<GpuTransfer<put_latency_kind>>(
-              latency("put-latency", "time of a put of a stream until it is complete at the target",
-                      "Puts" + behind + ", each followed by quiet."))),
-          stream_case(bench_case_of<GpuTransfer<put_signal_kind>>(
-              latency("put-signal", "time of a put with signal of a stream until both are complete",
-                      "Puts that set a signal word behind the data," + behind +
-                          ", each followed by quiet. The last signal is verified too."))),
-          stream_case(bench_case_of<GpuTransfer<get_kind>>(
-              bandwidth("get", "bandwidth of gets of a stream",
-                        "Gets" + behind + ", a quiet behind the last one." + engine))),
-          stream_case(bench_case_of<GpuTransfer<get_latency_kind>>(
-              latency("get-latency", "time of a get of a stream until the data is here",
-                      "Gets" + behind + ", each followed by quiet.")))};
-}
-
-std::vector<BenchCase> gpu_transfer_cases() {
-  const std::string shared = " The threads, warps or blocks of the grid take a piece of each "
-                             "message; messages follow each other without waiting, one quiet ends "
-                             "the launch.";
-  const std::string ended = " The threads, warps or blocks of the grid take a piece of each "
-                            "message; a quiet and a barrier of the grid end it before the next one "
-                            "begins.";
-  CaseInfo rate = info_of("message-rate", Metric::rate, "small puts per second",
-                          "Every thread, warp or block of the grid puts messages of its own, "
-                          "without waiting; one quiet ends the launch. Messages of neighbours lie "
-                          "side by side.",
-                          whole_grid(CallScope::thread));
-  rate.max_bytes = 1 << 10;
-  CaseInfo store = bandwidth("st", "bandwidth of bare stores to mapped memory",
-                             "What put is compared with: a loop of stores of 16 bytes." + shared);
-  CaseInfo store_latency = latency("st-latency", "time of bare stores until they are complete",
-                                   "What put-latency is compared with: stores, then a fence.");
-  store.launch.scopes = {CallScope::block};
-  store_latency.launch.scopes = {CallScope::thread};
-  for (CaseInfo* info : {&store, &store_latency})
-    info->group = "reference";
-  return {
-      bench_case_of<GpuTransfer<put_kind>>(
-          bandwidth("put", "bandwidth of puts", "Non-blocking puts." + shared)),
-      bench_case_of<GpuTransfer<put_message_kind>>(
-          bandwidth("put-message", "bandwidth of puts that are complete one by one",
-                    "Non-blocking puts." + ended)),
-      bench_case_of<GpuTransfer<put_latency_kind>>(
-          latency("put-latency", "time of a put until it is complete at the target",
-                  "Each put is followed by quiet.")),
-      bench_case_of<GpuTransfer<put_signal_kind>>(
-          latency("put-signal", "time of a put with signal until both are complete at the target",
-                  "Puts that set a signal word behind the data, each followed by quiet. The "
-                  "last signal is verified too.")),
-      bench_case_of<GpuTransfer<get_kind>>(
-          bandwidth("get", "bandwidth of gets", "Non-blocking gets." + shared)),
-      bench_case_of<GpuTransfer<get_message_kind>>(
-          bandwidth("get-message", "bandwidth of gets that are complete one by one",
-                    "Non-blocking gets." + ended)),
-      bench_case_of<GpuTransfer<get_latency_kind>>(latency(
-          "get-latency", "time of a get until the data is here", "Each get is followed by quiet.")),
-      bench_case_of<GpuTransfer<put_value_kind>>(
-          element("p", "time to store one element at the target, until it is complete",
-                  "A put of one element from a register, then quiet.")),
-      bench_case_of<GpuTransfer<get_value_kind>>(
-          element("g", "time to fetch one element", "A get of one element, stored at once.")),
-      bench_case_of<GpuTransfer<rate_kind>>(rate),
-      bench_case_of<GpuTransfer<store_kind>>(store),
-      bench_case_of<GpuTransfer<store_latency_kind>>(store_latency)};
-}
+const MakeCase by_gpu::put = create<GpuTransfer<put_kind>>;
+const MakeCase by_gpu::put_message = create<GpuTransfer<put_message_kind>>;
+const MakeCase by_gpu::put_latency = create<GpuTransfer<put_latency_kind>>;
+const MakeCase by_gpu::get = create<GpuTransfer<get_kind>>;
+const MakeCase by_gpu::get_message = create<GpuTransfer<get_message_kind>>;
+const MakeCase by_gpu::get_latency = create<GpuTransfer<get_latency_kind>>;
+const MakeCase by_gpu::put_element = create<GpuTransfer<put_value_kind>>;
+const MakeCase by_gpu::get_element = create<GpuTransfer<get_value_kind>>;
+const MakeCase by_gpu::put_signal = create<GpuTransfer<put_signal_kind>>;
+const MakeCase by_gpu::message_rate = create<GpuTransfer<rate_kind>>;
+const MakeCase by_gpu::store = create<GpuTransfer<store_kind>>;
+const MakeCase by_gpu::store_latency = create<GpuTransfer<store_latency_kind>>;
 
 } // namespace shmemctl::bench

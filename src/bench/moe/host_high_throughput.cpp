@@ -190,7 +190,7 @@ void HighThroughput::exchange_counts(Times& times) {
 /// Tells those who write to this rank that its memory is free, and waits for those that it writes
 /// to: the ranks of its node and of its rail.
 void HighThroughput::wait_until_ready(std::size_t signals, std::uint64_t epoch, const char* step,
-                          Times& times) {
+                                      Times& times) {
   std::vector<Awaited> all;
   for (const std::vector<std::int32_t>* ranks : {&node_peers_, &rails_})
     for (const std::int32_t rank : *ranks) {

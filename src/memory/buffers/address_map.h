@@ -28,9 +28,6 @@ struct BufferExtent {
   /// From the first page's start to the buffer's.
   std::size_t page_gap_bytes() const { return address - pages.begin; }
   std::uintptr_t end() const { return address + size_bytes; }
-  bool contains(std::uintptr_t at, std::size_t bytes) const {
-    return at >= address && at <= end() && bytes <= end() - at;
-  }
 };
 /// Throws Error (usage) for a null address, no bytes, or a range beyond the address space.
 BufferExtent extent_of(const void* address, std::size_t size_bytes);

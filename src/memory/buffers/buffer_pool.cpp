@@ -168,18 +168,6 @@ RegisteredBuffer BufferPool::get(const BufferHandle& handle) const {
   return checked(handle, withdrawn ? State::withdrawn : State::open).buffer;
 }
 
-std::optional<RegisteredBuffer> BufferPool::find(const void* address,
-                                                 std::size_t size_bytes) const {
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  const std::lock_guard lock(mutex_);
-  const RegisteredBuffer* smallest = nullptr;
-  for (const Slot& slot : slots_)
-    if (slot.state == State::open && slot.buffer.extent.contains(at, size_bytes) &&
-        (!smallest || slot.buffer.extent.size_bytes < smallest->extent.size_bytes))
-      smallest = &slot.buffer;
-  return smallest ? std::optional(*smallest) : std::nullopt;
-}
-
 std::optional<BufferHandle> BufferPool::starting_at(const void* address) const {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const std::lock_guard lock(mutex_);

@@ -91,8 +91,6 @@ public:
   /// Until remove(): operations that began before withdraw() go on. Throws Error (usage) for a
   /// stale handle.
   RegisteredBuffer get(const BufferHandle& handle) const;
-  /// The smallest buffer that holds all of these bytes.
-  std::optional<RegisteredBuffer> find(const void* address, std::size_t size_bytes) const;
   /// The youngest buffer that begins there.
   std::optional<BufferHandle> starting_at(const void* address) const;
   std::vector<BufferHandle> handles() const;

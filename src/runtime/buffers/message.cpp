@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fmt/format.h>
 
+#include "src/base/archive.h"
 #include "src/base/error.h"
 #include "src/memory/siphash.h"
 
@@ -12,148 +13,85 @@ namespace shmemctl::buffers {
 
 namespace {
 
-constexpr std::uint32_t request_magic = 0x32515242, answer_magic = 0x32414242; // "BRQ2", "BBA2"
-
-struct RequestWire {
-  std::uint32_t magic, kind, from_pe, to_pe;
-  std::uint64_t sequence;
-  std::uint32_t slot, zero;
-  std::uint64_t generation, offset_bytes, size_bytes;
-};
-
-struct AnswerWire {
-  std::uint32_t magic, outcome, descriptors, slots, users, writable;
-  std::uint64_t sequence, staging_bytes, address, size_bytes, page_gap_bytes;
-  std::uint32_t n_parts, reason_bytes, memory, device_bytes, handle_bytes, zero;
-};
-
-template <class Wire>
-std::string bytes_of(const Wire& wire) {
-  return {reinterpret_cast<const char*>(&wire), sizeof wire};
-}
+constexpr std::uint32_t request_magic = 0x33515242, response_magic = 0x33414242; // "BRQ3", "BBA3"
 
 std::string sign(std::string text, const JobSecret& secret) {
-  return text + bytes_of(siphash(secret, text.data(), text.size()));
+  return text + to_bytes(siphash(secret, text.data(), text.size()));
 }
 
 /// What stands before a good signature.
 std::optional<std::string_view> signed_part(const void* data, std::size_t size_bytes,
                                             const JobSecret& secret) {
-  std::uint64_t signature = 0;
-  if (size_bytes < sizeof signature || size_bytes > max_message_bytes)
+  constexpr std::size_t signature_bytes = sizeof(std::uint64_t);
+  if (size_bytes < signature_bytes || size_bytes > max_message_bytes)
     return std::nullopt;
-  const std::string_view text(static_cast<const char*>(data), size_bytes - sizeof signature);
-  std::memcpy(&signature, text.data() + text.size(), sizeof signature);
+  const std::string_view whole(static_cast<const char*>(data), size_bytes);
+  const std::string_view text = whole.substr(0, size_bytes - signature_bytes);
+  const auto signature = from_bytes<std::uint64_t>(whole.substr(text.size()));
   if (signature != siphash(secret, text.data(), text.size()))
     return std::nullopt;
   return text;
 }
 
-template <class Wire>
-bool take(std::string_view& text, Wire& wire) {
-  if (text.size() < sizeof wire)
-    return false;
-  std::memcpy(&wire, text.data(), sizeof wire);
-  text.remove_prefix(sizeof wire);
-  return true;
+void begin(Archive& archive, std::uint32_t magic) {
+  std::uint32_t number = magic;
+  archive(number);
+  archive.require(number == magic);
 }
 
-std::string take_text(std::string_view& text, std::size_t size_bytes) {
-  std::string taken(text.substr(0, size_bytes));
-  text.remove_prefix(taken.size());
-  return taken;
-}
-
-bool plausible(const AnswerWire& wire) {
-  return wire.magic == answer_magic &&
-         wire.outcome <= static_cast<std::uint32_t>(Outcome::failed) && wire.writable <= 1 &&
-         wire.n_parts <= max_parts && wire.reason_bytes <= max_reason_bytes &&
-         wire.descriptors <= max_parts &&
-         wire.memory <= static_cast<std::uint32_t>(BufferMemory::gpu_unshared) &&
-         wire.device_bytes <= max_device_bytes && wire.handle_bytes <= max_handle_bytes &&
-         wire.zero == 0;
+template <class Message>
+std::optional<Message> decode_signed(const void* data, std::size_t size_bytes,
+                                     const JobSecret& secret) {
+  const auto text = signed_part(data, size_bytes, secret);
+  return text ? from_bytes<Message>(*text) : std::nullopt;
 }
 
 } // namespace
 
+void serialize(Archive& archive, Request& request) {
+  begin(archive, request_magic);
+  archive.choice(request.kind, RequestKind::close);
+  archive(request.from_pe, request.to_pe, request.sequence, request.handle.slot,
+          request.handle.generation, request.offset_bytes, request.size_bytes);
+}
+
+void serialize(Archive& archive, FilePart& part) {
+  archive(part.file, part.offset_bytes, part.size_bytes);
+}
+
+void serialize(Archive& archive, Response& response) {
+  begin(archive, response_magic);
+  archive(response.sequence);
+  archive.choice(response.outcome, Outcome::failed);
+  archive(response.descriptors, response.shape.slots, response.shape.users,
+          response.shape.staging_bytes, response.address, response.size_bytes,
+          response.page_gap_bytes, response.writable);
+  archive.choice(response.memory, BufferMemory::gpu_unshared);
+  archive(response.parts);
+  archive.text(response.device, max_device_bytes);
+  archive.text(response.handle, max_handle_bytes);
+  archive.text(response.reason, max_reason_bytes);
+  archive.require(response.descriptors <= max_parts && response.parts.size() <= max_parts);
+  for (const FilePart& part : response.parts)
+    archive.require(part.file < response.descriptors);
+}
+
 std::string encode(const Request& request, const JobSecret& secret) {
-  const RequestWire wire{request_magic,
-                         static_cast<std::uint32_t>(request.kind),
-                         request.from_pe,
-                         request.to_pe,
-                         request.sequence,
-                         request.handle.slot,
-                         0,
-                         request.handle.generation,
-                         request.offset_bytes,
-                         request.size_bytes};
-  return sign(bytes_of(wire), secret);
+  return sign(to_bytes(request), secret);
+}
+
+std::string encode(const Response& response, const JobSecret& secret) {
+  return sign(to_bytes(response), secret);
 }
 
 std::optional<Request> decode_request(const void* data, std::size_t size_bytes,
                                       const JobSecret& secret) {
-  auto text = signed_part(data, size_bytes, secret);
-  RequestWire wire{};
-  if (!text || !take(*text, wire) || !text->empty() || wire.magic != request_magic ||
-      wire.kind > static_cast<std::uint32_t>(RequestKind::close) || wire.zero != 0)
-    return std::nullopt;
-  return Request{
-      static_cast<RequestKind>(wire.kind), wire.from_pe,      wire.to_pe,     wire.sequence,
-      {wire.slot, wire.generation},        wire.offset_bytes, wire.size_bytes};
-}
-
-std::string encode(const Response& response, const JobSecret& secret) {
-  const std::size_t reason_bytes = std::min(response.reason.size(), max_reason_bytes);
-  const AnswerWire wire{answer_magic,
-                        static_cast<std::uint32_t>(response.outcome),
-                        response.descriptors,
-                        response.shape.slots,
-                        response.shape.users,
-                        response.writable ? 1u : 0u,
-                        response.sequence,
-                        response.shape.staging_bytes,
-                        response.address,
-                        response.size_bytes,
-                        response.page_gap_bytes,
-                        static_cast<std::uint32_t>(response.parts.size()),
-                        static_cast<std::uint32_t>(reason_bytes),
-                        static_cast<std::uint32_t>(response.memory),
-                        static_cast<std::uint32_t>(response.device.size()),
-                        static_cast<std::uint32_t>(response.handle.size()),
-                        0};
-  std::string text = bytes_of(wire);
-  for (const FilePart& part : response.parts)
-    text += bytes_of(part);
-  return sign(text + response.device + response.handle + response.reason.substr(0, reason_bytes),
-              secret);
+  return decode_signed<Request>(data, size_bytes, secret);
 }
 
 std::optional<Response> decode_response(const void* data, std::size_t size_bytes,
                                         const JobSecret& secret) {
-  auto text = signed_part(data, size_bytes, secret);
-  AnswerWire wire{};
-  if (!text || !take(*text, wire) || !plausible(wire) ||
-      text->size() != wire.n_parts * sizeof(FilePart) + wire.device_bytes + wire.handle_bytes +
-                          wire.reason_bytes)
-    return std::nullopt;
-  Response response;
-  response.sequence = wire.sequence;
-  response.outcome = static_cast<Outcome>(wire.outcome);
-  response.descriptors = wire.descriptors;
-  response.shape = {wire.slots, wire.users, wire.staging_bytes};
-  response.address = wire.address;
-  response.size_bytes = wire.size_bytes;
-  response.page_gap_bytes = wire.page_gap_bytes;
-  response.writable = wire.writable != 0;
-  response.parts.resize(wire.n_parts);
-  for (FilePart& part : response.parts)
-    if (!take(*text, part) || part.file >= wire.descriptors)
-      return std::nullopt;
-  response.memory = static_cast<BufferMemory>(wire.memory);
-  response.device = take_text(*text, wire.device_bytes);
-  response.handle = take_text(*text, wire.handle_bytes);
-  response.reason = *text;
-  return response;
+  return decode_signed<Response>(data, size_bytes, secret);
 }
 
 std::string socket_name(const JobSecret& secret, int pe) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "src/base/file_descriptor.h"
 #include "src/base/socket.h"
 #include "src/memory/local_peers.h"
@@ -63,8 +64,12 @@ struct Response {
 inline constexpr std::size_t max_parts = 64, max_reason_bytes = 400, max_message_bytes = 4096,
                              max_device_bytes = 64, max_handle_bytes = 128;
 
-/// Between processes of one machine, hence in the machine's own byte order; signed with the job's
-/// secret. A longer reason is cut; names of devices and handles are not longer than they may be.
+void serialize(Archive& archive, Request& request);
+void serialize(Archive& archive, FilePart& part);
+/// Texts are cut at their limits.
+void serialize(Archive& archive, Response& response);
+
+/// Archives, signed with the job's secret.
 std::string encode(const Request& request, const JobSecret& secret);
 std::string encode(const Response& response, const JobSecret& secret);
 /// Nothing unless it is one whole message signed with this secret. Survive any bytes.

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "src/cuda/device.h"
-#include "src/cuda/device_memory.h"
 #include "src/memory/symmetric_heap.h"
 #include "src/runtime/gpu/gpu_runtime.h"
 

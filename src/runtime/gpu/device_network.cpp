@@ -6,14 +6,14 @@
 #include "src/base/timeout_hint.h"
 #include "src/runtime/gpu/device_queues.h"
 #include "src/runtime/gpu/kernel_proxy.h"
-#include "transports/direct/direct_transport.h"
+#include "transports/ibgda/ibgda_transport.h"
 #include "transports/mlx5/syndrome_text.h"
 
 namespace shmemctl {
 
-direct::DirectTransport* find_ibgda(const std::vector<Transport*>& transports) {
+ibgda::IbgdaTransport* find_ibgda(const std::vector<Transport*>& transports) {
   for (Transport* transport : transports)
-    if (auto* found = dynamic_cast<direct::DirectTransport*>(transport);
+    if (auto* found = dynamic_cast<ibgda::IbgdaTransport*>(transport);
         found && found->has_kernel_qp_sets())
       return found;
   return nullptr;

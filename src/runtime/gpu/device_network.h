@@ -15,8 +15,8 @@
 
 namespace shmemctl {
 
-namespace direct {
-class DirectTransport;
+namespace ibgda {
+class IbgdaTransport;
 }
 
 struct DeviceNetworkInputs {
@@ -29,8 +29,8 @@ struct DeviceNetworkInputs {
   std::vector<std::string> mapped_reason;
   /// By PE: the transport in use, as Rma has it; nullptr: none.
   std::vector<Transport*> transports_by_pe;
-  /// The direct transport for GPUs, if the job has it; see find_ibgda().
-  direct::DirectTransport* ibgda = nullptr;
+  /// ibgda, if the job has it; see find_ibgda().
+  ibgda::IbgdaTransport* ibgda = nullptr;
   /// With "auto": kernels post to its queues where they map nothing, rather than to the proxy.
   bool prefer_ibgda = false;
   /// Why its HCA does not take heaps of GPU memory, on all PEs: one clause; "" if it does.
@@ -51,8 +51,8 @@ struct DeviceNetworkInputs {
   std::shared_ptr<KernelMemory> memory;
 };
 
-/// The direct transport for GPUs among these, or nullptr.
-direct::DirectTransport* find_ibgda(const std::vector<Transport*>& transports);
+/// The transport ibgda among these, if kernels post to it; else nullptr.
+ibgda::IbgdaTransport* find_ibgda(const std::vector<Transport*>& transports);
 
 /// Not collective: made when the transports know the regions. Goes before the transports. Thread
 /// safe.

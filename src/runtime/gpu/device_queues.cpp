@@ -32,7 +32,7 @@ struct DeviceQueues::Queue {
   std::shared_ptr<KernelMapping> registers; ///< nullptr: the doorbell is in `memory`
 };
 
-DeviceQueues::DeviceQueues(direct::DirectTransport& transport, std::shared_ptr<KernelMemory> memory,
+DeviceQueues::DeviceQueues(ibgda::IbgdaTransport& transport, std::shared_ptr<KernelMemory> memory,
                            int n_pes)
     : transport_(transport), memory_(std::move(memory)), lane_(transport.first_kernel_qp_set()),
       n_lanes_(transport.kernel_qp_sets()),
@@ -44,7 +44,7 @@ DeviceQueues::DeviceQueues(direct::DirectTransport& transport, std::shared_ptr<K
   results_mapping_.emplace(memory_, results_.get(), results_bytes_);
   transport_.add_local(results_.get(), n_results * sizeof(QpResult));
   try {
-    direct::TableImage image = transport_.queue_table();
+    mlx5::TableImage image = transport_.queue_table();
     map_queues(image);
     copy_table(std::move(image));
   } catch (...) {
@@ -59,7 +59,7 @@ DeviceQueues::~DeviceQueues() {
 
 /// Numbers are those of qps_to() (kernels/device/ibgda_qp.h).
 template <class Use>
-void DeviceQueues::each_queue(const direct::QpTable& table, const Use& use) const {
+void DeviceQueues::each_queue(const mlx5::QpTable& table, const Use& use) const {
   for (std::uint32_t pe = 0; pe < table.n_pes; ++pe) {
     const std::uint32_t rails = table.paths_to(pe);
     for (std::uint32_t number = 0; number < rails * n_lanes_; ++number)
@@ -81,17 +81,17 @@ std::shared_ptr<KernelMapping> DeviceQueues::register_page(const void* address) 
   return mapping;
 }
 
-void DeviceQueues::map_queues(direct::TableImage& image) {
+void DeviceQueues::map_queues(mlx5::TableImage& image) {
   each_queue(image.table(), [&](std::size_t place, const Number& number) {
     const mlx5::QpView& view = image.queue(number.pe, number.path, number.qp_set).view;
     mapped_[place] = std::make_unique<Queue>(memory_, view.wqes, transport_.queue_bytes());
     if (mapped_[place]->memory.holds(view.doorbell))
-      return; // software's register
+      return; // the emulated HCA's register
     mapped_[place]->registers = register_page(view.doorbell);
   });
 }
 
-void DeviceQueues::copy_table(direct::TableImage image) {
+void DeviceQueues::copy_table(mlx5::TableImage image) {
   each_queue(image.table(), [&](std::size_t place, const Number& number) {
     const Queue& mapped = *mapped_[place];
     mlx5::QpView& view = image.queue(number.pe, number.path, number.qp_set).view;
@@ -116,7 +116,7 @@ void DeviceQueues::describe(DeviceNetwork& network) const {
   network.n_kernel_qp_sets = n_lanes_;
   network.qps_per_pe = queues_per_pe_;
   network.qp_per_warp = transport_.kernel_qp_per_warp() ? 1 : 0;
-  network.queues = reinterpret_cast<const direct::QpTable*>(tables_.back().data());
+  network.queues = reinterpret_cast<const mlx5::QpTable*>(tables_.back().data());
   network.marks = marks_.data();
   network.results = results_mapping_->seen(static_cast<QpResult*>(results_.get()));
   network.qp_result_locks = locks_.data();

@@ -10,14 +10,14 @@
 
 #include "src/abi/device_network.h"
 #include "src/runtime/gpu/kernel_memory.h"
-#include "transports/direct/direct_transport.h"
+#include "transports/ibgda/ibgda_transport.h"
 
 namespace shmemctl {
 
 class DeviceQueues {
 public:
   /// Throws Error (unavailable).
-  DeviceQueues(direct::DirectTransport& transport, std::shared_ptr<KernelMemory> memory, int n_pes);
+  DeviceQueues(ibgda::IbgdaTransport& transport, std::shared_ptr<KernelMemory> memory, int n_pes);
   ~DeviceQueues();
   DeviceQueues(const DeviceQueues&) = delete;
   DeviceQueues& operator=(const DeviceQueues&) = delete;
@@ -33,12 +33,12 @@ public:
 private:
   struct Queue;
   std::shared_ptr<KernelMapping> register_page(const void* address);
-  void map_queues(direct::TableImage& image);
-  void copy_table(direct::TableImage image);
+  void map_queues(mlx5::TableImage& image);
+  void copy_table(mlx5::TableImage image);
 
   static constexpr std::size_t n_results = 1024;
 
-  direct::DirectTransport& transport_;
+  ibgda::IbgdaTransport& transport_;
   std::shared_ptr<KernelMemory> memory_;
   std::uint32_t lane_, n_lanes_; ///< the kernels' own
   std::size_t results_bytes_;
@@ -49,7 +49,7 @@ private:
   };
   /// Calls `use(index, number)` for each QP, with its index in the arrays below.
   template <class Use>
-  void each_queue(const direct::QpTable& table, const Use& use) const;
+  void each_queue(const mlx5::QpTable& table, const Use& use) const;
 
   /// Pages of registers by address: queues may share one, which is mapped once, as long as any of
   /// them has it.

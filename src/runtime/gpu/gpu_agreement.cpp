@@ -4,28 +4,9 @@
 
 namespace shmemctl {
 
-std::string to_line(const GpuCapabilities& capabilities) {
-  return capabilities.there
-             ? std::string("gpu ") + (capabilities.shareable ? "1 " : "0 ") + capabilities.uuid +
-                   (capabilities.fabric.empty() ? "" : " " + capabilities.fabric)
-             : "none " + capabilities.reason;
-}
-
-GpuCapabilities parse_gpu_capabilities(const std::string& line) {
-  constexpr std::size_t head = 6; // "gpu 1 "
-  GpuCapabilities capabilities;
-  if (line.rfind("none ", 0) == 0) {
-    capabilities.reason = line.substr(5);
-  } else if (line.size() >= head && line.rfind("gpu ", 0) == 0) {
-    capabilities.there = true;
-    capabilities.shareable = line[4] == '1';
-    const std::size_t space = line.find(' ', head);
-    capabilities.uuid = line.substr(head, space == std::string::npos ? space : space - head);
-    capabilities.fabric = space == std::string::npos ? "" : line.substr(space + 1);
-  } else {
-    capabilities.reason = "it runs another version of this tool";
-  }
-  return capabilities;
+void serialize(Archive& archive, GpuCapabilities& capabilities) {
+  archive(capabilities.there, capabilities.reason, capabilities.uuid, capabilities.shareable,
+          capabilities.fabric);
 }
 
 std::string why_no_gpus(const std::vector<GpuCapabilities>& capabilities_by_pe,

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "src/runtime/identity.h"
 
 namespace shmemctl {
@@ -17,9 +18,7 @@ struct GpuCapabilities {
   /// The NVLink domain of several machines in which it can hand memory on (HEAP=fabric); "": none.
   std::string fabric;
 };
-std::string to_line(const GpuCapabilities& capabilities);
-/// Accepts any text: a malformed one means no GPU, with that reason.
-GpuCapabilities parse_gpu_capabilities(const std::string& line);
+void serialize(Archive& archive, GpuCapabilities& capabilities);
 
 /// Why the job has no GPUs: "" if all PEs have one; else a clause that names the first PE that has
 /// none, and its reason. If no PE has one, the reason of PE `pe` itself.

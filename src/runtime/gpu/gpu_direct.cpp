@@ -11,15 +11,6 @@ namespace shmemctl {
 
 namespace {
 
-constexpr char between_fields = '\x1f', between_capabilities = '\n';
-
-std::string clean(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return c == between_fields || c == between_capabilities; }, ' ');
-  return text;
-}
-
 GpuDirectCapability capability_of(const GpuDirectCandidate& candidate,
                                   const std::vector<bool>& needed,
                                   const std::shared_ptr<const DeviceMemory>& memory,
@@ -72,23 +63,8 @@ Verdict verdict_of(const std::vector<GpuDirectCapabilities>& by_pe, std::size_t 
 
 } // namespace
 
-std::string to_line(const GpuDirectCapabilities& capabilities) {
-  std::string line;
-  for (const GpuDirectCapability& capability : capabilities)
-    line += clean(capability.transport) + between_fields + clean(capability.way) + between_fields +
-            clean(capability.reason) + between_fields + (capability.reaches_all ? "1" : "0") +
-            between_capabilities;
-  return line;
-}
-
-GpuDirectCapabilities parse_gpu_direct_capabilities(const std::string& line) {
-  GpuDirectCapabilities capabilities;
-  for (const std::string& text : split(line, between_capabilities)) {
-    const std::vector<std::string> fields = split(text, between_fields);
-    if (fields.size() == 4)
-      capabilities.push_back({fields[0], fields[1], fields[2], fields[3] == "1"});
-  }
-  return capabilities;
+void serialize(Archive& archive, GpuDirectCapability& capability) {
+  archive(capability.transport, capability.way, capability.reason, capability.reaches_all);
 }
 
 GpuDirectCapabilities try_gpu_direct(const std::vector<GpuDirectCandidate>& candidates,

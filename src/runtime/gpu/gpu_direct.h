@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "transports/device_memory_user.h"
 #include "transports/transport.h"
 
@@ -18,9 +19,7 @@ struct GpuDirectCapability {
 };
 /// Those of a PE: one for each transport of the job, in the order of preference.
 using GpuDirectCapabilities = std::vector<GpuDirectCapability>;
-std::string to_line(const GpuDirectCapabilities& capabilities);
-/// Accepts any text: a malformed one means no capability.
-GpuDirectCapabilities parse_gpu_direct_capabilities(const std::string& line);
+void serialize(Archive& archive, GpuDirectCapability& capability);
 
 /// A transport, and whom it reaches.
 struct GpuDirectCandidate {

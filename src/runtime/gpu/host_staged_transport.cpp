@@ -34,27 +34,27 @@ bool HostRanges::hold(const void* address, std::size_t size_bytes) const {
 void HostStagedTransport::put(int context, const RemoteAddress& target, const void* source,
                               std::size_t size_bytes, bool blocking) {
   if (ranges_.hold(source, size_bytes)) {
-    below_.put(context, target, source, size_bytes, blocking);
+    below().put(context, target, source, size_bytes, blocking);
     return;
   }
   std::vector<std::byte> buffer(std::min(size_bytes, piece_bytes));
   for (std::size_t done = 0; done < size_bytes; done += buffer.size()) {
     buffer.resize(std::min(buffer.size(), size_bytes - done));
     memory_->copy(buffer.data(), static_cast<const std::byte*>(source) + done, buffer.size());
-    below_.put(context, behind(target, done), buffer.data(), buffer.size(), true);
+    below().put(context, behind(target, done), buffer.data(), buffer.size(), true);
   }
 }
 
 void HostStagedTransport::get(int context, void* target, const RemoteAddress& source,
                               std::size_t size_bytes, bool blocking) {
   if (ranges_.hold(target, size_bytes)) {
-    below_.get(context, target, source, size_bytes, blocking);
+    below().get(context, target, source, size_bytes, blocking);
     return;
   }
   std::vector<std::byte> buffer(std::min(size_bytes, piece_bytes));
   for (std::size_t done = 0; done < size_bytes; done += buffer.size()) {
     buffer.resize(std::min(buffer.size(), size_bytes - done));
-    below_.get(context, buffer.data(), behind(source, done), buffer.size(), true);
+    below().get(context, buffer.data(), behind(source, done), buffer.size(), true);
     memory_->copy(static_cast<std::byte*>(target) + done, buffer.data(), buffer.size());
   }
 }
@@ -63,7 +63,7 @@ void HostStagedTransport::put_signal(int context, const RemoteAddress& target, c
                                      std::size_t size_bytes, const RemoteAddress& signal,
                                      std::uint64_t signal_value, SignalOp op, bool blocking) {
   if (size_bytes == 0 || ranges_.hold(source, size_bytes)) {
-    below_.put_signal(context, target, source, size_bytes, signal, signal_value, op, blocking);
+    below().put_signal(context, target, source, size_bytes, signal, signal_value, op, blocking);
     return;
   }
   // All but the last piece, then that with the signal.
@@ -71,12 +71,12 @@ void HostStagedTransport::put_signal(int context, const RemoteAddress& target, c
   const std::size_t before = size_bytes - last;
   if (before > 0) {
     put(context, target, source, before, true);
-    below_.fence(context);
+    below().fence(context);
   }
   std::vector<std::byte> buffer(last);
   memory_->copy(buffer.data(), static_cast<const std::byte*>(source) + before, last);
-  below_.put_signal(context, behind(target, before), buffer.data(), last, signal, signal_value, op,
-                    true);
+  below().put_signal(context, behind(target, before), buffer.data(), last, signal, signal_value, op,
+                     true);
 }
 
 } // namespace shmemctl

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/runtime/gpu/kernel_memory.h"
-#include "transports/transport.h"
+#include "transports/forwarding_transport.h"
 
 namespace shmemctl {
 
@@ -34,43 +34,24 @@ private:
 };
 
 /// Forwards to the transport below; operations whose local memory lies outside of the host-
-/// reachable ranges are copied through host memory, and block. For the proxy: connect() and the
-/// like belong to the transport below.
-class HostStagedTransport final : public Transport {
+/// reachable ranges are copied through host memory, and block. For the proxy.
+class HostStagedTransport final : public ForwardingOperations {
 public:
   /// @param below, ranges outlive it
   HostStagedTransport(Transport& below, const HostRanges& ranges,
                       std::shared_ptr<KernelMemory> memory)
-      : below_(below), ranges_(ranges), memory_(std::move(memory)) {}
-
-  const char* name() const override { return below_.name(); }
-  std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {}; }
-  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
-  std::string set_region(const RegionView&) override { return {}; }
+      : ForwardingOperations(below), ranges_(ranges), memory_(std::move(memory)) {}
 
   void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
            bool blocking) override;
   void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
            bool blocking) override;
-  std::uint64_t atomic(int context, const RemoteAddress& target,
-                       const AtomicRequest& request) override {
-    return below_.atomic(context, target, request);
-  }
-  void post_atomic(int context, const RemoteAddress& target,
-                   const AtomicRequest& request) override {
-    below_.post_atomic(context, target, request);
-  }
   void put_signal(int context, const RemoteAddress& target, const void* source,
                   std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
                   SignalOp op, bool blocking) override;
-  void fence(int context) override { below_.fence(context); }
-  void quiet(int context) override { below_.quiet(context); }
-  void progress() override { below_.progress(); }
-  Transport& for_host_memory() override { return below_; }
+  Transport& for_host_memory() override { return below(); }
 
 private:
-  Transport& below_;
   const HostRanges& ranges_;
   std::shared_ptr<KernelMemory> memory_;
 };

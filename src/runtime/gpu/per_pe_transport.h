@@ -38,6 +38,10 @@ public:
                        const AtomicRequest& request) override {
     return to(target.pe).atomic(context, target, request);
   }
+  void post_atomic(int context, const RemoteAddress& target,
+                   const AtomicRequest& request) override {
+    to(target.pe).post_atomic(context, target, request);
+  }
   void put_signal(int context, const RemoteAddress& target, const void* source,
                   std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
                   SignalOp op, bool blocking) override {

@@ -17,7 +17,7 @@ const char* const deepep_note =
     "NVSHMEM_HCA_PE_MAPPING can distinguish its ranks (a DeepEP that reads "
     "DEEP_EP_DEVICE_TO_HCA_MAPPING sets the list itself)";
 
-/// Looks for settings with which NVSHMEM, as simulated, does at least as well as the optimum.
+/// Searches for settings with which NVSHMEM, as simulated, does at least as well as the optimum.
 class NvshmemAdvisor {
 public:
   NvshmemAdvisor(const Node& node, const Mapping& optimal, World world)
@@ -62,7 +62,7 @@ private:
     return at_least_as_good(score(node_, mapping), target_);
   }
 
-  /// What the user leaves out by name stays out.
+  /// What the user excludes by name stays excluded.
   bool by_default(NvshmemSettings settings, Advice& advice) const {
     const bool filtered = !ports_left_out(node_, optimal_.request).empty();
     if (filtered)
@@ -81,7 +81,7 @@ private:
     return true;
   }
 
-  /// By itself, once storage and management NICs are out of its way.
+  /// The default selection, once storage and management NICs are excluded.
   bool filtered(NvshmemSettings settings, Advice& advice) const {
     MappingRequest request = optimal_.request;
     request.nvshmem_per_pe.clear();
@@ -143,7 +143,7 @@ private:
   MappingScore target_;
 };
 
-/// The farthest used NIC of each PE, added up: comparable between answers of different length.
+/// The sum over PEs of the farthest used NIC: comparable between mappings of different length.
 long total_distance(const Mapping& mapping) {
   long total = 0;
   for (const PeMapping& pe : mapping.pes) {

@@ -19,28 +19,29 @@ Findings check_source(const Node& node);
 /// then by id.
 Findings check_node(const Node& node);
 
-/// The mapping and the settings: nic-hotspot, nic-idle, nic-far, mapping-collapse, mapping-ignored,
-/// mapping-not-pinned, mapping-order, mapping-count, mapping-duplicate, mapping-malformed,
-/// hca-unknown, port-unknown, nic-not-rdma (a list names one), nic-off-fabric (a PE is on a
-/// NIC of another network than most), mapping-empty (a list, a prefix or a transport leaves no
-/// device), remote-transport-unknown, nvshmem-version-unknown, nic-without-gpu. Most severe first,
-/// then by id. Lines of variables in a fix were tried on the model: with_tried_fixes(); they name
-/// no NIC whose name is not known. Only mapping-unknown where the source does not decide.
+/// Findings about the mapping and the settings: nic-hotspot, nic-idle, nic-far, mapping-collapse,
+/// mapping-ignored, mapping-not-pinned, mapping-order, mapping-count, mapping-duplicate,
+/// mapping-malformed, hca-unknown, port-unknown, nic-not-rdma (a list names one), nic-off-fabric (a
+/// PE is on a NIC of another network than most), mapping-empty (a list, a prefix or a transport
+/// leaves no device), remote-transport-unknown, nvshmem-version-unknown, nic-without-gpu. Most
+/// severe first, then by id. Variables in a fix were tried on the model (with_tried_fixes()); they
+/// contain only known NIC names. Only mapping-unknown if the source is insufficient to determine
+/// the mapping.
 Findings check_mapping(const Node& node, const Mapping& mapping);
 
-/// Lines of environment that give the optimal mapping.
+/// Environment lines that give the optimal mapping.
 struct Advice {
   World world = World::node;
   std::string library;            ///< "nvshmem", "nccl", "ucx"
   std::vector<std::string> lines; ///< `export NAME=value`, or one per local rank
-  std::string note;               ///< why one per rank, or why it cannot be expressed
-  /// nvshmem only: what the lines set, per local rank, for a simulation to confirm.
+  std::string note;               ///< why one per rank is needed, or why it cannot be expressed
+  /// nvshmem only: the variables per local rank, so that a simulation can confirm them.
   std::vector<NvshmemSettings> settings_per_rank;
 };
-/// For NVSHMEM one per world, each confirmed by simulating it: no setting at all where that is
-/// enough, else NVSHMEM_HCA_PE_MAPPING, else one NVSHMEM_HCA_LIST per local rank; no lines if
-/// none of them does it. For NCCL and UCX one each, which hold in every world.
-/// Nothing if a PE has no NIC, or one whose name is not known.
+/// For NVSHMEM one per world, each confirmed by simulation: no setting if the default is optimal,
+/// else NVSHMEM_HCA_PE_MAPPING, else one NVSHMEM_HCA_LIST per local rank; no lines if none of them
+/// works. For NCCL and UCX one each, valid in every world. Empty if a PE has no NIC, or one whose
+/// name is unknown.
 std::vector<Advice> advise(const Node& node, const Mapping& optimal);
 
 } // namespace shmemctl

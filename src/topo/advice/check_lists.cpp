@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t shown_problems = 5;
 
-/// Looks at one mapping's list; each member adds at most one finding per cause.
+/// Checks one mapping's list; each member function adds at most one finding per cause.
 class ListCheck {
 public:
   ListCheck(const Node& node, const Mapping& mapping, const Mapping& optimal)
@@ -51,14 +51,14 @@ private:
   bool effective() const { return source_ && !table().list_name.empty(); }
   bool pins() const { return mapping_.request.nvshmem.enable_nic_pe_mapping; }
 
-  /// @param otherwise what to do if no change of the environment heals it
+  /// @param otherwise the fix if no change of the environment helps
   void add(const char* id, Severity severity, const std::string& subject, std::string message,
            std::string otherwise, std::vector<EnvChange> remedies = {}, bool by_mapping = false) {
     diagnoses_.push_back({{id, severity, subject, std::move(message), std::move(otherwise)},
                           std::move(remedies),
                           by_mapping});
   }
-  /// About an entry of the list: the corrected list, or settings without it.
+  /// About an entry of the list: suggests the corrected list, or settings without it.
   void add_about_list(const char* id, Severity severity, const std::string& subject,
                       std::string message, std::vector<EnvChange> remedies = {}) {
     remedies.insert(remedies.begin(), corrected_list_change(node_, mapping_));
@@ -155,13 +155,13 @@ private:
     });
   }
 
-  /// A name that the user wrote for nothing: an error, unless it was to be left out anyway.
+  /// A name that matches nothing: an error, unless it was to be excluded anyway.
   Severity severity_of_unmatched() const {
     return table().list.exclude ? Severity::warning : Severity::error;
   }
 
   void check_unmatched() {
-    std::vector<std::string> unknown, unknown_words, ports, port_words, plain, plain_words;
+    std::vector<std::string> unknown, unknown_entries, ports, port_entries, plain, plain_entries;
     for (const HcaListEntry& entry : table().unmatched) {
       if (is_malformed(entry))
         continue;
@@ -170,37 +170,37 @@ private:
       const std::optional<int> behind = find_hca_of_netdev(node_, entry.name);
       if (!nic && (behind || find_plain_nic(node_, entry.name))) {
         plain.push_back(name);
-        plain_words.push_back(name +
-                              (behind ? " is the network interface of " + nic_name(node_, *behind)
-                                      : std::string(" is no RDMA device")));
+        plain_entries.push_back(name +
+                                (behind ? " is the network interface of " + nic_name(node_, *behind)
+                                        : std::string(" is no RDMA device")));
       } else if (!nic) {
         const std::optional<int> near = nearest_hca(node_, entry.name);
         unknown.push_back(name);
-        unknown_words.push_back(fmt::format(
+        unknown_entries.push_back(fmt::format(
             "{} (column {}){}", name, entry.column,
             near ? fmt::format(", did you mean {}?", nic_name(node_, *near)) : std::string()));
       } else if (const std::string why = passed_over(*nic); !why.empty()) {
         unknown.push_back(name);
-        unknown_words.push_back(fmt::format("{} (column {}): {}", name, entry.column, why));
+        unknown_entries.push_back(fmt::format("{} (column {}): {}", name, entry.column, why));
       } else if (!has_port(node_, *nic, entry.port)) {
         ports.push_back(fmt::format("{}/{}", name, entry.port));
-        port_words.push_back(fmt::format("{} has no port {}", name, entry.port));
+        port_entries.push_back(fmt::format("{} has no port {}", name, entry.port));
       }
     }
     const Severity severity = severity_of_unmatched();
     if (!unknown.empty())
       add_about_list("hca-unknown", severity, enumerate(unknown),
                      fmt::format("{} names devices that NVSHMEM does not have here: {}",
-                                 source_->variable, join(first_of(unknown_words), "; ")),
+                                 source_->variable, join(first_of(unknown_entries), "; ")),
                      transport_changes(node_, mapping_.request, optimal_));
     if (!ports.empty())
       add_about_list("port-unknown", severity, enumerate(ports),
                      fmt::format("{} names a port that does not exist: {}", source_->variable,
-                                 enumerate(port_words)));
+                                 enumerate(port_entries)));
     if (!plain.empty())
       add_about_list(
           "nic-not-rdma", severity, enumerate(plain),
-          fmt::format("{} takes RDMA devices: {}", source_->variable, enumerate(plain_words)));
+          fmt::format("{} takes RDMA devices: {}", source_->variable, enumerate(plain_entries)));
   }
 
   static std::vector<std::string> first_of(std::vector<std::string> words) {
@@ -212,7 +212,7 @@ private:
     return words;
   }
 
-  /// Why NVSHMEM skips the whole device before it looks at any list; "" if it does not.
+  /// Why NVSHMEM skips the whole device before it applies any list; "" if it does not.
   std::string passed_over(int nic) const {
     for (const TableExclusion& exclusion : table().exclusions)
       if (exclusion.port == 0 &&
@@ -327,7 +327,7 @@ private:
           "make the counts add up to the PEs of a node", {}, true);
   }
 
-  /// Pinned PEs that begin again at the first device, and are as well off as they could be.
+  /// Pinned PEs that wrap around to the first device, and could not do better.
   bool repeats_well(std::size_t rows, std::size_t pes) const {
     return pins() && pes % rows == 0 &&
            at_least_as_good(score(node_, mapping_), score(node_, optimal_));
@@ -355,7 +355,7 @@ private:
         without_devices(), std::move(remedies), true);
   }
 
-  /// What is left to do where no setting gives the transport a device.
+  /// The fix if no setting gives the transport a device.
   std::string without_devices() const {
     const bool by_name =
         transport() == NvshmemTransport::ibgda || transport() == NvshmemTransport::ibdevx;
@@ -373,7 +373,7 @@ private:
   Diagnoses diagnoses_;
 };
 
-/// Each rank's own settings, each finding once.
+/// The settings of each rank; each finding once.
 Diagnoses check_ranks(const Node& node, const Mapping& mapping, const Mapping& optimal) {
   Diagnoses all;
   for (const NvshmemSettings& settings : mapping.request.nvshmem_per_pe) {
@@ -401,7 +401,7 @@ Diagnoses check_lists(const Node& node, const Mapping& mapping, const Mapping& o
 
 namespace {
 
-/// More rows than this say nothing more about an order.
+/// More rows than this add no information about an order.
 constexpr std::size_t max_written_rows = 256;
 constexpr int max_sane_count = 64;
 
@@ -421,7 +421,7 @@ std::vector<int> ports_of(const Node& node, int nic) {
   return ports.empty() ? std::vector<int>{1} : ports;
 }
 
-/// -1 stands for every port. Of several ports none is more likely meant than another.
+/// -1 stands for every port. If there are several ports, none is the more likely one.
 std::optional<int> meant_port(const Node& node, int nic, int written) {
   if (written <= 0)
     return -1;

@@ -102,16 +102,16 @@ public:
     if (hot_.empty() && !idle_.empty())
       report_idle_ports();
     report_off_fabric();
-    report_far_ports();
+    report_distant_ports();
     report_duplicates();
     return std::move(diagnoses_);
   }
 
 private:
-  /// Settings that give a better mapping are what heals it.
+  /// Settings that give a better mapping are the fix.
   void add(Finding finding) { diagnoses_.push_back({std::move(finding), {}, true}); }
 
-  /// Where no setting does.
+  /// The fix if no setting helps.
   std::string without_setting() const {
     if (mapping_.request.policy != Policy::nvshmem)
       return "no known setting fixes this; compare --policy nvshmem and --policy optimal";
@@ -131,7 +131,7 @@ private:
     return gpu_nic_distance(node_, mapping_.pes[static_cast<std::size_t>(pe)].gpu, nic);
   }
 
-  /// True if one of the port's PEs is known to be as near to the idle port.
+  /// True if one of the port's PEs is known to be as close to the idle port.
   bool equally_near(const NicLoad& hot, const NicUse& idle) const {
     return std::any_of(hot.pes.begin(), hot.pes.end(), [&](int pe) {
       const Distance here = distance_of(pe, hot.nic);
@@ -182,7 +182,7 @@ private:
     return ports.size() > 1;
   }
 
-  /// Each rank chose alone, and so could not see what the others chose.
+  /// Each rank chose alone, so it could not take the others' choices into account.
   bool is_collapse(const std::vector<NicUse>& near) const {
     const bool alone = mapping_.request.policy == Policy::nvshmem &&
                        mapping_.request.world == World::deepep_ht && has_table_of_several_ports();
@@ -287,7 +287,7 @@ private:
     return words.empty() ? "of another kind" : join(words, ", ");
   }
 
-  /// A PE on another network than most: on another link layer it cannot even reach their peers.
+  /// A PE on another network than most: on another link layer it cannot reach their peers at all.
   void report_off_fabric() {
     std::vector<std::string> subjects;
     std::vector<std::string> words;
@@ -312,15 +312,15 @@ private:
          without_setting()});
   }
 
-  struct FarPe {
+  struct DistantPe {
     int pe = 0;
     const NicUse *used = nullptr, *nearer = nullptr;
   };
 
-  /// A PE whose NIC is known to be farther than the one that the optimal mapping has for it, if
-  /// the mapping as a whole is farther too: otherwise some other PE gained what this one lost.
-  std::vector<FarPe> far_pes() const {
-    std::vector<FarPe> far;
+  /// A PE whose NIC is known to be farther away than in the optimal mapping, if the mapping as a
+  /// whole is farther, too: otherwise another PE gained what this one lost.
+  std::vector<DistantPe> distant_pes() const {
+    std::vector<DistantPe> distant;
     long total = 0;
     long best_total = 0;
     for (std::size_t i = 0; i < mapping_.pes.size() && i < optimal_.pes.size(); ++i) {
@@ -335,19 +335,19 @@ private:
         return hot->nic == used->nic && hot->port == used->port;
       });
       if (known && !reported && distance_rank(best->distance) < distance_rank(used->distance))
-        far.push_back({mapping_.pes[i].pe, used, best});
+        distant.push_back({mapping_.pes[i].pe, used, best});
     }
-    return total > best_total ? far : std::vector<FarPe>{};
+    return total > best_total ? distant : std::vector<DistantPe>{};
   }
 
-  void report_far_ports() {
-    const std::vector<FarPe> far = far_pes();
-    if (far.empty())
+  void report_distant_ports() {
+    const std::vector<DistantPe> distant = distant_pes();
+    if (distant.empty())
       return;
     std::vector<std::string> words;
     std::vector<int> pes;
     int worst_rank = 0;
-    for (const FarPe& each : far) {
+    for (const DistantPe& each : distant) {
       pes.push_back(each.pe);
       worst_rank = std::max(worst_rank, distance_rank(each.used->distance));
       words.push_back(fmt::format(
@@ -355,7 +355,7 @@ private:
           port_name(node_, each.used->nic, each.used->port), to_string(each.used->distance),
           port_name(node_, each.nearer->nic, each.nearer->port), to_string(each.nearer->distance)));
     }
-    // One switch more or less costs little; a host bridge or a socket does not.
+    // One switch more or less costs little; a host bridge or a socket costs a lot.
     const bool leaves_the_switches = worst_rank > 1;
     add({"nic-far", leaves_the_switches ? Severity::warning : Severity::info, numbered("PE", pes),
          enumerate(words, shown_examples), without_setting()});
@@ -390,7 +390,7 @@ private:
   std::map<PortKey, const NicLoad*> loaded_;
   std::vector<NicUse> idle_;
   std::vector<const NicLoad*> hot_;
-  std::set<PortKey> same_network_; ///< usable ports that are not of another network
+  std::set<PortKey> same_network_; ///< usable ports, except those of another network
   Diagnoses diagnoses_;
 };
 
@@ -411,7 +411,7 @@ bool is_in_table(const Mapping& mapping, int nic) {
 
 } // namespace
 
-/// What NVSHMEM does not have in its table needs no word: the user left it out.
+/// Ports that are not in NVSHMEM's table need no finding: the user excluded them.
 Diagnoses check_other_nics(const Node& node, const Mapping& mapping) {
   std::vector<int> others;
   std::vector<std::string> names;

@@ -45,7 +45,7 @@ std::optional<int> nearer(std::optional<int> best, const Distance& distance) {
   return std::min(best.value_or(rank_other_socket), distance_rank(distance));
 }
 
-/// Rank of the nearest of `nics` per GPU; nothing where no distance is known.
+/// Rank of the nearest of `nics` per GPU; empty if no distance is known.
 std::vector<std::optional<int>> nearest_ranks(const Node& node, const std::vector<int>& nics) {
   std::vector<std::optional<int>> nearest(node.gpus.size());
   for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu)
@@ -68,7 +68,7 @@ std::vector<int> nics_of(const std::vector<NicUse>& ports) {
   return nics;
 }
 
-/// The fabric's NICs and those whose ports are all down: these are port-down's business.
+/// The fabric's NICs and those whose ports are all down, which port-down reports.
 std::vector<int> fabric_nics(const Node& node) {
   std::vector<int> nics = nics_of(candidate_ports(node));
   for (std::size_t i = 0; i < node.nics.size(); ++i) {
@@ -86,19 +86,19 @@ std::vector<int> fabric_nics(const Node& node) {
 Findings check_gpus_without_nic(const Node& node) {
   if (node.gpus.empty() || node.hidden_nics > 0)
     return {};
-  std::vector<int> far;
+  std::vector<int> distant;
   std::vector<int> not_close;
   if (node.nics.empty()) {
     for (const Gpu& gpu : node.gpus)
-      far.push_back(gpu.index);
+      distant.push_back(gpu.index);
     // A matrix without a PCI tree is nvidia-smi's.
     if (node.recorded && node.pci.empty())
-      return {{"gpu-without-nic", Severity::info, numbered("GPU", far),
+      return {{"gpu-without-nic", Severity::info, numbered("GPU", distant),
                "this text lists no NIC: the node has none, or only NICs that nvidia-smi does "
                "not list (EFA, Slingshot)",
                "run shmemctl topo on that host: it reads every NIC from the kernel"}};
-    return {{"gpu-without-nic", Severity::warning, numbered("GPU", far),
-             fmt::format("{} cannot reach other nodes: no NIC is known", numbered("GPU", far)),
+    return {{"gpu-without-nic", Severity::warning, numbered("GPU", distant),
+             fmt::format("{} cannot reach other nodes: no NIC is known", numbered("GPU", distant)),
              "install an RDMA NIC, or load its driver: modprobe mlx5_ib"}};
   }
   const std::vector<std::optional<int>> nearest = nearest_ranks(node, fabric_nics(node));
@@ -106,17 +106,17 @@ Findings check_gpus_without_nic(const Node& node) {
   for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu) {
     const std::optional<int> rank = nearest[gpu];
     if (rank && *rank == rank_other_socket)
-      far.push_back(static_cast<int>(gpu));
+      distant.push_back(static_cast<int>(gpu));
     else if (rank && *rank > rank_below_one_switch && others_are_close)
       not_close.push_back(static_cast<int>(gpu));
   }
   Findings findings;
-  if (!far.empty())
+  if (!distant.empty())
     findings.push_back(
-        {"gpu-without-nic", Severity::warning, numbered("GPU", far),
+        {"gpu-without-nic", Severity::warning, numbered("GPU", distant),
          fmt::format("{} {} no usable NIC on the same NUMA node: all traffic to other nodes "
                      "crosses the sockets",
-                     numbered("GPU", far), far.size() == 1 ? "has" : "have"),
+                     numbered("GPU", distant), distant.size() == 1 ? "has" : "have"),
          "move a NIC to a slot of that socket, or run PEs on the other GPUs only (--gpus)"});
   if (!not_close.empty())
     findings.push_back(
@@ -131,7 +131,7 @@ Findings check_numa(const Node& node) {
   const auto cpu_nodes =
       std::count_if(node.numa_nodes.begin(), node.numa_nodes.end(),
                     [](const NumaNode& numa_node) { return numa_node.kind == NumaKind::cpu; });
-  // One NUMA node decides nothing, and a recorded matrix has the distances already.
+  // With a single NUMA node it does not matter, and a recorded matrix has the distances already.
   if (cpu_nodes == 1 || node.recorded)
     return {};
   std::vector<std::string> names;
@@ -195,7 +195,7 @@ Findings check_rdma(const Node& node) {
 
 namespace {
 
-/// Whether two GPUs are of one model; nothing where that is not told.
+/// Whether two GPUs are of the same model; empty if unknown.
 std::optional<bool> same_model(const Node& node, const Gpu& left, const Gpu& right) {
   if (left.pci >= 0 && right.pci >= 0) {
     const PciDevice& a = node.pci[static_cast<std::size_t>(left.pci)];
@@ -224,8 +224,8 @@ bool through_switches(const Gpu& gpu) {
   });
 }
 
-/// Every GPU of `linked` sees every other by NVLink, or by NVSwitches: then no GPU of the machine
-/// is without by design, as those beside a pair with a bridge are.
+/// Every GPU of `linked` reaches every other by NVLink or NVSwitches: then every GPU of the machine
+/// is meant to have NVLinks, unlike GPUs beside a pair with a bridge.
 bool are_all_joined(const Node& node, const std::vector<int>& linked) {
   const bool switched = std::any_of(linked.begin(), linked.end(), [&node](int gpu) {
     return through_switches(node.gpus[static_cast<std::size_t>(gpu)]);
@@ -251,11 +251,11 @@ Findings check_nvlinks(const Node& node) {
   }
   if (linked.empty() || !are_all_joined(node, linked))
     return {};
-  bool all_told = true;
+  bool all_known = true;
   std::erase_if(without, [&](int gpu) {
     const std::optional<bool> same = same_model(node, node.gpus[static_cast<std::size_t>(gpu)],
                                                 node.gpus[static_cast<std::size_t>(linked[0])]);
-    all_told = all_told && same.has_value();
+    all_known = all_known && same.has_value();
     return same == false;
   });
   if (without.empty())
@@ -267,9 +267,9 @@ Findings check_nvlinks(const Node& node) {
                 "nvidia-smi nvlink -s -i {0}; see the fabric manager's log and Xid messages in "
                 "dmesg for the cause; nvidia-smi -r -i {0} resets it",
                 without[0]);
-  // A display adapter beside compute GPUs has none either: where the source tells no models, it may
-  // be one.
-  return {{"gpu-without-nvlink", all_told ? Severity::error : Severity::warning,
+  // A display adapter beside compute GPUs has no NVLinks either: if the source has no models, this
+  // may be one.
+  return {{"gpu-without-nvlink", all_known ? Severity::error : Severity::warning,
            numbered("GPU", without),
            fmt::format("{} {} no {}, though {} {}: its traffic to them goes over PCIe",
                        numbered("GPU", without), without.size() == 1 ? "has" : "have",
@@ -287,9 +287,9 @@ struct LinkedDevice {
   const PciDevice* pci = nullptr;
 };
 
-/// A number of the link that says something: VMs and virtual functions read 0.
+/// A positive number: VMs and virtual functions report 0.
 template <class T>
-bool told(const Fact<T>& fact) {
+bool is_positive(const Fact<T>& fact) {
   return fact && *fact > 0;
 }
 
@@ -307,8 +307,8 @@ std::vector<LinkedDevice> linked_devices(const Node& node) {
   return devices;
 }
 
-/// What a link reaches at best: its own maximum or, where that is unknown, the best of the same
-/// model in this machine.
+/// The best value that a link can reach: its own maximum or, if that is unknown, the best of the
+/// same model in this machine.
 struct BestLink {
   double speed_GTps = 0;
   int width = 0;
@@ -332,9 +332,9 @@ BestLink expected_link(const LinkedDevice& device, const std::map<Model, BestLin
   BestLink expected;
   if (device.pci->vendor && device.pci->device)
     expected = models.at({*device.pci->vendor, *device.pci->device});
-  if (told(link.max_speed_GTps))
+  if (is_positive(link.max_speed_GTps))
     expected.speed_GTps = *link.max_speed_GTps;
-  if (told(link.max_width))
+  if (is_positive(link.max_width))
     expected.width = *link.max_width;
   return expected;
 }
@@ -345,13 +345,15 @@ bool slot_is_the_limit(const Node& node, const PciDevice& device) {
   const PciDevice& port = node.pci[static_cast<std::size_t>(device.parent)];
   if (port.kind != PciKind::bridge)
     return false;
-  const bool speed_met = told(port.link.max_speed_GTps) && told(device.link.speed_GTps) &&
+  const bool speed_met = is_positive(port.link.max_speed_GTps) &&
+                         is_positive(device.link.speed_GTps) &&
                          *port.link.max_speed_GTps == *device.link.speed_GTps;
-  const bool width_met = told(port.link.max_width) && told(device.link.width) &&
+  const bool width_met = is_positive(port.link.max_width) && is_positive(device.link.width) &&
                          *port.link.max_width == *device.link.width;
-  const bool speed_full = told(device.link.max_speed_GTps) && told(device.link.speed_GTps) &&
+  const bool speed_full = is_positive(device.link.max_speed_GTps) &&
+                          is_positive(device.link.speed_GTps) &&
                           *device.link.speed_GTps >= *device.link.max_speed_GTps;
-  const bool width_full = told(device.link.max_width) && told(device.link.width) &&
+  const bool width_full = is_positive(device.link.max_width) && is_positive(device.link.width) &&
                           *device.link.width >= *device.link.max_width;
   return (speed_met || speed_full) && (width_met || width_full);
 }
@@ -359,7 +361,7 @@ bool slot_is_the_limit(const Node& node, const PciDevice& device) {
 /// Why a link is below its best; each is a finding of its own.
 enum class LinkCause { degraded, idle_gpu, slot };
 
-/// Devices whose links are below their best by the same cause.
+/// Devices whose links are below their best for the same reason.
 class DegradedLinks {
 public:
   void add(const LinkedDevice& device, const std::string& shortfall) {
@@ -435,8 +437,8 @@ Findings check_pcie_links(const Node& node) {
   for (const LinkedDevice& device : devices) {
     const PcieLink& link = device.pci->link;
     const BestLink expected = expected_link(device, models);
-    const bool slow = told(link.speed_GTps) && *link.speed_GTps < expected.speed_GTps;
-    const bool narrow = told(link.width) && *link.width < expected.width;
+    const bool slow = is_positive(link.speed_GTps) && *link.speed_GTps < expected.speed_GTps;
+    const bool narrow = is_positive(link.width) && *link.width < expected.width;
     if (!slow && !narrow)
       continue;
     LinkCause cause = LinkCause::degraded;
@@ -480,7 +482,7 @@ std::vector<std::string> names_of(const Node& node, const std::vector<PortRef>& 
   return names;
 }
 
-/// What shows a port's cable and errors: the vendor's tool, or else the kernel's.
+/// The command that shows a port's cable and errors: the vendor's tool, or else the kernel's.
 std::string port_tool(const Node& node, const PortRef& ref) {
   const Nic& nic = node.nics[static_cast<std::size_t>(ref.nic)];
   const Fact<std::uint16_t> vendor = nic.pci >= 0
@@ -496,7 +498,7 @@ std::string port_tool(const Node& node, const PortRef& ref) {
   return fmt::format("rdma link show {}/{}", nic_name(node, ref.nic), ref.port->number);
 }
 
-/// The same, with what the transceiver says.
+/// The same, including the transceiver's data.
 std::string port_module_tool(const Node& node, const PortRef& ref) {
   const std::string tool = port_tool(node, ref);
   if (starts_with(tool, "mlxlink"))
@@ -572,7 +574,7 @@ std::map<PeerGroup, std::vector<PortRef>> peer_groups(const Node& node) {
   return groups;
 }
 
-/// What most of them run at; of equally frequent rates the higher one.
+/// The most frequent rate among them; of equally frequent rates the higher one.
 double usual_rate_Gbps(const std::vector<PortRef>& peers) {
   std::map<double, int> counts;
   for (const PortRef& ref : peers)
@@ -619,14 +621,14 @@ Findings check_ports(const Node& node) {
 
 namespace {
 
-/// More findings of one severity say less than the report's own list of notes.
+/// More findings of one severity are less useful than the report's own list of notes.
 constexpr std::size_t shown_notes = 6;
 
 const char* const learn_names =
     "get the device names first (ls /sys/class/infiniband on that host): a setting with unknown "
     "names would match no device";
 
-/// How to get what a source lacks.
+/// How to get what the source lacks.
 std::string better_source(const Node& node) {
   if (node.format == "nvidia-smi")
     return "provide the complete output of nvidia-smi topo -m, or run shmemctl topo on that host";
@@ -650,7 +652,7 @@ bool is_file(const Node& node) {
 
 void report_notes(const Node& node, const std::vector<std::string>& notes, Severity severity,
                   Findings& to) {
-  // The last one that is shown stands for the rest.
+  // The last one that is shown represents the rest.
   const std::size_t shown = notes.size() > shown_notes ? shown_notes - 1 : notes.size();
   for (std::size_t i = 0; i < shown; ++i)
     to.push_back({"topology-incomplete", severity, source_of(node), printable(notes[i], 400),
@@ -662,7 +664,7 @@ void report_notes(const Node& node, const std::vector<std::string>& notes, Sever
                   better_source(node)});
 }
 
-/// NICs that may be RDMA devices and whose names the source does not give.
+/// NICs that may be RDMA devices, but whose names are not in the source.
 std::vector<int> unnamed_nics(const Node& node) {
   std::vector<int> unnamed;
   for (std::size_t i = 0; i < node.nics.size(); ++i)
@@ -694,7 +696,7 @@ bool is_word_letter(char letter) {
   return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
 }
 
-/// True if `text` has `word` with no letter, digit or _ beside it.
+/// True if `text` contains `word` as a whole word.
 bool has_word(const std::string& text, const std::string& word) {
   for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
     const std::size_t end = at + word.size();

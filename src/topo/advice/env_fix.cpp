@@ -137,7 +137,7 @@ namespace {
 
 constexpr const char* local_rank = "${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-$LOCAL_RANK}}";
 
-/// NVSHMEM's arrays of devices hold so many rows, and its list one entry fewer without harm.
+/// NVSHMEM's device arrays hold that many rows, and its list one entry fewer safely.
 constexpr std::size_t max_rows = 32;
 constexpr std::size_t max_entries = 31;
 
@@ -149,7 +149,7 @@ bool before(const NicUse& left, const NicUse& right) {
   return std::pair(left.nic, left.port) < std::pair(right.nic, right.port);
 }
 
-/// True if PE i has row i modulo `rows`, and the rows rise.
+/// True if PE i has row i modulo `rows`, and the rows are ascending.
 bool repeats_rising_rows(const std::vector<NicUse>& choice, std::size_t rows) {
   for (std::size_t pe = 0; pe < choice.size(); ++pe) {
     if (pe < rows && pe > 0 && before(choice[pe], choice[pe - 1]))
@@ -285,7 +285,7 @@ EnvChange joined(EnvChange first, const EnvChange& second) {
   return first.add(second);
 }
 
-/// To a remote transport that NVSHMEM knows; one empty change where the request has one.
+/// Selects a transport that NVSHMEM knows; one empty change if the request has one.
 std::vector<EnvChange> remote_transport_changes(const MappingRequest& request) {
   const NvshmemSettings settings = settings_in(request.world, request.nvshmem);
   if (settings.unknown_transport.empty())
@@ -316,13 +316,13 @@ std::vector<EnvChange> prefix_changes(const Node& node, const MappingRequest& re
   return changes;
 }
 
-/// Lists and switches by which NVSHMEM could give the optimum.
+/// Lists and switches with which NVSHMEM could give the optimum.
 std::vector<EnvChange> list_changes(const Node& node, const MappingRequest& request,
                                     const Mapping& optimal) {
   std::vector<EnvChange> changes;
   EnvChange without_pe_mapping;
   unset_pe_mapping(request, without_pe_mapping);
-  changes.push_back(without_pe_mapping); // what the user leaves out stays out
+  changes.push_back(without_pe_mapping); // what the user excludes stays excluded
   EnvChange by_default = without_pe_mapping;
   unset_list(request, by_default);
   changes.push_back(by_default);
@@ -352,7 +352,7 @@ std::vector<EnvChange> transport_changes(const Node& node, const MappingRequest&
   for (const EnvChange& remote : remote_transport_changes(request))
     for (const EnvChange& prefix : prefix_changes(node, remote.applied_to(request), optimal))
       changes.push_back(joined(remote, prefix));
-  // DeepEP enables IBGDA itself: there it cannot be switched off.
+  // DeepEP enables IBGDA itself: it cannot be disabled there.
   if (request.nvshmem.transport == NvshmemTransport::ibgda && request.world == World::node) {
     EnvChange without = EnvChange().unset(enable_ibgda);
     if (!request.nvshmem.unknown_transport.empty())
@@ -452,7 +452,7 @@ public:
   }
 
 private:
-  /// What the model says of a job with this change.
+  /// The model's findings for a job with this change.
   const Diagnoses& after(const EnvChange& change) {
     const std::string key = change.text();
     const auto known = after_.find(key);
@@ -463,8 +463,8 @@ private:
     return after_.emplace(key, diagnose_mapping(node_, mapping, optimum_of(request))).first->second;
   }
 
-  /// The optimum depends on the ports and on how many a PE uses, and on nothing else that a change
-  /// can change.
+  /// The optimum depends on the ports and on the number that a PE uses; a change affects nothing
+  /// else of it.
   const Mapping& optimum_of(const MappingRequest& request) {
     const NvshmemSettings settings = settings_in(request.world, request.nvshmem);
     std::vector<std::pair<int, int>> left_out;
@@ -478,7 +478,7 @@ private:
     return optima_.emplace(key, map_nics(node_, optimal_request(request))).first->second;
   }
 
-  /// An error that is left as information, such as a share that cannot be avoided, is healed.
+  /// An error that remains as information, such as unavoidable sharing, counts as fixed.
   bool heals(const Diagnosis& diagnosis, const EnvChange& change) {
     const Diagnoses& left = after(change);
     return std::none_of(left.begin(), left.end(), [&](const Diagnosis& other) {
@@ -514,8 +514,8 @@ private:
     return count;
   }
 
-  /// The changes that the findings suggest themselves, one after the other. A later one may replace
-  /// a variable of an earlier one, as long as what that healed stays healed.
+  /// The changes that the findings themselves suggest, one after the other. A later one may replace
+  /// a variable of an earlier one, as long as the earlier finding stays fixed.
   EnvChange own_remedies() {
     EnvChange plan;
     for (const Diagnosis& diagnosis : before_) {
@@ -533,7 +533,7 @@ private:
     return plan;
   }
 
-  /// The first whole set of settings that leaves nothing, else the one that leaves least.
+  /// The first complete set of settings that fixes everything, else the one that leaves the least.
   EnvChange best_plan(EnvChange best) {
     for (const EnvChange& plan : mapping_plans(node_, request_, optimal_)) {
       if (left_by(plan) >= left_by(best) || !breaks_nothing(plan))
@@ -545,8 +545,8 @@ private:
     return best;
   }
 
-  /// Beside the plan, what heals findings of severity info without undoing anything of it.
-  /// @param all the plan; what is found is added to it
+  /// In addition to the plan: fixes of findings of severity info that do not undo any part of it.
+  /// @param all the plan; found changes are added to it
   std::map<const Diagnosis*, EnvChange> remedies_of_information(EnvChange& all) {
     std::map<const Diagnosis*, EnvChange> extras;
     const auto left_by_plan = left_by(all);

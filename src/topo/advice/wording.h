@@ -1,4 +1,4 @@
-// How findings name devices, so that all of them name them alike.
+// How findings name devices, consistently.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ const char* is_or_are(std::size_t count);
 std::string bandwidth_share(double sharers);
 
 /// Most severe first, then by id, then by subject.
-/// @param finding_of of an entry
+/// @param finding_of returns the finding of an element
 template <class Entry, class FindingOf>
 void sort_by_severity(std::vector<Entry>& entries, FindingOf finding_of) {
   std::stable_sort(entries.begin(), entries.end(), [&](const Entry& left, const Entry& right) {

@@ -14,37 +14,37 @@
 
 namespace shmemctl::model_json {
 
-/// A step from the value above; built on the stack while reading, printed only for an error.
-struct Place {
-  const Place* above = nullptr;
+/// A step from the enclosing value; built on the stack while reading, printed only for an error.
+struct JsonPath {
+  const JsonPath* above = nullptr;
   const char* key = nullptr; ///< member of an object, or null for an item of an array
   std::size_t index = 0;
 
-  Place member(const char* name) const { return {this, name, 0}; }
-  Place item(std::size_t at) const { return {this, nullptr, at}; }
+  JsonPath member(const char* name) const { return {this, name, 0}; }
+  JsonPath item(std::size_t at) const { return {this, nullptr, at}; }
 };
 
 /// "/topology/model/gpus/3/pci".
-inline std::string pointer_of(const Place& place) {
-  const std::string step = place.key ? place.key : std::to_string(place.index);
-  return (place.above ? pointer_of(*place.above) : "") + "/" + step;
+inline std::string pointer_of(const JsonPath& path) {
+  const std::string step = path.key ? path.key : std::to_string(path.index);
+  return (path.above ? pointer_of(*path.above) : "") + "/" + step;
 }
 
 /// Input whose subject (the file's name) is `subject`.
-[[noreturn]] inline void complain(const std::string& subject, const Place& place,
+[[noreturn]] inline void complain(const std::string& subject, const JsonPath& path,
                                   const std::string& problem) {
-  throw input_error(subject, pointer_of(place), problem,
+  throw input_error(subject, pointer_of(path), problem,
                     "pass a report written by shmemctl, or correct that key");
 }
 
 /// Reads the members of one object.
 class Reader {
 public:
-  /// Throws if `object` is none.
-  Reader(const nlohmann::json& object, const Place& place, const std::string& subject)
-      : object_(object), place_(place), subject_(subject) {
+  /// Throws if `object` is not an object.
+  Reader(const nlohmann::json& object, const JsonPath& path, const std::string& subject)
+      : object_(object), path_(path), subject_(subject) {
     if (!object.is_object())
-      complain(subject, place, "expected an object");
+      complain(subject, path, "expected an object");
   }
 
   /// The member, or null if there is none (JSON's null counts as none).
@@ -55,12 +55,12 @@ public:
   const nlohmann::json& require(const char* key) const {
     if (const nlohmann::json* value = find(key))
       return *value;
-    complain(subject_, place_.member(key), "missing");
+    complain(subject_, path_.member(key), "missing");
   }
 
   template <class T>
   void operator()(const char* key, T& value) const {
-    decode(require(key), place_.member(key), value);
+    decode(require(key), path_.member(key), value);
   }
   template <class T>
   void operator()(const char* key, Fact<T>& fact) const {
@@ -70,18 +70,18 @@ public:
       return;
     }
     T read{};
-    decode(*value, place_.member(key), read);
+    decode(*value, path_.member(key), read);
     fact = known(std::move(read), text_beside(key, "_origin", ""));
   }
   void operator()(const char* key, std::optional<PciAddress>& address) const {
     address.reset();
     if (const nlohmann::json* value = find(key))
-      decode(*value, place_.member(key), address.emplace());
+      decode(*value, path_.member(key), address.emplace());
   }
   void operator()(const char* key, PcieLink& link) const { // a report may lack the whole link
     static const nlohmann::json none = nlohmann::json::object();
     const nlohmann::json* value = find(key);
-    decode(value ? *value : none, place_.member(key), link);
+    decode(value ? *value : none, path_.member(key), link);
   }
 
   /// A field that reports of earlier releases lack: it keeps its default then.
@@ -96,45 +96,45 @@ public:
   }
 
   template <class T>
-  void decode(const nlohmann::json& value, const Place& place, T& out) const {
+  void decode(const nlohmann::json& value, const JsonPath& path, T& out) const {
     if constexpr (std::is_same_v<T, bool>) {
       if (!value.is_boolean())
-        complain(subject_, place, "expected true or false");
+        complain(subject_, path, "expected true or false");
       out = value.get<bool>();
     } else if constexpr (std::is_enum_v<T>) {
-      decode_word(value, place, out);
+      decode_word(value, path, out);
     } else if constexpr (std::is_integral_v<T>) {
-      out = decode_integer<T>(value, place);
+      out = decode_integer<T>(value, path);
     } else if constexpr (std::is_floating_point_v<T>) {
       if (!value.is_number() || !std::isfinite(value.get<double>()))
-        complain(subject_, place, "expected a number");
+        complain(subject_, path, "expected a number");
       out = value.get<double>();
     } else if constexpr (std::is_same_v<T, std::string>) {
-      out = text(value, place);
+      out = text(value, path);
     } else if constexpr (std::is_same_v<T, PciAddress>) {
-      const std::optional<PciAddress> address = parse_pci_address(text(value, place));
+      const std::optional<PciAddress> address = parse_pci_address(text(value, path));
       if (!address)
-        complain(subject_, place, "expected a PCI address such as 0000:18:00.0");
+        complain(subject_, path, "expected a PCI address such as 0000:18:00.0");
       out = *address;
     } else {
-      Reader inner(value, place, subject_);
+      Reader inner(value, path, subject_);
       fields(inner, out);
     }
   }
   template <class T>
-  void decode(const nlohmann::json& value, const Place& place, std::vector<T>& out) const {
+  void decode(const nlohmann::json& value, const JsonPath& path, std::vector<T>& out) const {
     if (!value.is_array())
-      complain(subject_, place, "expected a list");
+      complain(subject_, path, "expected a list");
     out.clear();
     out.reserve(value.size());
     for (std::size_t i = 0; i < value.size(); ++i)
-      decode(value[i], place.item(i), out.emplace_back());
+      decode(value[i], path.item(i), out.emplace_back());
   }
 
 private:
-  const std::string& text(const nlohmann::json& value, const Place& place) const {
+  const std::string& text(const nlohmann::json& value, const JsonPath& path) const {
     if (!value.is_string())
-      complain(subject_, place, "expected a string");
+      complain(subject_, path, "expected a string");
     return value.get_ref<const std::string&>();
   }
 
@@ -144,32 +144,32 @@ private:
   }
 
   template <class Enum>
-  void decode_word(const nlohmann::json& value, const Place& place, Enum& out) const {
-    const std::string& word = text(value, place);
+  void decode_word(const nlohmann::json& value, const JsonPath& path, Enum& out) const {
+    const std::string& word = text(value, path);
     std::string all;
-    for (const auto& entry : words_of(Enum{})) {
+    for (const auto& entry : enum_names(Enum{})) {
       if (word == entry.word) {
         out = entry.value;
         return;
       }
       all += std::string(all.empty() ? "" : ", ") + entry.word;
     }
-    complain(subject_, place, "\"" + printable(word, 40) + "\" is none of " + all);
+    complain(subject_, path, "\"" + printable(word, 40) + "\" is none of " + all);
   }
 
-  /// Whole numbers only, written 3 or 3.0, that the type can hold.
+  /// Integers only, written 3 or 3.0, within the range of the type.
   template <class T>
-  T decode_integer(const nlohmann::json& value, const Place& place) const {
+  T decode_integer(const nlohmann::json& value, const JsonPath& path) const {
     using Limits = std::numeric_limits<T>;
     if (const std::optional<T> number = whole_number<T>(value))
       return *number;
-    complain(subject_, place,
+    complain(subject_, path,
              "expected an integer from " + std::to_string(Limits::min()) + " to " +
                  std::to_string(Limits::max()));
   }
 
   const nlohmann::json& object_;
-  const Place& place_;
+  const JsonPath& path_;
   const std::string& subject_;
 };
 
@@ -189,7 +189,8 @@ public:
     if (address)
       object_[key] = to_string(*address);
   }
-  /// A field that is left out where it says nothing: false, 0, an empty list, an unknown fact.
+  /// A field that is omitted if it carries no information: false, 0, an empty list, an unknown
+  /// fact.
   template <class T>
   void added(const char* key, const T& value) {
     if (!(value == T{}))
@@ -200,7 +201,7 @@ public:
     if (fact)
       (*this)(key, fact);
   }
-  /// A fact without its origin, as the contract's keys have it.
+  /// A fact without its origin, as in the report's documented keys.
   template <class T>
   void plain(const char* key, const Fact<T>& fact) {
     fact_member(key, fact, false);
@@ -210,7 +211,7 @@ public:
   template <class T>
   static nlohmann::json encode(const T& value) {
     if constexpr (std::is_enum_v<T>) {
-      return word_of(value);
+      return enum_name(value);
     } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
       return value;
     } else if constexpr (std::is_same_v<T, PciAddress>) {

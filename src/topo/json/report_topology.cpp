@@ -1,4 +1,4 @@
-// The keys `topology` of a report: GPUs, NICs and the distance matrix, beside the lossless node.
+// The key `topology` of a report: GPUs, NICs and the distance matrix, beside the complete node.
 #include "src/topo/json/report_topology.h"
 
 #include <map>
@@ -17,8 +17,8 @@ using nlohmann::json;
 /// Builds the node device by device; functions that share a PCI address share an entry.
 class ContractReader {
 public:
-  ContractReader(const json& topology, const Place& place, const std::string& subject)
-      : topology_(topology, place, subject), place_(place), subject_(subject) {}
+  ContractReader(const json& topology, const JsonPath& json_path, const std::string& subject)
+      : topology_(topology, json_path, subject), path_(json_path), subject_(subject) {}
 
   Node read() {
     Fact<std::string> hostname;
@@ -30,7 +30,7 @@ public:
     topology_.added("remarks", node_.remarks);
     topology_.added("hidden_nics", node_.hidden_nics);
     if (node_.hidden_nics < 0 || node_.hidden_nics > static_cast<int>(most_devices))
-      complain(subject_, place_.member("hidden_nics"), "not a number of NICs");
+      complain(subject_, path_.member("hidden_nics"), "not a number of NICs");
     read_gpus();
     read_nics("nics", true);
     if (topology_.find("other_nics"))
@@ -44,9 +44,9 @@ private:
   const json& list(const char* key) const {
     const json& value = topology_.require(key);
     if (!value.is_array())
-      complain(subject_, place_.member(key), "expected a list");
+      complain(subject_, path_.member(key), "expected a list");
     if (value.size() > most_devices - node_.gpus.size() - node_.nics.size())
-      complain(subject_, place_.member(key),
+      complain(subject_, path_.member(key),
                "more than " + std::to_string(most_devices) + " devices");
     return value;
   }
@@ -75,14 +75,14 @@ private:
 
   void read_gpus() {
     const json& gpus = list("gpus");
-    const Place gpus_place = place_.member("gpus");
+    const JsonPath gpus_path = path_.member("gpus");
     for (std::size_t i = 0; i < gpus.size(); ++i) {
-      const Place place = gpus_place.item(i);
-      const Reader reader(gpus[i], place, subject_);
+      const JsonPath json_path = gpus_path.item(i);
+      const Reader reader(gpus[i], json_path, subject_);
       Gpu gpu;
       reader("index", gpu.index);
       if (gpu.index != static_cast<int>(i))
-        complain(subject_, place.member("index"), "expected " + std::to_string(i));
+        complain(subject_, json_path.member("index"), "expected " + std::to_string(i));
       Fact<std::string> vendor;
       reader("vendor", vendor);
       gpu.vendor = vendor.value.value_or("");
@@ -100,10 +100,10 @@ private:
 
   void read_nics(const char* key, bool rdma) {
     const json& nics = list(key);
-    const Place nics_place = place_.member(key);
+    const JsonPath nics_path = path_.member(key);
     for (std::size_t i = 0; i < nics.size(); ++i) {
-      const Place place = nics_place.item(i);
-      const Reader reader(nics[i], place, subject_);
+      const JsonPath json_path = nics_path.item(i);
+      const Reader reader(nics[i], json_path, subject_);
       Nic nic;
       reader("name", nic.name);
       reader.added("unnamed", nic.unnamed);
@@ -125,7 +125,7 @@ private:
     }
   }
 
-  /// A link layer or rate that stands beside the name, without a list of ports, is port 1's.
+  /// A link layer or rate beside the name, without a list of ports, is that of port 1.
   void add_port_of_nic(const Reader& reader, Nic& nic) {
     NicPort port;
     const std::string reason = "not in the report";
@@ -141,7 +141,8 @@ private:
   }
 
   /// The device of each label: "GPU<index>", else the NIC of that name.
-  std::vector<std::size_t> devices_of(const std::vector<std::string>& labels, const Place& place) {
+  std::vector<std::size_t> devices_of(const std::vector<std::string>& labels,
+                                      const JsonPath& json_path) {
     std::map<std::string, std::size_t> numbers;
     for (std::size_t i = 0; i < node_.nics.size(); ++i)
       numbers.emplace(node_.nics[i].name, node_.gpus.size() + i);
@@ -151,7 +152,7 @@ private:
     for (std::size_t i = 0; i < labels.size(); ++i) {
       const auto found = numbers.find(labels[i]);
       if (found == numbers.end())
-        complain(subject_, place.item(i),
+        complain(subject_, json_path.item(i),
                  "\"" + printable(labels[i], 60) +
                      "\" is not a device of this report, or is listed twice");
       devices.push_back(found->second);
@@ -161,13 +162,13 @@ private:
   }
 
   void read_distances() {
-    const Place place = place_.member("distances");
+    const JsonPath json_path = path_.member("distances");
     const json& distances = topology_.require("distances");
-    const Reader reader(distances, place, subject_);
+    const Reader reader(distances, json_path, subject_);
     std::vector<std::string> labels;
     reader("labels", labels);
-    const std::vector<std::size_t> devices = devices_of(labels, place.member("labels"));
-    const DistanceMatrix read = matrix_from_json(distances, place, labels.size(), subject_);
+    const std::vector<std::size_t> devices = devices_of(labels, json_path.member("labels"));
+    const DistanceMatrix read = matrix_from_json(distances, json_path, labels.size(), subject_);
     const std::size_t size = node_.gpus.size() + node_.nics.size();
     const Distance absent{std::nullopt, 0, "not in the report's matrix"};
     DistanceMatrix matrix(size, std::vector<Distance>(size, absent));
@@ -180,7 +181,7 @@ private:
   }
 
   const Reader topology_;
-  const Place& place_;
+  const JsonPath& path_;
   const std::string& subject_;
   std::map<PciAddress, int> entries_;
   Node node_;
@@ -188,8 +189,9 @@ private:
 
 } // namespace
 
-Node node_from_contract(const json& topology, const Place& place, const std::string& subject) {
-  return ContractReader(topology, place, subject).read();
+Node node_from_contract(const json& topology, const JsonPath& json_path,
+                        const std::string& subject) {
+  return ContractReader(topology, json_path, subject).read();
 }
 
 namespace {
@@ -259,7 +261,7 @@ json port_json(const NicPort& port) {
   return object;
 }
 
-/// The value that all ports of a NIC share.
+/// The value that all ports of a NIC share, if they do.
 template <class T>
 Fact<T> shared_by_ports(const Nic& nic, Fact<T> NicPort::*field) {
   if (nic.ports.empty())
@@ -332,7 +334,7 @@ json contract_json(const Node& node) {
 
 namespace {
 
-/// A word where one says it all, null where it is unknown, else an object.
+/// A string if that is sufficient, null if unknown, else an object.
 json cell_json(const Distance& distance) {
   if (!distance.path && distance.links == 0)
     return nullptr;
@@ -345,35 +347,36 @@ json cell_json(const Distance& distance) {
   return cell;
 }
 
-Distance read_cell(const json& cell, const Place& place, const std::string& subject) {
+Distance read_cell(const json& cell, const JsonPath& json_path, const std::string& subject) {
   if (cell.is_null())
     return {std::nullopt, 0, "not in the report"};
   if (cell.is_object()) {
     Distance distance;
-    const Reader reader(cell, place, subject);
+    const Reader reader(cell, json_path, subject);
     reader("links", distance.links);
     if (const json* word = reader.find("path")) {
       distance.path = word->is_string() ? parse_path_class(word->get<std::string>()) : std::nullopt;
       if (!distance.path)
-        complain(subject, place.member("path"), "not a value of nvidia-smi topo");
+        complain(subject, json_path.member("path"), "not a value of nvidia-smi topo");
     }
     return distance;
   }
   if (!cell.is_string())
-    complain(subject, place, "expected a value of nvidia-smi topo");
+    complain(subject, json_path, "expected a value of nvidia-smi topo");
   const auto& word = cell.get_ref<const std::string&>();
   const std::optional<Distance> distance = parse_distance(word);
   if (!distance)
-    complain(subject, place, "\"" + printable(word, 40) + "\" is not a value of nvidia-smi topo");
+    complain(subject, json_path,
+             "\"" + printable(word, 40) + "\" is not a value of nvidia-smi topo");
   return *distance;
 }
 
-void read_reasons(const json& groups, const Place& place, DistanceMatrix& matrix,
+void read_reasons(const json& groups, const JsonPath& json_path, DistanceMatrix& matrix,
                   const std::string& subject) {
   if (!groups.is_array())
-    complain(subject, place, "expected a list");
+    complain(subject, json_path, "expected a list");
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const Place group = place.item(i);
+    const JsonPath group = json_path.item(i);
     const Reader reader(groups[i], group, subject);
     std::string reason;
     std::vector<std::vector<std::size_t>> cells;
@@ -411,24 +414,24 @@ json matrix_json(const DistanceMatrix& matrix, const std::vector<std::size_t>& d
   return object;
 }
 
-DistanceMatrix matrix_from_json(const json& object, const Place& place, std::size_t size,
+DistanceMatrix matrix_from_json(const json& object, const JsonPath& json_path, std::size_t size,
                                 const std::string& subject) {
-  const Reader reader(object, place, subject);
+  const Reader reader(object, json_path, subject);
   const json& rows = reader.require("matrix");
-  const Place rows_place = place.member("matrix");
+  const JsonPath rows_path = json_path.member("matrix");
   const std::string expected = "expected a list of " + std::to_string(size);
   if (!rows.is_array() || rows.size() != size)
-    complain(subject, rows_place, expected + " rows");
+    complain(subject, rows_path, expected + " rows");
   DistanceMatrix matrix(size, std::vector<Distance>(size));
   for (std::size_t i = 0; i < size; ++i) {
-    const Place row_place = rows_place.item(i);
+    const JsonPath row_path = rows_path.item(i);
     if (!rows[i].is_array() || rows[i].size() != size)
-      complain(subject, row_place, expected + " columns");
+      complain(subject, row_path, expected + " columns");
     for (std::size_t j = 0; j < size; ++j)
-      matrix[i][j] = read_cell(rows[i][j], row_place.item(j), subject);
+      matrix[i][j] = read_cell(rows[i][j], row_path.item(j), subject);
   }
   if (const json* groups = reader.find("unknown"))
-    read_reasons(*groups, place.member("unknown"), matrix, subject);
+    read_reasons(*groups, json_path.member("unknown"), matrix, subject);
   return matrix;
 }
 

@@ -1,4 +1,4 @@
-// The key `topology` of a report: GPUs, NICs and the distance matrix, and the lossless node.
+// The key `topology` of a report: GPUs, NICs and the distance matrix, and the complete node.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,13 +10,13 @@
 
 namespace shmemctl::model_json {
 
-/// The contract's keys of a node, and other_nics and notes.
+/// The documented keys of a node, and other_nics and notes.
 nlohmann::json contract_json(const Node& node);
 
-/// A node from the contract's keys alone: PCI functions without a tree above them, and the report's
-/// distances as a recorded matrix. Throws Error (usage) with the pointer of what is missing or of
-/// the wrong type.
-Node node_from_contract(const nlohmann::json& topology, const Place& place,
+/// A node from the documented keys alone: PCI functions without a tree above them, and the report's
+/// distances as a recorded matrix. Throws Error (usage) with the JSON pointer of a missing or
+/// mistyped value.
+Node node_from_contract(const nlohmann::json& topology, const JsonPath& json_path,
                         const std::string& subject);
 
 /// More devices than any node has; a matrix has this squared cells at most.
@@ -28,7 +28,7 @@ nlohmann::json matrix_json(const DistanceMatrix& matrix, const std::vector<std::
 
 /// The reverse. Throws Error (usage) with the pointer if it is not square with `size` rows, or a
 /// cell is not a value of nvidia-smi's.
-DistanceMatrix matrix_from_json(const nlohmann::json& object, const Place& place, std::size_t size,
-                                const std::string& subject);
+DistanceMatrix matrix_from_json(const nlohmann::json& object, const JsonPath& json_path,
+                                std::size_t size, const std::string& subject);
 
 } // namespace shmemctl::model_json

@@ -12,7 +12,7 @@ int slots_per_pe(int table_size, std::size_t pes) {
   return std::max(1, pes == 0 ? 1 : table_size / static_cast<int>(pes));
 }
 
-/// The answers that do not depend on distance: an empty table, one row, or PE i to row i.
+/// The cases that do not depend on distance: an empty table, one row, or PE i to row i.
 bool decided_without_distance(int table_size, bool enable_nic_pe_mapping) {
   return table_size <= 1 || enable_nic_pe_mapping;
 }
@@ -101,7 +101,7 @@ namespace {
 constexpr int unset = -1;
 constexpr int none_as_good = -2;
 
-/// PIX and PXB perform alike.
+/// PIX and PXB are equivalent.
 int rank(PathClass path) {
   switch (path) {
   case PathClass::pix:
@@ -123,8 +123,8 @@ struct Pair {
 };
 struct Slot {
   int row = unset;
-  /// 2.11 to 3.4.5 start with a class that has no rank and read past their table, where a 0 was
-  /// observed. No class ranks below SYS, so both beginnings decide alike.
+  /// 2.11 to 3.4.5 start with a class that has no rank and read beyond their table, where a 0 was
+  /// observed. No class ranks below SYS, so both starting points give the same result.
   PathClass path = PathClass::sys;
 };
 
@@ -141,7 +141,7 @@ public:
     fill();
     for (int slot = 0; slot < pes_ * rules_.slots_per_pe; ++slot)
       balance(slot);
-    return answer();
+    return result();
   }
 
 private:
@@ -161,7 +161,7 @@ private:
   Slot& slot_at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
   int& uses_of(int row) { return uses_[static_cast<std::size_t>(row)]; }
 
-  /// First pass. A PE takes rows as long as they rank no lower than the one in its first slot.
+  /// First pass. A PE takes rows as long as they rank no lower than the row in its first slot.
   void fill() {
     int undecided = pes_ * rules_.slots_per_pe;
     for (const Pair& pair : pairs_) {
@@ -185,7 +185,7 @@ private:
     }
   }
 
-  /// The pairs that the second pass looks at for a slot.
+  /// The pairs that the second pass considers for a slot.
   const std::vector<Pair>& candidates(int slot) const {
     static const std::vector<Pair> nothing;
     if (rules_.scans_other_pes)
@@ -212,7 +212,7 @@ private:
     }
   }
 
-  RowChoice answer() {
+  RowChoice result() {
     RowChoice choice(static_cast<std::size_t>(pes_));
     for (int slot = 0; slot < pes_ * rules_.slots_per_pe; ++slot)
       if (slot_at(slot).row >= 0)

@@ -20,11 +20,11 @@ RowChoice choose_greedy(const ClassMatrix& classes);
 /// How the releases with a pair list and a balancing pass differ.
 struct BalanceRules {
   int slots_per_pe = 1; ///< M
-  /// 2.4.1: balancing scans the pairs of all PEs, so that a PE can move to a row by the class that
-  /// another PE has to it.
+  /// 2.4.1: balancing scans the pairs of all PEs, so that a PE can move to a row because of another
+  /// PE's class to it.
   bool scans_other_pes = false;
-  /// 2.11 to 3.4.5: balancing takes the number of a slot, counted over all PEs, for the number of a
-  /// PE.
+  /// 2.11 to 3.4.5: balancing confuses the number of a slot, counted over all PEs, with the number
+  /// of a PE.
   bool slot_taken_for_pe = false;
 };
 

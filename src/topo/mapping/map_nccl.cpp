@@ -43,7 +43,7 @@ NcclPath nccl_path(const Distance& distance) {
   return NcclPath::unknown;
 }
 
-/// Positions in `paths` of the best ones; none if nothing is known.
+/// Indices in `paths` of the best ones; empty if no distance is known.
 std::vector<std::size_t> best_of(const std::vector<NcclPath>& paths) {
   std::vector<std::size_t> best;
   const auto least = std::min_element(paths.begin(), paths.end());

@@ -26,8 +26,8 @@ std::set<PortKey> max_table_ports(const Mapping& mapping) {
   return ports;
 }
 
-/// The (NIC, port) pairs among which traffic should be even: the fabric's that the policy chose
-/// from; if there is none of the fabric, all that it chose from.
+/// The (NIC, port) pairs among which traffic should be even: those of the fabric that the policy
+/// chose from or, if there are none, all that it chose from.
 std::set<PortKey> eligible_ports(const Node& node, const Mapping& mapping) {
   std::set<PortKey> fabric;
   for (const NicUse& use : wanted_ports(node, mapping.request))
@@ -138,7 +138,7 @@ Mapping map_by_policy(const Node& node, const MappingRequest& request) {
   return map_nvshmem(node, request);
 }
 
-/// A NIC that is not shown may be nearer than those that are.
+/// A NIC that is not in the source may be nearer than those that are.
 Mapping with_hidden_nics(const Node& node, const MappingRequest& request) {
   Mapping mapping;
   mapping.request = request;
@@ -177,7 +177,7 @@ PathClass nvshmem_path_class(const std::string& gpu_path, const std::string& nic
   }
   if (score <= 3)
     return numa_equal ? PathClass::node : PathClass::sys;
-  // Before PIX: a GPU only four levels deep can never be PIX.
+  // Precedes PIX: a GPU at most four levels deep can never be PIX.
   if (score == 4)
     return PathClass::phb;
   return score == depth - 1 ? PathClass::pix : PathClass::pxb;

@@ -25,13 +25,13 @@ struct MappingRequest {
   World world = World::node;
   NvshmemSettings nvshmem;
   std::vector<int> gpus; ///< GPU index of each PE; PE i of the node is at position i
-  /// Where ranks have different settings: those of each PE, instead of `nvshmem`; else empty.
+  /// If ranks have different settings: those of each PE, instead of `nvshmem`; else empty.
   std::vector<NvshmemSettings> nvshmem_per_pe;
   /// NCCL_IB_HCA of each PE as exact names, "=mlx5_0:1,mlx5_1:1"; empty: unset.
   std::vector<std::string> nccl_ib_hca;
 };
 
-/// The settings as they are in that world: DeepEP sets NVSHMEM_IB_ENABLE_IBGDA=1 itself, in both of
+/// The settings that apply in that world: DeepEP sets NVSHMEM_IB_ENABLE_IBGDA=1 itself, in both of
 /// its modes.
 NvshmemSettings settings_in(World world, NvshmemSettings settings);
 
@@ -48,11 +48,11 @@ struct NicUse {
 struct PeMapping {
   int pe = 0;
   int gpu = -1;
-  std::vector<NicUse> nics; ///< what the policy chose, in its order, duplicates kept
+  std::vector<NicUse> nics; ///< what the policy chose, in its order, including duplicates
   int used = 0;             ///< how many of them carry traffic: the first only, unless the
                             ///< transport uses all
   std::string chosen_by;    ///< "distance", "NVSHMEM_ENABLE_NIC_PE_MAPPING", "nccl", ...
-  std::string reason;       ///< why it has none; else ""
+  std::string reason;       ///< why it has no NIC; else ""
 };
 struct NicLoad {
   int nic = 0;
@@ -64,19 +64,19 @@ struct NicLoad {
 struct Mapping {
   MappingRequest request;
   std::vector<PeMapping> pes;
-  std::vector<NicLoad> nics;   ///< every eligible (NIC, port), used or not, in node order
-  double load_factor = 0;      ///< of the busiest
-  std::string undecided;       ///< why the source does not decide which NICs are used, and no PE
-                               ///< has one; else ""
-  DeviceTable table;           ///< policy nvshmem: the table with the reasons for exclusions
+  std::vector<NicLoad> nics; ///< every eligible (NIC, port), used or not, in node order
+  double load_factor = 0;    ///< of the busiest
+  std::string undecided; ///< why the source is insufficient to determine the NICs, so that no PE
+                         ///< has one; else ""
+  DeviceTable table;     ///< policy nvshmem: the table with the reasons for exclusions
   std::vector<int> table_nics; ///< enumeration index in `table` -> Node::nics
 };
 
 /// The (NIC, port) pairs that can carry traffic: RDMA not known to be absent, port not known to be
-/// down, and not virtual while others are real. A NIC whose ports the source does not tell counts
-/// as port 1, active.
+/// down, and not virtual if there are real ones. A NIC without port data in the source counts as
+/// port 1, active.
 std::vector<NicUse> usable_ports(const Node& node);
-/// Of those, the compute fabric: PortRole::compute (nic_roles.h says by what rule).
+/// Those of them in the compute fabric: PortRole::compute (nic_roles.h has the rule).
 std::vector<NicUse> fabric_ports(const Node& node);
 
 Mapping map_nics(const Node& node, const MappingRequest& request);
@@ -91,9 +91,9 @@ Mapping map_nccl(const Node& node, const MappingRequest& request);
 /// Each PE gets as many NICs as carry traffic for it under `nvshmem` (1 unless multi-port).
 Mapping map_optimal(const Node& node, const MappingRequest& request);
 
-/// Fills `nics` and the load factors from `pes`. Eligible are the fabric's ports, for NVSHMEM those
-/// that are in its table; storage and management NICs count only where a PE uses them. A PE that
-/// names a port twice loads it twice.
+/// Fills `nics` and the load factors from `pes`. The fabric's ports are eligible, for NVSHMEM those
+/// that are in its table; storage and management NICs count only if a PE uses them. A port that a
+/// PE names twice carries its load twice.
 void fill_loads(const Node& node, Mapping& mapping);
 
 } // namespace shmemctl

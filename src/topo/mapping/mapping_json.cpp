@@ -81,7 +81,7 @@ json list_json(const DeviceTable& table) {
   return object;
 }
 
-/// What only NVSHMEM's rules have: the release, the table of devices, the lists.
+/// The keys that only NVSHMEM's rules have: the release, the table of devices, the lists.
 void put_nvshmem(json& object, const Node& node, const Mapping& mapping) {
   object["version"] = to_string(mapping.request.nvshmem.version);
   object["generation"] = generation_letter(family_of(mapping.request.nvshmem.version));

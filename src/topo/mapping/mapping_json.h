@@ -9,17 +9,17 @@
 
 namespace shmemctl {
 
-/// Keys of the contract (policy, version, world, pes, nics), and beside them generation,
-/// load_factor, table, exclusions, list, advice. What is unknown or does not apply is null, with
-/// the reason in `<key>_reason`.
+/// The documented keys (policy, version, world, pes, nics), and generation, load_factor, table,
+/// exclusions, list, advice. What is unknown or does not apply is null, with the reason in
+/// `<key>_reason`.
 nlohmann::json mapping_json(const Node& node, const Mapping& mapping,
                             const std::vector<Advice>& advice);
 
-/// The mapping of one node with the numbers that its PEs have in their job; as it is if the job has
-/// not as many PEs there. @param pes of that node, ascending
+/// The mapping of one node with its PEs numbered as in their job; unchanged if the job has another
+/// number of PEs there. @param pes of that node, ascending
 Mapping numbered_by_job(Mapping mapping, const std::vector<int>& pes);
 
-/// `compare_versions` of the report's mapping: releases that choose alike, with their choice.
+/// `compare_versions` of the report's mapping: groups of releases with equal choices.
 nlohmann::json compare_versions_json(const Node& node, const MappingRequest& request);
 
 } // namespace shmemctl

@@ -36,7 +36,7 @@ struct Fields {
 Fields cut_at_colons(const Item& item) {
   Fields fields;
   std::size_t begin = 0;
-  // Nothing after the third colon matters, so its text stays whole.
+  // Everything after the third colon is ignored, so its text is kept whole.
   while (fields.parts.size() < 3) {
     const std::size_t colon = item.text.find(':', begin);
     if (colon == std::string_view::npos)
@@ -55,7 +55,7 @@ int c_integer(std::string_view text) {
   return static_cast<int>(std::strtol(std::string(text).c_str(), nullptr, 10));
 }
 
-/// Takes note of what a careful reader would object to, up to a bound.
+/// Records what deviates from the documented syntax, up to a limit.
 class Problems {
 public:
   explicit Problems(std::vector<HcaListProblem>& out) : out_(out) {}
@@ -75,8 +75,8 @@ private:
   std::vector<HcaListProblem>& out_;
 };
 
-/// "1x", " 1", "", "4294967297": what differs between a field as a person reads it and as
-/// NVSHMEM does. Empty if nothing does.
+/// "1x", " 1", "", "4294967297": fields that NVSHMEM reads differently from a person. Empty if
+/// there is no difference.
 std::string number_problem(const char* what, std::string_view text, int value) {
   if (text.empty())
     return fmt::format("{} is missing; NVSHMEM reads 0", what);
@@ -99,7 +99,7 @@ void check_name(const Item& name, Problems& problems) {
                                    name_buffer_bytes - 1));
 }
 
-/// What a port number selects, where that is not one port.
+/// What a port number selects, if it is not exactly one port.
 const char* selected_by(int port) {
   if (port == -1)
     return "every port";
@@ -207,7 +207,7 @@ namespace {
 
 /// NVSHMEM's arrays of devices and ports hold this many; it writes past them without a check.
 constexpr std::size_t array_rows = 32;
-/// Beyond this the simulation stops: a count is any int, and NVSHMEM would long have crashed.
+/// The simulation stops here: a count is any int, and NVSHMEM would have crashed long before.
 constexpr std::size_t simulated_rows = 1024;
 
 enum class ListKind { none, hca_list, hca_pe_mapping };
@@ -226,7 +226,7 @@ ActiveList active(ListKind kind, HcaList list) {
 }
 
 /// HCA_LIST wins if it names anything at all. An empty list filters nothing, but its problems are
-/// worth showing.
+/// still reported.
 ActiveList choose_list(const NvshmemSettings& settings) {
   ActiveList chosen;
   if (settings.hca_list)
@@ -242,7 +242,7 @@ ActiveList choose_list(const NvshmemSettings& settings) {
                 parse_hca_list(*settings.hca_pe_mapping, hca_pe_mapping_capacity()));
 }
 
-/// What the list says of one port: how many rows it gets, or why none.
+/// The list's effect on one port: its number of rows, or why it has none.
 struct Verdict {
   int replicas = 1;
   std::string refusal; ///< "" if it may be used
@@ -274,7 +274,7 @@ Verdict verdict_of(ActiveList& active_list, const std::string& device, int port)
   return {is_mapping ? match->count : 1, ""};
 }
 
-/// Why IBGDA and IBDEVX skip a device before they look at any list; "" if they do not.
+/// Why IBGDA and IBDEVX skip a device before any list applies; "" if they do not.
 std::string device_refusal(const HcaFacts& device, const NvshmemSettings& settings) {
   const bool filters = settings.transport == NvshmemTransport::ibgda ||
                        settings.transport == NvshmemTransport::ibdevx;

@@ -45,7 +45,8 @@ struct NvshmemVersion {
 std::optional<NvshmemVersion> parse_nvshmem_version(std::string_view text); ///< "3.4.5", "2.11"
 std::string to_string(const NvshmemVersion& version);
 
-/// Releases that choose NICs by the same rules, named by the first of them (docs/explanation/mapping.md).
+/// Releases that choose NICs by the same rules, named by the first of them
+/// (docs/explanation/mapping.md).
 enum class ReleaseFamily {
   v1_0,  ///< 1.0, 1.1: the nearest row for each PE, no balancing
   v2_0,  ///< 2.0 to 2.3: greedy, PE by PE; less used rows first among equally near ones
@@ -60,18 +61,18 @@ const char* generation_letter(ReleaseFamily family);
 ReleaseFamily family_of(const NvshmemVersion& version);
 /// The newest known release of each family, oldest first.
 std::vector<NvshmemVersion> representative_versions();
-/// Newer than any release whose rules are known: it is simulated by those of the newest.
+/// Newer than any release with known rules: it is simulated by those of the newest.
 bool is_newer_than_known(const NvshmemVersion& version);
 
 enum class NvshmemTransport { none, ibrc, ibdevx, ibgda, libfabric, ucx };
-/// The transport of a value of REMOTE_TRANSPORT, as parse_remote_transport() returns it; none for
-/// any other.
+/// The transport of a value of REMOTE_TRANSPORT, as parse_remote_transport() returns it; empty for
+/// any other value.
 NvshmemTransport transport_of_name(std::string_view name);
 
 /// The variables that matter, as values.
 struct NvshmemSettings {
   NvshmemVersion version;
-  /// Whose devices are mapped: IBGDA where it is enabled, else `proxy_transport`.
+  /// The transport whose devices are mapped: IBGDA if it is enabled, else `proxy_transport`.
   NvshmemTransport transport = NvshmemTransport::ibrc;
   NvshmemTransport proxy_transport = NvshmemTransport::ibrc; ///< REMOTE_TRANSPORT
   std::string unknown_transport; ///< REMOTE_TRANSPORT as written, if NVSHMEM does not know it
@@ -92,7 +93,7 @@ struct HcaPortFacts {
   LinkLayer link_layer = LinkLayer::infiniband;
 };
 struct HcaFacts {
-  std::string name; ///< "" if it is not known: lists and prefixes cannot be held against it
+  std::string name; ///< "" if unknown: lists and prefixes then do not apply to it
   std::vector<HcaPortFacts> ports;
   bool mlx5 = true; ///< has what IBGDA and IBDEVX need
 };

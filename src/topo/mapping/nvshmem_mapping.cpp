@@ -166,7 +166,7 @@ namespace {
 
 using Rows = std::vector<std::vector<int>>;
 
-/// IBGDA and IBDEVX need mlx5; where nothing is known of a device they go by its name alone.
+/// IBGDA and IBDEVX need mlx5; a device about which nothing is known is judged by its name alone.
 bool may_be_mlx5(const Node& node, const Nic& nic) {
   if (nic.name.find("mlx5") != std::string::npos)
     return true;
@@ -210,7 +210,7 @@ public:
       mapping_.pes.push_back(start_pe(static_cast<int>(pe)));
     mapping_.undecided = mapping_.table.undecided;
     for (const std::vector<int>& world : worlds())
-      answer_world(world);
+      result_of_world(world);
     return std::move(mapping_);
   }
 
@@ -219,14 +219,14 @@ private:
   PeMapping& pe_at(int pe) { return mapping_.pes[static_cast<std::size_t>(pe)]; }
 
   PeMapping start_pe(int pe) const {
-    PeMapping answer;
-    answer.pe = pe;
-    answer.gpu = request_.gpus[static_cast<std::size_t>(pe)];
-    if (answer.gpu < 0)
-      answer.reason = "it has no GPU";
-    else if (answer.gpu >= static_cast<int>(node_.gpus.size()))
-      answer.reason = fmt::format("the node has no GPU{}", answer.gpu);
-    return answer;
+    PeMapping result;
+    result.pe = pe;
+    result.gpu = request_.gpus[static_cast<std::size_t>(pe)];
+    if (result.gpu < 0)
+      result.reason = "it has no GPU";
+    else if (result.gpu >= static_cast<int>(node_.gpus.size()))
+      result.reason = fmt::format("the node has no GPU{}", result.gpu);
+    return result;
   }
 
   /// The PEs that choose together: those with a GPU, all of the node, or each alone.
@@ -272,8 +272,8 @@ private:
                                "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE");
   }
 
-  /// The functions that the nvidia driver is bound to, by bus id. A source that does not tell the
-  /// vendor is taken to speak of NVIDIA GPUs.
+  /// The functions that the nvidia driver is bound to, by bus id. If the source has no vendors, its
+  /// GPUs are assumed to be NVIDIA's.
   std::vector<int> nvidia_gpus() const {
     std::vector<int> gpus;
     for (const Gpu& gpu : node_.gpus)
@@ -311,7 +311,7 @@ private:
     return choose_rows(family_, table_size(), class_matrix(gpus), settings_.enable_nic_pe_mapping);
   }
 
-  void answer_world(const std::vector<int>& world) {
+  void result_of_world(const std::vector<int>& world) {
     const Rows rows = choose(world);
     for (std::size_t i = 0; i < world.size(); ++i)
       fill(pe_at(world[i]), rows[i]);
@@ -397,8 +397,8 @@ void add_rows_of(const DeviceTable& from, DeviceTable& to) {
       to.entries.push_back(row);
 }
 
-/// Each rank asks with settings of its own, and takes its own answer. The table is that of all of
-/// them together.
+/// Each rank maps with its own settings, and uses its own result. The table is the union over all
+/// of them.
 Mapping map_rank_by_rank(const Node& node, const MappingRequest& request) {
   Mapping together;
   for (std::size_t pe = 0; pe < request.gpus.size(); ++pe) {

@@ -9,7 +9,7 @@
 
 namespace shmemctl {
 
-// What changed in NVSHMEM's device table from release to release.
+// Changes of NVSHMEM's device table from release to release.
 
 /// Entries that NVSHMEM_HCA_LIST can hold: 48, before 3.3.9 16.
 std::size_t hca_list_capacity(const NvshmemVersion& version);
@@ -37,8 +37,8 @@ struct Enumeration {
   std::vector<HcaFacts> devices;
   std::vector<int> nics;
 };
-/// NICs without RDMA are left out. A NIC whose ports the source does not tell has port 1, active; a
-/// port state or link layer that is unknown is one that NVSHMEM accepts.
+/// NICs without RDMA are excluded. A NIC without port data in the source has port 1, active; an
+/// unknown port state or link layer is accepted, as NVSHMEM does.
 Enumeration enumerate_hcas(const Node& node);
 
 } // namespace shmemctl

@@ -60,7 +60,7 @@ std::vector<int> MinCostFlow::shortest_path_edges(int source) {
       }
     }
   }
-  // What is out of reach keeps reduced costs that are not negative if it moves by the farthest.
+  // Unreachable nodes keep non-negative reduced costs if they move by the largest distance.
   for (std::size_t i = 0; i < count; ++i)
     potential_[i] += distance[i] == unreachable ? farthest : distance[i];
   return reached_by;
@@ -94,24 +94,24 @@ bool MinCostFlow::is_free(int edge) const {
   return candidate.residual > 0 && !candidate.frozen && reduced_cost(candidate) == 0;
 }
 
-std::vector<int> MinCostFlow::equal_cost_ways_to(int target) const {
-  std::vector<int> ways(leaving_.size(), -1);
+std::vector<int> MinCostFlow::equal_cost_paths_to(int target) const {
+  std::vector<int> paths(leaving_.size(), -1);
   std::vector<int> queue = {target};
   for (std::size_t next = 0; next < queue.size(); ++next)
     for (int leaving : leaving_[at(queue[next])]) {
       const int entering = leaving ^ 1;
       const int from = edges_[at(entering)].from;
-      if (from == target || ways[at(from)] >= 0 || !is_free(entering))
+      if (from == target || paths[at(from)] >= 0 || !is_free(entering))
         continue;
-      ways[at(from)] = entering;
+      paths[at(from)] = entering;
       queue.push_back(from);
     }
-  return ways;
+  return paths;
 }
 
-void MinCostFlow::push_along(const std::vector<int>& ways, int start, int target) {
-  for (int node = start; node != target; node = edges_[at(ways[at(node)])].to)
-    push(ways[at(node)]);
+void MinCostFlow::push_along(const std::vector<int>& paths, int start, int target) {
+  for (int node = start; node != target; node = edges_[at(paths[at(node)])].to)
+    push(paths[at(node)]);
 }
 
 void MinCostFlow::push(int edge) {
@@ -151,8 +151,8 @@ Assignment::Assignment(const Node& node, const std::vector<int>& gpus,
     : pe_count_(gpus.size()), port_count_(ports.size()), per_pe_(per_pe),
       source_(static_cast<int>(pe_count_ + port_count_)), sink_(source_ + 1), flow_(sink_ + 1) {
   const auto demand = static_cast<std::int64_t>(pe_count_) * per_pe_;
-  // Any ports can be dealt out in turn, so that no port takes more than the even share, rounded
-  // up: this is the least worst load, and no search for it is needed.
+  // Ports can be assigned round-robin, so that no port exceeds the even share, rounded up: this is
+  // the minimum of the worst load, and it needs no search.
   const auto count = static_cast<std::int64_t>(port_count_);
   const std::int64_t share = (demand + count - 1) / count;
   const std::int64_t weight = demand + 1; // one step of distance outweighs every crossing
@@ -170,22 +170,23 @@ Assignment::Assignment(const Node& node, const std::vector<int>& gpus,
     }
 }
 
-/// Gives a PE the lowest ports that any optimal answer gives it, the PEs before it being settled.
+/// Gives a PE the lowest ports that it has in any optimal mapping, given those of the PEs before
+/// it.
 void Assignment::settle(std::size_t pe) {
   const auto vertex = static_cast<int>(pe);
   std::vector<bool> settled(port_count_, false);
   for (int slot = 0; slot < per_pe_; ++slot) {
-    const std::vector<int> ways = flow_.equal_cost_ways_to(vertex);
+    const std::vector<int> paths = flow_.equal_cost_paths_to(vertex);
     for (std::size_t port = 0; port < port_count_; ++port) {
       const int candidate = edge(pe, port);
       const auto port_vertex = static_cast<int>(pe_count_ + port);
       if (settled[port])
         continue;
       if (flow_.flow_on(candidate) == 0) {
-        if (!flow_.is_free(candidate) || ways[static_cast<std::size_t>(port_vertex)] < 0)
+        if (!flow_.is_free(candidate) || paths[static_cast<std::size_t>(port_vertex)] < 0)
           continue;
         flow_.push(candidate);
-        flow_.push_along(ways, port_vertex, vertex);
+        flow_.push_along(paths, port_vertex, vertex);
       }
       settled[port] = true;
       flow_.freeze(candidate);
@@ -198,14 +199,14 @@ void Assignment::settle(std::size_t pe) {
 
 std::vector<std::vector<std::size_t>> Assignment::solve() {
   flow_.send(source_, sink_, static_cast<std::int64_t>(pe_count_) * per_pe_);
-  std::vector<std::vector<std::size_t>> answer(pe_count_);
+  std::vector<std::vector<std::size_t>> result(pe_count_);
   for (std::size_t pe = 0; pe < pe_count_; ++pe) {
     settle(pe);
     for (std::size_t port = 0; port < port_count_; ++port)
       if (flow_.flow_on(edge(pe, port)) > 0)
-        answer[pe].push_back(port);
+        result[pe].push_back(port);
   }
-  return answer;
+  return result;
 }
 
 } // namespace

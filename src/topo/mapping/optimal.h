@@ -26,9 +26,9 @@ public:
   /// Nodes from which `target` can be reached in the residual network over edges that cost nothing
   /// more: rerouting along such a path leaves the flow's value and cost as they are.
   /// @return per node the edge to take towards `target`, -1 if there is no such path
-  std::vector<int> equal_cost_ways_to(int target) const;
+  std::vector<int> equal_cost_paths_to(int target) const;
   /// Pushes one unit along the paths of equal_cost_ways_to(target), from `start`.
-  void push_along(const std::vector<int>& ways, int start, int target);
+  void push_along(const std::vector<int>& paths, int start, int target);
   /// True if one more unit can go over `edge` at no reduced cost.
   bool is_free(int edge) const;
   /// Pushes one unit over this edge alone; the caller closes the cycle with push_along().

@@ -177,7 +177,7 @@ MappingScore score(const Node& node, const Mapping& mapping) {
 }
 
 bool at_least_as_good(const MappingScore& left, const MappingScore& right) {
-  // Loads are sums of fractions: an even share may differ in its last bits.
+  // Loads are sums of fractions: equal shares may differ in their last bits.
   constexpr double rounding = 1e-9;
   if (left.without_nic != right.without_nic)
     return left.without_nic < right.without_nic;
@@ -193,8 +193,8 @@ namespace {
 constexpr int rank_below_one_switch = 1; // PXB or nearer
 constexpr int rank_unknown = -1;
 
-/// EFA or not, where driver, vendor or name tell it. rdma-core calls devices that are neither
-/// InfiniBand nor Ethernet rdmap*.
+/// Whether it is EFA, if driver, vendor or name determine that. rdma-core calls devices that are
+/// neither InfiniBand nor Ethernet rdmap*.
 std::optional<bool> is_efa(const Node& node, int index) {
   const Nic& nic = nic_of(node, index);
   if (nic.driver)
@@ -210,13 +210,13 @@ std::optional<bool> is_efa(const Node& node, int index) {
   return std::nullopt;
 }
 
-/// What is known about a port's kind.
+/// The known facts about a port's kind.
 struct PortKind {
   std::optional<LinkLayer> layer;
   std::optional<double> rate_Gbps;
   std::optional<bool> efa;
 
-  /// That it is not EFA tells nothing of what it is.
+  /// Not being EFA says nothing about the kind.
   bool any_known() const { return layer || rate_Gbps || efa.value_or(false); }
   bool operator==(const PortKind& other) const {
     return layer == other.layer && rate_Gbps == other.rate_Gbps &&
@@ -248,8 +248,8 @@ struct PortGroup {
   double weight = 0;
 };
 
-/// Unless the facts say otherwise. A slower port of a NIC of the fabric's own model is a member
-/// that came up slow, not another network.
+/// Unless facts say otherwise: a slower port of the fabric's own NIC model is a member with a
+/// degraded link, not another network.
 bool belongs_to(const Node& node, const NicUse& use, const PortGroup& fabric) {
   const PortKind kind = kind_of(node, use);
   if (kind.layer && fabric.kind.layer && *kind.layer != *fabric.kind.layer)
@@ -264,7 +264,7 @@ bool belongs_to(const Node& node, const NicUse& use, const PortGroup& fabric) {
          });
 }
 
-/// How far each NIC is from each GPU, and which NICs are a GPU's nearest.
+/// The distance of each NIC from each GPU, and the nearest NICs of each GPU.
 class Nearness {
 public:
   explicit Nearness(const Node& node) {
@@ -285,7 +285,7 @@ public:
     });
   }
 
-  /// Whether some GPU has no nearer NIC among `others`, or is below one switch with it.
+  /// Whether some GPU has no nearer NIC among `others`, or shares a switch with it.
   bool serves_a_gpu(int nic, const std::set<int>& others) const {
     const std::vector<int>& ranks = ranks_[static_cast<std::size_t>(nic)];
     if (ranks.empty() || is_below_a_gpus_switch(nic))
@@ -307,7 +307,7 @@ private:
   std::vector<std::vector<int>> ranks_; ///< [NIC][GPU]
 };
 
-/// NICs that would be usable, were a port of theirs not down.
+/// NICs that would be usable if a port of theirs were not down.
 std::set<int> dead_nics(const Node& node) {
   std::set<int> dead;
   for (std::size_t i = 0; i < node.nics.size(); ++i) {
@@ -329,7 +329,7 @@ std::set<int> nics_of(const std::vector<NicUse>& ports) {
   return nics;
 }
 
-/// The kind of port that makes the fabric; the first one of equals. Nothing if no kind is known.
+/// The kind of port that is the fabric; the first of equals. Empty if no kind is known.
 std::optional<PortGroup> fabric_kind(const Node& node, const std::vector<NicUse>& ports,
                                      const Nearness& nearness) {
   std::vector<PortGroup> groups;
@@ -404,8 +404,8 @@ const PciDevice& pci_at(const Node& node, int entry) {
   return node.pci[static_cast<std::size_t>(entry)];
 }
 
-/// What the numa_node file of a PCI function reads. The kernel's own tree is taken by its word;
-/// other sources may tell the NUMA node of the device, or of its host bridge only.
+/// The content of a PCI function's numa_node file. The kernel's tree has it; other sources may have
+/// the NUMA node of the device, or of its host bridge only.
 int numa_file(const Node& node, int entry, const Fact<int>& of_device) {
   if (entry < 0)
     return of_device.value.value_or(-1);
@@ -431,7 +431,7 @@ SysfsLocation location(const Node& node, int entry, const Fact<int>& numa_of_dev
           numa_file(node, entry, numa_of_device), ""};
 }
 
-/// A recorded cell as a class: nothing if it is unknown or says nothing about PCIe.
+/// A recorded cell as a class: empty if it is unknown or is not a PCIe class.
 std::optional<PathClass> recorded_class(const Node& node, int gpu, int nic) {
   const auto row = static_cast<std::size_t>(gpu);
   const std::size_t column = node.gpus.size() + static_cast<std::size_t>(nic);

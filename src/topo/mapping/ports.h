@@ -13,22 +13,22 @@ namespace shmemctl {
 /// fabric_ports(), or usable_ports() if there is no fabric: what `nccl` and `optimal` choose from.
 std::vector<NicUse> candidate_ports(const Node& node);
 
-/// The usable ports that the operator leaves out by name: NVSHMEM_HCA_LIST=^... Nothing for NCCL,
-/// which does not read it.
+/// The usable ports that the operator excludes by name: NVSHMEM_HCA_LIST=^... Empty for NCCL, which
+/// does not read it.
 std::vector<NicUse> ports_left_out(const Node& node, const MappingRequest& request);
-/// candidate_ports() without ports_left_out(), or, if that leaves nothing, with them: among these
-/// traffic should be even, and what carries none of it is idle.
+/// candidate_ports() without ports_left_out(), or with them if nothing else is left: traffic should
+/// be even among these, and a port without traffic is idle.
 std::vector<NicUse> wanted_ports(const Node& node, const MappingRequest& request);
 
-/// The request for the best mapping that a mapping of this request is compared with: NVSHMEM's list
-/// leaves nothing out for NCCL.
+/// The request for the best mapping with which a mapping of this request is compared: NVSHMEM's
+/// list excludes nothing for NCCL.
 MappingRequest optimal_request(MappingRequest request);
 
-/// The port's entry in the model, or nullptr where the source does not report ports.
+/// The port in the model, or nullptr if the source does not report ports.
 const NicPort* find_port(const Node& node, int nic, int port);
 
-/// What the kernel or, failing that, the device's name says: rdma-core names devices ib*, roce*
-/// and iw* by their link, and sites write mlx5_ib0 and mlx5_eth0.
+/// The link layer according to the kernel or, failing that, the device's name: rdma-core names
+/// devices ib*, roce* and iw* by their link, and administrators use mlx5_ib0 and mlx5_eth0.
 std::optional<LinkLayer> link_layer_of(const Node& node, int nic, int port);
 
 /// By nvidia-smi's rules; unknown, with the reason, for a PE without a GPU (-1).
@@ -43,8 +43,8 @@ bool crosses_numa(const Node& node, int gpu, int nic);
 /// NICs that carry traffic for each PE: 1, or with IBGDA over several NICs max(1, ports / PEs).
 int nics_per_pe(const NvshmemSettings& settings, std::size_t pes, std::size_t ports);
 
-/// What `optimal` minimises, in this order, after it has kept to wanted_ports(); only NICs that
-/// carry traffic count.
+/// What `optimal` minimises, in this order, within wanted_ports(); only NICs that carry traffic
+/// count.
 struct MappingScore {
   double worst_load = 0;        ///< of the busiest (NIC, port)
   std::int64_t distance = 0;    ///< sum of distance_rank()
@@ -55,7 +55,7 @@ struct MappingScore {
   bool operator==(const MappingScore&) const = default;
 };
 MappingScore score(const Node& node, const Mapping& mapping);
-/// No PE more without a NIC, no NIC more off the fabric, and not worse lexicographically.
+/// Not more PEs without a NIC, not more NICs off the fabric, and lexicographically not worse.
 bool at_least_as_good(const MappingScore& left, const MappingScore& right);
 
 enum class PortRole {
@@ -67,48 +67,48 @@ enum class PortRole {
 struct RatedPort {
   NicUse port;
   PortRole role = PortRole::compute;
-  /// The NIC is below a switch with a GPU; or none is; or, for NICs of the fabric's kind, no NIC is
-  /// nearer to some GPU, or that is not known.
+  /// Whether the NIC shares a switch with a GPU; or none does; or, for NICs of the fabric's kind,
+  /// no NIC is nearer to some GPU, or that is unknown.
   bool serves_a_gpu = true;
 };
 
 /// Every one of usable_ports(), with its role.
 ///
-/// Ports of one link layer, rate and provider (EFA or not) are of one kind. The fabric is the kind
-/// that most NICs which serve a GPU are of; among equals EFA, since a host that has it has no other
-/// network to its peers, then the largest total rate (the number, where rates are unknown). Ports
-/// that no known fact sets apart from the fabric belong to it, and so do slower ports of the same
-/// NIC model. Where the link layer is unknown, it is derived from the device's name if possible
+/// Ports with the same link layer, rate and provider (EFA or not) are of one kind. The fabric is
+/// the kind of most NICs that serve a GPU; among equals EFA, because a host with EFA has no other
+/// network to its peers, then the largest total rate (or the largest number, if rates are unknown).
+/// Ports that no known fact separates from the fabric belong to it, and so do slower ports of the
+/// same NIC model. If the link layer is unknown, it is derived from the device's name if possible
 /// (rdma-core: ib*, roce*, iw*).
 ///
-/// A NIC of that kind is for storage if it serves no GPU while others are below a switch with one.
-/// A NIC that is the nearest of any GPU is never taken for one, however far it is. NICs whose ports
-/// are down count as a GPU's nearest all the same: a failed port makes no storage NIC a compute
-/// one.
+/// A NIC of that kind is for storage if it serves no GPU while others share a switch with one. A
+/// NIC that is the nearest of any GPU is never a storage NIC, however far away it is. NICs whose
+/// ports are down still count as a GPU's nearest: a failed port does not turn a storage NIC into a
+/// compute NIC.
 std::vector<RatedPort> port_roles(const Node& node);
 
-/// True if the driver, the PCI vendor or the name says that the NIC is an EFA.
+/// True if the driver, the PCI vendor or the name identifies the NIC as an EFA.
 bool is_efa_device(const Node& node, int nic);
 
-/// A sysfs path with what the numa_node file in it reads: -1 if unknown or not there.
+/// A sysfs path with the content of its numa_node file: -1 if unknown or missing.
 struct SysfsLocation {
   std::string path; ///< "" if the device has none, or the source gives no PCI address
   int numa = -1;
-  std::string doubt; ///< why the path may not be the one that NVSHMEM reads; else ""
+  std::string doubt; ///< why NVSHMEM may read another path; else ""
 };
 SysfsLocation gpu_location(const Node& node, int gpu);
 /// @param data_direct  of the NIC's data-direct function, if it has one
 SysfsLocation nic_location(const Node& node, int nic, bool data_direct);
 
-/// NVSHMEM's classes from one GPU to some NICs, and a description of what had to be assumed ("" if
-/// nothing).
+/// NVSHMEM's classes from one GPU to some NICs, and a description of what was assumed ("" if
+/// nothing was).
 struct GpuClasses {
   std::vector<PathClass> to_nic;
   std::string doubt;
 };
 
-/// The classes to a fixed set of NICs. A recorded matrix decides where there is one, and an unknown
-/// cell of it counts as SYS.
+/// The classes to a fixed set of NICs. A recorded matrix takes precedence, and unknown cells of it
+/// count as SYS.
 class NvshmemDistances {
 public:
   /// @param nics         indices in Node::nics

@@ -78,7 +78,7 @@ NvshmemSettings nvshmem_settings(const Options& options) {
                   "pass a release of NVSHMEM, such as 3.4.5");
     settings.version = *version;
   }
-  // Where nobody names one, NVSHMEM takes its default.
+  // If it is not set, NVSHMEM's default applies.
   const std::string asked = options.text("REMOTE_TRANSPORT");
   const std::string remote = asked == "auto" ? "ibrc" : asked;
   const std::optional<std::string> word = parse_remote_transport(remote);

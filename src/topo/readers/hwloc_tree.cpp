@@ -11,7 +11,7 @@
 #include "src/base/unique_handle.h"
 #include "src/base/units.h"
 #include "src/topo/cpus.h"
-#include "src/topo/limits.h"
+#include "src/topo/node.h"
 #include "src/topo/node_fields.h"
 #include "src/topo/readers/machine.h"
 
@@ -34,7 +34,7 @@ bool is_io(const std::string& type) {
   return type == "Bridge" || type == "PCIDev" || type == "OSDev" || type == "Misc";
 }
 
-/// What lies around an I/O object.
+/// The context of an I/O object.
 struct Around {
   const XmlElement* locality = nullptr; ///< nearest object with CPUs
   int host_bridge = -1;
@@ -132,8 +132,8 @@ private:
     NumaNode numa;
     numa.os_index = os_index(object, static_cast<int>(tree_.node.numa_nodes.size()));
     const CpuSet cpus = cpu_set(object, "cpuset");
-    // hwloc gives memory without CPUs the CPUs that are near. A CPU has one NUMA node; where
-    // several claim it, it is the one that Linux numbered first.
+    // hwloc gives memory without CPUs the nearby CPUs. A CPU has one NUMA node; if several claim
+    // it, the one that Linux numbered first.
     const bool first = intersection(cpus, claimed_) != cpus;
     const std::string subtype = object.get("subtype");
     if (subtype == "GPUMemory" || find_info(object, "PCIBusID") != nullptr)
@@ -184,7 +184,7 @@ private:
       for (const int cpu : cpus.cpus())
         if (const auto numa = numa_of_cpu_.find(cpu); numa != numa_of_cpu_.end())
           nodes.insert(numa->second);
-      if (cpus.empty()) // disallowed CPUs are left out; the set of nodes may tell
+      if (cpus.empty()) // disallowed CPUs are omitted; the set of nodes may help
         for (const int node : cpu_set(*object, "nodeset").cpus())
           if (cpu_nodes_.count(node) != 0)
             nodes.insert(node);
@@ -286,8 +286,8 @@ private:
       *id = unknown<std::uint16_t>(reason);
   }
 
-  /// hwloc keeps the product of speed and width only, in GB/s. Where one pair alone gives it, that
-  /// is the link; otherwise the link stays unknown.
+  /// hwloc stores only the product of speed and width, in GB/s. If a single pair gives it, that is
+  /// the link; otherwise the link stays unknown.
   void pci_link(const XmlElement& object, PcieLink& link) const {
     const auto bandwidth = parse_number(object.get("pci_link_speed"));
     std::string reason = "hwloc's XML does not tell";
@@ -425,8 +425,9 @@ namespace {
 
 using Topology = CHandle<hwloc_topology, hwloc_topology_destroy>;
 
-/// Only what we read: no I/O, caches or cores, so that it stays fast with hundreds of CPUs. The x86
-/// backend is left out because it binds this thread to every CPU in turn; Linux tells the same.
+/// Reads only what is needed: no I/O, caches or cores, so that it is fast with hundreds of CPUs.
+/// The x86 backend is excluded because it binds this thread to every CPU in turn; Linux has the
+/// same data.
 Topology load_topology() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0)
@@ -441,7 +442,7 @@ Topology load_topology() {
   return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;
 }
 
-/// hwloc says -1 as unsigned where the system gives no number.
+/// hwloc returns -1 as unsigned if the system gives no number.
 int os_index(const hwloc_obj& object) {
   return static_cast<int>(object.os_index == HWLOC_UNKNOWN_INDEX ? object.logical_index
                                                                  : object.os_index);
@@ -478,7 +479,8 @@ NumaNode describe_numa(hwloc_topology_t topology, hwloc_obj& object) {
   return numa;
 }
 
-/// A machine with one NUMA node may have it above its only package: still that package's.
+/// A machine with one NUMA node may have it above its only package: it still belongs to that
+/// package.
 void settle_single_package(Node& node) {
   if (node.packages.size() != 1)
     return;

@@ -12,7 +12,7 @@
 
 namespace shmemctl::hwloc {
 
-// What an hwloc XML document says about one machine, in hwloc's own terms.  Three dialects: 1.x (no
+// The content of an hwloc XML document about one machine, in hwloc's terms. Three dialects: 1.x (no
 // version; sockets, NUMA nodes that contain), 2.x (memory children) and 3.x (OS device types as bit
 // masks, infos at the top level).
 
@@ -30,7 +30,7 @@ struct OsDevice {
   std::string info(const std::string& key) const;
 };
 
-/// A PCI function that is no bridge, with the OS devices on it.
+/// A PCI function that is not a bridge, with its OS devices.
 struct PciFunction {
   PciDevice device;     ///< parent and host_bridge are set
   std::string subtype;  ///< "NVSwitch"
@@ -52,7 +52,7 @@ struct Tree {
 const std::string* find_info(const XmlElement& element, const std::string& key);
 
 /// Walks a document whose root is <topology>. Throws Error (usage) with line and column for objects
-/// that lack what makes them what they are.
+/// that lack required attributes.
 Tree read_tree(const XmlElement& topology, const std::string& subject);
 
 /// GPUs of the functions (and loose ones), added to `tree.node`, with their links.
@@ -72,7 +72,7 @@ namespace shmemctl {
 /// Before a field's key (src/topo/node_fields.h) in the name of its info element.
 inline constexpr const char* hwloc_info_prefix = "shmemctl:";
 
-/// The node from our infos alone; nothing if there are none. Throws Error (usage) with the position
+/// The node from our infos alone; empty if there are none. Throws Error (usage) with the position
 /// of a field that is malformed or missing.
 std::optional<Node> read_hwloc_dump(const XmlElement& topology, const std::string& subject);
 

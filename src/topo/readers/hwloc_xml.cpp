@@ -6,7 +6,7 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
-#include "src/topo/limits.h"
+#include "src/topo/node.h"
 #include "src/topo/readers/hwloc_tree.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/readers/xml.h"
@@ -27,7 +27,7 @@ Node read_lstopo(const XmlElement& topology, const std::string& subject) {
         "pass the topology of one machine");
   hwloc::add_gpu_links(tree, topology);
   normalize(tree.node);
-  // The driver's own number is worth telling only where it is another.
+  // The driver's own number is kept only if it differs.
   for (Gpu& gpu : tree.node.gpus)
     if (gpu.driver_index && *gpu.driver_index == gpu.index)
       gpu.driver_index = unknown<int>("the same as its index here");
@@ -186,7 +186,7 @@ struct Matrix {
 
 /// Several children of one name hold pieces of one list; what is longer than any machine's is
 /// cut, so that it does not fit.
-std::vector<std::string> words_of(const XmlElement& element, const std::string& child_name) {
+std::vector<std::string> values_of(const XmlElement& element, const std::string& child_name) {
   std::vector<std::string> words;
   std::size_t size = 0;
   for (const XmlElement& child : element.children)
@@ -200,9 +200,9 @@ std::optional<Matrix> parse_matrix(const XmlElement& element) {
   Matrix matrix;
   matrix.name = element.get("name");
   const std::string type = element.get("type");
-  for (const std::string& word : words_of(element, "indexes"))
+  for (const std::string& word : values_of(element, "indexes"))
     matrix.objects.push_back(word.find(':') == std::string::npos ? type + ":" + word : word);
-  for (const std::string& word : words_of(element, "u64values")) {
+  for (const std::string& word : values_of(element, "u64values")) {
     const auto value = parse_integer(word);
     if (!value || *value < 0)
       return std::nullopt;
@@ -214,7 +214,7 @@ std::optional<Matrix> parse_matrix(const XmlElement& element) {
   return matrix;
 }
 
-/// What an object of a matrix is here.
+/// The kind of an object in a matrix.
 struct End {
   LinkTarget kind = LinkTarget::unknown;
   int gpu = -1;
@@ -263,7 +263,7 @@ std::optional<long long> nvlink_MBps(const Fact<std::uint16_t>& device) {
   }
 }
 
-/// False if a count cannot be told.
+/// False if a count is unknown.
 bool add_row(Tree& tree, const Matrix& matrix, std::size_t row,
              const std::map<std::string, End>& to, int gpu_index) {
   Gpu& gpu = tree.node.gpus[static_cast<std::size_t>(gpu_index)];
@@ -331,17 +331,17 @@ constexpr int max_ports = 16;
 constexpr std::size_t max_gids = 4096;
 
 template <class T>
-Fact<T> not_told(const char* what) {
+Fact<T> not_recorded(const char* what) {
   return unknown<T>(std::string("hwloc's XML does not tell ") + what);
 }
 
 Nic nic_with(const std::string& name) {
   Nic nic;
   nic.name = name;
-  nic.driver = not_told<std::string>("the driver");
-  nic.firmware = not_told<std::string>("the firmware");
-  nic.node_guid = not_told<std::string>("the node GUID");
-  nic.data_direct = not_told<PciAddress>("about data direct");
+  nic.driver = not_recorded<std::string>("the driver");
+  nic.firmware = not_recorded<std::string>("the firmware");
+  nic.node_guid = not_recorded<std::string>("the node GUID");
+  nic.data_direct = not_recorded<PciAddress>("about data direct");
   return nic;
 }
 
@@ -369,7 +369,7 @@ Fact<LinkLayer> link_layer_of(const OsDevice* netdev) {
     return known(LinkLayer::infiniband, origin);
   if (octets == 6)
     return known(LinkLayer::ethernet, origin);
-  return not_told<LinkLayer>("the link layer");
+  return not_recorded<LinkLayer>("the link layer");
 }
 
 /// Port1State holds the number of the state (IBTA): 1 down, 2 init, 3 armed, 4 active.
@@ -392,8 +392,8 @@ std::vector<Gid> gids_of(const OsDevice& device, const std::string& prefix) {
     if (!index || *index < 0 || *index > 65535 || gids.size() >= max_gids)
       continue;
     gids.push_back({static_cast<int>(*index), child.get("value"),
-                    not_told<std::string>("the type of a GID"),
-                    not_told<std::string>("the network device of a GID")});
+                    not_recorded<std::string>("the type of a GID"),
+                    not_recorded<std::string>("the network device of a GID")});
   }
   std::stable_sort(gids.begin(), gids.end(),
                    [](const Gid& a, const Gid& b) { return a.index < b.index; });
@@ -417,13 +417,13 @@ std::vector<NicPort> ports_of(const OsDevice& device, const std::vector<const Os
                       ? known(netdev->name, "on the same PCI function")
                       : unknown<std::string>("no single network device on the PCI function");
     port.link_layer = link_layer_of(netdev);
-    port.rate_Gbps = not_told<double>("the port's rate");
-    port.active_mtu_bytes = not_told<int>("the port's MTU");
+    port.rate_Gbps = not_recorded<double>("the port's rate");
+    port.active_mtu_bytes = not_recorded<int>("the port's MTU");
     const std::string lid_text = device.info(prefix + "LID");
     const auto lid = parse_integer(lid_text, starts_with(lid_text, "0x") ? 16 : 10);
     port.lid = lid && *lid >= 0 && *lid <= 0x7fffffff
                    ? known(static_cast<int>(*lid), prefix + "LID of " + device.name)
-                   : not_told<int>("the port's LID");
+                   : not_recorded<int>("the port's LID");
     port.gids = gids_of(device, prefix);
     ports.push_back(std::move(port));
   }
@@ -507,7 +507,7 @@ private:
     }
   }
 
-  /// A network function that no driver has claimed, or whose driver hwloc does not know.
+  /// A network function without a driver, or whose driver hwloc does not know.
   void without_os_device(const PciFunction& function) {
     const bool virtual_function = std::any_of(
         tree_.functions.begin(), tree_.functions.end(), [&function](const PciFunction& other) {
@@ -542,7 +542,7 @@ private:
 
   Tree& tree_;
   std::vector<Nic> rdma_;    ///< known to be RDMA devices
-  std::vector<Nic> unnamed_; ///< not known to be none
+  std::vector<Nic> unnamed_; ///< not known to lack RDMA
   std::vector<Nic> others_;
   std::set<std::string> names_;
   int left_out_ = 0;

@@ -43,7 +43,7 @@ void ask_nvml(const std::string& library, PciTree& pci, Node& node) {
     }
 }
 
-/// `driver_index` says only what `index` does not.
+/// `driver_index` is kept only if it differs from `index`.
 void drop_equal_driver_indices(Node& node) {
   for (Gpu& gpu : node.gpus)
     if (gpu.driver_index && *gpu.driver_index == gpu.index)
@@ -105,7 +105,7 @@ void merge_gpu(const NvmlGpu& from, Gpu& to, Node& node) {
   prefer_known(to.uuid, from.uuid);
   to.cpus = from.cpus;
   if (!to.numa && from.numa)
-    to.numa = from.numa; // the kernel's own word wins where it has one
+    to.numa = from.numa; // the kernel's own value takes precedence
   to.driver_index = known(from.index, "NVML");
   if (from.links)
     to.links = *from.links;
@@ -115,7 +115,7 @@ void merge_gpu(const NvmlGpu& from, Gpu& to, Node& node) {
                          " are unknown: " + from.links.origin);
 }
 
-/// A driver that does not tell the kind of the other end still tells its address.
+/// A driver that does not report the kind of the other end still reports its address.
 void resolve_targets(const PciTree& pci, Node& node) {
   const auto target_at = [&pci, &node](const PciAddress& address) {
     const int entry = pci.find(address);

@@ -13,7 +13,7 @@
 namespace shmemctl {
 
 /// One attribute file: its trimmed text, or why there is none. Text that is not printable UTF-8 or
-/// longer than an attribute can be is none, so that a hostile tree never reaches a fact.
+/// too long for an attribute is rejected, so that hostile trees never reach a fact.
 struct Attribute {
   std::optional<std::string> text;
   std::string origin; ///< the path, or why there is no text (with the path)
@@ -41,20 +41,20 @@ Fact<std::string> read_text_fact(const Sysroot& sysroot, const std::string& path
 /// memory). Falls back to read_cpus_sysfs, with a note, if hwloc cannot.
 void read_cpus_hwloc(const Sysroot& sysroot, Node& node);
 /// The same from /sys/devices/system/{cpu,node} alone, for a copied tree: hwloc would follow its
-/// links out of the root and wait for ever on a FIFO in it.
+/// links out of the root and block on a FIFO in it.
 void read_cpus_sysfs(const Sysroot& sysroot, Node& node);
-/// Adds the NUMA nodes of sysfs that `node` does not have yet, and says which are GPU memory.
+/// Adds the NUMA nodes of sysfs that `node` does not have yet, and determines which are GPU memory.
 void add_memory_nodes(const Sysroot& sysroot, Node& node);
 
-/// The PCI functions of a machine, by need: GPUs, network functions and NVSwitches are there from
-/// the start; others come with add_function(), each with the bridges above it.
+/// The PCI functions of a machine, read on demand: GPUs, network functions and NVSwitches are there
+/// from the start; others are added by add_function(), each with the bridges above it.
 class PciTree {
 public:
   PciTree(const Sysroot& sysroot, Node& node);
 
   /// Index in Node::pci of a function, -1 if the tree has none at this address.
   int find(const PciAddress& address) const;
-  /// As find(), but reads a function that was left out so far.
+  /// As find(), but reads a function that was not read so far.
   int add_function(const PciAddress& address);
   /// Adds a function that only a library knows, with all attributes unknown.
   int add_unlisted(const PciAddress& address, const std::string& reason);
@@ -75,9 +75,9 @@ private:
   std::map<PciAddress, std::string> names_; ///< as /sys/bus/pci/devices spells them
 };
 
-/// GPUs among the PCI functions, with what /proc/driver/nvidia/gpus tells.
+/// GPUs among the PCI functions, with the data of /proc/driver/nvidia/gpus.
 void read_gpus(const Sysroot& sysroot, Node& node);
-/// What NVML tells about its GPUs, merged by PCI address; GPUs that the tree lacks are added.
+/// NVML's data about its GPUs, merged by PCI address; GPUs that the tree lacks are added.
 void merge_nvml(Nvml& nvml, PciTree& pci, Node& node);
 
 /// RDMA devices in `order` (names), then any others under /sys/class/infiniband in natural order.
@@ -91,12 +91,12 @@ void read_other_nics(const Sysroot& sysroot, PciTree& pci, Node& node);
 /// The driver of a class device ("/sys/class/net/eth0"), by its device/driver link.
 Fact<std::string> driver_of(const Sysroot& sysroot, const std::string& class_device);
 
-/// What /sys/class/net tells about an interface that has a device.
+/// The data of /sys/class/net about an interface that has a device.
 struct Netdev {
   std::string name;
   int pci = -1;                        ///< index in Node::pci of the function behind it, -1 if none
   std::optional<long long> port_index; ///< dev_port: from 0
-  bool representor = false;            ///< stands for a VF or SF of the function, not for the port
+  bool representor = false;            ///< represents a VF or SF of the function, not the port
 };
 /// All interfaces with a PCI function behind them, in natural order of names.
 std::vector<Netdev> list_netdevs(const Sysroot& sysroot, PciTree& pci);

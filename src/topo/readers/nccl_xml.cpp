@@ -11,7 +11,6 @@
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/topo/cpus.h"
-#include "src/topo/limits.h"
 #include "src/topo/node.h"
 #include "src/topo/node_fields.h"
 #include "src/topo/readers/reader.h"
@@ -54,7 +53,7 @@ GpuLink nvlink_of(const XmlElement& element, const std::string& subject) {
   link.bandwidth_GBps = unknown<double>(silent);
   link.target = target_of(element, subject);
   // A virtual machine does not see its NVSwitches: NCCL writes this in place of their address, and
-  // what people write by hand leaves it out.
+  // hand-written files omit it.
   const std::string* const target = element.find("target");
   if (target == nullptr || starts_with(*target, "fffffff:ff:ff"))
     return link;
@@ -134,8 +133,8 @@ std::optional<std::uint64_t> guid_of(const XmlElement& net) {
   return whole ? std::optional<std::uint64_t>(value) : std::nullopt;
 }
 
-/// Mbit/s to Gbit/s. Plugins have reported kbit/s here: what no port can do is not believed. The
-/// speed of merged devices is their sum.
+/// Mbit/s to Gbit/s. Plugins have reported kbit/s here: impossible rates are rejected. The speed of
+/// merged devices is their sum.
 Fact<double> rate_of(const XmlElement& net, std::size_t merged) {
   constexpr double fastest_Gbps = 10000;
   const std::optional<double> speed = parse_number(net.get("speed"));
@@ -312,7 +311,7 @@ bool has_child(const XmlElement& element, const char* name) {
                      [name](const XmlElement& child) { return child.name == name; });
 }
 
-/// What a <cpu> tells about everything below it.
+/// What a <cpu> says about everything below it.
 struct CpuContext {
   int host_bridge = -1;
   Fact<int> numa;
@@ -342,7 +341,7 @@ public:
   }
 
 private:
-  /// Things of one kind that were not used as they stand.
+  /// Items of one kind that were not used as they are.
   struct Tally {
     int count = 0;
     std::string first;
@@ -417,8 +416,8 @@ private:
                          : known(format_cpulist(*cpus), line_of(cpu) + ", affinity");
   }
 
-  /// NCCL groups by NUMA node; bus numbers of host bridges are not in the file, so that they are
-  /// counted up to keep them apart.
+  /// NCCL groups by NUMA node; bus numbers of host bridges are not in the file, so they are
+  /// numbered here.
   void add_host_bridge(const CpuContext& context) {
     HostBridge bridge;
     bridge.domain = static_cast<std::uint32_t>(context.host_bridge / 256);
@@ -455,7 +454,7 @@ private:
     device.device = hexadecimal<std::uint16_t>(subject_, pci, "device", 0xffff);
     device.subsystem_vendor = hexadecimal<std::uint16_t>(subject_, pci, "subsystem_vendor", 0xffff);
     device.subsystem_device = hexadecimal<std::uint16_t>(subject_, pci, "subsystem_device", 0xffff);
-    // Files made by hand fill the ids of switches that do not exist with zeros or ones.
+    // Hand-written files fill the ids of non-existent switches with zeros or ones.
     if (device.vendor && (*device.vendor == 0 || *device.vendor == 0xffff))
       device.vendor = device.device = device.subsystem_vendor = device.subsystem_device =
           unknown<std::uint16_t>("the file has a made-up vendor id");
@@ -520,7 +519,7 @@ private:
   }
 
   static bool is_gpu(const XmlElement& pci, const PciDevice& device) {
-    // Without a vendor any display or accelerator counts: such files list what NCCL shall use.
+    // Without a vendor any display or accelerator counts: such files list what NCCL is to use.
     return has_child(pci, "gpu") ||
            (device.class_code &&
             pci_ids::is_gpu(*device.class_code, device.vendor ? *device.vendor : pci_ids::nvidia));
@@ -656,8 +655,8 @@ private:
     return nic.rdma && !*nic.rdma ? 2 : nic.unnamed ? 1 : 0;
   }
 
-  /// Whether NCCL's numbers order the RDMA devices: each has one, and no two nets share one (the
-  /// devices of a merged net do).
+  /// Whether NCCL's numbers order the RDMA devices: each has one, and no two nets share one (except
+  /// the devices of a merged net).
   bool ordered_by_dev() {
     std::map<int, const NetDevice*> taken;
     bool any = false;
@@ -679,8 +678,8 @@ private:
     return any && usable;
   }
 
-  /// The order in which the verbs library enumerates: NCCL numbers devices in it. Without numbers
-  /// it is taken to be that of the names.
+  /// The order in which the verbs library enumerates devices: NCCL numbers devices in it. Without
+  /// numbers, the order of the names is assumed.
   void order_nics() {
     label_nics();
     const bool by_dev = ordered_by_dev();

@@ -13,7 +13,7 @@
 
 namespace shmemctl::nccl {
 
-/// Why a fact is unknown that NCCL has no attribute for.
+/// Why a fact is unknown for which NCCL has no attribute.
 inline constexpr const char* silent = "NCCL's XML does not tell";
 
 inline std::string line_of(const XmlElement& element) {
@@ -40,16 +40,15 @@ Fact<T> hexadecimal(const std::string& subject, const XmlElement& element, const
   return known(static_cast<T>(*value), line_of(element) + ", " + attribute);
 }
 
-/// Fills in what a <gpu> tells: the driver's number, the links, and the vendor if it is not known
-/// yet. NVSwitches that links lead to are added to `nvswitches`. Throws Error (usage) with line and
-/// column.
-/// @return elements of links to a GPU, or to nobody knows what, that do not say to which: they
-///         count in no distance
+/// Fills in the data of a <gpu>: the driver's number, the links, and the vendor if it is not known
+/// yet. NVSwitches at the ends of links are added to `nvswitches`. Throws Error (usage) with line
+/// and column.
+/// @return elements of links whose target GPU is unknown: they count in no distance
 int read_gpu(const XmlElement& element, const std::string& subject, Gpu& gpu,
              std::set<PciAddress>& nvswitches);
 
-/// True if NCCL's <net> of this name, GUID and port is an RDMA device; false for the network
-/// interfaces of its socket transport; unknown if neither shows.
+/// True if NCCL's <net> of this name, GUID and port is an RDMA device; false for a network
+/// interface of its socket transport; unknown otherwise.
 Fact<bool> rdma_of_net(const XmlElement& net);
 
 /// The verbs devices behind NCCL's name of a device: NCCL joins the names of those that it merges
@@ -60,7 +59,7 @@ struct VerbsNames {
 };
 VerbsNames verbs_names(const std::string& nccl_name);
 
-/// One device of a <nic>, and what only NCCL's own words say about it.
+/// One device of a <nic>, and what only NCCL reports about it.
 struct NetDevice {
   Nic nic;
   std::optional<int> dev;   ///< NCCL's number: its place in the enumeration of the verbs library

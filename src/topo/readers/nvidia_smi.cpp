@@ -13,7 +13,6 @@
 #include "src/base/text.h"
 #include "src/topo/cpus.h"
 #include "src/topo/distance.h"
-#include "src/topo/limits.h"
 #include "src/topo/node.h"
 #include "src/topo/readers/reader.h"
 
@@ -75,7 +74,7 @@ std::size_t no_width(std::string_view text, std::size_t at) {
 }
 
 /// Up to `limit` words of a line.
-std::vector<std::string> words_of(std::string_view line, std::size_t limit) {
+std::vector<std::string> split_words(std::string_view line, std::size_t limit) {
   std::vector<std::string> words;
   line = trim(line);
   while (!line.empty() && words.size() < limit) {
@@ -86,12 +85,12 @@ std::vector<std::string> words_of(std::string_view line, std::size_t limit) {
   return words;
 }
 
-/// A word of a cell. Releases before NODE existed wrote SOC for what is SYS now.
+/// A cell of the matrix. Releases before NODE existed wrote SOC for SYS.
 std::optional<Distance> parse_cell(const std::string& word) {
   return parse_distance(word == "SOC" ? "SYS" : word);
 }
 
-/// The words of `nvidia-smi topo -p2p`, which looks alike and tells something else.
+/// The values of `nvidia-smi topo -p2p`, which looks alike but means something else.
 bool is_p2p_status(std::string_view word) {
   static constexpr std::array<std::string_view, 8> words = {"OK", "CHS", "GNS", "TNS",
                                                             "NS", "DR",  "CNS", "U"};
@@ -105,7 +104,7 @@ public:
 
   /// @param cut the text ends here without the end of the line
   void line(std::size_t number, std::string_view text, bool cut) {
-    const std::vector<std::string> start = words_of(text, 2);
+    const std::vector<std::string> start = split_words(text, 2);
     if (start.empty())
       return;
     cut_ = cut;
@@ -172,14 +171,14 @@ private:
   }
 
   static bool has_p2p_status(std::string_view text) {
-    const std::vector<std::string> words = words_of(text, 3);
+    const std::vector<std::string> words = split_words(text, 3);
     return std::any_of(words.begin() + 1, words.end(),
                        [](const std::string& word) { return is_p2p_status(word); });
   }
 
   /// "4 NICs found in the topology, only displaying 2 in the matrix."
   void hidden_nics(std::size_t number, std::string_view text) {
-    const std::vector<std::string> words = words_of(text, 16);
+    const std::vector<std::string> words = split_words(text, 16);
     const std::optional<long long> found = parse_integer(words[0]);
     const bool said = words.size() > 2 && words[2] == "found" &&
                       std::find(words.begin(), words.end(), "displaying") != words.end();
@@ -192,7 +191,7 @@ private:
   void header(std::size_t number, const std::string& text) {
     table_.header_line = number;
     constexpr std::size_t affinity_words = 7;
-    const std::vector<std::string> words = words_of(text, max_devices + affinity_words + 1);
+    const std::vector<std::string> words = split_words(text, max_devices + affinity_words + 1);
     std::size_t at = 0;
     for (; at < words.size(); ++at) {
       const std::string& word = words[at];
@@ -211,7 +210,7 @@ private:
     affinity_titles(words, at);
   }
 
-  /// A title that is cut, or that nobody knows, leaves the columns from there on without a title.
+  /// A truncated or unknown title leaves the columns from there on without a title.
   void affinity_titles(const std::vector<std::string>& words, std::size_t at) {
     struct Title {
       Affinity affinity;
@@ -257,7 +256,7 @@ private:
   }
 
   Row row(std::size_t number, std::string_view text) {
-    const std::vector<std::string> words = words_of(text, 2 * max_devices);
+    const std::vector<std::string> words = split_words(text, 2 * max_devices);
     Row row;
     row.line = number;
     row.label = words[0];
@@ -268,7 +267,7 @@ private:
         break;
       row.cells.push_back(*cell);
     }
-    // The last word of a text that ends within a line may be the beginning of another: NV1 of NV18.
+    // The last word of a text that ends within a line may be truncated: NV1 of NV18.
     if (cut_ && at == words.size() && !row.cells.empty() &&
         row.cells.back().path == PathClass::nvlink)
       row.cells.pop_back();
@@ -291,8 +290,8 @@ private:
     return word == "N/A" || word.find_first_not_of("0123456789-,") == std::string::npos;
   }
 
-  /// Fields by tab where the text has kept its tabs (an affinity can be empty), else by word: then
-  /// there must be as many as titles.
+  /// Fields separated by tabs if the text has kept its tabs (an affinity can be empty), else by
+  /// blanks: then their number must equal that of the titles.
   void affinities(std::string_view text, const std::vector<std::string>& words, std::size_t at,
                   Row& row) {
     if (!is_gpu_label(row.label))
@@ -313,7 +312,7 @@ private:
         row.affinities[table_.affinities[i]] = words[at + i];
   }
 
-  /// nvidia-smi puts two tabs before the last column, so that is the first field with a word.
+  /// nvidia-smi puts two tabs before the last column, so that is the first non-empty field.
   void by_tabs(const std::vector<std::string>& fields, std::size_t at, Row& row) const {
     for (const Affinity affinity : table_.affinities) {
       if (affinity == Affinity::gpu_numa)
@@ -395,7 +394,7 @@ Table split_table(const std::string& text, const std::string& subject) {
 
 namespace {
 
-/// What one cell was read as, and where.
+/// The value of one cell, and its position.
 struct Cell {
   Distance distance;
   std::size_t line = 0; ///< 0: not in the text
@@ -432,13 +431,13 @@ public:
         square.cells[i][j] = square.cells[j][i] = merged(i, j);
     }
     if (!lost_.empty())
-      square.notes.push_back(told(lost_, "distances are not in the text and stay unknown"));
+      square.notes.push_back(note_of(lost_, "distances are not in the text and stay unknown"));
     if (!lost_nics_.empty())
       square.remarks.push_back(
-          told(lost_nics_, "distances between NICs are not in the text and stay unknown"));
+          note_of(lost_nics_, "distances between NICs are not in the text and stay unknown"));
     if (!mirrored_.empty())
       square.notes.push_back(
-          told(mirrored_, "cells are missing and were taken from the other half of the matrix"));
+          note_of(mirrored_, "cells are missing and were taken from the other half of the matrix"));
     return square;
   }
 
@@ -479,8 +478,8 @@ private:
   }
 
   /// "3 distances ... (GPU0-NIC1 in line 2, GPU1-NIC1 in line 3 and 1 more)"
-  std::string told(const std::vector<std::pair<std::size_t, std::size_t>>& cells,
-                   const std::string& what) const {
+  std::string note_of(const std::vector<std::pair<std::size_t, std::size_t>>& cells,
+                      const std::string& what) const {
     constexpr std::size_t shown = 4;
     std::string text = std::to_string(cells.size()) + " " + what + " (";
     for (std::size_t at = 0; at < cells.size() && at < shown; ++at) {
@@ -581,8 +580,8 @@ bool fits(const smi::Row& row, smi::Affinity column) {
   return column == smi::Affinity::gpu_numa ? node_number(text).has_value() : is_cpulist(text);
 }
 
-/// One damaged field means that the column was cut, or grew together with its neighbour: the fields
-/// that still look whole may not be.
+/// One damaged field means that the column was cut, or merged with its neighbour: fields that still
+/// look intact may be wrong.
 class Columns {
 public:
   Columns(const smi::Table& table, std::vector<std::string>& notes) {
@@ -600,7 +599,7 @@ public:
     }
   }
 
-  /// The field as a value of its kind; unknown, with the reason, if there is none.
+  /// The field as a value of its kind; unknown, with the reason, if it is empty or damaged.
   template <class T, class Parse>
   Fact<T> read(const smi::Row& row, smi::Affinity column, Parse parse) const {
     if (damaged_.count(column) != 0)
@@ -678,7 +677,7 @@ void note_legend(const smi::Table& table, const smi::Square& square, Node& node)
                            "), which the matrix lacks");
 }
 
-/// The number in a NIC's title, if the title is not the one that its position gives.
+/// The number in a NIC's title, if it differs from the NIC's position.
 Fact<int> number_of(const std::string& label, int position) {
   if (!smi::is_nic_label(label))
     return unknown<int>("the title is a device's name");

@@ -11,20 +11,20 @@
 
 namespace shmemctl::smi {
 
-/// More devices than this in one matrix are refused.
+/// A matrix with more devices than this is refused.
 inline constexpr std::size_t max_devices = 512;
 
-/// The columns behind the cells.
+/// The columns after the cells.
 enum class Affinity { cpus, numa, gpu_numa };
 
-/// One row: the device, its cells, and what stands behind them.
+/// One row: the device, its cells, and the columns after them.
 struct Row {
   std::size_t line = 0; ///< from 1
   std::string label;    ///< "GPU0", "NIC3", "mlx5_0"
   std::vector<Distance> cells;
   std::map<Affinity, std::string> affinities; ///< as written; "" where the field is empty
-  /// What stands behind the cells has another number of words than the header has titles there:
-  /// which word belongs to which title cannot be told.
+  /// The number of fields after the cells differs from that of the titles: which field belongs to
+  /// which title is unknown.
   bool affinities_damaged = false;
 };
 
@@ -39,8 +39,8 @@ struct Table {
   std::vector<std::string> notes;
 };
 
-/// The text without terminal control sequences and byte order marks, every kind of blank (a page's
-/// no-break spaces) as one of ASCII. Line ends stay where they are.
+/// The text without terminal control sequences and byte order marks, with every kind of blank (such
+/// as a page's no-break spaces) as an ASCII blank. Line ends are unchanged.
 std::string plain_text(std::string_view text);
 
 /// True for "GPU0", "GPU12".
@@ -49,13 +49,13 @@ bool is_gpu_label(const std::string& label);
 bool is_nic_label(const std::string& label);
 
 /// Finds the first matrix in any surrounding text and splits it. Throws Error (usage) with the line
-/// if there is none, or if a cell is no word of the matrix.
+/// if there is none, or if a cell is not a value of the matrix.
 Table split_table(const std::string& text, const std::string& subject);
 
 /// The rows and columns as one square matrix over `labels`: cells that one half lacks are taken
-/// from the other; what neither half has is unknown. Both are noted: the less a text has, the more
-/// is unknown. Throws Error (usage) with the line for a row that does not fit its header, and for
-/// two halves that contradict each other.
+/// from the other; cells that neither has are unknown. Both cases are noted: the less a text
+/// contains, the more is unknown. Throws Error (usage) with the line for a row that does not fit
+/// its header, and for two halves that contradict each other.
 struct Square {
   std::vector<std::string> labels; ///< GPUs first, each group in the table's order
   DistanceMatrix cells;

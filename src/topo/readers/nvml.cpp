@@ -350,7 +350,7 @@ Fact<double> bandwidth_GBps(const Fact<std::uint64_t>& speed_MBps) {
   return known(static_cast<double>(*speed_MBps) / 1000.0, speed_MBps.origin);
 }
 
-/// Adds one link to the entry with the same target, or makes one.
+/// Adds one link to the entry with the same target, or creates an entry.
 void add_link(std::vector<GpuLink>& links, GpuLink link) {
   const auto same = std::find_if(links.begin(), links.end(), [&link](const GpuLink& other) {
     return other.kind == link.kind && other.target == link.target &&

@@ -15,11 +15,11 @@
 
 namespace shmemctl {
 
-// NVML, the management library of NVIDIA's driver, opened at run time. Every answer is a fact or
+// NVML, the management library of NVIDIA's driver, opened at run time. Every result is a fact or
 // the library's own reason for having none: a GPU that is lost, a function that an old driver
 // lacks, a card without NVLink.
 
-/// What identifies one GPU and connects it.
+/// Identity and links of one GPU.
 struct NvmlGpu {
   int index = 0; ///< NVML's own number
   Fact<PciAddress> address;
@@ -39,7 +39,7 @@ struct NvmlRemappedRows {
   bool failed = false;  ///< a row could not be remapped: replace the GPU
 };
 
-/// NVML's nvmlGpuFabricState_t: how far the GPU's registration with the fabric manager got.
+/// NVML's nvmlGpuFabricState_t: the state of the GPU's registration with the fabric manager.
 enum class FabricState { not_supported, not_started, in_progress, completed };
 const char* to_string(FabricState state); ///< "not supported", "not started", ...
 
@@ -56,8 +56,8 @@ struct NvmlHealth {
   /// "<cluster uuid>.<clique>" of an NVLink domain that spans machines; unknown outside of one.
   Fact<std::string> fabric_domain;
 };
-/// Those reasons in the bits that mean that the GPU is held back by heat or power: "hardware
-/// thermal slowdown", "software power cap", ... Idle clocks and the user's own settings are not.
+/// Those reasons in the bits that mean that the GPU is throttled by heat or power: "hardware
+/// thermal slowdown", "software power cap", ... Idle clocks and user settings are not included.
 std::vector<std::string> throttle_words(std::uint64_t reasons);
 
 /// What two GPUs may do with each other's memory (nvmlGpuP2PCapsIndex_t).
@@ -65,10 +65,10 @@ enum class P2pAccess { read = 0, write = 1, nvlink = 2, atomics = 3 };
 /// "ok", or NVML's reason: "chipset not supported", "disabled by regkey", ...
 const char* p2p_status_word(int status);
 
-/// An initialised NVML; shut down and closed when the object goes. Moves, does not copy.
+/// An initialised NVML; the destructor shuts it down and closes it. Movable, not copyable.
 class Nvml {
 public:
-  /// Loads the library and initialises it; nothing, with the reason in `why`, if either fails.
+  /// Loads the library and initialises it; empty, with the reason in `why`, if either fails.
   /// @param library a file name as for dlopen, e.g. default_library
   static std::optional<Nvml> open(const std::string& library, std::string& why);
   static constexpr const char* default_library = "libnvidia-ml.so.1";
@@ -102,7 +102,7 @@ private:
   std::unique_ptr<Session> session_;
 };
 
-/// How one call ended; `reason` is "nvmlX: GPU is lost", or "" if it succeeded.
+/// The result of one call; `reason` is "nvmlX: GPU is lost", or "" if it succeeded.
 struct NvmlOutcome {
   int code = nvml_abi::success;
   std::string reason;

@@ -69,7 +69,8 @@ inline constexpr unsigned long long event_corrected_ecc = 1, event_uncorrected_e
 
 // nvmlIntNvLinkDeviceType_t
 inline constexpr int remote_is_gpu = 0, remote_is_ibm_npu = 1, remote_is_switch = 2;
-/// No GPU has more; asking ends at the first link that NVML refuses as an invalid argument.
+/// No GPU has more; the enumeration ends at the first link that NVML refuses as an invalid
+/// argument.
 inline constexpr unsigned max_nvlinks = 64;
 // nvmlMemoryErrorType_t, nvmlEccCounterType_t, nvmlAffinityScope_t
 inline constexpr int uncorrected_error = 1, volatile_counter = 0, scope_node = 0;

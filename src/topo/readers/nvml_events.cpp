@@ -78,11 +78,11 @@ const XidMeaning* meaning_of_xid(std::uint64_t number) {
 
 namespace {
 
-/// A GPU that is going under may have more of them than anybody reads.
+/// A failing GPU may produce more of them than anybody reads.
 constexpr int most_at_once = 256;
 constexpr std::size_t most_named = 4;
 
-/// A kind that is not asked for is none of ours.
+/// A kind that was not requested is not ours.
 bool read_event(const nvml_abi::EventData& data, NvmlEvent& event) {
   switch (data.type) {
   case nvml_abi::event_xid:
@@ -166,10 +166,10 @@ std::unique_ptr<NvmlEvents> NvmlEvents::listen(const std::string& library,
   return events;
 }
 
-/// Whether something came, and more may be there.
-bool NvmlEvents::take(unsigned patience_ms) {
+/// Whether an event was read, and there may be more.
+bool NvmlEvents::take(unsigned timeout_ms) {
   nvml_abi::EventData data;
-  const NvmlOutcome outcome = nvml_.session_->call("nvmlEventSetWait_v2", set_, &data, patience_ms);
+  const NvmlOutcome outcome = nvml_.session_->call("nvmlEventSetWait_v2", set_, &data, timeout_ms);
   NvmlEvent event{NvmlEvent::Kind::lost, 0};
   if (outcome ? !read_event(data, event) : outcome.code != nvml_abi::gpu_is_lost)
     return static_cast<bool>(outcome);
@@ -178,10 +178,10 @@ bool NvmlEvents::take(unsigned patience_ms) {
   return static_cast<bool>(outcome);
 }
 
-std::vector<NvmlEvent> NvmlEvents::seen(unsigned patience_ms) {
+std::vector<NvmlEvent> NvmlEvents::seen(unsigned timeout_ms) {
   const std::lock_guard lock(mutex_);
   for (int asked = 0; asked < most_at_once; ++asked)
-    if (!take(asked == 0 && seen_.empty() ? patience_ms : 0))
+    if (!take(asked == 0 && seen_.empty() ? timeout_ms : 0))
       break;
   return seen_;
 }

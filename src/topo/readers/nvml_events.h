@@ -12,19 +12,19 @@
 
 namespace shmemctl {
 
-// Xids: the numbers by which NVIDIA's driver tells the kernel's log, and NVML, what went wrong with
-// a GPU. Their meaning does not change between drivers.
+// Xids: the numbers by which NVIDIA's driver reports GPU errors to the kernel's log and NVML. Their
+// meaning does not change between drivers.
 
 struct XidMeaning {
   const char* words; ///< what has happened, in a few words
-  const char* fix;   ///< what to do; nullptr: it depends on the program that ran
+  const char* fix;   ///< the fix; nullptr: it depends on the program that ran
 };
 
-/// Returns nullptr for a number that is not in the table: video engines', displays', rare ones.
+/// Returns nullptr for a number that is not in the table: video engines, displays, rare ones.
 const XidMeaning* meaning_of_xid(std::uint64_t number);
 
-// What NVIDIA's driver tells of one GPU while somebody listens: Xids, ECC errors, its loss. The
-// events are the GPU's, not a process's: what another program on it did is among them.
+// What NVIDIA's driver reports about one GPU while the object exists: Xids, ECC errors, its loss.
+// Events are the GPU's, not a process's: they include those caused by other programs.
 
 struct NvmlEvent {
   enum class Kind { xid, corrected_ecc, uncorrected_ecc, lost };
@@ -34,14 +34,14 @@ struct NvmlEvent {
   bool operator==(const NvmlEvent&) const = default;
 };
 
-/// Listens from its making to its end. Nothing runs meanwhile: the driver keeps the events until
-/// they are asked for. Thread safe.
+/// Registers for events at construction and collects them until destruction. No thread runs
+/// meanwhile: the driver queues the events. Thread safe.
 class NvmlEvents {
 public:
   /// Needs no privileges. Takes about as long as nvmlInit.
   /// @param library     as for Nvml::open
   /// @param pci_address as "0000:1a:00.0"
-  /// @param why         receives the reason if nothing can be listened to: one clause
+  /// @param why         receives the reason if events are not available, as a clause
   /// Returns nullptr then.
   static std::unique_ptr<NvmlEvents> listen(const std::string& library,
                                             const std::string& pci_address, std::string& why);
@@ -49,14 +49,14 @@ public:
   NvmlEvents(const NvmlEvents&) = delete;
   NvmlEvents& operator=(const NvmlEvents&) = delete;
 
-  /// Each different event since the start, in the order in which they came first.
-  /// @param patience_ms if there was none yet: how long to wait for one. What makes CUDA fail and
-  ///                    what makes an event are not ordered.
-  std::vector<NvmlEvent> seen(unsigned patience_ms);
+  /// Each distinct event since the start, in order of first occurrence.
+  /// @param timeout_ms if there was none yet: how long to wait for one. A CUDA error may be
+  /// returned before its event is reported, or after.
+  std::vector<NvmlEvent> seen(unsigned timeout_ms);
 
 private:
   explicit NvmlEvents(Nvml nvml) : nvml_(std::move(nvml)) {}
-  bool take(unsigned patience_ms);
+  bool take(unsigned timeout_ms);
 
   std::mutex mutex_;
   Nvml nvml_;
@@ -67,7 +67,7 @@ private:
 /// "the driver reported Xid 48 (an uncorrectable ECC error (two bits)) on GPU 0000:1a:00.0 since
 /// the job's start"; "" for none. Of more than four, the first four.
 std::string words_of(const std::vector<NvmlEvent>& events, const std::string& pci_address);
-/// What to do about the first of them that is the hardware's; "": none is.
+/// The fix of the first one that is a hardware error; "" if none is.
 std::string fix_of(const std::vector<NvmlEvent>& events);
 
 } // namespace shmemctl

@@ -16,7 +16,8 @@ namespace shmemctl {
 
 namespace {
 
-/// Offset past the markup that begins with "<" at `at` and is no element, or npos if it never ends.
+/// Offset after the markup at `at` that begins with "<" and is not an element, or npos if it never
+/// ends.
 std::size_t past_markup(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at);
   const std::string_view end = starts_with(rest, "<!--") ? "-->"
@@ -53,7 +54,7 @@ bool has_matrix_header(std::string_view text) {
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    // A header is the first thing in the file that matters; what is long is no header.
+    // A header is the first relevant line of the file; a long line is not a header.
     const std::string_view line = text.substr(begin, std::min<std::size_t>(end - begin, 65536));
     if (line.find("GPU0") != std::string_view::npos) {
       const auto words = split_blanks(smi::plain_text(line));

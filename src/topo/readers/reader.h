@@ -29,7 +29,7 @@ enum class TopoFormat { hwloc_xml, nccl_xml, nvidia_smi, report };
 const char* to_string(TopoFormat format); ///< "hwloc-xml", "nccl-xml", "nvidia-smi", "report"
 std::optional<TopoFormat> parse_topo_format(std::string_view name);
 
-/// Recognises a format by content (not by the file's name). Throws Error (usage) if it is none.
+/// Recognises a format by content (not by the file's name). Throws Error (usage) if it is unknown.
 TopoFormat detect_format(const std::string& text, const std::string& subject);
 
 /// Reads a recorded node. All of them throw Error (usage) with line and column for input that is
@@ -43,10 +43,9 @@ Node read_recorded(const std::string& text, const std::string& subject,
                    std::optional<TopoFormat> forced = std::nullopt);
 
 /// Reads the machine under `sysroot`: CPUs and NUMA nodes through hwloc, PCI, RDMA and network
-/// devices from sysfs, and, if the root is live, GPUs through NVML. Never throws for something
-/// that is missing.
+/// devices from sysfs, and, if the root is live, GPUs through NVML. Never throws for missing data.
 Node read_machine(const Sysroot& sysroot);
-/// As above, but asks the NVML library in this file, whatever the root is.
+/// The same, but uses this NVML library, whatever the root is.
 Node read_machine(const Sysroot& sysroot, const std::string& nvml_library);
 
 } // namespace shmemctl

@@ -147,7 +147,7 @@ Fact<std::uint32_t> read_class(const Sysroot& sysroot, const std::string& path) 
       sysroot, path, [](const std::string& text) { return parse_hex(text, 0xffffff); });
 }
 
-/// numa_node; -1 is the kernel's word for "the firmware did not say".
+/// numa_node; -1 means that the firmware does not report it.
 Fact<int> read_numa(const Sysroot& sysroot, const std::string& path) {
   return read_fact<int>(sysroot, path, [](const std::string& text) -> std::optional<int> {
     const std::optional<long long> numa = parse_integer(text);
@@ -250,7 +250,7 @@ int PciTree::add_ancestor(const std::string& sysfs_path) {
   return -1;
 }
 
-/// A function by its real place in the tree; a plain folder in /sys/bus/pci/devices has none.
+/// A function by its real path in the tree; a plain folder in /sys/bus/pci/devices has none.
 int PciTree::add_listed(const PciAddress& address, const std::string& name) {
   const std::string folder = pci_folder + "/" + name;
   const std::string path = sysroot_.realpath(folder).value_or(folder);
@@ -330,8 +330,8 @@ void PciTree::describe(PciDevice& device, const std::string& folder) const {
   device.link.max_width = read_fact<int>(sysroot_, folder + "/max_link_width", width);
 }
 
-/// A host bridge has no numa_node of its own: it is where the functions below it are, if all of
-/// them that know say the same.
+/// A host bridge has no numa_node of its own: it is that of the functions below it, if all known
+/// ones agree.
 void PciTree::find_host_bridge_numa() {
   for (std::size_t i = 0; i < node_.host_bridges.size(); ++i) {
     Fact<int> numa = unknown<int>("no function below it reports a NUMA node");
@@ -422,7 +422,7 @@ std::optional<int> parse_id(const std::string& text) {
   return static_cast<int>(*id);
 }
 
-/// CPU -> its package, of the CPUs that say so (those that are online).
+/// CPU -> package, for the CPUs that have one (the online ones).
 std::map<int, int> packages_of_cpus(const Sysroot& sysroot) {
   std::map<int, int> packages;
   for (const std::string& name : sysroot.list(cpu_folder)) {
@@ -458,7 +458,7 @@ Fact<std::string> cpu_model(const Sysroot& sysroot) {
   return known(*models.begin(), "/proc/cpuinfo");
 }
 
-/// cpulist, or where a kernel or a copy lacks it, cpumap.
+/// cpulist, or, if a kernel or a copy lacks it, cpumap.
 Fact<CpuSet> cpus_of_node(const Sysroot& sysroot, const std::string& folder) {
   const auto as_list = [](const std::string& text) { return parse_cpulist(text); };
   const auto as_map = [](const std::string& text) { return parse_cpumap(text); };
@@ -499,7 +499,7 @@ std::map<int, std::string> gpu_memory_nodes(const Sysroot& sysroot) {
   return nodes;
 }
 
-/// The package next to a GPU, by the CPUs that its PCI function calls local.
+/// The package nearest to a GPU, by the local CPUs of its PCI function.
 Fact<int> package_of_gpu(const Sysroot& sysroot, const std::string& name,
                          const std::map<int, int>& packages) {
   const std::string path = "/sys/bus/pci/devices/" + name + "/local_cpus";
@@ -508,7 +508,7 @@ Fact<int> package_of_gpu(const Sysroot& sysroot, const std::string& name,
   return cpus ? package_of(*cpus, packages, path) : unknown<int>(cpus.origin);
 }
 
-/// One NUMA node as its folder tells it. `gpu` is the GPU whose memory it is, or "".
+/// One NUMA node from its folder. `gpu` is the GPU whose memory it is, or "".
 NumaNode describe_numa(const Sysroot& sysroot, int number, const std::string& gpu,
                        const std::map<int, int>& packages) {
   const std::string folder = node_folder + "/node" + std::to_string(number);
@@ -530,7 +530,7 @@ NumaNode describe_numa(const Sysroot& sysroot, int number, const std::string& gp
   return numa;
 }
 
-/// Kept free by a driver (GB200's for MIG instances) or for memory that may be plugged in.
+/// Reserved by a driver (GB200's for MIG instances) or for hot-plugged memory.
 bool is_empty(const NumaNode& numa) {
   return numa.cpus && (*numa.cpus).empty() && numa.memory_bytes && *numa.memory_bytes == 0;
 }

@@ -88,8 +88,8 @@ std::vector<NicPort> read_ports(const Sysroot& sysroot, const std::string& devic
   return ports;
 }
 
-/// The netdev that a software device (Soft-RoCE, siw) sits on: its `parent` file, or what its GIDs
-/// name; "" if neither tells.
+/// The netdev of a software device (Soft-RoCE, siw): its `parent` file, or the one that its GIDs
+/// name; "" if unknown.
 std::string parent_netdev(const Sysroot& sysroot, const std::string& device, const Nic& nic) {
   if (const Fact<std::string> parent = read_text_fact(sysroot, device + "/parent"))
     return *parent;
@@ -100,7 +100,8 @@ std::string parent_netdev(const Sysroot& sysroot, const std::string& device, con
   return "";
 }
 
-/// Software devices have no `device` link to read a driver from; two traits of theirs tell.
+/// Software devices have no `device` link to read a driver from; two of their properties identify
+/// them.
 Fact<std::string> software_driver(const Sysroot& sysroot, const std::string& device) {
   if (sysroot.exists(device + "/parent"))
     return known<std::string>("rdma_rxe", device + "/parent, which Soft-RoCE alone has");
@@ -183,7 +184,7 @@ void read_rdma_devices(const Sysroot& sysroot, const std::vector<std::string>& o
 
 namespace {
 
-/// operstate in the words of an RDMA port.
+/// operstate as the state of an RDMA port.
 std::optional<PortState> parse_operstate(const std::string& text) {
   if (text == "up")
     return PortState::active;
@@ -191,10 +192,10 @@ std::optional<PortState> parse_operstate(const std::string& text) {
     return PortState::down;
   if (text == "dormant" || text == "testing")
     return PortState::init;
-  return std::nullopt; // "unknown": the driver does not say
+  return std::nullopt; // "unknown": not reported by the driver
 }
 
-/// Mbit/s; -1 where the link is down or the driver (virtio) does not say.
+/// Mbit/s; -1 if the link is down or the driver (virtio) does not report it.
 std::optional<double> parse_speed_Gbps(const std::string& text) {
   const std::optional<long long> speed_Mbps = parse_integer(text);
   if (!speed_Mbps || *speed_Mbps <= 0 || *speed_Mbps >= 0xffffffffLL)
@@ -300,7 +301,7 @@ namespace {
 
 constexpr const char* loopback_type = "772"; // ARPHRD_LOOPBACK
 
-/// "bond", "vlan", "bridge", ...; "" where the kernel gives none, as for veth.
+/// "bond", "vlan", "bridge", ...; "" if the kernel gives none, as for veth.
 std::string kind_of(const Sysroot& sysroot, const std::string& folder) {
   for (const std::string& line : split(sysroot.read(folder + "/uevent").value_or(""), '\n'))
     if (starts_with(line, "DEVTYPE="))
@@ -318,9 +319,10 @@ std::vector<std::string> lower_interfaces(const Sysroot& sysroot, const std::str
   return lower;
 }
 
-/// Whether a device is at the bottom of all that is below it.
+/// Whether a device is at the bottom of everything below it.
 bool stands_on_devices(const Sysroot& sysroot, const std::string& name, int depth = 0) {
-  constexpr int deepest = 8; // a VLAN on a bond is two; links in a copied tree may be anything
+  constexpr int deepest =
+      8; // a VLAN on a bond has depth two; links in a copied tree may be anything
   const std::string folder = net_folder + "/" + name;
   if (sysroot.exists(folder + "/device"))
     return true;

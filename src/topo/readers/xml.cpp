@@ -25,7 +25,7 @@ struct ParserCloser {
 using Parser = std::unique_ptr<std::remove_pointer_t<XML_Parser>, ParserCloser>;
 
 /// Receives expat's events and builds the tree. No exception may pass through expat's C frames:
-/// problems are kept, and the parser is stopped.
+/// problems are stored, and the parser is stopped.
 class Builder {
 public:
   explicit Builder(XML_Parser parser) : parser_(parser) {}

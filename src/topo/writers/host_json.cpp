@@ -1,4 +1,4 @@
-#include "src/topo/writers/host_json.h"
+#include "src/topo/writers/writer.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// `key`, or null with the reason beside it.
+/// Sets `key`, or null and the reason.
 template <class T>
 void put(json& object, const std::string& key, const Fact<T>& fact) {
   if (fact) {

@@ -19,8 +19,8 @@ namespace {
 constexpr int max_depth = max_nesting / 2;
 
 /// A CPU NUMA node with the CPUs that hwloc will see. hwloc refuses CPUs that two nodes claim, so
-/// those stay with the first; the infos keep what the model says.
-struct Place {
+/// those are given to the first; the infos keep the model's data.
+struct NumaPart {
   const NumaNode* numa = nullptr;
   CpuSet cpus;
 };
@@ -30,7 +30,7 @@ public:
   explicit Writer(const Node& node) : node_(node) {}
 
   std::string document() {
-    places();
+    find_parts();
     children();
     out_ = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
            "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n";
@@ -63,30 +63,30 @@ private:
 
   // ---- processors --------------------------------------------------------------------------
 
-  void places() {
+  void find_parts() {
     CpuSet taken;
     std::set<int> indices;
     for (const NumaNode& numa : node_.numa_nodes) {
       const auto cpus = numa.cpus ? parse_cpulist(*numa.cpus) : std::nullopt;
       if (numa.kind != NumaKind::cpu || !cpus || numa.os_index < 0 || numa.os_index >= max_cpus)
         continue;
-      Place place{&numa, {}};
+      NumaPart part{&numa, {}};
       for (const int cpu : cpus->cpus())
         if (!taken.contains(cpu))
-          place.cpus.add(cpu);
+          part.cpus.add(cpu);
       taken.add(*cpus);
-      if (!place.cpus.empty() && indices.insert(numa.os_index).second)
-        places_.push_back(std::move(place));
+      if (!part.cpus.empty() && indices.insert(numa.os_index).second)
+        parts_.push_back(std::move(part));
     }
     // hwloc wants objects in the order of their first CPU.
-    std::sort(places_.begin(), places_.end(),
-              [](const Place& a, const Place& b) { return a.cpus.first() < b.cpus.first(); });
-    if (places_.empty()) // hwloc knows no machine without a processor and memory
-      places_.push_back({nullptr, {0}});
+    std::sort(parts_.begin(), parts_.end(),
+              [](const NumaPart& a, const NumaPart& b) { return a.cpus.first() < b.cpus.first(); });
+    if (parts_.empty()) // hwloc requires a processor and memory
+      parts_.push_back({nullptr, {0}});
   }
 
-  static int index_of(const Place& place) {
-    return place.numa == nullptr ? 0 : place.numa->os_index;
+  static int index_of(const NumaPart& part) {
+    return part.numa == nullptr ? 0 : part.numa->os_index;
   }
 
   static std::string sets(const CpuSet& cpus, const CpuSet& nodes) {
@@ -100,25 +100,25 @@ private:
   std::string sets_of(Chosen chosen) const {
     CpuSet cpus;
     CpuSet nodes;
-    for (const Place& place : places_)
-      if (chosen(place)) {
-        cpus.add(place.cpus);
-        nodes.add(index_of(place));
+    for (const NumaPart& part : parts_)
+      if (chosen(part)) {
+        cpus.add(part.cpus);
+        nodes.add(index_of(part));
       }
     return sets(cpus, nodes);
   }
 
-  const Package* package_of(const Place& place) const {
-    if (place.numa == nullptr || !place.numa->package)
+  const Package* package_of(const NumaPart& part) const {
+    if (part.numa == nullptr || !part.numa->package)
       return nullptr;
     for (const Package& package : node_.packages)
-      if (package.os_index == *place.numa->package && package.os_index >= 0)
+      if (package.os_index == *part.numa->package && package.os_index >= 0)
         return &package;
     return nullptr;
   }
 
   void machine() {
-    const std::string all = sets_of([](const Place&) { return true; });
+    const std::string all = sets_of([](const NumaPart&) { return true; });
     ++indent_;
     open("Machine", " os_index=\"0\"" + all + attribute("allowed_cpuset", all_cpus()) +
                         attribute("allowed_nodeset", all_nodes()));
@@ -127,10 +127,10 @@ private:
     for (const auto& [key, field] : fields_of(node_))
       info(hwloc_info_prefix + key, field.text);
     std::set<const Package*> done;
-    for (const Place& place : places_) {
-      const Package* package = package_of(place);
+    for (const NumaPart& part : parts_) {
+      const Package* package = package_of(part);
       if (package == nullptr)
-        group(place);
+        group(part);
       else if (done.insert(package).second)
         whole_package(*package);
     }
@@ -144,42 +144,43 @@ private:
 
   std::string all_cpus() const {
     CpuSet cpus;
-    for (const Place& place : places_)
-      cpus.add(place.cpus);
+    for (const NumaPart& part : parts_)
+      cpus.add(part.cpus);
     return format_hwloc_bitmap(cpus);
   }
   std::string all_nodes() const {
     CpuSet nodes;
-    for (const Place& place : places_)
-      nodes.add(index_of(place));
+    for (const NumaPart& part : parts_)
+      nodes.add(index_of(part));
     return format_hwloc_bitmap(nodes);
   }
 
   void whole_package(const Package& package) {
-    open("Package", attribute("os_index", std::to_string(package.os_index)) +
-                        sets_of([&](const Place& place) { return package_of(place) == &package; }));
+    open("Package",
+         attribute("os_index", std::to_string(package.os_index)) +
+             sets_of([&](const NumaPart& part) { return package_of(part) == &package; }));
     if (package.model)
       info("CPUModel", *package.model);
-    for (const Place& place : places_)
-      if (package_of(place) == &package)
-        group(place);
+    for (const NumaPart& part : parts_)
+      if (package_of(part) == &package)
+        group(part);
     close();
   }
 
-  void group(const Place& place) {
-    const std::string own = sets(place.cpus, {index_of(place)});
+  void group(const NumaPart& part) {
+    const std::string own = sets(part.cpus, {index_of(part)});
     open("Group", own + " kind=\"1001\" subkind=\"0\"");
-    const bool memory = place.numa != nullptr && place.numa->memory_bytes;
+    const bool memory = part.numa != nullptr && part.numa->memory_bytes;
     open("NUMANode",
-         attribute("os_index", std::to_string(index_of(place))) + own +
-             (memory ? attribute("local_memory", std::to_string(*place.numa->memory_bytes)) : ""));
+         attribute("os_index", std::to_string(index_of(part))) + own +
+             (memory ? attribute("local_memory", std::to_string(*part.numa->memory_bytes)) : ""));
     close();
-    for (const int cpu : place.cpus.cpus()) {
-      open("PU", attribute("os_index", std::to_string(cpu)) + sets({cpu}, {index_of(place)}));
+    for (const int cpu : part.cpus.cpus()) {
+      open("PU", attribute("os_index", std::to_string(cpu)) + sets({cpu}, {index_of(part)}));
       close();
     }
-    if (place.numa != nullptr)
-      host_bridges_at(place.numa);
+    if (part.numa != nullptr)
+      host_bridges_at(part.numa);
     close();
   }
 
@@ -189,9 +190,9 @@ private:
   static bool fits(std::uint32_t domain) { return domain <= 0xffff; }
 
   const NumaNode* numa_of(const HostBridge& bridge) const {
-    for (const Place& place : places_)
-      if (place.numa != nullptr && bridge.numa && place.numa->os_index == *bridge.numa)
-        return place.numa;
+    for (const NumaPart& part : parts_)
+      if (part.numa != nullptr && bridge.numa && part.numa->os_index == *bridge.numa)
+        return part.numa;
     return nullptr;
   }
 
@@ -203,7 +204,7 @@ private:
       const int entry = static_cast<int>(i);
       const auto host = static_cast<std::size_t>(device.host_bridge);
       if (!fits(device.address.domain))
-        continue; // hwloc cannot name it
+        continue; // hwloc cannot represent it
       if (device.parent >= 0 &&
           fits(node_.pci[static_cast<std::size_t>(device.parent)].address.domain))
         below_[static_cast<std::size_t>(device.parent)].push_back(entry);
@@ -310,7 +311,7 @@ private:
     close();
   }
 
-  /// A NIC without a name has no device of the operating system that could be named here.
+  /// A NIC without a name has no OS device that could be named here.
   void os_device(const Nic& nic) {
     if (nic.unnamed)
       return;
@@ -340,7 +341,7 @@ private:
   std::string out_;
   int indent_ = 0;
   int gp_index_ = 0;
-  std::vector<Place> places_;
+  std::vector<NumaPart> parts_;
   std::vector<std::vector<int>> below_;      ///< per PCI entry
   std::vector<std::vector<int>> below_host_; ///< per host bridge
   std::vector<int> without_bridge_;

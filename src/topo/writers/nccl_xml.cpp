@@ -84,7 +84,7 @@ public:
     out_ = "<system version=\"1\">\n";
     bool virtual_nics = true; // still to be written
     for (const Group& group : groups_) {
-      // NCCL learns the architecture of a CPU from the machine only where a device is below it.
+      // NCCL reads the architecture of a CPU from the machine only if a device is below it.
       if (group.roots.empty() && !(virtual_nics && !nics_at_[-1].empty()))
         continue;
       Tag cpu(out_, 1, "cpu");
@@ -115,8 +115,8 @@ private:
     return valid(parent) && parent < entry ? parent : -1;
   }
 
-  /// NCCL follows sysfs upwards two steps at a time, so that of a switch it sees the upstream port
-  /// only, and no root port: other bridges are skipped the same way.
+  /// NCCL follows sysfs upwards two steps at a time, so that it sees only the upstream port of a
+  /// switch, and no root port: other bridges are skipped the same way.
   int parent_in_xml(int entry) const {
     const int above = bridge_above(entry);
     if (above < 0 || pci(above).kind != PciKind::bridge)
@@ -208,7 +208,7 @@ private:
     tag.hexadecimal("device", device.device, 4);
     tag.hexadecimal("subsystem_vendor", device.subsystem_vendor, 4);
     tag.hexadecimal("subsystem_device", device.subsystem_device, 4);
-    // NCCL asks for both, means what the link can do (an idle GPU's runs slower), and takes "" and
+    // NCCL reads both, means the maximum of the link (an idle GPU's runs slower), and takes "" and
     // 0 for unknown.
     const PcieLink& link = device.link;
     tag.attribute("link_speed",
@@ -256,7 +256,7 @@ private:
   /// @param entry the function, or -1 for the NICs that are on none
   void write_nics(int entry, int depth) {
     const std::vector<std::size_t>& nics = nics_at_[entry];
-    // A label of ours is no name: the PCI class alone tells NCCL of such a NIC.
+    // A label of ours is not a name: NCCL identifies such a NIC by the PCI class alone.
     if (std::all_of(nics.begin(), nics.end(),
                     [this](std::size_t nic) { return node_.nics[nic].unnamed; }))
       return;

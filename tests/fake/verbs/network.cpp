@@ -156,7 +156,7 @@ int Network::post(QueuePair& pair, const ibv_send_wr& request) {
     const std::lock_guard lock(mutex);
     if (pair.now != IBV_QPS_RTS && pair.now != IBV_QPS_ERR)
       return EINVAL;
-    if (pair.next_position - pair.freed >= pair.depth || element.length > most_bytes)
+    if (pair.next_position - pair.freed >= pair.depth || element.length > max_bytes)
       return ENOMEM;
     const bool is_inline = (request.send_flags & IBV_SEND_INLINE) != 0;
     const Region* const region = region_at(element.lkey, element.addr, element.length);

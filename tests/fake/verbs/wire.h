@@ -7,7 +7,7 @@
 
 namespace fake_verbs {
 
-inline constexpr std::size_t most_bytes = 32 << 10; ///< of a message's data
+inline constexpr std::size_t max_bytes = 32 << 10; ///< of a message's data
 
 enum class Op : std::uint32_t { write, read, fetch_add, compare_swap, stop };
 /// What ibv_wc_status the answer has: success, remote access error, remote operation error.
@@ -24,7 +24,7 @@ struct Head {
 };
 struct Datagram {
   Head head;
-  std::byte data[most_bytes];
+  std::byte data[max_bytes];
 };
 
 enum class Box { requests, answers };

@@ -48,6 +48,19 @@ TEST(Error, SystemErrorsCarryTheSystemsWords) {
             std::string::npos);
 }
 
+TEST(Error, TheSameFailureOfTwoPesDiffersInTheirPlaceOnly) {
+  const Where here{"a", 0, "mlx5_0", 1}, there{"b", 3, "mlx5_0", 1}, device{"b", 3, "mlx5_1", 1};
+  const auto error = [](const Where& where, const std::string& cause, const std::string& fix) {
+    return Error(ExitCode::unavailable, "heap", "reserve memory", cause, fix, where);
+  };
+  const Error first = error(here, "no space", "free memory");
+  EXPECT_TRUE(same_failure(first, error(there, "no space", "free memory on b")));
+  EXPECT_FALSE(same_failure(first, error(device, "no space", "free memory")));
+  EXPECT_FALSE(same_failure(first, error(here, "no huge pages", "free memory")));
+  EXPECT_FALSE(
+      same_failure(first, Error(ExitCode::usage, "heap", "reserve memory", "no space", "", here)));
+}
+
 TEST(Error, HostileNamesCannotBreakALine) {
   const Error error(ExitCode::usage, "a\nb\x1b[31m\xff", "read", "", "line1\nline2");
   EXPECT_EQ(error.message(), "a\\x0ab\\x1b[31m\\xff: cannot read");

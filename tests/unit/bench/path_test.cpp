@@ -89,8 +89,8 @@ TEST(RowPathOf, ManyPesHaveNoPair) {
 TEST(ConnectionsInUse, AreOneWayForEachPeThatIsThere) {
   const std::vector<PeResult> results =
       run_fork_job({.n_pes = 3, .body = [](Runtime& runtime) {
-                      const std::vector<ConnectionRow> rows =
-                          merge_connections(runtime.gather_text(connections_in_use(runtime)));
+                      const std::vector<ConnectionRow> rows = merge_connections(
+                          runtime.gather_text(connections_message(connections_in_use(runtime))));
                       std::string text;
                       for (const ConnectionRow& row : rows)
                         text += std::to_string(row.source) + ">" + std::to_string(row.target) +

@@ -7,10 +7,10 @@
 #include <list>
 #include <thread>
 
+#include "src/bootstrap/connect_peers.h"
 #include "src/bootstrap/dialer.h"
 #include "src/bootstrap/frame.h"
 #include "src/bootstrap/interfaces.h"
-#include "src/bootstrap/connect_peers.h"
 #include "tests/support/soon.h"
 
 namespace shmemctl {
@@ -144,7 +144,7 @@ public:
     thread_ = std::thread([this] {
       try {
         sockets_ = connect_neighbours({rank_, 2, secret_, &neighbours_, &to_rendezvous_},
-                                   std::move(listeners_), soon());
+                                      std::move(listeners_), soon());
       } catch (const Error& error) {
         problem_ = error.message();
       }

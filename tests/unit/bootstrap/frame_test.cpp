@@ -56,7 +56,7 @@ TEST(UidFrame, TheHeaderHasFixedBytes) {
   header.size_bytes = 0x0102;
   header.block_bytes = 7;
   const auto wire = header.encode();
-  const std::array<unsigned, 32> expected = {'S', 'H', 'K', '1', 3, 0, 17, 2, 4, 3, 2,
+  const std::array<unsigned, 32> expected = {'S', 'H', 'K', '1', 4, 0, 17, 2, 4, 3, 2,
                                              1,   5,   0,   0,   0, 2, 1,  0, 0, 0, 0,
                                              0,   0,   7,   0,   0, 0, 0,  0, 0, 0};
   for (std::size_t i = 0; i < expected.size(); ++i)

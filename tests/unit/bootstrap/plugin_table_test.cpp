@@ -116,8 +116,7 @@ TEST_F(Plugin, TheCauseOfALossTakesPrecedence) {
   class Failed final : public JobHealth {
   public:
     void await_cause(int peer) override {
-      throw Error(ExitCode::finding, "the job", "go on", "PE 3 failed first",
-                  std::to_string(peer));
+      throw Error(ExitCode::finding, "the job", "go on", "PE 3 failed first", std::to_string(peer));
     }
   };
   const auto plugin = open();

@@ -88,7 +88,7 @@ TEST(UidOutOfStep, ASkippedCallIsNamed) {
                              b.barrier(deadline);
                              b.barrier(deadline);
                            }),
-             ExitCode::unavailable, {"not in step"});
+             ExitCode::unavailable, {"PEs are out of step"});
 }
 
 TEST(UidCollectiveFaults, ALeavingPeIsNamedToAll) {
@@ -192,8 +192,7 @@ class FailingHealth final : public JobHealth {
 public:
   void check() const override {
     if (++checks_ > 2)
-      throw Error(ExitCode::unavailable, "the job", "go on", "PE 7 failed elsewhere",
-                  "see it");
+      throw Error(ExitCode::unavailable, "the job", "go on", "PE 7 failed elsewhere", "see it");
   }
 
 private:

@@ -194,7 +194,7 @@ TEST(UidFaults, AnotherVersionIsRefusedWithBothVersions) {
   const FrameReader response = await_from_rendezvous(other, soon());
   ASSERT_EQ(response.header().kind, FrameKind::failure);
   const std::string text = FailureReport::decode(response.payload()).value().text;
-  EXPECT_NE(text.find("speaks version 3"), std::string::npos) << text;
+  EXPECT_NE(text.find("speaks version 4"), std::string::npos) << text;
   EXPECT_NE(text.find("the PE version 9"), std::string::npos) << text;
 }
 
@@ -379,7 +379,8 @@ TEST(UidFaults, ASilentRendezvousEndsAtTheDeadline) {
     FAIL() << "it joined";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::deadline);
-    EXPECT_NE(error.message().find("connected, but no answer"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("connected, but no answer"), std::string::npos)
+        << error.message();
   }
 }
 

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "src/base/error.h"
+#include "transports/forwarding_transport.h"
 #include "transports/shm/shm.h"
 
 namespace shmemctl::test {
@@ -28,23 +28,13 @@ enum class Defect {
   refuse        ///< every operation throws
 };
 
-class BrokenTransport final : public Transport {
+class BrokenTransport final : public ForwardingTransport {
 public:
   BrokenTransport(Defect defect, int towards, int elsewhere, std::size_t from_bytes = 0)
-      : inner_(make_shm_transport()), defect_(defect), towards_(towards), elsewhere_(elsewhere),
-        from_bytes_(from_bytes) {}
+      : ForwardingTransport(make_shm_transport()), defect_(defect), towards_(towards),
+        elsewhere_(elsewhere), from_bytes_(from_bytes) {}
 
   const char* name() const override { return "broken"; }
-  std::string local_info() override { return inner_->local_info(); }
-  Reach reach(const PeerLocation& me, const PeerLocation& peer) const override {
-    return inner_->reach(me, peer);
-  }
-  void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
-               const Deadline& deadline) override {
-    inner_->connect(peers, exchange, deadline);
-  }
-  std::string set_region(const RegionView& region) override { return inner_->set_region(region); }
-  void fence(int context) override { inner_->fence(context); }
 
   void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
            bool blocking) override {
@@ -64,12 +54,12 @@ public:
       to.pe = elsewhere_;
     if (defect == Defect::delay) {
       late_.push_back([this, context, to, bytes] {
-        inner_->put(context, to, bytes.data(), bytes.size(), true);
+        below().put(context, to, bytes.data(), bytes.size(), true);
       });
       return;
     }
     if (!bytes.empty())
-      inner_->put(context, to, bytes.data(), bytes.size(), true);
+      below().put(context, to, bytes.data(), bytes.size(), true);
     static_cast<void>(blocking);
   }
 
@@ -84,7 +74,7 @@ public:
     if (defect == Defect::truncate)
       --size_bytes;
     if (size_bytes > 0)
-      inner_->get(context, target, from, size_bytes, blocking);
+      below().get(context, target, from, size_bytes, blocking);
     if (defect == Defect::corrupt)
       static_cast<std::byte*>(target)[size_bytes / 2] ^= std::byte{0x40};
     if (defect == Defect::overrun)
@@ -104,8 +94,12 @@ public:
       changed.operand = 0;
     if (defect == Defect::swaps_always && request.op == AtomicOp::compare_swap)
       changed.op = AtomicOp::swap;
-    const std::uint64_t old = inner_->atomic(context, to, changed);
+    const std::uint64_t old = below().atomic(context, to, changed);
     return defect == Defect::wrong_old ? old + 1 : old;
+  }
+  void post_atomic(int context, const RemoteAddress& target,
+                   const AtomicRequest& request) override {
+    atomic(context, target, request);
   }
 
   void put_signal(int context, const RemoteAddress& target, const void* source,
@@ -119,20 +113,20 @@ public:
       to.pe = elsewhere_;
     const auto* bytes = static_cast<const std::byte*>(source);
     if (defect == Defect::early_signal) {
-      inner_->put_signal(context, to, nullptr, 0, to, signal_value, op, true);
+      below().put_signal(context, to, nullptr, 0, to, signal_value, op, true);
       std::vector<std::byte> kept(bytes, bytes + size_bytes);
       late_.push_back([this, context, target, kept] {
-        inner_->put(context, target, kept.data(), kept.size(), true);
+        below().put(context, target, kept.data(), kept.size(), true);
       });
       return;
     }
     put(context, target, source, size_bytes, blocking);
-    inner_->put_signal(context, to, nullptr, 0, to,
+    below().put_signal(context, to, nullptr, 0, to,
                        defect == Defect::wrong_signal ? signal_value ^ 2 : signal_value, op, true);
   }
 
   void quiet(int context) override {
-    inner_->quiet(context);
+    below().quiet(context);
     for (const auto& operation : due_)
       operation();
     due_ = std::move(late_);
@@ -148,7 +142,6 @@ private:
     return defect_;
   }
 
-  std::unique_ptr<Transport> inner_;
   Defect defect_;
   int towards_, elsewhere_;
   std::size_t from_bytes_;

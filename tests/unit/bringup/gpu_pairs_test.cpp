@@ -27,9 +27,9 @@ GpuInfo site_of(int device, const std::string& address) {
 
 TEST(GpuPairs, ReachOfKernelsIsATransports) {
   const std::vector<TransportReach> all =
-      merge_reach({kernel_reach_text({mapped, mapped, apart}, "vmm"),
-                   kernel_reach_text({mapped, mapped, apart}, "host"),
-                   kernel_reach_text({apart, apart, mapped}, "vmm")});
+      merge_reach({kernel_reach_message({mapped, mapped, apart}, "vmm"),
+                   kernel_reach_message({mapped, mapped, apart}, "host"),
+                   kernel_reach_message({apart, apart, mapped}, "vmm")});
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].name, "gpu");
   EXPECT_EQ(all[0].from(0, 1), can_put | can_get | can_put_signal | can_atomics);
@@ -85,10 +85,10 @@ TEST(GpuPairs, AFailureInWords) {
 
 TEST(GpuPairs, DevicesHeapAndPaths) {
   const std::vector<KernelPath> all(4, mapped);
-  const GpuSummary summary = merge_gpu_sites({gpu_site_text(site_of(0, "0000:1a:00.0"), all),
-                                              gpu_site_text(site_of(1, "0000:1b:00.0"), all),
-                                              gpu_site_text(site_of(0, "0000:1a:00.0"), all),
-                                              gpu_site_text(site_of(1, "0000:1b:00.0"), all)},
+  const GpuSummary summary = merge_gpu_sites({gpu_site_message(site_of(0, "0000:1a:00.0"), all),
+                                              gpu_site_message(site_of(1, "0000:1b:00.0"), all),
+                                              gpu_site_message(site_of(0, "0000:1a:00.0"), all),
+                                              gpu_site_message(site_of(1, "0000:1b:00.0"), all)},
                                              {{"a"}, {"a"}, {"a"}, {"a"}});
   ASSERT_EQ(summary.rows.size(), 3u);
   EXPECT_EQ(summary.rows[0].id, "gpu-devices");
@@ -112,7 +112,7 @@ TEST(GpuPairs, DevicesHeapAndPaths) {
 
 TEST(GpuPairs, TwoHostsOfOneNameHaveGpusOfTheirOwn) {
   const std::vector<KernelPath> all(3, mapped);
-  const std::string text = gpu_site_text(site_of(0, "0000:1a:00.0"), all);
+  const std::string text = gpu_site_message(site_of(0, "0000:1a:00.0"), all);
   const CheckRow row =
       merge_gpu_sites({text, text, text}, {{"node", 17}, {"node", 18}, {"node", 17}}).rows[0];
   EXPECT_EQ(row.reason, "3 PEs on 2 GPUs (NVIDIA H200); up to 2 PEs share one, and their kernels "
@@ -122,8 +122,8 @@ TEST(GpuPairs, TwoHostsOfOneNameHaveGpusOfTheirOwn) {
 
 TEST(GpuPairs, PairsWithoutAPathAreAFinding) {
   const GpuSummary summary =
-      merge_gpu_sites({gpu_site_text(site_of(0, "0000:1a:00.0"), {mapped, apart}),
-                       gpu_site_text(site_of(0, "0000:1a:00.0"), {apart, mapped})},
+      merge_gpu_sites({gpu_site_message(site_of(0, "0000:1a:00.0"), {mapped, apart}),
+                       gpu_site_message(site_of(0, "0000:1a:00.0"), {apart, mapped})},
                       {{"a"}, {"b"}});
   EXPECT_EQ(summary.rows[0].reason, "2 PEs on 2 GPUs (NVIDIA H200)"); // of two hosts
   EXPECT_EQ(summary.rows[2].status, "warning");
@@ -141,8 +141,8 @@ TEST(GpuPairs, PairsWithoutAPathAreAFinding) {
 TEST(GpuPairs, NicsThatDoNotReachGpuMemoryAreAFinding) {
   const auto findings_of = [](const std::string& text) {
     const KernelPath way{DevicePath::proxy, "on another machine: proxy over " + text};
-    return merge_gpu_sites({gpu_site_text(site_of(0, "x"), {mapped, way}),
-                            gpu_site_text(site_of(0, "x"), {way, mapped})},
+    return merge_gpu_sites({gpu_site_message(site_of(0, "x"), {mapped, way}),
+                            gpu_site_message(site_of(0, "x"), {way, mapped})},
                            {{"a"}, {"b"}})
         .findings;
   };
@@ -158,7 +158,7 @@ TEST(GpuPairs, NicsThatDoNotReachGpuMemoryAreAFinding) {
   EXPECT_TRUE(findings_of("GPUDirect RDMA by dma-buf over ibrc").empty());
   EXPECT_TRUE(findings_of("staged: SHMEMCTL_GPUDIRECT=off").empty());
   EXPECT_TRUE(findings_of("staged: libfabric: PE 0: it reaches memory of the host only").empty());
-  EXPECT_TRUE(findings_of("staged: ibgda: PE 0: its HCA is software, which reaches memory of the "
+  EXPECT_TRUE(findings_of("staged: ibgda: PE 0: the emulated HCA reaches memory of the "
                           "host only (so on 2 of 2 PEs); ucx: PE 0: it reaches memory of the host "
                           "only")
                   .empty());
@@ -169,8 +169,8 @@ TEST(GpuPairs, NicsThatDoNotReachGpuMemoryAreAFinding) {
 }
 
 TEST(GpuPairs, NonsenseOfAPeIsRefused) {
-  const std::string good = gpu_site_text(site_of(0, "x"), {mapped, mapped});
-  const std::string short_of_ways = gpu_site_text(site_of(0, "x"), {mapped});
+  const std::string good = gpu_site_message(site_of(0, "x"), {mapped, mapped});
+  const std::string short_of_ways = gpu_site_message(site_of(0, "x"), {mapped});
   for (const std::string& bad :
        {std::string(), std::string("[]"), std::string("{}"), short_of_ways})
     test::expect_error(ExitCode::unavailable, {"PE 1", "cannot read its GPU summary"}, [&] {

@@ -81,7 +81,7 @@ TEST(ReachMap, RowsOfAllPesBecomeOneMap) {
     entries.push_back({make_shm_transport(),
                        {{all_capabilities, "mapped"}, {pe == 0 ? 0U : all_capabilities, "\xff"}},
                        {}});
-    texts.push_back(reach_text(entries));
+    texts.push_back(reach_message(entries));
   }
   const std::vector<TransportReach> merged = merge_reach(texts);
   ASSERT_EQ(merged.size(), 1U);
@@ -93,36 +93,47 @@ TEST(ReachMap, RowsOfAllPesBecomeOneMap) {
   EXPECT_EQ(unreachable_pairs(merged, 2), (std::vector<PePair>{{0, 1}}));
 }
 
+/// The message of a PE that reaches those with a capability by transport "a".
+std::string message_of(const std::vector<unsigned>& capabilities, const std::string& reason = "") {
+  ReachRow row("a");
+  for (const unsigned capability : capabilities)
+    row.add(capability, reason);
+  return to_bytes(std::vector<ReachRow>{row});
+}
+
 TEST(ReachMap, TransportThatOnePeLacksReachesNothingFromThere) {
-  const std::string with = R"([{"name":"a","capabilities":[1,1],"reason":[-1,-1],"reasons":[]}])";
-  const std::vector<TransportReach> merged = merge_reach({"[]", with});
+  const std::vector<TransportReach> merged = merge_reach({reach_message({}), message_of({1, 1})});
   ASSERT_EQ(merged.size(), 1U);
   EXPECT_EQ(merged[0].from(0, 1), 0U);
   EXPECT_EQ(merged[0].from(1, 0), 1U);
+  EXPECT_EQ(merged[0].why(1, 0), "");
 }
 
 TEST(ReachMap, APeAloneHasToReachItself) {
-  const std::string without =
-      R"([{"name":"a","capabilities":[0],"reason":[0],"reasons":["gone"]}])";
-  EXPECT_EQ(unreachable_pairs(merge_reach({without}), 1), (std::vector<PePair>{{0, 0}}));
-  const std::string with = R"([{"name":"a","capabilities":[1],"reason":[-1],"reasons":[]}])";
-  EXPECT_TRUE(unreachable_pairs(merge_reach({with}), 1).empty());
+  EXPECT_EQ(unreachable_pairs(merge_reach({message_of({0}, "gone")}), 1),
+            (std::vector<PePair>{{0, 0}}));
+  EXPECT_TRUE(unreachable_pairs(merge_reach({message_of({1})}), 1).empty());
 }
 
 TEST(ReachMap, GarbageIsRefused) {
-  for (const char* text :
-       {"", "x", "[1]", "[{}]", R"([{"name":"a","capabilities":[1],"reason":[0],"reasons":[]}])",
-        R"([{"name":"a","capabilities":[1,1],"reason":[0,5],"reasons":["x"]}])",
-        R"([{"name":1,"capabilities":[1,1],"reason":[-1,-1],"reasons":[]}])",
-        R"([{"name":"a","capabilities":["1",1],"reason":[-1,-1],"reasons":[]}])"})
-    EXPECT_THROW(merge_reach({text, "[]"}), Error) << text;
+  ReachRow no_such_reason("a");
+  no_such_reason.add(1, "x");
+  no_such_reason.add(1, "x");
+  no_such_reason.reason[1] = 5;
+  const std::string good = message_of({1, 1});
+  for (const std::string& message :
+       {std::string(), std::string("x"), message_of({1}), message_of({1, 1, 1}), good + "x",
+        good.substr(0, good.size() - 1), to_bytes(std::vector<ReachRow>{no_such_reason})})
+    EXPECT_THROW(merge_reach({message, reach_message({})}), Error);
+  EXPECT_NO_THROW(merge_reach({good, reach_message({})}));
 }
 
 TEST(Failures, GoToOthersAndBackSortedAndOnce) {
   const std::vector<PairFailure> some = {failure_of(3, 1), failure_of(0, 2, PairOp::put_signal),
                                          failure_of(0, 2)};
   const std::vector<PairFailure> merged =
-      merge_failures({failures_text(some), failures_text({some[2]}), "[]", "[]"});
+      merge_failures({failures_message(some), failures_message({some[2]}), failures_message({}),
+                      failures_message({})});
   ASSERT_EQ(merged.size(), 3U);
   EXPECT_EQ(merged[0], some[2]);
   EXPECT_EQ(merged[1], some[1]);
@@ -135,17 +146,25 @@ TEST(Failures, ManyStayBelowTheLimitAndKeepTheirPairs) {
     many.push_back(failure_of(pe, 0));
     many.back().note = std::string(300, '\x01');
   }
-  const std::string text = failures_text(many);
-  EXPECT_LT(text.size(), std::size_t{1} << 20);
-  std::vector<std::string> texts(4000, "[]");
-  texts[0] = text;
-  EXPECT_EQ(merge_failures(texts).size(), 4000U);
+  const std::string message = failures_message(many);
+  EXPECT_LT(message.size(), std::size_t{1} << 20);
+  std::vector<std::string> messages(4000, failures_message({}));
+  messages[0] = message;
+  EXPECT_EQ(merge_failures(messages).size(), 4000U);
 }
 
 TEST(Failures, GarbageIsRefused) {
-  for (const char* text : {"", "{", "[[1]]", R"([[0,9,0,0,1]])", R"([[0,0,0,5,1]])",
-                           R"([[0,0,-1,0,1]])", R"([["a",0,0,0,1]])", R"([[0,0,0,0,1,2]])"})
-    EXPECT_THROW(merge_failures({text, "[]"}), Error) << text;
+  const std::string none = failures_message({}), good = failures_message({failure_of(0, 1)});
+  const auto with_op = [&good](char op) {
+    std::string bytes = good;
+    bytes[8] = op; // after the count and the transport
+    return bytes;
+  };
+  EXPECT_NO_THROW(merge_failures({with_op(4), none}));
+  for (const std::string& message :
+       {std::string(), std::string("{"), good + "x", good.substr(0, good.size() - 1), with_op(5),
+        failures_message({failure_of(0, 5)}), failures_message({failure_of(-1, 0)})})
+    EXPECT_THROW(merge_failures({message, none}), Error);
 }
 
 TEST(Failures, DescriptionTellsEverything) {
@@ -156,15 +175,16 @@ TEST(Failures, DescriptionTellsEverything) {
 
 TEST(MergePhases, LongestTimeWins) {
   const std::vector<PhaseRow> rows =
-      merge_phases({phases_text_of({{"heap", 1.5}, {"teams", 2}}),
-                    phases_text_of({{"heap", 4}, {"teams", 1}}), "[]"});
+      merge_phases({phases_message({{"heap", 1.5}, {"teams", 2}}),
+                    phases_message({{"heap", 4}, {"teams", 1}}), phases_message({})});
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].name, "heap");
   EXPECT_EQ(rows[0].time_ms, 4);
   EXPECT_EQ(rows[0].slowest_pe, 1);
   EXPECT_EQ(rows[1].slowest_pe, 0);
-  for (const char* text : {"", "[1]", "[[1,2]]", R"([["a"]])", R"([["a","b"]])"})
-    EXPECT_THROW(merge_phases({text}), Error) << text;
+  for (const std::string& message :
+       {std::string(), std::string("[1]"), phases_message({{"heap", 1}}) + "x"})
+    EXPECT_THROW(merge_phases({message}), Error);
 }
 
 TEST(Matrix, ShowsEveryKindOfPair) {

@@ -57,7 +57,7 @@ std::uint64_t late_by(TransportPe& me, const QueuePe& pe, const OrderLitmus& lit
 }
 
 Texts any_order(Texts more = {}) {
-  more.insert({"SOFT_HCA_PLACEMENT", "any"});
+  more.insert({"EMULATED_HCA_PLACEMENT", "any"});
   return more;
 }
 
@@ -105,6 +105,9 @@ TEST(QueueOrder, WhatIsBehindAFenceSeesTheAtomicsBeforeIt) {
 /// The same headers, told that the queue keeps the order of WRITEs where it does not: a signal that
 /// is a WRITE, and a fence that does not wait, are found.
 TEST(QueueOrder, AWriteInASignalsPlaceIsFound) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "drops an order on purpose, which is a data race";
+#endif
   for (const KernelSend& send : {KernelSend(put_and_signal), KernelSend(put_fence_value)}) {
     std::atomic<std::uint64_t> late{0};
     run_kernels(
@@ -145,19 +148,19 @@ TEST(QueueOrder, DataAndItsSignalRingOneDoorbell) {
           }
           me.barrier();
         },
-        {{"SOFT_HCA_PLACEMENT", placement}});
+        {{"EMULATED_HCA_PLACEMENT", placement}});
 }
 
 /// Over an HCA that keeps no order and has no atomics.
 TEST(QueueOrder, WithoutAtomicsASignalWaitsForItsPayload) {
   TransportWorldOptions wanted;
-  wanted.options = software({{"DEVICE_PATH", "ibgda"}});
-  wanted.options["SOFT_HCA_PLACEMENT"] = "any";
+  wanted.options = emulated({{"DEVICE_PATH", "ibgda"}});
+  wanted.options["EMULATED_HCA_PLACEMENT"] = "any";
   wanted.mapped_memory = true;
   const auto make = [](const TransportSetup& setup) -> std::unique_ptr<Transport> {
-    auto settings = direct::read_settings(Flavour::gda, *setup.options);
+    auto settings = ibgda::read_settings(*setup.options);
     settings.emulated_order.has_atomics = false;
-    return std::make_unique<DirectTransport>(setup, settings);
+    return std::make_unique<ibgda::IbgdaTransport>(setup, settings);
   };
   const auto body = [](TransportPe& me) {
     {

@@ -1,4 +1,4 @@
-// Kernels that post to the HCA's queues: threads in a kernel's place, the HCA in software.
+// Kernels that post to the HCA's queues: threads in a kernel's place, the emulated HCA.
 #include "tests/support/expect_error.h"
 #include "tests/unit/device_network/ibgda_world.h"
 
@@ -156,13 +156,13 @@ TEST(QpClient, CallersHaveQueuesInTurn) {
 /// Over two HCAs: puts take both, atomics the first.
 TEST(QpClient, SeveralNics) {
   TransportWorldOptions wanted;
-  wanted.options = software(
+  wanted.options = emulated(
       {{"DEVICE_PATH", "ibgda"}, {"IBGDA_NUM_RC_PER_PE", "2"}, {"IBGDA_ENABLE_MULTI_PORT", "1"}});
   wanted.mapped_memory = true;
   const auto make = [](const TransportSetup& setup) -> std::unique_ptr<Transport> {
-    auto settings = direct::read_settings(Flavour::gda, *setup.options);
+    auto settings = ibgda::read_settings(*setup.options);
     settings.emulated_devices = 2;
-    return std::make_unique<DirectTransport>(setup, settings);
+    return std::make_unique<ibgda::IbgdaTransport>(setup, settings);
   };
   const auto body = [](TransportPe& me) {
     {
@@ -285,7 +285,7 @@ TEST(QpClient, AFailureOfTheQueueReachesAllThreads) {
       report.peer = 1 - me.pe;
       const Error error = pe.part->error_of(report);
       EXPECT_EQ(error.code(), ExitCode::unavailable);
-      for (const char* word : {"syndrome", "queues of soft-mlx5"})
+      for (const char* word : {"syndrome", "queues of emulated-mlx5"})
         EXPECT_NE(error.message().find(word), std::string::npos) << error.message();
     });
   });
@@ -294,7 +294,7 @@ TEST(QpClient, AFailureOfTheQueueReachesAllThreads) {
 /// A region that grows is in the next launch's table; this launch's has what it had.
 TEST(QpClient, ANewTableAfterGrowth) {
   TransportWorldOptions wanted;
-  wanted.options = software({{"DEVICE_PATH", "ibgda"}});
+  wanted.options = emulated({{"DEVICE_PATH", "ibgda"}});
   wanted.mapped_memory = true;
   wanted.first_heap_bytes = 1 << 20;
   const auto body = [](TransportPe& me) {
@@ -321,7 +321,7 @@ TEST(QpClient, ANewTableAfterGrowth) {
 /// A heap that the HCA does not reach: said, and by the proxy.
 TEST(QpClient, OverGpuMemoryThereAreNoQueues) {
   TransportWorldOptions wanted;
-  wanted.options = software({{"DEVICE_PATH", "ibgda"}});
+  wanted.options = emulated({{"DEVICE_PATH", "ibgda"}});
   wanted.mapped_memory = true;
   const auto body = [](TransportPe& me) {
     DeviceNetworkInputs inputs =
@@ -341,9 +341,9 @@ TEST(QpClient, OverGpuMemoryThereAreNoQueues) {
 }
 
 TEST(QpClient, WithoutTheOptionThereIsNoLane) {
-  run_direct(Flavour::gda, [](TransportPe& me) {
+  run_mlx5(Variant::ibgda, [](TransportPe& me) {
     EXPECT_EQ(find_ibgda({me.transport}), nullptr);
-    EXPECT_EQ(direct_of(me).queue_table().table().n_qp_sets, 2u);
+    EXPECT_EQ(mlx5_of(me).queue_table().table().n_qp_sets, 2u);
   });
 }
 

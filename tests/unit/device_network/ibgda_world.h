@@ -1,8 +1,8 @@
-// Jobs of threads whose "kernels" post to the queues of the HCA in software.
+// Jobs of threads whose "kernels" post to the queues of the emulated HCA.
 #pragma once
 
 #include "tests/unit/device_network/kernel_threads.h"
-#include "tests/unit/direct/direct_world.h"
+#include "tests/unit/mlx5_transports/mlx5_world.h"
 
 namespace shmemctl::test {
 
@@ -42,8 +42,8 @@ inline ThreadQueue::Address heap_place(std::uint64_t offset_bytes) {
 
 inline void run_kernels(const std::function<void(TransportPe&, QueuePe&)>& body, Texts more = {}) {
   more.insert({"DEVICE_PATH", "ibgda"});
-  run_direct(
-      Flavour::gda,
+  run_mlx5(
+      Variant::ibgda,
       [&](TransportPe& me) {
         {
           QueuePe pe(me);

@@ -1,8 +1,9 @@
 // Kernels' requests through the proxy: threads in a kernel's place, the real proxy, memory.
 #include "tests/support/counting_transport.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/no_transport.h"
 #include "tests/unit/device_network/kernel_threads.h"
-#include "tests/unit/proxy/memory_world.h"
+#include "tests/unit/runtime/proxy/memory_world.h"
 
 namespace shmemctl::test {
 namespace {
@@ -131,16 +132,12 @@ TEST(ProxyClient, AStopCarriesOutWhatIsInTheRing) {
 }
 
 /// Fails, or waits, as it is told.
-class UnwellTransport final : public Transport {
+class UnwellTransport final : public NoTransport {
 public:
   std::atomic<bool> holds{false};
   std::atomic<bool> fails{false};
 
   const char* name() const override { return "unwell"; }
-  std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {can_put, ""}; }
-  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
-  std::string set_region(const RegionView&) override { return {}; }
   void put(int, const RemoteAddress&, const void*, std::size_t, bool) override { act(); }
   void get(int, void*, const RemoteAddress&, std::size_t, bool) override { act(); }
   std::uint64_t atomic(int, const RemoteAddress&, const AtomicRequest&) override {
@@ -151,8 +148,6 @@ public:
                   std::uint64_t, SignalOp, bool) override {
     act();
   }
-  void fence(int) override {}
-  void quiet(int) override {}
 
 private:
   void act() const {

@@ -10,8 +10,8 @@
 namespace shmemctl::test {
 namespace {
 
-moe::InternodeShape internode_shape(std::int32_t n_ranks, std::int32_t node_ranks, moe::Format format,
-                             std::int32_t max_tokens = 21) {
+moe::InternodeShape internode_shape(std::int32_t n_ranks, std::int32_t node_ranks,
+                                    moe::Format format, std::int32_t max_tokens = 21) {
   moe::InternodeShape shape{};
   shape.shape.n_ranks = n_ranks;
   shape.shape.n_experts = n_ranks * 3;

@@ -1,9 +1,8 @@
 // Low latency between ranks that reach each other by a network, on threads of the host: the
 // kernels' own code, with a network that is a copy, verified against the oracle.
 #include <barrier>
-#include <chrono>
 #include <deque>
-#include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -18,6 +17,18 @@ constexpr Setting settings[] = {{moe::Scales::none, true},
                                 {moe::Scales::float32, true},
                                 {moe::Scales::ue8m0, false},
                                 {moe::Scales::none, true, true}};
+
+/// Of a dispatch in LowLatencyInternodeWorld::grid: the others send.
+constexpr unsigned receiving_block = LowLatencyInternodeWorld::grid.blocks - 1;
+/// Below a wait's timeout, and far above what a busy machine adds to a wait.
+constexpr std::uint64_t late_ns = 60'000'000'000;
+
+/// Of four.
+std::vector<std::int32_t> all_but(std::int32_t rank) {
+  std::vector<std::int32_t> others{0, 1, 2, 3};
+  std::erase(others, rank);
+  return others;
+}
 
 void expect_right(LowLatencyInternodeWorld& world, std::int32_t n_ranks, int number,
                   const std::string& where) {
@@ -96,11 +107,14 @@ TEST(FarLatency, CallsInARow) {
 TEST(FarLatency, ARankThatDoesNotComeIsMasked) {
   for (const int missing : {1, 2}) { // mapped by rank 0, and not
     const moe::Shape shape = shape_of(4, 9);
-    LowLatencyInternodeWorld world(shape, settings[1], all_routings(shape)[0].routing, {0, 0, 1, 1},
-                                   0.2);
+    LowLatencyInternodeWorld world(shape, settings[1], all_routings(shape)[0].routing,
+                                   {0, 0, 1, 1});
+    LateRank late(world, missing, all_but(missing), receiving_block);
     world.kernels().run(LowLatencyInternodeWorld::grid, [&](const DeviceJob& job) {
       if (job.pe != missing)
         world.dispatch(job);
+      else
+        late.delay(2 * job.timeout_ns);
     });
     for (std::int32_t rank = 0; rank < 4; ++rank) {
       if (rank == missing)
@@ -113,10 +127,9 @@ TEST(FarLatency, ARankThatDoesNotComeIsMasked) {
   }
 }
 
-/// Until a source has begun it is skew, from then on transfer; what tells of it to ranks that are
-/// not mapped is the word that goes ahead of the rows.
+/// Until a source has begun, a wait is skew; from then on it is transfer. A mapped source sets a
+/// flag when it begins; of others, the count that precedes their rows is the first that arrives.
 TEST(FarLatency, DispatchKnowsABeginningFromRows) {
-  constexpr std::uint64_t enough_ns = 30'000'000;
   const moe::Shape shape = shape_of(4, 9);
   for (const bool begins_late : {true, false}) {
     LowLatencyInternodeWorld world(shape, settings[1], all_routings(shape)[0].routing,
@@ -128,17 +141,21 @@ TEST(FarLatency, DispatchKnowsABeginningFromRows) {
     const moe::LowLatencyState before = world.flags(0);
     if (!begins_late)
       world.flags(0).begun[1] = 2; // as if it had, and its rows took their time
+    LateRank late(world, 1, {0}, receiving_block);
     world.kernels().run(LowLatencyInternodeWorld::grid, [&](const DeviceJob& job) {
       if (job.pe == 1)
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        late.delay(late_ns);
       world.dispatch(job);
     });
     const moe::LowLatencyState& after = world.flags(0);
     const std::uint64_t begin_ns = after.begin_wait_ns[1] - before.begin_wait_ns[1];
     const std::uint64_t all_ns = after.wait_ns[0][1] - before.wait_ns[0][1];
-    EXPECT_GT(begins_late ? begin_ns : all_ns - begin_ns, enough_ns);
+    EXPECT_GE(all_ns, late_ns);
     EXPECT_LE(begin_ns, all_ns);
-    EXPECT_LT(begins_late ? all_ns - begin_ns : begin_ns, enough_ns);
+    if (begins_late) {
+      EXPECT_GE(begin_ns, late_ns);
+    }
+    EXPECT_LT(begins_late ? all_ns - begin_ns : begin_ns, late_ns / 2);
   }
 }
 
@@ -150,18 +167,24 @@ TEST(FarLatency, CombineCountsTheWaitForEachRank) {
   for (const Setting& setting : {settings[0], settings[1]}) {
     LowLatencyInternodeWorld world(shape, setting, routing, {0, 0, 1, 1});
     expect_right(world, 4, 1, "on time");
-    const auto begin = std::chrono::steady_clock::now();
     world.kernels().run(LowLatencyInternodeWorld::grid,
                         [&](const DeviceJob& job) { world.dispatch(job); });
+    std::vector<std::uint64_t> before_ns;
+    for (const std::int32_t rank : all_but(3))
+      before_ns.push_back(world.flags(rank).wait_ns[1][3]);
+    LateRank late(world, 3, all_but(3), 0);
+    const std::uint64_t begin_ns = device::global_time_ns();
     world.kernels().run({2, 2}, [&](const DeviceJob& job) {
       if (job.pe == 3)
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        late.delay(late_ns);
       world.combine(job);
     });
-    const std::chrono::nanoseconds all = std::chrono::steady_clock::now() - begin;
+    const std::uint64_t all_ns = device::global_time_ns() - begin_ns;
     for (const std::int32_t rank : {0, 1, 2}) {
-      EXPECT_GT(world.flags(rank).wait_ns[1][3], 30'000'000U) << rank;
-      EXPECT_LT(world.flags(rank).wait_ns[1][3], 2 * static_cast<std::uint64_t>(all.count()));
+      const std::uint64_t waited_ns =
+          world.flags(rank).wait_ns[1][3] - before_ns[static_cast<std::size_t>(rank)];
+      EXPECT_GE(waited_ns, late_ns) << rank;
+      EXPECT_LE(waited_ns, all_ns) << rank;
       EXPECT_GT(world.flags(rank).wait_ns[1][1], 0U) << rank;
     }
   }
@@ -226,11 +249,7 @@ TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
       LowLatencyInternodeWorld world(shape, setting, all_routings(shape)[0].routing, {0, 0, 1, 1});
       expect_right(world, 4, 1, "all in time");
       world.poison(); // outputs of before are no numbers from here on
-      const std::vector<std::int32_t> on_time_ranks = [&] {
-        std::vector<std::int32_t> others{0, 1, 2, 3};
-        std::erase(others, late);
-        return others;
-      }();
+      const std::vector<std::int32_t> on_time_ranks = all_but(late);
       const auto run = [&](bool is_late, HostShape grid, const auto& kernel) {
         world.kernels().run(grid, [&](const DeviceJob& job) {
           if ((job.pe == late) == is_late)
@@ -238,24 +257,26 @@ TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
         });
       };
       const auto dispatch = [&](const DeviceJob& job) { world.dispatch(job); };
-      // Short only where somebody is to be masked: a loaded machine masks nobody else.
-      const std::uint64_t usual_ns = world.kernels().job(0).timeout_ns;
-      const auto be_patient_for = [&](std::uint64_t wait_ns) {
-        for (std::int32_t rank = 0; rank < 4; ++rank)
-          world.kernels().job(rank).timeout_ns = wait_ns;
-      };
-      be_patient_for(500000000);
-      run(false, LowLatencyInternodeWorld::grid, dispatch); // they mask it
-      be_patient_for(usual_ns);
+      {
+        LateRank absent(world, late, on_time_ranks, receiving_block);
+        world.kernels().run(LowLatencyInternodeWorld::grid, [&](const DeviceJob& job) {
+          if (job.pe != late)
+            world.dispatch(job); // they mask it
+          else
+            absent.delay(2 * job.timeout_ns);
+        });
+      }
       run(true, LowLatencyInternodeWorld::grid, dispatch); // their rows have come
       ASSERT_EQ(world.look_and_work(late, 2), "");
       run(true, {2, 2}, [&](const DeviceJob& job) { world.combine(job, moe::Phases::send); });
       for (const std::int32_t rank : on_time_ranks)
         ASSERT_EQ(world.look_and_work(rank, 2, {late}), "");
       run(false, {2, 2}, [&](const DeviceJob& job) { world.combine(job); });
-      be_patient_for(100000000);
+      // Nobody else takes part, so that a short timeout is no matter of speed.
+      const std::uint64_t timeout_ns =
+          std::exchange(world.kernels().job(late).timeout_ns, 100'000'000);
       run(true, {2, 2}, [&](const DeviceJob& job) { world.combine(job, moe::Phases::receive); });
-      be_patient_for(usual_ns);
+      world.kernels().job(late).timeout_ns = timeout_ns;
       for (int number = 2;; ++number) {
         for (const std::int32_t rank : on_time_ranks)
           ASSERT_EQ(world.wrong_results(rank, {late}), "") << "call " << number;

@@ -4,9 +4,9 @@
 #include <random>
 
 #include "kernels/moe/call.cuh"
+#include "kernels/moe/high_throughput.h"
 #include "kernels/moe/low_latency.h"
 #include "kernels/moe/token_counts.h"
-#include "kernels/moe/high_throughput.h"
 #include "tests/support/host_kernels.h"
 
 namespace shmemctl::moe {

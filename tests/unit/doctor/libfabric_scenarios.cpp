@@ -19,15 +19,15 @@ void with_gdrcopy(Machine& m) {
   m.files.symlink("/usr/lib64/libgdrapi.so.2", "libgdrapi.so.2.4");
 }
 
-std::function<CheckResult()> provider(const doctor::FabricWish& wish,
+std::function<CheckResult()> provider(const doctor::ExpectedProvider& wish,
                                       const fabric::ProviderPresence& presence) {
   return [=] { return doctor::judge_libfabric_provider(wish, presence); };
 }
 
 Scenarios providers() {
   const std::string id = "libfabric-provider";
-  const doctor::FabricWish efa{"efa", "there are EFA devices", true};
-  const doctor::FabricWish verbs{"verbs", "there are RDMA devices", false};
+  const doctor::ExpectedProvider efa{"efa", "there are EFA devices", true};
+  const doctor::ExpectedProvider verbs{"verbs", "there are RDMA devices", false};
   const fabric::ProviderPresence found{
       "libfabric 1.17 (/lib/libfabric.so.1)", "efa", {"rdmap0s8", "rdmap1s8"}, "", ""};
   const fabric::ProviderPresence none{"libfabric 1.17 (/lib/libfabric.so.1)",

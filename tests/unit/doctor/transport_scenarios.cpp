@@ -1,5 +1,6 @@
 #include "src/doctor/checks.h"
 #include "tests/unit/doctor/scenario.h"
+#include "transports/registry.h"
 
 namespace shmemctl {
 
@@ -16,7 +17,10 @@ Scenarios transport_scenarios() {
   const auto nothing = [](Machine&) {};
   const std::string moved = "put, get, atomic and signal";
   Scenarios all;
-  for (const std::string name : {"ibrc", "ibdevx", "ibgda", "libfabric", "ucx"}) {
+  for (const TransportRow& row : transport_registry()) {
+    if (row.nics == TransportNics::none)
+      continue;
+    const std::string& name = row.name;
     const auto add = [&](const std::string& what, CheckStatus status, const std::string& fix,
                          const std::string& text, bool needed) {
       all.push_back(

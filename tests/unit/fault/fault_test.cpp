@@ -19,6 +19,13 @@ TEST(ParseFault, ReadsThreeParts) {
   EXPECT_FALSE(parse_fault(""));
 }
 
+TEST(InjectFault, AnErrorIsThrownInItsPhaseOnItsPe) {
+  const Options options({{"SHMEMCTL_FAULT", "error:1:heap"}});
+  EXPECT_NO_THROW(inject_fault(options, 0, "heap"));
+  EXPECT_NO_THROW(inject_fault(options, 1, "nics"));
+  EXPECT_THROW(inject_fault(options, 1, "heap"), Error);
+}
+
 TEST(ParseFault, RefusesEverythingElse) {
   for (const char* text : {"kill", "kill:", "kill:1", "kill:1:", "kill::heap", "kill:-1:heap",
                            "kill:x:heap", "murder:1:heap", ":1:heap", "kill:1:heap:more",

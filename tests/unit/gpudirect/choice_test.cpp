@@ -56,16 +56,16 @@ TEST(GpuDirectChoice, APeThatSaysNothingCannot) {
   EXPECT_EQ(choose_gpu_direct("auto", {{}, {good}}).text, "staged: ibrc: PE 0: it says nothing");
 }
 
-TEST(GpuDirectCapabilities, TravelAsText) {
+TEST(GpuDirectCapabilities, ReachOtherPes) {
   const GpuDirectCapability odd{"ibrc", "", "two\nlines\x1f", false};
-  const GpuDirectCapabilities back = parse_gpu_direct_capabilities(to_line({good, odd}));
+  const GpuDirectCapabilities back =
+      from_bytes<GpuDirectCapabilities>(to_bytes(GpuDirectCapabilities{good, odd})).value();
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(back[0].transport, "ibrc");
   EXPECT_EQ(back[0].way, "dma-buf");
   EXPECT_TRUE(back[0].reaches_all);
-  EXPECT_EQ(back[1].reason, "two lines ");
+  EXPECT_EQ(back[1].reason, "two\nlines\x1f");
   EXPECT_FALSE(back[1].reaches_all);
-  EXPECT_TRUE(parse_gpu_direct_capabilities("nonsense\n\x1f").empty());
 }
 
 /// A transport whose NICs answer what a test wants.

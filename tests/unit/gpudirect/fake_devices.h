@@ -4,28 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/no_transport.h"
 #include "transports/device_memory_user.h"
-#include "transports/transport.h"
 
 namespace shmemctl::test {
 
 using Log = std::vector<std::string>;
-
-class NoTransport : public Transport {
-public:
-  const char* name() const override { return "made up"; }
-  std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {}; }
-  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
-  std::string set_region(const RegionView&) override { return {}; }
-  void put(int, const RemoteAddress&, const void*, std::size_t, bool) override {}
-  void get(int, void*, const RemoteAddress&, std::size_t, bool) override {}
-  std::uint64_t atomic(int, const RemoteAddress&, const AtomicRequest&) override { return 0; }
-  void put_signal(int, const RemoteAddress&, const void*, std::size_t, const RemoteAddress&,
-                  std::uint64_t, SignalOp, bool) override {}
-  void fence(int) override {}
-  void quiet(int) override {}
-};
 
 /// Writes "nic put 8", "agent quiet" and so on.
 class Recording final : public NoTransport {

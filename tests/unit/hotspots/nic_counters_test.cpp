@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "reports/text_hotspots.h"
+#include "reports/text.h"
 #include "reports/validate.h"
 #include "src/base/error.h"
 #include "src/hotspots/job_watch.h"

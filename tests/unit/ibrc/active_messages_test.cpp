@@ -153,7 +153,7 @@ TEST(Messages, AWordThatThePeerDoesNotHaveIsRefused) {
       fake,
       [&](TransportPe& me) {
         if (me.pe == 0) {
-          const ibrc::SegmentKey wrong{0, 2 * me.heap_bytes, 0x1000, {4711}};
+          const rc::SegmentKey wrong{0, 2 * me.heap_bytes, 0x1000, {4711}};
           me.transport->set_keys(region::heap, {encode(wrong), encode(wrong), encode(wrong)});
           const std::string offset = std::to_string(me.heap_bytes);
           for (int i = 0; i < 3; ++i)
@@ -186,8 +186,7 @@ TEST(Messages, AnAddressBesideAWordIsRefused) {
       [&](TransportPe& me) {
         if (me.pe == 0)
           expect_error(ExitCode::unavailable,
-                       {"offset 3 of region 1 of PE 1", "no multiple of the word"},
-                       [&] {
+                       {"offset 3 of region 1 of PE 1", "no multiple of the word"}, [&] {
                          me.transport->put_signal(0, heap_at(1, 0), nullptr, 0, heap_at(1, 3), 1,
                                                   SignalOp::add, true);
                          me.transport->quiet(0);

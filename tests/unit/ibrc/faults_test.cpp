@@ -40,8 +40,9 @@ TEST(Faults, APeerThatDoesNotAnswerIsNamed) {
       failing.next(IBV_WC_RETRY_EXC_ERR);
       const std::string message =
           expect_error(ExitCode::unavailable,
-                       {"PE 1 on host1 (host host0", "cannot put 65536 bytes", "host host0", "PE 0", "device fake0",
-                        "port 1", "transport retry counter exceeded", "did not answer for 7.5 s"},
+                       {"PE 1 on host1 (host host0", "cannot put 65536 bytes", "host host0", "PE 0",
+                        "device fake0", "port 1", "transport retry counter exceeded",
+                        "did not answer for 7.5 s"},
                        [&] { put_and_wait(me); });
       EXPECT_NE(message.find("IB_TIMEOUT"), std::string::npos) << message;
     }
@@ -51,11 +52,11 @@ TEST(Faults, APeerThatDoesNotAnswerIsNamed) {
 
 void use_a_wrong_key(TransportPe& me) {
   if (me.pe == 0) {
-    const ibrc::SegmentKey wrong{0, me.heap_bytes, 0x1000, {4711}};
+    const rc::SegmentKey wrong{0, me.heap_bytes, 0x1000, {4711}};
     me.transport->set_keys(region::heap, {encode(wrong), encode(wrong)});
     expect_error(ExitCode::unavailable,
-                 {"PE 1 on host1 (host host0", "cannot put 65536 bytes", "port 1", "remote access error",
-                  "refuses the address"},
+                 {"PE 1 on host1 (host host0", "cannot put 65536 bytes", "port 1",
+                  "remote access error", "refuses the address"},
                  [&] { put_and_wait(me); });
   }
   me.barrier();
@@ -165,18 +166,18 @@ TEST(Faults, TheJobsFailureEndsTheWait) {
   FakeVerbs fake({roce_device("fake0")});
   /// PE 1 fails while PE 0 waits for a device that does not answer.
   const auto world = [&] {
-    run_transport_world(
-        [&](const TransportSetup& setup) { return make_over(fake, setup); },
-        [&](TransportPe& me) {
-          if (me.pe == 1) {
-            while (!fake.silent)
-              std::this_thread::yield();
-            throw Error(ExitCode::unavailable, "PE 1", "go on", "made up", "x");
-          }
-          fake.silent = true;
-          expect_error(ExitCode::unavailable, {"another PE failed"}, [&] { put_and_wait(me); });
-        },
-        {});
+    run_transport_world([&](const TransportSetup& setup) { return make_over(fake, setup); },
+                        [&](TransportPe& me) {
+                          if (me.pe == 1) {
+                            while (!fake.silent)
+                              std::this_thread::yield();
+                            throw Error(ExitCode::unavailable, "PE 1", "go on", "made up", "x");
+                          }
+                          fake.silent = true;
+                          expect_error(ExitCode::unavailable, {"another PE failed"},
+                                       [&] { put_and_wait(me); });
+                        },
+                        {});
   };
   expect_error(ExitCode::unavailable, {"made up"}, world);
   fake.silent = false;
@@ -187,7 +188,8 @@ TEST(Faults, ARequestThatTheDeviceRefuses) {
   run_over(fake, [&](TransportPe& me) {
     if (me.pe == 0)
       expect_error(ExitCode::unavailable,
-                   {"PE 1 on host1", "cannot send a signal", "fake0", "rejected the request: Invalid argument"},
+                   {"PE 1 on host1", "cannot send a signal", "fake0",
+                    "rejected the request: Invalid argument"},
                    [&] {
                      me.transport->put_signal(0, heap_at(1, 0), nullptr, 0, heap_at(1, 3), 1,
                                               SignalOp::add, true);
@@ -236,7 +238,7 @@ TEST(Faults, AKeyThatIsDamaged) {
       me.transport->set_keys(region::heap, {"nonsense", ""});
     });
     // For fewer NICs than are connected.
-    const ibrc::SegmentKey none{0, 4096, 0x1000, {}};
+    const rc::SegmentKey none{0, 4096, 0x1000, {}};
     expect_error(ExitCode::unavailable, {"PE 0", "cannot read its rkeys"}, [&] {
       me.transport->set_keys(region::heap, {encode(none), encode(none)});
     });

@@ -80,6 +80,9 @@ TEST(IbrcOrder, SignalsAndFencesHoldOnDevicesThatReorder) {
 
 /// Whoever believes in an order that is not there is found out.
 TEST(IbrcOrder, AnOrderThatIsNotThereIsFound) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "drops an order on purpose, which is a data race";
+#endif
   for (const VerbsSend& send : {VerbsSend(verbs_signal), VerbsSend(verbs_fence_and_put)}) {
     FakeVerbs fake({reordering_device("fake0")});
     TransportWorldOptions wanted;

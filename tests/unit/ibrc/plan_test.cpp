@@ -10,7 +10,15 @@ namespace {
 
 using shmemctl::test::expect_error;
 
-const PlanNames names{"PE 1 on node2", "node1", 0};
+/// PE 0 on node1; its peer is PE 1 on node2.
+rc::Job job_of_two() {
+  rc::Job job;
+  job.host = "node1";
+  job.n_pes = 2;
+  job.peer_hosts = {"", "node2"};
+  return job;
+}
+const rc::Job job = job_of_two();
 
 Hello::Nic roce(const std::string& device, std::vector<verbs::GidKind> kinds) {
   Hello::Nic nic;
@@ -47,16 +55,16 @@ Hello one_roce(std::vector<verbs::GidKind> kinds = {verbs::GidKind::v2_ipv4}) {
 TEST(Plan, TheBestNicsMeetAndTheOthersTakeTurns) {
   const auto nic = [](const char* name) { return roce(name, {verbs::GidKind::v2_ipv4}); };
   const Hello two = of({nic("a0"), nic("a1")}), three = of({nic("b0"), nic("b1"), nic("b2")});
-  const auto from_two = plan_paths(two, three, {}, names);
-  const auto from_three = plan_paths(three, two, {}, names);
+  const auto from_two = plan_paths(two, three, {}, job, 1);
+  const auto from_three = plan_paths(three, two, {}, job, 1);
   ASSERT_EQ(from_two.size(), 3u);
   ASSERT_EQ(from_three.size(), 3u);
   EXPECT_EQ(from_two[0].nic, 0u);
   EXPECT_EQ(from_two[0].peer_nic, 0u);
-  for (std::size_t rail = 0; rail < 3; ++rail) {
-    EXPECT_EQ(from_two[rail].nic, from_three[rail].peer_nic);
-    EXPECT_EQ(from_two[rail].peer_nic, from_three[rail].nic);
-    EXPECT_EQ(from_two[rail].peer_nic, rail);
+  for (std::size_t path = 0; path < 3; ++path) {
+    EXPECT_EQ(from_two[path].nic, from_three[path].peer_nic);
+    EXPECT_EQ(from_two[path].peer_nic, from_three[path].nic);
+    EXPECT_EQ(from_two[path].peer_nic, path);
   }
 }
 
@@ -65,30 +73,30 @@ TEST(Plan, LimitsAreThoseOfBothEnds) {
   theirs.nics[0].mtu_bytes = 1024;
   theirs.nics[0].outstanding_reads = 4;
   mine.nics[0].max_message_bytes = std::uint64_t{1} << 31;
-  for (const auto& rails :
-       {plan_paths(mine, theirs, {}, names), plan_paths(theirs, mine, {}, names)}) {
-    EXPECT_EQ(rails[0].mtu_bytes, 1024);
-    EXPECT_EQ(rails[0].outstanding_reads, 4);
-    EXPECT_EQ(rails[0].max_message_bytes, 1u << 23);
+  for (const auto& paths :
+       {plan_paths(mine, theirs, {}, job, 1), plan_paths(theirs, mine, {}, job, 1)}) {
+    EXPECT_EQ(paths[0].mtu_bytes, 1024);
+    EXPECT_EQ(paths[0].outstanding_reads, 4);
+    EXPECT_EQ(paths[0].max_message_bytes, 1u << 23);
   }
 }
 
 TEST(Plan, AWishedMtuHoldsForBothAndIsRefusedWhereAPortHasLess) {
   Hello mine = one_roce(), theirs = one_roce();
   mine.wanted_mtu_bytes = 2048;
-  EXPECT_EQ(plan_paths(mine, theirs, {}, names)[0].mtu_bytes, 2048);
-  EXPECT_EQ(plan_paths(theirs, mine, {}, names)[0].mtu_bytes, 2048);
+  EXPECT_EQ(plan_paths(mine, theirs, {}, job, 1)[0].mtu_bytes, 2048);
+  EXPECT_EQ(plan_paths(theirs, mine, {}, job, 1)[0].mtu_bytes, 2048);
   theirs.wanted_mtu_bytes = 512;
-  EXPECT_EQ(plan_paths(mine, theirs, {}, names)[0].mtu_bytes, 512);
+  EXPECT_EQ(plan_paths(mine, theirs, {}, job, 1)[0].mtu_bytes, 512);
   theirs.wanted_mtu_bytes = 0;
   theirs.nics[0].mtu_bytes = 1024;
   EXPECT_NE(expect_error(ExitCode::unavailable,
                          {"PE 1 on node2", "rxe0", "port 1", "IB_MTU is 2048", "has 1024"},
-                         [&] { plan_paths(mine, theirs, {}, names); })
+                         [&] { plan_paths(mine, theirs, {}, job, 1); })
                 .find("unset IB_MTU"),
             std::string::npos);
   expect_error(ExitCode::unavailable, {"IB_MTU is 2048", "here has 1024"},
-               [&] { plan_paths(theirs, mine, {}, names); });
+               [&] { plan_paths(theirs, mine, {}, job, 1); });
 }
 
 TEST(Plan, AddressesOfDifferentKindsAreRefused) {
@@ -96,60 +104,57 @@ TEST(Plan, AddressesOfDifferentKindsAreRefused) {
   const std::string message = expect_error(
       ExitCode::unavailable,
       {"PE 1 on node2", "RoCE v2 IPv4 10.0.0.1", "RoCE v1 IPv4", "different kinds"}, [] {
-        plan_paths(one_roce({v2_ipv4}), one_roce({v1_ipv4, v2_link_local}), {}, names);
+        plan_paths(one_roce({v2_ipv4}), one_roce({v1_ipv4, v2_link_local}), {}, job, 1);
       });
   EXPECT_NE(message.find("IB_GID_INDEX"), std::string::npos);
   expect_error(ExitCode::unavailable, {"no address"},
-               [] { plan_paths(one_roce({v2_ipv4}), one_roce({}), {}, names); });
+               [] { plan_paths(one_roce({v2_ipv4}), one_roce({}), {}, job, 1); });
 }
 
 TEST(Plan, AllCommonKindsAreKeptInOrder) {
   using enum verbs::GidKind;
-  const auto rails = plan_paths(one_roce({v2_ipv4, v1_ipv4, v2_link_local}),
-                                one_roce({v2_ipv6, v1_ipv4, v2_link_local}), {}, names);
-  ASSERT_EQ(rails[0].addresses.size(), 2u);
-  EXPECT_EQ(rails[0].addresses[0].kind, v1_ipv4);
-  EXPECT_EQ(rails[0].addresses[0].mine, 1u);
-  EXPECT_EQ(rails[0].addresses[0].theirs[15], 2);
-  EXPECT_EQ(rails[0].addresses[1].kind, v2_link_local);
+  const auto paths = plan_paths(one_roce({v2_ipv4, v1_ipv4, v2_link_local}),
+                                one_roce({v2_ipv6, v1_ipv4, v2_link_local}), {}, job, 1);
+  ASSERT_EQ(paths[0].addresses.size(), 2u);
+  EXPECT_EQ(paths[0].addresses[0].kind, v1_ipv4);
+  EXPECT_EQ(paths[0].addresses[0].mine, 1u);
+  EXPECT_EQ(paths[0].addresses[0].theirs[15], 2);
+  EXPECT_EQ(paths[0].addresses[1].kind, v2_link_local);
 }
 
 TEST(Plan, InfinibandGoesByLidWithinItsSubnet) {
-  const auto by_lid = plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_1")}), {}, names);
+  const auto by_lid =
+      plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_1")}), {}, job, 1);
   EXPECT_FALSE(by_lid[0].global);
   EXPECT_TRUE(by_lid[0].addresses.empty());
   const auto routed =
-      plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_1", 0xc0)}), {}, names);
+      plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_1", 0xc0)}), {}, job, 1);
   EXPECT_TRUE(routed[0].global);
   Settings indexed;
   indexed.gid.index = 0;
-  EXPECT_TRUE(
-      plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_1")}), indexed, names)[0].global);
+  EXPECT_TRUE(plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_1")}), indexed, job, 1)[0]
+                  .global);
   Hello required = of({infiniband("mlx5_0")});
   required.nics[0].grh_required = true;
-  EXPECT_TRUE(plan_paths(of({infiniband("mlx5_0")}), required, {}, names)[0].global);
+  EXPECT_TRUE(plan_paths(of({infiniband("mlx5_0")}), required, {}, job, 1)[0].global);
 }
 
 TEST(Plan, InfinibandHasNoTrafficClass) {
   Settings settings;
-  settings.traffic_class = 96;
+  settings.path.traffic_class = 96;
   EXPECT_NE(expect_error(ExitCode::usage, {"traffic class", "96", "mlx5_0"},
                          [&] {
                            plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_0")}),
-                                      settings, names);
+                                      settings, job, 1);
                          })
                 .find("unset IB_TRAFFIC_CLASS"),
             std::string::npos);
-  EXPECT_EQ(plan_paths(one_roce(), one_roce(), settings, names).size(), 1u);
+  EXPECT_EQ(plan_paths(one_roce(), one_roce(), settings, job, 1).size(), 1u);
 }
 
-TEST(Plan, LinkLayersAndLanesMustBeTheSame) {
+TEST(Plan, LinkLayersMustBeTheSame) {
   expect_error(ExitCode::unavailable, {"InfiniBand", "Ethernet"},
-               [] { plan_paths(one_roce(), of({infiniband("mlx5_0")}), {}, names); });
-  Hello other = one_roce();
-  other.qp_sets = 5;
-  expect_error(ExitCode::usage, {"5 queue pairs", "this PE 2"},
-               [&] { plan_paths(one_roce(), other, {}, names); });
+               [] { plan_paths(one_roce(), of({infiniband("mlx5_0")}), {}, job, 1); });
 }
 
 TEST(Settings, DefaultsAndWhatIsSet) {
@@ -158,7 +163,7 @@ TEST(Settings, DefaultsAndWhatIsSet) {
   EXPECT_EQ(defaults.gid.index, -1);
   EXPECT_FALSE(defaults.gid.roce_version);
   EXPECT_FALSE(defaults.gid.ipv6);
-  EXPECT_EQ(defaults.retry_count, 6);
+  EXPECT_EQ(defaults.path.retry_count, 6);
   EXPECT_EQ(defaults.atomics, AtomicsPreference::automatic);
   EXPECT_EQ(defaults.receives, 16384);
   const Settings set = read_settings(Options({}, {{"IB_GID_INDEX", "3"},
@@ -182,11 +187,11 @@ TEST(Settings, DefaultsAndWhatIsSet) {
   EXPECT_EQ(set.gid.roce_version, 2);
   EXPECT_EQ(set.gid.ipv6, true);
   EXPECT_TRUE(set.gid.range);
-  EXPECT_EQ(set.service_level, 4);
-  EXPECT_EQ(set.traffic_class, 106);
+  EXPECT_EQ(set.path.service_level, 4);
+  EXPECT_EQ(set.path.traffic_class, 106);
   EXPECT_EQ(set.mtu_bytes, 2048);
-  EXPECT_EQ(set.timeout, 14);
-  EXPECT_EQ(set.retry_count, 2);
+  EXPECT_EQ(set.path.ack_timeout, 14);
+  EXPECT_EQ(set.path.retry_count, 2);
   EXPECT_EQ(set.qp_sets, 8);
   expect_error(ExitCode::usage, {"1500"}, [] { read_settings(Options({}, {{"IB_MTU", "1500"}})); });
   expect_error(ExitCode::usage, {"IB_ADDR_RANGE"}, [] {

@@ -38,10 +38,6 @@ Summary summary() {
 QueuePairNames names() {
   return {{{{1, 2}, {0xffffff, 0}}, {}, {{3, 4}}}};
 }
-SegmentKey segment() {
-  return {4096, 1 << 20, 0x7f0000001000, {1, 2, 0xffffffff}};
-}
-
 /// Every text that is one byte shorter, longer or different: read without harm, and whatever is
 /// read is what it encodes to.
 template <class Value, class Decode>
@@ -74,18 +70,11 @@ TEST(Wire, QueuePairNamesAreSturdy) {
 TEST(Wire, AttemptIsSturdy) {
   expect_sturdy(Attempt{true, {true, false, true}}, decode_attempt);
 }
-TEST(Wire, SegmentKeyIsSturdy) {
-  expect_sturdy(segment(), decode_segment_key);
-}
-
 TEST(Wire, FitsWhatTransportsMaySay) {
   Summary most;
   most.reason = std::string(2000, 'x');
   most.ports.resize(wire_limits::ports);
   EXPECT_LE(encode(most).size(), 1024u);
-  SegmentKey key = segment();
-  key.keys.resize(56);
-  EXPECT_LE(encode(key).size(), 256u);
 }
 
 TEST(Wire, LongTextsAreCut) {
@@ -105,9 +94,6 @@ TEST(Wire, NonsenseIsRefused) {
   odd_mtu.nics[0].mtu_bytes = 0;
   EXPECT_FALSE(decode_hello(encode(odd_mtu)));
   EXPECT_FALSE(decode_queue_pair_names(encode(QueuePairNames{{{{1u << 24, 0}}}})));
-  SegmentKey around = segment();
-  around.size_bytes = ~std::uint64_t{0};
-  EXPECT_FALSE(decode_segment_key(encode(around)));
 }
 
 } // namespace

@@ -233,7 +233,7 @@ TEST(Mlx5Commands, ToReceiveOnInfiniBand) {
 TEST(Mlx5Commands, ToSend) {
   PathOptions options;
   options.ack_timeout = 18;
-  options.retries = 6;
+  options.retry_count = 6;
   options.rnr_retries = 7;
   DeviceLimits limits;
   limits.log_reads = 2;

@@ -68,7 +68,7 @@ TEST(Mlx5Completions, EverySyndromeHasWordsAndAFix) {
   EXPECT_EQ(known.size(), 14u);
 }
 
-TEST(Mlx5Completions, EveryCauseOfTheSoftwareHasWords) {
+TEST(Mlx5Completions, EveryCauseOfTheEmulatedHcaHasWords) {
   std::set<std::string> texts;
   for (unsigned cause = 1; cause <= static_cast<unsigned>(EmulatedFault::flushed); ++cause)
     EXPECT_TRUE(texts.insert(text_of(static_cast<EmulatedFault>(cause))).second) << cause;

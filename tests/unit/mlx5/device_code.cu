@@ -67,14 +67,14 @@ __global__ void every_operation(QpView view, RaddrSegment remote, DataSegment lo
 }
 
 /// A put by PE, region and offset, as a kernel makes it of a table that was copied to its GPU.
-__global__ void put_by_table(const direct::QpTable* table, std::uint32_t pe,
+__global__ void put_by_table(const mlx5::QpTable* table, std::uint32_t pe,
                              std::uint64_t offset_bytes, std::uint64_t source,
                              std::uint32_t size_bytes) {
   if (table->paths_to(pe) == 0)
     return;
-  const direct::TableQp& entry = table->queue(pe, 0, blockIdx.x % table->n_qp_sets);
-  const direct::RemoteSegment* remote = table->find_remote(pe, 1, offset_bytes);
-  const direct::LocalSegment* local = table->find_local(source);
+  const mlx5::TableQp& entry = table->queue(pe, 0, blockIdx.x % table->n_qp_sets);
+  const mlx5::RemoteSegment* remote = table->find_remote(pe, 1, offset_bytes);
+  const mlx5::LocalSegment* local = table->find_local(source);
   if (!remote || !local)
     return;
   const GpuQueue queue(entry.view);

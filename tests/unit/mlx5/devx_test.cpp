@@ -57,7 +57,7 @@ TEST(Mlx5Devx, WhatTheDeviceIs) {
   EXPECT_EQ(devx_devices(device.libraries()), std::vector<std::string>{"mlx5_7"});
   const auto hca = open_fake(device);
   EXPECT_EQ(hca->info().device, "mlx5_7");
-  EXPECT_FALSE(hca->info().software);
+  EXPECT_FALSE(hca->info().emulated);
   EXPECT_TRUE(hca->info().ethernet);
   EXPECT_EQ(hca->info().max_wqebbs, 1u << 14);
   EXPECT_EQ(hca->info().max_rdma_bytes, 1ull << 30);

@@ -8,7 +8,7 @@
 #include "tests/support/transport_world.h"
 #include "tests/unit/device_network/kernel_threads.h"
 #include "tests/unit/mlx5/fake_device.h"
-#include "transports/direct/direct_transport.h"
+#include "transports/ibgda/ibgda_transport.h"
 
 namespace shmemctl::test {
 namespace {
@@ -32,17 +32,17 @@ MappedQueues map_queues_of(FakeDevice& device, bool posts) {
   wanted.n_pes = 1;
   wanted.options = {{"DEVICE_PATH", "ibgda"}, {"IBGDA_NUM_RC_PER_PE", "3"}};
   const auto make = [&](const TransportSetup& setup) -> std::unique_ptr<Transport> {
-    auto settings = direct::read_settings(direct::Flavour::gda, *setup.options);
+    auto settings = ibgda::read_settings(*setup.options);
     settings.queue.page_bytes = device.page_bytes;
     settings.list_devices = [&](std::string&) { return devx_devices(device.libraries()); };
     settings.open_device = [&](const std::string& name, int port) {
       return open_devx_hca(device.libraries(), name, port, {});
     };
-    return std::make_unique<direct::DirectTransport>(setup, settings);
+    return std::make_unique<ibgda::IbgdaTransport>(setup, settings);
   };
   MappedQueues seen;
   const auto body = [&](TransportPe& me) {
-    auto& transport = static_cast<direct::DirectTransport&>(*me.transport);
+    auto& transport = static_cast<ibgda::IbgdaTransport&>(*me.transport);
     auto memory = std::make_shared<PlainKernelMemory>();
     memory->page_bytes = device.page_bytes;
     const DeviceQueues queues(transport, memory, 1);

@@ -8,7 +8,8 @@ namespace shmemctl::test {
 namespace {
 
 /// The WQE at the front of the queue fails so.
-void expect_failure(SoftWorld& world, std::uint64_t index, Syndrome syndrome, EmulatedFault cause) {
+void expect_failure(EmulatedWorld& world, std::uint64_t index, Syndrome syndrome,
+                    EmulatedFault cause) {
   const std::optional<SeenCompletion> seen = world.raw.next();
   ASSERT_TRUE(seen);
   EXPECT_EQ(seen->tail.kind, static_cast<std::uint8_t>(CqeKind::requester_error));
@@ -18,15 +19,15 @@ void expect_failure(SoftWorld& world, std::uint64_t index, Syndrome syndrome, Em
   EXPECT_EQ(seen->failure.index, static_cast<std::uint16_t>(index));
 }
 
-void add_nop(SoftWorld& world, std::uint8_t flags = flag_completion) {
+void add_nop(EmulatedWorld& world, std::uint8_t flags = flag_completion) {
   world.raw.build([](auto& out, const WqeHead& head) { build_nop(out, head); }, flags);
 }
 
-TEST(Mlx5SoftErrors, EveryMalformedEntry) {
+TEST(Mlx5EmulatedErrors, EveryMalformedEntry) {
   for (const Malformed& malformed : malformed_entries())
     for (const bool beside : {false, true}) {
       SCOPED_TRACE(malformed.name);
-      SoftWorld world;
+      EmulatedWorld world;
       world.here.fill(std::byte{0x11});
       world.there.fill(std::byte{0x22});
       if (beside) { // its index is not 0, and what is before it succeeds
@@ -67,8 +68,8 @@ TEST(Mlx5SoftErrors, EveryMalformedEntry) {
     }
 }
 
-TEST(Mlx5SoftErrors, AReadNeedsLocalWriteAccess) {
-  SoftWorld world;
+TEST(Mlx5EmulatedErrors, AReadNeedsLocalWriteAccess) {
+  EmulatedWorld world;
   const auto read_only = world.hca.register_memory({world.here.data(), 64, 0});
   world.raw.build([&](auto& out, const WqeHead& head) {
     build_write(out, head, world.remote(0), {address_of(world.here.data()), read_only->lkey(), 8});
@@ -82,8 +83,8 @@ TEST(Mlx5SoftErrors, AReadNeedsLocalWriteAccess) {
   expect_failure(world, 1, Syndrome::local_protection, EmulatedFault::lkey_access);
 }
 
-TEST(Mlx5SoftErrors, AQueueThatIsNotConnected) {
-  SoftWorld world(SoftWorld::small_ring(), false);
+TEST(Mlx5EmulatedErrors, AQueueThatIsNotConnected) {
+  EmulatedWorld world(EmulatedWorld::small_ring(), false);
   add_nop(world);
   world.raw.build(
       [&](auto& out, const WqeHead& head) { build_value_write(out, head, world.remote(0), 1, 8); });
@@ -93,19 +94,19 @@ TEST(Mlx5SoftErrors, AQueueThatIsNotConnected) {
   expect_failure(world, 1, Syndrome::local_operation, EmulatedFault::not_connected);
 }
 
-TEST(Mlx5SoftErrors, ConnectedTwice) {
-  SoftWorld world;
+TEST(Mlx5EmulatedErrors, ConnectedTwice) {
+  EmulatedWorld world;
   EXPECT_THROW(world.queue->connect(world.queue->local()), Error);
 }
 
-TEST(Mlx5SoftErrors, InjectedOnes) {
+TEST(Mlx5EmulatedErrors, InjectedOnes) {
   for (const Syndrome syndrome :
        {Syndrome::local_protection, Syndrome::remote_access, Syndrome::remote_operation,
         Syndrome::retries_exceeded, Syndrome::receiver_not_ready, Syndrome::remote_aborted,
         Syndrome::bad_response})
     for (const std::uint64_t after : {0u, 1u, 5u}) {
-      SoftWorld world;
-      world.soft_queue().inject({after, syndrome});
+      EmulatedWorld world;
+      world.emulated_queue().inject({after, syndrome});
       for (int i = 0; i < 8; ++i)
         world.raw.build([&](auto& out, const WqeHead& head) {
           build_value_write(out, head, world.remote(8 * head.index), 1, 8);
@@ -117,17 +118,17 @@ TEST(Mlx5SoftErrors, InjectedOnes) {
       expect_failure(world, after, syndrome, EmulatedFault::injected);
       for (std::uint64_t i = after + 1; i < 8; ++i)
         expect_failure(world, i, Syndrome::flushed, EmulatedFault::flushed);
-      EXPECT_EQ(world.soft_queue().executed(), after);
+      EXPECT_EQ(world.emulated_queue().executed(), after);
       for (std::uint64_t i = 0; i < 8; ++i)
         EXPECT_EQ(world.at<std::uint64_t>(8 * i), i < after ? 1u : 0u);
     }
 }
 
-TEST(Mlx5SoftErrors, AfterAnErrorTheOneCompletionEntryHasTheLastFlush) {
-  QpOptions options = SoftWorld::small_ring();
+TEST(Mlx5EmulatedErrors, AfterAnErrorTheOneCompletionEntryHasTheLastFlush) {
+  QpOptions options = EmulatedWorld::small_ring();
   options.completions = CqMode::collapsed;
-  SoftWorld world(options);
-  world.soft_queue().inject({1, Syndrome::remote_access});
+  EmulatedWorld world(options);
+  world.emulated_queue().inject({1, Syndrome::remote_access});
   for (int i = 0; i < 4; ++i)
     add_nop(world);
   world.raw.ring();
@@ -138,8 +139,8 @@ TEST(Mlx5SoftErrors, AfterAnErrorTheOneCompletionEntryHasTheLastFlush) {
   EXPECT_EQ(world.queue->detail(1), text_of(EmulatedFault::injected));
 }
 
-TEST(Mlx5SoftErrors, AFullCompletionQueueEndsTheQueue) {
-  SoftWorld world;
+TEST(Mlx5EmulatedErrors, AFullCompletionQueueEndsTheQueue) {
+  EmulatedWorld world;
   for (int lap = 0; lap < 2; ++lap) {
     for (int i = 0; i < 16; ++i)
       add_nop(world);
@@ -164,8 +165,8 @@ TEST(Mlx5SoftErrors, AFullCompletionQueueEndsTheQueue) {
   EXPECT_EQ(world.hca.poll(), 0u);
 }
 
-TEST(Mlx5SoftErrors, ATakenEntryMakesRoomForOne) {
-  SoftWorld world;
+TEST(Mlx5EmulatedErrors, ATakenEntryMakesRoomForOne) {
+  EmulatedWorld world;
   for (int i = 0; i < 16; ++i)
     add_nop(world);
   world.raw.ring();
@@ -178,8 +179,8 @@ TEST(Mlx5SoftErrors, ATakenEntryMakesRoomForOne) {
   EXPECT_FALSE(world.queue->fatal_event());
 }
 
-TEST(Mlx5SoftErrors, ARecordThatIsTooFarAhead) {
-  SoftWorld world;
+TEST(Mlx5EmulatedErrors, ARecordThatIsTooFarAhead) {
+  EmulatedWorld world;
   add_nop(world);
   world.raw.ring(17);
   EXPECT_EQ(world.hca.poll(), 0u);
@@ -189,8 +190,8 @@ TEST(Mlx5SoftErrors, ARecordThatIsTooFarAhead) {
   EXPECT_EQ(world.hca.poll(), 0u);
 }
 
-TEST(Mlx5SoftErrors, ARecordThatGoesBack) {
-  SoftWorld world;
+TEST(Mlx5EmulatedErrors, ARecordThatGoesBack) {
+  EmulatedWorld world;
   add_nop(world);
   add_nop(world);
   world.raw.ring();
@@ -201,8 +202,8 @@ TEST(Mlx5SoftErrors, ARecordThatGoesBack) {
 }
 
 /// A lap too many: what the device reads is not what stands there by its index.
-TEST(Mlx5SoftErrors, AnOverwrittenEntry) {
-  SoftWorld world;
+TEST(Mlx5EmulatedErrors, AnOverwrittenEntry) {
+  EmulatedWorld world;
   for (int i = 0; i < 17; ++i)
     add_nop(world);
   world.raw.ring(16);
@@ -232,12 +233,12 @@ public:
   }
 };
 
-TEST(Mlx5SoftErrors, ATransportBelowThatThrows) {
+TEST(Mlx5EmulatedErrors, ATransportBelowThatThrows) {
   for (const bool at_finish : {false, true}) {
     auto way = std::make_shared<FailingExecutor>();
     way->fails_at_finish = at_finish;
-    EmulatedHca hca(SoftWorld::soft_options(way));
-    const auto queue = hca.create_queue(SoftWorld::small_ring());
+    EmulatedHca hca(EmulatedWorld::emulated_options(way));
+    const auto queue = hca.create_queue(EmulatedWorld::small_ring());
     queue->connect(queue->local());
     RawQueue raw(queue->view());
     for (int i = 0; i < 4; ++i)

@@ -9,12 +9,12 @@ namespace shmemctl::test {
 namespace {
 
 /// Nothing is to come, and there is no completion left.
-void expect_idle(SoftWorld& world) {
+void expect_idle(EmulatedWorld& world) {
   EXPECT_EQ(world.hca.poll(), 0u);
   EXPECT_FALSE(world.raw.next());
 }
 
-void expect_done(SoftWorld& world, Opcode opcode, std::uint64_t index) {
+void expect_done(EmulatedWorld& world, Opcode opcode, std::uint64_t index) {
   const std::optional<SeenCompletion> seen = world.raw.next();
   ASSERT_TRUE(seen);
   EXPECT_EQ(seen->tail.kind, 0);
@@ -23,8 +23,8 @@ void expect_done(SoftWorld& world, Opcode opcode, std::uint64_t index) {
   EXPECT_EQ(seen->tail.qpn, world.queue->view().qpn);
 }
 
-TEST(Mlx5Soft, WriteReadAndNop) {
-  SoftWorld world;
+TEST(Mlx5Emulated, WriteReadAndNop) {
+  EmulatedWorld world;
   std::iota(reinterpret_cast<std::uint8_t*>(world.here.data()),
             reinterpret_cast<std::uint8_t*>(world.here.data()) + 256, std::uint8_t{0});
   world.raw.build([&](auto& out, const WqeHead& head) {
@@ -47,8 +47,8 @@ TEST(Mlx5Soft, WriteReadAndNop) {
   expect_idle(world);
 }
 
-TEST(Mlx5Soft, OnlyWhatTheRecordSays) {
-  SoftWorld world;
+TEST(Mlx5Emulated, OnlyWhatTheRecordSays) {
+  EmulatedWorld world;
   for (int i = 0; i < 3; ++i)
     world.raw.build([&](auto& out, const WqeHead& head) {
       build_value_write(out, head, world.remote(0), head.index + 1, 8);
@@ -63,8 +63,8 @@ TEST(Mlx5Soft, OnlyWhatTheRecordSays) {
   EXPECT_EQ(world.hca.poll(), 1u);
 }
 
-TEST(Mlx5Soft, ADoorbellOfAnotherQueueIsIgnored) {
-  SoftWorld world;
+TEST(Mlx5Emulated, ADoorbellOfAnotherQueueIsIgnored) {
+  EmulatedWorld world;
   world.raw.build([](auto& out, const WqeHead& head) { build_nop(out, head); });
   const QpView& view = world.queue->view();
   HostMemory::store_record(view.send_record, send_dbrec_value(1));
@@ -72,8 +72,8 @@ TEST(Mlx5Soft, ADoorbellOfAnotherQueueIsIgnored) {
   EXPECT_EQ(world.hca.poll(), 0u);
 }
 
-TEST(Mlx5Soft, EntriesWithoutACompletion) {
-  SoftWorld world;
+TEST(Mlx5Emulated, EntriesWithoutACompletion) {
+  EmulatedWorld world;
   for (int i = 0; i < 4; ++i)
     world.raw.build(
         [&](auto& out, const WqeHead& head) {
@@ -87,8 +87,8 @@ TEST(Mlx5Soft, EntriesWithoutACompletion) {
   expect_idle(world);
 }
 
-TEST(Mlx5Soft, InlineDataOfEverySizeOverTheEndOfTheQueue) {
-  SoftWorld world;
+TEST(Mlx5Emulated, InlineDataOfEverySizeOverTheEndOfTheQueue) {
+  EmulatedWorld world;
   std::array<unsigned char, 220> data;
   std::iota(data.begin(), data.end(), static_cast<unsigned char>(1));
   for (std::uint32_t size = 1; size <= data.size(); ++size) {
@@ -106,8 +106,8 @@ TEST(Mlx5Soft, InlineDataOfEverySizeOverTheEndOfTheQueue) {
   }
 }
 
-TEST(Mlx5Soft, SeveralPieces) {
-  SoftWorld world;
+TEST(Mlx5Emulated, SeveralPieces) {
+  EmulatedWorld world;
   for (std::size_t i = 0; i < 64; ++i)
     world.here[i] = std::byte(i + 1);
   EntryWords entry;
@@ -132,8 +132,8 @@ TEST(Mlx5Soft, SeveralPieces) {
   EXPECT_EQ(seen->size_bytes, 10u);
 }
 
-TEST(Mlx5Soft, TheLargestEntry) {
-  SoftWorld world;
+TEST(Mlx5Emulated, TheLargestEntry) {
+  EmulatedWorld world;
   world.here.fill(std::byte{9});
   EntryWords entry;
   build_write(entry, world.raw.head(), world.remote(0), world.local(0, 1));
@@ -152,8 +152,8 @@ TEST(Mlx5Soft, TheLargestEntry) {
   EXPECT_EQ(world.raw.position(), 16u);
 }
 
-TEST(Mlx5Soft, ATransferOfNothingLooksAtNoKey) {
-  SoftWorld world;
+TEST(Mlx5Emulated, ATransferOfNothingLooksAtNoKey) {
+  EmulatedWorld world;
   EntryWords entry;
   build_write(entry, world.raw.head(), {1, 2}, {});
   entry.count = 4;
@@ -164,8 +164,8 @@ TEST(Mlx5Soft, ATransferOfNothingLooksAtNoKey) {
   expect_done(world, Opcode::rdma_write, 0);
 }
 
-TEST(Mlx5Soft, OldValuesArriveAsFromADevice) {
-  SoftWorld world;
+TEST(Mlx5Emulated, OldValuesArriveAsFromADevice) {
+  EmulatedWorld world;
   world.set_there(64, std::uint64_t{0x1122334455667788});
   world.raw.build([&](auto& out, const WqeHead& head) {
     build_atomic(out, head, world.remote(64), atomic_add(8, 1), world.local(0, 8));
@@ -208,8 +208,8 @@ std::uint64_t reference(const AtomicFields& fields, std::uint64_t old) {
   return result;
 }
 
-TEST(Mlx5Soft, AtomicsBitByBit) {
-  SoftWorld world;
+TEST(Mlx5Emulated, AtomicsBitByBit) {
+  EmulatedWorld world;
   std::mt19937_64 random(7);
   const auto word = [&]() -> std::uint64_t {
     switch (random() % 4) {
@@ -261,10 +261,10 @@ TEST(Mlx5Soft, AtomicsBitByBit) {
   }
 }
 
-TEST(Mlx5Soft, OneCompletionEntryForAll) {
-  QpOptions options = SoftWorld::small_ring();
+TEST(Mlx5Emulated, OneCompletionEntryForAll) {
+  QpOptions options = EmulatedWorld::small_ring();
   options.completions = CqMode::collapsed;
-  SoftWorld world(options);
+  EmulatedWorld world(options);
   EXPECT_TRUE(is_unwritten(world.raw.first().tail));
   for (std::uint64_t i = 0; i < 100; ++i) {
     world.raw.build([](auto& out, const WqeHead& head) { build_nop(out, head); });
@@ -275,8 +275,8 @@ TEST(Mlx5Soft, OneCompletionEntryForAll) {
   }
 }
 
-TEST(Mlx5Soft, OwnMemoryForTheQueue) {
-  QpOptions options = SoftWorld::small_ring();
+TEST(Mlx5Emulated, OwnMemoryForTheQueue) {
+  QpOptions options = EmulatedWorld::small_ring();
   const QpLayout layout = qp_layout(options);
   struct Free {
     void operator()(void* memory) const { std::free(memory); }
@@ -287,9 +287,9 @@ TEST(Mlx5Soft, OwnMemoryForTheQueue) {
               layout.cqe_count * 64);
   options.memory = memory.get();
   options.memory_bytes = layout.size_bytes - 1;
-  EXPECT_THROW(SoftWorld{options}, Error);
+  EXPECT_THROW(EmulatedWorld{options}, Error);
   options.memory_bytes = layout.size_bytes;
-  SoftWorld world(options);
+  EmulatedWorld world(options);
   for (int i = 0; i < 40; ++i) {
     world.raw.build([](auto& out, const WqeHead& head) { build_nop(out, head); });
     world.raw.ring();
@@ -299,8 +299,8 @@ TEST(Mlx5Soft, OwnMemoryForTheQueue) {
   }
 }
 
-TEST(Mlx5Soft, KeysEndWithTheirMemory) {
-  SoftWorld world;
+TEST(Mlx5Emulated, KeysEndWithTheirMemory) {
+  EmulatedWorld world;
   world.raw.build([&](auto& out, const WqeHead& head) {
     build_write(out, head, world.remote(0), world.local(0, 8));
   });
@@ -312,8 +312,8 @@ TEST(Mlx5Soft, KeysEndWithTheirMemory) {
   EXPECT_EQ(seen->failure.syndrome, static_cast<std::uint8_t>(Syndrome::local_protection));
 }
 
-TEST(Mlx5Soft, QueuesThatCannotBe) {
-  SoftWorld world;
+TEST(Mlx5Emulated, QueuesThatCannotBe) {
+  EmulatedWorld world;
   const auto refused = [&](std::uint32_t wqebbs, std::uint32_t signal_every) {
     QpOptions options;
     options.wqebbs = wqebbs;

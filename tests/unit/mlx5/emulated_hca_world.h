@@ -102,7 +102,7 @@ private:
 };
 
 /// Memory of the peer and of this side, and a queue.
-struct SoftWorld {
+struct EmulatedWorld {
   static constexpr std::size_t size_bytes = 4096;
   alignas(64) std::array<std::byte, size_bytes> here{}, there{};
   std::shared_ptr<MappedExecutor> way = std::make_shared<MappedExecutor>();
@@ -114,8 +114,9 @@ struct SoftWorld {
   /// Of the peer's memory, but without any right beside reading; and without that for writing.
   static constexpr std::uint32_t rkey_read_only = 0x4712, rkey_write_only = 0x4713;
 
-  explicit SoftWorld(const QpOptions& options = small_ring(), bool connected = true)
-      : hca(soft_options(way)), memory(hca.register_memory({here.data(), here.size(), access_all})),
+  explicit EmulatedWorld(const QpOptions& options = small_ring(), bool connected = true)
+      : hca(emulated_options(way)),
+        memory(hca.register_memory({here.data(), here.size(), access_all})),
         queue(hca.create_queue(options)), raw(queue->view()) {
     for (const auto& [key, access] :
          {std::pair{rkey, 15u}, {rkey_read_only, 4u}, {rkey_write_only, 2u}}) {
@@ -137,7 +138,7 @@ struct SoftWorld {
     options.signal_every = 4;
     return options;
   }
-  static EmulatedHcaOptions soft_options(std::shared_ptr<Executor> way) {
+  static EmulatedHcaOptions emulated_options(std::shared_ptr<Executor> way) {
     EmulatedHcaOptions options;
     options.has_thread = false;
     options.way_to_peer = [way](const PeerInfo&) { return way; };
@@ -166,7 +167,7 @@ struct SoftWorld {
     std::memcpy(&number, here.data() + offset, sizeof number);
     return number;
   }
-  EmulatedHcaQp& soft_queue() { return static_cast<EmulatedHcaQp&>(*queue); }
+  EmulatedHcaQp& emulated_queue() { return static_cast<EmulatedHcaQp&>(*queue); }
 };
 
 } // namespace shmemctl::test

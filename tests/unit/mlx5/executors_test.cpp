@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
+#include "tests/support/no_transport.h"
 #include "tests/unit/mlx5/emulated_hca_world.h"
 #include "transports/mlx5/emulated/executor.h"
 #include "transports/shm/shm.h"
@@ -11,7 +12,7 @@ namespace {
 
 KeyWindow window_of(std::vector<std::uint64_t>& memory, std::uint64_t address) {
   KeyWindow window;
-  window.key = SoftWorld::rkey;
+  window.key = EmulatedWorld::rkey;
   window.address = address;
   window.size_bytes = memory.size() * 8;
   window.access = access_all;
@@ -50,7 +51,7 @@ TEST(Mlx5Executors, BothWaysDoTheSame) {
     std::array<std::uint64_t, 4> data{random(), random(), random(), random()}, back[2]{};
     const bool wrong_key = random() % 50 == 0;
     RaddrSegment remote{address + random() % (words * 8),
-                        wrong_key ? SoftWorld::rkey + 1 : SoftWorld::rkey};
+                        wrong_key ? EmulatedWorld::rkey + 1 : EmulatedWorld::rkey};
     Outcome one, other;
     std::uint64_t old[2] = {};
     switch (random() % 3) {
@@ -97,14 +98,10 @@ TEST(Mlx5Executors, BothWaysDoTheSame) {
 }
 
 /// Notes the calls.
-class NotingTransport final : public Transport {
+class NotingTransport final : public NoTransport {
 public:
   std::string calls;
   const char* name() const override { return "noting"; }
-  std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {}; }
-  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
-  std::string set_region(const RegionView&) override { return {}; }
   void put(int context, const RemoteAddress& target, const void*, std::size_t size_bytes,
            bool blocking) override {
     calls += "put" + std::to_string(size_bytes) + (blocking ? "b" : "") + "@" +
@@ -116,8 +113,6 @@ public:
     calls += "atomic" + std::to_string(static_cast<int>(request.op)) + " ";
     return 0;
   }
-  void put_signal(int, const RemoteAddress&, const void*, std::size_t, const RemoteAddress&,
-                  std::uint64_t, SignalOp, bool) override {}
   void fence(int) override { calls += "fence "; }
   void quiet(int) override { calls += "quiet "; }
 };

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/unit/proxy/model_context.h"
+#include "tests/unit/runtime/proxy/model_context.h"
 
 namespace shmemctl::test {
 

@@ -16,15 +16,15 @@ namespace {
 struct HostWorld {
   alignas(64) std::array<std::byte, 8192> here{}, there{};
   std::shared_ptr<MappedExecutor> way = std::make_shared<MappedExecutor>();
-  EmulatedHca hca{SoftWorld::soft_options(way)};
+  EmulatedHca hca{EmulatedWorld::emulated_options(way)};
   std::unique_ptr<HcaMemory> memory = hca.register_memory({here.data(), here.size(), access_all});
   JobHealth health;
   HostQp queue;
 
-  explicit HostWorld(const QpOptions& options = SoftWorld::small_ring(), double timeout_s = 60)
+  explicit HostWorld(const QpOptions& options = EmulatedWorld::small_ring(), double timeout_s = 60)
       : queue(hca, options, health, 3, std::chrono::duration<double>(timeout_s)) {
     KeyWindow window;
-    window.key = SoftWorld::rkey;
+    window.key = EmulatedWorld::rkey;
     window.address = address_of(there.data());
     window.size_bytes = there.size();
     window.access = access_all;
@@ -33,7 +33,7 @@ struct HostWorld {
     queue.connect(queue.local());
   }
   RaddrSegment at(std::size_t offset) const {
-    return {address_of(there.data() + offset), SoftWorld::rkey};
+    return {address_of(there.data() + offset), EmulatedWorld::rkey};
   }
   template <class Number>
   Number value(std::size_t offset) const {
@@ -41,11 +41,11 @@ struct HostWorld {
     std::memcpy(&number, there.data() + offset, sizeof number);
     return number;
   }
-  EmulatedHcaQp& soft() { return static_cast<EmulatedHcaQp&>(queue.hca_queue()); }
+  EmulatedHcaQp& emulated() { return static_cast<EmulatedHcaQp&>(queue.hca_queue()); }
 };
 
 QpOptions options_with(CqMode mode) {
-  QpOptions options = SoftWorld::small_ring();
+  QpOptions options = EmulatedWorld::small_ring();
   options.completions = mode;
   return options;
 }
@@ -152,7 +152,7 @@ TEST_P(Mlx5HostQueue, AFailureNamesDevicePortPeerAndStatus) {
   const std::uint64_t value = 5;
   world.queue.write_inline({address_of(world.there.data()), 0x1234}, &value, 8);
   const std::string message = message_of([&] { world.queue.quiet(); });
-  std::vector<std::string> parts = {"soft-mlx5", "port 1", "PE 3"};
+  std::vector<std::string> parts = {"emulated-mlx5", "port 1", "PE 3"};
   // A collapsed completion may be the flush of what came behind the failure.
   if (GetParam() == CqMode::ring)
     parts.insert(parts.end(), {"RDMA WRITE", "remote access error"});
@@ -170,7 +170,7 @@ TEST_P(Mlx5HostQueue, AFailureNamesDevicePortPeerAndStatus) {
             std::string::npos);
 }
 
-TEST(Mlx5HostQueueErrors, TheCauseAsTheSoftwareKnowsIt) {
+TEST(Mlx5HostQueueErrors, TheCauseAsTheEmulatedHcaKnowsIt) {
   HostWorld world;
   const std::uint64_t value = 5;
   world.queue.write_inline(world.at(world.there.size() - 4), &value, 8);
@@ -180,7 +180,7 @@ TEST(Mlx5HostQueueErrors, TheCauseAsTheSoftwareKnowsIt) {
 
 TEST(Mlx5HostQueueErrors, RetriesExceeded) {
   HostWorld world;
-  world.soft().inject({3, Syndrome::retries_exceeded});
+  world.emulated().inject({3, Syndrome::retries_exceeded});
   const std::uint64_t value = 5;
   for (int i = 0; i < 5; ++i)
     world.queue.write_inline(world.at(0), &value, 8);
@@ -228,20 +228,20 @@ public:
   }
 
 private:
-  EmulatedHca hca_{SoftWorld::soft_options(std::make_shared<MappedExecutor>())};
+  EmulatedHca hca_{EmulatedWorld::emulated_options(std::make_shared<MappedExecutor>())};
 };
 
 TEST(Mlx5HostQueueErrors, AWaitHasADeadline) {
   UnservedHca hca;
   ImpatientHealth health;
-  HostQp queue(hca, SoftWorld::small_ring(), health, 3, std::chrono::milliseconds(50));
+  HostQp queue(hca, EmulatedWorld::small_ring(), health, 3, std::chrono::milliseconds(50));
   const std::uint64_t value = 5;
   EXPECT_NE(message_of([&] {
               for (int i = 0; i < 100; ++i)
                 queue.write_inline({0, 0}, &value, 8);
             }).find("wait for room"),
             std::string::npos);
-  HostQp other(hca, SoftWorld::small_ring(), health, 3, std::chrono::milliseconds(50));
+  HostQp other(hca, EmulatedWorld::small_ring(), health, 3, std::chrono::milliseconds(50));
   other.write_inline({0, 0}, &value, 8);
   EXPECT_NE(message_of([&] { other.quiet(); }).find("too late"), std::string::npos);
 }
@@ -250,11 +250,11 @@ TEST(Mlx5HostQueueErrors, AnEventEndsAWait) {
   UnservedHca hca;
   hca.event = "completion queue error";
   JobHealth health;
-  HostQp queue(hca, SoftWorld::small_ring(), health, 3, std::chrono::seconds(60));
+  HostQp queue(hca, EmulatedWorld::small_ring(), health, 3, std::chrono::seconds(60));
   const std::uint64_t value = 5;
   queue.write_inline({0, 0}, &value, 8);
   const std::string message = message_of([&] { queue.quiet(); });
-  for (const char* part : {"soft-mlx5", "port 1", "PE 3", "completion queue error"})
+  for (const char* part : {"emulated-mlx5", "port 1", "PE 3", "completion queue error"})
     EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
 }
 
@@ -269,7 +269,7 @@ public:
 TEST(Mlx5HostQueueErrors, AJobThatHasFailedEndsAWait) {
   UnservedHca hca;
   FailedHealth health;
-  HostQp queue(hca, SoftWorld::small_ring(), health, 3, std::chrono::seconds(60));
+  HostQp queue(hca, EmulatedWorld::small_ring(), health, 3, std::chrono::seconds(60));
   const std::uint64_t value = 5;
   queue.write_inline({0, 0}, &value, 8);
   EXPECT_NE(message_of([&] { queue.quiet(); }).find("PE 5"), std::string::npos);

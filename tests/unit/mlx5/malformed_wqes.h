@@ -10,25 +10,25 @@ namespace shmemctl::test {
 
 struct Malformed {
   const char* name;
-  std::function<void(SoftWorld&, EntryWords&)> make;
+  std::function<void(EmulatedWorld&, EntryWords&)> make;
   Syndrome syndrome;
   EmulatedFault cause;
 };
 
-inline EntryWords good_write(SoftWorld& world) {
+inline EntryWords good_write(EmulatedWorld& world) {
   EntryWords entry;
   build_write(entry, world.raw.head(0), world.remote(0), world.local(0, 8));
   return entry;
 }
-inline void set_control(SoftWorld& world, EntryWords& entry, Opcode opcode, std::uint8_t modifier,
-                        std::uint32_t ds_count) {
+inline void set_control(EmulatedWorld& world, EntryWords& entry, Opcode opcode,
+                        std::uint8_t modifier, std::uint32_t ds_count) {
   entry.set(
       0, control_word(opcode, modifier, world.raw.position(), world.queue->view().qpn, ds_count));
 }
 
 inline std::vector<Malformed> malformed_entries() {
   using Entry = EntryWords;
-  using World = SoftWorld;
+  using World = EmulatedWorld;
   const auto write_of = [](std::function<DataSegment(World&)> local,
                            std::function<RaddrSegment(World&)> remote) {
     return [=](World& world, Entry& entry) {
@@ -166,7 +166,7 @@ inline std::vector<Malformed> malformed_entries() {
            there),
        Syndrome::local_protection, EmulatedFault::lkey_bounds},
       {"over the end of the local memory",
-       read_of([](World& world) { return world.local(SoftWorld::size_bytes - 7, 8); }, there),
+       read_of([](World& world) { return world.local(EmulatedWorld::size_bytes - 7, 8); }, there),
        Syndrome::local_protection, EmulatedFault::lkey_bounds},
       {"a local address that wraps around",
        write_of(
@@ -180,28 +180,30 @@ inline std::vector<Malformed> malformed_entries() {
       {"before the remote memory",
        write_of(here,
                 [](World& world) {
-                  return RaddrSegment{world.remote(0).address - 1, SoftWorld::rkey};
+                  return RaddrSegment{world.remote(0).address - 1, EmulatedWorld::rkey};
                 }),
        Syndrome::remote_access, EmulatedFault::rkey_bounds},
       {"over the end of the remote memory",
-       read_of(here, [](World& world) { return world.remote(SoftWorld::size_bytes - 7); }),
+       read_of(here, [](World& world) { return world.remote(EmulatedWorld::size_bytes - 7); }),
        Syndrome::remote_access, EmulatedFault::rkey_bounds},
       {"a remote address that wraps around",
        write_of(here,
                 [](World&) {
-                  return RaddrSegment{~0ull - 3, SoftWorld::rkey};
+                  return RaddrSegment{~0ull - 3, EmulatedWorld::rkey};
                 }),
        Syndrome::remote_access, EmulatedFault::rkey_bounds},
-      {"a WRITE where only READs are allowed", write_of(here, with_key(SoftWorld::rkey_read_only)),
-       Syndrome::remote_access, EmulatedFault::rkey_access},
-      {"a READ where only WRITEs are allowed", read_of(here, with_key(SoftWorld::rkey_write_only)),
-       Syndrome::remote_access, EmulatedFault::rkey_access},
+      {"a WRITE where only READs are allowed",
+       write_of(here, with_key(EmulatedWorld::rkey_read_only)), Syndrome::remote_access,
+       EmulatedFault::rkey_access},
+      {"a READ where only WRITEs are allowed",
+       read_of(here, with_key(EmulatedWorld::rkey_write_only)), Syndrome::remote_access,
+       EmulatedFault::rkey_access},
       {"an atomic where only WRITEs are allowed",
-       atomic_of(atomic_add(8, 1), 8, with_key(SoftWorld::rkey_write_only)),
+       atomic_of(atomic_add(8, 1), 8, with_key(EmulatedWorld::rkey_write_only)),
        Syndrome::remote_access, EmulatedFault::rkey_access},
       {"an atomic over the end",
        atomic_of(atomic_add(8, 1), 8,
-                 [](World& world) { return world.remote(SoftWorld::size_bytes); }),
+                 [](World& world) { return world.remote(EmulatedWorld::size_bytes); }),
        Syndrome::remote_access, EmulatedFault::rkey_bounds},
       {"an atomic of 8 bytes at 4",
        atomic_of(atomic_add(8, 1), 8, [](World& world) { return world.remote(4); }),

@@ -1,6 +1,6 @@
-// The send queue as a machine for the model checker (tests/unit/proxy/explorer.h): producers with
-// scripts, and a device that reads what is in memory when it looks. Stores arrive as late and in
-// any order that their memory order allows (tests/unit/proxy/model_context.h).
+// The send queue as a machine for the model checker (tests/unit/runtime/proxy/explorer.h):
+// producers with scripts, and a device that reads what is in memory when it looks. Stores arrive as
+// late and in any order that their memory order allows (tests/unit/runtime/proxy/model_context.h).
 #pragma once
 
 #include <cstring>

@@ -1,11 +1,11 @@
 // What the send queue's own code runs on in the model checker: its sizes, and loads and stores that
-// are steps (tests/unit/proxy/model_context.h).
+// are steps (tests/unit/runtime/proxy/model_context.h).
 #pragma once
 
 #include "src/abi/proxy_layout.h"
 #include "src/abi/send_queue.h"
 #include "tests/unit/mlx5/fake_view.h"
-#include "tests/unit/proxy/model_context.h"
+#include "tests/unit/runtime/proxy/model_context.h"
 
 namespace shmemctl::test {
 

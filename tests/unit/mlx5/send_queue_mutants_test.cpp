@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "tests/unit/mlx5/send_queue_model.h"
-#include "tests/unit/proxy/model_size.h"
+#include "tests/unit/runtime/proxy/model_size.h"
 
 namespace shmemctl::test {
 namespace {

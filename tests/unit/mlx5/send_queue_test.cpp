@@ -22,7 +22,7 @@ bool publish(const Send& send, std::uint64_t first, std::uint32_t wqebbs,
 /// One producer and its device, in one thread.
 class Poster {
 public:
-  Poster(SoftWorld& world) : world_(world), send_(world.queue->view()) {}
+  Poster(EmulatedWorld& world) : world_(world), send_(world.queue->view()) {}
 
   /// WQEs of one or two WQEBBs, each writing its number to its place; returns the first WQEBB.
   std::uint64_t post(const std::vector<unsigned>& sizes, DoorbellMode bell,
@@ -87,7 +87,7 @@ public:
   std::uint64_t number() const { return number_; }
 
 private:
-  SoftWorld& world_;
+  EmulatedWorld& world_;
   Send send_;
   std::uint64_t known_ = 0, number_ = 0;
   int fruitless_ = 0;
@@ -102,7 +102,7 @@ QpOptions options_of(std::uint32_t wqebbs, std::uint32_t signal_every, CqMode mo
 }
 
 /// Where the latest WQEs left their numbers.
-void expect_written(SoftWorld& world, std::uint64_t number, unsigned wqebbs) {
+void expect_written(EmulatedWorld& world, std::uint64_t number, unsigned wqebbs) {
   if (wqebbs == 1)
     EXPECT_EQ(world.at<std::uint64_t>(8 * (number % Poster::places)), number);
   else
@@ -113,7 +113,7 @@ class Mlx5QueueOfSize : public testing::TestWithParam<std::tuple<std::uint32_t, 
 
 TEST_P(Mlx5QueueOfSize, ThroughTheWrapOfTheDevicesIndex) {
   const auto [wqebbs, mode] = GetParam();
-  SoftWorld world(options_of(wqebbs, wqebbs / 4, mode));
+  EmulatedWorld world(options_of(wqebbs, wqebbs / 4, mode));
   Poster poster(world);
   std::mt19937 random(wqebbs);
   std::uint64_t checked = 0;
@@ -149,7 +149,7 @@ TEST(Mlx5Queue, EveryPatternAtEveryPlace) {
     for (const std::uint32_t signal_every : {1u, 2u, 4u})
       for (const std::vector<unsigned>& pattern : patterns)
         for (unsigned place = 0; place < 16; ++place) {
-          SoftWorld world(options_of(16, signal_every, mode));
+          EmulatedWorld world(options_of(16, signal_every, mode));
           Poster poster(world);
           for (unsigned i = 0; i < place; ++i)
             poster.post({1}, DoorbellMode::later);
@@ -163,7 +163,7 @@ TEST(Mlx5Queue, EveryPatternAtEveryPlace) {
 TEST(Mlx5Queue, TheLargestReservation) {
   for (const std::uint32_t signal_every : {1u, 2u, 4u})
     for (unsigned place = 0; place < 40; ++place) {
-      SoftWorld world(options_of(16, signal_every, CqMode::ring));
+      EmulatedWorld world(options_of(16, signal_every, CqMode::ring));
       Poster poster(world);
       for (unsigned i = 0; i < place; ++i)
         poster.post({i % 3 == 0 ? 2u : 1u}, DoorbellMode::later);
@@ -176,7 +176,7 @@ TEST(Mlx5Queue, TheLargestReservation) {
 }
 
 TEST(Mlx5Queue, OneDoorbellForMany) {
-  SoftWorld world(options_of(64, 16, CqMode::ring));
+  EmulatedWorld world(options_of(64, 16, CqMode::ring));
   Poster poster(world);
   const QpView& view = world.queue->view();
   for (int i = 0; i < 10; ++i)
@@ -194,7 +194,7 @@ TEST(Mlx5Queue, OneDoorbellForMany) {
 }
 
 TEST(Mlx5Queue, WhoPublishesBeforeAReservationLeavesTheBellToIt) {
-  SoftWorld world(options_of(64, 16, CqMode::ring));
+  EmulatedWorld world(options_of(64, 16, CqMode::ring));
   const QpView& view = world.queue->view();
   Send send(view);
   const auto write_nop = [&](std::uint64_t start) {
@@ -217,7 +217,7 @@ TEST(Mlx5Queue, WhoPublishesBeforeAReservationLeavesTheBellToIt) {
 TEST(Mlx5Queue, ABellAtLeastEverySoOften) {
   QpOptions options = options_of(64, 16, CqMode::ring);
   options.ring_every = 4;
-  SoftWorld world(options);
+  EmulatedWorld world(options);
   const QpView& view = world.queue->view();
   Send send(view);
   std::vector<std::uint64_t> starts;
@@ -234,8 +234,8 @@ TEST(Mlx5Queue, ABellAtLeastEverySoOften) {
 
 TEST(Mlx5Queue, AFailureIsKept) {
   for (const CqMode mode : {CqMode::ring, CqMode::collapsed}) {
-    SoftWorld world(options_of(16, 4, mode));
-    world.soft_queue().inject({2, Syndrome::remote_access});
+    EmulatedWorld world(options_of(16, 4, mode));
+    world.emulated_queue().inject({2, Syndrome::remote_access});
     Poster poster(world);
     for (int i = 0; i < 3; ++i)
       poster.post({1}, DoorbellMode::now, true);

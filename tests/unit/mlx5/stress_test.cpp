@@ -30,13 +30,13 @@ struct ThreadWorld {
 
   ThreadWorld(const QpOptions& options, bool has_thread, std::size_t size = 4096)
       : there(size), here(size) {
-    EmulatedHcaOptions soft = SoftWorld::soft_options(way);
-    soft.has_thread = has_thread;
-    soft.idle_spins = 20;
-    hca = std::make_unique<EmulatedHca>(soft);
+    EmulatedHcaOptions emulated = EmulatedWorld::emulated_options(way);
+    emulated.has_thread = has_thread;
+    emulated.idle_spins = 20;
+    hca = std::make_unique<EmulatedHca>(emulated);
     memory = hca->register_memory({here.data(), size * 8, access_all});
     KeyWindow window;
-    window.key = SoftWorld::rkey;
+    window.key = EmulatedWorld::rkey;
     window.address = address_of(there.data());
     window.size_bytes = size * 8;
     window.access = access_all;
@@ -46,7 +46,7 @@ struct ThreadWorld {
     queue->connect(queue->local());
   }
   RaddrSegment at(std::size_t word) const {
-    return {address_of(there.data() + word), SoftWorld::rkey};
+    return {address_of(there.data() + word), EmulatedWorld::rkey};
   }
 };
 
@@ -115,7 +115,7 @@ void run(ThreadWorld& world) {
 
 TEST(Mlx5Stress, ManyThreadsOnATinyQueue) {
   for (const CqMode mode : {CqMode::ring, CqMode::collapsed}) {
-    QpOptions options = SoftWorld::small_ring();
+    QpOptions options = EmulatedWorld::small_ring();
     options.completions = mode;
     ThreadWorld world(options, true);
     run(world);
@@ -132,7 +132,7 @@ TEST(Mlx5Stress, ManyThreadsOnTheUsualQueue) {
 }
 
 TEST(Mlx5Stress, AnHcaThatItsUsersServe) {
-  QpOptions options = SoftWorld::small_ring();
+  QpOptions options = EmulatedWorld::small_ring();
   ThreadWorld world(options, false);
   run(world);
 }
@@ -145,7 +145,7 @@ TEST(Mlx5Stress, RegistrationsAndQueuesBesideTraffic) {
     while (!stop.load()) {
       const auto memory = world.hca->register_memory({bytes.data(), bytes.size(), access_all});
       JobHealth health;
-      HostQp queue(*world.hca, SoftWorld::small_ring(), health, 2, std::chrono::seconds(60));
+      HostQp queue(*world.hca, EmulatedWorld::small_ring(), health, 2, std::chrono::seconds(60));
       queue.connect(queue.local());
       queue.read(world.at(0), bytes.data(), memory->lkey(), 8);
       queue.quiet();
@@ -160,11 +160,11 @@ TEST(Mlx5Stress, RegistrationsAndQueuesBesideTraffic) {
 TEST(Mlx5Stress, AtomicsOfTwoDevices) {
   ThreadWorld one({}, true);
   auto way = std::make_shared<MappedExecutor>();
-  EmulatedHcaOptions options = SoftWorld::soft_options(way);
+  EmulatedHcaOptions options = EmulatedWorld::emulated_options(way);
   options.has_thread = true;
   EmulatedHca hca(options);
   KeyWindow window;
-  window.key = SoftWorld::rkey;
+  window.key = EmulatedWorld::rkey;
   window.address = address_of(one.there.data());
   window.size_bytes = 64;
   window.access = access_all;

@@ -163,7 +163,8 @@ TEST(Routing, UnfitRequestsNameTheNearestValue) {
   request.groups = 7;
   EXPECT_EQ(fix_of(request), "use the nearest legal value: --num-groups 8");
   request.groups = 63;
-  EXPECT_EQ(fix_of(request), "use the nearest legal value: --num-groups 32") << "64 hold 4 for 8 choices";
+  EXPECT_EQ(fix_of(request), "use the nearest legal value: --num-groups 32")
+      << "64 hold 4 for 8 choices";
   request.groups = 0;
   request.top_groups = 1;
   EXPECT_EQ(fix_of(request), "use the nearest legal value: --num-groups 1");

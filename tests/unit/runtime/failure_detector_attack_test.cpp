@@ -13,9 +13,9 @@ namespace {
 using namespace test;
 
 /// Sends bytes to a PE's listener as anybody can.
-Socket attack(const FailureDetectors& lifelines, std::size_t pe, const std::string& bytes) {
+Socket attack(const FailureDetectors& detectors, std::size_t pe, const std::string& bytes) {
   Socket socket =
-      Socket::connect(lifelines[0]->addresses()[pe].front(), "the target", in_seconds(60));
+      Socket::connect(detectors[0]->addresses()[pe].front(), "the target", in_seconds(60));
   socket.send_all(bytes.data(), bytes.size(), in_seconds(60));
   return socket;
 }
@@ -29,8 +29,8 @@ struct Challenged {
     socket.send_all(bytes.data(), bytes.size(), in_seconds(60));
   }
 };
-Challenged connect_request(const FailureDetectors& lifelines, std::size_t pe) {
-  Challenged one{attack(lifelines, pe, ""), {}};
+Challenged connect_request(const FailureDetectors& detectors, std::size_t pe) {
+  Challenged one{attack(detectors, pe, ""), {}};
   one.handshake = failure_detector::request_challenge(one.socket, in_seconds(60), {});
   return one;
 }
@@ -56,12 +56,12 @@ bool is_dropped_after_messages(Socket& socket) {
   }
 }
 
-void expect_alive(const FailureDetectors& lifelines) {
-  const int n_pes = static_cast<int>(lifelines.size());
+void expect_alive(const FailureDetectors& detectors) {
+  const int n_pes = static_cast<int>(detectors.size());
   const failure_detector::State asking(0, n_pes, job_secret, two_hosts(n_pes));
   for (int pe = 0; pe < n_pes; ++pe) {
-    EXPECT_TRUE(failure_detector::ask(asking, lifelines[0]->addresses(), pe, -1, 20)) << pe;
-    EXPECT_NO_THROW(lifelines[static_cast<std::size_t>(pe)]->check());
+    EXPECT_TRUE(failure_detector::ask(asking, detectors[0]->addresses(), pe, -1, 20)) << pe;
+    EXPECT_NO_THROW(detectors[static_cast<std::size_t>(pe)]->check());
   }
 }
 
@@ -70,14 +70,14 @@ INSTANTIATE_TEST_SUITE_P(, FailureDetectorAttack, testing::Bool(),
                          [](const auto& test) { return test.param ? "Tcp" : "Unix"; });
 
 TEST_P(FailureDetectorAttack, GarbageIsDropped) {
-  const FailureDetectors lifelines = make_failure_detectors(5, GetParam());
+  const FailureDetectors detectors = make_failure_detectors(5, GetParam());
   for (const std::string& bytes :
        {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(100000, '\0'),
         std::string("\x16\x03\x01"), std::string("sL\x04\0\xff\xff\xff\xff", 8),
         failure_detector::encode(failure_detector::Goodbye{}),
         failure_detector::encode(failure_detector::PhaseNotice{1, "x"})}) {
     Socket socket =
-        Socket::connect(lifelines[0]->addresses()[1].front(), "the target", in_seconds(60));
+        Socket::connect(detectors[0]->addresses()[1].front(), "the target", in_seconds(60));
     try {
       socket.send_all(bytes.data(), bytes.size(), in_seconds(60));
     } catch (const Error&) {
@@ -85,11 +85,11 @@ TEST_P(FailureDetectorAttack, GarbageIsDropped) {
     }
     EXPECT_TRUE(is_dropped(socket)) << bytes.substr(0, 8);
   }
-  expect_alive(lifelines);
+  expect_alive(detectors);
 }
 
 TEST_P(FailureDetectorAttack, AnotherJobsConnectionsAreDropped) {
-  const FailureDetectors lifelines = make_failure_detectors(5, GetParam());
+  const FailureDetectors detectors = make_failure_detectors(5, GetParam());
   failure_detector::Secret other = job_secret;
   other[15] ^= 1;
   using failure_detector::Hello;
@@ -99,75 +99,75 @@ TEST_P(FailureDetectorAttack, AnotherJobsConnectionsAreDropped) {
     Hello hello;
   };
   for (const Claim& claim : {Claim{other, {{}, 3, 5}}, Claim{job_secret, {{}, 3, 6}}}) {
-    Challenged greeting = connect_request(lifelines, 1);
+    Challenged greeting = connect_request(detectors, 1);
     greeting.say(failure_detector::proven(greeting.handshake, claim.secret, claim.hello));
     EXPECT_TRUE(is_dropped(greeting.socket));
-    Challenged question = connect_request(lifelines, 1);
+    Challenged question = connect_request(detectors, 1);
     question.say(
         failure_detector::proven(question.handshake, claim.secret, Query{claim.hello, -1}));
     EXPECT_TRUE(is_dropped(question.socket));
   }
   // Right, but PE 3 is there already; PE 4 has no business with PE 2; nor has PE 2 with itself.
   for (const auto& [target, rank] : {std::pair<std::size_t, int>{1, 3}, {2, 4}, {2, 2}}) {
-    Challenged twice = connect_request(lifelines, target);
+    Challenged twice = connect_request(detectors, target);
     twice.say(failure_detector::proven(twice.handshake, job_secret, Hello{{}, rank, 5}));
     EXPECT_TRUE(is_dropped(twice.socket)) << rank;
   }
-  expect_alive(lifelines);
+  expect_alive(detectors);
 }
 
 /// What was said on one connection is of no use on another, nor without being challenged.
 TEST_P(FailureDetectorAttack, ARecordedMessageIsDropped) {
-  const FailureDetectors lifelines = make_failure_detectors(5, GetParam());
+  const FailureDetectors detectors = make_failure_detectors(5, GetParam());
   const failure_detector::Query query{{{}, 0, 5}, -1};
-  Challenged real = connect_request(lifelines, 1);
+  Challenged real = connect_request(detectors, 1);
   const failure_detector::Message recorded =
       failure_detector::proven(real.handshake, job_secret, query);
   real.say(recorded);
   EXPECT_TRUE(failure_detector::receive_message(real.socket, in_seconds(60), {}));
-  Challenged replay = connect_request(lifelines, 1);
+  Challenged replay = connect_request(detectors, 1);
   replay.say(recorded);
   EXPECT_TRUE(is_dropped(replay.socket));
   // With the same nonce of the dialer too: the listener's is another one.
   Socket again =
-      attack(lifelines, 1,
+      attack(detectors, 1,
              failure_detector::encode(failure_detector::ConnectionRequest{real.handshake.dialer}) +
                  failure_detector::encode(recorded));
   EXPECT_TRUE(failure_detector::receive_message(again, in_seconds(60), {})) << "the challenge";
   EXPECT_TRUE(is_dropped(again));
-  Socket at_once = attack(lifelines, 1, failure_detector::encode(recorded));
+  Socket at_once = attack(detectors, 1, failure_detector::encode(recorded));
   EXPECT_TRUE(is_dropped(at_once));
   const std::string knock_twice = failure_detector::encode(failure_detector::ConnectionRequest{}) +
                                   failure_detector::encode(failure_detector::ConnectionRequest{});
-  Socket twice = attack(lifelines, 1, knock_twice);
+  Socket twice = attack(detectors, 1, knock_twice);
   EXPECT_TRUE(failure_detector::receive_message(twice, in_seconds(60), {}));
   EXPECT_TRUE(is_dropped(twice));
-  expect_alive(lifelines);
+  expect_alive(detectors);
 }
 
 TEST_P(FailureDetectorAttack, AnIncompleteMessageDoesNotDisturb) {
-  const FailureDetectors lifelines = make_failure_detectors(5, GetParam());
+  const FailureDetectors detectors = make_failure_detectors(5, GetParam());
   const std::string connect_request =
       failure_detector::encode(failure_detector::ConnectionRequest{});
   std::vector<Socket> stopped;
   for (std::size_t length = 0; length < connect_request.size(); ++length)
-    stopped.push_back(attack(lifelines, 1, connect_request.substr(0, length)));
-  expect_alive(lifelines);
+    stopped.push_back(attack(detectors, 1, connect_request.substr(0, length)));
+  expect_alive(detectors);
   EXPECT_TRUE(is_dropped(stopped.back()));
 }
 
 TEST_P(FailureDetectorAttack, SilentConnectionsDoNotBlockQueries) {
-  const FailureDetectors lifelines = make_failure_detectors(3, GetParam());
+  const FailureDetectors detectors = make_failure_detectors(3, GetParam());
   std::vector<Socket> silent;
   for (int i = 0; i < 300; ++i)
-    silent.push_back(attack(lifelines, 1, ""));
-  expect_alive(lifelines);
+    silent.push_back(attack(detectors, 1, ""));
+  expect_alive(detectors);
   EXPECT_TRUE(is_dropped(silent.front()));
 }
 
 TEST_P(FailureDetectorAttack, AQueryInSingleBytesIsAnswered) {
-  const FailureDetectors lifelines = make_failure_detectors(3, GetParam());
-  Challenged one = connect_request(lifelines, 2);
+  const FailureDetectors detectors = make_failure_detectors(3, GetParam());
+  Challenged one = connect_request(detectors, 2);
   const failure_detector::Query query{{{}, 0, 3}, -1};
   for (const char byte :
        failure_detector::encode(failure_detector::proven(one.handshake, job_secret, query)))
@@ -381,8 +381,8 @@ TEST(FailureDetectorStart, TextOfAnotherPeIsTruncatedAtItsLength) {
       messages.push_back(error.message());
     }
   });
-  EXPECT_EQ(messages,
-            std::vector<std::string>(3, "lifeline: cannot start: \\x1b" + std::string(254, 'x')));
+  EXPECT_EQ(messages, std::vector<std::string>(3, "failure detector: cannot start: \\x1b" +
+                                                      std::string(254, 'x')));
 }
 
 /// A neighbour whose Welcome was lost connects again; the connection that it has abandoned is not a

@@ -8,6 +8,19 @@
 namespace shmemctl::failure_detector {
 namespace {
 
+/// As a PE announces it, with its own error.
+Failure announced() {
+  Failure failure;
+  failure.pe = 3;
+  failure.host = "a";
+  failure.phase = "heap";
+  failure.message = "PE 3 (host a) failed in phase heap: ...";
+  failure.fix = "free memory";
+  failure.error = Error(failure.code, "the heap", "reserve", "no space", failure.fix,
+                        {"a", 3, "mlx5_1", std::nullopt});
+  return failure;
+}
+
 std::vector<Message> samples() {
   Hello hello;
   hello.proof = {1, 2, 3, 250, 251, 252};
@@ -39,7 +52,10 @@ std::vector<Message> samples() {
           status,
           Status{},
           ConnectionRequest{{1, 2}},
-          Challenge{{3, 4}}};
+          Challenge{{3, 4}},
+          announced(),
+          Printed{announced()},
+          Printed{failure}};
 }
 
 TEST(FailureDetectorWire, RoundTripsEveryMessage) {
@@ -61,6 +77,16 @@ TEST(FailureDetectorWire, FieldsKeepTheirValues) {
   EXPECT_EQ(failure.code, ExitCode::deadline);
   EXPECT_EQ(failure.fix, "mend it");
   EXPECT_TRUE(failure.unresponsive);
+  EXPECT_FALSE(failure.error);
+  const Failure own = std::get<Failure>(decode(encode(all[11]), max_frame_bytes).message);
+  ASSERT_TRUE(own.error);
+  EXPECT_EQ(own.error->message(),
+            "the heap (host a, PE 3, device mlx5_1): cannot reserve: no space");
+  EXPECT_EQ(own.error->fix(), "free memory");
+  EXPECT_EQ(own.error->code(), ExitCode::unavailable);
+  const Printed printed = std::get<Printed>(decode(encode(all[12]), max_frame_bytes).message);
+  ASSERT_TRUE(printed.failure.error);
+  EXPECT_TRUE(same_failure(*printed.failure.error, *own.error));
   const Status status = std::get<Status>(decode(encode(all[7]), max_frame_bytes).message);
   EXPECT_EQ(status.calls, 0xfedcba9876543210U);
   EXPECT_EQ(status.waiting_for, 2);
@@ -94,7 +120,7 @@ TEST(FailureDetectorWire, GarbageIsDetectedAtItsFirstByte) {
   for (const std::string& text :
        {std::string("G"), std::string("GET / HTTP/1.1\r\n"), std::string("\0", 1),
         std::string("SSH-2.0-"), std::string("sX"), std::string("sL\0", 3),
-        std::string("sL\x0a", 3), std::string("sL\x01\x01", 4), std::string("sL\xff", 3)})
+        std::string("sL\x0b", 3), std::string("sL\x01\x01", 4), std::string("sL\xff", 3)})
     EXPECT_EQ(decode(text, max_frame_bytes).state, Decoding::garbage) << text;
 }
 
@@ -114,7 +140,9 @@ TEST(FailureDetectorWire, LengthsAreLimited) {
 
 TEST(FailureDetectorWire, LongTextsAreTruncated) {
   Failure failure;
-  failure.host = failure.phase = failure.message = failure.fix = std::string(70000, 'x');
+  const std::string text(70000, 'x');
+  failure.host = failure.phase = failure.message = failure.fix = text;
+  failure.error = Error(failure.code, text, text, text, text, {text, 1, text, 2});
   const std::string frame = encode(failure);
   EXPECT_LE(frame.size(), max_frame_bytes);
   const Decoded decoded = decode(frame, max_frame_bytes);

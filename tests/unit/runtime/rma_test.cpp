@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "src/base/error.h"
+#include "tests/support/no_transport.h"
 #include "tests/unit/runtime/shapes.h"
 
 using namespace shmemctl;
@@ -16,13 +17,9 @@ using namespace shmemctl::test;
 namespace {
 
 /// Notes what it is asked for.
-class Recorder final : public Transport {
+class Recorder final : public NoTransport {
 public:
   const char* name() const override { return "recorder"; }
-  std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {}; }
-  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
-  std::string set_region(const RegionView&) override { return {}; }
   void put(int context, const RemoteAddress& target, const void*, std::size_t size,
            bool blocking) override {
     note("put", context, target, size, blocking);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/runtime/rma.h"
+#include "tests/support/no_transport.h"
 #include "transports/shm/shm.h"
 
 using namespace shmemctl;
@@ -14,14 +15,10 @@ using namespace shmemctl;
 namespace {
 
 /// Has its own copy of the words, as an HCA with a cache has, until quiet().
-class Nic final : public Transport {
+class Nic final : public test::NoTransport {
 public:
   explicit Nic(Transport& memory) : memory_(memory) {}
   const char* name() const override { return "nic"; }
-  std::string local_info() override { return {}; }
-  Reach reach(const PeerLocation&, const PeerLocation&) const override { return {can_atomics, ""}; }
-  void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
-  std::string set_region(const RegionView&) override { return {}; }
   void put(int, const RemoteAddress&, const void*, std::size_t, bool) override {
     calls.push_back("put");
   }

@@ -10,7 +10,9 @@
 #include "src/base/text.h"
 #include "src/runtime/transport_choice.h"
 #include "tests/support/fork_job.h"
+#include "tests/support/no_transport.h"
 #include "transports/absent.h"
+#include "transports/registry.h"
 
 namespace shmemctl {
 namespace {
@@ -42,18 +44,19 @@ TEST(Runtime, OnePeWithoutALauncher) {
 }
 
 TEST(Runtime, PhasesAreNamedInTheirOrder) {
-  expect_all_well(run_fork_job({.n_pes = 2, .body = [](Runtime& runtime) {
-                                  std::string names;
-                                  for (const PhaseTime& time : runtime.phase_times())
-                                    names += time.name + " ";
-                                  const std::string expected =
-                                      "options static-data bootstrap hosts lifeline placement "
-                                      "devices heap transports transport-map nics connections "
-                                      "state teams barrier ";
-                                  if (names != expected)
-                                    throw Error(ExitCode::finding, "phases", "compare", names, "-");
-                                  return std::string();
-                                }}));
+  expect_all_well(
+      run_fork_job({.n_pes = 2, .body = [](Runtime& runtime) {
+                      std::string names;
+                      for (const PhaseTime& time : runtime.phase_times())
+                        names += time.name + " ";
+                      const std::string expected =
+                          "options static-data bootstrap hosts failure-detector placement "
+                          "devices heap transports transport-map nics connections "
+                          "state teams barrier ";
+                      if (names != expected)
+                        throw Error(ExitCode::finding, "phases", "compare", names, "-");
+                      return std::string();
+                    }}));
 }
 
 /// Builds of one version may differ in their transports. Those that have one would wait in its
@@ -61,8 +64,8 @@ TEST(Runtime, PhasesAreNamedInTheirOrder) {
 TEST(Runtime, ATransportThatOnePeLacksIsNotUsed) {
   ForkJob job{.n_pes = 3};
   job.environment = {{"SHMEMCTL_TRANSPORT", "ibdevx,shm"},
-                     {"SHMEMCTL_MLX5_DEVICE", "soft"},
-                     {"SHMEMCTL_SOFT_HCA_OVER", "shm"},
+                     {"SHMEMCTL_MLX5_DEVICE", "emulated"},
+                     {"SHMEMCTL_EMULATED_HCA_OVER", "shm"},
                      {"SHMEMCTL_TIMEOUT", "20"}};
   job.body = [](Runtime& runtime) {
     auto* word = static_cast<std::uint64_t*>(runtime.allocate(8));
@@ -77,8 +80,10 @@ TEST(Runtime, ATransportThatOnePeLacksIsNotUsed) {
   for (const PeResult& result : run_fork_job(job))
     EXPECT_TRUE(result.exit_code == 0 && result.text.ends_with("in use: ibdevx")) << result.text;
   job.make_transport = [](const std::string& name, const TransportSetup& setup) {
-    return setup.pe == 1 && name == "ibdevx" ? not_built(name, "libof-nobody-dev")
-                                             : make_transport(name, setup);
+    TransportRow row = *find_transport(name);
+    row.package = "libof-nobody-dev";
+    row.built = false;
+    return setup.pe == 1 && name == "ibdevx" ? not_built(row) : make_transport(name, setup);
   };
   for (const PeResult& result : run_fork_job(job)) {
     EXPECT_EQ(result.exit_code, 0) << result.text;
@@ -243,7 +248,7 @@ using Reaches = std::function<bool(int pe, int peer)>;
 std::string connected; ///< of this process: the transports that were asked to connect
 
 /// Reaches the PEs it is given, and fails in connect(), where the job ends.
-class ClaimingTransport final : public Transport {
+class ClaimingTransport final : public test::NoTransport {
 public:
   ClaimingTransport(std::string name, Reaches reaches)
       : name_(std::move(name)), reaches_(std::move(reaches)) {}
@@ -257,14 +262,6 @@ public:
     connected += name_ + " ";
     throw Error(ExitCode::unavailable, name_, "connect", "this is as far as it goes", "no matter");
   }
-  std::string set_region(const RegionView&) override { return {}; }
-  void put(int, const RemoteAddress&, const void*, std::size_t, bool) override {}
-  void get(int, void*, const RemoteAddress&, std::size_t, bool) override {}
-  std::uint64_t atomic(int, const RemoteAddress&, const AtomicRequest&) override { return 0; }
-  void put_signal(int, const RemoteAddress&, const void*, std::size_t, const RemoteAddress&,
-                  std::uint64_t, SignalOp, bool) override {}
-  void fence(int) override {}
-  void quiet(int) override {}
 
 private:
   std::string name_;

@@ -12,7 +12,7 @@ using test::ForkJob;
 using test::PeResult;
 using test::run_fork_job;
 
-/// "async lifeline ucx ", with a "!" after each that a signal of the program may interrupt. Threads
+/// "async failures ucx ", with a "!" after each that a signal of the program may interrupt. Threads
 /// of a GPU driver, which transports' libraries open, are named only if one may.
 std::string own_threads() {
   std::string all;
@@ -39,21 +39,21 @@ void expect_threads(const Environment& environment, const std::string& expected)
 }
 
 TEST(Threads, NoneTakesSignalsOfTheProgram) {
-  expect_threads({}, "lifeline ");
+  expect_threads({}, "failures ");
   expect_threads(
       {{"SHMEMCTL_REMOTE_TRANSPORT", "libfabric"}, {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}},
-      "libfabric lifeline ");
-  expect_threads({{"SHMEMCTL_REMOTE_TRANSPORT", "ucx"}}, "async lifeline ucx ");
+      "failures libfabric ");
+  expect_threads({{"SHMEMCTL_REMOTE_TRANSPORT", "ucx"}}, "async failures ucx ");
   expect_threads({{"SHMEMCTL_REMOTE_TRANSPORT", "ibdevx"},
-                  {"SHMEMCTL_MLX5_DEVICE", "soft"},
-                  {"SHMEMCTL_SOFT_HCA_OVER", "shm"}},
-                 "lifeline soft-mlx5 ");
+                  {"SHMEMCTL_MLX5_DEVICE", "emulated"},
+                  {"SHMEMCTL_EMULATED_HCA_OVER", "shm"}},
+                 "emulated-mlx5 failures ");
 }
 
 /// With this setting UCX starts its thread with the first worker.
 TEST(Threads, NorDoesOneOfUcxThatStartsLater) {
   const test::SetVariable hooks("UCX_MEM_MMAP_HOOK_MODE", "none");
-  expect_threads({{"SHMEMCTL_REMOTE_TRANSPORT", "ucx"}}, "async lifeline ucx ");
+  expect_threads({{"SHMEMCTL_REMOTE_TRANSPORT", "ucx"}}, "async failures ucx ");
 }
 
 } // namespace

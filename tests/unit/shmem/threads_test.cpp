@@ -227,7 +227,8 @@ TEST(Errors, NameTheMistake) {
                  ExitCode::usage, "SHMEM_CTX_INVALID");
   expect_failure([] { shmem_long_wait_until(allocate<long>(1), 99, 1); }, ExitCode::usage,
                  "comparison 99");
-  expect_failure([&] { shmem_set_lock(&on_stack); }, ExitCode::usage, "lock: not in a symmetric object");
+  expect_failure([&] { shmem_set_lock(&on_stack); }, ExitCode::usage,
+                 "lock: not in a symmetric object");
   expect_failure(
       [] {
         auto* word = allocate<std::uint64_t>(1);

@@ -333,7 +333,8 @@ TEST(SimRequest, a_topology_that_cannot_carry_traffic_is_refused) {
   sim::ClusterRequest all_dead;
   all_dead.mapping = mapping_of(node);
   all_dead.changes = {{{}, "mlx5_0", {}, 0}, {{}, "mlx5_1", {}, 0}};
-  expect_error(ExitCode::usage, {"no RDMA device has a usable port"}, [&] { build_cluster(node, all_dead); });
+  expect_error(ExitCode::usage, {"no RDMA device has a usable port"},
+               [&] { build_cluster(node, all_dead); });
 }
 
 } // namespace

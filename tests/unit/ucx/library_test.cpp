@@ -8,6 +8,7 @@
 #include "tests/support/set_variable.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/transport_world.h"
+#include "transports/registry.h"
 #include "transports/ucx/ucx.h"
 
 namespace shmemctl::test {
@@ -31,7 +32,7 @@ std::string reason_of(Transport& transport) {
 TEST(UcxLibrary, MissingIsSaidWithThePackage) {
   const auto transport = alone({{"UCX_LIBRARY", "libnot-there.so.7"}});
   const std::string reason = reason_of(*transport);
-  if (!built_with_ucx()) {
+  if (!find_transport("ucx")->built) {
     EXPECT_NE(reason.find("libucx-dev"), std::string::npos) << reason;
     return;
   }
@@ -40,7 +41,7 @@ TEST(UcxLibrary, MissingIsSaidWithThePackage) {
 }
 
 TEST(UcxLibrary, AnotherLibraryIsNotTakenForIt) {
-  if (!built_with_ucx())
+  if (!find_transport("ucx")->built)
     GTEST_SKIP() << "built without UCX's headers";
   const std::string reason = reason_of(*alone({{"UCX_LIBRARY", "libm.so.6"}}));
   EXPECT_NE(reason.find("ucp_get_version"), std::string::npos) << reason;

@@ -195,7 +195,7 @@ QpCommand to_send_command(std::uint32_t qpn, std::uint32_t first_psn, const Path
   command.set(qp::next_send_psn, first_psn);
   command.set(qp::log_ack_req_freq, 0);
   command.set(qp::log_sra_max, log_reads(limits));
-  command.set(qp::retry_count, static_cast<std::uint64_t>(options.retries));
+  command.set(qp::retry_count, static_cast<std::uint64_t>(options.retry_count));
   command.set(qp::rnr_retry, static_cast<std::uint64_t>(options.rnr_retries));
   command.set(qp::ack_timeout, static_cast<std::uint64_t>(options.ack_timeout));
   return command;

@@ -153,7 +153,7 @@ EmulatedHca::Held::Held(EmulatedHca& hca) : lock_(hca.gate_, std::defer_lock) {
 
 EmulatedHca::EmulatedHca(EmulatedHcaOptions options) : options_(std::move(options)) {
   info_.device = options_.name;
-  info_.software = true;
+  info_.emulated = true;
   info_.max_wqebbs = max_emulated_wqebbs;
   info_.max_rdma_bytes = max_rdma_bytes;
   const EmulatedOrder& order = options_.order;
@@ -162,7 +162,7 @@ EmulatedHca::EmulatedHca(EmulatedHcaOptions options) : options_(std::move(option
       order.claim == EmulatedOrder::Claim::kept ||
       (order.claim == EmulatedOrder::Claim::truth && order.placement == Placement::ordered);
   if (options_.has_thread)
-    thread_ = start_service_thread("soft-mlx5", [this] { run(); });
+    thread_ = start_service_thread("emulated-mlx5", [this] { run(); });
 }
 
 EmulatedHca::~EmulatedHca() {

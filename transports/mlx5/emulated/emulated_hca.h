@@ -1,5 +1,5 @@
-// An emulated mlx5 HCA ("soft-mlx5"). It reads the same WQEs, doorbell records and registers, and
-// writes the same CQEs, as a real one; it performs operations at the peer through an Executor.
+// An emulated mlx5 HCA ("emulated-mlx5"). It reads the same WQEs, doorbell records and registers,
+// and writes the same CQEs, as a real one; it performs operations at the peer through an Executor.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace shmemctl::mlx5 {
 
 class EmulatedHca;
 
-/// A registration. The software's keys are the same for both sides.
+/// A registration. The emulated HCA's keys are the same for both sides.
 class EmulatedMemory final : public HcaMemory {
 public:
   EmulatedMemory(EmulatedHca& hca, const KeyWindow& window) : hca_(hca), window_(window) {}
@@ -69,7 +69,7 @@ private:
 };
 
 struct EmulatedHcaOptions {
-  std::string name = "soft-mlx5";
+  std::string name = "emulated-mlx5";
   std::uint64_t device_id = 0; ///< of this HCA in the job; peers see it in PeerInfo
   /// Makes the path to a peer: called by HcaQp::connect(). Must not be empty.
   std::function<std::shared_ptr<Executor>(const PeerInfo&)> way_to_peer;

@@ -70,7 +70,7 @@ std::uint64_t apply(std::byte* target, const AtomicFields& fields) {
 
 void MappedExecutor::add(const KeyWindow& window) {
   if (!window.mapped || window.is_gpu)
-    throw Error(ExitCode::usage, "soft-mlx5", "access memory of a peer",
+    throw Error(ExitCode::usage, "emulated-mlx5", "access memory of a peer",
                 "not mapped in this process",
                 "report this as a bug in shmemctl, with the command line");
   keys_.add(window);

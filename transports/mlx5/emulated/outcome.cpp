@@ -45,7 +45,7 @@ const char* text_of(EmulatedFault cause) {
   case EmulatedFault::transport:
     return "the transport below failed";
   case EmulatedFault::gpu_memory:
-    return "memory of a GPU, which the software does not reach here";
+    return "memory of a GPU, which the emulated HCA does not reach here";
   case EmulatedFault::injected:
     return "a failure that was asked for";
   case EmulatedFault::flushed:

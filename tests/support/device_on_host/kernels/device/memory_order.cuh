@@ -2,6 +2,7 @@
 // which ThreadSanitizer understands.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +18,22 @@ inline void host_look() {
   thread_local unsigned looks = 0;
   if (++looks % 32 == 0)
     std::this_thread::yield();
+}
+
+/// Counts the loads of a word by the threads of one block, so that a test knows when that block waits
+/// for it. Relaxed: it must not order what ThreadSanitizer is to find unordered.
+struct HostPollCount {
+  const std::uint64_t* word = nullptr;
+  unsigned block = 0;
+  HostPollCount* next = nullptr;
+  std::atomic<std::uint64_t> polls{0};
+};
+/// A list, changed only while no kernel runs.
+inline HostPollCount* host_poll_counts = nullptr;
+inline void host_count_poll(const std::uint64_t* word) {
+  for (HostPollCount* count = host_poll_counts; count != nullptr; count = count->next)
+    if (count->word == word && count->block == blockIdx.x)
+      count->polls.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// A fence of this thread orders what came before it ahead of its relaxed stores behind it: here
@@ -35,6 +52,7 @@ Word load_acquire(const Word* at) {
 inline std::uint64_t load_relaxed(const std::uint64_t* at) {
   if (host_deliver != nullptr) // some loops look with nothing else
     host_deliver();
+  host_count_poll(at);
   return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
 inline std::uint32_t load_relaxed(const std::uint32_t* at) {
@@ -123,8 +141,12 @@ inline void store_release_device(std::uint64_t* at, std::uint64_t value) {
   store_release(at, value);
 }
 
+/// What tests have let pass at once, in addition to the clock: a test that waits for a delay or a
+/// timeout does not depend on how fast the machine is.
+inline std::atomic<std::uint64_t> host_skipped_ns{0};
 inline std::uint64_t global_time_ns() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) +
+         host_skipped_ns.load(std::memory_order_relaxed);
 }
 
 } // namespace shmemctl::device

@@ -1,5 +1,5 @@
-// Stands in for kernels/device/numeric_types.cuh: the same conversions by arithmetic. Fp16 only for the
-// small whole numbers that tests use.
+// Stands in for kernels/device/numeric_types.cuh: the same conversions by arithmetic. Fp16 only for
+// the small whole numbers that tests use.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,10 @@
+#include "src/base/archive.h"
+
+namespace shmemctl {
+
+Error malformed_message(std::size_t pe, const std::string& what) {
+  return Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its " + what,
+               "malformed message", "report this as a bug in shmemctl, with the command line");
+}
+
+} // namespace shmemctl

@@ -1,0 +1,49 @@
+// Registered buffers: each PE puts into the one of its neighbour, which verifies what has arrived.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+#include "src/base/options.h"
+#include "src/runtime/runtime.h"
+
+namespace shmemctl {
+
+/// A put that did not arrive as it was sent.
+struct BufferFailure {
+  int source = 0, target = 0;
+  std::uint64_t size_bytes = 0, offset_bytes = 0; ///< of the put; of the wrong byte in the buffer
+  int expected = 0, found = 0;                    ///< bytes
+  bool operator==(const BufferFailure&) const = default;
+};
+
+/// What all PEs found; the same on every PE.
+struct BufferVerdict {
+  int pairs = 0;                       ///< PEs that put into their neighbour's buffer
+  std::vector<std::string> paths;      ///< "zero-copy", ...: those that were taken, sorted
+  std::vector<std::string> problems;   ///< "PE 1 to PE 2: ...": registered or put it could not
+  std::vector<BufferFailure> failures; ///< by target
+  bool passed() const { return failures.empty(); }
+};
+
+/// Collective: every PE registers a small buffer and puts into that of the next PE which shares
+/// memory with it. Errors of registration are problems of the verdict, unless the job has failed.
+/// Throws Error: deadline; unavailable (a PE was lost).
+BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options);
+
+/// What the PEs found, put together.
+/// @param texts what each PE says, by PE. Throws Error (unavailable) for a text that is none.
+BufferVerdict merge_buffer_checks(const std::vector<std::string>& texts);
+/// One PE's text for it.
+std::string buffer_check_text(const std::string& path, const std::string& problem,
+                              const std::vector<BufferFailure>& failures);
+
+/// The row bringup.registered-buffer, and the findings buffer-corrupt and buffer-unavailable.
+/// Nothing if no PEs share memory.
+void add_to_report(const BufferVerdict& verdict, Report& report);
+/// One line for people.
+std::string buffers_line(const BufferVerdict& verdict);
+
+} // namespace shmemctl

@@ -1,0 +1,61 @@
+"""scripts/run_tests.sh: a quarantined test is run and reported, and fails nothing; others do."""
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "run_tests.sh"
+
+
+class Quarantine(unittest.TestCase):
+    def run_tests(self, quarantine, *options, **tests):
+        """(exit code, output) over tests that are shell commands."""
+        with tempfile.TemporaryDirectory() as folder:
+            build = pathlib.Path(folder)
+            (build / "CTestTestfile.cmake").write_text("".join(
+                f'add_test([=[{name}]=] sh -c "echo {name} >> {build}/ran; {command}")\n'
+                for name, command in tests.items()))
+            (build / "list").write_text(quarantine)
+            done = subprocess.run(
+                [SCRIPT, build, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                env={**os.environ, "SHMEMCTL_QUARANTINE": str(build / "list")}, timeout=120, check=False)
+            ran = (build / "ran").read_text().split() if (build / "ran").exists() else []
+        return done.returncode, done.stdout, ran
+
+    def test_none(self):
+        self.assertEqual(self.run_tests("# only this\n", good="true")[0], 0)
+        code, out, ran = self.run_tests("", good="true", bad="false")
+        self.assertNotEqual(code, 0, out)
+        self.assertEqual(sorted(ran), ["bad", "good"], "each once")
+
+    def test_a_failure_is_reported_and_fails_nothing(self):
+        tests = {"A.Flaky/0": "echo why; false", "AxFlaky/0": "true", "good": "true"}
+        code, out, ran = self.run_tests("# a\n\nA.Flaky/0 loses a race with the clock\n", **tests)
+        self.assertEqual(code, 0, out)
+        self.assertIn("quarantined: A.Flaky/0: failed (loses a race with the clock)\n", out)
+        self.assertIn("why", out)
+        self.assertEqual(sorted(ran), ["A.Flaky/0", "AxFlaky/0", "good"], "each once")
+
+    def test_others_fail_as_ever(self):
+        code, out, _ = self.run_tests("flaky is slow\n", flaky="true", bad="false")
+        self.assertNotEqual(code, 0, out)
+        self.assertIn("quarantined: flaky: passed (is slow)\n", out)
+
+    def test_a_name_that_no_test_has(self):
+        code, out, _ = self.run_tests("gone was slow\n", good="true")
+        self.assertEqual(code, 0, out)
+        self.assertIn("quarantined: gone: no such test in this build (was slow)\n", out)
+
+    def test_a_reason_is_demanded(self):
+        code, out, ran = self.run_tests("flaky\n", flaky="false")
+        self.assertEqual((code, ran), (2, []), out)
+        self.assertIn("flaky: without a reason", out)
+
+    def test_options_are_ctests(self):
+        code, out, ran = self.run_tests("flaky is slow\n", "-R", "one", one="true", two="false", flaky="true")
+        self.assertEqual((code, sorted(ran)), (0, ["flaky", "one"]), out)
+
+
+if __name__ == "__main__":
+    unittest.main()

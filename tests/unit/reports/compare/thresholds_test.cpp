@@ -1,0 +1,145 @@
+#include "reports/compare/thresholds.h"
+
+#include <gtest/gtest.h>
+
+#include "reports/validate.h"
+#include "tests/support/expect_error.h"
+#include "tests/unit/reports/compare/made_up.h"
+
+namespace shmemctl {
+namespace {
+
+using test::expect_error;
+using test::report_of;
+using test::timed_row;
+
+ResultRow put(int size_bytes, double bandwidth_GBps) {
+  ResultRow row = timed_row(
+      "put", {{"size_bytes", size_bytes}, {"traffic", "pair"}, {"graph", true}}, {1, 2, 3});
+  row.bandwidth_GBps = bandwidth_GBps;
+  return row;
+}
+
+std::vector<LoadedReport> reports() {
+  ResultRow barrier = timed_row("barrier", {{"traffic", "all to all, often"}}, {5, 6, 7});
+  return {report_of("r.json", {put(1 << 20, 310), put(4 << 20, 290), barrier})};
+}
+
+ThresholdOutcome hold(const std::string& expression) {
+  return hold_against(parse_threshold(expression, "--require"), reports());
+}
+
+TEST(Threshold, TakesItsParts) {
+  const Threshold threshold =
+      parse_threshold(" put[ bytes = 1M , traffic=\"a, ]b\" ] . bandwidth_GBps >= 3.5e2 ", "x");
+  EXPECT_EQ(threshold.case_pattern, "put");
+  ASSERT_EQ(threshold.conditions.size(), 2u);
+  EXPECT_EQ(threshold.conditions[0], std::make_pair(std::string("bytes"), std::string("1M")));
+  EXPECT_EQ(threshold.conditions[1].second, "a, ]b");
+  EXPECT_EQ(threshold.metric, "bandwidth_GBps");
+  EXPECT_EQ(threshold.comparison, Threshold::Operator::at_least);
+  EXPECT_EQ(threshold.limit, 350);
+  EXPECT_EQ(parse_threshold("bringup.put.p50_us<4", "x").case_pattern, "bringup.put");
+  EXPECT_EQ(parse_threshold("put[].p99_ns>4", "x").metric, "p99_ns");
+}
+
+TEST(Threshold, WhatDoesNotParseNamesThePlaceAndWhatWasExpected) {
+  const struct {
+    const char *text, *place, *expected;
+  } refused[] = {
+      {"", "column 1", "CASE.METRIC"},
+      {"put", "column 4", "CASE.METRIC"},
+      {"put>=3", "column 4", "CASE.METRIC"},
+      {".p50_us<3", "column 1", "the name of a case"},
+      {"[bytes=1].p50_us<3", "column 1", "the name of a case"},
+      {"put[bytes", "column 10", "= and a value"},
+      {"put[bytes=", "column 11", "a value"},
+      {"put[=1].p50_us<3", "column 5", "a parameter"},
+      {"put[bytes=1M.p50_us<3", "column 22", "a , or a ]"},
+      {"put[bytes=\"1M].p50_us<3", "column 24", "a \""},
+      {"put[bytes=1M]p50_us<3", "column 14", "a . and a metric"},
+      {"put.bandwith_GBps>=3", "column 5", "did you mean bandwidth_GBps"},
+      {"put.p50_bananas<3", "column 5", "a metric"},
+      {"put.p50_us", "column 11", ">=, <=, > or <"},
+      {"put.p50_us=3", "column 11", ">=, <=, > or <"},
+      {"put.p50_us<", "column 12", "a number"},
+      {"put.p50_us<3us", "column 12", "a number"},
+      {"put.p50_us<nan", "column 12", "a number"},
+      {"put.p50_us<inf", "column 12", "a number"},
+  };
+  for (const auto& [text, place, expected] : refused)
+    expect_error(ExitCode::usage, {"--require", place, expected},
+                 [&] { parse_threshold(text, "--require"); });
+}
+
+TEST(ThresholdFile, LinesAndComments) {
+  const auto thresholds =
+      parse_threshold_file("# limits\n\nput.p50_us<3 # fast\r\n  get.p50_us<4\n", "limits.txt");
+  ASSERT_EQ(thresholds.size(), 2u);
+  EXPECT_EQ(thresholds[0].expression, "put.p50_us<3");
+  EXPECT_EQ(thresholds[1].source, "limits.txt, line 4");
+  expect_error(ExitCode::usage, {"limits.txt", "line 2", "column 5", "expected"},
+               [] { parse_threshold_file("put.p50_us<3\nput.x<3\n", "limits.txt"); });
+  expect_error(ExitCode::usage, {"limits.txt", "no threshold"},
+               [] { parse_threshold_file("# nothing\n", "limits.txt"); });
+}
+
+TEST(Threshold, HoldsEveryRowThatItIsAbout) {
+  EXPECT_TRUE(hold("put[bytes=1M].bandwidth_GBps>=300").missed.empty());
+  const ThresholdOutcome outcome = hold("put.bandwidth_GBps>=300");
+  EXPECT_EQ(outcome.rows, 2u);
+  ASSERT_EQ(outcome.missed.size(), 1u);
+  EXPECT_NE(outcome.missed[0].find("size_bytes=4194304"), std::string::npos);
+  EXPECT_NE(outcome.missed[0].find("290"), std::string::npos);
+  EXPECT_EQ(outcome.worst, 290);
+  EXPECT_TRUE(hold("put.bandwidth_GBps>=290").missed.empty());
+  EXPECT_EQ(hold("put.bandwidth_GBps>290").missed.size(), 1u);
+  EXPECT_TRUE(hold("put[graph=true].latency_us<=2").missed.empty());
+  EXPECT_EQ(hold("put.p50_us<2").missed.size(), 2u);
+  EXPECT_EQ(hold("barrier[traffic=\"all to all, often\"].max_us<=7").rows, 1u);
+  EXPECT_EQ(hold("put[host=node1].p50_us<=2").rows, 2u);
+}
+
+TEST(Threshold, RowsWithoutTheNumberMissItUnlessAPatternFoundThem) {
+  EXPECT_EQ(hold("barrier.bandwidth_GBps>=1").missed.size(), 1u);
+  EXPECT_EQ(hold("*.bandwidth_GBps>=1").rows, 2u);
+  EXPECT_EQ(hold("put.p99_us<100").missed.size(), 2u); // of three samples there is none
+  EXPECT_EQ(hold("put.p50_ns<100").missed.size(), 2u); // they are in us
+}
+
+TEST(Threshold, FailedAndSkippedRowsMissIt) {
+  std::vector<LoadedReport> loaded = reports();
+  loaded[0].report.results[0].verified = Verified::failed;
+  loaded[0].report.results[1].status = RowStatus::skip;
+  loaded[0].report.results[1].reason = "no peer";
+  const auto outcome = hold_against(parse_threshold("p*.bandwidth_GBps>=1", "x"), loaded);
+  ASSERT_EQ(outcome.missed.size(), 2u);
+  EXPECT_NE(outcome.missed[1].find("no peer"), std::string::npos);
+}
+
+TEST(Threshold, OneAboutNothingIsAnErrorNotAPass) {
+  const std::string wrong_size = expect_error(ExitCode::usage, {"matches nothing"},
+                                              [] { hold("put[bytes=3M].bandwidth_GBps>=1"); });
+  EXPECT_NE(wrong_size.find("size_bytes=1048576"), std::string::npos) << wrong_size;
+  const std::string wrong_case =
+      expect_error(ExitCode::usage, {"no row of that case"}, [] { hold("putt.p50_us<3"); });
+  EXPECT_NE(wrong_case.find("did you mean put"), std::string::npos) << wrong_case;
+  expect_error(ExitCode::usage, {"matches nothing"}, [] { hold("ba*.bandwidth_GBps>=1"); });
+  expect_error(ExitCode::usage, {"matches nothing"}, [] { hold("put[host=x].p50_us<3"); });
+}
+
+TEST(Threshold, OutcomesAreAPartOfTheReport) {
+  const std::vector<ThresholdOutcome> outcomes{hold("put.bandwidth_GBps>=300"),
+                                               hold("barrier.p50_us<=6")};
+  Report report = report_of("r", {}).report;
+  report.thresholds = thresholds_json(outcomes);
+  report.findings = threshold_findings(outcomes);
+  EXPECT_TRUE(validate_report(to_json(report)).empty());
+  EXPECT_EQ(report.thresholds[0]["passed"], false);
+  EXPECT_EQ(report.thresholds[1]["passed"], true);
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_EQ(report.findings[0].id, "threshold-missed");
+}
+
+} // namespace
+} // namespace shmemctl

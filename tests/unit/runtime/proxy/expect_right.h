@@ -1,0 +1,30 @@
+// A model whose every state has to be right.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <iostream>
+
+#include "tests/unit/runtime/proxy/ring_model.h"
+
+namespace shmemctl::test {
+
+inline std::string text_of(const Exploration& exploration) {
+  std::string text = exploration.violation;
+  for (const std::string& step : exploration.trace)
+    text += "\n  " + step;
+  return text;
+}
+
+/// All properties hold in all states, and there are enough of those to believe that.
+template <class Traits>
+void expect_right(const ModelSetting& setting, std::size_t least_states) {
+  RingMachine<RightParts<Traits>> machine(setting);
+  const Exploration found = Explorer(machine).run();
+  std::cout << found.states << " states, " << found.transitions << " transitions, "
+            << found.terminals << " ends\n";
+  EXPECT_EQ(found.violation, "") << text_of(found);
+  EXPECT_GT(found.states, least_states);
+  EXPECT_GE(found.terminals, 1u);
+}
+
+} // namespace shmemctl::test

@@ -1,0 +1,24 @@
+// ibdevx: mlx5 QPs to which host threads post without libibverbs in the data path. Over a device,
+// or over the emulated HCA, which accesses memory of this node or uses another transport.
+#pragma once
+
+#include <memory>
+
+#include "src/base/options.h"
+#include "transports/mlx5/settings.h"
+#include "transports/transport.h"
+
+namespace shmemctl {
+
+/// Without an mlx5 device, and unless the options select the emulated HCA, the transport reaches no
+/// PE and says what would help. Throws Error (usage) for invalid options.
+std::unique_ptr<Transport> make_ibdevx_transport(const TransportSetup& setup);
+
+namespace ibdevx {
+
+/// Throws Error (usage) for options that are not valid.
+mlx5::Settings read_settings(const Options& options);
+
+} // namespace ibdevx
+
+} // namespace shmemctl

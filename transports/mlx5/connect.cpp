@@ -1,0 +1,98 @@
+#include "transports/mlx5/connect.h"
+
+#include <fmt/format.h>
+
+#include "transports/rc/hellos.h"
+#include "transports/rc/ports.h"
+
+namespace shmemctl::mlx5 {
+
+Hello Connector::hello() const {
+  Hello hello;
+  hello.host = job_.host;
+  hello.qp_sets = static_cast<std::uint8_t>(settings_.all_qp_sets());
+  for (const Port& port : job_.ports)
+    hello.ports.push_back({port.info().device, static_cast<std::uint8_t>(port.info().port)});
+  return hello;
+}
+
+void Connector::make_queues(const PeerLocation& peer) {
+  const std::vector<rc::PortPair> paths =
+      rc::pair_ports(job_.ports.size(), hellos_[static_cast<std::size_t>(peer.pe)].ports.size());
+  for (std::size_t number = 0; number < paths.size(); ++number)
+    for (const std::unique_ptr<QpSet>& qp_set : qp_sets_) {
+      std::unique_ptr<QueueMemory> memory;
+      if (settings_.allocates_queues)
+        memory = std::make_unique<QueueMemory>(settings_.queue);
+      qp_set->add(peer.pe, std::make_unique<Endpoint>(job_, peer.pe, number, paths[number].port,
+                                                      paths[number].peer_port, settings_.queue,
+                                                      std::move(memory)));
+    }
+}
+
+void Connector::connect_queues(const PeerLocation& peer, const std::string& names) {
+  const std::optional<QueueNames> theirs = decode_queue_names(names);
+  const std::size_t paths = qp_sets_[0]->paths_to(peer.pe);
+  if (!theirs || theirs->queues.size() != paths * qp_sets_.size())
+    throw job_.malformed(peer.pe, "its list of QPs");
+  auto next = theirs->queues.begin();
+  for (std::size_t number = 0; number < paths; ++number)
+    for (const std::unique_ptr<QpSet>& qp_set : qp_sets_)
+      qp_set->endpoint(peer.pe, number).queue().connect(PeerInfo::decode(*next++));
+}
+
+void Connector::connect(Exchange& exchange) {
+  const std::vector<std::string> hellos =
+      exchange.allgather(peers_.empty() ? std::string() : encode(hello()));
+  hellos_ = rc::read_hellos<Hello>(
+      job_, peers_, hellos, {settings_.all_qp_sets(), settings_.qp_count_options}, decode_hello);
+  std::vector<std::string> names(static_cast<std::size_t>(job_.n_pes));
+  for (const PeerLocation& peer : peers_) {
+    make_queues(peer);
+    QueueNames mine;
+    for (std::size_t number = 0; number < qp_sets_[0]->paths_to(peer.pe); ++number)
+      for (const std::unique_ptr<QpSet>& qp_set : qp_sets_)
+        mine.queues.push_back(qp_set->endpoint(peer.pe, number).queue().local().encode());
+    names[static_cast<std::size_t>(peer.pe)] = encode(mine);
+  }
+  const std::vector<std::string> theirs = exchange.alltoall(names);
+  for (const PeerLocation& peer : peers_)
+    connect_queues(peer, theirs[static_cast<std::size_t>(peer.pe)]);
+  exchange.allgather({}); // both ends are ready before anybody sends
+}
+
+void Connector::fill(TableBuilder& table) const {
+  for (const PeerLocation& peer : peers_) {
+    std::vector<TableQp> queues;
+    for (std::size_t number = 0; number < qp_sets_[0]->paths_to(peer.pe); ++number)
+      for (const std::unique_ptr<QpSet>& qp_set : qp_sets_) {
+        Endpoint& endpoint = qp_set->endpoint(peer.pe, number);
+        queues.push_back({endpoint.queue().hca_queue().view(),
+                          static_cast<std::uint32_t>(endpoint.port()),
+                          static_cast<std::uint32_t>(endpoint.peer_port()),
+                          endpoint.queue().hca_queue().abilities()});
+      }
+    table.set_queues(static_cast<std::uint32_t>(peer.pe), std::move(queues));
+  }
+}
+
+std::vector<std::string> Connector::texts() const {
+  std::vector<std::string> texts(static_cast<std::size_t>(job_.n_pes));
+  const auto name_of = [](const Hello::Port& port) {
+    return rc::port_name(port.device, port.port);
+  };
+  const std::vector<Hello::Port> mine = hello().ports;
+  for (const PeerLocation& peer : peers_) {
+    const auto slot = static_cast<std::size_t>(peer.pe);
+    const std::vector<Hello::Port>& theirs = hellos_[slot].ports;
+    std::string& text = texts[slot];
+    const std::vector<rc::PortPair> paths = rc::pair_ports(mine.size(), theirs.size());
+    for (const rc::PortPair& path : paths)
+      text += fmt::format("{}{} -> {}", text.empty() ? "" : " + ", name_of(mine[path.port]),
+                          name_of(theirs[path.peer_port]));
+    text += fmt::format(", {} QPs", paths.size() * qp_sets_.size());
+  }
+  return texts;
+}
+
+} // namespace shmemctl::mlx5

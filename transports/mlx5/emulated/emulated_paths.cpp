@@ -1,0 +1,84 @@
+#include "transports/mlx5/emulated/emulated_paths.h"
+
+#include "transports/mlx5/emulated/executor.h"
+#include "transports/mlx5/wire.h"
+
+namespace shmemctl::mlx5 {
+
+std::uint64_t emulated_device_id(int pe, std::size_t port) {
+  return static_cast<std::uint64_t>(pe) * wire_limits::ports + port + 1;
+}
+
+namespace {
+
+int pe_of(std::uint64_t device_id) {
+  return static_cast<int>((device_id - 1) / wire_limits::ports);
+}
+
+} // namespace
+
+std::unique_ptr<TransportExecutor> EmulatedPaths::gpu_way_to(std::uint64_t device_id) const {
+  if (!gpu_way_)
+    return nullptr;
+  return std::make_unique<TransportExecutor>(*gpu_way_, gpu_context_, pe_of(device_id),
+                                             TransportExecutor::Reaches::gpus);
+}
+
+EmulatedPaths::Way& EmulatedPaths::way_to(std::uint64_t device_id) {
+  Way& way = ways_[device_id];
+  if (way.executor)
+    return way;
+  if (below_) {
+    auto executor = std::make_unique<TransportExecutor>(*below_, context_, pe_of(device_id));
+    way.add = [raw = executor.get()](const KeyWindow& window) { raw->add(window); };
+    way.executor = std::make_shared<SplitExecutor>(std::move(executor));
+  } else {
+    auto executor = std::make_unique<MappedExecutor>();
+    way.add = [raw = executor.get()](const KeyWindow& window) { raw->add(window); };
+    way.executor = std::make_shared<SplitExecutor>(std::move(executor));
+  }
+  way.executor->use_for_gpu(gpu_way_to(device_id));
+  return way;
+}
+
+std::shared_ptr<Executor> EmulatedPaths::to(std::uint64_t device_id) {
+  const std::lock_guard lock(mutex_);
+  return way_to(device_id).executor;
+}
+
+void EmulatedPaths::add(std::uint64_t device_id, const KeyWindow& window) {
+  const std::lock_guard lock(mutex_);
+  Way& way = way_to(device_id);
+  if (!window.is_gpu)
+    way.add(window);
+  else if (TransportExecutor* const gpu = way.executor->for_gpu())
+    gpu->add(window);
+}
+
+void EmulatedPaths::use_for_gpu(Transport* way, int context) {
+  const std::lock_guard lock(mutex_);
+  gpu_way_ = way;
+  gpu_context_ = context;
+  for (auto& [device_id, each] : ways_)
+    if (each.executor)
+      each.executor->use_for_gpu(gpu_way_to(device_id));
+}
+
+std::unique_ptr<EmulatedHca> make_emulated_hca(std::shared_ptr<EmulatedPaths> ways, int pe,
+                                               std::size_t port, const EmulatedOrder& order) {
+  EmulatedHcaOptions options;
+  options.order = order;
+  if (port > 0)
+    options.name += "-" + std::to_string(port);
+  options.device_id = emulated_device_id(pe, port);
+  options.way_to_peer = [ways = std::move(ways)](const PeerInfo& peer) {
+    return ways->to(peer.device_id);
+  };
+  // Whoever waits serves it while it rests, so it need not keep a processor for long.
+  options.idle_spins = 200;
+  options.idle_yields = 20;
+  options.longest_nap = std::chrono::microseconds(200);
+  return std::make_unique<EmulatedHca>(std::move(options));
+}
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,54 @@
+// How an emulated HCA reaches its peers: their memory that is mapped here, or a transport.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "transports/mlx5/emulated/emulated_hca.h"
+#include "transports/mlx5/emulated/executor.h"
+#include "transports/transport.h"
+
+namespace shmemctl::mlx5 {
+
+/// The number of a emulated HCA in the job; never 0.
+std::uint64_t emulated_device_id(int pe, std::size_t port);
+
+/// Of one HCA. Thread safe.
+class EmulatedPaths {
+public:
+  /// @param below nullptr: memory that is mapped here
+  /// @param context of `below`; no one else uses it
+  EmulatedPaths(Transport* below, int context) : below_(below), context_(context) {}
+
+  /// The executor for an HCA of the job, created on first use.
+  std::shared_ptr<Executor> to(std::uint64_t device_id);
+  /// What that one has registered. While the HCA is held.
+  void add(std::uint64_t device_id, const KeyWindow& window);
+  /// Sets the transport that reaches GPU memory, which accepts local memory of any kind; nullptr:
+  /// it is no longer reached, and keys of such memory are unknown. While the HCA is held.
+  /// @param context of `way`, for this use only
+  void use_for_gpu(Transport* way, int context);
+
+private:
+  struct Way {
+    std::shared_ptr<SplitExecutor> executor;
+    std::function<void(const KeyWindow&)> add;
+  };
+  Way& way_to(std::uint64_t device_id);
+  std::unique_ptr<TransportExecutor> gpu_way_to(std::uint64_t device_id) const;
+
+  Transport* below_;
+  int context_;
+  Transport* gpu_way_ = nullptr;
+  int gpu_context_ = 0;
+  std::mutex mutex_;
+  std::map<std::uint64_t, Way> ways_;
+};
+
+/// An HCA that reaches its peers by `ways`. Throws Error (unavailable).
+std::unique_ptr<EmulatedHca> make_emulated_hca(std::shared_ptr<EmulatedPaths> ways, int pe,
+                                               std::size_t port, const EmulatedOrder& order);
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,181 @@
+// The QP of one QP set to one peer over one path, and the state of its operations.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+
+#include "transports/mlx5/host_qp.h"
+#include "transports/mlx5/job_view.h"
+#include "transports/mlx5/qp_layout.h"
+#include "transports/mlx5/settings.h"
+#include "transports/mlx5/staging.h"
+
+namespace shmemctl::mlx5 {
+
+/// Memory for a QP's queues that the HCA does not allocate itself: initialized like GPU memory
+/// would be, with zeros and 0xff.
+class QueueMemory {
+public:
+  explicit QueueMemory(const QpOptions& options)
+      : layout_(qp_layout(options)),
+        memory_(std::aligned_alloc(page_bytes_of(options), layout_.size_bytes), std::free) {
+    if (!memory_)
+      throw Error(ExitCode::unavailable, "mlx5 QP", "create", "out of memory",
+                  "lower QP_DEPTH, or free memory");
+    std::memset(memory_.get(), 0, layout_.size_bytes);
+    std::memset(static_cast<std::byte*>(memory_.get()) + layout_.completions_offset, 0xff,
+                layout_.cqe_count * wqebb_bytes);
+  }
+  void place(QpOptions& options) const {
+    options.memory = memory_.get();
+    options.memory_bytes = layout_.size_bytes;
+  }
+
+private:
+  QpLayout layout_;
+  std::unique_ptr<void, void (*)(void*)> memory_;
+};
+
+/// Not thread safe: called under the QP set's lock.
+class Endpoint {
+public:
+  using Ticket = HostQp::Ticket;
+
+  /// @param memory nullptr: the HCA's own
+  Endpoint(const JobView& job, int pe, std::size_t number, std::size_t port, std::size_t peer_port,
+           QpOptions options, std::unique_ptr<QueueMemory> memory)
+      : pe_(pe), number_(number), port_(port), peer_port_(peer_port), memory_(std::move(memory)),
+        queue_(*job.ports[port].hca, placed(options), *job.health, pe,
+               std::chrono::duration<double>(job.timeout_s), job.where()) {}
+
+  int pe() const { return pe_; }
+  std::size_t number() const { return number_; } ///< path number, among those to this peer
+  std::size_t port() const { return port_; }     ///< of this PE
+  std::size_t peer_port() const { return peer_port_; }
+  HostQp& queue() { return queue_; }
+
+  bool active = false; ///< in the QP set's list of active endpoints
+
+  /// For WQEs that are not waited for yet: an idle HCA is notified at once, a busy one for several
+  /// WQEs together. flush() and every WQE with DoorbellMode::now ring for all.
+  DoorbellMode lazy_doorbell() {
+    return unrung_ + 1 >= wqes_per_doorbell || queue_.done(last_) ? DoorbellMode::now
+                                                                  : DoorbellMode::later;
+  }
+  void flush() {
+    if (unrung_ > 0)
+      queue_.flush();
+    unrung_ = 0;
+  }
+
+  /// Capabilities of the connected QP.
+  QpCapabilities abilities() { return queue_.hca_queue().abilities(); }
+
+  /// How the next WRITE or READ is posted, which may be the only WQE for a while: then it
+  /// completes by itself, and quiet() needs no other. Waits if a fence demands it.
+  Post next(DoorbellMode doorbell, bool completion = false) {
+    if (fence_due_ && !abilities().orders_writes())
+      await_own_fence();
+    const bool fence = fence_due_ && responses_due_;
+    if (fence)
+      fence_due_ = atomics_fence_due_ = responses_due_ = false;
+    return posted_by(doorbell, completion, fence);
+  }
+  /// The same for an atomic: the HCA executes it after earlier WRITEs in any case.
+  Post next_atomic(DoorbellMode doorbell, bool completion = false) {
+    const bool fence = atomics_fence_due_ && responses_due_;
+    atomics_fence_due_ = false;
+    if (abilities().orders_writes())
+      fence_due_ = false; // operations after this WQE are after the fence
+    return posted_by(doorbell, completion, fence);
+  }
+  void posted(Ticket ticket) { last_ = ticket; }
+  Ticket last() const { return last_; }
+  /// A READ or atomic has been posted: a fence must wait for its response.
+  void response_due() { responses_due_ = true; }
+
+  void fence() {
+    flush();
+    fence_due_ = atomics_fence_due_ = true;
+    fenced_ = fence_at_ = last_;
+  }
+  /// Waits for what was posted before the last fence, on behalf of another endpoint.
+  void await_fenced(Staging& staging) {
+    if (fenced_ == 0)
+      return;
+    if (!queue_.done(fenced_))
+      queue_.wait(queue_.request_quiet());
+    fenced_ = 0;
+    retire(staging);
+  }
+
+  /// A slot that is in use until the WQE is complete.
+  /// @param copy_to where its contents go then; nullptr: nowhere
+  void hold(Ticket ticket, std::int16_t slot, std::byte* copy_to, std::uint32_t size_bytes) {
+    held_.push_back({ticket, copy_to, size_bytes, slot});
+  }
+  /// The WQE whose completion frees a slot; 0 if there is none.
+  Ticket oldest_held() const { return held_.empty() ? 0 : held_.front().ticket; }
+  /// Frees the slots of completed WQEs.
+  void retire(Staging& staging) {
+    while (!held_.empty() && queue_.done(held_.front().ticket)) {
+      const Held& held = held_.front();
+      if (held.copy_to)
+        std::memcpy(held.copy_to, staging.at(held.slot), held.size_bytes);
+      staging.release(held.slot);
+      held_.pop_front();
+    }
+  }
+  /// All that was posted is complete.
+  void settled(Staging& staging) {
+    retire(staging);
+    unrung_ = 0;
+    fence_due_ = atomics_fence_due_ = responses_due_ = false;
+    fenced_ = 0;
+  }
+
+private:
+  Post posted_by(DoorbellMode doorbell, bool completion, bool fence) {
+    unrung_ = doorbell == DoorbellMode::now ? 0 : unrung_ + 1;
+    return {doorbell, completion || (doorbell == DoorbellMode::now && queue_.done(last_)), fence};
+  }
+  /// A WRITE may be placed before those that were posted before it, until they are complete.
+  void await_own_fence() {
+    if (!queue_.done(fence_at_)) {
+      queue_.wait(queue_.request_quiet());
+      unrung_ = 0;
+      responses_due_ = false;
+    }
+    fence_due_ = atomics_fence_due_ = false;
+  }
+
+  static constexpr unsigned wqes_per_doorbell = 16;
+
+  struct Held {
+    Ticket ticket;
+    std::byte* copy_to;
+    std::uint32_t size_bytes;
+    std::int16_t slot;
+  };
+
+  const QpOptions& placed(QpOptions& options) const {
+    if (memory_)
+      memory_->place(options);
+    return options;
+  }
+
+  int pe_;
+  std::size_t number_, port_, peer_port_;
+  std::unique_ptr<QueueMemory> memory_;
+  HostQp queue_;
+  Ticket last_ = 0;
+  Ticket fenced_ = 0;   ///< what other endpoints must wait for
+  Ticket fence_at_ = 0; ///< the last WQE before the last fence
+  unsigned unrung_ = 0; ///< WQEs since the last doorbell
+  bool fence_due_ = false, atomics_fence_due_ = false, responses_due_ = false;
+  std::deque<Held> held_;
+};
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,287 @@
+#include "transports/mlx5/mlx5_transport.h"
+
+#include <algorithm>
+
+#include "transports/mlx5/connect.h"
+
+namespace shmemctl::mlx5 {
+
+Mlx5Transport::Mlx5Transport(const TransportSetup& setup, const Settings& settings)
+    : settings_(settings), job_(setup), devices_(setup, settings_) {}
+
+/// Destroy in order: QPs, memory, HCAs, and the transports that these execute on.
+Mlx5Transport::~Mlx5Transport() {
+  qp_sets_.clear();
+  local_.reset();
+  job_.ports.clear();
+}
+
+std::string Mlx5Transport::local_info() {
+  summary_ = devices_.summary();
+  return encode(summary_);
+}
+
+Reach Mlx5Transport::reach(const PeerLocation& me, const PeerLocation& peer) const {
+  return devices_.reach(summary_, me, peer);
+}
+
+void Mlx5Transport::connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
+                            const Deadline& deadline) {
+  if (Transport* below = devices_.below()) {
+    std::vector<PeerLocation> below_peers = peers;
+    for (PeerLocation& peer : below_peers)
+      peer.transport_info = decode_summary(peer.transport_info).value_or(Summary{}).below;
+    below->connect(below_peers, exchange, deadline);
+  }
+  if (!peers.empty()) {
+    devices_.open(job_);
+    local_ = std::make_unique<LocalMemory>(job_);
+    host_qp_sets_ = static_cast<std::size_t>(settings_.qp_sets);
+    for (int number = 0; number < settings_.all_qp_sets(); ++number)
+      qp_sets_.push_back(
+          std::make_unique<QpSet>(job_, *local_, table_, static_cast<std::size_t>(number)));
+  }
+  Connector connector(job_, settings_, peers, qp_sets_);
+  connector.connect(exchange);
+  texts_ = connector.texts();
+  if (peers.empty())
+    return;
+  const std::lock_guard lock(mutex_);
+  builder_ = std::make_unique<TableBuilder>(static_cast<std::uint32_t>(job_.n_pes),
+                                            static_cast<std::uint32_t>(settings_.all_qp_sets()));
+  connector.fill(*builder_);
+  publish_table();
+  for (const PeerLocation& peer : peers)
+    for (std::size_t number = 0; number < qp_sets_.size(); ++number)
+      for (std::size_t path = 0; path < qp_sets_[number]->paths_to(peer.pe); ++path)
+        qp_sets_[number]
+            ->endpoint(peer.pe, path)
+            .queue()
+            .use_view(table_.load()
+                          ->queue(static_cast<std::uint32_t>(peer.pe),
+                                  static_cast<std::uint32_t>(path),
+                                  static_cast<std::uint32_t>(number))
+                          .view);
+}
+
+/// Under the lock.
+void Mlx5Transport::publish_table() {
+  images_.push_back(builder_->build());
+  table_.store(&images_.back().table(), std::memory_order_release);
+}
+
+TableImage Mlx5Transport::queue_table() const {
+  if (qp_sets_.empty())
+    throw_unconnected();
+  const std::lock_guard lock(mutex_);
+  return builder_->build(local_->all_added());
+}
+
+// Memory.
+
+/// What is below reaches memory of the host only.
+Transport* Mlx5Transport::carrier_of(int region) const {
+  return local_ && local_->devices().has(region) ? nullptr : devices_.below();
+}
+
+std::string Mlx5Transport::set_region(const RegionView& region) {
+  rc::SegmentKey key;
+  std::string below_key;
+  if (Transport* below = carrier_of(region.region))
+    below_key = below->set_region(region);
+  regions_.set(region);
+  if (local_) {
+    const std::lock_guard lock(mutex_);
+    if (std::optional<LocalMemory::Growth> growth = local_->set_region(region)) {
+      key = std::move(growth->key);
+      builder_->add_local(growth->segment);
+      publish_table();
+    }
+  }
+  key.below = std::move(below_key);
+  return encode(key);
+}
+
+void Mlx5Transport::set_keys(int region, const std::vector<std::string>& keys) {
+  std::vector<rc::SegmentKey> decoded(keys.size());
+  std::vector<std::string> below_keys(keys.size());
+  for (std::size_t pe = 0; pe < keys.size(); ++pe) {
+    std::optional<rc::SegmentKey> key = rc::decode_segment_key(keys[pe], wire_limits::ports);
+    if (!key)
+      throw job_.malformed(static_cast<int>(pe), "its rkeys");
+    below_keys[pe] = key->below;
+    decoded[pe] = std::move(*key);
+  }
+  if (Transport* below = carrier_of(region); below && below->has_keys())
+    below->set_keys(region, below_keys);
+  if (qp_sets_.empty())
+    return;
+  const std::lock_guard lock(mutex_);
+  for (std::size_t pe = 0; pe < keys.size(); ++pe)
+    if (decoded[pe].size_bytes > 0 && qp_sets_[0]->paths_to(static_cast<int>(pe)) > 0)
+      add_keys(static_cast<int>(pe), region, decoded[pe]);
+  publish_table();
+}
+
+void Mlx5Transport::add_keys(int pe, int region, const rc::SegmentKey& key) {
+  RemoteSegment segment{key.offset_bytes, key.size_bytes, key.address, {}};
+  std::copy(key.keys.begin(), key.keys.end(), segment.rkeys);
+  for (std::size_t path = 0; path < qp_sets_[0]->paths_to(pe); ++path)
+    if (qp_sets_[0]->endpoint(pe, path).peer_port() >= key.keys.size())
+      throw job_.malformed(pe, "its rkeys");
+  for (std::size_t port = 0; devices_.emulated() && port < job_.ports.size(); ++port) {
+    // The emulated HCA must be told what a real one learns from the network.
+    KeyWindow window;
+    window.address = key.address;
+    window.size_bytes = key.size_bytes;
+    window.access = access_all;
+    window.region = region;
+    window.region_offset_bytes = key.offset_bytes;
+    window.is_gpu = local_->devices().has(region);
+    window.mapped =
+        devices_.below() || window.is_gpu ? nullptr : mapped_at(pe, region, key.offset_bytes);
+    const auto held = job_.ports[port].emulated->hold();
+    for (std::size_t there = 0; there < key.keys.size(); ++there) {
+      window.key = key.keys[there];
+      devices_.ways(port).add(emulated_device_id(pe, there), window);
+    }
+  }
+  builder_->add_remote(static_cast<std::uint32_t>(pe), static_cast<std::uint32_t>(region), segment);
+}
+
+std::byte* Mlx5Transport::mapped_at(int pe, int region, std::uint64_t offset_bytes) const {
+  const RegionView& view = regions_[static_cast<std::size_t>(region)];
+  const auto slot = static_cast<std::size_t>(pe);
+  std::byte* const base =
+      pe == job_.pe ? view.base : (slot < view.mapped.size() ? view.mapped[slot] : nullptr);
+  if (!base)
+    throw Error(ExitCode::unavailable, job_.name_of(pe),
+                "access its memory through the emulated HCA", "not mapped in this process",
+                "set EMULATED_HCA_OVER to libfabric, ucx or ibrc", job_.where());
+  return base + offset_bytes;
+}
+
+void Mlx5Transport::add_local(void* base, std::size_t size_bytes) {
+  if (Transport* below = devices_.below())
+    below->add_local(base, size_bytes);
+  if (local_)
+    local_->add(base, size_bytes);
+}
+
+void Mlx5Transport::remove_local(void* base) {
+  if (local_)
+    local_->remove(base);
+  if (Transport* below = devices_.below())
+    below->remove_local(base);
+}
+
+// Memory of GPUs.
+
+DeviceReach Mlx5Transport::try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
+                                             std::byte* base, std::size_t size_bytes) {
+  if (devices_.emulated())
+    return {"", std::string("the emulated HCA ") + host_memory_only};
+  if (!local_)
+    return unconnected_reach();
+  const std::lock_guard lock(mutex_);
+  return local_->try_device_memory(memory, base, size_bytes);
+}
+
+void Mlx5Transport::set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) {
+  if (local_)
+    local_->devices().add(region, std::move(memory));
+}
+
+void Mlx5Transport::drop_device_region(int region) {
+  set_gpu_way(nullptr, 0);
+  const std::lock_guard lock(mutex_);
+  if (!local_)
+    return;
+  for (const LocalSegment& segment : local_->segments_of(region))
+    builder_->remove_local(segment.begin);
+  builder_->remove_remote(static_cast<std::uint32_t>(region));
+  publish_table();
+  local_->drop_device_region(region);
+}
+
+void Mlx5Transport::use_for_gpu_memory(Transport& way, int context) {
+  set_gpu_way(&way, context);
+}
+
+void Mlx5Transport::set_gpu_way(Transport* way, int context) {
+  for (std::size_t port = 0; devices_.emulated() && port < job_.ports.size(); ++port) {
+    const auto held = job_.ports[port].emulated->hold();
+    devices_.ways(port).use_for_gpu(way, context);
+  }
+}
+
+// Operations.
+
+void Mlx5Transport::progress() {
+  if (Transport* below = devices_.below())
+    below->progress();
+  poll_qp_sets();
+}
+
+// Description of the transport.
+
+/// Atomics of an emulated HCA are those of the transport that executes them; an HCA's are atomic
+/// only with its own.
+bool Mlx5Transport::atomics_coherent_with_cpu() const {
+  if (!devices_.emulated())
+    return false;
+  return !devices_.below() || devices_.below()->atomics_coherent_with_cpu();
+}
+
+std::vector<NicTraffic> Mlx5Transport::traffic() const {
+  if (const Transport* below = devices_.below())
+    return below->traffic(); // of the ports of the underlying transport
+  std::vector<NicTraffic> all;
+  for (std::size_t port = 0; port < job_.ports.size(); ++port) {
+    NicTraffic sum{{job_.ports[port].info().device, job_.ports[port].info().port}, 0, 0, 0};
+    for (const std::unique_ptr<QpSet>& each : qp_sets_) {
+      const NicTraffic part = each->traffic(port);
+      sum.put_bytes += part.put_bytes;
+      sum.get_bytes += part.get_bytes;
+      sum.operations += part.operations;
+    }
+    all.push_back(sum);
+  }
+  return all;
+}
+
+/// A connection's ordering and atomics, where they differ from the default; the emulated HCA has
+/// both unless told otherwise.
+std::string Mlx5Transport::abilities_text(int pe) const {
+  if (qp_sets_.empty() || qp_sets_[0]->paths_to(pe) == 0)
+    return {};
+  const QpCapabilities abilities = qp_sets_[0]->endpoint(pe, 0).queue().hca_queue().abilities();
+  std::string text;
+  switch (abilities.signals) {
+  case SignalMethod::write:
+    text = devices_.emulated() ? "" : ", order of WRITEs kept";
+    break;
+  case SignalMethod::atomic:
+    text = ", signals by atomics";
+    break;
+  case SignalMethod::completion:
+    text = ", signals wait for completions";
+    break;
+  }
+  if (abilities.atomic_bytes == 0)
+    return text + ", no atomics";
+  return abilities.atomic_bytes == 8 ? text + ", no atomics of 4 bytes" : text;
+}
+
+std::string Mlx5Transport::connection(int pe) const {
+  const auto slot = static_cast<std::size_t>(pe);
+  if (slot >= texts_.size() || texts_[slot].empty())
+    return {};
+  std::string text = texts_[slot] + ", " + devices_.nature() + abilities_text(pe);
+  if (const Transport* below = devices_.below())
+    if (const std::string way = below->connection(pe); !way.empty())
+      text += " (" + way + ")";
+  return text;
+}
+
+} // namespace shmemctl::mlx5

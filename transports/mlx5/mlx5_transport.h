@@ -1,0 +1,94 @@
+// What ibdevx and ibgda are, but for their settings and what ibgda offers to kernels.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "transports/mlx5/devices.h"
+#include "transports/mlx5/local_memory.h"
+#include "transports/mlx5/qp_set.h"
+#include "transports/mlx5/settings.h"
+#include "transports/mlx5/table_builder.h"
+#include "transports/rc/qp_set_transport.h"
+#include "transports/rc/segment_key.h"
+#include "transports/region_table.h"
+#include "transports/transport.h"
+
+namespace shmemctl::mlx5 {
+
+class Mlx5Transport : public rc::QpSetTransport<QpSet> {
+public:
+  Mlx5Transport(const TransportSetup& setup, const Settings& settings);
+  ~Mlx5Transport() override;
+  Mlx5Transport(const Mlx5Transport&) = delete;
+  Mlx5Transport& operator=(const Mlx5Transport&) = delete;
+
+  const char* name() const override { return settings_.name; }
+  std::string local_info() override;
+  Reach reach(const PeerLocation& me, const PeerLocation& peer) const override;
+  void use_nics(const std::vector<HcaPort>& nics) override { devices_.use_nics(nics); }
+  void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
+               const Deadline& deadline) override;
+  std::string set_region(const RegionView& region) override;
+  void set_keys(int region, const std::vector<std::string>& keys) override;
+  void add_local(void* base, std::size_t size_bytes) override;
+  void remove_local(void* base) override;
+
+  void progress() override;
+  bool atomics_coherent_with_cpu() const override;
+  std::vector<NicTraffic> traffic() const override;
+  std::string connection(int pe) const override;
+
+  // Memory of GPUs.
+  DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
+                                std::size_t size_bytes) override;
+  void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) override;
+  void drop_device_region(int region) override;
+  bool is_emulated() const { return devices_.emulated(); }
+  bool is_connected() const { return local_ != nullptr; }
+  /// The transport that the emulated HCA executes its operations on; nullptr: it accesses mapped
+  /// memory, or the HCA is real.
+  Transport* carrier() const { return devices_.below(); }
+  /// For an emulated HCA, which accesses host memory only: its operations on regions of GPU memory
+  /// use this transport, which accepts local memory of any kind. To be called before such regions
+  /// are set; valid until they are dropped.
+  /// @param context of `way`, for this use only. The thread that drives the HCA makes the calls
+  void use_for_gpu_memory(Transport& way, int context);
+
+  /// The newest queue table, for kernels, with buffers that add_local() has named. The addresses of
+  /// its queues are valid as long as this transport.
+  TableImage queue_table() const;
+
+protected:
+  const Settings& settings() const { return settings_; }
+
+private:
+  const std::string& reason() const override { return devices_.reason(); }
+  const rc::Job& job() const override { return job_; }
+  std::string abilities_text(int pe) const;
+  void publish_table();
+  void set_gpu_way(Transport* way, int context);
+  void add_keys(int pe, int region, const rc::SegmentKey& key);
+  /// The transport below, if it has a part in that region.
+  Transport* carrier_of(int region) const;
+  std::byte* mapped_at(int pe, int region, std::uint64_t offset_bytes) const;
+
+  const Settings settings_;
+  JobView job_;
+  std::string info_; ///< result of local_info()
+  Summary summary_;
+  mutable Devices devices_; // destroyed after the QPs: executors, underlying transport
+  std::unique_ptr<LocalMemory> local_;
+  RegionTable regions_;
+  mutable std::mutex mutex_; ///< protects the following
+  std::unique_ptr<TableBuilder> builder_;
+  std::deque<TableImage> images_; ///< all versions: a reader may still use an old one
+  std::atomic<const QpTable*> table_{nullptr};
+  std::vector<std::string> texts_;
+};
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,58 @@
+// Makes queue tables: each is never changed, but followed by a new one.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "src/abi/qp_table.h"
+
+namespace shmemctl::mlx5 {
+
+/// A table and its memory.
+class TableImage {
+public:
+  explicit TableImage(std::size_t size_bytes) : words_((size_bytes + 7) / 8) {}
+  const QpTable& table() const { return *reinterpret_cast<const QpTable*>(words_.data()); }
+  /// The block, to be copied anywhere; as long as table().size_bytes.
+  const void* data() const { return words_.data(); }
+  /// To change a copy of a queue's view, e.g. for another address space.
+  TableQp& queue(std::uint32_t pe, std::uint32_t path, std::uint32_t qp_set) {
+    return const_cast<TableQp&>(std::as_const(*this).table().queue(pe, path, qp_set));
+  }
+
+private:
+  friend class TableBuilder;
+  std::vector<std::uint64_t> words_;
+};
+
+/// Not thread safe.
+class TableBuilder {
+public:
+  static constexpr std::uint32_t n_regions = 16;
+
+  TableBuilder(std::uint32_t n_pes, std::uint32_t n_qp_sets);
+
+  /// By path, then by QP set; once for each PE that is reached.
+  void set_queues(std::uint32_t pe, std::vector<TableQp> queues);
+  /// Found before those that were added earlier.
+  void add_local(const LocalSegment& segment);
+  void add_remote(std::uint32_t pe, std::uint32_t region, const RemoteSegment& segment);
+  /// What begins there.
+  void remove_local(std::uint64_t begin);
+  /// All PEs' parts of it.
+  void remove_remote(std::uint32_t region);
+
+  /// @param more local memory in addition to what was added
+  TableImage build(const std::vector<LocalSegment>& more = {}) const;
+
+private:
+  std::uint32_t n_pes_, n_qp_sets_;
+  std::vector<std::vector<TableQp>> queues_; ///< by PE
+  std::deque<LocalSegment> local_;
+  std::vector<std::deque<RemoteSegment>> remote_; ///< by PE and region
+};
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,61 @@
+// Encoding of what PEs exchange to connect. Whatever a peer sends, decoding
+// gives a value within these limits, or nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transports/mlx5/hca.h"
+
+namespace shmemctl::mlx5 {
+
+namespace wire_limits {
+inline constexpr std::size_t ports = 8;
+inline constexpr std::size_t qp_sets = 65;
+inline constexpr std::size_t text_bytes = 255;
+inline constexpr std::size_t below_bytes = 4096;
+} // namespace wire_limits
+
+/// For judging whether a peer can be reached.
+struct Summary {
+  enum class Kind : std::uint8_t { none, real, emulated };
+  Kind kind = Kind::none;
+  std::string reason; ///< of none
+  bool ethernet = false;
+  std::string over;                    ///< of emulated: what carries it, "shm"
+  std::uint64_t network_namespace = 0; ///< memory is shared within one only
+  std::string below;                   ///< info of the underlying transport
+  bool has_atomics = true;             ///< of real: of 8 bytes
+  bool operator==(const Summary&) const = default;
+};
+
+/// A PE's ports, for planning connections.
+struct Hello {
+  struct Port {
+    std::string device;
+    std::uint8_t port = 1;
+    bool operator==(const Port&) const = default;
+  };
+  std::string host;
+  std::uint8_t qp_sets = 1;
+  std::vector<Port> ports;
+  bool operator==(const Hello&) const = default;
+};
+
+/// The QPs that one PE has created for one peer: by path, then by QP set; PeerInfo::encode().
+struct QueueNames {
+  std::vector<std::string> queues;
+  bool operator==(const QueueNames&) const = default;
+};
+
+std::string encode(const Summary& summary);
+std::string encode(const Hello& hello);
+std::string encode(const QueueNames& names);
+
+std::optional<Summary> decode_summary(const std::string& bytes);
+std::optional<Hello> decode_hello(const std::string& bytes);
+std::optional<QueueNames> decode_queue_names(const std::string& bytes);
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,17 @@
+#include "transports/rc/path_options.h"
+
+namespace shmemctl::rc {
+
+PathOptions read_path_options(const Options& options) {
+  options.require_valid(
+      {"IB_GID_INDEX", "IB_SL", "IB_TRAFFIC_CLASS", "IB_TIMEOUT", "IB_RETRY_COUNT"});
+  PathOptions path;
+  path.gid_index = static_cast<int>(options.integer("IB_GID_INDEX"));
+  path.service_level = static_cast<int>(options.integer("IB_SL"));
+  path.traffic_class = static_cast<int>(options.integer("IB_TRAFFIC_CLASS"));
+  path.ack_timeout = static_cast<int>(options.integer("IB_TIMEOUT"));
+  path.retry_count = static_cast<int>(options.integer("IB_RETRY_COUNT"));
+  return path;
+}
+
+} // namespace shmemctl::rc

@@ -1,0 +1,104 @@
+// A transport whose operations are those of QP sets: what ibrc, ibdevx and ibgda have in common
+// towards the runtime.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/error.h"
+#include "transports/device_memory_user.h"
+#include "transports/rc/job.h"
+#include "transports/transport.h"
+
+namespace shmemctl::rc {
+
+/// Which of `qp_sets` QP sets, at least one, serves a context: context 0 has its own, the others
+/// share the rest.
+inline std::size_t qp_set_of(int context, std::size_t qp_sets) {
+  const auto number = static_cast<std::size_t>(context);
+  return number == 0 || qp_sets == 1 ? 0 : 1 + (number - 1) % (qp_sets - 1);
+}
+
+/// @tparam QpSet has the operations of a context, without the context
+template <class QpSet>
+class QpSetTransport : public Transport, public DeviceMemoryUser {
+public:
+  bool has_keys() const override { return true; }
+
+  void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+           bool blocking) override {
+    qp_set(context).put(target, source, size_bytes, blocking);
+  }
+  void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
+           bool blocking) override {
+    qp_set(context).get(target, source, size_bytes, blocking);
+  }
+  std::uint64_t atomic(int context, const RemoteAddress& target,
+                       const AtomicRequest& request) override {
+    return qp_set(context).atomic(target, request);
+  }
+  void post_atomic(int context, const RemoteAddress& target,
+                   const AtomicRequest& request) override {
+    qp_set(context).post_atomic(target, request);
+  }
+  void put_signal(int context, const RemoteAddress& target, const void* source,
+                  std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
+                  SignalOp op, bool blocking) override {
+    qp_set(context).put_signal(target, source, size_bytes, signal, signal_value, op, blocking);
+  }
+  void fence(int context) override {
+    if (!qp_sets_.empty())
+      qp_set(context).fence();
+  }
+  void quiet(int context) override {
+    if (!qp_sets_.empty())
+      qp_set(context).quiet();
+  }
+
+protected:
+  /// Polling on every call would cost a caller that waits for memory more than it gains.
+  static constexpr unsigned calls_between_polls = 16;
+
+  /// Why this PE cannot use the transport; "" if it can, or could if it were connected.
+  virtual const std::string& reason() const = 0;
+  virtual const Job& job() const = 0;
+
+  QpSet& qp_set(int context) const {
+    if (qp_sets_.empty()) [[unlikely]]
+      throw_unconnected();
+    return *qp_sets_[qp_set_of(context, host_qp_sets_)];
+  }
+  [[noreturn]] void throw_unconnected() const {
+    throw Error(ExitCode::unavailable, name(), "use",
+                reason().empty() ? "this PE is not connected" : reason(),
+                "run shmemctl bringup to see which PEs can reach each other", job().where());
+  }
+  /// Why GPU memory cannot be registered, without connections.
+  DeviceReach unconnected_reach() const {
+    return {"", reason().empty() ? "this PE is not connected" : reason()};
+  }
+  /// Counts a call of progress(). Polls the QP sets in one of calls_between_polls.
+  /// @return how many calls there were before
+  unsigned poll_qp_sets() {
+    const unsigned call = progress_calls_.fetch_add(1, std::memory_order_relaxed);
+    if (call % calls_between_polls == 0)
+      for (const std::unique_ptr<QpSet>& each : qp_sets_)
+        each->progress();
+    return call;
+  }
+
+  /// Empty if this PE has no connections. Whoever derives from this lets them go before what they
+  /// use, in its destructor.
+  std::vector<std::unique_ptr<QpSet>> qp_sets_;
+  /// How many of them, from the first on, serve contexts of the host; 1 or more, if there are any.
+  std::size_t host_qp_sets_ = 1;
+
+private:
+  std::atomic<unsigned> progress_calls_{0};
+};
+
+} // namespace shmemctl::rc
