@@ -10,16 +10,16 @@ constexpr int threads = 256;
 
 __global__ void __launch_bounds__(threads)
     check_pairs(Step step, const __grid_constant__ DeviceJob job, std::byte* area,
-                const __grid_constant__ Layout layout, std::uint64_t patience_ns) {
-  device::PairCheck(job, area, layout, patience_ns, static_cast<int>(blockIdx.x)).run(step);
+                const __grid_constant__ Layout layout, std::uint64_t timeout_ns) {
+  device::PairCheck(job, area, layout, timeout_ns, static_cast<int>(blockIdx.x)).run(step);
 }
 
 } // namespace
 
 std::string launch(Step step, const DeviceJob& job, std::byte* area, const Layout& layout,
-                   std::uint64_t patience_ns, void* stream) {
+                   std::uint64_t timeout_ns, void* stream) {
   check_pairs<<<layout.n_pes, threads, 0, static_cast<cudaStream_t>(stream)>>>(step, job, area,
-                                                                               layout, patience_ns);
+                                                                               layout, timeout_ns);
   const cudaError_t result = cudaGetLastError();
   return result == cudaSuccess ? "" : cudaGetErrorString(result);
 }

@@ -125,9 +125,9 @@ enum class Step : int {
 
 /// Enqueues a step.
 /// @param area        symmetric, of Layout::size_bytes()
-/// @param patience_ns timeout of a wait for a signal
+/// @param timeout_ns  timeout of a wait for a signal
 /// Returns why the launch failed; "" on success.
 std::string launch(Step step, const DeviceJob& job, std::byte* area, const Layout& layout,
-                   std::uint64_t patience_ns, void* stream);
+                   std::uint64_t timeout_ns, void* stream);
 
 } // namespace shmemctl::kernel_check

@@ -33,13 +33,13 @@ struct OfBlock : Block {
 /// Waits, by the calling thread, until the bits of `mask` of a word of my own are `value`.
 __device__ inline bool wait_masked(const DeviceJob& job, const std::uint64_t* at,
                                    std::uint64_t mask, std::uint64_t value, int peer) {
-  WaitTimeout patience;
   std::uint64_t seen = 0;
-  do {
+  const auto poll = [&] {
     seen = load_acquire(at);
-    if ((seen & mask) == value)
-      return true;
-  } while (!patience.over(job));
+    return (seen & mask) == value;
+  };
+  if (poll_until(job, poll))
+    return true;
   report_wait(job, peer, value, seen, at);
   return false;
 }

@@ -125,13 +125,15 @@ private:
   __device__ bool wait_size(int member) {
     const std::uint64_t* const at = &team_.cells->sizes[member];
     const std::uint64_t number = plan::number_in(collect_);
-    std::uint64_t seen = load_acquire(at);
-    for (WaitTimeout patience; plan::number_in(seen) != number; seen = load_acquire(at))
-      if (patience.over(job_)) {
-        report_wait(job_, team_.pe(member), number, plan::number_in(seen), at);
-        return false;
-      }
-    return true;
+    std::uint64_t seen = 0;
+    const auto poll = [&] {
+      seen = load_acquire(at);
+      return plan::number_in(seen) == number;
+    };
+    if (poll_until(job_, poll))
+      return true;
+    report_wait(job_, team_.pe(member), number, plan::number_in(seen), at);
+    return false;
   }
 
   /// Adds `count` to this member's done flag at all members.

@@ -122,13 +122,11 @@ public:
   }
   /// The same, starting from words that have been loaded and may not have arrived yet.
   __device__ std::uint64_t finish(WordPair seen, int slot, unsigned pair, int from, bool& ok) {
-    if (!is_here(seen)) {
-      WaitTimeout patience;
-      do {
-        seen = load_pair_relaxed(words(slot, pair));
-        if (is_here(seen))
-          return data_of(seen);
-      } while (!patience.over(job_));
+    const auto poll = [&] {
+      seen = load_pair_relaxed(words(slot, pair));
+      return is_here(seen);
+    };
+    if (!is_here(seen) && !poll_until(job_, poll)) {
       report_wait(
           job_, team_.pe(from), static_cast<std::uint32_t>(epoch_),
           static_cast<std::uint32_t>(plan::is_of(seen.first, epoch_) ? seen.second : seen.first),

@@ -10,9 +10,9 @@ namespace shmemctl::device {
 class PairCheck {
 public:
   __device__ PairCheck(const DeviceJob& job, std::byte* area, const kernel_check::Layout& layout,
-                       std::uint64_t patience_ns, int peer)
-      : job_(job), area_(area), layout_(layout), patience_ns_(patience_ns), me_(job.pe),
-        peer_(peer), flags_(static_cast<unsigned>(area[layout.flags(peer)])) {}
+                       std::uint64_t timeout_ns, int peer)
+      : job_(job), area_(area), layout_(layout), timeout_ns_(timeout_ns), me_(job.pe), peer_(peer),
+        flags_(static_cast<unsigned>(area[layout.flags(peer)])) {}
 
   __device__ void run(kernel_check::Step step) {
     switch (step) {
@@ -150,12 +150,15 @@ private:
       bool came = true;
       if (Block::rank() == 0) {
         const std::uint64_t* const signal = word(layout_.signal(peer_, i));
-        const std::uint64_t begin_ns = global_time_ns();
         std::uint64_t seen = 0;
-        while ((seen = load_acquire(signal)) != kernel_check::signal_value && came)
-          came = global_time_ns() - begin_ns < patience_ns_ &&
-                 load_relaxed(&job_.report->state) == WaitReport::none;
-        came = seen == kernel_check::signal_value;
+        const auto poll = [&] {
+          seen = load_acquire(signal);
+          return seen == kernel_check::signal_value;
+        };
+        const auto expired = [&](std::uint64_t waited_ns) {
+          return waited_ns > timeout_ns_ || load_relaxed(&job_.report->state) != WaitReport::none;
+        };
+        came = poll_or_expire(poll, expired);
         if (!came)
           note(kernel_check::put_signal, Result::nothing_came, Layout::size_of(i), 0,
                kernel_check::signal_value, seen);
@@ -180,7 +183,7 @@ private:
   const DeviceJob& job_;
   std::byte* area_;
   const kernel_check::Layout& layout_;
-  std::uint64_t patience_ns_;
+  std::uint64_t timeout_ns_;
   int me_, peer_;
   unsigned flags_;
 };

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/device/rma.cuh"
+#include "kernels/device/wait_loop.cuh"
 #include "src/abi/op_types.h"
 
 namespace shmemctl::device {
@@ -21,20 +22,15 @@ __device__ inline T look(const T* at) {
   return from_bits<T>(load_acquire(reinterpret_cast<const Word*>(at)));
 }
 
-/// By the calling thread. False on timeout (see WaitTimeout), which the caller reports.
+/// By the calling thread. False on timeout (see poll_until()), which the caller reports.
 template <class T>
 __device__ inline bool watch_word(const DeviceJob& job, const T* at, Compare compare, T value,
                                   T& seen, unsigned times = 1) {
-  seen = look(at);
-  if (compares(compare, seen, value))
-    return true;
-  WaitTimeout patience(times);
-  do {
+  const auto poll = [&] {
     seen = look(at);
-    if (compares(compare, seen, value))
-      return true;
-  } while (!patience.over(job));
-  return false;
+    return compares(compare, seen, value);
+  };
+  return poll_until(job, poll, times);
 }
 
 /// By the calling thread.
@@ -147,13 +143,15 @@ __device__ inline bool wait_any(const DeviceJob& job, const Words<T>& words, int
   std::ptrdiff_t found = -1;
   if (Scope::rank() == 0) {
     const std::size_t first = first_that_counts(words);
-    WaitTimeout patience;
-    while (ok && first < words.count && (found = find(words)) < 0)
-      if (patience.over(job)) {
-        report_wait(job, peer, to_bits(words.wanted(first)), to_bits(look(words.at + first)),
-                    words.at + first);
-        ok = false;
-      }
+    const auto poll = [&] {
+      found = find(words);
+      return found >= 0;
+    };
+    if (first < words.count && !poll_until(job, poll)) {
+      report_wait(job, peer, to_bits(words.wanted(first)), to_bits(look(words.at + first)),
+                  words.at + first);
+      ok = false;
+    }
   }
   index = static_cast<std::ptrdiff_t>(Scope::broadcast(static_cast<std::uint64_t>(found)));
   return Scope::all(ok);

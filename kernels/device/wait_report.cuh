@@ -1,4 +1,4 @@
-// Timeouts of waits, and their report to the host.
+// The report to the host of a wait that timed out, or of an operation that cannot be done.
 #pragma once
 
 #include "kernels/device/memory_order.cuh"
@@ -48,26 +48,5 @@ inline __device__ __noinline__ void report_wait(const DeviceJob& job, int peer,
 __device__ inline void report_unreachable(const DeviceJob& job, int pe) {
   report_wait(job, pe, 0, 0, nullptr, WaitKind::no_path);
 }
-
-/// Timeout of a wait: job.timeout_ns from its start, or earlier if another wait of this PE has
-/// timed out. `times` that long where the awaited thread is itself in a wait, so that that one,
-/// which knows more, reports.
-class WaitTimeout {
-public:
-  explicit __device__ WaitTimeout(unsigned times = 1)
-      : begin_ns_(global_time_ns()), times_(times) {}
-  /// Called at each poll; reads the clock at every 256th, because that takes longer than a poll.
-  __device__ bool over(const DeviceJob& job) {
-    if (++polls_ % 256 != 0)
-      return false;
-    return global_time_ns() - begin_ns_ > times_ * job.timeout_ns ||
-           load_relaxed(&job.report->state) != WaitReport::none;
-  }
-
-private:
-  std::uint64_t begin_ns_;
-  unsigned times_;
-  unsigned polls_ = 0;
-};
 
 } // namespace shmemctl::device

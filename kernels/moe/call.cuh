@@ -24,9 +24,13 @@ __device__ inline void adopt_failure(const DeviceJob& job, CallFlags* flags, std
 /// the missing rank is the one of that wait.
 __device__ inline void record_failure(const DeviceJob& job, CallFlags* flags, std::uint64_t epoch,
                                       std::int32_t rank) {
-  std::uint64_t state = device::load_acquire(&job.report->state);
-  while (state == WaitReport::being_written)
-    state = device::load_acquire(&job.report->state);
+  std::uint64_t state = 0;
+  device::poll_or_expire(
+      [&] {
+        state = device::load_acquire(&job.report->state);
+        return state != WaitReport::being_written;
+      },
+      [&](std::uint64_t waited_ns) { return waited_ns > job.timeout_ns; });
   const std::int32_t reported = state == WaitReport::written ? job.report->peer : -1;
   device::store_relaxed(&flags->failure,
                         failed_call(number_of_call(epoch), reported < 0 ? rank : reported));

@@ -11,15 +11,15 @@ namespace shmemctl::moe {
 __device__ inline bool wait_for_count(const DeviceJob& job, const std::uint64_t* word,
                                       std::uint64_t epoch, std::int32_t source,
                                       std::int32_t& count) {
-  device::WaitTimeout patience;
-  // Relaxed loads suffice: the flag itself carries the count, no other data is read.
-  std::uint64_t seen = device::load_relaxed(word);
-  while (!has_come(seen, epoch)) {
-    if (patience.over(job)) {
-      device::report_wait(job, source, count_word(epoch, 0), seen, word);
-      return false;
-    }
+  std::uint64_t seen = 0;
+  const auto poll = [&] {
+    // Relaxed loads suffice: the flag itself carries the count, no other data is read.
     seen = device::load_relaxed(word);
+    return has_come(seen, epoch);
+  };
+  if (!device::poll_until(job, poll)) {
+    device::report_wait(job, source, count_word(epoch, 0), seen, word);
+    return false;
   }
   count = count_of(seen);
   return true;

@@ -18,22 +18,18 @@ __device__ inline std::int32_t buffer_of_dispatch(std::uint64_t epoch) {
 template <class Ready>
 __device__ inline bool wait_or_mask(LowLatencyFlags* flags, std::int32_t rank,
                                     std::uint64_t rank_timeout_ns, const Ready& ready) {
-  std::uint64_t begin_ns = 0;
-  for (unsigned polls = 0;; ++polls) {
+  bool is_masked = false;
+  const auto poll = [&] {
     // Both loads are in flight together, so reading the mask adds no latency.
-    const bool is_masked = device::load_relaxed(&flags->masked[rank]) != 0;
+    is_masked = device::load_relaxed(&flags->masked[rank]) != 0;
     const bool is_ready = ready();
-    if (is_masked)
-      return false;
-    if (is_ready)
-      return true;
-    if (polls == 0) {
-      begin_ns = device::global_time_ns();
-    } else if (polls % 256 == 0 && device::global_time_ns() - begin_ns > rank_timeout_ns) {
-      device::store_relaxed(&flags->masked[rank], 1);
-      return false;
-    }
-  }
+    return is_masked || is_ready;
+  };
+  const auto expired = [&](std::uint64_t waited_ns) { return waited_ns > rank_timeout_ns; };
+  if (device::poll_or_expire(poll, expired))
+    return !is_masked;
+  device::store_relaxed(&flags->masked[rank], 1);
+  return false;
 }
 /// Waits until that rank is known to have begun the dispatch, by its `begun` flag or by the count
 /// of its first block (which are unordered), or until it is masked. @return that time, by the

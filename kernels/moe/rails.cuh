@@ -103,7 +103,7 @@ public:
   /// @param counts whether to add the time to wait_ns
   __device__ bool wait(const std::uint64_t* word, std::int32_t peer, int what, bool counts) const {
     const std::uint64_t begin_ns = counts ? device::global_time_ns() : 0;
-    const std::uint64_t seen = poll_until(word, peer);
+    const std::uint64_t seen = wait_for_number(word, peer);
     if (counts)
       memory_.rails->wait_ns[what][peer_node(peer)] += device::global_time_ns() - begin_ns;
     CallFlags* const flags = memory_.node.flags;
@@ -117,26 +117,24 @@ public:
 private:
   /// @return the flag's value once it is this call's number, or after the timeout; or the peer's
   /// failure, if it stores one in the meantime
-  __device__ std::uint64_t poll_until(const std::uint64_t* word, std::int32_t peer) const {
+  __device__ std::uint64_t wait_for_number(const std::uint64_t* word, std::int32_t peer) const {
     constexpr unsigned polls_per_failure_check =
         16; // polls of the flag per poll of the failure flag
     const std::uint64_t* const failure =
         &memory_.rails->entered[turn_of_call(epoch_ + 1)][peer_node(peer)];
-    std::uint64_t seen = device::load_acquire(word);
-    if (seen >= epoch_)
-      return seen;
-    device::WaitTimeout patience;
-    for (unsigned polls = 1; seen < epoch_; ++polls) {
-      if (polls % polls_per_failure_check == 0)
-        if (const std::uint64_t failed = device::load_relaxed(failure); has_failed(failed))
-          return failed;
-      if (patience.over(job_)) {
-        device::report_wait(job_, peer_rank(peer), epoch_, seen, word);
-        return seen;
-      }
+    std::uint64_t seen = 0, failed = 0;
+    unsigned polls = 0;
+    const auto poll = [&] {
       seen = device::load_acquire(word);
-    }
-    return seen;
+      if (seen >= epoch_)
+        return true;
+      if (++polls % polls_per_failure_check == 0)
+        failed = device::load_relaxed(failure);
+      return has_failed(failed);
+    };
+    if (!device::poll_until(job_, poll))
+      device::report_wait(job_, peer_rank(peer), epoch_, seen, word);
+    return has_failed(failed) ? failed : seen;
   }
   /// Sets one of the two `entered` flags at a rank. Release: what earlier kernels of this rank have
   /// read is ordered before, because a rank that sees the flag overwrites it.

@@ -16,7 +16,7 @@ using kernel_check::Step;
 
 /// A signal that has not come after that is lost; far less than TIMEOUT, so that this is a finding
 /// of the pair and not the end of the job.
-constexpr std::uint64_t max_patience_ns = 10'000'000'000;
+constexpr std::uint64_t max_signal_timeout_ns = 10'000'000'000;
 
 unsigned capabilities_of(const KernelPath& way, const std::string& heap_kind) {
   if (way.path == DevicePath::none)
@@ -41,7 +41,8 @@ public:
   /// Why it cannot be launched; "" if it was.
   std::string try_to_start(Step step) {
     return kernel_check::launch(step, job_, buffer_, layout_,
-                                std::min(max_patience_ns, job_.timeout_ns / 2), gpu_.stream());
+                                std::min(max_signal_timeout_ns, job_.timeout_ns / 2),
+                                gpu_.stream());
   }
   void start(Step step) {
     if (const std::string problem = try_to_start(step); !problem.empty())

@@ -324,8 +324,7 @@ MOE_MUTANTS = [
         Edit(LL_COMMON, "return buffer_of_epoch(epoch);", "return 0;"),
     ]),
     Mutant("MOE_MASK_IGNORED", "nothing of a masked rank is used", (HOST,), [
-        Edit(LL_COMMON, "const bool is_masked = device::load_relaxed(&flags->masked[rank]) != 0;",
-             "const bool is_masked = false;"),
+        Edit(LL_COMMON, "is_masked = device::load_relaxed(&flags->masked[rank]) != 0;", ""),
     ]),
     # Across nodes.
     Mutant("MOE_RAIL_TURNS", "the two flags of a peer that alternate", (HOST,), [

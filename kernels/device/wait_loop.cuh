@@ -1,0 +1,41 @@
+// The loop of every wait of a kernel for a word in memory: polls, and its deadline. Who was waited
+// for is reported by report_wait() (wait_report.cuh). Waits for a network, which sleep between
+// their polls, are in network_operations.cuh.
+#pragma once
+
+#include "kernels/device/memory_order.cuh"
+#include "src/abi/device_job.h"
+
+namespace shmemctl::device {
+
+/// Called by one thread: polls until `poll()` returns true; false if `expired` ended the wait. The
+/// clock is read after the first poll, so a wait whose condition already holds costs one poll. No
+/// back-off: it would add latency, and polls of this GPU's own memory disturb nobody.
+/// @param poll    loads, and returns whether the wait is over; chooses the order of its loads
+/// @param expired called at every 256th poll, because reading the clock takes longer than a poll,
+///                with the nanoseconds since the first one: whether to give up
+template <class Poll, class Expired>
+__device__ inline bool poll_or_expire(const Poll& poll, const Expired& expired) {
+  constexpr unsigned polls_per_clock_read = 256;
+  std::uint64_t begin_ns = 0;
+  for (unsigned polls = 0; !poll(); ++polls)
+    if (polls == 0)
+      begin_ns = global_time_ns();
+    else if (polls % polls_per_clock_read == 0 && expired(global_time_ns() - begin_ns))
+      return false;
+  return true;
+}
+
+/// poll_or_expire() with the timeout of the job. Also ends if another wait of this PE has timed
+/// out, which its report says. False: the caller reports who was waited for.
+/// @param times multiple of the timeout. More than 1 where the awaited thread is itself in a wait:
+///              that one, which knows more, then reports first
+template <class Poll>
+__device__ inline bool poll_until(const DeviceJob& job, const Poll& poll, unsigned times = 1) {
+  return poll_or_expire(poll, [&](std::uint64_t waited_ns) {
+    return waited_ns > times * job.timeout_ns ||
+           load_relaxed(&job.report->state) != WaitReport::none;
+  });
+}
+
+} // namespace shmemctl::device
