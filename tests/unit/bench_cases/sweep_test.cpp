@@ -1,4 +1,4 @@
-// Every case, with everything that it knows: verified.
+// Every case, with all of its variants, verified.
 #include "tests/unit/bench_cases/drive.h"
 
 #include "src/bench/case_table.h"

@@ -74,7 +74,7 @@ TEST_P(EachBufferPath, PutAndGetAtEveryOffset) {
     world[1].get(got.data(), descriptor, offset, bytes);
     EXPECT_EQ(got, sent) << offset;
   }
-  // Nothing was written beside it.
+  // Nothing was written around it.
   EXPECT_EQ(first_wrong(pages.base(), 123, 1), 123u);
   for (std::size_t at = 123 + size_bytes; at < pages.size_bytes(); ++at)
     EXPECT_EQ(pages.base()[at], test::pattern(at, 1));
@@ -104,13 +104,16 @@ TEST_P(EachBufferPath, RejectsStaleAndDamagedDescriptors) {
     expect_error(ExitCode::usage, {"descriptor"}, [&] { world[1].put(damaged, 0, &word, 8); });
   }
   world[0].remove(handle);
-  expect_error(ExitCode::usage, {"no longer registered"}, [&] { world[1].put(descriptor, 0, &word, 8); });
-  expect_error(ExitCode::usage, {"no longer registered"}, [&] { world[1].get(&word, descriptor, 0, 8); });
-  // Never opened before it went.
+  expect_error(ExitCode::usage, {"no longer registered"},
+               [&] { world[1].put(descriptor, 0, &word, 8); });
+  expect_error(ExitCode::usage, {"no longer registered"},
+               [&] { world[1].get(&word, descriptor, 0, 8); });
+  // Never opened before it was removed.
   const BufferHandle second = world[0].add(others.base(), others.size_bytes());
   const BufferDescriptor unopened = world[0].describe(second);
   world[0].remove(second);
-  expect_error(ExitCode::usage, {"no longer registered"}, [&] { world[1].put(unopened, 0, &word, 8); });
+  expect_error(ExitCode::usage, {"no longer registered"},
+               [&] { world[1].put(unopened, 0, &word, 8); });
 }
 
 /// Slot reuse (a race in FlagCX, #339): the handle of an earlier user of the slot must never reach

@@ -40,7 +40,7 @@ TEST_P(DriverTest, CreatesAndDestroysStreamsAndContexts) {
 
 TEST_P(DriverTest, ItsThreadsTakeNoSignalsOfTheProgram) {
   const SetVariable threads("FAKE_CUDA_THREADS", "1");
-  driver = open_driver(GetParam()); // the made-up one begins again
+  driver = open_driver(GetParam()); // the fake one starts anew
   const auto opened = device();
   std::size_t of_fake = 0;
   for (const OtherThread& thread : other_threads()) {
@@ -89,7 +89,8 @@ TEST(CudaDriver, ADeviceBeyondTheLastIsAUsageError) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     EXPECT_NE(error.message().find("GPU 7"), std::string::npos) << error.message();
-    EXPECT_NE(error.message().find("only 2 GPUs are visible"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("only 2 GPUs are visible"), std::string::npos)
+        << error.message();
   }
 }
 

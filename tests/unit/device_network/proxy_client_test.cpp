@@ -91,7 +91,7 @@ TEST(ProxyClient, EveryOperationByManyThreads) {
   run_threads({});
 }
 
-/// Room in the ring and places for answers run out all the time.
+/// Slots of the ring and of results run out all the time.
 TEST(ProxyClient, ATinyRingAndTwoResults) {
   ProxyOptions options;
   options.capacity = 4;
@@ -130,7 +130,7 @@ TEST(ProxyClient, AStopCarriesOutWhatIsInTheRing) {
   pe.part->stop();
 }
 
-/// Fails, or waits, as it is told.
+/// Fails, or waits, as requested.
 class UnwellTransport final : public Transport {
 public:
   std::atomic<bool> holds{false};
@@ -187,7 +187,7 @@ TEST(ProxyClient, AFailureOfTheTransportReachesKernelAndHost) {
   expect_error(ExitCode::unavailable, {"cable cut"}, [&] { part.stop(); });
 }
 
-/// Nobody waits longer than it may, and the report can say for what.
+/// No wait exceeds its timeout, and the report names its target.
 TEST(ProxyClient, WaitsGiveUp) {
   UnwellTransport transport;
   transport.holds = true;
@@ -230,7 +230,7 @@ TEST(ProxyClient, WaitsGiveUp) {
   transport.holds = false;
 }
 
-/// Memory that the transport cannot reach is copied; what it can reach goes as it is.
+/// Memory that the transport cannot reach is copied; other memory is used directly.
 TEST(ProxyClient, MemoryOfTheDeviceIsCopied) {
   MemoryWorld world(2, 8 << 20);
   std::vector<std::byte> host(16), device(std::size_t{5} << 19);

@@ -1,4 +1,4 @@
-// What stands below, who reaches whom, and what is said where nobody does.
+// Which devices are used, which PEs are reachable, and the reasons if none is.
 #include "tests/unit/direct/direct_world.h"
 #include "transports/direct/connect.h"
 
@@ -9,7 +9,7 @@ FakeFabric no_devices() {
   return FakeFabric({});
 }
 
-/// The reason of PE 0 for PE 1, whose options may be others.
+/// PE 0's reason for PE 1, whose options may differ.
 std::string reason_between(FakeFabric& fabric, const Texts& mine, const Texts& theirs,
                            std::uint64_t their_node = 1, std::uint64_t their_machine = 1,
                            Flavour flavour = Flavour::devx) {
@@ -85,7 +85,7 @@ TEST(DirectDevices, UnfitDevicesArePassedOver) {
   });
 }
 
-/// Atomics are missed where they are needed: puts and signals that are set go without.
+/// Missing atomics matter only if they are used: puts and signals that are set do not need them.
 TEST(DirectDevices, ADeviceWithoutAtomicsServesTheRest) {
   FakeFabric fabric({{"mlx5_0", 1, true, "", false}});
   EXPECT_EQ(reason_between(fabric, {}, {}), "reached: RoCE, no atomics of 8 bytes");

@@ -1,4 +1,4 @@
-// Regions of GPU memory: NICs that look real reach them, processors and the emulated HCA do not.
+// Regions of GPU memory: NICs that look real reach them, CPUs and the emulated HCA do not.
 #include <array>
 #include <atomic>
 
@@ -54,11 +54,11 @@ TEST(DirectGpuMemory, IsReadAndWrittenByTheNicAlone) {
     const std::string reason = run_made_up(
         fabric,
         [](TransportPe& me) {
-          const GpuHeap heap(me, half + half / 2); // the rest comes later
+          const GpuHeap heap(me, half + half / 2); // the rest arrives later
           me.publish(region::gpu_heap, heap.memory->base(), region_bytes);
           const int peer = 1 - me.pe;
           std::size_t place = half;
-          // Inline sizes, those that are copied elsewhere, those that several NICs share elsewhere.
+          // Inline sizes, those that are copied otherwise, those that several NICs share otherwise.
           for (const std::size_t size : {1u, 8u, 92u, 93u, 4096u, 8192u, 9000u, 100'000u}) {
             for (const bool blocking : {true, false}) {
               me.transport->put(1, gpu_at(peer, place), heap.at(size), size, blocking);
@@ -85,7 +85,7 @@ TEST(DirectGpuMemory, IsReadAndWrittenByTheNicAlone) {
   }
 }
 
-/// The order of two NICs' writes in a GPU is nobody's promise.
+/// The order of two NICs' writes into a GPU is not guaranteed.
 TEST(DirectGpuMemory, OneNicCarriesATransferAndItsSignal) {
   FakeFabric fabric({{"mlx5_0", 1, true, ""}, {"mlx5_1", 1, true, ""}});
   EXPECT_EQ(run_made_up(
@@ -150,7 +150,7 @@ TEST(DirectGpuMemory, IsForgottenWhenItGoes) {
                     expect_error(ExitCode::unavailable, {"region 3", "not registered by"}, [&] {
                       me.transport->put(0, gpu_at(1 - me.pe, 0), &value, 8, true);
                     });
-                    me.transport->put(0, heap_at(1 - me.pe, 0), &value, 8, true); // goes on
+                    me.transport->put(0, heap_at(1 - me.pe, 0), &value, 8, true); // continues
                     me.transport->quiet(0);
                     me.barrier();
                   }),
@@ -189,7 +189,7 @@ TEST(DirectGpuMemory, SoftwareRefusesWhatNobodyCopiesForIt) {
   });
 }
 
-/// Reaches the regions of all PEs of this process, by where they are reached.
+/// Accesses the regions of all PEs of this process by their addresses.
 class Copies final : public Transport {
 public:
   explicit Copies(std::vector<std::shared_ptr<HiddenMemory>> heaps) : heaps_(std::move(heaps)) {}
@@ -217,7 +217,7 @@ public:
   void fence(int) override {}
   void quiet(int) override {}
 
-  std::atomic<int> signals{0}; ///< words that were stored whole
+  std::atomic<int> signals{0}; ///< words that were stored as a whole
 
 private:
   std::byte* at(const RemoteAddress& address) const {
@@ -266,7 +266,7 @@ TEST(DirectGpuMemory, SoftwareHasItCopiedByAnotherWay) {
     EXPECT_EQ(me.heap[64], std::byte{42});
     EXPECT_EQ(copies.signals, 1);
     me.barrier();
-    transport.drop_device_region(region::gpu_heap); // before the way goes
+    transport.drop_device_region(region::gpu_heap); // before the path is destroyed
     me.barrier();
   });
 }

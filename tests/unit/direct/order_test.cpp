@@ -1,5 +1,5 @@
-// Signals and fences of the host over HCAs that keep no order of WRITEs, what is said of it, and
-// what happens to who believes in an order that is not there.
+// Signals and fences of the host over HCAs that do not keep the order of WRITEs, what is reported
+// about it, and the failures of code that assumes an order.
 #include <atomic>
 
 #include "tests/support/order_litmus.h"
@@ -38,7 +38,7 @@ void fence_and_atomic(Transport& transport, const std::byte* source, std::size_t
   transport.fence(0);
   transport.post_atomic(0, flag_1, {AtomicOp::set, 8, round});
 }
-/// The fence holds for what comes behind the next operation, too.
+/// The fence also applies to operations after the next one.
 void fence_atomic_and_put(Transport& transport, const std::byte* source, std::size_t size_bytes,
                           std::uint64_t round) {
   transport.put(0, data_1, source, size_bytes, false);
@@ -83,7 +83,7 @@ TEST(DirectOrder, AnOrderThatIsNotThereIsFound) {
   }
 }
 
-/// Devices without atomics serve puts, gets and signals that are set; who asks for more is told.
+/// Devices without atomics serve puts, gets and signals that are set; other uses are refused.
 TEST(DirectOrder, WithoutAtomicsSignalsWaitForTheirPayload) {
   TransportWorldOptions wanted;
   wanted.options = software();
@@ -102,9 +102,10 @@ TEST(DirectOrder, WithoutAtomicsSignalsWaitForTheirPayload) {
               "soft-mlx5:1 -> soft-mlx5:1, 2 QPs, software HCA over shm, signals wait for "
               "completions, no atomics");
     for (const std::uint8_t size_bytes : {std::uint8_t{4}, std::uint8_t{8}})
-      expect_error(ExitCode::unavailable, {"atomic of", "does not support this size", "soft-mlx5"}, [&] {
-        me.transport->post_atomic(0, heap_at(1 - me.pe, 512), {AtomicOp::add, size_bytes, 1});
-      });
+      expect_error(
+          ExitCode::unavailable, {"atomic of", "does not support this size", "soft-mlx5"}, [&] {
+            me.transport->post_atomic(0, heap_at(1 - me.pe, 512), {AtomicOp::add, size_bytes, 1});
+          });
     expect_error(ExitCode::unavailable, {"atomic of 8 bytes"}, [&] {
       me.transport->put_signal(0, heap_at(1 - me.pe, 512), nullptr, 0, heap_at(1 - me.pe, 512), 1,
                                SignalOp::add, false);

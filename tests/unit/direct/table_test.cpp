@@ -1,4 +1,4 @@
-// Queue tables: what they find, and posting through a copy of one as a kernel does.
+// QP tables: lookups, and posting through a copy of one as a kernel does.
 #include "src/abi/send_queue.h"
 #include "tests/unit/direct/direct_world.h"
 #include "transports/direct/table_builder.h"
@@ -46,7 +46,7 @@ TEST(QpTable, FindsTheNewestSegment) {
   EXPECT_EQ(TableBuilder(0, 1).build().table().paths_to(0), 0u);
 }
 
-/// What a kernel has: the table's bytes somewhere else, and nothing of the host's objects.
+/// What a kernel has: the table's bytes at another address, and none of the host's objects.
 class Kernel {
 public:
   explicit Kernel(const DirectTransport& transport) {
@@ -100,7 +100,7 @@ std::uint64_t word_at(const std::byte* place) {
 
 class BothFlavours : public testing::TestWithParam<Flavour> {};
 
-/// Host and kernel on the same queues, by turns.
+/// Host and kernel on the same QPs, alternating.
 TEST_P(BothFlavours, AKernelPostsThroughACopy) {
   run_direct(GetParam(),
              [](TransportPe& me) {
@@ -145,7 +145,7 @@ TEST_P(BothFlavours, AWrongKeyIsARemoteAccessError) {
           });
       EXPECT_NE(text.find("no memory is registered under this remote key"), std::string::npos)
           << text;
-      // The other qp_set goes on.
+      // The other QP set continues.
       me.transport->put(1, heap_at(1, 0), &value, 8, true);
       me.transport->quiet(1);
     }
