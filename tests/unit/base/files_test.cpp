@@ -1,4 +1,4 @@
-// Sysroot, input and atomic files: what reads and writes the disk.
+// Sysroot, input and atomic files: everything that reads and writes files.
 #include <atomic>
 #include <cstdio>
 #include <fcntl.h>
@@ -107,7 +107,7 @@ TEST(Json, ErrorsNameLineAndColumn) {
 }
 
 TEST(Json, ANulByteIsNotTheEnd) {
-  // The parser's own end of input; what follows is no less wrong for being behind it.
+  // The parser stops at this byte; what follows is still an error.
   for (const std::string& rest :
        {std::string(), std::string("garbage{{{"), std::string(4096, '\0')}) {
     const std::string text = "{\n  \"a\": 1}" + std::string(1, '\0') + rest;
@@ -174,8 +174,8 @@ TEST(AtomicFile, OfManyWritersOneWinsAndItsFileIsWhole) {
 }
 
 TEST(AtomicFile, WhatTakesThePlaceOfADeviceIsNotWritten) {
-  // Of two links one leads to a device and one to somebody's file, and they change places all the
-  // time: a look at the path and the opening of it need not meet the same one.
+  // Of two links one leads to a device and one to a file, and they are swapped all the time: a
+  // check of the path and opening it may see different targets.
   const TemporaryFolder folder;
   folder.write("victim", "precious");
   const std::string here = folder.path() + "/r.json", there = folder.path() + "/other";

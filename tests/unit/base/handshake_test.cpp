@@ -1,4 +1,4 @@
-// Keyed hashes against published vectors, and what a proof holds for.
+// Keyed hashes against published vectors, and what a proof is valid for.
 #include "src/base/handshake.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(Pbkdf2Sha256, PublishedVectors) {
 
 constexpr Secret one_secret = {1, 2, 3};
 
-/// A proof that fits to anything else than what it was made for could be used for that.
+/// A proof must be valid only for the connection, message and direction that it was made for.
 TEST(HandshakeProof, HoldsForOneSecretConnectionRoleAndMessage) {
   const Handshake handshake{{1}, {2}};
   const Proof proof = handshake.prove(one_secret, "join", "PE 3");

@@ -1,4 +1,4 @@
-// The limit of open files: what is left of it, and what is said when that is too little.
+// The limit of open files: how many are left, and the error if there are too few.
 #include "src/base/open_files.h"
 
 #include <cstdio>
@@ -15,7 +15,7 @@
 namespace shmemctl {
 namespace {
 
-/// Another soft limit of open files, as long as this lives.
+/// Sets another soft limit of open files while it exists.
 class SoftFileLimit {
 public:
   explicit SoftFileLimit(rlim_t soft) {
@@ -60,7 +60,7 @@ TEST(OpenFiles, TheSoftLimitIsRaisedWhenItIsTooLow) {
   EXPECT_FALSE(raise_open_file_limit());
 }
 
-/// In a process of its own: a hard limit cannot be raised again.
+/// In a child process: a hard limit cannot be raised again.
 [[noreturn]] void require_under_a_hard_limit() {
   const rlimit limit{32, 32};
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)

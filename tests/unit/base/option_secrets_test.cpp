@@ -1,4 +1,4 @@
-// Which options and variables are secrets, and that texts lose them.
+// Which options and variables are secrets, and that they are removed from texts.
 #include "src/base/options.h"
 
 #include <gtest/gtest.h>

@@ -129,7 +129,7 @@ TEST(DescribeEnv, ARemoteTransportThatNvshmemDoesNotKnow) {
   const EnvDescription beside = describe_environment(Options(environment), environment);
   EXPECT_TRUE(has(beside.findings, "remote-transport-unknown", "NVSHMEM_REMOTE_TRANSPORT"));
   EXPECT_FALSE(has_error(beside.findings));
-  // In the tool's own option the same word is simply none of the choices.
+  // In the tool's own option the same value is simply not one of the choices.
   const Environment own = {{"SHMEMCTL_REMOTE_TRANSPORT", "ibgda"}};
   EXPECT_TRUE(has(describe_environment(Options(own), own).findings, "env-invalid",
                   "SHMEMCTL_REMOTE_TRANSPORT"));

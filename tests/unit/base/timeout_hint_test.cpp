@@ -6,7 +6,7 @@
 
 namespace shmemctl {
 
-/// For the whole process, so the command is played by another one.
+/// The setting is for the whole process, so a child process acts as the command.
 TEST(TimeoutHint, TheCommandHasAnOptionAndProgramsHaveAVariable) {
   EXPECT_EQ(raise_timeout(), "raise SHMEMCTL_TIMEOUT");
   const pid_t child = ::fork();

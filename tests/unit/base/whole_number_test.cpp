@@ -20,7 +20,7 @@ TEST(WholeNumber, IsWhatTheTypeHolds) {
 }
 
 TEST(WholeNumber, IsNoneWhereACastWouldMakeOne) {
-  // The second is what a fuzzer sent as a transport's number.
+  // The second value was found by a fuzzer as a transport's number.
   for (const char* text : {"0.5", "[0]", "\"1\"", "null", "true", "1e300", "-1e300",
                            "666666666666666666666666666666666666666666666660986"}) {
     const json value = json::parse(text);

@@ -53,7 +53,7 @@ TEST(PortsUsed, AreThoseThatMovedBytes) {
   const auto used = ports_used(node, {traffic("mlx5_0", 1000), traffic("mlx5_1", 5000)},
                                {traffic("mlx5_0", 2000, 9000), traffic("mlx5_1", 5000),
                                 traffic("mlx5_2", 99), traffic("mlx5_3", 100)});
-  ASSERT_EQ(used.size(), 2u); // 99 bytes beside 10000 are a barrier's
+  ASSERT_EQ(used.size(), 2u); // 99 bytes compared with 10000 are a barrier's
   EXPECT_EQ(used[0].nic, (HcaPort{"mlx5_0", 1}));
   EXPECT_EQ(used[0].rate_GBps, 50.0);
   EXPECT_EQ(used[1].nic, (HcaPort{"mlx5_3", 1}));
@@ -61,7 +61,7 @@ TEST(PortsUsed, AreThoseThatMovedBytes) {
   EXPECT_TRUE(ports_used(node, {traffic("mlx5_0", 7)}, {traffic("mlx5_0", 7)}).empty());
 }
 
-/// Atomics, and puts of a word that go as messages (libfabric over TCP), have operations alone.
+/// Atomics, and puts of one word sent as messages (libfabric over TCP), count operations only.
 TEST(PortsUsed, AreAlsoThoseThatMovedWordsOnly) {
   const Node node = node_of({});
   const NicTraffic before{{"eth0", 1}, 1000, 0, 10};

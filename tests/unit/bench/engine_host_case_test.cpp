@@ -1,4 +1,4 @@
-// What the engine stands on: memory of the job's, and the clock.
+// What the engine uses: memory of the job, and the clock.
 #include <gtest/gtest.h>
 
 #include "tests/unit/bench/scripted_case.h"

@@ -104,7 +104,7 @@ TEST_F(Engine, AColdStartDoesNotMakeBatchesTooSmall) {
 }
 
 TEST_F(Engine, PercentilesOfAKnownSeries) {
-  // 1000 samples: ten times 1000, 1010, ... 1990 us, in an order of their own.
+  // 1000 samples: ten times each of 1000, 1010, ... 1990 us, shuffled.
   run.script.cost_ns = [](std::uint64_t number) {
     return ms + 10 * us * static_cast<std::int64_t>(number * 37 % 100);
   };
@@ -114,7 +114,7 @@ TEST_F(Engine, PercentilesOfAKnownSeries) {
   EXPECT_EQ(stats.n, 1000u);
   EXPECT_DOUBLE_EQ(*stats.min, 1000);
   EXPECT_DOUBLE_EQ(*stats.p50, 1495);
-  EXPECT_DOUBLE_EQ(*stats.p90, 1891); // rank 899.1 of 0 .. 999: 0.1 on the way from 1890 to 1900
+  EXPECT_DOUBLE_EQ(*stats.p90, 1891); // rank 899.1 of 0 .. 999: 0.1 between 1890 and 1900
   EXPECT_NEAR(*stats.p99, 1980.1, 1e-6);
   EXPECT_DOUBLE_EQ(*stats.max, 1990);
   EXPECT_NEAR(*stats.mean, 1495, 1e-9);
@@ -156,7 +156,7 @@ TEST_F(Engine, ManyIterationsFitTheMemory) {
 }
 
 TEST_F(Engine, ManyIterationsMakeNoLongRuns) {
-  // Others wait while one PE runs: for less than their deadline, whatever -n is.
+  // The others wait while one PE runs: for less than their deadline, whatever -n is.
   std::uint64_t longest = 0, begun = 0;
   std::vector<std::string> words;
   run.callbacks.begins = [&](const std::string& text) { words.push_back(text); };
@@ -172,7 +172,7 @@ TEST_F(Engine, ManyIterationsMakeNoLongRuns) {
   EXPECT_EQ(run.script.iterated, 20050u);
   EXPECT_EQ(stats.n, 6666u);
   EXPECT_EQ(batch(), 3u);
-  // Whoever looks after the deadline hears of it.
+  // The observer of the deadline is notified.
   EXPECT_GT(words.size(), 1000u);
   EXPECT_NE(words[2].find("warm-up: "), std::string::npos) << words[2];
   EXPECT_NE(words.back().find(" of 6666 samples"), std::string::npos) << words.back();

@@ -70,7 +70,7 @@ TEST(Usage, IsReadFromAMachine) {
                nothing.frequency_MHz || nothing.throttles);
 }
 
-/// A machine that did nothing else for ten seconds.
+/// An idle machine during ten seconds.
 struct Quiet {
   Usage before{0, CpuTicks{0, 0, 0}, CpuTicks{0, 0, 0}, ThreadTimes{0, 0}, 0, 2400.0, 0};
   Usage after{
@@ -111,7 +111,7 @@ TEST(Interference, EachKindIsNamed) {
 
 TEST(Interference, AFewTicksAreChance) {
   Quiet machine;
-  machine.after.at_s = 0.1; // the tick that stands for half of it may have been before
+  machine.after.at_s = 0.1; // the tick that represents half of it may have been earlier
   machine.after.core = CpuTicks{9, 0, 1};
   machine.after.thread = ThreadTimes{100000000, 0};
   EXPECT_FALSE(machine.finding());

@@ -1,4 +1,4 @@
-// Which PEs a pair is of, and what a row says of the way between them.
+// Which PEs form a pair, and what a row reports about the path between them.
 #include "src/bench/path.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(RowPathOf, NamesPesHostsTransportAndNics) {
   std::vector<PathUse> uses(4);
   uses[0] = use_of({"libfabric"}, {{"eth0", 1}});
   uses[2] = use_of({"libfabric"}, {{"eth9", 1}});
-  uses[2].measures = false; // it only answers
+  uses[2].measures = false; // it only replies
   EXPECT_EQ(to_text(row_path(point, two, uses)), "PE 0 (a) -> PE 2 (b) by libfabric eth0");
   uses[0] = use_of({"ibrc"}, {{"mlx5_1", 2}, {"mlx5_0", 1}});
   EXPECT_EQ(to_text(row_path(point, two, uses)), "PE 0 (a) -> PE 2 (b) by ibrc mlx5_0, mlx5_1:2");

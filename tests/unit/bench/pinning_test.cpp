@@ -41,7 +41,7 @@ TEST(PinPlan, TheOwnNumaNodeFirst) {
 }
 
 TEST(PinPlan, NobodyGoesWithoutBecauseAnotherTookTheOnlyCore) {
-  // The first may use any core, the second only those that the first would take.
+  // The first PE may use any core, the second only those that the first would take.
   const std::vector<PinWish> wishes = {{range(0, 3), 0}, {range(0, 1), 0}, {range(0, 1), 0}};
   const std::vector<int> cpus = plan_cpus(wishes, eight_cpus());
   EXPECT_EQ(cpus[0], 2);

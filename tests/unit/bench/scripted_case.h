@@ -1,4 +1,4 @@
-// A clock that stands still, and a case that moves it.
+// A clock that is stopped, and a case that advances it.
 #pragma once
 
 #include <functional>
@@ -23,11 +23,11 @@ private:
   std::int64_t now_ = 0;
 };
 
-/// What the case does, and what was asked of it.
+/// The behaviour of the case, and a record of its calls.
 struct Script {
   std::function<std::int64_t(std::uint64_t number)> cost_ns = [](std::uint64_t) { return 1000; };
   std::function<std::int64_t(std::uint64_t number)> reference_ns; ///< empty: no reference
-  /// What the case says that its iterations took, by a clock of its own; empty: it has none.
+  /// How long its iterations took according to the case's own clock; empty: it has none.
   std::function<double(std::uint64_t count)> own_duration_ns;
   std::optional<TimerQuality> own_timer;
   std::uint64_t bytes = 0, operations = 1, multiple = 1;
@@ -39,9 +39,9 @@ struct Script {
   std::size_t memory_bytes = 64;
 
   std::uint64_t iterated = 0; ///< iterations at the last point
-  std::uint64_t verified = 0; ///< what verify() was told
+  std::uint64_t verified = 0; ///< the argument of verify()
   std::uint64_t references = 0;
-  bool in_order = true; ///< numbers went on, and each reference had the numbers that came next
+  bool in_order = true; ///< numbers were consecutive, and each reference had the next ones
   bool zeroed = true;   ///< the memory was zero at prepare()
 };
 

@@ -13,7 +13,7 @@ using shmemctl::test::ForkJob;
 using shmemctl::test::PeResult;
 using shmemctl::test::run_fork_job;
 
-/// What a sanitizer's checks add to each operation: more than the shortest injected delay.
+/// The overhead of a sanitizer's checks per operation: more than the shortest injected delay.
 #if defined(__SANITIZE_THREAD__)
 constexpr double instrumentation_us = 10;
 #elif defined(__SANITIZE_ADDRESS__)
@@ -27,7 +27,7 @@ bool is_near(const SelfTestRow& row) {
     return false;
   if (row.unit == "bytes")
     return *row.reported == row.injected;
-  // 256 KiB may take a sanitizer's memcpy longer than the injected time.
+  // With a sanitizer, a memcpy of 256 KiB may take longer than the injected time.
   if (instrumentation_us > 0 && row.unit != "us")
     return *row.reported < 1.5 * row.injected;
   const double slack = row.unit == "us" ? instrumentation_us : 0;
@@ -36,7 +36,7 @@ bool is_near(const SelfTestRow& row) {
 
 std::string run_self_test(Runtime& runtime) {
   const SelfTestResult result = self_test(runtime);
-  // Within 1% is for a quiet machine (shmemctl bench --self-test); here others use the cores.
+  // 1% is for a quiet machine (shmemctl bench --self-test); here other tests use the cores.
   const bool near = std::all_of(result.rows.begin(), result.rows.end(), is_near);
   std::string text = near ? "passed\n" : "failed\n";
   for (const SelfTestRow& row : result.rows)
@@ -46,7 +46,7 @@ std::string run_self_test(Runtime& runtime) {
   return text;
 }
 
-/// On a machine that is busy with other tests a row may miss its 1 % in all tries; not every time.
+/// On a busy machine a row may miss its 1% in all attempts, but not every time.
 std::vector<PeResult> best_of(int runs, int n_pes) {
   std::vector<PeResult> results;
   for (int run = 0; run < runs; ++run) {

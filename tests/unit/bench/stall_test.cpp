@@ -1,4 +1,4 @@
-// Pauses in a run, lost TCP packets, and results above their limit: found, and not made up.
+// Pauses in a run, lost TCP packets, and results above their limit are found, without false alarms.
 #include "src/bench/stall.h"
 
 #include <gtest/gtest.h>
@@ -31,12 +31,12 @@ TEST(Stall, OneSampleOf112ThatTookSevenSeconds) {
 TEST(Stall, ABusyMachineMakesNone) {
   std::vector<double> times(200, 50e-6);
   for (std::size_t i = 0; i < times.size(); i += 10)
-    times[i] = 0.1; // a core that was taken away for 100 ms, 2000 times as long
+    times[i] = 0.1; // a core that was preempted for 100 ms, 2000 times as long
   EXPECT_FALSE(find_stall(times));
   times[0] = 0.45;
   EXPECT_FALSE(find_stall(times));
   EXPECT_FALSE(find_stall(std::vector<double>{0.5, 0.6, 9, 0.5})) << "too few to tell";
-  // Long samples that differ are no stall, however long.
+  // Long samples with a large spread are not a stall.
   EXPECT_FALSE(find_stall({1, 1.2, 3, 5, 2, 1, 8, 19}));
 }
 

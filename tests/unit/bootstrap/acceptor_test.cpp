@@ -1,4 +1,4 @@
-// Accepting connections: what may happen in the callback of an accepted one.
+// Accepting connections: what may happen in the callback of an accepted connection.
 #include <gtest/gtest.h>
 
 #include "src/bootstrap/acceptor.h"

@@ -1,5 +1,4 @@
-// The plans of the collectives, played through for all PEs of a job in lockstep: results, and what
-// they cost.
+// The plans of the collectives, executed for all PEs of a job in lockstep: results, and their cost.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -61,7 +60,7 @@ std::vector<Cost> play(int size, const MakePlan& make) {
   return costs;
 }
 
-/// Sanitizers take ten times as long and have seen everything by then.
+/// Sanitizers take ten times as long and have covered everything by then.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int largest = 1024;
 #else
@@ -78,7 +77,7 @@ std::vector<int> sizes() {
   return sizes;
 }
 
-/// A value that depends on everything.
+/// A value that depends on all arguments.
 std::byte mark(int from, int to, std::size_t at) {
   return static_cast<std::byte>((from * 31 + to * 17 + static_cast<int>(at) * 7 + from / 256) &
                                 255);

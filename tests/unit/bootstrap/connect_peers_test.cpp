@@ -1,5 +1,5 @@
-// Neighbours that connect while connections are cut, held back, or made by somebody else: a PE
-// whose connection is lost before all PEs are connected connects again, and is accepted.
+// Neighbours that connect while connections are cut, delayed, or made by others: a PE whose
+// connection is lost before all PEs are connected connects again, and is accepted.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -32,12 +32,12 @@ Listener new_listener() {
   return Listener(SocketAddress::abstract_unix(random_unix_name()));
 }
 
-/// What happens to the first connection through a relay; those behind it are forwarded.
+/// What happens to the first connection through a relay; later ones are forwarded.
 struct FirstConnection {
   enum class End {
     cut_at,     ///< both sides see the end after a given number of forwarded bytes
-    cut_behind, ///< the same when more of them come
-    held        ///< what comes behind them waits for ever
+    cut_behind, ///< the same when more bytes arrive
+    held        ///< later bytes are held back for ever
   };
   End end = End::cut_at;
   std::size_t from_dialer = no_end, from_listener = no_end; ///< bytes that are forwarded

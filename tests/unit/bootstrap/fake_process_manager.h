@@ -1,5 +1,5 @@
 // A process manager of threads and socket pairs, which misbehaves on demand. It reads and writes
-// the wire by itself, not with the code under test.
+// the wire format with its own code, not the code under test.
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,12 @@ struct ManagerFault {
   bool private_spaces = false;                ///< every process sees its own keys only
   bool fence_returns_at_once = false;         ///< Hydra's PMI-2: gets wait instead
   std::string at = {};                        ///< the command at which one of these happens:
-  std::string reply = {};                     ///< these bytes go out instead of an answer
+  std::string reply = {};                     ///< these bytes are sent instead of a reply
   bool close_all = false;                     ///< the process manager dies
-  bool silence = false;                       ///< no answer
+  bool silence = false;                       ///< no reply
   int rank = -1;                              ///< for this rank only; -1 is any
   int after = 0;                              ///< this many such commands are served first
-  std::map<int, PmiIdentity> identities = {}; ///< what a rank gets instead of its value
+  std::map<int, PmiIdentity> identities = {}; ///< what a rank receives instead of its value
 };
 
 class FakeProcessManager {

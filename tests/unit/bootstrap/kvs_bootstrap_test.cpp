@@ -199,7 +199,7 @@ TEST_P(KvsFaults, GarbageInsteadOfAnAnswer) {
         std::string("cmd=\n     "), std::string("cmd=something_else rc=0\n"),
         std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), std::string("    12cmd=nonsense;"),
         std::string("999999"), std::string("\n\n\n\n\n\n\n")}) {
-    // What is the beginning of an answer under one protocol ends at the deadline.
+    // A truncated reply under one protocol ends at the deadline.
     const auto outcomes =
         run(2, {.at = command("put", "kvs-put"), .reply = garbage, .silence = true}, 0.3);
     for (const Outcome& outcome : outcomes) {

@@ -1,4 +1,4 @@
-// PMI-1 and PMI-2 against a process manager of threads: what works.
+// PMI-1 and PMI-2 against a process manager of threads: successful calls.
 #include <atomic>
 #include <gtest/gtest.h>
 
@@ -76,12 +76,12 @@ TEST_P(KvsPmi, AbortAsksTheProcessManager) {
   FakeProcessManager manager(GetParam().protocol, 1);
   expect_all_good(run_job(manager, GetParam().protocol, 1, [](Bootstrap& bootstrap) {
     bootstrap.abort(ExitCode::unavailable, "a message; with=all sorts\nof letters");
-    bootstrap.finish(soon()); // answered after the abort was read
+    bootstrap.finish(soon()); // replied to after the abort was read
   }));
   EXPECT_EQ(manager.aborts(), 1);
 }
 
-/// The job's health is what makes the processes leave: it must not keep them from it.
+/// The job's health makes the processes leave: it must not keep them from it.
 TEST_P(KvsPmi, EachProcessLeavesByItselfAfterAFailure) {
   class Failed final : public JobHealth {
   public:

@@ -1,4 +1,4 @@
-// Which process of its job this one is, as launchers leave it in the environment.
+// The rank of this process in its job, according to the launcher's environment variables.
 #include <gtest/gtest.h>
 
 #include "src/bootstrap/launcher_variables.h"

@@ -1,5 +1,5 @@
-// The MPI bootstrap against libraries that are not what it needs, and a made-up Open MPI. The real
-// one is in tests/integration/test_bootstraps_mpi.py.
+// The MPI bootstrap against unsuitable libraries, and a fake Open MPI. The real one is in
+// tests/integration/test_bootstraps_mpi.py.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -55,7 +55,7 @@ TEST(MpiLibraryDeathTest, AProgramWithAnotherMpiIsRefused) {
   EXPECT_EXIT(refused(), ::testing::ExitedWithCode(0), "");
 }
 
-/// As with a program whose own copy of the handles MPI uses.
+/// As in a program whose own copy of the handles MPI uses.
 TEST(MpiLibraryDeathTest, HandlesAreThoseOfTheGlobalScope) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto look = [] {

@@ -1,4 +1,4 @@
-// What the launcher's variables must hold, and what is said when they do not.
+// What the launcher's variables must contain, and the errors if they do not.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -22,8 +22,8 @@ struct PeResult {
   ExitCode code = ExitCode::ok;
 };
 
-/// Forks PEs before the parent has any thread, gives them the id when there is one, and collects
-/// what became of them. The parent holds the rendezvous.
+/// Forks PEs before the parent has any thread, sends them the id when it exists, and collects their
+/// results. The parent holds the rendezvous.
 class ProcessWorld {
 public:
   using Body = std::function<void(int pe, UidArguments arguments)>;
@@ -86,7 +86,7 @@ private:
     return text;
   }
 
-  /// noexcept: a child that left it by an exception would go on with the tests after this one.
+  /// noexcept: a child that throws would otherwise go on with the tests after this one.
   static void run(int pe, int n_pes, const Body& body, FileDescriptor id,
                   FileDescriptor report) noexcept {
     std::string line;

@@ -9,7 +9,7 @@ namespace {
 
 using test::expect_error;
 
-// Libraries that open on every machine, and one that opens on none.
+// Libraries that open on every machine, and one that never opens.
 const Environment present = {{"SHMEMCTL_PMIX_LIBRARY", "libm.so.6"},
                              {"SHMEMCTL_MPI_LIBRARY", "libm.so.6"}};
 const Environment absent = {{"SHMEMCTL_PMIX_LIBRARY", "libno-such-pmix.so.2"},
@@ -79,7 +79,7 @@ TEST(SelectAuto, NeverAJobOfOneAmongSeveral) {
       [] { choose(with(absent, mpirun)); });
   EXPECT_NE(open_mpi.find("SHMEMCTL_MPI_LIBRARY"), std::string::npos) << open_mpi;
   expect_error(ExitCode::unavailable, {"one of 2"}, [] { choose({{"PMI_SIZE", "2"}}); });
-  // With PMIx alone the size is unknown before its library is asked.
+  // With PMIx alone the size is unknown before its library is called.
   expect_error(ExitCode::unavailable, {"one of several", "libno-such-pmix"}, [] {
     choose(with(absent, {{"PMIX_NAMESPACE", "n"}, {"PMIX_RANK", "0"}}));
   });

@@ -88,7 +88,7 @@ TEST(SocketAddress, ChangesItsPort) {
   EXPECT_EQ(SocketAddress().text(), "");
 }
 
-/// Every kind of address that this machine can listen at.
+/// Every kind of address that this machine can listen on.
 std::vector<SocketAddress> local_addresses() {
   std::vector<SocketAddress> addresses = {SocketAddress::abstract_unix(random_unix_name())};
   for (const InterfaceAddress& each : interface_addresses())

@@ -21,7 +21,7 @@ using test::ProcessWorld;
 using test::run_uid_world;
 using test::UidWorld;
 
-/// All PEs met an Error whose message has one of the alternatives.
+/// Every PE has an Error whose message contains one of the alternatives.
 void expect_all(const std::vector<std::optional<Error>>& errors, ExitCode code,
                 const std::vector<std::string>& alternatives) {
   for (std::size_t pe = 0; pe < errors.size(); ++pe) {
@@ -152,7 +152,7 @@ TEST(UidCollectiveFaults, ALatePeIsATimeout) {
         throw;
       }
     } else {
-      // It is busy elsewhere until the other one has given up.
+      // It is busy elsewhere until the other PE has timed out.
       Bootstrap* stuck = &b;
       while (!given_up.load() && !deadline.passed())
         std::this_thread::yield();
@@ -223,7 +223,7 @@ TEST(UidCollectiveFaults, AFailureElsewhereEndsAWait) {
   expect_all(errors, ExitCode::unavailable, {"PE 7 failed elsewhere"});
 }
 
-/// Knows the cause, as the job's failure detector does once the failure has been announced.
+/// Knows the cause, like the job's failure detector after the failure was announced.
 class KnowingHealth final : public JobHealth {
 public:
   void await_cause(int peer) override {
@@ -282,7 +282,7 @@ TEST(UidCollectiveFaults, TooLargeAMessageIsRefused) {
   }
 }
 
-/// Joins by hand and then says on every link what is not of the protocol.
+/// Joins manually and then sends data that violates the protocol on every link.
 void join_and_say(const UidArguments& arguments, const Bytes& words, bool stay,
                   const Deadline& deadline) {
   std::vector<Listener> listeners = listen_for_neighbours(arguments.id, {});
@@ -317,7 +317,7 @@ void join_and_say(const UidArguments& arguments, const Bytes& words, bool stay,
   }
 }
 
-/// PE 2 of 3 is the odd one.
+/// PE 2 of 3 is the different one.
 std::vector<std::optional<Error>> with_odd_pe(const Bytes& words, bool stay, double wait_s) {
   auto rendezvous = Rendezvous::start({}, 60);
   UidArguments odd;

@@ -93,7 +93,7 @@ TEST(UidUnauthenticated, DoNotAffectTheJob) {
       try {
         strangers.back().send_some(frame.data(), frame.size());
       } catch (const Error&) {
-        // It has been shown the door already.
+        // It has been rejected already.
         strangers.pop_back();
       }
     }
@@ -146,7 +146,7 @@ TEST(UidUnauthenticated, AreClosedAfterTheHandshakeTimeout) {
     EXPECT_TRUE(is_closed_by(strangers[i], end)) << "stranger " << i;
 }
 
-/// One byte at a time keeps the connection no longer than silence does.
+/// One byte at a time does not keep the connection open longer than silence.
 TEST(UidUnauthenticated, CannotStayBySendingSlowly) {
   auto rendezvous = Rendezvous::start({}, 60);
   Join join;
@@ -208,7 +208,7 @@ TEST(UidFaults, ARecordedJoinIsRefusedAndEndsNothing) {
   join.remaining_ms = 30000;
   const Nonce nonce = random_nonce();
   const Bytes connect_request = encode_frame(FrameKind::connect_request, encode_nonce(nonce));
-  // The proof of the recorded connection; what the listener said there does not matter.
+  // The proof of the recorded connection; what the listener sent there does not matter.
   const Handshake before{nonce, random_nonce()};
   const Bytes contents = join.encode();
   const Bytes frame = encode_frame(
@@ -368,7 +368,7 @@ TEST(UidFaults, AMissingRendezvousIsATimeout) {
   }
 }
 
-/// Something listens where the rendezvous should be and never answers.
+/// A listener at the rendezvous's address that never replies.
 TEST(UidFaults, ASilentRendezvousEndsAtTheDeadline) {
   Listener mute(SocketAddress::parse("127.0.0.1:0"));
   UidArguments arguments;
@@ -389,7 +389,7 @@ TEST(UidFaults, AnEndedRendezvousIsDetectedAtOnce) {
   const UniqueId id = rendezvous->id();
   std::optional<Error> error;
   const Deadline deadline = soon(300);
-  // Joins by hand, so that it can close the connection after it was accepted.
+  // Joins manually, so that it can close the connection after it was accepted.
   Join join;
   join.rank = 0;
   join.size = 2;
@@ -465,7 +465,7 @@ TEST(UidFaults, APeThatIsLostBeforeAllAreConnectedIsToldToAll) {
             std::string::npos);
 }
 
-/// It joins and is told its neighbours, but connects to none of them.
+/// It joins and receives its neighbours, but connects to none of them.
 TEST(UidFaults, APeThatDoesNotConnectToItsNeighboursIsNamed) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();

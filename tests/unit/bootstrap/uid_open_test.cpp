@@ -1,4 +1,4 @@
-// The bootstraps uid and local as options and launchers ask for them.
+// The bootstraps uid and local as selected by options and launchers.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <thread>
@@ -90,7 +90,7 @@ int free_port() {
   return Listener(SocketAddress::parse("127.0.0.1:0")).address().port();
 }
 
-/// What `n` PEs met when each opened its bootstrap with its environment.
+/// The results of `n` PEs when each opens its bootstrap with its environment.
 std::vector<std::string> open_all(const std::vector<Environment>& environments,
                                   double timeout_s = 60) {
   std::vector<std::string> messages(environments.size());

@@ -1,4 +1,4 @@
-// The bootstrap uid among processes: one is killed or stops, and all others learn which.
+// The bootstrap uid among processes: one is killed or stopped, and all others learn which.
 #include <csignal>
 #include <gtest/gtest.h>
 

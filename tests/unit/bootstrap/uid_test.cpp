@@ -215,7 +215,7 @@ TEST(Uid, ThePeThatMadeTheIdMayHoldTheRendezvous) {
   }));
 }
 
-/// Counts what a bootstrap tells and asks.
+/// Counts the bootstrap's calls.
 class RecordingHealth final : public JobHealth {
 public:
   explicit RecordingHealth(std::atomic<int>& checks) : checks_(checks) {}

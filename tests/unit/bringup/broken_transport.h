@@ -1,4 +1,4 @@
-// A transport that does one thing wrong, towards one PE.
+// A transport with one defect, towards one PE.
 #pragma once
 
 #include <cstring>
@@ -20,7 +20,7 @@ enum class Defect {
   overrun,      ///< one byte too many is written
   delay,        ///< puts are done one quiet() too late
   misdirect,    ///< everything goes to another PE
-  early_signal, ///< the signal comes before the payload
+  early_signal, ///< the signal arrives before the payload
   lost_add,     ///< the add returns the old value, and adds nothing
   wrong_old,    ///< atomics return another value
   swaps_always, ///< compare-swap does not compare

@@ -1,5 +1,5 @@
-// What PEs say of their GPUs and of what kernels saw, put together. The kernels' own part is tested
-// in tests/unit/device_plan/pair_check_test.cpp.
+// What PEs report about their GPUs and about the kernels' results, merged. The kernels' own part is
+// tested in tests/unit/device_plan/pair_check_test.cpp.
 #include "src/bringup/gpu_pairs.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(GpuPairs, ReachOfKernelsIsATransports) {
   EXPECT_EQ(checkable_pairs(all[0], PairOp::fetch_add), 3u);
 }
 
-/// Results of PE 1 of 3, all well but one.
+/// Results of PE 1 of 3, all successful but one.
 std::vector<Result> results_with(int peer, int op, const Result& result) {
   std::vector<Result> results(3 * kernel_check::n_ops, Result{});
   results[static_cast<std::size_t>(peer * kernel_check::n_ops + op)] = result;
@@ -133,7 +133,7 @@ TEST(GpuPairs, PairsWithoutAPathAreAFinding) {
   EXPECT_EQ(summary.findings[0].severity, Severity::warning);
   EXPECT_EQ(summary.findings[0].message,
             "kernels do not reach 2 pairs of PEs: 0>1, 1>0; on another virtual node");
-  // Advice that helps whatever the reason is: not another kind of heap.
+  // Advice that helps whatever the reason is, such as another kind of heap.
   EXPECT_NE(summary.findings[0].fix.find("a transport that reaches these PEs"), std::string::npos);
   EXPECT_EQ(summary.findings[0].fix.find("HEAP"), std::string::npos);
 }

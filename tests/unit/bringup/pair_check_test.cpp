@@ -1,4 +1,5 @@
-// The pair check among threads: clean where all is well, and naming the pair where it is not.
+// The pair check among threads: no failures in a correct job, and otherwise the failing pair is
+// named.
 #include "src/bringup/pair_check.h"
 
 #include <algorithm>

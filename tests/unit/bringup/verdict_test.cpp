@@ -1,4 +1,4 @@
-// What the PEs say, put together: reach, failures, phases; text for people; rows and findings.
+// The PEs' results, merged: reachability, failures, phases; text for people; rows and findings.
 #include "src/bringup/verdict.h"
 
 #include <functional>

@@ -60,7 +60,7 @@ TEST(Acceptance, KernelsAreMeasuredWhereTheBringUpHadGpus) {
   EXPECT_FALSE(gpu_job_after(absorb(item, {}, whole))) << "a bring-up that died had none";
 }
 
-/// What kernels of a job found wrong fails the part that they are.
+/// What kernels of a job found wrong fails that part.
 TEST(Acceptance, AGpuJobsWrongDataIsItsVerdict) {
   Report bringup = job_report(), bench = job_report(), whole;
   bringup.checks.push_back({gpu_devices_row, "", "pass", "", "", "", "gpu"});
@@ -123,7 +123,7 @@ TEST(Acceptance, AJobThatHangsWasKilledOrWritesNonsenseFails) {
   }
 }
 
-/// The signal that ends it is this program's own.
+/// The signal that ends it was sent by this program.
 TEST(Acceptance, AJobThatWasEndedForItsTimeIsNotSaidToBeInterrupted) {
   ChildResult hung = child_of(job_report());
   hung.timed_out = true;

@@ -40,7 +40,7 @@ TEST_P(DriverTest, CreatesAndDestroysStreamsAndContexts) {
 
 TEST_P(DriverTest, ItsThreadsTakeNoSignalsOfTheProgram) {
   const SetVariable threads("FAKE_CUDA_THREADS", "1");
-  driver = open_driver(GetParam()); // the made-up one begins again
+  driver = open_driver(GetParam()); // the fake one starts anew
   const auto opened = device();
   std::size_t of_fake = 0;
   for (const OtherThread& thread : other_threads()) {

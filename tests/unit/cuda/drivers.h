@@ -1,4 +1,4 @@
-// The drivers that tests run over: the made-up one always, the real one where there is a GPU.
+// The drivers that tests run over: always the fake one, and the real one if there is a GPU.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ inline const char* real_driver() {
   return "libcuda.so.1";
 }
 
-/// Opens it; fails the test if that is the made-up one and it does not open.
+/// Opens it; fails the test if the fake one does not open.
 inline std::shared_ptr<const cuda::Driver> open_driver(const std::string& file,
                                                        std::string* reason = nullptr) {
   std::string why;
@@ -28,7 +28,7 @@ inline std::shared_ptr<const cuda::Driver> open_driver(const std::string& file,
   return driver;
 }
 
-/// What the made-up driver holds.
+/// The allocations of the fake driver.
 inline std::string held_by_fake() {
   void* library = ::dlopen(SHMEMCTL_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD);
   using Held = const char*();
@@ -38,8 +38,8 @@ inline std::string held_by_fake() {
 inline constexpr const char* nothing_held =
     "reserved 0 mapped 0 committed 0 allocated 0 host 0 streams 0 contexts 0";
 
-/// The calls that the made-up driver, which is open, counts for FAKE_CUDA_FAIL begin here; without
-/// that, those of earlier tests of this process count, too. False if it cannot be driver_report so.
+/// Starts counting the fake driver's calls for FAKE_CUDA_FAIL; otherwise those of earlier tests of
+/// this process count, too. False if the driver does not support this.
 inline bool count_calls_of_fake_anew() {
   void* library = ::dlopen(SHMEMCTL_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD);
   using CountAnew = void();

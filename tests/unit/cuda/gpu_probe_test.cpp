@@ -1,5 +1,5 @@
-// What is tried of each GPU, over the made-up driver, and over the real one where there is one. How
-// long copies take is not judged here.
+// What is probed for each GPU, over the fake driver, and over the real one if there is one. The
+// duration of copies is not judged here.
 #include <gtest/gtest.h>
 
 #include "src/cuda/gpu_probe.h"
@@ -98,8 +98,8 @@ TEST(GpuProbeFaults, NamesAFailingGpu) {
 }
 
 } // namespace
-// Copies between GPUs over the fake driver, and over the real one where there is one. What they
-// take is not judged here.
+// Copies between GPUs over the fake driver, and over the real one if there is one. Their duration
+// is not judged here.
 
 namespace {
 
@@ -145,7 +145,7 @@ std::string with_failure(const char* failure, const Look& look) {
 }
 
 TEST(LinkProbeFaults, ARefusalIsThePairsOwn) {
-  // Two devices are let in to two pieces of their own each; the fifth is GPU 0 at GPU 1's.
+  // Two devices get access to two of their own allocations each; the fifth is GPU 0 to GPU 1's.
   EXPECT_EQ(with_failure("cuMemSetAccess:5:217",
                          [](const cuda::LinkSample& refused, const cuda::LinkSample& other) {
                            require(refused.refused.rfind("cuMemSetAccess: ", 0) == 0,

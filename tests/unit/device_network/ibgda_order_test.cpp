@@ -1,5 +1,5 @@
-// Signals and fences of kernels over an HCA that keeps no order of WRITEs, and what happens to who
-// takes it for one that does.
+// Signals and fences of kernels over an HCA that does not keep the order of WRITEs, and the
+// failures of code that assumes that it does.
 #include <atomic>
 
 #include "tests/support/order_litmus.h"
@@ -73,7 +73,7 @@ TEST(QueueOrder, SignalsAndFencesHoldOnAnHcaThatReorders) {
       any_order());
 }
 
-/// An atomic, then behind a fence a value: what an atomic changes is there first.
+/// An atomic, then after a fence a value: the atomic's effect is visible first.
 TEST(QueueOrder, WhatIsBehindAFenceSeesTheAtomicsBeforeIt) {
   run_kernels(
       [](TransportPe& me, QueuePe& pe) {
@@ -102,8 +102,8 @@ TEST(QueueOrder, WhatIsBehindAFenceSeesTheAtomicsBeforeIt) {
       any_order());
 }
 
-/// The same headers, told that the queue keeps the order of WRITEs where it does not: a signal that
-/// is a WRITE, and a fence that does not wait, are found.
+/// The same code, configured for a QP that keeps the order of WRITEs although it does not: a signal
+/// by WRITE, and a fence that does not wait, are detected.
 TEST(QueueOrder, AWriteInASignalsPlaceIsFound) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "drops an order on purpose, which is a data race";

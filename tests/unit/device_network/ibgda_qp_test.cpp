@@ -20,7 +20,7 @@ std::uint64_t word_at(const std::byte* place) {
   return word;
 }
 
-/// Each thread has a KiB there, from the second one on; the first word is everybody's.
+/// Each thread has a KiB there, from the second one on; the first word is shared.
 void every_operation(const TransportPe& me, const Pe& pe, std::uint32_t number) {
   ThreadWait wait;
   ThreadQueue queue = pe.queue(1 - me.pe, number, wait);
@@ -33,12 +33,12 @@ void every_operation(const TransportPe& me, const Pe& pe, std::uint32_t number) 
       away[i] = static_cast<std::byte>(round + i + number);
     std::memcpy(registered, away, sizeof away);
     const bool blocking = round % 2 == 0;
-    // Inline, by key, and in pieces of two blocks.
+    // Inline, by key, and in chunks of two WQEBBs.
     ASSERT_TRUE(queue.put(heap_place(mine), away, 21, false));
     ASSERT_TRUE(queue.put(heap_place(mine + 64), registered, sizeof away, blocking));
     ASSERT_TRUE(queue.put(heap_place(mine + 320), away, sizeof away, blocking));
     ASSERT_TRUE(queue.put_value(heap_place(mine + 32), round, 8));
-    // A get comes behind what was put before, where a queue keeps that order.
+    // A get executes after earlier puts, if the QP keeps that order.
     ASSERT_TRUE(pe.keeps_order(1 - me.pe) || queue.quiet());
     ASSERT_TRUE(queue.get_value(heap_place(mine + 32), 8, old));
     ASSERT_EQ(old, round);
@@ -78,8 +78,8 @@ TEST(QpClient, AQueueThatIsOftenFull) {
   run_kernels(many_threads, {{"QP_DEPTH", "128"}});
 }
 
-/// Two warps of four lanes each: lanes that do the same at the same time are posted as one, those
-/// with other sizes apart.
+/// Two warps of four lanes each: lanes with the same operation at the same time are posted
+/// together, those with other sizes separately.
 void warps(TransportPe& me, Pe& pe) {
   constexpr std::uint32_t n_qp_sets = 4, n_warps = 2;
   constexpr std::uint64_t few_rounds = rounds / 10;
@@ -98,7 +98,7 @@ void warps(TransportPe& me, Pe& pe) {
       std::memset(away, static_cast<int>(round + number), sizeof away);
       ASSERT_TRUE(queue.put_value(heap_place(mine), round, 8));
       ASSERT_TRUE(queue.put(heap_place(mine + 64), away, number % 2 == 0 ? 20 : 60, false));
-      // The answer comes behind what the same lane has put before, where a queue keeps that order.
+      // The reply arrives after what the same lane has put before, if the QP keeps that order.
       std::uint64_t old = 0;
       ASSERT_TRUE(pe.keeps_order(1 - me.pe) ||
                   ThreadQueue(pe.network, to, 0, number, wait).quiet());
@@ -141,7 +141,7 @@ TEST(QpClient, CallersHaveQueuesInTurn) {
           EXPECT_EQ(device::atomic_qp_of(pe.network, to, caller), caller % 3) << "one NIC";
         }
         EXPECT_FALSE(device::has_one_qp(pe.network, to));
-        // Each of them has a queue of its own: what one has posted the others know nothing of.
+        // Each has its own QP: the others do not see what it has posted.
         ThreadWait wait;
         EXPECT_TRUE(pe.queue(1 - me.pe, 1, wait).put_value(heap_place(64), 5, 8));
         EXPECT_FALSE(pe.queue(1 - me.pe, 0, wait).used());
@@ -153,7 +153,7 @@ TEST(QpClient, CallersHaveQueuesInTurn) {
       {{"IBGDA_NUM_RC_PER_PE", "3"}, {"IBGDA_RC_MAP_BY", "warp"}});
 }
 
-/// Over two HCAs: puts take both, atomics the first.
+/// Over two HCAs: puts use both, atomics the first.
 TEST(QpClient, SeveralNics) {
   TransportWorldOptions wanted;
   wanted.options = emulated(
@@ -267,8 +267,8 @@ TEST(QpClient, WhatIsNotRegisteredIsRefused) {
   });
 }
 
-/// An atomic whose address is not aligned is an error of the device: every thread hears of it, and
-/// the host says what it was.
+/// An atomic with an unaligned address is an error of the device: every thread receives it, and the
+/// host reports the cause.
 TEST(QpClient, AFailureOfTheQueueReachesAllThreads) {
   run_kernels([](TransportPe& me, Pe& pe) {
     run_kernel(n_threads, [&](std::uint32_t number) {
@@ -291,7 +291,7 @@ TEST(QpClient, AFailureOfTheQueueReachesAllThreads) {
   });
 }
 
-/// A region that grows is in the next launch's table; this launch's has what it had.
+/// A region that grows is in the next launch's table; this launch keeps its own.
 TEST(QpClient, ANewTableAfterGrowth) {
   TransportWorldOptions wanted;
   wanted.options = emulated({{"DEVICE_PATH", "ibgda"}});
@@ -318,7 +318,7 @@ TEST(QpClient, ANewTableAfterGrowth) {
   EXPECT_EQ(run_transport_world(make_ibgda_transport, body, wanted), "");
 }
 
-/// A heap that the HCA does not reach: said, and by the proxy.
+/// A heap that the HCA cannot reach: reported, and served by the proxy.
 TEST(QpClient, OverGpuMemoryThereAreNoQueues) {
   TransportWorldOptions wanted;
   wanted.options = emulated({{"DEVICE_PATH", "ibgda"}});

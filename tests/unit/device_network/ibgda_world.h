@@ -6,7 +6,7 @@
 
 namespace shmemctl::test {
 
-/// What a PE's kernels have: everything over the queues.
+/// The device job of a PE's kernels: everything over the QPs.
 struct QueuePe {
   explicit QueuePe(TransportPe& me) {
     DeviceNetworkInputs inputs =
@@ -25,7 +25,7 @@ struct QueuePe {
     const auto to = static_cast<std::uint32_t>(pe);
     return {network, to, device::atomic_qp_of(network, to, number), number, wait};
   }
-  /// A get comes behind what was put before it through the same queue.
+  /// A get executes after puts through the same QP.
   bool keeps_order(int pe) const {
     return network.queues->queue(static_cast<std::uint32_t>(pe), 0, network.first_qp_set)
         .abilities.orders_writes();

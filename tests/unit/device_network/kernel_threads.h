@@ -1,4 +1,4 @@
-// Threads in a kernel's place: the same code on the host's atomics, and plain memory as a GPU's.
+// Threads in a kernel's place: the same code on host atomics, and plain memory instead of a GPU's.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 
 namespace shmemctl::test {
 
-/// Counts what is there, so that tests see that all of it goes.
+/// Counts live objects, so that tests see that all are destroyed.
 class PlainKernelMemory final : public KernelMemory {
 public:
   ~PlainKernelMemory() override {
@@ -47,7 +47,7 @@ public:
     EXPECT_EQ(size_bytes % page_bytes, 0u) << "whole pages";
     const std::lock_guard lock(mutex_);
     auto* const begin = static_cast<std::byte*>(base);
-    // As CUDA, which registers no page twice.
+    // As CUDA, which refuses to register a page twice.
     for (const auto& [other, other_bytes] : mapped_)
       if (begin < static_cast<std::byte*>(other) + other_bytes && other < begin + size_bytes)
         throw Error(ExitCode::unavailable, "host memory", "register",
@@ -74,7 +74,7 @@ private:
   std::map<void*, std::size_t> allocated_, mapped_;
 };
 
-/// A wait that takes as long as a test may, or a number of turns.
+/// A wait that takes as long as a test may, or a number of polls.
 class ThreadWait {
 public:
   explicit ThreadWait(int turns = 0) : turns_(turns), deadline_(Deadline::Clock::now()) {}
@@ -93,14 +93,14 @@ private:
   Deadline deadline_;
 };
 
-/// Threads in the place of a warp's lanes, which take each step together. Lanes that came with the
-/// same key are a group.
+/// Threads in place of a warp's lanes, which take each step together. Lanes that arrive with the
+/// same key form a group.
 class LaneThreads {
 public:
   explicit LaneThreads(std::uint32_t n_qp_sets)
       : meeting_(static_cast<std::ptrdiff_t>(n_qp_sets)), values_(n_qp_sets) {}
   std::uint32_t n_qp_sets() const { return static_cast<std::uint32_t>(values_.size()); }
-  /// What every lane has given.
+  /// The value of every lane.
   std::vector<std::uint64_t> exchange(std::uint64_t value) {
     values_[lane] = value;
     meeting_.arrive_and_wait();
@@ -148,7 +148,7 @@ private:
   std::vector<std::uint32_t> members_;
 };
 
-/// The host's atomics, posting by warps and with one thread at a time that looks at completions.
+/// The host's atomics, posting by warps, with one thread at a time that polls completions.
 struct LaneMemory : mlx5::HostMemory {
   static constexpr bool one_polls = true;
   using Group = LaneGroup;
@@ -159,7 +159,7 @@ using LaneQueue = device::QpClient<LaneMemory, ThreadWait>;
 using ThreadProxy = device::ProxyClient<HostAtomics, ThreadWait>;
 using ThreadQueue = device::QpClient<mlx5::HostMemory, ThreadWait>;
 
-/// Runs `body(number)` on so many threads at once.
+/// Runs `body(number)` on that many threads at once.
 inline void run_kernel(unsigned n_threads, const std::function<void(std::uint32_t)>& body) {
   std::vector<std::thread> threads;
   for (std::uint32_t number = 0; number < n_threads; ++number)
@@ -168,7 +168,7 @@ inline void run_kernel(unsigned n_threads, const std::function<void(std::uint32_
     thread.join();
 }
 
-/// All PEs mapped, as on one node, and a way to each.
+/// All PEs mapped, as on one node, and a path to each.
 inline DeviceNetworkInputs inputs_of(int pe, const std::vector<Transport*>& ways,
                                      const std::string& wanted, JobHealth& health,
                                      const std::shared_ptr<KernelMemory>& memory) {

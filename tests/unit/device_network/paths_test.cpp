@@ -1,4 +1,4 @@
-// By what kernels reach whom, and which contexts the two proxies have.
+// By which path kernels reach each PE, and which contexts the two proxies have.
 #include "tests/support/counting_transport.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/device_network/kernel_threads.h"
@@ -13,7 +13,7 @@ struct Choice {
   JobHealth health;
   std::shared_ptr<PlainKernelMemory> memory = std::make_shared<PlainKernelMemory>();
 
-  /// PE 0 of four: PE 1 is mapped, PE 2 is not, to PE 3 there is no transport.
+  /// PE 0 of four: PE 1 is mapped, PE 2 is not, PE 3 has no transport.
   std::vector<KernelPath> ways(const std::string& wanted, Reachable reachable) {
     DeviceNetworkInputs inputs =
         inputs_of(0, {&transport, &transport, &transport, nullptr}, wanted, health, memory);

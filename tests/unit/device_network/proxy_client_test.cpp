@@ -92,7 +92,7 @@ TEST(ProxyClient, EveryOperationByManyThreads) {
   run_threads({});
 }
 
-/// Room in the ring and places for answers run out all the time.
+/// Slots of the ring and of results run out all the time.
 TEST(ProxyClient, ATinyRingAndTwoResults) {
   ProxyOptions options;
   options.capacity = 4;
@@ -182,7 +182,7 @@ TEST(ProxyClient, AFailureOfTheTransportReachesKernelAndHost) {
   expect_error(ExitCode::unavailable, {"cable cut"}, [&] { part.stop(); });
 }
 
-/// Nobody waits longer than it may, and the report can say for what.
+/// No wait exceeds its timeout, and the report names its target.
 TEST(ProxyClient, WaitsGiveUp) {
   UnwellTransport transport;
   transport.holds = true;
@@ -225,7 +225,7 @@ TEST(ProxyClient, WaitsGiveUp) {
   transport.holds = false;
 }
 
-/// Memory that the transport cannot reach is copied; what it can reach goes as it is.
+/// Memory that the transport cannot reach is copied; other memory is used directly.
 TEST(ProxyClient, MemoryOfTheDeviceIsCopied) {
   MemoryWorld world(2, 8 << 20);
   std::vector<std::byte> host(16), device(std::size_t{5} << 19);

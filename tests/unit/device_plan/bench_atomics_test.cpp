@@ -1,4 +1,4 @@
-// What measuring kernels of atomics do, on threads of the host.
+// What benchmark kernels of atomics do, on threads of the host.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// What measuring kernels do, on threads of the host: that they move what they are timed for.
+// What benchmark kernels do, on threads of the host: that they move what they are timed for.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -290,11 +290,11 @@ TEST(BenchKernels, CollectivesLeaveTheirPlaces) {
     }
 }
 
-/// What the cases put into the sources, and what they expect of each type of number.
+/// The source values of the cases, and the expected results for each type.
 template <class Call>
 void expect_added_up(CollectiveKernel kernel, CollectiveNumber number, std::size_t size_bytes,
                      HostShape shape) {
-  constexpr int n_pes = 3; // bf16 and fp16 are rounded otherwise when they are at each addition
+  constexpr int n_pes = 3; // bf16 and fp16 round differently if they round at each addition
   World world(n_pes);
   const CollectiveBuffers places{kernel, size_bytes, n_pes};
   const std::size_t width = width_of(number);
@@ -336,7 +336,7 @@ void expect_all_added_up(CollectiveKernel kernel, std::size_t size_bytes, HostSh
 
 TEST(BenchKernels, ReductionsLeaveTheSums) {
   for (const HostShape shape : {HostShape{1, 2}, HostShape{3, 1}})
-    for (const std::size_t size : {8u, 12008u}) { // in words, and straight into place
+    for (const std::size_t size : {8u, 12008u}) { // in words, and directly into the destination
       expect_all_added_up<Reduce>(CollectiveKernel::reduce, size, shape);
       expect_all_added_up<ReduceScatter>(CollectiveKernel::reducescatter, size, shape);
     }

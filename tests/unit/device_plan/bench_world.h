@@ -45,7 +45,7 @@ public:
                     {reinterpret_cast<std::uint64_t*>(job.heap), size_bytes / 8, seed, job.pe});
     });
   }
-  /// Where PE's area differs first from what it must hold; UINT64_MAX: nowhere.
+  /// The first difference of PE's area from its expected content; UINT64_MAX: none.
   std::uint64_t wrong_at(int pe, std::size_t offset_bytes, const PatternSlots& slots) {
     run<CheckBody>({2, 2}, [&](int at) {
       PatternSlots mine = slots;

@@ -56,7 +56,7 @@ TEST(CollectivesOnHost, OfGridsWithANetwork) {
   EXPECT_EQ((wrong_results<Block, true>(2, {3, 2}, 12, 20, 30000, {0, 0})), 0);
 }
 
-/// Members that are not mapped, in every place of a team.
+/// Members that are not mapped, at every position in a team.
 TEST(CollectivesOnHost, OverTheNetworkByThreads) {
   EXPECT_EQ((wrong_results<Thread, false>(2, {1, 1}, 12, 40, 40000, {0, 1})), 0);
   EXPECT_EQ((wrong_results<Thread, false>(4, {1, 1}, 13, 40, 40000, {0, 1, 0, 1})), 0);
@@ -111,8 +111,8 @@ TEST(CollectivesOnHost, AReductionWithoutAPathIsReported) {
   EXPECT_EQ(kernels.report(0).peer, 1);
 }
 
-/// 256 + 1 + 1 and 2048 + 1 + 1: in bf16 and fp16 themselves each 1 is lost, in floats none is.
-/// In words, straight into place, and by the network.
+/// 256 + 1 + 1 and 2048 + 1 + 1: in bf16 and fp16 each 1 is lost, in floats none is.
+/// In words, directly into the destination, and by the network.
 template <class T>
 void expect_sums_of_floats(float large) {
   for (const std::size_t count : {std::size_t{10}, std::size_t{30001}})
@@ -140,7 +140,7 @@ TEST(CollectivesOnHost, SmallNumbersAreAddedUpAsFloats) {
 }
 
 /// Numbers that change in each round, stored by all threads with no order but the reduction's own,
-/// and written over on return; each thread looks at what others have stored.
+/// and overwritten on return; each thread checks what others have stored.
 template <class Scope>
 void expect_reductions_of_the_round(int n_pes, HostShape shape, std::size_t count, bool in_place,
                                     const std::vector<int>& nodes = {}) {
@@ -183,7 +183,7 @@ void expect_reductions_of_the_round(int n_pes, HostShape shape, std::size_t coun
                       << nodes.size() << " nodes";
 }
 TEST(ReductionsOnHost, AreOfTheRoundsNumbers) {
-  for (const std::size_t count : {2, 300, 3000}) // in words, and straight into place
+  for (const std::size_t count : {2, 300, 3000}) // in words, and directly into the destination
     for (const bool in_place : {false, true}) {
       expect_reductions_of_the_round<Thread>(3, {1, 1}, count, in_place);
       expect_reductions_of_the_round<Block>(2, {1, 3}, count, in_place);
@@ -197,7 +197,7 @@ TEST(ReductionsOnHost, AreOfTheRoundsNumbersOverTheNetwork) {
     }
 }
 
-/// A root that is ahead of the others overwrites nothing that they still have to read.
+/// A root that is ahead of the others must not overwrite what they still have to read.
 TEST(CollectivesOnHost, BroadcastsInARow) {
   HostKernels kernels(3, heap_bytes);
   std::atomic<int> wrong{0};
@@ -217,7 +217,7 @@ TEST(CollectivesOnHost, BroadcastsInARow) {
   EXPECT_EQ(wrong, 0);
 }
 
-/// Collectives whose peer never comes end too.
+/// Collectives whose peer never arrives end, too.
 TEST(CollectivesOnHost, ACollectiveEndsAndNamesThePeer) {
   for (const std::size_t size : {std::size_t{64}, std::size_t{100000}}) {
     HostKernels kernels(2, heap_bytes, 0.05);

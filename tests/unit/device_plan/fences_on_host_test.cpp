@@ -22,9 +22,9 @@ constexpr std::uint64_t rounds = 10;
 /// All on one, or each on its own.
 const std::vector<std::vector<int>> ways = {{}, {0, 1, 2}};
 
-/// PE 0's second thread puts, and then `tell(job, signal, round)` is called by both; PE 1 waits and
-/// looks. It never hears PE 0's threads but by the signal: each thread waits for itself, because
-/// barriers of different blocks may share what the library waits by.
+/// PE 0's second thread puts, and then both call `tell(job, signal, round)`; PE 1 waits and checks.
+/// It synchronises with PE 0's threads only by the signal: each thread waits for itself, because
+/// barriers of different blocks may share what the library waits on.
 template <class Tell>
 void expect_data_before_signal(const Tell& tell) {
   HostKernels kernels(2, heap_bytes);
@@ -34,7 +34,7 @@ void expect_data_before_signal(const Tell& tell) {
     for (std::uint64_t round = 1; round <= rounds; ++round) {
       auto* const data = reinterpret_cast<std::uint64_t*>(job.heap + 4096) + round * words;
       if (job.pe == 0) {
-        if (Block::rank() == 1) { // late, so that who does not wait for it is ahead
+        if (Block::rank() == 1) { // delayed, so that a thread that does not wait for it is ahead
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
           std::uint64_t out[words];
           for (std::size_t i = 0; i < words; ++i)
@@ -85,8 +85,7 @@ TEST(FencesOnHost, AnAtomicForTheHost) {
   });
 }
 
-/// A team of one tells nobody that it has come: its barrier completes what went elsewhere all the
-/// same.
+/// A team of one signals nobody that it has arrived: its barrier still completes puts to other PEs.
 TEST(FencesOnHost, ABarrierOfOne) {
   expect_data_before_signal([](const DeviceJob& job, std::uint64_t* signal, std::uint64_t round) {
     device::barrier<Block>(job, HostKernels::even);
@@ -95,7 +94,8 @@ TEST(FencesOnHost, ABarrierOfOne) {
   });
 }
 
-/// What a thread stores into its own memory is there for PEs that hear of it by `meet` and get it.
+/// What a thread stores into its own memory is visible to PEs that synchronise by `meet` and get
+/// it.
 template <class Meet>
 void expect_stores_are_got(int n_pes, const std::vector<int>& nodes, const Meet& meet) {
   HostKernels kernels(n_pes, heap_bytes);
@@ -117,7 +117,7 @@ void expect_stores_are_got(int n_pes, const std::vector<int>& nodes, const Meet&
   });
   EXPECT_EQ(wrong, 0) << n_pes << " PEs on " << (nodes.empty() ? "one node" : "nodes of their own");
 }
-/// Members that tell each other by requests to the network, which by themselves have no order with
+/// Members that signal each other by network requests, which by themselves are not ordered with
 /// stores into this PE's own memory.
 TEST(FencesOnHost, ASyncIsBehindStoresThatOthersGet) {
   for (const std::vector<int>& nodes : ways)
@@ -126,7 +126,8 @@ TEST(FencesOnHost, ASyncIsBehindStoresThatOthersGet) {
                             [](const DeviceJob& job) { return device::sync_all<Block>(job); });
 }
 
-/// A sync's number may still be under way when the next one's is asked for, and come behind it.
+/// The value of one sync may still be in flight when the next one is requested, and arrive after
+/// it.
 TEST(FencesOnHost, SyncsInARowOverANetworkThatKeepsNoOrder) {
   for (const int n_pes : {2, 3}) {
     HostKernels kernels(n_pes, heap_bytes);
@@ -145,7 +146,7 @@ TEST(FencesOnHost, SyncsInARowOverANetworkThatKeepsNoOrder) {
   }
 }
 
-/// The source of a reduction is got by far members.
+/// The source of a reduction is read by members on other nodes with get.
 TEST(FencesOnHost, AReductionIsBehindStoresIntoItsSource) {
   for (const std::vector<int>& nodes : ways) {
     HostKernels kernels(3, heap_bytes);
@@ -166,7 +167,7 @@ TEST(FencesOnHost, AReductionIsBehindStoresIntoItsSource) {
   }
 }
 
-/// Kernels that hope for a fence where only a quiet helps.
+/// Kernels that use a fence where only a quiet is sufficient.
 TEST(FencesOnHost, AFenceCompletesNoGet) {
   HostKernels kernels(2, heap_bytes);
   kernels.put_on_nodes({0, 1});

@@ -1,5 +1,5 @@
-// Two halves of messages are enough, in every order in which members can take their steps; and what
-// the rule asks for is needed.
+// Double-buffered messages are sufficient for every order in which members can take their steps,
+// and the rule's conditions are necessary.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -18,7 +18,7 @@ struct Member {
   auto operator<=>(const Member&) const = default;
 };
 
-/// One word per sender in each half, and who has told whom that it has begun.
+/// One word per sender in each half, and which members have announced their start to which.
 struct Cells {
   std::vector<int> words[2];
   std::vector<int> entered;
@@ -31,7 +31,7 @@ struct Machine {
   auto operator<=>(const Machine&) const = default;
 };
 
-/// `roots[e - 1]` is the root of collective e, a broadcast; -1: everybody to everybody.
+/// `roots[e - 1]` is the root of collective e, a broadcast; -1: all to all.
 class Explorer {
 public:
   Explorer(int n, std::vector<int> roots, bool two_halves, bool rule)
@@ -62,7 +62,7 @@ public:
           open.push_back(next);
       }
       if (!moved && !over)
-        return false; // somebody waits for a word that was overwritten
+        return false; // a member waits for a word that was overwritten
     }
     return true;
   }

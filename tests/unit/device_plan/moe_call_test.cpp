@@ -104,7 +104,7 @@ TEST(MoeCall, ATimeoutOfOneBlockFailsTheCallOnAll) {
   expect_failed(kernels, 2, Source::peer);
 }
 
-/// A rank that times out at the end of a call, which others end well, fails the next one on all.
+/// If a rank times out at the end of a call that the others complete, the next call fails on all.
 TEST(MoeCall, ATimeoutAtTheEndFailsTheNextCall) {
   HostKernels kernels(n_ranks, sizeof(CallFlags));
   kernels.run({1, 2}, [&](const DeviceJob& job) {
@@ -128,7 +128,7 @@ TEST(MoeCall, ATimeoutAtTheEndFailsTheNextCall) {
     expect_failed(kernels, rank, Source::peer);
 }
 
-/// Behind a failure each call fails at once, on all ranks, with a report of its own.
+/// After a failure each call fails at once, on all ranks, with its own report.
 TEST(MoeCall, CallsBehindAFailureFailAtOnce) {
   HostKernels kernels(n_ranks, sizeof(CallFlags));
   kernels.job(impatient).timeout_ns = short_ns;
@@ -148,7 +148,7 @@ TEST(MoeCall, CallsBehindAFailureFailAtOnce) {
     for (int rank = 0; rank < n_ranks; ++rank)
       expect_failed(kernels, rank, Source::peer);
   }
-  // Even alone: nobody is waited for.
+  // Even a single rank: it waits for no other.
   kernels.clear_report(2);
   kernels.run({1, 2}, [&](const DeviceJob& job) {
     if (job.pe == 2) {
@@ -253,7 +253,7 @@ TEST(MoeNotifyCounts, EveryRankKnowsWhereItsRowsGo) {
   }
 }
 
-/// A rank may be a notification ahead: its counts must not land on those that another one reads.
+/// A rank may be one notify ahead: its counts must not overwrite those that another one reads.
 TEST(MoeNotifyCounts, NotificationsInARow) {
   Exchange exchange;
   std::atomic<int> wrong{0};
@@ -302,7 +302,7 @@ TEST(MoeNotifyCounts, ANotificationThatFailedLeavesNoPlan) {
   kernels.run({2, 2}, [&](const DeviceJob& job) { EXPECT_FALSE(call(job)); }); // the dispatch
   for (int rank = 0; rank < n_ranks; ++rank)
     expect_failed(kernels, rank, Source::peer);
-  // A later notification waits for nobody, and has no plan either.
+  // A later notify waits for no rank, and has no plan either.
   for (int rank = 0; rank < n_ranks; ++rank)
     kernels.clear_report(rank);
   kernels.run({2, 2}, [&](const DeviceJob& job) {

@@ -24,9 +24,8 @@ moe::InternodeShape internode_shape(std::int32_t n_ranks, std::int32_t node_rank
   return shape;
 }
 
-/// What the network between nodes does with what it is asked for. Each test runs with both: the
-/// first shows races to ThreadSanitizer, the second what an order that no network promises would
-/// do.
+/// How the network between nodes executes operations. Each test runs with both: the first exposes
+/// races to ThreadSanitizer, the second reorders operations as any network may.
 enum class Network { at_once, keeps_in_flight };
 class Hybrid : public testing::TestWithParam<Network> {
 protected:
@@ -101,8 +100,8 @@ TEST_P(Hybrid, WeightsComeHome) {
   }
 }
 
-/// From a row to all rows at once, another number in each direction, in the same memory: words of
-/// chunks that were others before must not be taken for those of this call.
+/// From one row to all rows at once, with different numbers in each direction, in the same memory:
+/// words of an earlier call's chunks must not be taken for those of this call.
 TEST_P(Hybrid, ChunksOfAnyNumberOfRows) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{4, 2}, {3, 1}}) {
     const moe::InternodeShape shape = internode_shape(n_ranks, node_ranks, moe::Format::bf16);
@@ -120,7 +119,7 @@ TEST_P(Hybrid, ChunksOfAnyNumberOfRows) {
   }
 }
 
-/// Where kernels load and store everywhere, what crosses goes so too.
+/// If kernels load and store everywhere, internode data is moved that way, too.
 TEST_P(Hybrid, NodesThatMapEachOther) {
   const moe::InternodeShape shape = internode_shape(4, 2, moe::Format::bf16);
   InternodeWorld world(shape, all_routings(shape.shape)[0].routing, false);
@@ -128,9 +127,9 @@ TEST_P(Hybrid, NodesThatMapEachOther) {
   expect_right(world, 4, false, "mapped");
 }
 
-/// Calls in a row, as a stream makes them: a rank may be a call ahead of another one. All memory is
-/// used again; the results of the last call must be right. Two of a kind behind each other: else a
-/// call of the other kind lies between, which hears of the rail too.
+/// Calls in a row, as in a stream: a rank may be one call ahead of another. All memory is reused;
+/// the results of the last call must be right. Two calls of one kind in succession: otherwise a
+/// call of the other kind, which also synchronises with the rail, is between them.
 void call_in_a_row(InternodeWorld& world) {
   constexpr int pairs = 6;
   world.run_experts(); // what comes out of them is the same each time
@@ -159,7 +158,7 @@ TEST_P(Hybrid, CallsInARow) {
   set_network(world);
   call_in_a_row(world);
 }
-/// The sender has nothing to wait for but what it must wait for.
+/// The sender waits only for what it must wait for.
 TEST_P(Hybrid, CallsInARowOfOneSender) {
   const moe::InternodeShape shape = internode_shape(4, 2, moe::Format::bf16, 60);
   InternodeWorld world(shape, all_routings(shape.shape)[2].routing, true);
@@ -167,8 +166,8 @@ TEST_P(Hybrid, CallsInARowOfOneSender) {
   call_in_a_row(world);
 }
 
-/// With nothing to wait for but each other's numbers, a rank may be a call ahead, and its number of
-/// that call may arrive before the one of this call: no rank times out, nor takes one for another.
+/// If ranks wait only for each other's values, a rank may be one call ahead, and its value of that
+/// call may arrive before the one of this call: no rank times out, nor confuses the two.
 TEST_P(Hybrid, NumbersOfCallsMayOvertakeEachOther) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{2, 1}, {3, 1}, {4, 2}}) {
     const moe::InternodeShape shape = internode_shape(n_ranks, node_ranks, moe::Format::bf16, 3);
@@ -190,8 +189,8 @@ TEST_P(Hybrid, NumbersOfCallsMayOvertakeEachOther) {
           << world.kernels().report(rank).peer;
   }
 }
-/// A message of the next notification may come before the one of this one: each plan is that of its
-/// own, which others of every second one show.
+/// A message of the next notify may arrive before the one of this one: each plan must be that of
+/// its own call; every second call differs.
 TEST_P(Hybrid, MessagesOfNotificationsMayOvertakeEachOther) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{2, 1}, {4, 2}}) {
     const moe::InternodeShape shape = internode_shape(n_ranks, node_ranks, moe::Format::bf16, 9);
@@ -298,7 +297,7 @@ TEST_P(Hybrid, ATimeoutOfOneRankFailsTheCallOnAll) {
     }
 }
 
-/// A rank whose peer on the node cannot forward rows from another node fails with it.
+/// A rank whose local peer cannot forward rows from another node fails with it.
 TEST_P(Hybrid, ARankThatCannotForwardFailsItsNode) {
   const moe::InternodeShape shape = internode_shape(4, 2, moe::Format::bf16);
   InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true);

@@ -1,5 +1,5 @@
 // Low latency between ranks that reach each other by a network, on threads of the host: the
-// kernels' own code, with a network that is a copy, verified against the oracle.
+// kernels' own code, with a network that copies memory, verified against the oracle.
 #include <barrier>
 #include <deque>
 #include <utility>
@@ -70,15 +70,15 @@ TEST(FarLatency, MoreRanksThanANodeHas) {
   }
 }
 
-/// As a stream makes them: a rank may be a call ahead of another one, most of all of one that it
-/// has no tokens for, and whose outputs it does not wait for.
+/// As in a stream: a rank may be one call ahead of another, in particular of one that it has no
+/// tokens for, and whose outputs it does not wait for.
 void call_in_a_row(const moe::Shape& shape, const NamedRouting& routing, bool keeps_in_flight) {
   LowLatencyInternodeWorld world(shape, settings[0], routing.routing, {0, 0, 1, 1},
                                  HostKernels::patience_s());
   if (keeps_in_flight)
     world.kernels().keep_in_flight();
   expect_right(world, 4, 1, "first");
-  // A launch is over when all its threads are; so long the next one waits, and then sees all of it.
+  // A launch ends when all its threads end; the next one waits for that, and then sees everything.
   std::deque<std::barrier<>> ends; // by PE
   for (int pe = 0; pe < 4; ++pe)
     ends.emplace_back(LowLatencyInternodeWorld::grid.blocks *
@@ -159,8 +159,8 @@ TEST(FarLatency, DispatchKnowsABeginningFromRows) {
   }
 }
 
-/// Whoever is waited for is in the wait matrix, whichever of a token's choices it has; and of warps
-/// that wait at the same time the time counts once.
+/// Every rank that is waited for is in the wait matrix, whichever of a token's choices it holds;
+/// the time of warps that wait simultaneously counts once.
 TEST(FarLatency, CombineCountsTheWaitForEachRank) {
   const moe::Shape shape = shape_of(4, 6);
   const moe::Routing routing(4, {4, {0, 5, 10, 15, 1, 6, 11, 16, 2, 7, 12, 17}}); // by rank: 3 last
@@ -190,7 +190,7 @@ TEST(FarLatency, CombineCountsTheWaitForEachRank) {
   }
 }
 
-/// What a receive half takes without its send half has come by itself, and nothing is left behind.
+/// What a receive half uses without its send half has arrived by itself, and nothing is left.
 TEST(FarLatency, HalvesApart) {
   for (const Setting& setting : settings) {
     const moe::Shape shape = shape_of(4, 9);
@@ -223,7 +223,7 @@ TEST(FarLatency, HalvesApart) {
   }
 }
 
-/// Nobody is everybody's first.
+/// No rank has every other rank's first choice.
 TEST(FarLatency, OutputsGoFirstToTheRankBehind) {
   const moe::Shape shape = shape_of(4, 3);
   const moe::Routing routing(4, {4, {0, 5, 10, 15, 1, 6, 11, 16}});
@@ -240,8 +240,8 @@ TEST(FarLatency, OutputsGoFirstToTheRankBehind) {
   }
 }
 
-/// A rank that is masked lives on: it gets the rows that were sent before, tells of its outputs
-/// before the others look, and goes on for two more calls. Neither side takes the other's data.
+/// A masked rank continues: it receives the rows that were sent before, announces its outputs
+/// before the others read them, and runs two more calls. Neither side uses the other's data.
 TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
   for (const Setting& setting : {settings[0], settings[1], settings[4]})
     for (const std::int32_t late : {1, 2}) {

@@ -1,4 +1,5 @@
-// How the ranks of a dispatch meet, on threads of the host; and the arithmetic of counting rows.
+// How the ranks of a dispatch synchronise, on threads of the host; and the arithmetic of counting
+// rows.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -19,7 +20,7 @@ TEST(Moe, PackedCountsAddUpEachRank) {
   PackedCounts sum{0, 0}, buffer{0, 0};
   std::int32_t expected[8] = {}, expected_half[8] = {};
   for (int i = 0; i < PackedCounts::most; ++i) {
-    // Rank 7 takes all: its field is full at the end.
+    // Rank 7 receives all: its field is full at the end.
     const std::uint32_t ranks = static_cast<std::uint32_t>(random()) % 256 | 0x80;
     sum = sum + PackedCounts::of(ranks);
     for (int rank = 0; rank < 8; ++rank)
@@ -55,7 +56,8 @@ TEST(Moe, PartsOfALowLatencyDispatchAreTakenApartAgain) {
     }
 }
 
-/// Whatever the shape, what is chosen for it can be launched, and uses the shared memory there is.
+/// Whatever the shape, the chosen configuration can be launched and uses the available shared
+/// memory.
 TEST(Moe, ChosenSettingsFitABlock) {
   for (const std::int32_t n_ranks : {1, 2, 3, 4, 8})
     for (const std::int32_t hidden : {8, 128, 2048, 2176, 4096, 7168, 12288})
@@ -100,13 +102,13 @@ TEST(Moe, BlocksForSelfLeaveBlocksForOthers) {
       const int self = blocks_for_self({sms, 1, 1}, n_ranks);
       EXPECT_GE(self, 0);
       EXPECT_LT(self, sms) << n_ranks;
-      // Nobody is without blocks: 0 is that all serve both.
+      // Every direction has blocks: 0 means that all serve both.
       EXPECT_EQ(blocks_for_self({sms, 1, 1, 1, 200}, n_ranks), sms < 2 ? 0 : sms - 1);
     }
 }
 
-/// Calls of ranks with blocks of threads: in each, every thread writes the call's number into a
-/// place of its own on every rank, and behind it all of a rank's places have it.
+/// Calls of ranks with blocks of threads: in each, every thread writes the call's number into its
+/// own slot on every rank, and after it all of a rank's slots have it.
 class CallTimings {
 public:
   static constexpr int n_ranks = 3, blocks = 2, threads = 4, calls = 60;
@@ -126,7 +128,7 @@ public:
       mine.finish(true);
     });
   }
-  /// As the consumer of a call would, behind it in the stream: plain loads.
+  /// As the consumer of a call would, after it in the stream: plain loads.
   bool all_are(int call) {
     for (int rank = 0; rank < n_ranks; ++rank)
       for (int i = 0; i < n_ranks * blocks * threads; ++i)
@@ -136,8 +138,9 @@ public:
   }
   HostKernels& kernels() { return kernels_; }
 
-  /// Every rank does all calls in a row, as a stream does, and reads between them, while others
-  /// may be a call ahead. Launches of one rank follow each other: its threads meet between them.
+  /// Every rank does all calls in a row, as in a stream, and reads between them, while others may
+  /// be one call ahead. Launches of one rank follow each other: its threads synchronise between
+  /// them.
   int wrong_in_a_row() {
     std::atomic<int> wrong{0};
     kernels_.run({1, threads}, [&](const DeviceJob& job) {

@@ -1,6 +1,6 @@
 // The device headers on threads of the host: their logic, their epochs, and, under ThreadSanitizer,
-// what their acquires and releases order. Few rounds: on a busy machine each hand-over between
-// threads may take a time slice of everybody.
+// the ordering by their acquires and releases. Few rounds: on a busy machine each hand-over between
+// threads may take a time slice of every thread.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -47,7 +47,7 @@ TEST(DeviceOnHost, ProgramsOfBlocks) {
   run_programs<Block>(3, 2, 31);
 }
 
-/// PEs that are behind a network, in which nothing that may wait is done before a quiet.
+/// PEs behind a network that executes nothing before a quiet unless it must.
 TEST(DeviceOnHost, ProgramsOverANetworkByThreads) {
   run_programs<Thread>(2, 1, 40, {0, 1});
   run_programs<Thread>(3, 1, 41, {0, 1, 0});
@@ -59,7 +59,7 @@ TEST(DeviceOnHost, ProgramsOverANetworkByBlocks) {
   run_programs<Block>(3, 2, 45, {0, 1, 1});
 }
 
-/// Data before signal, by each way that put_signal has.
+/// Data before signal, for each path of put_signal.
 TEST(DeviceOnHost, SignalsComeBehindData) {
   HostKernels kernels(2, heap_bytes);
   std::atomic<int> wrong{0};
@@ -68,7 +68,7 @@ TEST(DeviceOnHost, SignalsComeBehindData) {
     const std::uint64_t before = kernels.job(0).heap[words * 4096] == std::byte{} ? 0 : 1;
     kernels.run({1, 2}, [&](const DeviceJob& job) {
       auto* const in = reinterpret_cast<std::uint64_t*>(job.heap + words * 4096 - words * 8);
-      std::uint64_t* const signal = in + words; // beside the data if there is one word of them
+      std::uint64_t* const signal = in + words; // together with the data if it is one word
       auto* const out = reinterpret_cast<std::uint64_t*>(job.heap + heap_bytes / 2);
       const int peer = 1 - job.pe;
       for (std::uint64_t round = before + 1; round <= rounds; ++round)
@@ -91,7 +91,7 @@ TEST(DeviceOnHost, SignalsComeBehindData) {
   EXPECT_EQ(wrong, 0);
 }
 
-/// What any thread of the block has put is there behind a barrier, for every thread.
+/// What any thread of the block has put is visible after a barrier, to every thread.
 TEST(DeviceOnHost, BarriersComeBehindPutsOfAllThreads) {
   HostKernels kernels(2, heap_bytes);
   std::atomic<int> wrong{0};
@@ -214,7 +214,7 @@ TEST(DeviceOnHost, AWaitEndsAndNamesThePeer) {
   EXPECT_EQ(kernels.report(1).state, WaitReport::none);
 }
 
-/// No path: reported, not followed.
+/// No path: reported, not dereferenced.
 TEST(DeviceOnHost, APeThatIsNotMappedIsReported) {
   HostKernels kernels(2, heap_bytes, 0.05);
   kernels.unmap(1);

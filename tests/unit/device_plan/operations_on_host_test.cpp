@@ -1,4 +1,4 @@
-// Operations of the device headers that random programs do not make, on threads of the host.
+// Operations of the device headers that random programs do not contain, on threads of the host.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -15,7 +15,7 @@ using device::Thread;
 
 constexpr std::size_t heap_bytes = std::size_t{1} << 20;
 
-/// Near, and by the network.
+/// Mapped, and by the network.
 class Operations : public testing::TestWithParam<bool> {
 protected:
   /// Every thread of two PEs runs it; returns how many expectations were not met.
@@ -34,13 +34,13 @@ protected:
 INSTANTIATE_TEST_SUITE_P(, Operations, testing::Bool(),
                          [](const auto& way) { return way.param ? "network" : "near"; });
 
-/// On the peer's words of both sizes: what is left, and each old value.
+/// On the peer's words of both sizes: the result, and each old value.
 TEST_P(Operations, AtomicsFetchAndChange) {
   const auto try_words = [](const DeviceJob& job, auto* words, const auto& expect) {
     using Word = std::remove_pointer_t<decltype(words)>;
     const int peer = 1 - job.pe;
     const Word all = static_cast<Word>(~Word{0});
-    // What gives no answer has no order but that of fences.
+    // Operations without a result have no order but that of fences.
     device::atomic_set(job, words, all, peer);
     device::fence<Thread>(job);
     device::atomic_and(job, words, static_cast<Word>(0xff), peer);
@@ -90,7 +90,7 @@ TEST_P(Operations, FloatsAreSwapped) {
             0);
 }
 
-/// What waits, tests and lists with a value for each word say of those that are left out or not.
+/// The results of wait, test and some with a value for each word, with and without excluded words.
 TEST_P(Operations, WaitsAndTestsWithAValueForEach) {
   EXPECT_EQ(
       wrong_of(
@@ -127,7 +127,7 @@ TEST_P(Operations, WaitsAndTestsWithAValueForEach) {
                                                    indices) == 2);
             expect(indices[0] == 1 && indices[1] == 2);
             Block::sync();
-            // All left out: nothing to wait for.
+            // All excluded: nothing to wait for.
             const int none[2] = {1, 1};
             expect(device::wait_until_some_vector<Block>(job, words, 2, none, Compare::less, wanted,
                                                          indices, found, 0));

@@ -1,5 +1,5 @@
-// The check of pairs by kernels, on threads of the host: right where all is right, and each fault
-// is seen by whom it concerns.
+// The pair check by kernels, on threads of the host: no failures in a correct job, and each fault
+// is detected by the PE that it concerns.
 #include <gtest/gtest.h>
 
 #include "kernels/device/pair_check.cuh"
@@ -39,7 +39,7 @@ protected:
     for (const Step each : {Step::prepare, Step::act, Step::await, Step::look})
       step(each);
   }
-  /// How many results are not well.
+  /// The number of failed results.
   int count_bad() {
     int bad = 0;
     for (int pe = 0; pe < n_pes; ++pe)
@@ -59,7 +59,7 @@ TEST_F(KernelPairs, AllIsWell) {
     all_steps();
     EXPECT_EQ(count_bad(), 0);
   }
-  // It did what it says: words and payloads are there.
+  // It did what it reports: words and payloads have arrived.
   EXPECT_EQ(word(2, layout.swapped(1)), kernel_check::swap_value);
   EXPECT_EQ(word(2, layout.signal(1, 0)), kernel_check::signal_value);
   EXPECT_EQ(static_cast<std::uint8_t>(area(2)[layout.data(Layout::put_arrives, 1, 1) + 16384]),

@@ -1,4 +1,4 @@
-// Who sends what where in collectives of kernels.
+// The communication schedule of collectives of kernels.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -24,7 +24,7 @@ TEST(DevicePlan, PiecesCoverEverythingOnce) {
       }
 }
 
-/// A word of the call before is never taken for one of this call, whatever their sizes.
+/// A word of the previous call is never taken for one of this call, whatever their sizes.
 TEST(DevicePlan, SizesOfACollectCarryTheirCall) {
   for (const std::uint64_t size : {0ULL, 1ULL, 65536ULL, (1ULL << 48) - 1})
     for (const std::uint64_t number : {1ULL, 2ULL, 65535ULL, 65536ULL, 65537ULL, 1ULL << 40}) {
@@ -52,7 +52,7 @@ TEST(DevicePlan, EveryMemberGetsEveryPiece) {
         EXPECT_EQ(plan::task_of(0, 0, parts, members, me).member, me);
       }
 }
-/// In the same turn the parts of a member send to different ones, as evenly as it goes.
+/// In the same step the parts of a member send to different members, as evenly as possible.
 TEST(DevicePlan, NotAllSendToOne) {
   constexpr int parts = 12, members = 4, me = 2;
   for (int turn = 0; turn < members; ++turn) {
@@ -73,7 +73,7 @@ TEST(DevicePlan, PartsCountUpToOne) {
   }
 }
 
-/// After all rounds everybody knows of everybody.
+/// After all rounds every member has heard of every other one.
 TEST(DevicePlan, RoundsReachAll) {
   for (int members = 1; members <= 70; ++members) {
     std::vector<std::set<int>> knows(static_cast<std::size_t>(members));

@@ -1,4 +1,4 @@
-// What kernels report to the host when a call does not succeed, on threads of the host.
+// What kernels report to the host when a call fails, on threads of the host.
 #include <gtest/gtest.h>
 
 #include "tests/support/host_kernels.h"
@@ -12,7 +12,7 @@ using device::Thread;
 constexpr std::size_t heap_bytes = std::size_t{4} << 20;
 constexpr double wait_s = 0.05;
 
-/// PE 0 makes a call of one thread that has to fail; what it reports.
+/// PE 0 makes a call of one thread that must fail; returns its report.
 WaitReport reported(HostKernels& kernels, const std::function<bool(const DeviceJob&)>& call) {
   std::atomic<bool> said{true};
   kernels.run({1, 1}, [&](const DeviceJob& job) {
@@ -46,7 +46,7 @@ TEST(DeviceReports, WordsOfTheHeapAndOthers) {
   EXPECT_EQ(other.offset_bytes, UINT64_MAX);
 }
 
-/// A barrier, a small and a large collective that the peer does not come to.
+/// A barrier, a small and a large collective at which the peer does not arrive.
 TEST(DeviceReports, WordsOfATeamAreNamed) {
   const auto expect_cell = [](std::uint64_t begin, std::uint64_t end,
                               const std::function<bool(const DeviceJob&)>& call) {
@@ -72,7 +72,7 @@ TEST(DeviceReports, WordsOfATeamAreNamed) {
                                                 100000);
               });
 }
-/// The sizes that members before this one bring.
+/// The sizes that members before this one contribute.
 TEST(DeviceReports, WhoDoesNotComeToACollectIsNamed) {
   HostKernels kernels(2, heap_bytes, wait_s);
   std::atomic<int> failed{0};
@@ -101,7 +101,7 @@ TEST(DeviceReports, BlocksThatDoNotMeetAreCounted) {
   EXPECT_EQ(kernels.report(0).seen, 2u);
 }
 
-/// Words that are left out are not what was waited for.
+/// Excluded words are not what was waited for.
 TEST(DeviceReports, AWaitForOneOfManyNamesOneThatCounts) {
   const int status[4] = {1, 1, 0, 0};
   const std::int32_t values[4] = {3, 4, 5, 6};
@@ -131,7 +131,7 @@ TEST(DeviceReports, AWaitForOneOfManyNamesOneThatCounts) {
   }
 }
 
-/// Each collective, of a team that is too large, and by who is no member.
+/// Each collective, of a team that is too large, and by a PE that is not a member.
 TEST(DeviceReports, CollectivesThatCannotBe) {
   using Call = std::function<bool(const DeviceJob&, int team)>;
   using Numbers = std::int32_t*;
@@ -180,7 +180,7 @@ TEST(DeviceReports, CollectivesThatCannotBe) {
       EXPECT_EQ(report.peer, -1);
     }
 }
-/// Small teams and large ones, which meet in another way; a block, and a grid.
+/// Small and large teams, which synchronise differently; a block, and a grid.
 TEST(DeviceReports, WhoIsNoMemberMeetsNobody) {
   constexpr int others = 6;
   for (const int size : {2, DeviceTeamFlags::max_members + 1})
@@ -195,14 +195,14 @@ TEST(DeviceReports, WhoIsNoMemberMeetsNobody) {
       EXPECT_EQ(report.peer, -1);
     }
 }
-/// All blocks hear that the barrier between their meetings has failed, not only the one that made
-/// it.
+/// All blocks learn that the barrier between their synchronisations has failed, not only the one
+/// that executed it.
 TEST(DeviceReports, AGridBarrierThatFailsFailsInEachBlock) {
   for (const int columns : {0, 2}) {
     HostKernels kernels(2, heap_bytes, wait_s);
     std::atomic<int> failed{0}, passed{0};
     kernels.run({4, 2, columns}, [&](const DeviceJob& job) {
-      if (job.pe == 0) // the other one does not come
+      if (job.pe == 0) // the other one does not arrive
         (device::grid_barrier(job) ? passed : failed) += 1;
     });
     EXPECT_EQ(failed, 8);
@@ -210,7 +210,7 @@ TEST(DeviceReports, AGridBarrierThatFailsFailsInEachBlock) {
     EXPECT_EQ(kernels.report(0).peer, 1);
   }
 }
-/// A failure is that of its meeting; the next one of the same words has none.
+/// A failure belongs to its barrier; the next one on the same words has none.
 TEST(DeviceReports, AMeetingBehindAFailureIsWhole) {
   HostKernels kernels(1, heap_bytes, wait_s);
   std::atomic<int> wrong{0};

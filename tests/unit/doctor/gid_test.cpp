@@ -1,4 +1,4 @@
-// Every RoCE port with a wrong GID table is named, and every port that an index is wrong for.
+// Every RoCE port with an unsuitable GID table is named, and every port that lacks an index.
 #include <gtest/gtest.h>
 
 #include "src/base/text.h"
@@ -8,7 +8,7 @@ namespace shmemctl {
 
 namespace {
 
-/// These checks look at the node and the environment alone.
+/// These checks use only the node and the environment.
 CheckResult gid_result(const std::string& id, const Node& node, const Environment& environment) {
   const Sysroot sysroot("/");
   for (const Check& check : all_checks())

@@ -13,7 +13,7 @@ std::vector<double> at_GBps(double rate) {
   return {64e3 / rate, 64e3 / rate, 70e3 / rate};
 }
 
-/// Two GPUs as they should be, except for what `change` does to the second.
+/// Two healthy GPUs, except for what `change` does to the second.
 cuda::DeviceSurvey survey(const std::function<void(cuda::DeviceSample&)>& change = nullptr) {
   cuda::DeviceSurvey all;
   all.copy_bytes = 64'000'000;

@@ -43,7 +43,7 @@ doctor::SurveyedGpu surveyed(const char* address) {
   return each;
 }
 
-/// Two GPUs as they should be, except for what `change` does to the second.
+/// Two healthy GPUs, except for what `change` does to the second.
 doctor::NvmlSurvey survey(const std::function<void(doctor::SurveyedGpu&)>& change = nullptr) {
   doctor::NvmlSurvey result{"", "libnvidia-ml.so.580", {}};
   for (const char* address : gpu_address)
@@ -201,7 +201,7 @@ Scenarios healths() {
   };
 }
 
-/// Verdicts that NVML decides where it can be asked; files decide in driver.cpp's scenarios.
+/// Verdicts by NVML if it is available; verdicts by files are in driver.cpp's scenarios.
 Scenarios nvml_verdicts() {
   auto links = [](int active) {
     return [active] {

@@ -89,7 +89,7 @@ TEST(RunChecks, AnUnknownNameIsAUsageErrorWithTheNearestSpelling) {
   EXPECT_THROW(run(machine, {""}, {}), Error);
 }
 
-/// Whatever machine this is: nothing throws, everything has an answer, and soon.
+/// On any machine: nothing throws, every check has a result, and soon.
 TEST(RunChecks, TheLiveMachineAnswersWithinASecond) {
   const Sysroot sysroot;
   Node node = healthy_node(); // makes every check look further than "no GPU on this node"
@@ -110,7 +110,7 @@ TEST(RunChecks, TheLiveMachineAnswersWithinASecond) {
           << outcome.check->id << ": " << outcome.result.reason;
     }
     RecordProperty(with_devices ? "seconds_with_devices" : "seconds", std::to_string(seconds));
-    EXPECT_LT(seconds, 60.0); // a loaded machine; unloaded it is well below one
+    EXPECT_LT(seconds, 60.0); // on a busy machine; otherwise it is well below one
   }
 }
 

@@ -1,4 +1,4 @@
-// One state of a machine and what one check must say about it.
+// One state of a machine and the expected result of one check.
 #pragma once
 
 #include <functional>
@@ -23,12 +23,12 @@ inline constexpr CheckStatus pass = CheckStatus::pass, warning = CheckStatus::wa
 
 struct Scenario {
   std::string check; ///< id
-  std::string name;  ///< what is so, in words
+  std::string name;  ///< the state, as a phrase
   std::function<void(Machine&)> build;
   CheckStatus status = CheckStatus::pass;
   std::string evidence; ///< a part of it
   std::string fix;      ///< a part of it; must be "" for a pass
-  /// For what only a live machine can tell: the verdict itself, instead of running the check.
+  /// For facts of a live machine: the verdict itself, instead of running the check.
   std::function<CheckResult()> verdict = nullptr;
 };
 using Scenarios = std::vector<Scenario>;
@@ -54,7 +54,7 @@ Node roce_node();
 Node node_without_gpus();
 Node node_without_rdma();
 
-/// The functions of healthy_node() by their places in Node::pci.
+/// The functions of healthy_node() by their indices in Node::pci.
 inline constexpr const char* gpu_address[] = {"0000:13:00.0", "0000:23:00.0"};
 inline constexpr const char* nic_address[] = {"0000:14:00.0", "0000:24:00.0"};
 inline constexpr const char* switch_to_gpu[] = {"0000:12:00.0", "0000:22:00.0"};

@@ -9,7 +9,7 @@ namespace shmemctl {
 
 namespace {
 
-/// Everything beside the devices that a healthy node shows in its files.
+/// The files of a healthy node, except those of its devices.
 void add_healthy_files(fake::FakeMachine& files) {
   files.write("/proc/driver/nvidia/version",
               "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release\n");

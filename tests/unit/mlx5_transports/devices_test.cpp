@@ -9,7 +9,7 @@ FakeFabric no_devices() {
   return FakeFabric({});
 }
 
-/// The reason of PE 0 for PE 1, whose options may be others.
+/// PE 0's reason for PE 1, whose options may differ.
 std::string reason_between(FakeFabric& fabric, const Texts& mine, const Texts& theirs,
                            std::uint64_t their_node = 1, std::uint64_t their_machine = 1,
                            Variant variant = Variant::ibdevx) {

@@ -1,4 +1,4 @@
-// Regions of GPU memory: NICs that look real reach them, processors and the emulated HCA do not.
+// Regions of GPU memory: NICs that look real reach them, CPUs and the emulated HCA do not.
 #include <array>
 #include <atomic>
 
@@ -55,11 +55,11 @@ TEST(Mlx5GpuMemory, IsReadAndWrittenByTheNicAlone) {
     const std::string reason = run_made_up(
         fabric,
         [](TransportPe& me) {
-          const GpuHeap heap(me, half + half / 2); // the rest comes later
+          const GpuHeap heap(me, half + half / 2); // the rest arrives later
           me.publish(region::gpu_heap, heap.memory->base(), region_bytes);
           const int peer = 1 - me.pe;
           std::size_t place = half;
-          // Inline sizes, those that are copied elsewhere, those that several NICs share elsewhere.
+          // Inline sizes, those that are copied otherwise, those that several NICs share otherwise.
           for (const std::size_t size : {1u, 8u, 92u, 93u, 4096u, 8192u, 9000u, 100'000u}) {
             for (const bool blocking : {true, false}) {
               me.transport->put(1, gpu_at(peer, place), heap.at(size), size, blocking);
@@ -211,7 +211,7 @@ public:
     ++signals;
   }
 
-  std::atomic<int> signals{0}; ///< words that were stored whole
+  std::atomic<int> signals{0}; ///< words that were stored as a whole
 
 private:
   std::byte* at(const RemoteAddress& address) const {
@@ -260,7 +260,7 @@ TEST(Mlx5GpuMemory, TheEmulatedHcaHasItCopiedByAnotherWay) {
     EXPECT_EQ(me.heap[64], std::byte{42});
     EXPECT_EQ(copies.signals, 1);
     me.barrier();
-    transport.drop_device_region(region::gpu_heap); // before the way goes
+    transport.drop_device_region(region::gpu_heap); // before the path is destroyed
     me.barrier();
   });
 }

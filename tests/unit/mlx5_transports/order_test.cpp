@@ -1,5 +1,5 @@
-// Signals and fences of the host over HCAs that keep no order of WRITEs, what is said of it, and
-// what happens to who believes in an order that is not there.
+// Signals and fences of the host over HCAs that do not keep the order of WRITEs, what is reported
+// about it, and the failures of code that assumes an order.
 #include <atomic>
 
 #include "tests/support/order_litmus.h"
@@ -38,7 +38,7 @@ void fence_and_atomic(Transport& transport, const std::byte* source, std::size_t
   transport.fence(0);
   transport.post_atomic(0, flag_1, {AtomicOp::set, 8, round});
 }
-/// The fence holds for what comes behind the next operation, too.
+/// The fence also applies to operations after the next one.
 void fence_atomic_and_put(Transport& transport, const std::byte* source, std::size_t size_bytes,
                           std::uint64_t round) {
   transport.put(0, data_1, source, size_bytes, false);

@@ -1,4 +1,4 @@
-// Doorbells that are put off, staged transfers, and what a port has moved.
+// Deferred doorbells, staged transfers, and traffic counters of ports.
 #include <atomic>
 
 #include "tests/unit/mlx5_transports/mlx5_world.h"
@@ -29,7 +29,7 @@ TEST(Mlx5Posting, PutsThatNobodyWaitsForArrive) {
       for (std::uint64_t round = 1; round <= 200; ++round) {
         const std::uint64_t first = round * 1000;
         if (me.pe == 0) {
-          // Each to a word of its own: puts have no order.
+          // Each to its own word: puts are not ordered.
           for (std::uint64_t i = 0; i < round % 40 + 1; ++i) {
             const std::uint64_t value = first + i;
             me.transport->put(0, heap_at(1, 4096 + i * 8), &value, sizeof value, false);

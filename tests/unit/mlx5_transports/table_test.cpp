@@ -1,4 +1,4 @@
-// Queue tables: what they find, and posting through a copy of one as a kernel does.
+// QP tables: lookups, and posting through a copy of one as a kernel does.
 #include "src/abi/send_queue.h"
 #include "tests/unit/mlx5_transports/mlx5_world.h"
 #include "transports/mlx5/host_memory.h"
@@ -46,7 +46,7 @@ TEST(QpTable, FindsTheNewestSegment) {
   EXPECT_EQ(TableBuilder(0, 1).build().table().paths_to(0), 0u);
 }
 
-/// What a kernel has: the table's bytes somewhere else, and nothing of the host's objects.
+/// What a kernel has: the table's bytes at another address, and none of the host's objects.
 class Kernel {
 public:
   explicit Kernel(const Mlx5Transport& transport) {
@@ -145,7 +145,7 @@ TEST_P(BothTransports, AWrongKeyIsARemoteAccessError) {
                        });
       EXPECT_NE(text.find("no memory is registered under this remote key"), std::string::npos)
           << text;
-      // The other qp_set goes on.
+      // The other QP set continues.
       me.transport->put(1, heap_at(1, 0), &value, 8, true);
       me.transport->quiet(1);
     }

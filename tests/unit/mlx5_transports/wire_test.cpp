@@ -1,4 +1,4 @@
-// What PEs tell each other: it comes back as it was, and nothing else does.
+// Messages between PEs: round trips, and malformed ones are refused.
 #include <gtest/gtest.h>
 
 #include "transports/mlx5/wire.h"

@@ -13,10 +13,11 @@ using namespace shmemctl::test;
 
 namespace {
 
-/// A byte of a case's memory: is it looked at, and which offset must be named if it is wrong?
+/// A byte of a case's memory: whether it is verified, and which offset must be reported if it is
+/// wrong.
 using Checked = std::function<std::optional<std::uint64_t>(std::size_t offset)>;
 
-/// Everything behind the source; words of `word_bytes` are compared as a whole in each line of 64
+/// Everything after the source; words of `word_bytes` are compared as a whole in each line of 64
 /// bytes from `words_at` on.
 Checked behind(std::size_t source, std::size_t words_at, std::size_t word_bytes) {
   return [=](std::size_t offset) -> std::optional<std::uint64_t> {
@@ -122,7 +123,7 @@ TEST(Damage, AtomicsThatReturnWrongValues) {
   how.calls = {100};
   how.damage = [](HostCase& host_case, TeamPe& me, std::byte*, std::size_t) {
     if (me.pe == 0) {
-      // As if the last one had come twice.
+      // As if the last iteration had run twice.
       const auto wrong = host_case.verify(101);
       require(wrong && wrong->pe == 1 && wrong->found == 99 && wrong->expected == 100,
               "the value fetched");
@@ -162,7 +163,7 @@ TEST(Damage, ABarrierThatDoesNotWait) {
     how.n_pes = n_pes;
     const auto wrong =
         drive([](const Point& point) { return std::make_unique<Careless>(point); }, how);
-    // Who comes last may see all others.
+    // The last PE may see all others.
     EXPECT_TRUE(std::any_of(wrong.begin(), wrong.end(), [](const auto& one) { return one; }));
   }
 }
@@ -185,7 +186,7 @@ TEST(Damage, AnIterationThatDidNotCome) {
       continue;
     SCOPED_TRACE(bench_case.info.name);
     for (const int window : {1, 64}) {
-      // These change nothing any more when all bits have had their turn.
+      // These change nothing once every bit has been changed.
       const bool saturates =
           bench_case.info.name == "atomic-fetch-and" || bench_case.info.name == "atomic-fetch-or";
       const std::uint64_t iterations = saturates ? 40 : 64 * 8;

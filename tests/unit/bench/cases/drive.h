@@ -13,7 +13,7 @@
 
 namespace shmemctl::test {
 
-/// A call of iterate() for each, as many iterations.
+/// The number of iterations of each call of iterate().
 using Calls = std::vector<std::uint64_t>;
 
 struct Drive {
@@ -22,7 +22,7 @@ struct Drive {
   bench::Point point;
   Calls calls = {1, 3, 70, 1, 130};
   std::uint64_t seed = 7;
-  /// On each PE after the last iteration, before verify(): may damage memory.
+  /// Called on each PE after the last iteration, before verify(): may corrupt memory.
   std::function<void(bench::HostCase&, TeamPe&, std::byte* memory, std::size_t size_bytes)> damage;
 };
 
@@ -35,13 +35,13 @@ inline std::size_t bytes_for(const Make& make, const Drive& how) {
   return dynamic_cast<const bench::HostCase&>(*probe).bytes_for(how.n_pes);
 }
 
-/// One PE's part; what it finds is right or wrong.
+/// The part of one PE; returns what verify() reported.
 inline Found drive_here(const Make& make, const Drive& how, TeamPe& me, std::size_t heap_bytes) {
   const std::size_t size_bytes = bytes_for(make, how);
   const auto made = make(how.point);
   auto& host_case = dynamic_cast<bench::HostCase&>(*made);
   std::memset(me.heap, 0, size_bytes);
-  // What lies behind the case's memory must stay as it is.
+  // Memory beyond the case's own must not change.
   std::memset(me.heap + size_bytes, 0x5a, heap_bytes - size_bytes);
   host_case.begin({*me.rma, *me.teams, *me.collectives, me.pe, me.n_pes, me.heap, how.seed});
   std::uint64_t first = 0;
@@ -62,8 +62,8 @@ inline Found drive_here(const Make& make, const Drive& how, TeamPe& me, std::siz
   return wrong;
 }
 
-/// Points in one world after each other (worlds are dear under a sanitizer); they differ in
-/// `point` and `calls` only. Returns what verify() said, by point and PE.
+/// Runs points in one world after each other (worlds are expensive under a sanitizer); they differ
+/// in `point` and `calls` only. Returns what verify() reported, by point and PE.
 inline std::vector<std::vector<Found>> drive_all(const Make& make, const std::vector<Drive>& hows) {
   const int n_pes = hows.at(0).n_pes;
   TeamWorldOptions options;

@@ -7,7 +7,7 @@ using namespace shmemctl::test;
 
 namespace {
 
-/// Of one iteration of that case, summed over the PEs that measure.
+/// Payload of one iteration of that case, summed over the PEs that measure.
 std::uint64_t payload_bytes(const std::string& name, int n_pes, const Point& point) {
   const BenchCase bench_case = choose_cases(host_cases(), {name}).at(0);
   std::atomic<std::uint64_t> sum{0};

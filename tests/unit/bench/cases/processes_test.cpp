@@ -12,7 +12,7 @@ using namespace shmemctl::test;
 
 namespace {
 
-/// As the engine does it. Returns what is wrong.
+/// As in the engine. Returns what is wrong.
 std::string run_at(Runtime& runtime, const BenchCase& bench_case, const Point& point) {
   const std::string where = bench_case.info.name + ", " + std::to_string(point.size_bytes) +
                             " bytes, " + to_string(point.traffic) + ": ";
@@ -68,7 +68,7 @@ TEST(CasesOfProcesses, AreRight) {
   }
 }
 
-/// What the direct calls of the reference leave is no work of the proxy's.
+/// What the direct calls of the reference leave behind is not the proxy's work.
 std::string references_pass(Runtime& runtime) {
   std::string wrong;
   for (const BenchCase& bench_case : choose_cases(host_cases(), {"proxy-*"})) {

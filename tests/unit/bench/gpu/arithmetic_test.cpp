@@ -1,4 +1,4 @@
-// What host and device compute alike.
+// What host and device compute with the same code.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -73,7 +73,7 @@ TEST(PatternByte, IsTheByteOfTheHostsPattern) {
     ASSERT_EQ(pattern_byte(11, 3, at), std::to_integer<std::uint8_t>(area[at])) << at;
 }
 
-/// Replays operations into a made-up area.
+/// Replays operations on a synthetic area.
 TEST(PatternSlots, ExpectWhatOperationsLeave) {
   for (const std::uint64_t operations : {0u, 1u, 2u, 3u, 7u, 200u, 700u}) {
     const TransferLayout layout(100, 1, 3, 1);

@@ -32,7 +32,7 @@ protected:
     }
   }
   void set_pcie(double speed_GTps, int width) {
-    for (const Gpu& gpu : built.node.gpus) // at rest
+    for (const Gpu& gpu : built.node.gpus) // idle
       built.link(gpu.pci, 2.5, width, speed_GTps, width);
   }
   std::vector<GpuOfPe> places(std::uint64_t second_machine = 1) const {
@@ -81,7 +81,7 @@ TEST_F(GpuLinkTest, BothDirectionsHaveTwiceTheRate) {
   EXPECT_EQ(limit->name, "2 GPUs' NVLink, 18 links of 26.562 GB/s: 956 GB/s together by the model");
 }
 
-/// A reason in words where there is no limit, and no reason where there is one.
+/// A reason if there is no limit, and no reason if there is one.
 void expect_none(const FoundLimit& found, const std::string& words) {
   EXPECT_FALSE(found.limit);
   EXPECT_EQ(found.reason.rfind("no limit is known for ", 0), 0U) << found.reason;
@@ -162,7 +162,7 @@ TEST_F(GpuLinkTest, LinksOfUnknownRateAreNamedAsSuch) {
   expect_none(gpu_link_limit(built.node, {}, places()), "does not tell their rate");
 }
 
-/// A heap in memory of the host: what a GPU reads and what it writes cross its own link.
+/// A heap in host memory: what a GPU reads and writes crosses its own link.
 TEST_F(GpuLinkTest, AHeapOfTheHostHasTheLinksToIt) {
   auto by_pe = places();
   for (GpuOfPe& place : by_pe) {

@@ -26,8 +26,8 @@ ResultRow put(int size_bytes, double middle, std::uint64_t seed, std::size_t sam
   return timed_row("put", {{"size_bytes", size_bytes}}, Noise(seed).samples(samples, middle, 0.02));
 }
 
-/// Compares one report with one, and checks that the outcome is a valid report that every writer
-/// takes.
+/// Compares one report with one, and checks that the result is a valid report that every writer
+/// accepts.
 Comparison compare(std::vector<ResultRow> base, std::vector<ResultRow> other,
                    const CompareOptions& options = {}) {
   const Comparison comparison = compare_reports({report_of("base.json", std::move(base))},
@@ -109,7 +109,7 @@ TEST(Compare, SmallChangesDoNotCountHoweverSure) {
   EXPECT_EQ(compare({before}, {after}, {0.05, 0.01}).rows.at(0).verdict, RowVerdict::worse);
 }
 
-/// Samples of two kinds, as of a path that is sometimes taken: medians jump between them.
+/// Samples of two kinds, as of a path that is used sometimes: medians jump between them.
 std::vector<double> two_groups(std::mt19937_64& random, std::size_t count) {
   std::vector<double> samples;
   const double low = 1 + static_cast<double>(random() % 100),
@@ -398,14 +398,14 @@ TEST(Compare, EveryFormatSaysOnWhichHost) {
   const std::string markdown =
       write_annotations({{"diff.json", report}}, AnnotationFormat::markdown);
   EXPECT_NE(markdown.find("size&#95;bytes=8 on b"), std::string::npos) << markdown;
-  // Where all is of one host, it is not repeated.
+  // If everything is from one host, the host is not repeated.
   report.comparison = comparison_json(compare_reports({base[0]}, {other[0]}, {}));
   EXPECT_EQ(write_csv(report).rfind("verdict,case,size_bytes,unit,", 0), 0u);
   EXPECT_EQ(row_name(report.comparison["rows"][0]), "size_bytes=8");
 }
 
 TEST(Compare, NamesOfHostsThatChangeFromRunToRunTellNothing) {
-  // Nights of pods; each has a name of its own.
+  // Nightly runs in pods; each has a name of its own.
   const auto base = std::vector{report_of("1", {put(8, 10, 1)}, "pod-a"),
                                 report_of("2", {put(8, 10, 2)}, "pod-b")};
   const Comparison comparison =
@@ -416,12 +416,12 @@ TEST(Compare, NamesOfHostsThatChangeFromRunToRunTellNothing) {
   EXPECT_TRUE(comparison.rows[0].hosts.empty());
   ASSERT_EQ(comparison.differences.size(), 1u);
   EXPECT_EQ(comparison.differences[0].what, "host");
-  // One that BASE knows is compared with itself.
+  // A host that BASE knows is compared with itself.
   const Comparison known = compare_reports(base, {report_of("3", {put(8, 12, 3)}, "pod-b")}, {});
   ASSERT_EQ(known.rows.size(), 2u);
   EXPECT_EQ(known.rows[0].verdict, RowVerdict::missing);
   EXPECT_EQ(known.rows[1].hosts, std::vector<std::string>{"pod-b"});
-  // Of several new hosts nobody knows which is which.
+  // Of several new hosts the correspondence is unknown.
   expect_error(ExitCode::usage, {"none of its 2 rows"}, [&] {
     compare_reports(
         base, {report_of("3", {put(8, 12, 3)}, "c"), report_of("4", {put(8, 12, 4)}, "d")}, {});

@@ -1,4 +1,4 @@
-// Simulated noise with fixed seeds: how often comparisons cry wolf, and how often they miss one.
+// Simulated noise with fixed seeds: the rates of false alarms and of missed changes.
 #include <gtest/gtest.h>
 
 #include "reports/compare/compare.h"
@@ -34,7 +34,7 @@ std::vector<LoadedReport> side(Noise& noise, const Setting& setting, double fact
   return reports;
 }
 
-/// Comparisons out of `count` in which any row is called worse, with NEW `factor` times as slow.
+/// Of `count` comparisons, how many report any row as worse, with NEW `factor` times as slow.
 int alarms(const Setting& setting, double factor, int count, std::uint64_t seed) {
   Noise noise(seed);
   int called = 0;
@@ -68,8 +68,8 @@ TEST(FalseAlarms, ChangesSmallerThanWhatCountsAreNone) {
 TEST(Power, ATenthMoreIsSeenInTwentyNoisySamples) {
   EXPECT_GE(alarms({1, 20, 1, 0.05, 0, 0}, 1.1, 1000, 11), 900);
   EXPECT_GE(alarms({1, 20, 1, 0.05, 0, 20}, 1.1, 1000, 12), 900);
-  // Also where the row is one of many, whose number is corrected for: every row shifts, so each
-  // has to be found by itself.
+  // Also if the row is one of many, for which p-values are corrected: every row shifts, so each
+  // must be found by itself.
   Noise noise(13);
   const Setting setting{50, 20, 1, 0.05, 0, 0};
   std::size_t found = 0;

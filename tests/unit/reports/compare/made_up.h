@@ -1,4 +1,4 @@
-// Made-up reports for comparisons.
+// Synthetic reports for comparisons.
 #pragma once
 
 #include <random>
@@ -22,7 +22,7 @@ inline ResultRow timed_row(const std::string& name, nlohmann::json params,
   return row;
 }
 
-/// A report of one run of `host`; `name` is its file, and tells its start apart from others'.
+/// A report of one run of `host`; `name` is its file, and determines its start time.
 inline LoadedReport report_of(const std::string& name, std::vector<ResultRow> rows,
                               const std::string& host = "node1") {
   LoadedReport loaded{name, {}};

@@ -87,7 +87,7 @@ TEST(Merge, AMergedReportComparesLikeItsParts) {
   EXPECT_EQ(merged.rows.at(1).verdict, RowVerdict::worse);
 }
 
-/// What `hotspots` says of one node.
+/// The `hotspots` of one node.
 json hotspots_of(const std::string& host, double window_s, const char* mode = "time") {
   json port{{"host", host},   {"device", "mlx5_0"},  {"port", 1},    {"rdma", true},
             {"fabric", true}, {"direction", "idle"}, {"hot", false}, {"link_Gbps", 400.0},
@@ -132,7 +132,7 @@ TEST(Merge, HotSpotsOfDifferentHostsStandSideBySide) {
   EXPECT_EQ(merged.hotspots.at("samples"), 10);
   EXPECT_FALSE(merged.hotspots.contains("interval_s"));
   EXPECT_NE(merged.findings.back().id, "merge-left-out");
-  // Of one host at two times, or watched in two ways, there is no one answer.
+  // If they are of one host at two times, or were measured in two ways, there is no single result.
   for (const json& other : {hotspots_of("a", 20), hotspots_of("b", 10, "watch")}) {
     second.report.hotspots = other;
     const Report apart = merge_reports({first, second});

@@ -116,7 +116,7 @@ TEST(RankShift, FarApartAndHugeSets) {
   EXPECT_LT(shift.p, 1e-300);
 }
 
-/// The rank-th smallest difference as it is defined: the range is halved by counting all pairs.
+/// The rank-th smallest difference by its definition: the range is halved by counting all pairs.
 double halved(const std::vector<double>& first, const std::vector<double>& second, double rank) {
   const auto up_to = [&](double limit) {
     double count = 0;

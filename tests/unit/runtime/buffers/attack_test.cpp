@@ -1,4 +1,4 @@
-// Anybody on the machine may connect to the socket of a PE, and say anything.
+// Any process of the machine may connect to the socket of a PE, and send anything.
 #include <gtest/gtest.h>
 #include <random>
 
@@ -25,7 +25,7 @@ protected:
     EXPECT_EQ(::connect(socket.get(), address.raw(), address.length()), 0);
     return socket;
   }
-  /// Sends and lets the service work until it has answered or ended the connection.
+  /// Sends and lets the service run until it has replied or closed the connection.
   Packet ask(const FileDescriptor& socket, const std::string& bytes,
              const std::vector<int>& descriptors = {}) {
     int error = 0;
@@ -57,7 +57,7 @@ TEST_F(BufferServiceTest, GarbageEndsItsConnectionOnly) {
        {std::string("x"), std::string(4096, '\xff'), encode(Request{}, JobSecret{1}),
         encode(Request{.kind = RequestKind::open, .from_pe = 1}, secret), // before its hello
         encode(Request{.from_pe = 2}, secret),                            // no such PE
-        encode(Request{.from_pe = 1}, secret),                            // is here already
+        encode(Request{.from_pe = 1}, secret),                            // is connected already
         encode(Request{.from_pe = 0, .to_pe = 1}, secret)}) {
     const FileDescriptor stranger = connect();
     EXPECT_EQ(ask(stranger, bytes, {0, 1, 2}).state, Packet::State::ended);

@@ -1,4 +1,4 @@
-// Memory of the kinds that programs register, and what lies in it.
+// Memory of the kinds that programs register, and its contents.
 #pragma once
 
 #include <cstring>

@@ -73,11 +73,11 @@ public:
   void release(unsigned seed) {
     const std::vector<std::byte> bytes = patterned(page_bytes(), seed);
     uffdio_copy copy{address(), reinterpret_cast<std::uint64_t>(bytes.data()), page_bytes(), 0, 0};
-    ::ioctl(file_.get(), UFFDIO_COPY, &copy); // of no effect the second time
+    ::ioctl(file_.get(), UFFDIO_COPY, &copy); // has no effect the second time
   }
 
 private:
-  static constexpr int user_mode_only = 1; ///< which anybody may ask for (Linux 5.11)
+  static constexpr int user_mode_only = 1; ///< which any process may request (Linux 5.11)
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(pages_.base()); }
   Pages pages_{1};
   FileDescriptor file_;

@@ -74,7 +74,7 @@ TEST_P(EachBufferPath, PutAndGetAtEveryOffset) {
     world[1].get(got.data(), descriptor, offset, bytes);
     EXPECT_EQ(got, sent) << offset;
   }
-  // Nothing was written beside it.
+  // Nothing was written around it.
   EXPECT_EQ(first_wrong(pages.base(), 123, 1), 123u);
   for (std::size_t at = 123 + size_bytes; at < pages.size_bytes(); ++at)
     EXPECT_EQ(pages.base()[at], test::pattern(at, 1));

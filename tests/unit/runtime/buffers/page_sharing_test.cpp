@@ -65,7 +65,7 @@ TEST(PageSwap, NoWriteOfAnotherThreadIsLost) {
     GTEST_SKIP() << "userfaultfd is not permitted here";
   const Pages pages(64);
   const FileDescriptor file = file_of(pages.size_bytes());
-  // Each page has a counter that one thread alone counts up: a write that is lost shows.
+  // Each page has a counter that only one thread increments: a lost write is detected.
   constexpr std::size_t counters = 64;
   const auto counter = [&](std::size_t page) {
     return std::atomic_ref(

@@ -123,7 +123,7 @@ TEST(BuffersOfProcesses, AKilledPeHoldsNothing) {
   EXPECT_NE(results[0].text.find("PE 1"), std::string::npos) << results[0].text;
 }
 
-/// Killed in the middle of a put: unregistering ends at once, well or with the PE's name.
+/// Killed in the middle of a put: unregistering ends at once, successfully or naming the PE.
 TEST(BuffersOfProcesses, APeKilledInAPutIsNotWaitedFor) {
   if (!BlockingPage().works())
     GTEST_SKIP() << "userfaultfd is not permitted here";

@@ -87,7 +87,7 @@ TEST(MappingDuplicate, TheLastCountWins) {
   const Finding* twice = find(findings, "mapping-duplicate");
   ASSERT_NE(twice, nullptr) << ids(findings);
   EXPECT_EQ(twice->severity, Severity::warning);
-  // Three rows of mlx5_0 would be a row too many, and mlx5_3 would still be idle.
+  // Three rows of mlx5_0 would exceed the limit, and mlx5_3 would still be idle.
   EXPECT_EQ(twice->fix, "unset NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING");
   EXPECT_EQ(find(findings, "nic-hotspot")->fix, twice->fix);
 }
@@ -143,7 +143,7 @@ TEST(HcaUnknown, AnotherNumberIsNoMisspellingToMend) {
   const Node node = NodeBuilder::hgx(4).node;
   const Findings findings = checked(node, with_list(node, "mlx5_2,mlx5_11"));
   EXPECT_TRUE(contains(find(findings, "hca-unknown")->message, "did you mean mlx5_1?"));
-  // mlx5_2 alone, which is what the list means, would leave the other NICs idle.
+  // The corrected list, mlx5_2 alone, would leave the other NICs idle.
   EXPECT_EQ(find(findings, "hca-unknown")->fix, "unset NVSHMEM_HCA_LIST");
 }
 

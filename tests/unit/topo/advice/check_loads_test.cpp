@@ -1,4 +1,4 @@
-// Findings about who carries what, over mappings by the rules and made-up ones.
+// Findings about the load of NICs, for mappings by the rules and for synthetic ones.
 #include <gtest/gtest.h>
 
 #include "tests/unit/topo/advice/mapping_requests.h"
@@ -157,7 +157,7 @@ TEST(NicFar, NotWhereTheOptimumIsAsFar) {
 }
 
 TEST(NicFar, ADownPortShiftsThePinnedPes) {
-  // Research example 2b: with mlx5_2 down and PEs pinned, PEs 2 to 6 are all on a wrong NIC.
+  // With mlx5_2 down and PEs pinned, PEs 2 to 6 are all on a wrong NIC.
   NodeBuilder builder = NodeBuilder::hgx(8);
   builder.node.nics[2].ports[0].state = known(PortState::down, "built");
   MappingRequest request = request_for(builder.node);
@@ -225,7 +225,7 @@ TEST(NicWithoutGpu, StorageNicsAreNamedTogether) {
 }
 
 TEST(NicWithoutGpu, StorageNicsAreNotHandedToRanks) {
-  // As of one switch with a GPU and a NIC for each GPU, and two NICs with a switch of their own.
+  // One switch with a GPU and a NIC for each GPU, and two NICs with a switch of their own.
   const Node node =
       NodeBuilder::from_matrix({"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"},
                                {{"PIX", "NODE", "NODE", "NODE"}, {"NODE", "PIX", "NODE", "NODE"}});

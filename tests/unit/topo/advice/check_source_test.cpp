@@ -1,4 +1,4 @@
-// What a reader could not read, left out or made up is a finding, and no advice builds on it.
+// What a reader could not read, omitted or synthesized is a finding, and no advice relies on it.
 #include <gtest/gtest.h>
 
 #include "src/topo/readers/reader.h"
@@ -22,7 +22,7 @@ Findings all_of(const Node& node, const MappingRequest& request) {
   return all;
 }
 
-/// No fix may tell people to export what no library knows.
+/// No fix may export a name that no library knows.
 void expect_no_labels_in_fixes(const Findings& findings) {
   for (const Finding& finding : findings) {
     EXPECT_FALSE(contains(finding.fix, "NIC0") || contains(finding.fix, "NIC1")) << finding.fix;

@@ -1,5 +1,5 @@
-// Random machines with random settings: the printed fixes, all applied at once, heal what they
-// stand beside, and break nothing.
+// Random machines with random settings: the printed fixes, all applied at once, fix their findings
+// and cause no new ones.
 #include <map>
 #include <random>
 #include <regex>
@@ -98,7 +98,7 @@ private:
   std::vector<std::string> by_rank_;
 };
 
-/// Lines of variables; other fixes are for hands.
+/// Environment lines; other fixes need a person.
 bool has_lines(const Finding& finding) {
   return starts_with(finding.fix, "export ") || starts_with(finding.fix, "unset ") ||
          starts_with(finding.fix, "by_rank=");
@@ -297,7 +297,7 @@ TEST(FixesProperty, AllPrintedFixesTogetherHealAndBreakNothing) {
         EXPECT_TRUE(is_known(finding, before)) << finding.id << " is new\n" << where;
       }
     }
-    // What is still an error after a second round is none that lines could fix.
+    // An error that remains after a second round is one that no environment line can fix.
     const MappingRequest again = with_all_fixes(changed, after);
     for (const Finding& finding : findings_of(node, again)) {
       if (finding.severity == Severity::error) {
@@ -308,7 +308,7 @@ TEST(FixesProperty, AllPrintedFixesTogetherHealAndBreakNothing) {
   EXPECT_GT(fixed, 500);
 }
 
-/// The two rules that fixes follow could both be met by printing none.
+/// Printing no fixes would satisfy both rules: require some.
 TEST(FixesProperty, MostErrorsThatSettingsMadeAreFixed) {
   std::mt19937_64 random(7);
   int errors = 0;
@@ -321,7 +321,7 @@ TEST(FixesProperty, MostErrorsThatSettingsMadeAreFixed) {
     untouched.nvshmem = NvshmemSettings{};
     untouched.nvshmem.version = request.nvshmem.version;
     if (has_error(findings_of(node, untouched)))
-      continue; // it is not by the settings alone
+      continue; // not because of the settings alone
     for (const Finding& finding : findings_of(node, request)) {
       errors += finding.severity == Severity::error ? 1 : 0;
       with_lines += finding.severity == Severity::error && has_lines(finding) ? 1 : 0;

@@ -1,4 +1,4 @@
-// Requests and mappings that the tests of findings share.
+// Requests and mappings shared by the tests of findings.
 #pragma once
 
 #include <string>
@@ -43,7 +43,7 @@ inline MappingRequest with_pe_mapping(const Node& node, const std::string& list,
   return request;
 }
 
-/// A mapping as if some policy had given each PE that one NIC.
+/// A mapping in which each PE has that one NIC.
 inline Mapping made_up(const Node& node, const std::vector<int>& nics) {
   Mapping mapping;
   mapping.request = request_for(node);
