@@ -47,10 +47,10 @@ nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
 /// What one world reports to the others of an INIT_MODE with several: at most about 1 MiB, the
 /// limit of a gathered text.
 std::string world_text(const Findings& findings, ExitCode code) {
-  constexpr std::size_t most_findings = 200, max_bytes = 1500;
+  constexpr std::size_t max_findings = 200, max_bytes = 1500;
   nlohmann::json list = nlohmann::json::array();
   for (const Finding& finding : findings)
-    if (finding.severity == Severity::error && list.size() < most_findings)
+    if (finding.severity == Severity::error && list.size() < max_findings)
       list.push_back({finding.id, finding.subject.substr(0, max_bytes),
                       finding.message.substr(0, max_bytes), finding.fix.substr(0, max_bytes)});
   return json_line({{"code", static_cast<int>(code)}, {"findings", list}});

@@ -121,8 +121,8 @@ void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup&
                       const moe::MoePath& path) {
   const moe::DirectionSettings given = settings_of(flags);
   for (const auto direction : {moe::Direction::dispatch, moe::Direction::combine})
-    if (const std::string problem = moe::settings_misfit(runtime, flags.kind(), setup, path,
-                                                         direction, given.of(direction));
+    if (const std::string problem = moe::settings_invalid_reason(runtime, flags.kind(), setup, path,
+                                                                 direction, given.of(direction));
         !problem.empty())
       throw bad_moe(fmt::format("--{}-settings {} does not go with --backend {}, {}{}",
                                 moe::to_string(direction), to_text(given.of(direction)),

@@ -14,7 +14,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr int most_pes = 4096;
+constexpr int max_pes = 4096;
 
 struct RunFlags {
   int n_pes = 0;
@@ -175,10 +175,10 @@ void add_run(CLI::App& app, Context& context) {
   command->add_option("-n,--pes", flags->n_pes, "Number of PEs")
       ->required()
       ->type_name("N")
-      ->check(CLI::Range(1, most_pes));
+      ->check(CLI::Range(1, max_pes));
   command->add_option("--nodes", flags->n_nodes, "Split the PEs into N virtual nodes")
       ->type_name("N")
-      ->check(CLI::Range(1, most_pes));
+      ->check(CLI::Range(1, max_pes));
   command
       ->add_option(
           "--pin", flags->pin,

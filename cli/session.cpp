@@ -34,7 +34,7 @@ std::map<std::string, std::string> options_set(const Options& options) {
   return set;
 }
 
-constexpr std::size_t most_line_bytes = 2000;
+constexpr std::size_t max_line_bytes = 2000;
 
 std::string seconds_text(double seconds) {
   std::string text = std::to_string(seconds);
@@ -83,8 +83,8 @@ void print_findings_without_text(const Context& context, const Findings& finding
   for (const Finding& finding : findings)
     if (finding.severity >= least)
       text += std::string("shmemctl: ") + to_string(finding.severity) + ": " +
-              printable(finding.id + ": " + finding.message, most_line_bytes) +
-              "\nshmemctl: fix: " + printable(finding.fix, most_line_bytes) + "\n";
+              printable(finding.id + ": " + finding.message, max_line_bytes) +
+              "\nshmemctl: fix: " + printable(finding.fix, max_line_bytes) + "\n";
   std::cerr << text << std::flush;
 }
 

@@ -57,9 +57,9 @@ struct NetworkWindows {
   std::size_t slot_bytes; ///< a multiple of 16, at least 512
 };
 inline constexpr std::size_t network_scratch_bytes = 2 * DeviceTeamFlags::flag_bytes;
-SHMEMCTL_HOST_DEVICE constexpr NetworkWindows network_windows(int n_far, int parts) {
+SHMEMCTL_HOST_DEVICE constexpr NetworkWindows network_windows(int n_internode, int parts) {
   constexpr std::size_t worth_bytes = std::size_t{16} << 10;
-  const auto members = static_cast<std::size_t>(n_far > 0 ? n_far : 1);
+  const auto members = static_cast<std::size_t>(n_internode > 0 ? n_internode : 1);
   const std::size_t fit = network_scratch_bytes / (members * worth_bytes);
   const std::size_t wanted = static_cast<std::size_t>(parts);
   const std::size_t working = fit < 1 ? 1 : fit < wanted ? fit : wanted;

@@ -13,7 +13,7 @@
 
 namespace shmemctl::on_stream {
 
-inline constexpr int most_blocks = 64;
+inline constexpr int max_blocks = 64;
 
 inline void require_success(cudaError_t result, const char* attempted) {
   if (result != cudaSuccess)
@@ -29,7 +29,7 @@ inline cudaStream_t stream_of(Stream stream) {
 /// One block per `each_bytes`, within bounds.
 inline int blocks_for(std::size_t size_bytes, std::size_t each_bytes) {
   const std::size_t blocks = (size_bytes + each_bytes - 1) / each_bytes;
-  return blocks < 1 ? 1 : blocks > most_blocks ? most_blocks : static_cast<int>(blocks);
+  return blocks < 1 ? 1 : blocks > max_blocks ? max_blocks : static_cast<int>(blocks);
 }
 
 /// Only for kernels that start with wait_for_stream(), whose instruction exists in code for sm_90.

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_cells = 20'000'000;
+constexpr std::size_t max_cells = 20'000'000;
 
 /// Some spreadsheets treat the full-width forms of =, +, - and @ in the same way.
 bool begins_like_a_formula(const std::string& text) {
@@ -80,7 +80,7 @@ std::set<std::string> parameter_columns(const Rows& rows, const ParamsOf& params
     if (const json& params = params_of(row); params.is_object())
       for (const auto& [name, value] : params.items())
         names.insert(name);
-  if (!rows.empty() && names.size() > most_cells / rows.size())
+  if (!rows.empty() && names.size() > max_cells / rows.size())
     throw Error(ExitCode::usage, "CSV output", "write the results",
                 "table too large: " + std::to_string(names.size()) + " parameters in " +
                     std::to_string(rows.size()) + " rows",

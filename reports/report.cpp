@@ -644,7 +644,7 @@ Report report_from_json(const json& document, const std::string& subject) {
 
 namespace {
 
-constexpr std::size_t most_parameters = 16;
+constexpr std::size_t max_parameters = 16;
 
 } // namespace
 
@@ -654,7 +654,7 @@ std::vector<std::string> parameter_names(const std::vector<const ResultRow*>& ro
     if (!row->params.is_object())
       continue;
     for (const auto& [name, value] : row->params.items()) {
-      if (names.size() >= most_parameters)
+      if (names.size() >= max_parameters)
         return names;
       if (std::find(names.begin(), names.end(), name) == names.end())
         names.push_back(name);

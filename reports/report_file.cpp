@@ -13,7 +13,7 @@ using nlohmann::json;
 
 /// Number of rows over which the validator's fixed cost is spread.
 constexpr std::size_t rows_at_once = 256;
-constexpr std::size_t most_violations = 1000;
+constexpr std::size_t max_violations = 1000;
 
 /// The document's `schema`, before anything else of it is read. Throws Error (usage) if it is not a
 /// report.
@@ -58,7 +58,7 @@ public:
 private:
   void check() {
     const std::size_t count = rows_.size();
-    if (count == 0 || row_violations_.size() >= most_violations)
+    if (count == 0 || row_violations_.size() >= max_violations)
       return;
     const std::vector<SchemaViolation> found = validate_rows(rows_, first_, schema_);
     row_violations_.insert(row_violations_.end(), found.begin(), found.end());

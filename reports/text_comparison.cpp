@@ -19,15 +19,15 @@ namespace {
 using nlohmann::json;
 
 /// Rows that are printed unless --verbose asks for all.
-constexpr std::size_t most_rows = 100;
+constexpr std::size_t max_rows = 100;
 constexpr std::array order = {"worse", "missing", "unclear", "better", "new", "same"};
 
 std::string side_text(const json& side) {
   std::vector<std::string> files;
   for (const json& file : view::list(side, "files"))
     files.push_back(safe_text(view::scalar(file).value_or("?")));
-  constexpr std::size_t most_files = 3;
-  const bool more = files.size() > most_files;
+  constexpr std::size_t max_files = 3;
+  const bool more = files.size() > max_files;
   const std::string all = more ? files.front() + " ... " + files.back() : join(files, ", ");
   const auto runs = static_cast<std::size_t>(view::number(side, "runs").value_or(0));
   const auto rows = static_cast<std::size_t>(view::number(side, "rows").value_or(0));
@@ -130,7 +130,7 @@ std::string rows_text(const json& rows, const TextStyle& style) {
     for (const json& row : rows) {
       if (view::text(row, "verdict") != verdict)
         continue;
-      if (!style.verbose && printed == most_rows) {
+      if (!style.verbose && printed == max_rows) {
         ++left_out;
         continue;
       }

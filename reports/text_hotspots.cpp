@@ -119,7 +119,7 @@ std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style
 }
 
 std::string job_nics_text(const nlohmann::json& hotspots, const TextStyle& style) {
-  constexpr std::size_t most_shown = 8;
+  constexpr std::size_t max_shown = 8;
   if (!hotspots.is_object())
     return "";
   std::vector<const json*> busy;
@@ -132,7 +132,7 @@ std::string job_nics_text(const nlohmann::json& hotspots, const TextStyle& style
                    [](const json* a, const json* b) { return busiest(*a) > busiest(*b); });
   Table table(
       {{"host"}, {"NIC"}, {"sent", Align::right}, {"received", Align::right}, {"PEs"}, {""}});
-  for (std::size_t i = 0; i < std::min(busy.size(), most_shown); ++i) {
+  for (std::size_t i = 0; i < std::min(busy.size(), max_shown); ++i) {
     const json& port = *busy[i];
     table.add({view::text(port, "host"), port_name(port), load_cell(view::member(port, "sent")),
                load_cell(view::member(port, "received")), pes_cell(port),
@@ -141,8 +141,8 @@ std::string job_nics_text(const nlohmann::json& hotspots, const TextStyle& style
   std::string out = fmt::format("NICs over the whole run ({} s), busiest first:\n",
                                 view::decimal(view::number(hotspots, "window_s").value_or(0), 3)) +
                     table.text(style);
-  if (busy.size() > most_shown)
-    out += fmt::format("and {} more with less traffic\n", busy.size() - most_shown);
+  if (busy.size() > max_shown)
+    out += fmt::format("and {} more with less traffic\n", busy.size() - max_shown);
   return out;
 }
 

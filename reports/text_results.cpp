@@ -49,7 +49,7 @@ std::string verdict(const ResultRow& row) {
 }
 
 /// Rows that are printed unless --verbose asks for all.
-constexpr std::size_t most_rows = 1000;
+constexpr std::size_t max_rows = 1000;
 
 using Rows = std::vector<const ResultRow*>;
 
@@ -68,10 +68,10 @@ Rows rows_to_print(const std::vector<ResultRow>& all, const TextStyle& style,
       failed += has_failed(row) ? 1 : 0;
     }
   left_out = 0;
-  if (style.verbose || rows.size() <= most_rows)
+  if (style.verbose || rows.size() <= max_rows)
     return rows;
-  std::size_t room_for_failed = std::min(failed, most_rows);
-  std::size_t room_for_others = most_rows - room_for_failed;
+  std::size_t room_for_failed = std::min(failed, max_rows);
+  std::size_t room_for_others = max_rows - room_for_failed;
   Rows printed;
   for (const ResultRow* row : rows) {
     std::size_t& room = has_failed(*row) ? room_for_failed : room_for_others;
@@ -179,17 +179,17 @@ std::string limits_text(const Rows& rows) {
 /// The paths, above the table: a line for each, or, for many pairs, for each combination of
 /// transport and NICs.
 std::string paths_text(const Rows& rows) {
-  constexpr std::size_t most_lines = 8;
+  constexpr std::size_t max_lines = 8;
   CasesOf paths = cases_of(
       rows, [](const ResultRow& row) { return row.path ? to_text(*row.path) : std::string(); });
-  if (paths.size() > most_lines)
+  if (paths.size() > max_lines)
     paths = cases_of(rows, [](const ResultRow& row) {
       return row.path ? to_text(RowPath{{}, {}, row.path->transports, row.path->nics})
                       : std::string();
     });
   std::string out;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    if (i == most_lines) {
+    if (i == max_lines) {
       out += "... and " + counted(paths.size() - i, "more path") + "\n";
       break;
     }
@@ -242,7 +242,7 @@ namespace {
 
 constexpr int width_without_terminal = 80;
 /// A sweep over many sizes has a picture for each; more than these are not useful.
-constexpr std::size_t most_maps = 16;
+constexpr std::size_t max_maps = 16;
 /// Labels of rows are cut to this many columns.
 constexpr int widest_label = 16;
 constexpr std::size_t columns_per_tick = 8;
@@ -323,10 +323,10 @@ bool is_worse(const PairCell& cell, const PairCell* than, const Scale& scale) {
   return !cell.value || scale.is_worse(*cell.value, *than->value);
 }
 
-Picture picture_of(const PairMatrix& matrix, const Scale& scale, std::size_t most_columns) {
+Picture picture_of(const PairMatrix& matrix, const Scale& scale, std::size_t max_columns) {
   Picture picture;
   const std::size_t count = matrix.labels.size();
-  picture.fold = (count + most_columns - 1) / most_columns;
+  picture.fold = (count + max_columns - 1) / max_columns;
   picture.size = (count + picture.fold - 1) / picture.fold;
   picture.level.assign(picture.size * picture.size, unknown);
   for (const PairCell& cell : matrix.cells) {
@@ -439,11 +439,11 @@ std::string map_text(const PairMatrix& matrix, const TextStyle& style) {
 std::string heat_maps_text(const Report& report, const TextStyle& style) {
   const std::vector<PairMatrix> matrices = pair_matrices(report);
   std::string out;
-  for (std::size_t i = 0; i < matrices.size() && i < most_maps; ++i)
+  for (std::size_t i = 0; i < matrices.size() && i < max_maps; ++i)
     out += (i > 0 ? "\n" : "") + map_text(matrices[i], style);
-  if (matrices.size() > most_maps)
+  if (matrices.size() > max_maps)
     out += fmt::format("\n... and {} more heat maps: report csv has the rows of all\n",
-                       matrices.size() - most_maps);
+                       matrices.size() - max_maps);
   return out;
 }
 

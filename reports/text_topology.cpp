@@ -16,7 +16,7 @@ using nlohmann::json;
 /// What nvidia-smi prints for an unknown affinity.
 constexpr const char* not_available = "N/A";
 /// Reasons for unknown cells that are listed; there is rarely more than one.
-constexpr std::size_t most_reasons = 10;
+constexpr std::size_t max_reasons = 10;
 
 struct Matrix {
   explicit Matrix(const json& topology)
@@ -110,10 +110,10 @@ std::string unknown_lines(const Matrix& matrix) {
   if (groups.empty())
     return "\n  ?    = Unknown: the report does not say why\n";
   std::string out = "\n";
-  for (std::size_t i = 0; i < groups.size() && i < most_reasons; ++i)
+  for (std::size_t i = 0; i < groups.size() && i < max_reasons; ++i)
     out += "  ?    = Unknown: " + view::text(groups[i], "reason", "no reason given") + "\n";
-  if (groups.size() > most_reasons)
-    out += "  ?    = and " + std::to_string(groups.size() - most_reasons) + " more reasons\n";
+  if (groups.size() > max_reasons)
+    out += "  ?    = and " + std::to_string(groups.size() - max_reasons) + " more reasons\n";
   return out;
 }
 
@@ -368,7 +368,7 @@ std::string advice_text(const json& mapping, const TextStyle& style) {
 namespace {
 
 /// More GPUs than a node has; a hostile document may have any number.
-constexpr std::size_t most_gpus = 64;
+constexpr std::size_t max_gpus = 64;
 
 std::string cell_of(const ResultRow& row) {
   if (row.status == RowStatus::fail)
@@ -396,7 +396,7 @@ std::string links_text(const std::vector<ResultRow>& results, const TextStyle& s
     const std::string source = safe_text(view::text(row.params, "source", "?"));
     const std::string target = safe_text(view::text(row.params, "target", "?"));
     for (const std::string& name : {source, target})
-      if (std::find(names.begin(), names.end(), name) == names.end() && names.size() < most_gpus)
+      if (std::find(names.begin(), names.end(), name) == names.end() && names.size() < max_gpus)
         names.push_back(name);
     cells[{source, target}] = cell_of(row);
   }

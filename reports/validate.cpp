@@ -30,7 +30,7 @@ using Adapter = valijson::adapters::NlohmannJsonAdapter;
 constexpr std::size_t longest_string = 4096;
 
 /// Number of values that are checked to locate violations.
-constexpr std::size_t most_values = 200'000;
+constexpr std::size_t max_values = 200'000;
 
 /// The document as the library needs it: whole numbers as integers (1.0 is an integer in JSON
 /// Schema), integers beyond 64 bits with sign kept as too large; long strings truncated.
@@ -199,14 +199,14 @@ public:
     json target = prepared_report(document);
     if (validator_.validate(schema_, Adapter(target), nullptr))
       return {};
-    std::size_t budget = most_values;
+    std::size_t budget = max_values;
     const bool shortened = shorten(target, budget);
     valijson::ValidationResults results;
     validator_.validate(schema_, Adapter(target), &results);
     std::vector<SchemaViolation> found = collect(results);
     if (found.empty())
       found.push_back({"", shortened ? "the document breaks the schema beyond its first " +
-                                           std::to_string(most_values) + " values"
+                                           std::to_string(max_values) + " values"
                                      : "the document breaks the schema"});
     return found;
   }

@@ -23,7 +23,7 @@ std::unique_ptr<Transport> not_built(const TransportRow& row) {
   return std::make_unique<AbsentTransport>(row.name, why_absent(row), absent_fix(row));
 }
 
-std::optional<std::string> absent_somewhere(const std::vector<std::string>& info) {
+std::optional<std::string> missing_somewhere(const std::vector<std::string>& info) {
   for (std::size_t pe = 0; pe < info.size(); ++pe)
     if (info[pe].starts_with(mark))
       return "PE " + std::to_string(pe) + " says: " + info[pe].substr(mark.size());

@@ -46,6 +46,6 @@ std::unique_ptr<Transport> not_built(const TransportRow& row);
 /// transport connects no PE at all: the others' collective calls would not be matched where it is
 /// missing.
 /// @param info result of local_info() on each PE
-std::optional<std::string> absent_somewhere(const std::vector<std::string>& info);
+std::optional<std::string> missing_somewhere(const std::vector<std::string>& info);
 
 } // namespace shmemctl

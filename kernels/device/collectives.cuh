@@ -42,8 +42,8 @@ __device__ inline bool can_reduce(const DeviceJob& job, int team_number, ReduceO
 __device__ inline Share share_of_grid() {
   return {Grid::rank(), Grid::size()};
 }
-__device__ inline bool goes_in_words(const DeviceJob& job, const TeamView& team,
-                                     std::size_t size_bytes, int senders) {
+__device__ inline bool fits_words(const DeviceJob& job, const TeamView& team,
+                                  std::size_t size_bytes, int senders) {
 #ifdef SHMEMCTL_DEVICE_NO_SMALL
   return false; // lets tests force the other algorithm at all sizes
 #else
@@ -59,7 +59,7 @@ __device__ inline bool gather(const DeviceJob& job, int team_number, void* dest,
     return false;
   if (size_bytes == 0)
     return true;
-  if (!goes_in_words(job, team, size_bytes, team.n))
+  if (!fits_words(job, team, size_bytes, team.n))
     return gather_large<Scope>(job, team, dest, source, size_bytes, stride_bytes, share);
   return share.part != 0 || gather_small<Scope>(job, team, dest, source, size_bytes, stride_bytes);
 }
@@ -73,7 +73,7 @@ __device__ inline bool broadcast(const DeviceJob& job, int team_number, void* de
     return false;
   if (size_bytes == 0)
     return true;
-  if (!goes_in_words(job, team, size_bytes, 1))
+  if (!fits_words(job, team, size_bytes, 1))
     return broadcast_large<Scope>(job, team, dest, source, size_bytes, root, share);
   return share.part != 0 || broadcast_small<Scope>(job, team, dest, source, size_bytes, root);
 }
@@ -89,7 +89,7 @@ __device__ inline bool reduce(const DeviceJob& job, int team_number, T* dest, co
   if (unmapped_member(job, team) >= 0)
     return reduce_over_network<Scope, T>(job, team, dest, source, count, op, scatter, share);
   const std::size_t size_bytes = count * sizeof(T);
-  if (!goes_in_words(job, team, size_bytes, team.n))
+  if (!fits_words(job, team, size_bytes, team.n))
     return reduce_large<Scope, T>(job, team, dest, source, count, op, scatter, share);
   return share.part != 0 ||
          reduce_small<Scope, T>(job, team, dest, source, size_bytes, scatter ? size_bytes : 0, op);

@@ -40,7 +40,7 @@ struct FoundRow {
 
 /// The pipeline of one warp over the chunks of its tokens. `Rows::find()`, called by all lanes,
 /// returns to lane i the i-th row of a token.
-template <class Rows, int most_rows>
+template <class Rows, int max_rows>
 class CombineReducer {
 public:
   __device__ CombineReducer(const ReduceShape& shape, const Rows& rows, std::byte* shared)
@@ -99,7 +99,7 @@ public:
 
 private:
   /// Groups of 16 bytes of a row that a lane holds in registers at once.
-  static constexpr int at_once = most_rows <= 4 ? 4 : most_rows <= 8 ? 2 : 1;
+  static constexpr int at_once = max_rows <= 4 ? 4 : max_rows <= 8 ? 2 : 1;
 
   struct Chunk {
     std::int64_t token;
@@ -155,9 +155,9 @@ private:
     const std::uint32_t address =
         device::shared_address(stage_memory_) +
         static_cast<std::uint32_t>(stage * shape_.stage_bytes() + at * 16);
-    uint4 values[count][most_rows];
+    uint4 values[count][max_rows];
 #pragma unroll
-    for (int row = 0; row < most_rows; ++row)
+    for (int row = 0; row < max_rows; ++row)
       if ((there >> row & 1) != 0)
 #pragma unroll
         for (int i = 0; i < count; ++i)
@@ -170,7 +170,7 @@ private:
       if (shape_.bias != nullptr)
         total.add(__ldg(reinterpret_cast<const uint4*>(shape_.bias) + begin + at + i * 32));
 #pragma unroll
-      for (int row = 0; row < most_rows; ++row)
+      for (int row = 0; row < max_rows; ++row)
         if ((there >> row & 1) != 0) {
           if (Rows::weighted)
             total.add_weighted(weights_[stage * shape_.rows + row], values[i][row]);

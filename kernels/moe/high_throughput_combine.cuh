@@ -15,7 +15,7 @@ SHMEMCTL_HOST_DEVICE inline ReduceShape reduce_shape(const CombineArguments& all
 
 /// Called by all threads of the grid once all ranks have entered: for each of the top_k experts of
 /// this rank's tokens, the sum of the weights that the ranks return.
-template <int most_ranks>
+template <int ranks_limit>
 __device__ inline void combine_weights(const DeviceJob& job, const CombineArguments& all) {
   const std::int32_t top_k = all.shape.top_k, n_ranks = all.shape.n_ranks;
   const std::int32_t choices = all.tokens * top_k;
@@ -23,9 +23,9 @@ __device__ inline void combine_weights(const DeviceJob& job, const CombineArgume
   for (auto i = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x); i < choices;
        i += step) {
     const std::int32_t token = i / top_k, choice = i % top_k;
-    float given[most_ranks]; // all loads are in flight at once
+    float given[ranks_limit]; // all loads are in flight at once
 #pragma unroll
-    for (int rank = 0; rank < most_ranks; ++rank) {
+    for (int rank = 0; rank < ranks_limit; ++rank) {
       const std::int32_t slot =
           rank < n_ranks ? all.plan.slots[static_cast<std::int64_t>(token) * n_ranks + rank] : -1;
       given[rank] =
@@ -37,13 +37,13 @@ __device__ inline void combine_weights(const DeviceJob& job, const CombineArgume
     }
     float total = 0;
 #pragma unroll
-    for (int rank = 0; rank < most_ranks; ++rank)
+    for (int rank = 0; rank < ranks_limit; ++rank)
       total += given[rank];
     all.combined_weights[i] = total;
   }
 }
 
-template <int most_ranks>
+template <int ranks_limit>
 __global__ void __launch_bounds__(reduce_threads, 1)
     combine(const __grid_constant__ DeviceJob job, const __grid_constant__ CombineArguments all) {
   extern __shared__ __align__(128) std::byte shared[];
@@ -53,13 +53,13 @@ __global__ void __launch_bounds__(reduce_threads, 1)
   const auto rank = static_cast<std::int32_t>(threadIdx.x % 32);
   const RowsOfRanks rows(job, all.memory.outputs, all.plan.slots, all.shape.n_ranks,
                          shape.row_bytes, rank < all.shape.n_ranks ? all.plan.bases[rank] : 0);
-  CombineReducer<RowsOfRanks, most_ranks> reducer(shape, rows, shared);
+  CombineReducer<RowsOfRanks, ranks_limit> reducer(shape, rows, shared);
   reducer.prepare();
   const bool all_came = call.wait_for_all();
   if (all_came) {
     reducer.run();
     if (all.combined_weights != nullptr)
-      combine_weights<most_ranks>(job, all);
+      combine_weights<ranks_limit>(job, all);
   }
   call.finish(all_came);
 }

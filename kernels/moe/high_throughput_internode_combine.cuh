@@ -11,14 +11,14 @@
 namespace shmemctl::moe {
 
 /// The output rows of a token on the ranks of this node, in rank order.
-template <int most_rows>
+template <int max_rows>
 struct RowsToAdd {
-  const uint4* rows[most_rows];
+  const uint4* rows[max_rows];
   int count = 0;
 
   __device__ void add(const std::byte* row) {
 #pragma unroll
-    for (int i = 0; i < most_rows; ++i) // so that it stays in registers
+    for (int i = 0; i < max_rows; ++i) // so that it stays in registers
       if (i == count)
         rows[i] = reinterpret_cast<const uint4*>(row);
     ++count;
@@ -27,12 +27,12 @@ struct RowsToAdd {
   /// flight.
   template <class Act>
   __device__ void each_sum(std::int32_t pieces, const Act& act) const {
-    constexpr int at_once = most_rows <= 2 ? 4 : most_rows <= 4 ? 2 : 1;
+    constexpr int at_once = max_rows <= 2 ? 4 : max_rows <= 4 ? 2 : 1;
     const int step = device::Warp::size();
     for (std::int32_t at = device::Warp::rank(); at < pieces; at += step * at_once) {
-      uint4 values[at_once][most_rows];
+      uint4 values[at_once][max_rows];
 #pragma unroll
-      for (int row = 0; row < most_rows; ++row)
+      for (int row = 0; row < max_rows; ++row)
 #pragma unroll
         for (int i = 0; i < at_once; ++i)
           if (row < count && at + i * step < pieces)
@@ -44,7 +44,7 @@ struct RowsToAdd {
         EightFloats sum;
         sum.set(0);
 #pragma unroll
-        for (int row = 0; row < most_rows; ++row)
+        for (int row = 0; row < max_rows; ++row)
           if (row < count)
             sum.add(values[i][row]);
         act(at + i * step, sum);

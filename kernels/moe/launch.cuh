@@ -31,9 +31,9 @@ inline std::string refuse_old_device() {
 }
 
 /// "", or why kernels that know so many ranks do not know such a shape.
-inline std::string refuse_numbers(const Shape& shape, int most_ranks) {
-  return shape.n_ranks > most_ranks || shape.n_experts > 65536
-             ? "kernels know " + std::to_string(most_ranks) + " ranks and 65536 experts at most"
+inline std::string refuse_numbers(const Shape& shape, int ranks_limit) {
+  return shape.n_ranks > ranks_limit || shape.n_experts > 65536
+             ? "kernels know " + std::to_string(ranks_limit) + " ranks and 65536 experts at most"
              : "";
 }
 /// The same of kernels that move rows in bulk, within one NVLink domain.

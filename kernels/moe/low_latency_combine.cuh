@@ -95,7 +95,7 @@ __device__ inline void announce_outputs(const DeviceJob& job, const LowLatencyCo
   device::store_release(word, epoch);
 }
 
-template <bool weighted, int most_rows>
+template <bool weighted, int max_rows>
 __global__ void __launch_bounds__(reduce_threads, 1)
     low_latency_combine(const __grid_constant__ DeviceJob job,
                         const __grid_constant__ LowLatencyCombine all) {
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(reduce_threads, 1)
   const ReduceShape shape = reduce_shape(all);
   if constexpr (weighted) {
     const RowsOfChoices rows(job, all);
-    CombineReducer<RowsOfChoices, most_rows> reducer(shape, rows, shared);
+    CombineReducer<RowsOfChoices, max_rows> reducer(shape, rows, shared);
     // output_rows is written by other ranks and is valid once their outputs are.
     if (all.output_rows == nullptr)
       reducer.prepare();
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(reduce_threads, 1)
   } else {
     const RowsOfRanks rows(job, all.memory.outputs, all.slots, all.shape.n_ranks, shape.row_bytes,
                            fixed_slot(all.shape, job.pe, 0));
-    CombineReducer<RowsOfRanks, most_rows> reducer(shape, rows, shared);
+    CombineReducer<RowsOfRanks, max_rows> reducer(shape, rows, shared);
     reducer.prepare();
     reducer.run(wait_for_outputs(all, epoch));
   }

@@ -20,14 +20,14 @@ constexpr std::size_t pack_shared_bytes(std::int32_t local_experts) {
 }
 static_assert(max_packed_experts <= 32768, "they are kept as 16 bits");
 
-/// @tparam most_ranks max_ranks_of_kernels, or max_ranks if some are reached by a network
-template <int most_ranks>
+/// @tparam ranks_limit max_ranks_of_kernels, or max_ranks if some are reached by a network
+template <int ranks_limit>
 class Packer {
 public:
   struct Shared {
-    std::int32_t first[most_ranks + 1]; ///< rows before each source's; then all rows
-    std::uint64_t received;             ///< dispatches so far
-    std::int32_t experts[max_top_k];    ///< of the present row; no_expert: elsewhere
+    std::int32_t first[ranks_limit + 1]; ///< rows before each source's; then all rows
+    std::uint64_t received;              ///< dispatches so far
+    std::int32_t experts[max_top_k];     ///< of the present row; no_expert: elsewhere
     std::int32_t output_rows[max_top_k];
   };
 
@@ -57,18 +57,18 @@ public:
   }
 
 private:
-  __device__ std::int32_t rows() const { return shared_.first[most_ranks]; }
+  __device__ std::int32_t rows() const { return shared_.first[ranks_limit]; }
   /// Slot of a received row. Without a loop over the ranks: it would be unrolled
   /// at each of its uses, and a kernel of a few microseconds waits for nothing but its own code.
   __device__ std::int32_t slot_of(std::int32_t row) const {
     std::int32_t source = 0;
-    if constexpr (most_ranks <= 8) {
+    if constexpr (ranks_limit <= 8) {
 #pragma unroll
-      for (int rank = 1; rank < most_ranks; ++rank)
+      for (int rank = 1; rank < ranks_limit; ++rank)
         source += shared_.first[rank] <= row ? 1 : 0;
     } else { // the last one that begins there or before
 #pragma unroll
-      for (int step = most_ranks / 2; step > 0; step /= 2)
+      for (int step = ranks_limit / 2; step > 0; step /= 2)
         source += shared_.first[source + step] <= row ? step : 0;
     }
     return fixed_slot(all_.shape, source, row - shared_.first[source]);
@@ -89,7 +89,7 @@ private:
   }
   __device__ void find_sources() {
     if (thread_ < 32) { // by lanes: loads that wait for each other take a microsecond
-      constexpr int each = most_ranks <= 32 ? 1 : most_ranks / 32;
+      constexpr int each = ranks_limit <= 32 ? 1 : ranks_limit / 32;
       std::int32_t counts[each], mine = 0;
 #pragma unroll
       for (int i = 0; i < each; ++i)
@@ -97,12 +97,12 @@ private:
       std::int32_t before = sum_up_to(mine) - mine;
 #pragma unroll
       for (int i = 0; i < each; ++i) {
-        if (const int source = thread_ * each + i; source < most_ranks)
+        if (const int source = thread_ * each + i; source < ranks_limit)
           shared_.first[source] = before;
         before += counts[i];
       }
       if (thread_ == 31) // the end of the last source's rows
-        shared_.first[most_ranks] = before;
+        shared_.first[ranks_limit] = before;
     } else if (thread_ == 32) { // one thread of a block: all of them would queue for the word
       shared_.received = device::load_relaxed(&all_.memory.flags->received);
     }
@@ -266,12 +266,12 @@ private:
   const std::byte* records_ = nullptr;
 };
 
-template <int most_ranks>
+template <int ranks_limit>
 __global__ void __launch_bounds__(pack_threads, pack_blocks_per_sm)
     pack(const __grid_constant__ DeviceJob job, const __grid_constant__ PackArguments all) {
-  __shared__ typename Packer<most_ranks>::Shared shared;
+  __shared__ typename Packer<ranks_limit>::Shared shared;
   extern __shared__ std::int32_t by_expert[];
-  Packer<most_ranks>(job, all, shared, by_expert).run();
+  Packer<ranks_limit>(job, all, shared, by_expert).run();
 }
 
 } // namespace shmemctl::moe

@@ -113,7 +113,7 @@ namespace shmemctl::annotate {
 namespace {
 
 /// GitHub shows this many annotations of a kind per step, and silently drops the rest.
-constexpr std::size_t most_shown = 10;
+constexpr std::size_t max_shown = 10;
 
 /// Text after the second `::`. Control characters have been removed; the remaining line ends are
 /// our own.
@@ -177,7 +177,7 @@ std::string write_github(const std::vector<LoadedReport>& reports) {
     for (const Remark& remark : remarks)
       if (remark.severity == severity)
         kind.push_back(&remark);
-    const std::size_t shown = kind.size() > most_shown ? most_shown - 1 : kind.size();
+    const std::size_t shown = kind.size() > max_shown ? max_shown - 1 : kind.size();
     for (std::size_t i = 0; i < shown; ++i)
       out += line_of(*kind[i]);
     if (shown < kind.size())
@@ -242,7 +242,7 @@ using nlohmann::json;
 
 /// GitHub refuses a step's summary beyond 1 MiB entirely.
 constexpr std::size_t max_bytes = 900'000;
-constexpr std::size_t most_lines = 50;
+constexpr std::size_t max_lines = 50;
 /// Maximum number of characters of a cell.
 constexpr std::size_t longest_cell = 500;
 
@@ -283,7 +283,7 @@ public:
     row(header);
     row(std::vector<std::string>(header.size(), "---"));
     std::size_t written = 0;
-    for (; written < rows.size() && written < most_lines && out_.size() < max_bytes; ++written)
+    for (; written < rows.size() && written < max_lines && out_.size() < max_bytes; ++written)
       row(rows[written]);
     if (written < rows.size())
       out_ += "\nand " + counted(rows.size() - written, "more " + what) + "\n";

@@ -159,8 +159,8 @@ Findings comparison_findings(const Comparison& comparison, bool allow_missing) {
     std::vector<std::string> names;
     for (const Difference& difference : comparison.differences)
       names.push_back(difference.what);
-    constexpr std::size_t most_named = 8;
-    const std::size_t more = names.size() > most_named ? names.size() - most_named : 0;
+    constexpr std::size_t max_named = 8;
+    const std::size_t more = names.size() > max_named ? names.size() - max_named : 0;
     names.resize(names.size() - more);
     findings.push_back({"comparison-differs", Severity::warning, names.front(),
                         "not the same on both sides: " + join(names, ", ") +

@@ -76,7 +76,7 @@ namespace {
 using nlohmann::json;
 
 /// Maximum number of rows that a finding names; the others are counted.
-constexpr std::size_t most_named = 5;
+constexpr std::size_t max_named = 5;
 
 bool value_is(const json& value, const std::string& wanted) {
   if (!value.is_number())
@@ -217,7 +217,7 @@ Findings threshold_findings(const std::vector<ThresholdOutcome>& outcomes) {
     if (outcome.missed.empty())
       continue;
     std::vector<std::string> named = outcome.missed;
-    const std::size_t more = named.size() > most_named ? named.size() - most_named : 0;
+    const std::size_t more = named.size() > max_named ? named.size() - max_named : 0;
     named.resize(named.size() - more);
     findings.push_back(
         {"threshold-missed", Severity::error, outcome.threshold.expression,

@@ -36,7 +36,7 @@ TableBlock::TableBlock(std::string title, std::vector<PageColumn> columns)
     : title_(std::move(title)), columns_(std::move(columns)) {}
 
 void TableBlock::add(std::vector<json> row) {
-  if (++n_rows_ > most_table_rows)
+  if (++n_rows_ > max_table_rows)
     return;
   row.resize(columns_.size());
   rows_.push_back(std::move(row));
@@ -51,8 +51,8 @@ json TableBlock::block() const {
              {"columns", std::move(columns)},
              {"rows", rows_},
              {"folded", folded_}};
-  if (n_rows_ > most_table_rows)
-    block["note"] = counted(n_rows_ - most_table_rows, "row") + " more: the report has them.";
+  if (n_rows_ > max_table_rows)
+    block["note"] = counted(n_rows_ - max_table_rows, "row") + " more: the report has them.";
   return block;
 }
 

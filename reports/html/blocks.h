@@ -25,7 +25,7 @@ struct PageColumn {
 };
 
 /// A table has at most this many rows, and says how many were omitted.
-inline constexpr std::size_t most_table_rows = 20'000;
+inline constexpr std::size_t max_table_rows = 20'000;
 
 /// A table under its title.
 class TableBlock {

@@ -181,8 +181,8 @@ std::vector<std::string> varying_parameters(const RowGroup& group, const std::st
 std::vector<std::string> line_parameters(const RowGroup& group, const std::string& swept) {
   std::vector<std::string> names = varying_parameters(group, swept);
   // No case of ours has more.
-  constexpr std::size_t most_parameters = 16, most_rows = 20'000;
-  if (names.size() > most_parameters || group.rows.size() > most_rows)
+  constexpr std::size_t max_parameters = 16, max_rows = 20'000;
+  if (names.size() > max_parameters || group.rows.size() > max_rows)
     return names;
   const auto all_numbers = [&group](const std::string& name) {
     return std::all_of(group.rows.begin(), group.rows.end(), [&name](const SideRow* row) {
@@ -228,7 +228,7 @@ std::string parameters_text(const json& params) {
 namespace {
 
 /// Charts of one page; a hostile document may have any number of cases.
-constexpr std::size_t most_charts = 200;
+constexpr std::size_t max_charts = 200;
 
 /// The limit that a row's share is of, in GB/s.
 std::optional<double> limit_of(const ResultRow& row) {
@@ -260,7 +260,7 @@ std::string common_path(const RowGroup& group) {
   return paths.size() == 1 ? *paths.begin() : "";
 }
 
-/// Builds the views of the charts of one case: most_series lines each.
+/// Builds the views of the charts of one case: max_series lines each.
 class CaseCharts {
 public:
   CaseCharts(const RowGroup& group, const Side& baseline)
@@ -273,12 +273,12 @@ public:
       return out;
     for (const SideRow* row : group_.rows)
       add(*row);
-    for (std::size_t first = 0; first < names_.size() && out.size() < most; first += most_series) {
+    for (std::size_t first = 0; first < names_.size() && out.size() < most; first += max_series) {
       Chart chart;
       chart.title = labelled(group_.case_name, path_);
-      if (names_.size() > most_series)
-        chart.title += fmt::format(" ({} of {})", first / most_series + 1,
-                                   (names_.size() + most_series - 1) / most_series);
+      if (names_.size() > max_series)
+        chart.title += fmt::format(" ({} of {})", first / max_series + 1,
+                                   (names_.size() + max_series - 1) / max_series);
       chart.x_name = x_ == "size_bytes" ? "size" : x_;
       chart.x_axis = x_ == "size_bytes" ? AxisKind::size : AxisKind::log;
       for (const std::string& metric : metrics_)
@@ -317,7 +317,7 @@ private:
   ChartView view_of(const std::string& metric, std::size_t first) const {
     ChartView view{metric, {}};
     std::map<std::string, std::map<double, double>> limits;
-    for (std::size_t i = first; i < names_.size() && i < first + most_series; ++i) {
+    for (std::size_t i = first; i < names_.size() && i < first + max_series; ++i) {
       const std::string& name = names_[i];
       const int colour = static_cast<int>(i - first);
       const std::string shown = name.empty() ? "measured" : name;
@@ -332,7 +332,7 @@ private:
           limits[limit->first.second].insert(limit->second.begin(), limit->second.end());
     }
     for (const auto& [limited_by, points] : limits)
-      if (view.series.size() < 4 * most_series)
+      if (view.series.size() < 4 * max_series)
         view.series.push_back(
             {"limit: " + limited_by, SeriesRole::limit, 0, Points(points.begin(), points.end())});
     return view;
@@ -361,12 +361,12 @@ json sweeps_section(const std::vector<LoadedReport>& current,
              before = side_of(baseline, by_host, carriers);
   json blocks = json::array();
   for (const RowGroup& group : by_case(side)) {
-    if (blocks.size() >= most_charts)
+    if (blocks.size() >= max_charts)
       break;
     const RowGroup lines = without_matrices(group);
     if (lines.rows.empty())
       continue;
-    for (json& block : CaseCharts(lines, before).blocks(most_charts - blocks.size()))
+    for (json& block : CaseCharts(lines, before).blocks(max_charts - blocks.size()))
       blocks.push_back(std::move(block));
   }
   return section("sweeps", "Sweeps", std::move(blocks));
@@ -457,15 +457,14 @@ json chart_of(const RowGroup& group, std::vector<History> histories,
   const std::vector<std::string> varying = varying_parameters(group, "");
   Chart chart;
   chart.title = group.case_name;
-  if (histories.size() > most_series)
-    chart.title +=
-        fmt::format(": the {} rows of {} that moved most", most_series, histories.size());
+  if (histories.size() > max_series)
+    chart.title += fmt::format(": the {} rows of {} that moved most", max_series, histories.size());
   chart.x_name = "run";
   chart.x_axis = AxisKind::category;
   chart.x_labels = labels;
   ChartView relative{"multiple of the row's median", {}}, absolute{"", {}};
   bool one_unit = true;
-  for (std::size_t i = 0; i < histories.size() && i < most_series; ++i) {
+  for (std::size_t i = 0; i < histories.size() && i < max_series; ++i) {
     const History& history = histories[i];
     const std::string name = series_name(*history.row, varying);
     ChartSeries series{name.empty() ? "all" : name, SeriesRole::measured, static_cast<int>(i),

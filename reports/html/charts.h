@@ -43,7 +43,7 @@ struct Chart {
 };
 
 /// More lines in one picture cannot be distinguished.
-inline constexpr std::size_t most_series = 12;
+inline constexpr std::size_t max_series = 12;
 
 /// What can be plotted for a row.
 struct Metric {

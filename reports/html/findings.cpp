@@ -21,7 +21,7 @@ json findings_block(const std::vector<Shown>& shown, const Findings& compared) {
   json items = json::array();
   const auto add = [&items](const Findings& findings, Severity severity, const std::string& where) {
     for (const Finding& finding : findings)
-      if (finding.severity == severity && items.size() < most_table_rows)
+      if (finding.severity == severity && items.size() < max_table_rows)
         items.push_back({{"severity", to_string(severity)},
                          {"id", safe_text(finding.id)},
                          {"subject", safe_text(finding.subject)},

@@ -93,7 +93,7 @@ json HeatMap::block(CellBudget& budget) const {
 namespace {
 
 /// A hostile document may have any number of ends.
-constexpr std::size_t most_ends = 4096;
+constexpr std::size_t max_ends = 4096;
 
 /// A row, and the names of its two.
 struct PairRow {
@@ -159,7 +159,7 @@ json pair_block(const PairRows& pairs, CellBudget& budget) {
   map.skip_diagonal = true;
   const std::map<std::string, std::size_t> index_of = ends_of(pairs, map.rows);
   map.columns = map.rows;
-  if (map.rows.size() > most_ends || map.rows.size() * map.rows.size() > budget.cells) {
+  if (map.rows.size() > max_ends || map.rows.size() * map.rows.size() > budget.cells) {
     ++budget.left_out;
     return nullptr;
   }

@@ -21,7 +21,7 @@ using nlohmann::json;
 namespace {
 
 /// Beyond this number of bars, a heat map of hosts and NICs is drawn.
-constexpr std::size_t most_bars = 40;
+constexpr std::size_t max_bars = 40;
 
 std::string pes_text(const json& port) {
   std::vector<std::string> pes;
@@ -203,7 +203,7 @@ json nics_section(const std::vector<Shown>& shown, CellBudget& budget) {
   json blocks = json::array();
   if (!ports.empty()) {
     json picture =
-        ports.size() <= most_bars ? bars_block(ports, hosts.size() > 1) : loads_map(ports, budget);
+        ports.size() <= max_bars ? bars_block(ports, hosts.size() > 1) : loads_map(ports, budget);
     for (json block : {std::move(picture), loads_table(ports), groups_table(shown)})
       if (!block.is_null())
         blocks.push_back(std::move(block));

@@ -198,13 +198,13 @@ json facts_of(const std::vector<Shown>& shown, std::size_t n_reports) {
   for (const Shown& one : shown)
     for (const std::string& host : hosts_of(one.report()))
       hosts.insert(host);
-  constexpr std::size_t most_names = 8;
+  constexpr std::size_t max_names = 8;
   std::string names = join(
       {hosts.begin(),
-       std::next(hosts.begin(), static_cast<std::ptrdiff_t>(std::min(hosts.size(), most_names)))},
+       std::next(hosts.begin(), static_cast<std::ptrdiff_t>(std::min(hosts.size(), max_names)))},
       ", ");
-  if (hosts.size() > most_names)
-    names += " and " + std::to_string(hosts.size() - most_names) + " more";
+  if (hosts.size() > max_names)
+    names += " and " + std::to_string(hosts.size() - max_names) + " more";
   json facts = json::array();
   const auto add = [&facts](const char* name, const std::string& value) {
     if (!value.empty())
@@ -220,7 +220,7 @@ json facts_of(const std::vector<Shown>& shown, std::size_t n_reports) {
   if (n_reports > 1)
     add("reports", std::to_string(n_reports) + ", shown: " + std::to_string(shown.size()));
   for (const Shown& one : shown)
-    if (shown.size() <= most_names)
+    if (shown.size() <= max_names)
       add(one.label.empty() ? "summary" : "",
           labelled(one.label, std::string(trim(summary_text(one.report())))));
   return facts;

@@ -22,7 +22,7 @@ using nlohmann::json;
 namespace {
 
 /// No node has more, but a hostile document may.
-constexpr std::size_t most_devices = 512;
+constexpr std::size_t max_listed_devices = 512;
 
 /// Sets that are merged pairwise (union-find).
 class DisjointSets {
@@ -92,7 +92,7 @@ std::string distance_word(const json& topology, std::size_t i, std::size_t j) {
 NodeGroups group_devices(const json& topology) {
   NodeGroups out{devices_of(topology), {}};
   const std::size_t count = out.devices.size();
-  if (count > most_devices)
+  if (count > max_listed_devices)
     return {};
   DisjointSets switches(count), domains(count);
   std::map<std::string, std::size_t> first_of_numa;
@@ -138,11 +138,11 @@ namespace {
 constexpr double device_width = 96, device_height = 46, gap = 10, pad = 10, header = 20;
 constexpr double mapping_height = 76; ///< between GPUs and NICs, for the lines of the mapping
 constexpr double nvlink_height = 46;  ///< above the GPUs
-constexpr std::size_t most_columns = 8;
-constexpr std::size_t most_drawn = 160;
+constexpr std::size_t max_columns = 8;
+constexpr std::size_t max_drawn = 160;
 
 std::size_t rows_for(std::size_t devices) {
-  return (devices + most_columns - 1) / most_columns;
+  return (devices + max_columns - 1) / max_columns;
 }
 
 double grid_height(std::size_t rows) {
@@ -188,7 +188,7 @@ public:
         groups_(group_devices(topology)), box_of_(groups_.devices.size()) {}
 
   std::optional<TopologyPicture> draw() {
-    if (groups_.devices.empty() || groups_.devices.size() > most_drawn)
+    if (groups_.devices.empty() || groups_.devices.size() > max_drawn)
       return std::nullopt;
     read_mapping();
     place();
@@ -248,7 +248,7 @@ private:
   /// Returns its end.
   double place_group(const SwitchGroup& group, double x, double top, double bottom) {
     const std::size_t columns =
-        std::clamp(std::max(group.gpus.size(), group.nics.size()), std::size_t{1}, most_columns);
+        std::clamp(std::max(group.gpus.size(), group.nics.size()), std::size_t{1}, max_columns);
     const double inner = static_cast<double>(columns) * (device_width + gap) - gap;
     const double side = group.loose ? 0 : pad;
     if (!group.loose)
@@ -267,7 +267,7 @@ private:
   }
 
   void place_devices(const std::vector<std::size_t>& devices, double x, double y, double room) {
-    const std::size_t columns = std::min(devices.size(), most_columns);
+    const std::size_t columns = std::min(devices.size(), max_columns);
     const double used = static_cast<double>(columns) * (device_width + gap) - gap;
     for (std::size_t i = 0; i < devices.size(); ++i) {
       const std::size_t row = i / columns, column = i % columns;
@@ -537,7 +537,7 @@ json picture_json(const TopologyPicture& picture) {
 namespace {
 
 /// Pictures per page: further nodes are only in the tables.
-constexpr std::size_t most_pictures = 16;
+constexpr std::size_t max_pictures = 16;
 
 json mapping_table(const json& mapping) {
   TableBlock table("NICs of each PE", {{"PE", ColumnKind::number},
@@ -569,8 +569,8 @@ json mapping_table(const json& mapping) {
 json distance_table(const json& topology) {
   const json& distances = view::member(topology, "distances");
   const json& labels = view::list(distances, "labels");
-  constexpr std::size_t most_labels = 160;
-  if (labels.empty() || labels.size() > most_labels)
+  constexpr std::size_t max_labels = 160;
+  if (labels.empty() || labels.size() > max_labels)
     return nullptr;
   std::vector<PageColumn> columns{{"from"}};
   for (const json& label : labels)
@@ -652,7 +652,7 @@ json picture_block(const DrawnNodes& node) {
 json topology_section(const std::vector<Shown>& shown) {
   const std::vector<DrawnNodes> nodes = nodes_of(shown);
   json blocks = json::array();
-  for (std::size_t i = 0; i < nodes.size() && i < most_pictures; ++i) {
+  for (std::size_t i = 0; i < nodes.size() && i < max_pictures; ++i) {
     const Report& report = nodes[i].one->report();
     if (report.mapping.is_object())
       blocks.push_back(note_block(mapping_sentence(report.mapping)));
@@ -661,9 +661,9 @@ json topology_section(const std::vector<Shown>& shown) {
       if (!block.is_null())
         blocks.push_back(std::move(block));
   }
-  if (nodes.size() > most_pictures)
+  if (nodes.size() > max_pictures)
     blocks.push_back(note_block(fmt::format("{} more nodes differ from these and are left out.",
-                                            nodes.size() - most_pictures)));
+                                            nodes.size() - max_pictures)));
   return section("topology", "Topology", std::move(blocks));
 }
 

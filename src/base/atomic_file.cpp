@@ -68,8 +68,8 @@ public:
   /// Created with mode 0666, so that the kernel applies the umask: a process cannot read its umask
   /// without changing it for all of its threads.
   explicit TemporaryFile(const std::string& path) {
-    constexpr int most_tries = 100;
-    for (int i = 0; i < most_tries && !descriptor_; ++i) {
+    constexpr int max_tries = 100;
+    for (int i = 0; i < max_tries && !descriptor_; ++i) {
       path_ = path + ".tmp." + random_letters();
       descriptor_ = FileDescriptor(
           ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));

@@ -30,7 +30,7 @@ using nlohmann::json;
 namespace {
 
 constexpr double bits_of_byte = 8;
-constexpr std::uint64_t least_share = 100; ///< one part in so many of the busiest port's bytes
+constexpr std::uint64_t min_share = 100; ///< one part in so many of the busiest port's bytes
 /// Atomics, and puts of a word that travel as messages, are counted as operations without bytes.
 constexpr std::uint64_t bytes_of_operation = 8;
 
@@ -78,7 +78,7 @@ std::vector<PortUse> ports_used(const Node& node, const std::vector<NicTraffic>&
   std::vector<PortUse> used;
   for (const NicTraffic& now : after)
     if (const std::uint64_t bytes = bytes_between(now, before);
-        bytes > 0 && bytes >= most / least_share)
+        bytes > 0 && bytes >= most / min_share)
       used.push_back({{}, now.nic, wire_rate_GBps(node, now.nic, sysroot)});
   return used;
 }
@@ -672,7 +672,7 @@ GpuLimit gpu_limit_of(Runtime& runtime, const Point& point, LinkMeter* links, co
   });
   std::optional<LeastTraffic> traffic;
   if (point.traffic == Traffic::collective && body)
-    traffic = body->least_traffic(gpu_numbers(places));
+    traffic = body->min_traffic(gpu_numbers(places));
   limit.found = traffic ? gpu_collective_limit(runtime.node(), *traffic, places)
                         : gpu_link_limit(runtime.node(), point, places);
   std::optional<LinkLimit>& found = limit.found.limit;

@@ -128,7 +128,7 @@ public:
   virtual std::uint64_t operations_per_iteration() const { return 1; }
   /// Of a collective: what a share of its limit counts. Asked after prepare(). Nothing of others.
   /// @param gpu_of_pe numbers of the GPUs, from 0
-  virtual std::optional<LeastTraffic> least_traffic(const std::vector<int>& gpu_of_pe) const {
+  virtual std::optional<LeastTraffic> min_traffic(const std::vector<int>& gpu_of_pe) const {
     static_cast<void>(gpu_of_pe);
     return std::nullopt;
   }

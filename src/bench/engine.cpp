@@ -135,7 +135,7 @@ private:
     conclude({entry_.info, point, runtime_.n_pes(), plan, samples, verification,
               body->batch_multiple(), link, row_path(point, runtime_.placement(), uses)},
              words);
-    look_for_stall(sample_s, uses, words);
+    check_for_stall(sample_s, uses, words);
   }
 
   /// Collective.
@@ -171,8 +171,8 @@ private:
 
   /// On PE 0, whose barriers see a pause of any PE. Counts TCP of the case, too: by network
   /// namespace, since the kernel counts so.
-  void look_for_stall(const std::vector<double>& sample_s, const std::vector<PathUse>& uses,
-                      const std::string& words) {
+  void check_for_stall(const std::vector<double>& sample_s, const std::vector<PathUse>& uses,
+                       const std::string& words) {
     const std::vector<PeHost>& hosts = runtime_.placement().hosts;
     std::vector<std::string> again;
     std::set<std::pair<std::uint64_t, std::uint64_t>> seen;

@@ -158,10 +158,10 @@ Pinning::Pinning(Runtime& runtime, const PinChoice& choice, const Sysroot& sysro
     target = choice.cpus[rank];
     own.by_launcher = false;
   } else if (choice.wanted && !own.by_launcher) {
-    std::vector<PinWish> wishes;
+    std::vector<PinRequest> pin_requests;
     for (const std::size_t pe : local)
-      wishes.push_back({states[pe].allowed, states[pe].numa});
-    target = plan_cpus(wishes, layout)[rank];
+      pin_requests.push_back({states[pe].allowed, states[pe].numa});
+    target = plan_cpus(pin_requests, layout)[rank];
   }
   if (target >= 0) {
     const int error = set_affinity({target});

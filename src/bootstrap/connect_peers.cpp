@@ -142,7 +142,7 @@ private:
     set_.wake_after((dials() ? say_by_ : deadline).poll_ms());
     set_.wait();
     if (set_.events(rendezvous_slot) != 0)
-      hear_rendezvous(deadline);
+      read_rendezvous(deadline);
     // Also in the last turn: a neighbour may have confirmed a connection just before the end.
     for (std::size_t level = 0; level < dialers_.size(); ++level)
       advance(level);
@@ -211,7 +211,7 @@ private:
   }
 
   /// It reports that all PEs are connected, or why another PE has failed.
-  void hear_rendezvous(const Deadline& deadline) {
+  void read_rendezvous(const Deadline& deadline) {
     const FrameReader frame = await_from_rendezvous(*request_.rendezvous, deadline);
     all_linked_ = linked_ && frame.header().kind == FrameKind::linked;
     if (all_linked_)

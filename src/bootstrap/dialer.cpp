@@ -161,7 +161,7 @@ Dialer::Step Dialer::read_response(Attempt& attempt) {
     return Step::wait;
   const FrameKind kind = reader.header().kind;
   if (kind == FrameKind::challenge && !attempt.challenged)
-    return answer_challenge(attempt);
+    return reply_to_challenge(attempt);
   if (kind == FrameKind::welcome && attempt.challenged) {
     if (is_welcome(attempt))
       return Step::welcome;
@@ -174,7 +174,7 @@ Dialer::Step Dialer::read_response(Attempt& attempt) {
   return Step::failed;
 }
 
-Dialer::Step Dialer::answer_challenge(Attempt& attempt) {
+Dialer::Step Dialer::reply_to_challenge(Attempt& attempt) {
   const std::optional<Nonce> nonce = decode_nonce(attempt.reader.payload());
   attempt.reader.reset();
   if (!nonce) {

@@ -64,7 +64,7 @@ private:
   Step step(Attempt& attempt);
   Step check_connected(Attempt& attempt);
   Step read_response(Attempt& attempt);
-  Step answer_challenge(Attempt& attempt);
+  Step reply_to_challenge(Attempt& attempt);
   bool is_welcome(const Attempt& attempt) const;
   void note(std::size_t address, const std::string& problem, bool may_retry);
 

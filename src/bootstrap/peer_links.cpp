@@ -11,12 +11,12 @@ namespace {
 
 /// Smaller messages go out together with their header, by one system call.
 constexpr std::size_t staged_bytes = 8192;
-constexpr std::size_t read_ahead_bytes = 65536, most_read_ahead_bytes = std::size_t{16} << 20;
+constexpr std::size_t read_ahead_bytes = 65536, max_read_ahead_bytes = std::size_t{16} << 20;
 constexpr short hung_up = POLLRDHUP | POLLHUP | POLLERR | POLLNVAL;
-constexpr std::chrono::duration<double> patience_with_leaving{2.0};
+constexpr std::chrono::duration<double> leave_timeout{2.0};
 /// A PE that has not sent its message of a round waits in an earlier round itself, unless it is the
 /// cause. So the PE in the earliest round times out first, and its error reaches the others.
-constexpr std::chrono::milliseconds patience_per_round{50};
+constexpr std::chrono::milliseconds timeout_per_round{50};
 
 FrameHeader header_of(const CallLabel& call, int round, std::size_t size_bytes) {
   FrameHeader header;
@@ -98,7 +98,7 @@ void PeerLinks::exchange(const CallLabel& call, int round, const Transfer& trans
   }
   health_->waiting_for(transfer.receives ? backward_[level].peer
                                          : (transfer.sends ? forward_[level].peer : -1));
-  const Deadline until(deadline.at() + patience_per_round * round);
+  const Deadline until(deadline.at() + timeout_per_round * round);
   for (;;) {
     const bool sent = !transfer.sends || advance(sending);
     const bool received = !transfer.receives || advance(receiving);
@@ -215,7 +215,7 @@ void PeerLinks::on_hangup(const CallLabel& call, Link& link) {
 }
 
 bool PeerLinks::read_ahead(Link& link) {
-  const std::size_t enough = link.stash.size() + most_read_ahead_bytes;
+  const std::size_t enough = link.stash.size() + max_read_ahead_bytes;
   for (;;) {
     const std::size_t before = link.stash.size();
     link.stash.resize(before + read_ahead_bytes);
@@ -305,7 +305,7 @@ void PeerLinks::say_goodbye(const Deadline& deadline) noexcept {
   const Bytes frame = encode_frame(FrameKind::goodbye);
   for_each_link([&frame](Link& link) { send_whole(link, frame); });
   // Closing with unread bytes would take backward what was sent and has not arrived yet.
-  const Deadline end = deadline.at_most(patience_with_leaving);
+  const Deadline end = deadline.at_most(leave_timeout);
   std::size_t open = forward_.size() + backward_.size();
   while (open > 0 && !end.passed()) {
     set_.clear();

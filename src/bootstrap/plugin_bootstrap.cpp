@@ -13,7 +13,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr int most_ranks = 1 << 20;
+constexpr int ranks_limit = 1 << 20;
 /// A plugin that keeps its time itself may need a moment to return.
 constexpr std::chrono::seconds grace{1};
 
@@ -134,7 +134,7 @@ void PluginBootstrap::check_table(const shmemctl_bootstrap& table) const {
       missing.push_back(member);
   if (!missing.empty())
     refuse("it left NULL: " + join(missing, ", "));
-  if (table.size < 1 || table.size > most_ranks || table.rank < 0 || table.rank >= table.size)
+  if (table.size < 1 || table.size > ranks_limit || table.rank < 0 || table.rank >= table.size)
     refuse("it gave rank " + std::to_string(table.rank) + " of " + std::to_string(table.size));
 }
 

@@ -41,13 +41,13 @@ private:
 
 /// Operations by one transport only, towards the PEs that it reaches from here.
 std::unique_ptr<Rma> rma_over(Runtime& runtime, const TransportReach& reach) {
-  std::vector<Transport*> way_to(static_cast<std::size_t>(runtime.n_pes()), nullptr);
+  std::vector<Transport*> path_to(static_cast<std::size_t>(runtime.n_pes()), nullptr);
   for (const TransportEntry& reachable : runtime.transports())
     if (reach.name == reachable.transport->name())
       for (int target = 0; target < runtime.n_pes(); ++target)
         if (reach.from(runtime.pe(), target) != 0)
-          way_to[static_cast<std::size_t>(target)] = reachable.transport.get();
-  auto rma = std::make_unique<Rma>(runtime.pe(), runtime.n_pes(), std::move(way_to),
+          path_to[static_cast<std::size_t>(target)] = reachable.transport.get();
+  auto rma = std::make_unique<Rma>(runtime.pe(), runtime.n_pes(), std::move(path_to),
                                    runtime.failure_detector(), runtime.rma().timeout_s(), true);
   for (int index = 0; index < limits::max_regions; ++index)
     if (const RegionView& view = runtime.rma().region(index); view.base)
@@ -63,7 +63,7 @@ std::vector<PhaseRow> gather_phases(Runtime& runtime) {
 
 GpuSummary gather_gpus(Runtime& runtime) {
   if (PeGpu* gpu = runtime.gpu())
-    return merge_gpu_sites(runtime.gather_text(gpu_site_message(gpu->site(), gpu->paths_by_pe())),
+    return merge_gpu_infos(runtime.gather_text(gpu_site_message(gpu->site(), gpu->paths_by_pe())),
                            runtime.placement().hosts);
   GpuSummary none;
   const std::vector<Gpu>& gpus = runtime.node().gpus;

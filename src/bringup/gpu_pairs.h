@@ -57,7 +57,7 @@ struct GpuSummary {
 /// @param messages gpu_site_message() of every PE, by PE
 /// @param hosts where they run, by PE: two machines of one name have GPUs of their own
 /// Throws Error (unavailable) for a text that is none.
-GpuSummary merge_gpu_sites(const std::vector<std::string>& messages,
+GpuSummary merge_gpu_infos(const std::vector<std::string>& messages,
                            const std::vector<PeHost>& hosts);
 /// The rows for people, a line each.
 std::string gpu_rows_text(const std::vector<CheckRow>& rows);

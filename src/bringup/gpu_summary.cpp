@@ -172,7 +172,7 @@ std::string gpu_site_message(const GpuInfo& info, const std::vector<KernelPath>&
   return to_bytes(site);
 }
 
-GpuSummary merge_gpu_sites(const std::vector<std::string>& messages,
+GpuSummary merge_gpu_infos(const std::vector<std::string>& messages,
                            const std::vector<PeHost>& hosts) {
   std::vector<Site> sites;
   for (std::size_t pe = 0; pe < messages.size(); ++pe) {

@@ -44,7 +44,7 @@ struct PairWorld {
   /// Before each round.
   std::function<void(int round)> announce = {};
   /// How long a target looks out for a signal before it asks whether the source is done.
-  double signal_patience_s = 2;
+  double signal_timeout_s = 2;
 };
 
 /// Collective. What this PE saw go wrong, as source or as target; at most `max_failures`, in the

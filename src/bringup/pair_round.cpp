@@ -12,7 +12,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::uint64_t words_of_a_cell = 8; ///< room in the pattern for each cell's values
+constexpr std::uint64_t words_per_cell = 8; ///< room in the pattern for each cell's values
 
 template <class Word>
 void store(std::byte* at, Word value) {
@@ -43,7 +43,7 @@ PatternKey PairRound::key(PairOp op, int source, int target, std::size_t size_by
 std::uint64_t PairRound::word(PairOp op, int source, int target, AtomicTarget cell,
                               std::uint64_t index) const {
   return pattern_word(key(op, source, target, 8),
-                      static_cast<std::uint64_t>(cell) * words_of_a_cell + index);
+                      static_cast<std::uint64_t>(cell) * words_per_cell + index);
 }
 
 PairFailure& PairRound::fail(PairOp op, int source, int target, std::size_t size_bytes,

@@ -69,8 +69,8 @@ std::byte pattern(std::size_t at) {
   return static_cast<std::byte>((at * 0x9e3779b97f4a7c15u) >> 56);
 }
 
-void copy_both_ways(const std::shared_ptr<const Device>& device, const DevicePlan& plan,
-                    DeviceSample& sample) {
+void copy_both_directions(const std::shared_ptr<const Device>& device, const DevicePlan& plan,
+                          DeviceSample& sample) {
   const Stream stream(device);
   const HostBuffer here(device, plan.copy_bytes);
   const DeviceBuffer there(device, plan.copy_bytes);
@@ -102,7 +102,7 @@ DeviceSample try_device(const std::shared_ptr<const Driver>& driver, const Devic
     const auto device = std::make_shared<const Device>(driver, info.ordinal);
     sample.no_descriptors = try_descriptor(*device);
     sample.no_ipc_handles = try_ipc_handle(device);
-    copy_both_ways(device, plan, sample);
+    copy_both_directions(device, plan, sample);
   } catch (const Error& error) {
     sample.problem = error.message();
   }

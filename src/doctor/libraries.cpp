@@ -387,9 +387,9 @@ CheckResult libfabric_provider(const CheckContext& context) {
   const ExpectedProvider expected = expected_provider(context);
   const Options options(context.environment);
   return judge_libfabric_provider(
-      expected, fabric::look_for_provider({options.text("LIBFABRIC_LIBRARY"), expected.provider,
-                                           options.text("LIBFABRIC_PROFILE"),
-                                           options.text("LIBFABRIC_INTERFACE"), 1}));
+      expected, fabric::probe_provider({options.text("LIBFABRIC_LIBRARY"), expected.provider,
+                                        options.text("LIBFABRIC_PROFILE"),
+                                        options.text("LIBFABRIC_INTERFACE"), 1}));
 }
 
 CheckResult libfabric_environment(const CheckContext& context) {

@@ -43,7 +43,7 @@ const NvmlSurvey& live_nvml() {
 namespace {
 
 /// GPUs of one model must have the same number of links: links by model name.
-std::map<std::string, int> most_links_by_model(const Node& node) {
+std::map<std::string, int> max_links_by_model(const Node& node) {
   std::map<std::string, int> most;
   for (const Gpu& gpu : node.gpus) {
     int& entry = most[gpu.name.value.value_or("")];
@@ -58,7 +58,7 @@ std::string link_status_command(const std::string& gpu) {
 
 /// Without NVML's number of links present: GPUs of one model compared with each other.
 CheckResult judge_link_counts(const Node& node) {
-  const std::map<std::string, int> most = most_links_by_model(node);
+  const std::map<std::string, int> most = max_links_by_model(node);
   if (std::all_of(most.begin(), most.end(), [](const auto& entry) { return entry.second == 0; }))
     return skipped("no active NVLink on any GPU: none present, or the source does not report them");
   std::vector<std::string> down;

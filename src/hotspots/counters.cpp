@@ -24,7 +24,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t most_lines = 4096;
+constexpr std::size_t max_lines = 4096;
 constexpr std::uint64_t largest_count = std::numeric_limits<std::int64_t>::max();
 
 CounterText no_value(std::string problem) {
@@ -57,7 +57,7 @@ CounterText parse_counter_text(std::string_view text) {
 std::vector<NamedCounter> parse_ethtool_text(std::string_view text) {
   std::vector<NamedCounter> counters;
   std::set<std::string_view> seen;
-  for (std::size_t line = 0; line < most_lines && !text.empty(); ++line) {
+  for (std::size_t line = 0; line < max_lines && !text.empty(); ++line) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view whole = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
@@ -75,7 +75,7 @@ std::vector<NamedCounter> parse_ethtool_text(std::string_view text) {
 
 namespace {
 
-constexpr std::uint32_t most_statistics = 65536;
+constexpr std::uint32_t max_statistics = 65536;
 
 /// Storage for a structure that ends in an array, aligned as the kernel's headers require.
 template <class Head>
@@ -121,7 +121,7 @@ std::vector<NamedCounter> read_ethtool(const std::string& netdev) {
     return counters;
   std::uint32_t count = 0;
   std::memcpy(&count, sets.tail(), sizeof count);
-  if (count == 0 || count > most_statistics)
+  if (count == 0 || count > max_statistics)
     return counters;
   // The number of counters may have grown since it was read: reserve twice as many, and use the
   // number that was filled in.

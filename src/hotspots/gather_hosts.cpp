@@ -14,14 +14,14 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t most_bytes_of_all = std::size_t{16} << 20;
-constexpr std::size_t min_bytes = 4096, most_bytes_of_one = std::size_t{1} << 20;
+constexpr std::size_t max_bytes_of_all = std::size_t{16} << 20;
+constexpr std::size_t min_bytes = 4096, max_bytes_of_one = std::size_t{1} << 20;
 
 } // namespace
 
-std::size_t most_part_bytes(int n_pes) {
-  return std::clamp(most_bytes_of_all / static_cast<std::size_t>(std::max(n_pes, 1)), min_bytes,
-                    most_bytes_of_one);
+std::size_t max_part_bytes(int n_pes) {
+  return std::clamp(max_bytes_of_all / static_cast<std::size_t>(std::max(n_pes, 1)), min_bytes,
+                    max_bytes_of_one);
 }
 
 std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::size_t max_bytes) {
@@ -94,8 +94,7 @@ JobGathering::JobGathering(Bootstrap& bootstrap, const PeMachine& mine, const De
 
 GatheredHosts JobGathering::gather(const HostPart& mine, const Deadline& deadline) {
   const std::vector<std::string> texts = allgather_text(
-      bootstrap_, leads() ? host_part_text(mine, most_part_bytes(bootstrap_.size())) : "",
-      deadline);
+      bootstrap_, leads() ? host_part_text(mine, max_part_bytes(bootstrap_.size())) : "", deadline);
   GatheredHosts all;
   if (bootstrap_.rank() == 0)
     for (const JobHost& host : hosts_)

@@ -15,7 +15,7 @@ namespace shmemctl {
 
 /// Maximum length of one PE's text: every PE gathers that many bytes from every PE, so it is 16 MiB
 /// divided by the number of PEs, clamped to 4 KiB ... 1 MiB.
-std::size_t most_part_bytes(int n_pes);
+std::size_t max_part_bytes(int n_pes);
 /// The object with key "totals", of about `max_bytes`: the least informative counters are omitted.
 std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::size_t max_bytes);
 /// A PE of that host sent a text that cannot be parsed.

@@ -188,13 +188,13 @@ nlohmann::json hotspots_json(const Hotspots& hotspots, const NicThresholds& thre
 
 namespace {
 
-constexpr std::size_t most_named = 4;
+constexpr std::size_t max_named = 4;
 constexpr double GB = 1e9;
 
 std::string some_of(std::vector<std::string> names, const char* separator = ", ") {
-  if (names.size() > most_named) {
-    const std::size_t more = names.size() - most_named;
-    names.resize(most_named);
+  if (names.size() > max_named) {
+    const std::size_t more = names.size() - max_named;
+    names.resize(max_named);
     names.push_back(fmt::format("{} more", more));
   }
   return join(names, separator);

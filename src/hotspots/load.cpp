@@ -23,7 +23,7 @@ constexpr std::uint64_t soft_roce_payload_bytes = 4096;
 /// Counter names of one kind, for both directions.
 struct Source {
   std::array<const char*, 2> bytes, packets;
-  double most_bytes_per_packet; ///< 0: no limit (segments that the device splits count as one)
+  double max_bytes_per_packet; ///< 0: no limit (segments that the device splits count as one)
 };
 constexpr std::array<Source, 4> sources = {{
     {{"ethtool_tx_bytes_phy", "ethtool_rx_bytes_phy"},
@@ -73,8 +73,8 @@ std::string disbelief(const PortTotals& totals, const Source& source, const Coun
   if (moved == 0 && count >= min_packets)
     return fmt::format("{} does not change while {} counted {} packets", bytes.counter,
                        packets->counter, *packets->delta);
-  if (source.most_bytes_per_packet > 0 &&
-      moved > source.most_bytes_per_packet * (count + min_packets))
+  if (source.max_bytes_per_packet > 0 &&
+      moved > source.max_bytes_per_packet * (count + min_packets))
     return fmt::format("{} reports {} bytes in {} packets, more than they can hold", bytes.counter,
                        *bytes.delta, *packets->delta);
   return "";

@@ -12,7 +12,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t most_rules = 4096;
+constexpr std::size_t max_rules = 4096;
 constexpr double chance = 0.01;
 
 /// One line of the file, and errors that name it.
@@ -120,7 +120,7 @@ void read_rule(const Line& line, NicThresholds& thresholds) {
                   [&](const CounterRule& other) { return other.counter == rule.counter; }))
     line.refuse("a rule for " + printable(rule.counter) + " is already defined above",
                 "one rule for each counter");
-  if (thresholds.rules.size() == most_rules)
+  if (thresholds.rules.size() == max_rules)
     line.refuse("too many rules", "4096 rules at most");
   thresholds.rules.push_back(std::move(rule));
 }

@@ -236,7 +236,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_ports = 4096, most_counters = 65536, most_text_bytes = 1024;
+constexpr std::size_t max_ports = 4096, max_counters = 65536, max_text_bytes = 1024;
 
 template <class T>
 json optional_json(const std::optional<T>& value) {
@@ -257,7 +257,7 @@ std::optional<double> optional_number(const json& value) {
 
 std::string text_from(const json& value) {
   auto text = value.get<std::string>();
-  if (text.size() > most_text_bytes)
+  if (text.size() > max_text_bytes)
     throw std::out_of_range("a text is too long");
   return text;
 }
@@ -312,7 +312,7 @@ json row_of(const CounterTotal& total, const CounterTotal& first, std::size_t na
             total.window_s,
             optional_json(total.peak_per_s),
             total.readings,
-            total.problem.substr(0, most_text_bytes)};
+            total.problem.substr(0, max_text_bytes)};
   if (*total.delta == 0)
     return {name, *total.before};
   return {name, *total.before, *total.delta};
@@ -421,11 +421,11 @@ NodeTotals totals_from_json(const nlohmann::json& object, std::size_t& left_out)
   const json& names = object.at("names");
   const json& ports = object.at("ports");
   std::vector<PortTotals> all;
-  if (!ports.is_array() || ports.size() > most_ports)
+  if (!ports.is_array() || ports.size() > max_ports)
     throw std::out_of_range("not a list of ports");
   for (const json& port : ports) {
     const json& rows = port.at("counters");
-    if (!rows.is_array() || rows.size() > most_counters)
+    if (!rows.is_array() || rows.size() > max_counters)
       throw std::out_of_range("not a list of counters");
     PortTotals totals{port_from(port), {}};
     for (const json& row : rows) {

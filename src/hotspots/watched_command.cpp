@@ -106,14 +106,14 @@ void WatchedCommand::end_rest() const {
     std::this_thread::sleep_for(look_again);
 }
 
-void WatchedCommand::wait(double most_s) const {
+void WatchedCommand::wait(double max_s) const {
   constexpr double poll_interval_s = 0.005;
   if (!pidfd_) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(most_s, poll_interval_s)));
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(max_s, poll_interval_s)));
     return;
   }
   pollfd end{pidfd_.get(), POLLIN, 0};
-  const Deadline deadline = Deadline::after(std::chrono::duration<double>(most_s));
+  const Deadline deadline = Deadline::after(std::chrono::duration<double>(max_s));
   ::poll(&end, 1, deadline.poll_ms());
 }
 

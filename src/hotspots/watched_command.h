@@ -62,8 +62,8 @@ public:
 
   /// True once it has ended; never blocks.
   bool ended();
-  /// Waits at most `most_s` seconds for its end.
-  void wait(double most_s) const;
+  /// Waits at most `max_s` seconds for its end.
+  void wait(double max_s) const;
   /// How it ended. Only after ended().
   const CommandEnd& end() const { return end_; }
   /// Its time is over: sends SIGTERM, and SIGKILL 3 s later. Call repeatedly until ended().

@@ -54,9 +54,9 @@ std::string read_all(int pipe) {
 
 /// New processes may start while others are killed, so two scans in a row must find nothing.
 void kill_all_with(const std::string& entry) {
-  constexpr int most_rounds = 500;
+  constexpr int max_rounds = 500;
   int quiet_rounds = 0;
-  for (int round = 0; round < most_rounds && quiet_rounds < 2; ++round) {
+  for (int round = 0; round < max_rounds && quiet_rounds < 2; ++round) {
     bool found = false;
     for (const ProcessName& process : processes_with(entry)) {
       if (process.pid == ::getpid())

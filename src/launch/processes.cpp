@@ -18,7 +18,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t most_environment_bytes = std::size_t{4} << 20;
+constexpr std::size_t max_environment_bytes = std::size_t{4} << 20;
 
 std::optional<std::string> read_proc(pid_t pid, const char* name, std::size_t max_bytes) {
   const std::string path = "/proc/" + std::to_string(pid) + "/" + name;
@@ -114,7 +114,7 @@ std::set<pid_t> children(pid_t root) {
 std::vector<ProcessName> processes_with(const std::string& entry) {
   std::vector<ProcessName> found;
   for_each_process([&](const ProcessName& process) {
-    const auto text = read_proc(process.pid, "environ", most_environment_bytes);
+    const auto text = read_proc(process.pid, "environ", max_environment_bytes);
     if (!text || process.state == 'Z')
       return;
     for (std::size_t at = text->find(entry); at != std::string::npos;

@@ -15,15 +15,15 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t most_waiting_bytes = std::size_t{256} << 10;
+constexpr std::size_t max_waiting_bytes = std::size_t{256} << 10;
 constexpr std::size_t read_bytes = std::size_t{64} << 10;
 constexpr std::size_t tail_bytes = 4096;
 constexpr auto longest_silence = std::chrono::seconds(1);
 /// Matches poll(2)'s guarantee for a pipe or terminal that could not be reopened.
 constexpr std::size_t careful_bytes = 512;
 /// How many bytes a job may write after its output was refused, before it is ended.
-constexpr std::size_t most_lost_bytes = std::size_t{64} << 20;
-constexpr std::size_t most_known_errors = 1000;
+constexpr std::size_t max_lost_bytes = std::size_t{64} << 20;
+constexpr std::size_t max_known_errors = 1000;
 constexpr std::string_view error_prefix = "shmemctl: error: ", fix_prefix = "shmemctl: fix: ";
 
 bool is_writable(int descriptor) {
@@ -51,11 +51,11 @@ OutputSink::OutputSink(int descriptor) : descriptor_(descriptor) {
 }
 
 bool OutputSink::given_up() const {
-  return error_number_ == EPIPE || lost_bytes_ > most_lost_bytes;
+  return error_number_ == EPIPE || lost_bytes_ > max_lost_bytes;
 }
 
 bool OutputSink::full() const {
-  return waiting_.size() - written_ >= most_waiting_bytes;
+  return waiting_.size() - written_ >= max_waiting_bytes;
 }
 
 void OutputSink::flush() {
@@ -100,7 +100,7 @@ void OutputSink::append(const OutputStream& from, const std::string& text) {
     lost_bytes_ += text.size();
   if (broken() || text.empty())
     return;
-  if (written_ > most_waiting_bytes) {
+  if (written_ > max_waiting_bytes) {
     waiting_.erase(0, written_);
     written_ = 0;
   }
@@ -194,7 +194,7 @@ std::string OutputStream::without_known_errors(const std::string& lines) {
     at = end;
     if (starts_with(line, error_prefix)) {
       const OutputStream* speaker = this;
-      if (sink_.errors_.size() < most_known_errors)
+      if (sink_.errors_.size() < max_known_errors)
         speaker = sink_.errors_.emplace(line, this).first->second;
       left_out_ = speaker != this;
     } else {

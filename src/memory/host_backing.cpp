@@ -31,7 +31,7 @@ constexpr std::uint64_t margin_bytes = std::uint64_t{64} << 20;
 /// A PE commits at most this share of the available memory between two checks, so that as many PEs
 /// can do so at once without exhausting it.
 constexpr std::uint64_t shares_of_room = 256;
-constexpr std::uint64_t most_bytes_per_look = std::uint64_t{64} << 20;
+constexpr std::uint64_t max_bytes_per_look = std::uint64_t{64} << 20;
 
 std::string rough_size(std::uint64_t size_bytes) {
   return format_size_bytes(size_bytes >> 20 << 20);
@@ -219,7 +219,7 @@ private:
     const std::optional<Room> room = require_room(size_bytes, missing_bytes);
     const std::uint64_t share = room ? (room->free_bytes - margin_bytes) / shares_of_room : 0;
     return std::clamp<std::uint64_t>(share / huge_page_bytes * huge_page_bytes, huge_page_bytes,
-                                     most_bytes_per_look);
+                                     max_bytes_per_look);
   }
 
   std::optional<Room> require_room(std::size_t size_bytes, std::size_t missing_bytes) const {

@@ -14,7 +14,7 @@ namespace {
 /// What agreement on a null address compares.
 constexpr std::uint64_t null_address = ~std::uint64_t{0};
 /// More are forgotten: they only make a message better.
-constexpr std::size_t most_remembered = 65'536;
+constexpr std::size_t max_remembered = 65'536;
 
 } // namespace
 
@@ -68,7 +68,7 @@ void SymmetricHeap::free(void* address) {
   if (config_.checked && inside && allocator_.block_bytes(offset)) {
     // All PEs are asked before anything changes here.
     agree("shmem_free (offset)", offset);
-    if (freed_.size() >= most_remembered)
+    if (freed_.size() >= max_remembered)
       freed_.clear();
     freed_.insert(offset);
   }

@@ -29,10 +29,10 @@ struct SymmetricRegion::Impl {
   std::unique_ptr<AddressRange> range;
   std::size_t committed_bytes = 0;
 
-  Impl(std::string its_name, std::size_t least_stride_bytes, LocalPeers& its_peers,
+  Impl(std::string its_name, std::size_t min_stride_bytes, LocalPeers& its_peers,
        HeapBacking& its_backing)
       : name(std::move(its_name)), peers(its_peers), backing(its_backing),
-        stride_bytes(round_up(least_stride_bytes, backing.granularity_bytes())),
+        stride_bytes(round_up(min_stride_bytes, backing.granularity_bytes())),
         slots(static_cast<std::size_t>(peers.slots())),
         my_slot(static_cast<std::size_t>(peers.my_slot())),
         range(backing.reserve(address_space_bytes(slots, stride_bytes))) {}

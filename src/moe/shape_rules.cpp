@@ -11,7 +11,7 @@ namespace shmemctl::moe {
 
 namespace {
 
-constexpr std::int32_t most_tokens = 1 << 20;
+constexpr std::int32_t tokens_limit = 1 << 20;
 constexpr std::int32_t max_hidden = 1 << 20;
 
 /// "7040 or 7168": the multiples of `of` from `least` to `most` that are nearest to a value which
@@ -110,7 +110,7 @@ std::optional<BrokenRule> broken_rule(const Shape& shape, Format format, int ran
 std::optional<BrokenRule> broken_without_ranks(const Shape& shape, Format format) {
   if (auto broken = broken_hidden(shape, format))
     return broken;
-  if (auto broken = outside("num-tokens", shape.max_tokens, 0, most_tokens, ""))
+  if (auto broken = outside("num-tokens", shape.max_tokens, 0, tokens_limit, ""))
     return broken;
   return outside("expert-alignment", shape.expert_alignment, 1, 1 << 16, "");
 }

@@ -89,7 +89,7 @@ void DegradedJob::await(int pe, const char* step, Clock::time_point begin) {
     return load(memory_.arrived[static_cast<std::size_t>(pe)]) >= number_;
   };
   const double silence_s = std::min(max_silence_s, rma_.timeout_s() * silence_share);
-  const double max_late_s = rma_.timeout_s() * lateness_share;
+  const double max_delay_s = rma_.timeout_s() * lateness_share;
   Clock::time_point ask_at = Clock::now() + first_pause;
   for (;;) {
     rma_.wait([&] { return has_arrived() || Clock::now() >= ask_at; }, step, pe);
@@ -104,11 +104,11 @@ void DegradedJob::await(int pe, const char* step, Clock::time_point begin) {
       return mark_lost(
           pe, fmt::format("it does not answer for {:g} s: it is stopped, or its host hangs",
                           silence_s));
-    if (Clock::now() - begin > std::chrono::duration<double>(max_late_s))
+    if (Clock::now() - begin > std::chrono::duration<double>(max_delay_s))
       return mark_lost(pe,
                        fmt::format("it is late: its process answers, but it did not come within "
                                    "{:g} s to: {}",
-                                   max_late_s, step));
+                                   max_delay_s, step));
     ask_at = Clock::now() + pause;
   }
 }

@@ -159,7 +159,8 @@ void TreeFailureDetector::give_up(const std::string& step, int peer) {
   const bool known = peer >= 0 && peer < state_->size() && peer != state_->rank();
   if (known && state_->status(-1).waiting_for != peer)
     state_->set_waiting_for(peer);
-  const Failure culprit = known ? follow_chain(*state_, asker, peer) : ask_everyone(*state_, asker);
+  const Failure culprit =
+      known ? follow_chain(*state_, asker, peer) : query_all_pes(*state_, asker);
   const bool first = state_->propose(culprit);
   publish_failure();
   if (!first)

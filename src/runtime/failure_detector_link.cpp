@@ -15,7 +15,7 @@ bool would_wait(int error_number) {
   return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
 }
 
-std::string ending_words(int error_number) {
+std::string ending_reason(int error_number) {
   if (error_number == ETIMEDOUT || error_number == EHOSTUNREACH || error_number == ENETUNREACH)
     return std::string(out_of_reach) + ": " + std::strerror(error_number);
   return "its connection ended";
@@ -78,9 +78,9 @@ Ending Link::receive(const std::function<void(Message)>& take) {
       return ending;
     const ssize_t count = ::recv(descriptor(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (count == 0)
-      return ending_words(0);
+      return ending_reason(0);
     if (count < 0)
-      return would_wait(errno) ? Ending{} : ending_words(errno);
+      return would_wait(errno) ? Ending{} : ending_reason(errno);
     received_.append(buffer.data(), static_cast<std::size_t>(count));
   }
   return decode_received(take);

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t max_pending = 128;
 constexpr auto stranger_lifetime = 5s; // several round trips of a slow network
 /// When all slots are in use, a pending connection that has been silent for this long is dropped.
-constexpr auto stranger_patience = 100ms;
+constexpr auto stranger_timeout = 100ms;
 constexpr auto accept_pause = 100ms;
 constexpr double last_flush_s = 0.2;
 constexpr int idle_poll_ms = 10000;
@@ -213,7 +213,7 @@ bool Thread::accepting() const {
 int Thread::poll_timeout_ms() const {
   if (pending_.empty() && accepting())
     return idle_poll_ms;
-  return std::chrono::duration_cast<std::chrono::milliseconds>(stranger_patience).count() / 2;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(stranger_timeout).count() / 2;
 }
 
 void Thread::wait() {
@@ -258,7 +258,7 @@ void Thread::drop_oldest_pending() {
       [](const PendingConnection& pending) { return pending.age() > stranger_lifetime; });
   if (pending_.size() >= max_pending)
     pending_.remove_if(
-        [](const PendingConnection& pending) { return pending.age() > stranger_patience; });
+        [](const PendingConnection& pending) { return pending.age() > stranger_timeout; });
 }
 
 void Thread::read_pending() {

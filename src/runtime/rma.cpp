@@ -188,14 +188,15 @@ std::uint64_t Rma::get_value_by_transport(const void* source, std::size_t size_b
 void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
                      std::uint64_t* signal, std::uint64_t signal_value, SignalOp op, int pe,
                      int context, bool blocking) {
-  std::byte* const signal_place =
+  std::byte* const mapped_signal =
       direct_atomics_ ? load_store_.find(signal, sizeof *signal, pe) : nullptr;
-  std::byte* const place = size_bytes > 0 ? load_store_.find(target, size_bytes, pe) : signal_place;
-  if (signal_place && place && !maybe_gpu_memory(source) &&
+  std::byte* const place =
+      size_bytes > 0 ? load_store_.find(target, size_bytes, pe) : mapped_signal;
+  if (mapped_signal && place && !maybe_gpu_memory(source) &&
       reinterpret_cast<std::uintptr_t>(signal) % sizeof *signal == 0) {
     if (size_bytes > 0)
       copy_to_shared(place, source, size_bytes);
-    return signal_shared(signal_place, signal_value, op);
+    return signal_shared(mapped_signal, signal_value, op);
   }
   const RemoteAddress signal_address = locate(signal, pe);
   require(signal_address, signal, sizeof *signal);

@@ -346,7 +346,7 @@ Failure follow_chain(const State& state, const Asker& ask, int peer) {
                                           : idle(state, path.back(), phase);
 }
 
-Failure ask_everyone(const State& state, const Asker& ask) {
+Failure query_all_pes(const State& state, const Asker& ask) {
   const AmResponder answers = collect(state, ask);
   if (!answers.silent.empty())
     return silent(state, ask, answers.silent);

@@ -41,6 +41,6 @@ Failure follow_chain(const State& state, const Asker& ask, int peer);
 
 /// Asks all PEs, 32 at once, until 256 do not answer. Names those that do not answer; otherwise
 /// those in the earliest phase; otherwise the end of the chain of waits.
-Failure ask_everyone(const State& state, const Asker& ask);
+Failure query_all_pes(const State& state, const Asker& ask);
 
 } // namespace shmemctl::failure_detector

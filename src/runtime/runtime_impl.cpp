@@ -645,7 +645,7 @@ void Runtime::Impl::ask_reach(TransportEntry& entry) {
                         placement.hosts[pe].machine_id, std::move(info)};
   };
   entry.info = allgather_text(*bootstrap, entry.transport->local_info(), deadline());
-  if (const auto reason = absent_somewhere(entry.info))
+  if (const auto reason = missing_somewhere(entry.info))
     entry.transport = std::make_unique<AbsentTransport>(
         entry.transport->name(), *reason, "run the same build on all hosts, and look at that PE's");
   const auto mine = static_cast<std::size_t>(placement.pe);

@@ -119,17 +119,17 @@ std::string to_string(const NicChange& change) {
 
 namespace {
 
-constexpr int most_nodes = 1 << 16;
+constexpr int max_nodes = 1 << 16;
 
 Error unfit(const std::string& problem, const std::string& fix) {
   return {ExitCode::usage, "cluster", "", problem, fix};
 }
 
 void check(const Node& node, const ClusterRequest& request) {
-  if (request.nodes < 1 || request.nodes > most_nodes)
-    throw unfit(fmt::format("{1} nodes; supported are 1 to {0}", most_nodes, request.nodes),
+  if (request.nodes < 1 || request.nodes > max_nodes)
+    throw unfit(fmt::format("{1} nodes; supported are 1 to {0}", max_nodes, request.nodes),
                 fmt::format("use the nearest legal value: --nodes {}",
-                            std::clamp(request.nodes, 1, most_nodes)));
+                            std::clamp(request.nodes, 1, max_nodes)));
   if (request.fabric.leaf_nodes < 1)
     throw unfit(fmt::format("{} nodes cannot share a leaf switch", request.fabric.leaf_nodes),
                 "use the nearest legal value: --leaf-nodes 1");

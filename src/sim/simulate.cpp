@@ -207,7 +207,7 @@ std::vector<Result> simulate(const std::vector<const Cluster*>& clusters, const 
 namespace {
 
 constexpr double normal_95 = 1.959964;
-constexpr std::size_t most_blocks = 32;
+constexpr std::size_t max_blocks = 32;
 
 /// [i]: probability that `groups` of `n` samples, drawn without replacement, are all among the `i`
 /// smallest.
@@ -275,7 +275,7 @@ Estimate estimate_slowest(const std::vector<ClassResult>& classes) {
   if (n == 0)
     return {};
   Estimate slowest{mean_of_slowest(classes, n, n), std::nullopt};
-  const std::size_t blocks = std::min(most_blocks, n);
+  const std::size_t blocks = std::min(max_blocks, n);
   const std::size_t largest = (n + blocks - 1) / blocks;
   for (const ClassResult& result : classes)
     if (result.groups.first_nodes.size() + largest >= n)

@@ -244,7 +244,7 @@ private:
 };
 
 /// Slots that a PE may have, those of its NUMA node first.
-std::vector<int> choices(const PinWish& request, const std::vector<CpuSet>& slots,
+std::vector<int> choices(const PinRequest& request, const std::vector<CpuSet>& slots,
                          const CpuLayout& layout) {
   std::vector<int> order;
   for (std::size_t i = 0; i < slots.size(); ++i)
@@ -257,7 +257,7 @@ std::vector<int> choices(const PinWish& request, const std::vector<CpuSet>& slot
 }
 
 /// Slots for PEs that have none yet.
-void match_rest(const std::vector<PinWish>& requests, const std::vector<CpuSet>& slots,
+void match_rest(const std::vector<PinRequest>& requests, const std::vector<CpuSet>& slots,
                 const CpuLayout& layout, std::vector<int>& cpus) {
   std::vector<std::vector<int>> by_pe(requests.size());
   std::vector<CpuSet> free_slots = slots;
@@ -312,7 +312,7 @@ CpuLayout read_cpu_layout(const Sysroot& sysroot) {
   return layout;
 }
 
-std::vector<int> plan_cpus(const std::vector<PinWish>& requests, const CpuLayout& layout) {
+std::vector<int> plan_cpus(const std::vector<PinRequest>& requests, const CpuLayout& layout) {
   std::vector<int> cpus(requests.size(), -1);
   // A PE that may use a single core has no choice.
   for (std::size_t pe = 0; pe < requests.size(); ++pe)

@@ -77,14 +77,14 @@ struct CpuLayout {
 CpuLayout read_cpu_layout(const Sysroot& sysroot);
 
 /// What plan_cpus() knows about one PE of a machine.
-struct PinWish {
+struct PinRequest {
   CpuSet allowed;
   int numa = -1; ///< where it runs and has its memory now; -1 if unknown
 };
 /// The CPU of each PE; -1 for a PE that may use none. A PE with a single core stays on it. The
 /// others get distinct physical cores as long as there are any (of their own NUMA node first), then
 /// distinct hardware threads, then they share.
-std::vector<int> plan_cpus(const std::vector<PinWish>& requests, const CpuLayout& layout);
+std::vector<int> plan_cpus(const std::vector<PinRequest>& requests, const CpuLayout& layout);
 
 /// "0,2,4-6" in the order written: by local rank. Empty if it is malformed or has no CPU, names
 /// more than max_cpus CPUs in all, or a CPU number that no machine has.

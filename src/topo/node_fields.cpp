@@ -273,13 +273,12 @@ private:
   }
 
   std::vector<std::string> words_of_list(const std::string& key) const {
-    constexpr std::ptrdiff_t most_items = 100'000; // far beyond the model's limits
+    constexpr std::ptrdiff_t max_items = 100'000; // far beyond the model's limits
     const std::string& text = find(key).text;
     if (text == nothing)
       return {};
-    if (std::count(text.begin(), text.end(), ' ') >= most_items)
-      throw problem(find(key).origin, key,
-                    "has more than " + std::to_string(most_items) + " items");
+    if (std::count(text.begin(), text.end(), ' ') >= max_items)
+      throw problem(find(key).origin, key, "has more than " + std::to_string(max_items) + " items");
     return split(text, ' ');
   }
 

@@ -13,8 +13,8 @@ using nlohmann::json;
 
 /// No PCI tree is deeper: a bus number is eight bits, and real trees have a handful of levels.
 constexpr int deepest_tree = 64;
-constexpr std::size_t most_functions = 65536;
-constexpr int most_links = 100000;
+constexpr std::size_t max_functions = 65536;
+constexpr int max_links = 100000;
 
 /// The invariants that the rest of the program relies on: valid indices, parents before children.
 class ModelChecks {
@@ -24,14 +24,15 @@ public:
 
   void run() const {
     const std::size_t devices = node_.gpus.size() + node_.nics.size();
-    if (devices > most_devices)
-      complain(subject_, path_, "more than " + std::to_string(most_devices) + " GPUs and NICs");
-    if (node_.pci.size() > most_functions)
+    if (devices > max_listed_devices)
+      complain(subject_, path_,
+               "more than " + std::to_string(max_listed_devices) + " GPUs and NICs");
+    if (node_.pci.size() > max_functions)
       complain(subject_, path_.member("pci"),
-               "more than " + std::to_string(most_functions) + " PCI functions");
-    if (node_.nvswitches < 0 || node_.nvswitches > most_links)
+               "more than " + std::to_string(max_functions) + " PCI functions");
+    if (node_.nvswitches < 0 || node_.nvswitches > max_links)
       complain(subject_, path_.member("nvswitches"), "not a number of NVSwitches");
-    if (node_.hidden_nics < 0 || node_.hidden_nics > most_links)
+    if (node_.hidden_nics < 0 || node_.hidden_nics > max_links)
       complain(subject_, path_.member("hidden_nics"), "not a number of NICs");
     check_pci();
     check_gpus();
@@ -74,7 +75,7 @@ private:
       const JsonPath links = path.member("links");
       for (std::size_t at = 0; at < gpu.links.size(); ++at) {
         const int count = gpu.links[at].count;
-        if (count < 0 || count > most_links || (sum += count) > most_links)
+        if (count < 0 || count > max_links || (sum += count) > max_links)
           complain(subject_, links.item(at).member("count"), "not a number of links");
       }
     }

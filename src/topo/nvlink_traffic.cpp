@@ -12,7 +12,7 @@ namespace {
 using Count = Fact<std::uint64_t>;
 
 /// 2^53 bytes: no run moves as much over one link, and all of them together fit 64 bits.
-constexpr std::uint64_t most_KiB = std::uint64_t{1} << 43;
+constexpr std::uint64_t max_KiB = std::uint64_t{1} << 43;
 
 /// In KiB.
 Count step(const Count& before, const Count& after) {
@@ -22,7 +22,7 @@ Count step(const Count& before, const Count& after) {
     return unknown<std::uint64_t>(
         fmt::format("went back from {} to {} KiB: it was reset", *before, *after));
   const std::uint64_t KiB = *after - *before;
-  if (KiB > most_KiB)
+  if (KiB > max_KiB)
     return unknown<std::uint64_t>(
         fmt::format("went from {} to {} KiB: more than a link can carry", *before, *after));
   return known(KiB, after.origin);

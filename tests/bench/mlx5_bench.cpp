@@ -55,7 +55,7 @@ struct World {
       : memory(static_cast<std::byte*>(::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
                                               MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))) {
     EmulatedHcaOptions emulated;
-    emulated.way_to_peer = [this](const PeerInfo&) { return way; };
+    emulated.path_to_peer = [this](const PeerInfo&) { return way; };
     emulated.idle_spins = 1 << 30;
     pin(0);
     hca = std::make_unique<EmulatedHca>(emulated);

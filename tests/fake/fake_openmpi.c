@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define TRUNCATE 15
-#define MOST_HAILS 1024
+#define MAX_HAILS 1024
 
 char ompi_mpi_comm_world, ompi_mpi_comm_null, ompi_mpi_byte, ompi_mpi_errors_return;
 static char copy_of_world, request_object;
@@ -19,7 +19,7 @@ static char copy_of_world, request_object;
 struct hail {
   int64_t rank, call, wants_answer;
 };
-static struct hail inbox[MOST_HAILS];
+static struct hail inbox[MAX_HAILS];
 static int hails;
 static int in_idup;
 
@@ -144,7 +144,7 @@ int MPI_Isend(const void* data, int count, void* type, int peer, int tag, void* 
   if ((size_t)count != sizeof hail)
     return TRUNCATE;
   memcpy(&hail, data, sizeof hail);
-  if (peer != number("FAKE_MPI_AWAY", -1) && hail.wants_answer && hails < MOST_HAILS) {
+  if (peer != number("FAKE_MPI_AWAY", -1) && hail.wants_answer && hails < MAX_HAILS) {
     hail.rank = peer;
     inbox[hails++] = hail;
   }

@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     connections_for_people(
         merge_connections({text, connections_message(std::vector<ConnectionRow>())}));
   });
-  survive([&] { gpu_rows_text(merge_gpu_sites({text, text}, {{"a"}, {"b"}}).rows); });
+  survive([&] { gpu_rows_text(merge_gpu_infos({text, text}, {{"a"}, {"b"}}).rows); });
   survive([&] {
     const WatchPart part = read_watch_text(text, "host");
     // What was understood is understood again, and can be judged.

@@ -67,7 +67,7 @@ public:
     }
     EmulatedHcaOptions emulated;
     emulated.has_thread = false;
-    emulated.way_to_peer = [this](const PeerInfo&) { return way_; };
+    emulated.path_to_peer = [this](const PeerInfo&) { return way_; };
     hca_ = std::make_unique<EmulatedHca>(emulated);
     here_key_ = hca_->register_memory({here_.bytes.data(), here_.bytes.size(), access_all});
     source_key_ = hca_->register_memory({source_.bytes.data(), source_.bytes.size(), 0});

@@ -14,11 +14,11 @@ constexpr std::size_t half = heap_bytes / 2;
 
 /// A PE for each GPU, at most that many, but two at least: kernels that wait for each other on one
 /// GPU take turns by time slices. Fails with what the PEs said; skips where there is no GPU.
-void run(int most_pes, const std::function<void(GpuPe&)>& body) {
+void run(int max_pes, const std::function<void(GpuPe&)>& body) {
   const int gpus = count_gpus();
   if (gpus == 0)
     GTEST_SKIP() << "no GPU";
-  const int n_pes = std::max(2, std::min(most_pes, gpus));
+  const int n_pes = std::max(2, std::min(max_pes, gpus));
   const std::string problem = run_gpu_pes(n_pes, heap_bytes, body);
   EXPECT_EQ(problem, "");
 }

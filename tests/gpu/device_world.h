@@ -58,7 +58,7 @@ class GpuPe {
 public:
   GpuPe(const std::shared_ptr<const cuda::Driver>& driver, int pe, int n_pes,
         const JobSecret& secret, std::size_t heap_bytes, double wait_s = 30)
-      : host_patience_s_(wait_s + 5),
+      : host_timeout_s_(wait_s + 5),
         device_(std::make_shared<const cuda::Device>(
             driver, cuda::device_of_pe(pe, static_cast<int>(driver->devices().size()), {}))),
         backing_(make_cuda_vmm_backing(device_)),
@@ -138,7 +138,7 @@ private:
   }
 
   /// Longer than the waits of kernels, so that these are heard first.
-  Deadline soon() const { return Deadline::after(std::chrono::duration<double>(host_patience_s_)); }
+  Deadline soon() const { return Deadline::after(std::chrono::duration<double>(host_timeout_s_)); }
   static std::vector<int> everybody(int n_pes) {
     std::vector<int> pes(static_cast<std::size_t>(n_pes));
     std::iota(pes.begin(), pes.end(), 0);
@@ -151,7 +151,7 @@ private:
     return all;
   }
 
-  double host_patience_s_;
+  double host_timeout_s_;
   std::shared_ptr<const cuda::Device> device_;
   std::unique_ptr<HeapBacking> backing_;
   std::unique_ptr<LocalPeers> peers_;

@@ -46,13 +46,13 @@ struct LitmusCount {
 
 /// Offsets in the litmus' memory, the same on both PEs; each block has places of its own.
 struct LitmusPlaces {
-  static constexpr std::size_t most_blocks = 64, max_bytes = std::size_t{64} << 10;
+  static constexpr std::size_t max_blocks = 64, max_bytes = std::size_t{64} << 10;
   static constexpr std::size_t count = 0; ///< LitmusCount
   static constexpr std::size_t signals = 4096, signal_stride = 256;
-  static constexpr std::size_t meeting = std::size_t{64} << 10;    ///< of grids; two halves
-  static constexpr std::size_t out = std::size_t{1} << 20;         ///< what is sent
-  static constexpr std::size_t in = out + most_blocks * max_bytes; ///< what has come; two of each
-  static constexpr std::size_t load = in + 2 * most_blocks * max_bytes;
+  static constexpr std::size_t meeting = std::size_t{64} << 10;   ///< of grids; two halves
+  static constexpr std::size_t out = std::size_t{1} << 20;        ///< what is sent
+  static constexpr std::size_t in = out + max_blocks * max_bytes; ///< what has come; two of each
+  static constexpr std::size_t load = in + 2 * max_blocks * max_bytes;
   static constexpr std::size_t load_bytes = std::size_t{8} << 20;
   static constexpr std::size_t bytes = load + 2 * load_bytes;
 };

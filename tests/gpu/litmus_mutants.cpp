@@ -112,7 +112,7 @@ std::vector<std::pair<std::string, Shown>> try_all(const LitmusVariant& variant)
   if (!variant.has_network)
     return {{"", try_variant(variant, {}, "load and store", programs(), true)}};
   std::vector<std::pair<std::string, Shown>> all;
-  for (const NetworkWay& way : network_ways())
+  for (const NetworkPath& way : network_paths())
     all.emplace_back(way.name, try_variant(variant, way.environment, way.name,
                                            network_programs(way.messages / 4), false));
   return all;

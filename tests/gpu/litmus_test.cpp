@@ -145,11 +145,11 @@ TEST(LitmusOfGets, SeeWhatHasChanged) {
                   false, 0);
 }
 
-class LitmusOverNetwork : public ::testing::TestWithParam<NetworkWay> {};
+class LitmusOverNetwork : public ::testing::TestWithParam<NetworkPath> {};
 
 /// Many blocks share the proxy's ring, or the queue: these are the load.
 TEST_P(LitmusOverNetwork, DataComesFirst) {
-  const NetworkWay& way = GetParam();
+  const NetworkPath& way = GetParam();
   std::vector<Litmus> programs;
   const auto add = [&](std::vector<Litmus> more) {
     programs.insert(programs.end(), more.begin(), more.end());
@@ -169,7 +169,7 @@ TEST_P(LitmusOverNetwork, DataComesFirst) {
   expect_all_hold(way.environment, programs, true, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(, LitmusOverNetwork, ::testing::ValuesIn(network_ways()),
+INSTANTIATE_TEST_SUITE_P(, LitmusOverNetwork, ::testing::ValuesIn(network_paths()),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 } // namespace

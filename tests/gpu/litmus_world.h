@@ -173,12 +173,12 @@ inline ForkJob litmus_job(const Environment& more, std::function<std::string(Run
 }
 
 /// The networks that kernels have on one machine.
-struct NetworkWay {
+struct NetworkPath {
   const char* name;
   Environment environment;
   std::uint64_t messages; ///< that take it a second or few; messages_of() has more where wanted
 };
-inline std::vector<NetworkWay> network_ways() {
+inline std::vector<NetworkPath> network_paths() {
   const auto host = [](const char* path, const char* transport) {
     return Environment{{"SHMEMCTL_HEAP", "host"},
                        {"SHMEMCTL_DEVICE_PATH", path},

@@ -75,11 +75,11 @@ public:
                                     pe_.stream));
   }
   void combine(int sms, bool with_bias = false) {
-    launch_must(
-        moe::launch_internode_combine(pe_.job,
-                                      {in_chunks(1), memory_, plan_, tokens(), bias(with_bias),
-                                       results_.data(), sms, weights_back_, weights_home_.data()},
-                                      pe_.stream));
+    launch_must(moe::launch_internode_combine(pe_.job,
+                                              {in_chunks(1), memory_, plan_, tokens(),
+                                               bias(with_bias), results_.data(), sms, weights_back_,
+                                               weights_returned_.data()},
+                                              pe_.stream));
   }
 
   /// What is received, and what experts write, before a verified dispatch, on every rank, with a
@@ -115,8 +115,8 @@ public:
     if (const std::string wrong = check_records_of(rows.data(), received()); !wrong.empty())
       return wrong;
     clear_mismatch();
-    look_at_canaries(memory_.node.rows, rows_bytes());
-    look_at_canaries(memory_.node.records, records_bytes());
+    check_canaries(memory_.node.rows, rows_bytes());
+    check_canaries(memory_.node.records, records_bytes());
     check_untouched(memory_.node.rows + rows.size() * value_bytes(),
                     memory_.node.rows + rows_bytes());
     check_untouched(memory_.node.records + rows.size() * record_bytes(),
@@ -130,9 +130,9 @@ public:
       return wrong;
     clear_mismatch();
     for (std::byte* const part : {memory_.rows_in, memory_.rows_out})
-      look_at_canaries(part, crossing_bytes());
+      check_canaries(part, crossing_bytes());
     for (std::byte* const part : {memory_.sums_in, memory_.sums_out})
-      look_at_canaries(part, sums_bytes());
+      check_canaries(part, sums_bytes());
     return what_is_wrong("beside what crossed");
   }
 

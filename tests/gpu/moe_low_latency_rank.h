@@ -206,8 +206,8 @@ private:
   /// Behind the rows of each source in both halves, behind those of each expert, and around all.
   std::string check_gaps() {
     clear_mismatch();
-    look_at_canaries(memory_.rows, 2 * rows_bytes());
-    look_at_canaries(memory_.records, 2 * records_bytes());
+    check_canaries(memory_.rows, 2 * rows_bytes());
+    check_canaries(memory_.records, 2 * records_bytes());
     for (std::size_t buffer = 0; buffer < 2; ++buffer)
       for (std::int32_t source = 0; source < shape_.n_ranks; ++source) {
         const auto at = [&](std::byte* area, std::size_t area_bytes, std::size_t row_bytes,
@@ -226,8 +226,8 @@ private:
     return what_is_wrong("gaps");
   }
   void check_between_experts() {
-    look_at_canaries(packed_.rows, packed_rows(shape_) * value_bytes());
-    look_at_canaries(packed_.records, packed_rows(shape_) * record_bytes());
+    check_canaries(packed_.rows, packed_rows(shape_) * value_bytes());
+    check_canaries(packed_.records, packed_rows(shape_) * record_bytes());
     each_expert([&](std::size_t expert, const std::vector<moe::RowSource>& rows, std::int32_t first,
                     const moe::Received&) {
       const std::size_t used = static_cast<std::size_t>(first) + rows.size();

@@ -222,15 +222,15 @@ TEST(MoeLowLatency, ADeadRankIsMaskedAndTheRestGoOn) {
 class LateRank {
 public:
   static constexpr std::int32_t late = 1;
-  explicit LateRank(MoeLatencyRank& rank) : rank_(rank), is_late_(rank.pe().job.pe == late) {
+  explicit LateRank(MoeLatencyRank& rank) : rank_(rank), is_delayed_(rank.pe().job.pe == late) {
     for (std::int32_t other = 0; other < rank.shape().n_ranks; ++other)
-      if (is_late_ ? other != late : other == late)
+      if (is_delayed_ ? other != late : other == late)
         masked_.push_back(other);
   }
   /// By one side, while the other one waits.
   template <class Act>
-  void only(bool by_the_late_one, const Act& act) {
-    if (is_late_ == by_the_late_one)
+  void only(bool by_late_rank, const Act& act) {
+    if (is_delayed_ == by_late_rank)
       act();
     rank_.pe().synchronize();
     rank_.pe().barrier();
@@ -240,7 +240,7 @@ public:
     rank_.combine({8, 4, 1}, 1024, phases);
   }
   void look(const std::string& where) { must(rank_.check_combined_without(masked_), where); }
-  void look_at_counts(const std::string& where) {
+  void check_counts(const std::string& where) {
     rank_.pe().synchronize();
     for (const std::int32_t other : masked_)
       if (rank_.counts()[static_cast<std::size_t>(other)] != -1)
@@ -249,7 +249,7 @@ public:
 
 private:
   MoeLatencyRank& rank_;
-  const bool is_late_;
+  const bool is_delayed_;
   std::vector<std::int32_t> masked_;
 };
 
@@ -289,7 +289,7 @@ TEST(MoeLowLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
                       rank.dispatch(Phases::both, 20);
                       rank.experts();
                       side.combine(Phases::both);
-                      side.look_at_counts("a call after that");
+                      side.check_counts("a call after that");
                       side.look("a call after that");
                     }
                     pe.barrier();

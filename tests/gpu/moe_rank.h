@@ -76,7 +76,7 @@ public:
     launch_must(moe::launch_combine(
         pe_.job,
         {shape_, memory_, plan_, tokens(), bias(with_bias), results_.data(), tuning, chunk_bytes,
-         with_weights ? weights_back_ : nullptr, with_weights ? weights_home_.data() : nullptr},
+         with_weights ? weights_back_ : nullptr, with_weights ? weights_returned_.data() : nullptr},
         pe_.stream));
   }
 
@@ -111,8 +111,8 @@ public:
     if (const std::string wrong = check_records_of(rows.data(), received()); !wrong.empty())
       return wrong;
     clear_mismatch();
-    look_at_canaries(memory_.rows, rows_bytes());
-    look_at_canaries(memory_.records, records_bytes());
+    check_canaries(memory_.rows, rows_bytes());
+    check_canaries(memory_.records, records_bytes());
     check_untouched(memory_.rows + rows.size() * value_bytes(), memory_.rows + rows_bytes());
     check_untouched(memory_.records + rows.size() * record_bytes(),
                     memory_.records + records_bytes());

@@ -20,7 +20,7 @@ public:
               const moe::Routing& routing, moe::Combine combine)
       : pe_(pe), shape_(shape), scale_kind_(scales), combine_(combine), routing_(routing),
         mine_(routing[static_cast<std::size_t>(pe.job.pe)]), layout_(shape, scales),
-        experts_(mine_.experts), weights_(all_weights()), weights_home_(experts_.count()),
+        experts_(mine_.experts), weights_(all_weights()), weights_returned_(experts_.count()),
         values_(static_cast<std::size_t>(tokens()) * hidden()),
         results_(static_cast<std::size_t>(tokens()) * hidden()),
         slots_(static_cast<std::size_t>(tokens() * shape.n_ranks)), wrong_(1) {
@@ -37,9 +37,9 @@ public:
   void poison_results() {
     cuda_must(cudaMemsetAsync(results_.data(), poison_byte, results_.count() * 2, pe_.stream),
               "poison");
-    cuda_must(
-        cudaMemsetAsync(weights_home_.data(), poison_byte, weights_home_.count() * 4, pe_.stream),
-        "poison");
+    cuda_must(cudaMemsetAsync(weights_returned_.data(), poison_byte, weights_returned_.count() * 4,
+                              pe_.stream),
+              "poison");
   }
   /// What experts write, behind a dispatch: else what they made of the same rows before would be
   /// right again.
@@ -56,7 +56,7 @@ public:
   /// "" or what is wrong with the weights that came home.
   std::string check_weights() {
     pe_.synchronize();
-    const std::vector<float> found = weights_home_.values();
+    const std::vector<float> found = weights_returned_.values();
     const auto top_k = static_cast<std::size_t>(shape_.top_k);
     for (std::int32_t token = 0; token < tokens(); ++token) {
       const std::vector<float> expected = moe::expected_combined_weights(
@@ -115,7 +115,7 @@ protected:
       launch_must(moe::launch_check_untouched(begin, static_cast<std::size_t>(end - begin),
                                               wrong_.data(), pe_.stream));
   }
-  void look_at_canaries(const std::byte* begin, std::size_t size_bytes) {
+  void check_canaries(const std::byte* begin, std::size_t size_bytes) {
     check_untouched(begin - canary_bytes, begin);
     check_untouched(begin + size_bytes, begin + size_bytes + canary_bytes);
   }
@@ -161,7 +161,7 @@ protected:
   const moe::RankRouting& mine_;
   moe::MetadataLayout layout_;
   GpuArray<std::int32_t> experts_;
-  GpuArray<float> weights_, weights_home_;
+  GpuArray<float> weights_, weights_returned_;
   GpuArray<std::uint16_t> values_, results_;
   GpuArray<std::int32_t> slots_;
   GpuArray<moe::Mismatch> wrong_;

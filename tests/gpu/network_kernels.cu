@@ -9,7 +9,7 @@ namespace {
 
 using namespace shmemctl::device;
 
-__device__ NetworkAddress heap_place(std::uint64_t offset_bytes) {
+__device__ NetworkAddress heap_address(std::uint64_t offset_bytes) {
   return {region::gpu_heap, offset_bytes};
 }
 
@@ -57,36 +57,36 @@ __global__ void every_operation(DeviceJob job, int peer, std::uint64_t rounds, s
     fill(local, count, round, thread);
     fill(mine, count, round + 1, thread);
     // From the heap, and from memory of the GPU.
-    if (!expect(0, network_put(job, heap_place(there), local, count, peer, blocking)) ||
-        !expect(1, network_put(job, heap_place(there + 256), mine, count, peer, blocking)) ||
-        !expect(2, network_put_value(job, heap_place(there + 512), round, 8, peer)) ||
+    if (!expect(0, network_put(job, heap_address(there), local, count, peer, blocking)) ||
+        !expect(1, network_put(job, heap_address(there + 256), mine, count, peer, blocking)) ||
+        !expect(2, network_put_value(job, heap_address(there + 512), round, 8, peer)) ||
         !expect(3, network_quiet(job)))
       return;
-    if (!expect(4, network_get_value(job, heap_place(there + 512), 8, peer, old)))
+    if (!expect(4, network_get_value(job, heap_address(there + 512), 8, peer, old)))
       return;
     expect(5, old == round);
     fill(local, count, 0, thread);
     fill(mine, count, 0, thread);
-    if (!expect(6, network_get(job, local, heap_place(there), count, peer, blocking)) ||
-        !expect(7, network_get(job, mine, heap_place(there + 256), count, peer, blocking)) ||
+    if (!expect(6, network_get(job, local, heap_address(there), count, peer, blocking)) ||
+        !expect(7, network_get(job, mine, heap_address(there + 256), count, peer, blocking)) ||
         !expect(8, blocking || network_quiet(job)))
       return;
     expect(9, holds(local, count, round, thread));
     expect(10, holds(mine, count, round + 1, thread));
-    if (!expect(11, network_atomic(job, heap_place(there + 520), NetworkAtomic::add, 8, 2, 0, peer,
-                                   &old)))
+    if (!expect(11, network_atomic(job, heap_address(there + 520), NetworkAtomic::add, 8, 2, 0,
+                                   peer, &old)))
       return;
     expect(12, old == (round - 1) * 2);
-    if (!expect(13, network_atomic(job, heap_place(there + 528), NetworkAtomic::add, 4, 3, 0, peer,
-                                   &old)))
+    if (!expect(13, network_atomic(job, heap_address(there + 528), NetworkAtomic::add, 4, 3, 0,
+                                   peer, &old)))
       return;
     expect(14, old == (round - 1) * 3);
-    if (!expect(15, network_atomic(job, heap_place(there + 536), NetworkAtomic::compare_swap, 8,
+    if (!expect(15, network_atomic(job, heap_address(there + 536), NetworkAtomic::compare_swap, 8,
                                    round, round - 1, peer, &old)))
       return;
     expect(16, old == round - 1);
-    if (!expect(17, network_atomic(job, heap_place(NetworkHeap::counter), NetworkAtomic::add, 8, 1,
-                                   0, peer, nullptr)) ||
+    if (!expect(17, network_atomic(job, heap_address(NetworkHeap::counter), NetworkAtomic::add, 8,
+                                   1, 0, peer, nullptr)) ||
         !expect(18, network_fence(job)))
       return;
   }
@@ -100,9 +100,10 @@ __global__ void signals(DeviceJob job, int peer, std::uint64_t rounds, NetworkFi
   for (std::uint64_t round = 1; round <= rounds; ++round) {
     fill(local, NetworkHeap::payload_bytes, round, static_cast<unsigned>(job.pe));
     // By turns set and added: both leave the round's number.
-    if (!expect(20, network_put_signal(job, heap_place(NetworkHeap::payload), local,
-                                       NetworkHeap::payload_bytes, heap_place(NetworkHeap::signal),
-                                       round % 2 == 0 ? round : 1, round % 2 != 0, peer, true)))
+    if (!expect(20,
+                network_put_signal(job, heap_address(NetworkHeap::payload), local,
+                                   NetworkHeap::payload_bytes, heap_address(NetworkHeap::signal),
+                                   round % 2 == 0 ? round : 1, round % 2 != 0, peer, true)))
       return;
     const std::uint64_t begin_ns = global_time_ns();
     while (load_acquire(signal) < round)
@@ -113,7 +114,7 @@ __global__ void signals(DeviceJob job, int peer, std::uint64_t rounds, NetworkFi
     expect(22, holds(job.heap + NetworkHeap::payload, NetworkHeap::payload_bytes, round,
                      static_cast<unsigned>(peer)));
     // The payload may be written again when both have looked.
-    if (!expect(23, network_put_value(job, heap_place(NetworkHeap::signal + 8), round, 8, peer)))
+    if (!expect(23, network_put_value(job, heap_address(NetworkHeap::signal + 8), round, 8, peer)))
       return;
     while (load_acquire(signal + 1) < round)
       if (global_time_ns() - begin_ns > job.timeout_ns) {
@@ -156,7 +157,7 @@ __global__ void build_entries(DeviceJob job, int peer, std::uint64_t each, Netwo
   const Expect expect(findings);
   const std::uint64_t thread = threadIdx.x + blockIdx.x * static_cast<std::uint64_t>(blockDim.x);
   const std::uint64_t threads = gridDim.x * static_cast<std::uint64_t>(blockDim.x);
-  const NetworkAddress there = heap_place(NetworkHeap::slots + thread * sizeof(std::uint64_t));
+  const NetworkAddress there = heap_address(NetworkHeap::slots + thread * sizeof(std::uint64_t));
   const std::uint64_t patience_ns = global_time_ns() + job.timeout_ns;
   atomic_word_add(&rate->arrived, std::uint64_t{1});
   while (load_relaxed(&rate->arrived) < threads)
@@ -252,7 +253,7 @@ __global__ void time_entry_parts(DeviceJob job, int peer, std::uint64_t each,
   const Expect expect(findings);
   NetworkEntryParts* const mine = TimedMemory::parts();
   *mine = {};
-  const auto place = detail::qp_address_of(heap_place(NetworkHeap::slots));
+  const auto place = detail::qp_address_of(heap_address(NetworkHeap::slots));
   const auto to = static_cast<std::uint32_t>(peer);
   const long long empty = clock64();
   mine->clock = static_cast<std::uint64_t>(clock64() - empty);

@@ -170,7 +170,7 @@ class Kernels(Installed):
 
 
 @needs_fake
-class OverAMadeUpDriver(Installed):
+class OverAFakeDriver(Installed):
     """The host's part, in a driver whose GPUs run no kernels."""
 
     def run_over(self, n_pes, *words, **variables):

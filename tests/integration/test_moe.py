@@ -58,7 +58,7 @@ class MoeTest(CliTest):
             self.assertGreater(row["stats"]["n"], 0)
 
 
-class AllWell(MoeTest):
+class Success(MoeTest):
     def test_every_mode_format_and_routing(self):
         ways = [("--mode", "ht", "--bias", "--topk-weights"), ("--mode", "ht", "--dtype", "fp8"), ("--mode", "ll"),
                 ("--mode", "ll", "--combine", "partial", "--dtype", "fp8", "--scales", "ue8m0"),

@@ -45,7 +45,7 @@ class SimTest(CliTest):
         return found
 
 
-class AmResponder(SimTest):
+class Results(SimTest):
     def test_the_verdict_comes_first_and_the_report_is_whole(self):
         document, out = self.sim("--from", PAIRS, "--nodes", 4, "--world", "deepep-ht", "--num-tokens", 512,
                                  "--steps", 40)

@@ -14,7 +14,7 @@ static char sparse[SPARSE];
 static long sync_area[SHMEM_BARRIER_SYNC_SIZE];
 
 /* The most memory that this process has ever had, in bytes. */
-static long most_resident(void) {
+static long max_resident(void) {
   struct rusage usage;
   CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
   return usage.ru_maxrss * 1024;
@@ -54,9 +54,9 @@ int main(void) {
     return 1;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   /* Pages that nobody touched were never memory of this PE. */
-  return most_resident() < SPARSE / 2 ? 0 : 2;
+  return max_resident() < SPARSE / 2 ? 0 : 2;
 #else
-  (void)most_resident;
+  (void)max_resident;
   return 0;
 #endif
 }

@@ -31,7 +31,7 @@ static void move(MPI_Win window, char* mine, size_t size_bytes, int me, int get)
 }
 
 static void ping_pong(MPI_Win window, volatile long* flag, int me) {
-  const int batch = answered_batch;
+  const int batch = replied_batch;
   long turn = 0;
   MPI_Barrier(MPI_COMM_WORLD);
   for (int s = -20; s < samples; ++s) {
@@ -77,7 +77,7 @@ static void fetch_add(MPI_Win window, int me) {
 }
 
 static void barrier(int me) {
-  const int batch = answered_batch;
+  const int batch = replied_batch;
   for (int s = -20; s < samples; ++s) {
     const double start = now_us();
     for (int i = 0; i < batch; ++i)

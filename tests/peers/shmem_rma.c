@@ -46,7 +46,7 @@ static void get(char* target, const char* source, size_t size_bytes, int me) {
 
 /* Half of a round trip of an 8-byte put that the other PE polls. */
 static void ping_pong(long* flag, int me) {
-  const int batch = answered_batch;
+  const int batch = replied_batch;
   long turn = 0;
   *flag = 0;
   shmem_barrier_all();
@@ -84,7 +84,7 @@ static void fetch_add(long* counter, int me) {
 }
 
 static void barrier(int me) {
-  const int batch = answered_batch;
+  const int batch = replied_batch;
   for (int s = -20; s < samples; ++s) {
     const double start = now_us();
     for (int i = 0; i < batch; ++i)

@@ -21,7 +21,7 @@ static int by_size(const void* a, const void* b) {
 
 /* Operations per sample, so that one lasts some ten microseconds: reading the clock takes 0.03.
  * Those that wait for the other PE take a tenth of a microsecond at least. */
-enum { answered_batch = 200 };
+enum { replied_batch = 200 };
 static int batch_of(size_t size_bytes) {
   return size_bytes < 4096 ? 2000 : size_bytes < 262144 ? 200 : 2;
 }

@@ -17,7 +17,7 @@ KEYWORDS = {"if", "for", "while", "switch", "return", "throw", "catch", "sizeof"
 TRANSPARENT = {"printable", "std::string", "std::string_view", "string", "std::move", "move", "std::to_string", "to_string", "quoted",
                "format_count", "text_of", "c_str", "str", "data", "*"}
 # A function that is called from more places than this is no factory: it reads fields, say, and its parameter stays a {name}.
-MOST_CHAINS = 40
+MAX_CHAINS = 40
 TOKEN = re.compile(r"""
     (?P<comment>//[^\n]*|/\*.*?\*/)
   | (?P<raw>R"(?P<delimiter>[^()\\ ]*)\(.*?\)(?P=delimiter)")
@@ -412,7 +412,7 @@ class Tree:
                     if literals or outer["where"]:
                         chains.append({"bindings": {n: (a, outer["bindings"]) for n, a in here.items()},
                                        "where": outer["where"] or (where.path, where.tokens[call].line)})
-            if chains and len(chains) <= MOST_CHAINS:
+            if chains and len(chains) <= MAX_CHAINS:
                 return chains
         return [{"bindings": {}, "where": None}]
 

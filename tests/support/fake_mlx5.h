@@ -153,7 +153,7 @@ private:
       made.order.claim = mlx5::EmulatedOrder::Claim::none;
       made.order.has_atomics = port.has_atomics;
       made.device_id = device;
-      made.way_to_peer = [&fabric](const mlx5::PeerInfo& peer) {
+      made.path_to_peer = [&fabric](const mlx5::PeerInfo& peer) {
         return std::make_shared<Way>(fabric, peer.device_id);
       };
       return made;

@@ -88,7 +88,7 @@ public:
   Fault fault;
   /// Requests are never answered while it is true. Any time.
   std::atomic<bool> silent{false};
-  std::function<int(const verbs::RawGid& to)> no_way; ///< errno of "ready to receive"
+  std::function<int(const verbs::RawGid& to)> no_path; ///< errno of "ready to receive"
   int register_error = 0, queue_pair_error = 0;
   std::function<ibv_mr*(ibv_pd*, std::uint64_t offset, std::size_t length, std::uint64_t iova,
                         int file)>

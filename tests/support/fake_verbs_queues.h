@@ -178,8 +178,8 @@ inline int FakeVerbs::modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mas
     verbs::RawGid to;
     std::copy(std::begin(attributes->ah_attr.grh.dgid.raw),
               std::end(attributes->ah_attr.grh.dgid.raw), to.begin());
-    if (fake.no_way)
-      if (const int error_number = fake.no_way(to); error_number != 0)
+    if (fake.no_path)
+      if (const int error_number = fake.no_path(to); error_number != 0)
         return error_number;
     queue_pair.now = IBV_QPS_RTR;
     queue_pair.attributes = *attributes;

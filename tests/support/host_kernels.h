@@ -104,7 +104,7 @@ public:
                 device::host_deliver =
                     pe.network.flight() != nullptr ? device::host_deliver_due : nullptr;
                 kernel(pe.job);
-                device::host_give_way();
+                device::host_yield();
               });
       }
     for (std::thread& thread : threads)

@@ -86,7 +86,7 @@ public:
   }
   /// The experts' work on what came in dispatch `number`; "" or what was wrong with it.
   /// @param masked whose rows it does not take
-  std::string look_and_work(std::int32_t rank, int number,
+  std::string poll_and_work(std::int32_t rank, int number,
                             const std::vector<std::int32_t>& masked = {}) {
     std::vector<moe::RowSource> rows = moe::expected_rows(sent_, routing_, rank);
     std::erase_if(rows, [&](const moe::RowSource& row) { return is_in(masked, row.rank); });

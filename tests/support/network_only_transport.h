@@ -18,10 +18,11 @@ namespace shmemctl::test {
 /// are delivered at fence(), quiet() or progress(), those between two fences in random order;
 /// non-blocking ones read their source, and gets are made, only then. So who forgets a quiet()
 /// sees old data.
-class FarTransport final : public ForwardingOperations {
+class NetworkOnlyTransport final : public ForwardingOperations {
 public:
   /// @param between called between two deliveries
-  FarTransport(std::vector<RegionView> regions, unsigned seed, std::function<void()> between = {})
+  NetworkOnlyTransport(std::vector<RegionView> regions, unsigned seed,
+                       std::function<void()> between = {})
       : ForwardingOperations(make_shm_transport()), random_(seed), between_(std::move(between)) {
     for (const RegionView& region : regions)
       below().set_region(region);

@@ -219,34 +219,34 @@ private:
       break;
     }
     case RmaStep::atomic_add:
-      if (mixes_ways(pe, step.pe))
+      if (mixes_paths(pe, step.pe))
         return;
       step.to = words + 8 * below(8);
       step.value = random_();
       word<std::uint64_t>(step.pe, step.to) += step.value;
       break;
     case RmaStep::atomic_inc:
-      if (mixes_ways(pe, step.pe))
+      if (mixes_paths(pe, step.pe))
         return;
       step.to = words + 256 + 4 * below(8);
       word<std::uint32_t>(step.pe, step.to) += 1;
       break;
     case RmaStep::atomic_xor:
-      if (mixes_ways(pe, step.pe))
+      if (mixes_paths(pe, step.pe))
         return;
       step.to = words + 512 + 4 * below(8);
       step.value = random_();
       word<std::uint32_t>(step.pe, step.to) ^= static_cast<std::uint32_t>(step.value);
       break;
     case RmaStep::atomic_or:
-      if (mixes_ways(pe, step.pe))
+      if (mixes_paths(pe, step.pe))
         return;
       step.to = words + 768 + 8 * below(8);
       step.value = std::uint64_t{1} << below(64);
       word<std::uint64_t>(step.pe, step.to) |= step.value;
       break;
     case RmaStep::atomic_and:
-      if (mixes_ways(pe, step.pe))
+      if (mixes_paths(pe, step.pe))
         return;
       step.to = words + 1536 + 8 * below(8);
       step.value = ~(std::uint64_t{1} << below(64));
@@ -275,7 +275,7 @@ private:
     push(pe, step);
   }
 
-  bool mixes_ways(int pe, int to) const {
+  bool mixes_paths(int pe, int to) const {
     return !nodes_.empty() && nodes_[at(pe)] == nodes_[at(to)];
   }
   static void change(std::uint64_t& word, OwnAtomic op, std::uint64_t value,

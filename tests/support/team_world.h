@@ -20,10 +20,10 @@
 
 namespace shmemctl::test {
 
-/// A real transport in place of FarTransport. SHMEMCTL_TEST_TRANSPORT, a name, puts every suite of
-/// teams and collectives on that transport; its options come from the environment.
+/// A real transport in place of NetworkOnlyTransport. SHMEMCTL_TEST_TRANSPORT, a name, puts every
+/// suite of teams and collectives on that transport; its options come from the environment.
 struct RealTransport {
-  MakeTransport make; ///< none: FarTransport
+  MakeTransport make; ///< none: NetworkOnlyTransport
   Options options{{}};
   /// It reaches peers of its node only, whose memory is mapped: all PEs are on one then.
   bool mapped_memory = false;
@@ -44,12 +44,12 @@ struct RealTransport {
 struct TeamWorldOptions {
   std::size_t heap_bytes = std::size_t{1} << 20;
   std::size_t list_capacity = 1024; ///< of the state, in members
-  /// PEs pe / pes_per_node that differ reach each other by FarTransport only; 0: one node. With a
-  /// real transport everything goes through it then, a PE's own memory included.
+  /// PEs pe / pes_per_node that differ reach each other by NetworkOnlyTransport only; 0: one node.
+  /// With a real transport everything goes through it then, a PE's own memory included.
   int pes_per_node = 0;
   RealTransport real = RealTransport::from_environment();
   double timeout_s = 60;
-  /// Called with a PE between two deliveries of its FarTransport.
+  /// Called with a PE between two deliveries of its NetworkOnlyTransport.
   std::function<void(int)> between_deliveries = {};
 };
 
@@ -86,13 +86,13 @@ inline StateBlock make_state(int pe, int n_pes, std::size_t list_capacity) {
 }
 
 /// The transport between nodes of one PE of a team world.
-class FarWay {
+class NetworkOnlyPath {
 public:
-  FarWay(ThreadPe& thread, const TeamWorldOptions& options, BootstrapArea& area) {
+  NetworkOnlyPath(ThreadPe& thread, const TeamWorldOptions& options, BootstrapArea& area) {
     if (options.real.make)
       connect(thread, options, area);
     else
-      transport_ = std::make_unique<FarTransport>(
+      transport_ = std::make_unique<NetworkOnlyTransport>(
           std::vector<RegionView>{thread.rma->region(region::internal),
                                   thread.rma->region(region::heap)},
           static_cast<unsigned>(thread.pe),
@@ -147,10 +147,10 @@ inline void run_team_world(int n_pes, const std::function<void(TeamPe&)>& body,
       [&](ThreadPe& thread) {
         const int per_node = options.pes_per_node > 0 ? options.pes_per_node : n_pes;
         const auto same_node = [&](int peer) { return peer / per_node == thread.pe / per_node; };
-        FarWay far(thread, options, area);
-        const bool all_far = options.real.make && options.pes_per_node == 0;
+        NetworkOnlyPath far(thread, options, area);
+        const bool all_internode = options.real.make && options.pes_per_node == 0;
         // Where they do not meet, the processor's atomics must not be used beside the transport's.
-        const bool may_be_near = !all_far && (*far).atomics_coherent_with_cpu();
+        const bool may_be_near = !all_internode && (*far).atomics_coherent_with_cpu();
         const auto is_near = [&](int peer) { return may_be_near && same_node(peer); };
         const auto near = make_shm_transport();
         std::vector<Transport*> ways;

@@ -109,7 +109,7 @@ std::string encode(const ReplyAddress& place) {
   return bytes;
 }
 
-std::optional<ReplyAddress> decode_answer_place(const std::string& bytes) {
+std::optional<ReplyAddress> decode_reply_address(const std::string& bytes) {
   constexpr std::size_t head_bytes =
       1 + sizeof ReplyAddress::credits + sizeof ReplyAddress::address;
   if (bytes.size() < head_bytes || static_cast<std::uint8_t>(bytes[0]) != place_mark ||

@@ -86,6 +86,6 @@ struct ReplyAddress {
   bool operator==(const ReplyAddress&) const = default;
 };
 std::string encode(const ReplyAddress& place);
-std::optional<ReplyAddress> decode_answer_place(const std::string& bytes);
+std::optional<ReplyAddress> decode_reply_address(const std::string& bytes);
 
 } // namespace shmemctl::ibrc

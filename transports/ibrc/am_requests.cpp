@@ -10,7 +10,7 @@ namespace shmemctl::ibrc {
 namespace {
 
 /// Wait::pause() is true every 50 ms.
-constexpr int looks_between_probes = 20;
+constexpr int polls_between_probes = 20;
 constexpr const char* atomic_step = "an atomic operation";
 
 } // namespace
@@ -64,7 +64,7 @@ void Requests::wait(Target& target, Endpoint& endpoint, const char* step, Done&&
     // Serve, since the peer may wait for a reply of this PE.
     service_.serve();
     queues_.poll();
-    if (waiting.pause() && looks++ % looks_between_probes == 0)
+    if (waiting.pause() && looks++ % polls_between_probes == 0)
       probe(endpoint);
   }
 }

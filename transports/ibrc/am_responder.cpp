@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::uint32_t completions_per_peer = 64, max_completions = 1 << 16;
 constexpr int word_bytes = 8;
-constexpr std::size_t words_of_endpoint = Endpoint::depth;
+constexpr std::size_t describe_endpoint = Endpoint::depth;
 
 } // namespace
 
 AmResponder::AmResponder(JobView& job, const RegionTable& regions, std::uint32_t credits,
                          std::size_t n_peers)
     : job_(job), regions_(regions), layout_{credits},
-      words_(n_peers * words_of_endpoint * word_bytes, "memory for answers"),
+      words_(n_peers * describe_endpoint * word_bytes, "memory for answers"),
       peers_(static_cast<std::size_t>(job.n_pes)) {
   for (const UsedDevice& used : job.devices) {
     verbs::Device& device = *used.device;
@@ -47,7 +47,7 @@ Endpoint& AmResponder::add_peer(int pe, std::size_t nic, std::size_t peer_nic) {
   auto endpoint = std::make_unique<Endpoint>(
       pe, 0, nic, peer_nic,
       verbs::QueuePair(*used.device, completions_[job_.nics[nic]->device_index].queue.get(),
-                       Endpoint::depth, word_bytes, used.receive_place()));
+                       Endpoint::depth, word_bytes, used.receive_target()));
   endpoint->number = static_cast<std::uint32_t>(endpoints_.size());
   endpoints_.push_back(endpoint.get());
   Peer& peer = peers_[static_cast<std::size_t>(pe)];
@@ -186,7 +186,7 @@ void AmResponder::add_word(WorkChain& chain, const Endpoint& endpoint, std::uint
   const std::uint32_t position = endpoint.posted + static_cast<std::uint32_t>(chain.size());
   std::byte* const word =
       words_.data() +
-      (endpoint.number * words_of_endpoint + position % words_of_endpoint) * word_bytes;
+      (endpoint.number * describe_endpoint + position % describe_endpoint) * word_bytes;
   const bool is_inline = endpoint.queue_pair.inline_bytes() >= word_bytes;
   std::optional<std::uint32_t> local_key;
   if (!is_inline)

@@ -14,8 +14,8 @@ namespace {
 
 /// A request rarely comes alone. But a sleeping thread is woken at once, while one that yields on a
 /// busy core waits for the other's time slice to end, which takes milliseconds.
-constexpr int looks_before_sleep = 16;
-constexpr int most_rounds = 16;
+constexpr int polls_before_sleep = 16;
+constexpr int max_rounds = 16;
 /// Room for pending replies is not signalled, so poll; nothing else needs polling.
 constexpr int pending_ms = 1, longest_ms = 1000;
 
@@ -59,7 +59,8 @@ void MessageService::start(Exchange& exchange) {
   for (int pe = 0; pe < job_.n_pes; ++pe) {
     if (memory_.layout(pe).credits == 0)
       continue;
-    const std::optional<ReplyAddress> place = decode_answer_place(in[static_cast<std::size_t>(pe)]);
+    const std::optional<ReplyAddress> place =
+        decode_reply_address(in[static_cast<std::size_t>(pe)]);
     if (!place || !answers_.set_place(pe, *place))
       throw job_.malformed(pe, "the address of its reply buffer");
   }
@@ -76,7 +77,7 @@ bool MessageService::serve_locked() {
     throw Error(*failure_);
   bool any = false;
   try {
-    for (int round = 0; round < most_rounds; ++round) {
+    for (int round = 0; round < max_rounds; ++round) {
       int count = 0;
       for (std::size_t device = 0; device < job_.devices.size(); ++device)
         count += job_.devices[device].receives->poll(
@@ -107,7 +108,7 @@ void MessageService::run() {
         any = serve_locked();
       }
       looks = any ? 0 : looks + 1;
-      if (looks == looks_before_sleep) {
+      if (looks == polls_before_sleep) {
         sleep();
         looks = 0;
       }

@@ -17,15 +17,15 @@ const NamedCapabilities* find(const std::vector<NamedCapabilities>& offers,
 AtomicsMethod atomics_method(const AtomicsCapabilities& mine, const AtomicsCapabilities& theirs) {
   const bool by_device = mine.by_device && theirs.by_device;
   const bool by_message = mine.receives > 0 && theirs.receives > 0;
-  const auto wishes = [&](AtomicsPreference wish) {
+  const auto pin_requests = [&](AtomicsPreference wish) {
     return mine.wish == wish || theirs.wish == wish;
   };
-  if (wishes(AtomicsPreference::message))
+  if (pin_requests(AtomicsPreference::message))
     return by_message ? AtomicsMethod::message : AtomicsMethod::none;
   if (by_device)
     return AtomicsMethod::device;
-  return by_message && !wishes(AtomicsPreference::device) ? AtomicsMethod::message
-                                                          : AtomicsMethod::none;
+  return by_message && !pin_requests(AtomicsPreference::device) ? AtomicsMethod::message
+                                                                : AtomicsMethod::none;
 }
 
 bool atomics_by_message(const std::vector<NamedCapabilities>& offers, const Where& where) {

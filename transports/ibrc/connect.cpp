@@ -27,7 +27,7 @@ std::uint16_t wire_mtu(int mtu_bytes) {
   return static_cast<std::uint16_t>(std::clamp(mtu_bytes, 256, 4096));
 }
 
-AtomicsCapabilities offer_of(const JobView& job, const Settings& settings) {
+AtomicsCapabilities capabilities_of(const JobView& job, const Settings& settings) {
   AtomicsCapabilities offer{settings.atomics, true, static_cast<std::uint32_t>(settings.receives)};
   for (const UsedDevice& used : job.devices) {
     offer.by_device = offer.by_device && used.device->attributes().atomic_cap != IBV_ATOMIC_NONE;
@@ -63,7 +63,7 @@ Hello Connector::hello() const {
       entry.addresses.push_back({verbs::kind_of(gid), gid.raw});
     hello.nics.push_back(std::move(entry));
   }
-  hello.atomics = offer_of(job_, settings_);
+  hello.atomics = capabilities_of(job_, settings_);
   return hello;
 }
 
@@ -273,7 +273,7 @@ void Connector::settle(Link& link, bool peer_ready) {
   if (link.settled)
     return;
   if (!link.plan.global || link.attempt + 1 >= link.plan.addresses.size())
-    throw no_way(link);
+    throw no_path(link);
   ++link.attempt;
   const auto kind = [&](std::size_t attempt) {
     return verbs::to_string(link.plan.addresses[attempt].kind);
@@ -283,7 +283,7 @@ void Connector::settle(Link& link, bool peer_ready) {
                   kind(link.attempt)));
 }
 
-Error Connector::no_way(const Link& link) const {
+Error Connector::no_path(const Link& link) const {
   const Nic& nic = *job_.nics[link.plan.nic];
   const Hello::Nic& theirs = hellos_[static_cast<std::size_t>(link.pe)].nics[link.plan.peer_nic];
   std::string message =

@@ -67,7 +67,7 @@ private:
   verbs::Path path_of(const Link& link, std::size_t qp_set) const;
   void begin_sending();
   void describe();
-  Error no_way(const Link& link) const;
+  Error no_path(const Link& link) const;
 
   JobView& job_;
   const Settings& settings_;

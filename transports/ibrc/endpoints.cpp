@@ -55,7 +55,7 @@ Endpoint& Endpoints::add(int pe, std::size_t path, std::size_t nic, std::size_t 
       pe, path, nic, peer_nic,
       verbs::QueuePair(*job_.devices[device_index].device, completions_[device_index].queue.get(),
                        Endpoint::depth, wanted_inline_bytes,
-                       job_.devices[device_index].receive_place()));
+                       job_.devices[device_index].receive_target()));
   endpoint->number = static_cast<std::uint32_t>(endpoints_.size());
   return endpoints_.add(pe, std::move(endpoint));
 }

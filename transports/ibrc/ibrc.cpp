@@ -13,7 +13,7 @@ namespace ibrc {
 
 namespace {
 
-constexpr unsigned calls_between_looks = 4096;
+constexpr unsigned calls_per_poll = 4096;
 constexpr const char* address_fix =
     "give the port's network interface an address (ip address add), or change IB_GID_INDEX, "
     "IB_ADDR_FAMILY, IB_ADDR_RANGE or IB_ROCE_VERSION_NUM";
@@ -30,7 +30,7 @@ std::string kinds_of(const std::vector<Summary::Port>& ports) {
   return names.empty() ? "none with an address" : join(names, ", ");
 }
 
-AtomicsCapabilities offer_of(const verbs::Device& device, const Settings& settings) {
+AtomicsCapabilities capabilities_of(const verbs::Device& device, const Settings& settings) {
   return {
       settings.atomics, device.attributes().atomic_cap != IBV_ATOMIC_NONE,
       std::min(static_cast<std::uint32_t>(settings.receives), verbs::max_shared_receives(device))};
@@ -58,7 +58,8 @@ void IbrcTransport::check_port_events() {
   for (std::size_t index = 0; index < survey_.devices.size(); ++index) {
     const verbs::Device& device = *survey_.devices[index];
     for (int number = 1; number <= device.port_count(); ++number) {
-      Found found{index, device.name(), offer_of(device, settings_), device.port(number), {}, {}};
+      Found found{index, device.name(), capabilities_of(device, settings_), device.port(number), {},
+                  {}};
       found.addresses = verbs::gid_candidates(found.port.gids, settings_.gid);
       if (!found.port.active)
         found.reason = "the port is " + found.port.state;
@@ -223,7 +224,7 @@ void IbrcTransport::connect(const std::vector<PeerLocation>& peers, Exchange& ex
     open_chosen();
     local_ = std::make_unique<LocalMemory>(
         job_, [this](const std::shared_ptr<const DeviceMemory>& memory) {
-          return verbs::ways_to(memory, *functions_, options_);
+          return verbs::paths_of(memory, *functions_, options_);
         });
   }
   Connector connector(job_, settings_, peers);
@@ -283,7 +284,7 @@ void IbrcTransport::progress() {
   const unsigned call = poll_qp_sets();
   if (call % calls_between_polls == 0 && service_)
     service_->serve();
-  if (call % calls_between_looks == 0)
+  if (call % calls_per_poll == 0)
     for (const UsedDevice& used : job_.devices)
       used.events->poll();
 }

@@ -20,8 +20,8 @@ struct UsedDevice {
   std::unique_ptr<verbs::AsyncEvents> events;
   /// Where messages arrive; nullptr unless atomics go by message.
   std::unique_ptr<verbs::SharedReceives> receives;
-  verbs::ReceivePlace receive_place() const {
-    return receives ? receives->place() : verbs::ReceivePlace{};
+  verbs::ReceiveTarget receive_target() const {
+    return receives ? receives->place() : verbs::ReceiveTarget{};
   }
 };
 

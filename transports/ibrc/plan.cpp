@@ -53,10 +53,10 @@ void check_link_layers(const Pair& pair, const Settings& settings) {
                      ExitCode::usage);
 }
 
-int path_mtu(const Pair& pair, int my_wish, int their_wish) {
-  int wished = std::max(my_wish, their_wish);
-  if (my_wish != 0 && their_wish != 0)
-    wished = std::min(my_wish, their_wish);
+int path_mtu(const Pair& pair, int my_mtu, int their_mtu) {
+  int wished = std::max(my_mtu, their_mtu);
+  if (my_mtu != 0 && their_mtu != 0)
+    wished = std::min(my_mtu, their_mtu);
   const int both = std::min<int>(pair.mine.mtu_bytes, pair.theirs.mtu_bytes);
   if (wished == 0)
     return both;
@@ -103,10 +103,10 @@ std::vector<AddressPair> address_pairs(const Pair& pair) {
   return pairs;
 }
 
-PathPlan plan_path(const Pair& pair, int my_wish, int their_wish, const Settings& settings) {
+PathPlan plan_path(const Pair& pair, int my_mtu, int their_mtu, const Settings& settings) {
   check_link_layers(pair, settings);
   PathPlan plan;
-  plan.mtu_bytes = path_mtu(pair, my_wish, their_wish);
+  plan.mtu_bytes = path_mtu(pair, my_mtu, their_mtu);
   plan.outstanding_reads =
       std::min({max_outstanding_reads, static_cast<int>(pair.mine.outstanding_reads),
                 static_cast<int>(pair.theirs.outstanding_reads)});

@@ -13,7 +13,7 @@ LocalSegment LocalMemory::register_range(std::byte* begin, std::size_t size_byte
   LocalSegment segment;
   segment.begin = reinterpret_cast<std::uintptr_t>(begin);
   segment.end = segment.begin + size_bytes;
-  const verbs::DeviceMemoryWays ways = memory ? ways_to_(memory) : verbs::DeviceMemoryWays();
+  const verbs::DeviceMemoryPaths ways = memory ? paths_to_(memory) : verbs::DeviceMemoryPaths();
   const auto kind = memory ? verbs::MemoryKind::cuda : verbs::MemoryKind::host;
   for (const UsedDevice& each : job_.devices) {
     try {

@@ -33,8 +33,9 @@ struct LocalSegment {
 class LocalMemory {
 public:
   /// How GPU memory can be registered.
-  using WaysTo = std::function<verbs::DeviceMemoryWays(const std::shared_ptr<const DeviceMemory>&)>;
-  LocalMemory(const JobView& job, WaysTo ways_to) : job_(job), ways_to_(std::move(ways_to)) {}
+  using PathsTo =
+      std::function<verbs::DeviceMemoryPaths(const std::shared_ptr<const DeviceMemory>&)>;
+  LocalMemory(const JobView& job, PathsTo paths_of) : job_(job), paths_to_(std::move(paths_of)) {}
 
   /// Registers the part of a region that is not registered yet. Throws Error (unavailable).
   rc::SegmentKey set_region(const RegionView& region);
@@ -66,7 +67,7 @@ private:
   void publish(Regions list);
 
   const JobView& job_;
-  WaysTo ways_to_;
+  PathsTo paths_to_;
   std::mutex mutex_; ///< of regions that are set and dropped
   std::deque<LocalSegment> segments_;
   std::deque<Regions> region_lists_;

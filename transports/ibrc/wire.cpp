@@ -30,7 +30,7 @@ void write(WireWriter& writer, const AtomicsCapabilities& offer) {
   writer.number(offer.receives);
 }
 
-AtomicsCapabilities read_offer(WireReader& reader) {
+AtomicsCapabilities read_capabilities(WireReader& reader) {
   AtomicsCapabilities offer;
   offer.wish = reader.choice(AtomicsPreference::message);
   offer.by_device = reader.flag();
@@ -82,7 +82,7 @@ std::optional<Summary> decode_summary(const std::string& bytes) {
     port.gid_kinds = reader.number<std::uint8_t>();
     summary.ports.push_back(port);
   }
-  summary.atomics = read_offer(reader);
+  summary.atomics = read_capabilities(reader);
   return reader.if_complete(std::move(summary));
 }
 
@@ -121,7 +121,7 @@ std::optional<Hello> decode_hello(const std::string& bytes) {
   reader.require(nics >= 1);
   for (std::size_t i = 0; i < nics; ++i)
     hello.nics.push_back(read_nic(reader));
-  hello.atomics = read_offer(reader);
+  hello.atomics = read_capabilities(reader);
   return reader.if_complete(std::move(hello));
 }
 

@@ -13,7 +13,7 @@ std::optional<ProfileNeeds> needs_of(const std::string&) {
   return std::nullopt;
 }
 
-ProviderPresence look_for_provider(const ProviderRequest&) {
+ProviderPresence probe_provider(const ProviderRequest&) {
   ProviderPresence presence;
   presence.problem = "this build has no libfabric: its headers were missing";
   presence.fix = "install libfabric-dev and build again";

@@ -321,16 +321,16 @@ void LibfabricTransport::put_signal(int context, const RemoteAddress& target, co
 namespace {
 
 /// Operations reserved for replies to peers.
-constexpr std::size_t kept_for_answers = 64;
+constexpr std::size_t reserved_for_replies = 64;
 
 } // namespace
 
 Operation& LibfabricTransport::take(const Way& way, OperationKind kind, int pe) {
-  Operation* operation = way.rail.pool().take(kind, kept_for_answers);
+  Operation* operation = way.rail.pool().take(kind, reserved_for_replies);
   if (!operation)
     wait(
         [&] {
-          operation = way.rail.pool().take(kind, kept_for_answers);
+          operation = way.rail.pool().take(kind, reserved_for_replies);
           return operation != nullptr;
         },
         way.step, [&] { return pe; });

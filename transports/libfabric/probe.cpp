@@ -11,7 +11,7 @@ std::optional<ProfileNeeds> needs_of(const std::string& profile) {
   return ProfileNeeds{found->name, found->variables, found->needs_gdrcopy};
 }
 
-ProviderPresence look_for_provider(const ProviderRequest& request) {
+ProviderPresence probe_provider(const ProviderRequest& request) {
   ProviderPresence presence;
   std::string why;
   if (const auto library = Library::open(request.library_file, why))

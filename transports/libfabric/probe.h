@@ -39,6 +39,6 @@ struct ProviderPresence {
   std::string problem, fix; ///< if nothing was found
 };
 /// Opens libfabric and queries it. Never throws.
-ProviderPresence look_for_provider(const ProviderRequest& request);
+ProviderPresence probe_provider(const ProviderRequest& request);
 
 } // namespace shmemctl::fabric

@@ -54,16 +54,16 @@ public:
       return;
     }
     std::this_thread::yield();
-    if (turns_ % yields_between_looks == 0)
+    if (turns_ % yields_between_polls == 0)
       look();
   }
 
 private:
-  static constexpr unsigned spins = 2000, yields_between_looks = 64;
+  static constexpr unsigned spins = 2000, yields_between_polls = 64;
 
   void look() {
     const auto now = Deadline::Clock::now();
-    if (turns_ < spins + yields_between_looks) {
+    if (turns_ < spins + yields_between_polls) {
       begin_ = checked_ = now;
       return;
     }

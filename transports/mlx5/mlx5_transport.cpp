@@ -193,7 +193,7 @@ void Mlx5Transport::set_device_region(int region, std::shared_ptr<const DeviceMe
 }
 
 void Mlx5Transport::drop_device_region(int region) {
-  set_gpu_way(nullptr, 0);
+  set_gpu_path(nullptr, 0);
   const std::lock_guard lock(mutex_);
   if (!local_)
     return;
@@ -205,10 +205,10 @@ void Mlx5Transport::drop_device_region(int region) {
 }
 
 void Mlx5Transport::use_for_gpu_memory(Transport& way, int context) {
-  set_gpu_way(&way, context);
+  set_gpu_path(&way, context);
 }
 
-void Mlx5Transport::set_gpu_way(Transport* way, int context) {
+void Mlx5Transport::set_gpu_path(Transport* way, int context) {
   for (std::size_t port = 0; devices_.emulated() && port < job_.ports.size(); ++port) {
     const auto held = job_.ports[port].emulated->hold();
     devices_.ways(port).use_for_gpu(way, context);

@@ -71,7 +71,7 @@ private:
   const rc::Job& job() const override { return job_; }
   std::string abilities_text(int pe) const;
   void publish_table();
-  void set_gpu_way(Transport* way, int context);
+  void set_gpu_path(Transport* way, int context);
   void add_keys(int pe, int region, const rc::SegmentKey& key);
   /// The transport below, if it has a part in that region.
   Transport* carrier_of(int region) const;

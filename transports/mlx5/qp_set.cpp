@@ -33,12 +33,12 @@ const RemoteSegment& QpSet::segment_of(const RemoteAddress& address) const {
   return *segment;
 }
 
-std::optional<QpSet::LocalPlace> QpSet::find_local(const void* place, std::size_t port) const {
+std::optional<QpSet::LocalRegion> QpSet::find_local(const void* place, std::size_t port) const {
   const auto address = reinterpret_cast<std::uint64_t>(place);
   if (const LocalSegment* segment = table().find_local(address))
-    return LocalPlace{segment->lkeys[port], segment->end - address};
+    return LocalRegion{segment->lkeys[port], segment->end - address};
   if (const std::optional<LocalSegment> segment = local_.find_added(address))
-    return LocalPlace{segment->lkeys[port], segment->end - address};
+    return LocalRegion{segment->lkeys[port], segment->end - address};
   return std::nullopt;
 }
 
@@ -165,7 +165,7 @@ void QpSet::transfer_over(Endpoint& endpoint, const Transfer& part, DoorbellMode
   for (std::size_t done = 0; done < part.size_bytes;) {
     Transfer piece = part.part(done, part.size_bytes - done);
     const RemoteSegment& segment = segment_of(piece.remote);
-    const std::optional<LocalPlace> place =
+    const std::optional<LocalRegion> place =
         part.stage ? std::nullopt : find_local(piece.local, endpoint.port());
     const std::uint64_t here = place ? place->left_bytes : Staging::slot_bytes;
     const std::uint64_t there = segment.left_at(piece.remote.offset_bytes);
@@ -178,7 +178,7 @@ void QpSet::transfer_over(Endpoint& endpoint, const Transfer& part, DoorbellMode
 }
 
 void QpSet::post_piece(Endpoint& endpoint, const Transfer& piece, const RemoteSegment& segment,
-                       const LocalPlace* place, bool last, DoorbellMode doorbell) {
+                       const LocalRegion* place, bool last, DoorbellMode doorbell) {
   TakenSlot slot(place ? nullptr : &staging_, place ? std::int16_t{-1} : take_slot());
   const std::uint32_t lkey = place ? place->lkey : staging_.lkey(endpoint.port());
   std::byte* const memory = place ? piece.local : staging_.at(slot.number());

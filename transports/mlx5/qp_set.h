@@ -53,7 +53,7 @@ private:
   using Transfer = rc::NicTransfer;
   using Direction = rc::NicTransfer::Direction;
   /// Registered local memory from an address on.
-  struct LocalPlace {
+  struct LocalRegion {
     std::uint32_t lkey;
     std::uint64_t left_bytes;
   };
@@ -63,7 +63,7 @@ private:
 
   const QpTable& table() const { return *table_.load(std::memory_order_acquire); }
   const RemoteSegment& segment_of(const RemoteAddress& address) const;
-  std::optional<LocalPlace> find_local(const void* place, std::size_t port) const;
+  std::optional<LocalRegion> find_local(const void* place, std::size_t port) const;
   /// The remote address of a word. Throws if it is not entirely registered.
   RaddrSegment remote_word(const Endpoint& endpoint, const RemoteAddress& address,
                            std::size_t size_bytes) const;
@@ -84,7 +84,7 @@ private:
   /// @param doorbell mode of the last WQE
   void transfer_over(Endpoint& endpoint, const Transfer& part, DoorbellMode doorbell);
   void post_piece(Endpoint& endpoint, const Transfer& piece, const RemoteSegment& segment,
-                  const LocalPlace* place, bool last, DoorbellMode doorbell);
+                  const LocalRegion* place, bool last, DoorbellMode doorbell);
   bool put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
                   std::size_t size_bytes, DoorbellMode doorbell);
   void post_signal(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value,

@@ -304,7 +304,7 @@ UcxTransport::OrderedTurn UcxTransport::begin(int context, int pe, const char* s
   check(turn);
   if ((issued.marks[static_cast<std::size_t>(pe)] & UcxIssued::fenced) != 0)
     flush(turn, about(pe, step));
-  if (issued.in_flight >= max_under_way)
+  if (issued.in_flight >= max_in_flight)
     make_room(turn);
   return turn;
 }
@@ -322,7 +322,7 @@ void UcxTransport::make_room(OrderedTurn& turn) {
   const UcxPeer* failed = nullptr;
   turn.worker.wait(turn.lock, about(turn.peer.pe, turn.step), [&] {
     failed = turn.peer.failure != UCS_OK ? &turn.peer : failed_peer(turn.issued);
-    return failed || turn.issued.in_flight <= max_under_way / 2;
+    return failed || turn.issued.in_flight <= max_in_flight / 2;
   });
   if (failed)
     fail(turn.lock, *failed, failed->failure, turn.step);

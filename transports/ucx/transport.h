@@ -90,7 +90,7 @@ private:
   /// Contexts share workers: each more costs an endpoint and its memory per peer.
   static constexpr std::size_t max_contexts = 64, max_workers = 4;
   /// Requests of one context in flight, before it has to wait for some.
-  static constexpr int max_under_way = 1024;
+  static constexpr int max_in_flight = 1024;
 
   /// An operation that has the lock, its peer, and room for its requests.
   struct OrderedTurn {

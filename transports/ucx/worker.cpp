@@ -192,7 +192,7 @@ UcxPeer& UcxWorker::peer(int pe, const UcxRemote& remote) {
   return *slot;
 }
 
-void UcxWorker::look_after(int pe) {
+void UcxWorker::watch_peer(int pe) {
   UcxPeer* peer = pe < 0 ? nullptr : known_peer(pe);
   if (peer && !peer->presence.empty() && !UcxPresence::is_there(peer->presence))
     on_peer_error(peer, peer->endpoint, UCS_ERR_CONNECTION_RESET);

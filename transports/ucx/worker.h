@@ -120,7 +120,7 @@ public:
 private:
   class WaitTimeout;
   /// A peer that UCX does not look after.
-  void look_after(int pe);
+  void watch_peer(int pe);
   void describe(UcxPeer& peer);
   void renew_keys(UcxPeer& peer, int region, UcxPeer::Keys& keys);
   struct Closing {
@@ -185,7 +185,7 @@ private:
     if (now - looked_ < look_every)
       return;
     looked_ = now;
-    worker_.look_after(about_.peer);
+    worker_.watch_peer(about_.peer);
     const UcxUnlocked unlocked(lock_);
     about_.health.waiting_for_network(about_.peer);
     long_ = true;

@@ -44,7 +44,7 @@ ibv_mtu mtu_code(int bytes) {
 }
 
 QueuePair::QueuePair(Device& device, ibv_cq* completions, int depth, int inline_bytes,
-                     const ReceivePlace& receives)
+                     const ReceiveTarget& receives)
     : functions_(&device.functions()) {
   // Devices refuse sizes that are too large and do not report the maximum.
   for (int wanted = inline_bytes;; wanted /= 2) {

@@ -31,7 +31,7 @@ struct Path {
 };
 
 /// Where messages of a peer are received.
-struct ReceivePlace {
+struct ReceiveTarget {
   ibv_srq* queue = nullptr; ///< nullptr: no receives
   ibv_cq* completions = nullptr;
 };
@@ -42,7 +42,7 @@ public:
   ///                     cannot do that
   /// Throws Error (unavailable).
   QueuePair(Device& device, ibv_cq* completions, int depth, int inline_bytes,
-            const ReceivePlace& receives = {});
+            const ReceiveTarget& receives = {});
 
   ibv_qp* get() const { return handle_.get(); }
   std::uint32_t number() const { return handle_->qp_num; }

@@ -94,8 +94,8 @@ const char* to_string(Way way) {
   return "unknown";
 }
 
-WayChoice choose_ways(MemoryKind kind, const DeviceMemoryWays& known) {
-  WayChoice choice;
+PathChoice choose_paths(MemoryKind kind, const DeviceMemoryPaths& known) {
+  PathChoice choice;
   if (kind == MemoryKind::host) {
     choice.ways = {Way::plain};
     return choice;
@@ -129,10 +129,10 @@ std::string peer_memory_module(const Sysroot& sysroot) {
   return {};
 }
 
-DeviceMemoryWays ways_to(const std::shared_ptr<const DeviceMemory>& memory,
-                         const Functions& functions, const Options& options,
-                         const Sysroot& sysroot) {
-  DeviceMemoryWays ways;
+DeviceMemoryPaths paths_of(const std::shared_ptr<const DeviceMemory>& memory,
+                           const Functions& functions, const Options& options,
+                           const Sysroot& sysroot) {
+  DeviceMemoryPaths ways;
   ways.no_export_reason = memory->why_no_dma_buf();
   if (ways.no_export_reason.empty())
     ways.export_dma_buf = [memory](std::uintptr_t address, std::size_t size_bytes,
@@ -152,8 +152,8 @@ DeviceMemoryWays ways_to(const std::shared_ptr<const DeviceMemory>& memory,
 }
 
 MemoryRegion register_memory(Device& device, void* address, std::size_t size_bytes, MemoryKind kind,
-                             const DeviceMemoryWays& known, const std::string& what, Way* used) {
-  const WayChoice choice = choose_ways(kind, known);
+                             const DeviceMemoryPaths& known, const std::string& what, Way* used) {
+  const PathChoice choice = choose_paths(kind, known);
   std::vector<std::string> said = choice.reasons;
   int error_number = 0;
   for (const Way way : choice.ways) {

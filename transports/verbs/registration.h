@@ -23,7 +23,7 @@ using ExportDmaBuf = std::function<std::optional<DmaBuf>(std::uintptr_t address,
                                                          std::string& why)>;
 
 /// Availability of the methods for GPU memory.
-struct DeviceMemoryWays {
+struct DeviceMemoryPaths {
   ExportDmaBuf export_dma_buf;  ///< empty if the driver has none
   std::string no_export_reason; ///< why it is empty
   std::string dma_buf_off;      ///< the option that forbids it; "" if none does
@@ -34,19 +34,19 @@ struct DeviceMemoryWays {
 
 /// The methods for that memory that GPUDIRECT and IB_DISABLE_DMABUF allow, and that this library
 /// and kernel have.
-DeviceMemoryWays ways_to(const std::shared_ptr<const DeviceMemory>& memory,
-                         const Functions& functions, const Options& options,
-                         const Sysroot& sysroot = Sysroot("/"));
+DeviceMemoryPaths paths_of(const std::shared_ptr<const DeviceMemory>& memory,
+                           const Functions& functions, const Options& options,
+                           const Sysroot& sysroot = Sysroot("/"));
 
 enum class Way { plain, dma_buf, peer_memory };
 const char* to_string(Way way);
 
-struct WayChoice {
+struct PathChoice {
   std::vector<Way> ways;            ///< to try, in this order
   std::vector<std::string> reasons; ///< why others are not among them: one clause each
 };
 /// Host memory is registered as it is; a GPU's by dma-buf, then through peer memory.
-WayChoice choose_ways(MemoryKind kind, const DeviceMemoryWays& known);
+PathChoice choose_paths(MemoryKind kind, const DeviceMemoryPaths& known);
 
 /// The kernel module through which drivers see GPU memory; "" if none is loaded.
 std::string peer_memory_module(const Sysroot& sysroot);
@@ -57,7 +57,7 @@ std::string peer_memory_module(const Sysroot& sysroot);
 /// @param what description for messages: "the heap"
 /// @param used receives the method that was used
 MemoryRegion register_memory(Device& device, void* address, std::size_t size_bytes, MemoryKind kind,
-                             const DeviceMemoryWays& known, const std::string& what,
+                             const DeviceMemoryPaths& known, const std::string& what,
                              Way* used = nullptr);
 
 } // namespace shmemctl::verbs

@@ -29,7 +29,7 @@ public:
   SharedReceives& operator=(const SharedReceives&) = delete;
   ~SharedReceives();
 
-  ReceivePlace place() const { return {queue_.get(), completions_.get()}; }
+  ReceiveTarget place() const { return {queue_.get(), completions_.get()}; }
 
   /// Takes up to 16 arrived messages, in order, and calls `take(queue_pair_number, bytes,
   /// size_bytes)` for each. Failed ones are dropped: the sender knows. Returns the number of

@@ -21,7 +21,7 @@ struct ProxyIssue {
 };
 
 /// The transport's own calls, as host code makes them.
-struct DirectWay {
+struct DirectPath {
   Rma& rma;
   void put(const ProxyIssue& at) { rma.put(at.slot, at.source, at.size_bytes, at.pe, 0, false); }
   void put_signal(const ProxyIssue& at) {
@@ -36,7 +36,7 @@ struct DirectWay {
 };
 
 /// The same by requests.
-struct ProxyWay {
+struct ProxyPath {
   Rma& rma;
   ProxyProducer& producer;
   void put(const ProxyIssue& at) {
@@ -119,14 +119,14 @@ public:
   void iterate(std::uint64_t first, std::uint64_t count) override {
     if (!measures())
       return;
-    ProxyWay way{context_->rma, *producer_};
+    ProxyPath way{context_->rma, *producer_};
     fetched_ = perform(way, first, count, true);
   }
 
   bool reference(std::uint64_t first, std::uint64_t count) override {
     if (!measures())
       return false;
-    DirectWay way{context_->rma};
+    DirectPath way{context_->rma};
     perform(way, first, count, false);
     return true;
   }

@@ -23,7 +23,7 @@ std::uint64_t CollectiveBuffers::payload_bytes(int pe) const {
 
 // Every byte of a source is read once, and every byte of a result is written once. GPUs share what
 // has come to one of their PEs, and send what they have added up themselves.
-LeastTraffic CollectiveBuffers::least_traffic(const std::vector<int>& gpu_of_pe) const {
+LeastTraffic CollectiveBuffers::min_traffic(const std::vector<int>& gpu_of_pe) const {
   const auto size = static_cast<double>(size_bytes);
   const auto pes = static_cast<double>(n_pes);
   const auto gpus = static_cast<double>(std::set<int>(gpu_of_pe.begin(), gpu_of_pe.end()).size());
@@ -140,7 +140,7 @@ std::uint64_t sum_bits(CollectiveNumber number, std::uint64_t seed, int n_pes,
 }
 
 std::uint16_t fp16_of_float(float value) {
-  constexpr int fraction_bits = 10, least_exponent = -14;
+  constexpr int fraction_bits = 10, min_exponent = -14;
   constexpr std::uint32_t infinite = 0x7c00, no_number = 0x7fff, negative = 0x8000;
   if (std::isnan(value))
     return no_number;
@@ -150,12 +150,12 @@ std::uint16_t fp16_of_float(float value) {
     return static_cast<std::uint16_t>(sign);
   if (size >= 65536)
     return static_cast<std::uint16_t>(sign | infinite);
-  const int exponent = std::max(std::ilogb(size), least_exponent);
+  const int exponent = std::max(std::ilogb(size), min_exponent);
   // In units of the last place; 2048 of them carry into the exponent.
   const auto units =
       static_cast<std::uint32_t>(std::nearbyint(std::scalbn(size, fraction_bits - exponent)));
   const std::uint32_t bits =
-      (static_cast<std::uint32_t>(exponent - least_exponent) << fraction_bits) + units;
+      (static_cast<std::uint32_t>(exponent - min_exponent) << fraction_bits) + units;
   return static_cast<std::uint16_t>(sign | std::min(bits, infinite));
 }
 

@@ -44,7 +44,7 @@ struct CollectiveBuffers {
   }
   /// What that PE gives, each byte counted once.
   std::uint64_t payload_bytes(int pe) const;
-  LeastTraffic least_traffic(const std::vector<int>& gpu_of_pe) const;
+  LeastTraffic min_traffic(const std::vector<int>& gpu_of_pe) const;
   /// Sizes, offsets in the source, offsets in the dest: of that PE, by receiver.
   std::vector<std::uint64_t> lists(int pe) const;
 

@@ -32,8 +32,8 @@ public:
   std::size_t bytes_for(int n_pes) const override { return places_for(n_pes).total_bytes(); }
   bool measures() const override { return true; }
   std::uint64_t bytes_per_iteration() const override { return places().payload_bytes(pe()); }
-  std::optional<LeastTraffic> least_traffic(const std::vector<int>& gpu_of_pe) const override {
-    return places().least_traffic(gpu_of_pe);
+  std::optional<LeastTraffic> min_traffic(const std::vector<int>& gpu_of_pe) const override {
+    return places().min_traffic(gpu_of_pe);
   }
 
   std::optional<WrongByte> verify(std::uint64_t iterations) override {

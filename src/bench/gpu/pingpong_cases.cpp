@@ -148,7 +148,7 @@ public:
   std::size_t bytes_for(int) const override { return places().total_bytes(); }
   bool measures() const override { return pe() == 0; }
   /// Of a round, of which a hop is one by the number of PEs: PE 0 alone measures.
-  std::optional<LeastTraffic> least_traffic(const std::vector<int>& gpu_of_pe) const override {
+  std::optional<LeastTraffic> min_traffic(const std::vector<int>& gpu_of_pe) const override {
     const auto size = static_cast<double>(point().size_bytes);
     double between_gpus = 0;
     for (std::size_t at = 0; at < gpu_of_pe.size(); ++at)

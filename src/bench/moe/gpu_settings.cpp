@@ -160,7 +160,7 @@ Settings GpuSettings::complete(Direction direction, const Settings& given) const
                                                          : own_dispatch(given));
 }
 
-std::string GpuSettings::dispatch_misfit(const Settings& all) const {
+std::string GpuSettings::dispatch_invalid_reason(const Settings& all) const {
   if (is_low_latency())
     return "";
   const Tuning tuning = tuning_of(all);
@@ -177,7 +177,7 @@ std::string GpuSettings::dispatch_misfit(const Settings& all) const {
              : "";
 }
 
-std::string GpuSettings::combine_misfit(const Settings& all) const {
+std::string GpuSettings::combine_invalid_reason(const Settings& all) const {
   const int row_bytes = setup.shape.hidden * 2;
   const std::int32_t chunk = *all.chunk_bytes;
   if (std::string problem = first_of({out_of_range("warps", *all.warps, 1, max_combine_warps),
@@ -219,7 +219,8 @@ std::string GpuSettings::misfit(Direction direction, const Settings& given) cons
                        setup.num_sms);
   if (is_far())
     return has_chunks() ? out_of_range("chunk_rows", *all.chunk_rows, 1, max_chunk_rows()) : "";
-  return direction == Direction::combine ? combine_misfit(all) : dispatch_misfit(all);
+  return direction == Direction::combine ? combine_invalid_reason(all)
+                                         : dispatch_invalid_reason(all);
 }
 
 std::vector<Settings> GpuSettings::dispatch_candidates(int sms) const {

@@ -49,8 +49,8 @@ private:
   Settings own_dispatch(const Settings& given) const;
   Settings own_combine(const Settings& given) const;
   Settings own_internode(Direction direction, const Settings& given) const;
-  std::string dispatch_misfit(const Settings& all) const;
-  std::string combine_misfit(const Settings& all) const;
+  std::string dispatch_invalid_reason(const Settings& all) const;
+  std::string combine_invalid_reason(const Settings& all) const;
   std::vector<Settings> dispatch_candidates(int sms) const;
   std::vector<Settings> combine_candidates(int sms) const;
   std::vector<Settings> internode_candidates(int sms) const;

@@ -55,7 +55,7 @@ Settings HostBackend::settings(Direction direction) const {
   return filled(given(direction), own);
 }
 
-std::string host_misfit(const Setup& setup, Direction direction, const Settings& wanted) {
+std::string host_invalid_reason(const Setup& setup, Direction direction, const Settings& wanted) {
   const auto most = static_cast<std::int32_t>(HostBackend::row_bytes(setup, direction));
   Settings own;
   own.chunk_bytes = most;

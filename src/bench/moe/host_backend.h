@@ -31,7 +31,7 @@ struct Mutation {
 std::size_t host_backend_bytes(const Setup& setup);
 
 /// Why the host's calls of such a setup cannot run with that; "" if they can.
-std::string host_misfit(const Setup& setup, Direction direction, const Settings& wanted);
+std::string host_invalid_reason(const Setup& setup, Direction direction, const Settings& wanted);
 
 /// @param memory symmetric, host_backend_bytes() of it, zeroed on all ranks before any goes on;
 ///               stays the caller's, outlives the backend
@@ -55,7 +55,7 @@ public:
   /// One: chunk_bytes of a put; its own choice is the whole row.
   Settings settings(Direction direction) const override;
   std::string cannot_use(Direction direction, const Settings& wanted) const override {
-    return host_misfit(setup_, direction, wanted);
+    return host_invalid_reason(setup_, direction, wanted);
   }
   std::vector<Settings> candidates(Direction direction) const override;
 
@@ -162,7 +162,8 @@ protected:
   bool lost_ = false;    ///< the row of this dispatch has been
 
 private:
-  friend std::string host_misfit(const Setup& setup, Direction direction, const Settings& wanted);
+  friend std::string host_invalid_reason(const Setup& setup, Direction direction,
+                                         const Settings& wanted);
   static std::size_t row_bytes(const Setup& setup, Direction direction) {
     return direction == Direction::combine
                ? static_cast<std::size_t>(setup.shape.hidden) * sizeof(std::uint16_t)

@@ -42,10 +42,11 @@ MoePath require_backend(Runtime& runtime, BackendKind kind, const Setup& setup) 
   return path;
 }
 
-std::string settings_misfit(Runtime& runtime, BackendKind kind, const Setup& setup,
-                            const MoePath& path, Direction direction, const Settings& given) {
+std::string settings_invalid_reason(Runtime& runtime, BackendKind kind, const Setup& setup,
+                                    const MoePath& path, Direction direction,
+                                    const Settings& given) {
   return kind == BackendKind::host
-             ? host_misfit(setup, direction, given)
+             ? host_invalid_reason(setup, direction, given)
              : gpu_settings_of(*runtime.gpu(), setup, path).misfit(direction, given);
 }
 

@@ -24,8 +24,9 @@ MoePath require_backend(Runtime& runtime, BackendKind kind, const Setup& setup);
 
 /// Why calls of such a setup cannot run with these settings, and the nearest that they can; "" if
 /// they can. Of a PE that require_backend() has let pass; measures nothing, allocates nothing.
-std::string settings_misfit(Runtime& runtime, BackendKind kind, const Setup& setup,
-                            const MoePath& path, Direction direction, const Settings& given);
+std::string settings_invalid_reason(Runtime& runtime, BackendKind kind, const Setup& setup,
+                                    const MoePath& path, Direction direction,
+                                    const Settings& given);
 
 /// Given back by close(), which is collective, and by no destructor: after an Error the others do
 /// not take part.

@@ -46,7 +46,7 @@ void add_routing(const Point& point, json& params) {
 }
 
 /// Where rows go, with what beside their values, and what holds calls up.
-void add_way(const Point& point, json& params) {
+void add_path(const Point& point, json& params) {
   const Setup& setup = point.setup;
   const bool straight = !setup.node_of_rank.empty();
   const std::int32_t nodes =
@@ -93,7 +93,7 @@ json params_of(const Point& point, const char* phase) {
   if (setup.num_sms > 0)
     params["num_sms"] = setup.num_sms;
   add_routing(point, params);
-  add_way(point, params);
+  add_path(point, params);
   for (const Direction direction : {Direction::dispatch, Direction::combine})
     if (const std::string given = to_text(point.given.of(direction)); !given.empty())
       params[to_string(direction) + std::string("_settings")] = given;

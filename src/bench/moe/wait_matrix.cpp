@@ -9,14 +9,14 @@ namespace shmemctl::moe {
 
 namespace {
 
-constexpr double line_factor = 3, cell_factor = 5, least_share = 0.1;
+constexpr double line_factor = 3, cell_factor = 5, min_share = 0.1;
 /// Of two ranks, one is always the later one.
-constexpr double least_share_of_two = 0.5;
+constexpr double min_share_of_two = 0.5;
 /// Of a wait between two ranks, for the rank to be blamed and not the link.
-constexpr double least_lateness = 0.5;
+constexpr double min_lateness = 0.5;
 /// So many other cells of its kind it takes to say what is usual, where there are more than two
 /// ranks: of two cells, too, one is always the later rank's.
-constexpr int least_others = 2;
+constexpr int min_others = 2;
 /// Where more stand out, it is none of them alone, and nobody reads a list of hundreds.
 constexpr std::size_t max_links = 5;
 
@@ -49,7 +49,7 @@ public:
     Part part;
     each([&](int i, int j) {
       const int of = kind(i, j);
-      if (in(i, j) && counts[of] >= (n_ > 2 ? least_others : 1))
+      if (in(i, j) && counts[of] >= (n_ > 2 ? min_others : 1))
         part.cells.push_back({at(i, j), sums_us[of] / counts[of]});
     });
     for (const Cell& cell : part.cells) {
@@ -60,7 +60,7 @@ public:
   }
   bool stands_out(const Part& part, double factor) const {
     return !part.cells.empty() && part.inside_us > factor * part.usual_us &&
-           part.inside_us - part.usual_us > (n_ > 2 ? least_share : least_share_of_two) * call_us_;
+           part.inside_us - part.usual_us > (n_ > 2 ? min_share : min_share_of_two) * call_us_;
   }
   /// Of a row or a column. One cell may lift both: it takes most of them, and more than one.
   bool line_stands_out(const Part& line) const {
@@ -133,8 +133,9 @@ std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us,
         continue;
       const double late_us =
           late.empty() ? 0 : late[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
-      const bool came_late = n == 2 && late_us >= least_lateness * (cell.inside_us - cell.usual_us);
-      cells.push_back({came_late ? Culprit::rank : Culprit::link, came_late ? -1 : i, j,
+      const bool arrived_late =
+          n == 2 && late_us >= min_lateness * (cell.inside_us - cell.usual_us);
+      cells.push_back({arrived_late ? Culprit::rank : Culprit::link, arrived_late ? -1 : i, j,
                        cell.inside_us, cell.usual_us, late_us, n == 2});
     }
   cells = slowest(std::move(cells));

@@ -116,7 +116,7 @@ const char* to_string(BufferPathKind way) {
 namespace buffers {
 
 namespace {
-constexpr std::size_t most_bounce_bytes = std::size_t{1} << 20;
+constexpr std::size_t max_bounce_bytes = std::size_t{1} << 20;
 }
 
 OpenBuffer::OpenBuffer(int my_pe, const RegisteredBuffer& mine,
@@ -137,10 +137,10 @@ OpenBuffer::OpenBuffer(std::shared_ptr<OwnerConnection> owner, const BufferHandl
   size_bytes_ = reply.response.size_bytes;
   writable_ = reply.response.writable;
   on_gpu_ = reply.response.memory != BufferMemory::host;
-  choose_way(reply);
+  choose_path(reply);
 }
 
-void OpenBuffer::choose_way(const Reply& reply) {
+void OpenBuffer::choose_path(const Reply& reply) {
   const std::string unmapped = on_gpu_ ? why_gpu_not_mapped(reply) : why_not_mapped(reply);
   if (unmapped.empty()) {
     path_ = {BufferPathKind::zero_copy, "mapped here: " + reply.response.reason};
@@ -253,7 +253,7 @@ void OpenBuffer::attach(bool put, std::uint64_t offset_bytes, void* local,
 void OpenBuffer::attach_gpu(bool put, std::uint64_t offset_bytes, void* local,
                             std::size_t size_bytes) const {
   auto* const bytes = static_cast<std::byte*>(local);
-  std::vector<std::byte> piece(std::min(size_bytes, most_bounce_bytes));
+  std::vector<std::byte> piece(std::min(size_bytes, max_bounce_bytes));
   for (std::size_t done = 0; done < size_bytes;) {
     const std::size_t step = std::min(size_bytes - done, piece.size());
     if (put)

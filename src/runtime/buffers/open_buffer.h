@@ -135,7 +135,7 @@ public:
   void require_writable() const;
 
 private:
-  void choose_way(const Reply& reply);
+  void choose_path(const Reply& reply);
   std::string why_not_mapped(const Reply& reply);
   std::string why_gpu_not_mapped(const Reply& reply);
   std::string why_not_attached() const;

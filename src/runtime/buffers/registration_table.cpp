@@ -13,8 +13,8 @@ namespace shmemctl::buffers {
 namespace {
 
 constexpr const char* subject = "the table of registered buffers";
-constexpr std::uint32_t most_slots = 1u << 16, most_users = 1u << 14;
-constexpr std::uint64_t most_stage_bytes = std::uint64_t{64} << 20;
+constexpr std::uint32_t max_slots = 1u << 16, max_users = 1u << 14;
+constexpr std::uint64_t max_stage_bytes = std::uint64_t{64} << 20;
 
 std::size_t whole_pages(std::size_t size_bytes) {
   return (size_bytes + page_bytes() - 1) / page_bytes() * page_bytes();
@@ -27,9 +27,9 @@ HostFileKind kind_of(const std::string& backing_kind) {
 } // namespace
 
 void require_plausible(const TableShape& shape) {
-  if (shape.slots == 0 || shape.slots > most_slots || shape.users == 0 ||
-      shape.users > most_users || shape.staging_bytes == 0 ||
-      shape.staging_bytes > most_stage_bytes || shape.staging_bytes % page_bytes() != 0)
+  if (shape.slots == 0 || shape.slots > max_slots || shape.users == 0 || shape.users > max_users ||
+      shape.staging_bytes == 0 || shape.staging_bytes > max_stage_bytes ||
+      shape.staging_bytes % page_bytes() != 0)
     throw Error(ExitCode::unavailable, subject, "import", "inconsistent shape",
                 "run the same version of shmemctl on all hosts");
 }

@@ -16,7 +16,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr unsigned batches_between_looks = 64;
+constexpr unsigned batches_between_polls = 64;
 constexpr auto first_sleep = std::chrono::microseconds(2);
 /// For requests that were reserved before an end without stop().
 constexpr std::chrono::duration<double> abandoned_s{1.0};
@@ -154,7 +154,7 @@ void ProxyThread::work() {
     if (taken > 0) {
       count(taken);
       idle.reset();
-      if (++batches % batches_between_looks == 0)
+      if (++batches % batches_between_polls == 0)
         check_health();
       continue;
     }

@@ -29,7 +29,7 @@ public:
     topology_.added("notes", node_.notes);
     topology_.added("remarks", node_.remarks);
     topology_.added("hidden_nics", node_.hidden_nics);
-    if (node_.hidden_nics < 0 || node_.hidden_nics > static_cast<int>(most_devices))
+    if (node_.hidden_nics < 0 || node_.hidden_nics > static_cast<int>(max_listed_devices))
       complain(subject_, path_.member("hidden_nics"), "not a number of NICs");
     read_gpus();
     read_nics("nics", true);
@@ -45,9 +45,9 @@ private:
     const json& value = topology_.require(key);
     if (!value.is_array())
       complain(subject_, path_.member(key), "expected a list");
-    if (value.size() > most_devices - node_.gpus.size() - node_.nics.size())
+    if (value.size() > max_listed_devices - node_.gpus.size() - node_.nics.size())
       complain(subject_, path_.member(key),
-               "more than " + std::to_string(most_devices) + " devices");
+               "more than " + std::to_string(max_listed_devices) + " devices");
     return value;
   }
 

@@ -20,7 +20,7 @@ Node node_from_contract(const nlohmann::json& topology, const JsonPath& json_pat
                         const std::string& subject);
 
 /// More devices than any node has; a matrix has this squared cells at most.
-inline constexpr std::size_t most_devices = 1024;
+inline constexpr std::size_t max_listed_devices = 1024;
 
 /// {"matrix": [["X", "PIX", null], ...], "unknown": [{"reason": ..., "cells": [[0, 2], ...]}]} of
 /// the rows and columns `devices`.

@@ -232,18 +232,18 @@ Fact<bool> rdma_of_net(const XmlElement& net) {
   if (!guid || !port)
     return unknown<bool>("neither the name nor a GUID tells");
   // NCCL's socket transport writes port 0 and its own count of interfaces as GUID.
-  constexpr std::uint64_t most_interfaces = 0xffff;
-  if (*guid <= most_interfaces && *port == 0)
+  constexpr std::uint64_t max_interfaces = 0xffff;
+  if (*guid <= max_interfaces && *port == 0)
     return known(false, origin + ", port 0 without a GUID");
-  if (*guid > most_interfaces && *port >= 1)
+  if (*guid > max_interfaces && *port >= 1)
     return known(true, origin + ", a port with a GUID");
   return unknown<bool>("neither the name nor the GUID tells");
 }
 
 VerbsNames verbs_names(const std::string& nccl_name) {
   static constexpr std::string_view data_direct = "_dma";
-  constexpr std::ptrdiff_t most_merged = 16; // NCCL merges four at most
-  if (std::count(nccl_name.begin(), nccl_name.end(), '+') >= most_merged)
+  constexpr std::ptrdiff_t max_merged = 16; // NCCL merges four at most
+  if (std::count(nccl_name.begin(), nccl_name.end(), '+') >= max_merged)
     return {{nccl_name}, false};
   VerbsNames result;
   for (std::string part : split(nccl_name, '+')) {
@@ -480,10 +480,10 @@ private:
 
   /// Depth is bounded by parse_xml().
   void read_pci(const XmlElement& pci, int parent, const CpuContext& context) {
-    constexpr std::size_t most_functions = 16384;
-    if (node_.pci.size() >= most_functions)
+    constexpr std::size_t max_functions = 16384;
+    if (node_.pci.size() >= max_functions)
       throw bad_element(subject_, pci,
-                        "more than " + std::to_string(most_functions) + " PCI functions");
+                        "more than " + std::to_string(max_functions) + " PCI functions");
     for (const XmlElement& child : pci.children)
       if (child.name != "pci" && child.name != "gpu" && child.name != "nic")
         foreign_.add("<" + printable(child.name, 40) + ">", child);
@@ -596,10 +596,10 @@ private:
   }
 
   std::vector<NetDevice> bounded_devices(const XmlElement& element, bool on_pci) {
-    constexpr std::size_t most_nets = 4096;
-    if (element.children.size() + devices_.size() > most_nets)
+    constexpr std::size_t max_nets = 4096;
+    if (element.children.size() + devices_.size() > max_nets)
       throw bad_element(subject_, element,
-                        "more than " + std::to_string(most_nets) + " network devices");
+                        "more than " + std::to_string(max_nets) + " network devices");
     for (const XmlElement& child : element.children)
       if (child.name != "net")
         foreign_.add("<" + printable(child.name, 40) + ">", child);

@@ -79,8 +79,8 @@ const XidMeaning* meaning_of_xid(std::uint64_t number) {
 namespace {
 
 /// A failing GPU may produce more of them than anybody reads.
-constexpr int most_at_once = 256;
-constexpr std::size_t most_named = 4;
+constexpr int max_at_once = 256;
+constexpr std::size_t max_named = 4;
 
 /// A kind that was not requested is not ours.
 bool read_event(const nvml_abi::EventData& data, NvmlEvent& event) {
@@ -180,7 +180,7 @@ bool NvmlEvents::take(unsigned timeout_ms) {
 
 std::vector<NvmlEvent> NvmlEvents::seen(unsigned timeout_ms) {
   const std::lock_guard lock(mutex_);
-  for (int asked = 0; asked < most_at_once; ++asked)
+  for (int asked = 0; asked < max_at_once; ++asked)
     if (!take(asked == 0 && seen_.empty() ? timeout_ms : 0))
       break;
   return seen_;
@@ -188,10 +188,10 @@ std::vector<NvmlEvent> NvmlEvents::seen(unsigned timeout_ms) {
 
 std::string words_of(const std::vector<NvmlEvent>& events, const std::string& pci_address) {
   std::string list;
-  for (std::size_t i = 0; i < std::min(events.size(), most_named); ++i)
+  for (std::size_t i = 0; i < std::min(events.size(), max_named); ++i)
     list += (i == 0 ? "" : ", ") + words_of(events[i]);
-  if (events.size() > most_named)
-    list += fmt::format(" and {} more", events.size() - most_named);
+  if (events.size() > max_named)
+    list += fmt::format(" and {} more", events.size() - max_named);
   return list.empty() ? ""
                       : fmt::format("the driver reported {} on GPU {} since the job's start", list,
                                     pci_address);

@@ -56,7 +56,7 @@ void Network::enter() {
   if (requests_ < 0 || answers_ < 0)
     std::abort();
   requests_thread_ = std::thread([this] { serve_requests(); });
-  answers_thread_ = std::thread([this] { take_answers(); });
+  replies_thread_ = std::thread([this] { take_replies(); });
 }
 
 void Network::leave() {
@@ -70,7 +70,7 @@ void Network::leave() {
   send_to(answers_, ::getpid(), Box::requests, *stop, 0);
   send_to(answers_, ::getpid(), Box::answers, *stop, 0);
   requests_thread_.join();
-  answers_thread_.join();
+  replies_thread_.join();
   ::close(requests_);
   ::close(answers_);
 }
@@ -183,7 +183,7 @@ int Network::post(QueuePair& pair, const ibv_send_wr& request) {
   return 0;
 }
 
-void Network::take_answers() {
+void Network::take_replies() {
   const auto datagram = std::make_unique<Datagram>();
   while (receive(answers_, *datagram) && datagram->head.op != Op::stop) {
     const Head& head = datagram->head;

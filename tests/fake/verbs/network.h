@@ -64,7 +64,7 @@ public:
 
 private:
   void serve_requests();
-  void take_answers();
+  void take_replies();
   /// At the target. Returns an ibv_wc_status.
   std::uint32_t carry_out(Datagram& datagram);
   const Region* region_at(std::uint32_t key, std::uint64_t address, std::uint64_t size_bytes) const;
@@ -73,7 +73,7 @@ private:
 
   int users_ = 0;
   int requests_ = -1, answers_ = -1;
-  std::thread requests_thread_, answers_thread_;
+  std::thread requests_thread_, replies_thread_;
 };
 
 } // namespace fake_verbs

@@ -31,32 +31,36 @@ CpuSet range(int first, int last) {
 }
 
 TEST(PinPlan, PhysicalCoresFirstThenThreadsThenSharing) {
-  const std::vector<PinWish> wishes(10, PinWish{range(0, 7), -1});
-  EXPECT_EQ(plan_cpus(wishes, eight_cpus()), (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 0, 1}));
+  const std::vector<PinRequest> pin_requests(10, PinRequest{range(0, 7), -1});
+  EXPECT_EQ(plan_cpus(pin_requests, eight_cpus()),
+            (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 0, 1}));
 }
 
 TEST(PinPlan, TheOwnNumaNodeFirst) {
-  const std::vector<PinWish> wishes = {{range(0, 7), 1}, {range(0, 7), 1}, {range(0, 7), 1}};
-  EXPECT_EQ(plan_cpus(wishes, eight_cpus()), (std::vector<int>{2, 3, 0}));
+  const std::vector<PinRequest> pin_requests = {
+      {range(0, 7), 1}, {range(0, 7), 1}, {range(0, 7), 1}};
+  EXPECT_EQ(plan_cpus(pin_requests, eight_cpus()), (std::vector<int>{2, 3, 0}));
 }
 
 TEST(PinPlan, NobodyGoesWithoutBecauseAnotherTookTheOnlyCore) {
   // The first PE may use any core, the second only those that the first would take.
-  const std::vector<PinWish> wishes = {{range(0, 3), 0}, {range(0, 1), 0}, {range(0, 1), 0}};
-  const std::vector<int> cpus = plan_cpus(wishes, eight_cpus());
+  const std::vector<PinRequest> pin_requests = {
+      {range(0, 3), 0}, {range(0, 1), 0}, {range(0, 1), 0}};
+  const std::vector<int> cpus = plan_cpus(pin_requests, eight_cpus());
   EXPECT_EQ(cpus[0], 2);
   EXPECT_EQ(std::set<int>(cpus.begin(), cpus.end()).size(), 3u);
   EXPECT_LE(std::max(cpus[1], cpus[2]), 1);
 }
 
 TEST(PinPlan, WhoHasOneCoreKeepsIt) {
-  const std::vector<PinWish> wishes = {{range(0, 7), 0}, {CpuSet{0, 4}, 0}, {CpuSet{5}, 0}};
-  EXPECT_EQ(plan_cpus(wishes, eight_cpus()), (std::vector<int>{2, 0, 5}));
+  const std::vector<PinRequest> pin_requests = {
+      {range(0, 7), 0}, {CpuSet{0, 4}, 0}, {CpuSet{5}, 0}};
+  EXPECT_EQ(plan_cpus(pin_requests, eight_cpus()), (std::vector<int>{2, 0, 5}));
 }
 
 TEST(PinPlan, WithoutCpusThereIsNone) {
-  EXPECT_EQ(plan_cpus({PinWish{}}, eight_cpus()), std::vector<int>{-1});
-  EXPECT_EQ(plan_cpus({PinWish{range(0, 1), 0}}, CpuLayout{}), std::vector<int>{0});
+  EXPECT_EQ(plan_cpus({PinRequest{}}, eight_cpus()), std::vector<int>{-1});
+  EXPECT_EQ(plan_cpus({PinRequest{range(0, 1), 0}}, CpuLayout{}), std::vector<int>{0});
 }
 
 TEST(PinLayout, IsReadFromTheMachine) {

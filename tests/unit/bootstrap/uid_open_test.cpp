@@ -17,7 +17,7 @@ namespace {
 using test::soon;
 using testing::contains;
 
-RankAndSize place_in(const Environment& environment) {
+RankAndSize rank_and_size_in(const Environment& environment) {
   return rank_and_size(Options(environment), environment);
 }
 
@@ -37,10 +37,10 @@ TEST(UidOpen, RankAndSizeComeFromTheOptionsFirst) {
                              {"SHMEMCTL_BOOTSTRAP_UID_SIZE", "8"},
                              {"PMI_RANK", "1"},
                              {"PMI_SIZE", "2"}};
-  EXPECT_EQ(place_in(environment).rank, 3);
-  EXPECT_EQ(place_in(environment).size, 8);
+  EXPECT_EQ(rank_and_size_in(environment).rank, 3);
+  EXPECT_EQ(rank_and_size_in(environment).size, 8);
   environment.erase("SHMEMCTL_BOOTSTRAP_UID_SIZE");
-  EXPECT_TRUE(contains(message_of([&] { place_in(environment); }), "BOOTSTRAP_UID_SIZE"));
+  EXPECT_TRUE(contains(message_of([&] { rank_and_size_in(environment); }), "BOOTSTRAP_UID_SIZE"));
 }
 
 TEST(UidOpen, EveryLauncherIsAskedInTurn) {
@@ -50,22 +50,22 @@ TEST(UidOpen, EveryLauncherIsAskedInTurn) {
   for (std::size_t i = all.size(); i-- > 0;) {
     environment[all[i].rank] = std::to_string(i);
     EXPECT_TRUE(i + 1 < all.size() ||
-                contains(message_of([&] { place_in(environment); }), all[i].rank))
+                contains(message_of([&] { rank_and_size_in(environment); }), all[i].rank))
         << "a rank without a size is not enough";
     environment[all[i].size] = std::to_string(i + 10);
-    EXPECT_EQ(place_in(environment).rank, static_cast<int>(i));
-    EXPECT_EQ(place_in(environment).size, static_cast<int>(i) + 10);
-    EXPECT_TRUE(contains(place_in(environment).source, all[i].rank));
+    EXPECT_EQ(rank_and_size_in(environment).rank, static_cast<int>(i));
+    EXPECT_EQ(rank_and_size_in(environment).size, static_cast<int>(i) + 10);
+    EXPECT_TRUE(contains(rank_and_size_in(environment).source, all[i].rank));
   }
 }
 
 TEST(UidOpen, NamesAMalformedVariable) {
   for (const char* bad : {"x", "-1", "1.5", "99999999999", " "}) {
     const Environment environment = {{"PMI_RANK", bad}, {"PMI_SIZE", "2"}};
-    EXPECT_TRUE(contains(message_of([&] { place_in(environment); }), "PMI_RANK")) << bad;
+    EXPECT_TRUE(contains(message_of([&] { rank_and_size_in(environment); }), "PMI_RANK")) << bad;
   }
   const Environment environment = {{"PMI_RANK", "0"}, {"PMI_SIZE", "0"}};
-  EXPECT_TRUE(contains(message_of([&] { place_in(environment); }), "PMI_SIZE"));
+  EXPECT_TRUE(contains(message_of([&] { rank_and_size_in(environment); }), "PMI_SIZE"));
 }
 
 TEST(UidOpen, SessionIds) {

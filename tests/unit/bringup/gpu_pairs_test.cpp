@@ -85,7 +85,7 @@ TEST(GpuPairs, AFailureInWords) {
 
 TEST(GpuPairs, DevicesHeapAndPaths) {
   const std::vector<KernelPath> all(4, mapped);
-  const GpuSummary summary = merge_gpu_sites({gpu_site_message(site_of(0, "0000:1a:00.0"), all),
+  const GpuSummary summary = merge_gpu_infos({gpu_site_message(site_of(0, "0000:1a:00.0"), all),
                                               gpu_site_message(site_of(1, "0000:1b:00.0"), all),
                                               gpu_site_message(site_of(0, "0000:1a:00.0"), all),
                                               gpu_site_message(site_of(1, "0000:1b:00.0"), all)},
@@ -114,7 +114,7 @@ TEST(GpuPairs, TwoHostsOfOneNameHaveGpusOfTheirOwn) {
   const std::vector<KernelPath> all(3, mapped);
   const std::string text = gpu_site_message(site_of(0, "0000:1a:00.0"), all);
   const CheckRow row =
-      merge_gpu_sites({text, text, text}, {{"node", 17}, {"node", 18}, {"node", 17}}).rows[0];
+      merge_gpu_infos({text, text, text}, {{"node", 17}, {"node", 18}, {"node", 17}}).rows[0];
   EXPECT_EQ(row.reason, "3 PEs on 2 GPUs (NVIDIA H200); up to 2 PEs share one, and their kernels "
                         "take turns");
   EXPECT_EQ(row.evidence, "node 0000:1a:00.0: PE 0, 2; node 0000:1a:00.0: PE 1");
@@ -122,7 +122,7 @@ TEST(GpuPairs, TwoHostsOfOneNameHaveGpusOfTheirOwn) {
 
 TEST(GpuPairs, PairsWithoutAPathAreAFinding) {
   const GpuSummary summary =
-      merge_gpu_sites({gpu_site_message(site_of(0, "0000:1a:00.0"), {mapped, apart}),
+      merge_gpu_infos({gpu_site_message(site_of(0, "0000:1a:00.0"), {mapped, apart}),
                        gpu_site_message(site_of(0, "0000:1a:00.0"), {apart, mapped})},
                       {{"a"}, {"b"}});
   EXPECT_EQ(summary.rows[0].reason, "2 PEs on 2 GPUs (NVIDIA H200)"); // of two hosts
@@ -141,7 +141,7 @@ TEST(GpuPairs, PairsWithoutAPathAreAFinding) {
 TEST(GpuPairs, NicsThatDoNotReachGpuMemoryAreAFinding) {
   const auto findings_of = [](const std::string& text) {
     const KernelPath way{DevicePath::proxy, "on another machine: proxy over " + text};
-    return merge_gpu_sites({gpu_site_message(site_of(0, "x"), {mapped, way}),
+    return merge_gpu_infos({gpu_site_message(site_of(0, "x"), {mapped, way}),
                             gpu_site_message(site_of(0, "x"), {way, mapped})},
                            {{"a"}, {"b"}})
         .findings;
@@ -170,11 +170,11 @@ TEST(GpuPairs, NicsThatDoNotReachGpuMemoryAreAFinding) {
 
 TEST(GpuPairs, NonsenseOfAPeIsRefused) {
   const std::string good = gpu_site_message(site_of(0, "x"), {mapped, mapped});
-  const std::string short_of_ways = gpu_site_message(site_of(0, "x"), {mapped});
+  const std::string too_few_paths = gpu_site_message(site_of(0, "x"), {mapped});
   for (const std::string& bad :
-       {std::string(), std::string("[]"), std::string("{}"), short_of_ways})
+       {std::string(), std::string("[]"), std::string("{}"), too_few_paths})
     test::expect_error(ExitCode::unavailable, {"PE 1", "cannot read its GPU summary"}, [&] {
-      merge_gpu_sites({good, bad}, {{"a"}, {"a"}});
+      merge_gpu_infos({good, bad}, {{"a"}, {"a"}});
     });
 }
 

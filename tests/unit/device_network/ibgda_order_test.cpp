@@ -14,8 +14,8 @@ constexpr std::uint64_t order_rounds = 20;
 constexpr std::uint64_t order_rounds = 100;
 #endif
 
-constexpr ThreadQueue::Address flag_place{region::heap, OrderLitmus::flag_at},
-    data_place{region::heap, OrderLitmus::data_at};
+constexpr ThreadQueue::Address flag_address{region::heap, OrderLitmus::flag_at},
+    data_address{region::heap, OrderLitmus::data_at};
 
 /// How a kernel sends a message.
 using KernelSend = std::function<bool(ThreadQueue&, const std::byte* source, std::size_t size_bytes,
@@ -23,21 +23,21 @@ using KernelSend = std::function<bool(ThreadQueue&, const std::byte* source, std
 
 bool put_and_signal(ThreadQueue& queue, const std::byte* source, std::size_t size_bytes,
                     std::uint64_t round) {
-  return queue.put_signal(data_place, source, size_bytes, flag_place, round, false, false);
+  return queue.put_signal(data_address, source, size_bytes, flag_address, round, false, false);
 }
 bool put_and_add(ThreadQueue& queue, const std::byte* source, std::size_t size_bytes,
                  std::uint64_t) {
-  return queue.put_signal(data_place, source, size_bytes, flag_place, 1, true, false);
+  return queue.put_signal(data_address, source, size_bytes, flag_address, 1, true, false);
 }
 bool put_fence_value(ThreadQueue& queue, const std::byte* source, std::size_t size_bytes,
                      std::uint64_t round) {
-  return queue.put(data_place, source, size_bytes, false) && queue.fence() &&
-         queue.put_value(flag_place, round, 8);
+  return queue.put(data_address, source, size_bytes, false) && queue.fence() &&
+         queue.put_value(flag_address, round, 8);
 }
 bool put_fence_atomic(ThreadQueue& queue, const std::byte* source, std::size_t size_bytes,
                       std::uint64_t round) {
-  return queue.put(data_place, source, size_bytes, false) && queue.fence() &&
-         queue.atomic(flag_place, AtomicOp::set, 8, round, 0, nullptr);
+  return queue.put(data_address, source, size_bytes, false) && queue.fence() &&
+         queue.atomic(flag_address, AtomicOp::set, 8, round, 0, nullptr);
 }
 
 std::uint64_t late_by(TransportPe& me, const QueuePe& pe, const OrderLitmus& litmus,
@@ -84,7 +84,7 @@ TEST(QueueOrder, WhatIsBehindAFenceSeesTheAtomicsBeforeIt) {
           if (me.pe == 0) {
             ThreadQueue queue = pe.queue(1, 0, wait);
             ASSERT_TRUE(queue.atomic({region::heap, counter_at}, AtomicOp::add, 8, 3, 0, nullptr) &&
-                        queue.fence() && queue.put_value(flag_place, round, 8));
+                        queue.fence() && queue.put_value(flag_address, round, 8));
             detail::await(
                 me, [&] { return detail::seen_word(me, OrderLitmus::answer_at) == round; },
                 "the answer");
@@ -140,8 +140,8 @@ TEST(QueueOrder, DataAndItsSignalRingOneDoorbell) {
             for (const std::size_t size_bytes : {8, 200, 65536})
               for (const bool add : {false, true}) {
                 CountingMemory::rung = 0;
-                ASSERT_TRUE(queue.put_signal(data_place, me.heap + OrderLitmus::source_at,
-                                             size_bytes, flag_place, 1, add, false));
+                ASSERT_TRUE(queue.put_signal(data_address, me.heap + OrderLitmus::source_at,
+                                             size_bytes, flag_address, 1, add, false));
                 EXPECT_EQ(CountingMemory::rung.load(), 1) << size_bytes;
                 ASSERT_TRUE(queue.quiet());
               }
@@ -170,7 +170,7 @@ TEST(QueueOrder, WithoutAtomicsASignalWaitsForItsPayload) {
       ThreadWait wait;
       ThreadQueue queue = pe.queue(1 - me.pe, 0, wait);
       std::uint64_t old = 0;
-      EXPECT_FALSE(queue.atomic(flag_place, AtomicOp::add, 8, 1, 0, &old));
+      EXPECT_FALSE(queue.atomic(flag_address, AtomicOp::add, 8, 1, 0, &old));
       EXPECT_EQ(queue.problem().kind, WaitKind::qp_failed);
       WaitReport report{};
       report.kind = queue.problem().kind;
@@ -179,7 +179,7 @@ TEST(QueueOrder, WithoutAtomicsASignalWaitsForItsPayload) {
       const Error error = pe.part->error_of(report);
       EXPECT_NE(error.message().find("not support atomics of that size"), std::string::npos)
           << error.message();
-      EXPECT_FALSE(queue.put_signal(data_place, me.heap, 8, flag_place, 1, true, false));
+      EXPECT_FALSE(queue.put_signal(data_address, me.heap, 8, flag_address, 1, true, false));
       EXPECT_TRUE(queue.quiet()) << "nothing was posted that the device does not have";
       me.barrier();
       pe.part->stop();

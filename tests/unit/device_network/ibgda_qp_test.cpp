@@ -34,29 +34,29 @@ void every_operation(const TransportPe& me, const Pe& pe, std::uint32_t number) 
     std::memcpy(registered, away, sizeof away);
     const bool blocking = round % 2 == 0;
     // Inline, by key, and in chunks of two WQEBBs.
-    ASSERT_TRUE(queue.put(heap_place(mine), away, 21, false));
-    ASSERT_TRUE(queue.put(heap_place(mine + 64), registered, sizeof away, blocking));
-    ASSERT_TRUE(queue.put(heap_place(mine + 320), away, sizeof away, blocking));
-    ASSERT_TRUE(queue.put_value(heap_place(mine + 32), round, 8));
+    ASSERT_TRUE(queue.put(heap_address(mine), away, 21, false));
+    ASSERT_TRUE(queue.put(heap_address(mine + 64), registered, sizeof away, blocking));
+    ASSERT_TRUE(queue.put(heap_address(mine + 320), away, sizeof away, blocking));
+    ASSERT_TRUE(queue.put_value(heap_address(mine + 32), round, 8));
     // A get executes after earlier puts, if the QP keeps that order.
     ASSERT_TRUE(pe.keeps_order(1 - me.pe) || queue.quiet());
-    ASSERT_TRUE(queue.get_value(heap_place(mine + 32), 8, old));
+    ASSERT_TRUE(queue.get_value(heap_address(mine + 32), 8, old));
     ASSERT_EQ(old, round);
     std::byte back[200] = {};
-    ASSERT_TRUE(queue.get(back, heap_place(mine + 320), sizeof back, blocking));
+    ASSERT_TRUE(queue.get(back, heap_address(mine + 320), sizeof back, blocking));
     ASSERT_EQ(std::memcmp(back, away, sizeof back), 0);
     std::memset(registered, 0, 256);
-    ASSERT_TRUE(queue.get(registered, heap_place(mine + 64), sizeof back, true));
+    ASSERT_TRUE(queue.get(registered, heap_address(mine + 64), sizeof back, true));
     ASSERT_EQ(std::memcmp(registered, away, sizeof back), 0);
-    ASSERT_TRUE(queue.atomic(heap_place(mine + 40), AtomicOp::add, 8, 2, 0, &old));
+    ASSERT_TRUE(queue.atomic(heap_address(mine + 40), AtomicOp::add, 8, 2, 0, &old));
     ASSERT_EQ(old, (round - 1) * 2);
-    ASSERT_TRUE(queue.atomic(heap_place(mine + 48), AtomicOp::add, 4, 3, 0, &old));
+    ASSERT_TRUE(queue.atomic(heap_address(mine + 48), AtomicOp::add, 4, 3, 0, &old));
     ASSERT_EQ(old, static_cast<std::uint32_t>((round - 1) * 3));
-    ASSERT_TRUE(queue.atomic(heap_place(0), AtomicOp::add, 8, 1, 0, nullptr));
+    ASSERT_TRUE(queue.atomic(heap_address(0), AtomicOp::add, 8, 1, 0, nullptr));
     ASSERT_TRUE(queue.fence());
-    ASSERT_TRUE(queue.put_signal(heap_place(mine + 576), away, 8, heap_place(mine + 600), 1,
+    ASSERT_TRUE(queue.put_signal(heap_address(mine + 576), away, 8, heap_address(mine + 600), 1,
                                  round % 3 == 0, blocking));
-    ASSERT_TRUE(queue.atomic(heap_place(mine + 600), AtomicOp::swap, 8, 0, 0, &old));
+    ASSERT_TRUE(queue.atomic(heap_address(mine + 600), AtomicOp::swap, 8, 0, 0, &old));
     ASSERT_EQ(old, 1u);
   }
   ASSERT_TRUE(queue.quiet());
@@ -96,15 +96,15 @@ void warps(TransportPe& me, Pe& pe) {
     std::byte away[60];
     for (std::uint64_t round = 1; round <= few_rounds; ++round) {
       std::memset(away, static_cast<int>(round + number), sizeof away);
-      ASSERT_TRUE(queue.put_value(heap_place(mine), round, 8));
-      ASSERT_TRUE(queue.put(heap_place(mine + 64), away, number % 2 == 0 ? 20 : 60, false));
+      ASSERT_TRUE(queue.put_value(heap_address(mine), round, 8));
+      ASSERT_TRUE(queue.put(heap_address(mine + 64), away, number % 2 == 0 ? 20 : 60, false));
       // The reply arrives after what the same lane has put before, if the QP keeps that order.
       std::uint64_t old = 0;
       ASSERT_TRUE(pe.keeps_order(1 - me.pe) ||
                   ThreadQueue(pe.network, to, 0, number, wait).quiet());
-      ASSERT_TRUE(queue.get_value(heap_place(mine), 8, old));
+      ASSERT_TRUE(queue.get_value(heap_address(mine), 8, old));
       ASSERT_EQ(old, round);
-      ASSERT_TRUE(queue.atomic(heap_place(0), AtomicOp::add, 8, 1, 0, nullptr));
+      ASSERT_TRUE(queue.atomic(heap_address(0), AtomicOp::add, 8, 1, 0, nullptr));
     }
     ASSERT_TRUE(ThreadQueue(pe.network, to, 0, number, wait).quiet());
   });
@@ -143,7 +143,7 @@ TEST(QpClient, CallersHaveQueuesInTurn) {
         EXPECT_FALSE(device::has_one_qp(pe.network, to));
         // Each has its own QP: the others do not see what it has posted.
         ThreadWait wait;
-        EXPECT_TRUE(pe.queue(1 - me.pe, 1, wait).put_value(heap_place(64), 5, 8));
+        EXPECT_TRUE(pe.queue(1 - me.pe, 1, wait).put_value(heap_address(64), 5, 8));
         EXPECT_FALSE(pe.queue(1 - me.pe, 0, wait).used());
         EXPECT_TRUE(pe.queue(1 - me.pe, 1, wait).used());
         EXPECT_TRUE(pe.queue(1 - me.pe, 4, wait).quiet());
@@ -179,8 +179,8 @@ TEST(QpClient, SeveralNics) {
         for (std::uint64_t round = 1; round <= rounds; ++round) {
           ThreadQueue puts = pe.queue(1 - me.pe, number, wait);
           ThreadQueue atomics = pe.atomic_queue(1 - me.pe, number, wait);
-          ASSERT_TRUE(puts.put_value(heap_place((1 + number) * 64), round, 8));
-          ASSERT_TRUE(atomics.atomic(heap_place(0), AtomicOp::add, 8, 1, 0, nullptr));
+          ASSERT_TRUE(puts.put_value(heap_address((1 + number) * 64), round, 8));
+          ASSERT_TRUE(atomics.atomic(heap_address(0), AtomicOp::add, 8, 1, 0, nullptr));
           ASSERT_TRUE(puts.quiet() && atomics.quiet());
         }
       });
@@ -206,7 +206,7 @@ TEST(QpClient, AtomicsOfBothSizes) {
       const auto run = [&](AtomicOp op, std::uint64_t operand, std::uint64_t compare,
                            std::uint64_t then) {
         std::uint64_t old = 77;
-        ASSERT_TRUE(queue.atomic(heap_place(at), op, size, operand, compare, &old));
+        ASSERT_TRUE(queue.atomic(heap_address(at), op, size, operand, compare, &old));
         EXPECT_EQ(old, word) << static_cast<int>(op) << " of " << static_cast<int>(size);
         word = then;
       };
@@ -231,7 +231,7 @@ TEST(QpClient, HostAndKernelsAtTheSameTime) {
       ThreadQueue queue = pe.queue(1 - me.pe, number, wait);
       for (std::uint64_t round = 1; round <= rounds; ++round) {
         if (number < 2) {
-          ASSERT_TRUE(queue.atomic(heap_place(0), AtomicOp::add, 8, 1, 0, nullptr));
+          ASSERT_TRUE(queue.atomic(heap_address(0), AtomicOp::add, 8, 1, 0, nullptr));
         } else {
           me.transport->post_atomic(5, heap_at(1 - me.pe, 0), {AtomicOp::add, 8, 1});
         }
@@ -250,14 +250,14 @@ TEST(QpClient, WhatIsNotRegisteredIsRefused) {
   run_kernels([](TransportPe& me, Pe& pe) {
     ThreadWait wait;
     ThreadQueue queue = pe.queue(1 - me.pe, 0, wait);
-    EXPECT_FALSE(queue.put_value(heap_place(me.heap_bytes), 1, 8));
+    EXPECT_FALSE(queue.put_value(heap_address(me.heap_bytes), 1, 8));
     EXPECT_EQ(queue.problem().kind, WaitKind::not_registered);
     EXPECT_EQ(queue.problem().offset_bytes, me.heap_bytes);
     EXPECT_FALSE(queue.put({9, 0}, me.heap, 8, true));
     EXPECT_EQ(queue.problem().expected, 9u);
     std::uint64_t old = 0;
-    EXPECT_FALSE(queue.get_value(heap_place(me.heap_bytes), 8, old));
-    EXPECT_FALSE(queue.atomic(heap_place(me.heap_bytes), AtomicOp::add, 8, 1, 0, nullptr));
+    EXPECT_FALSE(queue.get_value(heap_address(me.heap_bytes), 8, old));
+    EXPECT_FALSE(queue.atomic(heap_address(me.heap_bytes), AtomicOp::add, 8, 1, 0, nullptr));
     EXPECT_TRUE(queue.quiet());
     WaitReport report{};
     report.kind = WaitKind::not_registered;
@@ -275,9 +275,9 @@ TEST(QpClient, AFailureOfTheQueueReachesAllThreads) {
       ThreadWait wait;
       ThreadQueue queue = pe.queue(1 - me.pe, number, wait);
       std::uint64_t old = 0;
-      EXPECT_FALSE(queue.atomic(heap_place(4), AtomicOp::add, 8, 1, 0, &old));
+      EXPECT_FALSE(queue.atomic(heap_address(4), AtomicOp::add, 8, 1, 0, &old));
       EXPECT_FALSE(queue.quiet());
-      EXPECT_FALSE(queue.put(heap_place(64), me.heap, 8, true));
+      EXPECT_FALSE(queue.put(heap_address(64), me.heap, 8, true));
       EXPECT_EQ(queue.problem().kind, WaitKind::qp_failed);
       WaitReport report{};
       report.kind = queue.problem().kind;
@@ -302,13 +302,13 @@ TEST(QpClient, ANewTableAfterGrowth) {
       Pe pe(me);
       const std::uint64_t beyond = std::uint64_t{2} << 20;
       ThreadWait wait;
-      EXPECT_FALSE(pe.queue(1 - me.pe, 0, wait).put_value(heap_place(beyond), 7, 8));
+      EXPECT_FALSE(pe.queue(1 - me.pe, 0, wait).put_value(heap_address(beyond), 7, 8));
       me.publish(region::heap, me.heap, me.heap_bytes);
       pe.part->refresh({});
-      EXPECT_FALSE(pe.queue(1 - me.pe, 0, wait).put_value(heap_place(beyond), 7, 8));
+      EXPECT_FALSE(pe.queue(1 - me.pe, 0, wait).put_value(heap_address(beyond), 7, 8));
       pe.network = pe.part->network();
       ThreadQueue queue = pe.queue(1 - me.pe, 0, wait);
-      EXPECT_TRUE(queue.put_value(heap_place(beyond), 7, 8) && queue.quiet());
+      EXPECT_TRUE(queue.put_value(heap_address(beyond), 7, 8) && queue.quiet());
       me.barrier();
       EXPECT_EQ(word_at(me.heap + beyond), 7u);
       me.barrier();

@@ -36,7 +36,7 @@ struct QueuePe {
   DeviceNetwork network{};
 };
 
-inline ThreadQueue::Address heap_place(std::uint64_t offset_bytes) {
+inline ThreadQueue::Address heap_address(std::uint64_t offset_bytes) {
   return {region::heap, offset_bytes};
 }
 

@@ -35,7 +35,7 @@ void expect_right(LowLatencyInternodeWorld& world, std::int32_t n_ranks, int num
   world.kernels().run(LowLatencyInternodeWorld::grid,
                       [&](const DeviceJob& job) { world.dispatch(job); });
   for (std::int32_t rank = 0; rank < n_ranks; ++rank)
-    ASSERT_EQ(world.look_and_work(rank, number), "") << where;
+    ASSERT_EQ(world.poll_and_work(rank, number), "") << where;
   world.kernels().run({2, 2}, [&](const DeviceJob& job) { world.combine(job); });
   for (std::int32_t rank = 0; rank < n_ranks; ++rank)
     ASSERT_EQ(world.wrong_results(rank), "") << where;
@@ -207,7 +207,7 @@ TEST(FarLatency, HalvesApart) {
       world.kernels().run({1, 2},
                           [&](const DeviceJob& job) { world.dispatch(job, moe::Phases::receive); });
       for (std::int32_t rank = 0; rank < 4; ++rank)
-        ASSERT_EQ(world.look_and_work(rank, number), "") << where;
+        ASSERT_EQ(world.poll_and_work(rank, number), "") << where;
       const auto combine = [&](moe::Phases phases) {
         world.kernels().run({2, 2}, [&](const DeviceJob& job) { world.combine(job, phases); });
       };
@@ -267,10 +267,10 @@ TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
         });
       }
       run(true, LowLatencyInternodeWorld::grid, dispatch); // their rows have come
-      ASSERT_EQ(world.look_and_work(late, 2), "");
+      ASSERT_EQ(world.poll_and_work(late, 2), "");
       run(true, {2, 2}, [&](const DeviceJob& job) { world.combine(job, moe::Phases::send); });
       for (const std::int32_t rank : on_time_ranks)
-        ASSERT_EQ(world.look_and_work(rank, 2, {late}), "");
+        ASSERT_EQ(world.poll_and_work(rank, 2, {late}), "");
       run(false, {2, 2}, [&](const DeviceJob& job) { world.combine(job); });
       // Nobody else takes part, so that a short timeout is no matter of speed.
       const std::uint64_t timeout_ns =
@@ -285,8 +285,8 @@ TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
           break;
         world.kernels().run(LowLatencyInternodeWorld::grid, dispatch);
         for (const std::int32_t rank : on_time_ranks)
-          ASSERT_EQ(world.look_and_work(rank, number + 1, {late}), "");
-        ASSERT_EQ(world.look_and_work(late, number + 1, on_time_ranks), "");
+          ASSERT_EQ(world.poll_and_work(rank, number + 1, {late}), "");
+        ASSERT_EQ(world.poll_and_work(late, number + 1, on_time_ranks), "");
         world.kernels().run({2, 2}, [&](const DeviceJob& job) { world.combine(job); });
       }
     }

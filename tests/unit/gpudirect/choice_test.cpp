@@ -1,4 +1,4 @@
-// Whether NICs reach GPU memory: what is tried on a PE, and what all PEs do then.
+// Whether NICs reach GPU memory: what a PE tries, and what all PEs conclude.
 #include <gtest/gtest.h>
 
 #include "src/runtime/gpu/gpu_direct.h"

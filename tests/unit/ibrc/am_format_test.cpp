@@ -1,4 +1,4 @@
-// Atomics by message, piece by piece: the bytes, what a target does with them, and the arithmetic.
+// Atomics by message in detail: the bytes, what a target does with them, and the arithmetic.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -12,7 +12,7 @@ namespace {
 
 using shmemctl::test::expect_error;
 
-/// A region 1 of four words, between two that nothing may touch.
+/// A region 1 of four words, between two that must not be accessed.
 class CarryOut : public testing::Test {
 protected:
   CarryOut() { regions_.set({1, reinterpret_cast<std::byte*>(&words_[1]), 32, {}}); }
@@ -152,16 +152,16 @@ TEST(ReplyBlock, PlacesDoNotOverlap) {
 TEST(ReplyAddress, IsSturdy) {
   const ReplyAddress place{64, 0x7f0000001000, {1, 0xffffffff, 3}};
   const std::string bytes = encode(place);
-  EXPECT_EQ(decode_answer_place(bytes), place);
+  EXPECT_EQ(decode_reply_address(bytes), place);
   for (std::size_t length = 0; length < bytes.size(); ++length)
-    if (const auto cut = decode_answer_place(bytes.substr(0, length))) {
+    if (const auto cut = decode_reply_address(bytes.substr(0, length))) {
       EXPECT_EQ(encode(*cut), bytes.substr(0, length));
       EXPECT_LT(cut->keys.size(), 3u);
     }
-  EXPECT_FALSE(decode_answer_place(""));
-  EXPECT_FALSE(decode_answer_place('\0' + bytes.substr(1)));
-  EXPECT_FALSE(decode_answer_place(encode(ReplyAddress{65, 0, {}})));
-  EXPECT_FALSE(decode_answer_place(encode(ReplyAddress{1, 0, std::vector<std::uint32_t>(65)})));
+  EXPECT_FALSE(decode_reply_address(""));
+  EXPECT_FALSE(decode_reply_address('\0' + bytes.substr(1)));
+  EXPECT_FALSE(decode_reply_address(encode(ReplyAddress{65, 0, {}})));
+  EXPECT_FALSE(decode_reply_address(encode(ReplyAddress{1, 0, std::vector<std::uint32_t>(65)})));
 }
 
 AtomicsCapabilities offer(AtomicsPreference wish, bool by_device, std::uint32_t receives) {
@@ -183,7 +183,7 @@ TEST(AtomicsChoice, OneWayForTheWholeJob) {
   EXPECT_TRUE(choose({able, unable, able}));
   EXPECT_TRUE(choose({able, offer(message, true, 100)}));
   EXPECT_FALSE(choose({offer(device, true, 100), unable}));
-  // Nobody can receive: puts and gets still work.
+  // No PE can receive: puts and gets still work.
   EXPECT_FALSE(choose({unable, offer(automatic, true, 0)}));
   expect_error(ExitCode::usage, {"IB_ATOMICS", "PE 1 has message", "PE 0 has device"}, [&] {
     choose({offer(device, true, 100), offer(message, true, 100)});

@@ -1,4 +1,4 @@
-// What goes wrong on the way: who is named, what is said, and that nobody waits for ever.
+// Failures: which PE or device is named, the text, and that no wait is endless.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -94,7 +94,7 @@ TEST(Faults, WhatFollowsAFailureSaysTheSame) {
           EXPECT_EQ(me.transport->atomic(0, heap_at(2, 0), {AtomicOp::add, 8, 1}), 0u);
           EXPECT_EQ(me.transport->atomic(1, heap_at(1, 0), {AtomicOp::add, 8, 1}), 0u);
           me.transport->quiet(1);
-          // A quiet that has lost something never says that all is well.
+          // A quiet that has lost an operation never reports success.
           expect_error(ExitCode::unavailable, {"PE 1"}, [&] { me.transport->quiet(0); });
         }
         me.barrier();
@@ -102,13 +102,13 @@ TEST(Faults, WhatFollowsAFailureSaysTheSame) {
       three);
 }
 
-/// Hundreds of requests were on their way when the connection broke.
+/// Hundreds of requests were in flight when the connection broke.
 TEST(Faults, AFailureInAStreamIsToldOnceAndLeavesNothing) {
   FakeVerbs fake({roce_device("fake0")});
   Failing failing(fake);
   run_over(fake, [&](TransportPe& me) {
     if (me.pe == 0) {
-      std::vector<std::byte> plain(1 << 20); // staged, so that slots have to come back
+      std::vector<std::byte> plain(1 << 20); // staged, so that slots must be returned
       expect_error(ExitCode::unavailable, {"PE 1"}, [&] {
         for (int i = 0; i < 100; ++i) {
           if (i == 50)
@@ -118,7 +118,7 @@ TEST(Faults, AFailureInAStreamIsToldOnceAndLeavesNothing) {
         }
         me.transport->quiet(0);
       });
-      // The pool is whole: another peer's transfers still find slots.
+      // The pool is intact: another peer's transfers still find slots.
       for (int i = 0; i < 10; ++i)
         me.transport->put(0, heap_at(0, 0), plain.data(), plain.size(), true);
       expect_error(ExitCode::unavailable, {"PE 1"}, [&] { me.transport->quiet(0); });
@@ -198,7 +198,7 @@ TEST(Faults, ARequestThatTheDeviceRefuses) {
   });
 }
 
-/// What was on its way before, without asking for completions, does not hold up the next quiet.
+/// Earlier requests in flight without a completion do not delay the next quiet.
 TEST(Faults, AQuietBehindARefusedRequest) {
   for (int puts = 1; puts <= 20; ++puts) { // one of some asks for a completion
     FakeVerbs fake({roce_device("fake0")});
@@ -262,7 +262,7 @@ TEST(Faults, TooLittleLockedMemoryForTheHeap) {
   });
 }
 
-/// Another process holds what the device has.
+/// Another process has exclusive use of the device.
 TEST(Faults, ADeviceWithoutQueuePairsIsNamedWithItsPlace) {
   FakeVerbs fake({roce_device("fake0")});
   fake.queue_pair_error = ENOMEM;

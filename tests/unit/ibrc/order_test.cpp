@@ -1,4 +1,4 @@
-// Signals and fences over devices that promise no order of WRITEs.
+// Signals and fences over devices that do not keep the order of WRITEs.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -99,7 +99,7 @@ TEST(IbrcOrder, AnOrderThatIsNotThereIsFound) {
 }
 
 /// A put and its signal are still one doorbell: data, an atomic that changes nothing, and the
-/// signal behind its answer.
+/// signal after its completion.
 TEST(IbrcOrder, ASignalBehindDataIsOneDoorbell) {
   FakeDevice device = reordering_device("fake0");
   device.any_order = false;

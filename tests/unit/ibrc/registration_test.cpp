@@ -1,4 +1,4 @@
-// Ways to register memory: the choice, what each is given, and what is said when none works.
+// Methods of memory registration: the choice, the arguments of each, and the errors if none works.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -16,8 +16,8 @@ using shmemctl::test::expect_error;
 using shmemctl::test::FakeDevice;
 using shmemctl::test::FakeVerbs;
 
-DeviceMemoryWays all_ways() {
-  DeviceMemoryWays ways;
+DeviceMemoryPaths all_paths() {
+  DeviceMemoryPaths ways;
   ways.export_dma_buf = [](std::uintptr_t, std::size_t, std::string&) {
     return std::optional<DmaBuf>(DmaBuf{FileDescriptor(::open("/dev/null", O_RDONLY)), 0});
   };
@@ -26,34 +26,34 @@ DeviceMemoryWays all_ways() {
   return ways;
 }
 
-TEST(RegistrationWays, DmaBufFirstThenPeerMemory) {
-  EXPECT_EQ(choose_ways(MemoryKind::host, {}).ways, (std::vector<Way>{Way::plain}));
-  EXPECT_EQ(choose_ways(MemoryKind::cuda, all_ways()).ways,
+TEST(RegistrationPaths, DmaBufFirstThenPeerMemory) {
+  EXPECT_EQ(choose_paths(MemoryKind::host, {}).ways, (std::vector<Way>{Way::plain}));
+  EXPECT_EQ(choose_paths(MemoryKind::cuda, all_paths()).ways,
             (std::vector<Way>{Way::dma_buf, Way::peer_memory}));
 }
 
-TEST(RegistrationWays, EveryWayThatIsLeftOutHasItsReason) {
-  DeviceMemoryWays ways = all_ways();
+TEST(RegistrationPaths, EveryWayThatIsLeftOutHasItsReason) {
+  DeviceMemoryPaths ways = all_paths();
   ways.dma_buf_off = "IB_DISABLE_DMABUF";
-  WayChoice choice = choose_ways(MemoryKind::cuda, ways);
+  PathChoice choice = choose_paths(MemoryKind::cuda, ways);
   EXPECT_EQ(choice.ways, (std::vector<Way>{Way::peer_memory}));
   EXPECT_EQ(choice.reasons, (std::vector<std::string>{"dma-buf: IB_DISABLE_DMABUF is set"}));
-  ways = all_ways();
+  ways = all_paths();
   ways.library_has_dma_buf = false;
   ways.peer_memory_module.clear();
-  choice = choose_ways(MemoryKind::cuda, ways);
+  choice = choose_paths(MemoryKind::cuda, ways);
   EXPECT_TRUE(choice.ways.empty());
   EXPECT_EQ(choice.reasons,
             (std::vector<std::string>{"dma-buf: libibverbs has no ibv_reg_dmabuf_mr",
                                       "peer memory: nvidia-peermem is not loaded"}));
-  ways = all_ways();
+  ways = all_paths();
   ways.export_dma_buf = nullptr;
   ways.no_export_reason = "the driver is older than 515";
-  EXPECT_EQ(choose_ways(MemoryKind::cuda, ways).reasons,
+  EXPECT_EQ(choose_paths(MemoryKind::cuda, ways).reasons,
             (std::vector<std::string>{"dma-buf: the driver is older than 515"}));
 }
 
-TEST(RegistrationWays, PeerMemoryModuleIsFound) {
+TEST(RegistrationPaths, PeerMemoryModuleIsFound) {
   const TemporaryFolder folder;
   EXPECT_EQ(peer_memory_module(Sysroot(folder.path())), "");
   folder.write("sys/module/nvidia_peermem/version", "1\n");
@@ -118,7 +118,7 @@ TEST_F(Registration, DmaBufGetsWholePagesAndThePlaceInThem) {
     ++fake_.open_objects;
     return region;
   };
-  DeviceMemoryWays ways = all_ways();
+  DeviceMemoryPaths ways = all_paths();
   ways.export_dma_buf = [&](std::uintptr_t begin, std::size_t size_bytes, std::string&) {
     asked_begin = begin;
     asked_size = size_bytes;
@@ -143,7 +143,7 @@ TEST_F(Registration, PeerMemoryIsTheSecondWay) {
   };
   std::vector<std::byte> memory(4096);
   const MemoryRegion region = register_memory(device(), memory.data(), memory.size(),
-                                              MemoryKind::cuda, all_ways(), "the heap of a GPU");
+                                              MemoryKind::cuda, all_paths(), "the heap of a GPU");
   EXPECT_TRUE(region);
   EXPECT_EQ(tried, 1);
 }
@@ -155,14 +155,14 @@ TEST_F(Registration, WhenNoWayWorksAllAreNamed) {
     return static_cast<ibv_mr*>(nullptr);
   };
   std::vector<std::byte> memory(4096);
-  const auto attempt = [&](const DeviceMemoryWays& ways) {
+  const auto attempt = [&](const DeviceMemoryPaths& ways) {
     register_memory(device(), memory.data(), memory.size(), MemoryKind::cuda, ways,
                     "the heap of a GPU");
   };
   expect_error(ExitCode::unavailable,
                {"dma-buf: Operation not supported", "peer memory: Bad address"},
-               [&] { attempt(all_ways()); });
-  DeviceMemoryWays refusing = all_ways();
+               [&] { attempt(all_paths()); });
+  DeviceMemoryPaths refusing = all_paths();
   refusing.export_dma_buf = [](std::uintptr_t, std::size_t, std::string& why) {
     why = "CUDA_ERROR_NOT_SUPPORTED";
     return std::optional<DmaBuf>();

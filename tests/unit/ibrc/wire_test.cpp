@@ -1,4 +1,4 @@
-// What PEs tell each other: what was written is read, and damage is noticed.
+// Messages between PEs: round trips, and corruption is detected.
 #include <gtest/gtest.h>
 
 #include <random>

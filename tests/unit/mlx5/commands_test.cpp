@@ -35,7 +35,7 @@ TEST(Mlx5Commands, FieldsOfEveryPlaceAndWidth) {
       if (bit > 0) {
         EXPECT_EQ(buffer.get({0, std::min(bit, 64u)}), 0u);
       }
-      // What is beside it stays.
+      // Adjacent bits do not change.
       command::Buffer<16> full;
       for (unsigned i = 0; i < 128; ++i)
         full.set({i, 1}, 1);
@@ -51,7 +51,7 @@ TEST(Mlx5Commands, Capabilities) {
   expect_bytes(caps_command(command::caps::general_now), {{0, "0100"}, {6, "0001"}});
   expect_bytes(caps_command(command::caps::atomic_now), {{0, "0100"}, {6, "0007"}});
 
-  CapsAnswer general, atomic;
+  CapsReply general, atomic;
   general.data()[16 + 0x11] = 15;        // log_max_qp_sz
   general.data()[16 + 0x29] = 4;         // log_max_ra_req_qp: the low 6 bits
   general.data()[16 + 0x2b] = 0xc0 | 3;  // log_max_ra_res_qp
@@ -129,8 +129,8 @@ TEST(Mlx5Commands, CreateQueuePair) {
                 {0x10c, "80"}});
 }
 
-/// Where pages have 64 KiB, parts of different queues never share one. The device goes on counting
-/// in its own pages, which is what a log_page_size of 0 says.
+/// With pages of 64 KiB, parts of different queues never share one. The device still counts in its
+/// own pages, which is the meaning of a log_page_size of 0.
 TEST(Mlx5Commands, LargePages) {
   QpOptions options = options_of(CqMode::collapsed);
   options.page_bytes = 65536;
@@ -152,7 +152,7 @@ TEST(Mlx5Commands, AForcedOrder) {
   EXPECT_EQ(made.data()[0x1c], 0x01) << "bit 0x27 of the context";
   const QpCommand received = to_receive_command(0xabcdef, {}, {}, {}, {}, true);
   EXPECT_EQ(received.data()[0x1c], 0x01);
-  CapsAnswer general_2;
+  CapsReply general_2;
   general_2.data()[16 + 0x11] = 0x80; // bit 0x88
   EXPECT_TRUE(limits_of({}, general_2, {}).can_force_order);
   expect_bytes(caps_command(command::caps::general_2_now), {{0, "0100"}, {6, "0041"}});

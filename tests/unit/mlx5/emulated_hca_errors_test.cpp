@@ -1,4 +1,4 @@
-// What the emulated HCA refuses, with which syndrome, and what becomes of the queue.
+// What the emulated HCA refuses, with which syndrome, and the state of the QP afterwards.
 #include <gtest/gtest.h>
 
 #include "src/base/error.h"
@@ -53,8 +53,8 @@ TEST(Mlx5EmulatedErrors, EveryMalformedEntry) {
         EXPECT_FALSE(is_error(good->tail));
       }
       expect_failure(world, index, malformed.syndrome, malformed.cause);
-      // What follows is flushed, whether it asked for a completion or not. A WQE that says it is
-      // longer takes those behind it with it.
+      // Later WQEs are flushed, whether they requested a completion or not. A WQE that claims to be
+      // longer includes those after it.
       const bool swallows = malformed.cause == EmulatedFault::behind_producer;
       for (std::uint64_t behind = 1; behind <= 2 && !swallows; ++behind)
         expect_failure(world, index + behind, Syndrome::flushed, EmulatedFault::flushed);
@@ -155,7 +155,7 @@ TEST(Mlx5EmulatedErrors, AFullCompletionQueueEndsTheQueue) {
   const std::optional<std::string> event = world.queue->fatal_event();
   ASSERT_TRUE(event);
   EXPECT_NE(event->find("completion queue is full"), std::string::npos);
-  // The sixteen are there, unharmed; nothing more comes, whatever is posted.
+  // The sixteen are there, undamaged; nothing more arrives, whatever is posted.
   for (std::uint64_t i = 0; i < 16; ++i)
     EXPECT_EQ(world.raw.next()->tail.index, i);
   EXPECT_FALSE(world.raw.next());
@@ -211,7 +211,7 @@ TEST(Mlx5EmulatedErrors, AnOverwrittenEntry) {
   expect_failure(world, 0, Syndrome::local_operation, EmulatedFault::wrong_index);
 }
 
-/// The peer's side fails by itself.
+/// Only the peer's side fails.
 class FailingExecutor final : public Executor {
 public:
   int writes_left = 2;

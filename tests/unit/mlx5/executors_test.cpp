@@ -1,4 +1,4 @@
-// The way over a transport does what the way over mapped memory does, and in order.
+// The executor over a transport does the same as the one over mapped memory, in order.
 #include <gtest/gtest.h>
 #include <random>
 

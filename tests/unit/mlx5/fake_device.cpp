@@ -41,9 +41,9 @@ int FakeDevice::refuse(void* out) const {
   return -1;
 }
 
-int FakeDevice::answer_caps(const void* in, void* out, std::size_t size_bytes) const {
+int FakeDevice::reply_caps(const void* in, void* out, std::size_t size_bytes) const {
   const auto asked = command_of<CapsCommand>(in, CapsCommand::size());
-  CapsAnswer caps;
+  CapsReply caps;
   if (size_bytes != caps.size() || asked.get(command::opcode) != command::query_hca_cap)
     return EINVAL;
   if (asked.get(command::modifier) == command::caps::general_now) {
@@ -105,7 +105,7 @@ std::byte* FakeDevice::registered(std::uint64_t id, std::uint64_t offset, std::s
   throw std::logic_error("a queue outside of its registered memory");
 }
 
-/// The queue as the two commands describe it, and nothing else.
+/// The queue exactly as the two commands describe it.
 void FakeDevice::make_queue(Queue& queue, const QpCommand& asked, std::uint32_t qpn) {
   const CqCommand& completions = queue.completions_command;
   QpView view{};
@@ -134,7 +134,7 @@ void FakeDevice::make_queue(Queue& queue, const QpCommand& asked, std::uint32_t 
   queue.device = std::make_unique<EmulatedQp>(view, keys);
 }
 
-/// @param base a page that is there already; nullptr: a new one
+/// @param base an existing page; nullptr: a new one
 mlx5dv_devx_uar* FakeDevice::add_register(std::byte* base, std::size_t offset) {
   Page& page = pages_.emplace_back();
   if (!base) {
@@ -338,7 +338,7 @@ DirectLibraries FakeDevice::libraries() {
   };
   direct->general_cmd = [](ibv_context*, const void* in, std::size_t, void* out,
                            std::size_t size_bytes) {
-    return now().answer_caps(in, out, size_bytes);
+    return now().reply_caps(in, out, size_bytes);
   };
   direct->obj_create = [](ibv_context*, const void* in, std::size_t size_bytes, void* out,
                           std::size_t) { return now().create(in, size_bytes, out); };

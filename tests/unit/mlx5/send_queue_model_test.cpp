@@ -16,25 +16,25 @@ std::string text_of(const Exploration& exploration) {
 }
 
 template <unsigned Bits, unsigned Words, class Memory>
-void expect_right_by(const QueueModelSetting& setting, std::size_t least_states) {
+void expect_right_by(const QueueModelSetting& setting, std::size_t min_states) {
   QueueMachine<RightQueue<Bits, Words, Memory>> machine(setting);
   const Exploration found = Explorer(machine).run();
   std::cout << found.states << " states, " << found.transitions << " transitions, "
             << found.terminals << " ends\n";
   EXPECT_EQ(found.violation, "") << text_of(found);
-  EXPECT_GT(found.states, least_states);
+  EXPECT_GT(found.states, min_states);
   EXPECT_GE(found.terminals, 1u);
 }
 
-/// All properties hold in all states, and there are enough of those to believe that.
+/// All properties hold in all states, and there are enough states for that to be meaningful.
 template <unsigned Bits = 3, unsigned Words = 1>
-void expect_right(QueueModelSetting setting, std::size_t least_states) {
+void expect_right(QueueModelSetting setting, std::size_t min_states) {
   for (const CqMode mode : {CqMode::ring, CqMode::collapsed}) {
     setting.mode = mode;
-    expect_right_by<Bits, Words, QueueModelMemory>(setting, least_states);
+    expect_right_by<Bits, Words, QueueModelMemory>(setting, min_states);
   }
   // Kernels' queues have one completion for all.
-  expect_right_by<Bits, Words, GpuQueueModelMemory>(setting, least_states);
+  expect_right_by<Bits, Words, GpuQueueModelMemory>(setting, min_states);
 }
 
 TEST(Mlx5Model, OneProducerGoesAroundManyLaps) {

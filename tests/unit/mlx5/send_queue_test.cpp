@@ -10,7 +10,7 @@ namespace {
 
 using Send = SendQueue<DeviceShape, HostMemory>;
 
-/// Publishes and rings; false if it is not our turn.
+/// Publishes and rings; false if another producer is first.
 bool publish(const Send& send, std::uint64_t first, std::uint32_t wqebbs,
              const Signalled& signalled, DoorbellMode bell) {
   send.written();

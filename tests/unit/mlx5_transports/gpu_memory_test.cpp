@@ -3,8 +3,8 @@
 #include <atomic>
 
 #include "tests/support/hidden_memory.h"
-#include "tests/unit/mlx5_transports/mlx5_world.h"
 #include "tests/support/no_transport.h"
+#include "tests/unit/mlx5_transports/mlx5_world.h"
 #include "transports/device_memory_user.h"
 #include "transports/shm/atomics.h"
 

@@ -91,7 +91,7 @@ public:
     return pes;
   }
   std::string text(int pe) { return slot(pe).text.data(); }
-  /// From `since_ns` until the last of `pes` knew.
+  /// The time from `since_ns` until the last of `pes` was notified.
   double last_knew_ms(const std::vector<int>& pes, std::int64_t since_ns) {
     std::int64_t last = since_ns;
     for (const int pe : pes)
@@ -111,7 +111,7 @@ std::string lost(int pe) {
          ") was lost in phase heap: its connection ended";
 }
 
-/// The same of a PE that may not have been able to report its last phase.
+/// The same for a PE that may not have been able to report its last phase.
 bool says_lost(const std::string& text, int pe) {
   const std::string full = lost(pe);
   const std::size_t phase = full.find("heap");

@@ -1,4 +1,4 @@
-// The tree of connections, and whom a job that stands still is waiting for: pure functions.
+// The tree of connections, and which PE a stalled job is waiting for: pure functions.
 #include <gtest/gtest.h>
 #include <map>
 #include <queue>
@@ -11,7 +11,7 @@
 namespace shmemctl::failure_detector {
 namespace {
 
-/// How many ranks are reached from `start` when `silent` passes nothing on.
+/// How many ranks are reached from `start` if `silent` forwards nothing.
 std::size_t reached(const std::vector<std::vector<int>>& links, int start, int silent) {
   std::set<int> seen = {start};
   std::queue<int> next({start});
@@ -49,7 +49,7 @@ TEST(FailureDetectorTree, BothEndsAgree) {
     }
 }
 
-/// A job of made-up answers; PEs without one are silent.
+/// A job of scripted responses; PEs without one are silent.
 struct FakeJob {
   explicit FakeJob(int n_pes, int me = 0)
       : state(me, n_pes, test::job_secret, test::two_hosts(n_pes)) {}
@@ -148,7 +148,7 @@ TEST(RootCause, FindsCycles) {
   EXPECT_EQ(follow_chain(job.state, job.asker(), 5).message, "PE 5 (host b) waits for itself");
 }
 
-/// A PE whose put does not complete, and one that waits in a barrier for it, are no circle.
+/// A PE whose put does not complete, and one that waits in a barrier for it, are not a cycle.
 TEST(RootCause, NamesAStuckNetworkAndNotThePeer) {
   const std::string words =
       " is in phase put and waits for its network: what it has under way with ";
@@ -183,7 +183,7 @@ TEST(RootCause, OnesOwnNetworkIsNamed) {
   EXPECT_EQ(follow_chain(job.state, job.asker(), 1).message,
             "PE 0 (host a) and PE 1 (host b) wait for each other");
   job.state.set_waiting_for(-1, true);
-  EXPECT_EQ(ask_everyone(job.state, job.asker()).message,
+  EXPECT_EQ(query_all_pes(job.state, job.asker()).message,
             "PE 0 (host a) is in phase put and waits for its network: what it has under way with "
             "other PEs does not complete");
 }
@@ -195,9 +195,9 @@ TEST(RootCause, InOnePhaseAnIdlePeTakesPrecedenceOverAStuckNetwork) {
   job.add(1, "c", 0);
   job.add_by_network(2, "c", 0);
   job.add(3, "c", -1);
-  EXPECT_EQ(ask_everyone(job.state, job.asker()).pe, 3);
+  EXPECT_EQ(query_all_pes(job.state, job.asker()).pe, 3);
   job.add(3, "c", 0);
-  EXPECT_EQ(ask_everyone(job.state, job.asker()).pe, 2);
+  EXPECT_EQ(query_all_pes(job.state, job.asker()).pe, 2);
 }
 
 TEST(RootCause, AVeryLongChainEnds) {
@@ -232,7 +232,7 @@ TEST(RootCause, AllAreAskedAndUnresponsivePesAreNamed) {
   for (int pe = 1; pe < 70; ++pe)
     if (pe != 5 && pe != 9)
       job.add(pe, "state", 0);
-  const Failure failure = ask_everyone(job.state, job.asker());
+  const Failure failure = query_all_pes(job.state, job.asker());
   EXPECT_EQ(failure.message, "PE 5 (host b) and PE 9 (host b) do not answer; last phase PE 5 "
                              "reported: heap");
   EXPECT_EQ(failure.pe, 5);
@@ -240,13 +240,13 @@ TEST(RootCause, AllAreAskedAndUnresponsivePesAreNamed) {
 
 TEST(RootCause, OnlySomeOfManyAreNamed) {
   FakeJob job(40);
-  const std::string message = ask_everyone(job.state, job.asker()).message;
+  const std::string message = query_all_pes(job.state, job.asker()).message;
   EXPECT_NE(message.find("PE 8 (host a) and 31 more do not answer"), std::string::npos) << message;
 }
 
 TEST(RootCause, StopsAskingWhenTooManyDoNotRespond) {
   FakeJob job(3000);
-  const Failure failure = ask_everyone(job.state, job.asker());
+  const Failure failure = query_all_pes(job.state, job.asker());
   EXPECT_LT(job.asked.size(), 350U);
   EXPECT_NE(failure.message.find(" more do not answer"), std::string::npos);
 }
@@ -257,7 +257,7 @@ TEST(RootCause, TheEarliestPhaseIsNamed) {
   job.state.enter_phase("b");
   for (int pe = 1; pe < 6; ++pe)
     job.add(pe, pe == 4 ? "b" : "c", 4, pe == 4 ? 2 : 3);
-  EXPECT_EQ(ask_everyone(job.state, job.asker()).message,
+  EXPECT_EQ(query_all_pes(job.state, job.asker()).message,
             "PE 0 (host a) and PE 4 (host a) are still in phase b; others are in phase c");
 }
 
@@ -267,7 +267,7 @@ TEST(RootCause, InOnePhaseTheIdleOneIsNamed) {
     job.state.enter_phase("c");
   for (int pe = 1; pe < 6; ++pe)
     job.add(pe, "c", pe == 3 ? -1 : 0);
-  EXPECT_EQ(ask_everyone(job.state, job.asker()).message,
+  EXPECT_EQ(query_all_pes(job.state, job.asker()).message,
             "PE 3 (host b) is in phase c and waits for nobody");
 }
 
@@ -278,7 +278,7 @@ TEST(RootCause, InOnePhaseACircleIsNamed) {
   job.add(0, "c", 1);
   job.add(1, "c", 3);
   job.add(3, "c", 1);
-  EXPECT_EQ(ask_everyone(job.state, job.asker()).message,
+  EXPECT_EQ(query_all_pes(job.state, job.asker()).message,
             "PE 1 (host b) and PE 3 (host b) wait for each other");
 }
 
@@ -288,7 +288,7 @@ TEST(RootCause, TheJobsFailureEndsTheSearch) {
     throw Error(ExitCode::unavailable, "the job", "go on", "PE 1 was lost", "look");
   };
   EXPECT_THROW(follow_chain(job.state, failing, 3), Error);
-  EXPECT_THROW(ask_everyone(job.state, failing), Error);
+  EXPECT_THROW(query_all_pes(job.state, failing), Error);
 }
 
 } // namespace

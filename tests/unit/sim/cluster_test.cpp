@@ -91,7 +91,7 @@ TEST(SimGroups, alike_ones_are_simulated_once_and_reported_all) {
 }
 
 TEST(SimGroups, the_slowest_of_many_is_the_largest_of_as_many_draws) {
-  // Against the definition: the mean of the largest over all ways to take 3 of 8 samples.
+  // Against the definition: the mean of the largest over all subsets of 3 of 8 samples.
   const sim::Cluster cluster = small_cluster(6, 2);
   sim::Request request = small_request(6, 8, 2, 50);
   request.ep_ranks = 4;

@@ -1,4 +1,4 @@
-// UCX over TCP, over shared memory, and over whatever the environment says.
+// UCX over TCP, over shared memory, and over the environment's choice.
 #include "tests/unit/transports/conformance.h"
 #include "transports/ucx/ucx.h"
 
@@ -14,7 +14,7 @@ NamedTransport ucx(const std::string& name, const UcxSettings& settings) {
   return transport;
 }
 
-std::vector<NamedTransport> all_ways() {
+std::vector<NamedTransport> all_paths() {
   std::vector<NamedTransport> ways = {ucx("ucx_tcp", {{"TLS", "tcp,self"}}),
                                       ucx("ucx_shm", {{"TLS", "shm,self"}})};
   if (std::getenv("UCX_TLS") != nullptr)
@@ -22,7 +22,7 @@ std::vector<NamedTransport> all_ways() {
   return ways;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ucx, Conformance, testing::ValuesIn(all_ways()), by_name);
+INSTANTIATE_TEST_SUITE_P(Ucx, Conformance, testing::ValuesIn(all_paths()), by_name);
 
 } // namespace
 } // namespace shmemctl::test

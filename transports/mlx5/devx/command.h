@@ -56,13 +56,13 @@ enum Code : std::uint16_t {
 // All commands begin so, and all answers.
 inline constexpr Field opcode{0x00, 16}, modifier{0x30, 16};
 inline constexpr Field status{0x00, 8}, syndrome{0x20, 32};
-inline constexpr std::size_t answer_bytes = 0x80 / 8;
+inline constexpr std::size_t reply_bytes = 0x80 / 8;
 
 /// Capabilities: the modifier is the group times two, plus one for what is set now.
 namespace caps {
 inline constexpr std::uint16_t general_now = 0x0 << 1 | 1, atomic_now = 0x3 << 1 | 1,
                                general_2_now = 0x20 << 1 | 1;
-inline constexpr std::size_t command_bytes = 0x80 / 8, answer_bytes = 0x8080 / 8;
+inline constexpr std::size_t command_bytes = 0x80 / 8, reply_bytes = 0x8080 / 8;
 inline constexpr unsigned base = 0x80;
 // General.
 inline constexpr Field has_general_2 = in(base, {0x20, 1}), log_max_qp_sz = in(base, {0x88, 8}),

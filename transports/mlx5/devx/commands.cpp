@@ -97,8 +97,8 @@ bool forces_order(WriteOrder wish, const DeviceLimits& limits) {
          (wish == WriteOrder::automatic && (limits.atomic_bytes & 8) == 0);
 }
 
-DeviceLimits limits_of(const CapsAnswer& general, const CapsAnswer& general_2,
-                       const CapsAnswer& atomic) {
+DeviceLimits limits_of(const CapsReply& general, const CapsReply& general_2,
+                       const CapsReply& atomic) {
   DeviceLimits limits;
   limits.log_wqebbs = std::min(static_cast<unsigned>(general.get(caps::log_max_qp_sz)),
                                static_cast<unsigned>(std::countr_zero(max_qp_wqebbs)));

@@ -10,8 +10,8 @@ namespace shmemctl::mlx5 {
 using CqCommand = command::Buffer<command::cq::command_bytes>;
 using QpCommand = command::Buffer<command::qp::command_bytes>;
 using CapsCommand = command::Buffer<command::caps::command_bytes>;
-using CapsAnswer = command::Buffer<command::caps::answer_bytes>;
-using Answer = command::Buffer<command::answer_bytes>;
+using CapsReply = command::Buffer<command::caps::reply_bytes>;
+using Answer = command::Buffer<command::reply_bytes>;
 
 /// Where the queue stands, as the device knows it: one registered piece of memory.
 struct QueueObjects {
@@ -50,8 +50,8 @@ struct WirePath {
 
 CapsCommand caps_command(std::uint16_t group);
 /// @param general_2 empty where the device has no such group
-DeviceLimits limits_of(const CapsAnswer& general, const CapsAnswer& general_2,
-                       const CapsAnswer& atomic);
+DeviceLimits limits_of(const CapsReply& general, const CapsReply& general_2,
+                       const CapsReply& atomic);
 
 CqCommand create_cq_command(const QpOptions& options, const QueueObjects& objects);
 /// @param cqn of the completion queue that was made before

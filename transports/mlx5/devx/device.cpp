@@ -53,9 +53,9 @@ void DirectDevice::fail_command(const char* step, int error_number, const Answer
   fail(step, message, container_fix);
 }
 
-CapsAnswer DirectDevice::caps(std::uint16_t group, const char* what) const {
+CapsReply DirectDevice::caps(std::uint16_t group, const char* what) const {
   const CapsCommand command = caps_command(group);
-  CapsAnswer answer;
+  CapsReply answer;
   errno = 0;
   if (direct_->general_cmd(verbs_.context(), command.data(), command.size(), answer.data(),
                            answer.size()) != 0)
@@ -67,8 +67,8 @@ CapsAnswer DirectDevice::caps(std::uint16_t group, const char* what) const {
 }
 
 DeviceLimits DirectDevice::limits() const {
-  const CapsAnswer general = caps(command::caps::general_now, "general");
-  CapsAnswer general_2, atomic;
+  const CapsReply general = caps(command::caps::general_now, "general");
+  CapsReply general_2, atomic;
   if (general.get(command::caps::has_general_2) != 0)
     general_2 = caps(command::caps::general_2_now, "second general");
   if (general.get(command::caps::atomic) != 0)

@@ -67,7 +67,7 @@ public:
 private:
   FirmwareObject create(const void* command, std::size_t size_bytes, Answer& answer,
                         const char* step) const;
-  CapsAnswer caps(std::uint16_t group, const char* what) const;
+  CapsReply caps(std::uint16_t group, const char* what) const;
   [[noreturn]] void fail_command(const char* step, int error_number, const Answer& answer) const;
 
   std::shared_ptr<const DirectFunctions> direct_;

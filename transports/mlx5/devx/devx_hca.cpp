@@ -84,7 +84,7 @@ private:
     verbs::Way way = verbs::Way::dma_buf;
     verbs::MemoryRegion region =
         verbs::register_memory(device, request.base, request.size_bytes, verbs::MemoryKind::cuda,
-                               verbs::ways_to(request.gpu, device.functions(), options_),
+                               verbs::paths_of(request.gpu, device.functions(), options_),
                                "memory of " + request.gpu->text(), &way);
     return std::make_unique<DevxMemory>(std::move(region), verbs::to_string(way));
   }

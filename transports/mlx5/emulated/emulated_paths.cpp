@@ -17,14 +17,14 @@ int pe_of(std::uint64_t device_id) {
 
 } // namespace
 
-std::unique_ptr<TransportExecutor> EmulatedPaths::gpu_way_to(std::uint64_t device_id) const {
-  if (!gpu_way_)
+std::unique_ptr<TransportExecutor> EmulatedPaths::gpu_path_to(std::uint64_t device_id) const {
+  if (!gpu_path_)
     return nullptr;
-  return std::make_unique<TransportExecutor>(*gpu_way_, gpu_context_, pe_of(device_id),
+  return std::make_unique<TransportExecutor>(*gpu_path_, gpu_context_, pe_of(device_id),
                                              TransportExecutor::Reaches::gpus);
 }
 
-EmulatedPaths::Way& EmulatedPaths::way_to(std::uint64_t device_id) {
+EmulatedPaths::Way& EmulatedPaths::path_to(std::uint64_t device_id) {
   Way& way = ways_[device_id];
   if (way.executor)
     return way;
@@ -37,18 +37,18 @@ EmulatedPaths::Way& EmulatedPaths::way_to(std::uint64_t device_id) {
     way.add = [raw = executor.get()](const KeyWindow& window) { raw->add(window); };
     way.executor = std::make_shared<SplitExecutor>(std::move(executor));
   }
-  way.executor->use_for_gpu(gpu_way_to(device_id));
+  way.executor->use_for_gpu(gpu_path_to(device_id));
   return way;
 }
 
 std::shared_ptr<Executor> EmulatedPaths::to(std::uint64_t device_id) {
   const std::lock_guard lock(mutex_);
-  return way_to(device_id).executor;
+  return path_to(device_id).executor;
 }
 
 void EmulatedPaths::add(std::uint64_t device_id, const KeyWindow& window) {
   const std::lock_guard lock(mutex_);
-  Way& way = way_to(device_id);
+  Way& way = path_to(device_id);
   if (!window.is_gpu)
     way.add(window);
   else if (TransportExecutor* const gpu = way.executor->for_gpu())
@@ -57,11 +57,11 @@ void EmulatedPaths::add(std::uint64_t device_id, const KeyWindow& window) {
 
 void EmulatedPaths::use_for_gpu(Transport* way, int context) {
   const std::lock_guard lock(mutex_);
-  gpu_way_ = way;
+  gpu_path_ = way;
   gpu_context_ = context;
   for (auto& [device_id, each] : ways_)
     if (each.executor)
-      each.executor->use_for_gpu(gpu_way_to(device_id));
+      each.executor->use_for_gpu(gpu_path_to(device_id));
 }
 
 std::unique_ptr<EmulatedHca> make_emulated_hca(std::shared_ptr<EmulatedPaths> ways, int pe,
@@ -71,7 +71,7 @@ std::unique_ptr<EmulatedHca> make_emulated_hca(std::shared_ptr<EmulatedPaths> wa
   if (port > 0)
     options.name += "-" + std::to_string(port);
   options.device_id = emulated_device_id(pe, port);
-  options.way_to_peer = [ways = std::move(ways)](const PeerInfo& peer) {
+  options.path_to_peer = [ways = std::move(ways)](const PeerInfo& peer) {
     return ways->to(peer.device_id);
   };
   // Whoever waits serves it while it rests, so it need not keep a processor for long.

@@ -36,12 +36,12 @@ private:
     std::shared_ptr<SplitExecutor> executor;
     std::function<void(const KeyWindow&)> add;
   };
-  Way& way_to(std::uint64_t device_id);
-  std::unique_ptr<TransportExecutor> gpu_way_to(std::uint64_t device_id) const;
+  Way& path_to(std::uint64_t device_id);
+  std::unique_ptr<TransportExecutor> gpu_path_to(std::uint64_t device_id) const;
 
   Transport* below_;
   int context_;
-  Transport* gpu_way_ = nullptr;
+  Transport* gpu_path_ = nullptr;
   int gpu_context_ = 0;
   std::mutex mutex_;
   std::map<std::uint64_t, Way> ways_;

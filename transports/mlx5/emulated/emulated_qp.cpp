@@ -185,7 +185,7 @@ Outcome EmulatedQp::execute() {
   if ((entry_.flags & flag_fence) != 0 && !pending_.empty()) {
     const auto execute = [this](const PendingOperation& each) { return carry_out_pending(each); };
     PendingOperation failed;
-    if (const Outcome outcome = pending_.execute_answered(execute, failed))
+    if (const Outcome outcome = pending_.execute_with_reply(execute, failed))
       return outcome;
   }
   if (entry_.opcode == Opcode::nop)

@@ -139,7 +139,7 @@ public:
 
   Outcome check(const RaddrSegment& remote, std::uint64_t size_bytes,
                 unsigned access) const override {
-    return way_to(remote).check(remote, size_bytes, access);
+    return path_to(remote).check(remote, size_bytes, access);
   }
   Outcome write(const RaddrSegment& remote, std::span<const BytePiece> pieces,
                 std::uint64_t size_bytes) override {
@@ -160,7 +160,7 @@ private:
   /// waits until everything before is complete.
   template <class Operation>
   Outcome by_path_to(const RaddrSegment& remote, const Operation& operation) {
-    Executor* const way = &way_to(remote);
+    Executor* const way = &path_to(remote);
     if (way != last_)
       if (const Outcome outcome = last_->finish())
         return outcome;
@@ -168,7 +168,7 @@ private:
     return operation(*way);
   }
 
-  Executor& way_to(const RaddrSegment& remote) const {
+  Executor& path_to(const RaddrSegment& remote) const {
     return gpu_ && gpu_->knows(remote.rkey) ? *gpu_ : *host_;
   }
 

@@ -92,7 +92,7 @@ Outcome PendingOperations::execute_all(const Execute& execute, PendingOperation&
   return {};
 }
 
-Outcome PendingOperations::execute_answered(const Execute& execute, PendingOperation& failed) {
+Outcome PendingOperations::execute_with_reply(const Execute& execute, PendingOperation& failed) {
   for (std::size_t at = operations_.size(); at-- > 0;) {
     if (operations_[at].opcode == Opcode::rdma_write)
       continue;

@@ -50,7 +50,7 @@ public:
   Outcome execute_one(const Execute& execute, PendingOperation& failed);
   Outcome execute_all(const Execute& execute, PendingOperation& failed);
   /// READs and atomics, and the operations that they wait for.
-  Outcome execute_answered(const Execute& execute, PendingOperation& failed);
+  Outcome execute_with_reply(const Execute& execute, PendingOperation& failed);
 
   /// A number below `limit`.
   std::size_t random(std::size_t limit);

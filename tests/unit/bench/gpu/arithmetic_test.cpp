@@ -231,8 +231,7 @@ TEST(CollectiveBuffers, SayTheLeastThatIsMoved) {
                           {Kernel::reducescatter, each, 16, 4, 12},
                           {Kernel::reducescatter, shared, 16, 4, 4},
                           {Kernel::reducescatter, one, 16, 4, 0}}) {
-    const LeastTraffic said =
-        CollectiveBuffers{least.kernel, 1000, 4}.least_traffic(least.gpu_of_pe);
+    const LeastTraffic said = CollectiveBuffers{least.kernel, 1000, 4}.min_traffic(least.gpu_of_pe);
     const std::string which = std::to_string(static_cast<int>(least.kernel)) + " on " +
                               std::to_string(least.gpu_of_pe.back() + 1) + " GPUs";
     EXPECT_EQ(said.loaded, 1000 * least.loaded) << which;

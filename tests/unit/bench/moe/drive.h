@@ -17,14 +17,14 @@ namespace shmemctl::test {
 struct MoeDrive {
   moe::Setup setup;
   moe::RoutingRequest routing;
-  int pes_per_node = 0;   ///< 0: all memory is mapped; else FarTransport between these nodes
-  int chained = 3;        ///< dispatches and combines without any barrier, behind the first
+  int pes_per_node = 0; ///< 0: all memory is mapped; else NetworkOnlyTransport between these nodes
+  int chained = 3;      ///< dispatches and combines without any barrier, behind the first
   unsigned delays_us = 0; ///< at most, before each call, differently on each PE
   moe::Mutation mutation;
   /// Of the PE that has entered the dispatch which the mutation delays: it goes on when all but it
   /// have verified.
   bool gated = false;
-  /// FarTransport takes its time in the first dispatch of the rank that the mutation is of.
+  /// NetworkOnlyTransport takes its time in the first dispatch of the rank that the mutation is of.
   bool slow_deliveries = false;
   /// For mutations by which rows come while others read them: nobody goes on then.
   bool dispatch_only = false;

@@ -107,12 +107,12 @@ public:
   }
 
   static constexpr std::chrono::milliseconds call_ms{30};
-  int since_step = 0, most_since_step = 0;
+  int since_step = 0, max_since_step = 0;
 
 private:
   void take() {
     std::this_thread::sleep_for(call_ms);
-    most_since_step = std::max(most_since_step, ++since_step);
+    max_since_step = std::max(max_since_step, ++since_step);
   }
 };
 
@@ -132,7 +132,7 @@ TEST(MoeMeasure, WhatGoesOnSaysSo) {
     rank.step = [&](const std::string&) { backend.since_step = 0; };
     measure(backend, setup, effort, rank);
     const auto calls = static_cast<int>(Progress::pause / SlowBackend::call_ms) + 1;
-    EXPECT_LE(backend.most_since_step, calls + 2) << "a chain says it behind each pair";
+    EXPECT_LE(backend.max_since_step, calls + 2) << "a chain says it behind each pair";
   }
 }
 

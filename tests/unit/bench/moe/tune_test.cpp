@@ -255,12 +255,12 @@ public:
   std::vector<Settings> candidates(Direction) const override { return {some(8, 1)}; }
 
   static constexpr std::chrono::milliseconds call_ms{50};
-  int since_step = 0, most_since_step = 0;
+  int since_step = 0, max_since_step = 0;
 
 private:
   void take() {
     std::this_thread::sleep_for(call_ms);
-    most_since_step = std::max(most_since_step, ++since_step);
+    max_since_step = std::max(max_since_step, ++since_step);
   }
 };
 
@@ -277,7 +277,7 @@ TEST(MoeTune, WhatGoesOnSaysSo) {
   };
   tune(backend, moe::Setup{}, effort, rank);
   const auto calls = static_cast<int>(Progress::pause / SlowTrials::call_ms) + 1;
-  EXPECT_LE(backend.most_since_step, calls + 1);
+  EXPECT_LE(backend.max_since_step, calls + 1);
   for (const char* words :
        {"tuning: the plan", "tuning dispatch: 1 of 1 settings", "tuning combine: 1 of 1 settings",
         "tuning combine: the best 1, call 1 of 32"})

@@ -117,15 +117,16 @@ TEST(WaitMatrix, WhatCostsLittleIsNotSaid) {
 
 /// Of nodes of `node_ranks`: what each rank waits for its mates, and for others (only its rail, or
 /// all of them).
-WaitMatrix of_nodes(int n, int node_ranks, double near_us, double far_us, bool rails_only) {
+WaitMatrix of_nodes(int n, int node_ranks, double intranode_us, double internode_us,
+                    bool rails_only) {
   WaitMatrix waits = even(n, 0);
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < n; ++j) {
       double& cell = waits[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
       if (i / node_ranks == j / node_ranks)
-        cell = i == j ? cell : near_us;
+        cell = i == j ? cell : intranode_us;
       else if (!rails_only || i % node_ranks == j % node_ranks)
-        cell = far_us;
+        cell = internode_us;
     }
   return waits;
 }

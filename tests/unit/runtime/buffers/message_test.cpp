@@ -8,7 +8,7 @@ namespace {
 
 constexpr JobSecret secret{1, 2, 3}, other_secret{1, 2, 4};
 
-Response sample_answer() {
+Response sample_response() {
   Response response;
   response.sequence = 77;
   response.outcome = Outcome::failed;
@@ -41,7 +41,7 @@ TEST(BufferMessage, RoundTripsRequests) {
 }
 
 TEST(BufferMessage, RoundTripsResponses) {
-  const Response sent = sample_answer();
+  const Response sent = sample_response();
   const std::string bytes = encode(sent, secret);
   const auto read = decode_response(bytes.data(), bytes.size(), secret);
   ASSERT_TRUE(read);
@@ -61,7 +61,7 @@ TEST(BufferMessage, RoundTripsResponses) {
 }
 
 TEST(BufferMessage, TheLargestFitsAndLongReasonsAreCut) {
-  Response response = sample_answer();
+  Response response = sample_response();
   response.descriptors = max_parts;
   response.parts.assign(max_parts, {max_parts - 1, 0, 4096});
   response.device.assign(max_device_bytes, 'd');
@@ -76,7 +76,7 @@ TEST(BufferMessage, TheLargestFitsAndLongReasonsAreCut) {
 
 TEST(BufferMessage, AnyChangeIsNoticed) {
   const std::string request = encode(Request{}, secret);
-  const std::string response = encode(sample_answer(), secret);
+  const std::string response = encode(sample_response(), secret);
   EXPECT_FALSE(decode_request(request.data(), request.size(), other_secret));
   EXPECT_FALSE(decode_response(response.data(), response.size(), other_secret));
   EXPECT_FALSE(decode_request(response.data(), response.size(), secret));
@@ -93,7 +93,7 @@ TEST(BufferMessage, AnyChangeIsNoticed) {
 }
 
 TEST(BufferMessage, PartsMustNameReceivedDescriptors) {
-  Response response = sample_answer();
+  Response response = sample_response();
   response.descriptors = 1;
   const std::string bytes = encode(response, secret);
   EXPECT_FALSE(decode_response(bytes.data(), bytes.size(), secret));

@@ -138,8 +138,8 @@ ForkJob two_nodes(int n_pes, const Environment& more) {
 class IbgdaOnGpuMemory : public ::testing::Test {
 protected:
   /// Number of peers by path, and a text of all reasons.
-  void expect_ways(const ForkJob& job, int load_store, int ibgda, int proxy,
-                   const std::vector<std::string>& words) {
+  void expect_paths(const ForkJob& job, int load_store, int ibgda, int proxy,
+                    const std::vector<std::string>& words) {
     for (const PeResult& result : run_fork_job(job)) {
       ASSERT_EQ(result.exit_code, 0) << result.text;
       const auto count_of = [&](DevicePath path) {
@@ -162,16 +162,16 @@ protected:
 TEST_F(IbgdaOnGpuMemory, LoadsAndStoresWithinANodeAndQueuesBetweenNodes) {
   ForkJob job = two_nodes(4, {{"SHMEMCTL_IB_ENABLE_IBGDA", "1"}});
   job.after = [] { return held_by_fake(); };
-  expect_ways(job, 2, 2, 0, {"the emulated HCA stages GPU memory", nothing_held});
+  expect_paths(job, 2, 2, 0, {"the emulated HCA stages GPU memory", nothing_held});
 }
 
 TEST_F(IbgdaOnGpuMemory, QueuesToAllIfTheyAreAskedFor) {
-  expect_ways(two_nodes(2, {{"SHMEMCTL_DEVICE_PATH", "ibgda"}}), 1, 1, 0,
-              {"emulated HCA over libfabric"});
+  expect_paths(two_nodes(2, {{"SHMEMCTL_DEVICE_PATH", "ibgda"}}), 1, 1, 0,
+               {"emulated HCA over libfabric"});
 }
 
 TEST_F(IbgdaOnGpuMemory, WithoutTheTransportItIsTheProxy) {
-  expect_ways(
+  expect_paths(
       two_nodes(2, {{"SHMEMCTL_IB_ENABLE_IBGDA", "1"}, {"SHMEMCTL_TRANSPORT", "shm,libfabric"}}), 1,
       0, 1, {"but ibgda is not among the job's transports: proxy over staged"});
 }
@@ -182,7 +182,7 @@ TEST_F(IbgdaOnGpuMemory, EmulatedHcasWithoutAnotherPathAreReported) {
                               {"SHMEMCTL_TRANSPORT", "ibgda"},
                               {"SHMEMCTL_EMULATED_HCA_OVER", "shm"}});
   job.n_nodes = 1;
-  expect_ways(
+  expect_paths(
       job, 1, 0, 1,
       {"but PE 0: its HCA is emulated, stages GPU memory, and cannot do that by itself; set "
        "SHMEMCTL_TRANSPORT=shm,ibgda: proxy over staged"});

@@ -17,13 +17,13 @@ inline std::string text_of(const Exploration& exploration) {
 
 /// All properties hold in all states, and there are enough of those to believe that.
 template <class Traits>
-void expect_right(const ModelSetting& setting, std::size_t least_states) {
+void expect_right(const ModelSetting& setting, std::size_t min_states) {
   RingMachine<RightParts<Traits>> machine(setting);
   const Exploration found = Explorer(machine).run();
   std::cout << found.states << " states, " << found.transitions << " transitions, "
             << found.terminals << " ends\n";
   EXPECT_EQ(found.violation, "") << text_of(found);
-  EXPECT_GT(found.states, least_states);
+  EXPECT_GT(found.states, min_states);
   EXPECT_GE(found.terminals, 1u);
 }
 

@@ -67,8 +67,8 @@ class Explorer {
 public:
   using State = typename Machine::State;
 
-  explicit Explorer(Machine& machine, std::size_t most_states = 50'000'000)
-      : machine_(machine), most_states_(most_states) {}
+  explicit Explorer(Machine& machine, std::size_t max_states = 50'000'000)
+      : machine_(machine), max_states_(max_states) {}
 
   Exploration run() {
     add(machine_.start(), 0, 0);
@@ -76,7 +76,7 @@ public:
       const auto [state, id] = queue_.front();
       queue_.pop_front();
       visit(state, id);
-      if (ways_.size() > most_states_)
+      if (ways_.size() > max_states_)
         throw std::runtime_error("more states than expected: the model is too large");
     }
     if (result_.violation.empty())
@@ -169,7 +169,7 @@ private:
   }
 
   Machine& machine_;
-  std::size_t most_states_;
+  std::size_t max_states_;
   std::unordered_map<detail::Fingerprint, std::uint32_t, detail::FingerprintHash> ids_;
   std::vector<Way> ways_;
   std::deque<std::pair<State, std::uint32_t>> queue_;

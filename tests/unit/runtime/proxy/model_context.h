@@ -17,14 +17,14 @@
 
 namespace shmemctl::test {
 
-inline constexpr unsigned most_threads = 5; ///< producers, then the proxy threads, then the thread
-                                            ///< that stops
-inline constexpr unsigned most_words = 60;  ///< of shared memory
-inline constexpr unsigned most_late = 20;   ///< stores in flight, by thread
-inline constexpr unsigned most_logged = 24; ///< loads of one operation
-inline constexpr unsigned most_producers = 3;
-inline constexpr unsigned most_rings = 2;
-inline constexpr unsigned most_pairs = 4; ///< of a producer and a ring
+inline constexpr unsigned max_threads = 5; ///< producers, then the proxy threads, then the thread
+                                           ///< that stops
+inline constexpr unsigned max_words = 60;  ///< of shared memory
+inline constexpr unsigned max_late = 20;   ///< stores in flight, by thread
+inline constexpr unsigned max_logged = 24; ///< loads of one operation
+inline constexpr unsigned max_producers = 3;
+inline constexpr unsigned max_rings = 2;
+inline constexpr unsigned max_pairs = 4; ///< of a producer and a ring
 
 struct LateStore {
   static constexpr std::uint16_t release = 1; ///< arrives after all that the thread stored before
@@ -36,22 +36,22 @@ struct LateStore {
 
 struct ModelThread {
   std::uint8_t script_at, log_size, late_size, stores_made;
-  std::uint8_t posted[most_rings], accepted[most_rings];
-  std::uint8_t accepted_before[most_pairs]; ///< when the current operation began
+  std::uint8_t posted[max_rings], accepted[max_rings];
+  std::uint8_t accepted_before[max_pairs]; ///< when the current operation began
   std::uint8_t refused, done, failed_before, padding;
-  std::uint8_t result_tag[most_rings], more_padding[2];
-  std::uint32_t known_completed[most_rings];
-  std::uint32_t log[most_logged];
-  LateStore late[most_late];
+  std::uint8_t result_tag[max_rings], more_padding[2];
+  std::uint32_t known_completed[max_rings];
+  std::uint32_t log[max_logged];
+  LateStore late[max_late];
 };
 
 struct ModelState {
-  std::uint32_t memory[most_words];
-  ModelThread threads[most_threads];
-  std::uint8_t delivered[most_pairs], complete[most_pairs]; ///< given to the sink; at the target
-  std::uint8_t sink_failed[most_rings], padding[2];
-  std::uint8_t awaited[most_rings][2], fetched[most_rings][2]; ///< data of gets, by their number
-  std::uint64_t drain[most_rings][16];                         ///< the RingDrains' bytes
+  std::uint32_t memory[max_words];
+  ModelThread threads[max_threads];
+  std::uint8_t delivered[max_pairs], complete[max_pairs]; ///< given to the sink; at the target
+  std::uint8_t sink_failed[max_rings], padding[2];
+  std::uint8_t awaited[max_rings][2], fetched[max_rings][2]; ///< data of gets, by their number
+  std::uint64_t drain[max_rings][16];                        ///< the RingDrains' bytes
 };
 
 /// The end of a step.
@@ -61,7 +61,7 @@ class ModelContext {
 public:
   using State = ModelState;
   /// Of a thread: its next step, or the arrival of one of its delayed stores.
-  static constexpr unsigned moves_each = 1 + most_late;
+  static constexpr unsigned moves_each = 1 + max_late;
 
   ModelContext(ModelState& state, unsigned thread, unsigned = 0)
       : state_(state), me_(state.threads[thread]) {
@@ -108,7 +108,7 @@ public:
     if (moved_)
       throw StepEnd{};
     moved_ = true;
-    if (me_.log_size == most_logged)
+    if (me_.log_size == max_logged)
       throw std::logic_error("an operation with more loads than the model has room for");
     const std::uint32_t value = act();
     me_.log[me_.log_size++] = value;
@@ -130,7 +130,7 @@ public:
       ++stores_replayed_;
       return;
     }
-    if (me_.late_size == most_late || value > UINT32_MAX)
+    if (me_.late_size == max_late || value > UINT32_MAX)
       throw std::logic_error("a store that the model has no room for");
     me_.late[me_.late_size++] = {static_cast<std::uint16_t>(place),
                                  release ? LateStore::release : std::uint16_t{0},
@@ -187,7 +187,7 @@ private:
 };
 
 /// Addresses of the model's memory: only their distance from its start counts.
-inline std::array<std::uint64_t, most_words> model_addresses{};
+inline std::array<std::uint64_t, max_words> model_addresses{};
 
 /// The ring's atomics on the model. Counters wrap after `Bits` bits.
 template <unsigned Bits>

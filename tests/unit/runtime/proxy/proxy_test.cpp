@@ -75,7 +75,7 @@ TEST(Proxy, Atomics) {
 
 TEST(Proxy, QuietCompletesDelayedOperations) {
   MemoryWorld world(2);
-  FarTransport far({world.region()}, 7);
+  NetworkOnlyTransport far({world.region()}, 7);
   Proxy proxy({&far, &far}, world.health);
   ProxyProducer producer(proxy.channel(), 3);
   for (std::uint64_t round = 1; round <= 200; ++round) {
@@ -90,7 +90,7 @@ TEST(Proxy, QuietCompletesDelayedOperations) {
 
 TEST(Proxy, FenceIsInOrder) {
   MemoryWorld world(2);
-  FarTransport far({world.region()}, 11);
+  NetworkOnlyTransport far({world.region()}, 11);
   Proxy proxy({&far, &far}, world.health);
   std::atomic<bool> done{false};
   std::thread watcher([&] {

@@ -42,8 +42,8 @@ public:
       rings_[r].capacity_log2 = setting_.capacity_log2;
       rings_[r].n_results = producers_;
     }
-    if (at > model_addresses.data() + most_words || stopper_ >= most_threads ||
-        producers_ * setting_.rings > most_pairs)
+    if (at > model_addresses.data() + max_words || stopper_ >= max_threads ||
+        producers_ * setting_.rings > max_pairs)
       throw std::logic_error("the model is too small");
   }
   RingMachine(const RingMachine&) = delete;
@@ -119,7 +119,7 @@ public:
   }
 
 private:
-  static constexpr unsigned moves_each = 1 + most_late;
+  static constexpr unsigned moves_each = 1 + max_late;
 
   /// Of one producer in one ring at most.
   unsigned posts() const { return setting_.rings == 1 ? 7 : 4; }
@@ -276,7 +276,7 @@ private:
   }
 
   bool wait_quiet(ModelContext& context, ModelThread& me, std::uint8_t number) {
-    std::array<bool, most_rings> asked{};
+    std::array<bool, max_rings> asked{};
     bool refused = false;
     const auto post_one = [&](unsigned ring) {
       Producer producer = producer_of(me, ring);
@@ -367,11 +367,11 @@ private:
 
   ModelSetting setting_;
   unsigned producers_, stopper_;
-  std::array<ProxyFifoView, most_rings> rings_{};
-  std::array<std::uint32_t, most_rings> known_{}; ///< copies of `completed` after this operation
+  std::array<ProxyFifoView, max_rings> rings_{};
+  std::array<std::uint32_t, max_rings> known_{}; ///< copies of `completed` after this operation
   std::uint64_t* stop_ = nullptr;
   std::uint64_t* data_ = nullptr;
-  mutable std::array<Sink, most_rings> sinks_{Sink{this, 0}, Sink{this, 1}};
+  mutable std::array<Sink, max_rings> sinks_{Sink{this, 0}, Sink{this, 1}};
 };
 
 } // namespace shmemctl::test

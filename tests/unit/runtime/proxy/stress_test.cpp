@@ -22,8 +22,8 @@ constexpr std::uint64_t rounds = 60'000;
 constexpr std::size_t n_producers = 4;
 
 /// Of one producer to one PE.
-constexpr std::size_t most_pes = 6;
-using Counts = std::array<std::array<std::atomic<std::uint64_t>, most_pes>, n_producers>;
+constexpr std::size_t max_pes = 6;
+using Counts = std::array<std::array<std::atomic<std::uint64_t>, max_pes>, n_producers>;
 
 /// Each producer numbers its puts to each PE (in the offset), and the number stands in the data
 /// too, with the producer. What was taken on a context is complete at a quiet of it. A context has
@@ -32,7 +32,7 @@ class OrderTransport final : public NoTransport {
 public:
   /// What a thread knows: only it writes here, so a second one is ThreadSanitizer's to find.
   struct Lane {
-    std::array<std::array<std::uint64_t, most_pes>, n_producers> taken{};
+    std::array<std::array<std::uint64_t, max_pes>, n_producers> taken{};
     std::uint64_t wrong = 0, quiets = 0;
   };
   std::array<Lane, 64> lanes{}; ///< by context
@@ -60,7 +60,7 @@ public:
     Lane& lane = lanes[static_cast<std::size_t>(context)];
     ++lane.quiets;
     for (std::size_t producer = 0; producer < n_producers; ++producer)
-      for (std::size_t pe = 0; pe < most_pes; ++pe)
+      for (std::size_t pe = 0; pe < max_pes; ++pe)
         if (lane.taken[producer][pe] > 0)
           complete[producer][pe].store(lane.taken[producer][pe], std::memory_order_relaxed);
   }
@@ -125,7 +125,7 @@ private:
   }
 
   void wait_for_all() {
-    std::array<std::array<std::uint64_t, most_pes>, n_producers> before{};
+    std::array<std::array<std::uint64_t, max_pes>, n_producers> before{};
     for (std::size_t other = 0; other < n_producers; ++other)
       for (std::size_t pe = 0; pe < n_pes_; ++pe)
         before[other][pe] = issued_[other][pe].load(std::memory_order_acquire);
@@ -143,7 +143,7 @@ private:
   Counts& issued_;
   std::mt19937 random_;
   std::array<std::uint64_t, 64> data_{}; // plain words: ThreadSanitizer reports a race
-  std::array<std::uint64_t, most_pes> next_{};
+  std::array<std::uint64_t, max_pes> next_{};
   std::uint64_t used_ = 0;
 };
 
@@ -186,7 +186,7 @@ TEST(ProxyStress, SeveralRings) {
   for (const unsigned threads : {2u, 3u}) {
     ProxyOptions options;
     options.threads = threads;
-    run_stress(options, most_pes);
+    run_stress(options, max_pes);
   }
 }
 
@@ -196,7 +196,7 @@ TEST(ProxyStress, SeveralTinyRingsThroughTheWrapOfTheNumbers) {
   options.capacity = 4;
   options.limits = {3, 2};
   options.first_sequence = ProxyTraits::Sequence::mask - 1000;
-  run_stress(options, most_pes);
+  run_stress(options, max_pes);
 }
 
 TEST(ProxyStress, AStopBesideBusyProducers) {

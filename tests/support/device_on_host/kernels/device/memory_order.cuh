@@ -14,14 +14,14 @@ namespace shmemctl::device {
 
 /// Who is waited for may need this core.
 inline void host_look() {
-  host_give_way_looking();
+  host_yield_polling();
   thread_local unsigned looks = 0;
   if (++looks % 32 == 0)
     std::this_thread::yield();
 }
 
-/// Counts the loads of a word by the threads of one block, so that a test knows when that block waits
-/// for it. Relaxed: it must not order what ThreadSanitizer is to find unordered.
+/// Counts the loads of a word by the threads of one block, so that a test knows when that block
+/// waits for it. Relaxed: it must not order what ThreadSanitizer is to find unordered.
 struct HostPollCount {
   const std::uint64_t* word = nullptr;
   unsigned block = 0;

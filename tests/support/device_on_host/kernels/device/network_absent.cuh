@@ -47,7 +47,7 @@ public:
   /// Of the first operations since the last time, in the order in which they were asked for.
   std::vector<int> take_peers() {
     const unsigned asked = n_peers_.exchange(0);
-    return {peers_.begin(), peers_.begin() + std::min<std::ptrdiff_t>(asked, most_peers)};
+    return {peers_.begin(), peers_.begin() + std::min<std::ptrdiff_t>(asked, max_peers)};
   }
   /// A put or a get: done in a quiet.
   void later(std::function<void()> operation) {
@@ -102,8 +102,8 @@ private:
   std::atomic<std::size_t> n_waiting_{0};
   std::atomic<std::uint64_t> fences_{0};
   // Nothing here may put operations in an order: ThreadSanitizer looks for those that have none.
-  static constexpr std::ptrdiff_t most_peers = 64;
-  std::array<std::atomic<int>, most_peers> peers_{};
+  static constexpr std::ptrdiff_t max_peers = 64;
+  std::array<std::atomic<int>, max_peers> peers_{};
   std::atomic<unsigned> n_peers_{0};
 };
 inline thread_local HostNetwork* host_network = nullptr;
@@ -120,7 +120,7 @@ public:
     const std::lock_guard lock(mutex_);
     const bool held = next() % 3 == 0;
     waiting_.push_back({&of, of.fences(), held ? 1 + static_cast<int>(next() % 3) : 0,
-                        looks_ + most_looks, std::move(operation)});
+                        looks_ + max_looks, std::move(operation)});
     n_waiting_.store(waiting_.size(), std::memory_order_relaxed);
   }
   /// By a thread that looks for something.
@@ -158,7 +158,7 @@ private:
     std::uint64_t until_look;
     std::function<void()> operation;
   };
-  static constexpr std::uint64_t most_looks = 3000;
+  static constexpr std::uint64_t max_looks = 3000;
 
   std::uint32_t next() {
     random_ = random_ * 1664525U + 1013904223U;
@@ -367,7 +367,7 @@ inline bool network_fence(const DeviceJob&) {
   return true;
 }
 inline bool network_quiet(const DeviceJob&) {
-  host_give_way();
+  host_yield();
   if (HostFlight* const flight = host_network->flight())
     flight->complete(*host_network, UINT64_MAX);
   host_network->quiet();

@@ -35,7 +35,7 @@ inline thread_local unsigned host_votes = 0;
 /// What this thread has yet to do for the network that stands in for one (network_absent.cuh).
 inline thread_local void (*host_late)() = nullptr;
 /// Called where a thread waits, or is at its end.
-inline void host_give_way() {
+inline void host_yield() {
   if (host_late != nullptr)
     host_late();
 }
@@ -47,7 +47,7 @@ inline thread_local unsigned host_late_looks = 0;
 /// Where the network keeps operations under way (HostFlight): delivers what is due, of any PE. Else
 /// nullptr.
 inline thread_local void (*host_deliver)() = nullptr;
-inline void host_give_way_looking() {
+inline void host_yield_polling() {
   if (host_deliver != nullptr)
     host_deliver();
   if (host_late == nullptr)
@@ -80,7 +80,7 @@ struct Block {
   static int size() { return static_cast<int>(blockDim.x); }
   static void converge() {}
   static void sync() {
-    host_give_way();
+    host_yield();
     host_block->meeting.arrive_and_wait();
   }
   static bool all(bool flag) {
