@@ -91,7 +91,7 @@ TEST(DegradedJob, ALostPeIsExcludedAndNamed) {
   };
   for (const Case& lost :
        {Case{Presence::gone, "its process is gone", 0},
-        Case{Presence::silent, "does not answer for 1 s: it is stopped", 0},
+        Case{Presence::silent, "does not answer for 2 s: it is stopped", 0},
         Case{Presence::answers, "it is late: its process answers", timeout_s / 2}}) {
     Lives lives;
     std::atomic<bool> over{false};
@@ -145,8 +145,8 @@ TEST(DegradedJob, APeLostWithinAGatherContributesNothing) {
       [&](ThreadPe& me) {
         DegradedJob degraded = survivors_of(me, lives);
         if (me.pe == 1) {
-          lives.presence[1] = Presence::gone;
           degraded.barrier("its first chunk, of no size");
+          lives.presence[1] = Presence::gone;
           return;
         }
         const std::vector<std::string> texts = degraded.gather(text_of(me.pe, 200'000));

@@ -66,12 +66,12 @@ std::size_t whole_lines(std::size_t size_bytes) {
 }
 
 /// A barrier that does not wait, and one that loses a call.
-class Careless final : public Meeting {
+class Careless final : public SynchronisationCase {
 public:
-  using Meeting::Meeting;
+  using SynchronisationCase::SynchronisationCase;
 
 private:
-  void meet() override {}
+  void synchronise() override {}
 };
 
 } // namespace
