@@ -8,8 +8,8 @@
 namespace shmemctl {
 namespace {
 
-std::string message(const std::string& path, const std::string& problem,
-                    const std::vector<BufferFailure>& failures) {
+std::string bytes_of(const std::string& path, const std::string& problem,
+                     const std::vector<BufferFailure>& failures) {
   return to_bytes(BufferReport{path, problem, failures});
 }
 
@@ -17,8 +17,8 @@ const BufferFailure wrong_put{0, 1, 4096, 221, 0x5c, 0xa3};
 
 TEST(BufferCheck, PathsProblemsAndFailuresOfAllPes) {
   const BufferVerdict verdict =
-      merge_buffer_reports({message("zero-copy", "", {}), message("staged", "", {wrong_put}),
-                            message("", "to PE 0: no memory", {}), message("zero-copy", "", {})});
+      merge_buffer_reports({bytes_of("zero-copy", "", {}), bytes_of("staged", "", {wrong_put}),
+                            bytes_of("", "to PE 0: no memory", {}), bytes_of("zero-copy", "", {})});
   EXPECT_EQ(verdict.pairs, 3);
   EXPECT_EQ(verdict.paths, (std::vector<std::string>{"staged", "zero-copy"}));
   EXPECT_EQ(verdict.problems, std::vector<std::string>{"PE 2 to PE 0: no memory"});
@@ -27,7 +27,7 @@ TEST(BufferCheck, PathsProblemsAndFailuresOfAllPes) {
 }
 
 TEST(BufferCheck, AMessageThatIsNoneNamesItsPe) {
-  const std::string good = message("zero-copy", "", {wrong_put});
+  const std::string good = bytes_of("zero-copy", "", {wrong_put});
   for (const std::string& bad : {std::string(), good.substr(1), good + "x"}) {
     try {
       merge_buffer_reports({good, bad});
@@ -40,8 +40,8 @@ TEST(BufferCheck, AMessageThatIsNoneNamesItsPe) {
 
 TEST(BufferCheck, APassedCheckIsARow) {
   Report report;
-  add_to_report(merge_buffer_reports({message("zero-copy", "", {}), message("zero-copy", "", {})}),
-                report);
+  add_to_report(
+      merge_buffer_reports({bytes_of("zero-copy", "", {}), bytes_of("zero-copy", "", {})}), report);
   ASSERT_EQ(report.results.size(), 1U);
   EXPECT_EQ(report.results[0].case_name, "bringup.registered-buffer");
   EXPECT_EQ(report.results[0].verified, Verified::passed);
@@ -52,7 +52,7 @@ TEST(BufferCheck, APassedCheckIsARow) {
 TEST(BufferCheck, WrongDataIsAnErrorThatNamesTheFirstWrongByte) {
   Report report;
   const BufferVerdict verdict =
-      merge_buffer_reports({message("zero-copy", "", {}), message("zero-copy", "", {wrong_put})});
+      merge_buffer_reports({bytes_of("zero-copy", "", {}), bytes_of("zero-copy", "", {wrong_put})});
   add_to_report(verdict, report);
   EXPECT_EQ(report.results.at(0).status, RowStatus::fail);
   EXPECT_EQ(report.results.at(0).verified, Verified::failed);
@@ -70,7 +70,7 @@ TEST(BufferCheck, WrongDataIsAnErrorThatNamesTheFirstWrongByte) {
 TEST(BufferCheck, MemoryThatCannotBeRegisteredIsAWarningAndNoVerdict) {
   Report report;
   const BufferVerdict verdict = merge_buffer_reports(
-      {message("", "to PE 1: out of memory", {}), message("", "to PE 0: x", {})});
+      {bytes_of("", "to PE 1: out of memory", {}), bytes_of("", "to PE 0: x", {})});
   EXPECT_TRUE(verdict.passed());
   add_to_report(verdict, report);
   EXPECT_EQ(report.results.at(0).status, RowStatus::skip);
@@ -81,7 +81,7 @@ TEST(BufferCheck, MemoryThatCannotBeRegisteredIsAWarningAndNoVerdict) {
 
 TEST(BufferCheck, PesThatShareNoMemoryHaveNoRow) {
   Report report;
-  const BufferVerdict verdict = merge_buffer_reports({message("", "", {}), message("", "", {})});
+  const BufferVerdict verdict = merge_buffer_reports({bytes_of("", "", {}), bytes_of("", "", {})});
   add_to_report(verdict, report);
   EXPECT_TRUE(report.results.empty() && report.findings.empty());
   EXPECT_EQ(buffers_line(verdict), "registered buffers: - no PEs share memory\n");
