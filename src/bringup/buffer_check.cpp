@@ -7,10 +7,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "reports/table.h"
-#include "src/base/json_values.h"
 #include "src/base/round_up.h"
 #include "src/base/text.h"
 #include "src/bringup/pattern.h"
@@ -20,8 +18,6 @@
 namespace shmemctl {
 
 namespace {
-
-using nlohmann::json;
 
 constexpr const char* check_phase = "buffer-check";
 constexpr std::size_t sizes_bytes[] = {1, 8, 4096, (std::size_t{64} << 10) + 3};
@@ -111,8 +107,7 @@ std::vector<BufferFailure> verify_all(const std::byte* buffer, int source, int t
 BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options) {
   runtime.failure_detector().phase(check_phase);
   const Neighbours neighbours = neighbours_of(runtime);
-  std::string path, problem;
-  std::vector<BufferFailure> failures;
+  BufferReport own;
   // An error that is not the job's is this check's result, and all PEs go on together.
   const auto attempt = [&](const auto& action) {
     try {
@@ -121,7 +116,7 @@ BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options)
       if (error.code() != ExitCode::unavailable && error.code() != ExitCode::usage)
         throw;
       runtime.failure_detector().check(); // throws if the job has failed
-      problem = error.message();
+      own.problem = error.message();
     }
   };
   std::unique_ptr<RegisteredMemory> memory;
@@ -132,58 +127,45 @@ BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options)
     if (neighbours.to >= 0)
       attempt([&] {
         const BufferDescriptor& target = memory->of(neighbours.to);
-        path = to_string(runtime.buffers().path_to(target).way);
+        own.path = to_string(runtime.buffers().path_to(target).way);
         put_all(runtime.buffers(), target, runtime.pe());
       });
     const bool put_here = [&] { // and no look before the puts are complete
-      const std::vector<std::string> problems = runtime.gather_text(problem);
+      const std::vector<std::string> problems = runtime.gather_text(own.problem);
       return neighbours.from >= 0 && problems.at(static_cast<std::size_t>(neighbours.from)).empty();
     }();
     if (is_fault(options, FaultKind::corrupt, runtime.pe(), check_phase))
       memory->get()[puts().back().offset_bytes] ^= std::byte{0xff};
     if (put_here)
-      failures = verify_all(memory->get(), neighbours.from, runtime.pe());
+      own.failures = verify_all(memory->get(), neighbours.from, runtime.pe());
     memory->free();
   }
-  if (!problem.empty() && neighbours.to >= 0)
-    problem = "to PE " + std::to_string(neighbours.to) + ": " + problem;
-  return merge_buffer_checks(runtime.gather_text(buffer_check_text(path, problem, failures)));
+  if (!own.problem.empty() && neighbours.to >= 0)
+    own.problem = "to PE " + std::to_string(neighbours.to) + ": " + own.problem;
+  return merge_buffer_reports(runtime.gather_text(to_bytes(own)));
 }
 
-std::string buffer_check_text(const std::string& path, const std::string& problem,
-                              const std::vector<BufferFailure>& failures) {
-  json list = json::array();
-  for (const BufferFailure& failure : failures)
-    list.push_back({failure.source, failure.target, failure.size_bytes, failure.offset_bytes,
-                    failure.expected, failure.found});
-  return json_line({{"path", path}, {"problem", problem}, {"failures", list}});
+void serialize(Archive& archive, BufferFailure& failure) {
+  archive(failure.source, failure.target, failure.size_bytes, failure.offset_bytes,
+          failure.expected, failure.found);
 }
 
-BufferVerdict merge_buffer_checks(const std::vector<std::string>& texts) {
+void serialize(Archive& archive, BufferReport& report) {
+  archive(report.path, report.problem, report.failures);
+}
+
+BufferVerdict merge_buffer_reports(const std::vector<std::string>& messages) {
   BufferVerdict verdict;
   std::set<std::string> paths;
-  for (std::size_t pe = 0; pe < texts.size(); ++pe) {
-    try {
-      const json in = from_json_line(texts[pe]);
-      const auto path = in.at("path").get<std::string>();
-      const auto problem = in.at("problem").get<std::string>();
-      if (!problem.empty())
-        verdict.problems.push_back("PE " + std::to_string(pe) + " " + problem);
-      else if (!path.empty()) {
-        ++verdict.pairs;
-        paths.insert(path);
-      }
-      for (const json& failure : in.at("failures"))
-        verdict.failures.push_back(
-            {require_whole_number<int>(failure.at(0)), require_whole_number<int>(failure.at(1)),
-             require_whole_number<std::uint64_t>(failure.at(2)),
-             require_whole_number<std::uint64_t>(failure.at(3)),
-             require_whole_number<int>(failure.at(4)), require_whole_number<int>(failure.at(5))});
-    } catch (const std::exception&) { // of the JSON library, or a number out of range
-      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe),
-                  "read its check of registered buffers", "malformed message",
-                  "run the same version of shmemctl on all hosts");
+  for (std::size_t pe = 0; pe < messages.size(); ++pe) {
+    const auto report = value_of_pe<BufferReport>(messages[pe], pe, "check of registered buffers");
+    if (!report.problem.empty()) {
+      verdict.problems.push_back("PE " + std::to_string(pe) + " " + report.problem);
+    } else if (!report.path.empty()) {
+      ++verdict.pairs;
+      paths.insert(report.path);
     }
+    verdict.failures.insert(verdict.failures.end(), report.failures.begin(), report.failures.end());
   }
   verdict.paths.assign(paths.begin(), paths.end());
   return verdict;

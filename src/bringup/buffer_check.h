@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reports/report.h"
+#include "src/base/archive.h"
 #include "src/base/options.h"
 #include "src/runtime/runtime.h"
 
@@ -33,12 +34,17 @@ struct BufferVerdict {
 /// Throws Error: deadline; unavailable (a PE was lost).
 BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options);
 
-/// What the PEs found, put together.
-/// @param texts what each PE says, by PE. Throws Error (unavailable) for a text that is none.
-BufferVerdict merge_buffer_checks(const std::vector<std::string>& texts);
-/// One PE's text for it.
-std::string buffer_check_text(const std::string& path, const std::string& problem,
-                              const std::vector<BufferFailure>& failures);
+/// What one PE tells the others of its put and of its buffer.
+struct BufferReport {
+  std::string path;                    ///< "zero-copy", ...; "" where it put nothing
+  std::string problem;                 ///< "to PE 2: ..."; "" if there is none
+  std::vector<BufferFailure> failures; ///< as target
+};
+/// @param messages to_bytes() of every PE's BufferReport, by PE. Throws Error (unavailable) for one
+/// that is none.
+BufferVerdict merge_buffer_reports(const std::vector<std::string>& messages);
+void serialize(Archive& archive, BufferFailure& failure);
+void serialize(Archive& archive, BufferReport& report);
 
 /// The row bringup.registered-buffer, and the findings buffer-corrupt and buffer-unavailable.
 /// Nothing if no PEs share memory.

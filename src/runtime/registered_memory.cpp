@@ -1,50 +1,31 @@
 #include "src/runtime/registered_memory.h"
 
 #include <cerrno>
-#include <charconv>
-#include <cstring>
 #include <string>
-#include <string_view>
 #include <sys/mman.h>
 
-#include <fmt/format.h>
-
+#include "src/base/archive.h"
 #include "src/base/error.h"
 #include "src/base/round_up.h"
-#include "src/base/text.h"
 #include "src/memory/buffers/address_map.h"
 
 namespace shmemctl {
 
-namespace {
-
-/// What a PE's text begins with that is no descriptor.
-constexpr std::string_view failure_mark = "failed: ";
-
-std::string to_hex(const BufferDescriptor& descriptor) {
-  unsigned char bytes[sizeof descriptor];
-  std::memcpy(bytes, &descriptor, sizeof descriptor);
-  std::string text;
-  for (const unsigned char byte : bytes)
-    text += fmt::format("{:02x}", byte);
-  return text;
+static void serialize(Archive& archive, BufferDescriptor& descriptor) {
+  archive(descriptor.magic, descriptor.pe, descriptor.slot, descriptor.writable,
+          descriptor.generation, descriptor.address, descriptor.size_bytes, descriptor.on_gpu,
+          descriptor.signature);
 }
 
-BufferDescriptor from_hex(const std::string& text, std::size_t pe) {
-  unsigned char bytes[sizeof(BufferDescriptor)];
-  bool valid = text.size() == 2 * sizeof bytes;
-  for (std::size_t i = 0; valid && i < sizeof bytes; ++i) {
-    const std::string_view digits = std::string_view(text).substr(2 * i, 2);
-    const auto [end, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), bytes[i], 16);
-    valid = error == std::errc() && end == digits.data() + digits.size();
-  }
-  if (!valid)
-    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its buffer descriptor",
-                "malformed message", "run the same version of shmemctl on all hosts");
+namespace {
+
+/// What a PE tells the others.
+struct Registration {
+  std::string problem; ///< why it could not register its memory; "" if it could
   BufferDescriptor descriptor;
-  std::memcpy(&descriptor, bytes, sizeof descriptor);
-  return descriptor;
+};
+void serialize(Archive& archive, Registration& registration) {
+  archive(registration.problem, registration.descriptor);
 }
 
 } // namespace
@@ -52,25 +33,25 @@ BufferDescriptor from_hex(const std::string& text, std::size_t pe) {
 RegisteredMemory::RegisteredMemory(Runtime& runtime, std::size_t size_bytes)
     // Whole pages: they can be shared where the kernel does not hold up writes meanwhile.
     : runtime_(runtime), size_bytes_(round_up(size_bytes, page_bytes())) {
-  std::string own;
+  Registration own;
   try {
     map_and_register();
-    own = to_hex(runtime.buffers().describe(handle_));
+    own.descriptor = runtime.buffers().describe(handle_);
   } catch (const Error& error) {
-    own = std::string(failure_mark) + error.message();
+    own.problem = error.message();
   }
   // All PEs learn of the first that failed, and none waits for it.
-  const std::vector<std::string> texts = runtime.gather_text(own);
-  for (std::size_t pe = 0; pe < texts.size(); ++pe) {
-    if (!starts_with(texts[pe], failure_mark)) {
-      descriptors_.push_back(from_hex(texts[pe], pe));
-      continue;
+  const std::vector<std::string> messages = runtime.gather_text(to_bytes(own));
+  for (std::size_t pe = 0; pe < messages.size(); ++pe) {
+    const auto registration = value_of_pe<Registration>(messages[pe], pe, "registered buffer");
+    if (!registration.problem.empty()) {
+      if (own.problem.empty())
+        release();
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "register memory",
+                  registration.problem,
+                  "free memory on the host of that PE, or pass a smaller size");
     }
-    if (!starts_with(own, failure_mark))
-      release();
-    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "register memory",
-                texts[pe].substr(failure_mark.size()),
-                "free memory on the host of that PE, or pass a smaller size");
+    descriptors_.push_back(registration.descriptor);
   }
 }
 

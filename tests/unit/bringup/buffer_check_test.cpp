@@ -8,12 +8,17 @@
 namespace shmemctl {
 namespace {
 
+std::string bytes_of(const std::string& path, const std::string& problem,
+                     const std::vector<BufferFailure>& failures) {
+  return to_bytes(BufferReport{path, problem, failures});
+}
+
 const BufferFailure wrong_put{0, 1, 4096, 221, 0x5c, 0xa3};
 
 TEST(BufferCheck, PathsProblemsAndFailuresOfAllPes) {
-  const BufferVerdict verdict = merge_buffer_checks(
-      {buffer_check_text("zero-copy", "", {}), buffer_check_text("staged", "", {wrong_put}),
-       buffer_check_text("", "to PE 0: no memory", {}), buffer_check_text("zero-copy", "", {})});
+  const BufferVerdict verdict =
+      merge_buffer_reports({bytes_of("zero-copy", "", {}), bytes_of("staged", "", {wrong_put}),
+                            bytes_of("", "to PE 0: no memory", {}), bytes_of("zero-copy", "", {})});
   EXPECT_EQ(verdict.pairs, 3);
   EXPECT_EQ(verdict.paths, (std::vector<std::string>{"staged", "zero-copy"}));
   EXPECT_EQ(verdict.problems, std::vector<std::string>{"PE 2 to PE 0: no memory"});
@@ -21,22 +26,22 @@ TEST(BufferCheck, PathsProblemsAndFailuresOfAllPes) {
   EXPECT_FALSE(verdict.passed());
 }
 
-TEST(BufferCheck, ATextThatIsNoneNamesItsPe) {
-  for (const char* text : {"", "{}", "[]", R"({"path":"","problem":"","failures":[[0]]})"}) {
+TEST(BufferCheck, AMessageThatIsNoneNamesItsPe) {
+  const std::string good = bytes_of("zero-copy", "", {wrong_put});
+  for (const std::string& bad : {std::string(), good.substr(1), good + "x"}) {
     try {
-      merge_buffer_checks({buffer_check_text("zero-copy", "", {}), text});
-      ADD_FAILURE() << text;
+      merge_buffer_reports({good, bad});
+      ADD_FAILURE() << bad.size() << " bytes";
     } catch (const Error& error) {
-      EXPECT_EQ(error.subject(), "PE 1") << text;
+      EXPECT_EQ(error.subject(), "PE 1");
     }
   }
 }
 
 TEST(BufferCheck, APassedCheckIsARow) {
   Report report;
-  add_to_report(merge_buffer_checks({buffer_check_text("zero-copy", "", {}),
-                                     buffer_check_text("zero-copy", "", {})}),
-                report);
+  add_to_report(
+      merge_buffer_reports({bytes_of("zero-copy", "", {}), bytes_of("zero-copy", "", {})}), report);
   ASSERT_EQ(report.results.size(), 1U);
   EXPECT_EQ(report.results[0].case_name, "bringup.registered-buffer");
   EXPECT_EQ(report.results[0].verified, Verified::passed);
@@ -46,8 +51,8 @@ TEST(BufferCheck, APassedCheckIsARow) {
 
 TEST(BufferCheck, WrongDataIsAnErrorThatNamesTheFirstWrongByte) {
   Report report;
-  const BufferVerdict verdict = merge_buffer_checks(
-      {buffer_check_text("zero-copy", "", {}), buffer_check_text("zero-copy", "", {wrong_put})});
+  const BufferVerdict verdict =
+      merge_buffer_reports({bytes_of("zero-copy", "", {}), bytes_of("zero-copy", "", {wrong_put})});
   add_to_report(verdict, report);
   EXPECT_EQ(report.results.at(0).status, RowStatus::fail);
   EXPECT_EQ(report.results.at(0).verified, Verified::failed);
@@ -64,9 +69,8 @@ TEST(BufferCheck, WrongDataIsAnErrorThatNamesTheFirstWrongByte) {
 
 TEST(BufferCheck, MemoryThatCannotBeRegisteredIsAWarningAndNoVerdict) {
   Report report;
-  const BufferVerdict verdict =
-      merge_buffer_checks({buffer_check_text("", "to PE 1: out of memory", {}),
-                           buffer_check_text("", "to PE 0: x", {})});
+  const BufferVerdict verdict = merge_buffer_reports(
+      {bytes_of("", "to PE 1: out of memory", {}), bytes_of("", "to PE 0: x", {})});
   EXPECT_TRUE(verdict.passed());
   add_to_report(verdict, report);
   EXPECT_EQ(report.results.at(0).status, RowStatus::skip);
@@ -77,8 +81,7 @@ TEST(BufferCheck, MemoryThatCannotBeRegisteredIsAWarningAndNoVerdict) {
 
 TEST(BufferCheck, PesThatShareNoMemoryHaveNoRow) {
   Report report;
-  const BufferVerdict verdict =
-      merge_buffer_checks({buffer_check_text("", "", {}), buffer_check_text("", "", {})});
+  const BufferVerdict verdict = merge_buffer_reports({bytes_of("", "", {}), bytes_of("", "", {})});
   add_to_report(verdict, report);
   EXPECT_TRUE(report.results.empty() && report.findings.empty());
   EXPECT_EQ(buffers_line(verdict), "registered buffers: - no PEs share memory\n");
