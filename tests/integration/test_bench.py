@@ -1,4 +1,4 @@
-"""`shmemctl bench` and `check` as their users meet them: rows, reports, exit codes, faults."""
+"""`shmemctl bench` and `check` as users run them: rows, reports, exit codes, faults."""
 import json
 import os
 import pathlib
@@ -53,7 +53,7 @@ class BenchTest(CliTest):
             time.sleep(0.02)
 
 
-class AllWell(BenchTest):
+class Success(BenchTest):
     def test_every_case_is_verified_and_its_report_is_valid(self):
         names = case_names()
         self.assertGreater(len(names), 30)

@@ -122,7 +122,7 @@ class WithoutGpu(CliTest):
 
 
 @unittest.skipUnless(os.environ.get("SHMEMCTL_FAKE_CUDA"), "no made-up CUDA driver: a build without CUDA")
-class OnMadeUpGpus(CliTest):
+class OnFakeGpus(CliTest):
     """Copies of a made-up driver's GPUs, by the host."""
 
     def put(self, gpus, *words):

@@ -1,4 +1,4 @@
-"""`shmemctl run -n N bringup`: the matrix, the report, exit codes, and PEs that fail on the way."""
+"""`shmemctl run -n N bringup`: the matrix, the report, exit codes, and PEs that fail during it."""
 import json
 import os
 import pathlib
@@ -59,7 +59,7 @@ class BringupTest(CliTest):
             time.sleep(0.1)
 
 
-class AllWell(BringupTest):
+class Success(BringupTest):
     def test_matrix_phases_and_hosts(self):
         code, out, err = self.bringup(4)
         self.assertEqual(code, 0, err)

@@ -175,7 +175,7 @@ class Output(CliTest):
         self.assertIn("complete -c shmemctl", run("completion", "fish")[1])
 
 
-class Dying(CliTest):
+class Aborted(CliTest):
     """Interrupted, or out of time: the report is written all the same."""
 
     def start(self, folder, *arguments):

@@ -1,4 +1,4 @@
-"""`sim`: its report, its text, its refusals, and real runs whose bytes it has to tell beforehand."""
+"""`sim`: its report, its text, its refusals, and real runs whose bytes it must predict."""
 import json
 import os
 import pathlib
@@ -45,7 +45,7 @@ class SimTest(CliTest):
         return found
 
 
-class AmResponder(SimTest):
+class Results(SimTest):
     def test_the_verdict_comes_first_and_the_report_is_whole(self):
         document, out = self.sim("--from", PAIRS, "--nodes", 4, "--world", "deepep-ht", "--num-tokens", 512,
                                  "--steps", 40)

@@ -1,4 +1,4 @@
-// Whether NICs reach GPU memory: what is tried on a PE, and what all PEs do then.
+// Whether NICs reach GPU memory: what a PE tries, and what all PEs conclude.
 #include <gtest/gtest.h>
 
 #include "src/runtime/gpu/gpu_direct.h"
@@ -68,7 +68,7 @@ TEST(GpuDirectCapabilities, TravelAsText) {
   EXPECT_TRUE(parse_gpu_direct_capabilities("nonsense\n\x1f").empty());
 }
 
-/// A transport whose NICs answer what a test wants.
+/// A transport whose NICs give the results that a test needs.
 class Answering final : public NoTransport, public DeviceMemoryUser {
 public:
   DeviceReach answer{"dma-buf", ""};

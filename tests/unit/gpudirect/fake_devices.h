@@ -1,4 +1,4 @@
-// A transport that writes down what it is asked for, and memory of a GPU that counts flushes.
+// A transport that records its calls, and memory of a GPU that counts flushes.
 #pragma once
 
 #include <string>

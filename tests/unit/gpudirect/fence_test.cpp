@@ -1,4 +1,4 @@
-// The host's fence where regions of the host and of the GPU have ways of their own.
+// The host's fence if regions of the host and of the GPU use different paths.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What goes to the NIC and what to the target's agent, and what waits for what between the two.
+// Which operations go to the NIC and which to the target's agent, and which wait for others between
+// the two.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -56,7 +57,7 @@ TEST_F(GpuDirect, MemoryOfAGpuOutsideOfTheRegionsIsStaged) {
   transport->get(0, other_gpu.data(), there, 8, true);
   transport->put_signal(0, there, other_gpu.data(), 8, there, 1, SignalOp::set, true);
   expect_log({"agent put 8", "agent get 8", "agent put_signal set 8"});
-  // So is what begins in a region and goes on behind it.
+  // So is an operation that begins in a region and extends beyond it.
   transport->put(0, there, heap.data(), heap.size() + 1, true);
   expect_log({"agent put 65"});
 }
@@ -89,7 +90,7 @@ TEST_F(GpuDirect, AnAddedSignalWaitsForItsPayload) {
   expect_log({"agent put_signal add 0"});
 }
 
-/// Of a provider that keeps no order, or whose signals are a processor's.
+/// Of a provider that keeps no order, or whose signals are executed by a CPU.
 TEST_F(GpuDirect, SignalsAreTheAgentsIfNicsMakeNone) {
   make(false);
   transport->put_signal(0, there, heap.data(), 8, there, 1, SignalOp::set, false);
@@ -156,7 +157,7 @@ TEST_F(GpuDirect, WhatANicHasBroughtIsFlushedBeforeTheCallerKnows) {
   expect_log({"nic get 8", "nic get 8", "nic quiet", "flush"});
   transport->quiet(0);
   expect_log({"nic quiet"});
-  transport->get(0, host.data(), there, 8, false); // a processor's memory needs none
+  transport->get(0, host.data(), there, 8, false); // CPU-accessible memory needs none
   transport->quiet(0);
   expect_log({"nic get 8", "nic quiet"});
 }

@@ -1,4 +1,4 @@
-// Which ports stand out, and which do not.
+// Which ports are outliers, and which are not.
 #include "src/hotspots/load.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ Ports hot_of(const std::vector<PortLoad>& loads) {
 
 TEST(Balance, OneOfEightIsHot) {
   EXPECT_EQ(hot_of(host("a", {5, 5.2, 4.9, 40, 5.1, 5, 5.3, 4.8})), Ports{3});
-  // All others idle: the MAD is 0, and the floor decides.
+  // All others idle: the MAD is 0, and the minimum decides.
   EXPECT_EQ(hot_of(host("a", {0, 0, 0, 40, 0, 0, 0, 0})), Ports{3});
   EXPECT_EQ(hot_of(host("a", {0, 38, 0, 40, 0, 0, 0, 0})), (Ports{1, 3}));
 }

@@ -1,4 +1,4 @@
-// Texts of counters: a value or a reason, never something made up.
+// Texts of counters: a value or a reason, never an invented value.
 #include "src/hotspots/counters.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A made-up machine's counters as files, and the node that goes with them.
+// A synthetic machine's counters as files, and the node that goes with them.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ inline Node hca_node(int ports, const std::string& driver = "mlx5_core") {
   return node;
 }
 
-/// A tree of counter files under a folder that is gone after the test.
+/// A tree of counter files below a folder that is removed after the test.
 class CounterTree {
 public:
   explicit CounterTree(const std::string& uptime_s = "") {
@@ -44,7 +44,7 @@ public:
   void set(const std::string& device, const std::string& file, const std::string& text) const {
     folder_.write("sys/class/infiniband/" + device + "/ports/1/" + file, text + "\n");
   }
-  /// Words of 4 bytes and packets, both ways.
+  /// Words of 4 bytes and packets, in both directions.
   void traffic(const std::string& device, std::uint64_t sent_bytes, std::uint64_t received_bytes,
                std::uint64_t packet_bytes = 4096) const {
     set(device, "counters/port_xmit_data", std::to_string(sent_bytes / 4));

@@ -1,4 +1,4 @@
-// What the hosts of a job counted, as text and put together.
+// What the hosts of a job counted, as text and merged.
 #include "src/hotspots/hotspots.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t GB = 1'000'000'000;
 
-/// Ten seconds of a machine whose HCAs sent so much.
+/// Ten seconds of a machine whose HCAs sent these bytes.
 class Machine {
 public:
   explicit Machine(const std::vector<std::uint64_t>& sent_bytes) {

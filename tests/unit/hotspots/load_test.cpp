@@ -1,4 +1,4 @@
-// How much a port carried, and which counters are not believed.
+// How much a port carried, and which counters are rejected.
 #include "src/hotspots/load.h"
 
 #include <gtest/gtest.h>

@@ -58,7 +58,7 @@ TEST(NicCounters, TheBestCounterTells) {
       counted_port("mlx5_0", {total("port_xmit_data_bytes", 400), total("sent_pkts", 2)});
   EXPECT_EQ(moved_bytes(hca, WireDirection::sent)->at_most, 400u);
   EXPECT_EQ(moved_bytes(hca, WireDirection::sent)->by, "port_xmit_data_bytes");
-  // RDMA passes the interface by: what that counts says nothing.
+  // RDMA bypasses the interface's counters: they say nothing.
   EXPECT_FALSE(
       moved_bytes(counted_port("mlx5_0", {total("netdev_tx_bytes", 10)}), WireDirection::sent));
 }
@@ -90,7 +90,7 @@ TEST(NicWatch, TrafficThatWentElsewhereIsFound) {
   EXPECT_EQ(findings[0].subject, "a mlx5_0:1");
   EXPECT_NE(findings[0].message.find("sent 1001 bytes"), std::string::npos) << findings[0].message;
   EXPECT_NE(findings[1].message.find("received 51 bytes"), std::string::npos);
-  // A port that counts nothing tells nothing.
+  // A port without counters has no result.
   EXPECT_TRUE(judge_claims({}, {{"a", claim(600, 20)}}).empty());
 }
 
@@ -117,7 +117,7 @@ TEST(NicWatch, TextsComeBack) {
     EXPECT_THROW(read_watch_text(text, "a"), Error) << text;
 }
 
-/// Two hosts of two PEs, each with two HCAs that carry so many bytes in a second.
+/// Two hosts of two PEs, each with two HCAs that carry these bytes per second.
 std::vector<WatchPart> parts_of(const std::vector<std::int64_t>& sent_bytes) {
   std::vector<WatchPart> parts(4);
   for (std::size_t pe = 0; pe < parts.size(); ++pe) {
@@ -168,7 +168,7 @@ TEST(NicWatch, OneFindingNamesHostNicPortAndPes) {
   const std::string text = job_nics_text(report.hotspots, {});
   EXPECT_NE(text.find("9 GB/s 18%"), std::string::npos) << text;
   EXPECT_NE(text.find("HOT"), std::string::npos) << text;
-  // Who need not send alike, or sends nothing at all, has no hot NIC.
+  // PEs that need not send equal amounts, or send nothing, have no hot NIC.
   EXPECT_TRUE(judge_watch(parts, hosts, thresholds, false, true).findings.empty());
   EXPECT_TRUE(judge_watch(parts, hosts, thresholds, true, false).findings.empty());
 }

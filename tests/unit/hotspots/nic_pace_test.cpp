@@ -47,14 +47,14 @@ TEST(NicPace, HalfTheRateIsSlowAndTwoThirdsAreNot) {
 }
 
 TEST(NicPace, TheMedianOfTheOthersCounts) {
-  // One that is quicker than all makes none of the others slow.
+  // One that is faster than all does not make the others slow.
   EXPECT_EQ(slow_ones({at("a", "mlx5_0", 400), at("a", "mlx5_1", 380), at("a", "mlx5_2", 390),
                        at("a", "mlx5_3", 100), at("a", "mlx5_4", 1000), at("a", "mlx5_5", 395)}),
             Subjects{"a mlx5_3:1"});
 }
 
 TEST(NicPace, OnesOfTheSameHostCountWhereThereAreAny) {
-  // Host b is slow as a whole: that says nothing of its NICs.
+  // Host b is slow as a whole: that says nothing about its NICs.
   EXPECT_EQ(slow_ones({at("a", "mlx5_0", 400), at("a", "mlx5_1", 400), at("b", "mlx5_0", 100),
                        at("b", "mlx5_1", 100)}),
             Subjects{});

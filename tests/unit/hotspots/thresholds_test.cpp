@@ -108,13 +108,13 @@ TEST(NicThresholds, ALimitWithoutATimeIsAboutTheNumber) {
 
 TEST(NicThresholds, ALimitPerTimeNeedsMoreThanChance) {
   EXPECT_FALSE(breaks(limit(10, 1), 100, 10));
-  EXPECT_FALSE(breaks(limit(10, 1), 110, 10)); // 16% of such times have as many
+  EXPECT_FALSE(breaks(limit(10, 1), 110, 10)); // 16% of such intervals have as many
   EXPECT_TRUE(breaks(limit(10, 1), 130, 10));
-  // One error in two seconds is no rate of 1800 in an hour.
+  // One error in two seconds is not a rate of 1800 per hour.
   EXPECT_FALSE(breaks(limit(120, 3600), 1, 2));
   EXPECT_TRUE(breaks(limit(120, 3600), 2, 2));
   EXPECT_FALSE(breaks(limit(10, 1), 1000000, 0)); // no time, no rate
-  // Where e^-mean is no number any more.
+  // e^-mean underflows here.
   for (const double per_second : {9.0, 11.0, 70.0, 99.0, 101.0, 1e4})
     EXPECT_TRUE(breaks(limit(per_second, 1), static_cast<std::int64_t>(20 * per_second), 10))
         << per_second;

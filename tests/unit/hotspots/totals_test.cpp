@@ -1,4 +1,4 @@
-// Counters over several samples: sums, rounds, resets, files that come and go.
+// Counters over several samples: sums, wrap-around, resets, files that appear and disappear.
 #include "src/hotspots/totals.h"
 
 #include <gtest/gtest.h>

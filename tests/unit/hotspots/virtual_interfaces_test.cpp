@@ -12,7 +12,7 @@
 namespace shmemctl {
 namespace {
 
-/// An interface's files. @param device whether hardware is behind it
+/// An interface's files. @param device whether it has hardware
 void interface(const TemporaryFolder& folder, const std::string& name, const std::string& speed,
                bool device, const std::string& kind = "", const std::string& lower = "",
                const std::string& state = "up", const std::string& type = "1") {

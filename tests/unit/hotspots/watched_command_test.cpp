@@ -16,7 +16,7 @@ namespace {
 
 const Environment path = {{"PATH", "/usr/bin:/bin"}};
 
-/// A shell that does not take a signal, once `ready` is there.
+/// A shell that ignores a signal, once `ready` exists.
 std::string deaf_script(const char* signal, const std::string& ready) {
   return std::string("trap '' ") + signal + "; : > " + ready + "; while :; do sleep 0.1; done";
 }

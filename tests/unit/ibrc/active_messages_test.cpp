@@ -1,5 +1,5 @@
-// Atomics by message in whole jobs: that no message finds its target without a receive, that they
-// are carried out once, and what is said where they are not.
+// Atomics by message in whole jobs: no message arrives without a receive, each is executed once,
+// and errors are reported.
 #include <gtest/gtest.h>
 
 #include "tests/support/expect_error.h"
@@ -20,7 +20,7 @@ std::uint64_t word_of(const TransportPe& me, std::size_t offset_bytes) {
   return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(me.heap + offset_bytes)).load();
 }
 
-/// PE 1 is asked in vain; all PEs use the device of their number.
+/// PE 1 is not reachable; all PEs use the device of their number.
 void with_a_device_each(FakeVerbs& fake, double timeout_s,
                         const std::function<void(TransportPe&)>& body) {
   TransportWorldOptions wanted = by_message();
@@ -60,7 +60,7 @@ TEST(Messages, ConnectionsSaySo) {
   }
 }
 
-/// One PE whose device makes no atomics: all PEs of the job send messages.
+/// One PE whose device has no atomics: all PEs of the job send messages.
 TEST(Messages, OneDeviceWithoutAtomicsIsEnough) {
   FakeDevice plain = roce_device("fake1", 2);
   plain.atomic_cap = IBV_ATOMIC_NONE;
@@ -146,7 +146,7 @@ TEST(Messages, SmallLimitsAreKept) {
   EXPECT_EQ(fake.not_ready.load(), 0u);
 }
 
-/// The requester believes that the peer's heap is larger than it is.
+/// The requester assumes a larger heap than the peer's.
 TEST(Messages, AWordThatThePeerDoesNotHaveIsRefused) {
   FakeVerbs fake({roce_device("fake0")});
   run_over(
@@ -164,7 +164,7 @@ TEST(Messages, AWordThatThePeerDoesNotHaveIsRefused) {
                 [&] {
                   me.transport->atomic(0, heap_at(1, me.heap_bytes), {AtomicOp::add, 8, 1});
                 });
-          // One that nobody waits for is told at quiet.
+          // An error that nobody waits for is reported at quiet.
           expect_error(ExitCode::unavailable, {"of region 1 of PE 2", "no such word"}, [&] {
             me.transport->post_atomic(1, heap_at(2, me.heap_bytes + 8), {AtomicOp::add, 8, 1});
             me.transport->quiet(1);
@@ -186,8 +186,7 @@ TEST(Messages, AnAddressBesideAWordIsRefused) {
       [&](TransportPe& me) {
         if (me.pe == 0)
           expect_error(ExitCode::unavailable,
-                       {"offset 3 of region 1 of PE 1", "no multiple of the word"},
-                       [&] {
+                       {"offset 3 of region 1 of PE 1", "no multiple of the word"}, [&] {
                          me.transport->put_signal(0, heap_at(1, 0), nullptr, 0, heap_at(1, 3), 1,
                                                   SignalOp::add, true);
                          me.transport->quiet(0);
@@ -211,7 +210,7 @@ TEST(Messages, WhatNobodyRegisteredIsNotAskedFor) {
   EXPECT_EQ(fake.messages.load(), 0u);
 }
 
-/// The request arrives, but no answer comes back.
+/// The request arrives, but no reply comes back.
 TEST(Messages, APeerThatDoesNotAnswerEndsTheWaitAtItsDeadline) {
   FakeVerbs fake({roce_device("fake0", 1), roce_device("fake1", 2)});
   fake.fault = [](const FakeRequest& request) {
@@ -232,7 +231,7 @@ TEST(Messages, APeerThatDoesNotAnswerEndsTheWaitAtItsDeadline) {
   });
 }
 
-/// A process that was killed after it took the request: only its connection tells.
+/// A process that was killed after it received the request: only its connection shows that.
 TEST(Messages, APeerThatIsGoneIsNoticedWhileItsAnswerIsAwaited) {
   FakeVerbs fake({roce_device("fake0", 1), roce_device("fake1", 2)});
   fake.fault = [](const FakeRequest& request) {

@@ -1,4 +1,4 @@
-// Atomics by message, piece by piece: the bytes, what a target does with them, and the arithmetic.
+// Atomics by message in detail: the bytes, what a target does with them, and the arithmetic.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -12,7 +12,7 @@ namespace {
 
 using shmemctl::test::expect_error;
 
-/// A region 1 of four words, between two that nothing may touch.
+/// A region 1 of four words, between two that must not be accessed.
 class CarryOut : public testing::Test {
 protected:
   CarryOut() { regions_.set({1, reinterpret_cast<std::byte*>(&words_[1]), 32, {}}); }
@@ -183,7 +183,7 @@ TEST(AtomicsChoice, OneWayForTheWholeJob) {
   EXPECT_TRUE(choose({able, unable, able}));
   EXPECT_TRUE(choose({able, offer(message, true, 100)}));
   EXPECT_FALSE(choose({offer(device, true, 100), unable}));
-  // Nobody can receive: puts and gets still work.
+  // No PE can receive: puts and gets still work.
   EXPECT_FALSE(choose({unable, offer(automatic, true, 0)}));
   expect_error(ExitCode::usage, {"IB_ATOMICS", "PE 1 has message", "PE 0 has device"}, [&] {
     choose({offer(device, true, 100), offer(message, true, 100)});

@@ -1,4 +1,4 @@
-// Who can be reached, by which NICs and addresses, and what is said where it cannot.
+// Which PEs can be reached, by which NICs and addresses, and the errors for others.
 #include <gtest/gtest.h>
 
 #include "tests/support/expect_error.h"
@@ -69,7 +69,7 @@ TEST(Connecting, TheNextKindWhereTheSystemFindsNoWay) {
   EXPECT_NE(connection_over(fake).find("RoCE v2 link-local"), std::string::npos);
 }
 
-/// One end finds a way, the other does not: both take the next.
+/// One end finds a path, the other does not: both take the next one.
 TEST(Connecting, BothEndsTakeTheSameKind) {
   FakeVerbs fake({roce_device("fake0", 1), roce_device("fake1", 2)});
   fake.no_way = [](const verbs::RawGid& to) {
@@ -162,7 +162,8 @@ TEST(Connecting, WithoutAChoiceTheFirstActivePort) {
   EXPECT_NE(connection_over(fake).find("fake1:1 -> fake1:1"), std::string::npos);
 }
 
-/// The mapping leaves out what is down, so it has nothing: another port is not what was asked for.
+/// The mapping excludes ports that are down, so it has none: another port is not what was
+/// requested.
 TEST(Connecting, AListWhosePortsAreDownIsNotPassedOver) {
   FakeDevice down = roce_device("fake0");
   down.ports[0].state = IBV_PORT_DOWN;

@@ -1,4 +1,4 @@
-// What is found of devices, and why others are left out.
+// Which devices are used, and why others are excluded.
 #include <gtest/gtest.h>
 
 #include <algorithm>

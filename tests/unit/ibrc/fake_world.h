@@ -1,4 +1,4 @@
-// A job of threads over ibrc over devices in software.
+// A job of threads over ibrc over fake devices.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ inline std::unique_ptr<ibrc::IbrcTransport> make_over(const FakeVerbs& fake,
   return std::make_unique<ibrc::IbrcTransport>(setup, fake.functions(), "");
 }
 
-/// Runs `body`, then looks whether anything was left open or a rule broken.
+/// Runs `body`, then checks that everything was closed and no rule was violated.
 inline void run_over(FakeVerbs& fake, const std::function<void(TransportPe&)>& body,
                      const TransportWorldOptions& wanted = {}) {
   EXPECT_EQ(run_transport_world([&](const TransportSetup& setup) { return make_over(fake, setup); },

@@ -1,4 +1,4 @@
-// What goes wrong on the way: who is named, what is said, and that nobody waits for ever.
+// Failures: which PE or device is named, the text, and that no wait is endless.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -40,8 +40,9 @@ TEST(Faults, APeerThatDoesNotAnswerIsNamed) {
       failing.next(IBV_WC_RETRY_EXC_ERR);
       const std::string message =
           expect_error(ExitCode::unavailable,
-                       {"PE 1 on host1 (host host0", "cannot put 65536 bytes", "host host0", "PE 0", "device fake0",
-                        "port 1", "transport retry counter exceeded", "did not answer for 7.5 s"},
+                       {"PE 1 on host1 (host host0", "cannot put 65536 bytes", "host host0", "PE 0",
+                        "device fake0", "port 1", "transport retry counter exceeded",
+                        "did not answer for 7.5 s"},
                        [&] { put_and_wait(me); });
       EXPECT_NE(message.find("IB_TIMEOUT"), std::string::npos) << message;
     }
@@ -54,8 +55,8 @@ void use_a_wrong_key(TransportPe& me) {
     const ibrc::SegmentKey wrong{0, me.heap_bytes, 0x1000, {4711}};
     me.transport->set_keys(region::heap, {encode(wrong), encode(wrong)});
     expect_error(ExitCode::unavailable,
-                 {"PE 1 on host1 (host host0", "cannot put 65536 bytes", "port 1", "remote access error",
-                  "refuses the address"},
+                 {"PE 1 on host1 (host host0", "cannot put 65536 bytes", "port 1",
+                  "remote access error", "refuses the address"},
                  [&] { put_and_wait(me); });
   }
   me.barrier();
@@ -93,7 +94,7 @@ TEST(Faults, WhatFollowsAFailureSaysTheSame) {
           EXPECT_EQ(me.transport->atomic(0, heap_at(2, 0), {AtomicOp::add, 8, 1}), 0u);
           EXPECT_EQ(me.transport->atomic(1, heap_at(1, 0), {AtomicOp::add, 8, 1}), 0u);
           me.transport->quiet(1);
-          // A quiet that has lost something never says that all is well.
+          // A quiet that has lost an operation never reports success.
           expect_error(ExitCode::unavailable, {"PE 1"}, [&] { me.transport->quiet(0); });
         }
         me.barrier();
@@ -101,13 +102,13 @@ TEST(Faults, WhatFollowsAFailureSaysTheSame) {
       three);
 }
 
-/// Hundreds of requests were on their way when the connection broke.
+/// Hundreds of requests were in flight when the connection broke.
 TEST(Faults, AFailureInAStreamIsToldOnceAndLeavesNothing) {
   FakeVerbs fake({roce_device("fake0")});
   Failing failing(fake);
   run_over(fake, [&](TransportPe& me) {
     if (me.pe == 0) {
-      std::vector<std::byte> plain(1 << 20); // staged, so that slots have to come back
+      std::vector<std::byte> plain(1 << 20); // staged, so that slots must be returned
       expect_error(ExitCode::unavailable, {"PE 1"}, [&] {
         for (int i = 0; i < 100; ++i) {
           if (i == 50)
@@ -117,7 +118,7 @@ TEST(Faults, AFailureInAStreamIsToldOnceAndLeavesNothing) {
         }
         me.transport->quiet(0);
       });
-      // The pool is whole: another peer's transfers still find slots.
+      // The pool is intact: another peer's transfers still find slots.
       for (int i = 0; i < 10; ++i)
         me.transport->put(0, heap_at(0, 0), plain.data(), plain.size(), true);
       expect_error(ExitCode::unavailable, {"PE 1"}, [&] { me.transport->quiet(0); });
@@ -165,18 +166,18 @@ TEST(Faults, TheJobsFailureEndsTheWait) {
   FakeVerbs fake({roce_device("fake0")});
   /// PE 1 fails while PE 0 waits for a device that does not answer.
   const auto world = [&] {
-    run_transport_world(
-        [&](const TransportSetup& setup) { return make_over(fake, setup); },
-        [&](TransportPe& me) {
-          if (me.pe == 1) {
-            while (!fake.silent)
-              std::this_thread::yield();
-            throw Error(ExitCode::unavailable, "PE 1", "go on", "made up", "x");
-          }
-          fake.silent = true;
-          expect_error(ExitCode::unavailable, {"another PE failed"}, [&] { put_and_wait(me); });
-        },
-        {});
+    run_transport_world([&](const TransportSetup& setup) { return make_over(fake, setup); },
+                        [&](TransportPe& me) {
+                          if (me.pe == 1) {
+                            while (!fake.silent)
+                              std::this_thread::yield();
+                            throw Error(ExitCode::unavailable, "PE 1", "go on", "made up", "x");
+                          }
+                          fake.silent = true;
+                          expect_error(ExitCode::unavailable, {"another PE failed"},
+                                       [&] { put_and_wait(me); });
+                        },
+                        {});
   };
   expect_error(ExitCode::unavailable, {"made up"}, world);
   fake.silent = false;
@@ -187,7 +188,8 @@ TEST(Faults, ARequestThatTheDeviceRefuses) {
   run_over(fake, [&](TransportPe& me) {
     if (me.pe == 0)
       expect_error(ExitCode::unavailable,
-                   {"PE 1 on host1", "cannot send a signal", "fake0", "rejected the request: Invalid argument"},
+                   {"PE 1 on host1", "cannot send a signal", "fake0",
+                    "rejected the request: Invalid argument"},
                    [&] {
                      me.transport->put_signal(0, heap_at(1, 0), nullptr, 0, heap_at(1, 3), 1,
                                               SignalOp::add, true);
@@ -196,7 +198,7 @@ TEST(Faults, ARequestThatTheDeviceRefuses) {
   });
 }
 
-/// What was on its way before, without asking for completions, does not hold up the next quiet.
+/// Earlier requests in flight without a completion do not delay the next quiet.
 TEST(Faults, AQuietBehindARefusedRequest) {
   for (int puts = 1; puts <= 20; ++puts) { // one of some asks for a completion
     FakeVerbs fake({roce_device("fake0")});
@@ -260,7 +262,7 @@ TEST(Faults, TooLittleLockedMemoryForTheHeap) {
   });
 }
 
-/// Another process holds what the device has.
+/// Another process has exclusive use of the device.
 TEST(Faults, ADeviceWithoutQueuePairsIsNamedWithItsPlace) {
   FakeVerbs fake({roce_device("fake0")});
   fake.queue_pair_error = ENOMEM;

@@ -19,7 +19,7 @@ RawGid ipv6(std::uint8_t first, std::uint8_t second, std::uint8_t last) {
   return {first, second, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last};
 }
 
-/// As a mlx5 port has it: link-local and IPv4, each for both versions of RoCE, and an IPv6.
+/// As on a mlx5 port: link-local and IPv4, each for both versions of RoCE, and an IPv6.
 std::vector<GidEntry> mlx5_table() {
   return {{0, GidType::roce_v1, ipv6(0xfe, 0x80, 1)}, {1, GidType::roce_v2, ipv6(0xfe, 0x80, 1)},
           {2, GidType::roce_v1, ipv4(10, 1, 2, 3)},   {3, GidType::roce_v2, ipv4(10, 1, 2, 3)},
@@ -68,7 +68,7 @@ TEST(Gid, WhatIsAskedForIsACondition) {
 
 TEST(Gid, AnIndexIsTakenWhateverItIs) {
   GidRequest wish;
-  wish.ipv6 = true; // of no meaning beside an index
+  wish.ipv6 = true; // without effect if an index is given
   for (const int index : {0, 1, 2, 3, 4, 5}) {
     wish.index = index;
     EXPECT_EQ(chosen(wish), (std::vector<int>{index}));

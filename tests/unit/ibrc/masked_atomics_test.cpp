@@ -1,4 +1,4 @@
-// Emulated atomics, against a model on plain words, with another one in between.
+// Emulated atomics, against a model on plain words, with a concurrent operation in between.
 #include <gtest/gtest.h>
 
 #include <cstring>

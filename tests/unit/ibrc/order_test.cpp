@@ -1,4 +1,4 @@
-// Signals and fences over devices that promise no order of WRITEs.
+// Signals and fences over devices that do not keep the order of WRITEs.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -78,7 +78,7 @@ TEST(IbrcOrder, SignalsAndFencesHoldOnDevicesThatReorder) {
   }
 }
 
-/// Whoever believes in an order that is not there is found out.
+/// Code that assumes an order that does not exist is detected.
 TEST(IbrcOrder, AnOrderThatIsNotThereIsFound) {
   for (const VerbsSend& send : {VerbsSend(verbs_signal), VerbsSend(verbs_fence_and_put)}) {
     FakeVerbs fake({reordering_device("fake0")});
@@ -96,7 +96,7 @@ TEST(IbrcOrder, AnOrderThatIsNotThereIsFound) {
 }
 
 /// A put and its signal are still one doorbell: data, an atomic that changes nothing, and the
-/// signal behind its answer.
+/// signal after its completion.
 TEST(IbrcOrder, ASignalBehindDataIsOneDoorbell) {
   FakeDevice device = reordering_device("fake0");
   device.any_order = false;

@@ -1,4 +1,4 @@
-// Which NICs meet, and by what.
+// Which NICs are connected with each other, and with which parameters.
 #include <gtest/gtest.h>
 
 #include "tests/support/expect_error.h"

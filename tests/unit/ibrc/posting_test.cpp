@@ -10,7 +10,7 @@
 namespace shmemctl::test {
 namespace {
 
-/// What `body`, on PE 0, took.
+/// What `body`, on PE 0, used.
 struct Cost {
   std::uint64_t doorbells = 0, requests = 0, completions = 0;
 };
@@ -89,7 +89,7 @@ TEST(Posting, SmallBlockingPutsReturnBeforeTheyAreAnswered) {
         me.transport->put(0, heap_at(1, 16384), data.data(), size_bytes, true);
         std::memset(data.data(), 5, data.size());
       }
-      std::memset(data.data(), 6, data.size()); // the source is free
+      std::memset(data.data(), 6, data.size()); // the source may be reused
       fake.silent = false;
       me.transport->quiet(0);
     }
@@ -100,7 +100,7 @@ TEST(Posting, SmallBlockingPutsReturnBeforeTheyAreAnswered) {
   });
 }
 
-/// What came through the other NIC is there before what a fence puts behind it.
+/// What was sent through the other NIC has arrived before what follows a fence.
 TEST(Posting, LargePutsUseAllNics) {
   FakeVerbs fake({roce_device("fake0", 1), roce_device("fake1", 2)});
   TransportWorldOptions two;
@@ -134,7 +134,7 @@ TEST(Posting, LargePutsUseAllNics) {
   EXPECT_GT(fake.requests_on("fake1"), 0u);
 }
 
-/// Only what is long, and only while it was under way.
+/// Only long transfers, and only while they were in flight.
 TEST(Posting, ThePaceOfEachNicIsTold) {
   FakeVerbs fake({roce_device("fake0", 1), roce_device("fake1", 2)});
   TransportWorldOptions two;
@@ -160,7 +160,7 @@ TEST(Posting, ThePaceOfEachNicIsTold) {
           const std::chrono::nanoseconds passed = std::chrono::steady_clock::now() - start;
           for (const NicTraffic& traffic : me.transport->traffic()) {
             EXPECT_EQ(traffic.long_bytes, size_bytes) << traffic.nic.device;
-            // Two qp_sets, each of which had something under way all the time.
+            // Two QP sets, each of which had transfers in flight all the time.
             EXPECT_GE(traffic.long_ns, static_cast<std::uint64_t>(silent_for.count()));
             EXPECT_LE(traffic.long_ns, static_cast<std::uint64_t>(2 * passed.count()));
           }
@@ -170,7 +170,7 @@ TEST(Posting, ThePaceOfEachNicIsTold) {
       two);
 }
 
-/// Two HCAs do not know of each other's atomics, so all of a PE's go to one.
+/// Two HCAs are not atomic with respect to each other, so all of a PE's atomics go to one.
 TEST(Posting, AtomicsUseOneNicWhateverTheContext) {
   FakeVerbs fake({roce_device("fake0", 1), roce_device("fake1", 2)});
   TransportWorldOptions two;

@@ -1,4 +1,4 @@
-// Ways to register memory: the choice, what each is given, and what is said when none works.
+// Methods of memory registration: the choice, the arguments of each, and the errors if none works.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -92,8 +92,8 @@ TEST_F(Registration, TooLittleLockedMemoryIsNamed) {
   ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &small), 0);
   const std::string message =
       expect_error(ExitCode::unavailable,
-                   {"1M of the symmetric heap (device fake0): cannot register", "fake0", "Cannot allocate memory",
-                    "limit of locked memory is 64K"},
+                   {"1M of the symmetric heap (device fake0): cannot register", "fake0",
+                    "Cannot allocate memory", "limit of locked memory is 64K"},
                    [&] {
                      register_memory(device(), memory.data(), memory.size(), MemoryKind::host, {},
                                      "the symmetric heap");

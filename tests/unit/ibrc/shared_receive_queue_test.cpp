@@ -1,4 +1,4 @@
-// A shared receive queue and a target's answers, without a job around them.
+// A shared receive queue and a target's replies, without a job.
 #include <gtest/gtest.h>
 
 #include <poll.h>
@@ -31,7 +31,7 @@ bool readable(int descriptor, int timeout_ms) {
   return ::poll(&event, 1, timeout_ms) == 1;
 }
 
-/// Sends its number `count` times, and waits for what `done` says.
+/// Sends its number `count` times, and waits for `done`.
 class Receiving : public testing::Test {
 protected:
   static constexpr std::size_t size_bytes = 8;
@@ -194,7 +194,7 @@ TEST_F(Answering, MoreThanMayBeUnderWayIsRefused) {
   ASSERT_TRUE(answers_->set_place(0, place_));
   for (int i = 0; i < 5; ++i)
     ask(queue_pair, add(1));
-  EXPECT_EQ(words_[0], 2u); // the others are not carried out
+  EXPECT_EQ(words_[0], 2u); // the others are not executed
   await_done(2);
   EXPECT_EQ(block_word(ibrc::ReplyBlock::refused_at),
             ibrc::refused_word(2, ibrc::Refusal::too_many));
@@ -233,7 +233,7 @@ TEST_F(Answering, PlacesThatCannotBeWrittenAreRefused) {
   EXPECT_FALSE(answers_->set_place(0, other));
 }
 
-/// A peer that cannot be answered is given up, and nothing waits for it.
+/// A peer to which no reply can be sent is dropped, and nothing waits for it.
 TEST_F(Answering, APeerThatIsGoneCostsNothing) {
   place_.keys[0] = 1; // no such memory
   ASSERT_TRUE(answers_->set_place(0, place_));

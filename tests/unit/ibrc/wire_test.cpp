@@ -1,4 +1,4 @@
-// What PEs tell each other: what was written is read, and damage is noticed.
+// Messages between PEs: round trips, and corruption is detected.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -42,8 +42,8 @@ SegmentKey segment() {
   return {4096, 1 << 20, 0x7f0000001000, {1, 2, 0xffffffff}};
 }
 
-/// Every text that is one byte shorter, longer or different: read without harm, and whatever is
-/// read is what it encodes to.
+/// Every text that is one byte shorter, longer or different is read safely, and what is accepted
+/// encodes to the same text.
 template <class Value, class Decode>
 void expect_sturdy(const Value& value, Decode decode) {
   const std::string bytes = encode(value);

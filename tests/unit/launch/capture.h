@@ -15,7 +15,7 @@
 
 namespace shmemctl::test {
 
-/// While it lives, descriptors 1 and 2 are files.
+/// While it exists, descriptors 1 and 2 are files.
 class Capture {
 public:
   Capture() {

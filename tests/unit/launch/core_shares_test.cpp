@@ -1,4 +1,4 @@
-// Which CPUs the PEs of `run` get, and when they get none.
+// Which CPUs the PEs of `run` get, and when they are not bound.
 #include "src/launch/core_shares.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(CoreShares, APeIsBoundNearItsGpu) {
   const CoreShares shares = share_cores(layout_of(2, 4), cpus(0, 15), {1, 1, 0, 0});
   EXPECT_EQ(text_of(shares), "4-5,12-13 6-7,14-15 0-1,8-9 2-3,10-11 ");
   EXPECT_EQ(shares.reason, "cores near its GPU");
-  // Five GPUs on a node of four cores: one PE has to go to the other node.
+  // Five GPUs on a node with four cores: one PE must use the other node.
   EXPECT_EQ(text_of(share_cores(layout_of(2, 4), cpus(0, 15), {0, 0, 0, 0, 0})),
             "0,8 1,9 2,10 3,11 4-7,12-15 ");
 }
@@ -152,7 +152,7 @@ TEST(CoreShares, ApplyToThePes) {
   LaunchRequest request;
   request.command = {"sh", "-c", "grep Cpus_allowed_list /proc/self/status"};
   request.environment = {{"PATH", "/usr/bin:/bin"}};
-  const auto allowed = choose_core_shares(Sysroot(), {}, 1); // reads, and binds nothing
+  const auto allowed = choose_core_shares(Sysroot(), {}, 1); // reads, and does not bind anything
   EXPECT_TRUE(allowed.cpus.empty());
   request.n_pes = 1;
   cpu_set_t own;

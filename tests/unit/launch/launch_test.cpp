@@ -1,4 +1,4 @@
-// Jobs of real processes: how they end, and that nothing of them is left.
+// Jobs of real processes: how they end, and that no process remains.
 #include "src/launch/launch.h"
 
 #include <chrono>
@@ -40,7 +40,7 @@ Ended launch_here(const LaunchRequest& request) {
   return ended;
 }
 
-/// Waits for a generous time: a killed process may still be exiting.
+/// Waits generously: a killed process may still be exiting.
 bool all_gone() {
   const std::string entry = "MARKER=" + std::to_string(::getpid());
   for (int i = 0; i < 6000; ++i) {

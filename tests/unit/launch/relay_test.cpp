@@ -1,4 +1,4 @@
-// Lines of many streams merged into one sink: whole, in order, unchanged.
+// Lines of many streams merged into one sink: complete, in order, unchanged.
 #include "src/launch/relay.h"
 
 #include <cerrno>
@@ -178,7 +178,7 @@ TEST(Relay, ABlockedReaderBlocksNoStream) {
   }
   EXPECT_TRUE(sink.full());
   EXPECT_TRUE(sink.wants_write());
-  // The descriptor that others may share is still a blocking one.
+  // The descriptor that others may share is still blocking.
   EXPECT_EQ(::fcntl(slow.write_end.get(), F_GETFL) & O_NONBLOCK, 0);
   // Now it reads: everything arrives.
   std::size_t got = 0;

@@ -108,7 +108,8 @@ TEST_F(FabricTarget, OtherSendersAndNumbersDoNotCount) {
   EXPECT_TRUE(target_.on_payload(immediates_.encode(1, 3)));
 }
 
-/// Everything of many signals in a random order: each is executed once, never before its payload.
+/// All parts of many signals in random order: each signal is executed once, never before its
+/// payload.
 TEST_F(FabricTarget, AnyOrder) {
   std::mt19937 random(1);
   struct Event {

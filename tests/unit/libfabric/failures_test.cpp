@@ -5,7 +5,7 @@
 namespace shmemctl::fabric {
 namespace {
 
-/// "PE 2: cannot atomic operation" is no sentence.
+/// "PE 2: cannot atomic operation" is not a sentence.
 TEST(FabricFailures, StepsReadAsWhatWasAttemptedOnAPeer) {
   EXPECT_EQ(attempted_on_peer("put"), "put");
   EXPECT_EQ(attempted_on_peer("put with signal"), "put with signal");

@@ -1,4 +1,4 @@
-// Registered memory by address: several areas at one place, areas in each other.
+// Registered memory by address: several ranges at one address, nested ranges.
 #include "transports/libfabric/interval_map.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// Which provider and whose rules are taken, and what is said where there is none.
+// Which provider and which rules are used, and the errors if there is none.
 #if __has_include(<rdma/fabric.h>)
 
 #include <arpa/inet.h>
@@ -87,7 +87,7 @@ TEST(FabricRegistration, NamesWhoseMemoryItIs) {
   EXPECT_EQ(device.access, host.access);
 }
 
-/// What a region was before it goes is not found any more.
+/// A region that was removed is not found any more.
 TEST(FabricMemory, ForgetsARegionOfAGpu) {
   MemoryMap map(2);
   map.use({});
@@ -185,7 +185,7 @@ TEST_F(FabricProviderHere, TheNamedInterfaceIsTaken) {
   EXPECT_TRUE(found.devices[0].loopback);
 }
 
-/// A list as fi_getinfo() could give it.
+/// A list as returned by fi_getinfo().
 Info list_of(const Library& library,
              const std::vector<std::tuple<std::string, std::string, std::string>>& entries) {
   Info first(nullptr, {&library});
@@ -238,11 +238,11 @@ TEST_F(FabricProviderHere, GpuMemoryIsAskedForWhereItMayBeReached) {
   EXPECT_NE(with->caps & FI_HMEM, 0u);
   EXPECT_NE(with->domain_attr->mr_mode & FI_MR_HMEM, 0);
   EXPECT_EQ(without->caps & FI_HMEM, 0u);
-  with->caps |= FI_HMEM; // as the provider would answer
+  with->caps |= FI_HMEM; // as the provider would return it
   EXPECT_TRUE(promises_of(*with, efa.profile).gpu_memory);
   EXPECT_FALSE(promises_of(*without, efa.profile).gpu_memory);
   EXPECT_FALSE(promises_of(*with, *find_profile("tcp")).gpu_memory) << "it copies by the processor";
-  // A provider without it is taken as it is.
+  // A provider without it is used as it is.
   Provider found;
   Unavailable problem;
   EXPECT_TRUE(find_provider({"libfabric.so.1", "tcp", "", "lo", 1, true}, found, problem))

@@ -1,4 +1,4 @@
-// What PEs send each other: what was written is read again, and nothing else is.
+// Messages between PEs: round trips, and malformed ones are refused.
 #include <cstring>
 #include <gtest/gtest.h>
 #include <random>
@@ -73,7 +73,7 @@ TEST(FabricImmediate, OtherDataIsNone) {
   EXPECT_FALSE(space.decode(0x2000'0000));
   EXPECT_FALSE(space.decode(0xffff'ffff));
   EXPECT_FALSE(space.decode(std::uint64_t{1} << 32 | space.encode(1, 1)));
-  // 2^28 is not a multiple of 3: what is left over belongs to nobody.
+  // 2^28 is not a multiple of 3: the remainder belongs to no PE.
   EXPECT_FALSE(space.decode(0x1fff'ffff));
 }
 

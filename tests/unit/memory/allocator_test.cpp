@@ -132,8 +132,8 @@ TEST(Allocator, SameCallsGiveSameOffsets) {
   EXPECT_EQ(run(), run());
 }
 
-// The figure of tests/bench is 2 million a second; a tenth of it fails only if an operation walks
-// over blocks (10,000 of them) again.
+// tests/bench reaches 2 million per second; a tenth of it fails only if an operation iterates over
+// blocks (10,000 of them).
 TEST(Allocator, StaysFastWithManyBlocks) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers slow memory down";

@@ -148,7 +148,7 @@ TEST(HostBacking, APreferredNumaNodeIsNoDemand) {
   }
 }
 
-/// What is logged at level info while `call` runs.
+/// What is logged at level info during `call`.
 std::string logged(const std::function<void()>& call) {
   configure_log(LogLevel::info);
   testing::internal::CaptureStderr();
@@ -230,7 +230,7 @@ TEST(Reservation, MovesAndReleases) {
   first = std::move(second);
   EXPECT_EQ(first.base(), base);
   first = Reservation();
-  // Gone: nothing is mapped there any more.
+  // Unmapped.
   EXPECT_NE(::msync(base, 4096, MS_ASYNC), 0);
 }
 

@@ -92,7 +92,7 @@ TEST(LocalPeersFaults, AKilledPeerIsNamed) {
         << ends[static_cast<std::size_t>(pe)];
 }
 
-/// Two PEs, the second of which is played by this thread: other processes write to the first.
+/// Two PEs, the second of which is this thread: other processes write to the first.
 class LocalPeersForeignMessages : public testing::Test {
 protected:
   void SetUp() override { peers_ = make_local_peers(secret_, {0, 1}, 0, {}); }
@@ -134,7 +134,7 @@ TEST_F(LocalPeersForeignMessages, AreIgnoredAndTheirDescriptorsClosed) {
 TEST_F(LocalPeersForeignMessages, ADuplicateMessageCountsOnce) {
   const FileDescriptor zero(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
   const std::size_t before = open_descriptors();
-  const auto other = make_local_peers(secret_, {0, 1}, 1, {}); // takes what is sent, says nothing
+  const auto other = make_local_peers(secret_, {0, 1}, 1, {}); // receives, but never replies
   for (const std::uint64_t sequence : {0, 0, 1, 1}) {
     const PeerDatagram datagram = encode({1, 0, sequence, true}, secret_);
     ASSERT_TRUE(send_to_name(name_, datagram.data(), datagram.size(), {zero.get()}));

@@ -33,7 +33,7 @@ std::vector<int> pes_from(int first, int count) {
   return pes;
 }
 
-/// A file whose content is one number.
+/// A file that contains one number.
 FileDescriptor file_with(int number) {
   FileDescriptor file(::memfd_create("test", MFD_CLOEXEC));
   require(::pwrite(file.get(), &number, sizeof number, 0) == sizeof number, "pwrite");
@@ -254,7 +254,7 @@ TEST(ExchangedHandles, EveryPesHandleArrivesInAFile) {
   EXPECT_FALSE(theirs[1]) << "its own";
   EXPECT_FALSE(theirs[2]) << "it has none";
   EXPECT_EQ(group.mine.size(), 18u);
-  // What it said is what another one would read.
+  // What it sent is what another PE would read.
   group.said[0] = group.mine;
   group.said[3] = group.mine;
   const std::vector<FileDescriptor> again = group.peers->exchange(-1, soon());

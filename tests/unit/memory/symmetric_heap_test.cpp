@@ -19,7 +19,7 @@ using test::require;
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-/// A heap of one PE, with a record of what it asks the others to agree on.
+/// A heap of one PE, with a record of what it asks the other PEs to agree on.
 class OneHeap : public testing::Test {
 protected:
   SymmetricHeap& make(const SymmetricHeap::Config& config) {
@@ -159,7 +159,7 @@ TEST_F(OneHeap, CheckedNamesADoubleFree) {
   heap.free(block);
   EXPECT_EQ(finding_of([&] { heap.free(block); }),
             "shmem_free(" + hex(block) + ") (PE 3): it was already freed");
-  // Used again, it can be freed again.
+  // Once allocated again, it can be freed again.
   ASSERT_EQ(heap.allocate(100), block);
   heap.free(block);
 }

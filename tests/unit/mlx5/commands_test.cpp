@@ -35,7 +35,7 @@ TEST(Mlx5Commands, FieldsOfEveryPlaceAndWidth) {
       if (bit > 0) {
         EXPECT_EQ(buffer.get({0, std::min(bit, 64u)}), 0u);
       }
-      // What is beside it stays.
+      // Adjacent bits do not change.
       command::Buffer<16> full;
       for (unsigned i = 0; i < 128; ++i)
         full.set({i, 1}, 1);
@@ -129,8 +129,8 @@ TEST(Mlx5Commands, CreateQueuePair) {
                 {0x10c, "80"}});
 }
 
-/// Where pages have 64 KiB, parts of different queues never share one. The device goes on counting
-/// in its own pages, which is what a log_page_size of 0 says.
+/// With pages of 64 KiB, parts of different queues never share one. The device still counts in its
+/// own pages, which is the meaning of a log_page_size of 0.
 TEST(Mlx5Commands, LargePages) {
   QpOptions options = options_of(CqMode::collapsed);
   options.page_bytes = 65536;

@@ -1,4 +1,4 @@
-// Completion WQEs, byte for byte, and what they say.
+// CQEs, byte for byte, and their meaning.
 #include <gtest/gtest.h>
 #include <set>
 

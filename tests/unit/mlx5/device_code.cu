@@ -66,7 +66,7 @@ __global__ void every_operation(QpView view, RaddrSegment remote, DataSegment lo
     }
 }
 
-/// A put by PE, region and offset, as a kernel makes it of a table that was copied to its GPU.
+/// A put by PE, region and offset, as by a kernel with a table that was copied to its GPU.
 __global__ void put_by_table(const direct::QpTable* table, std::uint32_t pe,
                              std::uint64_t offset_bytes, std::uint64_t source,
                              std::uint32_t size_bytes) {

@@ -1,4 +1,4 @@
-// A real device's way, from opening to data, on a device that is made up: no hardware is needed.
+// The path of a real device, from opening to data, on a fake device: no hardware is needed.
 #include <gtest/gtest.h>
 
 #if __has_include(<infiniband/mlx5dv.h>)
@@ -76,7 +76,7 @@ TEST(Mlx5Devx, WhatItLacks) {
   EXPECT_EQ(unfit([](FakeDevice& device) { device.sizes = 0; }), "") << "puts need none";
 }
 
-/// Atomics are missed where somebody makes one. Signals are safe without.
+/// Missing atomics are an error only if one is used. Signals are safe without.
 TEST(Mlx5Devx, WhichAtomicsItHas) {
   const auto atomics = [](const std::function<void(FakeDevice&)>& change) {
     FakeDevice device;
@@ -92,7 +92,7 @@ TEST(Mlx5Devx, WhichAtomicsItHas) {
       << "4-byte results are big-endian on all devices";
 }
 
-/// How signals are kept behind their payload, by what the device can do and what was asked for.
+/// How signals are ordered after their payload, by the device's capabilities and the options.
 TEST(Mlx5Devx, SignalsByCapability) {
   struct Case {
     WriteOrder wish;
@@ -114,7 +114,7 @@ TEST(Mlx5Devx, SignalsByCapability) {
       {any, true, 0, all, SignalMethod::completion, false},
       {any, true, 12, all, SignalMethod::atomic, false},
       {kept, true, 12, all, SignalMethod::write, true},
-      {kept, false, 12, all, SignalMethod::write, false}, // believed
+      {kept, false, 12, all, SignalMethod::write, false}, // trusted
       {kept, true, 12, atomics, SignalMethod::atomic, true},
   };
   for (const Case& each : cases) {
@@ -321,7 +321,7 @@ TEST(Mlx5Devx, WhatCannotBe) {
   }
 }
 
-/// Of a GPU whose driver makes files of it, of which the memory begins 0x20000 bytes in.
+/// For a GPU whose driver exports its memory, which begins 0x20000 bytes into the dma-buf.
 class ExportedMemory final : public DeviceMemory {
 public:
   std::string text() const override { return "GPU 0"; }
@@ -340,7 +340,7 @@ public:
   mutable std::size_t exported_bytes = 0;
 };
 
-/// The same way as ibrc's: transports/verbs/registration.h.
+/// The same method as ibrc's: transports/verbs/registration.h.
 TEST(Mlx5Devx, GpuMemoryIsRegisteredByDmaBuf) {
   FakeDevice device;
   make_ethernet(device);
@@ -384,7 +384,7 @@ TEST(Mlx5Devx, WhatEachWayToGpuMemoryAnswered) {
 }
 
 TEST(Mlx5Devx, LibrariesOfTheSystem) {
-  // Whatever is installed, it ends in an answer.
+  // Whatever is installed, there is a result.
   std::string why;
   const std::vector<std::string> devices = devx_devices(DevxSettings{}, why);
   EXPECT_EQ(devices.empty(), !why.empty()) << why;

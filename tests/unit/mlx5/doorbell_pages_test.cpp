@@ -1,5 +1,5 @@
-// Queues of kernels over a device that looks real: whose doorbell each one rings, and how often a
-// page of registers is mapped.
+// QPs of kernels over a device that looks real: which doorbell each one rings, and how often a page
+// of registers is mapped.
 #include <gtest/gtest.h>
 
 #if __has_include(<infiniband/mlx5dv.h>)
@@ -16,14 +16,14 @@ namespace {
 constexpr std::array<std::uint8_t, 16> address_of_port = {0, 0, 0,    0,    0,  0, 0, 0,
                                                           0, 0, 0xff, 0xff, 10, 0, 0, 1};
 
-/// What a job of one PE, connected to itself by queues of the host's and of kernels, came to.
+/// The result of a job of one PE, connected to itself by QPs of the host and of kernels.
 struct MappedQueues {
   int queues = 0, maps = 0, register_pages = 0;
   std::set<const void*> registers; ///< of the kernels' queues
   bool write_combining = false;
 };
 
-/// @param posts kernels put a value by each queue
+/// @param posts kernels put a value by each QP
 MappedQueues map_queues_of(FakeDevice& device, bool posts) {
   device.add_gid(0, IBV_GID_TYPE_ROCE_V2, address_of_port);
   if (posts)
@@ -80,7 +80,7 @@ TEST(Mlx5DoorbellPages, EachQueueHasARegisterOfItsOwn) {
   EXPECT_FALSE(seen.write_combining);
 }
 
-/// Registers that gather writes stand two in a page of the system, which is mapped once.
+/// Two write-combining registers share a page of the system, which is mapped once.
 TEST(Mlx5DoorbellPages, APageOfTwoRegistersIsMappedOnce) {
   for (const std::size_t page_bytes : {std::size_t{4096}, std::size_t{65536}}) {
     FakeDevice device;
@@ -95,7 +95,7 @@ TEST(Mlx5DoorbellPages, APageOfTwoRegistersIsMappedOnce) {
   }
 }
 
-/// Some dedicated pages, then none: what comes after has others.
+/// Some dedicated pages, then none: later ones share.
 TEST(Mlx5DoorbellPages, WhenDedicatedPagesRunOut) {
   FakeDevice device;
   device.dedicated_pages = 4; // three of them for the host's queues

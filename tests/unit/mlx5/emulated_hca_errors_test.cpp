@@ -1,4 +1,4 @@
-// What the emulated HCA refuses, with which syndrome, and what becomes of the queue.
+// What the emulated HCA refuses, with which syndrome, and the state of the QP afterwards.
 #include <gtest/gtest.h>
 
 #include "src/base/error.h"
@@ -52,8 +52,8 @@ TEST(Mlx5SoftErrors, EveryMalformedEntry) {
         EXPECT_FALSE(is_error(good->tail));
       }
       expect_failure(world, index, malformed.syndrome, malformed.cause);
-      // What follows is flushed, whether it asked for a completion or not. A WQE that says it is
-      // longer takes those behind it with it.
+      // Later WQEs are flushed, whether they requested a completion or not. A WQE that claims to be
+      // longer includes those after it.
       const bool swallows = malformed.cause == EmulatedFault::behind_producer;
       for (std::uint64_t behind = 1; behind <= 2 && !swallows; ++behind)
         expect_failure(world, index + behind, Syndrome::flushed, EmulatedFault::flushed);
@@ -154,7 +154,7 @@ TEST(Mlx5SoftErrors, AFullCompletionQueueEndsTheQueue) {
   const std::optional<std::string> event = world.queue->fatal_event();
   ASSERT_TRUE(event);
   EXPECT_NE(event->find("completion queue is full"), std::string::npos);
-  // The sixteen are there, unharmed; nothing more comes, whatever is posted.
+  // The sixteen are there, undamaged; nothing more arrives, whatever is posted.
   for (std::uint64_t i = 0; i < 16; ++i)
     EXPECT_EQ(world.raw.next()->tail.index, i);
   EXPECT_FALSE(world.raw.next());
@@ -200,7 +200,7 @@ TEST(Mlx5SoftErrors, ARecordThatGoesBack) {
   EXPECT_TRUE(world.queue->fatal_event());
 }
 
-/// A lap too many: what the device reads is not what stands there by its index.
+/// One lap too many: the WQE that the device reads is not the one of its index.
 TEST(Mlx5SoftErrors, AnOverwrittenEntry) {
   SoftWorld world;
   for (int i = 0; i < 17; ++i)
@@ -210,7 +210,7 @@ TEST(Mlx5SoftErrors, AnOverwrittenEntry) {
   expect_failure(world, 0, Syndrome::local_operation, EmulatedFault::wrong_index);
 }
 
-/// The peer's side fails by itself.
+/// Only the peer's side fails.
 class FailingExecutor final : public Executor {
 public:
   int writes_left = 2;

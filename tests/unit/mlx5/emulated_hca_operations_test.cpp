@@ -1,4 +1,4 @@
-// The emulated HCA carries out what it is told, and reports it as a device does.
+// The emulated HCA executes its WQEs, and reports completions as a device does.
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>
@@ -8,7 +8,7 @@
 namespace shmemctl::test {
 namespace {
 
-/// Nothing is to come, and there is no completion left.
+/// Nothing is pending, and there is no completion left.
 void expect_idle(SoftWorld& world) {
   EXPECT_EQ(world.hca.poll(), 0u);
   EXPECT_FALSE(world.raw.next());
@@ -56,7 +56,7 @@ TEST(Mlx5Soft, OnlyWhatTheRecordSays) {
   world.raw.ring(2);
   EXPECT_EQ(world.hca.poll(), 2u);
   EXPECT_EQ(world.at<std::uint64_t>(0), 2u);
-  // The record alone says nothing; the register is looked at.
+  // The doorbell record alone has no effect; the register is polled.
   HostMemory::store_record(world.queue->view().send_record, send_dbrec_value(3));
   EXPECT_EQ(world.hca.poll(), 0u);
   world.raw.ring(3);

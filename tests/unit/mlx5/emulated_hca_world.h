@@ -1,5 +1,5 @@
-// A emulated HCA without a thread, a peer whose memory is this process's, and a queue between them
-// that tests write to directly, as a driver would that makes mistakes.
+// An emulated HCA without a thread, a peer whose memory is this process's, and a queue between them
+// that tests write to directly, like a faulty driver.
 #pragma once
 
 #include <array>
@@ -53,7 +53,7 @@ public:
 
   std::uint64_t position() const { return position_; }
   WqeHead head(std::uint8_t flags = flag_completion) const { return {position_, view_.qpn, flags}; }
-  /// Puts the words at the next WQEBB; `wqebbs` is how far the position moves.
+  /// Writes the words at the next WQEBB; `wqebbs` is how far the position moves.
   void put(const EntryWords& entry, std::uint32_t wqebbs) {
     for (unsigned i = 0; i < entry.count; ++i)
       word(position_ * wqebb_words + i) = entry.words[i];
@@ -66,14 +66,14 @@ public:
     build(entry, head(flags));
     put(entry);
   }
-  /// Record and register, for the position that was reached or another one.
+  /// Writes record and register, for the current position or another one.
   void ring() { ring(position_); }
   void ring(std::uint64_t index) {
     HostMemory::store_record(view_.send_record, send_dbrec_value(index));
     HostMemory::store_doorbell(view_.doorbell, doorbell_value(index, view_.qpn), 0);
   }
 
-  /// The next completion in ring mode; nothing if there is none.
+  /// The next completion in ring mode; empty if there is none.
   std::optional<SeenCompletion> next() {
     const std::uint64_t* entry =
         view_.completions + (taken_ & ((1u << view_.wqebbs_log2) - 1)) * cqe_words;
@@ -83,7 +83,7 @@ public:
     ++taken_;
     return seen(entry);
   }
-  /// What stands in the first CQE.
+  /// The contents of the first CQE.
   SeenCompletion first() const { return seen(view_.completions); }
   void release() { HostMemory::store_record(view_.completions_record, cq_dbrec_value(taken_)); }
 
@@ -111,7 +111,7 @@ struct SoftWorld {
   std::unique_ptr<HcaQp> queue;
   RawQueue raw;
   static constexpr std::uint32_t rkey = 0x4711;
-  /// Of the peer's memory, but without any right beside reading; and without that for writing.
+  /// Read-only access to the peer's memory, and no remote write access to it.
   static constexpr std::uint32_t rkey_read_only = 0x4712, rkey_write_only = 0x4713;
 
   explicit SoftWorld(const QpOptions& options = small_ring(), bool connected = true)

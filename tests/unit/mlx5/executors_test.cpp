@@ -1,4 +1,4 @@
-// The way over a transport does what the way over mapped memory does, and in order.
+// The executor over a transport does the same as the one over mapped memory, in order.
 #include <gtest/gtest.h>
 #include <random>
 
@@ -96,7 +96,7 @@ TEST(Mlx5Executors, BothWaysDoTheSame) {
   EXPECT_GT(refused, 100u);
 }
 
-/// Notes the calls.
+/// Records the calls.
 class NotingTransport final : public Transport {
 public:
   std::string calls;

@@ -105,7 +105,7 @@ std::byte* FakeDevice::registered(std::uint64_t id, std::uint64_t offset, std::s
   throw std::logic_error("a queue outside of its registered memory");
 }
 
-/// The queue as the two commands describe it, and nothing else.
+/// The queue exactly as the two commands describe it.
 void FakeDevice::make_queue(Queue& queue, const QpCommand& asked, std::uint32_t qpn) {
   const CqCommand& completions = queue.completions_command;
   QpView view{};
@@ -134,7 +134,7 @@ void FakeDevice::make_queue(Queue& queue, const QpCommand& asked, std::uint32_t 
   queue.device = std::make_unique<EmulatedQp>(view, keys);
 }
 
-/// @param base a page that is there already; nullptr: a new one
+/// @param base an existing page; nullptr: a new one
 mlx5dv_devx_uar* FakeDevice::add_register(std::byte* base, std::size_t offset) {
   Page& page = pages_.emplace_back();
   if (!base) {

@@ -1,5 +1,5 @@
 // A fake mlx5 device behind libibverbs' and libmlx5's functions: it reads firmware commands, and
-// the queues that they make are served by the emulated HCA's queue. One device at a time.
+// the emulated HCA serves the queues that they create. One device at a time.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 #include "transports/mlx5/emulated/emulated_qp.h"
 #include "transports/mlx5/emulated/executor.h"
 
-/// The library's own type, of which only the address is used outside of it.
+/// The library's own type, of which only the address is used by others.
 struct mlx5dv_devx_obj {
   std::uint32_t number = 0;
   bool is_queue_pair = false;
@@ -40,12 +40,12 @@ public:
   FakeDevice(const FakeDevice&) = delete;
   FakeDevice& operator=(const FakeDevice&) = delete;
 
-  // What it is like.
+  // Its properties.
   bool ethernet = true;
   bool is_mlx5 = true, port_is_active = true;
-  /// Which pages of registers it gives. As rdma-core's, the plain uncached one is one for all that
-  /// ask; two of those that gather writes stand in one page of the system; dedicated ones each have
-  /// a page, if there are that many.
+  /// Which UAR pages it has. As with rdma-core, the plain uncached one is shared by all; two
+  /// write-combining ones share a page of the system; dedicated ones each have a page, as long as
+  /// there are any.
   bool has_uncached_page = true, has_gathering_pages = true;
   int dedicated_pages = 1000;
   std::size_t page_bytes = 4096; ///< of the system
@@ -57,12 +57,12 @@ public:
   std::string failing_call;
   bool has_dma_bufs = false; ///< its library has ibv_reg_dmabuf_mr
 
-  // What it has seen.
+  // A record of its use.
   std::vector<std::uint16_t> commands;
   QpCommand init, receive, send;
-  std::vector<std::string> open_objects; ///< in order of their making
-  std::string closed;                    ///< in order of their end
-  std::shared_ptr<Executor> peer; ///< what its queues reach; nullptr: this process's own memory
+  std::vector<std::string> open_objects; ///< in order of creation
+  std::string closed;                    ///< in order of destruction
+  std::shared_ptr<Executor> peer; ///< memory that its queues access; nullptr: this process's own
   KeyTable keys;
   struct {
     std::uint64_t offset_bytes = 0, size_bytes = 0, address = 0;
@@ -129,7 +129,7 @@ private:
   };
   std::list<Page> pages_;
   mlx5dv_devx_uar* shared_page_ = nullptr; ///< the plain uncached one
-  std::byte* half_used_ = nullptr;         ///< a page with room for another gathering register
+  std::byte* half_used_ = nullptr; ///< a page with room for another write-combining register
   std::list<Memory> memories_;
   std::list<Queue> queues_;
   std::list<mlx5dv_devx_event_channel> channels_;

@@ -1,9 +1,9 @@
-// What the send queue's own code runs on where loads and stores have no order but the one that they
-// ask for: the release and acquire of C++ and PTX, as messages and views. A store is a message; a
-// relaxed load may take any message of its word that is not older than one that the thread knows
-// of. What a thread knows is its view: of each word the newest message. A release puts the view
-// into the message, an acquire takes it out. So a word that comes late is found at both ends: where
-// a release is missing, and where an acquire is.
+// Memory for the send queue's own code in which loads and stores have no order except what they
+// request: the release and acquire of C++ and PTX, as messages and views. A store is a message; a
+// relaxed load may read any message of its word that is not older than one that the thread knows.
+// What a thread knows is its view: the newest known message of each word. A release puts the view
+// into the message, an acquire takes it out. So a word that arrives late exposes both a missing
+// release and a missing acquire.
 //
 // Of each word only the newest few messages are kept: older values are not tried.
 #pragma once
@@ -18,7 +18,7 @@
 namespace shmemctl::test {
 
 inline constexpr unsigned view_words = 32, view_threads = 3, kept_messages = 3;
-using View = std::array<std::uint8_t, view_words>; ///< by word: which of its messages
+using View = std::array<std::uint8_t, view_words>; ///< by word: index of its message
 
 struct ViewWord {
   std::uint32_t values[kept_messages]; ///< the oldest first
@@ -31,7 +31,7 @@ struct ViewThread {
   std::uint8_t posted[1], accepted[1], padding[2];
   View view;     ///< what it knows
   View released; ///< what it knew at its last fence
-  View heard;    ///< what came with relaxed loads: known behind the next fence
+  View heard;    ///< what relaxed loads brought: known after the next fence
   std::uint32_t log[most_logged];
 };
 
@@ -110,7 +110,7 @@ public:
   void store(unsigned place, std::uint64_t value, bool release) {
     once([&] { put(place, value, release ? me_.view : me_.released); });
   }
-  /// Of the newest message, whose view goes on.
+  /// Reads the newest message, and continues its view.
   template <class Change>
   std::uint32_t modify(unsigned place, bool acquire, bool release, Change&& change) {
     return visible([&]() -> std::uint32_t {
@@ -145,7 +145,8 @@ private:
   }
   void take(const View& view, bool acquire) { join(acquire ? me_.view : me_.heard, view); }
 
-  /// What nobody has to see at once needs no step of its own: who looks may take an older message.
+  /// A store that nobody must see at once needs no step of its own: a reader may take an older
+  /// message.
   template <class Act>
   void once(Act&& act) {
     if (stores_replayed_++ < me_.stores_made)

@@ -1,4 +1,4 @@
-// Posting by host threads: operations, waits, and what is said when something fails.
+// Posting by host threads: operations, waits, and the errors of failures.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -124,7 +124,7 @@ TEST_P(Mlx5HostQueue, LaterBellsAndFlush) {
   world.queue.flush();
   world.queue.wait(ticket);
   EXPECT_EQ(world.value<std::uint64_t>(0), 5u);
-  // More than there is room for, and nobody rings: waiting for room does.
+  // More than there is room for, without a doorbell: waiting for room rings it.
   for (int i = 0; i < 100; ++i)
     world.queue.write_inline(world.at(8), &value, 8, {DoorbellMode::later, false, false});
   world.queue.quiet();
@@ -153,7 +153,7 @@ TEST_P(Mlx5HostQueue, AFailureNamesDevicePortPeerAndStatus) {
   world.queue.write_inline({address_of(world.there.data()), 0x1234}, &value, 8);
   const std::string message = message_of([&] { world.queue.quiet(); });
   std::vector<std::string> parts = {"soft-mlx5", "port 1", "PE 3"};
-  // A collapsed completion may be the flush of what came behind the failure.
+  // A collapsed completion may be the flush of WQEs after the failure.
   if (GetParam() == CqMode::ring)
     parts.insert(parts.end(), {"RDMA WRITE", "remote access error"});
   for (const std::string& part : parts)
@@ -198,7 +198,7 @@ public:
   }
 };
 
-/// A queue that nobody serves, and what its device says when it is asked.
+/// A QP that nobody serves, and the device's report about it.
 class UnservedQueue final : public HcaQp {
 public:
   UnservedQueue(std::unique_ptr<HcaQp> queue, const std::string& event)

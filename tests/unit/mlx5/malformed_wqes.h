@@ -1,4 +1,4 @@
-// WQEs that a device refuses, and with what.
+// WQEs that a device refuses, and the syndromes.
 #pragma once
 
 #include <functional>

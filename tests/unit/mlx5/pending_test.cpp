@@ -1,4 +1,5 @@
-// What an emulated HCA may carry out before what, if it keeps no more order than it must.
+// The order in which an emulated HCA may execute operations, if it keeps no more order than it
+// must.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace {
 
 using namespace shmemctl::mlx5;
 
-/// "w" a WRITE, "r" a READ, "a" an atomic, by their place in the script; "f" stands for a fence.
+/// "w" a WRITE, "r" a READ, "a" an atomic, by their position in the script; "f" is a fence.
 std::vector<std::uint16_t> carried_out(const std::string& script, std::uint64_t seed) {
   PendingOperations pending(seed);
   std::vector<std::uint16_t> order;
@@ -36,7 +37,7 @@ std::vector<std::uint16_t> carried_out(const std::string& script, std::uint64_t 
   return order;
 }
 
-/// How often `first` was carried out before `second`, of 400 times.
+/// How often `first` was executed before `second`, of 400 times.
 int before(const std::string& script, std::uint16_t first, std::uint16_t second) {
   int count = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
@@ -76,7 +77,7 @@ TEST(Mlx5Pending, AtomicsComeBehindWritesAndAtomics) {
   expect_either("ar", 0, 1);
 }
 
-/// A fence is for READs and atomics, and says nothing of WRITEs.
+/// A fence applies to READs and atomics, not to WRITEs.
 TEST(Mlx5Pending, AFenceIsForWhatHasAnAnswer) {
   EXPECT_EQ(before("rfw", 0, 2), 400);
   EXPECT_EQ(before("afw", 0, 2), 400);

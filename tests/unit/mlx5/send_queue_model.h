@@ -1,6 +1,6 @@
 // The send queue as a machine for the model checker (tests/unit/proxy/explorer.h): producers with
-// scripts, and a device that reads what is in memory when it looks. Stores arrive as late and in
-// any order that their memory order allows (tests/unit/proxy/model_context.h).
+// scripts, and a device that reads memory at any time. Stores arrive as late and in any order that
+// their memory order allows (tests/unit/proxy/model_context.h).
 #pragma once
 
 #include <cstring>
@@ -12,8 +12,8 @@
 
 namespace shmemctl::test {
 
-/// Scripts: p put, l put that may be rung later, P put of two WQEBBs, b two puts reserved at once,
-/// s put with a completion, r read (waits, and looks at what came), f flush, q quiet.
+/// Scripts: p put, l put with a deferred doorbell, P put of two WQEBBs, b two puts reserved at
+/// once, s put with a completion, r read (waits, and checks the result), f flush, q quiet.
 struct QueueModelSetting {
   std::vector<std::string> scripts;
   unsigned wqebbs_log2 = 1, signal_log2 = 0, ring_log2 = 10;
@@ -105,7 +105,7 @@ private:
   struct Producer {
     std::uint32_t first, goal, known;
     std::uint8_t phase, is_nop;
-    std::uint8_t due; ///< this many of its WQEs must be carried out without any more calls
+    std::uint8_t due; ///< this many of its WQEs must be executed without any more calls
     std::uint8_t padding;
     std::uint32_t published_before; ///< WQEBBs that a quiet is for
   };
@@ -152,7 +152,7 @@ private:
     return view;
   }
 
-  // Producers. Each phase is an operation of its own; one that has to wait is begun again.
+  // Producers. Each phase is an operation of its own; one that must wait is restarted.
 
   struct What {
     unsigned wqes = 1, wqebbs = 1;
@@ -270,7 +270,7 @@ private:
     return signalled;
   }
 
-  /// Every word says whose it is, where, and what it does.
+  /// Every word encodes its producer, its position, and its operation.
   static std::uint64_t word_of(std::uint64_t start, const What& what, bool completes, char code,
                                unsigned producer, unsigned index) {
     return start << 16 | what.wqebbs << 12 | static_cast<std::uint64_t>(completes) << 11 |

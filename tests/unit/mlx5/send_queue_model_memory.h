@@ -1,4 +1,4 @@
-// What the send queue's own code runs on in the model checker: its sizes, and loads and stores that
+// Memory for the send queue's own code in the model checker: its sizes, and loads and stores that
 // are steps (tests/unit/proxy/model_context.h).
 #pragma once
 
@@ -48,7 +48,7 @@ struct QueueModelShape {
   }
 };
 
-/// As threads of the host have it.
+/// As for threads of the host.
 struct QueueModelMemory {
   using Context = ModelContext;
   static constexpr unsigned words = most_words;
@@ -114,7 +114,7 @@ struct QueueModelMemory {
   inline static thread_local bool is_device = false;
 };
 
-/// As threads of a GPU have it.
+/// As for threads of a GPU.
 struct GpuQueueModelMemory : QueueModelMemory {
   static constexpr bool one_polls = true;
 
@@ -124,7 +124,7 @@ struct GpuQueueModelMemory : QueueModelMemory {
   }
 };
 
-/// The same where loads take older values, too: kernels/device/gpu_memory.cuh.
+/// The same if loads read older values, too: kernels/device/gpu_memory.cuh.
 struct ViewModelMemory {
   using Context = ViewContext;
   static constexpr unsigned words = view_words;
@@ -133,7 +133,7 @@ struct ViewModelMemory {
   static unsigned place(const std::uint64_t* word) { return QueueModelMemory::place(word); }
   static Context& context() { return Context::current(); }
 
-  /// The device looks at everything in its order.
+  /// The device reads everything in order.
   static std::uint64_t load(const std::uint64_t* word) {
     return context().load(place(word), is_device);
   }

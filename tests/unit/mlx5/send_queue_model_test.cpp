@@ -26,7 +26,7 @@ void expect_right_by(const QueueModelSetting& setting, std::size_t least_states)
   EXPECT_GE(found.terminals, 1u);
 }
 
-/// All properties hold in all states, and there are enough of those to believe that.
+/// All properties hold in all states, and there are enough states for that to be meaningful.
 template <unsigned Bits = 3, unsigned Words = 1>
 void expect_right(QueueModelSetting setting, std::size_t least_states) {
   for (const CqMode mode : {CqMode::ring, CqMode::collapsed}) {

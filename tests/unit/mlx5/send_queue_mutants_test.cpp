@@ -1,4 +1,4 @@
-// The model checker finds what it is for: each of these queues has one mistake.
+// The model checker finds its targets: each of these queues has one defect.
 #include <gtest/gtest.h>
 #include <iostream>
 
@@ -14,20 +14,20 @@ using Shape = Right::Shape;
 using Small = RightQueue<3, 1>;
 using Base = QueueModelMemory;
 
-/// The queue of production on a memory with a mistake.
+/// The production queue on memory with a defect.
 template <class BadMemory, class Good = Right>
 struct OnMemory {
   using Shape = typename Good::Shape;
   using Memory = BadMemory;
   using Queue = mlx5::SendQueue<Shape, Memory>;
 };
-/// A queue with a mistake of its own.
+/// A queue with its own defect.
 template <class BadQueue>
 struct WithQueue : Right {
   using Queue = BadQueue;
 };
 
-/// Some state breaks a property, with these words; with the right queue none does.
+/// Some state violates a property, with this message; with the correct queue none does.
 template <class Parts, class Good = Right>
 void expect_found(const QueueModelSetting& setting, const std::string& words) {
   QueueMachine<Parts> machine(setting);
@@ -234,7 +234,7 @@ TEST(Mlx5Mutants, NothingCompletes) {
   expect_found<WithQueue<NoCompletions>>({.scripts = {"ppp"}}, "deadlock");
 }
 
-/// Reads how far it is behind the completion.
+/// Reads how far it is after the completion.
 struct LateBase : Small::Queue {
   using Small::Queue::SendQueue;
   void poll() const {

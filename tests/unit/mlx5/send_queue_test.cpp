@@ -10,7 +10,7 @@ namespace {
 
 using Send = SendQueue<DeviceShape, HostMemory>;
 
-/// Publishes and rings; false if it is not our turn.
+/// Publishes and rings; false if another producer is first.
 bool publish(const Send& send, std::uint64_t first, std::uint32_t wqebbs,
              const Signalled& signalled, DoorbellMode bell) {
   send.written();
@@ -24,7 +24,7 @@ class Poster {
 public:
   Poster(SoftWorld& world) : world_(world), send_(world.queue->view()) {}
 
-  /// WQEs of one or two WQEBBs, each writing its number to its place; returns the first WQEBB.
+  /// WQEs of one or two WQEBBs, each writing its number to its own slot; returns the first WQEBB.
   std::uint64_t post(const std::vector<unsigned>& sizes, DoorbellMode bell,
                      bool completion = false) {
     std::uint32_t wqebbs = 0;
@@ -101,7 +101,7 @@ QpOptions options_of(std::uint32_t wqebbs, std::uint32_t signal_every, CqMode mo
   return options;
 }
 
-/// Where the latest WQEs left their numbers.
+/// Where the latest WQEs wrote their numbers.
 void expect_written(SoftWorld& world, std::uint64_t number, unsigned wqebbs) {
   if (wqebbs == 1)
     EXPECT_EQ(world.at<std::uint64_t>(8 * (number % Poster::places)), number);

@@ -1,4 +1,4 @@
-// Threads, the emulated HCA's thread, and tiny queues: what ThreadSanitizer looks at.
+// Threads, the emulated HCA's thread, and tiny queues, for ThreadSanitizer.
 #include <atomic>
 #include <gtest/gtest.h>
 #include <random>
@@ -50,13 +50,14 @@ struct ThreadWorld {
   }
 };
 
-/// Each thread writes its numbers to a word of its own, from memory that is used again after a
-/// quiet, reads them back, and adds to a word that all share.
+/// Each thread writes its numbers to its own word, from memory that is reused after a quiet, reads
+/// them back, and adds to a shared word.
 void use(ThreadWorld& world, std::size_t number) {
   std::mt19937 random(static_cast<unsigned>(number));
   HostQp& queue = *world.queue;
   constexpr std::size_t slots = 32;
-  std::uint64_t* data = world.here.data() + number * 64; // plain words: a race is to be found
+  std::uint64_t* data =
+      world.here.data() + number * 64; // plain words: ThreadSanitizer reports a race
   std::uint64_t sent = 0, quiet_at = 0, added = 0;
   std::uint64_t last = 0;
   for (std::uint64_t round = 0; round < rounds; ++round) {

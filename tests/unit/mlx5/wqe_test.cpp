@@ -1,5 +1,5 @@
-// WQEs and doorbells, byte for byte. The expected bytes are written down from the device's
-// definition, not made by the code under test.
+// WQEs and doorbells, byte for byte. The expected bytes are from the device's definition, not from
+// the code under test.
 #include <gtest/gtest.h>
 #include <numeric>
 

@@ -1,5 +1,5 @@
-// The orders of kernels' queues (kernels/device/gpu_memory.cuh), each taken out by itself where
-// loads and stores have no other order: the model checker has to find what goes wrong.
+// The memory orders of kernels' QPs (kernels/device/gpu_memory.cuh), each removed by itself, on
+// memory without any other order: the model checker must find the failure.
 #include <gtest/gtest.h>
 #include <iostream>
 
@@ -40,8 +40,8 @@ TEST(Mlx5Orders, AreEnough) {
   expect_right({"pq"});
   expect_right({"p", "p"});
 }
-/// One producer writes a WQE and leaves it to the next one to ring: the device has to see it
-/// whole. WQEs may be in memory of the host, and the two in different wqebbs of a kernel.
+/// One producer writes a WQE and leaves the doorbell to the next one: the device must see the whole
+/// WQE. WQEs may be in host memory, and the two in different WQEBBs of a kernel.
 TEST(Mlx5Orders, AnEntryThatAnotherProducerRings) {
   expect_right({"l", "p"});
 }
@@ -52,7 +52,7 @@ TEST(Mlx5Orders, AreEnoughForLonger) {
   expect_right({"r", "p"});
 }
 
-/// NETWORK_ACQUIRE in two: of the device's completions, and of what the others know of them.
+/// NETWORK_ACQUIRE in two parts: for the device's completions, and for what others know of them.
 struct CompletionWithoutAcquire : Base {
   static std::uint64_t load_completion(const std::uint64_t* word) { return load(word); }
 };
@@ -66,7 +66,7 @@ TEST(Mlx5Orders, WhatIsCompleteIsAcquired) {
   expect_found<WordsWithoutAcquire>({"r", "r"}, "what a READ brought");
 }
 
-/// NETWORK_RELEASE: of WQEs before their turn, and of completions that were seen.
+/// NETWORK_RELEASE: for WQEs before they are published, and for completions that were seen.
 struct TurnWithoutFence : Base {
   static void wqes_written() {}
 };
@@ -84,10 +84,11 @@ TEST(Mlx5Orders, WhatIsCompleteIsReleased) {
   expect_found<CompletedWithoutRelease>({"r", "r"}, "what a READ brought");
 }
 
-/// NETWORK_DOORBELL in two. The device sees an older doorbell, and a record that is ahead of it.
+/// NETWORK_DOORBELL in two parts. The device sees an older doorbell, and a record that is ahead of
+/// it.
 struct RecordWithoutFence : Base {
   static void store_record(std::uint64_t* word, std::uint64_t value) { store(word, value); }
-  /// One of scope .gpu, which the device need not heed.
+  /// One of scope .gpu, which the device may ignore.
   static void wqes_written() {}
 };
 TEST(Mlx5Orders, EntriesAreBeforeTheRecord) {

@@ -1,4 +1,4 @@
-// BF16 and FP8 by exhaustive comparison with what the formats' definitions say.
+// BF16 and FP8 by exhaustive comparison with the formats' definitions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,7 +35,7 @@ TEST(NumberFormats, EveryE4m3SurvivesACast) {
   }
 }
 
-/// Around each value and each middle between two: which of them is nearest, ties to the even code.
+/// Around each value and each midpoint: which code is nearest, ties to the even code.
 TEST(NumberFormats, CastsToE4m3GoToTheNearestAndTiesToEven) {
   for (int code = 0; code < 0x7e; ++code) {
     const auto low = static_cast<float>(e4m3_value(code));

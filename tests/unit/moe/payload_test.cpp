@@ -1,4 +1,4 @@
-// The data tell every mistake: rows differ, values are finite, models differ from each other.
+// The data expose every mistake: rows differ, values are finite, models differ from each other.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ TEST(Payload, RowsOfAllRanksTokensAndSeedsDiffer) {
     for (std::int32_t rank = 0; rank < 8; ++rank)
       for (std::int32_t token = 0; token < 4096; ++token)
         keys.insert(row_key(seed, rank, token));
-  // Of 65536 draws of 32 bits, a coincidence or two may be.
+  // Of 65536 draws of 32 bits, a collision or two may occur.
   EXPECT_GE(keys.size(), 65'530U);
   std::set<std::uint64_t> beginnings;
   for (const std::uint32_t key : keys)
@@ -69,14 +69,14 @@ TEST(Payload, ExpertsHaveFactorsOfTheirOwn) {
     for (std::int32_t b = 0; b < a; ++b)
       alike += expert_factor(a) == expert_factor(b) ? 1 : 0;
   EXPECT_EQ(alike, 256 - different_experts) << "of 32640 pairs: 0.3%";
-  // A wrong rank, node or place among a rank's experts.
+  // A wrong rank, node or index among a rank's experts.
   for (std::int32_t expert = 0; expert < 1024; ++expert)
     for (std::int32_t distance = 1; distance <= 512; distance *= 2)
       EXPECT_NE(expert_factor(expert), expert_factor(expert + distance));
 }
 
-/// What one wrong expert of eight leaves of a row of usual length differs from what must come home,
-/// however little that expert's part is.
+/// One wrong expert of eight changes a row of ordinary length, however small that expert's weight
+/// is.
 TEST(Payload, ARowOfAnotherExpertShowsInEveryModel) {
   Shape shape;
   shape.n_ranks = 8;
@@ -122,7 +122,7 @@ double as_double(std::uint16_t bf16) {
   return static_cast<double>(float_of_bf16(bf16));
 }
 
-/// Every model against the same sum in double, without any of the code that it is made of.
+/// Every model against the same sum in double, without any of its code.
 TEST(Payload, CombinesAreCloseToTheirSumsInDouble) {
   const Shape shape = small_shape();
   const std::int32_t experts[] = {1, 14, 3, no_expert};
@@ -164,7 +164,7 @@ TEST(Payload, ARankFactorIsNeverZeroAndKnowsItsExperts) {
 TEST(Payload, BiasComesFirstAndNodesAreRoundedOnTheirOwn) {
   const float factors[] = {1, 1, 1, 1};
   const std::uint16_t one = bf16_of_float(1);
-  // 256 + 1 is 257, which BF16 cannot hold; 256 + (1 + 1) it can.
+  // 256 + 1 is 257, which BF16 cannot represent; 256 + (1 + 1) it can.
   EXPECT_EQ(float_of_bf16(combined(one, 0b0011, factors, 4, 256.0F)), 258.0F);
   EXPECT_EQ(float_of_bf16(combined(one, 0b0001, factors, 4, 256.0F)), 256.0F);
   const float big[] = {128, 0.5F, 0.5F, 128};

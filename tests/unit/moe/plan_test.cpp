@@ -1,4 +1,4 @@
-// Slots by prefix sums are a way without gaps and without two writers, for any routing.
+// Slots by prefix sums have no gaps and no two writers, for any routing.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -36,7 +36,8 @@ TEST(Plan, ExpertsLieInOrderOnTheirRanks) {
   EXPECT_EQ(shape.local_expert(no_expert, 0), no_expert);
 }
 
-/// Every sender places its rows by its own prefix and the matrix of counts, as both backends do.
+/// Every sender computes the slots of its rows by its own prefix and the matrix of counts, as both
+/// backends do.
 TEST(Plan, SlotsFillEachDestinationInTheOracleOrder) {
   for (const RoutingKind kind : {RoutingKind::uniform, RoutingKind::one_rank, RoutingKind::zipf,
                                  RoutingKind::empty_ranks, RoutingKind::hot_expert}) {

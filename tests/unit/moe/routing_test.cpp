@@ -1,4 +1,4 @@
-// Routings: what each kind promises, and that they never change.
+// Routings: the properties of each kind, and that they never change.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -110,7 +110,7 @@ TEST(Routing, FewerExpertsThanChoicesLeaveTheRestMasked) {
   EXPECT_EQ(std::set<std::int32_t>(every[0].choices(0), every[0].choices(0) + 8).size(), 8U);
 }
 
-/// The literal hashes are the contract: reports of different machines and versions compare by them.
+/// The literal hashes are fixed: reports of different machines and versions are compared by them.
 TEST(Routing, TheSameSeedGivesTheSameOnEveryMachine) {
   const Shape shape = shape_of(4, 64, 8, 128);
   std::set<std::uint64_t> hashes;
@@ -130,7 +130,7 @@ TEST(Routing, TheSameSeedGivesTheSameOnEveryMachine) {
             6628496734521614689U);
 }
 
-/// Else a repetition with another seed is mostly the same one, some tokens on.
+/// Otherwise a repetition with another seed would be mostly the same one, some tokens later.
 TEST(Routing, NeighbouringSeedsHaveNoTokensInCommon) {
   const Shape shape = shape_of(1, 256, 8, 128);
   std::set<std::vector<std::int32_t>> seen;
@@ -163,7 +163,8 @@ TEST(Routing, UnfitRequestsNameTheNearestValue) {
   request.groups = 7;
   EXPECT_EQ(fix_of(request), "use the nearest legal value: --num-groups 8");
   request.groups = 63;
-  EXPECT_EQ(fix_of(request), "use the nearest legal value: --num-groups 32") << "64 hold 4 for 8 choices";
+  EXPECT_EQ(fix_of(request), "use the nearest legal value: --num-groups 32")
+      << "64 hold 4 for 8 choices";
   request.groups = 0;
   request.top_groups = 1;
   EXPECT_EQ(fix_of(request), "use the nearest legal value: --num-groups 1");

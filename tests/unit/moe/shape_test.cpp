@@ -1,4 +1,4 @@
-// Bad shapes are refused with the rule and the nearest value that is legal.
+// Invalid shapes are refused with the rule and the nearest legal value.
 #include <gtest/gtest.h>
 
 #include "src/base/error.h"

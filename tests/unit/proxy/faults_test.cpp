@@ -16,7 +16,7 @@ Error network_error() {
           "look at the cable"};
 }
 
-/// Fails after some calls, or stays in a call until it is let go.
+/// Fails after some calls, or blocks in a call until it is released.
 class BadTransport final : public Transport {
 public:
   int fails_after = -1; ///< calls; -1: never
@@ -66,7 +66,7 @@ ProxyOptions small_options() {
   return options;
 }
 
-/// For waits that nothing ends: a producer gives up, and names whom it waited for.
+/// For waits that nothing ends: a producer times out, and names the PE that it waited for.
 ProxyOptions impatient() {
   ProxyOptions options = small_options();
   options.timeout_s = 1;

@@ -24,12 +24,13 @@ constexpr std::size_t n_producers = 4;
 constexpr std::size_t most_pes = 6;
 using Counts = std::array<std::array<std::atomic<std::uint64_t>, most_pes>, n_producers>;
 
-/// Each producer numbers its puts to each PE (in the offset), and the number stands in the data
-/// too, with the producer. What was taken on a context is complete at a quiet of it. A context has
-/// one thread.
+/// Each producer numbers its puts to each PE (in the offset), and the number is in the data, too,
+/// with the producer. What was taken on a context is complete at a quiet of it. A context has one
+/// thread.
 class OrderTransport final : public Transport {
 public:
-  /// What a thread knows: only it writes here, so a second one is ThreadSanitizer's to find.
+  /// State of one thread: only it writes here, so a second one is a race that ThreadSanitizer
+  /// reports.
   struct Lane {
     std::array<std::array<std::uint64_t, most_pes>, n_producers> taken{};
     std::uint64_t wrong = 0, quiets = 0;

@@ -1,5 +1,5 @@
-// Annotations for GitHub and GitLab: what is told, in which order, and that no string of a report
-// says more than it is.
+// Annotations for GitHub and GitLab: what is reported, in which order, and that strings of a report
+// cannot inject anything.
 #include "reports/annotate/annotate.h"
 
 #include <gtest/gtest.h>
@@ -103,10 +103,10 @@ TEST(Annotate, FingerprintsStayWhenFiguresChangeAndDifferOtherwise) {
   other_subject.subject = "get";
   EXPECT_NE(fingerprint(finding), fingerprint(other_subject));
   EXPECT_NE(fingerprint(finding), fingerprint(finding, "s.json"));
-  // What the parts are is told by their lengths.
+  // The lengths separate the parts.
   EXPECT_NE(fingerprint({"a", Severity::error, "bc", "", ""}),
             fingerprint({"ab", Severity::error, "c", "", ""}));
-  // They last across releases: a merge request compares with what an older one wrote.
+  // They are stable across releases: a merge request compares with what an older one wrote.
   EXPECT_EQ(fingerprint(finding), "ee9d81211e87e59ac3e9b69430b98e8b");
   const json twice = gitlab_of(loaded(report_with({finding, finding})));
   EXPECT_NE(twice[0]["fingerprint"], twice[1]["fingerprint"]);

@@ -1,5 +1,5 @@
-// The table behind docs/reference/findings.md. tests/integration/test_finding_ids.py holds its ids
-// against those that sources make.
+// The table behind docs/reference/findings.md. tests/integration/test_finding_ids.py compares its
+// ids with those in the sources.
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <regex>

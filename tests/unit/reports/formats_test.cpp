@@ -1,4 +1,4 @@
-// JUnit XML and Prometheus' text: well-formed whatever the report holds, and true to it.
+// JUnit XML and Prometheus' text: well-formed and correct, whatever the report contains.
 #include <expat.h>
 #include <gtest/gtest.h>
 #include <map>
@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Names of elements with how often they occur; fails for what is no XML.
+/// Names of elements with their counts; fails for text that is not XML.
 std::map<std::string, int> elements_of(const std::string& xml) {
   std::map<std::string, int> counts;
   XML_Parser parser = XML_ParserCreate(nullptr);
@@ -28,7 +28,7 @@ std::map<std::string, int> elements_of(const std::string& xml) {
   return counts;
 }
 
-/// Lines of the text exposition format; fails for others, and for a series that is there twice.
+/// Lines of the text exposition format; fails for others, and for a duplicate series.
 std::map<std::string, double> series_of(const std::string& text) {
   static const std::regex comment("# (HELP|TYPE) [a-zA-Z_:][a-zA-Z0-9_:]* .+");
   static const std::regex line(
@@ -175,7 +175,7 @@ TEST(Prometheus, HasTheRowsInBaseUnits) {
             0.8);
   EXPECT_EQ(series.at("shmemctl_nic_hotspot{host=\"node7\",device=\"mlx5_0\",port=\"1\"}"), 1);
   EXPECT_EQ(series.at("shmemctl_nic_hotspot{host=\"node7\",device=\"eth0\",port=\"1\"}"), 0);
-  // The rate of eth0's link is not known, nor what it carried.
+  // The rate of eth0's link is unknown, and so is what it carried.
   EXPECT_EQ(series.count("shmemctl_nic_utilization_ratio{host=\"node7\",device=\"eth0\",port=\"1\","
                          "direction=\"sent\"}"),
             0u);

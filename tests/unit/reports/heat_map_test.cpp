@@ -1,4 +1,4 @@
-// Pictures of pairs: what they are of, what is dark, and that they fit.
+// Pictures of pairs: what they show, what is dark, and that they fit.
 #include <gtest/gtest.h>
 
 #include "reports/pair_matrix.h"

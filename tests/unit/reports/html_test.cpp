@@ -1,4 +1,4 @@
-// The page's model, and the text that it becomes.
+// The page's model, and its text.
 #include <ctime>
 #include <gtest/gtest.h>
 #include <map>
@@ -121,7 +121,7 @@ TEST(Sweeps, SayOnceWhoSendsToWhomOverWhat) {
   EXPECT_EQ(find_block(results, "table").at("columns").back().at("name"), "path");
   for (const json& row : table_titled(results, "All rows"))
     EXPECT_EQ(row.back(), text);
-  // A line of which the ends are not the same has no path that could stand above it.
+  // A line whose ends differ between rows has no path above it.
   loaded.report.results[0].path->second->pe = 3;
   EXPECT_EQ(chart_title(), "put");
   loaded.report.results[0].path.reset();
@@ -161,7 +161,7 @@ TEST(Sweeps, ANumberThatFollowsFromTheSweptOneTearsNoLine) {
   EXPECT_EQ(series_named(view, "ctas=1 window=7").size(), 1U) << view.dump();
 }
 
-/// CPU time of this process, which other processes do not change.
+/// CPU time of this process, which does not depend on other processes.
 double cpu_seconds() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
@@ -176,7 +176,7 @@ TEST(Page, TakesTimeByTheSizeOfAReportWhateverItsNames) {
   }
   const double begin = cpu_seconds();
   const json model = page_model({{loaded}, {}});
-  EXPECT_LT(cpu_seconds() - begin, 60); // minutes, if each name is looked for in each row
+  EXPECT_LT(cpu_seconds() - begin, 60); // minutes, if each name is searched for in each row
   EXPECT_FALSE(find_section(model, "results").is_null());
 }
 
@@ -258,7 +258,7 @@ TEST(Pairs, OfPesAreAMatrixToo) {
   const json map = find_block(find_section(model, "pairs"), "heatmap");
   EXPECT_EQ(map.at("rows"), json::parse(R"(["PE 0", "PE 1"])"));
   EXPECT_EQ(map.at("views").at(0).at("values"), json::parse("[[null, 100.0], [300.0, null]]"));
-  // One pair is no matrix, and its sizes are a sweep.
+  // One pair is not a matrix, and its sizes are a sweep.
   loaded.report.results = {loaded.report.results.at(0), loaded.report.results.at(2)};
   EXPECT_TRUE(find_section(page_model({{loaded}, {}}), "pairs").is_null());
   EXPECT_FALSE(find_section(page_model({{loaded}, {}}), "sweeps").is_null());

@@ -1,5 +1,5 @@
 // The embedded validator against an independent one: python3-jsonschema reads the schema as
-// 2020-12, ours reads it as draft 7, and both must say the same of every document.
+// 2020-12, ours reads it as draft 7, and both must agree on every document.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -319,8 +319,7 @@ TEST(Validate, AgreesWithAnIndependentValidator) {
     EXPECT_EQ(verdicts[i], expected[i]) << label(mutations[i]);
 }
 
-/// Every object of the schema says what its keys are, and closes itself or is one of those that
-/// may have more.
+/// Every object of the schema defines its keys, and is closed or one of those that may have more.
 void check_documented(const json& schema, const std::string& at) {
   if (schema.is_object() && schema.contains("properties") && schema["properties"].is_object() &&
       schema.value("type", json()) == "object") {
@@ -333,7 +332,7 @@ void check_documented(const json& schema, const std::string& at) {
       check_documented(member, at + "/" + key);
 }
 
-/// Keywords that draft 7 and 2020-12 read differently, or that only one of them knows.
+/// Keywords that draft 7 and 2020-12 interpret differently, or that only one of them has.
 void check_keywords(const json& schema, const std::string& at) {
   if (schema.is_object()) {
     for (const char* keyword :

@@ -1,4 +1,4 @@
-// The report is there whatever ends the run: each case is a child process, as a run is.
+// The report is written however the run ends: each case is a child process, like a run.
 #include "reports/output.h"
 
 #include <chrono>
@@ -62,8 +62,8 @@ protected:
   fs::path folder_;
 };
 
-/// Runs `run` in a child and returns how it ended. `meanwhile` gets the child's id once the child
-/// has written a byte to the descriptor that `run` gets.
+/// Runs `run` in a child and returns how it ended. `meanwhile` receives the child's pid once the
+/// child has written a byte to the descriptor that `run` receives.
 int ended(const std::function<void(int)>& run, const std::function<void(pid_t)>& meanwhile) {
   int ready[2];
   EXPECT_EQ(::pipe(ready), 0);
@@ -114,7 +114,8 @@ TEST_F(Output, ASignalLeavesAnIncompleteReportAndExitCode130) {
           ReportOutput output({path("r.json"), path("r" + std::to_string(signal) + ".csv"), false},
                               Report{});
           output.update(sample_report());
-          std::thread busy([] { std::this_thread::sleep_for(200s); }); // signals may not land here
+          std::thread busy(
+              [] { std::this_thread::sleep_for(200s); }); // signals must not arrive here
           say_ready(ready);
           std::this_thread::sleep_for(200s);
         },
@@ -137,7 +138,7 @@ TEST_F(Output, AHangUpThatIsIgnoredStaysIgnored) {
         ReportOutput output({path("r.json"), "", false}, Report{});
         output.update(sample_report());
         ::kill(::getpid(), SIGHUP);
-        std::this_thread::sleep_for(200ms); // were it waited for, it would end the process now
+        std::this_thread::sleep_for(200ms); // if it were waited for, it would end the process now
         output.finish(sample_report());
         say_ready(ready);
         ::_exit(7);
@@ -150,7 +151,7 @@ TEST_F(Output, AHangUpThatIsIgnoredStaysIgnored) {
 
 TEST_F(Output, ASignalEndsAProcessWhoseWriteHangs) {
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
-  // Held open, so that a writer gets in, and never read.
+  // Held open, so that a writer can open it, and never read.
   const int reader = ::open(path("fifo").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   Report large = sample_report();
   large.command.assign(1000, std::string(1000, 'x')); // more than a pipe holds

@@ -1,4 +1,4 @@
-// Which of several reports a page shows, and what it says beside a baseline.
+// Which of several reports a page shows, and what it reports beside a baseline.
 #include <gtest/gtest.h>
 #include <set>
 
@@ -90,7 +90,7 @@ TEST(Page, OneCommandWithOtherRowsStandsForNothingElse) {
   ASSERT_EQ(results.size(), 4U);
   EXPECT_EQ(results.at(0).at(0), "moe --mode ht");
   EXPECT_EQ(results.at(2).at(0), "moe --mode ll");
-  // A newer one with all of its rows, and more, stands for it.
+  // A newer one with all of its rows, and more, supersedes it.
   LoadedReport both = run_of("2026-11-22T03:33:00Z", 1, "moe");
   both.report.command = {"shmemctl", "moe", "--mode", "ht,ll"};
   both.report.results = high.report.results;
@@ -100,7 +100,7 @@ TEST(Page, OneCommandWithOtherRowsStandsForNothingElse) {
   const json runs = find_section(model, "machine").at("blocks").at(1).at("rows");
   ASSERT_EQ(runs.size(), 1U);
   EXPECT_EQ(runs.at(0).at(1), "2026-11-22T03:33:00Z");
-  // So does one of the same command line, though it ended before its last row.
+  // So does one with the same command line, although it ended before its last row.
   both.report.results.resize(1);
   both.report.command = high.report.command;
   model = page_model({{low, high, both}, {}});

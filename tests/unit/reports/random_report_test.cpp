@@ -1,5 +1,5 @@
-// Random reports: what the schema accepts is read and printed without an exception, and what
-// to_json() gives is accepted.
+// Random reports: what the schema accepts is read and printed without an exception, and the result
+// of to_json() is accepted.
 #include <functional>
 #include <gtest/gtest.h>
 #include <random>
@@ -83,7 +83,7 @@ TEST(RandomReport, WhatTheSchemaAcceptsIsReadAndPrinted) {
   int accepted = 0;
   for (int i = 0; i < 400; ++i) {
     json document = to_json(sample_full_report());
-    // Mostly where the schema leaves room.
+    // Mostly where the schema allows it.
     static const char* const parts[] = {"topology", "mapping", "comparison", "runs"};
     json& part = i % 5 == 0 ? document : document[parts[i % 5 - 1]];
     for (std::size_t changes = 1 + mutator.below(3); changes > 0; --changes)
@@ -155,7 +155,7 @@ TEST(RandomReport, AnyTextOfAnyFieldIsPrintedSafe) {
 
 TEST(RandomReport, HostileTextsInWhatTheSchemaDescribesArePrintedSafe) {
   std::mt19937_64 random(11);
-  // Three quarters of the keys that need not be there are.
+  // Three quarters of the optional keys are present.
   const auto choose = [&random](std::uint64_t limit) {
     const std::uint64_t drawn = random();
     return limit == 3 && drawn % 4 > 0 ? limit - 1 : drawn / 4 % limit;

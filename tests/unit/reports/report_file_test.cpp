@@ -1,4 +1,5 @@
-// Reports read row by row: the same as read whole, with the same messages, and for a million rows.
+// Reports read row by row: the same result as when read as a whole, with the same messages, and for
+// a million rows.
 #include "reports/report_file.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Reports that the tests of this folder share.
+// Reports shared by the tests of this folder.
 #pragma once
 
 #include "reports/report.h"
@@ -11,7 +11,7 @@ Report sample_report();
 nlohmann::json sample_topology();
 nlohmann::json sample_mapping();
 nlohmann::json sample_comparison();
-/// hotspots of two ports of node7: mlx5_0 is hot, and nobody knows what eth0 carried.
+/// hotspots of two ports of node7: mlx5_0 is hot, and what eth0 carried is unknown.
 nlohmann::json sample_hotspots();
 /// sample_report() with what merging, comparing and thresholds add.
 Report sample_full_report();

@@ -53,7 +53,7 @@ TEST(TopologyText, IsLaidOutLikeNvidiaSmi) {
       "Other NICs (no RDMA): eth0\n");
 }
 
-/// What a recorded matrix says, as a report's topology.
+/// A recorded matrix as a report's topology.
 json topology_of(const std::vector<std::string>& lines) {
   json topology{{"gpus", json::array()}, {"nics", json::array()}};
   json matrix = json::array();

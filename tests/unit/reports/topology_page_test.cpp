@@ -68,7 +68,7 @@ TEST(Topology, NamesOfNicsAreFoundInSubjects) {
 }
 
 TEST(Topology, ANicWithAnErrorIsDrawnAsOne) {
-  // Its counters say that its link flaps; another one is hot; a third is only slow.
+  // Its counters show that its link flaps; another one is hot; a third is only slow.
   LoadedReport loaded = run_of("2026-11-21T03:33:00Z", 1, "hotspots");
   Report& report = loaded.report;
   report.topology = sample_topology();

@@ -1,4 +1,4 @@
-// Data movement on every team shape, against what a loop over all members gives.
+// Data movement on every team shape, against the result of a loop over all members.
 #include <complex>
 #include <gtest/gtest.h>
 #include <limits>

@@ -1,4 +1,4 @@
-// Meetings of those that are left, on threads.
+// Barriers and gathers of the remaining PEs, on threads.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -15,7 +15,7 @@ namespace {
 using namespace test;
 
 constexpr std::size_t heap_bytes = std::size_t{1} << 18;
-constexpr double timeout_s = 4; ///< PE 0 waits half of it for one that answers
+constexpr double timeout_s = 4; ///< PE 0 waits half of it for a PE that responds
 
 /// What the failure detectors would report of the others, and which PEs the others have excluded.
 struct Lives {
@@ -68,7 +68,7 @@ TEST(DegradedJob, SurvivorsPassBarriersAndGather) {
         EXPECT_GE(come, i * n);
         degraded.barrier("a test");
       }
-      // Of several chunks, of exactly one, of nothing; again and again in the same memory.
+      // Of several chunks, of exactly one, of none; repeatedly in the same memory.
       for (const std::size_t size : {std::size_t{0}, DegradedJob::chunk_bytes * 3 + 5,
                                      DegradedJob::chunk_bytes, std::size_t{11}}) {
         const auto size_of = [&](int pe) { return pe % 2 == 0 ? size : size / 2; };
@@ -102,7 +102,7 @@ TEST(DegradedJob, ALostPeIsExcludedAndNamed) {
           if (me.pe == 2) {
             lives.presence[2] = lost.presence;
             eventually([&] { return over.load(); });
-            // Come back: it learns that the others have not waited, and that is no failure.
+            // Resumed: it learns that the others have not waited, and that is not a failure.
             try {
               degraded.barrier("too late");
               ADD_FAILURE() << "it was left out";
@@ -136,7 +136,7 @@ TEST(DegradedJob, ALostPeIsExcludedAndNamed) {
   }
 }
 
-/// In the middle of what it has to say: none of it is taken.
+/// In the middle of its text: none of it is used.
 TEST(DegradedJob, APeLostWithinAGatherContributesNothing) {
   Lives lives;
   run_thread_world(

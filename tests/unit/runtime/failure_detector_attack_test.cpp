@@ -81,7 +81,7 @@ TEST_P(FailureDetectorAttack, GarbageIsDropped) {
     try {
       socket.send_all(bytes.data(), bytes.size(), in_seconds(60));
     } catch (const Error&) {
-      // Dropped before all was sent.
+      // Dropped before everything was sent.
     }
     EXPECT_TRUE(is_dropped(socket)) << bytes.substr(0, 8);
   }
@@ -107,7 +107,7 @@ TEST_P(FailureDetectorAttack, AnotherJobsConnectionsAreDropped) {
         failure_detector::proven(question.handshake, claim.secret, Query{claim.hello, -1}));
     EXPECT_TRUE(is_dropped(question.socket));
   }
-  // Right, but PE 3 is there already; PE 4 has no business with PE 2; nor has PE 2 with itself.
+  // Correct, but PE 3 is connected already; PE 4 is not a neighbour of PE 2; nor is PE 2 of itself.
   for (const auto& [target, rank] : {std::pair<std::size_t, int>{1, 3}, {2, 4}, {2, 2}}) {
     Challenged twice = connect_request(lifelines, target);
     twice.say(failure_detector::proven(twice.handshake, job_secret, Hello{{}, rank, 5}));
@@ -116,7 +116,7 @@ TEST_P(FailureDetectorAttack, AnotherJobsConnectionsAreDropped) {
   expect_alive(lifelines);
 }
 
-/// What was said on one connection is of no use on another, nor without being challenged.
+/// Messages of one connection are invalid on another, and without a challenge.
 TEST_P(FailureDetectorAttack, ARecordedMessageIsDropped) {
   const FailureDetectors lifelines = make_failure_detectors(5, GetParam());
   const failure_detector::Query query{{{}, 0, 5}, -1};
@@ -128,7 +128,7 @@ TEST_P(FailureDetectorAttack, ARecordedMessageIsDropped) {
   Challenged replay = connect_request(lifelines, 1);
   replay.say(recorded);
   EXPECT_TRUE(is_dropped(replay.socket));
-  // With the same nonce of the dialer too: the listener's is another one.
+  // With the same nonce of the dialer, too: the listener's is a different one.
   Socket again =
       attack(lifelines, 1,
              failure_detector::encode(failure_detector::ConnectionRequest{real.handshake.dialer}) +
@@ -178,7 +178,7 @@ TEST_P(FailureDetectorAttack, AQueryInSingleBytesIsAnswered) {
   EXPECT_TRUE(failure_detector::is_proven(one.handshake, job_secret, *answer));
 }
 
-/// All PEs get another address for one PE's failure detector: nothing listens there.
+/// All PEs get a wrong address for one PE's failure detector: nothing listens there.
 class LyingBootstrap final : public Bootstrap {
 public:
   LyingBootstrap(Bootstrap& real, int victim, const std::string& address)
@@ -268,7 +268,7 @@ private:
 
 TEST(FailureDetectorStart, AnImpostorAtAnAddressIsRefused) {
   using failure_detector::encode;
-  // What it cannot know is the proof: so it gets no further with a Welcome that looks right.
+  // It cannot know the proof: a Welcome that looks right does not get it any further.
   for (const auto& [script, words] :
        {std::pair{encode(failure_detector::Welcome{{}, 7}), "not a PE of this version of shmemctl"},
         std::pair{encode(failure_detector::Challenge{}) + encode(failure_detector::Welcome{{}, 0}),
@@ -319,7 +319,7 @@ std::vector<std::string> start_with_addresses(int n_pes, const std::string& of_f
 TEST(FailureDetectorStart, AddressesOfOtherHostsInterfacesAreSkipped) {
   const auto messages = start_with_addresses(1, "[fe80::1%enp250s0np0]:4711 127.0.0.1:9");
   EXPECT_TRUE(messages.empty()) << messages.front();
-  // Where they are all that there is, what is wrong is said by all, and it is not the name.
+  // If there are no others, all PEs report the problem, and it is not the name.
   for (const std::string& message : start_with_addresses(2, "[fe80::1%enp250s0np0]:9")) {
     EXPECT_NE(message.find("PE 1 (host b)"), std::string::npos) << message;
     EXPECT_EQ(message.find("enp250s0np0"), std::string::npos) << message;

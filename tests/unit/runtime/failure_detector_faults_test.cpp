@@ -91,7 +91,7 @@ public:
     return pes;
   }
   std::string text(int pe) { return slot(pe).text.data(); }
-  /// From `since_ns` until the last of `pes` knew.
+  /// The time from `since_ns` until the last of `pes` was notified.
   double last_knew_ms(const std::vector<int>& pes, std::int64_t since_ns) {
     std::int64_t last = since_ns;
     for (const int pe : pes)
@@ -105,7 +105,7 @@ std::string lost(int pe) {
          ") was lost in phase heap: its connection ended";
 }
 
-/// The same of a PE that may not have been able to report its last phase.
+/// The same for a PE that may not have been able to report its last phase.
 bool says_lost(const std::string& text, int pe) {
   const std::string full = lost(pe);
   const std::size_t phase = full.find("heap");
@@ -163,7 +163,7 @@ TEST(FailureDetectorFaults, AStoppedPeDoesNotHideADeadOne) {
     const int victim = (stopped + 4) % 15;
     const std::int64_t killed_ns = now_ns();
     world.kill(victim);
-    // Whom these two cut off from the rest has a connection to the dead one, which ends.
+    // A PE that these two separate from the rest has a connection to the dead one, which ends.
     const std::vector<int> others = world.all_but({stopped, victim});
     ASSERT_TRUE(world.await(others, learnt)) << stopped;
     EXPECT_LT(world.last_knew_ms(others, killed_ns), 1000) << stopped;
@@ -241,7 +241,7 @@ TEST(FailureDetectorFaults, TimeFromKillToTheLastNotification) {
       world.kill(victim);
       ASSERT_TRUE(world.await(others, learnt));
       const double time_ms = world.last_knew_ms(others, killed_ns);
-      // Whether it is as quick as it should be is asked on a quiet machine only.
+      // The speed is checked only on a quiet machine.
       EXPECT_LT(time_ms, std::getenv("SHMEMCTL_SOAK") != nullptr ? 1000 : 60000) << n_pes;
       RecordProperty((over_tcp ? "tcp_" : "unix_") + std::to_string(n_pes) + "_us",
                      static_cast<int>(time_ms * 1000));

@@ -78,7 +78,7 @@ TEST_P(FailureDetectorOver, APeThatLeavesWithoutAGoodbyeIsLost) {
     }
 }
 
-/// Only a PE that probes it learns of it; PE 0 alone may not be lost.
+/// Only a PE that probes it learns of it; PE 0 alone must not be lost.
 TEST_P(FailureDetectorOver, WithLossAllowedOnlyPeZeroFailsTheJob) {
   FailureDetectors detectors = make_failure_detectors(7, GetParam());
   for (auto& failure_detector : detectors)
@@ -121,7 +121,7 @@ TEST(FailureDetector, TheFirstFailureWins) {
     EXPECT_EQ(detectors[pe]->failure()->pe, 4);
 }
 
-/// A PE that a signal ends is no PE that was lost.
+/// A PE that is ended by a signal is not a lost PE.
 TEST(FailureDetector, AnInterruptedPeAnnouncesIt) {
   FailureDetectors detectors = make_failure_detectors(4);
   detectors[1]->phase("bench put 1M");
@@ -498,7 +498,7 @@ TEST(NeedsAbort, APeThatExitsByItselfNeedsNoAbort) {
     EXPECT_FALSE(needs_abort(failure_of(1, false), pe));
 }
 
-/// Writes into the pipe that it is asked.
+/// Writes into the pipe whenever it is called.
 class AskedBootstrap final : public Bootstrap {
 public:
   explicit AskedBootstrap(int out) : Bootstrap(0, 2), out_(out) {}

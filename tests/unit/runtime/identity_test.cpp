@@ -1,4 +1,4 @@
-// Which machine a process is on: from files of made-up machines, and from this one.
+// Which machine a process is on: from files of synthetic machines, and from this one.
 #include <algorithm>
 #include <array>
 #include <gtest/gtest.h>
@@ -42,8 +42,8 @@ TEST(Identity, MachineAndBootTogetherNameTheMachine) {
   EXPECT_NE(a.machine_id, identity_of(machine_a, boot_b).machine_id);
 }
 
-// NVSHMEM hashes the host name: two containers of one name count as one node, and two of one
-// machine with names of their own as two.
+// NVSHMEM hashes the host name: two containers with the same name count as one node, and two of one
+// machine with different names as two.
 TEST(Identity, TheHostNameDoesNotMatter) {
   EXPECT_EQ(identity_of(machine_a, boot_a, "one\n").machine_id,
             identity_of(machine_a, boot_a, "two\n").machine_id);

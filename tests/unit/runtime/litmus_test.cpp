@@ -1,5 +1,5 @@
-// Memory-order litmus tests on two PEs: what OpenSHMEM forbids must never be seen. Each runs for a
-// fixed number of rounds, or for SHMEMCTL_LITMUS_SECONDS.
+// Memory-order litmus tests on two PEs: outcomes that OpenSHMEM forbids must never occur. Each runs
+// for a fixed number of rounds, or for SHMEMCTL_LITMUS_SECONDS.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -49,7 +49,7 @@ struct Slot {
 
 /// One PE's part; `round` is never 0, so a word that holds it has been written in this round.
 using Part = std::function<void(TeamPe&, const Slot&, std::uint64_t round)>;
-/// Looks for what may not be, after both parts, which then run at the same time.
+/// Checks for forbidden outcomes, after both parts, which run at the same time.
 using Check = std::function<void(TeamPe&, const Slot&, std::uint64_t round)>;
 
 void run(const Part& first, const Part& second, const Check& check = {}) {
@@ -79,7 +79,7 @@ void run(const Part& first, const Part& second, const Check& check = {}) {
           me.teams->sync(team_world);
           for (std::size_t i = 0; i < n_slots && check; ++i)
             check(me, slot(i), round);
-          // PE 0 says when it is over.
+          // PE 0 decides when it is over.
           more = round < rounds || !end.passed() ? 1 : 0;
           const std::uint64_t own = more;
           *me.at<std::uint64_t>(504) = own;
@@ -240,7 +240,7 @@ TEST(Litmus, APutStoresAWordOnce) {
       });
 }
 
-/// Words are never seen in halves.
+/// Words are never torn.
 TEST(Litmus, WordsDoNotTear) {
   run(
       [](TeamPe& me, const Slot& slot, std::uint64_t round) {

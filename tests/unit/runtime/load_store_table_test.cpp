@@ -1,4 +1,4 @@
-// Where other PEs' memory is mapped: bounds, and growth while others look.
+// Where other PEs' memory is mapped: bounds, and growth during concurrent lookups.
 #include <atomic>
 #include <gtest/gtest.h>
 #include <limits>
@@ -67,7 +67,7 @@ TEST(LoadStoreTable, ARegionGrowsDuringLookups) {
         EXPECT_EQ(place, all.heap[2] + 1000);
         found = true;
       } else {
-        // What was there stays.
+        // Existing entries stay.
         EXPECT_EQ(all.places.find(all.heap[0] + 8, 8, 1), all.heap[1] + 8);
       }
   });

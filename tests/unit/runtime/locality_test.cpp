@@ -1,4 +1,4 @@
-// Which NICs a PE hands to its transports.
+// Which NICs a PE passes to its transports.
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -76,7 +76,7 @@ TEST(NicChoice, ReportsListTheNicsOfPesWithoutGpus) {
   ASSERT_EQ(used.nics.size(), 2U);
   EXPECT_EQ(used.nics[0].pes, (std::vector<int>{0, 2}));
   EXPECT_DOUBLE_EQ(used.nics[0].load, 2);
-  // What the mapping chose for a GPU stays.
+  // The mapping's choice for a GPU is kept.
   const Node with_gpus = two_nics(true);
   const Mapping chosen = map_nics(with_gpus, request_for({0, 1}));
   const Mapping same = mapping_in_use(with_gpus, chosen, 2);
@@ -131,7 +131,7 @@ TEST(NumaChoice, TheGpusNodeForAPeThatMayRunAnywhere) {
   const NumaChoice choice = choose_numa_node(two_nodes(), {0, 1, 2, 3, 4, 5, 6, 7}, 0);
   EXPECT_EQ(choice.node, 1);
   EXPECT_NE(choice.reason.find("GPU 0"), std::string::npos) << choice.reason;
-  EXPECT_EQ(choose_numa_node(two_nodes(), {}, 0).node, 1); // the kernel does not tell
+  EXPECT_EQ(choose_numa_node(two_nodes(), {}, 0).node, 1); // unknown to the kernel
 }
 
 TEST(NumaChoice, NoneWithoutAReason) {

@@ -15,7 +15,7 @@ using namespace shmemctl::test;
 
 namespace {
 
-/// Notes what it is asked for.
+/// Records its calls.
 class Recorder final : public Transport {
 public:
   const char* name() const override { return "recorder"; }
@@ -306,7 +306,7 @@ TEST(Rma, AWaitDrivesTheTransport) {
   };
   EXPECT_EQ(world.rma.wait_until(&word, Compare::greater, 41, "test", 1), 42u);
   EXPECT_GE(world.way.progressed, 1000);
-  EXPECT_EQ(world.health.peers, (std::vector<int>{1, -1})); // each transport is there once
+  EXPECT_EQ(world.health.peers, (std::vector<int>{1, -1})); // each transport occurs once
   int asked = 0;
   world.rma.wait([&] { return ++asked == 10; }, "test");
   EXPECT_EQ(asked, 10);

@@ -1,4 +1,4 @@
-// The tree of connections, and whom a job that stands still is waiting for: pure functions.
+// The tree of connections, and which PE a stalled job is waiting for: pure functions.
 #include <gtest/gtest.h>
 #include <map>
 #include <queue>
@@ -11,7 +11,7 @@
 namespace shmemctl::failure_detector {
 namespace {
 
-/// How many ranks are reached from `start` when `silent` passes nothing on.
+/// How many ranks are reached from `start` if `silent` forwards nothing.
 std::size_t reached(const std::vector<std::vector<int>>& links, int start, int silent) {
   std::set<int> seen = {start};
   std::queue<int> next({start});
@@ -49,7 +49,7 @@ TEST(FailureDetectorTree, BothEndsAgree) {
     }
 }
 
-/// A job of made-up answers; PEs without one are silent.
+/// A job of scripted responses; PEs without one are silent.
 struct FakeJob {
   explicit FakeJob(int n_pes, int me = 0)
       : state(me, n_pes, test::job_secret, test::two_hosts(n_pes)) {}
@@ -148,7 +148,7 @@ TEST(RootCause, FindsCycles) {
   EXPECT_EQ(follow_chain(job.state, job.asker(), 5).message, "PE 5 (host b) waits for itself");
 }
 
-/// A PE whose put does not complete, and one that waits in a barrier for it, are no circle.
+/// A PE whose put does not complete, and one that waits in a barrier for it, are not a cycle.
 TEST(RootCause, NamesAStuckNetworkAndNotThePeer) {
   const std::string words =
       " is in phase put and waits for its network: what it has under way with ";

@@ -1,4 +1,4 @@
-// Data by loads and stores, atomics and signals through what stands for a NIC.
+// Data by loads and stores, atomics and signals through a fake NIC.
 #include "src/runtime/routed_atomics.h"
 
 #include <gtest/gtest.h>

@@ -56,8 +56,8 @@ TEST(Runtime, PhasesAreNamedInTheirOrder) {
                                 }}));
 }
 
-/// Builds of one version may differ in their transports. Those that have one would wait in its
-/// collective calls for a PE that has not.
+/// Builds of one version may differ in their transports. PEs that have one would wait in its
+/// collective calls for a PE that does not.
 TEST(Runtime, ATransportThatOnePeLacksIsNotUsed) {
   ForkJob job{.n_pes = 3};
   job.environment = {{"SHMEMCTL_TRANSPORT", "ibdevx,shm"},
@@ -242,7 +242,7 @@ using Reaches = std::function<bool(int pe, int peer)>;
 
 std::string connected; ///< of this process: the transports that were asked to connect
 
-/// Reaches the PEs it is given, and fails in connect(), where the job ends.
+/// Connects to the given PEs, and fails in connect(), where the job ends.
 class ClaimingTransport final : public Transport {
 public:
   ClaimingTransport(std::string name, Reaches reaches)
@@ -304,7 +304,8 @@ void expect_everywhere(const ForkJob& job, const std::vector<std::string>& parts
           << "PE " << pe << ", \"" << part << "\": " << results[pe].text;
 }
 
-/// Without RDMA a job over hosts ended; one pair without it is as bad, and all PEs choose alike.
+/// Without RDMA a job over hosts ended; a single pair without it is as bad, and all PEs choose
+/// alike.
 TEST(Runtime, TheFirstTransportThatReachesAllIsChosenByAll) {
   expect_everywhere(job_with({{"ibrc", all_pairs}}), {"ibrc in phase connections ("});
   expect_everywhere(job_with({{"ibrc", no_pair}, {"libfabric", all_pairs}}),
@@ -327,7 +328,7 @@ TEST(Runtime, WithoutAnyTransportAllReasonsAreSaid) {
   }
 }
 
-/// The user's own choice is not replaced; what would work is said instead.
+/// The user's own choice is not replaced; the error suggests what would work.
 TEST(Runtime, ANamedTransportThatDoesNotWorkFailsWithOneThatWould) {
   const std::map<std::string, Reaches> there = {
       {"ibrc", no_pair}, {"libfabric", no_pair}, {"ucx", all_pairs}};
@@ -338,7 +339,7 @@ TEST(Runtime, ANamedTransportThatDoesNotWorkFailsWithOneThatWould) {
                     {"find a transport", "set --transport shm,ucx, which reaches all pairs"});
 }
 
-// Before any memory is made, and with no neighbour to wait for.
+// Before any memory is created, and without waiting for a neighbour.
 TEST(Runtime, EveryOptionIsCheckedInTheFirstPhase) {
   for (const char* name : {"SHMEMCTL_SYMMETRIC_SIZE", "SHMEMCTL_INIT_MODE", "SHMEMCTL_POLICY",
                            "SHMEMCTL_PES_PER_NODE"}) {
@@ -408,7 +409,7 @@ TEST(Runtime, AnErrorOfOnePeReachesAll) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
 }
 
-// They wait in the bootstrap, whose connections end: an effect, whatever it says.
+// They wait in the bootstrap, whose connections end: an effect, whatever its text.
 TEST(Runtime, AnErrorTakesPrecedenceOverClosedConnections) {
   ForkJob job{.n_pes = 5};
   job.body = [](Runtime& runtime) -> std::string {
@@ -442,7 +443,7 @@ std::multiset<std::string> open_descriptors() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone; // the iterator's own
     const std::string link = std::filesystem::read_symlink(entry.path(), gone).string();
-    // The GPU driver's management library keeps one eventfd of each of its lives.
+    // The GPU driver's management library keeps one eventfd each time it is initialised.
     if (link != "anon_inode:[eventfd]" || !std::filesystem::exists("/dev/nvidiactl"))
       links.insert(link);
   }

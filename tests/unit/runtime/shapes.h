@@ -1,4 +1,4 @@
-// Teams of every shape, with what they must consist of.
+// Teams of every shape, with their expected members.
 #pragma once
 
 #include <functional>
@@ -142,7 +142,7 @@ inline void stay_away(TeamPe& me) {
     }
 }
 
-/// What PE `pe` puts at byte `at` in round `salt`.
+/// The byte of PE `pe` at offset `at` in round `salt`.
 inline std::byte pattern(int pe, std::size_t at, std::size_t salt) {
   const std::size_t x = (static_cast<std::size_t>(pe) * 0x9e3779b1u + at) * 0x85ebca6bu + salt;
   return static_cast<std::byte>((x >> 13) ^ (x >> 5) ^ x);

@@ -1,4 +1,4 @@
-// The transport of one machine: copies, the processor's atomics, signals.
+// The intranode transport: copies, CPU atomics, signals.
 #include "transports/shm/shm.h"
 
 #include <gtest/gtest.h>

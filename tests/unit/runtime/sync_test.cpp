@@ -1,4 +1,4 @@
-// The barrier, above all over slots that are used again by other members in other numbers.
+// The barrier, above all on slots that are reused by other members in other numbers.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,7 +13,7 @@ using namespace shmemctl::test;
 
 namespace {
 
-/// What all PEs do, in one order, each only where it takes part.
+/// What all PEs do, in one order, each only if it takes part.
 struct Step {
   enum Kind { strided_split, grid, by_id, destroy, syncs } kind = syncs;
   int team = 0; ///< number of the parent, or of the team
@@ -29,7 +29,7 @@ struct ModelTeam {
   TeamId slot = invalid_team;
 };
 
-/// Writes a random program and knows what it must lead to.
+/// Generates a random program and knows its expected results.
 class Model {
 public:
   Model(int n_pes, unsigned seed, int n_steps) : n_pes_(n_pes), random_(seed) {
@@ -185,7 +185,7 @@ private:
   }
 
   void make_by_id(const Step& step) {
-    // A team that cannot be made is not in the model: its members are drawn, but not kept.
+    // A team that cannot be created is not in the model: its members are drawn, but discarded.
     if (step.made.empty() || !in(step.made.front()))
       return;
     const std::vector<int>& members = team(step.made.front()).members;
@@ -222,7 +222,7 @@ private:
     me_.teams->sync(id); // before the cells are used for another team of this slot
   }
 
-  /// That PE's cell: by a load where its memory is mapped, else by a get.
+  /// That PE's cell: by a load if its memory is mapped, else by a get.
   std::uint64_t seen(std::size_t cell, int pe) const {
     const auto* own = me_.at<std::uint64_t>(cell);
     if (const void* place = me_.rma->direct(own, pe))
@@ -278,7 +278,7 @@ TEST(Sync, OneSlotForTeamsOfAllSizes) {
   });
 }
 
-/// Each of these shows something in the same cells before it synchronises.
+/// Each of these writes something into the same cells before it synchronises.
 TEST(Sync, CollectivesInARowDoNotDisturbEachOther) {
   run_team_world(4, [](TeamPe& me) {
     for (int turn = 0; turn < 1500; ++turn) {

@@ -143,7 +143,7 @@ TEST(Teams, TripletsOutOfRange) {
     require(!me.teams->split_2d(invalid_team, 1).has_value(), "invalid parent");
     require(!me.teams->split_2d(team_world, 0).has_value(), "empty rows");
     require(!me.teams->split_2d(team_world, low).has_value(), "negative rows");
-    // The extremes that are legal.
+    // The legal extremes.
     require(me.teams->split_strided(team_world, 7, low, 1).has_value(), "stride of one member");
     require(me.teams->split_strided(team_world, 0, huge, 1).has_value(), "stride of one member");
     require(me.teams->split_strided(team_world, 0, 7, 2).has_value(), "first and last");

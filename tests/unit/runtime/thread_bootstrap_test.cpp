@@ -1,4 +1,4 @@
-// The tests' own bootstrap does what a Bootstrap promises.
+// The tests' own bootstrap satisfies the contract of Bootstrap.
 #include "tests/support/thread_bootstrap.h"
 
 #include <gtest/gtest.h>

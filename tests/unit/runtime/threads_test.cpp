@@ -1,4 +1,4 @@
-// The threads that a job has beside the program's.
+// The threads of a job in addition to the program's.
 #include <gtest/gtest.h>
 
 #include "tests/support/fork_job.h"

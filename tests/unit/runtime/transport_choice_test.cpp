@@ -64,7 +64,7 @@ TEST(TransportChoice, ReportsTheChoiceAndTheRejected) {
             "ucx (not ibrc: no device; not libfabric: none)");
 }
 
-/// What is advised must be an option that means what it says.
+/// An advised option must exist and have that meaning.
 TEST(TransportChoice, TheOptionForAnotherOneKeepsSharedMemory) {
   const auto option = [](const std::map<std::string, std::string>& set) {
     return option_for("ucx", Options({}, set));

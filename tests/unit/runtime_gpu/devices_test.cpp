@@ -1,4 +1,4 @@
-// Which GPUs, heaps and paths a job gets, and what is reported where it gets none.
+// Which GPUs, heaps and paths a job gets, and the errors if there are none.
 #include "tests/unit/runtime_gpu/gpu_job.h"
 
 namespace shmemctl::test {

@@ -1,4 +1,4 @@
-// Registered buffers of GPU memory, over a made-up driver.
+// Registered buffers of GPU memory, over a fake driver.
 #include "tests/unit/runtime_gpu/user_buffers.h"
 
 namespace shmemctl::test {
@@ -95,7 +95,8 @@ TEST(GpuBuffersRefused, ManagedOrOfAnotherGpuOrNotAllocated) {
   })));
 }
 
-/// A generation is over when its buffer is removed, also where the next one takes slot and address.
+/// A generation ends when its buffer is removed, even if the next one has the same slot and
+/// address.
 TEST(GpuBuffersStale, AnOldDescriptorIsRefused) {
   expect_all_well(run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
     Buffers& buffers = runtime.buffers();
@@ -111,7 +112,8 @@ TEST(GpuBuffersStale, AnOldDescriptorIsRefused) {
     const auto now = exchange(runtime, buffers.describe(second));
     expect(second.slot == first.slot, "the slot");
     for (int twice = 0; twice < 2; ++twice) {
-      expect_words(error_of([&] { buffers.put(old[peer], 0, &word, 8); }), {"no longer registered"});
+      expect_words(error_of([&] { buffers.put(old[peer], 0, &word, 8); }),
+                   {"no longer registered"});
       buffers.get(&word, now[peer], 0, 8);
       expect(word == 7, "the memory");
     }

@@ -1,5 +1,5 @@
-// The C interface on PEs that are threads. Plain accesses to what others have written are on
-// purpose: they race unless the interface orders them.
+// The C interface on PEs that are threads. Plain accesses to what others have written are
+// intentional: they race unless the interface orders them.
 #include <thread>
 
 #include "tests/unit/shmem/thread_pes.h"
@@ -169,7 +169,7 @@ TEST(ActiveSets, OthersTakeNoPart) {
     long* area = allocate<long>(2 * SHMEM_SYNC_SIZE);
     int* numbers = allocate<int>(2);
     numbers[0] = 1;
-    // Also called by those that are not in it, as old programs do.
+    // Also called by PEs that are not in it, as old programs do.
     shmem_int_sum_to_all(numbers + 1, numbers, 1, 1, 1, 2, nullptr, area);
     EXPECT_EQ(numbers[1], shmem_my_pe() % 2 == 1 ? 2 : 0);
     shmem_barrier(0, 0, 3, area + SHMEM_SYNC_SIZE); // other members, other area
@@ -227,7 +227,8 @@ TEST(Errors, NameTheMistake) {
                  ExitCode::usage, "SHMEM_CTX_INVALID");
   expect_failure([] { shmem_long_wait_until(allocate<long>(1), 99, 1); }, ExitCode::usage,
                  "comparison 99");
-  expect_failure([&] { shmem_set_lock(&on_stack); }, ExitCode::usage, "lock: not in a symmetric object");
+  expect_failure([&] { shmem_set_lock(&on_stack); }, ExitCode::usage,
+                 "lock: not in a symmetric object");
   expect_failure(
       [] {
         auto* word = allocate<std::uint64_t>(1);

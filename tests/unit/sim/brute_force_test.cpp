@@ -1,4 +1,5 @@
-// The model against a naive count: every row by itself, from the words of docs/explanation/moe.md.
+// The model against a naive count: every row by itself, from the description in
+// docs/explanation/moe.md.
 #include <gtest/gtest.h>
 #include <map>
 #include <set>

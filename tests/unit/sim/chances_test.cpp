@@ -9,8 +9,8 @@
 namespace shmemctl::test {
 namespace {
 
-/// The mean of a step's bytes, drawn token by token, with each one's standard error, against what
-/// is expected: 5 errors at most, for some hundred numbers.
+/// The mean of a step's bytes, drawn token by token, with standard errors, compared with the
+/// expected values: within 5 errors, for some hundred numbers.
 void expect_means(const sim::Request& request, const sim::Cluster& cluster) {
   const sim::Traffic traffic = traffic_of(request, cluster, std::nullopt);
   ASSERT_TRUE(sim::Expectation::known_for(*traffic.moe));
@@ -87,16 +87,16 @@ TEST(SimExpected, a_moved_expert_takes_its_rows_along) {
 }
 
 TEST(SimExpected, chances_by_hand) {
-  // 2 of 4 experts: 6 pairs, one of which is without experts 0 and 1.
+  // 2 of 4 experts: 6 pairs, one of which has neither expert 0 nor 1.
   EXPECT_DOUBLE_EQ(sim::miss_chance(4, 2, 2, 0), 1.0 / 6);
   EXPECT_DOUBLE_EQ(sim::miss_chance(4, 4, 2, 0), 0);
   EXPECT_DOUBLE_EQ(sim::miss_chance(4, 0, 2, 0), 1);
-  // Both masked with chance 1/2: 1/6 + 4/6 * 1/2 + 1/6 * 1/4.
+  // Both masked with probability 1/2: 1/6 + 4/6 * 1/2 + 1/6 * 1/4.
   EXPECT_NEAR(sim::miss_chance(4, 2, 2, 0.5), 1.0 / 6 + 4.0 / 12 + 1.0 / 24, 1e-12);
 }
 
-/// Chi-squared of two samples of whole numbers, cells of at least 10 together; 1 if it is below
-/// its mean by 5 standard deviations at most.
+/// Chi-squared of two samples of integers, with cells of at least 10 merged; 1 if it is at most 5
+/// standard deviations above its mean.
 void expect_same_distribution(const std::vector<int>& left, const std::vector<int>& right,
                               const std::string& what) {
   std::map<int, std::pair<double, double>> cells;
@@ -127,8 +127,8 @@ struct Drawn {
   std::vector<int> node_0, node_1, both, pair;
 };
 
-/// Counts of one source: of two nodes, their sum over all, and a number of both, which sees how
-/// they go together.
+/// Counts of one source: of two nodes, their sum over all, and a number of both, which depends on
+/// their correlation.
 Drawn draw_both(const sim::MoeTraffic& traffic, bool by_counts, int draws) {
   Drawn drawn;
   const sim::NodeCounts nodes(traffic);
@@ -169,7 +169,7 @@ TEST(SimNodeCounts, have_the_distribution_of_tokens_drawn_one_by_one) {
 }
 
 TEST(SimNodeCounts, a_test_of_another_distribution_fails) {
-  // Independent binomials have the right means, and are not it: the sums differ.
+  // Independent binomials have the right means, but are not the distribution: the sums differ.
   const sim::Cluster cluster = small_cluster(4, 2);
   const sim::Traffic traffic = traffic_of(small_request(4, 32, 4, 12), cluster, std::nullopt);
   const Drawn slow = draw_both(*traffic.moe, false, 20000);

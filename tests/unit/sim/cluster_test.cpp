@@ -91,7 +91,7 @@ TEST(SimGroups, alike_ones_are_simulated_once_and_reported_all) {
 }
 
 TEST(SimGroups, the_slowest_of_many_is_the_largest_of_as_many_draws) {
-  // Against the definition: the mean of the largest over all ways to take 3 of 8 samples.
+  // Against the definition: the mean of the largest over all subsets of 3 of 8 samples.
   const sim::Cluster cluster = small_cluster(6, 2);
   sim::Request request = small_request(6, 8, 2, 50);
   request.ep_ranks = 4;
@@ -333,7 +333,8 @@ TEST(SimRequest, a_topology_that_cannot_carry_traffic_is_refused) {
   sim::ClusterRequest all_dead;
   all_dead.mapping = mapping_of(node);
   all_dead.changes = {{{}, "mlx5_0", {}, 0}, {{}, "mlx5_1", {}, 0}};
-  expect_error(ExitCode::usage, {"no RDMA device has a usable port"}, [&] { build_cluster(node, all_dead); });
+  expect_error(ExitCode::usage, {"no RDMA device has a usable port"},
+               [&] { build_cluster(node, all_dead); });
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// nvidia-smi's words on hand-made trees.
+// nvidia-smi's path classes on hand-made trees.
 #include "src/topo/distance.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What every transport has to do, whatever it stands on. A transport takes part by a file of its
-// own, <name>_conformance_test.cpp, with
+// What every transport must do. A transport takes part by a file of its own,
+// <name>_conformance_test.cpp, with
 //   INSTANTIATE_TEST_SUITE_P(Ibrc, Conformance, testing::Values(NamedTransport{...}), by_name);
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace shmemctl::test {
 
-/// A transport as the suite runs it, and what is known of it beforehand.
+/// A transport as the suite runs it, and its known properties.
 struct NamedTransport {
   std::string name; ///< part of the tests' names: "libfabric_tcp_efa"
   MakeTransport make;
@@ -59,7 +59,7 @@ inline RemoteAddress heap_of(int pe, std::uint64_t offset_bytes) {
   return {pe, region::heap, offset_bytes};
 }
 
-/// Bytes that tell their place, their writer and their round.
+/// Bytes that encode their offset, their writer and their round.
 inline std::byte pattern(std::size_t at, unsigned seed) {
   return static_cast<std::byte>((at * 7 + at / 251 + seed * 31 + 1) & 0xff);
 }
@@ -67,7 +67,7 @@ inline void fill(void* memory, std::size_t size_bytes, unsigned seed) {
   for (std::size_t at = 0; at < size_bytes; ++at)
     static_cast<std::byte*>(memory)[at] = pattern(at, seed);
 }
-/// The first place that differs from the pattern; size_bytes if none does.
+/// The first offset that differs from the pattern; size_bytes if none does.
 inline std::size_t first_difference(const void* memory, std::size_t size_bytes, unsigned seed) {
   for (std::size_t at = 0; at < size_bytes; ++at)
     if (static_cast<const std::byte*>(memory)[at] != pattern(at, seed))
@@ -81,14 +81,13 @@ inline bool all_are(const std::byte* memory, std::size_t size_bytes, std::byte v
   return true;
 }
 
-/// The word in this PE's heap, read as somebody reads who waits for it.
+/// The word in this PE's heap, read as a waiting thread reads it.
 inline std::uint64_t word_at(const TransportPe& me, std::size_t offset_bytes) {
   auto* word = reinterpret_cast<std::uint64_t*>(me.heap + offset_bytes);
   return std::atomic_ref(*word).load(std::memory_order_acquire);
 }
 
-/// Waits as the runtime does: the transport is driven. Throws when another PE fails or at the
-/// deadline.
+/// Waits as the runtime does, with progress. Throws when another PE fails or at the deadline.
 template <class Condition>
 void wait_for(const TransportPe& me, Condition&& condition, const char* what) {
   const Deadline deadline = me.deadline();

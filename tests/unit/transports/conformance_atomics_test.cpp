@@ -39,7 +39,7 @@ struct Shared {
                            std::uint64_t expected = 0) const {
     return me.transport->atomic(0, word, {op, size_bytes, operand, expected});
   }
-  /// Collective: what the word is in the end, on PE 0; elsewhere `expected` itself.
+  /// Collective: the final value of the word, on PE 0; elsewhere `expected` itself.
   void expect(std::uint64_t expected, const char* what) const {
     me.transport->quiet(0);
     me.barrier();
@@ -100,7 +100,7 @@ TEST_P(Conformance, PostedAdditionsAreThereAfterQuiet) {
   });
 }
 
-/// Each value that was put in comes out once, or is there in the end.
+/// Each value that was put in comes out once, or is the final value.
 TEST_P(Conformance, SwapsLoseNothing) {
   run(4, [](TransportPe& me) {
     for_both_sizes(me, [&](const Shared& shared) {
@@ -187,8 +187,8 @@ TEST_P(Conformance, SetAndFetch) {
   });
 }
 
-/// The processor's own atomics on the same word, where the transport says that they may meet: the
-/// owner adds as long as the others do.
+/// CPU atomics on the same word, if the transport allows them: the owner adds as long as the others
+/// do.
 TEST_P(Conformance, MeetTheProcessorsAtomics) {
   constexpr std::uint64_t times = 2000;
   constexpr std::size_t done_offset = 4096;

@@ -1,4 +1,4 @@
-// Several contexts, several threads, and regions that grow while others are at work.
+// Several contexts, several threads, and regions that grow during operations.
 #include "tests/unit/transports/conformance.h"
 
 namespace shmemctl::test {
@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::size_t part_bytes = std::size_t{256} << 10;
 
-/// What a thread does with a context of its own; it looks at its results through the transport.
+/// What a thread does with its own context; it reads its results through the transport.
 void use_context(TransportPe& me, int context) {
   Transport& transport = *me.transport;
   const int to = (me.pe + 1) % me.n_pes;
@@ -115,7 +115,7 @@ TEST_P(Conformance, ThreadsThatPollAndThreadsThatWait) {
   });
 }
 
-/// The heap grows while a thread of every PE works on the part that was there before.
+/// The heap grows while a thread of every PE works on the existing part.
 TEST_P(Conformance, RegionGrowsUnderWork) {
   TransportWorldOptions wanted = world(2);
   wanted.heap_bytes = std::size_t{6} << 20;
@@ -164,7 +164,7 @@ TEST_P(Conformance, RegionGrowsUnderWork) {
   });
 }
 
-/// Memory comes and goes as local memory; stale registrations must not be used.
+/// Memory is mapped and unmapped as local memory; stale registrations must not be used.
 TEST_P(Conformance, LocalMemoryComesAndGoes) {
   run(2, [](TransportPe& me) {
     for (unsigned round = 0; round < 20; ++round) {

@@ -1,4 +1,4 @@
-// Peers that go, stop or fail: every wait ends, and says whom it waited for.
+// Peers that exit, stop or fail: every wait ends, and names the PE that it waited for.
 #include <unistd.h>
 
 #include "tests/support/fork_world.h"
@@ -10,7 +10,7 @@ namespace {
 /// States of a ForkSlot.
 constexpr int ready = 1, ended_by_error = 2, skipped = 3, went_through = 4;
 
-/// Fails when the test says so.
+/// Fails when the test requests it.
 class SlotHealth final : public JobHealth {
 public:
   explicit SlotHealth(ForkSlot& slot) : slot_(slot) {}
@@ -23,7 +23,7 @@ private:
   ForkSlot& slot_;
 };
 
-/// PEs that are processes: PE 1 does nothing, the others talk to it until that fails.
+/// PEs that are processes: PE 1 does nothing, the others send to it until that fails.
 class FaultyWorld {
 public:
   FaultyWorld(const NamedTransport& transport, int n_pes, double timeout_s)
@@ -32,7 +32,7 @@ public:
         }) {}
 
   ForkWorld& pes() { return world_; }
-  /// All are connected and at work. Returns why they cannot be; "" if they are.
+  /// All are connected and working. Returns why they cannot be; "" if they are.
   std::string await_start() {
     for (int pe = 0; pe < world_.size(); ++pe) {
       const int state = await(pe, [](int seen) { return seen != 0; });
@@ -160,7 +160,7 @@ TEST_P(Conformance, FailureOfTheJobEndsTheWait) {
   world.pes().slot(0).command.store(1, std::memory_order_release);
   EXPECT_EQ(world.await_end(0), ended_by_error);
   EXPECT_NE(world.text(0).find("somebody else failed"), std::string::npos) << world.text(0);
-  // Waits look every 100 ms; the rest is for a busy machine.
+  // Waits check every 100 ms; the rest is for a busy machine.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 

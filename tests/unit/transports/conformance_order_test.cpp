@@ -1,4 +1,4 @@
-// Order: fence, put with signal, and targets that do nothing for it.
+// Order: fence, put with signal, and passive targets.
 #include "tests/unit/transports/conformance.h"
 
 namespace shmemctl::test {
@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::size_t flag_offset = 64, ack_offset = 128, data_offset = 4096;
 
-/// The reader has looked: the writer may go on. Completed, since the writer waits for it.
+/// The reader has checked: the writer may continue. Completed, since the writer waits for it.
 void acknowledge(const TransportPe& me, int to, std::uint64_t round) {
   me.transport->put(1, heap_of(to, ack_offset + static_cast<std::size_t>(me.pe) * 64), &round,
                     sizeof round, true);
@@ -16,7 +16,7 @@ void await_acknowledgement(const TransportPe& me, int from, std::uint64_t round)
   wait_word(me, ack_offset + static_cast<std::size_t>(from) * 64, round, "acknowledgement");
 }
 
-/// PE 0 writes data, then, behind a fence, a flag by `raise`; PE 1 looks at the data as soon as it
+/// PE 0 writes data, then, after a fence, a flag by `raise`; PE 1 checks the data as soon as it
 /// sees the flag.
 void fence_rounds(TransportPe& me, std::size_t size_bytes, int rounds,
                   const std::function<void(std::uint64_t round)>& raise) {
@@ -77,7 +77,7 @@ TEST_P(Conformance, FenceOrdersPutsAndWhatFollows) {
   });
 }
 
-/// An atomic operation, then behind a fence a put: the other way round.
+/// An atomic operation, then after a fence a put: the reverse order.
 TEST_P(Conformance, FenceOrdersAtomicsBeforePuts) {
   run(2, [](TransportPe& me) {
     constexpr std::size_t counter_offset = 512;
@@ -128,7 +128,7 @@ TEST_P(Conformance, SignalComesBehindItsPayload) {
   });
 }
 
-/// Signals of several senders add up, and none comes before its own payload.
+/// Signals of several senders add up, and none arrives before its own payload.
 TEST_P(Conformance, SignalsOfSeveralSendersAddUp) {
   static constexpr std::size_t slot_bytes = 5000;
   constexpr std::uint64_t rounds = 60;
@@ -158,7 +158,7 @@ TEST_P(Conformance, SignalsOfSeveralSendersAddUp) {
   });
 }
 
-/// Many puts with signals behind each other, without a wait: each signal counts.
+/// Many puts with signals in succession, without a wait: each signal counts.
 TEST_P(Conformance, SignalsInFlightAreAllCounted) {
   constexpr std::uint64_t times = 2000;
   run(3, [](TransportPe& me) {
@@ -178,7 +178,7 @@ TEST_P(Conformance, SignalsInFlightAreAllCounted) {
   });
 }
 
-/// A word that is put is seen whole: the old value or the new one, between heavy traffic too.
+/// A word that is put is seen whole: the old value or the new one, under heavy traffic, too.
 template <class Word>
 void expect_whole_words(TransportPe& me) {
   constexpr std::size_t words = 512, stride = 24;
@@ -199,7 +199,7 @@ void expect_whole_words(TransportPe& me) {
     me.transport->quiet(0);
     me.transport->atomic(0, heap_of(1, end_offset), {AtomicOp::add, 8, 1});
   } else {
-    // Without progress(): what this thread itself received it could not see half received.
+    // Without progress(): data that this thread itself receives could not be seen half received.
     std::uint64_t torn = 0;
     const Deadline deadline = me.deadline();
     while (word_at(me, end_offset) != 1 && !deadline.passed()) {
@@ -231,7 +231,7 @@ TEST_P(Conformance, TargetNeedNotCall) {
     constexpr std::size_t size_bytes = 200000;
     std::vector<std::byte> data(size_bytes), back(size_bytes);
     fill(data.data(), size_bytes, 3);
-    // One after the other is the active one; all others wait.
+    // The PEs are active one after the other; all others wait.
     for (int active = 0; active < me.n_pes; ++active) {
       for (int to = 0; me.pe == active && to < me.n_pes; ++to) {
         Transport& transport = *me.transport;

@@ -1,4 +1,4 @@
-// Puts and gets: sizes, odd places, kinds of local memory, many at once.
+// Puts and gets: sizes, unaligned addresses, kinds of local memory, many at once.
 #include <array>
 #include <memory>
 
@@ -10,11 +10,11 @@ namespace {
 constexpr std::size_t largest = (1 << 20) + 7;
 constexpr std::size_t guard_bytes = 64;
 constexpr std::byte untouched{0xee};
-/// Where things lie in the heap of 4 MiB; odd, so that nothing is aligned by chance.
+/// Offsets in the heap of 4 MiB; odd, so that nothing is aligned by chance.
 constexpr std::size_t target_offset = 4096 + 3;
 constexpr std::size_t source_offset = (2 << 20) + 129;
 
-/// Local memory of each kind that a program may name.
+/// Local memory of each kind that a program may use.
 class LocalMemory {
 public:
   explicit LocalMemory(TransportPe& me) : me_(me), registered_(largest + 256) {
@@ -44,7 +44,7 @@ std::string what(const char* kind, std::size_t size_bytes, bool blocking) {
   return std::to_string(size_bytes) + " bytes, " + kind + (blocking ? ", blocking" : "");
 }
 
-/// The pattern, and around it what was there before.
+/// The pattern, and the previous content around it.
 void expect_only(const std::byte* at, std::size_t size_bytes, unsigned seed,
                  const std::string& which) {
   EXPECT_EQ(first_difference(at, size_bytes, seed), size_bytes) << which;
@@ -67,7 +67,7 @@ TEST_P(Conformance, PutsOfAllSizesAndKinds) {
           fill(source, size_bytes, round + static_cast<unsigned>(me.pe));
           me.barrier();
           me.transport->put(0, heap_of(to, target_offset), source, size_bytes, blocking);
-          if (blocking) // the source is free
+          if (blocking) // the source may be reused
             std::memset(source, 0x11, size_bytes);
           me.transport->quiet(0);
           me.barrier();
@@ -197,7 +197,7 @@ TEST_P(Conformance, QuietWithNothingToDo) {
   });
 }
 
-/// What the transport says of itself after a run.
+/// The transport's own statistics after a run.
 TEST_P(Conformance, TellsWhatItMoved) {
   run(2, [](TransportPe& me) {
     std::vector<std::byte> data(50000);

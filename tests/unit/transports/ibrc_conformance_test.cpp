@@ -1,4 +1,4 @@
-// ibrc over this machine's devices, and over devices in software of this process.
+// ibrc over this machine's devices, and over fake devices of this process.
 #if __has_include(<infiniband/verbs.h>)
 
 #include <filesystem>
@@ -22,7 +22,7 @@ FakeDevice device(const std::string& name, std::uint8_t host) {
 FakeVerbs& fake() {
   FakeDevice without_atomics = device("fake2", 3);
   without_atomics.atomic_cap = IBV_ATOMIC_NONE;
-  // As HCAs may be where adaptive routing is on, with atomics and without.
+  // As HCAs may behave with adaptive routing, with atomics and without.
   FakeDevice any_order = device("fake3", 4), any_order_too = device("fake4", 5);
   any_order.any_order = any_order_too.any_order = true;
   any_order.vendor_id = any_order_too.vendor_id = 0x2c9;
@@ -54,7 +54,7 @@ NamedTransport over_devices(const std::string& name, const std::vector<HcaPort>&
   transport.name = name;
   transport.nics = nics;
   transport.make = [](const TransportSetup& setup) { return make_ibrc_transport(setup); };
-  // A peer that is gone is noticed within a second.
+  // A peer that has exited is noticed within a second.
   transport.options = {{"IB_TIMEOUT", "14"}};
   if (by_message)
     transport.options["IB_ATOMICS"] = "message";
@@ -62,7 +62,7 @@ NamedTransport over_devices(const std::string& name, const std::vector<HcaPort>&
   return transport;
 }
 
-/// Two NICs only where there are two.
+/// Two NICs only if there are two.
 std::vector<NamedTransport> all() {
   std::vector<NamedTransport> list = {
       over_devices("ibrc", {}),

@@ -12,10 +12,10 @@ namespace {
 
 constexpr double patience_s = 30;
 
-/// What goes wrong in a transport that says that all is well.
+/// Failures of a transport that reports success.
 enum class Wrong { nothing, put, get, atomic, signal, reach };
 
-/// Memory copies, with one mistake.
+/// Memory copies, with one defect.
 class Mistaken final : public Transport {
 public:
   explicit Mistaken(Wrong wrong) : wrong_(wrong) {}

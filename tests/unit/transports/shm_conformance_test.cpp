@@ -1,4 +1,4 @@
-// Loads and stores, over memory that threads share: shows that the suite itself is right.
+// Loads and stores, over memory that threads share: shows that the suite itself is correct.
 #include "tests/unit/transports/conformance.h"
 #include "transports/shm/shm.h"
 

@@ -1,5 +1,5 @@
-// Staged transfers, over memory that threads share and over libfabric's TCP; plain memory in a
-// GPU's place.
+// Staged transfers, over memory that threads share and over libfabric's TCP; plain memory instead
+// of a GPU's.
 #include "tests/unit/transports/conformance.h"
 #include "tests/unit/transports/copies_behind_a_library.h"
 #include "transports/libfabric/libfabric.h"
@@ -10,7 +10,7 @@
 namespace shmemctl::test {
 namespace {
 
-/// Words whole, as a GPU's copies of them are.
+/// Whole words, like a GPU's copies.
 class PlainCopies final : public CopyEngine {
 public:
   void copy(int, void* to, const void* from, std::size_t size_bytes) override {

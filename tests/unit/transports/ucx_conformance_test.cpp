@@ -1,4 +1,4 @@
-// UCX over TCP, over shared memory, and over whatever the environment says.
+// UCX over TCP, over shared memory, and over the environment's choice.
 #include "tests/unit/transports/conformance.h"
 #include "transports/ucx/ucx.h"
 

@@ -20,7 +20,7 @@ constexpr int talk_now = 1, leave_now = 2;
 
 constexpr double long_s = 110, short_s = 5;
 
-/// What UCX may use: its own choice, or some.
+/// What UCX may use: its own choice, or a subset.
 struct Way {
   const char* name;
   UcxSettings settings;
@@ -51,7 +51,7 @@ void await_command(ForkSlot& slot, int command) {
     ::usleep(1000);
 }
 
-/// PE 1 does nothing, until it is to leave: then its transport goes, and its process stays.
+/// PE 1 does nothing until it is to leave: then its transport is destroyed, and its process stays.
 [[noreturn]] void be_there(TransportPe& me, ForkSlot& slot) {
   await_command(slot, leave_now);
   me.leave();
@@ -70,8 +70,8 @@ void take_part(const Job& job, TransportPe& me, ForkSlot& slot) {
     job.talk(me, slot);
 }
 
-/// A process's part of the job. PE 0 talks to PE 1 until that fails; its slot has the error's texts
-/// when its transport has gone.
+/// A process's part of the job. PE 0 sends to PE 1 until that fails; its slot has the error's texts
+/// when its transport has been destroyed.
 void run_until_it_fails(const Job& job, Bootstrap& bootstrap, ForkSlot& slot) {
   TransportWorldOptions wanted;
   wanted.timeout_s = job.timeout_s;
@@ -118,13 +118,13 @@ public:
     world_.slot(pe).command.store(command, std::memory_order_release);
   }
 
-  /// PE 1's transport goes.
+  /// PE 1's transport is destroyed.
   void leave() {
     tell(1, leave_now);
     EXPECT_EQ(await(1, ended), ended) << name_;
   }
 
-  /// Waits until PE 0 has not noted its time for a while: an operation waits.
+  /// Waits until PE 0 has not recorded its time for a while: an operation waits.
   void await_silence() {
     ForkSlot& slot = world_.slot(0);
     const Deadline deadline = Deadline::after(std::chrono::seconds(120));
@@ -245,7 +245,7 @@ TEST(UcxFaults, PeerThatIsKilledWhileOperationsWaitToBeSent) {
     }
 }
 
-/// What waits to be sent goes with the transport.
+/// Pending sends are dropped with the transport.
 TEST(UcxFaults, PeerThatStaysStoppedWhileOperationsWaitToBeSent) {
   for (const Way& way : {tcp, memory, own}) {
     FaultyJob job({way, short_s, all_kinds, true});
@@ -257,7 +257,7 @@ TEST(UcxFaults, PeerThatStaysStoppedWhileOperationsWaitToBeSent) {
   }
 }
 
-/// UCX takes back what it has under way to a peer that it looks after.
+/// UCX cancels its operations in flight to a peer that it monitors.
 TEST(UcxFaults, NothingStaysOpenOverTcp) {
   FaultyJob job({tcp, short_s, add, true});
   if (const std::string reason = job.connected(); !reason.empty())

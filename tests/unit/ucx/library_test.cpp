@@ -1,4 +1,4 @@
-// What the transport says where UCX is missing, or cannot be used, and what reaches the terminal.
+// The errors if UCX is missing or cannot be used, and what reaches the terminal.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ std::unique_ptr<Transport> alone(const std::map<std::string, std::string>& optio
   return make_ucx_transport({0, 2, "here", &parsed, nullptr, 10}, settings);
 }
 
-/// Why this PE reaches nobody; "" if it does.
+/// Why this PE reaches no other; "" if it does.
 std::string reason_of(Transport& transport) {
   const std::string info = transport.local_info();
   EXPECT_LE(info.size(), 1024u);
@@ -91,7 +91,7 @@ TEST(UcxLibrary, InterfacesThatAreNotThereAreAnError) {
   EXPECT_EQ(reason_of(*transport), "");
 }
 
-/// What a process that uses UCX leaves on stdout and stderr.
+/// What a process that uses UCX writes to stdout and stderr.
 struct Output {
   std::string out, err, reason;
 };

@@ -1,4 +1,4 @@
-// Local memory that UCX is told of: every registration counts, also of memory that has one.
+// Local memory that is registered with UCX: every registration counts, also of memory that has one.
 #include <gtest/gtest.h>
 
 #if __has_include(<ucp/api/ucp.h>)
@@ -12,7 +12,7 @@
 namespace shmemctl::test {
 namespace {
 
-/// UCX's own functions, but for those that register: a list of what is registered now.
+/// UCX's own functions, except those that register: a list of current registrations.
 class CountedUcx {
 public:
   CountedUcx() {
@@ -37,7 +37,7 @@ public:
   }
 
 private:
-  /// A handle of its own for each: UCX has one for all areas that no transport wants to know.
+  /// A handle of its own for each: UCX has one for all ranges that no transport registers.
   static ucs_status_t map(ucp_context_h, const ucp_mem_map_params_t* params, ucp_mem_h* handle) {
     static std::uintptr_t next = 1;
     *handle = reinterpret_cast<ucp_mem_h>(next++);

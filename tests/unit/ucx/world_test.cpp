@@ -1,4 +1,4 @@
-// What is UCX's own: pieces of regions, connections in words.
+// What is specific to UCX: chunks of regions, descriptions of connections.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -45,7 +45,7 @@ TEST(UcxWorld, TrafficIsCountedByInterface) {
     const std::vector<NicTraffic> traffic = me.transport->traffic();
     const std::string way = me.transport->connection(1 - me.pe);
     if (way.find(", ") !=
-        std::string::npos) { // several interfaces: UCX does not tell what went where
+        std::string::npos) { // several interfaces: UCX does not report which one was used
       EXPECT_TRUE(traffic.empty()) << way;
       me.barrier();
       return;
@@ -61,7 +61,7 @@ TEST(UcxWorld, TrafficIsCountedByInterface) {
     GTEST_SKIP() << reason;
 }
 
-/// More steps than a key has room for, of pieces that transfers do not keep to.
+/// More steps than a key has room for, with transfers across chunk borders.
 TEST(UcxWorld, RegionsGrowInManySteps) {
   for (const char* tls : {"tcp", "shm,self"}) {
     TransportWorldOptions wanted;
@@ -94,7 +94,7 @@ TEST(UcxWorld, RegionsGrowInManySteps) {
   }
 }
 
-/// A region that comes to lie elsewhere, and one that is read beyond its end.
+/// A region that is remapped elsewhere, and one that is read beyond its end.
 TEST(UcxWorld, KeysFollowTheRegion) {
   const std::string reason = run_transport_world(ucx("tcp"), [](TransportPe& me) {
     const std::uint64_t value = 77 + static_cast<unsigned>(me.pe);
