@@ -1,4 +1,4 @@
-"""Starts jobs with `shmemctl run`, and finds what is left of them."""
+"""Starts jobs with `shmemctl run`, and finds remaining processes."""
 import pathlib
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Runs the bootstrap probe under a launcher, and looks that nothing of it is left."""
+"""Runs the bootstrap probe under a launcher, and checks that no process of it remains."""
 import os
 import pathlib
 import re

@@ -129,7 +129,7 @@ class OneNodeSlurm:
                          for log in sorted(self.folder.glob("*.log")))
 
     def _configure(self):
-        self.folder.chmod(0o755)  # munged wants to be sure of its socket's folder
+        self.folder.chmod(0o755)  # munged checks the permissions of its socket's folder
         for name in ("state", "spool"):
             (self.folder / name).mkdir(mode=0o755)
         key = self.folder / "munge.key"

@@ -1,4 +1,4 @@
-"""Made-up reports for the tests of `report html`: of a node with everything in it, of runs in time, of a cluster."""
+"""Synthetic reports for the tests of `report html`: of a node with every section, of successive runs, of a cluster."""
 import random
 
 HOSTILE = "</script><script>window.hacked=1</script><!--<img src=x onerror=window.hacked=1>\u2028\u2029'\"`${1}&lt;\u202e\x1b[2J\\"

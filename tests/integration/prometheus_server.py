@@ -25,7 +25,7 @@ def free_port():
 
 
 def get(url):
-    """The body, also of a refusal; None if nobody answers."""
+    """The body, also of an error response; None without a response."""
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
             return answer.read().decode()
@@ -46,7 +46,7 @@ def wait_for(what, ready):
 
 
 class Servers:
-    """node_exporter over a folder of metrics and a made-up /sys, scraped each second."""
+    """node_exporter over a folder of metrics and a synthetic /sys, scraped each second."""
 
     def __init__(self, folder, textfiles, sysfs):
         self.folder = pathlib.Path(folder)

@@ -14,7 +14,7 @@ needs_recorded = unittest.skipUnless(RECORDED.is_dir(), "no recorded machines be
 
 
 def clean_environment(**variables):
-    """The environment without anything that would change an answer."""
+    """The environment without variables that would change results."""
     prefixes = ("SHMEMCTL_", "NVSHMEM_", "NCCL_", "UCX_", "FI_", "LC_", "LANG", "NO_COLOR")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(prefixes)}
     kept["LC_ALL"] = "C.UTF-8"

@@ -1,4 +1,4 @@
-"""`shmemctl bench` and `check` as their users meet them: rows, reports, exit codes, faults."""
+"""`shmemctl bench` and `check` as users run them: rows, reports, exit codes, faults."""
 import json
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""`shmemctl run -n N bringup`: the matrix, the report, exit codes, and PEs that fail on the way."""
+"""`shmemctl run -n N bringup`: the matrix, the report, exit codes, and PEs that fail during it."""
 import json
 import os
 import pathlib

@@ -28,7 +28,7 @@ needs_yaml = unittest.skipIf(yaml is None, "python3-yaml is not installed")
 MODEL = re.compile('<script type="application/json" id="model">(.*?)</script>', re.DOTALL)
 HAS_HTML = bool(re.search(r"^ +html\b", run("report", "--help")[1], re.MULTILINE))
 
-# Calls the real program for everything but `check`, whose answer was prepared.
+# Calls the real program for everything but `check`, whose result was prepared.
 STAND_IN = """#!/bin/sh
 echo "$*" >> "$STAND_IN_LOG"
 [ "$1" = "$PREPARED" ] || exec {binary} "$@"

@@ -1,4 +1,4 @@
-"""What scripts/compare_peers.py makes of figures; the measurement itself is for a quiet machine."""
+"""The tables of scripts/compare_peers.py; the measurement itself is for a quiet machine."""
 import importlib.util
 import pathlib
 import tempfile

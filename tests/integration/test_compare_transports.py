@@ -1,4 +1,4 @@
-"""scripts/compare_transports.py: what it makes of figures, and a short run of it. How fast anything is, a quiet
+"""scripts/compare_transports.py: its tables, and a short run. How fast anything is, a quiet
 machine has to say."""
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which CUDA a build takes: what CMake says of compilers that are made up."""
+"""Which CUDA a build uses: the messages of CMake about fake compilers."""
 import pathlib
 import subprocess
 import tempfile
@@ -34,7 +34,7 @@ class CudaCompilers(unittest.TestCase):
         self.assertIn("is of CUDA 12.2, and the kernels need 12.3 or newer", err)
 
     def test_one_that_is_new_enough_is_not_refused_by_its_number(self):
-        """What CMake then says of a compiler that compiles nothing is CMake's."""
+        """The error about a compiler that compiles nothing is CMake's own."""
         for release in ("12.3", "13.0"):
             with self.subTest(release=release):
                 _, out, err = self.configure("AUTO", release)

@@ -1,4 +1,4 @@
-"""What `topo` prints of our own fixtures, word for word.
+"""The exact output of `topo` for our own fixtures.
 
 SHMEMCTL_UPDATE_GOLDEN=1 writes the expected texts anew; read the difference before committing it.
 """

@@ -64,7 +64,7 @@ class Installed(unittest.TestCase):
 
 
 class Tree(Installed):
-    """What is installed is whole, and all that there is to include."""
+    """The installed tree is complete, and every header in it can be included."""
 
     def test_each_header_finds_what_it_includes(self):
         headers = [*self.include.rglob("*.h"), *self.include.rglob("*.cuh")]
@@ -96,7 +96,7 @@ class Tree(Installed):
 
 @needs_nvcc
 class Kernels(Installed):
-    """The example of the documentation, by the ways of building that it names."""
+    """The example of the documentation, built in each documented way."""
 
     @classmethod
     def setUpClass(cls):
@@ -106,7 +106,7 @@ class Kernels(Installed):
              "-I", cls.include, cls.library / "libshmemctl.a", silent=True, cwd=cls.folder)
 
     def assert_runs(self, ring):
-        """As far as it can: the job has no GPU, which every PE says before any kernel is started."""
+        """As far as possible: the job has no GPU, and every PE reports that before any kernel is started."""
         if os.path.exists("/dev/nvidiactl"):
             result = self.run_pes(2, ring)
             self.assertEqual((result[0], result[2]), (0, ""))

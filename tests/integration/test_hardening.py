@@ -1,4 +1,4 @@
-"""What the compiler and the linker were asked to make hard in the binary that is built for use."""
+"""Hardening flags of the release binary."""
 import os
 import subprocess
 import unittest

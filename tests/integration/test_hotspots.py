@@ -19,7 +19,7 @@ GB = 10**9
 
 
 class Tree:
-    """A made-up machine with InfiniBand HCAs at 400 Gb/s, each on a PCI function of its own."""
+    """A synthetic machine with InfiniBand HCAs at 400 Gb/s, each on a PCI function of its own."""
 
     def __init__(self, folder, nics=4, uptime_s=100, hostname="node7"):
         self.folder = pathlib.Path(folder)
@@ -208,7 +208,7 @@ class Commands(HotspotsTest):
     def test_its_traffic_is_measured_and_its_end_is_kept_apart(self):
         file = self.folder / "report.json"
         counters = self.before.folder / "sys/class/infiniband/mlx5_2/ports/1/counters"
-        # In place: a file that is empty for a moment would be a counter that tells nothing.
+        # In place: a file that is empty for a moment would be an unreadable counter.
         script = (f"echo words; sleep 0.5; cd {counters}; for i in xmit_packets:300000 xmit_data:250000000; do "
                   "printf ${i#*:} | dd of=port_${i%:*} conv=notrunc 2>/dev/null; done; sleep 0.5")
         code, out, err = self.during("sh", "-c", script, before=("--json", file))

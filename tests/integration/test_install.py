@@ -15,7 +15,7 @@ BUILD = pathlib.Path(BINARY).parent
 @unittest.skipUnless(shutil.which("cmake"), "no cmake")
 @unittest.skipUnless((BUILD / "cmake_install.cmake").exists(), "the binary is not in a build folder of CMake's")
 class Install(unittest.TestCase):
-    """In a build folder that looks like this one, without what a build of the target shmemctl leaves out."""
+    """In a copy of this build folder without what the target shmemctl does not build."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -39,7 +39,7 @@ class Install(unittest.TestCase):
         return place
 
     def copy(self, file):
-        """With every path of the real build folder leading to this one."""
+        """With every path of the real build folder replaced by this one."""
         text = file.read_text(encoding="utf-8", errors="surrogateescape")
         self.place(file).write_text(text.replace(str(BUILD), str(self.build)), encoding="utf-8",
                                     errors="surrogateescape")

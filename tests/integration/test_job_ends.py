@@ -1,4 +1,4 @@
-"""How a job starts without RDMA, and what is said when a signal or a limit ends it."""
+"""How a job starts without RDMA, and the errors when a signal or a limit ends it."""
 import json
 import os
 import pathlib
@@ -18,7 +18,7 @@ PATIENCE_S = 300
 
 
 def usable_here():
-    """What `env` says of each transport that auto tries, in its order."""
+    """The lines of `env` about each transport that auto tries, in order."""
     code, out, err = run("env")
     assert code == 0, err
     return dict(re.findall(r"(?m)^\W*(ibrc|libfabric|ucx)\s.*?\b(not usable|usable): ", out))
@@ -83,7 +83,7 @@ class Fallback(unittest.TestCase):
 
 
 class Interrupted(unittest.TestCase):
-    """PEs that no launcher ends together."""
+    """PEs without a launcher that would end them together."""
 
     def start(self, folder, n_pes=3):
         port = free_port()

@@ -1,4 +1,4 @@
-"""`shmemctl moe` as its users meet it: rows, reports, exit codes, files, faults."""
+"""`shmemctl moe` as users run it: rows, reports, exit codes, files, faults."""
 import json
 import pathlib
 import signal
@@ -106,7 +106,7 @@ class Success(MoeTest):
                     for phase in ("send", "receive"):
                         self.assertEqual(halves[phase]["n"], 4)
                         self.assertGreater(halves[phase]["p50"], 0)
-                    # What moves is apart from who comes late; a combine tells nothing ahead.
+                    # Transfer time excludes late starts; a combine sends nothing ahead.
                     self.assertEqual("transfer" in halves, case == "moe-dispatch")
                     self.assertLessEqual(halves.get("transfer", halves["total"])["p50"], halves["total"]["p50"])
         _, document = self.report(2, *FEW)

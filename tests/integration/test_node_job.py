@@ -1,4 +1,4 @@
-"""topo, doctor and check as a job: one look at each host, one answer of all."""
+"""topo, doctor and check as a job: one run on each host, one merged result."""
 import json
 import pathlib
 import socket
@@ -24,7 +24,7 @@ class NodeJobTest(CliTest):
         choose = " ".join(f"{pe}) tree={self.trees[tree].folder};;" for pe, tree in enumerate(tree_of_pe))
         words = f'case $SHMEMCTL_LOCAL_RANK in {choose} esac; SHMEMCTL_SYSROOT=$tree exec "$0" "$@"'
         code, out, err = run("run", "-n", len(tree_of_pe), "sh", "-c", words, BINARY, *arguments, env=env)
-        # To `run` this is a program like any other, whose last words it repeats.
+        # To `run` this is a program like any other, whose last line it repeats.
         return code, out, "".join(line for line in err.splitlines(True) if "PEs ended with exit code" not in line)
 
 

@@ -1,4 +1,4 @@
-"""OpenSHMEM programs under the launchers of others: how they end there, and MPI beside OpenSHMEM."""
+"""OpenSHMEM programs under other launchers: how they end, and MPI beside OpenSHMEM."""
 import os
 import pathlib
 import shutil
@@ -67,7 +67,7 @@ class GlobalExit(LauncherTest):
 
 
 def show(what):
-    """What Open MPI's compiler wrapper says, or nothing if it is not Open MPI's."""
+    """The flags of Open MPI's compiler wrapper; None if it is not Open MPI's."""
     if not shutil.which("mpicc"):
         return []
     done = subprocess.run(["mpicc", f"--showme:{what}"], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Output that cannot be written, input that does not come, errors of many PEs: who says it, and how it ends."""
+"""Output that cannot be written, input that never arrives, errors of many PEs: who prints the error, and the exit code."""
 import json
 import os
 import pathlib
@@ -63,7 +63,7 @@ class Stdout(Folder):
             with self.subTest(words=words):
                 code, err = self.run_with('exec "$0" "$@" >/dev/full', words)
                 self.assert_refused_output(words, code, err)
-                # What the C++ stream has thrown away meanwhile has lost the system's word for it.
+                # If the C++ stream has discarded output meanwhile, the system's error text is lost.
                 self.assertRegex(err, "No space left on device|short write")
 
     def test_a_closed_one(self):

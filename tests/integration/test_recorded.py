@@ -12,7 +12,7 @@ import unittest
 import support
 from support import RECORDED, CliTest, error_lines, needs_recorded, report_of, run
 
-# Damaged as found (INDEX.md): the right answer is a refusal. The `graph.xml` is not a topology.
+# Damaged as found (INDEX.md): they must be refused. The `graph.xml` is not a topology.
 REFUSED = {
     "h200-vm-flat/host-nccl-topo.TRUNCATED.xml", "h200-vm-flat/vm-nccl-topo.TRUNCATED.xml",
     "rtx3090-8x-1nic/graph.xml"}

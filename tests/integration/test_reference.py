@@ -1,4 +1,4 @@
-"""docs/reference is what the program says of itself, and the man pages are pages that man can show."""
+"""docs/reference matches the program, and man can show the man pages."""
 import pathlib
 import re
 import shutil
@@ -46,7 +46,7 @@ class Reference(unittest.TestCase):
         for words in commands:
             code, out, _ = run(*words, "--help")
             self.assertEqual(code, 0, words)
-            # A flag that is defined there stands at the beginning of its line.
+            # A flag that is defined there is at the beginning of its line.
             flags = set()
             for line in out.splitlines():
                 if re.match(r" {1,8}-", line):

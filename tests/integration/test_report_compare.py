@@ -1,4 +1,4 @@
-"""`report diff`, `check` and `merge`: from reports that were written before to an exit code."""
+"""`report diff`, `check` and `merge`: from existing reports to an exit code."""
 import copy
 import json
 import os

@@ -16,7 +16,7 @@ from support import CliTest, run
 NO_BROWSER = reason_to_skip()
 SPEED_COUNTS = os.environ.get("SHMEMCTL_SOAK") == "1"
 
-# What is on a canvas: pixels that are not transparent, and how many colours they have.
+# The content of a canvas: its opaque pixels, and their number of colours.
 PIXELS = """[...document.querySelectorAll('canvas')].filter((canvas) => canvas.className !== 'ramp').map((canvas) => {
   const data = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
   return {name: canvas.ariaLabel, painted: data.filter((pixel) => pixel >>> 24).length, colours: new Set(data).size};

@@ -88,7 +88,7 @@ class Output(RunTest):
     def test_reader_that_does_not_read_stops_nobody_from_interrupting(self):
         process = start("-n", 2, "yes", mark=self.mark)
         process.stdout.readline()
-        time.sleep(0.2)  # for the pipes to fill; nothing depends on it
+        time.sleep(0.2)  # lets the pipes fill; no result depends on it
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)
         self.assert_no_orphan_or_blocked(process)

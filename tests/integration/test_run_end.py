@@ -1,4 +1,4 @@
-"""`shmemctl run`: signals, a terminal, and that no process is left, however the job ends."""
+"""`shmemctl run`: signals, a terminal, and that no process remains, however the job ends."""
 import os
 import pathlib
 import pty
@@ -14,7 +14,7 @@ from support import BINARY, clean_environment
 
 class Signals(RunTest):
     def start_traps(self, names="INT TERM HUP USR1 USR2 QUIT"):
-        """PEs that say which signal arrived, and end at TERM."""
+        """PEs that print which signal arrived, and end at TERM."""
         traps = "; ".join(f"trap 'echo got {name}' {name}" for name in names.split() if name != "TERM")
         process = start("-n", 2, *sh(
             f"{traps}; trap 'echo got TERM; exit 0' TERM; echo ready; "

@@ -1,4 +1,4 @@
-"""What a copy of the binary with more rights than its caller must not do."""
+"""What a binary with more rights than its caller must not do."""
 import os
 import pathlib
 import shutil

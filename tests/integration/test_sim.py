@@ -1,4 +1,4 @@
-"""`sim`: its report, its text, its refusals, and real runs whose bytes it has to tell beforehand."""
+"""`sim`: its report, its text, its refusals, and real runs whose bytes it must predict."""
 import json
 import os
 import pathlib

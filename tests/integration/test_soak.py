@@ -1,4 +1,4 @@
-"""`scripts/soak.sh 1m gpu` with made-up tools: what it runs on one GPU and under which service, and what fails it."""
+"""`scripts/soak.sh 1m gpu` with fake tools: what it runs on one GPU and under which service, and what makes it fail."""
 import os
 import pathlib
 import shutil

@@ -1,4 +1,4 @@
-"""Settings and machines whose findings come with a fix: the fix is followed, and the tool asked again."""
+"""Settings and machines whose findings come with a fix: the fix is applied, and the tool run again."""
 import re
 import shlex
 import unittest

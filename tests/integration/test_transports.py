@@ -41,7 +41,7 @@ def bringup(*arguments, env, n_pes=4):
 
 
 def missing(env, *arguments):
-    """Why this way cannot be gone here, as bringup tells it; nothing if it can."""
+    """Why this network cannot be used here, according to bringup; None if it can."""
     code, out, _ = bringup(*arguments, env=env, n_pes=2)
     if code == 0:
         return None
@@ -60,7 +60,7 @@ class WholeJobs(OpenShmemTest):
         cls.missing = {name: missing(env) for name, env in WAYS.items()}
 
     def each(self, test):
-        """Runs test(name, environment) for every way."""
+        """Runs test(name, environment) for every network."""
         for name, env in WAYS.items():
             with self.subTest(way=name):
                 if self.missing[name]:
@@ -135,7 +135,7 @@ class WholeJobs(OpenShmemTest):
         self.assertIn("EMULATED_HCA_OVER=shm runs it over the emulated HCA", message)
 
     def test_a_killed_peer_ends_the_job(self):
-        """Memory stays when its owner goes: the job's own watch names who is gone."""
+        """Memory outlives its owner: the job's failure detection names the lost PE."""
         for transport in ("ibdevx", "ibgda"):
             with self.subTest(transport=transport):
                 code, _, err = run("run", "-n", 3, "bench", "put", "barrier", "--quick",

@@ -68,7 +68,7 @@ TEST(GpuDirectCapabilities, ReachOtherPes) {
   EXPECT_FALSE(back[1].reaches_all);
 }
 
-/// A transport whose NICs answer what a test wants.
+/// A transport whose NICs give the results that a test needs.
 class Answering final : public NoTransport, public DeviceMemoryUser {
 public:
   DeviceReach answer{"dma-buf", ""};

@@ -78,7 +78,7 @@ TEST(IbrcOrder, SignalsAndFencesHoldOnDevicesThatReorder) {
   }
 }
 
-/// Whoever believes in an order that is not there is found out.
+/// Code that assumes an order that does not exist is detected.
 TEST(IbrcOrder, AnOrderThatIsNotThereIsFound) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "drops an order on purpose, which is a data race";

@@ -111,7 +111,7 @@ struct EmulatedWorld {
   std::unique_ptr<HcaQp> queue;
   RawQueue raw;
   static constexpr std::uint32_t rkey = 0x4711;
-  /// Of the peer's memory, but without any right beside reading; and without that for writing.
+  /// Read-only access to the peer's memory, and no remote write access to it.
   static constexpr std::uint32_t rkey_read_only = 0x4712, rkey_write_only = 0x4713;
 
   explicit EmulatedWorld(const QpOptions& options = small_ring(), bool connected = true)

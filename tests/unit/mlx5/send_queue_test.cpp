@@ -24,7 +24,7 @@ class Poster {
 public:
   Poster(EmulatedWorld& world) : world_(world), send_(world.queue->view()) {}
 
-  /// WQEs of one or two WQEBBs, each writing its number to its place; returns the first WQEBB.
+  /// WQEs of one or two WQEBBs, each writing its number to its own slot; returns the first WQEBB.
   std::uint64_t post(const std::vector<unsigned>& sizes, DoorbellMode bell,
                      bool completion = false) {
     std::uint32_t wqebbs = 0;

@@ -107,7 +107,7 @@ TEST_P(FailureDetectorAttack, AnotherJobsConnectionsAreDropped) {
         failure_detector::proven(question.handshake, claim.secret, Query{claim.hello, -1}));
     EXPECT_TRUE(is_dropped(question.socket));
   }
-  // Right, but PE 3 is there already; PE 4 has no business with PE 2; nor has PE 2 with itself.
+  // Correct, but PE 3 is connected already; PE 4 is not a neighbour of PE 2; nor is PE 2 of itself.
   for (const auto& [target, rank] : {std::pair<std::size_t, int>{1, 3}, {2, 4}, {2, 2}}) {
     Challenged twice = connect_request(detectors, target);
     twice.say(failure_detector::proven(twice.handshake, job_secret, Hello{{}, rank, 5}));
@@ -116,7 +116,7 @@ TEST_P(FailureDetectorAttack, AnotherJobsConnectionsAreDropped) {
   expect_alive(detectors);
 }
 
-/// What was said on one connection is of no use on another, nor without being challenged.
+/// Messages of one connection are invalid on another, and without a challenge.
 TEST_P(FailureDetectorAttack, ARecordedMessageIsDropped) {
   const FailureDetectors detectors = make_failure_detectors(5, GetParam());
   const failure_detector::Query query{{{}, 0, 5}, -1};
@@ -128,7 +128,7 @@ TEST_P(FailureDetectorAttack, ARecordedMessageIsDropped) {
   Challenged replay = connect_request(detectors, 1);
   replay.say(recorded);
   EXPECT_TRUE(is_dropped(replay.socket));
-  // With the same nonce of the dialer too: the listener's is another one.
+  // With the same nonce of the dialer, too: the listener's is a different one.
   Socket again =
       attack(detectors, 1,
              failure_detector::encode(failure_detector::ConnectionRequest{real.handshake.dialer}) +

@@ -170,7 +170,7 @@ TEST(FailureDetectorFaults, AStoppedPeDoesNotHideADeadOne) {
     const int victim = (stopped + 4) % 15;
     const std::int64_t killed_ns = now_ns();
     world.kill(victim);
-    // Whom these two cut off from the rest has a connection to the dead one, which ends.
+    // A PE that these two separate from the rest has a connection to the dead one, which ends.
     const std::vector<int> others = world.all_but({stopped, victim});
     ASSERT_TRUE(world.await(others, learnt)) << stopped;
     EXPECT_LT(world.last_knew_ms(others, killed_ns), quick_ms()) << stopped;

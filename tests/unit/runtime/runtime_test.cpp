@@ -59,8 +59,8 @@ TEST(Runtime, PhasesAreNamedInTheirOrder) {
                     }}));
 }
 
-/// Builds of one version may differ in their transports. Those that have one would wait in its
-/// collective calls for a PE that has not.
+/// Builds of one version may differ in their transports. PEs that have one would wait in its
+/// collective calls for a PE that does not.
 TEST(Runtime, ATransportThatOnePeLacksIsNotUsed) {
   ForkJob job{.n_pes = 3};
   job.environment = {{"SHMEMCTL_TRANSPORT", "ibdevx,shm"},

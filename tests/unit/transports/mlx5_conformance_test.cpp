@@ -24,7 +24,7 @@ NamedTransport over(const std::string& name, MakeTransport make, const std::stri
   return transport;
 }
 
-/// Two HCAs in this process, with queues that are as short as they can be.
+/// Two HCAs in this process, with the shortest possible queues.
 NamedTransport two_nics(const std::string& name, std::map<std::string, std::string> more = {}) {
   more.insert({{"QP_DEPTH", "128"}, {"IBGDA_NUM_RC_PER_PE", "3"}});
   return over(
@@ -43,7 +43,7 @@ FakeFabric& fabric() {
   return two;
 }
 
-/// Two devices as if they were real: nobody tells them of keys.
+/// Two devices as if they were real: they get no keys.
 NamedTransport as_if_real() {
   NamedTransport transport;
   transport.name = "ibdevx_made_up_devices";

@@ -21,12 +21,12 @@ struct MoeDrive {
   int chained = 3;      ///< dispatches and combines without any barrier, behind the first
   unsigned delays_us = 0; ///< at most, before each call, differently on each PE
   moe::Mutation mutation;
-  /// Of the PE that has entered the dispatch which the mutation delays: it goes on when all but it
-  /// have verified.
+  /// For the PE that has entered the dispatch which the mutation delays: it continues when all but
+  /// it have verified.
   bool gated = false;
   /// NetworkOnlyTransport takes its time in the first dispatch of the rank that the mutation is of.
   bool slow_deliveries = false;
-  /// For mutations by which rows come while others read them: nobody goes on then.
+  /// For mutations by which rows arrive while others read them: all stop then.
   bool dispatch_only = false;
 };
 
@@ -55,7 +55,7 @@ inline MoeDrive by_expert(const MoeDrive& drive) {
   return packed;
 }
 
-/// What each rank found wrong: "" is nothing.
+/// What each rank found wrong; "": nothing.
 struct MoeFound {
   std::string first_dispatch, first_combine, last_dispatch, last_combine;
   bool all_well() const {
@@ -82,7 +82,7 @@ public:
     options.heap_bytes = moe::host_backend_bytes(drive_.setup) / 4096 * 4096 + 8192;
     if (drive_.slow_deliveries)
       options.between_deliveries = [this](int pe) {
-        // Long enough for who has been told too early to look; no longer than it needs.
+        // Long enough to expose a reader that was signalled too early; no longer than that needs.
         for (int ms = 0; ms < 20 && pe == drive_.mutation.rank && sending_ && verified_ == 0; ++ms)
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
       };

@@ -1,4 +1,4 @@
-// What the GPU backend decides without a GPU: where things lie, and which jobs it refuses.
+// What the GPU backend decides without a GPU: its memory layout, and which jobs it refuses.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace shmemctl::moe {
 namespace {
 
-/// A site and ways; nothing that a kernel would need.
+/// A GPU's properties and paths; nothing that a kernel would need.
 class SomeGpu : public PeGpu {
 public:
   GpuInfo output_row;
@@ -98,7 +98,7 @@ TEST(MoeGpuBackend, PartsLieApartWithGuardsBetween) {
       std::size_t end = 0;
       for (const GpuRegion& part : parts) {
         EXPECT_GE(part.offset, end + gpu_guard_bytes);
-        EXPECT_EQ(part.offset % 128, 0U); // bulk copies want 16, the cells a line
+        EXPECT_EQ(part.offset % 128, 0U); // bulk copies need 16, the flags a line
         end = part.offset + part.size_bytes;
       }
       EXPECT_GE(lies.size_bytes, end + gpu_guard_bytes);
@@ -122,7 +122,7 @@ TEST(MoeGpuBackend, RefusesWhatKernelsCannotDo) {
   gpu.paths[1] = {DevicePath::none, "no transport reaches it"};
   EXPECT_EQ(refusal(gpu, setup),
             "kernels cannot load from and store to PE 1: no transport reaches it");
-  // Of a node, loads and stores; of another one, anything.
+  // Within a node, loads and stores; between nodes, any path.
   gpu.paths[1] = {DevicePath::proxy, "on another virtual node"};
   setup.node_ranks = 1;
   EXPECT_EQ(refusal(gpu, setup), "");
@@ -195,7 +195,7 @@ TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
   EXPECT_FALSE(broken_rule(gpu, setup));
 }
 
-/// Whatever the own choices and candidates are made of then fits, too.
+/// Own choices and candidates fit, whatever they are computed from.
 TEST(MoeGpuBackend, RowsAndCountsThatABlockCannotHoldAreARule) {
   SomeGpu gpu;
   gpu.output_row.multiprocessors = 132;
@@ -246,7 +246,7 @@ TEST(MoeGpuBackend, RowsAndCountsThatABlockCannotHoldAreARule) {
   }
 }
 
-/// By the setups of a sweep and the GPU alone: so a misfit of any point is known before the first
+/// Depends only on the setups of a sweep and the GPU: an invalid point is detected before the first
 /// one is measured.
 TEST(MoeGpuBackend, AMisfitOfALaterPointIsKnownWithoutMemory) {
   SomeGpu gpu;
@@ -340,7 +340,7 @@ TEST(MoeGpuBackend, PartsOfRowsThatCrossLieBehindTheOthers) {
     end = part.offset + part.size_bytes;
   }
   EXPECT_GE(lies.size_bytes, end + gpu_guard_bytes);
-  // A word for each chunk, of however few rows.
+  // A word for each chunk, however few rows it has.
   EXPECT_GE(lies.row_signals.size_bytes, 8U * static_cast<std::size_t>(setup.shape.max_tokens));
   EXPECT_GE(lies.sum_signals.size_bytes, 8U * static_cast<std::size_t>(setup.shape.max_tokens));
   const auto tokens = static_cast<std::size_t>(setup.shape.max_tokens);
@@ -352,7 +352,7 @@ TEST(MoeGpuBackend, PartsOfRowsThatCrossLieBehindTheOthers) {
             tokens * (static_cast<std::size_t>(setup.shape.hidden) * 2 + 16));
 }
 
-/// Each rank finds the others' places as they find its own.
+/// Each rank computes the others' addresses as they compute their own.
 TEST(MoeHybridShape, PlacesOfNodesAndChunks) {
   for (const std::int32_t nodes : {2, 3, 5}) {
     InternodeShape shape{};

@@ -1,4 +1,4 @@
-// Settings of the kernels: whatever is tried fits, and what does not fit says why.
+// Settings of the kernels: every candidate fits, and an invalid one is refused with the reason.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -48,7 +48,7 @@ TEST(MoeGpuSettings, WhateverIsTriedFitsAndIsThereOnce) {
                 EXPECT_EQ(gpu.complete(direction, one), one);
                 EXPECT_TRUE(seen.insert(to_text(one)).second) << to_text(one);
               }
-              // Without any, only the own choice is measured: where there are very few SMs.
+              // Without candidates, only the own choice is measured: there are very few SMs.
               EXPECT_TRUE(max_sms < 8 || !seen.empty()) << hidden << to_string(direction);
             }
           }
@@ -61,14 +61,14 @@ TEST(MoeGpuSettings, ItsOwnChoiceIsThatOfTheKernels) {
             "sms=24,warps=7,stages=2,kept=1,self_sms=8");
   EXPECT_EQ(to_text(gpu.complete(Direction::combine, {})),
             "sms=24,warps=16,stages=2,chunk_bytes=3584");
-  // What is given decides about the rest.
+  // Given settings determine the others.
   EXPECT_EQ(to_text(gpu.complete(Direction::dispatch, with(12, "stages=5"))),
             "sms=12,warps=3,stages=5,kept=1,self_sms=0");
   EXPECT_EQ(to_text(gpu.complete(Direction::combine, with(12, "chunk_bytes=14336,warps=2"))),
             "sms=12,warps=2,stages=4,chunk_bytes=14336");
 }
 
-/// Rows of any length: also where whole rows fill a block's shared memory but for a few bytes.
+/// Rows of any length: also if whole rows fill a block's shared memory except for a few bytes.
 TEST(MoeGpuSettings, OwnChoicesFitRowsOfAnyLength) {
   int held = 0;
   for (const std::int32_t n_ranks : {1, 2, 8})
@@ -154,7 +154,8 @@ TEST(MoeGpuSettings, LaunchesAreWhatTheLaunchersTake) {
   EXPECT_EQ(of(Direction::dispatch, ""), "dispatch 6/6 pack 6/6 ");
 }
 
-/// Of every number of tokens and multiprocessors: no more blocks than these, and all parts there.
+/// For every number of tokens and multiprocessors: no more blocks than these, and all parts are
+/// covered.
 TEST(MoeGpuSettings, ALowLatencyDispatchTakesNoMoreThanItMay) {
   for (const int sms : {2, 3, 17, 132, 257, 400})
     for (const std::int32_t tokens : {0, 1, 2, 16, 131, 132, 300, 65535}) {
@@ -219,7 +220,7 @@ TEST(MoeGpuSettings, WhatDoesNotFitSaysWhich) {
   }
 }
 
-/// What a chain makes is what counters are compared with.
+/// The traffic of a chain, with which counters are compared.
 TEST(MoeGpuSettings, AChainIsOfAtLeastWhatIsAskedFor) {
   EXPECT_EQ(chain_batches(0).pairs(), 0);
   EXPECT_EQ(chain_batches(5).pairs(), 5);

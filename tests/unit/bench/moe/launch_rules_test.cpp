@@ -26,7 +26,7 @@ std::vector<Launch> launches_of(const std::string& words) {
       launches.back().phases = letter == 's' ? Phases::send : Phases::receive;
   return launches;
 }
-/// "" or why the first launch that is refused is, behind its number.
+/// "" or the number of the first refused launch and the reason.
 std::string first_refused(const std::string& words) {
   LowLatencyCalls calls;
   int number = 0;
@@ -77,7 +77,7 @@ TEST(MoeLaunchRules, ADispatchThatNobodyCombinesIsGivenUp) {
   calls.drop(); // there is none
   EXPECT_EQ(calls.refuse_dispatch(Phases::both), "");
   calls.dispatched(Phases::send);
-  calls.drop(); // its rows are still to be received
+  calls.drop(); // its rows have not been received yet
   EXPECT_NE(calls.refuse_dispatch(Phases::both), "");
   calls.dispatched(Phases::receive);
   EXPECT_NE(calls.refuse_dispatch(Phases::both), "");
@@ -86,11 +86,11 @@ TEST(MoeLaunchRules, ADispatchThatNobodyCombinesIsGivenUp) {
   EXPECT_NE(calls.refuse_combine(Phases::both), "");
   calls.dispatched(Phases::both);
   calls.combined(Phases::send);
-  calls.drop(); // others may take its outputs at this moment
+  calls.drop(); // others may read its outputs at this moment
   EXPECT_NE(calls.refuse_dispatch(Phases::both), "");
 }
 
-/// Whatever is launched, in any order: of what is allowed, no two batches are ever under way.
+/// Whatever is launched, in any order: if it is allowed, no two batches are ever in flight.
 TEST(MoeLaunchRules, NoOrderThatIsAllowedHasTwoBatches) {
   std::mt19937 random(26);
   for (int round = 0; round < 200; ++round) {
@@ -116,7 +116,7 @@ TEST(MoeLaunchRules, NoOrderThatIsAllowedHasTwoBatches) {
   }
 }
 
-/// The launchers ask before they touch a GPU.
+/// The launchers check before they use a GPU.
 TEST(MoeLaunchRules, LaunchersRefuseASecondMicroBatch) {
   LowLatencyCalls calls(LowLatencyCalls::Step::received);
   const DeviceJob job{};

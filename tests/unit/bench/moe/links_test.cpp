@@ -1,4 +1,4 @@
-// Which links rows go over, and what share of a link's limit a call had.
+// Which links rows use, and what share of a link's limit a call reached.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -34,7 +34,7 @@ protected:
   static Traffic some_traffic() {
     Traffic traffic;
     traffic.sent_bytes.resize(4);
-    traffic.moved_bytes = {0,    5000, 100, 200, // what stays on the first GPU is on no link
+    traffic.moved_bytes = {0,    5000, 100, 200, // what stays on the first GPU uses no link
                            7000, 0,    300, 400, //
                            10,   20,   0,   30,  //
                            1,    2,    4,   0};

@@ -1,4 +1,4 @@
-// The measurement on threads: what it finds, whom it names, and what skew is apart from.
+// The measurement on threads: what it finds, whom it names, and how it separates skew.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ TEST(MoeMeasureFaults, DamageOnOnePeIsSaidToAll) {
   EXPECT_NE(result.wrong[0].find("dispatch: rank 2, row"), std::string::npos) << result.wrong[0];
 }
 
-/// A mistake in the data is a result; what is left of a row is not taken for the row of another.
+/// Wrong data is a result; the rest of a row is not taken for another row.
 TEST(MoeMeasureFaults, MistakesInTheDataAreFoundAndEndNothing) {
   const MoeDrive high = moe_drive(4, 16, 4, 128, 24);
   MoeDrive nodes = high;
@@ -33,7 +33,7 @@ TEST(MoeMeasureFaults, MistakesInTheDataAreFoundAndEndNothing) {
                             Mutation::Kind::lost_row, Mutation::Kind::early_signal}) {
       drive.gated = kind == Mutation::Kind::early_signal;
       if (drive.gated && drive.pes_per_node > 0)
-        continue; // nobody comes to a meeting before what is handed on has come
+        continue; // no rank reaches a barrier before forwarded rows have arrived
       drive.mutation.kind = kind;
       drive.mutation.rank = 1;
       Effort effort = effort_of(drive.gated ? 0 : 2);
@@ -74,7 +74,7 @@ TEST(MoeMeasureFaults, AStragglerIsNamed) {
   }
 }
 
-/// In ordinary calls, with nobody that was to stay away.
+/// In ordinary calls, in which no rank was to be absent.
 TEST(MoeMeasureFaults, WhoeverIsMaskedIsNamedAndItsCallsHaveNoBandwidth) {
   MoeDrive drive = low_latency(moe_drive(3, 12, 4, 64, 8), Combine::weighted);
   drive.setup.rank_timeout_us = 500'000; // so that on a busy machine nobody else is masked
@@ -106,8 +106,8 @@ TEST(MoeMeasureFaults, WhoeverIsMaskedIsNamedAndItsCallsHaveNoBandwidth) {
   EXPECT_EQ(named, 2);
 }
 
-/// Sends nothing; masks rank 0 in its `at`-th combine, where some of what that one sent was taken
-/// and some was not, after a dispatch that it came to.
+/// Sends nothing; masks rank 0 in its `at`-th combine, in which some of that rank's data was used
+/// and some was not, after a dispatch in which it took part.
 class MaskingBackend : public CountedBackend {
 public:
   explicit MaskingBackend(std::uint64_t at) : at_(at) {}
@@ -141,7 +141,7 @@ TEST(MoeMeasureFaults, WhatTheCallThatMasksLeavesIsNoCorruption) {
   }
 }
 
-/// Leaves something wrong behind its last pair, and not before.
+/// Leaves wrong data after its last pair, and not before.
 class SpoilingBackend : public CountedBackend {
 public:
   explicit SpoilingBackend(std::uint64_t from) : from_(from) {}
@@ -154,7 +154,7 @@ private:
   const std::uint64_t from_;
 };
 
-/// What goes on without one is looked at twice: behind the first pair, and behind the last.
+/// A run that continues without a rank is verified twice: after the first pair, and after the last.
 TEST(MoeMeasureFaults, WhatGoesOnWithoutOneIsLookedAtAtItsEnd) {
   Effort effort = effort_of(4);
   const auto looked = [&] {
@@ -176,7 +176,7 @@ TEST(MoeMeasureFaults, WhatGoesOnWithoutOneIsLookedAtAtItsEnd) {
   EXPECT_TRUE(measured_alone(well, effort, Mode::low_latency).wrong.empty());
 }
 
-/// Of a dispatch of low latency: a source that begins late is skew, one whose rows come late is
+/// Of a low-latency dispatch: a source that begins late is skew, one whose rows arrive late is not.
 /// not.
 TEST(MoeMeasureFaults, SkewIsApartFromTransfer) {
   // On a busy machine the two ranks begin, and a dispatch takes, a second more or less.
@@ -194,7 +194,7 @@ TEST(MoeMeasureFaults, SkewIsApartFromTransfer) {
           backend->poison();
           me.collectives->barrier(team_world);
           if (me.pe == 1) {
-            if (!begins_late) // it says so, and takes its time with its rows
+            if (!begins_late) // it announces itself, and delays its rows
               me.rma->put_value<std::uint64_t>(
                   me.at<std::uint64_t>(HostLayout(drive.setup).signals.ready) + 1, 1, 0);
             std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(late_us));

@@ -41,7 +41,8 @@ TEST(MoeMeasure, EveryOperationHasItsTimesAndIsVerified) {
   }
 }
 
-/// The tool's own delays, between nodes where puts come late and in any order, each call verified.
+/// The tool's own delays, between nodes whose puts arrive late and in any order, each call
+/// verified.
 TEST(MoeMeasure, ThreeHundredTimesAcrossNodesWithRandomDelays) {
   MoeDrive handed_on = moe_drive(4, 16, 4, 128, 17);
   handed_on.pes_per_node = 2;
@@ -76,7 +77,7 @@ TEST(MoeMeasure, EachIterationCanBeVerified) {
   EXPECT_EQ(measured(moe_drive(2, 4, 2, 64, 5), effort, routing).verified_iterations, 0);
 }
 
-/// What NICs and NVLinks count is of all of them.
+/// What NICs and NVLinks count is the total of all.
 TEST(MoeMeasure, AllCallsAreCounted) {
   for (const Mode mode : {Mode::high_throughput, Mode::low_latency})
     for (const int every : {0, 1, 2})
@@ -94,7 +95,7 @@ TEST(MoeMeasure, AllCallsAreCounted) {
       }
 }
 
-/// Each call takes its time.
+/// Each call takes time.
 class SlowBackend : public CountedBackend {
 public:
   Times dispatch(bool cached) override {
@@ -116,8 +117,8 @@ private:
   }
 };
 
-/// Whoever watches takes what says nothing for what hangs: however many calls there are, not one
-/// part of them is silent for much longer than a call takes.
+/// An observer takes silence for a hang: however many calls there are, no part of them is silent
+/// for much longer than a call takes.
 TEST(MoeMeasure, WhatGoesOnSaysSo) {
   for (const std::optional<int> absent : {std::optional<int>(), std::optional<int>(1)}) {
     SlowBackend backend;
@@ -136,7 +137,7 @@ TEST(MoeMeasure, WhatGoesOnSaysSo) {
   }
 }
 
-/// Nothing comes from this pair on.
+/// Nothing arrives from this pair on.
 class DeafBackend : public CountedBackend {
 public:
   explicit DeafBackend(std::uint64_t last) : last_(last) {}
@@ -155,7 +156,7 @@ private:
   bool holds_rows_ = false;
 };
 
-/// All calls carry the same rows: those of an earlier one are not taken for those of the last.
+/// All calls carry the same rows: those of an earlier call are not taken for those of the last.
 TEST(MoeMeasure, AChainThatStopsBringingRowsIsFound) {
   CountedBackend counting;
   Effort effort = effort_of(4);
@@ -176,7 +177,7 @@ TEST(MoeMeasure, CallsWithoutAllRanksAreNotTheRoutings) {
   EXPECT_FALSE(measured_alone(backend, effort, Mode::low_latency).calls);
 }
 
-/// With all that an item can have.
+/// With all members that an item can have.
 Links some_links() {
   Links links;
   links.nics = {{"n1", "mlx5_0", 1, 4096}};

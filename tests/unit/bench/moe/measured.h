@@ -9,8 +9,8 @@
 
 namespace shmemctl::test {
 
-/// Measures on threads; the result of PE 0. A gated mutation goes on when all others have looked at
-/// what it left and come to the next meeting.
+/// Measures on threads; the result of PE 0. A gated mutation continues when all others have checked
+/// what it left and reached the next barrier.
 inline moe::PointResult measured(MoeDrive drive, const moe::Effort& effort, moe::Routing& routing,
                                  int corrupt_pe = -1) {
   routing = moe::make_routing(drive.setup.shape, drive.routing);
@@ -70,7 +70,7 @@ inline moe::Effort effort_of(int iterations) {
   return effort;
 }
 
-/// Moves nothing, and says how often it was asked to. Chains two pairs more than it is asked for.
+/// Moves nothing, and counts its calls. Chains two more pairs than requested.
 class CountedBackend : public moe::Backend {
 public:
   std::string name() const override { return "counted"; }

@@ -1,4 +1,4 @@
-// Mistakes on purpose: each must be found.
+// Deliberate mistakes: each must be found.
 #include <gtest/gtest.h>
 
 #include "tests/unit/bench/moe/drive.h"
@@ -49,7 +49,7 @@ TEST(MoeMutation, ASignalBeforeItsPayload) {
   }
 }
 
-/// Late puts are delivered in random order between two fences: without one, a signal overtakes.
+/// Late puts are delivered in random order between two fences: without a fence, a signal overtakes.
 TEST(MoeMutation, ADroppedFence) {
   for (const bool low : {false, true}) {
     MoeDrive drive = moe_drive(2, 16, 8, 64, 12);
@@ -60,7 +60,7 @@ TEST(MoeMutation, ADroppedFence) {
     drive.slow_deliveries = true;
     drive.dispatch_only = true;
     bool found = false;
-    // Where the signal happens to go last, nothing is wrong: one of 13 orders.
+    // If the signal happens to be last, nothing is wrong: one of 13 orders.
     for (int tries = 0; tries < 20 && !found; ++tries) {
       for (const MoeFound& of_rank : MoeRun(drive).run())
         found = found || !of_rank.all_well();
@@ -69,7 +69,7 @@ TEST(MoeMutation, ADroppedFence) {
   }
 }
 
-/// Of a rank's own memory: what was received, what came back, and what lies between the parts.
+/// Of a rank's own memory: what was received, what came back, and what is between the parts.
 TEST(MoeMutation, OneChangedByteIsFound) {
   for (const bool low : {false, true}) {
     MoeDrive drive = mutated(Mutation::Kind::none, low);
@@ -110,8 +110,8 @@ TEST(MoeMutation, OneChangedByteIsFound) {
   }
 }
 
-/// Of rows packed by expert: a value, an empty place before the next expert's rows, a row at
-/// another place.
+/// Of rows packed by expert: a value, an empty slot before the next expert's rows, a row in another
+/// slot.
 TEST(MoeMutation, OneChangedByteOfPackedRowsIsFound) {
   MoeDrive drive = by_expert(moe_drive(2, 4, 2, 64, 9));
   drive.setup.shape.expert_alignment = 16;

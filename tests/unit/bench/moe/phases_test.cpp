@@ -1,4 +1,4 @@
-// Calls in two halves: when they are made, counted and looked at.
+// Calls in two halves: when they are made, counted and verified.
 #include <gtest/gtest.h>
 
 #include "src/bench/moe/measure.h"
@@ -6,7 +6,7 @@
 namespace shmemctl::moe {
 namespace {
 
-/// Moves nothing; writes down what it is asked for.
+/// Moves nothing; records its calls.
 class HalvedBackend : public Backend {
 public:
   explicit HalvedBackend(bool phases) : halves_(phases) {}
@@ -67,7 +67,7 @@ PointResult measured_in_halves(HalvedBackend& backend, bool verify, std::string*
 TEST(MoeHalves, EachIsTimedBehindAMeetingAndTheLastOnesAreLookedAt) {
   HalvedBackend backend(true);
   const PointResult result = measured_in_halves(backend, true, &backend.said);
-  // Behind the chain, whose last calls are looked at.
+  // After the chain, whose last calls are verified.
   EXPECT_EQ(backend.said.substr(backend.said.find('D') - 2), "||D|d|C|c|p|D|dve|C|cw");
   ASSERT_EQ(result.operations.size(), 2U);
   for (const OperationResult& operation : result.operations) {

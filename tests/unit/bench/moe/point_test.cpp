@@ -1,4 +1,4 @@
-// What a point's rows are of, and what its memory and traffic are said to be.
+// The parameters of a point's rows, and its memory and traffic as reported.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -14,8 +14,8 @@ namespace {
 using namespace moe;
 using nlohmann::json;
 
-/// `report diff` and `report check` join rows by their parameters: whatever is asked for otherwise
-/// is another measurement.
+/// `report diff` and `report check` join rows by their parameters: every different request is a
+/// different measurement.
 TEST(MoePoint, WhatIsAskedForOtherwiseHasOtherParameters) {
   MoeDrive drive = moe_drive(4, 16, 4, 128, 16);
   const Routing routing = make_routing(drive.setup.shape, drive.routing);
@@ -128,7 +128,7 @@ TEST(MoeTraffic, IsWhatTheRoutingSays) {
   Traffic back = combine_traffic(drive.setup);
   EXPECT_EQ(back.sent_bytes, (std::vector<std::uint64_t>{0, 0, 2 * row, row}));
   EXPECT_EQ(back.crossing_bytes, (std::vector<std::uint64_t>{0, 0, 2 * row, 0}));
-  drive.setup.node_ranks = 4; // straight over nodes that take turns
+  drive.setup.node_ranks = 4; // directly between nodes, with ranks in round-robin order
   drive.setup.node_of_rank = {0, 1, 0, 1};
   traffic = dispatch_traffic(drive.setup);
   EXPECT_EQ(traffic.sent_bytes, (std::vector<std::uint64_t>{2 * row, 0, 0, 0}));

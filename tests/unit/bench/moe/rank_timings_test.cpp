@@ -1,4 +1,4 @@
-// What ranks tell each other of their calls, and what comes of it where one has nothing to tell.
+// What ranks report to each other about their calls, and the result if one has nothing to report.
 #include "src/bench/moe/rank_timings.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The points that a command line asks for, and the ones that it cannot.
+// The points that a command line requests, and those that it cannot.
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>

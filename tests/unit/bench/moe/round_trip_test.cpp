@@ -8,7 +8,7 @@ namespace {
 
 using namespace moe;
 
-/// The ways of one setup.
+/// The variants of one setup.
 std::vector<MoeDrive> modes_of(const MoeDrive& drive) {
   return {drive, low_latency(drive, Combine::weighted), low_latency(drive, Combine::partial),
           by_expert(drive)};
@@ -105,7 +105,7 @@ TEST(MoeHost, RandomDelaysChangeNothing) {
   }
 }
 
-/// Between nodes puts come late and in any order: what is missing a fence or a wait fails here.
+/// Between nodes puts arrive late and in any order: a missing fence or wait fails here.
 TEST(MoeHost, OverALateTransport) {
   for (MoeDrive drive : modes_of(moe_drive(4, 16, 4, 64, 13))) {
     drive.pes_per_node = 1;
@@ -130,7 +130,7 @@ TEST(MoeHost, OverNodesRowsCrossOnceAndComeBackAddedUp) {
   }
 }
 
-/// It takes part in one round and in no other: the others mask it, once, and go on.
+/// It takes part in one round and in no other: the others mask it, once, and continue.
 TEST(MoeHost, ADeadRankIsMaskedAndTheRestGoOn) {
   constexpr std::int32_t dead = 1;
   for (MoeDrive drive : {low_latency(moe_drive(4, 16, 4, 64, 11), Combine::weighted),

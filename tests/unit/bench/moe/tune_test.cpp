@@ -1,4 +1,4 @@
-// The tuner: what it tries, how it chooses, and that what is wrong is never chosen.
+// The tuner: what it tries, how it chooses, and that a wrong candidate is never chosen.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -79,11 +79,11 @@ TEST(MoeTune, NoiseIsTwoErrorsOfTheDifferenceOrHalfAPercent) {
 }
 
 TEST(MoeTune, FewerMultiprocessorsWinWithinTheNoiseOnly) {
-  // 24 are faster by 1 us of 100, and times spread by more.
+  // 24 are faster by 1 us of 100, but the spread of the times is larger.
   EXPECT_EQ(chosen_of({tried(24, 100, 8, true), tried(16, 101, 8), tried(8, 140, 8)}).chosen, 1U);
-  // The same, where times hardly spread.
+  // The same, with hardly any spread.
   EXPECT_EQ(chosen_of({tried(24, 100, 0.1, true), tried(16, 101, 0.1)}).chosen, 0U);
-  // As many: the backend's own choice, though another is a little faster.
+  // As many: the backend's own choice, although another is slightly faster.
   EXPECT_EQ(chosen_of({tried(24, 100.2, 0.1, true), tried(24, 100, 0.1)}).chosen, 0U);
   // Neither own: the faster.
   EXPECT_EQ(chosen_of({tried(24, 200, 1, true), tried(24, 101, 1), tried(24, 100.9, 1)}).chosen,
@@ -133,7 +133,7 @@ private:
   Times times(Direction direction) {
     const Settings now = settings(direction);
     ++calls[to_string(direction) + (" " + to_text(now))];
-    // On rank 1 more than 12 warps are slow: nobody may be judged by rank 0 alone.
+    // On rank 1 more than 12 warps are slow: rank 0 alone must not decide.
     const bool is_slow = rank_ == 1 && *now.warps > 12;
     return {300.0 / *now.warps + (is_slow ? 500 : 0), 0, 0, 0, {0, 0}};
   }
@@ -146,7 +146,7 @@ private:
   std::int32_t rank_, wrong_warps_;
 };
 
-/// As tests of the measurement drive it: threads that gather texts.
+/// As in tests of the measurement: threads that gather texts.
 struct Ranks {
   explicit Ranks(int n) : texts(static_cast<std::size_t>(n)) {}
   std::vector<std::string> texts;
@@ -195,8 +195,8 @@ TEST(MoeTune, TheSlowestRankDecidesAndAllRanksAgree) {
   EXPECT_EQ(tuned_json(tuned[0]), tuned_json(tuned[1]));
 }
 
-/// Masks rank 1 in its first call of a direction behind `at` fills: of what is left of that one,
-/// verification would miss rows.
+/// Masks rank 1 in its first call of a direction after `at` fills: verification would miss rows in
+/// what that one left.
 class MaskingTrials : public PretendedBackend {
 public:
   MaskingTrials(Direction in, int at) : PretendedBackend(0, -1), in_(in), at_(at) {}
@@ -232,7 +232,7 @@ JobRank alone() {
   return rank;
 }
 
-/// In a first trial of each direction, and in a last one: each direction fills 20 times, then 9.
+/// In a first attempt of each direction, and in a last one: each direction fills 20 times, then 9.
 TEST(MoeTune, WhatTheCallThatMasksLeavesIsNoCorruption) {
   for (const auto& [in, at] : {std::pair{Direction::dispatch, 1},
                                {Direction::dispatch, 21},
@@ -246,7 +246,7 @@ TEST(MoeTune, WhatTheCallThatMasksLeavesIsNoCorruption) {
   }
 }
 
-/// One way to do it, and each call takes its time.
+/// One variant, and each call takes time.
 class SlowTrials : public PretendedBackend {
 public:
   SlowTrials() : PretendedBackend(0, -1) {}
@@ -264,7 +264,7 @@ private:
   }
 };
 
-/// Neither the first calls of an attempt nor the last ones in turn are taken for what hangs.
+/// Neither the first calls of an attempt nor the last ones in turn are taken for a hang.
 TEST(MoeTune, WhatGoesOnSaysSo) {
   SlowTrials backend;
   Effort effort;

@@ -1,4 +1,4 @@
-// What a wait matrix says: column, row, cell, or nothing.
+// What a wait matrix shows: column, row, cell, or nothing.
 #include <gtest/gtest.h>
 
 #include "src/bench/moe/wait_matrix.h"
@@ -10,7 +10,7 @@ WaitMatrix even(int n, double wait_us) {
   WaitMatrix waits(static_cast<std::size_t>(n),
                    std::vector<double>(static_cast<std::size_t>(n), wait_us));
   for (std::size_t i = 0; i < waits.size(); ++i)
-    waits[i][i] = 1e6; // what a rank waits for itself says nothing
+    waits[i][i] = 1e6; // a rank's wait for itself carries no information
   return waits;
 }
 
@@ -135,9 +135,9 @@ Crosses nodes_of(int node_ranks) {
 }
 
 TEST(WaitMatrix, WhatNobodyWaitsForIsNoShortWait) {
-  // Of nodes of 8, one rail each: 60 us are what a network takes.
+  // Of nodes of 8, one rail each: 60 us are the time of a network.
   EXPECT_TRUE(judge_waits(of_nodes(16, 8, 2, 60, true), 100, {}, nodes_of(8)).empty());
-  // Three mates and three rails of fifteen wait for rank 9.
+  // Three of its node and three of fifteen rails wait for rank 9.
   WaitMatrix waits = of_nodes(16, 4, 2, 60, true);
   for (std::size_t i = 0; i < 16; ++i)
     if (i != 9 && waits[i][9] > 0)
@@ -153,14 +153,14 @@ TEST(WaitMatrix, WhatNobodyWaitsForIsNoShortWait) {
 TEST(WaitMatrix, WaysOverANetworkAreComparedWithEachOther) {
   WaitMatrix waits = of_nodes(16, 8, 2, 60, false);
   EXPECT_TRUE(judge_waits(waits, 100, {}, nodes_of(8)).empty());
-  waits[3][1] = 40; // slow for NVLink, and quick for a network
+  waits[3][1] = 40; // slow for NVLink, but fast for a network
   auto verdicts = judge_waits(waits, 100, {}, nodes_of(8));
   ASSERT_EQ(verdicts.size(), 1U);
   EXPECT_EQ(verdicts[0].culprit, Culprit::link);
   EXPECT_EQ(verdicts[0].waiting, 3);
   EXPECT_EQ(verdicts[0].awaited, 1);
   EXPECT_DOUBLE_EQ(verdicts[0].usual_us, 2);
-  // Rank 5 receives slowly, from near and from far.
+  // Rank 5 receives slowly, from its node and from others.
   waits = of_nodes(16, 8, 2, 60, false);
   for (std::size_t j = 0; j < 16; ++j)
     if (j != 5)

@@ -10,7 +10,7 @@ namespace {
 
 class FabricTest : public ::testing::Test {
 protected:
-  /// Two GPUs; "cluster" lines say which domain each is in.
+  /// Two GPUs; "cluster" lines define the domain of each.
   void write_nvml(const std::string& clusters) {
     std::string text;
     for (int gpu = 0; gpu < 2; ++gpu) {
@@ -78,7 +78,7 @@ TEST_F(FabricTest, VirtualNodesStayApart) {
   expect_all_well(run_fork_job(apart));
 }
 
-/// One machine: descriptors do, and need no service.
+/// One machine: descriptors are sufficient, and need no service.
 TEST_F(FabricTest, AutoIsForSeveralMachines) {
   write_nvml(one_domain);
   expect_all_well(run_fork_job(job(

@@ -18,7 +18,7 @@ struct Failure {
 };
 class GpuFailures : public ::testing::TestWithParam<Failure> {};
 
-/// The context is broken for good: every later call of the driver gives the same answer.
+/// The context is permanently broken: every later driver call returns the same error.
 TEST_P(GpuFailures, AreOneLineWithTheGpuAndWhatToDo) {
   const std::vector<PeResult> results = run_fork_job(
       gpu_job(2, [](Runtime& runtime) { return fail_kernel_of_pe_1(runtime, GetParam().code); }));
@@ -49,10 +49,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Failure{999, "unknown", "Xid"}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
-/// Out of memory at each call that takes some: said once, with the GPU, and nothing is left.
+/// Out of memory at each allocating call: reported once, with the GPU, and nothing leaks.
 class GpuMemoryRunsOut : public OverHeaps {};
 
-/// Every call of `function` in turn answers "out of memory"; counts the PEs that failed.
+/// Every call of `function` in turn returns "out of memory"; counts the PEs that failed.
 int fail_each_call(const ForkJob& job, const std::string& function) {
   int failures = 0;
   for (int call = 1; call < 60; ++call) {
@@ -103,7 +103,7 @@ TEST_P(GpuMemoryRunsOut, AtEachAllocation) {
 INSTANTIATE_TEST_SUITE_P(, GpuMemoryRunsOut, all_heaps(),
                          [](const auto& which) { return std::string(which.param); });
 
-/// While it lives, stream queries to the driver do not return.
+/// While it exists, stream queries to the driver do not return.
 class BlockedQueries {
 public:
   BlockedQueries() { of_fake<void(int)>("fake_cuda_block")(1); }
@@ -116,8 +116,8 @@ int streams_destroyed() {
   return of_fake<int(const char*)>("fake_cuda_calls")("cuStreamDestroy");
 }
 
-/// A PE fails while its kernels' proxy is inside of a transport: the transport stays until the
-/// proxy has left it. The proxy is held there for two seconds; a transport that is undone before
+/// A PE fails while its kernels' proxy is inside a transport: the transport stays until the proxy
+/// has left it. The proxy is held there for two seconds; a transport that is destroyed earlier
 /// destroys its streams meanwhile.
 TEST(GpuTeardown, TheProxyLeavesATransportBeforeThatGoes) {
   std::thread releasing;

@@ -1,4 +1,4 @@
-// Jobs whose PEs have GPUs of the made-up driver.
+// Jobs whose PEs have GPUs of the fake driver.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,13 +20,13 @@
 
 namespace shmemctl::test {
 
-/// A function of the made-up driver's library, in this process.
+/// A function of the fake driver's library, in this process.
 template <class Function>
 Function* of_fake(const char* name) {
   void* library = ::dlopen(SHMEMCTL_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD);
   return reinterpret_cast<Function*>(library ? ::dlsym(library, name) : nullptr);
 }
-/// Where a processor reaches memory of the made-up GPUs.
+/// Where a CPU can access memory of the fake GPUs.
 template <class T>
 T* reach(T* address) {
   return static_cast<T*>(of_fake<void*(void*)>("fake_cuda_reach")(address));
@@ -37,7 +37,7 @@ inline std::string held_by_fake() {
 }
 inline constexpr const char* nothing_held =
     "reserved 0 mapped 0 committed 0 allocated 0 host 0 streams 0 contexts 0";
-/// While it lives, what is in streams does not end.
+/// While it exists, work in streams does not end.
 class HeldStreams {
 public:
   HeldStreams() { of_fake<void(int)>("fake_cuda_hold")(1); }
@@ -46,7 +46,7 @@ public:
   HeldStreams& operator=(const HeldStreams&) = delete;
 };
 
-/// A PE's work: the kernel of PE 1 fails for good with this code of CUDA, while PE 0's waits for
+/// A PE's work: the kernel of PE 1 fails permanently with this CUDA error, while PE 0's waits for
 /// it.
 inline std::string fail_kernel_of_pe_1(Runtime& runtime, int code) {
   if (runtime.pe() == 0) {
@@ -62,7 +62,7 @@ inline std::string fail_kernel_of_pe_1(Runtime& runtime, int code) {
   return "no failure";
 }
 
-/// What the kernel would do, by the processor.
+/// What the kernel would do, by the CPU.
 class HostWordAtomics final : public WordAtomics {
 public:
   void start(void*, void* word, const AtomicRequest& request, std::uint64_t* old) override {
@@ -90,7 +90,7 @@ inline void expect_all_well(const std::vector<PeResult>& results) {
     EXPECT_EQ(results[pe].exit_code, 0) << "PE " << pe << ": " << results[pe].text;
 }
 
-/// A test over each kind of heap; processors cannot touch the made-up GPUs' memory.
+/// A test over each kind of heap; CPUs cannot access the fake GPUs' memory.
 class OverHeaps : public ::testing::TestWithParam<const char*> {
 protected:
   std::string kind() const { return GetParam(); }

@@ -1,5 +1,5 @@
-// GPUDirect RDMA in whole jobs: ibrc over a made-up libibverbs between processes, whose NIC reaches
-// the made-up GPUs' memory by dma-buf, and processors do not.
+// GPUDirect RDMA in whole jobs: ibrc over a fake libibverbs between processes, whose NIC accesses
+// the fake GPUs' memory by dma-buf, and CPUs do not.
 #if __has_include(<infiniband/verbs.h>)
 
 #include <filesystem>
@@ -78,7 +78,7 @@ Environment over_fake_nic(const Environment& more = {}) {
   return environment;
 }
 
-/// Two PEs on two nodes; the text of each is why and how its kernels reach the other one.
+/// Two PEs on two nodes; each returns why and how its kernels reach the other one.
 ForkJob two_nodes(const Environment& more = {}) {
   ForkJob job = gpu_job(
       2,
@@ -129,7 +129,7 @@ TEST_F(GpuDirectJobs, HeapsGrowAndNoFileStaysOpen) {
   job.body = [](Runtime& runtime) -> std::string {
     for (int step = 1; step <= 3; ++step) {
       auto* words = static_cast<std::uint64_t*>(runtime.gpu()->allocate(std::size_t{10} << 20));
-      move_data(runtime, words + (std::size_t{6} << 17)); // over the border of pieces
+      move_data(runtime, words + (std::size_t{6} << 17)); // across the border of chunks
     }
     expect(calls("cuMemGetHandleForAddressRange") >= 4, "exports");
     expect(open_dma_bufs() == 0, "no open file");
@@ -200,7 +200,7 @@ TEST_F(GpuDirectJobs, FlushesNicWritesBeforeASignalFromTheCpu) {
   expect_text(job, " put 0 get 0 gets 0 agent 0;");
 }
 
-// What makes a job stage its transfers: the data arrives all the same.
+// Reasons for which a job stages its transfers: the data arrives all the same.
 
 TEST_F(GpuDirectJobs, OffIsStaged) {
   expect_text(two_nodes({{"SHMEMCTL_GPUDIRECT", "off"}}),
@@ -245,7 +245,7 @@ TEST_F(GpuDirectJobs, NamesADriverThatRefusesARange) {
   expect_text(two_nodes(), "dma-buf: cuMemGetHandleForAddressRange: CUDA_ERROR_");
 }
 
-// What ends a job.
+// Reasons that end a job.
 
 TEST_F(GpuDirectJobs, ARequestedPathIsRequired) {
   ForkJob job = two_nodes({{"SHMEMCTL_GPUDIRECT", "dmabuf"}});

@@ -1,4 +1,4 @@
-// Jobs with registered buffers of GPU memory, over the made-up driver.
+// Jobs with registered buffers of GPU memory, over the fake driver.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 
 namespace shmemctl::test {
 
-/// Allocations and mappings: streams and contexts, which the first use leaves, are not looked at.
+/// Allocations and mappings, without streams and contexts, which the first use leaves.
 inline std::string memory_held() {
   const std::string all = held_by_fake();
   return all.substr(0, all.find(" host "));
 }
 
-/// To the end of the page that the address is in.
+/// To the end of the page that contains the address.
 inline std::size_t in_page_bytes(const void* address) {
   return page_bytes() - reinterpret_cast<std::uintptr_t>(address) % page_bytes();
 }
@@ -50,7 +50,7 @@ inline void expect_words(const std::string& text, const std::vector<std::string>
     expect(text.find(each) != std::string::npos, "'" + each + "' in: " + text);
 }
 
-/// A test over each kind of memory; processors cannot touch it.
+/// A test over each kind of memory; CPUs cannot access it.
 class OverUserMemory : public ::testing::TestWithParam<const char*> {
 protected:
   std::string kind() const { return GetParam(); }

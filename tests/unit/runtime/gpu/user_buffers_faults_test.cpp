@@ -11,7 +11,7 @@ class GpuBufferFaults : public OverUserMemory {};
 INSTANTIATE_TEST_SUITE_P(, GpuBufferFaults, all_user_memory(),
                          [](const auto& which) { return std::string(which.param); });
 
-/// When remove() returns no PE maps it, not even one that has not accessed it meanwhile.
+/// When remove() returns, no PE maps it, not even one that has not accessed it meanwhile.
 TEST_P(GpuBufferFaults, AreClosedEverywhereWhenTheyAreRemoved) {
   expect_all_well(run_fork_job(gpu_job(3, [this](Runtime& runtime) -> std::string {
     Buffers& buffers = runtime.buffers();
@@ -144,7 +144,7 @@ TEST_P(GpuBufferFaults, DetectsFreedMemory) {
 }
 
 /// Each fails with "out of memory" at each of its calls: an error, or a slower path with its
-/// reason; what was begun is undone.
+/// reason; partial work is undone.
 TEST_P(GpuBufferFaults, OutOfMemoryAtEachCall) {
   std::vector<const char*> functions = {"cuPointerGetAttributes", "cuMemGetAddressRange",
                                         "cuStreamCreateWithPriority", "cuMemcpyAsync"};

@@ -95,7 +95,8 @@ TEST(GpuBuffersRefused, ManagedOrOfAnotherGpuOrNotAllocated) {
   })));
 }
 
-/// A generation is over when its buffer is removed, also where the next one takes slot and address.
+/// A generation ends when its buffer is removed, even if the next one has the same slot and
+/// address.
 TEST(GpuBuffersStale, AnOldDescriptorIsRefused) {
   expect_all_well(run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
     Buffers& buffers = runtime.buffers();

@@ -162,7 +162,7 @@ TEST(GpuWait, AnImpossibleCollectiveIsAnError) {
                    "it has 11 members", "split the team"});
 }
 
-// One PE without a launcher: its only wait is that for the GPU, so a short timeout is safe.
+// One PE without a launcher: its only wait is for the GPU, so a short timeout is safe.
 TEST(GpuWait, AnUnfinishedStreamTimesOut) {
   ForkedPes one(1, [](int) {
     const Environment environment{{"SHMEMCTL_CUDA_LIBRARY", SHMEMCTL_FAKE_CUDA},
@@ -208,7 +208,7 @@ TEST(GpuWait, TheFailureOfAnotherPeEndsIt) {
 
 using GpuFaults = OverHeaps;
 
-/// Each call of the driver fails once: one line that says so, and nothing is left.
+/// Each driver call fails once: one line with the error, and no leak.
 TEST_P(GpuFaults, EachIsOneLineAndLeavesNothing) {
   const char* functions[] = {"cuDevicePrimaryCtxRetain",
                              "cuCtxPushCurrent",

@@ -1,4 +1,4 @@
-// Errors of a job's GPU name what the driver reported of it: Xids, by the made-up NVML.
+// Errors of a job's GPU name what the driver reported about it: Xids, by the fake NVML.
 #include <algorithm>
 
 #include "tests/support/temporary_folder.h"
@@ -14,7 +14,7 @@ protected:
                               "gpu 1 00000000:1B:00.0 GPU-1 Made-up GPU\n" +
                                   lines);
   }
-  /// What PE 1 says when its kernel has failed with this code of CUDA.
+  /// The error of PE 1 when its kernel has failed with this CUDA error.
   static std::string failure(int code, const char* nvml = SHMEMCTL_FAKE_NVML) {
     ForkJob job =
         gpu_job(2, [code](Runtime& runtime) { return fail_kernel_of_pe_1(runtime, code); });
@@ -43,7 +43,7 @@ TEST_F(XidTest, FollowsCudasErrorWithTheGpusAddress) {
                         ") on GPU 0000:1b:00.0 since the job's start", "compute-sanitizer"});
 }
 
-/// What CUDA says of a broken GPU is often that a kernel failed: the Xid knows better what to do.
+/// For a broken GPU, CUDA often reports only that a kernel failed: the Xid has a better fix.
 TEST_F(XidTest, OfTheHardwareHasAFix) {
   write("event 8 79\nevent 8 45\n");
   const std::string text = failure(719);
@@ -88,7 +88,7 @@ TEST_F(XidTest, WithoutEventsErrorsAreAsTheyWere) {
   }
 }
 
-/// A GPU that does not end its work, and CUDA says nothing: the wait's own error has it.
+/// A GPU that does not finish its work, and no CUDA error: the wait's own error has it.
 TEST_F(XidTest, IsPartOfATimeoutError) {
   write("event 8 119\n");
   ForkJob job = gpu_job(1, [](Runtime& runtime) -> std::string {

@@ -1,4 +1,4 @@
-// A model whose every state has to be right.
+// Expects a model whose every state is correct.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ inline std::string text_of(const Exploration& exploration) {
   return text;
 }
 
-/// All properties hold in all states, and there are enough of those to believe that.
+/// All properties hold in all states, and there are enough states for that to be meaningful.
 template <class Traits>
 void expect_right(const ModelSetting& setting, std::size_t min_states) {
   RingMachine<RightParts<Traits>> machine(setting);

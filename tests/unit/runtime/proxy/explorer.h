@@ -34,7 +34,7 @@ struct FingerprintHash {
   std::size_t operator()(const Fingerprint& print) const { return print.low; }
 };
 
-/// 128 bits: among 10 million states two that are taken for one have a chance of 1 in 10^24.
+/// 128 bits: among 10 million states the probability of a collision is 1 in 10^24.
 template <class State>
 Fingerprint fingerprint(const State& state) {
   static_assert(std::has_unique_object_representations_v<State> && sizeof(State) % 8 == 0);

@@ -63,7 +63,7 @@ ProxyOptions small_options() {
   return options;
 }
 
-/// For waits that nothing ends: a producer gives up, and names whom it waited for.
+/// For waits that nothing ends: a producer times out, and names the PE that it waited for.
 ProxyOptions impatient() {
   ProxyOptions options = small_options();
   options.timeout_s = 1;

@@ -1,11 +1,11 @@
-// What the ring's own code runs on in the model checker: a shared memory of small words, a buffer
-// of late stores for each thread, and one atomic step at a time.
+// Memory for the ring's own code in the model checker: a shared memory of small words, a buffer of
+// late stores for each thread, and one atomic step at a time.
 //
-// A step runs the thread's current operation from its start, answers the loads that it has made
+// A step runs the thread's current operation from its start, replays the loads that it has made
 // before from a log, makes one more, and leaves by an exception before the one after that. So the
 // operation's code needs no change, and its local state is the log. Stores go into the thread's
-// buffer, which nobody else sees, so they need no step of their own; each arrives in memory by a
-// step that may come at any later time and in any order that the store's memory order allows.
+// buffer, which no other thread sees, so they need no step of their own; each arrives in memory by
+// a step that may come at any later time and in any order that the store's memory order allows.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ inline constexpr unsigned max_pairs = 4; ///< of a producer and a ring
 
 struct LateStore {
   static constexpr std::uint16_t release = 1; ///< arrives after all that the thread stored before
-  static constexpr std::uint16_t fenced = 2;  ///< what is stored from now on arrives after it
+  static constexpr std::uint16_t fenced = 2;  ///< later stores arrive after it
   std::uint16_t place;
   std::uint16_t order;
   std::uint32_t value;
@@ -100,7 +100,7 @@ public:
   ModelState& state() { return state_; }
   bool fresh() const { return me_.log_size == 0 && me_.stores_made == 0; }
 
-  /// What others can see or change: a step. `act` returns what the operation gets to know.
+  /// What others can see or change: a step. `act` returns what the operation learns.
   template <class Act>
   std::uint32_t visible(Act&& act) {
     if (replayed_ < me_.log_size)
@@ -225,7 +225,7 @@ struct ModelAtomics {
   }
 };
 
-/// A wait that looks again whenever the checker lets it.
+/// A wait that polls again whenever the checker lets it.
 class ModelWait {
 public:
   void start() { mark_ = ModelContext::current().mark(); }

@@ -55,12 +55,12 @@ struct ModelSetting {
   std::vector<std::string> scripts;
   unsigned capacity_log2 = 1;
   std::uint64_t first = 0;
-  bool stop_at_any_time = false; ///< else when all producers are done
+  bool stop_at_any_time = false; ///< otherwise when all producers are done
   bool keeps_completed = false;  ///< producers keep their copy of `completed` between requests
   int sink_fails_at = -1;        ///< at which delivery
   ProxyDrainLimits limits = {2, 2};
   unsigned rings = 1;
-  /// Quiet passes over rings that are quiet; numbers must not wrap then.
+  /// Quiet skips idle rings; numbers must not wrap then.
   bool looks_at_quieted = false;
 };
 

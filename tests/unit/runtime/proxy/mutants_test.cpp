@@ -1,4 +1,4 @@
-// The model checker finds what it is for: each of these rings has one mistake.
+// The model checker finds its targets: each of these rings has one defect.
 #include <gtest/gtest.h>
 #include <iostream>
 
@@ -18,7 +18,7 @@ void expect_found(const ModelSetting& setting, const std::string& words) {
   std::cout << "found after " << found.states << " states, in " << found.trace.size()
             << " steps: " << found.violation << "\n";
   EXPECT_NE(found.violation.find(words), std::string::npos) << found.violation;
-  // The same run of the right ring has no fault, so it is the mistake that was found.
+  // The same run of the correct ring has no violation, so the defect was found.
   RingMachine<Right> right(setting);
   EXPECT_EQ(Explorer(right).run().violation, "");
 }
@@ -93,7 +93,7 @@ struct SlowLapShape : ModelTraits<3> {
   };
 };
 TEST(RingMutants, WrongLapParity) {
-  // Changes its parity every second lap only.
+  // Changes its parity only every second lap.
   expect_found<RightParts<SlowLapShape>>({.scripts = {"ppp"}}, "lost, repeated");
 }
 
@@ -157,7 +157,7 @@ TEST(RingMutants, ReservationInTwoSteps) {
 struct QuietIsNothing : Right {
   struct Consumer : Right::Consumer {
     using Right::Consumer::Consumer;
-    /// Answers a quiet when it is read, without asking the sink.
+    /// Completes a quiet when it is read, without asking the sink.
     bool take(ModelRequest& request) {
       if (!Right::Consumer::take(request))
         return false;
@@ -218,7 +218,7 @@ TEST(RingMutants, ResultIsReadBeforeItIsComplete) {
 struct StopsWhenIdle : Right {
   struct Consumer : Right::Consumer {
     using Right::Consumer::Consumer;
-    /// Takes what is visible for all there is.
+    /// Takes what is visible for everything.
     std::uint64_t close() const {
       Right::Consumer::close();
       return position_;

@@ -1,4 +1,4 @@
-// The proxy over real transports: what it carries out, in which order, and how it stops.
+// The proxy over real transports: what it executes, in which order, and how it stops.
 #include "src/runtime/proxy/proxy.h"
 
 #include <array>

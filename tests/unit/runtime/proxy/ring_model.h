@@ -229,7 +229,7 @@ private:
     return Producer(rings_[ring], me.known_completed[ring]);
   }
 
-  /// With `completed` read anew for each request, unless the setting says otherwise.
+  /// With `completed` read again for each request, unless the setting says otherwise.
   void fill(Producer& producer, ModelThread& me, unsigned ring, std::uint64_t sequence,
             const ModelRequest& request) {
     if (!setting_.keeps_completed)

@@ -65,7 +65,7 @@ TEST_F(LargeRingsModel, AFailureWithTwoProducers) {
   expect_right<Shape>(setting, 50'000);
 }
 
-/// The checker finds what it is for: each of these has one mistake.
+/// The checker finds its targets: each of these has one defect.
 template <class Parts>
 void expect_found(const ModelSetting& setting, const std::string& words) {
   RingMachine<Parts> machine(setting);
@@ -78,7 +78,7 @@ using Right = RightParts<Shape>;
 struct ReadIsQuiet : Right {
   struct Producer : Right::Producer {
     using Right::Producer::Producer;
-    /// Takes what has been read for what is complete.
+    /// Takes requests that were read for complete ones.
     bool is_quiet() const {
       return Atomics::load_relaxed(ring_.issued) == Atomics::load_acquire(ring_.completed) << 1;
     }

@@ -1,5 +1,5 @@
-// Several threads, each with a ring: which thread takes which request, what one can block, and what
-// all are notified of.
+// Several threads, each with a ring: which thread takes which request, what one can block, and of
+// what all are notified.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -120,7 +120,7 @@ TEST(ProxyFifos, ABlockingGetHoldsUpItsRingOnly) {
   {
     ProxyProducer producer(proxy.channel(), proxy_context);
     for (int i = 0; i < 100; ++i)
-      producer.atomic({0, 1, 0}, {AtomicOp::add, 8, 1, 0}); // each waits for its answer
+      producer.atomic({0, 1, 0}, {AtomicOp::add, 8, 1, 0}); // each waits for its result
   }
   EXPECT_EQ(transport.on(proxy_context).size(), 100u);
   transport.hold = false;

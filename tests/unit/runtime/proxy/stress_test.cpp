@@ -30,7 +30,8 @@ using Counts = std::array<std::array<std::atomic<std::uint64_t>, max_pes>, n_pro
 /// one thread.
 class OrderTransport final : public NoTransport {
 public:
-  /// What a thread knows: only it writes here, so a second one is ThreadSanitizer's to find.
+  /// State of one thread: only it writes here, so a second one is a race that ThreadSanitizer
+  /// reports.
   struct Lane {
     std::array<std::array<std::uint64_t, max_pes>, n_producers> taken{};
     std::uint64_t wrong = 0, quiets = 0;

@@ -159,7 +159,7 @@ TEST(NodeJson, TheContractsKeysOfOurOwnReportsGiveTheSameDistances) {
 struct Mutation {
   const char* pointer;
   const char* value; ///< JSON, or null to erase the member
-  const char* named; ///< what the message has to name
+  const char* named; ///< what the message must name
 };
 
 TEST(NodeJson, RefusesWhatIsMalformedAndNamesIt) {

@@ -66,7 +66,7 @@ TEST(MappingJson, PesHaveTheNumbersOfTheirJob) {
   EXPECT_EQ(object["pes"][1]["pe"], 3);
   EXPECT_EQ(object["pes"][1]["gpu"], 1);
   EXPECT_EQ(object["nics"][0]["pes"], (json{1, 3}));
-  // Not those PEs that the mapping is of.
+  // Not the PEs that the mapping is for.
   EXPECT_EQ(numbered_by_job(mapping, {4}).pes[1].pe, 1);
 }
 

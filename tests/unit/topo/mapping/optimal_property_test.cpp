@@ -1,4 +1,4 @@
-// `optimal` against brute force and against random answers.
+// `optimal` against brute force and against random mappings.
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -55,7 +55,7 @@ std::vector<int> first_nics(const Mapping& mapping) {
 class BruteForce {
 public:
   BruteForce(const Node& node, const MappingRequest& request) : node_(node), request_(request) {
-    for (const NicUse& use : fabric_ports(node)) // storage NICs are not to be handed out
+    for (const NicUse& use : fabric_ports(node)) // storage NICs must not be assigned
       nics_.push_back(use.nic);
     loads_.assign(node.nics.size(), 0);
     chosen_.assign(request.gpus.size(), 0);
@@ -64,7 +64,7 @@ public:
   const std::vector<int>& best() const { return best_; }
 
 private:
-  using Cost = std::array<int, 3>; // worst load, distance, crossings: none ever falls
+  using Cost = std::array<int, 3>; // worst load, distance, crossings: none ever decreases
 
   void visit(std::size_t pe, const Cost& cost) {
     if (!best_.empty() && cost >= best_cost_)

@@ -167,8 +167,8 @@ TEST(Optimal, A100WithEightNumaNodesLeavesTheFarNicsAlone) {
 }
 
 TEST(Optimal, BalancesBeforeItGoesNear) {
-  // Two GPUs and one NIC on the first socket, one NIC on the second, and no switches: nothing says
-  // which NIC is for GPUs.
+  // Two GPUs and one NIC on the first socket, one NIC on the second, and no switches: nothing
+  // indicates which NIC is for GPUs.
   NodeBuilder builder;
   const int host = builder.host_bridge(0);
   builder.gpu_at_root(host);

@@ -17,20 +17,20 @@
 
 namespace shmemctl::test {
 
-/// What each PE gets.
+/// What each PE receives.
 struct ProxyPe {
   int pe = 0, n_pes = 1;
   Proxy* proxy = nullptr;
   std::byte* heap = nullptr; ///< zeroed; 64-aligned
   std::function<RemoteAddress(int pe, std::size_t offset_bytes)> at;
   std::function<void()> barrier; ///< completes nothing
-  /// Until the 64-bit word of this PE's heap has that value.
+  /// Waits until the 64-bit word of this PE's heap has that value.
   std::function<void(std::size_t offset_bytes, std::uint64_t value, int from)> wait_word;
 };
 using ProxyBody = std::function<void(ProxyPe&)>;
 inline constexpr std::size_t proxy_heap_bytes = std::size_t{4} << 20;
 
-/// A way for the proxy's requests to go.
+/// A network for the proxy's requests.
 struct Network {
   std::string name; ///< part of the tests' names: "libfabric_tcp"
   Environment environment = {};
@@ -58,14 +58,15 @@ class ProxyNetwork : public testing::TestWithParam<Network> {
 protected:
   /// Runs `body` on every PE. Skips the test, with the reason, where the transport cannot be used.
   void run(int n_pes, const ProxyBody& body);
-  /// The same for PEs that are processes; what each said, or nothing if it cannot be used.
+  /// The same for PEs that are processes; what each reported, or nothing if the transport cannot be
+  /// used.
   std::vector<PeResult> run_processes(int n_pes, const ProxyBody& body);
 
 private:
   void skip(const std::string& reason) { GTEST_SKIP() << reason; }
 };
 
-/// Bytes that tell their place, their writer and their round.
+/// Bytes that encode their offset, their writer and their round.
 inline void fill(void* memory, std::size_t size_bytes, std::uint64_t seed) {
   for (std::size_t at = 0; at < size_bytes; ++at)
     static_cast<std::byte*>(memory)[at] = static_cast<std::byte>(at * 7 + at / 251 + seed * 31 + 1);

@@ -60,7 +60,7 @@ void run_thread(TransportPe& me, unsigned threads, const ProxyBody& body) {
   proxy.stop();
 }
 
-/// ibrc over devices in software of this process.
+/// ibrc over fake devices of this process.
 Network over_fake_verbs() {
   Network network;
   network.name = "ibrc_fake";

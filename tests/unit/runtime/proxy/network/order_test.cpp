@@ -15,13 +15,13 @@ std::uint64_t word_at(const ProxyPe& me, std::size_t offset_bytes) {
       .load(std::memory_order_acquire);
 }
 
-/// The data is never older than the flag that was put behind a fence.
+/// The data is never older than the flag that was put after a fence.
 TEST_P(ProxyNetwork, AFenceOrdersPuts) {
   run(3, [](ProxyPe& me) {
     constexpr std::uint64_t rounds = 150;
     if (me.pe == 0) {
       ProxyProducer producer(me.proxy->channel(), proxy_context);
-      std::vector<std::vector<std::uint64_t>> data(rounds + 1); // each stays as it is until quiet
+      std::vector<std::vector<std::uint64_t>> data(rounds + 1); // each stays unchanged until quiet
       for (std::uint64_t round = 1; round <= rounds; ++round) {
         data[round].assign(data_words, round);
         for (const int to : {1, 2})
@@ -71,7 +71,7 @@ TEST_P(ProxyNetwork, ASignalComesBehindItsData) {
   });
 }
 
-/// What anybody issued before a quiet is at its target after it, whoever asks for quiet.
+/// What any thread issued before a quiet is at its target after it, whichever thread calls quiet.
 TEST_P(ProxyNetwork, AQuietCompletesTheRequestsOfAll) {
   run(3, [](ProxyPe& me) {
     constexpr int n_threads = 3;
@@ -106,7 +106,7 @@ TEST_P(ProxyNetwork, AQuietCompletesTheRequestsOfAll) {
   });
 }
 
-/// Everyone who waits is told, and hears who it was.
+/// Every waiting thread is notified, and learns which PE it was.
 TEST_P(ProxyNetwork, AKilledPeEndsAllProducers) {
   if (!GetParam().processes)
     GTEST_SKIP() << "a thread cannot be killed";

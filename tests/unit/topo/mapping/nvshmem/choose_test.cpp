@@ -55,7 +55,7 @@ TEST(NvshmemPathClass, ScoreUpToThreeIsNodeOrSysByNuma) {
 TEST(NvshmemPathClass, ScoreFourIsPhbBeforePix) {
   const std::string bus = "/sys/devices/pci0000:15/";
   EXPECT_EQ(nvshmem_path_class(bus + "0000:15:01.0", bus + "0000:15:02.0", true), phb);
-  // Four levels: depth - 1 is 4 as well, which is tested first.
+  // Four levels: depth - 1 is 4 as well, which is checked first.
   EXPECT_EQ(nvshmem_path_class(bus + "0000:15:01.0/0000:16:00.0", bus + "0000:15:02.0", true), phb);
 }
 
@@ -110,7 +110,7 @@ TEST(TwoPassBalance, BalancingNeedsADifferenceOfTwo) {
 }
 
 TEST(TwoPassBalance, DuplicatesArePossible) {
-  // Both slots of PE 0 move to the row that nobody else uses.
+  // Both slots of PE 0 move to the row that no other PE uses.
   const Classes classes = {{pix, pix, pix, sys, sys, sys},
                            {pix, pix, sys, sys, sys, sys},
                            {pix, pix, sys, sys, sys, sys}};
@@ -157,12 +157,12 @@ TEST(Release2_0, GreedyPrefersLessUsedIfAsNearOrNoFartherThanPxb) {
             singles({0, 0}));
   EXPECT_EQ(choose_rows(ReleaseFamily::v2_0, 2, {{near, near}, {near, near}}, false),
             singles({0, 1}));
-  // Nearer wins even if it is used more.
+  // The nearer one wins even if it has more users.
   EXPECT_EQ(choose_rows(ReleaseFamily::v2_0, 2, {{sys, pix}, {sys, pix}}, false), singles({1, 1}));
 }
 
 TEST(Release2_4, CanTakeAnotherPesPair) {
-  // Rows 2 and 3 are far from PE 0 and 1, but nobody's; other PEs' pairs count as near.
+  // Rows 2 and 3 are far from PE 0 and 1, but unused; other PEs' pairs count as near.
   const Classes classes = {
       {pix, sys, sys, sys}, {pix, sys, sys, sys}, {sys, sys, pix, pix}, {sys, sys, pix, pix}};
   EXPECT_EQ(choose_rows(ReleaseFamily::v2_4, 4, classes, false), singles({3, 0, 2, 2}));

@@ -126,7 +126,7 @@ TEST(DeviceTablePrefix, NewestAcceptsAllButSmi) {
   EXPECT_EQ(rows(devices, settings), "ibp26s0:1 smi_0:1");
   settings.hca_prefix = "^";
   EXPECT_EQ(rows(devices, settings), "");
-  // Before, ^ is a character like any other.
+  // Before that, ^ is an ordinary character.
   settings.version = {3, 5, 18};
   settings.hca_prefix = "^mlx5";
   EXPECT_EQ(rows(devices, settings), "");

@@ -1,4 +1,4 @@
-// Every worked example of the research on NIC mapping (section 7), in every family it states.
+// Worked examples of NIC mapping, in every release family to which they apply.
 #include <gtest/gtest.h>
 
 #include "src/topo/mapping/nvshmem_mapping.h"

@@ -1,4 +1,4 @@
-// What must hold for any list and any machine.
+// Properties that hold for any list and any machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -185,7 +185,7 @@ TEST(Property, FamiliesWithOneSlotAgree) {
 }
 
 TEST(Property, OneSlotLoadsNeverDifferByTwoForAPeThatCouldMove) {
-  // For the last PE that was balanced nothing better is left among rows of its rank.
+  // For the last PE that was balanced no better row of its rank is left.
   const auto is_near = [](PathClass path) { return path <= PathClass::pxb; };
   Random random(6);
   for (int round = 0; round < 6000; ++round) {

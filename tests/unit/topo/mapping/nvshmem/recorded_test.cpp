@@ -1,5 +1,6 @@
 // Against recorded facts: real values of the list variables with a verdict each, and what NVSHMEM
-// chose, or its maintainers said, on real machines. Skipped where the recordings are not present.
+// chose, according to its output or its maintainers, on real machines. Skipped if the recordings
+// are not present.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +38,7 @@ std::vector<Row> read_tsv(const std::filesystem::path& file) {
   return rows;
 }
 
-/// The rows of a variable whose value is a literal: no template, no description in words.
+/// The rows of a variable whose value is a literal, not a template or a description.
 std::vector<Row> literal_rows(const std::string& variable) {
   std::vector<Row> literal;
   for (Row& row : read_tsv(topologies / "hca-strings" / "strings.tsv")) {
@@ -53,7 +54,7 @@ std::vector<Row> literal_rows(const std::string& variable) {
   return literal;
 }
 
-/// A node whose NICs are those a list names, in natural order, one to each GPU switch.
+/// A node whose NICs are those that a list names, in natural order, one for each GPU switch.
 Node node_named_by(const std::string& list) {
   std::set<std::string> names;
   for (const HcaListEntry& entry : parse_hca_list(list, 48).entries)

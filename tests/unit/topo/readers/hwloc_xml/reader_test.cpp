@@ -59,7 +59,7 @@ TEST(HwlocReader, ReadsProcessorsAndMemory) {
 
 TEST(HwlocReader, FindsGpusAndNoBmc) {
   const Node node = fixture("v2-two-sockets.xml");
-  ASSERT_EQ(node.gpus.size(), 1U); // the ASPEED VGA is none
+  ASSERT_EQ(node.gpus.size(), 1U); // the ASPEED VGA is not a GPU
   const Gpu& gpu = node.gpus[0];
   EXPECT_EQ(gpu.vendor, "nvidia");
   EXPECT_EQ(gpu.name.value, "NVIDIA A100-SXM4-80GB");
@@ -93,7 +93,7 @@ TEST(HwlocReader, PutsRdmaDevicesInNaturalOrderThenTheOthers) {
   EXPECT_EQ(node.nics[1].rdma.value, true);
   EXPECT_TRUE(node.nics[2].virtual_device);
   EXPECT_EQ(node.nics[2].pci, -1);
-  EXPECT_FALSE(node.nics[3].rdma); // an InfiniBand function that nothing claims
+  EXPECT_FALSE(node.nics[3].rdma); // an InfiniBand function without a driver
   EXPECT_EQ(node.nics[4].rdma.value, false);
   EXPECT_TRUE(node.nics[3].unnamed) << "nic0 is a label";
   EXPECT_FALSE(node.nics[0].unnamed);

@@ -68,7 +68,7 @@ int rdma_count(const Node& node) {
 }
 
 struct Nearest {
-  std::string relation; ///< in the words of expected-derived.tsv
+  std::string relation; ///< as in expected-derived.tsv
   std::set<std::string> nics;
 };
 
@@ -77,7 +77,7 @@ Nearest nearest_rdma(const Node& node, int gpu) {
   for (std::size_t i = 0; i < node.nics.size(); ++i) {
     const Distance way = distance(node, gpu, static_cast<int>(node.gpus.size() + i));
     if (node.nics[i].rdma && *node.nics[i].rdma && way.path) {
-      // The table has one word for everything that shares a bridge.
+      // The table uses one value for everything that shares a bridge.
       const PathClass path = *way.path == PathClass::pxb ? PathClass::pix : *way.path;
       by_class[path].insert(node.nics[i].name);
     }
@@ -181,7 +181,7 @@ TEST_F(Recorded, HaveTheNearestNicsThatWereDerivedFromTheTree) {
       const Nearest found = nearest_rdma(node, gpu->index);
       std::string relation = row.nearest.relation;
       // The table calls two NUMA nodes of one package NODE; by nvidia-smi's definition, which
-      // asks for the same NUMA node, they are SYS. This machine has four per package.
+      // requires the same NUMA node, they are SYS. This machine has four per package.
       if (row.file == "epyc-corona.xml" && relation == "NODE")
         relation = "SYS";
       EXPECT_EQ(found.relation, relation) << file << " " << to_string(row.gpu);

@@ -31,7 +31,7 @@ std::string nested(int levels) {
   return text;
 }
 
-/// UTF-8 as it is encoded by hand, also of what is none.
+/// Hand-written UTF-8 encoding, including invalid code points.
 std::string encoded(std::uint32_t character) {
   const auto tail = [character](int shift) {
     return static_cast<char>(0x80 | (character >> shift & 0x3f));
@@ -115,7 +115,7 @@ TEST(Xml, EscapeIsReadBackAsItWas) {
 }
 
 TEST(Xml, WhateverIsEscapedIsXml) {
-  // Every character there is, a thousand in a document: a parser has to take them all.
+  // Every character, a thousand per document: a parser must accept them all.
   for (std::uint32_t first = 0; first < 0x110000; first += 1000) {
     std::string text;
     for (std::uint32_t character = first; character < first + 1000; ++character)

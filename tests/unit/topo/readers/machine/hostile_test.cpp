@@ -1,4 +1,4 @@
-// Trees that somebody damaged, by accident or on purpose.
+// Trees that are damaged, by accident or on purpose.
 #include <gtest/gtest.h>
 #include <random>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@ namespace {
 
 using fake::FakeMachine;
 
-/// Indices inside the model point to what exists, parents come first, and distances can be asked.
+/// Indices inside the model are valid, parents come first, and distances can be computed.
 void expect_sound(const Node& node) {
   for (std::size_t i = 0; i < node.pci.size(); ++i) {
     EXPECT_LT(node.pci[i].parent, static_cast<int>(i));
@@ -35,7 +35,7 @@ TEST(HostileTree, LinksInACircle) {
   const Node node = read_machine(machine.sysroot());
   expect_sound(node);
   EXPECT_TRUE(node.gpus.empty());
-  ASSERT_EQ(node.nics.size(), 1U); // the name is there, and nothing behind it
+  ASSERT_EQ(node.nics.size(), 1U); // the name exists, with nothing after it
   EXPECT_TRUE(node.nics[0].ports.empty());
   EXPECT_TRUE(node.nics[0].virtual_device);
 }

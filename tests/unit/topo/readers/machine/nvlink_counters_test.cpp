@@ -1,4 +1,4 @@
-// NVLink's counters: read from the made-up NVML, and what two readings say.
+// NVLink's counters: read from the fake NVML, and the difference of two readings.
 #include <gtest/gtest.h>
 
 #include "src/topo/readers/nvml.h"
@@ -137,7 +137,7 @@ TEST_F(NvlinkCountersTest, ALinkThatWentDownLeavesTheSumUnknown) {
   EXPECT_EQ(none.in_bytes.origin, "nvmlX: GPU is lost");
 }
 
-/// A driver that tells the sum of all links as that of each would make them all too much.
+/// A driver that reports the sum of all links for each link would make all of them too high.
 TEST_F(NvlinkCountersTest, SumsThatDisagreeAreNoNumber) {
   const NvlinkTraffic traffic =
       between("counter 0 0 0 0\ncounter 0 2 0 0\nsums 0 0 0\n",

@@ -1,4 +1,4 @@
-// What NVML tells while somebody listens, and its words.
+// Events that NVML reports, and their texts.
 #include "src/topo/readers/nvml_events.h"
 
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST_F(NvmlEventsTest, EccErrorsHaveNoNumber) {
   EXPECT_EQ(fix_of({{Kind::corrected_ecc, 0}}), "");
 }
 
-/// NVML registers nothing if one type is not supported, so only those that are may be asked for.
+/// NVML registers nothing if one type is not supported, so only supported types may be requested.
 TEST_F(NvmlEventsTest, OnlyWhatTheGpuSupportsIsRegistered) {
   EXPECT_TRUE(listen("event-types 8\n")) << why_;
   EXPECT_TRUE(listen("event-types 3\n")) << why_;
@@ -111,7 +111,7 @@ TEST_F(NvmlEventsTest, WhatCannotListenSaysWhyAndLeavesNothing) {
   EXPECT_EQ(sets(), 0);
 }
 
-/// A question that fails is no event.
+/// A failed query is not an event.
 TEST_F(NvmlEventsTest, AWaitThatFailsIsNothing) {
   const auto events = listen("event 8 31\nfail nvmlEventSetWait_v2 999\n");
   ASSERT_TRUE(events) << why_;
@@ -127,7 +127,7 @@ TEST_F(NvmlEventsTest, ManyAreCounted) {
   EXPECT_EQ(fix_of(many), "");
 }
 
-/// An endless row of them is not followed for ever.
+/// An endless series of events is not read for ever.
 TEST_F(NvmlEventsTest, AStormEnds) {
   std::string lines;
   for (int i = 0; i < 1000; ++i)

@@ -1,4 +1,4 @@
-// NVML, played by the shared object tests/fake/fake_nvml.c.
+// NVML, implemented by the shared object tests/fake/fake_nvml.c.
 #include <gtest/gtest.h>
 
 #include "src/topo/distance.h"
@@ -118,7 +118,7 @@ TEST_F(FakeNvml, EighteenLinksToSwitchesAreNv18) {
   EXPECT_TRUE(node.notes.empty());
 }
 
-// As seen on H200 virtual machines: the kind of the other end is told, its address is not.
+// As seen on H200 virtual machines: the kind of the other end is known, its address is not.
 TEST_F(FakeNvml, SwitchesWithHiddenAddresses) {
   machine_.add_hgx_node();
   const Node node = read(gpu_line(0, FakeMachine::hgx_gpu(0)) + "links 0 0 18 2 -\n" +

@@ -59,7 +59,7 @@ TEST_F(Power9, GpuMemoryIsToldFromCpuNodes) {
 }
 
 TEST_F(Power9, PciFunctionsAreTooReducedToNameGpus) {
-  // The copy has class 0300 and no vendor files: what they are cannot be known.
+  // The copy has class 0300 and no vendor files: the devices cannot be identified.
   EXPECT_TRUE(node_.gpus.empty());
   EXPECT_TRUE(node_.nics.empty());
 }

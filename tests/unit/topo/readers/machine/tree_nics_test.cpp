@@ -1,4 +1,4 @@
-// NICs of machines that are a copied /sys and /proc.
+// NICs of machines from a copied /sys and /proc.
 #include <gtest/gtest.h>
 
 #include "src/topo/distance.h"

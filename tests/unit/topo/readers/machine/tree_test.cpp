@@ -1,4 +1,4 @@
-// Whole machines as a copied /sys and /proc.
+// Whole machines from a copied /sys and /proc.
 #include <gtest/gtest.h>
 
 #include "src/topo/distance.h"
@@ -97,7 +97,7 @@ TEST(CopiedTree, HcaHasItsPortFacts) {
   EXPECT_FALSE(port.gids[0].netdev);
 }
 
-// Every word of `nvidia-smi topo`, from one tree that has them all.
+// Every path class of `nvidia-smi topo`, from one tree that has them all.
 TEST(CopiedTree, DistancesOfEveryClass) {
   FakeMachine machine;
   const std::vector<std::string> port = {"0000:10:01.0", "0000:11:00.0"};
@@ -148,7 +148,7 @@ TEST(CopiedTree, DevicesComeInNaturalOrderAndGpusInBusOrder) {
   EXPECT_EQ(node.nics[2].name, "mlx5_10");
 }
 
-// On a live machine libibverbs tells its order; what it does not list comes after.
+// On a live machine the order is libibverbs'; devices that it does not list come after.
 TEST(CopiedTree, AGivenOrderOfDevicesWins) {
   FakeMachine machine;
   for (const char* name : {"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_10"})

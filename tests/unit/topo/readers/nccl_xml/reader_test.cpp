@@ -1,4 +1,4 @@
-// The reader over own XML: what each element means, and what must be refused.
+// The reader on our own XML: what each element means, and what must be refused.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// Every recorded NCCL XML: what it names, how far apart that is, and what must be refused.
+// Every recorded NCCL XML: what it names, the distances, and what must be refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,8 +38,8 @@ std::vector<std::string> parts_of(const std::string& text, char separator) {
   return parts;
 }
 
-/// What INDEX.md and the folders' SOURCE.md say: GPUs, RDMA devices or those known by class only,
-/// other network devices, and the cell of GPU0 and GPU1 where links are recorded.
+/// From INDEX.md and the folders' SOURCE.md: GPUs, RDMA devices or those known by class only, other
+/// network devices, and the cell of GPU0 and GPU1 if links are recorded.
 struct Expected {
   std::string file;
   std::size_t gpus;
@@ -209,7 +209,7 @@ void check_derived(const Node& node, const std::vector<std::string>& row) {
         << where;
     return;
   }
-  // PIX and PXB do not count how many switches are on the way, which the table does.
+  // PIX and PXB do not count the switches on the path, but the table does.
   if (nearest == PathClass::pxb) {
     EXPECT_TRUE(std::includes(nearest_addresses.begin(), nearest_addresses.end(), expected.begin(),
                               expected.end()))
@@ -246,7 +246,7 @@ TEST_F(RecordedFacts, NearestNicsAgreeWithTheDerivedTables) {
 }
 
 TEST_F(RecordedFacts, NvlinksOfTheCubeMesh) {
-  // DGX-1: one row of nvidia-smi's matrix, as the file's direct links say it.
+  // DGX-1: one row of nvidia-smi's matrix, according to the file's direct links.
   const Node node = read("blinkplus-dgx/topology.xml");
   const std::vector<std::string> row = {"X", "NV1", "NV1", "NV2", "NV2", "SYS", "SYS", "SYS"};
   for (int j = 0; j < 8; ++j)
@@ -349,7 +349,7 @@ TEST_F(RecordedFacts, GraphAndTruncatedFilesAreRefusedWithTheirLine) {
 }
 
 TEST_F(RecordedFacts, AGuestWithoutNumaSeesEverythingAtTheSameDistance) {
-  // The author cut the file: closed by hand, what was printed is a GPU and a NIC of a flat guest.
+  // The author truncated the file: with closing tags added, it has a GPU and a NIC of a flat guest.
   const Node node = read_nccl_xml(slurp(shared("h200-vm-flat/vm-nccl-topo.TRUNCATED.xml")) +
                                       "\n  </cpu>\n</system>\n",
                                   "closed");

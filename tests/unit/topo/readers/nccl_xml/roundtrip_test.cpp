@@ -1,4 +1,4 @@
-// Whatever the model holds, it comes back out of the XML.
+// Everything that the model holds survives the XML.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -53,7 +53,7 @@ PciDevice pci_entry(const char* address, PciKind kind, int parent, std::uint32_t
   return entry;
 }
 
-/// As sysfs and hwloc show a machine: every port of a switch is a bridge of its own.
+/// As sysfs and hwloc show a machine: every port of a switch is a bridge.
 ///   00:01.0 root port - 10:00.0 upstream - 11:00.0 downstream - 12:00.0 GPU
 ///                                        - 11:01.0 downstream - 13:00.0 NIC
 ///   00:02.0 root port - 20:00.0 NIC
@@ -86,7 +86,7 @@ TEST(NcclRoundTrip, ATreeOfBridgesComesBack) {
   expect_identity(bridge_tree(), "bridge tree");
 }
 
-/// What NCCL sees of an XML: no element of ours.
+/// What NCCL reads of an XML: none of our elements.
 std::string without_extras(const std::string& xml) {
   std::string out;
   std::istringstream in(xml);

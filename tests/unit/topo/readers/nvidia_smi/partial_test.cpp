@@ -1,4 +1,4 @@
-// Texts that lost something on their way: what is left is read, and what is not is said.
+// Truncated texts: what is left is read, and what is missing is reported.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -14,7 +14,7 @@ std::string cell_word(const Node& node, int left, int right) {
   return to_string(distance(node, left, right));
 }
 
-/// All notes as one text, for a look at what they say.
+/// All notes as one text, to search in.
 std::string notes_of(const Node& node) {
   std::string text;
   for (const std::string& note : node.notes)
@@ -58,7 +58,7 @@ TEST(NvidiaSmiPartial, ColumnsThatWereCutLeaveDistancesUnknown) {
   EXPECT_NE(node.remarks[0].find("1 distances between NICs"), std::string::npos);
 }
 
-/// The cells of a matrix of two GPUs and three NICs, some of which are left out.
+/// The cells of a matrix of two GPUs and three NICs, some of which are missing.
 std::string text_without(unsigned hidden_rows, const std::vector<std::size_t>& cells_of_row) {
   const std::vector<std::string> labels = {"GPU0", "GPU1", "NIC0", "NIC1", "NIC2"};
   const std::vector<std::vector<std::string>> cells = {{"X", "NV18", "PIX", "NODE", "SYS"},
@@ -78,7 +78,7 @@ std::string text_without(unsigned hidden_rows, const std::vector<std::size_t>& c
   return text;
 }
 
-/// Whatever is left out: the rest is read as it is, and what is lacking is a note or a remark.
+/// Whatever is missing: the rest is read as it is, and each gap is a note or a remark.
 TEST(NvidiaSmiPartial, LessIsNeverRefusedWhereMoreIsReadAndNeverSilent) {
   const Node whole = read_nvidia_smi(text_without(0, {5, 5, 5, 5, 5}), "whole");
   ASSERT_TRUE(whole.notes.empty()) << whole.notes[0];
@@ -89,7 +89,8 @@ TEST(NvidiaSmiPartial, LessIsNeverRefusedWhereMoreIsReadAndNeverSilent) {
     bool lacking = hidden != 0;
     for (std::size_t row = 0; row < 5; ++row) {
       kept.push_back(random() % 3 == 0 ? 1 + random() % 5 : 5);
-      const bool own_x_only = row == 4 && kept.back() == 4; // the last row's X tells nothing
+      const bool own_x_only =
+          row == 4 && kept.back() == 4; // the last row's X carries no information
       lacking = lacking || (kept.back() < 5 && !own_x_only);
     }
     const std::string text = text_without(hidden, kept);
@@ -158,7 +159,7 @@ TEST(NvidiaSmiPartial, NicsThatAreFoundAndNotShownAreCounted) {
 }
 
 TEST(NvidiaSmiPartial, WordsThatDoNotFitTheTitlesBehindTheCellsAreNotUsed) {
-  // 168-223 and the NUMA node 1 have grown together.
+  // 168-223 and the NUMA node 1 were merged.
   const Node node =
       read_nvidia_smi("        GPU0    GPU1    CPU Affinity    NUMA Affinity   GPU NUMA ID\n"
                       "GPU0     X      SYS     0-55,112-167    0               N/A\n"

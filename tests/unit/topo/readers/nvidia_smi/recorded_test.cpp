@@ -68,8 +68,8 @@ std::vector<std::string> words(const std::string& line) {
   return out;
 }
 
-/// label -> cell words, by nothing but white space: the words of a row up to the first that holds
-/// none of the matrix's letters.
+/// label -> cells, split only at white space: the words of a row up to the first that contains none
+/// of the matrix's letters.
 std::vector<std::pair<std::string, std::vector<std::string>>> rows_by_words(const std::string& text,
                                                                             std::size_t columns) {
   std::vector<std::pair<std::string, std::vector<std::string>>> rows;
@@ -145,7 +145,7 @@ Nearest nearest_of(const Node& node, int gpu) {
   return nearest;
 }
 
-/// @param other_names the table is of a twin, whose NICs are named differently
+/// @param other_names the table is of an identical machine, whose NICs have other names
 std::size_t compare_with_table(const Node& node, const fs::path& table, bool other_names = false) {
   std::istringstream in(slurp(table));
   std::size_t lines = 0;
@@ -195,7 +195,7 @@ TEST_F(RecordedText, CutCopyGetsItsGpuNicCellsFromTheNicRows) {
         EXPECT_EQ(distance(cut, i, j), distance(whole, i, j)) << i << " " << j;
       else
         EXPECT_EQ(to_string(distance(cut, i, j)), "?");
-  // Parts of its lines are lost: "-31,64-95" is damaged, "2-63,96-127" only looks whole.
+  // Parts of its lines are lost: "-31,64-95" is damaged, "2-63,96-127" only looks complete.
   for (const Gpu& gpu : cut.gpus) {
     EXPECT_FALSE(gpu.cpus.known());
     EXPECT_EQ(gpu.numa.value, gpu.index < 4 ? 0 : 1);
@@ -227,9 +227,9 @@ TEST_F(RecordedText, DerivedLinkLayersAgreeWithIbstatus) {
   EXPECT_EQ(h20.nics[4].ports.at(0).link_layer.value, LinkLayer::ethernet);
 }
 
-using PartialCase = std::map<std::string, std::map<std::string, std::string>>; // GPU -> NIC -> word
+using PartialCase = std::map<std::string, std::map<std::string, std::string>>; // GPU -> NIC -> cell
 
-/// The GPU rows of a case as they were printed; a cell that nobody saw ends its row.
+/// The GPU rows of a case as they were printed; a cell that is not visible ends its row.
 std::string text_of(const PartialCase& gpus, const std::vector<std::string>& nics) {
   std::string text = "\t";
   for (const auto& [gpu, cells] : gpus)
@@ -271,7 +271,7 @@ TEST_F(RecordedText, OfMatricesSeenInPartWhatWasNotSeenIsUnknownAndNoted) {
     std::size_t unknown = 0;
     int index = 0;
     for (const auto& [gpu, cells] : gpus) {
-      bool printed = true; // up to the first cell that nobody saw
+      bool printed = true; // up to the first cell that is not visible
       for (std::size_t nic = 0; nic < nics.size(); ++nic) {
         printed = printed && cells.count(nics[nic]) != 0;
         unknown += printed ? 0 : 1;
@@ -290,7 +290,7 @@ TEST_F(RecordedText, OfMatricesSeenInPartWhatWasNotSeenIsUnknownAndNoted) {
       partial.push_back(name);
   }
   EXPECT_EQ(cases.size(), 10U);
-  // GPU7 was seen without its NIC4; of the 24 NICs only some cells were.
+  // GPU7 is shown without its NIC4; of the 24 NICs only some cells are visible.
   EXPECT_EQ(partial, (std::vector<std::string>{"deepep137-h20", "sglang36018-24nic"}));
 }
 

@@ -1,4 +1,4 @@
-// The reader over own texts: shapes that people paste, and texts that must be refused.
+// The reader on our own texts: formats that people paste, and texts that must be refused.
 #include <gtest/gtest.h>
 
 #include <fstream>
