@@ -54,7 +54,7 @@ TEST(Mlx5Completions, FailureWords) {
   EXPECT_NE((Failure{}.to_word()), 0u);
 }
 
-TEST(Mlx5Completions, EverySyndromeHasWordsAndAFix) {
+TEST(Mlx5Completions, EverySyndromeHasATextAndAFix) {
   std::set<std::string> known;
   for (unsigned number = 0; number < 256; ++number) {
     const SyndromeText text = syndrome_text(static_cast<std::uint8_t>(number));
@@ -68,7 +68,7 @@ TEST(Mlx5Completions, EverySyndromeHasWordsAndAFix) {
   EXPECT_EQ(known.size(), 14u);
 }
 
-TEST(Mlx5Completions, EveryCauseOfTheSoftwareHasWords) {
+TEST(Mlx5Completions, EverySoftwareCauseHasAText) {
   std::set<std::string> texts;
   for (unsigned cause = 1; cause <= static_cast<unsigned>(EmulatedFault::flushed); ++cause)
     EXPECT_TRUE(texts.insert(text_of(static_cast<EmulatedFault>(cause))).second) << cause;

@@ -152,7 +152,7 @@ TEST(Mlx5Soft, TheLargestEntry) {
   EXPECT_EQ(world.raw.position(), 16u);
 }
 
-TEST(Mlx5Soft, ATransferOfNothingLooksAtNoKey) {
+TEST(Mlx5Soft, AnEmptyTransferChecksNoKey) {
   SoftWorld world;
   EntryWords entry;
   build_write(entry, world.raw.head(), {1, 2}, {});
