@@ -55,7 +55,7 @@ TEST(ChildProcess, ThatCannotBeStartedIsAnError) {
   }
 }
 
-TEST(ChildProcess, ASignalIsTold) {
+TEST(ChildProcess, ASignalIsReported) {
   EXPECT_EQ(shell("kill -SEGV $$").exit_status, 128 + 11);
 }
 

@@ -131,7 +131,7 @@ TEST_F(WaitLoop, ThrowsTheFailureOfAnotherPe) {
   EXPECT_LT(FakeProcessor::time.time_since_epoch(), 1s);
 }
 
-TEST_F(WaitLoop, TellsWhomItWaitsForFromTheFirstCheckToItsEnd) {
+TEST_F(WaitLoop, AnnouncesThePeerFromTheFirstCheckToTheEnd) {
   RecordedHealth health;
   {
     Wait wait(health, 1, {"barrier", 3});

@@ -65,7 +65,7 @@ TEST(RowPathOf, BarriersOverANicAreNotTheCasesWay) {
             "PE 0 (a) -> PE 1 (a) by shm");
 }
 
-TEST(RowPathOf, NodesOfOneNameAreTold) {
+TEST(RowPathOf, NodesWithTheSameNameAreReported) {
   Point point;
   point.second_pe = 2;
   std::vector<PathUse> uses(4);

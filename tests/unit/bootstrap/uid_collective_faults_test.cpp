@@ -105,7 +105,7 @@ TEST(UidCollectiveFaults, ALeavingPeIsNamedToAll) {
   expect_all(errors, ExitCode::unavailable, {"PE 4 left the job before its end"});
 }
 
-TEST(UidCollectiveFaults, AnAbortTellsAllWhy) {
+TEST(UidCollectiveFaults, AnAbortTellsEveryPeTheReason) {
   UidWorld world;
   world.n_pes = 9;
   auto errors = run_uid_world(world, [](Bootstrap& b, const Deadline& deadline) {

@@ -438,7 +438,7 @@ TEST(UidFaults, APeLostDuringTheJoinIsReportedToAll) {
 }
 
 /// Until all PEs are connected, each may have to connect again: the loss of one ends the job.
-TEST(UidFaults, APeThatIsLostBeforeAllAreConnectedIsToldToAll) {
+TEST(UidFaults, APeThatIsLostBeforeAllAreConnectedIsReportedToAll) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
   std::vector<Socket> members;

@@ -21,7 +21,7 @@ TEST(Connections, AreMergedByTransportSourceAndTarget) {
   EXPECT_EQ(rows[2].way, "tcp eth0");
 }
 
-TEST(Connections, EqualWaysStandTogether) {
+TEST(Connections, EqualPathsAreGrouped) {
   EXPECT_EQ(connections_for_people({{"ibrc", 0, 1, "rxe0:1 -> rxe0:1"},
                                     {"ibrc", 1, 0, "rxe0:1 -> rxe0:1"},
                                     {"ucx", 0, 1, "tcp"}}),

@@ -51,7 +51,7 @@ TEST(GpuPairs, WhatIsWellIsNoFailure) {
   EXPECT_TRUE(kernel_failures(results_with(0, 0, Result{}), 1, 4).empty());
 }
 
-TEST(GpuPairs, WhoIsToBlameDependsOnWhoLooked) {
+TEST(GpuPairs, BlameDependsOnTheReportingPe) {
   const Result wrong{Result::wrong, 16385, 7, 0x0a, 0xa5};
   const auto pair_of = [&](int op, const Result& result) {
     const std::vector<PairFailure> failures = kernel_failures(results_with(2, op, result), 1, 4);
@@ -69,7 +69,7 @@ TEST(GpuPairs, WhoIsToBlameDependsOnWhoLooked) {
   EXPECT_EQ(pair_of(kernel_check::compare_swap, at_target), PePair(2, 1));
 }
 
-TEST(GpuPairs, AFailureInWords) {
+TEST(GpuPairs, DescribesAFailure) {
   const auto words = [](int op, const Result& result) {
     return describe(kernel_failures(results_with(2, op, result), 1, 0).at(0), kernels_name);
   };

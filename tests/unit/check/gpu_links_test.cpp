@@ -140,7 +140,7 @@ TEST(GpuLinks, WhatIsDeclaredIsReachedOrNotKnown) {
   EXPECT_EQ(judge_links(node_with(4, nv18), survey_of(4, 52)), Findings{}) << "no rate is known";
 }
 
-TEST(GpuLinks, APairBelowItsSiblingsIsToldOnce) {
+TEST(GpuLinks, APairBelowItsSiblingsIsReportedOnce) {
   cuda::LinkSurvey survey = survey_of(4, 394);
   slow_down(pair(survey, 0, 3), 8);
   const Findings findings = judge_links(nvswitch_node(4), survey);

@@ -83,7 +83,7 @@ TEST_P(Hybrid, MoreRanksThanANodeHas) {
   }
 }
 
-TEST_P(Hybrid, WeightsComeHome) {
+TEST_P(Hybrid, WeightsAreReturned) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{4, 2}, {3, 1}, {6, 2}, {4, 4}}) {
     moe::InternodeShape shape = internode_shape(n_ranks, node_ranks, moe::Format::bf16);
     shape.combined_weights = true;

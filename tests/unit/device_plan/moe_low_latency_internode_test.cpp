@@ -41,7 +41,7 @@ void expect_right(LowLatencyInternodeWorld& world, std::int32_t n_ranks, int num
     ASSERT_EQ(world.wrong_results(rank), "") << where;
 }
 
-TEST(FarLatency, EveryBitOfEveryRow) {
+TEST(LowLatencyInternode, EveryBitOfEveryRow) {
   for (const std::vector<int>& nodes : {std::vector<int>{0, 0, 1, 1}, {0, 1}, {0, 1, 2}})
     for (const Setting& setting : settings) {
       const auto n_ranks = static_cast<std::int32_t>(nodes.size());
@@ -58,7 +58,7 @@ TEST(FarLatency, EveryBitOfEveryRow) {
     }
 }
 
-TEST(FarLatency, MoreRanksThanANodeHas) {
+TEST(LowLatencyInternode, MoreRanksThanANodeHas) {
   const std::vector<int> nodes{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2};
   const moe::Shape shape = shape_of(12, 3);
   for (const Setting& setting : settings) {
@@ -97,14 +97,14 @@ void call_in_a_row(const moe::Shape& shape, const NamedRouting& routing, bool ke
       EXPECT_EQ(world.flags(rank).masked[other], 0U) << routing.name;
   }
 }
-TEST(FarLatency, CallsInARow) {
+TEST(LowLatencyInternode, CallsInARow) {
   const moe::Shape shape = shape_of(4, 13); // all_routings() has no more tokens of a rank
   for (const NamedRouting& routing : all_routings(shape))
     for (const bool keeps_in_flight : {false, true})
       call_in_a_row(shape, routing, keeps_in_flight);
 }
 
-TEST(FarLatency, ARankThatDoesNotComeIsMasked) {
+TEST(LowLatencyInternode, AMissingRankIsMasked) {
   for (const int missing : {1, 2}) { // mapped by rank 0, and not
     const moe::Shape shape = shape_of(4, 9);
     LowLatencyInternodeWorld world(shape, settings[1], all_routings(shape)[0].routing,
@@ -161,7 +161,7 @@ TEST(FarLatency, DispatchKnowsABeginningFromRows) {
 
 /// Every rank that is waited for is in the wait matrix, whichever of a token's choices it holds;
 /// the time of warps that wait simultaneously counts once.
-TEST(FarLatency, CombineCountsTheWaitForEachRank) {
+TEST(LowLatencyInternode, CombineCountsTheWaitForEachRank) {
   const moe::Shape shape = shape_of(4, 6);
   const moe::Routing routing(4, {4, {0, 5, 10, 15, 1, 6, 11, 16, 2, 7, 12, 17}}); // by rank: 3 last
   for (const Setting& setting : {settings[0], settings[1]}) {
@@ -191,7 +191,7 @@ TEST(FarLatency, CombineCountsTheWaitForEachRank) {
 }
 
 /// What a receive half uses without its send half has arrived by itself, and nothing is left.
-TEST(FarLatency, HalvesApart) {
+TEST(LowLatencyInternode, SeparateHalves) {
   for (const Setting& setting : settings) {
     const moe::Shape shape = shape_of(4, 9);
     LowLatencyInternodeWorld world(shape, setting, all_routings(shape)[0].routing, {0, 0, 1, 1});
@@ -224,7 +224,7 @@ TEST(FarLatency, HalvesApart) {
 }
 
 /// No rank has every other rank's first choice.
-TEST(FarLatency, OutputsGoFirstToTheRankBehind) {
+TEST(LowLatencyInternode, OutputsAreSentFirstToTheNextRank) {
   const moe::Shape shape = shape_of(4, 3);
   const moe::Routing routing(4, {4, {0, 5, 10, 15, 1, 6, 11, 16}});
   LowLatencyInternodeWorld world(shape, settings[0], routing, {0, 1, 2, 3});
@@ -242,7 +242,7 @@ TEST(FarLatency, OutputsGoFirstToTheRankBehind) {
 
 /// A masked rank continues: it receives the rows that were sent before, announces its outputs
 /// before the others read them, and runs two more calls. Neither side uses the other's data.
-TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
+TEST(LowLatencyInternode, DataOfALateMaskedRankIsIgnored) {
   for (const Setting& setting : {settings[0], settings[1], settings[4]})
     for (const std::int32_t late : {1, 2}) {
       const moe::Shape shape = shape_of(4, 9);
@@ -292,7 +292,7 @@ TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
     }
 }
 
-TEST(FarLatency, AMaskedRankIsNotLookedAt) {
+TEST(LowLatencyInternode, AMaskedRankIsNotPolled) {
   const auto flags = std::make_unique<moe::LowLatencyFlags>();
   flags->masked[3] = 1;
   const auto is_there = [] { return true; };

@@ -181,7 +181,7 @@ TEST(DeviceReports, CollectivesThatCannotBe) {
     }
 }
 /// Small and large teams, which synchronise differently; a block, and a grid.
-TEST(DeviceReports, WhoIsNoMemberMeetsNobody) {
+TEST(DeviceReports, NonMembersDoNotSynchronise) {
   constexpr int others = 6;
   for (const int size : {2, DeviceTeamFlags::max_members + 1})
     for (const bool is_grid : {false, true}) {

@@ -29,7 +29,7 @@ protected:
   Recording nic_{"nic", log_}, copies_{"copies", log_};
 };
 
-TEST_F(HostFence, WaitsForTheOtherWay) {
+TEST_F(HostFence, WaitsForTheOtherPath) {
   run({&copies_, &copies_});
   ASSERT_EQ(log_.size(), 4u);
   EXPECT_EQ(log_.front(), "copies put 8");

@@ -96,7 +96,7 @@ TEST_F(TwoTrees, SignsOfCongestionLossAndTheLink) {
             "arrived out of order, or were lost in between");
 }
 
-TEST_F(TwoTrees, WhatCannotBeToldIsSaidAndNotCompared) {
+TEST_F(TwoTrees, UnknownLoadsAreReportedAndNotCompared) {
   traffic({10 * GB, 10 * GB, 10 * GB, 400 * GB});
   before_.set("mlx5_3", "counters/port_xmit_data", "N/A (no PMA)");
   before_.set("mlx5_3", "counters/port_xmit_packets", "N/A (no PMA)");
@@ -109,7 +109,7 @@ TEST_F(TwoTrees, WhatCannotBeToldIsSaidAndNotCompared) {
                              "\"N/A (no PMA)\"");
 }
 
-TEST_F(TwoTrees, PacketsTellWhereBytesDoNot) {
+TEST_F(TwoTrees, PacketsAreUsedIfBytesAreMissing) {
   traffic({10 * GB, 10 * GB, 10 * GB, 400 * GB});
   before_.set("mlx5_3", "counters/port_xmit_data", "N/A (no PMA)");
   EXPECT_EQ(ids(hotspots()),

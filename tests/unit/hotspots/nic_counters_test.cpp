@@ -49,7 +49,7 @@ PortTotals counted_port(const std::string& device, std::vector<CounterTotal> cou
   return totals;
 }
 
-TEST(NicCounters, TheBestCounterTells) {
+TEST(NicCounters, TheBestCounterIsUsed) {
   const PortTotals soft =
       counted_port("rxe0", {total("netdev_tx_bytes", 10), total("sent_pkts", 2)}, true);
   EXPECT_EQ(moved_bytes(soft, WireDirection::sent)->at_most, 8192u);

@@ -68,7 +68,7 @@ TEST(NicPace, ThePesOfAPortAddUp) {
             Subjects{});
 }
 
-TEST(NicPace, LittleTellsNothing) {
+TEST(NicPace, TooLittleTrafficIsNotJudged) {
   EXPECT_EQ(slow_ones({at("a", "mlx5_0", 400), at("a", "mlx5_1", 10, 4 * MiB - 1)}), Subjects{});
   EXPECT_EQ(slow_ones({at("a", "mlx5_0", 400), {"a", {{"mlx5_1", 1}, 64 * MiB, 0, 9}}}),
             Subjects{});

@@ -93,7 +93,7 @@ TEST(CounterTotals, AReadingThatFailsOnTheWayLeavesNoChange) {
   EXPECT_EQ(samples.of("sent_pkts").problem, "reads \"N/A (no PMA)\"");
 }
 
-TEST(CounterTotals, WhatCannotBeTheNumberOfTheWireHasGoneRoundTooOften) {
+TEST(CounterTotals, ACounterThatExceedsTheLinkWrappedTooOften) {
   const CounterTree tree;
   // 2^32 words of 4 bytes pass a link of 400 Gb/s in a third of a second.
   tree.set("mlx5_0", "counters/port_xmit_data", "4294967290");

@@ -168,7 +168,7 @@ AtomicsCapabilities offer(AtomicsPreference wish, bool by_device, std::uint32_t 
   return {wish, by_device, receives};
 }
 
-TEST(AtomicsChoice, OneWayForTheWholeJob) {
+TEST(AtomicsChoice, OneMethodForTheWholeJob) {
   using enum AtomicsPreference;
   const Where where{"node0", 0, {}, std::nullopt};
   const auto choose = [&](const std::vector<AtomicsCapabilities>& offers) {

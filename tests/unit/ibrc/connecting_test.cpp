@@ -92,7 +92,7 @@ TEST(Connecting, BothEndsTakeTheSameKind) {
   EXPECT_EQ(texts[1], "fake1:1 -> fake0:1, 2 QPs, RoCE v2 link-local, MTU 4096");
 }
 
-TEST(Connecting, NoWayAtAll) {
+TEST(Connecting, NoMethodAtAll) {
   FakeVerbs fake({roce_device("fake0")});
   fake.no_path = [](const verbs::RawGid&) { return tcp_timeout; };
   const std::string message =
@@ -230,7 +230,7 @@ TEST_F(Reaching, ReasonsOfBothEnds) {
                [&] { none.put(0, heap_at(0, 0), "", 1, true); });
 }
 
-TEST_F(Reaching, PortsWithoutAWayToEachOther) {
+TEST_F(Reaching, UnconnectedPorts) {
   FakeDevice infiniband;
   infiniband.ports[0].ethernet = false;
   infiniband.ports[0].gids = {{0, verbs::GidType::infiniband, {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 9}}};

@@ -164,7 +164,7 @@ TEST(AsyncEvents, AddressesThatChangeAndDevicesThatFailAreNamed) {
   EXPECT_EQ(events.history(1), "the device reports a fatal error");
 }
 
-TEST(AsyncEvents, ThousandsOfQueuePairsTellOnce) {
+TEST(AsyncEvents, ThousandsOfQueuePairsReportOnce) {
   FakeVerbs fake({named("mlx5_0")});
   const Survey found = survey(fake.functions());
   AsyncEvents events(*found.devices[0]);

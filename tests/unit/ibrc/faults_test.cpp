@@ -103,7 +103,7 @@ TEST(Faults, WhatFollowsAFailureSaysTheSame) {
 }
 
 /// Hundreds of requests were in flight when the connection broke.
-TEST(Faults, AFailureInAStreamIsToldOnceAndLeavesNothing) {
+TEST(Faults, AFailureInAStreamIsReportedOnceAndLeavesNothing) {
   FakeVerbs fake({roce_device("fake0")});
   Failing failing(fake);
   run_over(fake, [&](TransportPe& me) {

@@ -135,7 +135,7 @@ TEST(Posting, LargePutsUseAllNics) {
 }
 
 /// Only long transfers, and only while they were in flight.
-TEST(Posting, ThePaceOfEachNicIsTold) {
+TEST(Posting, ThePaceOfEachNicIsReported) {
   FakeVerbs fake({roce_device("fake0", 1), roce_device("fake1", 2)});
   TransportWorldOptions two;
   two.nics = {{"fake0", 1}, {"fake1", 1}};

@@ -134,7 +134,7 @@ TEST_F(Registration, DmaBufGetsWholePagesAndThePlaceInThem) {
   EXPECT_EQ(iova, 0x7000001100u);
 }
 
-TEST_F(Registration, PeerMemoryIsTheSecondWay) {
+TEST_F(Registration, PeerMemoryIsTheSecondMethod) {
   int tried = 0;
   fake_.register_dma_buf = [&](ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int) {
     ++tried;
@@ -148,7 +148,7 @@ TEST_F(Registration, PeerMemoryIsTheSecondWay) {
   EXPECT_EQ(tried, 1);
 }
 
-TEST_F(Registration, WhenNoWayWorksAllAreNamed) {
+TEST_F(Registration, WhenNoMethodWorksAllAreNamed) {
   fake_.register_error = EFAULT;
   fake_.register_dma_buf = [](ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int) {
     errno = EOPNOTSUPP;

@@ -200,7 +200,7 @@ TEST_F(Answering, MoreThanMayBeUnderWayIsRefused) {
             ibrc::refused_word(2, ibrc::Refusal::too_many));
 }
 
-TEST_F(Answering, TheFirstRefusalIsTold) {
+TEST_F(Answering, TheFirstRefusalIsReported) {
   ASSERT_TRUE(answers_->set_place(0, place_));
   ask(queue_pair, add(1));
   answers_->on_message(0, queue_pair, "garbage", 7);

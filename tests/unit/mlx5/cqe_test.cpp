@@ -54,7 +54,7 @@ TEST(Mlx5Completions, FailureWords) {
   EXPECT_NE((Failure{}.to_word()), 0u);
 }
 
-TEST(Mlx5Completions, EverySyndromeHasWordsAndAFix) {
+TEST(Mlx5Completions, EverySyndromeHasATextAndAFix) {
   std::set<std::string> known;
   for (unsigned number = 0; number < 256; ++number) {
     const SyndromeText text = syndrome_text(static_cast<std::uint8_t>(number));

@@ -113,7 +113,7 @@ TEST_P(Mlx5HostQueue, EveryAtomic) {
   EXPECT_EQ(world.value<std::uint64_t>(256), 300u);
 }
 
-TEST_P(Mlx5HostQueue, LaterBellsAndFlush) {
+TEST_P(Mlx5HostQueue, DeferredDoorbellsAndFlush) {
   HostWorld world(options_with(GetParam()));
   const std::uint64_t value = 5;
   const HostQp::Ticket ticket =

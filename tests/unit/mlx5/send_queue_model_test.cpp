@@ -54,7 +54,7 @@ TEST(Mlx5Model, EntriesReservedTogether) {
   expect_right<4>({.scripts = {"P", "P"}, .wqebbs_log2 = 2, .signal_log2 = 1}, 1'000);
 }
 
-TEST(Mlx5Model, BellsThatComeLater) {
+TEST(Mlx5Model, DeferredDoorbells) {
   expect_right({.scripts = {"lf", "p"}}, 1'000);
   expect_right({.scripts = {"p", "l"}, .ring_log2 = 0}, 1'000);
   expect_right({.scripts = {"lf", "lf"}}, 1'000);

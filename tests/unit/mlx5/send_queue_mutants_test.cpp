@@ -95,7 +95,7 @@ TEST(Mlx5Mutants, TurnOfKernelsBeforeTheEntries) {
   expect_found<OnMemory<TurnWithoutFence, Small>, Small>({.scripts = {"p", "p"}}, "next entry");
 }
 
-struct NoBellLock : Base {
+struct NoDoorbellLock : Base {
   static std::uint64_t load(const std::uint64_t* word) {
     const std::uint64_t value = Base::load(word);
     return is_word(word, &QueueModelWords::bell) ? value & ~std::uint64_t{1} : value;
@@ -106,7 +106,7 @@ struct NoBellLock : Base {
   }
 };
 TEST(Mlx5Mutants, TwoRingAtOnce) {
-  expect_found<OnMemory<NoBellLock, Small>, Small>({.scripts = {"p", "p"}}, "");
+  expect_found<OnMemory<NoDoorbellLock, Small>, Small>({.scripts = {"p", "p"}}, "");
 }
 
 struct BellWithoutRelease : Base {
@@ -153,23 +153,23 @@ TEST(Mlx5Mutants, RoomForOneMoreThanThereIs) {
   expect_found<WithQueue<RoomForOneMore>>({.scripts = {"ppp"}}, "next entry");
 }
 
-struct NoBellDue : Base {
+struct NoDoorbellDue : Base {
   static void pass_turn(std::uint64_t* word, std::uint64_t from, std::uint64_t to) {
     Base::pass_turn(word, from, to & ~std::uint64_t{1});
   }
 };
-TEST(Mlx5Mutants, TheBellIsLeftToOneWhoDoesNotRing) {
-  expect_found<OnMemory<NoBellDue>>({.scripts = {"p", "l"}}, "deadlock");
+TEST(Mlx5Mutants, TheDoorbellIsLeftToAThreadThatDoesNotRing) {
+  expect_found<OnMemory<NoDoorbellDue>>({.scripts = {"p", "l"}}, "deadlock");
 }
 
-struct ForgottenBell : Base {
+struct ForgottenDoorbell : Base {
   static std::uint64_t load(const std::uint64_t* word) {
     const std::uint64_t value = Base::load(word);
     return is_word(word, &QueueModelWords::reserved) ? value + 1 : value;
   }
 };
 TEST(Mlx5Mutants, NobodyIsTheLast) {
-  expect_found<OnMemory<ForgottenBell>>({.scripts = {"p"}}, "deadlock");
+  expect_found<OnMemory<ForgottenDoorbell>>({.scripts = {"p"}}, "deadlock");
 }
 
 /// Behind the shared words and the other record.

@@ -214,7 +214,7 @@ TEST(Mlx5Queue, WhoPublishesBeforeAReservationLeavesTheBellToIt) {
   EXPECT_EQ(world.hca.poll(), 3u);
 }
 
-TEST(Mlx5Queue, ABellAtLeastEverySoOften) {
+TEST(Mlx5Queue, DoorbellsHaveAMaximumInterval) {
   QpOptions options = options_of(64, 16, CqMode::ring);
   options.ring_every = 4;
   EmulatedWorld world(options);

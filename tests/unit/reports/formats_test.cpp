@@ -186,7 +186,7 @@ TEST(Prometheus, HasTheRowsInBaseUnits) {
   EXPECT_EQ(deltas, 1);
 }
 
-TEST(Prometheus, RowsOfRunsAreToldApart) {
+TEST(Prometheus, RowsOfRunsAreDistinguished) {
   Report report = sample_report();
   report.results.resize(1);
   report.results.push_back(report.results[0]);

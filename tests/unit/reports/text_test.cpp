@@ -224,7 +224,7 @@ TEST(ResultsText, AReasonForNoShareStandsOnceBelowTheTable) {
   EXPECT_EQ(text.substr(text.size() - line.size()), line) << text;
 }
 
-TEST(ResultsText, TheWayStandsAboveTheTable) {
+TEST(ResultsText, ThePathIsAboveTheTable) {
   ResultRow row = sample_full_report().results.at(0);
   row.case_name = "put";
   row.path = RowPath{PathEnd{0, "a"}, PathEnd{2, "b"}, {"libfabric"}, {"eth0"}};

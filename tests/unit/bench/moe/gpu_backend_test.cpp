@@ -248,7 +248,7 @@ TEST(MoeGpuBackend, RowsAndCountsThatABlockCannotHoldAreARule) {
 
 /// Depends only on the setups of a sweep and the GPU: an invalid point is detected before the first
 /// one is measured.
-TEST(MoeGpuBackend, AMisfitOfALaterPointIsKnownWithoutMemory) {
+TEST(MoeGpuBackend, AnInvalidLaterPointIsDetectedWithoutMemory) {
   SomeGpu gpu;
   gpu.output_row.multiprocessors = 132;
   gpu.paths.assign(4, {DevicePath::load_store, ""});

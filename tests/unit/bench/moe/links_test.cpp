@@ -261,7 +261,7 @@ TEST(MoeNvlinks, WhatIsNotCountedHasItsReason) {
                                           {"link": 1, "out_bytes": 2048, "in_bytes": 4096}]})"));
 }
 
-TEST(MoeNvlinks, WhatAPeTellsIsReadAgain) {
+TEST(MoeNvlinks, TimingsSurviveTheirText) {
   NvlinkTraffic traffic;
   traffic.links = {{7, bytes(1024), unknown<std::uint64_t>("it was reset")}};
   traffic.out_bytes = bytes(std::uint64_t{1} << 53);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace moe;
 
-TEST(MoeMeasureFaults, DamageOnOnePeIsSaidToAll) {
+TEST(MoeMeasureFaults, CorruptionOnOnePeIsReportedToAll) {
   Routing routing;
   const PointResult result = measured(moe_drive(3, 6, 2, 64, 5), effort_of(2), routing, 2);
   ASSERT_EQ(result.wrong.size(), 1U);

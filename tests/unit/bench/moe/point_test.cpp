@@ -71,7 +71,7 @@ TEST(MoePoint, WhatIsAskedForOtherwiseHasOtherParameters) {
   EXPECT_EQ(all[0].at("ranks"), 4);
 }
 
-TEST(MoeMemory, WeightsThatComeHomeAreInTheFormula) {
+TEST(MoeMemory, ReturnedWeightsAreInTheFormula) {
   MoeDrive drive = moe_drive(4, 16, 3, 128, 16);
   const Routing routing = make_routing(drive.setup.shape, drive.routing);
   drive.setup.routing = &routing;

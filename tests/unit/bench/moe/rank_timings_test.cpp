@@ -10,7 +10,7 @@ namespace {
 
 using namespace moe;
 
-RankTimings told_by(int rank) {
+RankTimings timings_of_rank(int rank) {
   RankTimings told;
   Times times;
   times.total_us = 10 + rank;
@@ -24,10 +24,11 @@ RankTimings told_by(int rank) {
   return told;
 }
 
-TEST(MoeTold, TheSlowestRankCounts) {
-  const PointResult result = merge_timings(
-      {timings_text(told_by(0), 3), timings_text(told_by(1), 3), timings_text(told_by(2), 3)},
-      told_by(0), std::nullopt);
+TEST(MoeRankTimings, TheSlowestRankCounts) {
+  const PointResult result =
+      merge_timings({timings_text(timings_of_rank(0), 3), timings_text(timings_of_rank(1), 3),
+                     timings_text(timings_of_rank(2), 3)},
+                    timings_of_rank(0), std::nullopt);
   ASSERT_EQ(result.operations.size(), 2U);
   EXPECT_EQ(result.operations[0].total_us, (std::vector<double>{12, 12}));
   EXPECT_EQ(result.operations[0].cold_us, 7);
@@ -36,11 +37,12 @@ TEST(MoeTold, TheSlowestRankCounts) {
   EXPECT_TRUE(result.lost.empty() && !result.absence);
 }
 
-TEST(MoeTold, OneThatIsLostIsMissedByNobody) {
-  RankTimings third = told_by(1);
+TEST(MoeRankTimings, OneThatIsLostIsMissedByNobody) {
+  RankTimings third = timings_of_rank(1);
   third.wrong = "row 3";
-  const PointResult result = merge_timings(
-      {timings_text(told_by(0), 3), "", timings_text(third, 3)}, told_by(0), std::optional<int>(1));
+  const PointResult result =
+      merge_timings({timings_text(timings_of_rank(0), 3), "", timings_text(third, 3)},
+                    timings_of_rank(0), std::optional<int>(1));
   EXPECT_EQ(result.lost, std::vector<std::int32_t>{1});
   EXPECT_EQ(result.operations[0].total_us, (std::vector<double>{11, 11}));
   EXPECT_EQ(result.operations[0].waits[1], (std::vector<double>(3)));
@@ -51,8 +53,8 @@ TEST(MoeTold, OneThatIsLostIsMissedByNobody) {
   EXPECT_EQ(result.absence->absent, 1);
 }
 
-TEST(MoeTold, WordsThatAreNoneAreRefused) {
-  EXPECT_THROW(merge_timings({"[1]"}, told_by(0), std::nullopt), Error);
+TEST(MoeRankTimings, WordsThatAreNoneAreRefused) {
+  EXPECT_THROW(merge_timings({"[1]"}, timings_of_rank(0), std::nullopt), Error);
 }
 
 } // namespace

@@ -85,7 +85,7 @@ TEST(MoeHost, PackedRowsOfAnExpertBeginAtMultiples) {
   }
 }
 
-TEST(MoeHost, WeightsComeHome) {
+TEST(MoeHost, WeightsAreReturned) {
   for (const int node_ranks : {6, 3, 2}) {
     MoeDrive drive = moe_drive(6, 24, 5, 128, 17);
     drive.setup.node_ranks = node_ranks;

@@ -171,7 +171,7 @@ TEST(WaitMatrix, WaysOverANetworkAreComparedWithEachOther) {
   EXPECT_EQ(verdicts[0].waiting, 5);
 }
 
-TEST(WaitMatrix, OfTwoMatesBesideOtherNodesOneIsAlwaysLater) {
+TEST(WaitMatrix, OfTwoRanksOfANodeOneIsAlwaysLater) {
   WaitMatrix waits = even(3, 100);
   waits[0][1] = 2000;
   waits[1][0] = 1;

@@ -362,7 +362,7 @@ TEST(Compare, SeveralRunsSeeTheNoiseBetweenThem) {
   EXPECT_EQ(row.base->samples, 200u);
 }
 
-TEST(Compare, RunsOfSeveralHostsAreToldApart) {
+TEST(Compare, RunsOfSeveralHostsAreDistinguished) {
   const auto base =
       std::vector{report_of("a1", {put(8, 10, 1)}, "a"), report_of("b1", {put(8, 20, 2)}, "b")};
   const auto other =
