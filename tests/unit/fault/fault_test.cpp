@@ -20,7 +20,7 @@ TEST(ParseFault, ReadsThreeParts) {
 }
 
 TEST(InjectFault, AnErrorIsThrownInItsPhaseOnItsPe) {
-  const Options options({{"SHMEMCTL_FAULT", "error:1:heap"}});
+  const Options options(Environment{{"SHMEMCTL_FAULT", "error:1:heap"}});
   EXPECT_NO_THROW(inject_fault(options, 0, "heap"));
   EXPECT_NO_THROW(inject_fault(options, 1, "nics"));
   EXPECT_THROW(inject_fault(options, 1, "heap"), Error);
