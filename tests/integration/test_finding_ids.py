@@ -10,7 +10,7 @@ WORD = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"')
 NO_IDS = {
     "cases": {"all-to-all", "atomic-fetch-add", "gpu-link", "moe-cached-dispatch", "moe-combine", "moe-dispatch",
               "moe-round-trip", "put-latency", "put-pingpong", "put-signal-pingpong"},
-    "checks": {"bench-gpu", "gpu-heap", "gpu-links", "gpu-paths", "self-test"},
+    "checks": {"bench-gpu", "buffer-check", "gpu-heap", "gpu-links", "gpu-paths", "self-test"},
     "fabrics": {"fat-tree"},
     "faults": {"moe-middle"},
     "formats": {"hwloc-xml", "nccl-xml", "nvidia-smi"},

@@ -9,7 +9,7 @@ import unittest
 from support import SOURCE, clean_environment, report_of, run
 
 REFERENCE = SOURCE / "docs" / "reference"
-SINGLE = ("options.md", "findings.md", "exit-codes.md", "report-keys.md")
+SINGLE = ("options.md", "findings.md", "exit-codes.md", "report-keys.md", "bench-cases.md")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
 
