@@ -50,8 +50,9 @@ TEST(Registry, EveryTransportIsAChoiceOfTheOptionsThatMayNameIt) {
     EXPECT_NE(option_spec("TRANSPORT").doc.find(row.name), std::string::npos) << row.name;
     EXPECT_EQ(has(remote, row.name), (row.uses & transport_use::remote) != 0) << row.name;
     EXPECT_EQ(has(carriers, row.name), (row.uses & transport_use::carrier) != 0) << row.name;
-    if ((row.uses & transport_use::automatic) != 0)
+    if ((row.uses & transport_use::automatic) != 0) {
       EXPECT_NE(option_spec("REMOTE_TRANSPORT").doc.find(row.name), std::string::npos) << row.name;
+    }
   }
   EXPECT_EQ(transport_names(transport_use::automatic), (Names{"ibrc", "libfabric", "ucx"}));
 }
@@ -70,8 +71,9 @@ TEST(Registry, EveryTransportHasACheckOfDoctor) {
     const auto found = std::find_if(all_checks().begin(), all_checks().end(),
                                     [&](const Check& check) { return check.id == id; });
     ASSERT_NE(found, all_checks().end()) << id;
-    if (row.nics != TransportNics::none)
+    if (row.nics != TransportNics::none) {
       EXPECT_NE(found->title.find(row.summary), std::string::npos) << found->title;
+    }
   }
 }
 
