@@ -165,7 +165,8 @@ class Gpus(BringupTest):
         self.assertEqual(len(ways), 9)
         self.assertEqual([f["id"] for f in document["findings"]], ["gpu-kernels-unavailable"])
         self.assertEqual({row["verified"] for row in document["results"]}, {"passed"})
-        self.assertEqual({row["params"]["transport"] for row in document["results"]}, {"shm"})
+        self.assertEqual({row["params"]["transport"] for row in document["results"]},
+                         {"shm", "registered buffer"})
         self.assert_nothing_left()
 
     def test_without_gpus_if_so_wished(self):

@@ -89,7 +89,7 @@ class WholeJobs(OpenShmemTest):
             self.assertEqual(code, 0, f"{name}: {err}")
             rows = json.loads(out)["results"]
             self.assertEqual({row["params"]["transport"] for row in rows},
-                             {"shm", env["SHMEMCTL_TRANSPORT"]})
+                             {"shm", "registered buffer", env["SHMEMCTL_TRANSPORT"]})
             self.assertEqual({row["verified"] for row in rows}, {"passed"})
         self.each(one)
 

@@ -135,7 +135,8 @@ void set_up(Transport& transport) {
 }
 
 /// Operations and what a transport says of itself: all that does not set it up.
-void expect_operations(Transport& transport, const CallLog& below) {
+/// @param counts_traffic false: the owner of the transport below counts it
+void expect_operations(Transport& transport, const CallLog& below, bool counts_traffic) {
   below.calls.clear();
   int word = 5;
   const RemoteAddress there{1, 2, 8}, signal{1, 0, 16};
@@ -153,8 +154,10 @@ void expect_operations(Transport& transport, const CallLog& below) {
   transport.quiet(6);
   transport.progress();
   EXPECT_FALSE(transport.atomics_coherent_with_cpu());
-  ASSERT_EQ(transport.traffic().size(), 1u);
-  EXPECT_EQ(transport.traffic()[0].put_bytes, 1u);
+  ASSERT_EQ(transport.traffic().size(), counts_traffic ? 1u : 0u);
+  if (counts_traffic) {
+    EXPECT_EQ(transport.traffic()[0].put_bytes, 1u);
+  }
   EXPECT_EQ(transport.connection(1), "by cable");
   EXPECT_EQ(below.calls, (Calls{"local_info", "reach 0 1", "put 6 1:2+8 5 4 blocking",
                                 "get 6 1:2+8 5 4", "atomic 6 1:2+8 9", "post_atomic 6 1:2+8 9",
@@ -174,14 +177,14 @@ TEST(ForwardingTransport, ForwardsEveryCall) {
   EXPECT_EQ(transport.set_region({3, nullptr, 0, {}}), "key");
   EXPECT_EQ(below.calls, (Calls{"use_nics nic0", "connect 2", "set_region 3", "set_keys 3 key",
                                 "add_local 5 4", "remove_local 5", "set_region 3"}));
-  expect_operations(transport, below);
+  expect_operations(transport, below, true);
 }
 
 TEST(ForwardingTransport, MayOwnTheTransportBelow) {
   auto made = std::make_unique<CallLog>();
   const CallLog& below = *made;
   Owner transport(std::move(made));
-  expect_operations(transport, below);
+  expect_operations(transport, below, true);
 }
 
 TEST(ForwardingOperations, LeavesTheSetUpToTheOwner) {
@@ -190,7 +193,7 @@ TEST(ForwardingOperations, LeavesTheSetUpToTheOwner) {
   set_up(transport);
   EXPECT_FALSE(transport.has_keys());
   EXPECT_EQ(below.calls, Calls{});
-  expect_operations(transport, below);
+  expect_operations(transport, below, false);
 }
 
 } // namespace
