@@ -206,7 +206,7 @@ void Options::require_valid(const std::vector<std::string>& names) const {
 namespace {
 
 constexpr std::size_t compared_characters = 8;
-constexpr const char* variable = "NVSHMEM_REMOTE_TRANSPORT";
+constexpr const char* remote_transport_variable = "NVSHMEM_REMOTE_TRANSPORT";
 
 /// Values that NVSHMEM has for it. The option itself has "auto" besides, and whatever transports
 /// this tool may have that NVSHMEM has not.
@@ -222,10 +222,11 @@ bool names_ibgda(const std::string& text) {
 
 std::string fix_of(const std::string& text, bool ibgda_enabled) {
   if (names_ibgda(text) && !ibgda_enabled)
-    return std::string("unset ") + variable + "; export NVSHMEM_IB_ENABLE_IBGDA=1";
+    return std::string("unset ") + remote_transport_variable + "; export NVSHMEM_IB_ENABLE_IBGDA=1";
   const auto near =
       names_ibgda(text) ? std::nullopt : nearest_spelling(lower(trim(text)), known_words());
-  return near ? std::string("export ") + variable + "=" + *near : std::string("unset ") + variable;
+  return near ? std::string("export ") + remote_transport_variable + "=" + *near
+              : std::string("unset ") + remote_transport_variable;
 }
 
 } // namespace
@@ -239,12 +240,13 @@ std::optional<std::string> parse_remote_transport(std::string_view text) {
 }
 
 Finding unknown_remote_transport(const std::string& text, bool ibgda_enabled) {
-  const std::string value = std::string(variable) + "=" + printable(text, 64);
+  const std::string value = std::string(remote_transport_variable) + "=" + printable(text, 64);
   const std::string what =
       value + " is not a transport that NVSHMEM knows (" + join(known_words(), ", ") + ")";
   const std::string where =
       names_ibgda(text) ? "; IBGDA is enabled by NVSHMEM_IB_ENABLE_IBGDA" : "";
-  return {"remote-transport-unknown", ibgda_enabled ? Severity::warning : Severity::error, variable,
+  return {"remote-transport-unknown", ibgda_enabled ? Severity::warning : Severity::error,
+          remote_transport_variable,
           ibgda_enabled
               ? what + ": it starts IBGDA alone, without a transport for its proxy"
               : what + ": no transport to other nodes starts, and NVSHMEM does not say so" + where,
