@@ -137,7 +137,7 @@ private:
     for (;;) {
       const std::uint64_t* entry = view.completions + taken_ % options_.wqebbs * cqe_words;
       const CqeTail tail = decode_tail(entry[cqe_last_word]);
-      if (!is_due(tail, taken_, view.wqebbs_log2))
+      if (!is_new_cqe(tail, taken_, view.wqebbs_log2))
         break;
       ++taken_;
       require(tail.qpn == view.qpn);
