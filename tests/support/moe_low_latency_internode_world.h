@@ -244,9 +244,10 @@ private:
   Offsets offsets_;
 };
 
-/// A rank that comes late, or not at all. Its delay is skipped on the device's clock once all those
-/// that wait for it do so: however loaded the machine is, the others have waited for that long, and
-/// for nobody else.
+/// A rank whose dispatch comes late, or not at all. Its delay is skipped on the device's clock once
+/// all those that wait for it do so and have sent all their rows (a sending block skips a rank that
+/// the receiving one has masked): however loaded the machine is, the others have waited for that
+/// long, and for nobody else.
 class LateRank {
 public:
   /// @param waiting the ranks that are going to wait for `late`
@@ -254,6 +255,7 @@ public:
   LateRank(LowLatencyInternodeWorld& world, std::int32_t late,
            const std::vector<std::int32_t>& waiting, unsigned block) {
     for (const std::int32_t rank : waiting) {
+      dispatches_.push_back({&world.flags(rank).sent, world.flags(rank).sent + 1});
       device::HostPollCount& count = counts_.emplace_back();
       count.word = &world.flags(rank).masked[late]; // each poll of a wait loads it
       count.block = block;
@@ -268,9 +270,13 @@ public:
   /// somebody does not wait for it.
   void delay(std::uint64_t delay_ns) {
     HostKernels::wait_for([&] {
-      return std::all_of(counts_.begin(), counts_.end(), [](const device::HostPollCount& count) {
-        return count.polls.load(std::memory_order_relaxed) >= polls_of_a_wait;
-      });
+      return std::all_of(counts_.begin(), counts_.end(),
+                         [](const device::HostPollCount& count) {
+                           return count.polls.load(std::memory_order_relaxed) >= polls_of_a_wait;
+                         }) &&
+             std::all_of(dispatches_.begin(), dispatches_.end(), [](const Dispatch& dispatch) {
+               return device::load_relaxed(dispatch.sent) == dispatch.number;
+             });
     });
     std::call_once(skipped_, [delay_ns] { device::host_skipped_ns += delay_ns; });
   }
@@ -278,6 +284,11 @@ public:
 private:
   /// Many more than there are loads outside of waits.
   static constexpr std::uint64_t polls_of_a_wait = 2000;
+  struct Dispatch {
+    const std::uint64_t* sent; ///< set to `number` when the rank has sent all rows
+    std::uint64_t number;
+  };
+  std::vector<Dispatch> dispatches_;
   std::deque<device::HostPollCount> counts_; // they stay where they are
   std::once_flag skipped_;
 };
