@@ -75,6 +75,21 @@ private:
   void check_header(int from, int receiver, const std::string& chunk, std::size_t size_bytes) const;
   std::string key(int from, int receiver, std::size_t chunk) const;
   std::size_t chunk_bytes() const;
+  /// A process manager that loses a process refuses what the others ask for: then the error is the
+  /// job's, which names that process, not the refusal.
+  template <class Step>
+  auto call_store(const Step& step) {
+    try {
+      return step();
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::unavailable)
+        health().await_cause(-1);
+      throw;
+    }
+  }
+  void fence(const Deadline& deadline) {
+    call_store([&] { kvs_->fence(deadline); });
+  }
   std::string subject() const { return std::string("bootstrap ") + name(); }
   [[noreturn]] void disagree(int with, const std::string& how) const;
   std::byte* block(void* blocks, int rank, std::size_t bytes_per_rank) const {
@@ -109,15 +124,17 @@ void KvsBootstrap::introduce(const Deadline& deadline) {
   std::random_device random;
   const std::string start = "shmemctl1/" + std::to_string(size()) + "/";
   const std::string mine = start + std::to_string(random()) + "/" + std::to_string(random());
-  kvs_->put(prefix_ + "hello-" + std::to_string(rank()), mine, deadline);
-  kvs_->fence(deadline);
+  const std::string mine_key = prefix_ + "hello-" + std::to_string(rank());
+  call_store([&] { kvs_->put(mine_key, mine, deadline); });
+  fence(deadline);
   check_hello(rank(), mine, deadline);
   check_hello((rank() + 1) % size(), start, deadline);
 }
 
 void KvsBootstrap::check_hello(int of, const std::string& expected_start,
                                const Deadline& deadline) {
-  const auto hello = kvs_->get(of, prefix_ + "hello-" + std::to_string(of), deadline);
+  const auto hello =
+      call_store([&] { return kvs_->get(of, prefix_ + "hello-" + std::to_string(of), deadline); });
   const std::string whose = "PE " + std::to_string(of);
   if (!hello)
     throw Error(ExitCode::unavailable, subject(), "find " + whose,
@@ -161,7 +178,7 @@ void KvsBootstrap::put(int receiver, const void* payload, std::size_t size_bytes
   std::size_t number = 0;
   const auto send = [&] {
     const std::string value = kvs_->binary_values() ? chunk : base64(chunk.data(), chunk.size());
-    kvs_->put(key(rank(), receiver, number++), value, deadline);
+    call_store([&] { kvs_->put(key(rank(), receiver, number++), value, deadline); });
   };
   send();
   for (std::size_t at = first_bytes; at < size_bytes; at += chunk.size()) {
@@ -175,7 +192,8 @@ std::string KvsBootstrap::get_chunk(int from, int receiver, std::size_t chunk,
   health().check();
   if (deadline.passed())
     health().give_up(to_string(call_), from);
-  const auto value = kvs_->get(from, key(from, receiver, chunk), deadline);
+  const auto value =
+      call_store([&] { return kvs_->get(from, key(from, receiver, chunk), deadline); });
   if (!value) {
     health().await_cause(from);
     disagree(from, "put nothing for it: it is in another call");
@@ -225,7 +243,7 @@ void KvsBootstrap::allgather(const void* send, void* receive, std::size_t bytes_
   if (size() == 1)
     return;
   put(everyone, mine, bytes_per_rank, deadline);
-  kvs_->fence(deadline);
+  fence(deadline);
   // Each begins with its neighbour, so that no server is asked for one value by all at once.
   for (int step = 1; step < size(); ++step) {
     const int from = (rank() + step) % size();
@@ -243,7 +261,7 @@ void KvsBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_p
     put(to, block(send, to, bytes_per_rank), bytes_per_rank, deadline);
   }
   if (size() > 1)
-    kvs_->fence(deadline);
+    fence(deadline);
   for (int step = 1; step < size(); ++step) {
     const int from = (rank() + step) % size();
     get(from, rank(), block(receive, from, bytes_per_rank), bytes_per_rank, deadline);
@@ -255,19 +273,19 @@ void KvsBootstrap::barrier(const Deadline& deadline) {
   if (size() == 1)
     return;
   if (kvs_->fence_synchronizes()) {
-    kvs_->fence(deadline);
+    fence(deadline);
     return;
   }
   // PE 0 gathers from all, then all get from PE 0.
   if (rank() != 0)
     put(0, nullptr, 0, deadline);
-  kvs_->fence(deadline);
+  fence(deadline);
   if (rank() == 0) {
     for (int from = 1; from < size(); ++from)
       get(from, 0, nullptr, 0, deadline);
     put(everyone, nullptr, 0, deadline);
   }
-  kvs_->fence(deadline);
+  fence(deadline);
   if (rank() != 0)
     get(0, everyone, nullptr, 0, deadline);
 }
@@ -279,7 +297,7 @@ void KvsBootstrap::broadcast(void* data, std::size_t size_bytes, int root,
     return;
   if (rank() == root)
     put(everyone, data, size_bytes, deadline);
-  kvs_->fence(deadline);
+  fence(deadline);
   if (rank() != root)
     get(root, everyone, data, size_bytes, deadline);
 }

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -234,23 +235,25 @@ class OneError(Folder):
         ("PE 0 is killed", ("bringup",), {"SHMEMCTL_FAULT": "kill:0:nics"}, None, "PE 0 .* was lost"))
 
     def assert_each_failure_once(self, start, failures=FAILURES):
-        """@param start returns (exit code, stderr) of a job of four PEs"""
+        """@param start returns (exit code, stderr of the PEs, stderr of a launcher) of a job of four PEs"""
         for what, words, variables, codes, error in failures:
             with self.subTest(what):
-                code, err = start(words, {**SMALL, **variables})
+                code, err, launchers_err = start(words, {**SMALL, **variables})
                 if codes is None:
                     self.assertNotEqual(code, 0, err)
                 else:
                     self.assertIn(code, codes, err)
                 errors = [line for line in err.splitlines() if line.startswith("shmemctl: error: ")]
                 fixes = [line for line in err.splitlines() if line.startswith("shmemctl: fix: ")]
+                if codes is None and not err and re.search("exited on signal 9", launchers_err):
+                    continue  # the launcher ended the others before one of them knew, and prints that itself
                 self.assertEqual((len(errors), len(fixes)), (1, 1), err)
                 self.assertRegex(errors[0], error)
 
     def test_every_failure_under_run(self):
         def start(words, variables):
             code, _, err = run("run", "-n", "4", *words, env=variables)
-            return code, err
+            return code, err, ""
         self.assert_each_failure_once(start)
 
     def under(self, launcher):
@@ -260,7 +263,7 @@ class OneError(Folder):
             outcome = launch([*launcher, "sh", "-c", 'exec "$0" "$@" 2>>"$STDERR_OF_PES"', BINARY, *words],
                              env={**variables, "STDERR_OF_PES": str(path)})
             self.assertEqual(outcome.left, [], outcome)
-            return outcome.code, path.read_text()
+            return outcome.code, path.read_text(), outcome.err
         return start
 
     @needs("mpirun")

@@ -24,6 +24,7 @@ struct World {
   std::map<int, int> puts = {}; ///< by rank
   std::vector<std::string> problems = {};
   int arrived = 0, generation = 0;
+  bool has_lost_a_process = false; ///< refuses fences, as process managers then do
 };
 
 class SharedSpace final : public KeyValueStore {
@@ -51,6 +52,8 @@ public:
   }
   void fence(const Deadline&) override {
     std::unique_lock lock(world_.mutex);
+    if (world_.has_lost_a_process)
+      throw Error(ExitCode::unavailable, "process manager", "complete fence", "refused", "fix");
     const int mine = world_.generation;
     if (++world_.arrived == world_.size) {
       world_.arrived = 0;
@@ -97,6 +100,40 @@ TEST(KvsBootstrap, ChunksOfEveryLimitAndLength) {
         run_all_collectives(bootstrap, sizes);
       });
     }
+}
+
+/// Of a job whose failure becomes known while a wait asks for it.
+class HealthWithFailure final : public JobHealth {
+public:
+  void await_cause(int) override {
+    throw Error(ExitCode::unavailable, "job", "continue", "PE 1 was lost", "fix");
+  }
+};
+
+TEST(KvsBootstrap, ARefusalThatAnotherPeCausedIsTheErrorOfTheJob) {
+  World world{.size = 2, .max_value_bytes = 1000, .binary = true, .mutex = {}, .changed = {}};
+  run_world(world, [&](Bootstrap& bootstrap) {
+    bootstrap.barrier(soon());
+    if (bootstrap.rank() != 0)
+      return;
+    {
+      const std::lock_guard lock(world.mutex);
+      world.has_lost_a_process = true;
+    }
+    const auto message_with = [&](JobHealth& health) {
+      bootstrap.watch(&health);
+      try {
+        bootstrap.barrier(soon());
+      } catch (const Error& error) {
+        return error.system_message();
+      }
+      return std::string("no error");
+    };
+    JobHealth knows_nothing;
+    HealthWithFailure has_failure;
+    EXPECT_EQ(message_with(knows_nothing), "refused");
+    EXPECT_EQ(message_with(has_failure), "PE 1 was lost");
+  });
 }
 
 TEST(KvsBootstrap, OnlyTheRootOfABroadcastPuts) {
