@@ -42,7 +42,9 @@ std::string with(const char* variable, const char* value, const Look& look) {
   ForkedPes one(1, [&](int) {
     const SetVariable wish(variable, value);
     const auto driver = open_driver(SHMEMCTL_FAKE_CUDA);
-    require(driver != nullptr, "the made-up driver opens");
+    require(driver != nullptr, "the fake driver opens");
+    // Tests that ran before in this process have loaded the driver, and it has counted their calls.
+    require(count_calls_of_fake_anew(), "it counts its calls anew");
     const cuda::DeviceSurvey survey = cuda::survey_devices(driver, small);
     require(survey.devices.size() == 2, "two GPUs");
     look(survey.devices[0], survey.devices[1]);
