@@ -75,10 +75,10 @@ class OneError(LauncherTest):
         ("bad-pe", {}, 2, rf"PE {PES}\b.*PE {PES - 1}\)"),
         ("bad-pe-of-all", {}, 2, rf"PE {PES}\b"),
         ("status", {}, 7, r"PE 3\): cannot finish: a program exited with status 7 before shmem_finalize"),
-        ("", {"SHMEMCTL_LOG_LEVEL": "mars"}, 2, "SHMEMCTL_LOG_LEVEL=mars"),
-        ("", {"SHMEMCTL_HEAP_CHUNK": "mars"}, 2, "SHMEMCTL_HEAP_CHUNK=mars"),
-        ("", {"SHMEMCTL_FAULT": "error:2:hosts"}, 3, "PE 2.* was asked to fail"),
-        ("", {"SHMEMCTL_FAULT": "error:2:heap"}, 3, "PE 2.* was asked to fail"))
+        ("implicit", {"SHMEMCTL_LOG_LEVEL": "mars"}, 2, "SHMEMCTL_LOG_LEVEL=mars"),
+        ("implicit", {"SHMEMCTL_HEAP_CHUNK": "mars"}, 2, "SHMEMCTL_HEAP_CHUNK=mars"),
+        ("implicit", {"SHMEMCTL_FAULT": "error:2:hosts"}, 3, "PE 2.* was asked to fail"),
+        ("implicit", {"SHMEMCTL_FAULT": "error:2:heap"}, 3, "PE 2.* was asked to fail"))
 
     @classmethod
     def setUpClass(cls):
