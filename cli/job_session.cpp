@@ -304,7 +304,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
       session.step("bring-up, phase " + phase);
       context.reached_bootstrap = context.reached_bootstrap || phase == phase::bootstrap;
     };
-    if (launcher_name(context.environment) != "none") // else each PE may have a terminal of its own
+    if (has_common_output(context.environment))
       request.print_error = print_error;
     request.failure_detector_changed = [&session](FailureDetector* failure_detector) {
       session.watch_failure_detector(failure_detector);
@@ -342,23 +342,10 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
 }
 
 bool share_error(const Context& context, const Error& error) {
-  const std::string launcher = launcher_name(context.environment);
-  const bool alone = launched_size(context.environment) < 2 && launched_rank(context.environment);
-  if (!context.runs_as_job || context.reached_bootstrap || launcher == "none" ||
-      launcher == "run" || alone)
+  const bool launcher_shares_it = launcher_name(context.environment) == "run";
+  if (!context.runs_as_job || context.reached_bootstrap || launcher_shares_it)
     return false;
-  const Options options(context.environment, context.command_line);
-  RuntimeRequest request;
-  request.options = &options;
-  request.environment = context.environment;
-  request.print_error = print_error;
-  request.problem = error;
-  try {
-    const Runtime runtime(std::move(request));
-  } catch (const Error& ending) {
-    return ending.printed();
-  }
-  return false;
+  return share_problem(context.environment, context.command_line, error, print_error);
 }
 
 void add_job_options(CLI::App& command, Context& context) {

@@ -99,8 +99,8 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
     request.program = own_program();
     command.insert(command.begin(), "shmemctl");
     request.loss_allowed = moe_allows_loss({command.begin() + 1, command.end()});
-    request.one_error = true;
   }
+  request.one_error = true; // of OpenSHMEM programs too
   request.command = std::move(command);
   request.n_pes = flags.n_pes;
   request.n_nodes = flags.n_nodes;
@@ -119,7 +119,9 @@ ExitCode run_job(const Context& context, const RunFlags& flags, const CLI::App& 
   require_flags_after_command(context);
   const LaunchRequest request = launch_request(context, flags, app, command);
   LaunchResult result = launch(request);
-  const bool printed = request.one_error && all_printed_the_same_failure(result);
+  // Of another program than ours, only what the library prints is known to be the reason.
+  const bool own = !request.program.empty();
+  const bool printed = (own || result.error_shown) && all_printed_the_same_failure(result);
   // The PEs have printed why the job failed. How the first one ended is a note to that.
   const bool is_note = result.error_shown && !result.timed_out;
   if (is_note)

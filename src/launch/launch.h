@@ -23,7 +23,7 @@ struct LaunchRequest {
   /// fails does not end it, and PE 0's exit decides. Exit codes 3 and 124 mean that the job has
   /// failed, and still end it.
   bool loss_allowed = false;
-  /// The program is shmemctl itself: an error that several PEs print identically is passed on once,
+  /// An error of shmemctl or its library that several PEs print identically is passed on once,
   /// unless lines have labels.
   bool one_error = false;
   Environment environment;

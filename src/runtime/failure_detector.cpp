@@ -114,10 +114,12 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
   }
   const std::vector<Verdict> verdicts = allgather_value(bootstrap, mine, deadline);
   if (const Verdict* bad = worst(verdicts))
-    throw Error(ExitCode::unavailable, "failure detector", "start", words_of(*bad),
-                over_unix(addresses_) ? "check the output and exit status of that PE"
-                                      : "allow TCP between the PEs' hosts on all ports above 1023, "
-                                        "or name an interface in BOOTSTRAP_UID_SOCK_IFNAME");
+    throw printed_once(bootstrap, settings.printer,
+                       Error(ExitCode::unavailable, "failure detector", "start", words_of(*bad),
+                             over_unix(addresses_)
+                                 ? "check the output and exit status of that PE"
+                                 : "allow TCP between the PEs' hosts on all ports above 1023, "
+                                   "or name an interface in BOOTSTRAP_UID_SOCK_IFNAME"));
 }
 
 /// The best address comes first, so if none works its error is the one to report.
@@ -251,13 +253,32 @@ std::unique_ptr<TreeFailureDetector> start(Bootstrap& bootstrap, const Secret& s
   try {
     made->connect(bootstrap, settings, deadline);
   } catch (const Error& error) {
-    made->announce(error, phase::failure_detector);
+    if (error.printed())
+      made->goodbye(); // all know the error: that the others leave is not the next one
+    else
+      made->announce(error, phase::failure_detector);
     throw;
   }
   return made;
 }
 
 } // namespace failure_detector
+
+Error printed_once(Bootstrap& bootstrap, const ErrorPrinter& printer, Error error) {
+  if (!printer || bootstrap.size() == 1)
+    return error;
+  if (bootstrap.rank() == 0) {
+    printer(error);
+    error.mark_printed();
+  }
+  try {
+    bootstrap.barrier(Deadline::after(failure_detector::print_limit));
+    error.mark_printed();
+  } catch (const Error&) {
+    // PE 0 may not have printed it: the caller does.
+  }
+  return error;
+}
 
 std::unique_ptr<FailureDetector> FailureDetector::start(
     Bootstrap& bootstrap, const Secret& secret, const std::vector<SocketAddress>& my_addresses,
@@ -375,11 +396,13 @@ AddressBook Listeners::exchange(Bootstrap& bootstrap, const std::vector<std::str
   AddressBook addresses;
   for (std::size_t pe = 0; pe < offers.size(); ++pe) {
     if (!over_unix && !can_be_reached(offers[pe], offers))
-      throw Error(ExitCode::unavailable, "failure detector", "start",
-                  "PE " + std::to_string(pe) +
-                      (pe < host_names.size() ? " (host " + host_names[pe] + ")" : "") +
-                      " has no network address, and not all PEs are on one machine",
-                  "bring up an interface on that host, or name one in BOOTSTRAP_UID_SOCK_IFNAME");
+      throw printed_once(
+          bootstrap, settings.printer,
+          Error(ExitCode::unavailable, "failure detector", "start",
+                "PE " + std::to_string(pe) +
+                    (pe < host_names.size() ? " (host " + host_names[pe] + ")" : "") +
+                    " has no network address, and not all PEs are on one machine",
+                "bring up an interface on that host, or name one in BOOTSTRAP_UID_SOCK_IFNAME"));
     addresses.push_back(
         addresses_for(offers[static_cast<std::size_t>(bootstrap.rank())], offers[pe], over_unix));
   }

@@ -33,6 +33,14 @@ struct Failure {
 /// How a PE prints the error that ends the job. Must be thread safe.
 using ErrorPrinter = std::function<void(const Error&)>;
 
+/// Collective, where no failure detector runs yet: an error that all PEs have found alike, from the
+/// same messages, and are about to throw. PE 0 prints it, then all meet in a barrier, for at most
+/// 2 s.
+/// @param printer the same on all PEs; empty: every PE prints by itself
+/// @return the error; Error::printed() if this PE has printed it, or knows by the barrier that PE 0
+///         has
+Error printed_once(Bootstrap& bootstrap, const ErrorPrinter& printer, Error error);
+
 /// Whether this PE has to ask the launcher to abort the job, because a process of it will not exit
 /// by itself. The first PE that is not the cause does so: mostly PE 0, which writes its report
 /// first.

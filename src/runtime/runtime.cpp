@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
+#include "src/bootstrap/launcher_variables.h"
 #include "src/runtime/runtime_impl.h"
 
 namespace shmemctl {
@@ -240,6 +242,32 @@ bool Runtime::is_lost(int pe) const {
 
 bool Runtime::any_pe_lost() const {
   return impl_->degraded && impl_->degraded->any_pe_lost();
+}
+
+bool has_common_output(const Environment& environment) {
+  return launcher_name(environment) != "none";
+}
+
+bool share_problem(const Environment& environment, std::map<std::string, std::string> command_line,
+                   const Error& problem, const ErrorPrinter& print_error) {
+  const bool alone = launched_size(environment) < 2 && launched_rank(environment);
+  if (!has_common_output(environment) || alone)
+    return false;
+  for (const char* name : {"BOOTSTRAP", "BOOTSTRAP_PMI"})
+    if (!Options(environment, command_line).value(name).problem.empty())
+      command_line[name] = "auto";
+  const Options options(environment, command_line);
+  RuntimeRequest request;
+  request.options = &options;
+  request.environment = environment;
+  request.print_error = print_error;
+  request.problem = problem;
+  try {
+    const Runtime runtime(std::move(request));
+  } catch (const Error& ending) {
+    return ending.printed();
+  }
+  return false;
 }
 
 std::vector<NicTraffic> traffic_of(Runtime& runtime) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -158,6 +159,19 @@ private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Whether a launcher started this process, so that the outputs of all PEs end up in one place. Of
+/// a job that was started by hand each PE may have a terminal of its own, and prints by itself.
+bool has_common_output(const Environment& environment);
+
+/// For a process that fails before its bring-up, where the others may fail alike or wait for it:
+/// joins the job, in steps of at most 10 s each, only to announce the error. At once false in a job
+/// of one, and in one without has_common_output().
+/// @param command_line as for Options; an invalid bootstrap is replaced by the automatic one
+/// @param print_error as in RuntimeRequest
+/// @return whether a PE has printed this error
+bool share_problem(const Environment& environment, std::map<std::string, std::string> command_line,
+                   const Error& problem, const ErrorPrinter& print_error);
 
 /// Bytes that this PE's transports have moved so far, as they count them: one element for each port
 /// that any of them uses, also if nothing went through it.

@@ -65,7 +65,8 @@ bool needs_abort(const std::unique_ptr<Failure>& failure, int pe) {
 
 Runtime::Impl::Impl(RuntimeRequest the_request)
     : request(std::move(the_request)), options(*request.options), timeout_s(60),
-      launcher(launcher_name(request.environment)), phases([this](const std::string& name) {
+      launcher(launcher_name(request.environment)), problem_phase(phase::options),
+      phases([this](const std::string& name) {
         if (failure_detector)
           failure_detector->phase(name);
         if (request.announce)
@@ -86,7 +87,7 @@ void Runtime::Impl::run(const char* name, void (Impl::*enter)(), void (Impl::*un
         try {
           if (failure_detector)
             failure_detector->check();
-          inject_fault(options, bootstrap ? bootstrap->rank() : -1, name);
+          hold_problem([&] { inject_fault(options, bootstrap ? bootstrap->rank() : -1, name); });
           (this->*enter)();
         } catch (const Error& error) {
           raise(error); // before anything is undone: the failure detector must still run
@@ -117,24 +118,32 @@ void Runtime::Impl::start() {
   run(phase::barrier, &Impl::enter_barrier);
 }
 
-void Runtime::Impl::raise(const Error& error) {
-  const std::string at = phases.current().empty() ? "running" : phases.current();
+Error Runtime::Impl::named(const Error& error) const {
   Where where = error.where();
   if (where.host.empty())
     where.host = identity.host_name;
   if (!where.pe && bootstrap)
     where.pe = bootstrap->rank();
-  const std::string subject =
-      phases.current().empty() ? error.subject() : error.subject() + " in phase " + at;
-  const Error named(error.code(), subject, error.attempted(), error.system_message(), error.fix(),
-                    where);
+  const std::string subject = phases.current().empty()
+                                  ? error.subject()
+                                  : error.subject() + " in phase " + phases.current();
+  Error result(error.code(), subject, error.attempted(), error.system_message(), error.fix(),
+               where);
+  if (error.printed())
+    result.mark_printed();
+  return result;
+}
+
+void Runtime::Impl::raise(const Error& error) {
+  const Error mine = named(error);
   if (!failure_detector) {
     if (bootstrap && error.code() == ExitCode::deadline)
-      ended_by = std::make_unique<Failure>(without_failure_detector(named, bootstrap->rank()));
-    throw named;
+      ended_by = std::make_unique<Failure>(without_failure_detector(mine, bootstrap->rank()));
+    throw request.problem ? *request.problem : mine; // the problem cannot be announced any more
   }
-  Error ending = named;
-  const bool first = failure_detector->announce(named, at);
+  Error ending = mine;
+  const bool first =
+      failure_detector->announce(mine, phases.current().empty() ? "running" : phases.current());
   // The job's first failure takes precedence, also over what it caused on this PE.
   if (!first)
     try {
@@ -142,14 +151,14 @@ void Runtime::Impl::raise(const Error& error) {
     } catch (const Error& cause) {
       ending = cause;
     }
-  if (error.printed() || failure_detector->await_printed(first ? &named : nullptr))
+  if (error.printed() || failure_detector->await_printed(first ? &mine : nullptr))
     ending.mark_printed();
   throw ending;
 }
 
 void Runtime::Impl::raise_problem() {
   Error ending = *request.problem;
-  failure_detector->announce(ending, phase::options);
+  failure_detector->announce(ending, problem_phase);
   if (failure_detector->await_printed(&*request.problem)) // it is no consequence of another one
     ending.mark_printed();
   throw ending;
@@ -235,9 +244,13 @@ void Runtime::Impl::enter_failure_detector() {
   for (const PeHost& host : placement.hosts)
     host_names.push_back(host.host_name);
   std::vector<SocketAddress> addresses;
-  if (!one_network(placement))
-    addresses = usable_addresses(
-        {options.text("BOOTSTRAP_UID_SOCK_IFNAME"), options.text("BOOTSTRAP_UID_SOCK_FAMILY")});
+  if (!one_network(placement)) {
+    const InterfaceFilter chosen{options.text("BOOTSTRAP_UID_SOCK_IFNAME"),
+                                 options.text("BOOTSTRAP_UID_SOCK_FAMILY")};
+    hold_problem([&] { addresses = usable_addresses(chosen); });
+    if (request.problem && addresses.empty()) // any address serves to announce it
+      hold_problem([&] { addresses = usable_addresses({}); });
+  }
   failure_detector = FailureDetector::start(*bootstrap, secret, addresses, std::move(host_names),
                                             deadline(), request.print_error);
   bootstrap->watch(failure_detector.get());
@@ -314,17 +327,24 @@ void Runtime::Impl::gather_hosts() {
                identity.network_namespace, identity.pid_namespace, ::getpid()};
   const std::vector<std::string> messages = allgather_text(*bootstrap, to_bytes(mine), deadline());
   std::vector<PeHost> hosts;
-  for (std::size_t pe = 0; pe < messages.size(); ++pe)
-    hosts.push_back(host_of(messages[pe], pe));
+  try {
+    for (std::size_t pe = 0; pe < messages.size(); ++pe)
+      hosts.push_back(host_of(messages[pe], pe));
+  } catch (const Error& error) { // one version is another one's other version
+    throw printed_once(*bootstrap, request.print_error, error);
+  }
   placement = place(bootstrap->rank(), std::move(hosts));
 }
 
 void Runtime::Impl::enter_hosts() {
-  identity = read_identity(Sysroot("/"), options, request.environment);
+  identity = read_machine_identity(Sysroot("/"));
+  hold_problem([&] { identity = read_identity(Sysroot("/"), options, request.environment); });
   gather_hosts();
   if (request.hosts_known)
-    request.hosts_known(placement);
-  if (parse_world_mode(options.text("INIT_MODE")) != WorldMode::per_local_rank)
+    hold_problem([&] { request.hosts_known(placement); });
+  WorldMode mode = WorldMode::whole;
+  hold_problem([&] { mode = parse_world_mode(options.text("INIT_MODE")); });
+  if (mode != WorldMode::per_local_rank)
     return;
   std::unique_ptr<Bootstrap> rail = join_rail(*bootstrap, placement, options, deadline());
   parent_bootstrap = std::move(bootstrap);

@@ -42,11 +42,29 @@ struct Runtime::Impl {
   /// Publishes the heap's new extent to transports and state after it has grown. The state has a
   /// lock of its own: teams change it too, without holding `mutex`.
   void refresh_heap();
+  /// The error with PE, host and phase.
+  Error named(const Error& error) const;
   /// Announces the error with PE, host and phase, and throws it; a failure of another PE that is
   /// known by now takes precedence.
   [[noreturn]] void raise(const Error& error);
-  /// Announces the error with which this PE came, and throws it.
+  /// Announces the error with which this PE came, or which hold_problem() has kept, and throws it.
   [[noreturn]] void raise_problem();
+  /// Runs `step`, which must not be collective. After the bootstrap and before the failure detector
+  /// runs, an Error of it is kept for raise_problem(): thrown at once it would leave the other PEs
+  /// with a lost PE, and nobody would know the cause.
+  template <class Step>
+  void hold_problem(Step&& step) {
+    try {
+      step();
+    } catch (const Error& error) {
+      if (!bootstrap || failure_detector)
+        throw;
+      if (request.problem)
+        return;
+      request.problem = named(error);
+      problem_phase = phases.current();
+    }
+  }
   /// Runs `step`; an Error of it is raised.
   template <class Step>
   void announcing(Step&& step) {
@@ -61,6 +79,7 @@ struct Runtime::Impl {
   const Options& options;
   double timeout_s;
   std::string launcher;
+  std::string problem_phase; ///< where RuntimeRequest::problem comes from
 
   // One member per thing that a phase makes; destroyed in reverse.
   HostIdentity identity;

@@ -41,6 +41,7 @@ std::atomic<Stage> stage{Stage::before};
 std::atomic<bool> someone_ends{false};
 thread_local bool i_end = false;
 pid_t process_id = 0;
+bool reached_bootstrap = false; ///< by the thread that initialises the library
 
 /// Comes back on the one thread that ends the process. Others are stopped here, since what they use
 /// is about to go.
@@ -76,6 +77,16 @@ std::optional<int> status_of(const Failure* failure, std::string_view phase) {
   if (!failure || !failure->phase.starts_with(phase))
     return std::nullopt;
   return std::atoi(failure->phase.c_str() + phase.size());
+}
+
+/// The runtime's, of an error that ends the job. shmem_global_exit() ends it without one.
+void print_failure(const Error& error) {
+  if (error.code() != ExitCode::interrupted)
+    print_error(error);
+}
+
+ErrorPrinter printer_for(const Environment& environment) {
+  return has_common_output(environment) ? ErrorPrinter(print_failure) : nullptr;
 }
 
 /// How a program initialises the library.
@@ -146,15 +157,17 @@ public:
     std::exit(report(error));
   }
 
-  /// This PE's program ends without shmem_finalize, and not well.
+  /// This PE's program ends without shmem_finalize, and not well. A launcher may end the other PEs
+  /// as soon as this one has exited, so one of them has to print that before.
   void fail_with_status(int status) noexcept {
     release_kernels();
-    runtime_.failure_detector().announce(
-        placed(Error(ExitCode::unavailable, "job", "finish",
-                     "a program exited with status " + std::to_string(status) +
-                         " before shmem_finalize",
-                     "check what that PE printed")),
-        with_status(status_phase, status));
+    FailureDetector& failure_detector = runtime_.failure_detector();
+    const Error error = placed(
+        Error(ExitCode::unavailable, "job", "finish",
+              "a program exited with status " + std::to_string(status) + " before shmem_finalize",
+              "check what that PE printed"));
+    if (failure_detector.announce(error, with_status(status_phase, status)))
+      failure_detector.await_printed(&error);
   }
 
 private:
@@ -189,7 +202,7 @@ private:
         return *status;
     return static_cast<int>(error.code());
   }
-  /// Prints, tells the others; returns the status to end with.
+  /// Tells the others, and prints if no PE of the job does; returns the status to end with.
   int report(const Error& error) {
     release_kernels();
     const std::unique_ptr<Failure> first = runtime_.failure_detector().failure();
@@ -198,8 +211,8 @@ private:
       return status_after(first.get(), error);
     }
     const Error full = placed(error);
-    print_error(full);
-    runtime_.fail(full);
+    if (!runtime_.fail(full))
+      print_error(full);
     if (first && first->pe != rma.pe())
       std::this_thread::sleep_for(precedence_time);
     return status_after(first.get(), full);
@@ -207,7 +220,7 @@ private:
 
   Error placed(const Error& error) const {
     Where where = error.where();
-    if (where.pe || !where.host.empty())
+    if (where.pe || !where.host.empty() || error.printed())
       return error;
     where.pe = rma.pe();
     where.host = runtime_.placement().hosts[static_cast<std::size_t>(rma.pe())].host_name;
@@ -236,6 +249,10 @@ struct Process {
     request.share_static_data = true;
     request.gpu = wish.gpu;
     request.gpu_device = wish.gpu_device;
+    request.print_error = printer_for(environment);
+    request.announce = [](const std::string& phase) {
+      reached_bootstrap = reached_bootstrap || phase == phase::bootstrap;
+    };
     runtime = std::make_unique<Runtime>(std::move(request));
     world = std::make_unique<ProcessWorld>(*runtime, wish, !options.value("TIMEOUT").set());
   }
@@ -288,6 +305,16 @@ void at_exit(int status, void*) {
   process->world->fail_with_status(status);
 }
 
+/// Of the initialisation. The other PEs may have the same error, which one PE prints then, or wait
+/// for this one.
+[[noreturn]] void fail_to_start(Error error, const Environment& environment) {
+  stage = Stage::ending;
+  if (!reached_bootstrap && share_problem(environment, {}, error, print_failure))
+    error.mark_printed();
+  std::this_thread::sleep_for(precedence_time); // it may be another PE that failed
+  fail(error);
+}
+
 void start(const Wish& wish) {
   Stage expected = Stage::before;
   if (!stage.compare_exchange_strong(expected, Stage::running))
@@ -297,9 +324,7 @@ void start(const Wish& wish) {
   try {
     process = std::make_unique<Process>(wish, environment).release();
   } catch (const Error& error) {
-    stage = Stage::ending;
-    std::this_thread::sleep_for(precedence_time); // it may be another PE that failed
-    fail(error);
+    fail_to_start(error, environment);
   }
   process_world = process->world.get();
   process_id = getpid();
@@ -325,6 +350,8 @@ SHMEMCTL_API(int, shmemx_gpu_init, (const shmemx_gpu_init_t* wanted)) {
   try {
     wish = api::wish_of(wanted ? *wanted : usual);
   } catch (const Error& error) {
+    if (api::stage == api::Stage::before)
+      api::fail_to_start(error, current_environment());
     api::fail(error);
   }
   api::start(wish);

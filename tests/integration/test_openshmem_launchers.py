@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import launchers
+from support import BINARY
 from test_openshmem import PROGRAMS, compile_program
 
 PES = 4
@@ -26,9 +27,9 @@ class LauncherTest(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
 
-    def run_job(self, launcher, *command):
-        outcome = launchers.launch([*launcher, *command],
-                                   env={"SHMEMCTL_TIMEOUT": "60", "SHMEMCTL_SYMMETRIC_SIZE": "64M"})
+    def run_job(self, launcher, *command, **variables):
+        outcome = launchers.launch([*launcher, *command], env={"SHMEMCTL_TIMEOUT": "60",
+                                                               "SHMEMCTL_SYMMETRIC_SIZE": "64M", **variables})
         self.assertEqual(outcome.left, [], outcome)
         self.assertNotIn("(the test's own time limit was over)", outcome.err)
         return outcome
@@ -64,6 +65,63 @@ class GlobalExit(LauncherTest):
             with self.subTest(bootstrap=bootstrap):
                 self.check(["mpiexec.hydra", "-n", str(PES), "-genv", "SHMEMCTL_BOOTSTRAP",
                             bootstrap])
+
+
+class OneError(LauncherTest):
+    """An error that ends a program's job is printed by one PE."""
+
+    #: What happens on which PEs: the program's argument, environment, exit code, the error.
+    FAILURES = (
+        ("bad-pe", {}, 2, rf"PE {PES}\b.*PE {PES - 1}\)"),
+        ("bad-pe-of-all", {}, 2, rf"PE {PES}\b"),
+        ("status", {}, 7, r"PE 3\): cannot finish: a program exited with status 7 before shmem_finalize"),
+        ("implicit", {"SHMEMCTL_LOG_LEVEL": "mars"}, 2, "SHMEMCTL_LOG_LEVEL=mars"),
+        ("implicit", {"SHMEMCTL_HEAP_CHUNK": "mars"}, 2, "SHMEMCTL_HEAP_CHUNK=mars"),
+        ("implicit", {"SHMEMCTL_FAULT": "error:2:hosts"}, 3, "PE 2.* was asked to fail"),
+        ("implicit", {"SHMEMCTL_FAULT": "error:2:heap"}, 3, "PE 2.* was asked to fail"))
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.program = compile_program(PROGRAMS / "endings.c", cls.folder / "endings", "-std=gnu11")
+
+    def check(self, launcher, same_code=True):
+        """Into a file of the PEs' own: launchers that end a job may drop what its processes printed last."""
+        for number, (way, variables, code, error) in enumerate(self.FAILURES):
+            with self.subTest(way=way, variables=variables):
+                path = self.folder / f"{self.id()}-{number}.txt"
+                outcome = self.run_job(launcher, "sh", "-c", 'exec "$0" "$@" 2>>"$STDERR_OF_PES"', self.program, way,
+                                       STDERR_OF_PES=str(path), **variables)
+                if same_code:
+                    self.assertEqual(outcome.code, code, outcome)
+                else:
+                    self.assertNotEqual(outcome.code, 0, outcome)
+                err = path.read_text(encoding="utf-8")
+                errors = [line for line in err.splitlines() if line.startswith("shmemctl: error: ")]
+                fixes = [line for line in err.splitlines() if line.startswith("shmemctl: fix: ")]
+                self.assertEqual((len(errors), len(fixes)), (1, 1), err)
+                self.assertRegex(errors[0], error)
+
+    def test_run(self):
+        self.check([BINARY, "run", "-n", str(PES)])
+
+    @launchers.needs("mpirun")
+    def test_mpirun(self):
+        self.check(mpirun())
+
+    @launchers.needs("mpiexec.hydra")
+    def test_hydra(self):
+        """It may return the code of any process, also of one that it has ended."""
+        self.check(["mpiexec.hydra", "-launcher", "fork", "-n", str(PES)], same_code=False)
+
+    def test_run_says_no_more_than_who(self):
+        """Nothing at all where all PEs have ended alike, unless it had to end one that was slow."""
+        for way, line in (("bad-pe-of-all", r"(shmemctl: PE \d ended with exit code 2\n)?"),
+                          ("bad-pe", rf"shmemctl: PE {PES - 1} ended with exit code 2\n")):
+            with self.subTest(way=way):
+                outcome = self.run_job([BINARY, "run", "-n", str(PES)], self.program, way)
+                self.assertEqual(outcome.code, 2, outcome)
+                self.assertRegex(outcome.err, rf"^shmemctl: error: .*\nshmemctl: fix: .*\n{line}$")
 
 
 def show(what):

@@ -34,6 +34,8 @@ int main(int argc, char** argv) {
     shmem_finalize();
     return 0;
   }
+  if (strcmp(way, "bad-pe-of-all") == 0)
+    shmem_long_p(&never, 1, last + 1); /* an error of all PEs alike */
   if (strcmp(way, "slow-exit") == 0 && me != last)
     atexit(sleep_long);
   if (me == last) {

@@ -3,7 +3,10 @@
 #include <atomic>
 #include <gtest/gtest.h>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "tests/support/failure_detector_world.h"
 
@@ -206,6 +209,43 @@ private:
   std::string address_;
   int calls_ = 0;
 };
+
+/// Also by those that are connected already, to which the others' ends are no second failure.
+TEST(FailureDetectorStart, AFailureOfAllPesIsPrintedOnce) {
+  constexpr int n_pes = 6;
+  std::string closed;
+  {
+    const Listener listener(loopback().front());
+    closed = listener.address().text();
+  }
+  // An address that refuses connections, and none at all.
+  for (const std::string& address : {closed, std::string()}) {
+    std::mutex mutex;
+    std::vector<std::pair<int, std::string>> prints;
+    std::vector<std::string> printed;
+    run_bootstrap_threads(n_pes, [&](Bootstrap& bootstrap) {
+      LyingBootstrap lying(bootstrap, 1, address);
+      failure_detector::Settings settings;
+      settings.always_tcp = true;
+      settings.connect_limit_s = 4;
+      settings.printer = [&, pe = bootstrap.rank()](const Error& error) {
+        const std::lock_guard lock(mutex);
+        prints.emplace_back(pe, error.message());
+      };
+      try {
+        failure_detector::start(lying, job_secret, loopback(), two_hosts(n_pes), settings,
+                                in_seconds(60));
+      } catch (const Error& error) {
+        const std::lock_guard lock(mutex);
+        if (error.printed())
+          printed.push_back(error.message());
+      }
+    });
+    ASSERT_EQ(prints.size(), 1U);
+    EXPECT_EQ(prints[0].first, 0);
+    EXPECT_EQ(printed, std::vector<std::string>(n_pes, prints[0].second));
+  }
+}
 
 TEST(FailureDetectorStart, ThrowsOnAllPesIfOneCannotConnect) {
   std::string closed;

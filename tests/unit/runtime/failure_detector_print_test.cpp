@@ -152,6 +152,42 @@ TEST_P(FailureDetectorPrint, AnInterruptedPeIsNamedWhenThePrintingPeWaits) {
             std::string::npos);
 }
 
+/// What printed_once() says on each PE about an error that it has printed, or knows to be printed.
+std::array<bool, 4> printed_once_on_four(Prints& prints, bool with_printer, int absent = -1) {
+  std::array<bool, 4> printed{};
+  run_bootstrap_threads(4, [&](Bootstrap& bootstrap) {
+    const int pe = bootstrap.rank();
+    if (pe == absent)
+      return;
+    const ErrorPrinter printer = with_printer ? prints.printer_of()(pe) : ErrorPrinter();
+    printed.at(static_cast<std::size_t>(pe)) =
+        printed_once(bootstrap, printer, heap_error(3)).printed();
+  });
+  return printed;
+}
+
+TEST(PrintedOnce, PeZeroPrintsAndTheOthersKnow) {
+  Prints prints;
+  EXPECT_EQ(printed_once_on_four(prints, true), (std::array{true, true, true, true}));
+  ASSERT_EQ(prints.all().size(), 1U);
+  EXPECT_EQ(prints.all()[0], std::pair(0, heap_error(3).message()));
+}
+
+TEST(PrintedOnce, WhoeverDoesNotKnowPrintsItself) {
+  Prints prints;
+  EXPECT_EQ(printed_once_on_four(prints, true, 2), (std::array{true, false, false, false}));
+  EXPECT_EQ(prints.all().size(), 1U);
+  Prints none;
+  EXPECT_EQ(printed_once_on_four(none, true, 0), (std::array{false, false, false, false}));
+  EXPECT_TRUE(none.all().empty());
+}
+
+TEST(PrintedOnce, WithoutAPrinterNobodyWaits) {
+  Prints prints;
+  EXPECT_EQ(printed_once_on_four(prints, false, 2), (std::array{false, false, false, false}));
+  EXPECT_TRUE(prints.all().empty());
+}
+
 TEST(FailureDetectorPrints, WithoutAPrinterEveryPePrintsItself) {
   FailureDetectors detectors = make_failure_detectors(3);
   const Error error = heap_error(1);

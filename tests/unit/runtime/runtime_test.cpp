@@ -406,6 +406,32 @@ TEST(Runtime, AnErrorOfOnePeReachesAll) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
 }
 
+void expect_named_by_all(const ForkJob& job, int exit_code, const std::vector<std::string>& parts) {
+  const std::vector<PeResult> results = run_fork_job(job);
+  for (std::size_t pe = 0; pe < results.size(); ++pe) {
+    EXPECT_EQ(results[pe].exit_code, exit_code) << "PE " << pe << ": " << results[pe].text;
+    for (const std::string& part : parts)
+      EXPECT_NE(results[pe].text.find(part), std::string::npos)
+          << "PE " << pe << ", \"" << part << "\": " << results[pe].text;
+  }
+}
+
+/// A PE that ended at once was a lost PE to the others.
+TEST(Runtime, AnErrorBeforeTheFailureDetectorReachesAll) {
+  for (const char* phase : {"hosts", "failure-detector"}) {
+    ForkJob job{.n_pes = 5};
+    job.environment = {{"SHMEMCTL_FAULT", std::string("error:2:") + phase}};
+    expect_named_by_all(job, 3,
+                        {"this PE was asked to fail", "PE 2", std::string("in phase ") + phase});
+  }
+  ForkJob job{.n_pes = 3};
+  job.of_pe = [](int pe, Environment& environment) {
+    if (pe == 1)
+      environment[local_variables::node] = "mars";
+  };
+  expect_named_by_all(job, 2, {"\"mars\" is not the number of a virtual node", "PE 1"});
+}
+
 // They wait in the bootstrap, whose connections end: an effect, whatever its text.
 TEST(Runtime, AnErrorTakesPrecedenceOverClosedConnections) {
   ForkJob job{.n_pes = 5};
