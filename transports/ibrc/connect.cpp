@@ -146,9 +146,7 @@ MessageRoom Connector::message_room() const {
 void Connector::make_queue_pairs(std::vector<std::unique_ptr<QpSet>>& qp_sets) {
   for (Link& link : links_)
     for (const auto& qp_set : qp_sets) {
-      Endpoints& queues = qp_set->queues();
-      const std::size_t path = queues.paths_to(link.pe);
-      Endpoint& endpoint = queues.add(link.pe, path, link.plan.nic, link.plan.peer_nic);
+      Endpoint& endpoint = qp_set->queues().add(link.pe, link.plan.nic, link.plan.peer_nic);
       add(link, endpoint);
       if (service_)
         service_->answers().add_source(job_.nics[link.plan.nic]->device_index,

@@ -24,9 +24,11 @@ void Connector::make_queues(const PeerLocation& peer) {
       std::unique_ptr<QueueMemory> memory;
       if (settings_.allocates_queues)
         memory = std::make_unique<QueueMemory>(settings_.queue);
-      qp_set->add(peer.pe, std::make_unique<Endpoint>(job_, peer.pe, number, paths[number].port,
-                                                      paths[number].peer_port, settings_.queue,
-                                                      std::move(memory)));
+      qp_set->add(peer.pe,
+                  std::make_unique<Endpoint>(job_,
+                                             rc::EndpointPath{peer.pe, number, paths[number].port,
+                                                              paths[number].peer_port},
+                                             settings_.queue, std::move(memory)));
     }
 }
 
@@ -59,21 +61,6 @@ void Connector::connect(Exchange& exchange) {
   for (const PeerLocation& peer : peers_)
     connect_queues(peer, theirs[static_cast<std::size_t>(peer.pe)]);
   exchange.allgather({}); // both ends are ready before anybody sends
-}
-
-void Connector::fill(TableBuilder& table) const {
-  for (const PeerLocation& peer : peers_) {
-    std::vector<TableQp> queues;
-    for (std::size_t number = 0; number < qp_sets_[0]->paths_to(peer.pe); ++number)
-      for (const std::unique_ptr<QpSet>& qp_set : qp_sets_) {
-        Endpoint& endpoint = qp_set->endpoint(peer.pe, number);
-        queues.push_back({endpoint.queue().hca_queue().view(),
-                          static_cast<std::uint32_t>(endpoint.port()),
-                          static_cast<std::uint32_t>(endpoint.peer_port()),
-                          endpoint.queue().hca_queue().abilities()});
-      }
-    table.set_queues(static_cast<std::uint32_t>(peer.pe), std::move(queues));
-  }
 }
 
 std::vector<std::string> Connector::texts() const {

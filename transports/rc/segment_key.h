@@ -10,6 +10,12 @@
 
 namespace shmemctl::rc {
 
+/// What a work request names at the peer.
+struct RdmaAddress {
+  std::uint64_t address = 0;
+  std::uint32_t rkey = 0;
+};
+
 /// Memory that a PE has registered: a part of a region.
 struct SegmentKey {
   std::uint64_t offset_bytes = 0;  ///< in the region
@@ -18,6 +24,15 @@ struct SegmentKey {
   std::vector<std::uint32_t> keys; ///< rkeys, by port of that PE
   std::string below = {};          ///< the key of a transport below; "" if there is none
   bool operator==(const SegmentKey&) const = default;
+
+  bool holds(std::uint64_t offset) const {
+    return offset >= offset_bytes && offset - offset_bytes < size_bytes;
+  }
+  /// Bytes from an offset that it holds to its end.
+  std::uint64_t left_at(std::uint64_t offset) const { return offset_bytes + size_bytes - offset; }
+  RdmaAddress at(std::uint64_t offset, std::size_t peer_port) const {
+    return {address + (offset - offset_bytes), keys[peer_port]};
+  }
 };
 
 inline constexpr std::size_t max_below_bytes = 4096; ///< of SegmentKey::below
