@@ -94,18 +94,18 @@ Summary IbrcTransport::summary() const {
 }
 
 std::string IbrcTransport::local_info() {
-  return encode(summary());
+  return to_bytes(summary());
 }
 
 Reach IbrcTransport::reach(const PeerLocation& me, const PeerLocation& peer) const {
   static_cast<void>(me);
   if (!reason_.empty())
     return {0, reason_};
-  const std::optional<Summary> theirs = decode_summary(peer.transport_info);
+  const std::optional<Summary> theirs = from_bytes<Summary>(peer.transport_info);
   if (!theirs)
     return {0, "that PE does not speak of ibrc, or of another version"};
   if (!theirs->reason.empty())
-    return {0, "there: " + printable(theirs->reason, wire_limits::text_bytes)};
+    return {0, "there: " + printable(theirs->reason, rc::max_text_bytes)};
   const Summary own = summary();
   const std::vector<Summary::Port>& mine = own.ports;
   const auto connectable = [](const Summary::Port& left, const Summary::Port& right) {
@@ -273,7 +273,7 @@ rc::Registration IbrcTransport::register_memory(std::byte* base, std::size_t siz
 std::string IbrcTransport::set_region(const RegionView& region) {
   if (service_ && !(local_ && local_->devices().has(region.region)))
     service_->set_region(region);
-  return encode(local_ ? local_->set_region(region) : rc::SegmentKey{});
+  return to_bytes(local_ ? local_->set_region(region) : rc::SegmentKey{});
 }
 
 void IbrcTransport::set_keys(int region, const std::vector<std::string>& keys) {

@@ -29,7 +29,6 @@ public:
 private:
   Hello hello() const;
   void make_queues(const PeerLocation& peer);
-  void connect_queues(const PeerLocation& peer, const std::string& names);
 
   JobView& job_;
   const Settings& settings_;

@@ -18,7 +18,7 @@ Mlx5Transport::~Mlx5Transport() {
 
 std::string Mlx5Transport::local_info() {
   summary_ = devices_.summary();
-  return encode(summary_);
+  return to_bytes(summary_);
 }
 
 Reach Mlx5Transport::reach(const PeerLocation& me, const PeerLocation& peer) const {
@@ -30,7 +30,7 @@ void Mlx5Transport::connect(const std::vector<PeerLocation>& peers, Exchange& ex
   if (Transport* below = devices_.below()) {
     std::vector<PeerLocation> below_peers = peers;
     for (PeerLocation& peer : below_peers)
-      peer.transport_info = decode_summary(peer.transport_info).value_or(Summary{}).below;
+      peer.transport_info = from_bytes<Summary>(peer.transport_info).value_or(Summary{}).below;
     below->connect(below_peers, exchange, deadline);
   }
   if (!peers.empty()) {
@@ -116,7 +116,7 @@ std::string Mlx5Transport::set_region(const RegionView& region) {
   if (local_)
     key = local_->set_region(region);
   key.below = std::move(below_key);
-  return encode(key);
+  return to_bytes(key);
 }
 
 void Mlx5Transport::set_keys(int region, const std::vector<std::string>& keys) {

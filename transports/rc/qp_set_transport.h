@@ -83,7 +83,9 @@ protected:
   /// What a peer's set_region() returned. Throws Error (unavailable) for anything else, and for a
   /// key that lacks the rkeys of a port that this PE is connected to.
   SegmentKey read_key(int pe, const std::string& bytes, std::size_t max_ports) const {
-    std::optional<SegmentKey> key = decode_segment_key(bytes, max_ports);
+    std::optional<SegmentKey> key = from_bytes<SegmentKey>(bytes);
+    if (key && key->keys.size() > max_ports)
+      key.reset();
     const std::size_t paths = qp_sets_.empty() ? 0 : qp_sets_[0]->paths_to(pe);
     for (std::size_t path = 0; key && key->size_bytes > 0 && path < paths; ++path)
       if (qp_sets_[0]->endpoint(pe, path).peer_port >= key->keys.size())

@@ -4,9 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "src/base/archive.h"
 
 namespace shmemctl::rc {
 
@@ -37,8 +38,11 @@ struct SegmentKey {
 
 inline constexpr std::size_t max_below_bytes = 4096; ///< of SegmentKey::below
 
-std::string encode(const SegmentKey& key);
-/// @param max_keys ports that a PE has at most
-std::optional<SegmentKey> decode_segment_key(const std::string& bytes, std::size_t max_keys);
+inline void serialize(Archive& archive, SegmentKey& key) {
+  archive(key.offset_bytes, key.size_bytes, key.address, key.keys);
+  archive.text(key.below, max_below_bytes);
+  archive.require(key.offset_bytes + key.size_bytes >= key.size_bytes &&
+                  key.address + key.size_bytes >= key.size_bytes);
+}
 
 } // namespace shmemctl::rc
