@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
-#include <random>
 
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -15,13 +14,6 @@
 namespace shmemctl::ibrc {
 
 namespace {
-
-/// A packet number to begin with that packets of earlier connections do not have.
-std::uint32_t first_packet() {
-  static constexpr std::uint32_t mask = 0xffffff;
-  std::random_device device;
-  return device() & mask;
-}
 
 std::uint16_t wire_mtu(int mtu_bytes) {
   return static_cast<std::uint16_t>(std::clamp(mtu_bytes, 256, 4096));
@@ -168,7 +160,7 @@ void Connector::add(Link& link, Endpoint& endpoint) const {
   endpoint.retry_seconds =
       verbs::retry_seconds(settings_.path.ack_timeout, settings_.path.retry_count);
   link.qp_sets.push_back(&endpoint);
-  link.mine.push_back({endpoint.queue_pair.number(), first_packet()});
+  link.mine.push_back({endpoint.queue_pair.number(), verbs::first_packet_number()});
 }
 
 void Connector::exchange_names(Exchange& exchange) {
