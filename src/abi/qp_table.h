@@ -1,6 +1,6 @@
 // Everything that posting needs, in one block of memory without absolute pointers into itself: the
-// QPs to each PE, the lkeys of this PE's memory and the rkeys of the peers' regions. The host posts
-// through it, and kernels do through a copy in GPU memory. For host and device.
+// QPs to each PE, the lkeys of this PE's memory and the rkeys of the peers' regions. Kernels post
+// through a copy in GPU memory. For host and device.
 #pragma once
 
 #include <cstddef>

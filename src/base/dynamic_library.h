@@ -56,4 +56,21 @@ private:
   std::string name_;
 };
 
+/// Looks the functions of libraries up, and remembers the first that is missing.
+class SymbolLookup {
+public:
+  /// Sets `function`, to nullptr if this version of the library has none of that name.
+  template <class Function>
+  void require(const DynamicLibrary& library, Function*& function, const char* symbol) {
+    function = library.function<Function>(symbol);
+    if (!function && missing_.empty())
+      missing_ = library.file() + " has no " + symbol;
+  }
+  /// "/usr/lib/libibverbs.so.1 has no ibv_reg_mr"; "" if all were there.
+  const std::string& missing() const { return missing_; }
+
+private:
+  std::string missing_;
+};
+
 } // namespace shmemctl

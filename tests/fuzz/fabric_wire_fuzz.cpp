@@ -13,12 +13,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto message = read_message(data, size, n_pes))
     if (static_cast<int>(message->from_pe) >= n_pes)
       std::abort();
-  // What is read means the same when it is written and read again.
-  if (const auto endpoints = read_endpoints(text))
-    if (endpoints->size() > max_endpoints || read_endpoints(to_text(*endpoints)) != endpoints)
+  // What is read is what it encodes to.
+  if (const auto endpoints = shmemctl::from_bytes<std::vector<EndpointName>>(text))
+    if (shmemctl::to_bytes(*endpoints) != text)
       std::abort();
-  if (const auto key = read_piece_key(text))
-    if (read_piece_key(to_text(*key)) != key)
+  if (const auto key = shmemctl::from_bytes<PieceKey>(text))
+    if (key->ways.size() > max_endpoints || shmemctl::to_bytes(*key) != text)
       std::abort();
   const LocalInfo info = read_local_info(text);
   if (info.problem.empty() && info.provider.empty())

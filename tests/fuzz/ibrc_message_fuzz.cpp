@@ -34,8 +34,8 @@ void look_at(const std::uint8_t* bytes, std::size_t size) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  if (const auto place = decode_reply_address(text))
-    expect(encode(*place) == text);
+  if (const auto place = from_bytes<ReplyAddress>(text))
+    expect(to_bytes(*place) == text);
 
   // Region 1 has four words between two guards, region 3 begins beside a word.
   alignas(8) std::array<std::uint64_t, 10> words{};

@@ -11,7 +11,7 @@ namespace shmemctl::ibrc {
 namespace {
 
 /// The first byte; another layout gets another one.
-constexpr std::uint8_t message_mark = 0xa1, place_mark = 0xb1;
+constexpr std::uint8_t message_mark = 0xa1;
 /// More would not be faster: replies arrive long before this many are in flight.
 constexpr std::uint32_t max_credits = 64;
 
@@ -97,34 +97,9 @@ std::uint32_t credits_of(std::uint64_t receives, int n_pes, int qp_sets) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(max_credits, receives / senders));
 }
 
-std::string encode(const ReplyAddress& place) {
-  std::string bytes(1, static_cast<char>(place_mark));
-  const auto add = [&](auto value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-  };
-  add(place.credits);
-  add(place.address);
-  for (const std::uint32_t key : place.keys)
-    add(key);
-  return bytes;
-}
-
-std::optional<ReplyAddress> decode_reply_address(const std::string& bytes) {
-  constexpr std::size_t head_bytes =
-      1 + sizeof ReplyAddress::credits + sizeof ReplyAddress::address;
-  if (bytes.size() < head_bytes || static_cast<std::uint8_t>(bytes[0]) != place_mark ||
-      (bytes.size() - head_bytes) % sizeof(std::uint32_t) != 0)
-    return std::nullopt;
-  ReplyAddress place;
-  std::memcpy(&place.credits, bytes.data() + 1, sizeof place.credits);
-  std::memcpy(&place.address, bytes.data() + 1 + sizeof place.credits, sizeof place.address);
-  place.keys.resize((bytes.size() - head_bytes) / sizeof(std::uint32_t));
-  if (place.keys.size() > wire_limits::ports || place.credits > max_credits)
-    return std::nullopt;
-  if (!place.keys.empty())
-    std::memcpy(place.keys.data(), bytes.data() + head_bytes,
-                place.keys.size() * sizeof(std::uint32_t));
-  return place;
+void serialize(Archive& archive, ReplyAddress& place) {
+  archive(place.credits, place.address, place.keys);
+  archive.require(place.keys.size() <= wire_limits::ports && place.credits <= max_credits);
 }
 
 } // namespace shmemctl::ibrc

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "transports/region_table.h"
 #include "transports/transport.h"
 
@@ -85,7 +85,6 @@ struct ReplyAddress {
   std::vector<std::uint32_t> keys; ///< by NIC of the requester
   bool operator==(const ReplyAddress&) const = default;
 };
-std::string encode(const ReplyAddress& place);
-std::optional<ReplyAddress> decode_reply_address(const std::string& bytes);
+void serialize(Archive& archive, ReplyAddress& place);
 
 } // namespace shmemctl::ibrc

@@ -10,7 +10,7 @@ MessageMemory::MessageMemory(const JobView& job, const std::vector<std::uint32_t
     targets_.push_back({each, all_bytes});
     all_bytes += each == 0 ? 0 : ReplyBlock{each}.size_bytes() * static_cast<std::size_t>(qp_sets);
   }
-  pages_ = verbs::Pages(all_bytes, "memory for messages");
+  pages_ = rc::Pages(all_bytes, "memory for messages");
   for (const UsedDevice& used : job.devices)
     handles_.push_back(verbs::register_memory(*used.device, pages_.data(), all_bytes,
                                               verbs::MemoryKind::host, {}, "memory for messages"));

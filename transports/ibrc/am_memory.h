@@ -7,7 +7,7 @@
 
 #include "transports/ibrc/am_format.h"
 #include "transports/ibrc/job_view.h"
-#include "transports/verbs/pages.h"
+#include "transports/rc/pages.h"
 #include "transports/verbs/registration.h"
 
 namespace shmemctl::ibrc {
@@ -35,7 +35,7 @@ private:
 
   const JobView& job_;
   std::vector<Target> targets_; ///< by PE
-  verbs::Pages pages_;
+  rc::Pages pages_;
   std::vector<verbs::MemoryRegion> handles_; ///< by device; destroyed before the pages
 };
 

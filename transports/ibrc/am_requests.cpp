@@ -95,7 +95,7 @@ void Requests::add(WorkChain& chain, const Endpoint& endpoint, const RemoteAddre
   std::memcpy(place, bytes.data(), bytes.size());
   std::optional<std::uint32_t> local_key;
   if (endpoint.queue_pair.inline_bytes() < bytes.size())
-    local_key = service_.memory().local_key(job_.nics[endpoint.nic]->device_index);
+    local_key = service_.memory().local_key(job_.nics[endpoint.port]->device_index);
   chain.add_send({kind, -1, static_cast<std::uint32_t>(bytes.size()), nullptr}, place, bytes.size(),
                  local_key);
 }

@@ -42,11 +42,11 @@ AmResponder::AmResponder(JobView& job, const RegionTable& regions, std::uint32_t
   }
 }
 
-Endpoint& AmResponder::add_peer(int pe, std::size_t nic, std::size_t peer_nic) {
-  const UsedDevice& used = job_.devices[job_.nics[nic]->device_index];
+Endpoint& AmResponder::add_peer(int pe, std::size_t port, std::size_t peer_port) {
+  const UsedDevice& used = job_.devices[job_.nics[port]->device_index];
   auto endpoint = std::make_unique<Endpoint>(
-      pe, 0, nic, peer_nic,
-      verbs::QueuePair(*used.device, completions_[job_.nics[nic]->device_index].queue.get(),
+      rc::EndpointPath{pe, 0, port, peer_port},
+      verbs::QueuePair(*used.device, completions_[job_.nics[port]->device_index].queue.get(),
                        Endpoint::depth, word_bytes, used.receive_target()));
   endpoint->number = static_cast<std::uint32_t>(endpoints_.size());
   endpoints_.push_back(endpoint.get());
@@ -58,10 +58,10 @@ Endpoint& AmResponder::add_peer(int pe, std::size_t nic, std::size_t peer_nic) {
 bool AmResponder::set_place(int pe, const ReplyAddress& place) {
   Peer& peer = peers_[static_cast<std::size_t>(pe)];
   if (!peer.endpoint || place.credits != layout_.credits ||
-      peer.endpoint->peer_nic >= place.keys.size() || place.address % word_bytes != 0)
+      peer.endpoint->peer_port >= place.keys.size() || place.address % word_bytes != 0)
     return false;
   peer.address = place.address;
-  peer.key = place.keys[peer.endpoint->peer_nic];
+  peer.key = place.keys[peer.endpoint->peer_port];
   return true;
 }
 
@@ -149,7 +149,7 @@ bool AmResponder::answer_in_steps(Source& source, const Peer& peer) {
       if (end == source.answered || endpoint.in_flight() > 0)
         continue;
     }
-    add_word(chain, endpoint, block_of(source, peer) + ReplyBlock::done_at, peer.key,
+    add_word(chain, endpoint, {block_of(source, peer) + ReplyBlock::done_at, peer.key},
              source.values_sent);
     if (!post(endpoint, chain))
       return static_cast<bool>(endpoint.failure);
@@ -162,7 +162,7 @@ bool AmResponder::answer_in_steps(Source& source, const Peer& peer) {
 /// last has the others.
 std::uint64_t AmResponder::fill(WorkChain& chain, const Source& source, const Peer& peer) const {
   const std::uint64_t end = fill_values(chain, source, peer);
-  add_word(chain, *peer.endpoint, block_of(source, peer) + ReplyBlock::done_at, peer.key, end);
+  add_word(chain, *peer.endpoint, {block_of(source, peer) + ReplyBlock::done_at, peer.key}, end);
   return end;
 }
 
@@ -173,15 +173,15 @@ std::uint64_t AmResponder::fill_values(WorkChain& chain, const Source& source,
   for (; end < source.carried_out && chain.size() + 2 < WorkChain::capacity; ++end) {
     const Outcome& outcome = source.outcomes[end % layout_.credits];
     if (outcome.wants_value)
-      add_word(chain, *peer.endpoint, block + layout_.value_at(end), peer.key, outcome.value);
+      add_word(chain, *peer.endpoint, {block + layout_.value_at(end), peer.key}, outcome.value);
   }
   if (source.refused != 0 && !source.refusal_reported)
-    add_word(chain, *peer.endpoint, block + ReplyBlock::refused_at, peer.key, source.refused);
+    add_word(chain, *peer.endpoint, {block + ReplyBlock::refused_at, peer.key}, source.refused);
   return end;
 }
 
-void AmResponder::add_word(WorkChain& chain, const Endpoint& endpoint, std::uint64_t address,
-                           std::uint32_t key, std::uint64_t value) const {
+void AmResponder::add_word(WorkChain& chain, const Endpoint& endpoint,
+                           const rc::RdmaAddress& remote, std::uint64_t value) const {
   // One slot per request that the QP can hold, so that nothing in flight is modified.
   const std::uint32_t position = endpoint.posted + static_cast<std::uint32_t>(chain.size());
   std::byte* const word =
@@ -190,12 +190,11 @@ void AmResponder::add_word(WorkChain& chain, const Endpoint& endpoint, std::uint
   const bool is_inline = endpoint.queue_pair.inline_bytes() >= word_bytes;
   std::optional<std::uint32_t> local_key;
   if (!is_inline)
-    local_key = handles_[job_.nics[endpoint.nic]->device_index]->lkey;
+    local_key = handles_[job_.nics[endpoint.port]->device_index]->lkey;
   // The HCA may still read the slot's last word until its request is retired: see post().
   if (endpoint.in_flight() + chain.size() < Endpoint::depth)
     std::memcpy(word, &value, sizeof value);
-  chain.add_write({WorkKind::signal, -1, word_bytes, nullptr}, word, word_bytes, address, key,
-                  local_key);
+  chain.add_write({WorkKind::signal, -1, word_bytes, nullptr}, word, word_bytes, remote, local_key);
 }
 
 bool AmResponder::post(Endpoint& endpoint, WorkChain& chain) {
@@ -241,14 +240,14 @@ void AmResponder::take(Completions& completions, const ibv_wc& completion) {
   }
   if (completion.status != IBV_WC_SUCCESS && !endpoint.failure)
     give_up(endpoint,
-            job_.device_of(*job_.nics[endpoint.nic]).functions().wc_status_str(completion.status));
+            job_.device_of(*job_.nics[endpoint.port]).functions().wc_status_str(completion.status));
 }
 
 /// A peer that has ended needs no reply; one that has not will time out, and report it.
 void AmResponder::give_up(Endpoint& endpoint, const std::string& why) {
   endpoint.failure.emplace(ExitCode::unavailable, job_.name_of(endpoint.pe), "process its messages",
                            why, "check the first error of this job",
-                           job_.where(*job_.nics[endpoint.nic]));
+                           job_.where(*job_.nics[endpoint.port]));
   log(LogLevel::info, "ibrc", endpoint.failure->message());
 }
 

@@ -9,7 +9,7 @@
 #include "transports/ibrc/am_format.h"
 #include "transports/ibrc/endpoint.h"
 #include "transports/ibrc/job_view.h"
-#include "transports/verbs/pages.h"
+#include "transports/rc/pages.h"
 #include "transports/verbs/registration.h"
 
 namespace shmemctl::ibrc {
@@ -24,7 +24,7 @@ public:
   AmResponder(JobView& job, const RegionTable& regions, std::uint32_t credits, std::size_t n_peers);
 
   /// Makes the queue pair to a peer. The reference stays valid. Throws Error (unavailable).
-  Endpoint& add_peer(int pe, std::size_t nic, std::size_t peer_nic);
+  Endpoint& add_peer(int pe, std::size_t port, std::size_t peer_port);
   /// Sets the address of that peer's replies. False if it cannot be written.
   bool set_place(int pe, const ReplyAddress& place);
   /// Assigns messages that arrive on this QP to that peer.
@@ -64,7 +64,7 @@ private:
   };
 
   Completions& completions_of(const Endpoint& endpoint) {
-    return completions_[job_.nics[endpoint.nic]->device_index];
+    return completions_[job_.nics[endpoint.port]->device_index];
   }
   /// True if all replies are in flight, or will never be sent.
   bool answer(Source& source);
@@ -77,8 +77,8 @@ private:
   std::uint64_t block_of(const Source& source, const Peer& peer) const {
     return peer.address + source.qp_set * layout_.size_bytes();
   }
-  void add_word(WorkChain& chain, const Endpoint& endpoint, std::uint64_t address,
-                std::uint32_t key, std::uint64_t value) const;
+  void add_word(WorkChain& chain, const Endpoint& endpoint, const rc::RdmaAddress& remote,
+                std::uint64_t value) const;
   bool post(Endpoint& endpoint, WorkChain& chain);
   void take(Completions& completions, const ibv_wc& completion);
   void give_up(Endpoint& endpoint, const std::string& why);
@@ -87,7 +87,7 @@ private:
   const RegionTable& regions_;
   ReplyBlock layout_;
   std::vector<Completions> completions_;     ///< by device; destroyed after the QPs
-  verbs::Pages words_;                       ///< source memory, if the device has no inline data
+  rc::Pages words_;                          ///< source memory, if the device has no inline data
   std::vector<verbs::MemoryRegion> handles_; ///< registrations of the words, by device
   std::vector<Peer> peers_;                  ///< by PE
   std::vector<Endpoint*> endpoints_;         ///< by number

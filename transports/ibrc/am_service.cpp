@@ -54,13 +54,13 @@ void MessageService::start(Exchange& exchange) {
   std::vector<std::string> out(static_cast<std::size_t>(job_.n_pes));
   for (int pe = 0; pe < job_.n_pes; ++pe)
     if (memory_.layout(pe).credits > 0)
-      out[static_cast<std::size_t>(pe)] = encode(memory_.place_for(pe));
+      out[static_cast<std::size_t>(pe)] = to_bytes(memory_.place_for(pe));
   const std::vector<std::string> in = exchange.alltoall(out);
   for (int pe = 0; pe < job_.n_pes; ++pe) {
     if (memory_.layout(pe).credits == 0)
       continue;
     const std::optional<ReplyAddress> place =
-        decode_reply_address(in[static_cast<std::size_t>(pe)]);
+        from_bytes<ReplyAddress>(in[static_cast<std::size_t>(pe)]);
     if (!place || !answers_.set_place(pe, *place))
       throw job_.malformed(pe, "the address of its reply buffer");
   }

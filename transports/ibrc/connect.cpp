@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
-#include <random>
 
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -15,13 +14,6 @@
 namespace shmemctl::ibrc {
 
 namespace {
-
-/// A packet number to begin with that packets of earlier connections do not have.
-std::uint32_t first_packet() {
-  static constexpr std::uint32_t mask = 0xffffff;
-  std::random_device device;
-  return device() & mask;
-}
 
 std::uint16_t wire_mtu(int mtu_bytes) {
   return static_cast<std::uint16_t>(std::clamp(mtu_bytes, 256, 4096));
@@ -71,7 +63,7 @@ std::vector<std::unique_ptr<QpSet>> Connector::connect(const MakeService& make_s
                                                        const MakeQpSet& make_qp_set,
                                                        Exchange& exchange) {
   mine_ = hello();
-  const std::vector<std::string> hellos = exchange.allgather(encode(mine_));
+  const std::vector<std::string> hellos = exchange.allgather(to_bytes(mine_));
   plan(hellos);
   const bool messages = by_message(hellos);
   if (messages && !links_.empty())
@@ -98,8 +90,7 @@ std::vector<std::unique_ptr<QpSet>> Connector::connect(const MakeService& make_s
 
 void Connector::plan(const std::vector<std::string>& hellos) {
   hellos_ = rc::read_hellos<Hello>(job_, peers_, hellos,
-                                   {settings_.qp_sets, "IB_NUM_RC_PER_DEVICE to the same value"},
-                                   decode_hello);
+                                   {settings_.qp_sets, "IB_NUM_RC_PER_DEVICE to the same value"});
   for (const PeerLocation& peer : peers_) {
     const auto slot = static_cast<std::size_t>(peer.pe);
     for (PathPlan& path : plan_paths(mine_, hellos_[slot], settings_, job_, peer.pe)) {
@@ -116,10 +107,9 @@ bool Connector::by_message(const std::vector<std::string>& hellos) const {
   std::vector<NamedCapabilities> offers;
   for (std::size_t pe = 0; pe < hellos.size(); ++pe)
     // Also those that this PE does not reach: others do. Those without NICs have no part.
-    if (const std::optional<Hello> hello = decode_hello(hellos[pe]))
-      offers.push_back(
-          {hello->atomics,
-           fmt::format("PE {} on {}", pe, printable(hello->host, wire_limits::text_bytes))});
+    if (const std::optional<Hello> hello = from_bytes<Hello>(hellos[pe]))
+      offers.push_back({hello->atomics, fmt::format("PE {} on {}", pe,
+                                                    printable(hello->host, rc::max_text_bytes))});
   return atomics_by_message(offers, job_.where());
 }
 
@@ -146,9 +136,7 @@ MessageRoom Connector::message_room() const {
 void Connector::make_queue_pairs(std::vector<std::unique_ptr<QpSet>>& qp_sets) {
   for (Link& link : links_)
     for (const auto& qp_set : qp_sets) {
-      Endpoints& queues = qp_set->queues();
-      const std::size_t path = queues.paths_to(link.pe);
-      Endpoint& endpoint = queues.add(link.pe, path, link.plan.nic, link.plan.peer_nic);
+      Endpoint& endpoint = qp_set->queues().add(link.pe, link.plan.nic, link.plan.peer_nic);
       add(link, endpoint);
       if (service_)
         service_->answers().add_source(job_.nics[link.plan.nic]->device_index,
@@ -172,27 +160,18 @@ void Connector::add(Link& link, Endpoint& endpoint) const {
   endpoint.retry_seconds =
       verbs::retry_seconds(settings_.path.ack_timeout, settings_.path.retry_count);
   link.qp_sets.push_back(&endpoint);
-  link.mine.push_back({endpoint.queue_pair.number(), first_packet()});
+  link.mine.push_back({endpoint.queue_pair.number(), verbs::first_packet_number()});
 }
 
 void Connector::exchange_names(Exchange& exchange) {
-  std::vector<QueuePairNames> names(hellos_.size());
+  std::vector<rc::QpList<QpName>> mine(hellos_.size());
   for (const Link& link : links_)
-    names[static_cast<std::size_t>(link.pe)].paths.push_back(link.mine);
-  std::vector<std::string> out(hellos_.size());
-  for (const PeerLocation& peer : peers_)
-    out[static_cast<std::size_t>(peer.pe)] = encode(names[static_cast<std::size_t>(peer.pe)]);
-  const std::vector<std::string> in = exchange.alltoall(out);
-  std::optional<QueuePairNames> theirs;
+    mine[static_cast<std::size_t>(link.pe)].push_back(link.mine);
+  const std::vector<rc::QpList<QpName>> theirs = rc::exchange_qps(job_, exchange, peers_, mine);
   for (std::size_t at = 0, path = 0; at < links_.size(); ++at) {
     Link& link = links_[at];
-    const bool same_peer = at > 0 && link.pe == links_[at - 1].pe;
-    if (!same_peer)
-      theirs = decode_queue_pair_names(in[static_cast<std::size_t>(link.pe)]);
-    path = same_peer ? path + 1 : 0;
-    if (!theirs || path >= theirs->paths.size() || theirs->paths[path].size() != link.mine.size())
-      throw job_.malformed(link.pe, "its list of QPs");
-    link.theirs = theirs->paths[path];
+    path = at > 0 && link.pe == links_[at - 1].pe ? path + 1 : 0;
+    link.theirs = theirs[static_cast<std::size_t>(link.pe)][path];
   }
 }
 
@@ -248,12 +227,12 @@ bool Connector::attempt(Exchange& exchange) {
     mine[static_cast<std::size_t>(link.pe)].paths.push_back(link.ready);
   std::vector<std::string> out;
   for (const Attempt& each : mine)
-    out.push_back(encode(each));
+    out.push_back(to_bytes(each));
   const std::vector<std::string> in = exchange.alltoall(out);
   bool done = true;
   std::vector<Attempt> theirs;
   for (std::size_t pe = 0; pe < in.size(); ++pe) {
-    std::optional<Attempt> decoded = decode_attempt(in[pe]);
+    std::optional<Attempt> decoded = from_bytes<Attempt>(in[pe]);
     if (!decoded || decoded->paths.size() != mine[pe].paths.size())
       throw job_.malformed(static_cast<int>(pe), "the state of its connections");
     done = done && !decoded->failed_somewhere;
@@ -261,7 +240,7 @@ bool Connector::attempt(Exchange& exchange) {
   }
   for (std::size_t at = 0, path = 0; at < links_.size(); ++at) {
     path = at > 0 && links_[at].pe == links_[at - 1].pe ? path + 1 : 0;
-    settle(links_[at], theirs[static_cast<std::size_t>(links_[at].pe)].paths[path]);
+    settle(links_[at], theirs[static_cast<std::size_t>(links_[at].pe)].paths[path] != 0);
   }
   return done;
 }

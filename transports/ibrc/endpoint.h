@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "transports/rc/endpoint_table.h"
+#include "transports/rc/segment_key.h"
 #include "transports/verbs/queue_pair.h"
 
 namespace shmemctl::ibrc {
@@ -35,34 +37,34 @@ public:
 
   /// A WRITE; inline if `local_key` is not given.
   void add_write(const Work& work, const void* source, std::size_t size_bytes,
-                 std::uint64_t address, std::uint32_t key, std::optional<std::uint32_t> local_key) {
+                 const rc::RdmaAddress& remote, std::optional<std::uint32_t> local_key) {
     ibv_send_wr& request = add(IBV_WR_RDMA_WRITE, work, source, size_bytes, local_key.value_or(0));
-    request.wr.rdma.remote_addr = address;
-    request.wr.rdma.rkey = key;
+    request.wr.rdma.remote_addr = remote.address;
+    request.wr.rdma.rkey = remote.rkey;
     if (!local_key)
       request.send_flags = IBV_SEND_INLINE;
   }
-  void add_read(const Work& work, void* target, std::size_t size_bytes, std::uint64_t address,
-                std::uint32_t key, std::uint32_t local_key) {
+  void add_read(const Work& work, void* target, std::size_t size_bytes,
+                const rc::RdmaAddress& remote, std::uint32_t local_key) {
     ibv_send_wr& request = add(IBV_WR_RDMA_READ, work, target, size_bytes, local_key);
-    request.wr.rdma.remote_addr = address;
-    request.wr.rdma.rkey = key;
+    request.wr.rdma.remote_addr = remote.address;
+    request.wr.rdma.rkey = remote.rkey;
   }
   /// @param result receives the old value: 8 registered bytes
   void add_fetch_add(const Work& work, std::uint64_t* result, std::uint32_t local_key,
-                     std::uint64_t address, std::uint32_t key, std::uint64_t operand) {
+                     const rc::RdmaAddress& remote, std::uint64_t operand) {
     ibv_send_wr& request =
         add(IBV_WR_ATOMIC_FETCH_AND_ADD, work, result, sizeof *result, local_key);
-    request.wr.atomic.remote_addr = address;
-    request.wr.atomic.rkey = key;
+    request.wr.atomic.remote_addr = remote.address;
+    request.wr.atomic.rkey = remote.rkey;
     request.wr.atomic.compare_add = operand;
   }
   void add_compare_swap(const Work& work, std::uint64_t* result, std::uint32_t local_key,
-                        std::uint64_t address, std::uint32_t key, std::uint64_t expected,
+                        const rc::RdmaAddress& remote, std::uint64_t expected,
                         std::uint64_t desired) {
     ibv_send_wr& request = add(IBV_WR_ATOMIC_CMP_AND_SWP, work, result, sizeof *result, local_key);
-    request.wr.atomic.remote_addr = address;
-    request.wr.atomic.rkey = key;
+    request.wr.atomic.remote_addr = remote.address;
+    request.wr.atomic.rkey = remote.rkey;
     request.wr.atomic.compare_add = expected;
     request.wr.atomic.swap = desired;
   }
@@ -112,18 +114,12 @@ private:
 };
 
 /// Positions count work requests from the first on, and wrap.
-struct Endpoint {
+struct Endpoint : rc::EndpointPath {
   static constexpr std::uint32_t depth = 256; ///< a power of two
 
-  Endpoint(int pe_, std::size_t path_, std::size_t nic_, std::size_t peer_nic_,
-           verbs::QueuePair queue_pair_)
-      : pe(pe_), path(path_), nic(nic_), peer_nic(peer_nic_), queue_pair(std::move(queue_pair_)),
-        works(depth) {}
+  Endpoint(const rc::EndpointPath& ends, verbs::QueuePair queue_pair_)
+      : rc::EndpointPath(ends), queue_pair(std::move(queue_pair_)), works(depth) {}
 
-  int pe;
-  std::size_t path;     ///< among those to this peer
-  std::size_t nic;      ///< of this PE
-  std::size_t peer_nic; ///< there
   verbs::QueuePair queue_pair;
   std::uint64_t max_message_bytes = 0;
   bool orders_writes = true; ///< WRITEs are placed in the order of their posting
@@ -136,7 +132,6 @@ struct Endpoint {
   std::uint32_t unsignalled = 0; ///< posted after the last signalled one
   std::uint32_t fenced = 0;      ///< operations after a fence wait for all before this
   bool fence_due = false;        ///< the next request waits for READs and atomics before it
-  bool active = false;           ///< in its QP set's list of those with work in flight
   std::vector<Work> works;       ///< by position
   std::optional<Error> failure;
   ibv_wc_status failure_status = IBV_WC_SUCCESS;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint32_t max_completions = 1 << 16;
 constexpr int wanted_inline_bytes = 256;
+constexpr std::size_t results_bytes = 2 * sizeof(std::uint64_t);
 /// A completion costs little compared with this much data, and frees memory early.
 constexpr std::size_t always_signalled_bytes = 4096;
 /// A single operation before a quiet should need no flush; in a stream, one in this many is
@@ -26,8 +27,8 @@ std::uint64_t name_of(const Endpoint& endpoint, std::uint32_t position) {
 
 } // namespace
 
-Endpoints::Endpoints(JobView& job, std::size_t endpoints)
-    : job_(job), staging_(job), paces_(job.nics.size()), endpoints_(job.n_pes) {
+Endpoints::Endpoints(JobView& job, const rc::LocalMemory& local, std::size_t endpoints)
+    : job_(job), staging_(local, results_bytes), paces_(job.nics.size()), endpoints_(job.n_pes) {
   for (const UsedDevice& used : job.devices) {
     verbs::Device& device = *used.device;
     const auto most =
@@ -49,10 +50,10 @@ Endpoints::Endpoints(JobView& job, std::size_t endpoints)
   }
 }
 
-Endpoint& Endpoints::add(int pe, std::size_t path, std::size_t nic, std::size_t peer_nic) {
-  const std::size_t device_index = job_.nics[nic]->device_index;
+Endpoint& Endpoints::add(int pe, std::size_t port, std::size_t peer_port) {
+  const std::size_t device_index = job_.nics[port]->device_index;
   auto endpoint = std::make_unique<Endpoint>(
-      pe, path, nic, peer_nic,
+      rc::EndpointPath{pe, paths_to(pe), port, peer_port},
       verbs::QueuePair(*job_.devices[device_index].device, completions_[device_index].queue.get(),
                        Endpoint::depth, wanted_inline_bytes,
                        job_.devices[device_index].receive_target()));
@@ -97,7 +98,7 @@ void Endpoints::post(Endpoint& endpoint, WorkChain& chain, bool signalled) {
     request.next = i + 1 < count ? &chain.request(i + 1) : nullptr;
     endpoint.work(position) = chain.work(i);
     if (ThroughputMeter::concerns(chain.work(i).size_bytes))
-      paces_[endpoint.nic].begin();
+      paces_[endpoint.port].begin();
     signalled = signalled || wants_signal(endpoint, completions, chain.work(i));
   }
   if (signalled)
@@ -295,7 +296,7 @@ std::uint32_t Endpoints::retire(Endpoint& endpoint, std::uint32_t end, bool succ
   for (; endpoint.retired != end; ++endpoint.retired) {
     const Work& work = endpoint.work(endpoint.retired);
     if (ThroughputMeter::concerns(work.size_bytes))
-      paces_[endpoint.nic].end(*job_.nics[endpoint.nic], success ? work.size_bytes : 0);
+      paces_[endpoint.port].end(*job_.nics[endpoint.port], success ? work.size_bytes : 0);
     if (work.staging_slot < 0)
       continue;
     if (work.copy_to && success)

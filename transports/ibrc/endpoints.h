@@ -7,10 +7,10 @@
 
 #include "transports/ibrc/endpoint.h"
 #include "transports/ibrc/job_view.h"
-#include "transports/ibrc/staging.h"
 #include "transports/ibrc/throughput_meter.h"
 #include "transports/ibrc/wait.h"
 #include "transports/rc/endpoint_table.h"
+#include "transports/rc/staging.h"
 
 namespace shmemctl::ibrc {
 
@@ -20,14 +20,18 @@ namespace shmemctl::ibrc {
 class Endpoints {
 public:
   /// @param endpoints an upper limit of how many will be added
-  Endpoints(JobView& job, std::size_t endpoints);
+  Endpoints(JobView& job, const rc::LocalMemory& local, std::size_t endpoints);
 
   /// Creates a QP. The reference stays valid.
-  Endpoint& add(int pe, std::size_t path, std::size_t nic, std::size_t peer_nic);
+  Endpoint& add(int pe, std::size_t port, std::size_t peer_port);
 
   std::size_t paths_to(int pe) const { return endpoints_.paths_to(pe); }
   Endpoint& endpoint(int pe, std::size_t path) const { return endpoints_.at(pe, path); }
-  Staging& staging() { return staging_; }
+  rc::Staging& staging() { return staging_; }
+  /// Receives the old value of an atomic that is waited for.
+  std::uint64_t* result() const { return reinterpret_cast<std::uint64_t*>(staging_.behind()); }
+  /// Receives old values that are not used.
+  std::uint64_t* ignored() const { return result() + 1; }
 
   /// Posts the chain and clears it. Waits for room, and for what a fence orders before it.
   /// @param signalled the last request shall be signalled, because it is waited for
@@ -56,7 +60,7 @@ private:
   };
 
   Completions& completions_of(const Endpoint& endpoint) {
-    return completions_[job_.nics[endpoint.nic]->device_index];
+    return completions_[job_.nics[endpoint.port]->device_index];
   }
   template <class Done>
   void wait(Done&& done, const char* step, int peer);
@@ -77,7 +81,7 @@ private:
   std::uint32_t retire(Endpoint& endpoint, std::uint32_t end, bool success);
 
   JobView& job_;
-  Staging staging_;
+  rc::Staging staging_;                  ///< after its slots: results of atomics
   std::vector<Completions> completions_; ///< by device; destroyed after the QPs
   std::vector<ThroughputMeter> paces_;   ///< by NIC
   rc::EndpointTable<Endpoint> endpoints_;

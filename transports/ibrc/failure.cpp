@@ -38,7 +38,7 @@ std::string port_state(const JobView& job, const Nic& nic) {
 
 Error completion_failure(const JobView& job, const Endpoint& endpoint, const Work& work,
                          const ibv_wc& completion) {
-  const Nic& nic = *job.nics[endpoint.nic];
+  const Nic& nic = *job.nics[endpoint.port];
   const verbs::FailureScene scene{job.name_of(endpoint.pe), port_state(job, nic),
                                   endpoint.retry_seconds, endpoint.mtu_bytes};
   std::string message = job.device_of(nic).functions().wc_status_str(completion.status);
@@ -58,7 +58,7 @@ Error completion_failure(const JobView& job, const Endpoint& endpoint, const Wor
 
 Error post_failure(const JobView& job, const Endpoint& endpoint, const Work& work,
                    int error_number) {
-  const Nic& nic = *job.nics[endpoint.nic];
+  const Nic& nic = *job.nics[endpoint.port];
   return {ExitCode::unavailable,
           job.name_of(endpoint.pe),
           attempt_of(work),
@@ -77,7 +77,7 @@ Error message_refused(const JobView& job, const Endpoint& endpoint, int region,
       "that PE refused: " + why,
       "use symmetric memory of that PE, at addresses that are multiples of the word's size; if "
       "they are, report this as a bug in shmemctl, with the command line",
-      job.where(*job.nics[endpoint.nic])};
+      job.where(*job.nics[endpoint.port])};
 }
 
 } // namespace shmemctl::ibrc

@@ -94,18 +94,18 @@ Summary IbrcTransport::summary() const {
 }
 
 std::string IbrcTransport::local_info() {
-  return encode(summary());
+  return to_bytes(summary());
 }
 
 Reach IbrcTransport::reach(const PeerLocation& me, const PeerLocation& peer) const {
   static_cast<void>(me);
   if (!reason_.empty())
     return {0, reason_};
-  const std::optional<Summary> theirs = decode_summary(peer.transport_info);
+  const std::optional<Summary> theirs = from_bytes<Summary>(peer.transport_info);
   if (!theirs)
     return {0, "that PE does not speak of ibrc, or of another version"};
   if (!theirs->reason.empty())
-    return {0, "there: " + printable(theirs->reason, wire_limits::text_bytes)};
+    return {0, "there: " + printable(theirs->reason, rc::max_text_bytes)};
   const Summary own = summary();
   const std::vector<Summary::Port>& mine = own.ports;
   const auto connectable = [](const Summary::Port& left, const Summary::Port& right) {
@@ -222,10 +222,8 @@ void IbrcTransport::connect(const std::vector<PeerLocation>& peers, Exchange& ex
     if (nics_wanted_ && !nics_given_)
       throw no_listed_port();
     open_chosen();
-    local_ = std::make_unique<LocalMemory>(
-        job_, [this](const std::shared_ptr<const DeviceMemory>& memory) {
-          return verbs::paths_of(memory, *functions_, options_);
-        });
+    local_ = std::make_unique<rc::LocalMemory>(
+        [this](auto&&... memory) { return register_memory(memory...); });
   }
   Connector connector(job_, settings_, peers);
   qp_sets_ = connector.connect(
@@ -241,31 +239,50 @@ void IbrcTransport::connect(const std::vector<PeerLocation>& peers, Exchange& ex
   texts_ = connector.texts();
 }
 
+/// With each device once, whatever ports of it are used.
+rc::Registration IbrcTransport::register_memory(std::byte* base, std::size_t size_bytes,
+                                                const std::shared_ptr<const DeviceMemory>& gpu,
+                                                const std::string& what) const {
+  rc::Registration registration;
+  registration.begin = reinterpret_cast<std::uintptr_t>(base);
+  registration.end = registration.begin + size_bytes;
+  // Atomics of 4 bytes work on the 8 bytes around them. Those never cross a page.
+  const std::uintptr_t first = registration.begin / 8 * 8, last = (registration.end + 7) / 8 * 8;
+  const verbs::DeviceMemoryPaths paths =
+      gpu ? verbs::paths_of(gpu, *functions_, options_) : verbs::DeviceMemoryPaths();
+  std::vector<rc::Registration::Keys> by_device;
+  for (const UsedDevice& each : job_.devices) {
+    try {
+      verbs::Way method = verbs::Way::plain;
+      verbs::MemoryRegion region = verbs::register_memory(
+          *each.device, reinterpret_cast<void*>(first), last - first,
+          gpu ? verbs::MemoryKind::cuda : verbs::MemoryKind::host, paths, what, &method);
+      by_device.push_back({region->lkey, region->rkey});
+      registration.method = verbs::to_string(method);
+      registration.handles.emplace_back(std::move(region));
+    } catch (const Error& error) {
+      throw job_.here(error);
+    }
+  }
+  for (const auto& nic : job_.nics)
+    registration.keys.push_back(by_device[nic->device_index]);
+  return registration;
+}
+
 /// Messages are executed by the CPU, which makes no atomics in GPU memory.
 std::string IbrcTransport::set_region(const RegionView& region) {
   if (service_ && !(local_ && local_->devices().has(region.region)))
     service_->set_region(region);
-  return encode(local_ ? local_->set_region(region) : rc::SegmentKey{});
+  return to_bytes(local_ ? local_->set_region(region) : rc::SegmentKey{});
 }
 
 void IbrcTransport::set_keys(int region, const std::vector<std::string>& keys) {
   if (qp_sets_.empty())
     return;
   std::vector<rc::SegmentKey> decoded(keys.size());
-  for (std::size_t pe = 0; pe < keys.size(); ++pe) {
-    const Endpoints& queues = qp_sets_[0]->queues();
-    const std::size_t paths = queues.paths_to(static_cast<int>(pe));
-    if (paths == 0)
-      continue;
-    std::optional<rc::SegmentKey> key = rc::decode_segment_key(keys[pe], wire_limits::ports);
-    for (std::size_t path = 0; key && path < paths; ++path)
-      if (key->size_bytes > 0 &&
-          queues.endpoint(static_cast<int>(pe), path).peer_nic >= key->keys.size())
-        key.reset();
-    if (!key)
-      throw job_.malformed(static_cast<int>(pe), "its rkeys");
-    decoded[pe] = std::move(*key);
-  }
+  for (std::size_t pe = 0; pe < keys.size(); ++pe)
+    if (qp_sets_[0]->paths_to(static_cast<int>(pe)) > 0)
+      decoded[pe] = read_key(static_cast<int>(pe), keys[pe], wire_limits::ports);
   remote_.add(region, decoded);
 }
 

@@ -9,7 +9,9 @@
 #include "transports/ibrc/job_view.h"
 #include "transports/ibrc/qp_set.h"
 #include "transports/ibrc/settings.h"
+#include "transports/rc/local_memory.h"
 #include "transports/rc/qp_set_transport.h"
+#include "transports/rc/remote_memory.h"
 #include "transports/transport.h"
 #include "transports/verbs/functions.h"
 
@@ -44,6 +46,7 @@ public:
   void drop_device_region(int region) override {
     if (local_)
       local_->drop_device_region(region);
+    remote_.drop(region);
   }
   void add_local(void* base, std::size_t size_bytes) override;
   void remove_local(void* base) override;
@@ -65,6 +68,9 @@ private:
   };
 
   void check_port_events();
+  rc::Registration register_memory(std::byte* base, std::size_t size_bytes,
+                                   const std::shared_ptr<const DeviceMemory>& gpu,
+                                   const std::string& what) const;
   const Found& find(const HcaPort& wanted) const;
   /// From here on the devices of the chosen ports are the job's, and the others are closed.
   void open_chosen();
@@ -85,8 +91,8 @@ private:
   std::vector<Found> found_;
   std::vector<std::size_t> chosen_; ///< indices into found_, best first
   JobView job_;
-  std::unique_ptr<LocalMemory> local_;
-  RemoteMemory remote_;
+  std::unique_ptr<rc::LocalMemory> local_;
+  rc::RemoteMemory remote_;
   std::unique_ptr<MessageService> service_; ///< if atomics go by message
   ConnectionTexts texts_;
 };

@@ -1,29 +1,14 @@
 #include "transports/ibrc/qp_set.h"
 
-#include <algorithm>
+#include <cstring>
 
 namespace shmemctl::ibrc {
 
-const rc::SegmentKey& QpSet::segment_of(const RemoteAddress& address) const {
-  const rc::SegmentKey* segment = remote_.find(address.pe, address.region, address.offset_bytes);
-  if (!segment)
-    throw job_.not_registered(address);
-  return *segment;
-}
-
-Endpoint& QpSet::usual_endpoint(int pe) {
-  // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): called for connected PEs only
-  return queues_.endpoint(pe, number_ % queues_.paths_to(pe));
-}
-
-Endpoint& QpSet::atomic_endpoint(int pe) {
-  return requests_ ? usual_endpoint(pe) : queues_.endpoint(pe, 0);
-}
-
-QpSet::RemoteWord QpSet::remote_word(const Endpoint& endpoint, const RemoteAddress& address) const {
-  const rc::SegmentKey& segment = segment_of(address);
-  return {segment.address + (address.offset_bytes - segment.offset_bytes),
-          segment.keys[endpoint.peer_nic]};
+void QpSet::count(const Endpoint& endpoint, Direction direction, std::size_t size_bytes) {
+  Nic& nic = *job_.nics[endpoint.port];
+  auto& bytes = direction == Direction::put ? nic.put_bytes : nic.get_bytes;
+  bytes.fetch_add(size_bytes, std::memory_order_relaxed);
+  nic.operations.fetch_add(1, std::memory_order_relaxed);
 }
 
 void QpSet::put(const RemoteAddress& target, const void* source, std::size_t size_bytes,
@@ -36,15 +21,10 @@ void QpSet::put(const RemoteAddress& target, const void* source, std::size_t siz
   Endpoint& endpoint = usual_endpoint(target.pe);
   if (put_inline(endpoint, target, source, size_bytes, chain))
     return queues_.post(endpoint, chain, false);
-  const Transfer whole = put_of(target, source, size_bytes, blocking);
+  const Transfer whole = routes_.put(target, source, size_bytes, blocking);
   const bool striped = transfer(whole);
   if (whole.await)
     await(striped, target.pe, "put");
-}
-
-QpSet::Transfer QpSet::put_of(const RemoteAddress& target, const void* source,
-                              std::size_t size_bytes, bool blocking) const {
-  return Transfer::put(target, source, size_bytes, blocking, local_.devices().hold(source));
 }
 
 void QpSet::get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking) {
@@ -60,27 +40,14 @@ void QpSet::get(void* target, const RemoteAddress& source, std::size_t size_byte
 
 bool QpSet::put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
                        std::size_t size_bytes, WorkChain& chain) {
-  // Inline data is copied by the CPU.
-  if (size_bytes > endpoint.queue_pair.inline_bytes() || local_.devices().hold(source))
+  const rc::SegmentKey* segment =
+      routes_.inline_target(target, source, size_bytes, endpoint.queue_pair.inline_bytes());
+  if (!segment)
     return false;
-  const rc::SegmentKey& segment = segment_of(target);
-  const std::uint64_t at = target.offset_bytes - segment.offset_bytes;
-  if (size_bytes > segment.size_bytes - at)
-    return false;
-  Nic& nic = *job_.nics[endpoint.nic];
   chain.add_write({WorkKind::put, -1, static_cast<std::uint32_t>(size_bytes), nullptr}, source,
-                  size_bytes, segment.address + at, segment.keys[endpoint.peer_nic], std::nullopt);
-  nic.put_bytes.fetch_add(size_bytes, std::memory_order_relaxed);
-  nic.operations.fetch_add(1, std::memory_order_relaxed);
+                  size_bytes, segment->at(target.offset_bytes, endpoint.peer_port), std::nullopt);
+  count(endpoint, Direction::put, size_bytes);
   return true;
-}
-
-/// GPU memory is written by one NIC only: an acknowledgement of another NIC's part does not say
-/// that it has passed all PCIe switches on its way to that GPU.
-bool QpSet::is_striped(const Transfer& whole) const {
-  if (whole.direction == Direction::put && local_.devices().has(whole.remote.region))
-    return false;
-  return whole.size_bytes >= rc::striped_bytes && queues_.paths_to(whole.remote.pe) > 1;
 }
 
 bool QpSet::transfer(const Transfer& whole) {
@@ -92,8 +59,8 @@ bool QpSet::transfer(const Transfer& whole) {
     return false;
   }
   const int pe = whole.remote.pe;
-  rc::for_each_stripe(whole, queues_.paths_to(pe), [&](std::size_t path, const Transfer& part) {
-    Endpoint& endpoint = queues_.endpoint(pe, path);
+  rc::for_each_stripe(whole, paths_to(pe), [&](std::size_t path, const Transfer& part) {
+    Endpoint& endpoint = this->endpoint(pe, path);
     transfer_over(endpoint, part, chain);
     queues_.post(endpoint, chain, whole.await);
   });
@@ -102,60 +69,45 @@ bool QpSet::transfer(const Transfer& whole) {
 
 /// Leaves the last requests in the chain, unposted.
 void QpSet::transfer_over(Endpoint& endpoint, const Transfer& part, WorkChain& chain) {
-  Nic& nic = *job_.nics[endpoint.nic];
-  auto& bytes = part.direction == Direction::put ? nic.put_bytes : nic.get_bytes;
-  bytes.fetch_add(part.size_bytes, std::memory_order_relaxed);
-  nic.operations.fetch_add(1, std::memory_order_relaxed);
-  for (std::size_t done = 0; done < part.size_bytes;) {
-    Transfer piece = part.part(done, part.size_bytes - done);
-    const rc::SegmentKey& segment = segment_of(piece.remote);
-    const LocalSegment* local = part.stage ? nullptr : local_.find(piece.local);
-    const std::size_t here =
-        local ? local->end - reinterpret_cast<std::uintptr_t>(piece.local) : Staging::slot_bytes;
-    const std::uint64_t there =
-        segment.offset_bytes + segment.size_bytes - piece.remote.offset_bytes;
-    piece.size_bytes = std::min({piece.size_bytes, here, static_cast<std::size_t>(there),
-                                 static_cast<std::size_t>(endpoint.max_message_bytes)});
+  count(endpoint, part.direction, part.size_bytes);
+  routes_.for_each_piece(part, endpoint.max_message_bytes, [&](const rc::Piece& piece) {
     std::int16_t slot = -1;
-    if (!local) {
+    if (!piece.local) {
       // Whoever waits for a slot must not hold others back.
       if (queues_.staging().empty())
         queues_.post(endpoint, chain, false);
       slot = queues_.take_slot();
     }
-    add_piece(endpoint, chain, piece, segment, local, slot);
-    done += piece.size_bytes;
-    if (chain.full() && done < part.size_bytes)
+    add_piece(endpoint, chain, piece, slot);
+    if (chain.full() && !piece.last)
       queues_.post(endpoint, chain, false);
-  }
+  });
 }
 
-void QpSet::add_piece(Endpoint& endpoint, WorkChain& chain, const Transfer& piece,
-                      const rc::SegmentKey& segment, const LocalSegment* local, std::int16_t slot) {
-  const std::size_t device = job_.nics[endpoint.nic]->device_index;
-  const std::uint32_t local_key =
-      local ? local->local_key(device) : queues_.staging().local_key(device);
-  std::byte* const place = local ? piece.local : queues_.staging().at(slot);
-  const std::uint64_t address =
-      segment.address + (piece.remote.offset_bytes - segment.offset_bytes);
-  const std::uint32_t key = segment.keys[endpoint.peer_nic];
-  Work work{WorkKind::put, slot, static_cast<std::uint32_t>(piece.size_bytes), nullptr};
-  if (piece.direction == Direction::put) {
-    if (!local)
-      std::memcpy(place, piece.local, piece.size_bytes);
-    chain.add_write(work, place, piece.size_bytes, address, key, local_key);
+void QpSet::add_piece(Endpoint& endpoint, WorkChain& chain, const rc::Piece& piece,
+                      std::int16_t slot) {
+  const Transfer& part = piece.transfer;
+  const std::uint32_t lkey =
+      piece.local ? piece.local->lkey(endpoint.port) : queues_.staging().lkey(endpoint.port);
+  std::byte* const memory = piece.local ? part.local : queues_.staging().at(slot);
+  const rc::RdmaAddress remote = piece.remote(endpoint.peer_port);
+  Work work{WorkKind::put, slot, static_cast<std::uint32_t>(part.size_bytes), nullptr};
+  if (part.direction == Direction::put) {
+    if (!piece.local)
+      std::memcpy(memory, part.local, part.size_bytes);
+    chain.add_write(work, memory, part.size_bytes, remote, lkey);
   } else {
     work.kind = WorkKind::get;
-    work.copy_to = local ? nullptr : piece.local;
-    chain.add_read(work, place, piece.size_bytes, address, key, local_key);
+    work.copy_to = piece.local ? nullptr : part.local;
+    chain.add_read(work, memory, part.size_bytes, remote, lkey);
   }
 }
 
 void QpSet::await(bool striped, int pe, const char* step) {
   if (!striped)
     return queues_.drain(usual_endpoint(pe), step);
-  for (std::size_t path = 0; path < queues_.paths_to(pe); ++path)
-    queues_.drain(queues_.endpoint(pe, path), step);
+  for (std::size_t path = 0; path < paths_to(pe); ++path)
+    queues_.drain(this->endpoint(pe, path), step);
 }
 
 void QpSet::fence() {
@@ -178,36 +130,30 @@ void QpSet::progress() {
     queues_.poll();
 }
 
-std::uint32_t QpSet::staging_key(const Endpoint& endpoint) {
-  return queues_.staging().local_key(job_.nics[endpoint.nic]->device_index);
-}
-
-std::uint64_t QpSet::fetch_add(Endpoint& endpoint, const RemoteWord& word, std::uint64_t operand) {
+std::uint64_t QpSet::fetch_add(Endpoint& endpoint, const rc::RdmaAddress& word,
+                               std::uint64_t operand) {
   WorkChain chain;
-  Staging& staging = queues_.staging();
-  chain.add_fetch_add({WorkKind::atomic, -1, 8, nullptr}, staging.result(), staging_key(endpoint),
-                      word.address, word.key, operand);
+  chain.add_fetch_add({WorkKind::atomic, -1, 8, nullptr}, queues_.result(),
+                      queues_.staging().lkey(endpoint.port), word, operand);
   queues_.post(endpoint, chain, true);
   queues_.drain(endpoint, "an atomic operation");
-  return *staging.result();
+  return *queues_.result();
 }
 
-std::uint64_t QpSet::compare_swap(Endpoint& endpoint, const RemoteWord& word,
+std::uint64_t QpSet::compare_swap(Endpoint& endpoint, const rc::RdmaAddress& word,
                                   std::uint64_t expected, std::uint64_t desired) {
   WorkChain chain;
-  Staging& staging = queues_.staging();
-  chain.add_compare_swap({WorkKind::atomic, -1, 8, nullptr}, staging.result(),
-                         staging_key(endpoint), word.address, word.key, expected, desired);
+  chain.add_compare_swap({WorkKind::atomic, -1, 8, nullptr}, queues_.result(),
+                         queues_.staging().lkey(endpoint.port), word, expected, desired);
   queues_.post(endpoint, chain, true);
   queues_.drain(endpoint, "an atomic operation");
-  return *staging.result();
+  return *queues_.result();
 }
 
-void QpSet::add_addition(Endpoint& endpoint, const RemoteWord& word, std::uint64_t operand,
+void QpSet::add_addition(Endpoint& endpoint, const rc::RdmaAddress& word, std::uint64_t operand,
                          WorkKind kind, WorkChain& chain) {
-  Staging& staging = queues_.staging();
-  chain.add_fetch_add({kind, -1, 8, nullptr}, staging.ignored(), staging_key(endpoint),
-                      word.address, word.key, operand);
+  chain.add_fetch_add({kind, -1, 8, nullptr}, queues_.ignored(),
+                      queues_.staging().lkey(endpoint.port), word, operand);
 }
 
 std::uint64_t QpSet::atomic(const RemoteAddress& target, const AtomicRequest& request) {
@@ -219,10 +165,10 @@ std::uint64_t QpSet::atomic(const RemoteAddress& target, const AtomicRequest& re
 
 std::uint64_t QpSet::atomic_locked(const RemoteAddress& target, const AtomicRequest& request) {
   Endpoint& endpoint = atomic_endpoint(target.pe);
-  RemoteWord word = remote_word(endpoint, target);
+  rc::RdmaAddress word = remote_word(endpoint, target, request.size_bytes);
   const WordField field = field_at(word.address, request.size_bytes);
   word.address = field.address;
-  job_.nics[endpoint.nic]->operations.fetch_add(1, std::memory_order_relaxed);
+  count(endpoint, Direction::put, 0);
   if (const auto operand = as_one_addition(field, request))
     return field.of(fetch_add(endpoint, word, *operand));
   const auto swap = [&](std::uint64_t expected, std::uint64_t desired) {
@@ -241,7 +187,7 @@ void QpSet::post_atomic(const RemoteAddress& target, const AtomicRequest& reques
     return;
   }
   Endpoint& endpoint = atomic_endpoint(target.pe);
-  RemoteWord word = remote_word(endpoint, target);
+  rc::RdmaAddress word = remote_word(endpoint, target, request.size_bytes);
   const WordField field = field_at(word.address, request.size_bytes);
   const auto operand = as_one_addition(field, request);
   if (!operand) {
@@ -249,7 +195,7 @@ void QpSet::post_atomic(const RemoteAddress& target, const AtomicRequest& reques
     return;
   }
   word.address = field.address;
-  job_.nics[endpoint.nic]->operations.fetch_add(1, std::memory_order_relaxed);
+  count(endpoint, Direction::put, 0);
   WorkChain chain;
   add_addition(endpoint, word, *operand, WorkKind::atomic, chain);
   queues_.post(endpoint, chain, false);
@@ -257,10 +203,10 @@ void QpSet::post_atomic(const RemoteAddress& target, const AtomicRequest& reques
 
 std::uint64_t QpSet::atomic_by_message(const RemoteAddress& target, const AtomicRequest& request,
                                        bool wants_value) {
-  segment_of(target);
+  routes_.segment_of(target);
   Endpoint& endpoint = usual_endpoint(target.pe);
   requests_->reserve(endpoint);
-  job_.nics[endpoint.nic]->operations.fetch_add(1, std::memory_order_relaxed);
+  count(endpoint, Direction::put, 0);
   WorkChain chain;
   requests_->add(chain, endpoint, target, request, wants_value, WorkKind::atomic);
   const std::uint64_t number = requests_->post(endpoint, chain, false);
@@ -278,7 +224,7 @@ void QpSet::put_signal(const RemoteAddress& target, const void* source, std::siz
   if (by_message)
     requests_->reserve(endpoint);
   WorkChain chain;
-  Transfer payload = put_of(target, source, size_bytes, blocking);
+  Transfer payload = routes_.put(target, source, size_bytes, blocking);
   if (size_bytes == 0 || put_inline(endpoint, target, source, size_bytes, chain)) {
     payload.await = false;
   } else if (is_striped(payload)) {
@@ -292,7 +238,7 @@ void QpSet::put_signal(const RemoteAddress& target, const void* source, std::siz
       queues_.post(endpoint, chain, false);
   }
   if (by_message) {
-    segment_of(signal);
+    routes_.segment_of(signal);
     requests_->add(chain, endpoint, signal, {AtomicOp::add, 8, signal_value}, false,
                    WorkKind::signal);
     requests_->post(endpoint, chain, payload.await);
@@ -321,26 +267,26 @@ void QpSet::add_order(Endpoint& endpoint, const RemoteAddress& signal, std::uint
   }
   if (chain.size() + 2 > WorkChain::capacity)
     queues_.post(endpoint, chain, false);
-  const RemoteWord word = remote_word(endpoint, signal);
-  chain.add_compare_swap({WorkKind::signal, -1, 8, nullptr}, queues_.staging().ignored(),
-                         staging_key(endpoint), word.address, word.key, value, value);
+  const rc::RdmaAddress word = remote_word(endpoint, signal, sizeof value);
+  chain.add_compare_swap({WorkKind::signal, -1, 8, nullptr}, queues_.ignored(),
+                         queues_.staging().lkey(endpoint.port), word, value, value);
 }
 
 /// `value` has to stay until the chain is posted.
 void QpSet::add_signal(Endpoint& endpoint, const RemoteAddress& signal, const std::uint64_t& value,
                        SignalOp op, WorkChain& chain) {
-  const RemoteWord word = remote_word(endpoint, signal);
+  const rc::RdmaAddress word = remote_word(endpoint, signal, sizeof value);
   if (op == SignalOp::add)
     return add_addition(endpoint, word, value, WorkKind::signal, chain);
   Work work{WorkKind::signal, -1, sizeof value, nullptr};
   if (endpoint.queue_pair.inline_bytes() >= sizeof value)
-    return chain.add_write(work, &value, sizeof value, word.address, word.key, std::nullopt);
+    return chain.add_write(work, &value, sizeof value, word, std::nullopt);
   if (queues_.staging().empty())
     queues_.post(endpoint, chain, false);
   work.staging_slot = queues_.take_slot();
   std::byte* const place = queues_.staging().at(work.staging_slot);
   std::memcpy(place, &value, sizeof value);
-  chain.add_write(work, place, sizeof value, word.address, word.key, staging_key(endpoint));
+  chain.add_write(work, place, sizeof value, word, queues_.staging().lkey(endpoint.port));
 }
 
 } // namespace shmemctl::ibrc

@@ -7,8 +7,7 @@
 #include "transports/ibrc/am_requests.h"
 #include "transports/ibrc/endpoints.h"
 #include "transports/ibrc/masked_atomics.h"
-#include "transports/ibrc/registered_memory.h"
-#include "transports/rc/nic_transfer.h"
+#include "transports/rc/transfer_routes.h"
 #include "transports/transport.h"
 
 namespace shmemctl::ibrc {
@@ -20,15 +19,18 @@ class QpSet {
 public:
   /// @param number of this QP set: small transfers of different sets prefer different paths
   /// @param service executes atomics by message; nullptr: the HCAs execute them
-  QpSet(JobView& job, LocalMemory& local, const RemoteMemory& remote, std::size_t number,
-        std::size_t endpoints, MessageService* service)
-      : job_(job), local_(local), remote_(remote), number_(number), queues_(job, endpoints) {
+  QpSet(JobView& job, const rc::LocalMemory& local, const rc::RemoteMemory& remote,
+        std::size_t number, std::size_t endpoints, MessageService* service)
+      : job_(job), number_(number), routes_(job, local, remote, number),
+        queues_(job, local, endpoints) {
     if (service)
       requests_.emplace(job, queues_, *service, number);
   }
 
   /// For connecting, before the first operation.
   Endpoints& queues() { return queues_; }
+  std::size_t paths_to(int pe) const { return queues_.paths_to(pe); }
+  Endpoint& endpoint(int pe, std::size_t path) const { return queues_.endpoint(pe, path); }
   std::size_t number() const { return number_; }
 
   void put(const RemoteAddress& target, const void* source, std::size_t size_bytes, bool blocking);
@@ -44,42 +46,41 @@ public:
   void progress();
 
 private:
-  /// Remote address and rkey of a word of a peer.
-  struct RemoteWord {
-    std::uint64_t address = 0;
-    std::uint32_t key = 0;
-  };
   using Transfer = rc::NicTransfer;
   using Direction = rc::NicTransfer::Direction;
 
-  const rc::SegmentKey& segment_of(const RemoteAddress& address) const;
   /// The endpoint for small transfers of this QP set.
-  Endpoint& usual_endpoint(int pe);
-  /// The endpoint for HCA atomics, on the same NIC for all QP sets and PEs: atomics of two HCAs are
-  /// not atomic with each other. With atomics by message, the endpoint for small transfers.
-  Endpoint& atomic_endpoint(int pe);
-  RemoteWord remote_word(const Endpoint& endpoint, const RemoteAddress& address) const;
-  Transfer put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
-                  bool blocking) const;
-  bool is_striped(const Transfer& whole) const;
+  Endpoint& usual_endpoint(int pe) const {
+    return endpoint(pe, routes_.usual_path(pe, paths_to(pe)));
+  }
+  /// The endpoint for HCA atomics. With atomics by message, the endpoint for small transfers.
+  Endpoint& atomic_endpoint(int pe) const {
+    return requests_ ? usual_endpoint(pe) : endpoint(pe, routes_.atomic_path(pe, paths_to(pe)));
+  }
+  rc::RdmaAddress remote_word(const Endpoint& endpoint, const RemoteAddress& address,
+                              std::size_t size_bytes) const {
+    return routes_.word(address, size_bytes, endpoint.peer_port);
+  }
+  bool is_striped(const Transfer& whole) const {
+    return routes_.is_striped(whole, paths_to(whole.remote.pe));
+  }
+  void count(const Endpoint& endpoint, Direction direction, std::size_t size_bytes);
   /// Over one NIC, or over all of them if it is large: true.
   bool transfer(const Transfer& whole);
   void await(bool striped, int pe, const char* step);
   void transfer_over(Endpoint& endpoint, const Transfer& part, WorkChain& chain);
-  void add_piece(Endpoint& endpoint, WorkChain& chain, const Transfer& piece,
-                 const rc::SegmentKey& segment, const LocalSegment* local, std::int16_t slot);
+  void add_piece(Endpoint& endpoint, WorkChain& chain, const rc::Piece& piece, std::int16_t slot);
   bool put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
                   std::size_t size_bytes, WorkChain& chain);
-  std::uint64_t fetch_add(Endpoint& endpoint, const RemoteWord& word, std::uint64_t operand);
-  std::uint64_t compare_swap(Endpoint& endpoint, const RemoteWord& word, std::uint64_t expected,
-                             std::uint64_t desired);
-  void add_addition(Endpoint& endpoint, const RemoteWord& word, std::uint64_t operand,
+  std::uint64_t fetch_add(Endpoint& endpoint, const rc::RdmaAddress& word, std::uint64_t operand);
+  std::uint64_t compare_swap(Endpoint& endpoint, const rc::RdmaAddress& word,
+                             std::uint64_t expected, std::uint64_t desired);
+  void add_addition(Endpoint& endpoint, const rc::RdmaAddress& word, std::uint64_t operand,
                     WorkKind kind, WorkChain& chain);
   void add_order(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value,
                  WorkChain& chain);
   void add_signal(Endpoint& endpoint, const RemoteAddress& signal, const std::uint64_t& value,
                   SignalOp op, WorkChain& chain);
-  std::uint32_t staging_key(const Endpoint& endpoint);
   std::uint64_t atomic_locked(const RemoteAddress& target, const AtomicRequest& request);
   /// For all but a fetch returns before it is done.
   std::uint64_t atomic_by_message(const RemoteAddress& target, const AtomicRequest& request,
@@ -91,9 +92,8 @@ private:
   }
 
   JobView& job_;
-  LocalMemory& local_;
-  const RemoteMemory& remote_;
   std::size_t number_;
+  rc::TransferRoutes routes_;
   std::mutex mutex_;
   Endpoints queues_;
   std::optional<Requests> requests_; ///< if atomics go by message

@@ -3,11 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "transports/ibrc/settings.h"
+#include "transports/rc/wire.h"
 #include "transports/verbs/gid.h"
 
 namespace shmemctl::ibrc {
@@ -15,7 +16,6 @@ namespace shmemctl::ibrc {
 namespace wire_limits {
 inline constexpr std::size_t ports = 64;
 inline constexpr std::size_t qp_sets = 66; ///< one of them for replies
-inline constexpr std::size_t text_bytes = 255;
 } // namespace wire_limits
 
 /// A PE's capabilities for atomics.
@@ -67,31 +67,22 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
-/// The QPs that one PE has created for one peer: by path, then by QP set.
-struct QueuePairNames {
-  struct Name {
-    std::uint32_t number = 0, first_packet = 0;
-    bool operator==(const Name&) const = default;
-  };
-  std::vector<std::vector<Name>> paths;
-  bool operator==(const QueuePairNames&) const = default;
+/// What a peer needs to connect a QP.
+struct QpName {
+  std::uint32_t number = 0, first_packet = 0; ///< 24 bits each
+  bool operator==(const QpName&) const = default;
 };
 
 /// How one round of connecting went, for one peer.
 struct Attempt {
-  bool failed_somewhere = false; ///< with any peer: then all PEs make another round
-  std::vector<bool> paths;       ///< whether this PE's end of that path is ready to receive
+  bool failed_somewhere = false;   ///< with any peer: then all PEs make another round
+  std::vector<std::uint8_t> paths; ///< 1 if this PE's end of that path is ready to receive
   bool operator==(const Attempt&) const = default;
 };
 
-std::string encode(const Summary& summary);
-std::string encode(const Hello& hello);
-std::string encode(const QueuePairNames& names);
-std::string encode(const Attempt& attempt);
-
-std::optional<Summary> decode_summary(const std::string& bytes);
-std::optional<Hello> decode_hello(const std::string& bytes);
-std::optional<QueuePairNames> decode_queue_pair_names(const std::string& bytes);
-std::optional<Attempt> decode_attempt(const std::string& bytes);
+void serialize(Archive& archive, Summary& summary);
+void serialize(Archive& archive, Hello& hello);
+void serialize(Archive& archive, QpName& name);
+void serialize(Archive& archive, Attempt& attempt);
 
 } // namespace shmemctl::ibrc

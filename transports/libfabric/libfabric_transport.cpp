@@ -570,7 +570,7 @@ void LibfabricTransport::connect(const std::vector<PeerLocation>& peers, Exchang
           std::make_unique<Rail>(provider_, device, setup_, memory_, immediates_, on_failure));
       rails_.back()->post_receives();
     }
-  learn_peers(peers, exchange.allgather(to_text(my_endpoints())));
+  learn_peers(peers, exchange.allgather(to_bytes(my_endpoints())));
   for (const auto& rail : rails_)
     endpoints.push_back(&rail->endpoint());
   memory_.use(endpoints);
@@ -584,7 +584,7 @@ void LibfabricTransport::learn_peers(const std::vector<PeerLocation>& peers,
   std::size_t common = rails_.size();
   for (const PeerLocation& peer : peers) {
     const auto pe = static_cast<std::size_t>(peer.pe);
-    const auto endpoints = read_endpoints(texts[pe]);
+    const auto endpoints = from_bytes<std::vector<EndpointName>>(texts[pe]);
     if (!endpoints || endpoints->empty())
       throw Error(ExitCode::unavailable, "PE " + std::to_string(peer.pe), "read its endpoints",
                   "it sent none", "run the same version of shmemctl on all hosts");

@@ -42,7 +42,7 @@ std::string MemoryMap::set_region(const RegionView& region) {
     areas_.add(base, size_bytes, std::move(registrations));
   }
   regions_.set(region);
-  return to_text(key);
+  return to_bytes(key);
 }
 
 void MemoryMap::set_keys(int region, const std::vector<std::string>& keys) {
@@ -53,7 +53,7 @@ void MemoryMap::set_keys(int region, const std::vector<std::string>& keys) {
   for (std::size_t pe = 0; pe < keys.size() && pe < n_pes_; ++pe) {
     if (keys[pe].empty())
       continue; // not a peer
-    const auto key = read_piece_key(keys[pe]);
+    const auto key = from_bytes<PieceKey>(keys[pe]);
     if (!key || (key->size_bytes > 0 && key->ways.size() != endpoints_.size()))
       throw no_key(static_cast<int>(pe), "it sent a malformed key");
     if (key->offset_bytes == 0 && key->size_bytes > 0)

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "src/base/text.h"
-#include "src/base/wire_bytes.h"
 
 namespace shmemctl::fabric {
 
@@ -69,50 +68,19 @@ LocalInfo read_local_info(std::string_view text) {
   return info;
 }
 
-std::string to_text(const std::vector<EndpointName>& endpoints) {
-  WireWriter writer;
-  writer.number(static_cast<std::uint8_t>(endpoints.size()));
-  for (const EndpointName& endpoint : endpoints) {
-    writer.text(endpoint.device, max_text_bytes);
-    writer.text(endpoint.address, max_text_bytes);
-  }
-  return writer.take();
+void serialize(Archive& archive, EndpointName& endpoint) {
+  archive.text(endpoint.device, max_text_bytes);
+  archive.text(endpoint.address, max_text_bytes);
 }
 
-std::optional<std::vector<EndpointName>> read_endpoints(std::string_view text) {
-  WireReader reader(text);
-  std::vector<EndpointName> endpoints(reader.count<std::uint8_t>(max_endpoints));
-  for (EndpointName& endpoint : endpoints) {
-    endpoint.device = reader.text(max_text_bytes);
-    endpoint.address = reader.text(max_text_bytes);
-  }
-  return reader.if_complete(std::move(endpoints));
+static void serialize(Archive& archive, PieceKey::Way& way) {
+  archive(way.key, way.base);
 }
 
-std::string to_text(const PieceKey& key) {
-  WireWriter writer;
-  writer.number(key.offset_bytes);
-  writer.number(key.size_bytes);
-  for (const PieceKey::Way& way : key.ways) {
-    writer.number(way.key);
-    writer.number(way.base);
-  }
-  return writer.take();
-}
-
-std::optional<PieceKey> read_piece_key(std::string_view text) {
-  WireReader reader(text);
-  PieceKey key;
-  key.offset_bytes = reader.number<std::uint64_t>();
-  key.size_bytes = reader.number<std::uint64_t>();
-  while (reader.good() && !reader.at_end() && key.ways.size() < max_endpoints) {
-    PieceKey::Way way;
-    way.key = reader.number<std::uint64_t>();
-    way.base = reader.number<std::uint64_t>();
-    key.ways.push_back(way);
-  }
-  reader.require(key.offset_bytes + key.size_bytes >= key.offset_bytes);
-  return reader.if_complete(std::move(key));
+void serialize(Archive& archive, PieceKey& key) {
+  archive(key.offset_bytes, key.size_bytes, key.ways);
+  archive.require(key.ways.size() <= max_endpoints &&
+                  key.offset_bytes + key.size_bytes >= key.offset_bytes);
 }
 
 } // namespace shmemctl::fabric

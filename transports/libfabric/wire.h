@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "transports/transport.h"
 
 namespace shmemctl::fabric {
@@ -77,9 +78,7 @@ struct EndpointName {
   std::string address; ///< bytes, as fi_getname() gives them
   bool operator==(const EndpointName&) const = default;
 };
-std::string to_text(const std::vector<EndpointName>& endpoints);
-/// Nothing if the text is not one.
-std::optional<std::vector<EndpointName>> read_endpoints(std::string_view text);
+void serialize(Archive& archive, EndpointName& endpoint);
 
 /// A piece of a region, registered by its owner: one key for each of its endpoints.
 struct PieceKey {
@@ -93,7 +92,6 @@ struct PieceKey {
   bool operator==(const PieceKey&) const = default;
 };
 inline constexpr std::size_t max_endpoints = 8; ///< so that a key has at most 256 bytes
-std::string to_text(const PieceKey& key);
-std::optional<PieceKey> read_piece_key(std::string_view text);
+void serialize(Archive& archive, PieceKey& key);
 
 } // namespace shmemctl::fabric

@@ -24,56 +24,37 @@ void Connector::make_queues(const PeerLocation& peer) {
       std::unique_ptr<QueueMemory> memory;
       if (settings_.allocates_queues)
         memory = std::make_unique<QueueMemory>(settings_.queue);
-      qp_set->add(peer.pe, std::make_unique<Endpoint>(job_, peer.pe, number, paths[number].port,
-                                                      paths[number].peer_port, settings_.queue,
-                                                      std::move(memory)));
+      qp_set->add(peer.pe,
+                  std::make_unique<Endpoint>(job_,
+                                             rc::EndpointPath{peer.pe, number, paths[number].port,
+                                                              paths[number].peer_port},
+                                             settings_.queue, std::move(memory)));
     }
-}
-
-void Connector::connect_queues(const PeerLocation& peer, const std::string& names) {
-  const std::optional<QueueNames> theirs = decode_queue_names(names);
-  const std::size_t paths = qp_sets_[0]->paths_to(peer.pe);
-  if (!theirs || theirs->queues.size() != paths * qp_sets_.size())
-    throw job_.malformed(peer.pe, "its list of QPs");
-  auto next = theirs->queues.begin();
-  for (std::size_t number = 0; number < paths; ++number)
-    for (const std::unique_ptr<QpSet>& qp_set : qp_sets_)
-      qp_set->endpoint(peer.pe, number).queue().connect(PeerInfo::decode(*next++));
 }
 
 void Connector::connect(Exchange& exchange) {
   const std::vector<std::string> hellos =
-      exchange.allgather(peers_.empty() ? std::string() : encode(hello()));
-  hellos_ = rc::read_hellos<Hello>(
-      job_, peers_, hellos, {settings_.all_qp_sets(), settings_.qp_count_options}, decode_hello);
-  std::vector<std::string> names(static_cast<std::size_t>(job_.n_pes));
+      exchange.allgather(peers_.empty() ? std::string() : to_bytes(hello()));
+  hellos_ = rc::read_hellos<Hello>(job_, peers_, hellos,
+                                   {settings_.all_qp_sets(), settings_.qp_count_options});
+  std::vector<rc::QpList<PeerInfo>> mine(static_cast<std::size_t>(job_.n_pes));
   for (const PeerLocation& peer : peers_) {
     make_queues(peer);
-    QueueNames mine;
-    for (std::size_t number = 0; number < qp_sets_[0]->paths_to(peer.pe); ++number)
+    for (std::size_t path = 0; path < qp_sets_[0]->paths_to(peer.pe); ++path) {
+      std::vector<PeerInfo>& qps = mine[static_cast<std::size_t>(peer.pe)].emplace_back();
       for (const std::unique_ptr<QpSet>& qp_set : qp_sets_)
-        mine.queues.push_back(qp_set->endpoint(peer.pe, number).queue().local().encode());
-    names[static_cast<std::size_t>(peer.pe)] = encode(mine);
+        qps.push_back(qp_set->endpoint(peer.pe, path).queue().local());
+    }
   }
-  const std::vector<std::string> theirs = exchange.alltoall(names);
+  const std::vector<rc::QpList<PeerInfo>> theirs = rc::exchange_qps(job_, exchange, peers_, mine);
   for (const PeerLocation& peer : peers_)
-    connect_queues(peer, theirs[static_cast<std::size_t>(peer.pe)]);
+    for (std::size_t path = 0; path < qp_sets_[0]->paths_to(peer.pe); ++path)
+      for (std::size_t number = 0; number < qp_sets_.size(); ++number)
+        qp_sets_[number]
+            ->endpoint(peer.pe, path)
+            .queue()
+            .connect(theirs[static_cast<std::size_t>(peer.pe)][path][number]);
   exchange.allgather({}); // both ends are ready before anybody sends
-}
-
-void Connector::fill(TableBuilder& table) const {
-  for (const PeerLocation& peer : peers_) {
-    std::vector<TableQp> queues;
-    for (std::size_t number = 0; number < qp_sets_[0]->paths_to(peer.pe); ++number)
-      for (const std::unique_ptr<QpSet>& qp_set : qp_sets_) {
-        Endpoint& endpoint = qp_set->endpoint(peer.pe, number);
-        queues.push_back({endpoint.queue().hca_queue().view(),
-                          static_cast<std::uint32_t>(endpoint.port()),
-                          static_cast<std::uint32_t>(endpoint.peer_port()),
-                          endpoint.queue().hca_queue().abilities()});
-      }
-    table.set_queues(static_cast<std::uint32_t>(peer.pe), std::move(queues));
-  }
 }
 
 std::vector<std::string> Connector::texts() const {

@@ -8,7 +8,6 @@
 #include "transports/mlx5/job_view.h"
 #include "transports/mlx5/qp_set.h"
 #include "transports/mlx5/settings.h"
-#include "transports/mlx5/table_builder.h"
 #include "transports/mlx5/wire.h"
 #include "transports/transport.h"
 
@@ -24,15 +23,12 @@ public:
       : job_(job), settings_(settings), peers_(peers), qp_sets_(qp_sets) {}
 
   void connect(Exchange& exchange);
-  /// Enters the queues that were connected.
-  void fill(TableBuilder& table) const;
   /// By PE: "emulated-mlx5:1 -> emulated-mlx5:1, 2 QPs"
   std::vector<std::string> texts() const;
 
 private:
   Hello hello() const;
   void make_queues(const PeerLocation& peer);
-  void connect_queues(const PeerLocation& peer, const std::string& names);
 
   JobView& job_;
   const Settings& settings_;

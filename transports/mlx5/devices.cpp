@@ -93,12 +93,12 @@ Summary Devices::summary() {
 Reach Devices::reach(const Summary& mine, const PeerLocation& me, const PeerLocation& peer) const {
   if (kind_ == Summary::Kind::none)
     return {0, reason_};
-  const std::optional<Summary> theirs = decode_summary(peer.transport_info);
+  const std::optional<Summary> theirs = from_bytes<Summary>(peer.transport_info);
   if (!theirs)
     return {0,
             std::string("that PE does not speak of ") + settings_.name + ", or of another version"};
   if (theirs->kind == Summary::Kind::none)
-    return {0, "there: " + printable(theirs->reason, wire_limits::text_bytes)};
+    return {0, "there: " + printable(theirs->reason, rc::max_text_bytes)};
   constexpr unsigned all = can_put | can_get | can_atomics | can_put_signal;
   if (theirs->kind != kind_)
     return {0, std::string(emulated() ? "the emulated HCA here, a real one there"

@@ -10,7 +10,8 @@
 #include "transports/mlx5/job_view.h"
 #include "transports/mlx5/qp_layout.h"
 #include "transports/mlx5/settings.h"
-#include "transports/mlx5/staging.h"
+#include "transports/rc/endpoint_table.h"
+#include "transports/rc/staging.h"
 
 namespace shmemctl::mlx5 {
 
@@ -39,24 +40,18 @@ private:
 };
 
 /// Not thread safe: called under the QP set's lock.
-class Endpoint {
+class Endpoint : public rc::EndpointPath {
 public:
   using Ticket = HostQp::Ticket;
 
   /// @param memory nullptr: the HCA's own
-  Endpoint(const JobView& job, int pe, std::size_t number, std::size_t port, std::size_t peer_port,
-           QpOptions options, std::unique_ptr<QueueMemory> memory)
-      : pe_(pe), number_(number), port_(port), peer_port_(peer_port), memory_(std::move(memory)),
-        queue_(*job.ports[port].hca, placed(options), *job.health, pe,
+  Endpoint(const JobView& job, const rc::EndpointPath& ends, QpOptions options,
+           std::unique_ptr<QueueMemory> memory)
+      : rc::EndpointPath(ends), memory_(std::move(memory)),
+        queue_(*job.ports[ends.port].hca, placed(options), *job.health, ends.pe,
                std::chrono::duration<double>(job.timeout_s), job.where()) {}
 
-  int pe() const { return pe_; }
-  std::size_t number() const { return number_; } ///< path number, among those to this peer
-  std::size_t port() const { return port_; }     ///< of this PE
-  std::size_t peer_port() const { return peer_port_; }
   HostQp& queue() { return queue_; }
-
-  bool active = false; ///< in the QP set's list of active endpoints
 
   /// For WQEs that are not waited for yet: an idle HCA is notified at once, a busy one for several
   /// WQEs together. flush() and every WQE with DoorbellMode::now ring for all.
@@ -102,7 +97,7 @@ public:
     fenced_ = fence_at_ = last_;
   }
   /// Waits for what was posted before the last fence, on behalf of another endpoint.
-  void await_fenced(Staging& staging) {
+  void await_fenced(rc::Staging& staging) {
     if (fenced_ == 0)
       return;
     if (!queue_.done(fenced_))
@@ -119,7 +114,7 @@ public:
   /// The WQE whose completion frees a slot; 0 if there is none.
   Ticket oldest_held() const { return held_.empty() ? 0 : held_.front().ticket; }
   /// Frees the slots of completed WQEs.
-  void retire(Staging& staging) {
+  void retire(rc::Staging& staging) {
     while (!held_.empty() && queue_.done(held_.front().ticket)) {
       const Held& held = held_.front();
       if (held.copy_to)
@@ -129,7 +124,7 @@ public:
     }
   }
   /// All that was posted is complete.
-  void settled(Staging& staging) {
+  void settled(rc::Staging& staging) {
     retire(staging);
     unrung_ = 0;
     fence_due_ = atomics_fence_due_ = responses_due_ = false;
@@ -166,8 +161,6 @@ private:
     return options;
   }
 
-  int pe_;
-  std::size_t number_, port_, peer_port_;
   std::unique_ptr<QueueMemory> memory_;
   HostQp queue_;
   Ticket last_ = 0;

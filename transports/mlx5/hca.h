@@ -16,6 +16,7 @@
 #include <string>
 
 #include "src/abi/qp_view.h"
+#include "src/base/archive.h"
 #include "transports/device_memory_user.h"
 #include "transports/rc/path_options.h"
 
@@ -45,11 +46,8 @@ struct HcaInfo {
   std::string unfit;
 };
 
-/// What one end of a connection sends to the other. Fixed size; encode() gives bytes that decode()
-/// accepts on any machine.
+/// What one end of a connection sends to the other.
 struct PeerInfo {
-  static constexpr std::size_t encoded_bytes = 40;
-
   /// What this end's device does for the other one.
   enum Offers : std::uint8_t { orders_writes = 1, atomics_8 = 2, atomics_4 = 4, all_offers = 7 };
 
@@ -62,10 +60,9 @@ struct PeerInfo {
   std::uint64_t device_id = 0; ///< which HCA of the job: the emulated one finds its peer by it
   std::array<std::uint8_t, 16> gid{};
 
-  std::string encode() const;
-  /// @throw Error (unavailable) if these are not the bytes of a PeerInfo
-  static PeerInfo decode(const std::string& bytes);
+  bool operator==(const PeerInfo&) const = default;
 };
+void serialize(Archive& archive, PeerInfo& info);
 
 /// Capabilities of a device towards its peers.
 std::uint8_t offers_of(const HcaInfo& info);

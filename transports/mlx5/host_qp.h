@@ -31,10 +31,6 @@ public:
   HostQp(Hca& hca, const QpOptions& options, JobHealth& health, int peer,
          std::chrono::duration<double> timeout, const Where& here = {});
 
-  /// From now on posts and polls through this copy of the view, which is in a table that kernels
-  /// use too. Before anything is posted.
-  void use_view(const QpView& view) { send_ = Send(view); }
-
   PeerInfo local() const { return queue_->local(); }
   void connect(const PeerInfo& peer) { queue_->connect(peer); }
 

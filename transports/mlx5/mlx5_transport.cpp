@@ -18,7 +18,7 @@ Mlx5Transport::~Mlx5Transport() {
 
 std::string Mlx5Transport::local_info() {
   summary_ = devices_.summary();
-  return encode(summary_);
+  return to_bytes(summary_);
 }
 
 Reach Mlx5Transport::reach(const PeerLocation& me, const PeerLocation& peer) const {
@@ -30,54 +30,77 @@ void Mlx5Transport::connect(const std::vector<PeerLocation>& peers, Exchange& ex
   if (Transport* below = devices_.below()) {
     std::vector<PeerLocation> below_peers = peers;
     for (PeerLocation& peer : below_peers)
-      peer.transport_info = decode_summary(peer.transport_info).value_or(Summary{}).below;
+      peer.transport_info = from_bytes<Summary>(peer.transport_info).value_or(Summary{}).below;
     below->connect(below_peers, exchange, deadline);
   }
   if (!peers.empty()) {
     devices_.open(job_);
-    local_ = std::make_unique<LocalMemory>(job_);
+    local_ = std::make_unique<rc::LocalMemory>(
+        [this](auto&&... memory) { return register_memory(memory...); });
     host_qp_sets_ = static_cast<std::size_t>(settings_.qp_sets);
     for (int number = 0; number < settings_.all_qp_sets(); ++number)
       qp_sets_.push_back(
-          std::make_unique<QpSet>(job_, *local_, table_, static_cast<std::size_t>(number)));
+          std::make_unique<QpSet>(job_, *local_, remote_, static_cast<std::size_t>(number)));
   }
   Connector connector(job_, settings_, peers, qp_sets_);
   connector.connect(exchange);
   texts_ = connector.texts();
-  if (peers.empty())
-    return;
-  const std::lock_guard lock(mutex_);
-  builder_ = std::make_unique<TableBuilder>(static_cast<std::uint32_t>(job_.n_pes),
-                                            static_cast<std::uint32_t>(settings_.all_qp_sets()));
-  connector.fill(*builder_);
-  publish_table();
-  for (const PeerLocation& peer : peers)
-    for (std::size_t number = 0; number < qp_sets_.size(); ++number)
-      for (std::size_t path = 0; path < qp_sets_[number]->paths_to(peer.pe); ++path)
-        qp_sets_[number]
-            ->endpoint(peer.pe, path)
-            .queue()
-            .use_view(table_.load()
-                          ->queue(static_cast<std::uint32_t>(peer.pe),
-                                  static_cast<std::uint32_t>(path),
-                                  static_cast<std::uint32_t>(number))
-                          .view);
-}
-
-/// Under the lock.
-void Mlx5Transport::publish_table() {
-  images_.push_back(builder_->build());
-  table_.store(&images_.back().table(), std::memory_order_release);
 }
 
 TableImage Mlx5Transport::queue_table() const {
   if (qp_sets_.empty())
     throw_unconnected();
-  const std::lock_guard lock(mutex_);
-  return builder_->build(local_->all_added());
+  TableBuilder builder(static_cast<std::uint32_t>(job_.n_pes),
+                       static_cast<std::uint32_t>(qp_sets_.size()));
+  for (int pe = 0; pe < job_.n_pes; ++pe) {
+    const auto number = static_cast<std::uint32_t>(pe);
+    std::vector<TableQp> queues;
+    for (std::size_t path = 0; path < qp_sets_[0]->paths_to(pe); ++path)
+      for (const std::unique_ptr<QpSet>& qp_set : qp_sets_) {
+        Endpoint& endpoint = qp_set->endpoint(pe, path);
+        const HcaQp& queue = endpoint.queue().hca_queue();
+        queues.push_back({queue.view(), static_cast<std::uint32_t>(endpoint.port),
+                          static_cast<std::uint32_t>(endpoint.peer_port), queue.abilities()});
+      }
+    builder.set_queues(number, std::move(queues));
+    for (std::uint32_t region = 0; region < TableBuilder::n_regions; ++region)
+      for (const rc::SegmentKey& key : remote_.segments(pe, static_cast<int>(region))) {
+        RemoteSegment segment{key.offset_bytes, key.size_bytes, key.address, {}};
+        std::copy(key.keys.begin(), key.keys.end(), segment.rkeys);
+        builder.add_remote(number, region, segment);
+      }
+  }
+  local_->for_each([&builder](const rc::Registration& registration) {
+    LocalSegment segment{registration.begin, registration.end, {}};
+    for (std::size_t port = 0; port < registration.keys.size(); ++port)
+      segment.lkeys[port] = registration.lkey(port);
+    builder.add_local(segment);
+  });
+  return builder.build();
 }
 
 // Memory.
+
+rc::Registration Mlx5Transport::register_memory(std::byte* base, std::size_t size_bytes,
+                                                const std::shared_ptr<const DeviceMemory>& gpu,
+                                                const std::string& what) const {
+  rc::Registration registration;
+  registration.begin = reinterpret_cast<std::uint64_t>(base);
+  registration.end = registration.begin + size_bytes;
+  for (const Port& port : job_.ports) {
+    try {
+      std::unique_ptr<HcaMemory> memory =
+          port.hca->register_memory({base, size_bytes, access_all, gpu});
+      registration.keys.push_back({memory->lkey(), memory->rkey()});
+      registration.method = memory->way();
+      registration.handles.emplace_back(std::move(memory));
+    } catch (const Error& error) {
+      throw Error(error.code(), error.subject(), error.attempted() + " (" + what + ")",
+                  error.system_message(), error.fix(), job_.where(port));
+    }
+  }
+  return registration;
+}
 
 /// What is below reaches memory of the host only.
 Transport* Mlx5Transport::carrier_of(int region) const {
@@ -90,47 +113,34 @@ std::string Mlx5Transport::set_region(const RegionView& region) {
   if (Transport* below = carrier_of(region.region))
     below_key = below->set_region(region);
   regions_.set(region);
-  if (local_) {
-    const std::lock_guard lock(mutex_);
-    if (std::optional<LocalMemory::Growth> growth = local_->set_region(region)) {
-      key = std::move(growth->key);
-      builder_->add_local(growth->segment);
-      publish_table();
-    }
-  }
+  if (local_)
+    key = local_->set_region(region);
   key.below = std::move(below_key);
-  return encode(key);
+  return to_bytes(key);
 }
 
 void Mlx5Transport::set_keys(int region, const std::vector<std::string>& keys) {
   std::vector<rc::SegmentKey> decoded(keys.size());
   std::vector<std::string> below_keys(keys.size());
   for (std::size_t pe = 0; pe < keys.size(); ++pe) {
-    std::optional<rc::SegmentKey> key = rc::decode_segment_key(keys[pe], wire_limits::ports);
-    if (!key)
-      throw job_.malformed(static_cast<int>(pe), "its rkeys");
-    below_keys[pe] = key->below;
-    decoded[pe] = std::move(*key);
+    decoded[pe] = read_key(static_cast<int>(pe), keys[pe], wire_limits::ports);
+    below_keys[pe] = std::move(decoded[pe].below);
   }
   if (Transport* below = carrier_of(region); below && below->has_keys())
     below->set_keys(region, below_keys);
   if (qp_sets_.empty())
     return;
-  const std::lock_guard lock(mutex_);
-  for (std::size_t pe = 0; pe < keys.size(); ++pe)
-    if (decoded[pe].size_bytes > 0 && qp_sets_[0]->paths_to(static_cast<int>(pe)) > 0)
-      add_keys(static_cast<int>(pe), region, decoded[pe]);
-  publish_table();
+  for (std::size_t pe = 0; pe < keys.size(); ++pe) {
+    if (qp_sets_[0]->paths_to(static_cast<int>(pe)) == 0)
+      decoded[pe].size_bytes = 0; // adds nothing
+    else if (decoded[pe].size_bytes > 0)
+      open_windows(static_cast<int>(pe), region, decoded[pe]);
+  }
+  remote_.add(region, decoded);
 }
 
-void Mlx5Transport::add_keys(int pe, int region, const rc::SegmentKey& key) {
-  RemoteSegment segment{key.offset_bytes, key.size_bytes, key.address, {}};
-  std::copy(key.keys.begin(), key.keys.end(), segment.rkeys);
-  for (std::size_t path = 0; path < qp_sets_[0]->paths_to(pe); ++path)
-    if (qp_sets_[0]->endpoint(pe, path).peer_port() >= key.keys.size())
-      throw job_.malformed(pe, "its rkeys");
+void Mlx5Transport::open_windows(int pe, int region, const rc::SegmentKey& key) {
   for (std::size_t port = 0; devices_.emulated() && port < job_.ports.size(); ++port) {
-    // The emulated HCA must be told what a real one learns from the network.
     KeyWindow window;
     window.address = key.address;
     window.size_bytes = key.size_bytes;
@@ -146,7 +156,6 @@ void Mlx5Transport::add_keys(int pe, int region, const rc::SegmentKey& key) {
       devices_.ways(port).add(emulated_device_id(pe, there), window);
     }
   }
-  builder_->add_remote(static_cast<std::uint32_t>(pe), static_cast<std::uint32_t>(region), segment);
 }
 
 std::byte* Mlx5Transport::mapped_at(int pe, int region, std::uint64_t offset_bytes) const {
@@ -183,25 +192,19 @@ DeviceReach Mlx5Transport::try_device_memory(const std::shared_ptr<const DeviceM
     return {"", std::string("the emulated HCA ") + host_memory_only};
   if (!local_)
     return unconnected_reach();
-  const std::lock_guard lock(mutex_);
   return local_->try_device_memory(memory, base, size_bytes);
 }
 
 void Mlx5Transport::set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) {
   if (local_)
-    local_->devices().add(region, std::move(memory));
+    local_->set_device_region(region, std::move(memory));
 }
 
 void Mlx5Transport::drop_device_region(int region) {
   set_gpu_path(nullptr, 0);
-  const std::lock_guard lock(mutex_);
-  if (!local_)
-    return;
-  for (const LocalSegment& segment : local_->segments_of(region))
-    builder_->remove_local(segment.begin);
-  builder_->remove_remote(static_cast<std::uint32_t>(region));
-  publish_table();
-  local_->drop_device_region(region);
+  remote_.drop(region);
+  if (local_)
+    local_->drop_device_region(region);
 }
 
 void Mlx5Transport::use_for_gpu_memory(Transport& way, int context) {

@@ -1,19 +1,17 @@
 // What ibdevx and ibgda are, but for their settings and what ibgda offers to kernels.
 #pragma once
 
-#include <atomic>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "transports/mlx5/devices.h"
-#include "transports/mlx5/local_memory.h"
 #include "transports/mlx5/qp_set.h"
 #include "transports/mlx5/settings.h"
 #include "transports/mlx5/table_builder.h"
+#include "transports/rc/local_memory.h"
 #include "transports/rc/qp_set_transport.h"
+#include "transports/rc/remote_memory.h"
 #include "transports/rc/segment_key.h"
 #include "transports/region_table.h"
 #include "transports/transport.h"
@@ -59,8 +57,8 @@ public:
   /// @param context of `way`, for this use only. The thread that drives the HCA makes the calls
   void use_for_gpu_memory(Transport& way, int context);
 
-  /// The newest queue table, for kernels, with buffers that add_local() has named. The addresses of
-  /// its queues are valid as long as this transport.
+  /// The queue table, for kernels: of all keys so far, with buffers that add_local() has named. The
+  /// addresses of its queues are valid as long as this transport.
   TableImage queue_table() const;
 
 protected:
@@ -70,9 +68,12 @@ private:
   const std::string& reason() const override { return devices_.reason(); }
   const rc::Job& job() const override { return job_; }
   std::string abilities_text(int pe) const;
-  void publish_table();
   void set_gpu_path(Transport* way, int context);
-  void add_keys(int pe, int region, const rc::SegmentKey& key);
+  rc::Registration register_memory(std::byte* base, std::size_t size_bytes,
+                                   const std::shared_ptr<const DeviceMemory>& gpu,
+                                   const std::string& what) const;
+  /// Tells the emulated HCAs what real ones learn from the network.
+  void open_windows(int pe, int region, const rc::SegmentKey& key);
   /// The transport below, if it has a part in that region.
   Transport* carrier_of(int region) const;
   std::byte* mapped_at(int pe, int region, std::uint64_t offset_bytes) const;
@@ -82,12 +83,9 @@ private:
   std::string info_; ///< result of local_info()
   Summary summary_;
   mutable Devices devices_; // destroyed after the QPs: executors, underlying transport
-  std::unique_ptr<LocalMemory> local_;
+  std::unique_ptr<rc::LocalMemory> local_;
+  rc::RemoteMemory remote_;
   RegionTable regions_;
-  mutable std::mutex mutex_; ///< protects the following
-  std::unique_ptr<TableBuilder> builder_;
-  std::deque<TableImage> images_; ///< all versions: a reader may still use an old one
-  std::atomic<const QpTable*> table_{nullptr};
   std::vector<std::string> texts_;
 };
 

@@ -1,6 +1,7 @@
 #include "transports/mlx5/qp_set.h"
 
-#include <algorithm>
+#include <cstring>
+#include <vector>
 
 #include "src/abi/wqe.h"
 
@@ -15,49 +16,8 @@ void add_to(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
 
 } // namespace
 
-QpSet::QpSet(const JobView& job, const LocalMemory& local, const std::atomic<const QpTable*>& table,
-             std::size_t number)
-    : job_(job), local_(local), table_(table), number_(number), staging_(job),
-      endpoints_(job.n_pes) {}
-
-// Places.
-
-const RemoteSegment& QpSet::segment_of(const RemoteAddress& address) const {
-  const RemoteSegment* segment =
-      address.pe < 0 || address.region < 0
-          ? nullptr
-          : table().find_remote(static_cast<std::uint32_t>(address.pe),
-                                static_cast<std::uint32_t>(address.region), address.offset_bytes);
-  if (!segment)
-    throw job_.not_registered(address);
-  return *segment;
-}
-
-std::optional<QpSet::LocalRegion> QpSet::find_local(const void* place, std::size_t port) const {
-  const auto address = reinterpret_cast<std::uint64_t>(place);
-  if (const LocalSegment* segment = table().find_local(address))
-    return LocalRegion{segment->lkeys[port], segment->end - address};
-  if (const std::optional<LocalSegment> segment = local_.find_added(address))
-    return LocalRegion{segment->lkeys[port], segment->end - address};
-  return std::nullopt;
-}
-
-RaddrSegment QpSet::remote_word(const Endpoint& endpoint, const RemoteAddress& address,
-                                std::size_t size_bytes) const {
-  const RemoteSegment& segment = segment_of(address);
-  if (segment.left_at(address.offset_bytes) < size_bytes)
-    segment_of({address.pe, address.region, segment.offset_bytes + segment.size_bytes});
-  return segment.piece_at(address.offset_bytes, static_cast<std::uint32_t>(endpoint.peer_port()));
-}
-
-void QpSet::require_connected(int pe) const {
-  if (paths_to(pe) == 0)
-    throw Error(ExitCode::unavailable, job_.name_of(pe), "transfer", "not connected",
-                "run shmemctl bringup to see which PEs can reach each other", job_.where());
-}
-
-Endpoint& QpSet::begin(int pe, std::size_t number) {
-  Endpoint& endpoint = this->endpoint(pe, number);
+Endpoint& QpSet::begin(int pe, std::size_t path) {
+  Endpoint& endpoint = this->endpoint(pe, path);
   endpoints_.activate(endpoint);
   if (paths_to(pe) > 1)
     for (Endpoint* other : endpoints_.to(pe))
@@ -66,18 +26,8 @@ Endpoint& QpSet::begin(int pe, std::size_t number) {
   return endpoint;
 }
 
-Endpoint& QpSet::begin_usual(int pe) {
-  require_connected(pe);
-  return begin(pe, number_ % paths_to(pe));
-}
-
-Endpoint& QpSet::begin_atomic(int pe) {
-  require_connected(pe);
-  return begin(pe, 0);
-}
-
 void QpSet::count(const Endpoint& endpoint, Direction direction, std::size_t size_bytes) {
-  Traffic& traffic = traffic_[endpoint.port()];
+  Traffic& traffic = traffic_[endpoint.port];
   add_to(direction == Direction::put ? traffic.put_bytes : traffic.get_bytes, size_bytes);
   add_to(traffic.operations, 1);
 }
@@ -101,7 +51,7 @@ void QpSet::put(const RemoteAddress& target, const void* source, std::size_t siz
   Endpoint& endpoint = begin_usual(target.pe);
   if (!put_inline(endpoint, target, source, size_bytes,
                   blocking ? DoorbellMode::now : endpoint.lazy_doorbell()))
-    transfer(put_of(target, source, size_bytes, blocking));
+    transfer(routes_.put(target, source, size_bytes, blocking));
 }
 
 void QpSet::get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking) {
@@ -111,30 +61,17 @@ void QpSet::get(void* target, const RemoteAddress& source, std::size_t size_byte
   transfer(Transfer::get(target, source, size_bytes, blocking));
 }
 
-QpSet::Transfer QpSet::put_of(const RemoteAddress& target, const void* source,
-                              std::size_t size_bytes, bool blocking) const {
-  return Transfer::put(target, source, size_bytes, blocking, local_.devices().hold(source));
-}
-
 bool QpSet::put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
                        std::size_t size_bytes, DoorbellMode doorbell) {
-  if (size_bytes > HostQp::max_inline || local_.devices().hold(source))
+  const rc::SegmentKey* found =
+      routes_.inline_target(target, source, size_bytes, HostQp::max_inline);
+  if (!found)
     return false;
-  const RemoteSegment& segment = segment_of(target);
-  if (size_bytes > segment.left_at(target.offset_bytes))
-    return false;
-  const RaddrSegment remote =
-      segment.piece_at(target.offset_bytes, static_cast<std::uint32_t>(endpoint.peer_port()));
+  const RaddrSegment remote = segment(found->at(target.offset_bytes, endpoint.peer_port));
   endpoint.posted(
       endpoint.queue().write_inline(remote, source, size_bytes, endpoint.next(doorbell)));
   count(endpoint, Direction::put, size_bytes);
   return true;
-}
-
-/// Never in GPU memory: writes of two NICs to it are unordered.
-bool QpSet::is_striped(const Transfer& whole) const {
-  return whole.size_bytes >= rc::striped_bytes && paths_to(whole.remote.pe) > 1 &&
-         !local_.devices().has(whole.remote.region) && !local_.devices().hold(whole.local);
 }
 
 void QpSet::transfer(const Transfer& whole) {
@@ -162,42 +99,34 @@ void QpSet::transfer(const Transfer& whole) {
 
 void QpSet::transfer_over(Endpoint& endpoint, const Transfer& part, DoorbellMode doorbell) {
   count(endpoint, part.direction, part.size_bytes);
-  for (std::size_t done = 0; done < part.size_bytes;) {
-    Transfer piece = part.part(done, part.size_bytes - done);
-    const RemoteSegment& segment = segment_of(piece.remote);
-    const std::optional<LocalRegion> place =
-        part.stage ? std::nullopt : find_local(piece.local, endpoint.port());
-    const std::uint64_t here = place ? place->left_bytes : Staging::slot_bytes;
-    const std::uint64_t there = segment.left_at(piece.remote.offset_bytes);
-    piece.size_bytes =
-        static_cast<std::size_t>(std::min({std::uint64_t{piece.size_bytes}, here, there}));
-    done += piece.size_bytes;
-    post_piece(endpoint, piece, segment, place ? &*place : nullptr, done == part.size_bytes,
-               doorbell);
-  }
+  // HostQp splits what is too long for one WQE.
+  routes_.for_each_piece(part, part.size_bytes, [&](const rc::Piece& piece) {
+    post_piece(endpoint, piece, piece.last ? doorbell : DoorbellMode::later);
+  });
 }
 
-void QpSet::post_piece(Endpoint& endpoint, const Transfer& piece, const RemoteSegment& segment,
-                       const LocalRegion* place, bool last, DoorbellMode doorbell) {
-  TakenSlot slot(place ? nullptr : &staging_, place ? std::int16_t{-1} : take_slot());
-  const std::uint32_t lkey = place ? place->lkey : staging_.lkey(endpoint.port());
-  std::byte* const memory = place ? piece.local : staging_.at(slot.number());
-  const RaddrSegment remote =
-      segment.piece_at(piece.remote.offset_bytes, static_cast<std::uint32_t>(endpoint.peer_port()));
-  const bool is_put = piece.direction == Direction::put;
-  if (is_put && !place)
-    std::memcpy(memory, piece.local, piece.size_bytes);
-  const Post how = endpoint.next(last ? doorbell : DoorbellMode::later,
-                                 !place || (last && doorbell == DoorbellMode::now && piece.await));
+void QpSet::post_piece(Endpoint& endpoint, const rc::Piece& piece, DoorbellMode doorbell) {
+  const Transfer& part = piece.transfer;
+  const bool staged = !piece.local;
+  rc::TakenSlot slot(staged ? &staging_ : nullptr, staged ? take_slot() : std::int16_t{-1});
+  const std::uint32_t lkey =
+      staged ? staging_.lkey(endpoint.port) : piece.local->lkey(endpoint.port);
+  std::byte* const memory = staged ? staging_.at(slot.number()) : part.local;
+  const RaddrSegment remote = segment(piece.remote(endpoint.peer_port));
+  const bool is_put = part.direction == Direction::put;
+  if (is_put && staged)
+    std::memcpy(memory, part.local, part.size_bytes);
+  const Post how = endpoint.next(
+      doorbell, staged || (piece.last && doorbell == DoorbellMode::now && part.await));
   const Endpoint::Ticket ticket =
-      is_put ? endpoint.queue().write(remote, memory, lkey, piece.size_bytes, how)
-             : endpoint.queue().read(remote, memory, lkey, piece.size_bytes, how);
+      is_put ? endpoint.queue().write(remote, memory, lkey, part.size_bytes, how)
+             : endpoint.queue().read(remote, memory, lkey, part.size_bytes, how);
   endpoint.posted(ticket);
   if (!is_put)
     endpoint.response_due();
-  if (!place)
-    endpoint.hold(ticket, slot.hand_over(), is_put ? nullptr : piece.local,
-                  static_cast<std::uint32_t>(piece.size_bytes));
+  if (staged)
+    endpoint.hold(ticket, slot.hand_over(), is_put ? nullptr : part.local,
+                  static_cast<std::uint32_t>(part.size_bytes));
 }
 
 /// Slots are freed by completions of WQEs whose doorbell has been rung.
@@ -267,11 +196,11 @@ void QpSet::require_atomics(Endpoint& endpoint, std::size_t size_bytes) const {
   if ((endpoint.abilities().atomic_bytes & size_bytes) != 0)
     return;
   throw Error(ExitCode::unavailable, "atomic of " + std::to_string(size_bytes) + " bytes",
-              "post to " + job_.name_of(endpoint.pe()),
+              "post to " + job_.name_of(endpoint.pe),
               "the NIC on one side does not support this size",
               "use atomics by message (TRANSPORT=ibrc with IB_ATOMICS=message), or enable those of "
               "the NIC (firmware setting PCI_ATOMIC_MODE)",
-              job_.where(job_.ports[endpoint.port()]));
+              job_.where(job_.ports[endpoint.port]));
 }
 
 std::uint64_t QpSet::atomic(const RemoteAddress& target, const AtomicRequest& request) {
@@ -303,7 +232,7 @@ void QpSet::put_signal(const RemoteAddress& target, const void* source, std::siz
   const std::lock_guard lock(mutex_);
   // Additions use the path of atomics; a signal that is set uses the payload's path.
   Endpoint& endpoint = op == SignalOp::add ? begin_atomic(signal.pe) : begin_usual(signal.pe);
-  Transfer payload = put_of(target, source, size_bytes, blocking);
+  Transfer payload = routes_.put(target, source, size_bytes, blocking);
   if (size_bytes == 0 || put_inline(endpoint, target, source, size_bytes, DoorbellMode::later)) {
     payload.await = false;
   } else if (is_striped(payload)) {

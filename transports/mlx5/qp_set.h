@@ -3,17 +3,17 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "src/abi/qp_table.h"
 #include "transports/mlx5/endpoint.h"
-#include "transports/mlx5/local_memory.h"
 #include "transports/rc/endpoint_table.h"
-#include "transports/rc/nic_transfer.h"
+#include "transports/rc/staging.h"
+#include "transports/rc/transfer_routes.h"
 #include "transports/transport.h"
 
 namespace shmemctl::mlx5 {
@@ -23,10 +23,10 @@ namespace shmemctl::mlx5 {
 /// has not registered.
 class QpSet {
 public:
-  /// @param table  the current table, whose views this QP set posts by
   /// @param number of this QP set: small transfers of different sets prefer different paths
-  QpSet(const JobView& job, const LocalMemory& local, const std::atomic<const QpTable*>& table,
-        std::size_t number);
+  QpSet(const JobView& job, const rc::LocalMemory& local, const rc::RemoteMemory& remote,
+        std::size_t number)
+      : job_(job), routes_(job, local, remote, number), staging_(local), endpoints_(job.n_pes) {}
 
   // For connecting, before the first operation.
   Endpoint& add(int pe, std::unique_ptr<Endpoint> endpoint) {
@@ -52,39 +52,33 @@ public:
 private:
   using Transfer = rc::NicTransfer;
   using Direction = rc::NicTransfer::Direction;
-  /// Registered local memory from an address on.
-  struct LocalRegion {
-    std::uint32_t lkey;
-    std::uint64_t left_bytes;
-  };
   struct Traffic {
     std::atomic<std::uint64_t> put_bytes{0}, get_bytes{0}, operations{0};
   };
 
-  const QpTable& table() const { return *table_.load(std::memory_order_acquire); }
-  const RemoteSegment& segment_of(const RemoteAddress& address) const;
-  std::optional<LocalRegion> find_local(const void* place, std::size_t port) const;
+  static RaddrSegment segment(const rc::RdmaAddress& address) {
+    return {address.address, address.rkey};
+  }
   /// The remote address of a word. Throws if it is not entirely registered.
   RaddrSegment remote_word(const Endpoint& endpoint, const RemoteAddress& address,
-                           std::size_t size_bytes) const;
-  void require_connected(int pe) const;
-  Endpoint& begin(int pe, std::size_t number);
+                           std::size_t size_bytes) const {
+    return segment(routes_.word(address, size_bytes, endpoint.peer_port));
+  }
+  Endpoint& begin(int pe, std::size_t path);
   /// The QP for small transfers of this QP set.
-  Endpoint& begin_usual(int pe);
-  /// The QP for atomics, on the same NIC for all QP sets and PEs: atomics of two HCAs are not
-  /// atomic with each other.
-  Endpoint& begin_atomic(int pe);
+  Endpoint& begin_usual(int pe) { return begin(pe, routes_.usual_path(pe, paths_to(pe))); }
+  /// The QP for atomics.
+  Endpoint& begin_atomic(int pe) { return begin(pe, routes_.atomic_path(pe, paths_to(pe))); }
   void count(const Endpoint& endpoint, Direction direction, std::size_t size_bytes);
 
-  Transfer put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
-                  bool blocking) const;
-  bool is_striped(const Transfer& whole) const;
+  bool is_striped(const Transfer& whole) const {
+    return routes_.is_striped(whole, paths_to(whole.remote.pe));
+  }
   /// Over one NIC, or over all of them if it is large.
   void transfer(const Transfer& whole);
   /// @param doorbell mode of the last WQE
   void transfer_over(Endpoint& endpoint, const Transfer& part, DoorbellMode doorbell);
-  void post_piece(Endpoint& endpoint, const Transfer& piece, const RemoteSegment& segment,
-                  const LocalRegion* place, bool last, DoorbellMode doorbell);
+  void post_piece(Endpoint& endpoint, const rc::Piece& piece, DoorbellMode doorbell);
   bool put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
                   std::size_t size_bytes, DoorbellMode doorbell);
   void post_signal(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value,
@@ -94,11 +88,9 @@ private:
   std::int16_t take_slot();
 
   const JobView& job_;
-  const LocalMemory& local_;
-  const std::atomic<const QpTable*>& table_;
-  std::size_t number_;
+  rc::TransferRoutes routes_;
   std::mutex mutex_;
-  Staging staging_;
+  rc::Staging staging_;
   rc::EndpointTable<Endpoint> endpoints_;
   std::array<Traffic, max_table_ports> traffic_;
 };

@@ -12,26 +12,13 @@ void TableBuilder::set_queues(std::uint32_t pe, std::vector<TableQp> queues) {
   queues_[pe] = std::move(queues);
 }
 
-void TableBuilder::add_local(const LocalSegment& segment) {
-  local_.push_front(segment);
-}
-
 void TableBuilder::add_remote(std::uint32_t pe, std::uint32_t region,
                               const RemoteSegment& segment) {
   if (pe < n_pes_ && region < n_regions)
-    remote_[pe * n_regions + region].push_front(segment);
+    remote_[pe * n_regions + region].push_back(segment);
 }
 
-void TableBuilder::remove_local(std::uint64_t begin) {
-  std::erase_if(local_, [&](const LocalSegment& segment) { return segment.begin == begin; });
-}
-
-void TableBuilder::remove_remote(std::uint32_t region) {
-  for (std::size_t pe = 0; pe < n_pes_ && region < n_regions; ++pe)
-    remote_[pe * n_regions + region].clear();
-}
-
-TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
+TableImage TableBuilder::build() const {
   std::vector<std::uint32_t> paths(n_pes_);
   for (std::size_t pe = 0; pe < n_pes_; ++pe)
     paths[pe] = static_cast<std::uint32_t>(queues_[pe].size()) / n_qp_sets_;
@@ -42,20 +29,18 @@ TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
               queues.begin() + static_cast<std::ptrdiff_t>(pe * n_paths * n_qp_sets_));
   std::vector<QpTable::Range> ranges;
   std::vector<RemoteSegment> remote;
-  for (const std::deque<RemoteSegment>& each : remote_) {
+  for (const std::vector<RemoteSegment>& each : remote_) {
     ranges.push_back(
         {static_cast<std::uint32_t>(remote.size()), static_cast<std::uint32_t>(each.size())});
     remote.insert(remote.end(), each.begin(), each.end());
   }
-  std::vector<LocalSegment> local(local_.begin(), local_.end());
-  local.insert(local.end(), more.begin(), more.end());
 
   QpTable head{};
   head.n_pes = n_pes_;
   head.n_paths = n_paths;
   head.n_qp_sets = n_qp_sets_;
   head.n_regions = n_regions;
-  head.n_local = static_cast<std::uint32_t>(local.size());
+  head.n_local = static_cast<std::uint32_t>(local_.size());
   head.size_bytes = sizeof head;
   const auto place = [&](const auto& items) {
     const std::uint64_t at = head.size_bytes;
@@ -67,7 +52,7 @@ TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
   head.paths_at = place(paths);
   head.ranges_at = place(ranges);
   head.remote_at = place(remote);
-  head.local_at = place(local);
+  head.local_at = place(local_);
 
   TableImage image(head.size_bytes);
   auto* bytes = reinterpret_cast<char*>(image.words_.data());
@@ -80,7 +65,7 @@ TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
   store(head.paths_at, paths);
   store(head.ranges_at, ranges);
   store(head.remote_at, remote);
-  store(head.local_at, local);
+  store(head.local_at, local_);
   return image;
 }
 

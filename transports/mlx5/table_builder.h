@@ -1,9 +1,7 @@
-// Makes queue tables: each is never changed, but followed by a new one.
+// Makes queue tables.
 #pragma once
 
 #include <cstring>
-#include <deque>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -37,22 +35,17 @@ public:
 
   /// By path, then by QP set; once for each PE that is reached.
   void set_queues(std::uint32_t pe, std::vector<TableQp> queues);
-  /// Found before those that were added earlier.
-  void add_local(const LocalSegment& segment);
+  /// Found after those that were added before, as are add_remote()'s.
+  void add_local(const LocalSegment& segment) { local_.push_back(segment); }
   void add_remote(std::uint32_t pe, std::uint32_t region, const RemoteSegment& segment);
-  /// What begins there.
-  void remove_local(std::uint64_t begin);
-  /// All PEs' parts of it.
-  void remove_remote(std::uint32_t region);
 
-  /// @param more local memory in addition to what was added
-  TableImage build(const std::vector<LocalSegment>& more = {}) const;
+  TableImage build() const;
 
 private:
   std::uint32_t n_pes_, n_qp_sets_;
   std::vector<std::vector<TableQp>> queues_; ///< by PE
-  std::deque<LocalSegment> local_;
-  std::vector<std::deque<RemoteSegment>> remote_; ///< by PE and region
+  std::vector<LocalSegment> local_;
+  std::vector<std::vector<RemoteSegment>> remote_; ///< by PE and region
 };
 
 } // namespace shmemctl::mlx5

@@ -3,19 +3,18 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "transports/mlx5/hca.h"
+#include "transports/rc/wire.h"
 
 namespace shmemctl::mlx5 {
 
 namespace wire_limits {
 inline constexpr std::size_t ports = 8;
 inline constexpr std::size_t qp_sets = 65;
-inline constexpr std::size_t text_bytes = 255;
-inline constexpr std::size_t below_bytes = 4096;
 } // namespace wire_limits
 
 /// For judging whether a peer can be reached.
@@ -44,18 +43,7 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
-/// The QPs that one PE has created for one peer: by path, then by QP set; PeerInfo::encode().
-struct QueueNames {
-  std::vector<std::string> queues;
-  bool operator==(const QueueNames&) const = default;
-};
-
-std::string encode(const Summary& summary);
-std::string encode(const Hello& hello);
-std::string encode(const QueueNames& names);
-
-std::optional<Summary> decode_summary(const std::string& bytes);
-std::optional<Hello> decode_hello(const std::string& bytes);
-std::optional<QueueNames> decode_queue_names(const std::string& bytes);
+void serialize(Archive& archive, Summary& summary);
+void serialize(Archive& archive, Hello& hello);
 
 } // namespace shmemctl::mlx5

@@ -8,6 +8,15 @@
 
 namespace shmemctl::rc {
 
+/// Which peer and which ports a QP connects. Endpoints derive from it.
+struct EndpointPath {
+  int pe = 0;
+  std::size_t path = 0;      ///< among those to this peer
+  std::size_t port = 0;      ///< of this PE
+  std::size_t peer_port = 0; ///< of the peer
+  bool active = false;       ///< in its QP set's list of those with work in flight
+};
+
 /// By number, by peer and path, and those that have work in flight. Not thread safe.
 /// @tparam Endpoint has a flag `active`, which this table sets
 template <class Endpoint>

@@ -7,7 +7,7 @@
 namespace shmemctl::rc {
 
 void accept_hello(Job& job, int pe, const std::string& host, int qp_sets, const QpSetCount& mine) {
-  job.peer_hosts[static_cast<std::size_t>(pe)] = printable(host, max_host_bytes);
+  job.peer_hosts[static_cast<std::size_t>(pe)] = printable(host, max_text_bytes);
   if (qp_sets != mine.here)
     throw Error(ExitCode::usage, job.name_of(pe), "connect",
                 fmt::format("it creates {} QPs per peer, this PE {}", qp_sets, mine.here),

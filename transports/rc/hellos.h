@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "transports/rc/job.h"
+#include "transports/rc/wire.h"
 #include "transports/transport.h"
 
 namespace shmemctl::rc {
-
-inline constexpr std::size_t max_host_bytes = 255; ///< of a host's name in a message
 
 /// How many QP sets this PE creates, and which options decide it.
 struct QpSetCount {
@@ -25,17 +25,16 @@ void accept_hello(Job& job, int pe, const std::string& host, int qp_sets, const 
 
 /// The peers' hellos, by PE; empty ones for all other PEs. Fills the job's peer_hosts. Throws Error
 /// (unavailable) for a damaged one, Error (usage) for another number of QP sets.
-/// @param texts  as an allgather gave them
-/// @param decode gives a std::optional<Hello>; a Hello has `host` and `qp_sets`
-template <class Hello, class Decode>
+/// @param texts as an allgather gave them
+/// @tparam Hello has serialize(), `host` and `qp_sets`
+template <class Hello>
 std::vector<Hello> read_hellos(Job& job, const std::vector<PeerLocation>& peers,
-                               const std::vector<std::string>& texts, const QpSetCount& mine,
-                               Decode&& decode) {
+                               const std::vector<std::string>& texts, const QpSetCount& mine) {
   std::vector<Hello> hellos(texts.size());
   job.peer_hosts.resize(texts.size());
   for (const PeerLocation& peer : peers) {
     const auto slot = static_cast<std::size_t>(peer.pe);
-    std::optional<Hello> theirs = decode(texts[slot]);
+    std::optional<Hello> theirs = from_bytes<Hello>(texts[slot]);
     if (!theirs)
       throw job.malformed(peer.pe, "its connection data");
     accept_hello(job, peer.pe, theirs->host, theirs->qp_sets, mine);

@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/error.h"
 #include "transports/device_memory_user.h"
 #include "transports/rc/job.h"
+#include "transports/rc/segment_key.h"
 #include "transports/transport.h"
 
 namespace shmemctl::rc {
@@ -76,6 +79,20 @@ protected:
     throw Error(ExitCode::unavailable, name(), "use",
                 reason().empty() ? "this PE is not connected" : reason(),
                 "run shmemctl bringup to see which PEs can reach each other", job().where());
+  }
+  /// What a peer's set_region() returned. Throws Error (unavailable) for anything else, and for a
+  /// key that lacks the rkeys of a port that this PE is connected to.
+  SegmentKey read_key(int pe, const std::string& bytes, std::size_t max_ports) const {
+    std::optional<SegmentKey> key = from_bytes<SegmentKey>(bytes);
+    if (key && key->keys.size() > max_ports)
+      key.reset();
+    const std::size_t paths = qp_sets_.empty() ? 0 : qp_sets_[0]->paths_to(pe);
+    for (std::size_t path = 0; key && key->size_bytes > 0 && path < paths; ++path)
+      if (qp_sets_[0]->endpoint(pe, path).peer_port >= key->keys.size())
+        key.reset();
+    if (!key)
+      throw job().malformed(pe, "its rkeys");
+    return std::move(*key);
   }
   /// Why GPU memory cannot be registered, without connections.
   DeviceReach unconnected_reach() const {

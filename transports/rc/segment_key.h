@@ -4,11 +4,18 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "src/base/archive.h"
+
 namespace shmemctl::rc {
+
+/// What a work request names at the peer.
+struct RdmaAddress {
+  std::uint64_t address = 0;
+  std::uint32_t rkey = 0;
+};
 
 /// Memory that a PE has registered: a part of a region.
 struct SegmentKey {
@@ -18,12 +25,24 @@ struct SegmentKey {
   std::vector<std::uint32_t> keys; ///< rkeys, by port of that PE
   std::string below = {};          ///< the key of a transport below; "" if there is none
   bool operator==(const SegmentKey&) const = default;
+
+  bool holds(std::uint64_t offset) const {
+    return offset >= offset_bytes && offset - offset_bytes < size_bytes;
+  }
+  /// Bytes from an offset that it holds to its end.
+  std::uint64_t left_at(std::uint64_t offset) const { return offset_bytes + size_bytes - offset; }
+  RdmaAddress at(std::uint64_t offset, std::size_t peer_port) const {
+    return {address + (offset - offset_bytes), keys[peer_port]};
+  }
 };
 
 inline constexpr std::size_t max_below_bytes = 4096; ///< of SegmentKey::below
 
-std::string encode(const SegmentKey& key);
-/// @param max_keys ports that a PE has at most
-std::optional<SegmentKey> decode_segment_key(const std::string& bytes, std::size_t max_keys);
+inline void serialize(Archive& archive, SegmentKey& key) {
+  archive(key.offset_bytes, key.size_bytes, key.address, key.keys);
+  archive.text(key.below, max_below_bytes);
+  archive.require(key.offset_bytes + key.size_bytes >= key.size_bytes &&
+                  key.address + key.size_bytes >= key.size_bytes);
+}
 
 } // namespace shmemctl::rc

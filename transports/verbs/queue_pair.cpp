@@ -3,6 +3,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <random>
 
 #include "src/base/error.h"
 #include "transports/verbs/device_share.h"
@@ -38,6 +39,11 @@ ibv_ah_attr address_of(const Path& path) {
 }
 
 } // namespace
+
+std::uint32_t first_packet_number() {
+  std::random_device device;
+  return device() & 0xffffff;
+}
 
 ibv_mtu mtu_code(int bytes) {
   return static_cast<ibv_mtu>(std::bit_width(static_cast<unsigned>(bytes)) - 8);

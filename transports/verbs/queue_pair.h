@@ -61,6 +61,9 @@ private:
   std::size_t inline_bytes_ = 0;
 };
 
+/// A packet number to begin with that packets of earlier connections do not have: 24 bits.
+std::uint32_t first_packet_number();
+
 /// The wire's code of an MTU; @param bytes 256 to 4096
 ibv_mtu mtu_code(int bytes);
 

@@ -15,11 +15,6 @@ namespace shmemctl::verbs {
 
 namespace {
 
-/// Never IBV_ACCESS_RELAXED_ORDERING: a signal must be ordered after its payload, on PCIe too. (The
-/// order in which the HCA issues writes is another matter: write_order.h.)
-constexpr int access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                             IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-
 /// The error of a method that was tried.
 struct Answer {
   MemoryRegion region;
@@ -31,17 +26,17 @@ Answer refused(int error_number) {
   return {nullptr, error_number, std::strerror(error_number)};
 }
 
-Answer register_plain(Device& device, void* address, std::size_t size_bytes) {
+Answer register_plain(Device& device, void* address, std::size_t size_bytes, int access) {
   const Functions& functions = device.functions();
   errno = 0;
   MemoryRegion region =
-      own(functions.reg_mr(device.protection_domain(), address, size_bytes, access_flags),
+      own(functions.reg_mr(device.protection_domain(), address, size_bytes, access),
           functions.dereg_mr);
   return region ? Answer{std::move(region), 0, {}} : refused(errno);
 }
 
 Answer register_dma_buf(Device& device, void* address, std::size_t size_bytes,
-                        const ExportDmaBuf& export_dma_buf) {
+                        const ExportDmaBuf& export_dma_buf, int access) {
   const Functions& functions = device.functions();
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<std::uintptr_t>(address);
@@ -53,10 +48,10 @@ Answer register_dma_buf(Device& device, void* address, std::size_t size_bytes,
     return {nullptr, 0, why};
   errno = 0;
   // The device keeps the buffer; the descriptor is needed for the call only.
-  MemoryRegion region = own(
-      functions.reg_dmabuf_mr(device.protection_domain(), buffer->offset_bytes + (first - begin),
-                              size_bytes, first, buffer->file.get(), access_flags),
-      functions.dereg_mr);
+  MemoryRegion region = own(functions.reg_dmabuf_mr(device.protection_domain(),
+                                                    buffer->offset_bytes + (first - begin),
+                                                    size_bytes, first, buffer->file.get(), access),
+                            functions.dereg_mr);
   return region ? Answer{std::move(region), 0, {}} : refused(errno);
 }
 
@@ -152,14 +147,15 @@ DeviceMemoryPaths paths_of(const std::shared_ptr<const DeviceMemory>& memory,
 }
 
 MemoryRegion register_memory(Device& device, void* address, std::size_t size_bytes, MemoryKind kind,
-                             const DeviceMemoryPaths& known, const std::string& what, Way* used) {
+                             const DeviceMemoryPaths& known, const std::string& what, Way* used,
+                             int access) {
   const PathChoice choice = choose_paths(kind, known);
   std::vector<std::string> said = choice.reasons;
   int error_number = 0;
   for (const Way way : choice.ways) {
-    Answer answer = way == Way::dma_buf
-                        ? register_dma_buf(device, address, size_bytes, known.export_dma_buf)
-                        : register_plain(device, address, size_bytes);
+    Answer answer = way == Way::dma_buf ? register_dma_buf(device, address, size_bytes,
+                                                           known.export_dma_buf, access)
+                                        : register_plain(device, address, size_bytes, access);
     if (answer.region) {
       if (used)
         *used = way;

@@ -51,13 +51,19 @@ PathChoice choose_paths(MemoryKind kind, const DeviceMemoryPaths& known);
 /// The kernel module through which drivers see GPU memory; "" if none is loaded.
 std::string peer_memory_module(const Sysroot& sysroot);
 
-/// Registers [address, address + size_bytes) for local and remote access, including atomics. Throws
+/// Never IBV_ACCESS_RELAXED_ORDERING: a signal must be ordered after its payload, on PCIe too. (The
+/// order in which the HCA issues writes is another matter: write_order.h.)
+inline constexpr int access_all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+/// Registers [address, address + size_bytes). Throws
 /// Error (unavailable) with the errors of all methods, which names the limit of locked memory if
 /// that is the cause.
 /// @param what description for messages: "the heap"
 /// @param used receives the method that was used
+/// @param access local and remote access, including atomics, unless the caller wants less
 MemoryRegion register_memory(Device& device, void* address, std::size_t size_bytes, MemoryKind kind,
                              const DeviceMemoryPaths& known, const std::string& what,
-                             Way* used = nullptr);
+                             Way* used = nullptr, int access = access_all);
 
 } // namespace shmemctl::verbs

@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "src/base/error.h"
+#include "transports/rc/pages.h"
 #include "transports/verbs/device.h"
 #include "transports/verbs/handles.h"
-#include "transports/verbs/pages.h"
 #include "transports/verbs/queue_pair.h"
 
 namespace shmemctl::verbs {
@@ -66,7 +66,7 @@ private:
 
   Device& device_;
   std::size_t message_bytes_;
-  Pages memory_;
+  rc::Pages memory_;
   MemoryRegion registered_;
   CompletionChannel channel_;
   CompletionQueue completions_;

@@ -154,7 +154,7 @@ TEST(Messages, AWordThatThePeerDoesNotHaveIsRefused) {
       [&](TransportPe& me) {
         if (me.pe == 0) {
           const rc::SegmentKey wrong{0, 2 * me.heap_bytes, 0x1000, {4711}};
-          me.transport->set_keys(region::heap, {encode(wrong), encode(wrong), encode(wrong)});
+          me.transport->set_keys(region::heap, {to_bytes(wrong), to_bytes(wrong), to_bytes(wrong)});
           const std::string offset = std::to_string(me.heap_bytes);
           for (int i = 0; i < 3; ++i)
             expect_error(

@@ -53,7 +53,7 @@ TEST(Faults, APeerThatDoesNotAnswerIsNamed) {
 void use_a_wrong_key(TransportPe& me) {
   if (me.pe == 0) {
     const rc::SegmentKey wrong{0, me.heap_bytes, 0x1000, {4711}};
-    me.transport->set_keys(region::heap, {encode(wrong), encode(wrong)});
+    me.transport->set_keys(region::heap, {to_bytes(wrong), to_bytes(wrong)});
     expect_error(ExitCode::unavailable,
                  {"PE 1 on host1 (host host0", "cannot put 65536 bytes", "port 1",
                   "remote access error", "refuses the address"},
@@ -240,7 +240,7 @@ TEST(Faults, AKeyThatIsDamaged) {
     // For fewer NICs than are connected.
     const rc::SegmentKey none{0, 4096, 0x1000, {}};
     expect_error(ExitCode::unavailable, {"PE 0", "cannot read its rkeys"}, [&] {
-      me.transport->set_keys(region::heap, {encode(none), encode(none)});
+      me.transport->set_keys(region::heap, {to_bytes(none), to_bytes(none)});
     });
     me.barrier();
   });

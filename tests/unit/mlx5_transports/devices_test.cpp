@@ -183,13 +183,13 @@ TEST(Mlx5Keys, DamagedOnesAreRefused) {
     expect_error(ExitCode::unavailable, {"PE 0", "cannot read its rkeys"}, [&] {
       me.transport->set_keys(region::heap, {"junk", "junk"});
     });
-    const std::string no_key = encode(rc::SegmentKey{0, 64, 4096, {}, ""});
+    const std::string no_key = to_bytes(rc::SegmentKey{0, 64, 4096, {}, ""});
     expect_error(ExitCode::unavailable, {"PE 0", "cannot read its rkeys"}, [&] {
       me.transport->set_keys(region::heap, {no_key, no_key});
     });
-    const std::string key = encode(rc::SegmentKey{0, 64, 4096, {1}, ""});
+    const std::string key = to_bytes(rc::SegmentKey{0, 64, 4096, {1}, ""});
     expect_error(ExitCode::unavailable, {"PE 1", "not mapped in this process"}, [&] {
-      me.transport->set_keys(9, {encode(rc::SegmentKey{}), key});
+      me.transport->set_keys(9, {to_bytes(rc::SegmentKey{}), key});
     });
     me.barrier();
   });

@@ -9,19 +9,20 @@ namespace {
 
 using namespace shmemctl::mlx5;
 
-TEST(QpTable, FindsTheNewestSegment) {
+TEST(QpTable, FindsTheFirstSegment) {
   TableBuilder builder(3, 2);
   builder.set_queues(1, {{{}, 0, 5, {}}, {{}, 0, 6, {}}, {{}, 1, 7, {}}, {{}, 1, 8, {}}});
   builder.set_queues(2, {{{}, 0, 9, {}}, {{}, 0, 9, {}}});
-  builder.add_local({1000, 2000, {11}});
   builder.add_local({1500, 3000, {12}});
-  builder.add_remote(1, 1, {0, 4096, 0x10000, {21}});
-  builder.add_remote(1, 1, {4096, 4096, 0x20000, {22}});
+  builder.add_local({1000, 2000, {11}});
+  builder.add_local({9000, 9001, {13}});
   builder.add_remote(1, 1, {0, 100, 0x30000, {23}});
+  builder.add_remote(1, 1, {4096, 4096, 0x20000, {22}});
+  builder.add_remote(1, 1, {0, 4096, 0x10000, {21}});
   builder.add_remote(2, 0, {0, 64, 0x40000, {24}});
   builder.add_remote(3, 0, {0, 64, 0, {}});  // no such PE
   builder.add_remote(2, 16, {0, 64, 0, {}}); // no such region
-  const TableImage image = builder.build({{9000, 9001, {13}}});
+  const TableImage image = builder.build();
   const QpTable& table = image.table();
   EXPECT_EQ(table.paths_to(0), 0u);
   EXPECT_EQ(table.paths_to(1), 2u);

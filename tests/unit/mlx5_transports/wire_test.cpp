@@ -6,36 +6,35 @@
 namespace shmemctl::mlx5 {
 namespace {
 
-template <class Value, class Decode>
-void expect_only_whole(const Value& value, const Decode& decode) {
-  const std::string bytes = encode(value);
-  EXPECT_EQ(decode(bytes), value);
-  EXPECT_FALSE(decode(bytes + "x"));
+template <class Value>
+void expect_only_whole(const Value& value) {
+  const std::string bytes = to_bytes(value);
+  EXPECT_EQ(from_bytes<Value>(bytes), value);
+  EXPECT_FALSE(from_bytes<Value>(bytes + "x"));
   for (std::size_t length = 0; length < bytes.size(); ++length)
-    EXPECT_FALSE(decode(bytes.substr(0, length))) << length << " of " << bytes.size();
-  std::string other_version = bytes;
-  other_version[0] = 9;
-  EXPECT_FALSE(decode(other_version));
+    EXPECT_FALSE(from_bytes<Value>(bytes.substr(0, length))) << length << " of " << bytes.size();
+}
+
+bool is_read(const Hello& hello) {
+  return from_bytes<Hello>(to_bytes(hello)).has_value();
 }
 
 TEST(Mlx5Wire, ComesBackWhole) {
-  expect_only_whole(Summary{Summary::Kind::emulated, "", false, "ucx", 4026531840, "below"},
-                    decode_summary);
-  expect_only_whole(Summary{Summary::Kind::none, "no device", false, "", 1, ""}, decode_summary);
-  expect_only_whole(Summary{Summary::Kind::real, "", true, "", 1, ""}, decode_summary);
-  expect_only_whole(Hello{"host", 3, {{"mlx5_0", 1}, {"mlx5_1", 2}}}, decode_hello);
-  expect_only_whole(QueueNames{{std::string(40, 'a'), std::string(40, 'b')}}, decode_queue_names);
+  expect_only_whole(Summary{Summary::Kind::emulated, "", false, "ucx", 4026531840, "below"});
+  expect_only_whole(Summary{Summary::Kind::none, "no device", false, "", 1, ""});
+  expect_only_whole(Summary{Summary::Kind::real, "", true, "", 1, ""});
+  expect_only_whole(Hello{"host", 3, {{"mlx5_0", 1}, {"mlx5_1", 2}}});
 }
 
 TEST(Mlx5Wire, LimitsAreKept) {
-  EXPECT_FALSE(decode_hello(encode(Hello{"host", 0, {{"mlx5_0", 1}}})));
-  EXPECT_FALSE(decode_hello(encode(Hello{"host", 66, {{"mlx5_0", 1}}})));
-  EXPECT_FALSE(decode_hello(encode(Hello{"host", 1, {}})));
-  EXPECT_FALSE(decode_hello(encode(Hello{"host", 1, std::vector<Hello::Port>(9)})));
-  const Hello::Port long_name{std::string(wire_limits::text_bytes + 10, 'd'), 1};
-  const auto cut = decode_hello(encode(Hello{"", 1, {long_name}}));
+  EXPECT_FALSE(is_read(Hello{"host", 0, {{"mlx5_0", 1}}}));
+  EXPECT_FALSE(is_read(Hello{"host", 66, {{"mlx5_0", 1}}}));
+  EXPECT_FALSE(is_read(Hello{"host", 1, {}}));
+  EXPECT_FALSE(is_read(Hello{"host", 1, std::vector<Hello::Port>(9)}));
+  const Hello::Port long_name{std::string(rc::max_text_bytes + 10, 'd'), 1};
+  const auto cut = from_bytes<Hello>(to_bytes(Hello{"", 1, {long_name}}));
   ASSERT_TRUE(cut);
-  EXPECT_EQ(cut->ports[0].device.size(), wire_limits::text_bytes);
+  EXPECT_EQ(cut->ports[0].device.size(), rc::max_text_bytes);
 }
 
 } // namespace

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,12 +18,12 @@ struct TestHello {
   int qp_sets = 0;
 };
 
-/// "host,2"
-std::optional<TestHello> decode(const std::string& text) {
-  const std::size_t comma = text.find(',');
-  if (comma == std::string::npos)
-    return std::nullopt;
-  return TestHello{text.substr(0, comma), std::stoi(text.substr(comma + 1))};
+void serialize(Archive& archive, TestHello& hello) {
+  archive(hello.host, hello.qp_sets);
+}
+
+std::string text(const std::string& host, int qp_sets) {
+  return to_bytes(TestHello{host, qp_sets});
 }
 
 PeerLocation peer(int pe) {
@@ -37,12 +36,13 @@ std::vector<TestHello> read(Job& job, const std::vector<std::string>& texts) {
   job.pe = 0;
   job.host = "node0";
   return read_hellos<TestHello>(job, {peer(1), peer(2)}, texts,
-                                {2, "SOME_OPTION to the same value"}, decode);
+                                {2, "SOME_OPTION to the same value"});
 }
 
 TEST(Hellos, OfPeersAreReadAndNameThem) {
   Job job;
-  const std::vector<TestHello> hellos = read(job, {"node0,2", "node1,2", "node2,2", "not a hello"});
+  const std::vector<TestHello> hellos =
+      read(job, {text("node0", 2), text("node1", 2), text("node2", 2), "not a hello"});
   ASSERT_EQ(hellos.size(), 4u);
   EXPECT_EQ(hellos[2].host, "node2");
   EXPECT_EQ(hellos[3].host, "");
@@ -54,14 +54,14 @@ TEST(Hellos, ADamagedOneNamesThePeer) {
   Job job;
   expect_error(ExitCode::unavailable,
                {"PE 2", "cannot read its connection data", "malformed message", "node0"}, [&] {
-                 read(job, {"node0,2", "node1,2", "nonsense"});
+                 read(job, {text("node0", 2), text("node1", 2), "nonsense"});
                });
 }
 
 TEST(Hellos, AllPesCreateTheSameNumberOfQps) {
   Job job;
   expect_error(ExitCode::usage, {"PE 1 on node1", "it creates 5 QPs per peer, this PE 2"}, [&] {
-    read(job, {"node0,2", "node1,5", "node2,2"});
+    read(job, {text("node0", 2), text("node1", 5), text("node2", 2)});
   });
 }
 

@@ -1,9 +1,5 @@
 #include "transports/mlx5/devx/devx_hca.h"
 
-#include <bit>
-#include <cerrno>
-#include <cstring>
-
 #include "src/base/error.h"
 #include "transports/mlx5/devx/devx_open.h"
 #include "transports/mlx5/devx/devx_qp.h"
@@ -15,7 +11,7 @@ namespace {
 
 class DevxMemory final : public HcaMemory {
 public:
-  explicit DevxMemory(verbs::MemoryRegion region, std::string way = {})
+  DevxMemory(verbs::MemoryRegion region, std::string way)
       : region_(std::move(region)), way_(std::move(way)) {}
   std::uint32_t lkey() const override { return region_->lkey; }
   std::uint32_t rkey() const override { return region_->rkey; }
@@ -52,22 +48,18 @@ public:
   const HcaInfo& info() const override { return info_; }
 
   std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override {
-    if (request.gpu)
-      return register_gpu_memory(request);
     verbs::Device& device = port_.device.verbs();
-    const verbs::Functions& functions = device.functions();
+    verbs::Way method = verbs::Way::plain;
     // The numbers of Access are the library's.
-    const int access = static_cast<int>(request.access);
-    errno = 0;
-    ibv_mr* region =
-        functions.reg_mr(device.protection_domain(), request.base, request.size_bytes, access);
-    if (!region)
-      port_.device.fail("register " + std::to_string(request.size_bytes) + " bytes of memory",
-                        std::strerror(errno),
-                        errno == ENOMEM || errno == EPERM
-                            ? "raise the limit of locked memory: ulimit -l unlimited"
-                            : "check the kernel log: dmesg");
-    return std::make_unique<DevxMemory>(verbs::own(region, functions.dereg_mr));
+    verbs::MemoryRegion region = verbs::register_memory(
+        device, request.base, request.size_bytes,
+        request.gpu ? verbs::MemoryKind::cuda : verbs::MemoryKind::host,
+        request.gpu ? verbs::paths_of(request.gpu, device.functions(), options_)
+                    : verbs::DeviceMemoryPaths(),
+        request.gpu ? "memory of " + request.gpu->text() : "memory", &method,
+        static_cast<int>(request.access));
+    return std::make_unique<DevxMemory>(std::move(region),
+                                        request.gpu ? verbs::to_string(method) : "");
   }
 
   std::unique_ptr<HcaQp> create_queue(const QpOptions& options) override {
@@ -78,17 +70,6 @@ public:
   }
 
 private:
-  /// By the ways of ibrc, in its order.
-  std::unique_ptr<HcaMemory> register_gpu_memory(const MemoryRequest& request) {
-    verbs::Device& device = port_.device.verbs();
-    verbs::Way way = verbs::Way::dma_buf;
-    verbs::MemoryRegion region =
-        verbs::register_memory(device, request.base, request.size_bytes, verbs::MemoryKind::cuda,
-                               verbs::paths_of(request.gpu, device.functions(), options_),
-                               "memory of " + request.gpu->text(), &way);
-    return std::make_unique<DevxMemory>(std::move(region), verbs::to_string(way));
-  }
-
   Options options_;
   DirectPort port_;
   HcaInfo info_;

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <random>
 
 #include "src/base/error.h"
 #include "transports/mlx5/qp_layout.h"
@@ -34,11 +33,6 @@ const char* text_of(std::uint64_t event) {
   default:
     return "local access violation work queue error";
   }
-}
-
-std::uint32_t random_packet_number() {
-  std::random_device random;
-  return random() & 0xffffff;
 }
 
 bool is_ipv4(const std::array<std::uint8_t, 16>& gid) {
@@ -86,7 +80,7 @@ DevxQp::DevxQp(DirectPort& port, const QpOptions& options)
   local_.lid = wire.lid;
   local_.mtu = static_cast<std::uint8_t>(verbs::mtu_code(wire.mtu_bytes));
   local_.ethernet = wire.ethernet;
-  local_.first_psn = random_packet_number();
+  local_.first_psn = verbs::first_packet_number();
   HcaInfo info;
   info.atomic_bytes = port.limits.atomic_bytes;
   info.orders_writes = port.orders_writes;

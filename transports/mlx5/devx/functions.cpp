@@ -2,25 +2,6 @@
 
 namespace shmemctl::mlx5 {
 
-namespace {
-
-/// Looks symbols up, and remembers the first that is missing.
-class Lookup {
-public:
-  template <class Function>
-  void require(const DynamicLibrary& library, Function*& function, const char* symbol) {
-    function = library.function<Function>(symbol);
-    if (!function && missing_.empty())
-      missing_ = library.file() + " has no " + symbol + ": it is older than rdma-core 32";
-  }
-  const std::string& missing() const { return missing_; }
-
-private:
-  std::string missing_;
-};
-
-} // namespace
-
 std::shared_ptr<const DirectFunctions>
 load_direct_functions(const verbs::Functions& verbs, const std::string& file, std::string& why) {
   if (!verbs.library) {
@@ -33,7 +14,7 @@ load_direct_functions(const verbs::Functions& verbs, const std::string& file, st
   if (!library)
     return nullptr;
   auto table = std::make_shared<DirectFunctions>();
-  Lookup lookup;
+  SymbolLookup lookup;
   lookup.require(*library, table->is_supported, "mlx5dv_is_supported");
   lookup.require(*library, table->open_device, "mlx5dv_open_device");
   lookup.require(*library, table->init_obj, "mlx5dv_init_obj");
@@ -53,7 +34,7 @@ load_direct_functions(const verbs::Functions& verbs, const std::string& file, st
   lookup.require(*verbs.library, table->create_ah, "ibv_create_ah");
   lookup.require(*verbs.library, table->destroy_ah, "ibv_destroy_ah");
   if (!lookup.missing().empty()) {
-    why = lookup.missing();
+    why = lookup.missing() + ": it is older than rdma-core 32";
     return nullptr;
   }
   table->umem_reg_ex = library->function<std::remove_pointer_t<decltype(table->umem_reg_ex)>>(

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace shmemctl::verbs {
+namespace shmemctl::rc {
 
 /// Unmapped at its end; registrations go before.
 class Pages {
@@ -32,4 +32,4 @@ private:
   std::size_t size_bytes_ = 0;
 };
 
-} // namespace shmemctl::verbs
+} // namespace shmemctl::rc

@@ -1,11 +1,11 @@
-#include "transports/verbs/pages.h"
+#include "transports/rc/pages.h"
 
 #include <cerrno>
 #include <sys/mman.h>
 
 #include "src/base/error.h"
 
-namespace shmemctl::verbs {
+namespace shmemctl::rc {
 
 Pages::Pages(std::size_t size_bytes, const char* what) : size_bytes_(size_bytes) {
   void* memory =
@@ -20,4 +20,4 @@ Pages::~Pages() {
     ::munmap(data_, size_bytes_);
 }
 
-} // namespace shmemctl::verbs
+} // namespace shmemctl::rc

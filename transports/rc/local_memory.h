@@ -1,0 +1,102 @@
+// This PE's registered memory: regions, and buffers of the program.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transports/device_memory_user.h"
+#include "transports/device_regions.h"
+#include "transports/rc/region_extents.h"
+#include "transports/rc/registered_ranges.h"
+#include "transports/rc/segment_key.h"
+#include "transports/transport.h"
+
+namespace shmemctl::rc {
+
+/// Memory that all ports of this PE know. Deregistered when it is destroyed.
+struct Registration {
+  struct Keys {
+    std::uint32_t lkey = 0, rkey = 0;
+  };
+  std::uint64_t begin = 0, end = 0; ///< addresses
+  int region = -1;                  ///< -1: of none
+  std::vector<Keys> keys;           ///< by port
+  std::string method;               ///< of GPU memory: "dma-buf"
+  std::vector<std::shared_ptr<void>> handles;
+
+  std::uint32_t lkey(std::size_t port) const { return keys[port].lkey; }
+};
+
+/// Registers [base, base + size_bytes) with every port. Throws Error (unavailable) that names the
+/// device and `what`.
+/// @param gpu  the device that owns the memory; nullptr: host memory
+/// @param what "the symmetric heap"
+using Register = std::function<Registration(std::byte* base, std::size_t size_bytes,
+                                            const std::shared_ptr<const DeviceMemory>& gpu,
+                                            const std::string& what)>;
+
+/// Thread safe; find() takes no lock unless the program has buffers. Registrations stay where they
+/// are.
+class LocalMemory {
+public:
+  explicit LocalMemory(Register register_memory) : register_(std::move(register_memory)) {}
+
+  /// Registers memory for the caller's own use. Throws Error (unavailable).
+  Registration register_memory(std::byte* base, std::size_t size_bytes,
+                               const std::string& what) const {
+    return register_(base, size_bytes, nullptr, what);
+  }
+
+  /// Registers the part of a region that is not registered yet; the key of size 0 if all is.
+  /// Throws Error (unavailable).
+  SegmentKey set_region(const RegionView& region);
+  /// As in DeviceMemoryUser.
+  DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
+                                std::size_t size_bytes) const;
+  void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) {
+    devices_.add(region, std::move(memory));
+  }
+  void drop_device_region(int region);
+  /// Regions of GPUs, whose memory no processor touches.
+  const DeviceRegions& devices() const { return devices_; }
+
+  /// Registers [base, base + size_bytes). Throws Error (unavailable).
+  void add(void* base, std::size_t size_bytes);
+  /// Nothing happens if it is not there.
+  void remove(void* base);
+
+  /// What holds this byte, the newest first; nullptr if it is not registered.
+  const Registration* find(const void* address) const;
+  /// Calls each(registration) for all, in the order in which find() looks at them.
+  template <class Each>
+  void for_each(Each&& each) const {
+    if (const Regions* list = regions_.load(std::memory_order_acquire))
+      for (const Registration* registration : *list)
+        each(*registration);
+    added_.for_each(each);
+  }
+
+private:
+  /// All registrations of regions so far, the newest first: immutable, replaced as a whole.
+  using Regions = std::vector<const Registration*>;
+  void publish(Regions list);
+
+  Register register_;
+  std::mutex mutex_; ///< of regions that are set and dropped
+  std::deque<Registration> registrations_;
+  std::deque<Regions> region_lists_;
+  std::atomic<const Regions*> regions_{nullptr};
+  RegionExtents extents_;
+  DeviceRegions devices_;
+  RegisteredRanges<Registration> added_;
+};
+
+} // namespace shmemctl::rc

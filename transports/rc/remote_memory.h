@@ -1,0 +1,41 @@
+// The keys of the peers' memory.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "transports/rc/job.h"
+#include "transports/rc/segment_key.h"
+#include "transports/region_table.h"
+
+namespace shmemctl::rc {
+
+/// Look-ups may run concurrently with changes; references that were returned stay valid.
+class RemoteMemory {
+public:
+  /// @param keys by PE: newly registered segments; sizes of 0 add nothing
+  void add(int region, const std::vector<SegmentKey>& keys);
+  /// All PEs' segments of it.
+  void drop(int region);
+
+  /// What that PE has registered of the region, the newest first.
+  const std::vector<SegmentKey>& segments(int pe, int region) const;
+  /// The segment that holds this byte. Throws Error (unavailable) if the PE has not registered it.
+  const SegmentKey& segment_of(const Job& job, const RemoteAddress& address) const;
+
+private:
+  /// By PE, the newest first. Never changed, replaced as a whole.
+  using Table = std::vector<std::vector<SegmentKey>>;
+  void publish(std::size_t region, Table table);
+
+  std::mutex mutex_; ///< of changes
+  std::deque<Table> tables_;
+  std::array<std::atomic<const Table*>, RegionTable::capacity> current_{};
+};
+
+} // namespace shmemctl::rc

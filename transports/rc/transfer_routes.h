@@ -1,0 +1,120 @@
+// Which path of a QP set carries an operation, and the pieces in which a transfer is posted.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "src/base/error.h"
+#include "transports/rc/job.h"
+#include "transports/rc/local_memory.h"
+#include "transports/rc/nic_transfer.h"
+#include "transports/rc/remote_memory.h"
+#include "transports/rc/staging.h"
+
+namespace shmemctl::rc {
+
+/// A part of a transfer that one work request carries.
+struct Piece {
+  NicTransfer transfer;
+  const SegmentKey& segment;           ///< holds all of it
+  const Registration* local = nullptr; ///< holds all of it; nullptr: it goes through a staging slot
+  bool last = false;                   ///< of its transfer
+
+  RdmaAddress remote(std::size_t peer_port) const {
+    return segment.at(transfer.remote.offset_bytes, peer_port);
+  }
+};
+
+/// Of one QP set. All throw Error (unavailable) for memory that the peer has not registered.
+class TransferRoutes {
+public:
+  /// @param qp_set its number: small transfers of different sets prefer different paths
+  TransferRoutes(const Job& job, const LocalMemory& local, const RemoteMemory& remote,
+                 std::size_t qp_set)
+      : job_(job), local_(local), remote_(remote), qp_set_(qp_set) {}
+
+  /// The path for small transfers.
+  /// @param paths to that PE; 0 throws Error (unavailable)
+  std::size_t usual_path(int pe, std::size_t paths) const {
+    require_connected(pe, paths);
+    return qp_set_ % paths;
+  }
+  /// The path for atomics of HCAs, on the same NIC for all QP sets and PEs: atomics of two HCAs are
+  /// not atomic with each other.
+  std::size_t atomic_path(int pe, std::size_t paths) const {
+    require_connected(pe, paths);
+    return 0;
+  }
+
+  const SegmentKey& segment_of(const RemoteAddress& address) const {
+    return remote_.segment_of(job_, address);
+  }
+  /// The remote address of a word, all of which is registered.
+  RdmaAddress word(const RemoteAddress& address, std::size_t size_bytes,
+                   std::size_t peer_port) const {
+    const SegmentKey& segment = segment_of(address);
+    if (segment.left_at(address.offset_bytes) < size_bytes)
+      throw job_.not_registered(
+          {address.pe, address.region, segment.offset_bytes + segment.size_bytes});
+    return segment.at(address.offset_bytes, peer_port);
+  }
+  /// The segment that a put of inline data writes; nullptr if it has to be posted otherwise:
+  /// inline data is copied by the CPU, into one work request.
+  const SegmentKey* inline_target(const RemoteAddress& target, const void* source,
+                                  std::size_t size_bytes, std::size_t max_inline_bytes) const {
+    if (size_bytes > max_inline_bytes || local_.devices().hold(source))
+      return nullptr;
+    const SegmentKey& segment = segment_of(target);
+    return size_bytes <= segment.left_at(target.offset_bytes) ? &segment : nullptr;
+  }
+  NicTransfer put(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                  bool blocking) const {
+    return NicTransfer::put(target, source, size_bytes, blocking, local_.devices().hold(source));
+  }
+
+  /// GPU memory is written by one NIC only: an acknowledgement of another NIC's part does not say
+  /// that it has passed all PCIe switches on its way to that GPU.
+  bool is_striped(const NicTransfer& whole, std::size_t paths) const {
+    if (whole.size_bytes < striped_bytes || paths < 2)
+      return false;
+    return whole.direction == NicTransfer::Direction::put
+               ? !local_.devices().has(whole.remote.region)
+               : !local_.devices().hold(whole.local);
+  }
+
+  /// Calls each(Piece) for the pieces of a transfer over one path, in order.
+  /// @param max_piece_bytes of one work request
+  template <class Each>
+  void for_each_piece(const NicTransfer& whole, std::uint64_t max_piece_bytes, Each&& each) const {
+    for (std::size_t done = 0; done < whole.size_bytes;) {
+      Piece piece{whole.part(done, whole.size_bytes - done),
+                  segment_of(whole.part(done, 0).remote)};
+      NicTransfer& part = piece.transfer;
+      piece.local = whole.stage ? nullptr : local_.find(part.local);
+      const std::uint64_t here =
+          piece.local ? piece.local->end - reinterpret_cast<std::uint64_t>(part.local)
+                      : Staging::slot_bytes;
+      const std::uint64_t there = piece.segment.left_at(part.remote.offset_bytes);
+      part.size_bytes = static_cast<std::size_t>(
+          std::min({std::uint64_t{part.size_bytes}, here, there, max_piece_bytes}));
+      done += part.size_bytes;
+      piece.last = done == whole.size_bytes;
+      each(static_cast<const Piece&>(piece));
+    }
+  }
+
+private:
+  void require_connected(int pe, std::size_t paths) const {
+    if (paths == 0)
+      throw Error(ExitCode::unavailable, job_.name_of(pe), "transfer", "not connected",
+                  "run shmemctl bringup to see which PEs can reach each other", job_.where());
+  }
+
+  const Job& job_;
+  const LocalMemory& local_;
+  const RemoteMemory& remote_;
+  std::size_t qp_set_;
+};
+
+} // namespace shmemctl::rc
