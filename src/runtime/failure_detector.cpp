@@ -115,9 +115,10 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
   const std::vector<Verdict> verdicts = allgather_value(bootstrap, mine, deadline);
   if (const Verdict* bad = worst(verdicts))
     throw Error(ExitCode::unavailable, "failure detector", "start", words_of(*bad),
-                over_unix(addresses_) ? "check the output and exit status of that PE"
-                                      : "allow TCP between the PEs' hosts on all ports above 1023, "
-                                        "or name an interface in BOOTSTRAP_UID_SOCK_IFNAME");
+                over_unix(addresses_)
+                    ? "check the output and exit status of that PE"
+                    : "allow TCP between the PEs' hosts on all ports above 1023, "
+                      "or name an interface in SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME");
 }
 
 /// The best address comes first, so if none works its error is the one to report.
@@ -375,11 +376,12 @@ AddressBook Listeners::exchange(Bootstrap& bootstrap, const std::vector<std::str
   AddressBook addresses;
   for (std::size_t pe = 0; pe < offers.size(); ++pe) {
     if (!over_unix && !can_be_reached(offers[pe], offers))
-      throw Error(ExitCode::unavailable, "failure detector", "start",
-                  "PE " + std::to_string(pe) +
-                      (pe < host_names.size() ? " (host " + host_names[pe] + ")" : "") +
-                      " has no network address, and not all PEs are on one machine",
-                  "bring up an interface on that host, or name one in BOOTSTRAP_UID_SOCK_IFNAME");
+      throw Error(
+          ExitCode::unavailable, "failure detector", "start",
+          "PE " + std::to_string(pe) +
+              (pe < host_names.size() ? " (host " + host_names[pe] + ")" : "") +
+              " has no network address, and not all PEs are on one machine",
+          "bring up an interface on that host, or name one in SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME");
     addresses.push_back(
         addresses_for(offers[static_cast<std::size_t>(bootstrap.rank())], offers[pe], over_unix));
   }
