@@ -322,7 +322,7 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
       ->type_name("N")
       ->check(CLI::Range(1, max_threads));
   command.add_flag("--graph", flags.graph,
-                   "--initiator stream: launch the operations as CUDA graphs");
+                   "Launch the operations as CUDA graphs (only with --initiator stream)");
 }
 
 void add_sweep_flags(CLI::App& command, BenchFlags& flags) {

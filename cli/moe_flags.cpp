@@ -47,30 +47,35 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
       ->check(CLI::IsMember({"bf16", "fp8"}));
   command
       .add_option("--scales", request.scales,
-                  "fp8: scaling factors as FP32, or as powers of two (UE8M0)")
+                  "Scaling factors as FP32, or as powers of two (UE8M0) (only with --dtype fp8)")
       ->check(CLI::IsMember({"float", "ue8m0"}));
   command
       .add_option(
           "--combine", request.combine,
-          "ll: weighted returns one row per choice, summed at the token's source rank; partial "
-          "returns one row per rank, summed there")
+          "weighted: one row per choice returns and is summed at the token's source rank; partial: "
+          "each rank sums its rows and returns one (only with --mode ll)")
       ->check(CLI::IsMember({"weighted", "partial"}));
   command
-      .add_option("--layout", request.layout,
-                  "ll: order of received rows: by source rank, or also packed per expert")
+      .add_option(
+          "--layout", request.layout,
+          "Order of received rows: by source rank, or also packed per expert (only with --mode ll)")
       ->check(CLI::IsMember({"source", "expert"}));
-  command.add_flag("--topk-weights", request.combined_weights,
-                   "ht: combine also returns the summed top-k weights of each token");
-  command.add_flag("--bias", request.bias, "ht: combine adds a bias to each token");
-  command.add_flag("--flat", request.flat,
-                   "ht, several nodes: send each row directly to its destination rank, without "
-                   "forwarding within the node");
+  command.add_flag(
+      "--topk-weights", request.combined_weights,
+      "Combine also returns the summed top-k weights of each token (only with --mode ht)");
+  command.add_flag("--bias", request.bias,
+                   "Combine adds a bias to each token (only with --mode ht)");
+  command.add_flag(
+      "--flat", request.flat,
+      "Send each row directly to its destination rank, without forwarding within the node "
+      "(only with --mode ht and several nodes)");
   command
       .add_option("--backend", flags.backend, "host: one-sided operations by the CPU; gpu: kernels")
       ->check(CLI::IsMember({"host", "gpu"}));
   command
       .add_option("--num-sms", request.num_sms,
-                  "gpu: maximum number of SMs of a kernel (default 0: chosen per kernel)")
+                  "Maximum number of SMs of a kernel (default 0: chosen per kernel; only with "
+                  "--backend gpu)")
       ->type_name("N[,N...]");
 }
 
@@ -112,8 +117,8 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
   command
       .add_option(
           "--patience-us", flags.request.rank_timeout_us,
-          "ll: mask a rank that does not respond within US microseconds (slow, stopped or dead) "
-          "and continue without it")
+          "Mask a rank that does not respond within US microseconds (slow, stopped or dead) "
+          "and continue without it (only with --mode ll)")
       ->type_name("US")
       ->check(CLI::Range(1.0, 1e9));
   command

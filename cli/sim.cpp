@@ -142,21 +142,27 @@ void add_traffic_flags(CLI::App& command, sim::Request& request) {
           "are sent directly to their ranks (default ht)")
       ->type_name("MODE")
       ->check(CLI::IsMember({"ht", "ll"}));
-  command.add_flag("--flat", request.flat,
-                   "ht: one row per token and destination rank, sent directly");
+  command.add_flag(
+      "--flat", request.flat,
+      "Send one row per token and destination rank directly, without forwarding within the "
+      "destination node (only with --mode ht)");
   command
       .add_option("--dtype", request.dtype,
                   "Data type of dispatch; combine uses bf16 (default bf16)")
       ->type_name("DTYPE")
       ->check(CLI::IsMember({"bf16", "fp8"}));
   command
-      .add_option("--combine", request.combine,
-                  "ll: combine returns one row per expert choice (weighted) or per rank (partial)")
+      .add_option(
+          "--combine", request.combine,
+          "Combine returns one row per expert choice (weighted) or per rank (partial) (only with "
+          "--mode ll)")
       ->type_name("KIND")
       ->check(CLI::IsMember({"weighted", "partial"}));
   command
-      .add_option("--copies", request.copies,
-                  "ll: dispatch sends one row per rank, as moe does, or per choice, as DeepEP does")
+      .add_option(
+          "--copies", request.copies,
+          "Dispatch sends one row per rank, as moe does, or per choice, as DeepEP does (only with "
+          "--mode ll)")
       ->type_name("KIND")
       ->check(CLI::IsMember({"rank", "choice"}));
 }

@@ -329,7 +329,8 @@ std::vector<FindingReference> finding_rows() {
        "Look at the files under `/sys/class/infiniband/DEVICE`; update a driver or firmware that "
        "does not count."},
       {"link-flapping", "NIC counters", "error, warning",
-       "A link went down or recovers from errors: link_downed, link_error_recovery, symbol errors, "
+       "A link went down or had to recover from errors: link_downed, link_error_recovery, symbol "
+       "errors, "
        "carrier changes above their thresholds.",
        "Rules in `nic_thresholds.conf`, each with its source.",
        "Reseat or replace cable and transceiver, look at the switch port, then at the kernel log."},

@@ -141,7 +141,7 @@ public:
   SHMEMCTL_HOST_DEVICE const NetworkProblem& problem() const { return problem_; }
 
 private:
-  static constexpr std::uint32_t max_inline_wqe_bytes = 92; ///< two WQEBBs
+  static constexpr std::uint32_t max_inline_bytes_of_two_wqebbs = 92;
   static constexpr std::uint32_t max_group_threads =
       32; ///< threads whose WQEs are posted with one doorbell
   using Send = mlx5::SendQueue<mlx5::DeviceShape, Memory>;
@@ -370,8 +370,8 @@ QpClient<Memory, Wait>::post_put(const Address& target, const void* source,
     count = count < size_bytes - done ? count : size_bytes - done;
     // Small data, and memory that is not registered, is sent inline.
     const mlx5::LocalSegment* const local =
-        size_bytes <= max_inline_wqe_bytes ? nullptr : table_.find_local(address);
-    const std::uint64_t most = !local                                        ? max_inline_wqe_bytes
+        size_bytes <= max_inline_bytes_of_two_wqebbs ? nullptr : table_.find_local(address);
+    const std::uint64_t most = !local ? max_inline_bytes_of_two_wqebbs
                                : local->end - address < mlx5::max_rdma_bytes ? local->end - address
                                                                              : mlx5::max_rdma_bytes;
     count = count < most ? count : most;

@@ -128,19 +128,19 @@ __device__ inline bool by_ibgda(const DeviceJob& job, int pe, const Operation& o
 }
 
 /// Quiet of the QPs to that PE except one, in two passes: pass 0 rings all doorbells, pass 1 waits.
-__device__ inline bool quiet_turn(const DeviceJob& job, int pe, std::uint32_t but, int turn) {
+__device__ inline bool quiet_pass(const DeviceJob& job, int pe, std::uint32_t except, int pass) {
   const std::uint32_t n = qps_to(job.network, static_cast<std::uint32_t>(pe));
   bool ok = true;
   for (std::uint32_t number = 0; ok && number < n; ++number)
-    if (number != but)
+    if (number != except)
       ok = on_qp(job, pe, number, [&](DeviceQp& queue) {
         std::uint64_t ticket = 0;
-        return !queue.used() || (turn == 0 ? queue.begin_quiet(ticket) : queue.quiet());
+        return !queue.used() || (pass == 0 ? queue.begin_quiet(ticket) : queue.quiet());
       });
   return ok;
 }
 __device__ inline bool quiet_qps(const DeviceJob& job, int pe, std::uint32_t but) {
-  return quiet_turn(job, pe, but, 0) && quiet_turn(job, pe, but, 1);
+  return quiet_pass(job, pe, but, 0) && quiet_pass(job, pe, but, 1);
 }
 
 __device__ inline bool no_path(const DeviceJob& job, int pe) {
@@ -318,7 +318,7 @@ __device__ __noinline__ inline bool network_quiet(const DeviceJob& job) {
   for (int turn = 0; job.network.queues && turn < 2; ++turn)
     for (int pe = 0; ok && pe < job.n_pes; ++pe)
       if (detail::path_to(job, pe) == DevicePath::ibgda)
-        ok = detail::quiet_turn(job, pe, UINT32_MAX, turn);
+        ok = detail::quiet_pass(job, pe, UINT32_MAX, turn);
   if (ok && job.network.rings.n_fifos > 0) {
     detail::NetworkWait wait(job);
     detail::DeviceProxy proxy(job.network, detail::thread_number(), wait);

@@ -95,7 +95,7 @@ namespace {
 /// A hostile document may have any number of ends.
 constexpr std::size_t max_ends = 4096;
 
-/// A row, and the names of its two.
+/// A row of results, and the names of its two ends.
 struct PairRow {
   const ResultRow* row;
   std::string source, target;

@@ -40,7 +40,7 @@ struct AtomicFields {
 
 inline constexpr std::uint32_t nop_ds_count = 1;
 inline constexpr std::uint32_t write_ds_count = 3;
-inline constexpr std::uint32_t max_inline_wqe_bytes = 28; ///< what fits in one WQEBB
+inline constexpr std::uint32_t max_inline_bytes_of_one_wqebb = 28;
 
 SHMEMCTL_HOST_DEVICE constexpr std::uint32_t inline_ds_count(std::uint32_t size_bytes) {
   return 2 + (4 + size_bytes + ds_bytes - 1) / ds_bytes;
@@ -118,6 +118,7 @@ build_inline_write(Out& out, const WqeHead& head, const RaddrSegment& remote,
   // The first four bytes share a word with the byte count.
   const std::uint32_t beside = size_bytes < 4 ? size_bytes : 4;
   const std::uint64_t start = detail::word_of_bytes(bytes, beside);
+  // word_of_bytes() has the bytes in wire order; what is combined here is in the host's.
   out.set(
       4, to_wire(static_cast<std::uint64_t>(inline_bit | size_bytes) << 32 | to_wire(start) >> 32));
   std::uint32_t done = beside;

@@ -105,7 +105,7 @@ std::vector<OptionSpec> make_table() {
        "DEVICE_PATH=auto if ibgda is among the transports.",
        in_nvshmem},
       {"IBGDA_ENABLE_MULTI_PORT", OptionType::boolean, "0",
-       "Let IBGDA use all NICs of a PE instead of the first only.", in_nvshmem},
+       "Let IBGDA use all NICs of a PE instead of only the first.", in_nvshmem},
   };
 }
 

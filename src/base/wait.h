@@ -119,7 +119,8 @@ class BasicWait {
 public:
   using Seconds = std::chrono::duration<double>;
 
-  /// With a deadline `timeout_s` seconds after the first check.
+  /// With a deadline `timeout_s` seconds after the first check, so that a wait that need not wait
+  /// reads no clock.
   BasicWait(JobHealth& health, double timeout_s, WaitSubject subject,
             const BackoffPolicy& policy = {})
       : health_(health), timeout_s_(timeout_s), subject_(std::move(subject)),

@@ -1,3 +1,5 @@
+// The limit of a bandwidth: of NIC ports, links between GPUs or GPU memory, by their rates, or as
+// measured on a link by plain kernels.
 #include "src/bench/bandwidth_limit.h"
 
 #include <algorithm>
@@ -30,11 +32,12 @@ using nlohmann::json;
 namespace {
 
 constexpr double bits_of_byte = 8;
-constexpr std::uint64_t min_share = 100; ///< one part in so many of the busiest port's bytes
+/// A port counts as used from a hundredth of the busiest port's bytes on.
+constexpr std::uint64_t min_share = 100;
 /// Atomics, and puts of a word that travel as messages, are counted as operations without bytes.
 constexpr std::uint64_t bytes_of_operation = 8;
 
-/// They tell a rate, and no wire has it.
+/// Devices without hardware, whose drivers report a rate that no link has.
 bool is_emulated(const Nic& nic) {
   constexpr std::array<std::string_view, 6> drivers = {"rdma_rxe", "siw",  "virtio_net",
                                                        "virtio",   "veth", "tun"};
@@ -199,7 +202,7 @@ using Partners = std::map<std::string, std::set<std::string>>;
 struct Flow {
   Partners to, from;
   std::map<std::string, double> memory_GBps; ///< of those that send
-  bool stays = false, leaves = false;        ///< on the GPU that it comes from
+  bool stays = false, leaves = false;        ///< whether any bytes stay on, or leave, their GPU
   bool in_host_memory = false;
 
   void add(const GpuOfPe& own, const GpuOfPe& other) {
@@ -215,7 +218,7 @@ FoundLimit none(const std::string& what) {
   return {std::nullopt, "no limit is known for " + what};
 }
 
-/// Why what `own` sends to `other` has no limit of GPUs; "" if it may.
+/// Why no limit of GPUs applies to what `own` sends to `other`; "" if one may.
 std::string why_not(const GpuOfPe& own, const GpuOfPe& other) {
   if (own.pci_address.empty())
     return none("PEs without a GPU").reason;
@@ -410,8 +413,6 @@ double limited_bytes(const LeastTraffic& traffic, const LinkLimit& limit) {
   return limit.to_host ? std::max(traffic.loaded, traffic.stored) : traffic.between_gpus;
 }
 
-using nlohmann::json;
-
 namespace {
 
 constexpr std::size_t sent_bytes = std::size_t{32} << 20; ///< by a PE, in a round
@@ -572,8 +573,6 @@ const LinkMeasurement& LinkMeter::of(const Point& like) {
     return known->second;
   return known_.emplace(pattern, measure_link(runtime_, like)).first->second;
 }
-
-using nlohmann::json;
 
 namespace {
 

@@ -184,7 +184,7 @@ std::vector<CaseRow> make_table() {
   const std::string in_stream = "Back-to-back calls in the stream of each PE.";
   const std::string in_kernel =
       "Back-to-back calls in one kernel, by one block of each PE or, with "
-      "--ctas, by a grid.";
+      "--ctas, by the whole grid.";
   const std::string of_message = " The size is that of the message.";
   const std::string of_contribution = " The size is that of one PE's contribution.";
   const std::string of_block = " The size is that of the block from one PE to another.";
@@ -307,7 +307,7 @@ std::vector<CaseRow> make_table() {
        {host(by_host::atomic_rate, any, one_word, "A window of adds (--window), each to a word of its own, followed by one quiet.", last_fetched),
         kernel(by_gpu::atomic_rate, pairwise, one_word, grid_threads, "Each thread of the grid adds to a word of its own at the target; one quiet ends the launch. The words are adjacent in memory.")}},
       {"atomic-bandwidth", atomic, bandwidth, "bandwidth of atomic adds to an array", words,
-       {kernel(by_gpu::atomic_bandwidth, pairwise, elements(8, 4 * MiB), grid_threads, "The threads of the grid add to every 8-byte word of an array at the target, neighbours to neighbours, one pass after another; one quiet ends the launch. The size is that of the array.")}},
+       {kernel(by_gpu::atomic_bandwidth, pairwise, elements(8, 4 * MiB), grid_threads, "The threads of the grid add to every 8-byte word of an array at the target, adjacent threads to adjacent words, in repeated passes; one quiet ends the kernel. The size is that of the array.")}},
 
       {"barrier", synchronisation, latency, "latency of a barrier over all PEs", "",
        {host(by_host::barrier, everyone, unsized, "Back-to-back barriers, each with a quiet.", late_pe),

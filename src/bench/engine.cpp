@@ -240,7 +240,8 @@ private:
                        "{:+.3f} us for each operation",
                        outcome.info.name, format_size_bytes(outcome.point.size_bytes),
                        cost->operation_us, cost->reference_us, cost->added_us),
-           "docs/explanation/proxy.md says what that is made of; PROXY_THREADS and PROXY_CPUS "
+           "docs/explanation/proxy.md says what that is made of; SHMEMCTL_PROXY_THREADS and "
+           "SHMEMCTL_PROXY_CPUS "
            "change it"});
     if (const auto drift = find_drift(outcome.samples)) {
       ++drifting_points_;

@@ -29,7 +29,8 @@ double one_operation(const PeSamples&) {
   return 1;
 }
 
-/// Rows of the host on its own memory are what they were before there were others.
+/// Rows of host operations on host memory have no such keys: they are as in reports that were
+/// written before there were other initiators, so that both can be compared.
 void add_launch(nlohmann::json& params, const Launch& launch) {
   if (launch.initiator == Initiator::host && launch.memory == MemoryKind::host)
     return;

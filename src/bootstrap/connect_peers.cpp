@@ -194,7 +194,7 @@ private:
       dialers_[level].dial_again(connection_ended);
   }
 
-  /// False if the candidate has become the connection, or cannot become it any more.
+  /// Whether to keep polling the candidate: false once it is the connection, or is rejected.
   bool read_candidate(std::size_t level, Candidate& candidate) {
     try {
       candidate.reader.read(candidate.socket);
@@ -262,7 +262,7 @@ private:
         ExitCode::deadline, self(), "connect to " + join(peers, ", "),
         "timed out: " + join(problems, "; "),
         "allow TCP between these hosts (firewall, routes), or name an interface with a route in "
-        "BOOTSTRAP_UID_SOCK_IFNAME; if a PE is stopped or slow, check its output, or " +
+        "SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME; if a PE is stopped or slow, check its output, or " +
             raise_timeout());
   }
 

@@ -126,9 +126,9 @@ std::vector<SocketAddress> choose_addresses(const std::vector<InterfaceAddress>&
                    });
   if (chosen.empty())
     throw Error(ExitCode::usage, "network interfaces", "",
-                "none matches BOOTSTRAP_UID_SOCK_IFNAME=\"" + printable(filter.names) +
-                    "\" and BOOTSTRAP_UID_SOCK_FAMILY=\"" + printable(filter.family) + "\"; " +
-                    describe(interfaces),
+                "none matches SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME=\"" + printable(filter.names) +
+                    "\" and SHMEMCTL_BOOTSTRAP_UID_SOCK_FAMILY=\"" + printable(filter.family) +
+                    "\"; " + describe(interfaces),
                 "name an interface that is up: a comma-separated list of prefixes; a leading ^ "
                 "excludes, a leading = asks for exact names");
   std::vector<SocketAddress> addresses;

@@ -24,8 +24,8 @@ bool has(const Environment& environment, const char* name) {
 }
 
 [[noreturn]] void refuse_session(const std::string& text, const std::string& problem) {
-  throw Error(ExitCode::usage, "BOOTSTRAP_UID_SESSION_ID=\"" + printable(text) + "\"", "", problem,
-              "write it as host:port, 10.0.0.1:port or [fd00::1]:port");
+  throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=\"" + printable(text) + "\"", "",
+              problem, "write it as host:port, 10.0.0.1:port or [fd00::1]:port");
 }
 
 } // namespace
@@ -60,9 +60,11 @@ RankAndSize rank_and_size(const Options& options, const Environment& environment
     return {static_cast<int>(rank), static_cast<int>(size),
             "BOOTSTRAP_UID_RANK and BOOTSTRAP_UID_SIZE"};
   if (rank >= 0 || size >= 0)
-    throw Error(ExitCode::usage, rank >= 0 ? "BOOTSTRAP_UID_SIZE" : "BOOTSTRAP_UID_RANK", "",
+    throw Error(ExitCode::usage,
+                rank >= 0 ? "SHMEMCTL_BOOTSTRAP_UID_SIZE" : "SHMEMCTL_BOOTSTRAP_UID_RANK", "",
                 std::string("not set, but ") +
-                    (rank >= 0 ? "BOOTSTRAP_UID_RANK" : "BOOTSTRAP_UID_SIZE") + " is",
+                    (rank >= 0 ? "SHMEMCTL_BOOTSTRAP_UID_RANK" : "SHMEMCTL_BOOTSTRAP_UID_SIZE") +
+                    " is",
                 "set both, or neither to use the launcher's variables");
   std::vector<std::string> names;
   for (const LauncherVariables& pair : launcher_variables()) {
@@ -73,7 +75,7 @@ RankAndSize rank_and_size(const Options& options, const Environment& environment
     names.push_back(pair.rank);
   }
   throw Error(ExitCode::usage, "rank of this PE", "determine",
-              "neither BOOTSTRAP_UID_RANK nor any of " + join(names, ", ") +
+              "neither SHMEMCTL_BOOTSTRAP_UID_RANK nor any of " + join(names, ", ") +
                   " is set together with its size",
               "set SHMEMCTL_BOOTSTRAP_UID_RANK and SHMEMCTL_BOOTSTRAP_UID_SIZE for each PE");
 }

@@ -87,8 +87,8 @@ struct FreeValue {
 };
 using OwnedValue = std::unique_ptr<pmix::Value, FreeValue>;
 
-/// PMIx keeps what a process put as long as it has another user there, so each opening has its own
-/// keys. The count belongs to the process, as the library's state does.
+/// PMIx keeps the keys of a process while another library of that process uses it, so each opening
+/// has its own keys. The count belongs to the process, as the library's state does.
 unsigned count_opening() {
   static std::atomic<unsigned> openings{0};
   return openings.fetch_add(1, std::memory_order_relaxed);
@@ -275,7 +275,7 @@ void PmixKvs::leave(const Deadline& deadline) noexcept {
 } // namespace
 
 std::unique_ptr<Bootstrap> open_pmix(BootstrapRequest& request, const Deadline& deadline) {
-  // Without it, newer libraries start as a job of one.
+  // If PMIX_NAMESPACE is not set, newer libraries start as a job of one process (a singleton).
   if (request.environment.find("PMIX_NAMESPACE") == request.environment.end())
     throw Error(ExitCode::unavailable, "PMIX_NAMESPACE", "",
                 "not set: this process was not started by a launcher with PMIx",

@@ -117,7 +117,7 @@ std::optional<std::string> single_applies(const Options&, Facts environment,
 
 constexpr Rule rules[] = {
     {"local", "SHMEMCTL_LOCAL_ID, which shmemctl run sets", local_applies},
-    {"uid", "the options BOOTSTRAP_UID or BOOTSTRAP_UID_SESSION_ID", uid_applies},
+    {"uid", "the options SHMEMCTL_BOOTSTRAP_UID or SHMEMCTL_BOOTSTRAP_UID_SESSION_ID", uid_applies},
     {"pmix", "PMIX_NAMESPACE and PMIX_RANK, and a libpmix that opens", pmix_applies},
     {"mpi", "OMPI_COMM_WORLD_SIZE, and a libmpi that opens", mpi_applies},
     {"pmi2", "PMI_FD in a step of Slurm", pmi2_applies},
@@ -248,23 +248,23 @@ void require_private(const std::string& path) {
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
       (status.st_mode & S_IROTH) == 0)
     return; // what cannot be checked here is rejected by its reader
-  throw Error(ExitCode::usage, "BOOTSTRAP_UID_SECRET_FILE=\"" + printable(path) + "\"", "use",
-              "readable by every user of this host", "run chmod 600 " + printable(path));
+  throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE=\"" + printable(path) + "\"",
+              "use", "readable by every user of this host", "run chmod 600 " + printable(path));
 }
 
 Secret session_secret(const Options& options, int port) {
   std::string text = options.text("BOOTSTRAP_UID_SECRET");
   const std::string path = options.text("BOOTSTRAP_UID_SECRET_FILE");
   if (!text.empty() && !path.empty())
-    throw Error(ExitCode::usage, "BOOTSTRAP_UID_SECRET", "use",
-                "BOOTSTRAP_UID_SECRET_FILE is also set", "unset one of the two");
+    throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SECRET", "use",
+                "SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE is also set", "unset one of the two");
   // A file mostly ends with a newline, and a variable does not.
   if (!path.empty())
     require_private(path);
   if (!path.empty())
     text = std::string(trim(split(read_input(path, max_secret_bytes), '\n').front()));
   if (text.empty())
-    throw Error(ExitCode::usage, "BOOTSTRAP_UID_SESSION_ID", "use",
+    throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID", "use",
                 path.empty() ? "the job has no secret"
                              : "the first line of " + printable(path) + " is empty",
                 "set SHMEMCTL_BOOTSTRAP_UID_SECRET or SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE to the "
@@ -288,7 +288,8 @@ SocketAddress own_address(const std::vector<SocketAddress>& addresses, const Hos
                           const std::string& text) {
   const auto own = std::find_if(addresses.begin(), addresses.end(), is_own);
   if (own == addresses.end())
-    throw Error(ExitCode::usage, "BOOTSTRAP_UID_SESSION_ID=\"" + printable(text) + "\"", "use",
+    throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=\"" + printable(text) + "\"",
+                "use",
                 "rank 0 listens there, but " + addresses.front().with_port(0).text() +
                     " is not an address of this host",
                 "name the host of rank 0, or start rank 0 there");
@@ -326,7 +327,7 @@ void use_session(UidArguments& arguments, const Options& options, const Deadline
 void require_id(const Options& options) {
   if (options.text("BOOTSTRAP_UID").empty() && options.text("BOOTSTRAP_UID_SESSION_ID").empty())
     throw Error(ExitCode::usage, "bootstrap uid", "open",
-                "neither BOOTSTRAP_UID nor BOOTSTRAP_UID_SESSION_ID is set",
+                "neither SHMEMCTL_BOOTSTRAP_UID nor SHMEMCTL_BOOTSTRAP_UID_SESSION_ID is set",
                 "set SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=HOST:PORT, with the host of rank 0, and a "
                 "secret; or set SHMEMCTL_BOOTSTRAP_UID to a unique id");
 }

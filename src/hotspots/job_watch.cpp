@@ -327,7 +327,7 @@ Finding finding_of(const PortRate& rate, const std::vector<const PortRate*>& sib
                       rate.MBps, rate.name(), rate.host, usual_MBps,
                       siblings.size() > 1 ? " (median)" : "", join(names, ", ")),
           "check its link, cable and switch port (ibstat, ethtool), its PCIe link (shmemctl "
-          "topo) and the port at the other end (shmemctl bringup); HCA_LIST=^" +
+          "topo) and the port at the other end (shmemctl bringup); SHMEMCTL_HCA_LIST=^" +
               rate.port.device + " leaves it out"};
 }
 

@@ -93,13 +93,14 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t aligned_count(std::int32_t count,
 }
 
 // Low latency: no counts go ahead. Each source has `max_tokens` slots of its own on each
-// destination, in two halves that calls take in turn: a half is written again when the call after
-// next begins, and by then its reader has begun the next call.
+// destination, in two buffers that the calls use alternately. Call n + 2 overwrites the buffer of
+// call n. By then its reader has finished call n, because it has begun call n + 1, without which no
+// rank begins call n + 2.
 
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t buffer_of_epoch(std::uint64_t epoch) {
   return static_cast<std::int32_t>(epoch % 2);
 }
-/// The slot, of a half, of the source's `index`-th token for this destination.
+/// The slot, in a buffer, of the source's `index`-th token for this destination.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t fixed_slot(const Shape& shape, std::int32_t source,
                                                        std::int32_t index) {
   return source * shape.max_tokens + index;
@@ -109,7 +110,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t fixed_slot(const Shape& shape, std::
 // experts in order, each from a multiple of the alignment on; of an expert by source rank, then
 // token. offsets[e] = sum of aligned_count() of the experts before e.
 
-/// Rows that a rank can have so at most.
+/// The most rows that a rank can have in this layout.
 SHMEMCTL_HOST_DEVICE constexpr std::int64_t max_packed_rows(const Shape& shape) {
   const std::int32_t local = shape.local_experts();
   const std::int64_t rows = std::int64_t{shape.n_ranks} * shape.max_tokens;
@@ -117,8 +118,8 @@ SHMEMCTL_HOST_DEVICE constexpr std::int64_t max_packed_rows(const Shape& shape) 
          std::int64_t{local} * (shape.expert_alignment - 1);
 }
 
-// A count that announces itself: the epoch of its call beside it, so that nothing need be zeroed.
-// Epochs begin at 1.
+// A count and its flag in one word: the epoch of its call stands beside it, so that nothing need be
+// zeroed between calls. Epochs begin at 1.
 
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t count_word(std::uint64_t epoch, std::int32_t count) {
   return epoch << 32 | static_cast<std::uint32_t>(count);

@@ -119,7 +119,7 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
                              over_unix(addresses_)
                                  ? "check the output and exit status of that PE"
                                  : "allow TCP between the PEs' hosts on all ports above 1023, "
-                                   "or name an interface in BOOTSTRAP_UID_SOCK_IFNAME"));
+                                   "or name an interface in SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME"));
 }
 
 /// The best address comes first, so if none works its error is the one to report.
@@ -402,7 +402,8 @@ AddressBook Listeners::exchange(Bootstrap& bootstrap, const std::vector<std::str
                 "PE " + std::to_string(pe) +
                     (pe < host_names.size() ? " (host " + host_names[pe] + ")" : "") +
                     " has no network address, and not all PEs are on one machine",
-                "bring up an interface on that host, or name one in BOOTSTRAP_UID_SOCK_IFNAME"));
+                "bring up an interface on that host, or name one in "
+                "SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME"));
     addresses.push_back(
         addresses_for(offers[static_cast<std::size_t>(bootstrap.rank())], offers[pe], over_unix));
   }

@@ -240,8 +240,7 @@ Effort effort_of(const Request& request, const Traffic& traffic) {
               "use the nearest legal value: --steps 1");
   if (effort.sampling == Sampling::counts && !NodeCounts::can_draw(*traffic.moe))
     throw bad("--sample counts",
-              "counts can only be sampled for uniform routing in --mode ht with equally many "
-              "experts per node",
+              "requires --mode ht, uniform routing and the same number of experts on every node",
               "use --sample tokens");
   return effort;
 }

@@ -63,12 +63,26 @@ def complaints(error):
         wrong.append(f'the fix does not begin with a known verb or a command: "{error.fix[:30]}"')
     if "  " in whole.replace("\n    ", "\n"):
         wrong.append("two spaces in a row")
+    option = OPTIONS.search(whole)
+    if option:
+        wrong.append(f"{option.group()} is no variable: name it with the prefix, SHMEMCTL_{option.group()}")
     private = PRIVATE.search(re.sub(r"\{[^}]*\}|`[^`]*`", "", whole))
     if private:
         wrong.append(f'the private word "{private.group()}"')
     if "{missing}" in whole or "{expr}" in whole:
         wrong.append("an argument that has no literal, name or function")
     return wrong
+
+
+def option_names():
+    """A pattern of the options of more than one word, which stand without the prefix that their variables have."""
+    table = (ROOT / "src" / "base" / "option_table.cpp").read_text()
+    names = [name for name in re.findall(r'^      (?:\{|secret\()"([A-Z][A-Z0-9_]+)"', table, re.M) if "_" in name]
+    assert len(names) > 30, names
+    return re.compile(r"(?<![A-Z_%])(" + "|".join(sorted(names, key=len, reverse=True)) + r")(?![A-Z_])")
+
+
+OPTIONS = option_names()
 
 
 def listing(errors):
@@ -134,7 +148,7 @@ class Rules(unittest.TestCase):
     def test_each_rule_finds_its_mistake(self):
         for change in ({"subject": ""}, {"subject": "the file"}, {"subject": "read a.xml"}, {"action": "its sizes"}, {"action": "connect to"},
                        {"action": "not read"}, {"action": "read."}, {"action": "", "cause": ""}, {"cause": "no such file."},
-                       {"cause": "no  such file"}, {"fix": "its cable"}, {"fix": "pass a file."}, {"cause": "2 octowords"},
+                       {"cause": "no  such file"}, {"fix": "its cable"}, {"fix": "pass a file."}, {"cause": "2 octowords"}, {"fix": "omit PROXY_CPUS"},
                        {"cause": "{expr}"}):
             with self.subTest(change):
                 self.assertEqual(len(complaints(self.error(**change))), 1)

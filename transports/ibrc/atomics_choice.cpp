@@ -45,7 +45,7 @@ bool atomics_by_message(const std::vector<NamedCapabilities>& offers, const Wher
   if (message && deaf)
     throw Error(ExitCode::unavailable, "atomics by message", "use",
                 "a device of " + deaf->name + " has no SRQ",
-                "exclude that device with HCA_LIST, or unset IB_ATOMICS", where);
+                "exclude that device with SHMEMCTL_HCA_LIST, or unset SHMEMCTL_IB_ATOMICS", where);
   if (message)
     return true;
   const NamedCapabilities* lacking =

@@ -16,7 +16,7 @@ namespace {
 constexpr unsigned calls_per_poll = 4096;
 constexpr const char* address_fix =
     "give the port's network interface an address (ip address add), or change IB_GID_INDEX, "
-    "IB_ADDR_FAMILY, IB_ADDR_RANGE or IB_ROCE_VERSION_NUM";
+    "SHMEMCTL_IB_ADDR_FAMILY, SHMEMCTL_IB_ADDR_RANGE or SHMEMCTL_IB_ROCE_VERSION_NUM";
 
 /// "RoCE v2 IPv4, InfiniBand": the kinds of GID of all ports.
 std::string kinds_of(const std::vector<Summary::Port>& ports) {
@@ -149,7 +149,7 @@ const IbrcTransport::Found& IbrcTransport::find(const HcaPort& wanted) const {
     return each.device_name == wanted.device && each.port.number == wanted.port;
   });
   if (found == found_.end()) {
-    const std::string other = "name one that is there in HCA_LIST, or omit it";
+    const std::string other = "name one that is there in SHMEMCTL_HCA_LIST, or omit it";
     for (const verbs::LeftOut& left_out : survey_.left_out)
       if (left_out.device == wanted.device)
         throw cannot_use(wanted, left_out.reason, left_out.fix.empty() ? other : left_out.fix);
@@ -157,10 +157,10 @@ const IbrcTransport::Found& IbrcTransport::find(const HcaPort& wanted) const {
   }
   if (!found->reason.empty())
     throw cannot_use(wanted, found->reason,
-                     found->port.active
-                         ? address_fix
-                         : "bring the link up (ip link, ibstat), or exclude the port: HCA_LIST=^" +
-                               wanted.device);
+                     found->port.active ? address_fix
+                                        : "bring the link up (check with ip link or ibstat), or "
+                                          "exclude the port: SHMEMCTL_HCA_LIST=^" +
+                                              wanted.device + ":" + std::to_string(wanted.port));
   return *found;
 }
 
@@ -171,7 +171,7 @@ Error IbrcTransport::no_listed_port() const {
     ports.push_back(
         fmt::format("{}:{} is {}", found.device_name, found.port.number, found.port.state));
   return {ExitCode::unavailable,
-          "NICs of HCA_LIST or HCA_PE_MAPPING",
+          "NICs of SHMEMCTL_HCA_LIST or SHMEMCTL_HCA_PE_MAPPING",
           "use",
           "none of them is present and up: " + join(ports, ", "),
           "bring the link up (ip link, ibstat), or name ports that are ACTIVE",

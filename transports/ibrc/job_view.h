@@ -1,4 +1,4 @@
-// What all parts of one ibrc transport know of the job and of this PE's NICs.
+// The state of the job and of this PE's NICs that all components of an ibrc transport share.
 #pragma once
 
 #include <atomic>

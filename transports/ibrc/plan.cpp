@@ -45,7 +45,7 @@ void check_link_layers(const Pair& pair, const Settings& settings) {
   const auto layer = [](const Hello::Nic& nic) { return nic.ethernet ? "Ethernet" : "InfiniBand"; };
   if (pair.mine.ethernet != pair.theirs.ethernet)
     throw pair.error(fmt::format("one is {}, the other {}", layer(pair.mine), layer(pair.theirs)),
-                     "choose ports of one network on all hosts: HCA_LIST");
+                     "choose ports of one network on all hosts: SHMEMCTL_HCA_LIST");
   if (!pair.mine.ethernet && settings.path.traffic_class != 0)
     throw pair.error("an InfiniBand port has no traffic class, and IB_TRAFFIC_CLASS is " +
                          std::to_string(settings.path.traffic_class),

@@ -158,9 +158,10 @@ void Endpoint::insert(const std::vector<std::string>& addresses) {
             ? -FI_EINVAL
             : fi_av_insert(addresses_.get(), addresses[pe].data(), 1, &peers_[pe], 0, nullptr);
     if (entered != 1)
-      throw error("insert the address of PE " + std::to_string(pe),
-                  library_->error_text(entered < 0 ? entered : FI_EADDRNOTAVAIL),
-                  "start all PEs with the same provider and interface (LIBFABRIC_PROVIDER)");
+      throw error(
+          "insert the address of PE " + std::to_string(pe),
+          library_->error_text(entered < 0 ? entered : FI_EADDRNOTAVAIL),
+          "start all PEs with the same provider and interface (SHMEMCTL_LIBFABRIC_PROVIDER)");
   }
 }
 
@@ -253,9 +254,10 @@ Error Endpoint::error(const std::string& attempted, const std::string& text,
 
 void Endpoint::require(int status, const char* attempted, const char* fix) const {
   if (status < 0)
-    throw error(attempted, library_->error_text(status),
-                fix ? fix
-                    : "try another provider (LIBFABRIC_PROVIDER) or look at FI_LOG_LEVEL=warn");
+    throw error(
+        attempted, library_->error_text(status),
+        fix ? fix
+            : "try another provider (SHMEMCTL_LIBFABRIC_PROVIDER) or look at FI_LOG_LEVEL=warn");
 }
 
 } // namespace shmemctl::fabric

@@ -17,8 +17,8 @@ namespace shmemctl::fabric {
 
 namespace {
 
-/// From here on a transfer is shared out among endpoints, if there are several.
-constexpr std::size_t stripe_bytes = std::size_t{256} << 10;
+/// Smallest transfer that is striped across several endpoints (host memory only).
+constexpr std::size_t min_striped_bytes = std::size_t{512} << 10;
 
 bool is_word(std::uint64_t offset_bytes, std::size_t size_bytes) {
   return (size_bytes == 2 || size_bytes == 4 || size_bytes == 8) && offset_bytes % size_bytes == 0;
@@ -52,7 +52,7 @@ void LibfabricTransport::in_stripes(int context, const char* step, std::size_t s
                                     bool of_gpu, Part&& part) {
   const std::size_t count = rails_.size();
   // Writes of two NICs to GPU memory are unordered.
-  if (count == 1 || size_bytes < 2 * stripe_bytes || of_gpu)
+  if (count == 1 || size_bytes < min_striped_bytes || of_gpu)
     return part(way(context, step), std::size_t{0}, size_bytes);
   const std::size_t each = (size_bytes / count + 4095) / 4096 * 4096;
   for (std::size_t i = 0, at = 0; at < size_bytes; ++i, at += each)

@@ -64,7 +64,8 @@ std::unique_ptr<Hca> Devices::open_port(const HcaPort& port) const {
     unfit = "an InfiniBand port has no traffic class";
   if (!unfit.empty())
     throw Error(ExitCode::unavailable, "NIC", "use", unfit,
-                "choose another NIC with HCA_LIST, transport ibrc, or MLX5_DEVICE=emulated",
+                "choose another NIC with SHMEMCTL_HCA_LIST, transport ibrc, or "
+                "SHMEMCTL_MLX5_DEVICE=emulated",
                 {host_, pe_, port.device, port.port});
   return hca;
 }
@@ -106,7 +107,7 @@ Reach Devices::reach(const Summary& mine, const PeerLocation& me, const PeerLoca
                    "; set MLX5_DEVICE alike on all PEs"};
   if (!emulated()) {
     if (theirs->ethernet != mine.ethernet)
-      return {0, "one port is InfiniBand and the other Ethernet; HCA_LIST chooses ports"};
+      return {0, "one port is InfiniBand and the other Ethernet; SHMEMCTL_HCA_LIST chooses ports"};
     const bool atomics = mine.has_atomics && theirs->has_atomics;
     return {atomics ? all : all & ~unsigned{can_atomics},
             nature() + (atomics ? "" : ", no atomics of 8 bytes")};

@@ -41,7 +41,7 @@ bool wanted(const GidEntry& entry, const GidRequest& wish) {
 }
 
 Error bad_range(const std::string& text, const std::string& problem) {
-  return {ExitCode::usage, "IB_ADDR_RANGE \"" + text + "\"", "", problem,
+  return {ExitCode::usage, "SHMEMCTL_IB_ADDR_RANGE \"" + text + "\"", "", problem,
           "write a network as address/bits, for example 10.1.0.0/16 or fd00::/8"};
 }
 

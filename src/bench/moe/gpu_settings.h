@@ -16,7 +16,7 @@ struct GpuSettings {
   int max_sms;
   std::int32_t node_ranks = 0; ///< MoePath::node_ranks; 0: intranode kernels
 
-  /// `given`, filled up with what suits the shape and what was given.
+  /// `given`, with every unset field set to a default that fits the shape and the other fields.
   Settings complete(Direction direction, const Settings& given) const;
   /// "" or the rule that is broken, and the nearest that is not.
   std::string misfit(Direction direction, const Settings& given) const;

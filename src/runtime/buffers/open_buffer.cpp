@@ -229,7 +229,7 @@ void OpenBuffer::attach(bool put, std::uint64_t offset_bytes, void* local,
                         std::size_t size_bytes) const {
   const auto fail = [&](const std::string& why, const char* fix) {
     return Error(ExitCode::unavailable, "buffer of PE " + std::to_string(owner_pe_),
-                 put ? "put" : "get", why, fix);
+                 put ? "write to it (put)" : "read from it (get)", why, fix);
   };
   // The number of a process that has ended may be another one's.
   if (!owner_->alive())
@@ -276,7 +276,7 @@ LocalCopy OpenBuffer::copy_of(const void* local) const {
 
 void OpenBuffer::require_writable() const {
   if (!writable_)
-    throw Error(ExitCode::usage, "buffer of PE " + std::to_string(owner_pe_), "put",
+    throw Error(ExitCode::usage, "buffer of PE " + std::to_string(owner_pe_), "write to it (put)",
                 "its memory is read-only", "use get only, or register writable memory");
 }
 

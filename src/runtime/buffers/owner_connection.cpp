@@ -150,7 +150,7 @@ void OwnerConnection::staged_put(const BufferHandle& handle, std::uint64_t offse
                           .handle = handle,
                           .offset_bytes = offset_bytes + done,
                           .size_bytes = step};
-    require_done(call(request).response, "put");
+    require_done(call(request).response, "write to it (put)");
     done += step;
   }
 }
@@ -167,7 +167,7 @@ void OwnerConnection::staged_get(void* target, const BufferHandle& handle,
                           .handle = handle,
                           .offset_bytes = offset_bytes + done,
                           .size_bytes = step};
-    require_done(call(request).response, "get");
+    require_done(call(request).response, "read from it (get)");
     copy(to + done, table_->stage(user), step);
     done += step;
   }

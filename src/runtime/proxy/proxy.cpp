@@ -112,7 +112,8 @@ void ProxyThread::start(const CpuSet& cpus) {
     return;
   if (const int problem = set_affinity(thread_.native_handle(), cpus); problem != 0)
     throw Error(ExitCode::usage, "proxy thread", "bind to CPU " + format_cpulist(cpus),
-                std::strerror(problem), "name CPUs in PROXY_CPUS that this process may use");
+                std::strerror(problem),
+                "name CPUs in SHMEMCTL_PROXY_CPUS that this process may use");
 }
 
 void ProxyThread::end(bool abandon) {
@@ -246,7 +247,7 @@ CpuSet proxy_cpus(const Options& options) {
   const std::string text = options.text("PROXY_CPUS");
   const auto cpus = parse_cpulist(text);
   if (!cpus)
-    throw Error(ExitCode::usage, "PROXY_CPUS=" + printable(text), "",
+    throw Error(ExitCode::usage, "SHMEMCTL_PROXY_CPUS=" + printable(text), "",
                 "not a CPU list such as 2,4-7", "name CPUs that this process may use");
   return *cpus;
 }

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "src/base/error.h"
-#include "src/topo/mapping/nvshmem.h"
+#include "src/topo/mapping/nvshmem_devices.h"
 #include "src/topo/mapping/ports.h"
 
 namespace shmemctl {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "src/topo/mapping/nvshmem.h"
+#include "src/topo/mapping/nvshmem_devices.h"
 #include "src/topo/node.h"
 
 namespace shmemctl {
@@ -83,8 +83,9 @@ Mapping map_nics(const Node& node, const MappingRequest& request);
 
 /// The policies themselves, without the loads; map_nics() dispatches to them and then fills those.
 Mapping map_nvshmem(const Node& node, const MappingRequest& request);
-/// NCCL: nearest by path type; among equals by GPU number, as its newer releases do (map_nccl.cpp
-/// says what is followed and what is not). A PE's NICs are those of its channels, channel 0 first.
+/// NCCL: nearest by path type; among equals by GPU number, as its newer releases do
+/// (nccl_mapping.cpp says what is followed and what is not). A PE's NICs are those of its channels,
+/// channel 0 first.
 Mapping map_nccl(const Node& node, const MappingRequest& request);
 /// Ours: least worst-NIC load, then least total distance, then fewest NUMA crossings; min-cost
 /// flow over wanted_ports(), ties to the lower PE and NIC, so that it is stable.

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "src/topo/mapping/mapping.h"
-#include "src/topo/mapping/nvshmem.h"
+#include "src/topo/mapping/nvshmem_devices.h"
 
 namespace shmemctl {
 

@@ -720,7 +720,8 @@ namespace shmemctl {
 
 namespace {
 
-constexpr const char* dump_fix = "give an XML as NCCL_TOPO_DUMP_FILE writes it";
+constexpr const char* dump_fix =
+    "pass a topology file dumped by NCCL (set NCCL_TOPO_DUMP_FILE and run any NCCL job)";
 
 void check_root(const XmlElement& root, const std::string& subject) {
   if (root.name == "graphs" || root.name == "graph")

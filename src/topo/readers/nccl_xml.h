@@ -23,8 +23,9 @@ inline std::string line_of(const XmlElement& element) {
 /// Bad input at `element`.
 inline Error bad_element(const std::string& subject, const XmlElement& element,
                          const std::string& problem) {
-  return input_error(subject, element.position(), problem,
-                     "pass XML as written by NCCL_TOPO_DUMP_FILE");
+  return input_error(
+      subject, element.position(), problem,
+      "pass a topology file dumped by NCCL (set NCCL_TOPO_DUMP_FILE and run any NCCL job)");
 }
 
 /// "0x10de" up to `limit`; unknown if it is missing or empty. Throws Error (usage) for other words.

@@ -16,8 +16,8 @@ namespace shmemctl {
 
 namespace {
 
-/// Offset after the markup at `at` that begins with "<" and is not an element, or npos if it never
-/// ends.
+/// Offset behind the comment, processing instruction or declaration (<!--, <?, <!) that begins at
+/// `at`; npos if it is not terminated.
 std::size_t past_markup(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at);
   const std::string_view end = starts_with(rest, "<!--") ? "-->"

@@ -170,7 +170,7 @@ TEST(Connecting, AListWhosePortsAreDownIsNotPassedOver) {
   FakeVerbs fake({down, roce_device("fake1")});
   const std::string message =
       expect_error(ExitCode::unavailable,
-                   {"NICs of HCA_LIST", "host host", "fake0:1 is DOWN, fake1:1 is ACTIVE"}, [&] {
+                   {"NICs of SHMEMCTL_HCA_LIST", "host host", "fake0:1 is DOWN, fake1:1 is ACTIVE"}, [&] {
                      connection_over(fake, {{"HCA_LIST", "fake0"}});
                    });
   EXPECT_NE(message.find("bring the link up"), std::string::npos) << message;

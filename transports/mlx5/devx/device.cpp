@@ -165,7 +165,7 @@ std::array<std::uint8_t, 6> DirectDevice::resolve(const PeerInfo& peer, int sour
   attributes.grh.traffic_class = static_cast<std::uint8_t>(options.traffic_class);
   const std::string step = "find the Ethernet address of " + verbs::gid_text(peer.gid);
   const char* fix = "check that both ports are in one network (ping the address), or choose "
-                    "another GID: IB_GID_INDEX, IB_ADDR_RANGE";
+                    "another GID: SHMEMCTL_IB_GID_INDEX, SHMEMCTL_IB_ADDR_RANGE";
   errno = 0;
   const AddressHandle handle =
       own_direct(direct_->create_ah(verbs_.protection_domain(), &attributes), direct_->destroy_ah);

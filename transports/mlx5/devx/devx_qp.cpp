@@ -176,7 +176,7 @@ void DevxQp::connect(const PeerInfo& peer) {
   const verbs::Port& wire = device.port();
   if ((peer.ethernet != 0) != wire.ethernet)
     device.fail("connect a queue", "one port is InfiniBand and the other Ethernet",
-                "choose ports of one fabric: HCA_LIST");
+                "choose ports of one fabric: SHMEMCTL_HCA_LIST");
   WirePath path;
   path.port = wire.number;
   path.ethernet = wire.ethernet;

@@ -1,7 +1,7 @@
 // What becomes a row of NVSHMEM's device table: enumeration, ports, lists, prefixes.
 #include <gtest/gtest.h>
 
-#include "src/topo/mapping/nvshmem.h"
+#include "src/topo/mapping/nvshmem_devices.h"
 #include "src/topo/mapping/nvshmem_mapping.h"
 
 namespace shmemctl {

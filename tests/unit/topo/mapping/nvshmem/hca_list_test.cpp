@@ -1,5 +1,5 @@
 // The exact syntax of NVSHMEM_HCA_LIST and NVSHMEM_HCA_PE_MAPPING.
-#include "src/topo/mapping/nvshmem.h"
+#include "src/topo/mapping/nvshmem_devices.h"
 
 #include <gtest/gtest.h>
 

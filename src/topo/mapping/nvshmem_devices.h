@@ -1,4 +1,5 @@
-// NVSHMEM's choice of NICs as a pure function: its device table and its rules by release.
+// NVSHMEM's releases, HCA lists and table of devices, and its choice of rows of that table for each
+// PE (nvshmem_balance.cpp).
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // NVSHMEM's algorithms that choose NICs for each GPU: nearest, greedy, balanced in two passes.
-#include "src/topo/mapping/choose_nics.h"
+#include "src/topo/mapping/nvshmem_balance.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@ namespace shmemctl {
 
 namespace {
 
-/// M: a PE's share of the rows, at least one.
+/// How many rows of the device table each PE gets, at least one.
 int slots_per_pe(int table_size, std::size_t pes) {
   return std::max(1, pes == 0 ? 1 : table_size / static_cast<int>(pes));
 }
@@ -123,8 +123,9 @@ struct Pair {
 };
 struct Slot {
   int row = unset;
-  /// 2.11 to 3.4.5 start with a class that has no rank and read beyond their table, where a 0 was
-  /// observed. No class ranks below SYS, so both starting points give the same result.
+  /// NVSHMEM 2.11 to 3.4.5 start with a class that is not in their table of ranks and read beyond
+  /// its end, where a 0 was observed. No class ranks below SYS, so that starting with SYS gives the
+  /// same result.
   PathClass path = PathClass::sys;
 };
 
@@ -190,6 +191,7 @@ private:
     static const std::vector<Pair> nothing;
     if (rules_.scans_other_pes)
       return pairs_;
+    // The first is an error of NVSHMEM (BalanceRules), reproduced here.
     const int pe = rules_.slot_taken_for_pe ? slot : slot / rules_.slots_per_pe;
     return pe < pes_ ? pairs_of_pe_[static_cast<std::size_t>(pe)] : nothing;
   }

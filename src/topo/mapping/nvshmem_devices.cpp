@@ -1,5 +1,5 @@
-// NVSHMEM's choice of NICs as a pure function: its device table and its rules by release.
-#include "src/topo/mapping/nvshmem.h"
+// NVSHMEM's HCA lists, and the table of devices that it builds from them.
+#include "src/topo/mapping/nvshmem_devices.h"
 
 #include <algorithm>
 #include <cstdlib>
