@@ -122,7 +122,7 @@ public:
   /// Publishes the WQEBBs [first, first + wqebbs) if it is their turn.
   SHMEMCTL_HOST_DEVICE PublishResult try_publish(std::uint64_t first, std::uint32_t wqebbs,
                                                  const Signalled& signalled,
-                                                 DoorbellMode bell) const {
+                                                 DoorbellMode doorbell) const {
     const std::uint64_t word = Memory::load_turn(&view_.words->ready);
     // A thread that has reserved after us publishes after us, and rings for both. If this load
     // misses its reservation, the cost is one more doorbell.
@@ -133,7 +133,7 @@ public:
     if (signalled.start_plus_1 != 0)
       Memory::store(&view_.words->signalled,
                     signalled.end << 8 | (signalled.end - signalled.start_plus_1));
-    const bool wanted = bell == DoorbellMode::now || (word & 1) != 0;
+    const bool wanted = doorbell == DoorbellMode::now || (word & 1) != 0;
     const bool rings = wanted && (reserved == end || crosses(first, end, view_.ring_log2));
     Memory::pass_turn(&view_.words->ready, word, 2 * end + (wanted && !rings ? 1 : 0));
     return rings ? PublishResult::ring : PublishResult::done;
@@ -143,20 +143,20 @@ public:
   /// that is; false if another thread is ringing.
   SHMEMCTL_HOST_DEVICE bool try_ring(std::uint64_t end) const {
     const std::uint64_t ready = Memory::load_turn(&view_.words->ready) >> 1;
-    const std::uint64_t word = Memory::load(&view_.words->bell);
+    const std::uint64_t word = Memory::load(&view_.words->rung);
     if (word >> 1 >= end)
       return true;
     // Acquire: orders the earlier doorbell before ours. `ready` may be stale then, but it is at
     // least `end`, which nobody has rung.
     if ((word & 1) != 0 ||
-        !Memory::compare_exchange_acquire(&view_.words->bell, word, 2 * ready + 1))
+        !Memory::compare_exchange_acquire(&view_.words->rung, word, 2 * ready + 1))
       return false;
     // Both are releases towards the HCA: WQEs (ours and those known from `ready`), then the
     // doorbell record, then the register.
     Memory::store_record(view_.send_record, Shape::send_record(ready));
     Memory::store_doorbell(view_.doorbell, Shape::doorbell(view_, ready), view_.write_combining);
     // Release: the HCA sees doorbells in order.
-    Memory::store_release(&view_.words->bell, 2 * ready);
+    Memory::store_release(&view_.words->rung, 2 * ready);
     return true;
   }
 

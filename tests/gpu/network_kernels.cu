@@ -158,10 +158,10 @@ __global__ void build_entries(DeviceJob job, int peer, std::uint64_t each, Netwo
   const std::uint64_t thread = threadIdx.x + blockIdx.x * static_cast<std::uint64_t>(blockDim.x);
   const std::uint64_t threads = gridDim.x * static_cast<std::uint64_t>(blockDim.x);
   const NetworkAddress there = heap_address(NetworkHeap::slots + thread * sizeof(std::uint64_t));
-  const std::uint64_t patience_ns = global_time_ns() + job.timeout_ns;
+  const std::uint64_t deadline_ns = global_time_ns() + job.timeout_ns;
   atomic_word_add(&rate->arrived, std::uint64_t{1});
   while (load_relaxed(&rate->arrived) < threads)
-    if (!expect(24, global_time_ns() < patience_ns))
+    if (!expect(24, global_time_ns() < deadline_ns))
       return;
   const std::uint64_t begin_ns = global_time_ns();
   const long long begin = clock64();

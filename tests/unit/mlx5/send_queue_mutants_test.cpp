@@ -98,7 +98,7 @@ TEST(Mlx5Mutants, TurnOfKernelsBeforeTheEntries) {
 struct NoDoorbellLock : Base {
   static std::uint64_t load(const std::uint64_t* word) {
     const std::uint64_t value = Base::load(word);
-    return is_word(word, &QueueModelWords::bell) ? value & ~std::uint64_t{1} : value;
+    return is_word(word, &QueueModelWords::rung) ? value & ~std::uint64_t{1} : value;
   }
   static bool compare_exchange_acquire(std::uint64_t* word, std::uint64_t, std::uint64_t desired) {
     Base::exchange_acquire(word, desired);
@@ -111,7 +111,7 @@ TEST(Mlx5Mutants, TwoRingAtOnce) {
 
 struct BellWithoutRelease : Base {
   static void store_release(std::uint64_t* word, std::uint64_t value) {
-    if (is_word(word, &QueueModelWords::bell))
+    if (is_word(word, &QueueModelWords::rung))
       store(word, value);
     else
       Base::store_release(word, value);
