@@ -128,9 +128,9 @@ class WithoutGpu(CliTest):
                 self.assertNotIn("Traceback", err)
 
 
-@unittest.skipUnless(os.environ.get("SHMEMCTL_FAKE_CUDA"), "no made-up CUDA driver: a build without CUDA")
+@unittest.skipUnless(os.environ.get("SHMEMCTL_FAKE_CUDA"), "no fake CUDA driver: a build without CUDA")
 class OnFakeGpus(CliTest):
-    """Copies of a made-up driver's GPUs, by the host."""
+    """Copies of a fake driver's GPUs, by the host."""
 
     def put(self, gpus, *words):
         code, out, err = run("run", "-n", "2", "bench", "put", "--memory", "gpu", "-b", "64K", "-e", "64K", "--quick",
@@ -148,7 +148,7 @@ class OnFakeGpus(CliTest):
         self.assertAlmostEqual(row["link_fraction"], row["bandwidth_GBps"] / (3352.32 / 2), delta=1e-6)
 
     def test_check_starts_kernels_where_its_bring_up_had_gpus(self):
-        """Kernels cannot run on the made-up GPUs, which is all that may keep this part from passing."""
+        """Kernels cannot run on the fake GPUs, which is all that may keep this part from passing."""
         _, out, err = run("check", "--json", "-", env={"SHMEMCTL_CUDA_LIBRARY": os.environ["SHMEMCTL_FAKE_CUDA"]})
         verdicts = {row["id"]: row for row in json.loads(out)["checks"] if row.get("group") == "verdict"}
         self.assertIn("bench-gpu", verdicts, err)

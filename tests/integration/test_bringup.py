@@ -146,7 +146,7 @@ class Success(BringupTest):
         self.assertLess(min(times), limit_s, "300 ms is the aim")
 
 
-@unittest.skipUnless(os.environ.get("SHMEMCTL_FAKE_CUDA"), "no made-up CUDA driver: a build without CUDA")
+@unittest.skipUnless(os.environ.get("SHMEMCTL_FAKE_CUDA"), "no fake CUDA driver: a build without CUDA")
 @unittest.skipIf(os.path.exists("/dev/nvidiactl"), "kernels would run on the real GPU")
 class Gpus(BringupTest):
     """Over a driver whose GPUs run no kernels: everything but these."""

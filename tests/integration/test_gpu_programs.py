@@ -24,7 +24,7 @@ def from_cache(name):
 SANITIZERS = [f"-fsanitize={from_cache('SHMEMCTL_SANITIZE')}"] if from_cache("SHMEMCTL_SANITIZE") else []
 NVCC = os.environ.get("SHMEMCTL_NVCC", "")
 needs_nvcc = unittest.skipUnless(NVCC, "no nvcc: a build without CUDA")
-needs_fake = unittest.skipUnless(FAKE_CUDA, "no made-up CUDA driver: a build without CUDA")
+needs_fake = unittest.skipUnless(FAKE_CUDA, "no fake CUDA driver: a build without CUDA")
 
 
 def must(*command, silent=False, **keywords):

@@ -6,19 +6,20 @@ namespace shmemctl::ibrc {
 
 LocalSegment LocalMemory::register_range(std::byte* begin, std::size_t size_bytes,
                                          const std::shared_ptr<const DeviceMemory>& memory,
-                                         const std::string& what, verbs::Way* used) const {
+                                         const std::string& what,
+                                         verbs::RegistrationMethod* used) const {
   // Atomics of 4 bytes work on the 8 bytes around them. Those never cross a page.
   const auto first = reinterpret_cast<std::uintptr_t>(begin) / 8 * 8;
   const std::uintptr_t last = (reinterpret_cast<std::uintptr_t>(begin) + size_bytes + 7) / 8 * 8;
   LocalSegment segment;
   segment.begin = reinterpret_cast<std::uintptr_t>(begin);
   segment.end = segment.begin + size_bytes;
-  const verbs::DeviceMemoryPaths ways = memory ? paths_to_(memory) : verbs::DeviceMemoryPaths();
+  const verbs::DeviceMemoryPaths paths = memory ? paths_to_(memory) : verbs::DeviceMemoryPaths();
   const auto kind = memory ? verbs::MemoryKind::cuda : verbs::MemoryKind::host;
   for (const UsedDevice& each : job_.devices) {
     try {
       segment.handles.push_back(verbs::register_memory(*each.device, reinterpret_cast<void*>(first),
-                                                       last - first, kind, ways, what, used));
+                                                       last - first, kind, paths, what, used));
     } catch (const Error& error) {
       throw job_.here(error);
     }
@@ -68,9 +69,9 @@ void LocalMemory::drop_device_region(int region) {
 DeviceReach LocalMemory::try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
                                            std::byte* base, std::size_t size_bytes) const {
   return rc::try_registration([&] {
-    verbs::Way way = verbs::Way::plain;
-    register_range(base, size_bytes, memory, "GPU memory", &way);
-    return verbs::to_string(way);
+    verbs::RegistrationMethod method = verbs::RegistrationMethod::plain;
+    register_range(base, size_bytes, memory, "GPU memory", &method);
+    return verbs::to_string(method);
   });
 }
 

@@ -63,7 +63,8 @@ private:
   /// @param used   receives the method that was used, of the last device
   LocalSegment register_range(std::byte* begin, std::size_t size_bytes,
                               const std::shared_ptr<const DeviceMemory>& memory,
-                              const std::string& what, verbs::Way* used = nullptr) const;
+                              const std::string& what,
+                              verbs::RegistrationMethod* used = nullptr) const;
   void publish(Regions list);
 
   const JobView& job_;

@@ -24,18 +24,18 @@ void write_list(WireWriter& writer, const Items& items, Each each) {
     each(item);
 }
 
-void write(WireWriter& writer, const AtomicsCapabilities& offer) {
-  writer.number(offer.wish);
-  writer.flag(offer.by_device);
-  writer.number(offer.receives);
+void write(WireWriter& writer, const AtomicsCapabilities& capabilities) {
+  writer.number(capabilities.preference);
+  writer.flag(capabilities.by_device);
+  writer.number(capabilities.receives);
 }
 
 AtomicsCapabilities read_capabilities(WireReader& reader) {
-  AtomicsCapabilities offer;
-  offer.wish = reader.choice(AtomicsPreference::message);
-  offer.by_device = reader.flag();
-  offer.receives = reader.number<std::uint32_t>();
-  return offer;
+  AtomicsCapabilities capabilities;
+  capabilities.preference = reader.choice(AtomicsPreference::message);
+  capabilities.by_device = reader.flag();
+  capabilities.receives = reader.number<std::uint32_t>();
+  return capabilities;
 }
 
 Hello::Nic read_nic(WireReader& reader) {

@@ -93,9 +93,9 @@ std::string to_text(const PieceKey& key) {
   WireWriter writer;
   writer.number(key.offset_bytes);
   writer.number(key.size_bytes);
-  for (const PieceKey::Way& way : key.ways) {
-    writer.number(way.key);
-    writer.number(way.base);
+  for (const PieceKey::EndpointKey& each : key.by_endpoint) {
+    writer.number(each.key);
+    writer.number(each.base);
   }
   return writer.take();
 }
@@ -105,11 +105,11 @@ std::optional<PieceKey> read_piece_key(std::string_view text) {
   PieceKey key;
   key.offset_bytes = reader.number<std::uint64_t>();
   key.size_bytes = reader.number<std::uint64_t>();
-  while (reader.good() && !reader.at_end() && key.ways.size() < max_endpoints) {
-    PieceKey::Way way;
-    way.key = reader.number<std::uint64_t>();
-    way.base = reader.number<std::uint64_t>();
-    key.ways.push_back(way);
+  while (reader.good() && !reader.at_end() && key.by_endpoint.size() < max_endpoints) {
+    PieceKey::EndpointKey each;
+    each.key = reader.number<std::uint64_t>();
+    each.base = reader.number<std::uint64_t>();
+    key.by_endpoint.push_back(each);
   }
   reader.require(key.offset_bytes + key.size_bytes >= key.offset_bytes);
   return reader.if_complete(std::move(key));

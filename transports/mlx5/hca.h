@@ -80,7 +80,7 @@ public:
   virtual std::uint32_t lkey() const = 0; ///< for this side's WQEs
   virtual std::uint32_t rkey() const = 0; ///< for the peers' WQEs
   /// How the HCA accesses GPU memory: "dma-buf", "peer memory"; "" for host memory.
-  virtual std::string way() const { return {}; }
+  virtual std::string method() const { return {}; }
 };
 
 struct MemoryRequest {

@@ -61,7 +61,7 @@ DeviceReach LocalMemory::try_device_memory(const std::shared_ptr<const DeviceMem
   return rc::try_registration([&] {
     const Registration made =
         register_range(job_, {base, size_bytes, access_all, memory}, "GPU memory");
-    return made.handles.empty() ? std::string() : std::string(made.handles.back()->way());
+    return made.handles.empty() ? std::string() : std::string(made.handles.back()->method());
   });
 }
 

@@ -143,7 +143,7 @@ void Mlx5Transport::add_keys(int pe, int region, const rc::SegmentKey& key) {
     const auto held = job_.ports[port].emulated->hold();
     for (std::size_t there = 0; there < key.keys.size(); ++there) {
       window.key = key.keys[there];
-      devices_.ways(port).add(emulated_device_id(pe, there), window);
+      devices_.paths(port).add(emulated_device_id(pe, there), window);
     }
   }
   builder_->add_remote(static_cast<std::uint32_t>(pe), static_cast<std::uint32_t>(region), segment);
@@ -204,14 +204,14 @@ void Mlx5Transport::drop_device_region(int region) {
   local_->drop_device_region(region);
 }
 
-void Mlx5Transport::use_for_gpu_memory(Transport& way, int context) {
-  set_gpu_path(&way, context);
+void Mlx5Transport::use_for_gpu_memory(Transport& path, int context) {
+  set_gpu_path(&path, context);
 }
 
-void Mlx5Transport::set_gpu_path(Transport* way, int context) {
+void Mlx5Transport::set_gpu_path(Transport* path, int context) {
   for (std::size_t port = 0; devices_.emulated() && port < job_.ports.size(); ++port) {
     const auto held = job_.ports[port].emulated->hold();
-    devices_.ways(port).use_for_gpu(way, context);
+    devices_.paths(port).use_for_gpu(path, context);
   }
 }
 
@@ -279,8 +279,8 @@ std::string Mlx5Transport::connection(int pe) const {
     return {};
   std::string text = texts_[slot] + ", " + devices_.nature() + abilities_text(pe);
   if (const Transport* below = devices_.below())
-    if (const std::string way = below->connection(pe); !way.empty())
-      text += " (" + way + ")";
+    if (const std::string path = below->connection(pe); !path.empty())
+      text += " (" + path + ")";
   return text;
 }
 

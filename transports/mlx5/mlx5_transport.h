@@ -56,8 +56,8 @@ public:
   /// For an emulated HCA, which accesses host memory only: its operations on regions of GPU memory
   /// use this transport, which accepts local memory of any kind. To be called before such regions
   /// are set; valid until they are dropped.
-  /// @param context of `way`, for this use only. The thread that drives the HCA makes the calls
-  void use_for_gpu_memory(Transport& way, int context);
+  /// @param context of `path`, for this use only. The thread that drives the HCA makes the calls
+  void use_for_gpu_memory(Transport& path, int context);
 
   /// The newest queue table, for kernels, with buffers that add_local() has named. The addresses of
   /// its queues are valid as long as this transport.
@@ -71,7 +71,7 @@ private:
   const rc::Job& job() const override { return job_; }
   std::string abilities_text(int pe) const;
   void publish_table();
-  void set_gpu_path(Transport* way, int context);
+  void set_gpu_path(Transport* path, int context);
   void add_keys(int pe, int region, const rc::SegmentKey& key);
   /// The transport below, if it has a part in that region.
   Transport* carrier_of(int region) const;

@@ -57,9 +57,9 @@ struct GidRequest {
 /// The usable entries, at most one of each kind (that of the lowest index), best first. Link-local
 /// ones come last: they do not reach beyond their link. If an index is given, only that entry,
 /// whatever it is.
-std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const GidRequest& wish);
+std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const GidRequest& request);
 /// Why there are none: one clause that names the table's contents and the constraints.
-std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& wish);
+std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& request);
 
 /// Indices into both lists of entries that two ends can use with each other, best first.
 struct GidPair {

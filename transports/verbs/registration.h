@@ -38,12 +38,12 @@ DeviceMemoryPaths paths_of(const std::shared_ptr<const DeviceMemory>& memory,
                            const Functions& functions, const Options& options,
                            const Sysroot& sysroot = Sysroot("/"));
 
-enum class Way { plain, dma_buf, peer_memory };
-const char* to_string(Way way);
+enum class RegistrationMethod { plain, dma_buf, peer_memory };
+const char* to_string(RegistrationMethod method);
 
 struct PathChoice {
-  std::vector<Way> ways;            ///< to try, in this order
-  std::vector<std::string> reasons; ///< why others are not among them: one clause each
+  std::vector<RegistrationMethod> methods; ///< to try, in this order
+  std::vector<std::string> reasons;        ///< why others are not among them: one clause each
 };
 /// Host memory is registered as it is; a GPU's by dma-buf, then through peer memory.
 PathChoice choose_paths(MemoryKind kind, const DeviceMemoryPaths& known);
@@ -58,6 +58,6 @@ std::string peer_memory_module(const Sysroot& sysroot);
 /// @param used receives the method that was used
 MemoryRegion register_memory(Device& device, void* address, std::size_t size_bytes, MemoryKind kind,
                              const DeviceMemoryPaths& known, const std::string& what,
-                             Way* used = nullptr);
+                             RegistrationMethod* used = nullptr);
 
 } // namespace shmemctl::verbs

@@ -23,7 +23,7 @@ protected:
       return address == other_gpu.data() || address == heap.data();
     };
     settings.memory = std::make_shared<MadeUpMemory>(&log);
-    settings.way = "GPUDirect RDMA by dma-buf over nic";
+    settings.description = "GPUDirect RDMA by dma-buf over nic";
     transport.emplace(std::move(settings));
     transport->set_region({3, heap.data(), heap.size(), {}});
   }

@@ -104,7 +104,7 @@ TEST(FabricEndpoints, AreReadAsTheyWereWritten) {
 }
 
 TEST(FabricKeys, AreReadAsTheyWereWritten) {
-  PieceKey key{4096, 8192, std::vector<PieceKey::Way>(max_endpoints, {7, 1})};
+  PieceKey key{4096, 8192, std::vector<PieceKey::EndpointKey>(max_endpoints, {7, 1})};
   const std::string text = to_text(key);
   EXPECT_LE(text.size(), 256u);
   EXPECT_EQ(read_piece_key(text), key);
@@ -112,8 +112,8 @@ TEST(FabricKeys, AreReadAsTheyWereWritten) {
     if (size_bytes < 16 || size_bytes % 16 != 0) {
       EXPECT_FALSE(read_piece_key(text.substr(0, size_bytes))) << size_bytes;
     }
-  key.ways.push_back({1, 1});
-  EXPECT_FALSE(read_piece_key(to_text(key))) << "one way too many";
+  key.by_endpoint.push_back({1, 1});
+  EXPECT_FALSE(read_piece_key(to_text(key))) << "one each too many";
   EXPECT_FALSE(read_piece_key(to_text(PieceKey{~std::uint64_t{0}, 2, {}}))) << "wraps";
 }
 

@@ -118,12 +118,12 @@ TEST(Mlx5GpuMemory, IsTriedAndTakenBack) {
                           auto memory = std::make_shared<HiddenMemory>(region_bytes);
                           DeviceReach reach =
                               mlx5_of(me).try_device_memory(memory, memory->base(), region_bytes);
-                          EXPECT_EQ(reach.way, "dma-buf");
+                          EXPECT_EQ(reach.method, "dma-buf");
                           EXPECT_EQ(reach.reason, "");
                           memory->refusal = "dma-buf: Operation not supported";
                           reach =
                               mlx5_of(me).try_device_memory(memory, memory->base(), region_bytes);
-                          EXPECT_EQ(reach.way, "");
+                          EXPECT_EQ(reach.method, "");
                           EXPECT_EQ(reach.reason, "mlx5_0: dma-buf: Operation not supported");
                           me.barrier();
                         }),
@@ -163,7 +163,7 @@ TEST(Mlx5GpuMemory, TheEmulatedHcaSaysThatItReachesTheHostOnly) {
   run_mlx5(Variant::ibgda, [](TransportPe& me) {
     auto memory = std::make_shared<HiddenMemory>(region_bytes);
     const DeviceReach reach = mlx5_of(me).try_device_memory(memory, memory->base(), region_bytes);
-    EXPECT_EQ(reach.way, "");
+    EXPECT_EQ(reach.method, "");
     EXPECT_NE(reach.reason.find(host_memory_only), std::string::npos) << reach.reason;
     me.barrier();
   });

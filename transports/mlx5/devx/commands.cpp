@@ -90,11 +90,11 @@ CapsCommand caps_command(std::uint16_t group) {
   return command;
 }
 
-bool forces_order(WriteOrder wish, const DeviceLimits& limits) {
+bool forces_order(WriteOrder requested, const DeviceLimits& limits) {
   if (!limits.can_force_order)
     return false;
-  return wish == WriteOrder::kept ||
-         (wish == WriteOrder::automatic && (limits.atomic_bytes & 8) == 0);
+  return requested == WriteOrder::kept ||
+         (requested == WriteOrder::automatic && (limits.atomic_bytes & 8) == 0);
 }
 
 DeviceLimits limits_of(const CapsReply& general, const CapsReply& general_2,

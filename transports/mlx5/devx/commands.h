@@ -34,7 +34,7 @@ struct DeviceLimits {
 
 /// Whether queue pairs are told to keep the order of WRITEs: where it is wanted, or where signals
 /// would have to wait for completions otherwise. They do not profit from adaptive routing then.
-bool forces_order(WriteOrder wish, const DeviceLimits& limits);
+bool forces_order(WriteOrder requested, const DeviceLimits& limits);
 
 /// How the peer is reached.
 struct WirePath {

@@ -15,15 +15,15 @@ namespace {
 
 class DevxMemory final : public HcaMemory {
 public:
-  explicit DevxMemory(verbs::MemoryRegion region, std::string way = {})
-      : region_(std::move(region)), way_(std::move(way)) {}
+  explicit DevxMemory(verbs::MemoryRegion region, std::string method = {})
+      : region_(std::move(region)), method_(std::move(method)) {}
   std::uint32_t lkey() const override { return region_->lkey; }
   std::uint32_t rkey() const override { return region_->rkey; }
-  std::string way() const override { return way_; }
+  std::string method() const override { return method_; }
 
 private:
   verbs::MemoryRegion region_;
-  std::string way_;
+  std::string method_;
 };
 
 /// Missing atomics are no reason: who makes one is told.
@@ -35,9 +35,9 @@ class DevxHca final : public Hca {
 public:
   DevxHca(std::shared_ptr<const verbs::Functions> verbs,
           std::shared_ptr<const DirectFunctions> direct, ibv_device* ibv, int port,
-          const verbs::GidRequest& wish, const DevxSettings& settings)
+          const verbs::GidRequest& request, const DevxSettings& settings)
       : options_(settings.options),
-        port_(std::move(verbs), std::move(direct), ibv, port, wish, settings.write_order) {
+        port_(std::move(verbs), std::move(direct), ibv, port, request, settings.write_order) {
     const DeviceLimits& limits = port_.limits;
     info_.device = port_.device.verbs().name();
     info_.port = port;
@@ -78,15 +78,15 @@ public:
   }
 
 private:
-  /// By the ways of ibrc, in its order.
+  /// By the methods of ibrc, in its order.
   std::unique_ptr<HcaMemory> register_gpu_memory(const MemoryRequest& request) {
     verbs::Device& device = port_.device.verbs();
-    verbs::Way way = verbs::Way::dma_buf;
+    verbs::RegistrationMethod method = verbs::RegistrationMethod::dma_buf;
     verbs::MemoryRegion region =
         verbs::register_memory(device, request.base, request.size_bytes, verbs::MemoryKind::cuda,
                                verbs::paths_of(request.gpu, device.functions(), options_),
-                               "memory of " + request.gpu->text(), &way);
-    return std::make_unique<DevxMemory>(std::move(region), verbs::to_string(way));
+                               "memory of " + request.gpu->text(), &method);
+    return std::make_unique<DevxMemory>(std::move(region), verbs::to_string(method));
   }
 
   Options options_;
@@ -94,12 +94,12 @@ private:
   HcaInfo info_;
 };
 
-verbs::GidRequest wish_of(const DevxSettings& settings) {
-  verbs::GidRequest wish;
-  wish.roce_version = settings.roce_version;
-  wish.ipv6 = settings.ipv6;
-  wish.range = verbs::parse_address_range(settings.address_range);
-  return wish;
+verbs::GidRequest gid_request_of(const DevxSettings& settings) {
+  verbs::GidRequest request;
+  request.roce_version = settings.roce_version;
+  request.ipv6 = settings.ipv6;
+  request.range = verbs::parse_address_range(settings.address_range);
+  return request;
 }
 
 /// The two libraries; empty with `why` if one is missing.
@@ -145,7 +145,7 @@ std::unique_ptr<Hca> open_devx_hca(const DirectLibraries& libraries, const std::
       throw Error(ExitCode::unavailable, "mlx5 device", "open", "not a device of the mlx5 driver",
                   "use TRANSPORT=ibrc, or set MLX5_DEVICE=emulated", {{}, {}, name, port});
     return std::make_unique<DevxHca>(libraries.verbs, libraries.direct, device, port,
-                                     wish_of(settings), settings);
+                                     gid_request_of(settings), settings);
   }
   throw Error(ExitCode::unavailable, "mlx5 device", "open", "no such device",
               "list the devices: ls /sys/class/infiniband", {{}, {}, name, port});

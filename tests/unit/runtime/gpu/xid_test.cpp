@@ -10,8 +10,8 @@ namespace {
 class XidTest : public ::testing::Test {
 protected:
   void write(const std::string& lines) {
-    folder_.write("nvml.txt", "gpu 0 00000000:1A:00.0 GPU-0 Made-up GPU\n"
-                              "gpu 1 00000000:1B:00.0 GPU-1 Made-up GPU\n" +
+    folder_.write("nvml.txt", "gpu 0 00000000:1A:00.0 GPU-0 Fake GPU\n"
+                              "gpu 1 00000000:1B:00.0 GPU-1 Fake GPU\n" +
                                   lines);
   }
   /// The error of PE 1 when its kernel has failed with this CUDA error.

@@ -17,7 +17,7 @@ class NvmlEventsTest : public ::testing::Test {
 protected:
   static constexpr const char* address = "0000:1a:00.0";
   void write(const std::string& lines) {
-    folder_.write("nvml.txt", "gpu 0 00000000:1A:00.0 GPU-0 Made-up GPU\n" + lines);
+    folder_.write("nvml.txt", "gpu 0 00000000:1A:00.0 GPU-0 Fake GPU\n" + lines);
   }
   std::unique_ptr<NvmlEvents> listen(const std::string& lines,
                                      const std::string& library = SHMEMCTL_FAKE_NVML,
