@@ -196,7 +196,7 @@ TEST_P(KernelsOverNetworks, MoveDataAndSignalEachOther) {
 
 /// What it takes to build an entry, whatever the HCA does with it: the queues have room for all, so
 /// that none waits for the HCA, and the quiet is behind the time.
-TEST(KernelsOverIbgda, EntriesPerSecond) {
+TEST(KernelsOverIbgda, WqesPerSecond) {
   if (count_gpus() == 0)
     GTEST_SKIP() << "no GPU";
   auto options = emulated_hca;

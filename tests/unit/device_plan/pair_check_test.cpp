@@ -107,7 +107,7 @@ TEST_F(KernelPairs, ASignalThatDoesNotComeIsGivenUp) {
   EXPECT_EQ(seen.found, 0u);
 }
 
-TEST_F(KernelPairs, APayloadThatIsNotBehindItsSignal) {
+TEST_F(KernelPairs, ASignalThatArrivesBeforeItsPayload) {
   for (const Step each : {Step::prepare, Step::act})
     step(each);
   area(1)[layout.data(Layout::signal_arrives, 0, 0)] ^= std::byte{0x80};

@@ -13,7 +13,7 @@ const GpuDirectCapability shm{"shm", "", "it does not reach PE 1", false};
 const GpuDirectCapability good{"ibrc", "dma-buf", "", true};
 const GpuDirectCapability bad{"ibrc", "", "mlx5_0: dma-buf: Operation not supported", true};
 
-TEST(GpuDirectChoice, IsTheFirstTransportWithWhichAllCan) {
+TEST(GpuDirectChoice, TheFirstTransportThatWorksForAllIsChosen) {
   const GpuDirectChoice choice = choose_gpu_direct("auto", {{shm, good}, {shm, good}});
   EXPECT_EQ(choice.transport, 1);
   EXPECT_EQ(choice.text, "GPUDirect RDMA by dma-buf over ibrc");
@@ -36,13 +36,13 @@ TEST(GpuDirectChoice, WhatReachesNotAllIsNamedIfThereIsNothingElse) {
             "staged: shm: PE 0: it does not reach PE 1 (so on 2 of 2 PEs)");
 }
 
-TEST(GpuDirectChoice, OffAsksNobody) {
+TEST(GpuDirectChoice, OffQueriesNoTransport) {
   const GpuDirectChoice choice = choose_gpu_direct("off", {{}, {}});
   EXPECT_EQ(choice.transport, -1);
   EXPECT_EQ(choice.text, "staged: SHMEMCTL_GPUDIRECT=off");
 }
 
-TEST(GpuDirectChoice, AWayThatIsAskedForIsACondition) {
+TEST(GpuDirectChoice, ARequestedMethodIsRequired) {
   const std::string text = expect_error(
       ExitCode::unavailable,
       {"SHMEMCTL_GPUDIRECT=dmabuf", "ibrc: PE 1: mlx5_0: dma-buf: Operation not supported"}, [] {

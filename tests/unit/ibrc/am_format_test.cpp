@@ -51,7 +51,7 @@ TEST(AtomicMessage, WhatIsWrittenIsRead) {
       }
 }
 
-TEST(AtomicMessage, OtherLengthsAndValuesAreNone) {
+TEST(AtomicMessage, InvalidLengthsAndValuesAreRefused) {
   const AtomicMessage::Bytes good = encode(AtomicMessage{{AtomicOp::add, 8, 1}, 1, 0, true});
   for (std::size_t length = 0; length < good.size(); ++length)
     EXPECT_FALSE(decode_atomic_message(good.data(), length));
@@ -149,7 +149,7 @@ TEST(ReplyBlock, PlacesDoNotOverlap) {
   }
 }
 
-TEST(ReplyAddress, IsSturdy) {
+TEST(ReplyAddress, DamagedTextsAreRefused) {
   const ReplyAddress place{64, 0x7f0000001000, {1, 0xffffffff, 3}};
   const std::string bytes = encode(place);
   EXPECT_EQ(decode_reply_address(bytes), place);

@@ -63,7 +63,7 @@ TEST(Connecting, OptionsChooseOthers) {
             std::string::npos);
 }
 
-TEST(Connecting, TheNextKindWhereTheSystemFindsNoWay) {
+TEST(Connecting, TheNextAddressFamilyIfTheSystemFindsNoRoute) {
   FakeVerbs fake({roce_device("fake0")});
   fake.no_path = [](const verbs::RawGid& to) { return is_ipv4(to) ? tcp_timeout : 0; };
   EXPECT_NE(connection_over(fake).find("RoCE v2 link-local"), std::string::npos);

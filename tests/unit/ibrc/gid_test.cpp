@@ -101,7 +101,7 @@ TEST(Gid, KindsAndTexts) {
     EXPECT_STRNE(to_string(static_cast<GidKind>(kind)), "unknown");
 }
 
-TEST(Gid, ReasonNamesTableAndWish) {
+TEST(Gid, ReasonNamesTableAndRequest) {
   GidRequest request;
   request.roce_version = 1;
   request.ipv6 = false;

@@ -34,7 +34,7 @@ TEST(RegistrationPaths, DmaBufFirstThenPeerMemory) {
                                              RegistrationMethod::peer_memory}));
 }
 
-TEST(RegistrationPaths, EveryWayThatIsLeftOutHasItsReason) {
+TEST(RegistrationPaths, EverySkippedMethodHasAReason) {
   DeviceMemoryPaths ways = all_paths();
   ways.dma_buf_off = "IB_DISABLE_DMABUF";
   PathChoice choice = choose_paths(MemoryKind::cuda, ways);

@@ -190,7 +190,7 @@ TEST_F(Answering, ValuesAreThereWhenTheCountIs) {
   EXPECT_FALSE(responder_->pending());
 }
 
-TEST_F(Answering, MoreThanMayBeUnderWayIsRefused) {
+TEST_F(Answering, MoreRequestsThanCreditsAreRefused) {
   ASSERT_TRUE(responder_->set_place(0, place_));
   for (int i = 0; i < 5; ++i)
     ask(queue_pair, add(1));
@@ -221,7 +221,7 @@ TEST_F(Answering, StrangersAreNotServed) {
   EXPECT_FALSE(responder_->pending());
 }
 
-TEST_F(Answering, PlacesThatCannotBeWrittenAreRefused) {
+TEST_F(Answering, UnwritableReplyAddressesAreRefused) {
   ibrc::ReplyAddress other = place_;
   other.credits = 3;
   EXPECT_FALSE(responder_->set_place(0, other));

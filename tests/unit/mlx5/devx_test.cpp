@@ -361,7 +361,7 @@ TEST(Mlx5Devx, GpuMemoryIsRegisteredByDmaBuf) {
   EXPECT_EQ(device.dma_buf.access & IBV_ACCESS_RELAXED_ORDERING, 0) << "signals stay behind data";
 }
 
-TEST(Mlx5Devx, WhatEachWayToGpuMemoryAnswered) {
+TEST(Mlx5Devx, TheErrorsOfAllRegistrationMethods) {
   const auto why_not = [](bool has_dma_bufs, const std::string& wanted) {
     FakeDevice device;
     make_ethernet(device);

@@ -193,7 +193,7 @@ TEST(Mlx5Queue, OneDoorbellForMany) {
   EXPECT_EQ(*view.doorbell, 0u);
 }
 
-TEST(Mlx5Queue, WhoPublishesBeforeAReservationLeavesTheDoorbellToIt) {
+TEST(Mlx5Queue, ALaterReservationRingsTheDoorbell) {
   EmulatedWorld world(options_of(64, 16, CqMode::ring));
   const QpView& view = world.queue->view();
   Send send(view);

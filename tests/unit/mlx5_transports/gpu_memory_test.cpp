@@ -111,7 +111,7 @@ TEST(Mlx5GpuMemory, OneNicCarriesATransferAndItsSignal) {
             "");
 }
 
-TEST(Mlx5GpuMemory, IsTriedAndTakenBack) {
+TEST(Mlx5GpuMemory, ATrialRegistrationIsUndone) {
   FakeFabric fabric({{"mlx5_0", 1, true, ""}});
   EXPECT_EQ(run_made_up(fabric,
                         [](TransportPe& me) {
@@ -130,7 +130,7 @@ TEST(Mlx5GpuMemory, IsTriedAndTakenBack) {
             "");
 }
 
-TEST(Mlx5GpuMemory, IsForgottenWhenItGoes) {
+TEST(Mlx5GpuMemory, IsDeregisteredWhenItIsFreed) {
   FakeFabric fabric({{"mlx5_0", 1, true, ""}});
   EXPECT_EQ(run_made_up(fabric,
                         [](TransportPe& me) {
@@ -170,7 +170,7 @@ TEST(Mlx5GpuMemory, TheEmulatedHcaSaysThatItReachesTheHostOnly) {
 }
 
 /// A WQE that names such memory fails; the process does not.
-TEST(Mlx5GpuMemory, TheEmulatedHcaRefusesWhatNobodyCopiesForIt) {
+TEST(Mlx5GpuMemory, TheEmulatedHcaRefusesGpuMemoryWithoutStaging) {
   run_mlx5(Variant::ibgda, [](TransportPe& me) {
     const GpuHeap heap(me);
     if (me.pe == 0) {
@@ -227,7 +227,7 @@ private:
   std::vector<std::shared_ptr<HiddenMemory>> heaps_;
 };
 
-TEST(Mlx5GpuMemory, TheEmulatedHcaHasItCopiedByAnotherWay) {
+TEST(Mlx5GpuMemory, TheEmulatedHcaUsesStagedCopies) {
   std::array<std::shared_ptr<HiddenMemory>, 2> heaps;
   run_mlx5(Variant::ibgda, [&](TransportPe& me) {
     auto& memory = heaps[static_cast<std::size_t>(me.pe)];

@@ -326,7 +326,7 @@ TEST(MoeGpuBackend, RowsGoStraightWhereADomainHasMoreRanksThanItsKernelsKnow) {
   }
 }
 
-TEST(MoeGpuBackend, PartsOfRowsThatCrossLieBehindTheOthers) {
+TEST(MoeGpuBackend, BuffersOfInternodeRowsFollowTheOthers) {
   auto setup = some_setup(Mode::high_throughput, Format::fp8, Combine::rows);
   setup.shape.n_ranks = 4;
   const InternodeLayout lies(setup, 2);
