@@ -1,4 +1,4 @@
-// The arithmetic of device collectives: which part sends what to whom. For host and device;
+// The arithmetic of device collectives: which part is sent to which member. For host and device;
 // stateless.
 #pragma once
 

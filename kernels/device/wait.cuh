@@ -1,6 +1,6 @@
 // Waiting for words of this PE's own memory, and testing them. Every poll acquires: what happened
 // before the store that it reads is visible after it. Every wait ends after job.timeout_ns; then it
-// returns false, and the report tells the host which PE was awaited (`peer`; -1 for any), and the
+// returns false, and the report has the PE that was waited for (`peer`; -1 for any), and the
 // expected and the seen value.
 //
 // Words have 4 or 8 bytes, and are compared as T. Calls with a scope are made by all its threads.

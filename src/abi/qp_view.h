@@ -18,7 +18,7 @@ enum class CqMode : std::uint32_t {
   /// As many CQEs as the send queue has WQEBBs. The first error CQE stays readable.
   ring,
   /// One CQE, which every completion overwrites: a single load shows the progress, and any number
-  /// of threads may poll. After an error, flushed WQEs overwrite the CQE that tells its cause.
+  /// of threads may poll. After an error, flushed WQEs overwrite the CQE with the cause.
   collapsed
 };
 

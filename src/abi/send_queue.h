@@ -147,7 +147,7 @@ public:
     if (word >> 1 >= end)
       return true;
     // Acquire: orders the earlier doorbell before ours. `ready` may be stale then, but it is at
-    // least `end`, which nobody has rung.
+    // least `end`, for which no doorbell has been rung.
     if ((word & 1) != 0 ||
         !Memory::compare_exchange_acquire(&view_.words->rung, word, 2 * ready + 1))
       return false;
@@ -253,16 +253,16 @@ private:
     const std::uint64_t taken_before = taken;
     std::uint64_t completed = Memory::load(&view_.words->completed);
     for (unsigned i = 0; i < max_cqes_per_poll; ++i) {
-      const std::uint64_t* entry =
+      const std::uint64_t* cqe =
           view_.completions +
           (taken & ((std::uint64_t{1} << view_.wqebbs_log2) - 1)) * Shape::words_of_cqe;
       // Acquire: everything the HCA wrote before the CQE.
-      const CqeTail tail = Shape::tail(Memory::load_completion(entry + Shape::tail_word));
+      const CqeTail tail = Shape::tail(Memory::load_completion(cqe + Shape::tail_word));
       if (!is_new_cqe(tail, taken, view_.wqebbs_log2))
         break;
       ++taken;
       if (is_error(tail))
-        fail(tail, entry);
+        fail(tail, cqe);
       else
         completed = advance(completed, tail.index);
     }
@@ -276,10 +276,10 @@ private:
     Memory::store_release(&view_.words->poll_lock, 0);
   }
 
-  SHMEMCTL_HOST_DEVICE void fail(const CqeTail& tail, const std::uint64_t* entry) const {
+  SHMEMCTL_HOST_DEVICE void fail(const CqeTail& tail, const std::uint64_t* cqe) const {
     if (Memory::load(&view_.words->failure) != 0)
       return;
-    const std::uint64_t syndrome = Memory::load_completion(entry + Shape::syndrome_word);
+    const std::uint64_t syndrome = Memory::load_completion(cqe + Shape::syndrome_word);
     // Concurrent writers store equivalent values.
     Memory::store(&view_.words->failure, decode_failure(tail, syndrome).to_word());
   }

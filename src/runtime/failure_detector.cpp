@@ -211,7 +211,7 @@ bool TreeFailureDetector::announce(const Error& error, const std::string& given_
     publish_failure();
     return first;
   } catch (const std::exception&) {
-    // Out of memory: the end of the connections tells the others.
+    // Out of memory: the others see the end of the connections.
     return true;
   }
 }
@@ -276,7 +276,7 @@ namespace {
 
 constexpr std::size_t max_tcp_listeners = 5;
 
-/// What each PE tells all others.
+/// What each PE sends to all others.
 struct ListenAddresses {
   std::uint64_t machine_id, network_namespace;
   std::array<char, 496> addresses; ///< as text, separated by blanks, filled up with zeros

@@ -56,7 +56,7 @@ int connect_once(const SocketAddress& address, const std::string& words, const D
   return problem;
 }
 
-/// What the listener at that address tells; nothing if the connection ended without an answer.
+/// The reply of the listener at that address; nothing if the connection ended without an answer.
 std::optional<Presence> presence_at(const State& state, const SocketAddress& address, int pe,
                                     const Deadline& deadline) {
   const WaitCheck check = [&state] { state.check(); };
@@ -210,7 +210,7 @@ Failure idle(const State& state, int pe, const PhaseNotice& phase) {
                    raise_timeout());
 }
 
-/// `path` is whom this PE waits for, whom that waits for, and so on; `again` stands in it.
+/// `path` is the chain of waiting PEs, starting with this one; `again` is the PE that closes it.
 Failure circle(const State& state, const std::vector<int>& path, int again,
                const PhaseNotice& phase) {
   std::vector<int> members(std::find(path.begin(), path.end(), again), path.end());

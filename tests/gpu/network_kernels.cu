@@ -152,8 +152,8 @@ __global__ void exchange(const __grid_constant__ DeviceJob job, std::size_t coun
   Expect{findings}(21, ok);
 }
 
-__global__ void build_entries(DeviceJob job, int peer, std::uint64_t each, NetworkRate* rate,
-                              NetworkFindings* findings) {
+__global__ void build_wqes(DeviceJob job, int peer, std::uint64_t each, NetworkRate* rate,
+                           NetworkFindings* findings) {
   const Expect expect(findings);
   const std::uint64_t thread = threadIdx.x + blockIdx.x * static_cast<std::uint64_t>(blockDim.x);
   const std::uint64_t threads = gridDim.x * static_cast<std::uint64_t>(blockDim.x);
@@ -307,7 +307,7 @@ void launch_network_signals(cudaStream_t stream, const DeviceJob& job, int peer,
 void launch_network_entries(cudaStream_t stream, const DeviceJob& job, int peer, int blocks,
                             int threads, std::uint64_t each, NetworkRate* rate,
                             NetworkFindings* findings) {
-  build_entries<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(
+  build_wqes<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(
       job, peer, each, rate, findings);
 }
 

@@ -48,7 +48,7 @@ __global__ void write_here_ring_there(mlx5::QpView view, std::uint64_t rounds,
   const WaitTimeout timeout{device::global_time_ns() + timeout_ns, gave_up};
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const std::uint64_t mine = 2 * round + blockIdx.x;
-    // Relaxed: nothing but what try_publish() does orders the other block's entry before the ring.
+    // Relaxed: nothing but what try_publish() does orders the other block's WQE before the ring.
     if (!timeout.await([&] { return device::GpuMemory::load(&view.words->ready) >> 1 == mine; }) ||
         !post(queue, blockIdx.x == 0 ? mlx5::DoorbellMode::later : mlx5::DoorbellMode::now,
               timeout) ||

@@ -127,7 +127,8 @@ private:
   /// Returns when a waited operation is complete. The caller gives it back.
   void wait_operation(const Path& path, Operation& operation);
   void wait_pending(int context, bool atomics_only, const char* step);
-  /// Polls until done() holds. @param peer whom it waits for, asked when it takes long
+  /// Polls until done() holds. @param peer the PE that it waits for; called only if the wait takes
+  /// long
   template <class Done, class Peer>
   void wait(Done&& done, const char* step, Peer&& peer);
   void check_peer(int pe);

@@ -58,7 +58,7 @@ void Connector::connect(Exchange& exchange) {
   const std::vector<std::string> theirs = exchange.alltoall(names);
   for (const PeerLocation& peer : peers_)
     connect_queues(peer, theirs[static_cast<std::size_t>(peer.pe)]);
-  exchange.allgather({}); // both ends are ready before anybody sends
+  exchange.allgather({}); // both ends are ready before either sends
 }
 
 void Connector::fill(TableBuilder& table) const {

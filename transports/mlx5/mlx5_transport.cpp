@@ -130,7 +130,7 @@ void Mlx5Transport::add_keys(int pe, int region, const rc::SegmentKey& key) {
     if (qp_sets_[0]->endpoint(pe, path).peer_port() >= key.keys.size())
       throw job_.malformed(pe, "its rkeys");
   for (std::size_t port = 0; devices_.emulated() && port < job_.ports.size(); ++port) {
-    // The emulated HCA must be told what a real one learns from the network.
+    // The emulated HCA checks the keys of its peer itself; with a real one the peer does.
     KeyWindow window;
     window.address = key.address;
     window.size_bytes = key.size_bytes;
@@ -251,7 +251,7 @@ std::vector<NicTraffic> Mlx5Transport::traffic() const {
 }
 
 /// A connection's ordering and atomics, where they differ from the default; the emulated HCA has
-/// both unless told otherwise.
+/// both by default.
 std::string Mlx5Transport::abilities_text(int pe) const {
   if (qp_sets_.empty() || qp_sets_[0]->paths_to(pe) == 0)
     return {};

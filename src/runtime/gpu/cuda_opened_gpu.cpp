@@ -39,7 +39,8 @@ int choose_device(const cuda::Driver& driver, const GpuPreference& preference, s
   return ordinal;
 }
 
-/// From now on the device's errors say what the driver reported of it meanwhile, if NVML tells.
+/// From now on the device's errors include what the driver has reported meanwhile, if NVML is
+/// available.
 void listen_to_nvml(cuda::Device& device, const std::string& nvml_library) {
   // CUDA's errors and the driver's Xid events arrive independently.
   constexpr unsigned xid_timeout_ms = 100;

@@ -21,7 +21,7 @@ struct GpuDirectCapability {
 using GpuDirectCapabilities = std::vector<GpuDirectCapability>;
 void serialize(Archive& archive, GpuDirectCapability& capability);
 
-/// A transport, and whom it reaches.
+/// A transport, and the PEs that it reaches.
 struct GpuDirectCandidate {
   Transport* transport = nullptr;
   std::vector<bool> reaches; ///< by PE

@@ -13,7 +13,7 @@ namespace caps = command::caps;
 namespace cq = command::cq;
 namespace qp = command::qp;
 
-constexpr unsigned min_rnr_nak = 12; ///< 0.64 ms; nobody posts receives, so nobody lacks them
+constexpr unsigned min_rnr_nak = 12; ///< 0.64 ms; no receives are posted, and none are needed
 constexpr unsigned hop_limit = 64;
 /// RoCE v2 takes the source port from the dynamic ones; what varies it spreads connections over
 /// paths.

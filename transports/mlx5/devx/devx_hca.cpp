@@ -26,7 +26,7 @@ private:
   std::string method_;
 };
 
-/// Missing atomics are no reason: who makes one is told.
+/// Missing atomics are no reason: a call that needs them fails with an error.
 std::string why_unfit(const DirectDevice& device) {
   return device.port().active ? "" : "its port is " + device.port().state;
 }

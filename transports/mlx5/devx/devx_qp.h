@@ -14,8 +14,8 @@ struct DirectPort {
   DirectDevice device;
   verbs::GidRequest request;
   DeviceLimits limits;
-  bool force_order;   ///< queue pairs are told to keep the order of WRITEs
-  bool orders_writes; ///< they do, or whoever started this says so
+  bool force_order;   ///< QPs are configured to keep the order of WRITEs
+  bool orders_writes; ///< they do, or IB_WRITE_ORDER says so
 };
 
 class DevxQp final : public HcaQp {
