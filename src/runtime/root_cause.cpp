@@ -17,7 +17,7 @@ namespace shmemctl::failure_detector {
 
 namespace {
 
-/// Asks on a connection that stands. Nothing if what answers is not that PE.
+/// Queries an established connection. Nothing if the peer is not that PE.
 std::optional<Status> ask_on(Socket& socket, const State& state, int about,
                              const Deadline& deadline, const WaitCheck& check) {
   const Handshake handshake = request_challenge(socket, deadline, check);
@@ -42,7 +42,7 @@ std::optional<Status> ask_at(const State& state, const SocketAddress& address, i
   }
 }
 
-/// The errno that connecting ends with, 0 if it stands; ETIME if it takes too long.
+/// The errno of connecting, 0 if it succeeds; ETIME on a timeout.
 int connect_once(const SocketAddress& address, const std::string& words, const Deadline& deadline,
                  Socket& socket) {
   int problem = 0;

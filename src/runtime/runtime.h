@@ -163,7 +163,7 @@ private:
 /// that any of them uses, also if nothing went through it.
 std::vector<NicTraffic> traffic_of(Runtime& runtime);
 
-/// What came since `before`.
+/// The difference since `before`.
 std::vector<NicTraffic> traffic_since(const std::vector<NicTraffic>& before,
                                       std::vector<NicTraffic> now);
 

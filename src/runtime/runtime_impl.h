@@ -45,7 +45,7 @@ struct Runtime::Impl {
   /// Announces the error with PE, host and phase, and throws it; a failure of another PE that is
   /// known by now takes precedence.
   [[noreturn]] void raise(const Error& error);
-  /// Announces the error with which this PE came, and throws it.
+  /// Announces the error with which this PE has joined, and throws it.
   [[noreturn]] void raise_problem();
   /// Runs `step`; an Error of it is raised.
   template <class Step>

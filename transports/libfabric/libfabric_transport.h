@@ -84,7 +84,7 @@ private:
     std::size_t rail_index;
     Rail& rail;
     ContextState& state;
-    const char* step; ///< for who waits in it: "put", "get"
+    const char* step; ///< what a wait in it is for: "put", "get"
   };
 
   // Setup.

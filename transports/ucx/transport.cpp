@@ -259,7 +259,7 @@ private:
   std::vector<void*> requests_;
 };
 
-/// Counts a request as unfinished, also behind a wait that was given up, unless its endpoint can be
+/// Counts a request as unfinished, also after a wait that timed out, unless its endpoint can be
 /// closed by force.
 class Counted {
 public:

@@ -66,7 +66,7 @@ private:
 
 // A symmetric region by CUDA IPC: cuMemAlloc and IPC handles.
 
-/// Committed in full from the start. Peers' parts lie wherever the driver maps them.
+/// Committed in full from the start. The driver chooses the addresses of peers' parts.
 class IpcRegion final : public GpuRegion {
 public:
   /// This PE's part, zeroed. Throws Error (unavailable).

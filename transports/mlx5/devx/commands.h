@@ -13,7 +13,7 @@ using CapsCommand = command::Buffer<command::caps::command_bytes>;
 using CapsReply = command::Buffer<command::caps::reply_bytes>;
 using Answer = command::Buffer<command::reply_bytes>;
 
-/// Where the queue stands, as the device knows it: one registered piece of memory.
+/// Where the queue is, as the device addresses it: one registered block of memory.
 struct QueueObjects {
   std::uint32_t memory_id = 0;
   std::uint32_t register_page = 0; ///< of the doorbell register
