@@ -99,7 +99,7 @@ public:
     if (uses_default_timeout && gpu())
       gpu()->set_timeout_s(default_timeout_s);
     rma.serialize(0, thread_level_ == SHMEM_THREAD_MULTIPLE);
-    watcher_ = std::make_unique<ExitWatcher>([this] { look(); },
+    watcher_ = std::make_unique<ExitWatcher>([this] { check_health(); },
                                              [this](const Error& error) { fail_elsewhere(error); });
   }
 
@@ -159,7 +159,7 @@ public:
 
 private:
   /// What the program would not notice while it computes, or waits for a stream.
-  void look() {
+  void check_health() {
     runtime_.failure_detector().check();
     if (gpu())
       gpu()->check();

@@ -270,7 +270,7 @@ std::uint64_t LibfabricTransport::atomic(int context, const RemoteAddress& targe
   const Path by = path(context, "atomic operation");
   Operation& operation = *begin_atomic(by, target, request, true, 0);
   wait_operation(by, operation);
-  const std::uint64_t old = native_atomics_ ? words_of(operation).result : operation.answer;
+  const std::uint64_t old = native_atomics_ ? operands_of(operation).result : operation.answer;
   by.rail.pool().give(operation);
   return cut_to(old, request.size_bytes);
 }
@@ -613,7 +613,8 @@ DeviceReach LibfabricTransport::try_device_memory(const std::shared_ptr<const De
     return {"", name + " " + host_memory_only};
   const std::string wanted = setup_.options->text("GPUDIRECT");
   if (wanted != "auto")
-    return {"", "GPUDIRECT=" + wanted + " is set, and " + name + " chooses the path to GPU memory itself"};
+    return {"", "GPUDIRECT=" + wanted + " is set, and " + name +
+                    " chooses the path to GPU memory itself"};
   for (const auto& rail : rails_)
     if (!rail->endpoint().promises().gpu_memory)
       return {"", rail->endpoint().device() + ": " + name + " offers no FI_HMEM"};

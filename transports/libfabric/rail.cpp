@@ -130,7 +130,7 @@ long Rail::read(Operation& operation, void* target, void* descriptor, const Remo
 
 long Rail::atomic(Operation& operation, const AtomicRequest& request, const RemotePart& target,
                   std::uint64_t flags) {
-  AtomicOperands& words = words_of(operation);
+  AtomicOperands& words = operands_of(operation);
   words = {request.operand, request.compare, 0};
   void* descriptor = pool_.descriptor();
   const fi_ioc operand{&words.operand, 1}, compare{&words.compare, 1};

@@ -99,7 +99,7 @@ private:
 struct AtomicOperands {
   std::uint64_t operand, compare, result;
 };
-inline AtomicOperands& words_of(Operation& operation) {
+inline AtomicOperands& operands_of(Operation& operation) {
   return *reinterpret_cast<AtomicOperands*>(operation.payload);
 }
 

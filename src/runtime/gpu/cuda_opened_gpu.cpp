@@ -53,7 +53,7 @@ void listen_to_nvml(cuda::Device& device, const std::string& nvml_library) {
   }
   device.listen([events, address](bool fails) {
     const std::vector<NvmlEvent> seen = events->seen(fails ? xid_timeout_ms : 0);
-    return cuda::DriverReport{words_of(seen, address), fix_of(seen)};
+    return cuda::DriverReport{describe_events(seen, address), fix_of(seen)};
   });
 }
 
