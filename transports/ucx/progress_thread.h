@@ -13,8 +13,8 @@
 
 namespace shmemctl {
 
-/// Sleeps until a worker has events. While a user of the worker polls, this thread only checks every
-/// millisecond whether the user still does.
+/// Sleeps until a worker has events. While a user of the worker polls, this thread only checks
+/// every millisecond whether the user still does.
 class UcxProgressThread {
 public:
   UcxProgressThread();
