@@ -1,4 +1,4 @@
-// The arithmetic of device collectives: which part sends what to whom. For host and device;
+// The arithmetic of device collectives: which part is sent to which member. For host and device;
 // stateless.
 #pragma once
 
@@ -138,9 +138,9 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t half_of(std::uint64_t epoch) {
   return epoch % 2;
 }
 /// Whether a collective that enters `epoch` must first see entered[i] >= epoch - 1 of all members.
-/// @param heard last epoch in which this member received from all
-SHMEMCTL_HOST_DEVICE constexpr bool must_wait(std::uint64_t heard, std::uint64_t epoch) {
-  return heard + 1 < epoch;
+/// @param received last epoch in which this member received from all
+SHMEMCTL_HOST_DEVICE constexpr bool must_wait(std::uint64_t received, std::uint64_t epoch) {
+  return received + 1 < epoch;
 }
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t pairs_of(std::uint64_t size_bytes) {
   return (size_bytes + bytes_per_pair - 1) / bytes_per_pair;

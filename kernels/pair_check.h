@@ -25,7 +25,7 @@ struct Result {
   enum State : std::uint32_t {
     well,
     wrong,
-    nothing_came,
+    nothing_arrived,
     wrong_at_target ///< for an atomic, seen by the target: this PE
   };
   std::uint32_t state;

@@ -38,13 +38,13 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def lines_of(command, patience_s=120):
+def lines_of(command, timeout_s=120):
     """What it printed. A peer that dies at its very end has still measured."""
     try:
         return subprocess.run(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=patience_s, check=False).stdout.splitlines()
+                              text=True, timeout=timeout_s, check=False).stdout.splitlines()
     except subprocess.TimeoutExpired:
-        say(f"{command[0]}: no end within {patience_s} s")
+        say(f"{command[0]}: no end within {timeout_s} s")
         return []
 
 

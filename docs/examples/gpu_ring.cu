@@ -77,7 +77,7 @@ int main() {
   verify(inbox, previous, "stream");
 
   if (me == 0)
-    std::printf("%d PEs: both rings are right, PE 0 puts by %s\n", n, shmemx_gpu_way(next));
+    std::printf("%d PEs: both rings are right, PE 0 puts by %s\n", n, shmemx_gpu_path(next));
   shmemx_gpu_free(signal);
   shmemx_gpu_free(outbox);
   shmemx_gpu_free(inbox);

@@ -49,7 +49,7 @@ std::string launch_by_scope(const KernelLaunch& how, const Arguments& arguments)
   }
 }
 
-/// Blocks of this kernel that a device runs at once; 0 if that cannot be told.
+/// Blocks of this kernel that a device can hold at once; 0 if unknown.
 template <class Body, class Arguments>
 int max_blocks_of(int device, int threads) {
   int blocks = 0, multiprocessors = 0;

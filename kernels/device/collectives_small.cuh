@@ -176,12 +176,12 @@ public:
     return ok;
   }
 
-  /// @param heard_all data of every other member has arrived
-  __device__ bool end(bool ok, bool heard_all) {
+  /// @param received_from_all data of every other member has arrived
+  __device__ bool end(bool ok, bool received_from_all) {
     ok = Scope::all(ok); // all threads have read the epochs and received their data
     if (Scope::rank() == 0) {
       team_.cells->collective_epoch = epoch_;
-      if (heard_all)
+      if (received_from_all)
         team_.cells->entered_epoch = epoch_;
     }
     Scope::sync();
@@ -195,11 +195,11 @@ private:
   }
   __device__ void load_epoch() {
     const std::uint64_t last = team_.cells->collective_epoch;
-    heard_ = team_.cells->entered_epoch;
+    received_epoch_ = team_.cells->entered_epoch;
     epoch_ = last + 1;
   }
   __device__ bool wait_for_last() {
-    if (!plan::must_wait(heard_, epoch_))
+    if (!plan::must_wait(received_epoch_, epoch_))
       return true;
     bool ok = true;
     for (int i = Scope::rank(); i < team_.n; i += Scope::size()) {
@@ -224,7 +224,7 @@ private:
   const DeviceJob& job_;
   const TeamView& team_;
   std::uint64_t slot_pairs_;
-  std::uint64_t epoch_ = 0, heard_ = 0;
+  std::uint64_t epoch_ = 0, received_epoch_ = 0;
 };
 
 /// dest + i * size_bytes = member i's data at source + my index * stride_bytes.

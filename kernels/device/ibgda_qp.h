@@ -227,13 +227,13 @@ private:
   /// those of a warp (QP_DEPTH is at least 128).
   SHMEMCTL_HOST_DEVICE std::uint64_t group_key(std::uint32_t wqebbs, const mlx5::Post& how) const {
     return reinterpret_cast<std::uint64_t>(send_.view().words) | wqebbs << 4 |
-           (how.bell == mlx5::DoorbellMode::now ? 8u : 0u) | (how.completion ? 4u : 0u) |
+           (how.doorbell == mlx5::DoorbellMode::now ? 8u : 0u) | (how.completion ? 4u : 0u) |
            (how.fence ? 2u : 0u);
   }
 
-  /// @param bell for the last WQE
+  /// @param doorbell for the last WQE
   SHMEMCTL_HOST_DEVICE bool post_put(const Address& target, const void* source,
-                                     std::uint64_t size_bytes, mlx5::DoorbellMode bell,
+                                     std::uint64_t size_bytes, mlx5::DoorbellMode doorbell,
                                      bool completion, std::uint64_t& ticket);
   SHMEMCTL_HOST_DEVICE bool post_value(const Address& target, std::uint64_t value,
                                        std::uint32_t size_bytes, bool completion,
@@ -358,8 +358,8 @@ private:
 template <class Memory, class Wait>
 SHMEMCTL_HOST_DEVICE bool
 QpClient<Memory, Wait>::post_put(const Address& target, const void* source,
-                                 std::uint64_t size_bytes, mlx5::DoorbellMode bell, bool completion,
-                                 std::uint64_t& ticket) {
+                                 std::uint64_t size_bytes, mlx5::DoorbellMode doorbell,
+                                 bool completion, std::uint64_t& ticket) {
   for (std::uint64_t done = 0; done < size_bytes;) {
     const mlx5::RemoteSegment* const segment = find(target, done);
     if (!segment)
@@ -380,7 +380,7 @@ QpClient<Memory, Wait>::post_put(const Address& target, const void* source,
         segment->piece_at(target.offset_bytes + done, queue_.peer_port);
     done += count;
     const bool last = done == size_bytes;
-    const mlx5::Post how{last ? bell : mlx5::DoorbellMode::later, last && completion, false};
+    const mlx5::Post how{last ? doorbell : mlx5::DoorbellMode::later, last && completion, false};
     const std::uint32_t wqebbs = local ? 1 : mlx5::wqebbs_for(mlx5::inline_ds_count(size));
     if (!post(
             wqebbs, how,

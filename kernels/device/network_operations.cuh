@@ -314,7 +314,7 @@ __device__ __noinline__ inline bool network_quiet(const DeviceJob& job) {
   if (!job.network.path_of_pe)
     return true;
   bool ok = true;
-  // First all are told, then all are waited for.
+  // First ring all doorbells, then wait for all QPs.
   for (int turn = 0; job.network.queues && turn < 2; ++turn)
     for (int pe = 0; ok && pe < job.n_pes; ++pe)
       if (detail::path_to(job, pe) == DevicePath::ibgda)

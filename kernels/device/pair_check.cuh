@@ -147,7 +147,7 @@ private:
 
   __device__ void await() const {
     for (int i = 0; i < Layout::n_sizes; ++i) {
-      bool came = true;
+      bool arrived = true;
       if (Block::rank() == 0) {
         const std::uint64_t* const signal = word(layout_.signal(peer_, i));
         std::uint64_t seen = 0;
@@ -158,12 +158,12 @@ private:
         const auto expired = [&](std::uint64_t waited_ns) {
           return waited_ns > timeout_ns_ || load_relaxed(&job_.report->state) != WaitReport::none;
         };
-        came = poll_or_expire(poll, expired);
-        if (!came)
-          note(kernel_check::put_signal, Result::nothing_came, Layout::size_of(i), 0,
+        arrived = poll_or_expire(poll, expired);
+        if (!arrived)
+          note(kernel_check::put_signal, Result::nothing_arrived, Layout::size_of(i), 0,
                kernel_check::signal_value, seen);
       }
-      if (Block::all(came))
+      if (Block::all(arrived))
         compare(Layout::signal_arrives, i, kernel_check::put_signal, peer_, me_);
     }
   }

@@ -91,8 +91,9 @@ __device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& tea
   return ok;
 }
 
-/// Large teams: in round r each member tells the one 2^r behind it. By one thread, because what a
-/// round has brought must be seen before the next one tells of it. Not inlined: long, and seldom.
+/// Large teams: in round r each member sets a flag at the one 2^r after it. By one thread, because
+/// what a round has brought must be visible before the next round signals it. Not inlined: long and
+/// rare.
 inline __device__ __noinline__ bool sync_dissemination(const DeviceJob& job, const TeamView& team) {
   const std::uint64_t epoch = ++team.cells->epoch;
   for (int round = 0; round < plan::rounds_of(team.n); ++round) {
@@ -118,7 +119,7 @@ __device__ inline bool sync_members(const DeviceJob& job, int team_number) {
   const TeamView team = team_view(job, team_number);
   if (!detail::is_member(job, team_number, team))
     return false;
-  // Nobody is told, so no release completes what this scope put to PEs that are no members.
+  // No flag is set, so no release completes what this scope has put to PEs outside of the team.
   if (completes && team.n == 1)
     quiet();
   bool ok = true;

@@ -10,7 +10,7 @@ namespace shmemctl::device {
 
 /// Called by one thread: polls until `poll()` returns true; false if `expired` ended the wait. The
 /// clock is read after the first poll, so a wait whose condition already holds costs one poll. No
-/// back-off: it would add latency, and polls of this GPU's own memory disturb nobody.
+/// back-off: it would add latency, and polls of this GPU's own memory cause no traffic on links.
 /// @param poll    loads, and returns whether the wait is over; chooses the order of its loads
 /// @param expired called at every 256th poll, because reading the clock takes longer than a poll,
 ///                with the nanoseconds since the first one: whether to give up

@@ -48,7 +48,8 @@ public:
   /// The number of the call; has_failed() if an earlier call of this rank failed.
   __device__ std::uint64_t epoch() const { return epoch_; }
 
-  /// Called once, by all threads of the grid: tells all ranks that this one has entered the call.
+  /// Called once, by all threads of the grid: sets the flag on all ranks that this one has entered
+  /// the call.
   __device__ void announce() const {
     if (blockIdx.x == 0)
       set_all_flags(flags_->entered, epoch_);

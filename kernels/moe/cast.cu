@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(cast_threads) cast(const __grid_constant__ Cas
 std::string launch_cast(const CastArguments& arguments, void* stream) {
   cast<<<static_cast<unsigned>(arguments.sms), cast_threads, 0,
          static_cast<cudaStream_t>(stream)>>>(arguments);
-  return words_of(cudaGetLastError());
+  return error_text(cudaGetLastError());
 }
 
 } // namespace shmemctl::moe

@@ -262,7 +262,7 @@ __global__ void check_untouched(const __grid_constant__ Untouched all) {
 template <class Arguments>
 std::string launch_check(void (*kernel)(Arguments), const Arguments& arguments, void* stream) {
   kernel<<<check_blocks, check_threads, 0, static_cast<cudaStream_t>(stream)>>>(arguments);
-  return words_of(cudaGetLastError());
+  return error_text(cudaGetLastError());
 }
 
 } // namespace

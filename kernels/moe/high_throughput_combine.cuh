@@ -55,13 +55,13 @@ __global__ void __launch_bounds__(reduce_threads, 1)
                          shape.row_bytes, rank < all.shape.n_ranks ? all.plan.bases[rank] : 0);
   CombineReducer<RowsOfRanks, ranks_limit> reducer(shape, rows, shared);
   reducer.prepare();
-  const bool all_came = call.wait_for_all();
-  if (all_came) {
+  const bool all_arrived = call.wait_for_all();
+  if (all_arrived) {
     reducer.run();
     if (all.combined_weights != nullptr)
       combine_weights<ranks_limit>(job, all);
   }
-  call.finish(all_came);
+  call.finish(all_arrived);
 }
 
 } // namespace shmemctl::moe

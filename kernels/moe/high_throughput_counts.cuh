@@ -57,7 +57,7 @@ public:
   /// @param counts [ranks * ranks], which the block's threads share
   /// @return whether the plan is valid, the same in all threads; otherwise it sends nothing
   __device__ bool receive(std::int32_t* counts) const {
-    bool all_came = !failed_;
+    bool all_arrived = !failed_;
     for (std::int32_t i = thread_; i < n_ * n_; i += device::Block::size()) {
       const std::int32_t source = i / n_;
       const std::uint64_t begin_ns = device::global_time_ns();
@@ -65,21 +65,21 @@ public:
       if (!failed_ && !wait_for_count(job_, &all_.memory.flags->counts[buffer_][source][i % n_],
                                       epoch_, source, counts[i])) {
         record_failure(job_, all_.memory.flags, epoch_, source);
-        all_came = false;
+        all_arrived = false;
       }
       all_.plan.counts[i] = counts[i];
       if (i % n_ == 0)
         all_.memory.flags->wait_ns[0][source] += device::global_time_ns() - begin_ns;
     }
-    all_came = device::Block::all(all_came);
+    all_arrived = device::Block::all(all_arrived);
     for (std::int32_t rank = thread_; rank < n_; rank += device::Block::size())
-      all_.plan.bases[rank] = all_came ? base_of(counts, n_, job_.pe, rank) : 0;
-    if (!all_came)
+      all_.plan.bases[rank] = all_arrived ? base_of(counts, n_, job_.pe, rank) : 0;
+    if (!all_arrived)
       clear();
     if (thread_ == 0 && all_.host_words != nullptr)
       device::store_relaxed(all_.host_words,
-                            count_word(epoch_, all_came ? rows_of(counts, n_, job_.pe) : -1));
-    return all_came;
+                            count_word(epoch_, all_arrived ? rows_of(counts, n_, job_.pe) : -1));
+    return all_arrived;
   }
 
 private:
@@ -119,7 +119,7 @@ public:
   }
   /// @return whether the counts are valid, the same in all threads; otherwise they are 0
   __device__ bool receive() const {
-    bool all_came = !failed_;
+    bool all_arrived = !failed_;
     for (std::int32_t expert = thread_; expert < local_ && !failed_;
          expert += device::Block::size()) {
       std::int32_t count = 0;
@@ -127,21 +127,22 @@ public:
         std::int32_t of_source = 0;
         if (!wait_for_count(job_, words_from(source) + expert, epoch_, source, of_source)) {
           record_failure(job_, all_.memory.flags, epoch_, source);
-          all_came = false;
+          all_arrived = false;
         }
         count += of_source;
       }
       all_.plan.expert_counts[expert] = aligned_count(count, all_.shape.expert_alignment);
     }
-    all_came = device::Block::all(all_came);
+    all_arrived = device::Block::all(all_arrived);
     for (std::int32_t expert = thread_; expert < local_; expert += device::Block::size()) {
-      if (!all_came)
+      if (!all_arrived)
         all_.plan.expert_counts[expert] = 0;
       if (all_.host_words != nullptr)
-        device::store_relaxed(all_.host_words + 1 + expert,
-                              count_word(epoch_, all_came ? all_.plan.expert_counts[expert] : -1));
+        device::store_relaxed(
+            all_.host_words + 1 + expert,
+            count_word(epoch_, all_arrived ? all_.plan.expert_counts[expert] : -1));
     }
-    return all_came;
+    return all_arrived;
   }
 
 private:

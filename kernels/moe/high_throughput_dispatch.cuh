@@ -207,12 +207,12 @@ __global__ void __launch_bounds__(1024, 1)
   call.announce();
   Sender<kept> sender(job, all, shared);
   sender.begin();
-  const bool all_came = call.wait_for_all();
-  if (all_came)
+  const bool all_arrived = call.wait_for_all();
+  if (all_arrived)
     sender.run();
   else
     sender.drop();
-  call.finish(all_came);
+  call.finish(all_arrived);
 }
 
 } // namespace shmemctl::moe

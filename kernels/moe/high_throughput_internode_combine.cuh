@@ -169,7 +169,7 @@ private:
   /// that they wait for.
   __device__ bool wait_for_sums(std::int32_t first) const {
     const std::int32_t end = first + warps_ < all_.tokens ? first + warps_ : all_.tokens;
-    bool came = true;
+    bool arrived = true;
     for (std::int32_t peer = device::Block::rank(); peer < shape_.other_nodes();
          peer += device::Block::size()) {
       std::int32_t waited_chunk = -1;
@@ -177,12 +177,12 @@ private:
         if (const std::int32_t slot = crossing_slots(token)[rails_.peer_node(peer)];
             slot >= 0 && slot / shape_.chunk_rows != waited_chunk) {
           waited_chunk = slot / shape_.chunk_rows;
-          came = rails_.wait(all_.memory.sum_signals + shape_.chunk_word(peer, waited_chunk), peer,
-                             1, blockIdx.x == 0) &&
-                 came;
+          arrived = rails_.wait(all_.memory.sum_signals + shape_.chunk_word(peer, waited_chunk),
+                                peer, 1, blockIdx.x == 0) &&
+                    arrived;
         }
     }
-    return device::Block::all(came);
+    return device::Block::all(arrived);
   }
   __device__ void add_up_token(std::int32_t token) const {
     const std::int32_t* const slots =

@@ -58,11 +58,11 @@ public:
       const Rows rows = rows_of(crossing(source, rails_.node()), chunk);
       if (rows.begin >= rows.end)
         return true;
-      bool came = true;
+      bool arrived = true;
       if (device::Block::rank() == 0)
-        came = rails_.wait(all_.memory.row_signals + shape_.chunk_word(peer, chunk), peer, 1,
-                           blockIdx.x == 0);
-      if (!device::Block::all(came))
+        arrived = rails_.wait(all_.memory.row_signals + shape_.chunk_word(peer, chunk), peer, 1,
+                              blockIdx.x == 0);
+      if (!device::Block::all(arrived))
         return false;
       for (std::int32_t row = rows.begin + warp_; row < rows.end; row += warps_)
         forward_row(all_.memory.rows_in + crossing_offset(peer, row), source);

@@ -109,23 +109,23 @@ private:
   }
   /// @return whether the plan is valid, the same in all threads; otherwise it sends nothing
   __device__ bool receive() const {
-    bool all_came = !failed_;
+    bool all_arrived = !failed_;
     for (std::int32_t source = thread_; source < n_ && !failed_; source += threads_) {
-      bool came = true;
+      bool arrived = true;
       const std::uint64_t begin_ns = device::global_time_ns();
       device::wait_at_least(job_, &all_.memory.rails->counts[turn_of_call(epoch_)][source], epoch_,
-                            source, came);
+                            source, arrived);
       add_wait(shape_, all_.memory, job_.pe, 0, source, device::global_time_ns() - begin_ns);
-      if (!came)
+      if (!arrived)
         record_failure(job_, all_.memory.node.flags, epoch_, source);
-      all_came = all_came && came;
+      all_arrived = all_arrived && arrived;
     }
-    all_came = device::Block::all(all_came);
-    if (!all_came)
+    all_arrived = device::Block::all(all_arrived);
+    if (!all_arrived)
       clear_slots();
     // What did not come in time may be arriving now.
     const auto received = [&](std::int32_t source, std::int32_t word) {
-      return all_came ? all_.memory.counts_in[shape_.message_at(buffer_, source) + word] : 0;
+      return all_arrived ? all_.memory.counts_in[shape_.message_at(buffer_, source) + word] : 0;
     };
     const std::int32_t nodes = shape_.n_nodes();
     for (std::int32_t i = thread_; i < n_ * n_; i += threads_)
@@ -141,7 +141,7 @@ private:
     device::Block::sync();
     for (std::int32_t i = thread_; i < n_ * n_; i += threads_)
       all_.plan.bases[i] = base_of(all_.plan.counts, n_, i / n_, i % n_);
-    return all_came;
+    return all_arrived;
   }
   /// Called by all threads: all later calls fail, on this rank and on those that it stores the
   /// failure to.

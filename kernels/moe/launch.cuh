@@ -11,7 +11,7 @@
 
 namespace shmemctl::moe {
 
-inline std::string words_of(cudaError_t error) {
+inline std::string error_text(cudaError_t error) {
   return error == cudaSuccess
              ? ""
              : std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error);
@@ -24,7 +24,7 @@ inline std::string refuse_old_device() {
   if (error == cudaSuccess)
     error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (error != cudaSuccess)
-    return words_of(error);
+    return error_text(error);
   return major >= 9 ? ""
                     : "this GPU has no bulk copies: it has compute capability " +
                           std::to_string(major) + ".x, and 9.0 is needed";
@@ -56,8 +56,8 @@ template <class... Arguments>
 std::string allow_shared(void (*kernel)(Arguments...), std::size_t shared_bytes) {
   if (shared_bytes <= 48 << 10)
     return "";
-  return words_of(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                       static_cast<int>(shared_bytes)));
+  return error_text(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         static_cast<int>(shared_bytes)));
 }
 
 /// So many blocks. A shape that the kernel does not know has been refused.
@@ -69,7 +69,7 @@ std::string launch_blocks(void (*kernel)(DeviceJob, Arguments), const DeviceJob&
     return refused;
   kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared_bytes,
            static_cast<cudaStream_t>(stream)>>>(job, arguments);
-  return words_of(cudaGetLastError());
+  return error_text(cudaGetLastError());
 }
 
 /// "", or why a kernel whose blocks wait for each other, across ranks, is not launched: not all of
@@ -86,7 +86,7 @@ std::string refuse_waiting_blocks(void (*kernel)(Parameters...), int blocks, int
                                                           shared_bytes);
   return error == cudaSuccess
              ? refuse_nonresident_blocks(blocks, of_multiprocessor, multiprocessors)
-             : words_of(error);
+             : error_text(error);
 }
 
 /// `launch` of a low-latency call, where the order allows it.

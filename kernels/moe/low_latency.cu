@@ -19,7 +19,7 @@ std::string launch_dispatch_now(const DeviceJob& job, const LowLatencyDispatch& 
   const DispatchBlocks blocks = dispatch_blocks(arguments.tokens, arguments.sms, arguments.phases);
   low_latency_dispatch<<<static_cast<unsigned>(blocks.all()), send_threads, 0,
                          static_cast<cudaStream_t>(stream)>>>(job, arguments, blocks.senders);
-  return words_of(cudaGetLastError());
+  return error_text(cudaGetLastError());
 }
 
 std::string launch_combine_now(const DeviceJob& job, const LowLatencyCombine& arguments,

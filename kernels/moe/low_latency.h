@@ -22,8 +22,8 @@
 // the other. Captured graphs are checked when they are captured, not when they are launched.
 //
 // A rank that does not respond in time is masked: from then on no rows are sent to it, none are
-// taken from it, nobody waits for it, and the others go on. Launchers return "" or why the launch
-// failed.
+// taken from it, no rank waits for it, and the others continue. Launchers return "" or why the
+// launch failed.
 #pragma once
 
 #include <cstddef>

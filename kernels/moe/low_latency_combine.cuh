@@ -66,13 +66,13 @@ __device__ inline std::uint32_t wait_for_outputs(const LowLatencyCombine& all,
     const auto rank = static_cast<std::int32_t>(threadIdx.x);
     LowLatencyFlags* const flags = all.memory.flags;
     const std::uint64_t begin_ns = device::global_time_ns();
-    bool came = false;
+    bool arrived = false;
     if (rank < all.shape.n_ranks)
-      came = wait_or_mask(flags, rank, all.rank_timeout_ns,
-                          [&] { return device::load_acquire(&flags->ready[rank]) >= epoch; });
+      arrived = wait_or_mask(flags, rank, all.rank_timeout_ns,
+                             [&] { return device::load_acquire(&flags->ready[rank]) >= epoch; });
     if (blockIdx.x == 0 && rank < all.shape.n_ranks)
       count_wait(flags, 1, rank, begin_ns);
-    const std::uint32_t votes = __ballot_sync(0xffffffffu, came);
+    const std::uint32_t votes = __ballot_sync(0xffffffffu, arrived);
     if (threadIdx.x == 0)
       there = votes;
   }

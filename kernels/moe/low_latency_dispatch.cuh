@@ -276,24 +276,24 @@ __device__ inline void receive_counts(const LowLatencyDispatch& all, std::uint64
     return wait_or_mask(flags, source, all.rank_timeout_ns,
                         [&] { return has_come(device::load_acquire(words + block), epoch); });
   };
-  bool came = true;
+  bool arrived = true;
   std::int32_t blocks = 0, rows = 0;
   std::uint64_t begun_ns = begin_ns;
   if (lane == 0) {
     begun_ns = wait_for_begin(flags, source, all.rank_timeout_ns, epoch, words);
-    came = block_arrived(0);
-    blocks = came ? blocks_of_count(count_of(device::load_relaxed(words))) : 0;
+    arrived = block_arrived(0);
+    blocks = arrived ? blocks_of_count(count_of(device::load_relaxed(words))) : 0;
   }
   blocks = __shfl_sync(0xffffffffu, blocks, 0);
   for (std::int32_t block = lane; block < blocks; block += 32) {
-    came = block_arrived(block) && came;
-    rows += came ? rows_of_count(count_of(device::load_relaxed(words + block))) : 0;
+    arrived = block_arrived(block) && arrived;
+    rows += arrived ? rows_of_count(count_of(device::load_relaxed(words + block))) : 0;
   }
-  const bool all_came = __all_sync(0xffffffffu, came) != 0;
+  const bool all_arrived = __all_sync(0xffffffffu, arrived) != 0;
   rows = static_cast<std::int32_t>(__reduce_add_sync(0xffffffffu, static_cast<unsigned>(rows)));
   if (lane != 0)
     return;
-  all.counts[source] = all_came ? rows : -1;
+  all.counts[source] = all_arrived ? rows : -1;
   flags->begin_wait_ns[source] += begun_ns - begin_ns;
   count_wait(flags, 0, source, begin_ns);
 }

@@ -41,7 +41,7 @@ std::string launch_dispatch_now(const DeviceJob& job, const LowLatencyInternodeD
                                    low_latency_internode_threads, shared,
                                    static_cast<cudaStream_t>(stream)>>>(job, arguments,
                                                                         blocks.senders);
-  return words_of(cudaGetLastError());
+  return error_text(cudaGetLastError());
 }
 
 std::string launch_combine_now(const DeviceJob& job, const LowLatencyInternodeCombine& arguments,
@@ -51,7 +51,7 @@ std::string launch_combine_now(const DeviceJob& job, const LowLatencyInternodeCo
   low_latency_internode_combine<<<static_cast<unsigned>(arguments.sms),
                                   low_latency_internode_threads, 0,
                                   static_cast<cudaStream_t>(stream)>>>(job, arguments);
-  return words_of(cudaGetLastError());
+  return error_text(cudaGetLastError());
 }
 
 } // namespace

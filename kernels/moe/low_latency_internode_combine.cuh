@@ -141,10 +141,10 @@ private:
   template <class Ready>
   __device__ bool wait(std::int32_t rank, const Ready& ready) const {
     const std::uint64_t begin_ns = device::global_time_ns();
-    const bool came = wait_or_mask(all_.memory.mapped.flags, rank, all_.rank_timeout_ns, ready);
+    const bool arrived = wait_or_mask(all_.memory.mapped.flags, rank, all_.rank_timeout_ns, ready);
     if (blockIdx.x == 0)
       raise_shared(waits_.longest_ns + rank, device::global_time_ns() - begin_ns);
-    return came;
+    return arrived;
   }
   /// Block 0: its warps wait at the same time, so the longest wait per rank counts. A rank that has
   /// no output for this block's tokens is not waited for.

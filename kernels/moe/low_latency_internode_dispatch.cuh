@@ -177,31 +177,31 @@ public:
     const std::int32_t warps = device::Block::size() / device::Warp::size();
     for (std::int32_t source = device::Block::rank() / device::Warp::size(); source < n;
          source += warps)
-      hear(source);
+      receive_from(source);
   }
 
 private:
-  __device__ void hear(std::int32_t source) const {
+  __device__ void receive_from(std::int32_t source) const {
     LowLatencyFlags* const flags = all_.memory.mapped.flags;
     const std::uint64_t begin_ns = device::global_time_ns();
     const std::uint64_t* const words = flags->block_counts[buffer_][source];
-    bool came = true;
+    bool arrived = true;
     std::int32_t first = 0;
     std::uint64_t begun_ns = begin_ns;
     if (device::Warp::rank() == 0) {
       begun_ns = wait_for_begin(flags, source, all_.rank_timeout_ns, epoch_, words);
-      came = wait_for_block(source, words);
-      first = came ? count_of(device::load_relaxed(words)) : 0;
+      arrived = wait_for_block(source, words);
+      first = arrived ? count_of(device::load_relaxed(words)) : 0;
     }
     first = static_cast<std::int32_t>(
         device::Warp::broadcast(static_cast<std::uint64_t>(static_cast<std::uint32_t>(first))));
-    came = (buffers_.is_remote(source)
-                ? wait_for_row_signals(source, rows_of_count(first))
-                : wait_for_block_counts(source, words, blocks_of_count(first))) &&
-           came;
-    const bool all_came = device::Warp::all(came);
+    arrived = (buffers_.is_remote(source)
+                   ? wait_for_row_signals(source, rows_of_count(first))
+                   : wait_for_block_counts(source, words, blocks_of_count(first))) &&
+              arrived;
+    const bool all_arrived = device::Warp::all(arrived);
     if (device::Warp::rank() == 0) {
-      all_.counts[source] = all_came ? rows_[source] : -1;
+      all_.counts[source] = all_arrived ? rows_[source] : -1;
       flags->begin_wait_ns[source] += begun_ns - begin_ns;
       count_wait(flags, 0, source, begin_ns);
     }
@@ -209,29 +209,29 @@ private:
   /// A mapped source: one flag per sending block. Acquire: makes the rows of that block visible.
   __device__ bool wait_for_block_counts(std::int32_t source, const std::uint64_t* words,
                                         std::int32_t blocks) const {
-    bool came = true;
+    bool arrived = true;
     for (std::int32_t block = device::Warp::rank(); block < blocks; block += device::Warp::size()) {
-      came = wait_for_block(source, words + block) && came;
+      arrived = wait_for_block(source, words + block) && arrived;
       const std::int32_t rows =
-          came ? rows_of_count(count_of(device::load_relaxed(words + block))) : 0;
+          arrived ? rows_of_count(count_of(device::load_relaxed(words + block))) : 0;
       for (std::int32_t i = 0; i < rows; ++i)
         add_shared(rows_ + source);
     }
-    return came;
+    return arrived;
   }
   /// A source that is not mapped: two signals per row.
   __device__ bool wait_for_row_signals(std::int32_t source, std::int32_t rows) const {
-    bool came = true;
+    bool arrived = true;
     const std::uint64_t* const words =
         all_.memory.row_signals + buffers_.slot(buffer_, source, 0) * 2;
     for (std::int32_t i = device::Warp::rank(); i < rows * 2; i += device::Warp::size()) {
-      came = wait_or_mask(all_.memory.mapped.flags, source, all_.rank_timeout_ns,
-                          [&] { return device::load_acquire(words + i) == epoch_; }) &&
-             came;
+      arrived = wait_or_mask(all_.memory.mapped.flags, source, all_.rank_timeout_ns,
+                             [&] { return device::load_acquire(words + i) == epoch_; }) &&
+                arrived;
     }
     if (device::Warp::rank() == 0)
       rows_[source] = rows;
-    return came;
+    return arrived;
   }
   __device__ bool wait_for_block(std::int32_t source, const std::uint64_t* word) const {
     return wait_or_mask(all_.memory.mapped.flags, source, all_.rank_timeout_ns,

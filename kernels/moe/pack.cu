@@ -17,7 +17,7 @@ std::string launch_pack(const DeviceJob& job, const PackArguments& arguments, vo
   if (error == cudaSuccess)
     error = cudaDeviceGetAttribute(&sms_of_gpu, cudaDevAttrMultiProcessorCount, device);
   if (error != cudaSuccess)
-    return words_of(error);
+    return error_text(error);
   return launch_blocks(kernel, job, arguments, pack_blocks(arguments.sms, sms_of_gpu), pack_threads,
                        pack_shared_bytes(experts), stream);
 }

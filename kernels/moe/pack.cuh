@@ -143,8 +143,8 @@ private:
     const std::int32_t alignment = all_.shape.expert_alignment;
     return alignment == 1 ? count : aligned_count(count, alignment);
   }
-  /// Makes of the counts the sums of those before, a lane of the first warp neighbouring experts;
-  /// the first block tells of both.
+  /// Exclusive prefix sum of the counts, in place, by the first warp: each lane takes consecutive
+  /// experts. Block 0 writes counts and offsets to the outputs.
   __device__ void find_offsets() {
     if (thread_ < 32) {
       const std::int32_t each = (local_ + 31) / 32, begin = thread_ * each;

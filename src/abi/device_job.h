@@ -58,8 +58,8 @@ struct NetworkProblem {
 /// offset on every PE. Written by peers, except for members marked "own".
 ///
 /// All zero on every member before a kernel of any member uses a new team, because members count
-/// epochs from 0: whoever creates a team (or destroys one, after all members have left their
-/// kernels) clears it.
+/// epochs from 0: the caller that creates a team (or destroys one, after all members have left
+/// their kernels) clears it.
 struct DeviceTeamFlags {
   static constexpr int max_members = 256;              ///< larger teams: dissemination barrier
   static constexpr std::size_t flag_bytes = 64u << 10; ///< see `messages`

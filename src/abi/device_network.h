@@ -47,7 +47,7 @@ struct DeviceNetwork {
   std::uint32_t qp_per_warp;   ///< 1: a QP per warp; 0: a QP per block
   const mlx5::QpTable* queues; ///< nullptr: none
   QpMarks* marks;              ///< device memory, by PE and QP
-  /// results[0] is a sink for values that nobody reads.
+  /// results[0] is a sink for unused values.
   QpResult* results;
   std::uint64_t* qp_result_locks; ///< device memory, by result; 0 is free
   std::uint32_t n_qp_results;

@@ -28,7 +28,7 @@ struct Alone {
 
 /// Options of a post.
 struct Post {
-  DoorbellMode bell = DoorbellMode::now;
+  DoorbellMode doorbell = DoorbellMode::now;
   bool completion = false; ///< the caller needs a CQE; some WQEs request one in any case
   bool fence = false;      ///< starts after all earlier READs and atomics are complete
 };
@@ -37,11 +37,11 @@ struct Post {
 /// leader.
 template <class Queue, class Waits>
 SHMEMCTL_HOST_DEVICE bool publish(const Queue& queue, std::uint64_t first, std::uint32_t wqebbs,
-                                  const Signalled& signalled, DoorbellMode bell, Waits& waits) {
+                                  const Signalled& signalled, DoorbellMode doorbell, Waits& waits) {
   queue.written();
   PublishResult turn = PublishResult::not_my_turn;
   const auto hand_on = [&] {
-    turn = queue.try_publish(first, wqebbs, signalled, bell);
+    turn = queue.try_publish(first, wqebbs, signalled, doorbell);
     return turn != PublishResult::not_my_turn;
   };
   if (!hand_on() && !waits.turn(hand_on))
@@ -81,7 +81,7 @@ SHMEMCTL_HOST_DEVICE bool post_wqe(const Queue& queue, const Group& group, std::
   }
   group.sync();
   if (group.rank() == 0)
-    ok = publish(queue, first, all_wqebbs, signalled, how.bell, waits);
+    ok = publish(queue, first, all_wqebbs, signalled, how.doorbell, waits);
   return group.from_leader(ok ? 1 : 0) != 0;
 }
 

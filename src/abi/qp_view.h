@@ -18,7 +18,7 @@ enum class CqMode : std::uint32_t {
   /// As many CQEs as the send queue has WQEBBs. The first error CQE stays readable.
   ring,
   /// One CQE, which every completion overwrites: a single load shows the progress, and any number
-  /// of threads may poll. After an error, flushed WQEs overwrite the CQE that tells its cause.
+  /// of threads may poll. After an error, flushed WQEs overwrite the CQE with the cause.
   collapsed
 };
 
@@ -33,7 +33,7 @@ struct QpState {
   /// The last WQE that requests a CQE: (end << 8) | (its WQEBBs - 1).
   std::uint64_t signalled;
   /// 2 * (WQEBBs announced by a doorbell) + 1 while a thread is ringing (lock).
-  alignas(128) std::uint64_t bell;
+  alignas(128) std::uint64_t rung;
   /// All WQEs whose first WQEBB is below this are complete.
   alignas(128) std::uint64_t completed;
   /// 0, or the first error CQE (Failure::to_word()).

@@ -122,7 +122,7 @@ public:
   /// Publishes the WQEBBs [first, first + wqebbs) if it is their turn.
   SHMEMCTL_HOST_DEVICE PublishResult try_publish(std::uint64_t first, std::uint32_t wqebbs,
                                                  const Signalled& signalled,
-                                                 DoorbellMode bell) const {
+                                                 DoorbellMode doorbell) const {
     const std::uint64_t word = Memory::load_turn(&view_.words->ready);
     // A thread that has reserved after us publishes after us, and rings for both. If this load
     // misses its reservation, the cost is one more doorbell.
@@ -133,7 +133,7 @@ public:
     if (signalled.start_plus_1 != 0)
       Memory::store(&view_.words->signalled,
                     signalled.end << 8 | (signalled.end - signalled.start_plus_1));
-    const bool wanted = bell == DoorbellMode::now || (word & 1) != 0;
+    const bool wanted = doorbell == DoorbellMode::now || (word & 1) != 0;
     const bool rings = wanted && (reserved == end || crosses(first, end, view_.ring_log2));
     Memory::pass_turn(&view_.words->ready, word, 2 * end + (wanted && !rings ? 1 : 0));
     return rings ? PublishResult::ring : PublishResult::done;
@@ -143,20 +143,20 @@ public:
   /// that is; false if another thread is ringing.
   SHMEMCTL_HOST_DEVICE bool try_ring(std::uint64_t end) const {
     const std::uint64_t ready = Memory::load_turn(&view_.words->ready) >> 1;
-    const std::uint64_t word = Memory::load(&view_.words->bell);
+    const std::uint64_t word = Memory::load(&view_.words->rung);
     if (word >> 1 >= end)
       return true;
     // Acquire: orders the earlier doorbell before ours. `ready` may be stale then, but it is at
-    // least `end`, which nobody has rung.
+    // least `end`, for which no doorbell has been rung.
     if ((word & 1) != 0 ||
-        !Memory::compare_exchange_acquire(&view_.words->bell, word, 2 * ready + 1))
+        !Memory::compare_exchange_acquire(&view_.words->rung, word, 2 * ready + 1))
       return false;
     // Both are releases towards the HCA: WQEs (ours and those known from `ready`), then the
     // doorbell record, then the register.
     Memory::store_record(view_.send_record, Shape::send_record(ready));
     Memory::store_doorbell(view_.doorbell, Shape::doorbell(view_, ready), view_.write_combining);
     // Release: the HCA sees doorbells in order.
-    Memory::store_release(&view_.words->bell, 2 * ready);
+    Memory::store_release(&view_.words->rung, 2 * ready);
     return true;
   }
 
@@ -253,16 +253,16 @@ private:
     const std::uint64_t taken_before = taken;
     std::uint64_t completed = Memory::load(&view_.words->completed);
     for (unsigned i = 0; i < max_cqes_per_poll; ++i) {
-      const std::uint64_t* entry =
+      const std::uint64_t* cqe =
           view_.completions +
           (taken & ((std::uint64_t{1} << view_.wqebbs_log2) - 1)) * Shape::words_of_cqe;
       // Acquire: everything the HCA wrote before the CQE.
-      const CqeTail tail = Shape::tail(Memory::load_completion(entry + Shape::tail_word));
+      const CqeTail tail = Shape::tail(Memory::load_completion(cqe + Shape::tail_word));
       if (!is_new_cqe(tail, taken, view_.wqebbs_log2))
         break;
       ++taken;
       if (is_error(tail))
-        fail(tail, entry);
+        fail(tail, cqe);
       else
         completed = advance(completed, tail.index);
     }
@@ -276,10 +276,10 @@ private:
     Memory::store_release(&view_.words->poll_lock, 0);
   }
 
-  SHMEMCTL_HOST_DEVICE void fail(const CqeTail& tail, const std::uint64_t* entry) const {
+  SHMEMCTL_HOST_DEVICE void fail(const CqeTail& tail, const std::uint64_t* cqe) const {
     if (Memory::load(&view_.words->failure) != 0)
       return;
-    const std::uint64_t syndrome = Memory::load_completion(entry + Shape::syndrome_word);
+    const std::uint64_t syndrome = Memory::load_completion(cqe + Shape::syndrome_word);
     // Concurrent writers store equivalent values.
     Memory::store(&view_.words->failure, decode_failure(tail, syndrome).to_word());
   }

@@ -216,8 +216,9 @@ private:
     all_linked_ = linked_ && frame.header().kind == FrameKind::linked;
     if (all_linked_)
       return;
-    heard_ = FailureReport::decode(frame.payload());
-    throw error_of(heard_.value_or(FailureReport{}), request_.rendezvous->peer(), "join the job");
+    peer_failure_ = FailureReport::decode(frame.payload());
+    throw error_of(peer_failure_.value_or(FailureReport{}), request_.rendezvous->peer(),
+                   "join the job");
   }
 
   void let_in(AcceptedPeer accepted) {
@@ -285,12 +286,12 @@ private:
   }
 
   void tell_connected(const Error& error) noexcept {
-    const FailureReport report = heard_ ? *heard_ : report_of(error, request_.rank);
+    const FailureReport report = peer_failure_ ? *peer_failure_ : report_of(error, request_.rank);
     for (std::vector<Socket>* sockets : {&sockets_.forward, &sockets_.backward})
       for (Socket& socket : *sockets)
         if (socket)
           shmemctl::refuse(std::move(socket), report);
-    if (!heard_)
+    if (!peer_failure_)
       shmemctl::refuse(std::move(*request_.rendezvous), report);
   }
 
@@ -301,8 +302,8 @@ private:
   std::vector<Dialer> dialers_;
   std::vector<std::list<Candidate>> candidates_;
   std::vector<std::size_t> forth_slots_, back_slots_;
-  std::optional<FailureReport> heard_;       ///< why the job has failed elsewhere
-  bool linked_ = false, all_linked_ = false; ///< this PE, and all PEs of the job, are connected
+  std::optional<FailureReport> peer_failure_; ///< why the job has failed elsewhere
+  bool linked_ = false, all_linked_ = false;  ///< this PE, and all PEs of the job, are connected
   Deadline say_by_{Deadline::Clock::time_point{}}; ///< what keeps this PE from its neighbours
   PollSet set_;
 };

@@ -32,7 +32,7 @@ const char* to_string(Call call) {
   return "an unknown call";
 }
 
-/// What stands before every payload, so that PEs that disagree learn of it.
+/// Header of every payload, by which PEs detect that they disagree.
 struct Header {
   std::uint64_t payload_bytes;
   std::uint32_t receiver;

@@ -330,16 +330,16 @@ void MpiBootstrap::answer_progress_queries() {
           "MPI_Iprobe");
     if (waiting == 0)
       return;
-    ProgressQuery heard{};
-    check(mpi_.Recv(&heard, sizeof heard, mpi_.byte, MpiLibrary::any_source, progress_query_tag,
+    ProgressQuery query{};
+    check(mpi_.Recv(&query, sizeof query, mpi_.byte, MpiLibrary::any_source, progress_query_tag,
                     comm_, MpiLibrary::ignore_status),
           "MPI_Recv");
-    if (heard.rank < 0 || heard.rank >= size())
+    if (query.rank < 0 || query.rank >= size())
       continue;
-    std::int64_t& last = last_call_of_[static_cast<std::size_t>(heard.rank)];
-    last = std::max(last, heard.call);
-    if (heard.wants_response != 0)
-      send_progress_query(static_cast<int>(heard.rank), false);
+    std::int64_t& last = last_call_of_[static_cast<std::size_t>(query.rank)];
+    last = std::max(last, query.call);
+    if (query.wants_response != 0)
+      send_progress_query(static_cast<int>(query.rank), false);
   }
 }
 

@@ -29,8 +29,8 @@ GpuSummary gather_gpus(Runtime& runtime);
 /// Called before each round of each transport.
 using CheckProgress = std::function<void(const std::string& transport, int round, int rounds)>;
 
-/// Collective: checks all pairs on all transports, and by kernels if the job has GPUs: these stand
-/// behind the transports under the name "gpu". The verdict is the same on every PE. Throws
+/// Collective: checks all pairs on all transports, and by kernels if the job has GPUs: these are
+/// listed after the transports under the name "gpu". The verdict is the same on every PE. Throws
 /// Error: unavailable (the heap is too small, a PE was lost), deadline.
 BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
                                std::vector<TransportReach> transports,
@@ -42,7 +42,7 @@ void add_to_report(const BringupVerdict& verdict, Report& report);
 /// The finding transport-fallback, if the job does without a better transport than the one that was
 /// chosen for it.
 void add_transport_choice(const RemoteChoice& choice, Findings& findings);
-/// Rows of a check that has not ended: unchecked, and how far it came.
+/// Rows of a check that has not ended: unchecked, and its progress.
 void add_unfinished(const std::string& transport, int round, int rounds, Report& report);
 
 /// "Hosts" for people: one line per node with its host and PEs.

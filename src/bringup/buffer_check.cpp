@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* check_phase = "buffer-check";
 constexpr std::size_t sizes_bytes[] = {1, 8, 4096, (std::size_t{64} << 10) + 3};
-constexpr std::size_t guard_bytes = 64; ///< before and behind what is put: nothing may touch them
+constexpr std::size_t guard_bytes = 64; ///< before and after the payload: must not change
 constexpr int patterns_number =
     1000; ///< as a transport's number in PatternKey: no transport has it
 

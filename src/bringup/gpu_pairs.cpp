@@ -126,7 +126,7 @@ std::vector<PairFailure> kernel_failures(const std::vector<Result>& results, int
     failure.source = seen_by_target ? peer : me;
     failure.target = seen_by_target ? me : peer;
     failure.size_bytes = result.size_bytes;
-    if (result.state == Result::nothing_came) {
+    if (result.state == Result::nothing_arrived) {
       failure.note = "the signal did not come";
     } else {
       failure.offset_bytes = result.offset_bytes;

@@ -14,7 +14,7 @@
 
 namespace shmemctl {
 
-/// The name under which kernels stand among the transports of a verdict.
+/// The name of kernels among the transports of a verdict.
 inline constexpr const char* kernels_name = "gpu";
 
 /// This PE's row of whom its kernels reach, as message for merge_reach(). Atomics of GPUs on host

@@ -92,8 +92,8 @@ bool PairRound::signal_arrived(std::size_t size_index) const {
 void PairRound::await_signals() {
   if (!may(PairOp::put_signal, source_, pe_) || signals_missed_)
     return;
-  const auto patience = std::chrono::duration<double>(world_.signal_timeout_s);
-  const Deadline end = Deadline::after(patience);
+  const auto timeout = std::chrono::duration<double>(world_.signal_timeout_s);
+  const Deadline end = Deadline::after(timeout);
   for (std::size_t i = 0; i < world_.layout.n_sizes(); ++i) {
     world_.rma.wait([&] { return signal_arrived(i) || end.passed(); }, "pair check: signal",
                     source_);

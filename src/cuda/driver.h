@@ -91,7 +91,7 @@ struct DeviceInfo {
   int compute_major = 0, compute_minor = 0, multiprocessors = 0;
   std::size_t total_bytes = 0;
   /// What its own memory moves at most, reads and writes together, by the memory's clock and width;
-  /// 0: the driver does not tell.
+  /// 0: unknown to the driver.
   double memory_GBps = 0;
   bool virtual_memory = false;  ///< cuMemCreate and cuMemMap
   bool descriptors = false;     ///< memory can be handed on as a POSIX file descriptor

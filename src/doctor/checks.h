@@ -1,4 +1,4 @@
-// The functions behind the table in checks.cpp, by group.
+// The functions of the table in checks.cpp, by group.
 #pragma once
 
 #include <functional>

@@ -82,7 +82,7 @@ struct UnixAddress {
   }
 };
 
-/// What came with one datagram. Every descriptor in it is owned, wanted or not.
+/// The contents of one datagram. Owns every descriptor in it, wanted or not.
 struct Received {
   std::optional<PeerMessage> message;
   std::vector<FileDescriptor> descriptors;
@@ -191,7 +191,7 @@ private:
     }
   }
 
-  /// What came too early in the exchange before: peers may be one exchange ahead, never two.
+  /// Messages that arrived during the exchange before: peers may be one exchange ahead, never two.
   std::size_t take_early() {
     std::size_t taken = 0;
     for (std::size_t slot = 0; slot < early_.size(); ++slot) {

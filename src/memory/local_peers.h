@@ -38,7 +38,7 @@ PeerDatagram encode(const PeerMessage& message, const JobSecret& secret);
 std::optional<PeerMessage> decode(const void* data, std::size_t size_bytes,
                                   const JobSecret& secret);
 /// The abstract socket name of a PE (without the leading zero byte). Names are public
-/// (/proc/net/unix); this one tells nothing about the secret.
+/// (/proc/net/unix); this one reveals nothing about the secret.
 std::string peer_socket_name(const JobSecret& secret, int pe);
 
 /// One slot for each PE of the group; my own among them. Collective calls, same order everywhere.

@@ -23,10 +23,10 @@ struct PageRange {
   bool operator==(const PageRange&) const = default;
 };
 
-/// Where a program's variables lie: what is writable in it once the dynamic loader has protected
-/// its own tables (RELRO). Linkers lay .data and .bss out in one segment; arrays of programs that
-/// are compiled for more than 2 GiB of them (-mcmodel=medium: .ldata, .lbss) are in others, so that
-/// there may be something between.
+/// The address ranges of a program's variables: what is writable in it once the dynamic loader has
+/// protected its own tables (RELRO). Linkers lay .data and .bss out in one segment; arrays of
+/// programs that are compiled for more than 2 GiB of them (-mcmodel=medium: .ldata, .lbss) are in
+/// others, so that there may be something between.
 struct DataLayout {
   PageRange pages;                  ///< from the first variable to the last; none: size 0
   std::vector<PageRange> stored;    ///< writable pages that the program file has contents of

@@ -11,7 +11,7 @@
 
 namespace shmemctl {
 
-/// What a symmetric heap lies in: memory of one size on every PE that can become more.
+/// Memory of a symmetric heap: of equal size on every PE, and growable.
 class HeapMemory {
 public:
   virtual ~HeapMemory() = default;

@@ -30,7 +30,7 @@ std::vector<RowSource> expected_rows(const Shape& shape, const Routing& routing,
 std::vector<std::int32_t> expected_expert_counts(const Shape& shape, const Routing& routing,
                                                  std::int32_t rank);
 
-/// What lies packed by expert on a rank (plan.h).
+/// The rows of a rank packed by expert (plan.h).
 struct PackedRows {
   std::vector<std::vector<RowSource>> rows; ///< by local expert
   std::vector<std::int32_t> offsets;        ///< by local expert, and the end of the last one

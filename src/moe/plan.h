@@ -106,7 +106,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t fixed_slot(const Shape& shape, std::
   return source * shape.max_tokens + index;
 }
 
-// Packed by expert (low latency, where asked for): the rows of each expert of a rank lie together,
+// Packed by expert (low latency, on request): the rows of each expert of a rank are contiguous,
 // experts in order, each from a multiple of the alignment on; of an expert by source rank, then
 // token. offsets[e] = sum of aligned_count() of the experts before e.
 

@@ -19,7 +19,7 @@ enum class Format : std::int32_t {
   fp8 ///< e4m3, one FP32 scale per 128 channels
 };
 
-/// Experts lie in order: rank r has experts r * local_experts() and on.
+/// Experts are assigned in order: rank r has experts r * local_experts() and on.
 struct Shape {
   std::int32_t n_ranks = 1;
   std::int32_t n_experts = 1;  ///< of all ranks together

@@ -154,7 +154,7 @@ constexpr std::size_t fetched_blocks = 16; ///< gets in flight at once
 static_assert(fetched_at + fetched_blocks * block_bytes <= limits::team_scratch_bytes);
 
 /// Combines a range of all members' arrays, block by block, in team order. Members that are mapped
-/// are read where they lie, once; others' blocks are fetched into the scratch memory.
+/// are read in place, once; others' blocks are fetched into the scratch memory.
 class Reducer {
 public:
   Reducer(Teams& teams, TeamId team, const std::byte* source, std::size_t element_size,

@@ -213,7 +213,7 @@ bool TreeFailureDetector::announce(const Error& error, const std::string& given_
     publish_failure();
     return first;
   } catch (const std::exception&) {
-    // Out of memory: the end of the connections tells the others.
+    // Out of memory: the others see the end of the connections.
     return true;
   }
 }
@@ -297,8 +297,8 @@ namespace {
 
 constexpr std::size_t max_tcp_listeners = 5;
 
-/// What each PE tells all others.
-struct Offer {
+/// What each PE sends to all others.
+struct ListenAddresses {
   std::uint64_t machine_id, network_namespace;
   std::array<char, 496> addresses; ///< as text, separated by blanks, filled up with zeros
 };
@@ -317,56 +317,55 @@ std::string address_text(const std::vector<Listener>& listeners) {
   for (const Listener& listener : listeners) {
     texts.push_back(listener.address().text());
     length += texts.back().size() + 1;
-    if (length > sizeof(Offer::addresses))
+    if (length > sizeof(ListenAddresses::addresses))
       texts.pop_back();
   }
   return join(texts, " ");
 }
 
-std::vector<std::string> offered_by(const Offer& offer) {
-  return split_blanks(std::string(offer.addresses.data(),
-                                  ::strnlen(offer.addresses.data(), offer.addresses.size())));
+std::vector<std::string> addresses_of(const ListenAddresses& pe) {
+  return split_blanks(
+      std::string(pe.addresses.data(), ::strnlen(pe.addresses.data(), pe.addresses.size())));
 }
 
 bool is_unix(const SocketAddress& address) {
   return address.family() == AF_UNIX;
 }
 
-bool same_network(const Offer& left, const Offer& right) {
+bool same_network(const ListenAddresses& left, const ListenAddresses& right) {
   return left.machine_id == right.machine_id && left.network_namespace == right.network_namespace &&
          left.network_namespace != 0;
 }
 
 /// An abstract Unix name is seen by all processes of one network namespace of one kernel.
-bool all_over_unix(const std::vector<Offer>& offers) {
-  return std::all_of(offers.begin(), offers.end(), [&](const Offer& offer) {
-    const std::vector<SocketAddress> addresses = parse_foreign_addresses(offered_by(offer));
-    return same_network(offer, offers[0]) &&
-           std::any_of(addresses.begin(), addresses.end(), is_unix);
+bool all_over_unix(const std::vector<ListenAddresses>& all) {
+  return std::all_of(all.begin(), all.end(), [&](const ListenAddresses& pe) {
+    const std::vector<SocketAddress> addresses = parse_foreign_addresses(addresses_of(pe));
+    return same_network(pe, all[0]) && std::any_of(addresses.begin(), addresses.end(), is_unix);
   });
 }
 
 /// Decided from what all have said alone, so that all PEs decide alike.
-bool can_be_reached(const Offer& offer, const std::vector<Offer>& offers) {
-  const bool has_others = std::any_of(offers.begin(), offers.end(), [&](const Offer& other) {
-    return !same_network(offer, other);
+bool can_be_reached(const ListenAddresses& pe, const std::vector<ListenAddresses>& all) {
+  const bool has_others = std::any_of(all.begin(), all.end(), [&](const ListenAddresses& other) {
+    return !same_network(pe, other);
   });
   if (has_others)
-    return reachable_from_elsewhere(offered_by(offer));
-  const std::vector<SocketAddress> addresses = parse_foreign_addresses(offered_by(offer));
+    return reachable_from_elsewhere(addresses_of(pe));
+  const std::vector<SocketAddress> addresses = parse_foreign_addresses(addresses_of(pe));
   return std::any_of(addresses.begin(), addresses.end(),
                      [](const SocketAddress& address) { return !is_unix(address); });
 }
 
 /// What this PE tries for another one.
-std::vector<SocketAddress> addresses_for(const Offer& mine, const Offer& other, bool over_unix) {
-  std::vector<std::string> offered = offered_by(other);
-  offered.erase(std::remove_if(offered.begin(), offered.end(),
-                               [&](const std::string& text) {
-                                 return starts_with(text, "unix:") != over_unix;
-                               }),
-                offered.end());
-  return addresses_to_try(offered, same_network(mine, other));
+std::vector<SocketAddress> addresses_for(const ListenAddresses& mine, const ListenAddresses& other,
+                                         bool over_unix) {
+  std::vector<std::string> texts = addresses_of(other);
+  texts.erase(std::remove_if(
+                  texts.begin(), texts.end(),
+                  [&](const std::string& text) { return starts_with(text, "unix:") != over_unix; }),
+              texts.end());
+  return addresses_to_try(texts, same_network(mine, other));
 }
 
 } // namespace
@@ -387,15 +386,15 @@ Listeners::Listeners(const std::vector<SocketAddress>& tcp_addresses) {
 AddressBook Listeners::exchange(Bootstrap& bootstrap, const std::vector<std::string>& host_names,
                                 const Settings& settings, const Deadline& deadline) {
   const HostIdentity identity = read_machine_identity(Sysroot());
-  Offer mine{identity.machine_id, identity.network_namespace, {}};
+  ListenAddresses mine{identity.machine_id, identity.network_namespace, {}};
   const std::string text = address_text(listeners_);
   std::copy(text.begin(), text.end(), mine.addresses.begin());
-  const std::vector<Offer> offers = allgather_value(bootstrap, mine, deadline);
+  const std::vector<ListenAddresses> all = allgather_value(bootstrap, mine, deadline);
 
-  const bool over_unix = !settings.always_tcp && all_over_unix(offers);
+  const bool over_unix = !settings.always_tcp && all_over_unix(all);
   AddressBook addresses;
-  for (std::size_t pe = 0; pe < offers.size(); ++pe) {
-    if (!over_unix && !can_be_reached(offers[pe], offers))
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    if (!over_unix && !can_be_reached(all[pe], all))
       throw printed_once(
           bootstrap, settings.printer,
           Error(ExitCode::unavailable, "failure detector", "start",
@@ -405,7 +404,7 @@ AddressBook Listeners::exchange(Bootstrap& bootstrap, const std::vector<std::str
                 "bring up an interface on that host, or name one in "
                 "SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME"));
     addresses.push_back(
-        addresses_for(offers[static_cast<std::size_t>(bootstrap.rank())], offers[pe], over_unix));
+        addresses_for(all[static_cast<std::size_t>(bootstrap.rank())], all[pe], over_unix));
   }
   listeners_.erase(std::remove_if(listeners_.begin(), listeners_.end(),
                                   [&](const Listener& listener) {
@@ -450,9 +449,9 @@ std::vector<int> neighbours(int rank, int size) {
   return all;
 }
 
-std::vector<SocketAddress> addresses_to_try(const std::vector<std::string>& offered,
+std::vector<SocketAddress> addresses_to_try(const std::vector<std::string>& texts,
                                             bool same_network, const ReachableForms& forms) {
-  std::vector<SocketAddress> known = parse_foreign_addresses(offered);
+  std::vector<SocketAddress> known = parse_foreign_addresses(texts);
   if (!same_network)
     known.erase(std::remove_if(known.begin(), known.end(), is_loopback), known.end());
   std::vector<SocketAddress> tried;
@@ -462,8 +461,8 @@ std::vector<SocketAddress> addresses_to_try(const std::vector<std::string>& offe
   return tried;
 }
 
-bool reachable_from_elsewhere(const std::vector<std::string>& offered) {
-  const std::vector<SocketAddress> known = parse_foreign_addresses(offered);
+bool reachable_from_elsewhere(const std::vector<std::string>& texts) {
+  const std::vector<SocketAddress> known = parse_foreign_addresses(texts);
   return std::any_of(known.begin(), known.end(), [](const SocketAddress& address) {
     return address.family() != AF_UNIX && !is_loopback(address);
   });

@@ -62,8 +62,8 @@ enum class Presence {
 /// does not respond.
 ///
 /// If the PEs have an ErrorPrinter, one of them prints the job's failure: PE 0, or PE 1 if it is
-/// PE 0 that was lost or does not respond. It tells the others once it has printed; they wait for
-/// that a little, and print themselves if it does not come.
+/// PE 0 that was lost or does not respond. It notifies the others once it has printed; they wait
+/// for that a little, and print themselves if it does not come.
 class FailureDetector : public JobHealth {
 public:
   /// Collective: exchanges addresses by one allgather and builds the tree.

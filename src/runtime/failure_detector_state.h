@@ -72,7 +72,7 @@ public:
   bool may_die(int pe) const noexcept {
     return pe != 0 && loss_allowed_.load(std::memory_order_acquire);
   }
-  /// From now on nobody is told of this PE's failures.
+  /// From now on this PE's failures are not sent to others.
   void exclude_self() noexcept { excluded_.store(true, std::memory_order_release); }
   bool excluded() const noexcept { return excluded_.load(std::memory_order_acquire); }
 

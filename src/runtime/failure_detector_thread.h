@@ -84,7 +84,7 @@ private:
   std::mutex mutex_; // guards the next six
   std::condition_variable changed_;
   std::vector<Link> new_links_;
-  std::set<int> linked_; ///< those whose connection both ends know to stand
+  std::set<int> linked_; ///< those whose connection both ends have confirmed
   std::uint64_t requested_ = 0, handed_over_ = 0;
   bool printed_ = false; ///< the job's failure, by a PE
 

@@ -49,7 +49,7 @@ struct Settings {
   ErrorPrinter printer = {};   ///< FailureDetector::start()
 };
 
-/// The listeners of this PE, and what it tells the others of itself.
+/// The listeners of this PE, and the exchange of their addresses.
 class Listeners {
 public:
   /// On an abstract Unix name, and on each of the TCP addresses (those that fail are left out).

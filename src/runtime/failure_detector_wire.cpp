@@ -151,7 +151,7 @@ bool plausible_start(std::string_view bytes) {
 
 } // namespace
 
-/// Over the whole frame with zeros instead of the proof; the type tells which side sent it.
+/// Over the whole frame with zeros instead of the proof; the type identifies the side that sent it.
 Proof proof_of(const Handshake& handshake, const Secret& secret, Message message) {
   if (Proof* proof = std::visit(ProofIn{}, message))
     proof->fill(0);

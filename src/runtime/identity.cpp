@@ -235,9 +235,9 @@ std::unique_ptr<Bootstrap> join_rail(Bootstrap& parent, const Placement& placeme
     arguments.rendezvous = one_network(placement, pes)
                                ? Rendezvous::start_local(deadline.remaining_s(), secret)
                                : Rendezvous::start(interfaces, deadline.remaining_s(), secret);
-    UniqueId told = arguments.rendezvous->id();
-    told.secret = said;
-    id = told.text();
+    UniqueId sent = arguments.rendezvous->id();
+    sent.secret = said;
+    id = sent.text();
   }
   const std::vector<std::string> ids = allgather_text(parent, id, deadline);
   arguments.id = UniqueId::parse(ids[static_cast<std::size_t>(pes[0])]);

@@ -76,7 +76,7 @@ struct OtherProgram {
   int pe = -1;
   int reference_pe = -1; ///< the first PE that runs the job's program
 };
-/// @param programs by PE: what tells a program from others (StaticDataRegion::fingerprint())
+/// @param programs by PE: the program's fingerprint (StaticDataRegion::fingerprint())
 std::optional<OtherProgram> find_other_program(const std::vector<std::string>& programs);
 
 // A separate job for some of the PEs of a job.

@@ -45,7 +45,7 @@ public:
 private:
   /// Enough for the PEs of a node, which mostly have numbers in a row; others are found in rows_.
   static constexpr unsigned cache_slots = 64;
-  /// Of the PE of this number modulo near_slots that came first; it keeps the slot.
+  /// Slot of the first PE with this number modulo near_slots; that PE keeps it.
   struct CacheSlot {
     /// -1, which equals no unsigned PE number: not mapped here. Stored last (release), so that a
     /// reader that sees it also sees the delta.

@@ -34,7 +34,7 @@ struct NumaChoice {
 /// @param gpu      index in Node::gpus; -1 if the PE has none
 NumaChoice choose_numa_node(const Node& node, const CpuSet& bound_to, int gpu);
 
-/// The CPUs that this thread may run on, by the kernel; empty if it does not tell.
+/// The CPUs that this thread may run on, by the kernel; empty if unknown.
 CpuSet allowed_cpus(const Sysroot& sysroot);
 
 } // namespace shmemctl

@@ -19,7 +19,7 @@ static void serialize(Archive& archive, BufferDescriptor& descriptor) {
 
 namespace {
 
-/// What a PE tells the others.
+/// What a PE sends to the others.
 struct Registration {
   std::string problem; ///< why it could not register its memory; "" if it could
   BufferDescriptor descriptor;

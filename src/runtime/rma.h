@@ -135,7 +135,7 @@ public:
   /// Waits until the local 64-bit word compares true; returns the value seen (acquire). Spins, then
   /// yields, then sleeps, so that more PEs than cores make progress; drives the transports'
   /// progress. Throws the job's failure or the timeout error.
-  /// @param peer who is expected to write (-1: unknown)
+  /// @param peer the PE that is expected to write (-1: unknown)
   [[gnu::always_inline]] std::uint64_t wait_until(const std::uint64_t* word, Compare compare,
                                                   std::uint64_t value, const char* step,
                                                   int peer = -1) {

@@ -17,7 +17,7 @@ namespace shmemctl::failure_detector {
 
 namespace {
 
-/// Asks on a connection that stands. Nothing if what answers is not that PE.
+/// Queries an established connection. Nothing if the peer is not that PE.
 std::optional<Status> ask_on(Socket& socket, const State& state, int about,
                              const Deadline& deadline, const WaitCheck& check) {
   const Handshake handshake = request_challenge(socket, deadline, check);
@@ -42,7 +42,7 @@ std::optional<Status> ask_at(const State& state, const SocketAddress& address, i
   }
 }
 
-/// The errno that connecting ends with, 0 if it stands; ETIME if it takes too long.
+/// The errno of connecting, 0 if it succeeds; ETIME on a timeout.
 int connect_once(const SocketAddress& address, const std::string& words, const Deadline& deadline,
                  Socket& socket) {
   int problem = 0;
@@ -56,7 +56,7 @@ int connect_once(const SocketAddress& address, const std::string& words, const D
   return problem;
 }
 
-/// What the listener at that address tells; nothing if the connection ended without an answer.
+/// The reply of the listener at that address; nothing if the connection ended without an answer.
 std::optional<Presence> presence_at(const State& state, const SocketAddress& address, int pe,
                                     const Deadline& deadline) {
   const WaitCheck check = [&state] { state.check(); };
@@ -210,7 +210,7 @@ Failure idle(const State& state, int pe, const PhaseNotice& phase) {
                    raise_timeout());
 }
 
-/// `path` is whom this PE waits for, whom that waits for, and so on; `again` stands in it.
+/// `path` is the chain of waiting PEs, starting with this one; `again` is the PE that closes it.
 Failure circle(const State& state, const std::vector<int>& path, int again,
                const PhaseNotice& phase) {
   std::vector<int> members(std::find(path.begin(), path.end(), again), path.end());
@@ -245,15 +245,15 @@ bool is_pe(const State& state, int pe) {
   return pe >= 0 && pe < state.size();
 }
 
-/// All answers by PE; PEs that were not asked any more have none, and are not `silent`.
-struct AmResponder {
+/// All replies, by PE; PEs that were not asked any more have none, and are not `silent`.
+struct Replies {
   std::vector<std::optional<Status>> status;
   std::vector<int> silent;
 };
 
-AmResponder collect(const State& state, const Asker& ask) {
-  AmResponder answers;
-  answers.status.resize(static_cast<std::size_t>(state.size()));
+Replies collect(const State& state, const Asker& ask) {
+  Replies replies;
+  replies.status.resize(static_cast<std::size_t>(state.size()));
   std::atomic<int> next{0};
   std::atomic<std::size_t> silent_count{0};
   std::mutex mutex;
@@ -268,10 +268,10 @@ AmResponder collect(const State& state, const Asker& ask) {
           status = ask(pe, -1, last_chance_s);
         const std::lock_guard lock(mutex);
         if (!status)
-          answers.silent.push_back(pe);
-        if (answers.silent.size() >= max_silent)
+          replies.silent.push_back(pe);
+        if (replies.silent.size() >= max_silent)
           next = state.size();
-        answers.status[static_cast<std::size_t>(pe)] = std::move(status);
+        replies.status[static_cast<std::size_t>(pe)] = std::move(status);
       }
     } catch (...) {
       const std::lock_guard lock(mutex);
@@ -281,7 +281,7 @@ AmResponder collect(const State& state, const Asker& ask) {
   };
   std::vector<std::thread> askers;
   try {
-    for (std::size_t i = 1; i < std::min(max_askers, answers.status.size()); ++i)
+    for (std::size_t i = 1; i < std::min(max_askers, replies.status.size()); ++i)
       askers.emplace_back(work);
   } catch (const std::system_error&) {
     // No more threads are to be had: fewer do it too.
@@ -291,22 +291,22 @@ AmResponder collect(const State& state, const Asker& ask) {
     asker.join();
   if (failure)
     std::rethrow_exception(failure);
-  std::sort(answers.silent.begin(), answers.silent.end());
-  return answers;
+  std::sort(replies.silent.begin(), replies.silent.end());
+  return replies;
 }
 
-std::optional<Failure> earliest(const State& state, const AmResponder& answers) {
+std::optional<Failure> earliest(const State& state, const Replies& replies) {
   const auto before = [](const std::optional<Status>& left, const std::optional<Status>& right) {
     return left->phase.number < right->phase.number;
   };
   const auto [first, last] =
-      std::minmax_element(answers.status.begin(), answers.status.end(), before);
+      std::minmax_element(replies.status.begin(), replies.status.end(), before);
   const PhaseNotice behind = (*first)->phase, ahead = (*last)->phase;
   if (behind.number == ahead.number)
     return std::nullopt;
   std::vector<int> pes;
   for (int pe = 0; pe < state.size(); ++pe)
-    if (answers.status[static_cast<std::size_t>(pe)]->phase.number == behind.number)
+    if (replies.status[static_cast<std::size_t>(pe)]->phase.number == behind.number)
       pes.push_back(pe);
   return blame(state, pes.front(), behind.name,
                words_for_all(state, pes) + (pes.size() > 1 ? " are" : " is") + " still in phase " +
@@ -347,17 +347,17 @@ Failure follow_chain(const State& state, const Asker& ask, int peer) {
 }
 
 Failure query_all_pes(const State& state, const Asker& ask) {
-  const AmResponder answers = collect(state, ask);
-  if (!answers.silent.empty())
-    return silent(state, ask, answers.silent);
-  if (std::optional<Failure> failure = earliest(state, answers))
+  const Replies replies = collect(state, ask);
+  if (!replies.silent.empty())
+    return silent(state, ask, replies.silent);
+  if (std::optional<Failure> failure = earliest(state, replies))
     return *failure;
   if (const Status own = state.status(-1); own.by_network)
     return unanswered(state, state.rank(), own.waiting_for, own.phase);
   // All are in one phase: one PE waits for nobody or for a network, or PEs wait in a cycle.
   for (const bool by_network : {false, true})
     for (int pe = 0; pe < state.size(); ++pe) {
-      const Status& status = *answers.status[static_cast<std::size_t>(pe)];
+      const Status& status = *replies.status[static_cast<std::size_t>(pe)];
       if (by_network && status.by_network)
         return unanswered(state, pe, status.waiting_for, status.phase);
       if (!by_network && !status.by_network && pe != state.rank() &&
@@ -365,7 +365,7 @@ Failure query_all_pes(const State& state, const Asker& ask) {
         return idle(state, pe, status.phase);
     }
   const Asker recall = [&](int pe, int, double) {
-    return answers.status[static_cast<std::size_t>(pe)];
+    return replies.status[static_cast<std::size_t>(pe)];
   };
   const int start = state.rank() == 0 ? state.size() - 1 : 0;
   return follow_chain(state, recall, start);

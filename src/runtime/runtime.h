@@ -61,7 +61,7 @@ struct RuntimeRequest {
   /// job, by this function (on any thread), before the Error is thrown, which Error::printed() then
   /// tells. Empty: the caller prints, on every PE.
   std::function<void(const Error&)> print_error;
-  /// This PE has failed before its bring-up: it only comes to tell the others, and throws this
+  /// This PE has failed before its bring-up: it only joins to notify the others, and throws this
   /// error. They wait for it no longer than it takes to start the failure detector.
   std::optional<Error> problem;
 };
@@ -80,7 +80,7 @@ public:
   /// Collective: runs the phases. Throws Error after undoing all; the message names the PE, host
   /// and phase of the job's first failure, wherever that happened.
   explicit Runtime(RuntimeRequest request);
-  /// Without finish(): leaves at once, without waiting for anybody (others see a lost PE unless
+  /// Without finish(): leaves at once, without waiting for other PEs (others see a lost PE unless
   /// fail() was called).
   ~Runtime();
   Runtime(const Runtime&) = delete;
@@ -177,7 +177,7 @@ bool share_problem(const Environment& environment, std::map<std::string, std::st
 /// that any of them uses, also if nothing went through it.
 std::vector<NicTraffic> traffic_of(Runtime& runtime);
 
-/// What came since `before`.
+/// The difference since `before`.
 std::vector<NicTraffic> traffic_since(const std::vector<NicTraffic>& before,
                                       std::vector<NicTraffic> now);
 

@@ -201,9 +201,9 @@ std::string Runtime::Impl::why_no_ibgda_gpu(ibgda::IbgdaTransport& ibgda) {
   const RegionView sample = gpu->views().back(); // the cells: of a fixed size
   const DeviceReach reach =
       ibgda.try_device_memory(gpu->device_memory(), sample.base, sample.size_bytes);
-  ibgda_gpu_reason = "GPUDirect RDMA by " + reach.way +
+  ibgda_gpu_reason = "GPUDirect RDMA by " + reach.method +
                      ", and atomics of the NIC, which are atomic with each other only";
-  return reach.way.empty() ? reach.reason : "";
+  return reach.method.empty() ? reach.reason : "";
 }
 
 void Runtime::Impl::choose_ibgda_gpu() {
@@ -273,7 +273,7 @@ void Runtime::Impl::make_gpu_direct() {
     return gpu->user_buffers().is_gpu_memory(address);
   };
   settings.memory = gpu->device_memory();
-  settings.way = gpu_memory_path;
+  settings.description = gpu_memory_path;
   settings.nics_signal = gpu_memory_user().signals_device_memory();
   auto made = std::make_unique<GpuDirectTransport>(std::move(settings));
   gpu_direct = made.get();

@@ -258,7 +258,7 @@ std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>
     mine[i] = slice_of(parent, slices[i]);
     list_members += mine[i]->list.size();
   }
-  sync(parent); // all members have arrived: from here on nobody waits for a PE that is busy
+  sync(parent); // all members have arrived: from here on no member waits for a busy PE
                 // elsewhere
   SlotClaims::Claim claim(claims_, {0, static_cast<std::uint64_t>(parent)});
   Wait retry(rma_.health(), rma_.timeout_s(), {"team split"}, retry_backoff);

@@ -78,7 +78,7 @@ public:
   /// that are not members have no part in it. Members that create several teams must do so in the
   /// same order, as with all collectives. Nothing if the list is empty, names a PE twice or one
   /// that does not exist, does not hold this PE at `my_number`, or if no slot is free on all
-  /// members. Throws Error (usage) if the members' lists differ, (deadline) if one stays away.
+  /// members. Throws Error (usage) if the members' lists differ, (deadline) if one does not arrive.
   std::optional<TeamId> from_unique_id(std::uint64_t id, int my_number,
                                        const std::vector<int>& members);
 

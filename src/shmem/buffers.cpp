@@ -76,7 +76,7 @@ SHMEMCTL_API(void, shmemx_buffer_get,
       [&](World& world) { buffers_of(world).get(dest, descriptor_of(source), offset, nbytes); });
 }
 
-SHMEMCTL_API(const char*, shmemx_buffer_way, (const shmemx_buffer_t* name)) {
+SHMEMCTL_API(const char*, shmemx_buffer_path, (const shmemx_buffer_t* name)) {
   return api::guarded(
       [&](World& world) { return to_string(buffers_of(world).path_to(descriptor_of(name)).way); });
 }

@@ -10,8 +10,8 @@ constexpr std::chrono::milliseconds interval{50};
 constexpr std::chrono::milliseconds moment{300};
 } // namespace
 
-ExitWatcher::ExitWatcher(std::function<void()> look, std::function<void(const Error&)> on_failure)
-    : look_(std::move(look)), on_failure_(std::move(on_failure)) {
+ExitWatcher::ExitWatcher(std::function<void()> check, std::function<void(const Error&)> on_failure)
+    : check_(std::move(check)), on_failure_(std::move(on_failure)) {
   thread_ = start_service_thread("watcher", [this] { watch(); });
 }
 
@@ -33,7 +33,7 @@ void ExitWatcher::watch() {
   std::optional<Error> failure;
   while (!failure && pause(interval)) {
     try {
-      look_();
+      check_();
     } catch (const Error& error) {
       failure = error;
     }

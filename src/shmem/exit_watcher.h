@@ -14,9 +14,9 @@ namespace shmemctl::api {
 /// threads a moment to see it in a call, where exiting is cleaner.
 class ExitWatcher {
 public:
-  /// @param look       throws an Error once something has failed
+  /// @param check       throws an Error once something has failed
   /// @param on_failure called at most once, on the watcher's thread
-  ExitWatcher(std::function<void()> look, std::function<void(const Error&)> on_failure);
+  ExitWatcher(std::function<void()> check, std::function<void(const Error&)> on_failure);
   ~ExitWatcher();
   ExitWatcher(const ExitWatcher&) = delete;
   ExitWatcher& operator=(const ExitWatcher&) = delete;
@@ -26,7 +26,7 @@ private:
   /// False if it is time to stop.
   bool pause(std::chrono::milliseconds time);
 
-  std::function<void()> look_;
+  std::function<void()> check_;
   std::function<void(const Error&)> on_failure_;
   std::mutex mutex_;
   std::condition_variable changed_;

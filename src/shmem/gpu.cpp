@@ -65,7 +65,7 @@ SHMEMCTL_API(const char*, shmemx_gpu_why_not, (void)) {
   return api::guarded([](World& world) { return world.gpu() ? nullptr : world.why_no_gpu(); });
 }
 
-SHMEMCTL_API(const char*, shmemx_gpu_way, (int pe)) {
+SHMEMCTL_API(const char*, shmemx_gpu_path, (int pe)) {
   return api::guarded([&](World& world) {
     PeGpu& gpu = api::gpu_of(world);
     const int target = api::world_pe_in_team(world, shmemctl_default_context, pe);

@@ -25,7 +25,7 @@ namespace shmemctl::api {
 namespace {
 
 /// A program may compute for hours while the others wait for it; a PE that dies is noticed at once.
-constexpr double patience_s = 86400;
+constexpr double default_timeout_s = 86400;
 constexpr std::chrono::seconds exit_handlers_time{5};
 constexpr std::chrono::milliseconds flush_time{200};
 /// A PE that failed exits before those that were only notified: launchers report who exited first.
@@ -90,7 +90,7 @@ ErrorPrinter printer_for(const Environment& environment) {
 }
 
 /// How a program initialises the library.
-struct Wish {
+struct InitRequest {
   int thread_level = SHMEM_THREAD_SINGLE;
   GpuUse gpu = GpuUse::none;
   int gpu_device = SHMEMX_GPU_BY_TURNS;
@@ -98,19 +98,19 @@ struct Wish {
 
 class ProcessWorld final : public World {
 public:
-  ProcessWorld(Runtime& runtime, const Wish& wish, bool patient)
+  ProcessWorld(Runtime& runtime, const InitRequest& wanted_init, bool uses_default_timeout)
       : World(runtime.rma(), runtime.teams(), runtime.collectives()), runtime_(runtime),
-        thread_level_(wish.thread_level) {
-    if (wish.gpu == GpuUse::none)
+        thread_level_(wanted_init.thread_level) {
+    if (wanted_init.gpu == GpuUse::none)
       why_no_gpu_ = "the program was initialised by shmem_init, which opens none";
     else
       why_no_gpu_ = runtime.no_gpu_reason();
-    if (patient)
-      rma.set_timeout_s(patience_s);
-    if (patient && gpu())
-      gpu()->set_timeout_s(patience_s);
+    if (uses_default_timeout)
+      rma.set_timeout_s(default_timeout_s);
+    if (uses_default_timeout && gpu())
+      gpu()->set_timeout_s(default_timeout_s);
     rma.serialize(0, thread_level_ == SHMEM_THREAD_MULTIPLE);
-    watcher_ = std::make_unique<ExitWatcher>([this] { look(); },
+    watcher_ = std::make_unique<ExitWatcher>([this] { check_health(); },
                                              [this](const Error& error) { fail_elsewhere(error); });
   }
 
@@ -172,7 +172,7 @@ public:
 
 private:
   /// What the program would not notice while it computes, or waits for a stream.
-  void look() {
+  void check_health() {
     runtime_.failure_detector().check();
     if (gpu())
       gpu()->check();
@@ -237,7 +237,7 @@ private:
 /// The state from shmem_init to shmem_finalize. Not destroyed when the process exits otherwise:
 /// other threads may be using it.
 struct Process {
-  Process(const Wish& wish, const Environment& environment)
+  Process(const InitRequest& wanted_init, const Environment& environment)
       : options(environment, specified_options(environment)) {
     options.require_valid({"LOG_LEVEL", "LOG_SUBSYSTEMS", "TIMEOUT"});
     LogLevel level = LogLevel::warning;
@@ -247,14 +247,14 @@ struct Process {
     request.options = &options;
     request.environment = environment;
     request.share_static_data = true;
-    request.gpu = wish.gpu;
-    request.gpu_device = wish.gpu_device;
+    request.gpu = wanted_init.gpu;
+    request.gpu_device = wanted_init.gpu_device;
     request.print_error = printer_for(environment);
     request.announce = [](const std::string& phase) {
       reached_bootstrap = reached_bootstrap || phase == phase::bootstrap;
     };
     runtime = std::make_unique<Runtime>(std::move(request));
-    world = std::make_unique<ProcessWorld>(*runtime, wish, !options.value("TIMEOUT").set());
+    world = std::make_unique<ProcessWorld>(*runtime, wanted_init, !options.value("TIMEOUT").set());
   }
   Options options;
   std::unique_ptr<Runtime> runtime;
@@ -263,7 +263,7 @@ struct Process {
 
 Process* process = nullptr;
 
-Wish wish_of(const shmemx_gpu_init_t& wanted) {
+InitRequest init_request_of(const shmemx_gpu_init_t& wanted) {
   if (wanted.thread_level < SHMEM_THREAD_SINGLE || wanted.thread_level > SHMEM_THREAD_MULTIPLE)
     throw wrong_use("thread level " + std::to_string(wanted.thread_level), "provide",
                     "not defined by the specification",
@@ -315,14 +315,14 @@ void at_exit(int status, void*) {
   fail(error);
 }
 
-void start(const Wish& wish) {
+void start(const InitRequest& wanted_init) {
   Stage expected = Stage::before;
   if (!stage.compare_exchange_strong(expected, Stage::running))
     fail(wrong_use("library", "initialize", "it has already been initialized",
                    "call shmem_init or shmem_init_thread once"));
   const Environment environment = current_environment();
   try {
-    process = std::make_unique<Process>(wish, environment).release();
+    process = std::make_unique<Process>(wanted_init, environment).release();
   } catch (const Error& error) {
     fail_to_start(error, environment);
   }
@@ -346,15 +346,15 @@ SHMEMCTL_API(void, shmem_init, (void)) {
 
 SHMEMCTL_API(int, shmemx_gpu_init, (const shmemx_gpu_init_t* wanted)) {
   constexpr shmemx_gpu_init_t usual = SHMEMX_GPU_INIT;
-  api::Wish wish;
+  api::InitRequest wanted_init;
   try {
-    wish = api::wish_of(wanted ? *wanted : usual);
+    wanted_init = api::init_request_of(wanted ? *wanted : usual);
   } catch (const Error& error) {
     if (api::stage == api::Stage::before)
       api::fail_to_start(error, current_environment());
     api::fail(error);
   }
-  api::start(wish);
+  api::start(wanted_init);
   return api::guarded([](api::World& world) { return world.gpu() ? 0 : 1; });
 }
 

@@ -89,10 +89,10 @@ std::size_t next_start(std::size_t count) {
 
 /// A program that calls this in a loop waits: transports and the PEs of this core go on.
 void tested_in_vain(World& world) {
-  constexpr unsigned patience = 64;
+  constexpr unsigned calls_per_yield = 64;
   thread_local unsigned calls = 0;
   world.rma.progress();
-  if (++calls % patience == 0)
+  if (++calls % calls_per_yield == 0)
     sched_yield();
 }
 

@@ -26,7 +26,7 @@ struct NvlinkCounters {
   std::string problem; ///< why `links` is empty; "": it is not
 };
 
-/// What came between two readings. Each link's figure is off by less than
+/// The difference of two readings. Each link's figure is off by less than
 /// nvlink_counter_step_bytes, and the sums by that for each link.
 struct NvlinkTraffic {
   struct OfLink {

@@ -87,7 +87,7 @@ void* fake_cuda_reach(void* address) {
   std::size_t size = 1;
   return reach(reinterpret_cast<CUdeviceptr>(address), size);
 }
-/// For the made-up NIC: the same, and how many of `size` bytes follow there.
+/// For the fake NIC: the same, and how many of `size` bytes follow there.
 void* fake_cuda_reach_piece(void* address, std::size_t* size) {
   const std::lock_guard lock(mutex);
   return reach(reinterpret_cast<CUdeviceptr>(address), *size);

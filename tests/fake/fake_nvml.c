@@ -1,4 +1,4 @@
-// A made-up NVML for tests: a real shared object that answers from the text file that the
+// A fake NVML for tests: a real shared object that answers from the text file that the
 // environment variable FAKE_NVML_CONFIG names. One statement per line:
 //   fail FUNCTION CODE                    this function returns CODE, for every GPU
 //   fail FUNCTION CODE GPU                the same for one GPU

@@ -1,4 +1,4 @@
-// Counters of the made-up NVML's links. Two statements of its file are read again at each question,
+// Counters of the fake NVML's links. Two statements of its file are read again at each question,
 // so that a test can move counters by writing the file anew; "-" in the place of a number is a
 // counter that is not supported:
 //   counter GPU LINK SENT RECEIVED   of an NVLink, in KiB

@@ -1,4 +1,4 @@
-// Events of the made-up NVML: the first set that is registered gets them, in the order of the file,
+// Events of the fake NVML: the first set that is registered gets them, in the order of the file,
 // each once. Lines of its file, read again at each question, so that they may come later:
 //   event TYPE DATA [PATIENCE]   comes to a wait of at least that many milliseconds (0)
 //   event-types MASK             what the GPUs support (9: Xids, corrected ECC errors)

@@ -1,4 +1,4 @@
-// What the made-up NVML's event functions need of the rest of it.
+// What the fake NVML's event functions need of the rest of it.
 #pragma once
 
 /// NVML's code if it is not up or this function is told to fail, else 0.

@@ -1,4 +1,4 @@
-// A made-up Open MPI of which only this process exists; the others of its world answer hails.
+// A fake Open MPI of which only this process exists; the others of its world answer hails.
 //   FAKE_MPI_SIZE   of the world (1); this is rank 0
 //   FAKE_MPI_AWAY   rank that answers nothing (-1)
 //   FAKE_MPI_FAULT  finalized, initialized, inter, init-error, init-hang, idup-never, never (no

@@ -1,6 +1,6 @@
 // A libibverbs without a NIC, for tests with whole jobs: one RoCE device, fake0, whose queue pairs
 // lead to other processes of this machine. It reaches memory of GPUs by dma-buf only, of the
-// made-up CUDA driver or of a real one, and never by a processor's loads and stores there.
+// fake CUDA driver or of a real one, and never by a processor's loads and stores there.
 //   FAKE_VERBS_REFUSE  "2": the second and all later registrations of a dma-buf are not supported
 //   FAKE_VERBS_TWO     there are two devices
 // Built with FAKE_VERBS_OLD it is a library from before ibv_reg_dmabuf_mr.

@@ -50,13 +50,13 @@ class EveryCase(unittest.TestCase):
                     self.assertRegex(row["link_fraction_reason"], "^no limit is known for ")
         return rows
 
-    def test_of_kernels(self):
+    def test_kernel_cases(self):
         rows = self.rows("all", "--initiator", "gpu", "-b", "8", "-e", "8K", "-f", "32")
         self.assertEqual(sorted({row["case"] for row in rows}), names_of("gpu"))
         for row in rows:
             self.assertEqual((row["params"]["initiator"], row["params"]["memory"]), ("gpu", "gpu"))
 
-    def test_of_every_scope(self):
+    def test_cases_of_every_scope(self):
         for scope in ("thread", "warp", "block"):
             self.rows("put", "get", "put-message", "get-message", "message-rate", "put-latency", "get-latency",
                       "put-pingpong", "put-signal-pingpong", "wait-forward", "barrier", "sync", "--initiator", "gpu",
@@ -87,11 +87,11 @@ class EveryCase(unittest.TestCase):
         row = json.loads(bench(*words, str(most + 1))[1])["results"][0]
         self.assertEqual(row["status"], "skip", row)
 
-    def test_of_streams(self):
+    def test_stream_cases(self):
         rows = self.rows("all", "--initiator", "stream", "-b", "8", "-e", "256K", "-f", "64")
         self.assertEqual(sorted({row["case"] for row in rows}), names_of("stream"))
 
-    def test_of_graphs(self):
+    def test_graph_cases(self):
         rows = self.rows("all", "--initiator", "stream", "--graph", "-b", "8", "-e", "256K", "-f", "64")
         self.assertTrue(all(row["params"]["graph"] for row in rows))
 

@@ -26,10 +26,10 @@ inline bool may_survive(const std::string& mutant, bool pes_share_a_gpu) {
     return std::find(names.begin(), names.end(), mutant) != names.end();
   };
   // What PTX's memory model demands and H200s have not shown in some hundred thousand rounds, nor,
-  // TELL_RELEASE, H100s; or, NETWORK_RELEASE, H200s have shown and H100s have not. Other tests do:
+  // FLAG_RELEASE, H100s; or, NETWORK_RELEASE, H200s have shown and H100s have not. Other tests do:
   // docs/explanation/device_api.md says which.
   if (has({"GRID_ARRIVE", "GRID_RELEASE", "COLLECTIVE_BLOCK_FENCE", "NETWORK_ACQUIRE",
-           "NETWORK_DOORBELL", "NETWORK_RELEASE", "TELL_RELEASE"}))
+           "NETWORK_DOORBELL", "NETWORK_RELEASE", "FLAG_RELEASE"}))
     return true;
   // PEs of one GPU meet in its second cache, where stores seldom overtake each other: these were
   // found on two GPUs, and survived on an H100 that two PEs shared.

@@ -53,7 +53,7 @@ class MoeOnGpus(unittest.TestCase):
             with self.subTest(mode=name, pes=n_pes, nodes=nodes, flags=flags):
                 self.expect_right(n_pes, nodes, (*mode, *flags))
 
-    def test_of_one_domain(self):
+    def test_one_nvlink_domain(self):
         self.every_mode(3)
 
     def test_across_nodes(self):
@@ -101,7 +101,7 @@ class MoeOnGpus(unittest.TestCase):
                 self.assertIn("does not go with --backend gpu", done.stderr)
                 self.assertIn(nearest, done.stderr)
 
-    def test_no_more_is_launched_than_may_be(self):
+    def test_launches_use_at_most_num_sms(self):
         for name in ("ht", "ll", "ll packed fp8"):
             for sms in (2, 4):
                 with self.subTest(mode=name, sms=sms):
@@ -139,7 +139,7 @@ class MoeOnGpus(unittest.TestCase):
                     if case == "moe-dispatch":  # apart from who comes late
                         self.assertLessEqual(phases["transfer"]["p50"], phases["total"]["p50"])
 
-    def test_a_spoilt_byte_of_a_dispatch_is_found(self):
+    def test_a_corrupted_byte_of_a_dispatch_is_found(self):
         for name, mode in MODES.items():
             with self.subTest(mode=name):
                 document, _ = self.report(3, *FEW, *mode, code=1, fault="corrupt:1:verify")
@@ -148,7 +148,7 @@ class MoeOnGpus(unittest.TestCase):
                 self.assertRegex("\n".join(found), r"(?m)^dispatch: rank 1: 1 rows are wrong")
                 self.assertTrue(all(row["verified"] == "failed" for row in document["results"]))
 
-    def test_a_spoilt_byte_of_any_tried_call_is_found(self):
+    def test_a_corrupted_byte_in_a_tuning_call_is_found(self):
         # Each trial looks at its own operation alone: so this is what shows a combine that is wrong.
         for mode in ("ht", "ll"):
             document, _ = self.report(2, *FEW, "--mode", mode, "--num-sms", 4, "--tune", code=1,
@@ -165,7 +165,7 @@ class MoeOnGpus(unittest.TestCase):
                 self.assertEqual(done.returncode, 128 + signal.SIGKILL, done.stderr)
                 self.assertRegex(done.stderr, r"PE 1\b")
 
-    def test_the_others_go_on_without_a_pe_that_stays_away(self):
+    def test_others_continue_without_an_absent_pe(self):
         for combine in ("weighted", "partial"):
             with self.subTest(combine=combine):
                 document, err = self.report(3, *FEW, "--mode", "ll", "--combine", combine,
@@ -178,7 +178,7 @@ class MoeOnGpus(unittest.TestCase):
                 self.assertLess(rows["without it"]["stats"]["p50"], 2_900_000)
                 self.assertIn("ran without it, verified", err)
 
-    def test_a_pe_that_comes_late_is_masked_and_named(self):
+    def test_a_late_pe_is_masked_and_named(self):
         document, _ = self.report(3, *FEW[:-4], "-n", 2, "-w", 0, "--mode", "ll", "--straggler", "1:1000000",
                                   "--patience-us", 300_000)
         self.assert_right(document)

@@ -140,7 +140,7 @@ TEST(MoeLowLatency, ThreeHundredTimes) {
 
 /// A second micro-batch before the combine of the first one: the launcher refuses it, and what was
 /// under way goes on.
-TEST(MoeLowLatency, ASecondMicroBatchUnderWayIsRefused) {
+TEST(MoeLowLatency, ASecondMicroBatchInFlightIsRefused) {
   if (!has_gpu())
     GTEST_SKIP() << "no GPU";
   const LatencyCase& one = latency_cases[0];

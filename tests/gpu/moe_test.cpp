@@ -244,7 +244,7 @@ TEST(MoeStreams, ADispatchRunsBesideOtherWorkAndEventsOrderWhatNeedsIt) {
             "");
 }
 
-TEST(MoeNotify, TheHostHearsOfTotals) {
+TEST(MoeNotify, TheHostReceivesTotals) {
   if (!has_gpu())
     GTEST_SKIP() << "no GPU";
   moe::Shape shape = shape_of(2, 16, 4, 2048, 100);

@@ -17,7 +17,7 @@ namespace shmemctl::test {
 namespace {
 
 constexpr double short_s = 0.5;
-constexpr double patient_s = 60;
+constexpr double long_timeout_s = 60;
 
 /// Rank 0 has a short timeout; the late rank begins when it has reported.
 class Lateness {
@@ -105,7 +105,7 @@ TEST(MoeLate, ATimeoutOfOneRankFailsTheCallOnAll) {
             ++touched;
           pe.synchronize(); // throws what was reported
         },
-        patient_s);
+        long_timeout_s);
     lateness.expect_all_failed(said, 3, "call " + std::to_string(op));
     EXPECT_EQ(touched, 0) << op;
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30))
@@ -154,7 +154,7 @@ TEST(MoeLate, ATimeoutOfOneRankFailsTheCallOnAllAcrossNodes) {
               rank.combine(4);
             pe.synchronize();
           },
-          patient_s);
+          long_timeout_s);
       lateness.expect_all_failed(said, 4,
                                  "call " + std::to_string(op) + ", late " + std::to_string(late));
     }

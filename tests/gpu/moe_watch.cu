@@ -24,7 +24,7 @@ __device__ void note(moe::Mismatch* wrong, std::int64_t row, std::int32_t word,
   wrong->found = found;
 }
 
-/// Whether it came true in time.
+/// Whether it released true in time.
 template <class Ready>
 __device__ bool wait_until(const WatchedCalls& calls, const Ready& ready) {
   const std::uint64_t begin = now_ns();
@@ -51,9 +51,9 @@ __device__ void look(const WatchedCalls& calls, int source, std::int32_t row, st
 __global__ void watch_dispatch(const __grid_constant__ WatchedCalls calls,
                                const moe::CallFlags* flags, std::uint64_t epoch) {
   const int source = static_cast<int>(blockIdx.x);
-  const bool came =
+  const bool released =
       wait_until(calls, [&] { return device::load_acquire(&flags->finished[source]) >= epoch; });
-  if (!came)
+  if (!released)
     return;
   const std::int32_t count = calls.sources[source].count;
   for (auto i = static_cast<std::int32_t>(threadIdx.x); i < count;
@@ -80,13 +80,13 @@ __global__ void watch_low_latency(const __grid_constant__ WatchedCalls calls,
 
 __global__ void hold(const std::uint32_t* go, std::uint32_t* ended, std::uint64_t timeout_ns) {
   const std::uint64_t begin = now_ns();
-  bool came = false;
-  while (!came && now_ns() - begin < timeout_ns)
-    came = device::load_relaxed(go) != 0;
-  device::store_relaxed(ended, came ? 1u : 2u);
+  bool released = false;
+  while (!released && now_ns() - begin < timeout_ns)
+    released = device::load_relaxed(go) != 0;
+  device::store_relaxed(ended, released ? 1u : 2u);
 }
 
-std::string words_of(cudaError_t error) {
+std::string error_text(cudaError_t error) {
   return error == cudaSuccess ? "" : cudaGetErrorString(error);
 }
 
@@ -96,7 +96,7 @@ std::string launch_watch_dispatch(const WatchedCalls& calls, const moe::CallFlag
                                   std::uint64_t epoch, void* stream) {
   watch_dispatch<<<static_cast<unsigned>(calls.shape.n_ranks), 1024, 0,
                    static_cast<cudaStream_t>(stream)>>>(calls, flags, epoch);
-  return words_of(cudaGetLastError());
+  return error_text(cudaGetLastError());
 }
 std::string launch_watch_low_latency(const WatchedCalls& calls, const moe::LowLatencyFlags* flags,
                                      std::uint64_t epoch, void* stream) {
@@ -104,13 +104,13 @@ std::string launch_watch_low_latency(const WatchedCalls& calls, const moe::LowLa
   const int warps = calls.shape.n_ranks * calls.shape.max_tokens;
   watch_low_latency<<<static_cast<unsigned>((warps * 32 + threads - 1) / threads), threads, 0,
                       static_cast<cudaStream_t>(stream)>>>(calls, flags, epoch);
-  return words_of(cudaGetLastError());
+  return error_text(cudaGetLastError());
 }
 
 std::string launch_hold(const std::uint32_t* go, std::uint32_t* ended, std::uint64_t timeout_ns,
                         void* stream) {
   hold<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(go, ended, timeout_ns);
-  return words_of(cudaGetLastError());
+  return error_text(cudaGetLastError());
 }
 
 } // namespace shmemctl::test

@@ -152,16 +152,16 @@ __global__ void exchange(const __grid_constant__ DeviceJob job, std::size_t coun
   Expect{findings}(21, ok);
 }
 
-__global__ void build_entries(DeviceJob job, int peer, std::uint64_t each, NetworkRate* rate,
-                              NetworkFindings* findings) {
+__global__ void build_wqes(DeviceJob job, int peer, std::uint64_t each, NetworkRate* rate,
+                           NetworkFindings* findings) {
   const Expect expect(findings);
   const std::uint64_t thread = threadIdx.x + blockIdx.x * static_cast<std::uint64_t>(blockDim.x);
   const std::uint64_t threads = gridDim.x * static_cast<std::uint64_t>(blockDim.x);
   const NetworkAddress there = heap_address(NetworkHeap::slots + thread * sizeof(std::uint64_t));
-  const std::uint64_t patience_ns = global_time_ns() + job.timeout_ns;
+  const std::uint64_t deadline_ns = global_time_ns() + job.timeout_ns;
   atomic_word_add(&rate->arrived, std::uint64_t{1});
   while (load_relaxed(&rate->arrived) < threads)
-    if (!expect(24, global_time_ns() < patience_ns))
+    if (!expect(24, global_time_ns() < deadline_ns))
       return;
   const std::uint64_t begin_ns = global_time_ns();
   const long long begin = clock64();
@@ -307,7 +307,7 @@ void launch_network_signals(cudaStream_t stream, const DeviceJob& job, int peer,
 void launch_network_entries(cudaStream_t stream, const DeviceJob& job, int peer, int blocks,
                             int threads, std::uint64_t each, NetworkRate* rate,
                             NetworkFindings* findings) {
-  build_entries<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(
+  build_wqes<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(
       job, peer, each, rate, findings);
 }
 

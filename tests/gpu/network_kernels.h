@@ -49,10 +49,10 @@ void launch_network_sum(cudaStream_t stream, const DeviceJob& job, int blocks, s
 void launch_network_parts(cudaStream_t stream, const DeviceJob& job, int blocks, std::size_t count,
                           NetworkFindings* findings);
 
-/// How long it took to build entries: zero all before.
+/// How long it took to build WQEs: zero all before.
 struct NetworkRate {
-  std::uint64_t cycles;        ///< of the first thread, for its entries
-  std::uint64_t ns;            ///< from when all threads were there to the last one's last entry
+  std::uint64_t cycles;        ///< of the first thread, for its WQEs
+  std::uint64_t ns;            ///< from when all threads were there to the last one's last WQE
   std::uint64_t arrived, done; ///< counters
 };
 /// Each thread puts 1, 2, ..., `each` into a word of its own (from NetworkHeap::slots on), without
@@ -61,11 +61,11 @@ void launch_network_entries(cudaStream_t stream, const DeviceJob& job, int peer,
                             int threads, std::uint64_t each, NetworkRate* rate,
                             NetworkFindings* findings);
 
-/// Where the cycles of a lone entry go, as sums: zero all before. What the parts leave of `whole`
+/// Where the cycles of a single WQE go, as sums: zero all before. What the parts leave of `whole`
 /// is arithmetic, look-ups in the queue table, and the clock's own reading.
 struct NetworkEntryParts {
   enum Part { load, acquire, store, read_modify_write, fence, record, doorbell, release, count };
-  std::uint64_t whole, clock; ///< of all entries; of one reading of the clock
+  std::uint64_t whole, clock; ///< of all WQEs; of one reading of the clock
   std::uint64_t cycles[count], times[count];
 };
 /// One thread puts 1, 2, ..., `each` into the first slot, over ibgda; each step of a queue is

@@ -88,7 +88,7 @@ public:
       }
     }
   }
-  /// PE 0's: prints what an entry takes.
+  /// PE 0's: prints what a WQE takes.
   void run_entries(const char* who, int blocks, int threads, std::uint64_t each) {
     DeviceArray<NetworkRate> rate(1);
     const std::uint64_t mine = pe_ == 0 ? each : 0;
@@ -103,13 +103,13 @@ public:
     }
     const NetworkRate took = rate.values()[0];
     if (pe_ == 0)
-      std::printf("entries by %s (%d x %d): %.2f million/s, %.0f cycles of a thread for each\n",
-                  who, blocks, threads,
+      std::printf("WQEs by %s (%d x %d): %.2f million/s, %.0f cycles of a thread for each\n", who,
+                  blocks, threads,
                   static_cast<double>(count * each) * 1e3 / static_cast<double>(took.ns),
                   static_cast<double>(took.cycles) / static_cast<double>(each));
     std::fflush(stdout);
   }
-  /// PE 0's: prints where the cycles of a lone entry go.
+  /// PE 0's: prints where the cycles of a single WQE go.
   void run_entry_parts(std::uint64_t each) {
     DeviceArray<NetworkEntryParts> parts(1);
     const std::uint64_t mine = pe_ == 0 ? each : 0;
@@ -122,7 +122,7 @@ public:
     const auto of_one = [each](std::uint64_t sum) {
       return static_cast<double>(sum) / static_cast<double>(each);
     };
-    std::printf("a lone entry, steps timed: %.0f cycles (a reading of the clock %.0f)",
+    std::printf("a single WQE, steps timed: %.0f cycles (a reading of the clock %.0f)",
                 of_one(took.whole), static_cast<double>(took.clock));
     const char* const names[NetworkEntryParts::count] = {
         "loads", "acquires", "stores",   "read-modify-writes",
@@ -194,9 +194,9 @@ TEST_P(KernelsOverNetworks, MoveDataAndSignalEachOther) {
             "");
 }
 
-/// What it takes to build an entry, whatever the HCA does with it: the queues have room for all, so
+/// What it takes to build a WQE, whatever the HCA does with it: the queues have room for all, so
 /// that none waits for the HCA, and the quiet is behind the time.
-TEST(KernelsOverIbgda, EntriesPerSecond) {
+TEST(KernelsOverIbgda, WqesPerSecond) {
   if (count_gpus() == 0)
     GTEST_SKIP() << "no GPU";
   auto options = emulated_hca;

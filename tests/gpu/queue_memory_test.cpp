@@ -102,7 +102,7 @@ void ring_for_entries_of_another_block() {
   cudaFreeHost(gave_up);
 }
 
-TEST(QueueMemory, AnEntryOfOneBlockIsWholeWhenAnotherBlockRings) {
+TEST(QueueMemory, AWqeOfOneBlockIsCompleteWhenAnotherBlockRings) {
   ForkedPes child(1, [](int) {
     if (count_gpus() > 0)
       ring_for_entries_of_another_block();

@@ -97,7 +97,7 @@ TEST_P(BuffersOnGpus, CountWhatKernelsOfBothAdd) {
 }
 
 /// Fences and signals of the device API order a kernel's stores into a held buffer, too.
-TEST_P(BuffersOnGpus, StoresComeBeforeTheSignalBehindThem) {
+TEST_P(BuffersOnGpus, StoresArriveBeforeTheirSignal) {
   const std::string kind = GetParam();
   expect_all_well(run_fork_job(job(2, [kind](Runtime& runtime) -> std::string {
     constexpr std::size_t words = 1000;

@@ -262,7 +262,7 @@ class BadInput(BenchTest):
                 self.assertIn(word, err)
                 self.assert_nothing_left()
 
-    def test_a_refusal_is_a_sentence(self):
+    def test_bad_input_gives_a_full_sentence(self):
         for arguments, words in ((("--pair", "0,9"), "bench put: no PE 9"),
                                  (("-b", "4K", "-e", "8"), "bench put: invalid size range: -b 4K is larger than -e 8")):
             with self.subTest(arguments=arguments):
@@ -341,7 +341,7 @@ class Faults(BenchTest):
 
 @unittest.skipUnless(os.environ.get("SHMEMCTL_SOAK"), "for a quiet machine: SHMEMCTL_SOAK=1 runs it")
 class SameOnEveryRun(BenchTest):
-    def test_a_a_differ_by_less_than_the_spread(self):
+    def test_two_equal_runs_differ_by_less_than_their_noise(self):
         """Two runs of the same: medians within what the report says of their noise."""
         def medians():
             (code, _, err), document = self.report(2, "put", "put-latency", "atomic-fetch-add", "-b", 8, "-e", "64K", "-f", 64)

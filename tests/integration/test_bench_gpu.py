@@ -97,7 +97,7 @@ class Refusals(CliTest):
                 self.assertEqual(code, 2, err)
                 self.assertIn(rule, err)
 
-    def test_words_that_are_none(self):
+    def test_unknown_values(self):
         for words in (("--initiator", "nic"), ("--memory", "disk"), ("--scope", "grid"), ("--threads", "1025"),
                       ("--ctas", "0")):
             with self.subTest(words=words):
@@ -118,7 +118,7 @@ class Refusals(CliTest):
 
 
 class WithoutGpu(CliTest):
-    def test_one_line_says_why(self):
+    def test_the_reason_is_one_line(self):
         for words in (("--initiator", "gpu"), ("--initiator", "stream"), ("--memory", "gpu")):
             with self.subTest(words=words):
                 code, _, err = run("bench", "barrier" if "gpu" == words[-1] and words[0] == "--initiator" else "put",
@@ -128,9 +128,9 @@ class WithoutGpu(CliTest):
                 self.assertNotIn("Traceback", err)
 
 
-@unittest.skipUnless(os.environ.get("SHMEMCTL_FAKE_CUDA"), "no made-up CUDA driver: a build without CUDA")
+@unittest.skipUnless(os.environ.get("SHMEMCTL_FAKE_CUDA"), "no fake CUDA driver: a build without CUDA")
 class OnFakeGpus(CliTest):
-    """Copies of a made-up driver's GPUs, by the host."""
+    """Copies of a fake driver's GPUs, by the host."""
 
     def put(self, gpus, *words):
         code, out, err = run("run", "-n", "2", "bench", "put", "--memory", "gpu", "-b", "64K", "-e", "64K", "--quick",
@@ -148,7 +148,7 @@ class OnFakeGpus(CliTest):
         self.assertAlmostEqual(row["link_fraction"], row["bandwidth_GBps"] / (3352.32 / 2), delta=1e-6)
 
     def test_check_starts_kernels_where_its_bring_up_had_gpus(self):
-        """Kernels cannot run on the made-up GPUs, which is all that may keep this part from passing."""
+        """Kernels cannot run on the fake GPUs, which is all that may keep this part from passing."""
         _, out, err = run("check", "--json", "-", env={"SHMEMCTL_CUDA_LIBRARY": os.environ["SHMEMCTL_FAKE_CUDA"]})
         verdicts = {row["id"]: row for row in json.loads(out)["checks"] if row.get("group") == "verdict"}
         self.assertIn("bench-gpu", verdicts, err)
@@ -186,7 +186,7 @@ class Comparison(unittest.TestCase):
         self.assertAlmostEqual(rows[0]["better_than"]["shmemctl / NVSHMEM"], 1.3)
         self.assertIn("| put | 1M | GB/s | shmemctl | 390 | 380 to 400 | 1.30 (NVSHMEM) |", compare_gpu.gpu_table.table(rows))
 
-    def test_a_shorter_time_is_better(self):
+    def test_lower_times_are_better(self):
         key = ("barrier", 0)
         rows = compare_gpu.rows_of({"shmemctl": {key: [(2.0, "us")]}, "NVSHMEM": {key: [(3.0, "us")]}})
         self.assertAlmostEqual(rows[0]["better_than"]["shmemctl / NVSHMEM"], 1.5)
@@ -233,7 +233,7 @@ class Comparison(unittest.TestCase):
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
             compare_gpu.parsed(["--pes", "1"])
 
-    def test_all_programs_are_told_how_many(self):
+    def test_all_programs_use_the_same_iterations(self):
         flags = compare_gpu.parsed(["exchange", "--pes", "4"])
         exchange = [group for group in compare_gpu.GROUPS if group["group"] == "exchange"]
         ours = [compare_gpu.Ours("shmemctl", group, flags) for group in exchange]
@@ -250,10 +250,10 @@ class Comparison(unittest.TestCase):
             peer = compare_gpu.Peer("NVSHMEM", [str(program)], flags, 0.1)
             self.assertEqual(peer.measure(), {("put", 8): (4, "us")})
 
-    def test_a_spread_takes_rounds(self):
+    def test_a_spread_needs_several_rounds(self):
         self.assertEqual((compare_gpu.parsed([]).rounds, compare_gpu.parsed(["--quick"]).rounds), (5, 3))
 
-    def test_a_row_that_is_not_verified_is_no_figure(self):
+    def test_unverified_rows_are_not_compared(self):
         row = {"case": "put", "params": {"size_bytes": 8}, "status": "pass", "verified": "unchecked",
                "reason": "switched off", "bandwidth_GBps": 1.0, "stats": {"p50": 1}}
         with self.assertRaisesRegex(compare_gpu.Failed, "switched off"):
@@ -270,7 +270,7 @@ class Comparison(unittest.TestCase):
                          [("put", 8), ("barrier/warp", 0), ("alltoall", 8), ("alltoall", 16), ("alltoall/4", 8),
                           ("alltoall/12", 8)])
 
-    def test_groups_are_chosen_by_name(self):
+    def test_groups_are_selected_by_name(self):
         self.assertEqual(compare_gpu.parsed([]).groups, list(compare_gpu.NAMES))
         self.assertEqual(compare_gpu.parsed(["warp", "sweep"]).groups, ["warp", "sweep"])
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:

@@ -56,7 +56,7 @@ class Plugin(unittest.TestCase):
             self.assertEqual(len(outcome.errors), 1, outcome)
         self.assertTrue(any("ranks contradict" in outcome.err for outcome in outcomes))
 
-    def test_a_call_that_never_returns(self):
+    def test_a_hanging_call_times_out(self):
         outcomes = self.run_job("--timeout", "4", env_of=lambda rank: {
             "FAKE_PLUGIN_FAULT": "hang@4"} if rank == 2 else {})
         for outcome in outcomes:

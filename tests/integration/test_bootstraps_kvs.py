@@ -202,7 +202,7 @@ class LauncherTests:
                 self.assert_no_deadline_missed(result)
                 self.assertNotIn("OK ", result[1])
 
-    def test_a_rank_stays_away(self):
+    def test_a_missing_rank_is_named(self):
         for call in self.fault_calls[::2]:
             with self.subTest(call=call):
                 result = self.launch_with_fault(f"away@{call}")
@@ -214,7 +214,7 @@ class LauncherTests:
     def assert_deadline_code(self, result):
         self.assertEqual(result[0], 124, result[2])
 
-    def test_a_rank_leaves_without_a_word(self):
+    def test_a_rank_that_exits_silently_is_named(self):
         self.assert_no_deadline_missed(self.launch_with_fault("exit@4"))
 
     def test_abort_ends_the_job(self):
@@ -328,8 +328,8 @@ class SrunWithoutPmi(Srun, unittest.TestCase):
 
     test_bringup_verifies_every_pair = test_a_sweep_is_verified_and_its_report_valid = None
     test_an_error_is_printed_once = None
-    test_more_ranks_than_processors = test_a_rank_is_killed = test_a_rank_stays_away = None
-    test_a_rank_leaves_without_a_word = test_abort_ends_the_job = test_another_size_is_named = None
+    test_more_ranks_than_processors = test_a_rank_is_killed = test_a_missing_rank_is_named = None
+    test_a_rank_that_exits_silently_is_named = test_abort_ends_the_job = test_another_size_is_named = None
 
 
 def setUpModule():

@@ -31,7 +31,7 @@ class Mpi(LauncherTest):
     def test_payloads_larger_than_the_staging_buffer(self):
         self.assert_all_ok(mpirun("mpi", "--sizes", "12582913", ranks=2), "mpi", 2)
 
-    def test_nvshmems_words(self):
+    def test_nvshmem_variables(self):
         self.assert_all_ok(mpirun("env", "--sizes", "8", env={"NVSHMEM_BOOTSTRAP": "MPI"}), "mpi", 4)
 
     def test_without_a_launcher_it_is_a_job_of_one(self):
@@ -126,7 +126,7 @@ class Openshmem(LauncherTest):
     def test_without_shared_memory(self):
         self.assert_all_ok(self.run_probe(env={"UCX_TLS": "tcp,self"}), "openshmem", 4)
 
-    def test_it_neither_crashes_at_the_start_nor_at_the_end(self):
+    def test_start_and_end_do_not_crash(self):
         for _ in range(5):
             self.assert_all_ok(self.run_probe("--sizes", "8"), "openshmem", 4)
 

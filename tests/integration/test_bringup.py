@@ -146,7 +146,7 @@ class Success(BringupTest):
         self.assertLess(min(times), limit_s, "300 ms is the aim")
 
 
-@unittest.skipUnless(os.environ.get("SHMEMCTL_FAKE_CUDA"), "no made-up CUDA driver: a build without CUDA")
+@unittest.skipUnless(os.environ.get("SHMEMCTL_FAKE_CUDA"), "no fake CUDA driver: a build without CUDA")
 @unittest.skipIf(os.path.exists("/dev/nvidiactl"), "kernels would run on the real GPU")
 class Gpus(BringupTest):
     """Over a driver whose GPUs run no kernels: everything but these."""
@@ -169,7 +169,7 @@ class Gpus(BringupTest):
                          {"shm", "registered buffer"})
         self.assert_nothing_left()
 
-    def test_without_gpus_if_so_wished(self):
+    def test_gpus_can_be_disabled(self):
         environment = {"SHMEMCTL_CUDA_LIBRARY": os.environ.get("SHMEMCTL_FAKE_CUDA", "")}
         (code, _, err), document = self.report(2, "--heap", "none", env=environment)
         self.assertEqual(code, 0, err)
@@ -200,7 +200,7 @@ class Worlds(BringupTest):
         self.assertIn("world 0 of 3", out)
         self.assertEqual((document["status"], document["exit_code"]), ("complete", 0))
 
-    def test_what_is_wrong_in_another_world_is_wrong_in_the_job(self):
+    def test_a_finding_of_another_world_is_a_finding_of_the_job(self):
         (code, out, err), document = self.report(4, "--init-mode", "per-local-rank", nodes=2)
         self.assertEqual(document["exit_code"], code, err)
         if code == 1:  # nothing reaches the other node here
@@ -290,7 +290,7 @@ class Faults(BringupTest):
                 self.assertIn(document["exit_code"], (3,) if met else (3, 130))
                 self.assertEqual((document["job"]["pes"], document["job"]["launcher"]), (3, "run"))
 
-    def test_and_so_does_a_pe_0_that_cannot_go_on(self):
+    def test_a_failing_pe_0_leaves_a_report(self):
         (code, _, err), document = self.report(2, env={"SHMEMCTL_HEAP_BACKING": "moon"})
         self.assertEqual(code, 2, err)
         self.assert_report_of_failed_bring_up(document, ("options",), ["moon"])

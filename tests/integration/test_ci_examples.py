@@ -167,7 +167,7 @@ class GitHub(Example):
             output += done.stdout + done.stderr
         return red, output, summary.read_text()
 
-    def test_nights(self):
+    def test_nightly_run(self):
         red, output, summary = self.night(**self.prepared())
         self.assertFalse(red, output)
         self.assertIn("no error", summary)
@@ -228,7 +228,7 @@ class GitLab(Example):
         script = "\n".join(line for line in self.job["script"] if HAS_HTML or "report html" not in line)
         return self.shell(script, "-e", "-o", "pipefail", CI_JOB_ID=str(number), **variables)
 
-    def test_nights(self):
+    def test_nightly_run(self):
         done = self.night(1, **self.prepared())
         self.assertEqual(done.returncode, 0, done.stderr)
         done = self.night(2, **self.prepared())
@@ -313,7 +313,7 @@ class SlurmProlog(Example):
         # Slurm drains a node whose prolog fails, so the exit code stays.
         self.assertEqual(self.prolog(1, text, SCONTROL_CODE="1")[0].returncode, 1)
 
-    def test_what_cannot_be_told_drains_nothing_unless_asked(self):
+    def test_an_unknown_state_drains_only_on_request(self):
         for code in (2, 3, 124, 130, 127):
             done, calls, _ = self.prolog(code)
             self.assertEqual((done.returncode, calls), (0, []), code)
@@ -321,7 +321,7 @@ class SlurmProlog(Example):
         done, calls, _ = self.prolog(3, SHMEMCTL_PROLOG_DRAIN_ON="1 3 124")
         self.assertEqual((done.returncode, len(calls)), (1, 4))
 
-    def test_it_ends_in_time(self):
+    def test_the_prolog_ends_in_time(self):
         done, calls, seconds = self.prolog(1, PREPARED_SLEEP="50", SHMEMCTL_PROLOG_SECONDS="1")
         self.assertEqual((done.returncode, calls), (0, []))
         self.assertIn("exit code 124", done.stderr)
@@ -360,7 +360,7 @@ class TextfileCollector(Example):
         self.assertIn('shmemctl_run_success{report="doctor"}', text)
         self.assertIn('shmemctl_check{report="doctor",id="', text)
 
-    def test_the_timer_is_of_the_service(self):
+    def test_the_timer_starts_the_service(self):
         timer = (EXAMPLES / "shmemctl-metrics.timer").read_text()
         self.assertTrue((EXAMPLES / "shmemctl-metrics.service").is_file())  # of the same name: its unit
         for words in (r"^\[Timer\]$", r"^OnUnitActiveSec=\d+min$", r"^WantedBy=timers\.target$"):

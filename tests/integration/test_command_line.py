@@ -57,7 +57,7 @@ class ExitCodes(CliTest):
                 err = self.assert_refused(run(*arguments, value))
                 self.assertRegex(err, rf"{value} not in range \S+ (to|-) \d+")
 
-    def test_a_refusal_is_a_sentence(self):
+    def test_usage_errors_are_full_sentences(self):
         for arguments, words in ((("report", "check", NODE), "report check: no threshold given"),
                                  (("sim", "--from", NODE, "--kill-nic", "mlx5_33"),
                                   "--kill-nic mlx5_33: no NIC mlx5_33 in the topology")):
@@ -149,7 +149,7 @@ class Output(CliTest):
         self.assertEqual(done.returncode, 3)
         self.assertEqual(len(support.error_lines(done.stderr.decode())), 1)
 
-    def test_a_folder_that_is_not_there_is_3(self):
+    def test_a_missing_folder_is_exit_code_3(self):
         self.assertEqual(run("topo", "--from", NODE, "--json", "/no/such/folder/x.json")[0], 3)
 
     def test_colour_only_when_asked_for(self):

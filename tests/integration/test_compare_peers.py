@@ -26,7 +26,7 @@ def some_results():
 
 
 class Table(unittest.TestCase):
-    def test_cells(self):
+    def test_table_cells(self):
         lines = peers.table(some_results(), [OURS, "ucx_perftest"]).splitlines()
         self.assertEqual(len(lines), 2 + len(peers.ROWS))
         self.assertEqual({line.count("|") for line in lines}, {6})
@@ -35,7 +35,7 @@ class Table(unittest.TestCase):
         self.assertIn("| barrier | - | 0.200 | 0.250 | - |", lines)
         self.assertIn("| get-latency | 4096 | - | - | - |", lines)
 
-    def test_goals(self):
+    def test_goals_are_met_or_not(self):
         with tempfile.TemporaryDirectory() as nothing_there:
             rows = {row[0]: row[1:] for row in peers.goals(some_results(), pathlib.Path(nothing_there), 1)}
             empty = peers.goals({OURS: {}}, pathlib.Path(nothing_there), 1)
@@ -51,7 +51,7 @@ class Table(unittest.TestCase):
         self.assertIn("| put ping-pong of 8 bytes / bare cache line | 2 | at most 1.1 | missed |", text)
         self.assertIn("| not measured |", text)
 
-    def test_a_row_that_is_not_right_is_no_figure(self):
+    def test_wrong_rows_are_not_compared(self):
         found = {}
         row = {"case": "put", "params": {"size_bytes": 8}, "status": "fail", "verified": "failed", "stats": {"p50": 1}}
         peers.OurBench.take(row, found)
@@ -63,7 +63,7 @@ class Table(unittest.TestCase):
         self.assertEqual(peers.figures(["put 8 0.5", "a warning of the launcher", "put 16", "", "barrier 0 0.25"]),
                          {("put", 8): 0.5, ("barrier", 0): 0.25})
 
-    def test_it_goes_between_the_marks(self):
+    def test_the_table_replaces_the_text_between_the_marks(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "bench.md"
             path.write_text("before\n<!-- compare_peers: begin -->\nold\n<!-- compare_peers: end -->\nafter\n")

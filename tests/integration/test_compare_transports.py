@@ -61,7 +61,7 @@ class Figures(unittest.TestCase):
         self.assertIn("1.00 of peer (0.95 to 1.1) | >= 0.97 | met", lines[3])
         self.assertIn(">= 0.9 | missed", lines[4])
 
-    def test_what_never_measured_says_why(self):
+    def test_missing_figures_have_a_reason(self):
         point = points.Point("latency of puts", 8, "us", {"peer": Fixed(1.0), "ours": Fixed(None)},
                              [points.Goal("ours", "peer", 1.05, False)], "the wire")
         part = tables.document("host", [point], rounds.measure([point], 1))
@@ -98,7 +98,7 @@ class Figures(unittest.TestCase):
         text = (SCRIPTS.parent / "docs" / "results" / "transports.md").read_text(encoding="utf-8")
         self.assertLess(text.index("<!-- compare_transports: begin -->"), text.index("<!-- compare_transports: end -->"))
 
-    def test_it_goes_between_the_marks(self):
+    def test_the_table_replaces_the_text_between_the_marks(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "transports.md"
             path.write_text("before\n<!-- compare_transports: begin -->\nold\n<!-- compare_transports: end -->\nafter\n")

@@ -20,7 +20,7 @@ class CudaCompilers(unittest.TestCase):
                 capture_output=True, text=True, check=False, timeout=600)
             return done.returncode, done.stdout, " ".join(done.stderr.split())
 
-    def test_an_old_one_is_left_out_and_said_to_be(self):
+    def test_an_old_compiler_is_skipped_with_a_message(self):
         for release in ("11.8", "12.2"):
             with self.subTest(release=release):
                 code, out, err = self.configure("AUTO", release)
@@ -28,12 +28,12 @@ class CudaCompilers(unittest.TestCase):
                 self.assertRegex(out, rf"CUDA is left out: .*/nvcc is of CUDA {release}, and the kernels need 12\.3")
                 self.assertIn("CUDA: none", out)
 
-    def test_an_old_one_that_must_be_used_is_an_error(self):
+    def test_an_old_required_compiler_is_an_error(self):
         code, _, err = self.configure("ON", "12.2")
         self.assertNotEqual(code, 0)
         self.assertIn("is of CUDA 12.2, and the kernels need 12.3 or newer", err)
 
-    def test_one_that_is_new_enough_is_not_refused_by_its_number(self):
+    def test_a_new_compiler_is_not_refused_by_version(self):
         """The error about a compiler that compiles nothing is CMake's own."""
         for release in ("12.3", "13.0"):
             with self.subTest(release=release):

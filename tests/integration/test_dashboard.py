@@ -79,7 +79,7 @@ class DashboardFile(unittest.TestCase):
     def setUp(self):
         self.dashboard = json.loads(DASHBOARD.read_text())
 
-    def test_ids_titles_and_descriptions(self):
+    def test_panels_have_ids_titles_and_descriptions(self):
         panels = panels_of(self.dashboard)
         ids = [panel["id"] for panel in panels]
         self.assertEqual(len(ids), len(set(ids)))
@@ -198,7 +198,7 @@ class Scraped(unittest.TestCase):
                 for line in path.read_text().splitlines() if not line.startswith("#")}
         self.assertEqual(ours - shown, {"shmemctl_build_info"})
 
-    def test_what_the_panels_say(self):
+    def test_values_of_the_panels(self):
         expressions = {title: without_variables(expression)
                        for title, expression in targets_of(json.loads(DASHBOARD.read_text()))}
         # Errors: nic-hotspot of the check; regression and threshold-missed of the comparison.

@@ -24,7 +24,7 @@ def from_cache(name):
 SANITIZERS = [f"-fsanitize={from_cache('SHMEMCTL_SANITIZE')}"] if from_cache("SHMEMCTL_SANITIZE") else []
 NVCC = os.environ.get("SHMEMCTL_NVCC", "")
 needs_nvcc = unittest.skipUnless(NVCC, "no nvcc: a build without CUDA")
-needs_fake = unittest.skipUnless(FAKE_CUDA, "no made-up CUDA driver: a build without CUDA")
+needs_fake = unittest.skipUnless(FAKE_CUDA, "no fake CUDA driver: a build without CUDA")
 
 
 def must(*command, silent=False, **keywords):
@@ -140,7 +140,7 @@ class Kernels(Installed):
         must(NVCC, "-arch=sm_90", EXAMPLE, *flags, "-o", ring, silent=True, cwd=self.folder)
         self.assert_runs(ring)
 
-    def test_of_several_files(self):
+    def test_kernels_in_several_files(self):
         second = self.folder / "second.cu"
         second.write_text("#include <shmemx_device.cuh>\n"
                           "__global__ void meet(const __grid_constant__ shmemctl::DeviceJob job) {\n"
@@ -203,22 +203,22 @@ class OverAFakeDriver(Installed):
             with self.subTest(mistake=word):
                 self.assert_error(self.run_over(2, word), 2, text)
 
-    def test_what_a_kernel_reports_ends_a_program_that_computes(self):
+    def test_an_error_report_of_a_kernel_ends_a_computing_program(self):
         result = self.run_over(2, "wait")
         self.assert_error(result, 124, "kernel of GPU 1", "block 6", "wait for PE 0", "is 11, expected 12")
 
 
 class WithoutGpus(Installed):
-    def test_where_they_are_optional(self):
+    def test_optional_gpus(self):
         result = self.run_pes(2, self.program, "optional", SHMEMCTL_CUDA_LIBRARY="libcuda-of-nobody.so.1")
         self.assertEqual((result[0], result[2]), (0, ""))
         self.assertRegex(result[1], "libcuda-of-nobody.so.1|no CUDA")
 
-    def test_where_they_are_not(self):
+    def test_required_gpus(self):
         self.assert_error(self.run_pes(2, self.program, SHMEMCTL_CUDA_LIBRARY="libcuda-of-nobody.so.1"), 3,
                           "GPUs in phase gpu")
 
-    def test_used_all_the_same(self):
+    def test_gpu_calls_without_gpus(self):
         self.assert_error(self.run_pes(1, self.program, "used", SHMEMCTL_CUDA_LIBRARY="libcuda-of-nobody.so.1"), 2,
                           "GPU (host ")
 

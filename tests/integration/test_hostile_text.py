@@ -158,7 +158,7 @@ class HostileText(CliTest):
                 for words in (("topo", "--from", "-"), ("topo", "--from", "-", "--verbose", "--json", "-")):
                     self.output_of(*words, stdin=broken.encode("utf-8", "surrogateescape"))
 
-    def test_what_is_no_report(self):
+    def test_input_that_is_not_a_report(self):
         good = json.loads((DATA / "report" / "bench-1.0.0.json").read_text())
         for number, text in enumerate(COMBINED):
             path = self.folder / f"bad{number}.json"

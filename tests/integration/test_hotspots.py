@@ -237,12 +237,12 @@ class Commands(HotspotsTest):
         self.assertEqual(code, 0, err)
         self.assertIn("words\n", err)
 
-    def test_a_subcommand_means_this_program(self):
+    def test_a_subcommand_runs_this_program(self):
         code, out, err = self.during("--", "report", "schema")
         self.assertEqual(code, 0, err)
         self.assertIn("urn:shmemctl:report:1.1.0", out)
 
-    def test_its_time_is_over(self):
+    def test_the_command_times_out(self):
         code, report, _ = self.report_during("sleep", "100", timeout="1")
         self.assertEqual((code, report["exit_code"], report["status"]), (124, 124, "incomplete"))
         self.assertTrue(report["hotspots"]["command"]["timed_out"])
@@ -296,7 +296,7 @@ class Orphans(HotspotsTest):
         process.wait(60)
         self.assert_nobody_left(mark)
 
-    def test_hung_up(self):
+    def test_hangup_signal(self):
         file = self.folder / "r.json"
         process, mark = self.start("--json", str(file))
         process.send_signal(signal.SIGHUP)
@@ -304,7 +304,7 @@ class Orphans(HotspotsTest):
         self.assert_nobody_left(mark)
         self.assertEqual(json.loads(file.read_text(encoding="utf-8"))["status"], "incomplete")
 
-    def test_out_of_time(self):
+    def test_timeout_leaves_no_process(self):
         process, mark = self.start("--timeout", "4")
         self.assertEqual(process.wait(100), 124)
         self.assert_nobody_left(mark)
@@ -405,7 +405,7 @@ class Jobs(HotspotsTest):
         self.assertEqual([(port["host"], port["device"]) for port in hot], [("nodeb", "mlx5_3")])
         self.assertAlmostEqual(hot[0]["sent"]["GBps"], 20, delta=12)  # on a busy machine
 
-    def test_again_and_again(self):
+    def test_repeated_jobs(self):
         code, out, err = self.job([0, 1], "hotspots", "--watch", "0.3", "-D", "0.6")
         self.assertEqual(code, 0, err)
         for node in ("nodea", "nodeb"):

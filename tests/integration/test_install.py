@@ -72,11 +72,11 @@ class Install(unittest.TestCase):
         self.assertRegex(symbols, r"(?m) [TW] shmem_init$")
         self.assertEqual(os.access(self.prefix / "bin" / "shmemctl", os.X_OK), True)
 
-    def test_again_it_is_as_it_was(self):
+    def test_a_second_install_changes_nothing(self):
         self.install()
         self.assertNotIn("Merging", self.install().stdout)
 
-    def test_half_of_it_is_not_installed_silently(self):
+    def test_a_partial_build_is_not_installed_silently(self):
         (self.build / "libshmemctl_core.a").unlink()
         done = self.install()
         self.assertNotEqual(done.returncode, 0)

@@ -44,7 +44,7 @@ class Fallback(unittest.TestCase):
     def setUpClass(cls):
         cls.usable = usable_here()
 
-    def test_env_says_what_each_transport_comes_to(self):
+    def test_env_shows_which_transports_are_usable(self):
         self.assertEqual(list(self.usable), ["ibrc", "libfabric", "ucx"])
 
     def first_usable(self):
@@ -64,7 +64,7 @@ class Fallback(unittest.TestCase):
         for finding in fallback:
             self.assertIn(f"by {name} (not ibrc: PE ", finding["message"])
 
-    def test_one_that_was_named_is_not_replaced_and_the_fix_works(self):
+    def test_a_requested_transport_is_not_replaced_and_the_fix_works(self):
         name = self.first_usable()
         if name == "ibrc":
             self.skipTest("there is an RDMA device here")
@@ -134,7 +134,7 @@ class Interrupted(unittest.TestCase):
 
 class Limits(unittest.TestCase):
     @unittest.skipUnless(os.geteuid() == 0, "another user's limit of processes is needed")
-    def test_of_processes(self):
+    def test_process_limit(self):
         def as_nobody():
             resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
             os.setgid(65534)
@@ -157,7 +157,7 @@ class Limits(unittest.TestCase):
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                               timeout=PATIENCE_S)
 
-    def test_of_open_files(self):
+    def test_open_file_limit(self):
         """UCX ends the process when it has no descriptor left for a socket."""
         if usable_here()["ucx"] != "usable":
             self.skipTest("UCX cannot be used here")
@@ -175,7 +175,7 @@ class Limits(unittest.TestCase):
                 done = self.put_over_ucx(n_pes, fix.group(1))
                 self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_of_open_files_that_may_be_raised(self):
+    def test_open_file_limit_that_can_be_raised(self):
         """The soft limit is no fault: the program raises it."""
         if usable_here()["ucx"] != "usable":
             self.skipTest("UCX cannot be used here")

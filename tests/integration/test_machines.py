@@ -109,7 +109,7 @@ class Machines(CliTest):
                 self.compare(path.with_name(path.name + ".expected.json"),
                              json.dumps(summary(path), indent=1) + "\n")
 
-    def test_what_must_be_true(self):
+    def test_invariants_of_all_machines(self):
         self.assertEqual([path.name for path in machines()], sorted(FACTS))
         for path in machines():
             nearest, n_nics, findings = FACTS[path.name]

@@ -318,7 +318,7 @@ class BadInput(MoeTest):
                 self.assertEqual((code, out), (2, ""), err)
                 self.assertIn("nearest legal value: " + nearest, err)
 
-    def test_words_that_are_none(self):
+    def test_unknown_values(self):
         for flags in (("--routing", "unifrom"), ("--mode", "fast"), ("--dtype", "fp4"), ("--straggler", "1"),
                       ("--num-tokens", "x"), ("--masked", 101), ("--num-sms", 8), ("--scales", "ue8m0"),
                       ("--combine", "partial"), ("--layout", "expert"), ("--mode", "ll", "--topk-weights"),
@@ -326,7 +326,7 @@ class BadInput(MoeTest):
             with self.subTest(flags=flags):
                 self.assertEqual(run("moe", *flags)[0], 2)
 
-    def test_a_straggler_that_is_not_there(self):
+    def test_a_straggler_outside_the_job(self):
         code, _, err = self.moe(2, *FEW, "--straggler", "2:10")
         self.assertEqual(code, 2, err)
         self.assertIn("PE 0 to 1", err)
@@ -336,7 +336,7 @@ class BadInput(MoeTest):
         self.assertEqual(code, 2, err)
         self.assertIn("this job has one", err)
 
-    def test_gpu_says_what_is_missing(self):
+    def test_gpu_backend_names_what_is_missing(self):
         result = run("moe", "--backend", "gpu", "--num-tokens", 4)
         if result[0] == 0:
             self.skipTest("there is a GPU here")
@@ -372,7 +372,7 @@ class Faults(MoeTest):
         self.assertRegex(err, r"PE 1 \(host [^)]+\) does not answer; last phase it reported: moe ht bf16, ")
         self.assertNotIn("phase barrier", err)
 
-    def test_the_others_go_on_without_a_pe_that_stays_away(self):
+    def test_others_continue_without_an_absent_pe(self):
         away = ("--mode", "ll", "--patience-us", 1_000_000, "--absent", 2)
         result, document = self.report(4, *FEW, *away)
         self.assert_right(result, document)
@@ -385,7 +385,7 @@ class Faults(MoeTest):
         self.assertIn("PE 0 has masked PE 2", result[2])
         self.assertEqual({row["params"]["absent"] for row in document["results"]}, {2})
 
-    def test_a_pe_that_comes_late_is_masked_and_named(self):
+    def test_a_late_pe_is_masked_and_named(self):
         late = ("--mode", "ll", "--straggler", "1:100000", "--patience-us", 1000)
         result, document = self.report(4, *FEW, *late)
         self.assert_right(result, document)
@@ -420,14 +420,14 @@ class Faults(MoeTest):
             time.sleep(0.05)
         return err, document
 
-    def test_the_others_go_on_without_a_pe_that_is_killed(self):
+    def test_others_continue_without_a_killed_pe(self):
         for fault in ("kill:2:moe", "kill:2:moe-middle"):
             with self.subTest(fault=fault):
                 err, _ = self.assert_goes_on(fault, 2, "its process is gone")
                 self.assertIn("PE 2 was killed by signal 9", err)
         self.assert_goes_on("exit:3:moe-middle", 3, "its process is gone")
 
-    def test_the_others_go_on_without_a_pe_that_is_stopped(self):
+    def test_others_continue_without_a_stopped_pe(self):
         for fault in ("stop:1:moe", "stop:1:moe-middle"):
             with self.subTest(fault=fault):
                 self.assert_goes_on(fault, 1, "does not answer")
@@ -445,7 +445,7 @@ class Faults(MoeTest):
         finding, = [f for f in document["findings"] if f["id"] == "moe-lost"]
         self.assertIn("left 2 out", finding["message"])
 
-    def test_pe_zero_is_not_gone_on_without(self):
+    def test_losing_pe_0_ends_the_job(self):
         (code, _, err), document = self.report(4, *FEW, "--mode", "ll", "--patience-us", 100_000, "--timeout", 20,
                                                env={"SHMEMCTL_FAULT": "kill:0:moe"})
         self.assertEqual(code, 128 + signal.SIGKILL, err)

@@ -29,7 +29,7 @@ class NodeJobTest(CliTest):
 
 
 class OneHost(NodeJobTest):
-    def test_it_is_looked_at_once(self):
+    def test_the_node_is_read_once(self):
         file = self.folder / "r.json"
         for command in ("topo", "doctor"):
             with self.subTest(command):
@@ -45,7 +45,7 @@ class OneHost(NodeJobTest):
         code, out, err = run("run", "-n", "3", "doctor", "--only", "memlock")
         self.assertEqual((code, out), run("doctor", "--only", "memlock")[:2], err)
 
-    def test_a_recorded_one_is_shown_once(self):
+    def test_a_recorded_machine_is_printed_once(self):
         self.assertEqual(run("run", "-n", "3", "topo", "--from", NODE)[:2], run("topo", "--from", NODE)[:2])
 
 
@@ -94,7 +94,7 @@ class TwoHosts(NodeJobTest):
         self.assertEqual((code, out, file.read_text()), (2, "", "mine"), err)
         self.assertEqual(len(error_lines(err)), 1, err)
 
-    def test_a_bad_invocation_is_said_once(self):
+    def test_a_usage_error_is_printed_once(self):
         code, out, err = self.job([0, 1, 1], "doctor", "--only", "rmda")
         self.assertEqual((code, out), (2, ""), err)
         self.assertEqual(len([line for line in error_lines(err) if "rmda" in line]), 1, err)
@@ -130,7 +130,7 @@ class NoBootstrap(NodeJobTest):
                         "OMPI_COMM_WORLD_LOCAL_RANK": str(local_rank), "SHMEMCTL_MPI_LIBRARY": "no-such-library.so",
                         "SHMEMCTL_PMIX_LIBRARY": "no-such-library.so"})
 
-    def test_a_host_still_says_what_it_found_and_that_it_is_alone(self):
+    def test_a_host_reports_its_own_node_without_a_bootstrap(self):
         file = self.folder / "r.json"
         code, out, err = self.alone(0, "--json", file)
         self.assertEqual(code, 3, err)
@@ -140,7 +140,7 @@ class NoBootstrap(NodeJobTest):
         self.assertIn("hosts of this job", err)
         self.assertEqual(json.loads(file.read_text())["checks"][0]["id"], "memlock")
 
-    def test_its_other_processes_say_nothing(self):
+    def test_other_processes_of_the_host_print_nothing(self):
         self.assertEqual(self.alone(1), (3, "", ""))
 
 

@@ -108,7 +108,7 @@ class Headers(OpenShmemTest):
         program = self.program("setup", "-std=c11")
         self.assertLess(program.stat().st_size, 8 << 20)
 
-    def test_position(self):
+    def test_position_dependent_program(self):
         for flags in (("-no-pie", "-fno-pie"), ("-pie", "-fPIE")):
             with self.subTest(flags=flags):
                 self.assert_silent(self.run_pes(2, self.program("setup", "-std=c11", *flags)))
@@ -145,7 +145,7 @@ class Conformance(OpenShmemTest):
                 with self.subTest(program=name, n_pes=n_pes):
                     self.assert_silent(self.run_pes(n_pes, self.conformance(name)))
 
-    def test_alone(self):
+    def test_a_job_of_one_without_launcher(self):
         """Started by nobody: a job of one."""
         for name in ("setup", "generic", "collectives", "deprecated"):
             with self.subTest(program=name):
@@ -294,7 +294,7 @@ class TwoPrograms(OpenShmemTest):
             with self.subTest(n_pes=n_pes, odd_pe=odd_pe):
                 self.assert_names(self.run_mixed(n_pes, odd_pe, usual, odd), odd_pe, reference_pe)
 
-    def test_equal_sizes_are_no_excuse(self):
+    def test_two_builds_with_equal_sizes_are_refused(self):
         """Two builds of one source: every address and size agrees, and yet they may differ."""
         programs = []
         for value in (1, 2):

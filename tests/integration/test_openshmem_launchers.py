@@ -154,10 +154,10 @@ class Hybrid(LauncherTest):
                     self.assertEqual((outcome.code, outcome.out), (0, ""), outcome)
                     self.assertNotIn("shmemctl: error", outcome.err)
 
-    def test_pie(self):
+    def test_position_independent_executable(self):
         self.check("-pie", "-fPIE")
 
-    def test_fixed_address(self):
+    def test_executable_at_a_fixed_address(self):
         self.check("-no-pie", "-fno-pie")
 
 

@@ -67,7 +67,7 @@ class Stdout(Folder):
                 # If the C++ stream has discarded output meanwhile, the system's error text is lost.
                 self.assertRegex(err, "No space left on device|short write")
 
-    def test_a_closed_one(self):
+    def test_closed_stdout(self):
         for words in self.commands():
             with self.subTest(words=words):
                 self.assert_refused_output(words, *self.run_with('exec "$0" "$@" >&-', words))
@@ -79,7 +79,7 @@ class Stdout(Folder):
                 code, err = self.run_with('exec "$0" "$@" >&-', words)
                 self.assertIn(code, (0, 1), err)
 
-    def test_no_file_of_ours_gets_the_number_of_a_closed_one(self):
+    def test_no_file_takes_the_descriptor_of_a_closed_stdout(self):
         path = self.folder / "r.json"
         code, err = self.run_with('exec "$0" "$@" >&-', ("topo", "--from", NODE, "--json", path))
         self.assertEqual(code, 3, err)
@@ -134,7 +134,7 @@ class Blocking(Folder):
         self.assertEqual(process.wait(PATIENCE_S), 0)
         self.assertEqual(out, run("topo", "--from", NODE)[1])
 
-    def test_writing_where_nobody_reads(self):
+    def test_a_pipe_without_a_reader_times_out(self):
         code, _, err = run("topo", "--from", NODE, "--json", self.fifo(), timeout=PATIENCE_S)
         self.assertEqual(code, 3, err)
         self.assertIn("no process has opened it for reading", err)
@@ -179,7 +179,7 @@ class Blocking(Folder):
 
 
 class Quiet(Folder):
-    def test_errors_are_what_quiet_leaves(self):
+    def test_quiet_prints_errors(self):
         code, out, err = run("env", "--quiet", env={"SHMEMCTL_WORLD": "mars"})
         self.assertEqual((code, out), (1, ""))
         self.assertEqual(len(error_lines(err)), 1, err)
@@ -192,7 +192,7 @@ class Quiet(Folder):
         self.assertEqual((code, out), (1, ""), err)
         self.assertEqual(len([line for line in error_lines(err) if "bench-corrupt" in line]), 1, err)
 
-    def test_warnings_are_not(self):
+    def test_quiet_hides_warnings(self):
         code, out, err = run("env", "--quiet", env={"SHMEMCTL_POLCY": "optimal"})
         self.assertEqual((code, out, err), (0, "", ""))
 
@@ -215,7 +215,7 @@ class OneError(Folder):
                 self.assert_once(code, err, word)
                 self.assertEqual(len(err.splitlines()), 2, err)
 
-    def test_what_the_environment_says_wrong_is_said_once(self):
+    def test_a_bad_variable_is_reported_once(self):
         code, _, err = run("run", "-n", "4", "bringup", env={"SHMEMCTL_SYMMETRIC_SIZE": "lots"})
         self.assert_once(code, err, "lots")
 
@@ -305,7 +305,7 @@ class OneError(Folder):
 
 class Colour(CliTest):
     @needs("mpirun")
-    def test_a_launchers_terminal_is_nobodys(self):
+    def test_no_colour_on_a_launchers_pseudo_terminal(self):
         """Open MPI gives each rank a pseudo terminal, and copies it into whatever its own stdout is."""
         for words in (("-n", "2", BINARY, "bringup"), ("-n", "1", BINARY, "topo", "--from", NODE)):
             with self.subTest(words=words):
@@ -315,7 +315,7 @@ class Colour(CliTest):
                 self.assertNotIn("\x1b", outcome.out)
 
     @needs("mpirun")
-    def test_but_one_may_ask_for_it(self):
+    def test_colour_on_request(self):
         outcome = launch(["mpirun", "-n", "1", BINARY, "topo", "--from", NODE, "--color", "always"])
         self.assertIn("\x1b[", outcome.out, outcome)
 

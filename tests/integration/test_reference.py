@@ -85,7 +85,7 @@ class Reference(unittest.TestCase):
         self.assertGreater(len(names), 50)
         self.assertEqual(names - set(re.findall(r"^## (\w+)$", page, re.MULTILINE)), set())
 
-    def test_it_is_hidden_and_refuses_what_it_cannot_write(self):
+    def test_the_hidden_command_refuses_a_target_that_it_cannot_write(self):
         self.assertNotIn("reference", run("--help")[1])
         self.assertNotIn("reference", run("completion", "bash")[1])
         self.assertEqual(run("reference", "html", self.made)[0], 2)

@@ -66,7 +66,7 @@ class Diff(Compare):
         # 20% is what counts now.
         self.assertEqual(run("report", "diff", base, worse, "--min-effect", "30%")[0], 0)
 
-    def test_what_diff_wrote_is_a_report(self):
+    def test_the_output_of_diff_is_a_report(self):
         base = self.write("base.json", made_up("a", [row(8, 10, 1)]))
         worse = self.write("worse.json", made_up("b", [row(8, 13, 2)], host="node2"))
         out = self.folder / "diff.json"
@@ -137,7 +137,7 @@ class Diff(Compare):
         for arguments in (("show", huge), ("diff", good, huge), ("csv", huge), ("validate", huge)):
             self.assertIn("larger than the limit of 4GB", self.assert_refused(run("report", *arguments)))
 
-    def test_numbers_that_are_none(self):
+    def test_invalid_numbers(self):
         text = json.dumps(made_up("a", [row(8, 10, 1)]))
         one = json.loads(text)["results"][0]["bandwidth_GBps"]
         for words, number in (("invalid JSON", "NaN"), ("invalid JSON", "-Infinity"), ("number overflow", "1e999"),
@@ -154,7 +154,7 @@ class Diff(Compare):
         self.assertEqual(code, 1)
         self.assertIn("/results/0", out)
 
-    def test_absurd_numbers_are_unclear(self):
+    def test_impossible_numbers_give_an_unclear_verdict(self):
         base = self.write("base.json", made_up("a", [row(8, 10, 1)]))
         zero = row(8, 10, 2)
         zero["samples"] = [0] * 30

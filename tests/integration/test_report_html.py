@@ -234,7 +234,7 @@ class InBrowser(Pages):
         wide, room = self.browser.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
         self.assertLessEqual(wide, room)
 
-    def test_phones_and_the_dark(self):
+    def test_narrow_screens_and_dark_mode(self):
         page = self.make(page_reports.full())
         seen = {}
         for width in (1280, 390):

@@ -28,7 +28,7 @@ class Output(RunTest):
         _, out, _ = run_bytes("-n", 2, *sh("echo ${SHMEMCTL_LOCAL_NODE-unset}"))
         self.assertEqual(out, b"unset\nunset\n")
 
-    def test_all_have_one_id(self):
+    def test_all_pes_share_one_job_id(self):
         _, out, _ = run_bytes("-n", 3, *sh("echo $SHMEMCTL_LOCAL_ID"))
         lines = set(out.splitlines())
         self.assertEqual(len(lines), 1)
@@ -135,7 +135,7 @@ class ExitCodes(RunTest):
     def test_success(self):
         self.assertEqual(run_bytes("-n", 3, "true")[0], 0)
 
-    def test_all_fail_alike(self):
+    def test_all_pes_fail_with_the_same_code(self):
         code, _, err = run_bytes("-n", 3, "false")
         self.assertEqual(code, 1)
         self.assertEqual(err.decode(), "shmemctl: error: all 3 PEs ended with exit code 1\n")

@@ -28,7 +28,7 @@ class Signals(RunTest):
         self.assert_no_orphan()
         return out, err
 
-    def test_passed_on_once_each(self):
+    def test_each_signal_is_forwarded_once(self):
         for name in ("INT", "USR1", "USR2", "QUIT"):
             with self.subTest(signal=name):
                 process = self.start_traps()

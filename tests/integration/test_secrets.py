@@ -42,7 +42,7 @@ class Secrets(CliTest):
         self.assertEqual(rows["SHMEMCTL_BOOTSTRAP_UID"]["value"], STAND_IN)
         self.assertEqual(rows["SHMEMCTL_BOOTSTRAP_UID"]["origin"], "environment")
 
-    def test_a_configuration_file_is_no_way_out(self):
+    def test_a_configuration_file_cannot_bypass_the_check(self):
         config = self.folder / "c.ini"
         config.write_text(f"bootstrap-uid-secret = {MARK}\n")
         document = json.loads(self.run_hidden("topo", "--from", NODE, "--config", config, "--json", "-", env={}))

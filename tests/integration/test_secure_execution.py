@@ -52,7 +52,7 @@ class MoreRights(unittest.TestCase):
         return subprocess.run([program, *words], user=NOBODY, group=NOBODY, extra_groups=[], env=env, cwd="/",
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False)
 
-    def test_libraries_of_the_callers_choice_are_not_opened(self):
+    def test_the_caller_cannot_choose_libraries(self):
         for name, words in (("NVML_LIBRARY", ("topo",)), ("CUDA_LIBRARY", ("doctor",)),
                             ("LIBFABRIC_LIBRARY", ("bringup", "--symmetric-size", "16M", "--transport", "libfabric")),
                             ("BOOTSTRAP_PLUGIN", ("bringup", "--bootstrap", "plugin"))):
@@ -62,7 +62,7 @@ class MoreRights(unittest.TestCase):
                 self.assertIn(f"SHMEMCTL_{name}", done.stderr.decode())
                 self.assertIn("ignored", done.stderr.decode())
 
-    def test_a_configuration_file_does_not_choose_them_either(self):
+    def test_a_configuration_file_cannot_choose_libraries(self):
         config = self.folder / "c.ini"
         config.write_text(f"nvml-library = {self.library}\n")
         done = self.start(self.copy, "topo", "--config", str(config))
@@ -73,7 +73,7 @@ class MoreRights(unittest.TestCase):
         done = self.start(self.copy, "bringup", "--symmetric-size", "16M", SHMEMCTL_FAULT="exit:0:heap")
         self.assertNotEqual(done.returncode, 9, done.stderr)
 
-    def test_without_more_rights_they_are_the_callers_matter(self):
+    def test_without_elevated_rights_the_caller_chooses(self):
         os.chmod(self.copy, 0o755)
         done = self.start(self.copy, "topo", SHMEMCTL_NVML_LIBRARY=str(self.library))
         self.assertTrue((self.out / "evil").exists(), done.stderr)

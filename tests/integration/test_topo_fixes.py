@@ -103,7 +103,7 @@ class Fixes(CliTest):
             self.assertIn("NVSHMEM_HCA_PREFIX", found["mapping-empty"]["message"])
             self.assert_healed(ONE_IBP, "--world", world, "--nvshmem-version", "3.4.5", env={})
 
-    def test_a_prefix_in_the_way(self):
+    def test_a_conflicting_hca_prefix(self):
         env = {"NVSHMEM_IB_ENABLE_IBGDA": "1", "NVSHMEM_HCA_PREFIX": "mlx5"}
         for version in ("3.3.20", "3.4.5", "3.5.1", "3.7.0"):
             self.assert_healed(ONE_IBP, "--nvshmem-version", version, env=env)

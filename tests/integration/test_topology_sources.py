@@ -70,7 +70,7 @@ class Findings(CliTest):
                 again = report_of("topo", "--from", "-", stdin=report)[1]
                 self.assertTrue(any(words in f["message"] for f in again["findings"]), again["findings"])
 
-    def test_it_is_in_what_other_programs_read(self):
+    def test_findings_are_in_json_and_csv(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "r.json"
             for what, (source, words) in LACKING.items():
@@ -96,13 +96,13 @@ class Findings(CliTest):
         code, _, err = run("topo", "--from", "-", "--csv", "-", "--quiet", stdin=TWO_HOSTS.encode())
         self.assertEqual((code, err), (0, ""))
 
-    def test_a_dump_says_it_on_stderr_and_keeps_it(self):
+    def test_a_dump_prints_findings_on_stderr_and_keeps_them(self):
         code, out, err = run("topo", "--from", "-", "--dump", "nccl-xml", stdin=TWO_HOSTS.encode())
         self.assertEqual(code, 0)
         self.assertIn("other hosts were left out", err)
         self.assertIn("other hosts were left out", run("topo", "--from", "-", stdin=out.encode())[1])
 
-    def test_a_simulation_says_it_too(self):
+    def test_a_simulation_reports_findings_of_the_source(self):
         source = pairs(["mlx5_0", "mlx5_1"], [0, 1]).replace("</system>", '<cpu host_hash="0x2" numaid="0"/></system>')
         document = report_of("sim", "--from", "-", "--pattern", "all-to-all", stdin=source.encode())[1]
         self.assertIn("topology-incomplete", [f["id"] for f in document["findings"]])
@@ -113,7 +113,7 @@ class Findings(CliTest):
 
 
 class Names(CliTest):
-    def test_labels_are_neither_exported_nor_judged(self):
+    def test_labels_are_not_taken_for_device_names(self):
         lists = {"NVSHMEM_HCA_LIST": "mlx5_0:1,mlx5_1:1"}, {"NVSHMEM_HCA_PE_MAPPING": "mlx5_0:1:1,mlx5_1:1:1"}
         for source in (MATRIX, LACKING["no names in XML"][0]):
             text = run("topo", "--from", "-", stdin=source.encode())[1]

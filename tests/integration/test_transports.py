@@ -123,7 +123,7 @@ class WholeJobs(OpenShmemTest):
                 self.assertEqual([f["subject"] for f in report["findings"]
                                   if f["id"] == "emulated-hca"], [transport])
 
-    def test_without_a_device_the_way_out_is_named(self):
+    def test_without_a_device_the_error_has_a_fix(self):
         """Unless there is a real one."""
         code, out, _ = bringup(env={"SHMEMCTL_TRANSPORT": "ibdevx"}, n_pes=2)
         if code == 0:

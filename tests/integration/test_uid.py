@@ -38,7 +38,7 @@ class Uid(unittest.TestCase):
         for code, _, err in finish([start(rank, 4, port) for rank in range(4)]):
             self.assertEqual(code, 0, err)
 
-    def test_the_others_may_come_first(self):
+    def test_other_pes_may_start_before_pe_0(self):
         port = free_port()
         processes = [start(rank, 3, port) for rank in (2, 1, 0)]
         for code, _, err in finish(processes):
@@ -56,7 +56,7 @@ class Uid(unittest.TestCase):
             for code, _, err in finish(processes):
                 self.assertEqual(code, 0, err)
 
-    def test_a_pe_that_never_comes_is_named_by_all(self):
+    def test_all_name_a_missing_pe(self):
         port = free_port()
         for code, _, err in finish([start(rank, 4, port, timeout=8) for rank in (0, 1, 3)]):
             self.assertEqual(code, 124, err)

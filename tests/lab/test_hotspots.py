@@ -34,17 +34,17 @@ class OneOfThree(unittest.TestCase):
     def test_the_command_ended_well(self):
         self.assertEqual(self.report["hotspots"]["command"]["exit_code"], 0)
 
-    def test_it_is_hot_and_the_others_are_not(self):
+    def test_one_nic_is_hot_and_the_others_are_not(self):
         self.assertEqual({name for name, port in self.ports.items() if port["hot"]}, {"rxe1"})
         found = {f["subject"] for f in self.report["findings"] if f["id"] == "nic-hotspot-measured"}
         self.assertEqual(found, {"lab0 rxe1:1"})
 
-    def test_no_share_of_a_rate_that_is_made_up(self):
+    def test_no_utilization_of_a_nominal_soft_roce_rate(self):
         for port in self.ports.values():
             self.assertIsNone(port["link_Gbps"])
             self.assertNotIn("link_share", port["sent"])
 
-    def test_what_the_interface_does_not_see_is_no_rate(self):
+    def test_no_rate_for_traffic_that_the_interface_does_not_count(self):
         sent = self.ports["rxe1"]["sent"]
         self.assertIsNone(sent["GBps"])
         self.assertIn("does not see", sent["GBps_reason"])

@@ -70,7 +70,7 @@ class Ibrc(lab_support.Jobs):
                                   "rdma.max of /sys/fs/cgroup/lab allows hca_handle=max hca_object=6")
         self.assertIn("raise rdma.max", fix)
 
-    def test_what_others_held_is_free_again(self):
+    def test_resources_of_other_processes_are_freed(self):
         self.ways("again")
 
     def test_a_peer_that_is_stopped_is_named_at_the_deadline(self):

@@ -30,12 +30,12 @@ class Links(lab_support.Jobs):
         self.assertRegex(self.text("netem"), r"netem [^\n]*loss 1%\n[^\n]*\(dropped [1-9]")
         self.assertNotIn("slow-nic", {row["id"] for row in report["findings"]})
 
-    def test_a_way_that_is_cut_for_a_moment_is_survived(self):
+    def test_a_short_outage_of_the_path_is_survived(self):
         self.assert_verified("mended.0")
         self.assert_ended("mended.1", 0)
         self.assertNotEqual(self.text("dropped.mended"), "0\n")
 
-    def test_a_way_that_takes_smaller_packets_only(self):
+    def test_a_path_with_a_smaller_mtu(self):
         self.assert_all_say("large", "put 65536 bytes to " + WAY, "transport retry counter exceeded", "did not answer")
         self.assertIn("less than the MTU of 4096 bytes: set IB_MTU lower",
                       self.text("large.0.errors"))

@@ -44,7 +44,7 @@ class OneMachine(unittest.TestCase):
         self.assertEqual(self.text("words").splitlines(),
                          ["lab0", "0", "unlimited", str(pathlib.Path.cwd()), "0 1 2 a 'b' $c"])
 
-    def test_the_machine_is_another_host(self):
+    def test_the_guest_is_another_host(self):
         host = pathlib.Path("/etc/machine-id")
         if not host.exists():
             self.skipTest("this host has no /etc/machine-id to cover")

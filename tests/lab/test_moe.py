@@ -76,14 +76,14 @@ class BytesOfNics(unittest.TestCase):
         self.assertGreater(min(counted), 0)
         self.assertEqual(self.simulated, counted)
 
-    def test_the_ports_carry_them(self):
+    def test_port_counters_match_the_computed_bytes(self):
         # And counts, positions and signals: 1.5% at rows of 2 KiB.
         for rank in range(4):
             moved = (self.moved(MANY, rank) - self.moved(FEW, rank)) / (MANY - FEW)
             self.assertGreater(moved, self.an_iteration(rank))
             self.assertLess(moved, 1.05 * self.an_iteration(rank))
 
-    def test_the_wires_carry_them(self):
+    def test_wire_counters_match_the_computed_bytes(self):
         # Headers, acknowledgements, and what is sent again while the host runs something else: 2% to 16%.
         for rank in range(4):
             sent = (self.sent[MANY][rank] - self.sent[FEW][rank]) / (MANY - FEW)

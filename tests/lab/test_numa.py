@@ -24,7 +24,7 @@ class Numa(unittest.TestCase):
                 f'{lab_support.BINARY} topo --json "$LAB_OUT/topo.json"')
             cls.report = json.loads((out / "topo.json").read_text(encoding="utf-8"))
 
-    def test_it_ran(self):
+    def test_the_guest_ran(self):
         self.assertIsNone(self.result.error)
         self.assertIn(self.result.exit_code, (0, 1), self.result.stderr)
 

@@ -20,7 +20,7 @@ class Refused(unittest.TestCase):
         self.assertNotIn("\n", str(caught.exception))
         return str(caught.exception)
 
-    def test_bad_words(self):
+    def test_bad_option_values(self):
         self.assertIn("no command", self.assert_refused())
         self.assertIn("99", self.assert_refused("--hcas", 99, "--", "true"))
         self.assertIn("--peer", self.assert_refused("--peer", "true", "--", "true"))
@@ -47,7 +47,7 @@ class Refused(unittest.TestCase):
             self.assertEqual(lab_support.options("--topology", path, "--", "true").hcas, 6)
             self.assertIn("6 NICs", self.assert_refused("--topology", path, "--hcas", 7, "--", "true"))
 
-    def test_the_program_says_it_in_two_lines(self):
+    def test_errors_are_two_lines(self):
         done = subprocess.run([lab_support.LAB / "run", "--hcas", "99", "--", "true"],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
@@ -74,7 +74,7 @@ class Words(unittest.TestCase):
         self.assertEqual(lab_support.options("--", "echo", "a b").command, "echo 'a b'")
         self.assertEqual(lab_support.options("ls", "-l").command, "ls -l")
 
-    def test_what_is_held_back_takes_the_wire(self):
+    def test_deferred_operations_use_the_network(self):
         nics = network.nics_of(0, 2)
         self.assertIn("filter add dev eth0 egress", network.segment_batch(nics, 1, []))
         slow = network.segment_batch(nics, 1, [network.parse_netem("0/eth0: delay 1ms")])

@@ -27,11 +27,11 @@ class Pair(unittest.TestCase):
         return {name: int(value) for name, value in
                 re.findall(r"\./(\w+):(\d+)", self.text(f"counters{machine}"))}
 
-    def test_both_end_well(self):
+    def test_both_guests_succeed(self):
         self.assertIsNone(self.result.error, self.result.stderr)
         self.assertEqual(self.result.exit_codes, [0, 0], self.result.stderr)
 
-    def test_they_are_two_hosts(self):
+    def test_the_guests_are_two_hosts(self):
         for one, other in zip(self.text("ids0").split(), self.text("ids1").split(), strict=True):
             self.assertNotEqual(one, other)
         report = json.loads(self.text("bringup0.json"))

@@ -73,7 +73,7 @@ class OneMachine(unittest.TestCase):
             self.assertRegex(self.text(name + ".errors"), word)
         self.assertIn("shmemctl: fix: ", self.text(name + ".errors"))
 
-    def test_a_gid_that_is_not_there(self):
+    def test_a_missing_gid(self):
         findings = self.report("gid", 1)["findings"]
         self.assertEqual([row["id"] for row in findings], ["pair-unreachable"])
         self.assertIn("rxe0", findings[0]["message"])

@@ -144,14 +144,14 @@ DEVICE = [
     Mutant("GRID_RELEASE", "release of the end of a grid barrier", (HOST, LITMUS), [
         Edit(SYNC, "store_release_device(generation, behind);", "store_relaxed(generation, behind);"),
     ]),
-    Mutant("TELL_RELEASE", "release of the flags of barriers and collectives", (HOST, LITMUS), [
+    Mutant("FLAG_RELEASE", "release of the flags of barriers and collectives", (HOST, LITMUS), [
         Edit(ADDRESS, "    store_release(there, value);", "    store_relaxed(there, value);"),
     ]),
-    Mutant("TELL_FAR", "fence before the flags of barriers and collectives that go over the network", (HOST,), [
+    Mutant("NETWORK_FLAG_FENCE", "fence before the flags of barriers and collectives that go over the network", (HOST,), [
         Edit(ADDRESS, "  if (!released)\n    network_release();\n", ""),
     ]),
     # Collectives.
-    Mutant("MUST_HEAR", "wait until all have left the collective whose buffer is used again", (HOST,), [
+    Mutant("MUST_WAIT", "wait until all have left the collective whose buffer is used again", (HOST,), [
         Edit(SMALL, """    for (int i = Scope::rank(); i < team_.n; i += Scope::size()) {
       bool in_time = true;
       if (i != team_.me)
@@ -166,7 +166,7 @@ DEVICE = [
     Mutant("REDUCE_SYNC", "of a reduction in place: all of the scope have sent before one stores a sum", (HOST,), [
         Edit(SMALL, "    return false;\n  Scope::sync();", "    return false;\n"),
     ]),
-    Mutant("REDUCE_HEAR", "a reduction waits until all have begun before it loads", (HOST, LITMUS), [
+    Mutant("REDUCE_WAIT", "a reduction waits until all have begun before it loads", (HOST, LITMUS), [
         Edit(LARGE, "return Scope::all(wait_my_share() && ok);", "return Scope::all(ok);"),
     ]),
     Mutant("COLLECTIVE_SYNC", "sync of the scope before it counts its part as done", (HOST, LITMUS), [
@@ -179,7 +179,7 @@ DEVICE = [
            (HOST, LITMUS), [
         Edit(LARGE, "atomic_word_add_ordered(counter, 1)", "atomic_word_add(counter, std::uint64_t{1})"),
     ]),
-    Mutant("FAR_GET_QUIET", "quiet between the gets of a reduction over the network and its sums", (HOST, LITMUS), [
+    Mutant("NETWORK_GET_QUIET", "quiet between the gets of a reduction over the network and its sums", (HOST, LITMUS), [
         Edit("kernels/device/collectives_network.cuh", "    ok = ok && network_quiet(job);\n", ""),
     ]),
     # The network of kernels.
@@ -243,9 +243,9 @@ MOE_MUTANTS = [
     ]),
     # How counts are exchanged.
     Mutant("MOE_PLAN_KEPT", "the plan is cleared if counts are missing", (HOST,), [
-        Edit(COUNTS, "all_came ? base_of", "true ? base_of"),
-        Edit(COUNTS, "    if (!all_came)\n      clear();\n", ""),
-        Edit(INTERNODE_NOTIFY, "    if (!all_came)\n      clear_slots();\n", ""),
+        Edit(COUNTS, "all_arrived ? base_of", "true ? base_of"),
+        Edit(COUNTS, "    if (!all_arrived)\n      clear();\n", ""),
+        Edit(INTERNODE_NOTIFY, "    if (!all_arrived)\n      clear_slots();\n", ""),
     ]),
     Mutant("MOE_NOTIFY_ONE_HALF", "the two buffers of counts that alternate", (HOST,), [
         Edit(COUNTS, "buffer_(buffer_of_epoch(epoch))", "buffer_(0)"),
@@ -256,13 +256,13 @@ MOE_MUTANTS = [
     ]),
     # High-throughput dispatch and combine within a node.
     Mutant("MOE_SIGNAL_FIRST", "rows are sent before the call is finished", (MOE,), [
-        Edit(DISPATCH, """  if (all_came)
+        Edit(DISPATCH, """  if (all_arrived)
     sender.run();
   else
     sender.drop();
-  call.finish(all_came);
-""", """  call.finish(all_came);
-  if (all_came)
+  call.finish(all_arrived);
+""", """  call.finish(all_arrived);
+  if (all_arrived)
     sender.run();
   else
     sender.drop();
@@ -292,9 +292,9 @@ MOE_MUTANTS = [
         Edit(DISPATCH, "    device::fence_shared_for_bulk();\n    __syncwarp();\n    barrier.wait(parity);",
              "    __syncwarp();\n    barrier.wait(parity);"),
     ]),
-    Mutant("MOE_OUTPUTS_UNHEARD", "combine waits until all ranks have their outputs", (MOE,), [
-        Edit("kernels/moe/high_throughput_combine.cuh", "const bool all_came = call.wait_for_all();",
-             "const bool all_came = true;"),
+    Mutant("MOE_OUTPUTS_UNCHECKED", "combine waits until all ranks have their outputs", (MOE,), [
+        Edit("kernels/moe/high_throughput_combine.cuh", "const bool all_arrived = call.wait_for_all();",
+             "const bool all_arrived = true;"),
     ]),
     Mutant("MOE_OUTPUTS_FENCE", "proxy fence before the bulk loads of outputs", (MOE,), [
         Edit(REDUCE, "    device::fence_global_for_bulk();\n", ""),
@@ -310,11 +310,11 @@ MOE_MUTANTS = [
     Mutant("MOE_WORD_RELAXED", "release of the counts: ordered after the rows", (MOE,), [
         Edit(LL_DISPATCH, "device::store_release(word_, word);", "device::store_relaxed(word_, word);"),
     ]),
-    Mutant("MOE_FEW_OUTPUTS_UNHEARD", "combine waits until all ranks have their outputs", (MOE,), [
+    Mutant("MOE_FEW_OUTPUTS_UNCHECKED", "combine waits until all ranks have their outputs", (MOE,), [
         Edit(LL_COMBINE, """    if (rank < all.shape.n_ranks)
-      came = wait_or_mask(flags, rank, all.rank_timeout_ns,
-                          [&] { return device::load_acquire(&flags->ready[rank]) >= epoch; });
-""", """    came = rank < all.shape.n_ranks;
+      arrived = wait_or_mask(flags, rank, all.rank_timeout_ns,
+                             [&] { return device::load_acquire(&flags->ready[rank]) >= epoch; });
+""", """    arrived = rank < all.shape.n_ranks;
 """),
     ]),
     Mutant("MOE_READY_RELAXED", "release of a rank's ready flag: ordered after the outputs", (MOE,), [
@@ -333,40 +333,40 @@ MOE_MUTANTS = [
     Mutant("MOE_RAIL_RELEASE", "fence before the flags of a call that go over the network", (HOST,), [
         Edit(RAILS, "device::network_release();", ""),
     ]),
-    Mutant("MOE_RAIL_UNHEARD", "wait until all ranks of the rail have entered the call", (HOST,), [
+    Mutant("MOE_RAIL_UNCHECKED", "wait until all ranks of the rail have entered the call", (HOST,), [
         Edit(INTERNODE_DISPATCH, "  ok = rails.wait_for_all() && ok;", ""),
     ]),
     Mutant("MOE_CHUNK_FIRST", "rows are packed before their chunk is sent", (HOST, MOE), [
         Edit(INTERNODE_DISPATCH, "rows_of(crossing(job_.pe, node), chunk);\n",
              "rows_of(crossing(job_.pe, node), chunk);\n      send_chunk(peer, chunk, rows);\n      " + DELAY),
     ], ("high_throughput_internode",)),
-    Mutant("MOE_CHUNK_UNHEARD", "wait for the signal of a chunk before its rows are forwarded", (HOST, MOE), [
+    Mutant("MOE_CHUNK_UNCHECKED", "wait for the signal of a chunk before its rows are forwarded", (HOST, MOE), [
         Edit(INTERNODE_DISPATCH, """      if (device::Block::rank() == 0)
-        came = rails_.wait(all_.memory.row_signals + shape_.chunk_word(peer, chunk), peer, 1,
-                           blockIdx.x == 0);
+        arrived = rails_.wait(all_.memory.row_signals + shape_.chunk_word(peer, chunk), peer, 1,
+                              blockIdx.x == 0);
 """, ""),
     ], ("high_throughput_internode",)),
     Mutant("MOE_SUMS_FIRST", "sums are complete before their chunk is sent", (HOST, MOE), [
         Edit(INTERNODE_COMBINE, "      for (std::int32_t row = begin + warp_;",
              "      send_chunk(peer, chunk, begin, rows);\n      " + DELAY + "for (std::int32_t row = begin + warp_;"),
     ], ("high_throughput_internode",)),
-    Mutant("MOE_SUMS_UNHEARD", "wait for the signals of the chunks whose sums are added up", (HOST, MOE), [
+    Mutant("MOE_SUMS_UNCHECKED", "wait for the signals of the chunks whose sums are added up", (HOST, MOE), [
         Edit(INTERNODE_COMBINE, """
-          came = rails_.wait(all_.memory.sum_signals + shape_.chunk_word(peer, waited_chunk), peer,
-                             1, blockIdx.x == 0) &&
-                 came;
+          arrived = rails_.wait(all_.memory.sum_signals + shape_.chunk_word(peer, waited_chunk),
+                                peer, 1, blockIdx.x == 0) &&
+                    arrived;
 """, "\n"),
     ], ("high_throughput_internode",)),
-    Mutant("MOE_FAR_ROW", "a row is copied to the send buffer before it is put", (HOST,), [
+    Mutant("MOE_INTERNODE_ROW", "a row is copied to the send buffer before it is put", (HOST,), [
         Edit(LL_INTERNODE_DISPATCH, "      if (!packed)\n        copy_row(row_out(token), row.values);\n", ""),
     ]),
-    Mutant("MOE_FAR_UNHEARD", "wait for the signals of rows that came over the network", (HOST,), [
-        Edit(LL_INTERNODE_DISPATCH, """      came = wait_or_mask(all_.memory.mapped.flags, source, all_.rank_timeout_ns,
-                          [&] { return device::load_acquire(words + i) == epoch_; }) &&
-             came;
+    Mutant("MOE_INTERNODE_ROWS_UNCHECKED", "wait for the signals of rows that came over the network", (HOST,), [
+        Edit(LL_INTERNODE_DISPATCH, """      arrived = wait_or_mask(all_.memory.mapped.flags, source, all_.rank_timeout_ns,
+                             [&] { return device::load_acquire(words + i) == epoch_; }) &&
+                arrived;
 """, ""),
     ]),
-    Mutant("MOE_FAR_BACK_UNHEARD", "wait for the signals of outputs that came back over the network", (HOST,), [
+    Mutant("MOE_INTERNODE_BACK_UNCHECKED", "wait for the signals of outputs that came back over the network", (HOST,), [
         Edit("kernels/moe/low_latency_internode_combine.cuh", """    if (!wait(rank,
               [&] { return device::load_acquire(all_.memory.output_signals + at) == epoch_; }))
       return nullptr;

@@ -44,7 +44,7 @@ static void test_all_pairs(unsigned char* buffer, const char* way) {
   fill(block, me);
   for (int pe = 0; pe < n; ++pe) {
     if (pe != me)
-      CHECK(strcmp(shmemx_buffer_way(&names[pe]), way) == 0 || strcmp(way, "any") == 0);
+      CHECK(strcmp(shmemx_buffer_path(&names[pe]), way) == 0 || strcmp(way, "any") == 0);
     shmemx_buffer_put(&names[pe], (size_t)me * BLOCK, block, BLOCK);
     memset(back, 0, BLOCK);
     shmemx_buffer_get(back, &names[pe], (size_t)me * BLOCK, BLOCK);

@@ -1,4 +1,4 @@
-// What programs with GPUs ask of the host, over a made-up CUDA driver, whose GPUs run no kernels: a
+// What programs with GPUs ask of the host, over a fake CUDA driver, whose GPUs run no kernels: a
 // kernel is looked at by what it would be given. Silent, exit status 0. Other words as its argument
 // make the mistake of that name.
 #include <cstring>
@@ -23,7 +23,7 @@ DeviceJob current_job() {
 void test_what_there_is() {
   CHECK(shmemx_gpu_device() == me % 2);
   CHECK(shmemx_gpu_why_not() == nullptr);
-  CHECK(std::string(shmemx_gpu_way(me)) == "its own memory");
+  CHECK(std::string(shmemx_gpu_path(me)) == "its own memory");
   CHECK(shmemx_gpu_stream() != nullptr);
   shmemx_gpu_wait(shmemx_gpu_stream());
   shmemx_gpu_check();
@@ -61,7 +61,7 @@ void test_the_host_reaches_it() {
   shmem_getmem(seen, words, sizeof seen, me);
   CHECK(seen[0] == 100u + static_cast<unsigned>(previous) && seen[1] == 7 && seen[3] == 5);
   CHECK(shmemx_gpu_ptr(words, me) == words);
-  // There the made-up driver's memory is the same, and processors reach it.
+  // There the fake driver's memory is the same, and processors reach it.
   const auto* theirs = static_cast<std::uint64_t*>(shmemx_gpu_ptr(words, next));
   CHECK(theirs != nullptr && theirs[0] == 100u + static_cast<unsigned>(me));
   CHECK(shmemx_gpu_ptr(&next, next) == nullptr);
@@ -114,7 +114,7 @@ void make_mistake(const std::string& which) {
   if (which == "team")
     shmemx_gpu_team(SHMEM_TEAM_INVALID);
   if (which == "pe")
-    shmemx_gpu_way(n);
+    shmemx_gpu_path(n);
   if (which == "root")
     shmemx_broadcastmem_on_stream(SHMEM_TEAM_WORLD, nullptr, nullptr, 8, n, nullptr);
   if (which == "type")

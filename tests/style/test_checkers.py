@@ -19,7 +19,7 @@ class Links(unittest.TestCase):
             (self.root / "docs" / f"{name}.md").write_text(text, encoding="utf-8")
         return check_links.broken_links(self.root, sorted((self.root / "docs").glob("*.md")))
 
-    def test_good_ones(self):
+    def test_good_links(self):
         self.assertEqual(self.problems(
             a="# A\n[b](b.md) [there](b.md#the-moe-page-1-2) [here](#a) [out](https://example.org/x)",
             b="## The `moe` page, 1 + 2\n`[no](link.md)`\n```\n[no](link.md)\n```\n[a](a.md)\n"), [
@@ -42,12 +42,12 @@ class Flags(unittest.TestCase):
     def unknown(self, span):
         return check_flags.unknown_flags(span, self.own, self.root)
 
-    def test_ours_and_not_ours(self):
+    def test_flags_of_this_program_and_of_others(self):
         self.assertEqual(self.unknown("shmemctl bench --json a --iterations 3"), ["--iterations"])
         self.assertEqual(self.unknown("--json"), [])
         self.assertEqual(self.unknown("--gid-index"), ["--gid-index"])
 
-    def test_another_tool_has_its_flags_until_ours_is_named(self):
+    def test_flags_after_another_tools_name_belong_to_that_tool(self):
         self.assertEqual(self.unknown("docker run --gpus all image"), [])
         self.assertEqual(self.unknown("mpirun --oversubscribe -n 2 shmemctl bench --oversubscribe"), ["--oversubscribe"])
         self.assertEqual(self.unknown("docker ps | shmemctl topo --gpus-all"), ["--gpus-all"])

@@ -162,7 +162,7 @@ class Rules(unittest.TestCase):
             path.write_text(text)
             return [e.text() for e in error_sites.Tree(folder, ("src",)).rendered()]
 
-    def test_literals_names_and_branches_are_rendered(self):
+    def test_literals_names_and_both_branches_are_rendered(self):
         text = 'void f() { throw Error(ExitCode::usage, "PE " + std::to_string(pe_), "read", more ? "a" "b" : why(x), "wait"); }'
         self.assertEqual(self.sites(text), ["PE {pe}: cannot read: ab\n    fix: wait", "PE {pe}: cannot read: {why}\n    fix: wait"])
 

@@ -115,7 +115,7 @@ def cycles(arrows):
 
 
 class Layers(unittest.TestCase):
-    def test_the_tree_is_as_its_table_says(self):
+    def test_the_include_graph_matches_the_table(self):
         self.assertEqual(differences(pathlib.Path(__file__).resolve().parents[2]), [])
 
 
@@ -136,7 +136,7 @@ class OfAnotherTree(unittest.TestCase):
                 (root / name).write_text(text, encoding="utf-8")
             return differences(root)
 
-    def test_allowed(self):
+    def test_an_allowed_include_passes(self):
         self.assertEqual(self.found({"src/a": "`src/b`", "src/b": "nothing"}, {
             "src/a/a.h": '#include "src/b/inside/b.h"\n', "src/b/inside/b.h": ""}), [])
 
@@ -145,20 +145,20 @@ class OfAnotherTree(unittest.TestCase):
             "src/a/a.cpp": '#  include "src/b/b.h"\n', "src/b/b.h": ""}),
             ["`src/a` must not use `src/b`: src/a/a.cpp includes src/b/b.h"])
 
-    def test_a_permission_that_nothing_uses(self):
+    def test_an_unused_permission_fails(self):
         self.assertEqual(self.found({"src/a": "`src/b`", "src/b": "nothing"}, {"src/b/b.h": ""}),
                          ["docs/architecture.md: `src/a` does not use `src/b`"])
 
-    def test_a_row_inside_another_has_its_own_permissions(self):
+    def test_a_subfolder_with_a_row_has_its_own_permissions(self):
         self.assertEqual(self.found({"src/a": "nothing", "src/a/in": "nothing"}, {
             "src/a/a.h": "", "src/a/in/b.h": '#include "src/a/a.h"\n'}),
             ["`src/a/in` must not use `src/a`: src/a/in/b.h includes src/a/a.h"])
 
-    def test_a_file_in_no_row(self):
+    def test_a_file_without_a_row_fails(self):
         self.assertEqual(self.found({}, {"src/new/a.h": ""}),
                          ["src/new/a.h: its folder is in no row of docs/architecture.md"])
 
-    def test_a_cycle_is_none_even_if_the_table_allows_it(self):
+    def test_a_cycle_fails_even_if_the_table_allows_it(self):
         self.assertEqual(self.found({"src/a": "`src/b`", "src/b": "`src/a`"}, {
             "src/a/a.h": '#include "src/b/b.h"\n', "src/b/b.h": '#include "src/a/a.h"\n'}),
             [f"`{name}` uses itself through other folders" for name in ("src/a", "src/b")])

@@ -53,7 +53,7 @@ class Mutate(unittest.TestCase):
         mutate.write(mutant(), self.root / "out", root=self.root)
         self.assertEqual((self.root / "out/x.cuh").stat().st_mtime, 1)
 
-    def test_old_text_that_is_missing_or_not_unique(self):
+    def test_missing_or_ambiguous_old_text_fails(self):
         for text, count in (("c;", 0), ("a; a;", 2)):
             self.source("x.cuh", text)
             with self.assertRaisesRegex(mutate.MutantError, f"occurs {count} times in x.cuh"):

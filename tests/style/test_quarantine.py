@@ -23,7 +23,7 @@ class Quarantine(unittest.TestCase):
             ran = (build / "ran").read_text().split() if (build / "ran").exists() else []
         return done.returncode, done.stdout, ran
 
-    def test_none(self):
+    def test_an_empty_quarantine(self):
         self.assertEqual(self.run_tests("# only this\n", good="true")[0], 0)
         code, out, ran = self.run_tests("", good="true", bad="false")
         self.assertNotEqual(code, 0, out)
@@ -37,7 +37,7 @@ class Quarantine(unittest.TestCase):
         self.assertIn("why", out)
         self.assertEqual(sorted(ran), ["A.Flaky/0", "AxFlaky/0", "good"], "each once")
 
-    def test_others_fail_as_ever(self):
+    def test_tests_that_are_not_quarantined_still_fail(self):
         code, out, _ = self.run_tests("flaky is slow\n", flaky="true", bad="false")
         self.assertNotEqual(code, 0, out)
         self.assertIn("quarantined: flaky: passed (is slow)\n", out)
@@ -47,7 +47,7 @@ class Quarantine(unittest.TestCase):
         self.assertEqual(code, 0, out)
         self.assertIn("quarantined: gone: no such test in this build (was slow)\n", out)
 
-    def test_a_reason_is_demanded(self):
+    def test_an_entry_needs_a_reason(self):
         code, out, ran = self.run_tests("flaky\n", flaky="false")
         self.assertEqual((code, ran), (2, []), out)
         self.assertIn("flaky: without a reason", out)

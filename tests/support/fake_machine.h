@@ -1,4 +1,4 @@
-// A made-up /sys and /proc in a temporary folder, laid out as a kernel lays out the real ones.
+// A fake /sys and /proc in a temporary folder, laid out as a kernel lays out the real ones.
 #pragma once
 
 #include <cstdint>

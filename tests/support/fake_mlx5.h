@@ -40,7 +40,7 @@ public:
         if (::getpid() == process_ && (names.empty() || names.back() != port.device))
           names.push_back(port.device);
       if (names.empty())
-        why = "made-up devices belong to one process";
+        why = "fake devices belong to one process";
       return names;
     };
     settings.open_device = [this](const std::string& device, int number) {
@@ -54,9 +54,9 @@ public:
   }
 
 private:
-  class Way final : public mlx5::Executor {
+  class FabricExecutor final : public mlx5::Executor {
   public:
-    Way(FakeFabric& fabric, std::uint64_t device) : fabric_(fabric), device_(device) {}
+    FabricExecutor(FakeFabric& fabric, std::uint64_t device) : fabric_(fabric), device_(device) {}
     mlx5::Outcome check(const mlx5::RaddrSegment& remote, std::uint64_t size_bytes,
                         unsigned access) const override {
       const std::lock_guard lock(fabric_.mutex_);
@@ -86,8 +86,8 @@ private:
   class Memory final : public mlx5::HcaMemory {
   public:
     Memory(FakeFabric& fabric, std::uint64_t device, std::unique_ptr<mlx5::HcaMemory> memory,
-           std::string way)
-        : fabric_(fabric), device_(device), memory_(std::move(memory)), way_(std::move(way)) {
+           std::string method)
+        : fabric_(fabric), device_(device), memory_(std::move(memory)), method_(std::move(method)) {
       tell(window());
     }
     ~Memory() override {
@@ -99,7 +99,7 @@ private:
     Memory& operator=(const Memory&) = delete;
     std::uint32_t lkey() const override { return memory_->lkey(); }
     std::uint32_t rkey() const override { return memory_->rkey(); }
-    std::string way() const override { return way_; }
+    std::string method() const override { return method_; }
 
   private:
     const mlx5::KeyWindow& window() const {
@@ -112,7 +112,7 @@ private:
     FakeFabric& fabric_;
     std::uint64_t device_;
     std::unique_ptr<mlx5::HcaMemory> memory_;
-    std::string way_;
+    std::string method_;
   };
 
   class Hca final : public mlx5::Hca {
@@ -154,7 +154,7 @@ private:
       made.order.has_atomics = port.has_atomics;
       made.device_id = device;
       made.path_to_peer = [&fabric](const mlx5::PeerInfo& peer) {
-        return std::make_shared<Way>(fabric, peer.device_id);
+        return std::make_shared<FabricExecutor>(fabric, peer.device_id);
       };
       return made;
     }

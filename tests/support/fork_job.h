@@ -120,7 +120,7 @@ inline std::vector<PeResult> run_fork_job(const ForkJob& job) {
   std::vector<FileDescriptor> pipes, ids;
   for (int pe = 0; pe < job.n_pes; ++pe) {
     auto [answer, say] = detail::make_pipe();
-    auto [hear, id] = detail::make_pipe();
+    auto [output, id] = detail::make_pipe();
     const pid_t child = ::fork();
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -128,7 +128,7 @@ inline std::vector<PeResult> run_fork_job(const ForkJob& job) {
         ::_exit(unexpected_exception);
       ids.clear(); // else no child would see the end of another one's
       id.reset();
-      ::_exit(detail::run_pe(job, pe, detail::read_all(hear.get()), say.get()));
+      ::_exit(detail::run_pe(job, pe, detail::read_all(output.get()), say.get()));
     }
     pipes.push_back(std::move(answer));
     ids.push_back(std::move(id));

@@ -1,4 +1,4 @@
-// What PEs do with their GPUs' heaps in tests, over a made-up driver and over a real one.
+// What PEs do with their GPUs' heaps in tests, over a fake driver and over a real one.
 #pragma once
 
 #include <cstdint>

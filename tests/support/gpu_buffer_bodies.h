@@ -1,4 +1,4 @@
-// What PEs do with registered buffers of GPU memory in tests, over a made-up driver and a real one.
+// What PEs do with registered buffers of GPU memory in tests, over a fake driver and a real one.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// GPU memory as a program allocates it beside the runtime, over a made-up driver or a real one.
+// GPU memory as a program allocates it beside the runtime, over a fake driver or a real one.
 #pragma once
 
 #include <memory>

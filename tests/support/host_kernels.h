@@ -24,7 +24,7 @@ class HostKernels {
 public:
   static constexpr int world = 0, even = 1, ends = 2;
 
-  HostKernels(int n_pes, std::size_t heap_bytes, double wait_s = patience_s()) {
+  HostKernels(int n_pes, std::size_t heap_bytes, double wait_s = timeout_s()) {
     for (int pe = 0; pe < n_pes; ++pe)
       pes_.push_back(std::make_unique<Pe>(heap_bytes));
     for (int pe = 0; pe < n_pes; ++pe)
@@ -112,7 +112,7 @@ public:
   }
 
   /// Shorter where waits are expected to fail.
-  static double patience_s() {
+  static double timeout_s() {
     const char* const said = std::getenv("SHMEMCTL_DEVICE_WAIT_S");
     return said != nullptr ? std::atof(said) : 100;
   }

@@ -1,4 +1,4 @@
-// Made-up documents of a JSON Schema: of the keywords that the report's schema uses.
+// Fake documents of a JSON Schema: of the keywords that the report's schema uses.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ std::string GpuDirectTransport::set_region(const RegionView& region) {
 
 std::string GpuDirectTransport::connection(int pe) const {
   const std::string below = settings_.network->connection(pe);
-  return settings_.way + (below.empty() ? "" : ": " + below);
+  return settings_.description + (below.empty() ? "" : ": " + below);
 }
 
 GpuDirectTransport::Local GpuDirectTransport::kind_of(const void* local,
@@ -84,9 +84,9 @@ void GpuDirectTransport::progress() {
 
 void GpuDirectTransport::put(int context, const RemoteAddress& target, const void* source,
                              std::size_t size_bytes, bool blocking) {
-  Transport& way =
+  Transport& path =
       kind_of(source, size_bytes) == Local::other_gpu ? staged(context) : direct(context);
-  way.put(context, target, source, size_bytes, blocking);
+  path.put(context, target, source, size_bytes, blocking);
 }
 
 void GpuDirectTransport::get(int context, void* target, const RemoteAddress& source,

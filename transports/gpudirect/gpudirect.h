@@ -23,7 +23,7 @@ struct GpuDirectSettings {
   /// Whether that local address is memory of a GPU, of the regions or any other.
   std::function<bool(const void*)> is_device_memory;
   std::shared_ptr<const DeviceMemory> memory; ///< of this PE's regions
-  std::string way;                            ///< "GPUDirect RDMA by dma-buf over ibrc"
+  std::string description;                    ///< "GPUDirect RDMA by dma-buf over ibrc"
   /// DeviceMemoryUser::signals_device_memory(); else signals are the agents'.
   bool nics_signal = true;
 };

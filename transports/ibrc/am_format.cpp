@@ -15,7 +15,7 @@ constexpr std::uint8_t message_mark = 0xa1;
 /// More would not be faster: replies arrive long before this many are in flight.
 constexpr std::uint32_t max_credits = 64;
 
-/// As it lies in the message. Both ends are little-endian.
+/// Layout in the message. Both ends are little-endian.
 struct Layout {
   std::uint8_t mark, op, word_bytes, wants_value;
   std::uint32_t region;

@@ -28,7 +28,7 @@ std::size_t connected(const std::vector<std::uint32_t>& credits) {
 
 MessageService::MessageService(JobView& job, const MessageRoom& room)
     : job_(job), memory_(job, room.credits, room.qp_sets),
-      answers_(job, regions_, room.own_credits, connected(room.credits)),
+      responder_(job, regions_, room.own_credits, connected(room.credits)),
       wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wakeup_)
     throw system_error("ibrc", "create an eventfd", errno,
@@ -61,7 +61,7 @@ void MessageService::start(Exchange& exchange) {
       continue;
     const std::optional<ReplyAddress> place =
         from_bytes<ReplyAddress>(in[static_cast<std::size_t>(pe)]);
-    if (!place || !answers_.set_place(pe, *place))
+    if (!place || !responder_.set_place(pe, *place))
       throw job_.malformed(pe, "the address of its reply buffer");
   }
   thread_ = start_service_thread("ibrc", [this] { run(); });
@@ -82,10 +82,10 @@ bool MessageService::serve_locked() {
       for (std::size_t device = 0; device < job_.devices.size(); ++device)
         count += job_.devices[device].receives->poll(
             [&](std::uint32_t queue_pair, const std::byte* bytes, std::size_t size_bytes) {
-              answers_.on_message(device, queue_pair, bytes, size_bytes);
+              responder_.on_message(device, queue_pair, bytes, size_bytes);
             });
-      answers_.poll();
-      answers_.send();
+      responder_.poll();
+      responder_.send();
       any = any || count > 0;
       if (count == 0)
         break;
@@ -131,7 +131,7 @@ void MessageService::sleep() {
     }
     if (serve_locked()) // messages that came before it was armed
       return;
-    pending = answers_.pending();
+    pending = responder_.pending();
   }
   ::poll(events.data(), events.size(), pending ? pending_ms : longest_ms);
 }

@@ -32,7 +32,7 @@ public:
   ~MessageService();
 
   /// While connecting.
-  AmResponder& answers() { return answers_; }
+  AmResponder& responder() { return responder_; }
   /// Collective: exchanges the addresses of replies, and starts serving. Throws Error.
   void start(Exchange& exchange);
 
@@ -55,7 +55,7 @@ private:
   JobView& job_;
   RegionTable regions_;
   MessageMemory memory_;
-  AmResponder answers_;
+  AmResponder responder_;
   std::mutex mutex_; ///< of the replies and the receives
   std::optional<Error> failure_;
   std::atomic<bool> stop_{false};

@@ -6,10 +6,10 @@ namespace shmemctl::ibrc {
 
 namespace {
 
-const NamedCapabilities* find(const std::vector<NamedCapabilities>& offers,
+const NamedCapabilities* find(const std::vector<NamedCapabilities>& all,
                               bool (*condition)(const NamedCapabilities&)) {
-  const auto found = std::find_if(offers.begin(), offers.end(), condition);
-  return found == offers.end() ? nullptr : &*found;
+  const auto found = std::find_if(all.begin(), all.end(), condition);
+  return found == all.end() ? nullptr : &*found;
 }
 
 } // namespace
@@ -17,8 +17,8 @@ const NamedCapabilities* find(const std::vector<NamedCapabilities>& offers,
 AtomicsMethod atomics_method(const AtomicsCapabilities& mine, const AtomicsCapabilities& theirs) {
   const bool by_device = mine.by_device && theirs.by_device;
   const bool by_message = mine.receives > 0 && theirs.receives > 0;
-  const auto pin_requests = [&](AtomicsPreference wish) {
-    return mine.wish == wish || theirs.wish == wish;
+  const auto pin_requests = [&](AtomicsPreference preference) {
+    return mine.preference == preference || theirs.preference == preference;
   };
   if (pin_requests(AtomicsPreference::message))
     return by_message ? AtomicsMethod::message : AtomicsMethod::none;
@@ -28,15 +28,15 @@ AtomicsMethod atomics_method(const AtomicsCapabilities& mine, const AtomicsCapab
                                                                 : AtomicsMethod::none;
 }
 
-bool atomics_by_message(const std::vector<NamedCapabilities>& offers, const Where& where) {
-  const NamedCapabilities* message = find(offers, [](const NamedCapabilities& each) {
-    return each.offer.wish == AtomicsPreference::message;
+bool atomics_by_message(const std::vector<NamedCapabilities>& all, const Where& where) {
+  const NamedCapabilities* message = find(all, [](const NamedCapabilities& each) {
+    return each.capabilities.preference == AtomicsPreference::message;
   });
-  const NamedCapabilities* device = find(offers, [](const NamedCapabilities& each) {
-    return each.offer.wish == AtomicsPreference::device;
+  const NamedCapabilities* device = find(all, [](const NamedCapabilities& each) {
+    return each.capabilities.preference == AtomicsPreference::device;
   });
   const NamedCapabilities* deaf =
-      find(offers, [](const NamedCapabilities& each) { return each.offer.receives == 0; });
+      find(all, [](const NamedCapabilities& each) { return each.capabilities.receives == 0; });
   if (message && device)
     throw Error(ExitCode::usage, "IB_ATOMICS", "",
                 "inconsistent setting: " + message->name + " has message, " + device->name +
@@ -49,7 +49,7 @@ bool atomics_by_message(const std::vector<NamedCapabilities>& offers, const Wher
   if (message)
     return true;
   const NamedCapabilities* lacking =
-      find(offers, [](const NamedCapabilities& each) { return !each.offer.by_device; });
+      find(all, [](const NamedCapabilities& each) { return !each.capabilities.by_device; });
   return lacking && !device && !deaf;
 }
 

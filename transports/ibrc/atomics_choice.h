@@ -16,13 +16,13 @@ AtomicsMethod atomics_method(const AtomicsCapabilities& mine, const AtomicsCapab
 
 /// A PE of the job, with its name for messages: "PE 3 on node2".
 struct NamedCapabilities {
-  AtomicsCapabilities offer;
+  AtomicsCapabilities capabilities;
   std::string name;
 };
 /// Whether the whole job uses atomics by message: an HCA's are not atomic with a CPU's, so all must
 /// be executed in the same way. Throws Error (usage) if IB_ATOMICS of PEs contradict each other,
 /// Error (unavailable) if messages are requested and a PE cannot receive any.
 /// @param where this PE, for messages
-bool atomics_by_message(const std::vector<NamedCapabilities>& offers, const Where& where);
+bool atomics_by_message(const std::vector<NamedCapabilities>& all, const Where& where);
 
 } // namespace shmemctl::ibrc

@@ -20,12 +20,15 @@ std::uint16_t wire_mtu(int mtu_bytes) {
 }
 
 AtomicsCapabilities capabilities_of(const JobView& job, const Settings& settings) {
-  AtomicsCapabilities offer{settings.atomics, true, static_cast<std::uint32_t>(settings.receives)};
+  AtomicsCapabilities capabilities{settings.atomics, true,
+                                   static_cast<std::uint32_t>(settings.receives)};
   for (const UsedDevice& used : job.devices) {
-    offer.by_device = offer.by_device && used.device->attributes().atomic_cap != IBV_ATOMIC_NONE;
-    offer.receives = std::min(offer.receives, verbs::max_shared_receives(*used.device));
+    capabilities.by_device =
+        capabilities.by_device && used.device->attributes().atomic_cap != IBV_ATOMIC_NONE;
+    capabilities.receives =
+        std::min(capabilities.receives, verbs::max_shared_receives(*used.device));
   }
-  return offer;
+  return capabilities;
 }
 
 } // namespace
@@ -104,13 +107,13 @@ void Connector::plan(const std::vector<std::string>& hellos) {
 }
 
 bool Connector::by_message(const std::vector<std::string>& hellos) const {
-  std::vector<NamedCapabilities> offers;
+  std::vector<NamedCapabilities> all;
   for (std::size_t pe = 0; pe < hellos.size(); ++pe)
     // Also those that this PE does not reach: others do. Those without NICs have no part.
     if (const std::optional<Hello> hello = from_bytes<Hello>(hellos[pe]))
-      offers.push_back({hello->atomics, fmt::format("PE {} on {}", pe,
-                                                    printable(hello->host, rc::max_text_bytes))});
-  return atomics_by_message(offers, job_.where());
+      all.push_back({hello->atomics,
+                     fmt::format("PE {} on {}", pe, printable(hello->host, rc::max_text_bytes))});
+  return atomics_by_message(all, job_.where());
 }
 
 MessageRoom Connector::message_room() const {
@@ -139,13 +142,13 @@ void Connector::make_queue_pairs(std::vector<std::unique_ptr<QpSet>>& qp_sets) {
       Endpoint& endpoint = qp_set->queues().add(link.pe, link.plan.nic, link.plan.peer_nic);
       add(link, endpoint);
       if (service_)
-        service_->answers().add_source(job_.nics[link.plan.nic]->device_index,
-                                       endpoint.queue_pair.number(), link.pe, qp_set->number());
+        service_->responder().add_source(job_.nics[link.plan.nic]->device_index,
+                                         endpoint.queue_pair.number(), link.pe, qp_set->number());
     }
   for (std::size_t at = 0; service_ && at < links_.size(); ++at)
     if (at == 0 || links_[at].pe != links_[at - 1].pe)
-      add(links_[at], service_->answers().add_peer(links_[at].pe, links_[at].plan.nic,
-                                                   links_[at].plan.peer_nic));
+      add(links_[at], service_->responder().add_peer(links_[at].pe, links_[at].plan.nic,
+                                                     links_[at].plan.peer_nic));
 }
 
 bool Connector::orders_writes(const Link& link) const {

@@ -3,7 +3,7 @@
 namespace shmemctl::ibrc {
 
 static void serialize(Archive& archive, AtomicsCapabilities& capabilities) {
-  archive.choice(capabilities.wish, AtomicsPreference::message);
+  archive.choice(capabilities.preference, AtomicsPreference::message);
   archive(capabilities.by_device, capabilities.receives);
 }
 

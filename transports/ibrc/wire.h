@@ -20,7 +20,7 @@ inline constexpr std::size_t qp_sets = 66; ///< one of them for replies
 
 /// A PE's capabilities for atomics.
 struct AtomicsCapabilities {
-  AtomicsPreference wish = AtomicsPreference::automatic;
+  AtomicsPreference preference = AtomicsPreference::automatic;
   bool by_device = true;      ///< its devices make them
   std::uint32_t receives = 0; ///< receives that each of its devices can post; 0: no messages
   bool operator==(const AtomicsCapabilities&) const = default;

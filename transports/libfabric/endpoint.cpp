@@ -178,7 +178,7 @@ std::string Endpoint::readable(const std::string& address) const {
 }
 
 bool Endpoint::refuses(const std::string& address) const {
-  constexpr auto patience = std::chrono::milliseconds(100);
+  constexpr auto timeout = std::chrono::milliseconds(100);
   if (!profile_.listens_on_tcp || address.size() < sizeof(sockaddr_in) ||
       address.size() > sizeof(sockaddr_in6))
     return false;
@@ -191,7 +191,7 @@ bool Endpoint::refuses(const std::string& address) const {
   if (!socket)
     return problem == ECONNREFUSED;
   pollfd wanted{socket.descriptor(), POLLOUT, 0};
-  ::poll(&wanted, 1, static_cast<int>(patience.count()));
+  ::poll(&wanted, 1, static_cast<int>(timeout.count()));
   return socket.connect_error() == ECONNREFUSED;
 }
 

@@ -31,13 +31,13 @@ RemoteAddress behind(RemoteAddress address, std::size_t bytes) {
 
 } // namespace
 
-LibfabricTransport::Way LibfabricTransport::way_by(std::size_t rail_index, int context,
-                                                   const char* step) {
+LibfabricTransport::Path LibfabricTransport::path_by(std::size_t rail_index, int context,
+                                                     const char* step) {
   return {rail_index, *rails_[rail_index], state_of(context), step};
 }
 
-LibfabricTransport::Way LibfabricTransport::way(int context, const char* step) {
-  return way_by(static_cast<std::size_t>(context) % rails_.size(), context, step);
+LibfabricTransport::Path LibfabricTransport::path(int context, const char* step) {
+  return path_by(static_cast<std::size_t>(context) % rails_.size(), context, step);
 }
 
 std::byte* LibfabricTransport::own_memory(const RemoteAddress& address) const {
@@ -53,10 +53,10 @@ void LibfabricTransport::in_stripes(int context, const char* step, std::size_t s
   const std::size_t count = rails_.size();
   // Writes of two NICs to GPU memory are unordered.
   if (count == 1 || size_bytes < min_striped_bytes || of_gpu)
-    return part(way(context, step), std::size_t{0}, size_bytes);
+    return part(path(context, step), std::size_t{0}, size_bytes);
   const std::size_t each = (size_bytes / count + 4095) / 4096 * 4096;
   for (std::size_t i = 0, at = 0; at < size_bytes; ++i, at += each)
-    part(way_by(i % count, context, step), at, std::min(each, size_bytes - at));
+    part(path_by(i % count, context, step), at, std::min(each, size_bytes - at));
 }
 
 void LibfabricTransport::put(int context, const RemoteAddress& target, const void* source,
@@ -70,78 +70,78 @@ void LibfabricTransport::put(int context, const RemoteAddress& target, const voi
   if (!of_gpu && provider_.profile.words_may_tear && is_word(target.offset_bytes, size_bytes)) {
     std::uint64_t value = 0;
     std::memcpy(&value, source, size_bytes);
-    return put_word(way(context, "put"), target,
+    return put_word(path(context, "put"), target,
                     {AtomicOp::set, static_cast<std::uint8_t>(size_bytes), value});
   }
   const auto* const bytes = static_cast<const std::byte*>(source);
   in_stripes(context, "put", size_bytes, of_gpu,
-             [&](const Way& way, std::size_t at, std::size_t part_bytes) {
-               put_on(way, behind(target, at), bytes + at, part_bytes, blocking);
+             [&](const Path& path, std::size_t at, std::size_t part_bytes) {
+               put_on(path, behind(target, at), bytes + at, part_bytes, blocking);
              });
 }
 
 /// By message: the target's polling thread stores it at once, and replies later (Rail::received).
-void LibfabricTransport::put_word(const Way& way, const RemoteAddress& target,
+void LibfabricTransport::put_word(const Path& path, const RemoteAddress& target,
                                   const AtomicRequest& word) {
-  Operation& operation = take(way, OperationKind::request, target.pe);
+  Operation& operation = take(path, OperationKind::request, target.pe);
   operation.is_atomic = true;
-  post_staged(way, operation, target, word, MessageKind::atomic);
+  post_staged(path, operation, target, word, MessageKind::atomic);
 }
 
-void LibfabricTransport::put_on(const Way& way, const RemoteAddress& target,
+void LibfabricTransport::put_on(const Path& path, const RemoteAddress& target,
                                 const std::byte* source, std::size_t size_bytes, bool blocking,
                                 const std::uint64_t* immediate, std::uint32_t* writes) {
   for (std::size_t at = 0; at < size_bytes;) {
-    at += put_part(way, behind(target, at), source + at, size_bytes - at, blocking, immediate);
+    at += put_part(path, behind(target, at), source + at, size_bytes - at, blocking, immediate);
     if (writes)
       ++*writes;
   }
 }
 
 /// Writes as much as can go at once, and returns how much that was.
-std::size_t LibfabricTransport::put_part(const Way& way, const RemoteAddress& target,
+std::size_t LibfabricTransport::put_part(const Path& path, const RemoteAddress& target,
                                          const std::byte* source, std::size_t size_bytes,
                                          bool blocking, const std::uint64_t* immediate) {
-  const Promises& promises = way.rail.endpoint().promises();
+  const Promises& promises = path.rail.endpoint().promises();
   RemotePart remote =
-      memory_.remote(way.rail_index, target, std::min(size_bytes, promises.max_message_bytes));
+      memory_.remote(path.rail_index, target, std::min(size_bytes, promises.max_message_bytes));
   void* descriptor = nullptr;
   std::uint64_t flags = 0;
   const bool of_gpu = memory_.devices().hold(source); // no processor copies it
-  bool staged = blocking && !of_gpu && remote.size_bytes <= way.rail.pool().bounce_bytes();
+  bool staged = blocking && !of_gpu && remote.size_bytes <= path.rail.pool().bounce_bytes();
   if (remote.size_bytes <= promises.inject_bytes && !of_gpu) {
     flags = FI_INJECT;
     staged = false;
   } else if ((promises.local_registration || of_gpu) && !staged) {
-    const LocalPart local = memory_.local(way.rail_index, source, remote.size_bytes);
+    const LocalPart local = memory_.local(path.rail_index, source, remote.size_bytes);
     remote.size_bytes = local.size_bytes;
     descriptor = local.descriptor;
     staged = !local.registered;
   }
-  Operation& operation = take(way, OperationKind::write, target.pe);
+  Operation& operation = take(path, OperationKind::write, target.pe);
   if (staged) {
     std::byte* buffer = operation.payload;
     if (remote.size_bytes > Operation::payload_bytes) {
       try {
-        buffer = operation.bounce = take_bounce(way, target.pe);
+        buffer = operation.bounce = take_bounce(path, target.pe);
       } catch (...) {
-        way.rail.pool().give(operation);
+        path.rail.pool().give(operation);
         throw;
       }
-      remote.size_bytes = std::min(remote.size_bytes, way.rail.pool().bounce_bytes());
+      remote.size_bytes = std::min(remote.size_bytes, path.rail.pool().bounce_bytes());
     }
     std::memcpy(buffer, source, remote.size_bytes);
     source = buffer;
-    descriptor = way.rail.pool().descriptor();
+    descriptor = path.rail.pool().descriptor();
   }
   const std::size_t written = remote.size_bytes;
   const bool waited = blocking && !staged && flags == 0;
   operation.waited = waited;
-  post(way, operation,
-       [&] { return way.rail.write(operation, source, descriptor, remote, flags, immediate); });
+  post(path, operation,
+       [&] { return path.rail.write(operation, source, descriptor, remote, flags, immediate); });
   if (waited) {
-    wait_operation(way, operation);
-    way.rail.pool().give(operation);
+    wait_operation(path, operation);
+    path.rail.pool().give(operation);
   }
   return written;
 }
@@ -156,53 +156,53 @@ void LibfabricTransport::get(int context, void* target, const RemoteAddress& sou
   auto* const bytes = static_cast<std::byte*>(target);
   const bool of_gpu = memory_.devices().has(source.region) || memory_.devices().hold(target);
   in_stripes(context, "get", size_bytes, of_gpu,
-             [&](const Way& way, std::size_t at, std::size_t part_bytes) {
-               get_on(way, bytes + at, behind(source, at), part_bytes, blocking);
+             [&](const Path& path, std::size_t at, std::size_t part_bytes) {
+               get_on(path, bytes + at, behind(source, at), part_bytes, blocking);
              });
 }
 
-void LibfabricTransport::get_on(const Way& way, std::byte* target, const RemoteAddress& source,
+void LibfabricTransport::get_on(const Path& path, std::byte* target, const RemoteAddress& source,
                                 std::size_t size_bytes, bool blocking) {
   for (std::size_t at = 0; at < size_bytes;)
-    at += get_part(way, target + at, behind(source, at), size_bytes - at, blocking);
+    at += get_part(path, target + at, behind(source, at), size_bytes - at, blocking);
 }
 
-std::size_t LibfabricTransport::get_part(const Way& way, std::byte* target,
+std::size_t LibfabricTransport::get_part(const Path& path, std::byte* target,
                                          const RemoteAddress& source, std::size_t size_bytes,
                                          bool blocking) {
-  const Promises& promises = way.rail.endpoint().promises();
+  const Promises& promises = path.rail.endpoint().promises();
   RemotePart remote =
-      memory_.remote(way.rail_index, source, std::min(size_bytes, promises.max_message_bytes));
+      memory_.remote(path.rail_index, source, std::min(size_bytes, promises.max_message_bytes));
   void* descriptor = nullptr;
   bool staged = false;
   if (promises.local_registration || memory_.devices().hold(target)) {
-    const LocalPart local = memory_.local(way.rail_index, target, remote.size_bytes);
+    const LocalPart local = memory_.local(path.rail_index, target, remote.size_bytes);
     remote.size_bytes = local.size_bytes;
     descriptor = local.descriptor;
     staged = !local.registered;
   }
-  Operation& operation = take(way, OperationKind::read, source.pe);
+  Operation& operation = take(path, OperationKind::read, source.pe);
   std::byte* buffer = target;
   if (staged) {
     buffer = operation.payload;
     if (remote.size_bytes > Operation::payload_bytes) {
       try {
-        buffer = operation.bounce = take_bounce(way, source.pe);
+        buffer = operation.bounce = take_bounce(path, source.pe);
       } catch (...) {
-        way.rail.pool().give(operation);
+        path.rail.pool().give(operation);
         throw;
       }
-      remote.size_bytes = std::min(remote.size_bytes, way.rail.pool().bounce_bytes());
+      remote.size_bytes = std::min(remote.size_bytes, path.rail.pool().bounce_bytes());
     }
     operation.copy_to = target;
-    descriptor = way.rail.pool().descriptor();
+    descriptor = path.rail.pool().descriptor();
   }
   const std::size_t read = remote.size_bytes;
   operation.waited = blocking;
-  post(way, operation, [&] { return way.rail.read(operation, buffer, descriptor, remote); });
+  post(path, operation, [&] { return path.rail.read(operation, buffer, descriptor, remote); });
   if (blocking) {
-    wait_operation(way, operation);
-    way.rail.pool().give(operation);
+    wait_operation(path, operation);
+    path.rail.pool().give(operation);
   }
   return read;
 }
@@ -220,22 +220,22 @@ AtomicOp op_of(SignalOp op) {
 } // namespace
 
 /// The reply's operation if the caller waits for it, which must free it.
-Operation* LibfabricTransport::begin_atomic(const Way& way, const RemoteAddress& target,
+Operation* LibfabricTransport::begin_atomic(const Path& path, const RemoteAddress& target,
                                             const AtomicRequest& request, bool waited,
                                             std::uint64_t flags) {
-  const RemotePart remote = memory_.remote(way.rail_index, target, request.size_bytes);
+  const RemotePart remote = memory_.remote(path.rail_index, target, request.size_bytes);
   Operation& operation =
-      take(way, native_atomics_ ? OperationKind::atomic : OperationKind::request, target.pe);
+      take(path, native_atomics_ ? OperationKind::atomic : OperationKind::request, target.pe);
   operation.waited = waited;
   operation.is_atomic = true;
   if (native_atomics_)
-    post(way, operation, [&] { return way.rail.atomic(operation, request, remote, flags); });
+    post(path, operation, [&] { return path.rail.atomic(operation, request, remote, flags); });
   else
-    post_staged(way, operation, target, request, MessageKind::atomic);
+    post_staged(path, operation, target, request, MessageKind::atomic);
   return waited ? &operation : nullptr;
 }
 
-void LibfabricTransport::post_staged(const Way& way, Operation& operation,
+void LibfabricTransport::post_staged(const Path& path, Operation& operation,
                                      const RemoteAddress& target, const AtomicRequest& request,
                                      MessageKind kind, std::uint32_t sequence,
                                      std::uint32_t writes) {
@@ -254,7 +254,7 @@ void LibfabricTransport::post_staged(const Way& way, Operation& operation,
   message.compare = request.compare;
   std::memcpy(operation.payload, &message, sizeof message);
   operation.events = 2; // completion of the send, and the reply
-  post(way, operation, [&] { return way.rail.send(operation); });
+  post(path, operation, [&] { return path.rail.send(operation); });
 }
 
 std::uint64_t LibfabricTransport::atomic(int context, const RemoteAddress& target,
@@ -267,10 +267,10 @@ std::uint64_t LibfabricTransport::atomic(int context, const RemoteAddress& targe
     if (std::byte* const own = own_memory(target))
       return execute_atomic(own, request);
   check_peer(target.pe);
-  const Way by = way(context, "atomic operation");
+  const Path by = path(context, "atomic operation");
   Operation& operation = *begin_atomic(by, target, request, true, 0);
   wait_operation(by, operation);
-  const std::uint64_t old = native_atomics_ ? words_of(operation).result : operation.answer;
+  const std::uint64_t old = native_atomics_ ? operands_of(operation).result : operation.answer;
   by.rail.pool().give(operation);
   return cut_to(old, request.size_bytes);
 }
@@ -285,7 +285,7 @@ void LibfabricTransport::post_atomic(int context, const RemoteAddress& target,
       return;
     }
   check_peer(target.pe);
-  begin_atomic(way(context, "atomic operation"), target, request, false, 0);
+  begin_atomic(path(context, "atomic operation"), target, request, false, 0);
 }
 
 void LibfabricTransport::put_signal(int context, const RemoteAddress& target, const void* source,
@@ -297,7 +297,7 @@ void LibfabricTransport::put_signal(int context, const RemoteAddress& target, co
     return signal_shared(own, signal_value, op);
   }
   check_peer(signal.pe);
-  const Way by = way(context, "put with signal");
+  const Path by = path(context, "put with signal");
   const Promises& promises = by.rail.endpoint().promises();
   const auto* const bytes = static_cast<const std::byte*>(source);
   if (provider_.profile.counted_signals && promises.immediate_data) {
@@ -325,27 +325,27 @@ constexpr std::size_t reserved_for_replies = 64;
 
 } // namespace
 
-Operation& LibfabricTransport::take(const Way& way, OperationKind kind, int pe) {
-  Operation* operation = way.rail.pool().take(kind, reserved_for_replies);
+Operation& LibfabricTransport::take(const Path& path, OperationKind kind, int pe) {
+  Operation* operation = path.rail.pool().take(kind, reserved_for_replies);
   if (!operation)
     wait(
         [&] {
-          operation = way.rail.pool().take(kind, reserved_for_replies);
+          operation = path.rail.pool().take(kind, reserved_for_replies);
           return operation != nullptr;
         },
-        way.step, [&] { return pe; });
+        path.step, [&] { return pe; });
   operation->pe = pe;
   return *operation;
 }
 
-std::byte* LibfabricTransport::take_bounce(const Way& way, int pe) {
+std::byte* LibfabricTransport::take_bounce(const Path& path, int pe) {
   std::byte* bounce = nullptr;
   wait(
       [&] {
-        bounce = way.rail.pool().take_bounce();
+        bounce = path.rail.pool().take_bounce();
         return bounce != nullptr;
       },
-      way.step, [&] { return pe; });
+      path.step, [&] { return pe; });
   return bounce;
 }
 
@@ -366,22 +366,22 @@ void LibfabricTransport::probe(int pe) {
   check_peer(pe);
 }
 
-void LibfabricTransport::wait_operation(const Way& way, Operation& operation) {
+void LibfabricTransport::wait_operation(const Path& path, Operation& operation) {
   const auto state = [&] { return operation.state.load(std::memory_order_acquire); };
   const int pe = operation.pe;
   try {
-    wait([&] { return state() != OperationState::in_flight; }, way.step, [&] { return pe; });
+    wait([&] { return state() != OperationState::in_flight; }, path.step, [&] { return pe; });
   } catch (...) {
     // The thread that takes its completion frees it; if it has completed by now, this one does.
     if (operation.state.exchange(OperationState::abandoned, std::memory_order_acq_rel) !=
         OperationState::in_flight)
-      way.rail.pool().give(operation);
+      path.rail.pool().give(operation);
     throw;
   }
   if (state() == OperationState::done)
     return;
-  way.rail.pool().give(operation);
-  failures_.take_peer_of(&way.state);
+  path.rail.pool().give(operation);
+  failures_.take_peer_of(&path.state);
   check_peer(pe);
 }
 
@@ -468,9 +468,9 @@ void LibfabricTransport::stop_serving() {
   if (service_.joinable())
     service_.join();
   // A peer's last quiet may wait for a reply that was deferred to the next poll.
-  const Deadline patience = Deadline::after(std::chrono::milliseconds(100));
+  const Deadline deadline = Deadline::after(std::chrono::milliseconds(100));
   for (const auto& rail : rails_)
-    while (rail->has_pending_replies() && !patience.passed())
+    while (rail->has_pending_replies() && !deadline.passed())
       rail->poll();
 }
 
@@ -613,7 +613,8 @@ DeviceReach LibfabricTransport::try_device_memory(const std::shared_ptr<const De
     return {"", name + " " + host_memory_only};
   const std::string wanted = setup_.options->text("GPUDIRECT");
   if (wanted != "auto")
-    return {"", "GPUDIRECT=" + wanted + " is set, and " + name + " chooses the way itself"};
+    return {"", "GPUDIRECT=" + wanted + " is set, and " + name +
+                    " chooses the path to GPU memory itself"};
   for (const auto& rail : rails_)
     if (!rail->endpoint().promises().gpu_memory)
       return {"", rail->endpoint().device() + ": " + name + " offers no FI_HMEM"};

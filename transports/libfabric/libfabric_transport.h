@@ -80,11 +80,11 @@ private:
   };
 
   /// Path of one call: endpoint, peer and flags.
-  struct Way {
+  struct Path {
     std::size_t rail_index;
     Rail& rail;
     ContextState& state;
-    const char* step; ///< for who waits in it: "put", "get"
+    const char* step; ///< what a wait in it is for: "put", "get"
   };
 
   // Setup.
@@ -92,17 +92,17 @@ private:
   void learn_peers(const std::vector<PeerLocation>& peers, const std::vector<std::string>& texts);
 
   // Puts and gets.
-  Way way(int context, const char* step);
-  Way way_by(std::size_t rail_index, int context, const char* step);
-  void put_on(const Way& way, const RemoteAddress& target, const std::byte* source,
+  Path path(int context, const char* step);
+  Path path_by(std::size_t rail_index, int context, const char* step);
+  void put_on(const Path& path, const RemoteAddress& target, const std::byte* source,
               std::size_t size_bytes, bool blocking, const std::uint64_t* immediate = nullptr,
               std::uint32_t* writes = nullptr);
-  void put_word(const Way& way, const RemoteAddress& target, const AtomicRequest& word);
-  std::size_t put_part(const Way& way, const RemoteAddress& target, const std::byte* source,
+  void put_word(const Path& path, const RemoteAddress& target, const AtomicRequest& word);
+  std::size_t put_part(const Path& path, const RemoteAddress& target, const std::byte* source,
                        std::size_t size_bytes, bool blocking, const std::uint64_t* immediate);
-  void get_on(const Way& way, std::byte* target, const RemoteAddress& source,
+  void get_on(const Path& path, std::byte* target, const RemoteAddress& source,
               std::size_t size_bytes, bool blocking);
-  std::size_t get_part(const Way& way, std::byte* target, const RemoteAddress& source,
+  std::size_t get_part(const Path& path, std::byte* target, const RemoteAddress& source,
                        std::size_t size_bytes, bool blocking);
   /// Calls `part(rail, offset, bytes)` for the whole, or for equal parts by all endpoints.
   template <class Part>
@@ -111,23 +111,24 @@ private:
   std::byte* own_memory(const RemoteAddress& address) const;
 
   // Atomic operations and signals.
-  Operation* begin_atomic(const Way& way, const RemoteAddress& target, const AtomicRequest& request,
-                          bool waited, std::uint64_t flags);
-  void post_staged(const Way& way, Operation& operation, const RemoteAddress& target,
+  Operation* begin_atomic(const Path& path, const RemoteAddress& target,
+                          const AtomicRequest& request, bool waited, std::uint64_t flags);
+  void post_staged(const Path& path, Operation& operation, const RemoteAddress& target,
                    const AtomicRequest& request, MessageKind kind, std::uint32_t sequence = 0,
                    std::uint32_t writes = 0);
 
   // Operations and waits.
-  Operation& take(const Way& way, OperationKind kind, int pe);
-  std::byte* take_bounce(const Way& way, int pe);
+  Operation& take(const Path& path, OperationKind kind, int pe);
+  std::byte* take_bounce(const Path& path, int pe);
   /// Counts the operation as pending and posts it by `call`, which is tried again while the
   /// provider has no room.
   template <class Call>
-  void post(const Way& way, Operation& operation, Call&& call);
+  void post(const Path& path, Operation& operation, Call&& call);
   /// Returns when a waited operation is complete. The caller gives it back.
-  void wait_operation(const Way& way, Operation& operation);
+  void wait_operation(const Path& path, Operation& operation);
   void wait_pending(int context, bool atomics_only, const char* step);
-  /// Polls until done() holds. @param peer whom it waits for, asked when it takes long
+  /// Polls until done() holds. @param peer the PE that it waits for; called only if the wait takes
+  /// long
   template <class Done, class Peer>
   void wait(Done&& done, const char* step, Peer&& peer);
   void check_peer(int pe);
@@ -201,23 +202,23 @@ void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
 }
 
 template <class Call>
-void LibfabricTransport::post(const Way& way, Operation& operation, Call&& call) {
-  operation.context = &way.state;
-  way.state.endpoints |= 1u << way.rail_index;
-  way.state.pending.fetch_add(1, std::memory_order_relaxed);
+void LibfabricTransport::post(const Path& path, Operation& operation, Call&& call) {
+  operation.context = &path.state;
+  path.state.endpoints |= 1u << path.rail_index;
+  path.state.pending.fetch_add(1, std::memory_order_relaxed);
   if (operation.is_atomic)
-    way.state.pending_atomics.fetch_add(1, std::memory_order_relaxed);
+    path.state.pending_atomics.fetch_add(1, std::memory_order_relaxed);
   const auto undo = [&] {
     if (operation.is_atomic)
-      way.state.pending_atomics.fetch_sub(1, std::memory_order_relaxed);
-    way.state.pending.fetch_sub(1, std::memory_order_relaxed);
-    way.rail.pool().give(operation);
+      path.state.pending_atomics.fetch_sub(1, std::memory_order_relaxed);
+    path.state.pending.fetch_sub(1, std::memory_order_relaxed);
+    path.rail.pool().give(operation);
   };
   const int pe = operation.pe;
   long status = call();
   if (status == -FI_EAGAIN)
     try {
-      wait([&] { return (status = call()) != -FI_EAGAIN || failures_.has(pe); }, way.step,
+      wait([&] { return (status = call()) != -FI_EAGAIN || failures_.has(pe); }, path.step,
            [&] { return pe; });
     } catch (...) {
       undo();
@@ -227,7 +228,7 @@ void LibfabricTransport::post(const Way& way, Operation& operation, Call&& call)
     return;
   undo();
   check_peer(pe);
-  throw way.rail.failure(way.step, pe, provider_.library->error_text(status));
+  throw path.rail.failure(path.step, pe, provider_.library->error_text(status));
 }
 
 } // namespace shmemctl::fabric

@@ -35,9 +35,9 @@ std::string MemoryMap::set_region(const RegionView& region) {
     if (gpu)
       gpu_pieces_[region.region].push_back(base);
     for (std::size_t i = 0; i < endpoints_.size(); ++i)
-      key.ways.push_back({registrations[i].key(), endpoints_[i]->promises().virtual_addresses
-                                                      ? reinterpret_cast<std::uint64_t>(base)
-                                                      : 0});
+      key.by_endpoint.push_back({registrations[i].key(), endpoints_[i]->promises().virtual_addresses
+                                                             ? reinterpret_cast<std::uint64_t>(base)
+                                                             : 0});
     const std::unique_lock lock(areas_mutex_);
     areas_.add(base, size_bytes, std::move(registrations));
   }
@@ -54,7 +54,7 @@ void MemoryMap::set_keys(int region, const std::vector<std::string>& keys) {
     if (keys[pe].empty())
       continue; // not a peer
     const auto key = from_bytes<PieceKey>(keys[pe]);
-    if (!key || (key->size_bytes > 0 && key->ways.size() != endpoints_.size()))
+    if (!key || (key->size_bytes > 0 && key->by_endpoint.size() != endpoints_.size()))
       throw no_key(static_cast<int>(pe), "it sent a malformed key");
     if (key->offset_bytes == 0 && key->size_bytes > 0)
       after[pe].clear(); // it has moved
@@ -109,8 +109,8 @@ RemotePart MemoryMap::remote(std::size_t endpoint, const RemoteAddress& address,
     for (const PieceKey& piece : (*pieces)[pe])
       if (address.offset_bytes - piece.offset_bytes < piece.size_bytes) {
         const std::uint64_t in_piece = address.offset_bytes - piece.offset_bytes;
-        const PieceKey::Way& way = piece.ways[endpoint];
-        return {way.base + in_piece, way.key,
+        const PieceKey::EndpointKey& each = piece.by_endpoint[endpoint];
+        return {each.base + in_piece, each.key,
                 std::min(size_bytes, static_cast<std::size_t>(piece.size_bytes - in_piece))};
       }
   throw no_key(address.pe, "no key received for offset " + std::to_string(address.offset_bytes) +

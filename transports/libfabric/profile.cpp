@@ -53,7 +53,7 @@ Profile verbs() {
 
 /// NVSHMEM's rules for EFA (its libfabric transport, 3.5): no selective completion, nothing in
 /// order, atomics by message, signals by counting. Its queue format is the message format and the
-/// 4 bytes of data that tell which payload has arrived (FI_CQ_FORMAT_DATA).
+/// 4 bytes of data that identify the payload that has arrived (FI_CQ_FORMAT_DATA).
 Profile efa() {
   Profile profile;
   profile.name = "efa";

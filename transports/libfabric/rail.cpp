@@ -130,7 +130,7 @@ long Rail::read(Operation& operation, void* target, void* descriptor, const Remo
 
 long Rail::atomic(Operation& operation, const AtomicRequest& request, const RemotePart& target,
                   std::uint64_t flags) {
-  AtomicOperands& words = words_of(operation);
+  AtomicOperands& words = operands_of(operation);
   words = {request.operand, request.compare, 0};
   void* descriptor = pool_.descriptor();
   const fi_ioc operand{&words.operand, 1}, compare{&words.compare, 1};
@@ -184,7 +184,7 @@ bool Rail::poll() {
   if (!lock)
     return false;
   bool busy = false;
-  answers_.insert(answers_.end(), deferred_replies_.begin(), deferred_replies_.end());
+  replies_.insert(replies_.end(), deferred_replies_.begin(), deferred_replies_.end());
   deferred_replies_.clear();
   if (send_replies())
     busy = true;
@@ -285,23 +285,23 @@ void Rail::on_reply(const Message& reply) {
 
 void Rail::answer(const std::optional<Message>& reply) {
   if (reply)
-    answers_.push_back(*reply);
+    replies_.push_back(*reply);
 }
 
 bool Rail::send_replies() {
   bool sent = false;
-  while (!answers_.empty()) {
+  while (!replies_.empty()) {
     Operation* const operation = pool_.take(OperationKind::reply);
     if (!operation)
       break;
-    operation->pe = Target::receiver(answers_.front());
-    std::memcpy(operation->payload, &answers_.front(), sizeof(Message));
+    operation->pe = Target::receiver(replies_.front());
+    std::memcpy(operation->payload, &replies_.front(), sizeof(Message));
     const long status = send(*operation);
     if (status != 0)
       pool_.give(*operation);
     if (status == -FI_EAGAIN)
       break;
-    answers_.pop_front(); // also if the peer is gone: it waits no longer
+    replies_.pop_front(); // also if the peer is gone: it waits no longer
     sent = true;
   }
   return sent;

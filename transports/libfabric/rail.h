@@ -49,7 +49,7 @@ public:
   /// Whether a reply is pending.
   bool has_pending_replies() {
     const std::lock_guard lock(poll_mutex_);
-    return !answers_.empty() || !deferred_replies_.empty();
+    return !replies_.empty() || !deferred_replies_.empty();
   }
 
   /// A write that is complete when the target has it. @param flags FI_INJECT: the source is free
@@ -90,7 +90,7 @@ private:
   RailTraffic traffic_;
 
   std::mutex poll_mutex_; ///< of everything below, and of all handlers
-  std::deque<Message> answers_;
+  std::deque<Message> replies_;
   std::deque<Message> deferred_replies_; ///< of the last poll, for the next one
   std::vector<Operation*> to_post_;      ///< receives that found no room
 };
@@ -99,7 +99,7 @@ private:
 struct AtomicOperands {
   std::uint64_t operand, compare, result;
 };
-inline AtomicOperands& words_of(Operation& operation) {
+inline AtomicOperands& operands_of(Operation& operation) {
   return *reinterpret_cast<AtomicOperands*>(operation.payload);
 }
 

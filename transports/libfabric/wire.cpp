@@ -73,13 +73,13 @@ void serialize(Archive& archive, EndpointName& endpoint) {
   archive.text(endpoint.address, max_text_bytes);
 }
 
-static void serialize(Archive& archive, PieceKey::Way& way) {
+static void serialize(Archive& archive, PieceKey::EndpointKey& way) {
   archive(way.key, way.base);
 }
 
 void serialize(Archive& archive, PieceKey& key) {
-  archive(key.offset_bytes, key.size_bytes, key.ways);
-  archive.require(key.ways.size() <= max_endpoints &&
+  archive(key.offset_bytes, key.size_bytes, key.by_endpoint);
+  archive.require(key.by_endpoint.size() <= max_endpoints &&
                   key.offset_bytes + key.size_bytes >= key.offset_bytes);
 }
 

@@ -82,13 +82,13 @@ void serialize(Archive& archive, EndpointName& endpoint);
 
 /// A piece of a region, registered by its owner: one key for each of its endpoints.
 struct PieceKey {
-  struct Way {
+  struct EndpointKey {
     std::uint64_t key = 0;
     std::uint64_t base = 0; ///< added to the offset in the piece
-    bool operator==(const Way&) const = default;
+    bool operator==(const EndpointKey&) const = default;
   };
   std::uint64_t offset_bytes = 0, size_bytes = 0;
-  std::vector<Way> ways;
+  std::vector<EndpointKey> by_endpoint;
   bool operator==(const PieceKey&) const = default;
 };
 inline constexpr std::size_t max_endpoints = 8; ///< so that a key has at most 256 bytes

@@ -54,7 +54,7 @@ void Connector::connect(Exchange& exchange) {
             ->endpoint(peer.pe, path)
             .queue()
             .connect(theirs[static_cast<std::size_t>(peer.pe)][path][number]);
-  exchange.allgather({}); // both ends are ready before anybody sends
+  exchange.allgather({}); // both ends are ready before either sends
 }
 
 std::vector<std::string> Connector::texts() const {

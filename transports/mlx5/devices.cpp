@@ -167,9 +167,9 @@ void Devices::open(JobView& job) {
     return;
   }
   for (std::size_t port = 0; port < static_cast<std::size_t>(settings_.emulated_devices); ++port) {
-    ways_.push_back(std::make_shared<EmulatedPaths>(below_.get(), static_cast<int>(port)));
+    paths_.push_back(std::make_shared<EmulatedPaths>(below_.get(), static_cast<int>(port)));
     std::unique_ptr<EmulatedHca> hca =
-        make_emulated_hca(ways_.back(), job.pe, port, settings_.emulated_order);
+        make_emulated_hca(paths_.back(), job.pe, port, settings_.emulated_order);
     EmulatedHca* const device = hca.get();
     job.ports.push_back({std::move(hca), device});
   }

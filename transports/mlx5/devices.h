@@ -32,7 +32,7 @@ public:
   /// The transport that the emulated HCA executes its operations on; nullptr if there is none.
   Transport* below() const { return below_.get(); }
   /// By port; of emulated HCAs.
-  EmulatedPaths& ways(std::size_t port) const { return *ways_[port]; }
+  EmulatedPaths& paths(std::size_t port) const { return *paths_[port]; }
   /// Describes the devices of a connection: "emulated HCA over shm".
   std::string nature() const;
 
@@ -50,7 +50,7 @@ private:
   std::vector<std::unique_ptr<Hca>> chosen_; ///< real ones, best first
   bool ethernet_ = false;                    ///< of those
   bool has_atomics_ = true;                  ///< of those: of 8 bytes
-  std::vector<std::shared_ptr<EmulatedPaths>> ways_;
+  std::vector<std::shared_ptr<EmulatedPaths>> paths_;
 };
 
 } // namespace shmemctl::mlx5

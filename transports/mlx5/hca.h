@@ -77,7 +77,7 @@ public:
   virtual std::uint32_t lkey() const = 0; ///< for this side's WQEs
   virtual std::uint32_t rkey() const = 0; ///< for the peers' WQEs
   /// How the HCA accesses GPU memory: "dma-buf", "peer memory"; "" for host memory.
-  virtual std::string way() const { return {}; }
+  virtual std::string method() const { return {}; }
 };
 
 struct MemoryRequest {
@@ -122,7 +122,7 @@ public:
   virtual const QpView& view() const = 0;
   /// Behind connect(): what both ends together offer.
   virtual QpCapabilities abilities() const = 0;
-  /// Called by whoever waits for a completion. A device needs nothing.
+  /// Called by threads that wait for a completion. A real device does nothing here.
   virtual void progress() {}
   /// An asynchronous event that ended the QP (CQ overrun, fatal QP error), in one clause; nothing
   /// if there was none. For waits that take long: not for every poll.

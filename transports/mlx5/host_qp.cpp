@@ -38,7 +38,7 @@ class HostQp::Wait {
 public:
   Wait(HostQp& queue, const char* step) : queue_(queue), step_(step) {}
   ~Wait() {
-    if (told_)
+    if (reported_)
       queue_.health_.waiting_for(-1);
   }
   Wait(const Wait&) = delete;
@@ -70,9 +70,9 @@ private:
     if (now - checked_ < between_checks)
       return;
     checked_ = now;
-    if (!told_) {
+    if (!reported_) {
       queue_.health_.waiting_for_network(queue_.peer_);
-      told_ = true;
+      reported_ = true;
     }
     queue_.health_.check();
     // The timeout is per completion: slow progress is progress.
@@ -89,7 +89,7 @@ private:
   HostQp& queue_;
   const char* step_;
   unsigned turns_ = 0;
-  bool told_ = false;
+  bool reported_ = false;
   std::uint64_t completed_ = 0;
   Deadline::Clock::time_point begin_, checked_;
 };

@@ -153,7 +153,7 @@ void Mlx5Transport::open_windows(int pe, int region, const rc::SegmentKey& key) 
     const auto held = job_.ports[port].emulated->hold();
     for (std::size_t there = 0; there < key.keys.size(); ++there) {
       window.key = key.keys[there];
-      devices_.ways(port).add(emulated_device_id(pe, there), window);
+      devices_.paths(port).add(emulated_device_id(pe, there), window);
     }
   }
 }
@@ -207,14 +207,14 @@ void Mlx5Transport::drop_device_region(int region) {
     local_->drop_device_region(region);
 }
 
-void Mlx5Transport::use_for_gpu_memory(Transport& way, int context) {
-  set_gpu_path(&way, context);
+void Mlx5Transport::use_for_gpu_memory(Transport& path, int context) {
+  set_gpu_path(&path, context);
 }
 
-void Mlx5Transport::set_gpu_path(Transport* way, int context) {
+void Mlx5Transport::set_gpu_path(Transport* path, int context) {
   for (std::size_t port = 0; devices_.emulated() && port < job_.ports.size(); ++port) {
     const auto held = job_.ports[port].emulated->hold();
-    devices_.ways(port).use_for_gpu(way, context);
+    devices_.paths(port).use_for_gpu(path, context);
   }
 }
 
@@ -254,7 +254,7 @@ std::vector<NicTraffic> Mlx5Transport::traffic() const {
 }
 
 /// A connection's ordering and atomics, where they differ from the default; the emulated HCA has
-/// both unless told otherwise.
+/// both by default.
 std::string Mlx5Transport::abilities_text(int pe) const {
   if (qp_sets_.empty() || qp_sets_[0]->paths_to(pe) == 0)
     return {};
@@ -282,8 +282,8 @@ std::string Mlx5Transport::connection(int pe) const {
     return {};
   std::string text = texts_[slot] + ", " + devices_.nature() + abilities_text(pe);
   if (const Transport* below = devices_.below())
-    if (const std::string way = below->connection(pe); !way.empty())
-      text += " (" + way + ")";
+    if (const std::string path = below->connection(pe); !path.empty())
+      text += " (" + path + ")";
   return text;
 }
 

@@ -54,8 +54,8 @@ public:
   /// For an emulated HCA, which accesses host memory only: its operations on regions of GPU memory
   /// use this transport, which accepts local memory of any kind. To be called before such regions
   /// are set; valid until they are dropped.
-  /// @param context of `way`, for this use only. The thread that drives the HCA makes the calls
-  void use_for_gpu_memory(Transport& way, int context);
+  /// @param context of `path`, for this use only. The thread that drives the HCA makes the calls
+  void use_for_gpu_memory(Transport& path, int context);
 
   /// The queue table, for kernels: of all keys so far, with buffers that add_local() has named. The
   /// addresses of its queues are valid as long as this transport.
@@ -68,7 +68,7 @@ private:
   const std::string& reason() const override { return devices_.reason(); }
   const rc::Job& job() const override { return job_; }
   std::string abilities_text(int pe) const;
-  void set_gpu_path(Transport* way, int context);
+  void set_gpu_path(Transport* path, int context);
   rc::Registration register_memory(std::byte* base, std::size_t size_bytes,
                                    const std::shared_ptr<const DeviceMemory>& gpu,
                                    const std::string& what) const;

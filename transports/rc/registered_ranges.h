@@ -31,7 +31,8 @@ public:
       gone = ranges_.extract(found);
     count_.store(ranges_.size(), std::memory_order_release);
   }
-  /// read(value) of the one that holds this byte and begins last, before anybody can remove it.
+  /// read(value) of the one that holds this byte and begins last, before another thread can remove
+  /// it.
   template <class Read>
   auto find(std::uint64_t address, Read&& read) const
       -> std::optional<decltype(read(std::declval<const Value&>()))> {

@@ -128,8 +128,8 @@ void StagedTransport::carry_out(std::size_t peer, std::uint64_t number) {
   std::byte* const reply = at(layout_.reply_outbox(peer, slot));
   std::size_t reply_bytes = 0;
   CopyEngine& copies = *settings_.agent_copies;
-  // The sender may know that a NIC has written to the GPU earlier; this message came to the host.
-  // Kernels must not see the effect of the message before that write.
+  // The sender may know that a NIC has written to the GPU earlier; this message arrived in host
+  // memory. Kernels must not see the effect of the message before that write.
   if (settings_.written_by_nics)
     settings_.written_by_nics->flush();
   switch (head.op) {

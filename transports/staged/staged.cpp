@@ -43,7 +43,7 @@ StagedTransport::~StagedTransport() {
 void StagedTransport::await_acknowledgements() noexcept {
   const Deadline deadline = Deadline::after(longest_goodbye);
   for (std::size_t peer = 0; peer < n_pes_ && area_.base; ++peer)
-    while (word(layout_.done(peer)) < channels_[peer].told.load(std::memory_order_acquire) &&
+    while (word(layout_.done(peer)) < channels_[peer].announced.load(std::memory_order_acquire) &&
            !failed_.load(std::memory_order_acquire) && !deadline.passed())
       std::this_thread::yield();
 }
@@ -156,7 +156,7 @@ std::optional<std::uint64_t> StagedTransport::try_send(int pe, const Message& me
                        SignalOp::set, false);
   }
   channel.issued = number;
-  channel.told.store(number, std::memory_order_release);
+  channel.announced.store(number, std::memory_order_release);
   return number;
 }
 
@@ -294,12 +294,12 @@ void StagedTransport::post_atomic(int, const RemoteAddress& target, const Atomic
 void StagedTransport::quiet(int) {
   check();
   for (std::size_t peer = 0; peer < n_pes_; ++peer) {
-    const std::uint64_t told = channels_[peer].told.load(std::memory_order_acquire);
-    if (word(layout_.done(peer)) >= told)
+    const std::uint64_t announced = channels_[peer].announced.load(std::memory_order_acquire);
+    if (word(layout_.done(peer)) >= announced)
       continue;
     Wait wait(health_, timeout_s_, {"quiet of staged puts", static_cast<int>(peer)}, wait_backoff);
     std::uint64_t done = 0;
-    for (std::uint64_t now = 0; (now = word(layout_.done(peer))) < told;) {
+    for (std::uint64_t now = 0; (now = word(layout_.done(peer))) < announced;) {
       check();
       if (now != done)
         wait.progressed();

@@ -79,7 +79,7 @@ private:
   struct Channel {
     std::mutex mutex;
     std::uint64_t issued = 0; ///< messages; under the mutex
-    std::atomic<std::uint64_t> told{0};
+    std::atomic<std::uint64_t> announced{0};
     /// Slots whose reply has not been read yet.
     std::array<std::atomic<bool>, staged::Layout::slots> awaited{};
   };

@@ -17,7 +17,7 @@ FileDescriptor new_socket() {
   return FileDescriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-/// A name behind a null byte is no file. Returns the address's length.
+/// An abstract name (after a null byte) is no file. Returns the address's length.
 socklen_t to_address(const std::string& name, sockaddr_un& address) {
   address = {};
   address.sun_family = AF_UNIX;

@@ -14,7 +14,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr int doze_ms = 1;        // while somebody else polls
+constexpr int doze_ms = 1;        // while another thread polls
 constexpr int longest_ms = 1'000; // UCX's own timers show up as events
 constexpr int rounds_at_once = 64;
 

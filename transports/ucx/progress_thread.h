@@ -13,8 +13,8 @@
 
 namespace shmemctl {
 
-/// Sleeps until a worker has events. While a worker's user polls by itself, the thread stays away,
-/// and checks every millisecond.
+/// Sleeps until a worker has events. While a user of the worker polls, this thread only checks
+/// every millisecond whether the user still does.
 class UcxProgressThread {
 public:
   UcxProgressThread();

@@ -23,7 +23,7 @@ std::string device_name(const HcaPort& nic) {
   return rdma ? nic.device + ":" + std::to_string(nic.port) : nic.device;
 }
 
-/// What PEs tell each other in connect(): a line of host, presence and three letters, and then the
+/// What PEs exchange in connect(): a line of host, presence and three letters, and then the
 /// worker's address.
 struct Introduction {
   UcxRemote remote;
@@ -59,7 +59,7 @@ UcxTransport::UcxTransport(const TransportSetup& setup, UcxSettings settings)
   if (!api_)
     return;
   // Too low a limit of open files, with which UCX may end the process, is a fault of this host's
-  // settings and ends the job. All else is a reason why UCX reaches nobody.
+  // settings and ends the job. Any other problem is a reason why UCX reaches no PE.
   UcxContext::require_files();
   if (!succeeds([this] { open_context({}); }))
     return;
@@ -259,7 +259,7 @@ private:
   std::vector<void*> requests_;
 };
 
-/// Counts a request as unfinished, also behind a wait that was given up, unless its endpoint can be
+/// Counts a request as unfinished, also after a wait that timed out, unless its endpoint can be
 /// closed by force.
 class Counted {
 public:
@@ -377,7 +377,7 @@ void UcxTransport::finish(OrderedTurn& turn, void* request) {
 
 void UcxTransport::leave(OrderedTurn& turn, void* request) {
   if (UCS_PTR_IS_PTR(request))
-    return; // its callback was told, or will be
+    return; // its callback has been called, or will be
   --turn.issued.in_flight;
   turn.worker.end_request();
   if (UCS_PTR_IS_ERR(request))

@@ -22,7 +22,7 @@ void on_peer_error(void* peer, ucp_ep_h, ucs_status_t status) {
     failed.failure = status;
 }
 
-/// A worker's first buffers lie in /dev/shm, whatever the symmetric heap is made of. Too little
+/// A worker's first buffers are in /dev/shm, whatever the symmetric heap is made of. Too little
 /// room there is "out of memory" to UCX.
 std::string worker_fix(ucs_status_t status) {
   struct statvfs system {};

@@ -207,13 +207,13 @@ template <class Done>
 void UcxWorker::wait(Lock& lock, const UcxWait& about, Done&& done) {
   if (done())
     return;
-  WaitTimeout patience(*this, lock, about);
+  WaitTimeout timeout(*this, lock, about);
   for (;;) {
     const unsigned events = progress();
     driven_.fetch_add(1, std::memory_order_relaxed);
     if (done())
       return;
-    patience.pause(events);
+    timeout.pause(events);
   }
 }
 

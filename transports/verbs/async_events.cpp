@@ -88,7 +88,7 @@ void AsyncEvents::note(const ibv_async_event& event) {
 }
 
 void AsyncEvents::set_flags_once(ibv_event_type type, const std::string& text) {
-  if (told_.insert(type).second)
+  if (reported_.insert(type).second)
     log(LogLevel::warning, "ibrc", text);
 }
 

@@ -32,7 +32,7 @@ private:
   std::map<int, int> went_down_; ///< by port: how often
   std::map<int, bool> is_up_;
   std::map<int, int> moved_; ///< by port: how often its addresses changed
-  std::set<ibv_event_type> told_;
+  std::set<ibv_event_type> reported_;
   bool fatal_ = false;
 };
 

@@ -26,18 +26,18 @@ bool is_zero(const RawGid& raw) {
 /// The call that connects has one byte for it.
 constexpr int last_usable_index = 255;
 
-bool wanted(const GidEntry& entry, const GidRequest& wish) {
+bool wanted(const GidEntry& entry, const GidRequest& request) {
   if (is_zero(entry.raw) || entry.index > last_usable_index)
     return false;
-  if (wish.index >= 0)
-    return entry.index == wish.index;
+  if (request.index >= 0)
+    return entry.index == request.index;
   if (entry.type == GidType::infiniband)
     return true; // versions and addresses are RoCE's
-  if (wish.roce_version && (entry.type == GidType::roce_v2) != (*wish.roce_version == 2))
+  if (request.roce_version && (entry.type == GidType::roce_v2) != (*request.roce_version == 2))
     return false;
-  if (wish.ipv6 && is_ipv4(entry.raw) == *wish.ipv6)
+  if (request.ipv6 && is_ipv4(entry.raw) == *request.ipv6)
     return false;
-  return !wish.range || wish.range->contains(entry.raw);
+  return !request.range || request.range->contains(entry.raw);
 }
 
 Error bad_range(const std::string& text, const std::string& problem) {
@@ -118,10 +118,11 @@ std::optional<AddressRange> parse_address_range(const std::string& text) {
   return range;
 }
 
-std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const GidRequest& wish) {
+std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table,
+                                     const GidRequest& request) {
   std::vector<GidEntry> fit;
   for (const GidEntry& entry : table)
-    if (wanted(entry, wish))
+    if (wanted(entry, request))
       fit.push_back(entry);
   std::sort(fit.begin(), fit.end(), [](const GidEntry& left, const GidEntry& right) {
     const GidKind left_kind = kind_of(left), right_kind = kind_of(right);
@@ -134,7 +135,7 @@ std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const G
   return fit;
 }
 
-std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& wish) {
+std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& request) {
   std::vector<std::string> has;
   for (const GidEntry& entry : table)
     if (!is_zero(entry.raw))
@@ -142,15 +143,15 @@ std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& 
                     gid_text(entry.raw));
   std::string reason = "its GID table has " + (has.empty() ? "no entry" : join(has, ", "));
   std::vector<std::string> asked;
-  if (wish.index >= 0) {
-    asked.push_back("index " + std::to_string(wish.index));
+  if (request.index >= 0) {
+    asked.push_back("index " + std::to_string(request.index));
   } else {
-    if (wish.roce_version)
-      asked.push_back("RoCE v" + std::to_string(*wish.roce_version));
-    if (wish.ipv6)
-      asked.push_back(*wish.ipv6 ? "IPv6" : "IPv4");
-    if (wish.range)
-      asked.push_back("the network of " + gid_text(wish.range->network));
+    if (request.roce_version)
+      asked.push_back("RoCE v" + std::to_string(*request.roce_version));
+    if (request.ipv6)
+      asked.push_back(*request.ipv6 ? "IPv6" : "IPv4");
+    if (request.range)
+      asked.push_back("the network of " + gid_text(request.range->network));
   }
   if (!asked.empty())
     reason += "; the options ask for " + join(asked, ", ");

@@ -40,7 +40,7 @@ std::string gid_text(const RawGid& raw);
 /// A network that a GID must belong to.
 struct AddressRange {
   RawGid network{};
-  int bits = 0; ///< of the 128; an IPv4 network's are counted behind ::ffff:0:0/96
+  int bits = 0; ///< of the 128; for IPv4 including the 96 of ::ffff:0:0/96
   bool contains(const RawGid& raw) const;
 };
 /// "10.1.0.0/16" or "fd00::/8". "" and networks of 0 bits are any: nothing. Throws Error (usage).
@@ -57,9 +57,9 @@ struct GidRequest {
 /// The usable entries, at most one of each kind (that of the lowest index), best first. Link-local
 /// ones come last: they do not reach beyond their link. If an index is given, only that entry,
 /// whatever it is.
-std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const GidRequest& wish);
+std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const GidRequest& request);
 /// Why there are none: one clause that names the table's contents and the constraints.
-std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& wish);
+std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& request);
 
 /// Indices into both lists of entries that two ends can use with each other, best first.
 struct GidPair {

@@ -77,13 +77,13 @@ std::string fix_of(MemoryKind kind, int error_number) {
 
 } // namespace
 
-const char* to_string(Way way) {
-  switch (way) {
-  case Way::plain:
+const char* to_string(RegistrationMethod method) {
+  switch (method) {
+  case RegistrationMethod::plain:
     return "plain registration";
-  case Way::dma_buf:
+  case RegistrationMethod::dma_buf:
     return "dma-buf";
-  case Way::peer_memory:
+  case RegistrationMethod::peer_memory:
     return "peer memory";
   }
   return "unknown";
@@ -92,7 +92,7 @@ const char* to_string(Way way) {
 PathChoice choose_paths(MemoryKind kind, const DeviceMemoryPaths& known) {
   PathChoice choice;
   if (kind == MemoryKind::host) {
-    choice.ways = {Way::plain};
+    choice.methods = {RegistrationMethod::plain};
     return choice;
   }
   if (!known.dma_buf_off.empty())
@@ -102,13 +102,13 @@ PathChoice choose_paths(MemoryKind kind, const DeviceMemoryPaths& known) {
   else if (!known.export_dma_buf)
     choice.reasons.push_back("dma-buf: " + known.no_export_reason);
   else
-    choice.ways.push_back(Way::dma_buf);
+    choice.methods.push_back(RegistrationMethod::dma_buf);
   if (!known.peer_memory_off.empty())
     choice.reasons.push_back("peer memory: " + known.peer_memory_off + " is set");
   else if (known.peer_memory_module.empty())
     choice.reasons.emplace_back("peer memory: nvidia-peermem is not loaded");
   else
-    choice.ways.push_back(Way::peer_memory);
+    choice.methods.push_back(RegistrationMethod::peer_memory);
   return choice;
 }
 
@@ -127,43 +127,45 @@ std::string peer_memory_module(const Sysroot& sysroot) {
 DeviceMemoryPaths paths_of(const std::shared_ptr<const DeviceMemory>& memory,
                            const Functions& functions, const Options& options,
                            const Sysroot& sysroot) {
-  DeviceMemoryPaths ways;
-  ways.no_export_reason = memory->why_no_dma_buf();
-  if (ways.no_export_reason.empty())
-    ways.export_dma_buf = [memory](std::uintptr_t address, std::size_t size_bytes,
-                                   std::string& why) {
+  DeviceMemoryPaths paths;
+  paths.no_export_reason = memory->why_no_dma_buf();
+  if (paths.no_export_reason.empty())
+    paths.export_dma_buf = [memory](std::uintptr_t address, std::size_t size_bytes,
+                                    std::string& why) {
       return memory->export_dma_buf(address, size_bytes, why);
     };
   const std::string wanted = options.text("GPUDIRECT");
   if (options.boolean("IB_DISABLE_DMABUF"))
-    ways.dma_buf_off = "IB_DISABLE_DMABUF";
+    paths.dma_buf_off = "IB_DISABLE_DMABUF";
   if (wanted == "peermem" || wanted == "off")
-    ways.dma_buf_off = "GPUDIRECT=" + wanted;
+    paths.dma_buf_off = "GPUDIRECT=" + wanted;
   if (wanted == "dmabuf" || wanted == "off")
-    ways.peer_memory_off = "GPUDIRECT=" + wanted;
-  ways.library_has_dma_buf = functions.reg_dmabuf_mr != nullptr;
-  ways.peer_memory_module = peer_memory_module(sysroot);
-  return ways;
+    paths.peer_memory_off = "GPUDIRECT=" + wanted;
+  paths.library_has_dma_buf = functions.reg_dmabuf_mr != nullptr;
+  paths.peer_memory_module = peer_memory_module(sysroot);
+  return paths;
 }
 
 MemoryRegion register_memory(Device& device, void* address, std::size_t size_bytes, MemoryKind kind,
-                             const DeviceMemoryPaths& known, const std::string& what, Way* used,
-                             int access) {
+                             const DeviceMemoryPaths& known, const std::string& what,
+                             RegistrationMethod* used, int access) {
   const PathChoice choice = choose_paths(kind, known);
   std::vector<std::string> said = choice.reasons;
   int error_number = 0;
-  for (const Way way : choice.ways) {
-    Answer answer = way == Way::dma_buf ? register_dma_buf(device, address, size_bytes,
-                                                           known.export_dma_buf, access)
-                                        : register_plain(device, address, size_bytes, access);
+  for (const RegistrationMethod method : choice.methods) {
+    Answer answer =
+        method == RegistrationMethod::dma_buf
+            ? register_dma_buf(device, address, size_bytes, known.export_dma_buf, access)
+            : register_plain(device, address, size_bytes, access);
     if (answer.region) {
       if (used)
-        *used = way;
+        *used = method;
       return std::move(answer.region);
     }
     error_number = answer.error_number;
-    said.push_back(way == Way::plain ? answer.message
-                                     : std::string(to_string(way)) + ": " + answer.message);
+    said.push_back(method == RegistrationMethod::plain
+                       ? answer.message
+                       : std::string(to_string(method)) + ": " + answer.message);
   }
   std::string message = join(said, "; "), fix = fix_of(kind, error_number);
   if (error_number == EAGAIN) {

@@ -38,12 +38,12 @@ DeviceMemoryPaths paths_of(const std::shared_ptr<const DeviceMemory>& memory,
                            const Functions& functions, const Options& options,
                            const Sysroot& sysroot = Sysroot("/"));
 
-enum class Way { plain, dma_buf, peer_memory };
-const char* to_string(Way way);
+enum class RegistrationMethod { plain, dma_buf, peer_memory };
+const char* to_string(RegistrationMethod method);
 
 struct PathChoice {
-  std::vector<Way> ways;            ///< to try, in this order
-  std::vector<std::string> reasons; ///< why others are not among them: one clause each
+  std::vector<RegistrationMethod> methods; ///< to try, in this order
+  std::vector<std::string> reasons;        ///< why others are not among them: one clause each
 };
 /// Host memory is registered as it is; a GPU's by dma-buf, then through peer memory.
 PathChoice choose_paths(MemoryKind kind, const DeviceMemoryPaths& known);
@@ -64,6 +64,6 @@ inline constexpr int access_all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRI
 /// @param access local and remote access, including atomics, unless the caller wants less
 MemoryRegion register_memory(Device& device, void* address, std::size_t size_bytes, MemoryKind kind,
                              const DeviceMemoryPaths& known, const std::string& what,
-                             Way* used = nullptr, int access = access_all);
+                             RegistrationMethod* used = nullptr, int access = access_all);
 
 } // namespace shmemctl::verbs

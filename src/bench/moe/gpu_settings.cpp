@@ -68,7 +68,7 @@ int GpuSettings::min_sms(Direction direction) const {
 
 int GpuSettings::min_num_sms() const {
   return is_low_latency() ? min_dispatch_blocks
-         : is_far()       ? internode_notify_blocks
+         : is_internode() ? internode_notify_blocks
                           : notify_blocks;
 }
 
@@ -83,7 +83,7 @@ std::int32_t GpuSettings::max_experts() const {
   if (is_low_latency())
     return std::numeric_limits<std::int32_t>::max();
   std::int32_t counts = max_notified_experts;
-  if (is_far())
+  if (is_internode())
     counts = max_internode_experts({shape, setup.format, node_ranks, 1, setup.combined_weights});
   return counts / shape.n_ranks * shape.n_ranks;
 }
@@ -155,7 +155,7 @@ Settings GpuSettings::own_internode(Direction direction, const Settings& given) 
 }
 
 Settings GpuSettings::complete(Direction direction, const Settings& given) const {
-  return filled(given, is_far()                          ? own_internode(direction, given)
+  return filled(given, is_internode()                    ? own_internode(direction, given)
                        : direction == Direction::combine ? own_combine(given)
                                                          : own_dispatch(given));
 }
@@ -217,7 +217,7 @@ std::string GpuSettings::misfit(Direction direction, const Settings& given) cons
   if (setup.num_sms > 0 && *all.sms != setup.num_sms)
     return fmt::format("sms {} is not --num-sms {}: leave one of them out", *all.sms,
                        setup.num_sms);
-  if (is_far())
+  if (is_internode())
     return has_chunks() ? out_of_range("chunk_rows", *all.chunk_rows, 1, max_chunk_rows()) : "";
   return direction == Direction::combine ? combine_invalid_reason(all)
                                          : dispatch_invalid_reason(all);
@@ -281,7 +281,7 @@ std::vector<Settings> GpuSettings::internode_candidates(int sms) const {
 }
 
 std::vector<Settings> GpuSettings::candidates_of(Direction direction, int sms) const {
-  if (is_far())
+  if (is_internode())
     return internode_candidates(sms);
   return direction == Direction::combine ? combine_candidates(sms) : dispatch_candidates(sms);
 }
@@ -299,11 +299,11 @@ std::vector<KernelLaunch> GpuSettings::launches(Direction direction, const Setti
   if (direction == Direction::combine)
     return {{"combine", sms, sms}};
   if (!is_low_latency()) {
-    const int blocks = is_far() ? internode_notify_blocks : notify_blocks;
+    const int blocks = is_internode() ? internode_notify_blocks : notify_blocks;
     return {{"notify", blocks, blocks}, {"dispatch", sms, sms}};
   }
   std::vector<KernelLaunch> all;
-  if (is_far() && setup.format == Format::fp8)
+  if (is_internode() && setup.format == Format::fp8)
     all.push_back({"cast", sms, sms});
   const int blocks = dispatch_blocks(max_routed_tokens(), sms, Phases::both).all();
   all.push_back({"dispatch", blocks, blocks});

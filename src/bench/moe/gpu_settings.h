@@ -27,14 +27,14 @@ struct GpuSettings {
   /// Fewest for Setup::num_sms: notify and a low-latency dispatch have blocks of different kinds.
   int min_num_sms() const;
   /// Whether a block of a dispatch holds a row at all.
-  bool holds_a_row() const { return is_low_latency() || is_far() || dispatch_stages() > 0; }
+  bool holds_a_row() const { return is_low_latency() || is_internode() || dispatch_stages() > 0; }
   /// Experts of all ranks at most, whose counts a block of notify holds.
   std::int32_t max_experts() const;
 
 private:
   bool is_low_latency() const { return setup.mode == Mode::low_latency; }
-  bool is_far() const { return node_ranks > 0; }
-  bool has_chunks() const { return is_far() && !is_low_latency(); }
+  bool is_internode() const { return node_ranks > 0; }
+  bool has_chunks() const { return is_internode() && !is_low_latency(); }
   bool weighted() const { return setup.combine == Combine::weighted; }
   int rows() const {
     return is_low_latency() && weighted() ? setup.shape.top_k : setup.shape.n_ranks;

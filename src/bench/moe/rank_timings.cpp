@@ -134,17 +134,17 @@ OperationResult operation_of(const std::vector<json>& all, std::size_t at, Opera
 
 } // namespace
 
-std::string timings_text(const RankTimings& told, int n_pes) {
+std::string timings_text(const RankTimings& timings, int n_pes) {
   json operations = json::array();
-  for (const CallTimings& calls : told.calls)
+  for (const CallTimings& calls : timings.calls)
     operations.push_back(timings_json(calls, n_pes));
   return json_line({{"operations", operations},
-                    {"period", told.period_us},
-                    {"masking", told.masking_us},
-                    {"without", told.without_us},
-                    {"masked", told.masked},
-                    {"masked at last", told.masked_at_last},
-                    {"wrong", told.wrong}});
+                    {"period", timings.period_us},
+                    {"masking", timings.masking_us},
+                    {"without", timings.without_us},
+                    {"masked", timings.masked},
+                    {"masked at last", timings.masked_at_last},
+                    {"wrong", timings.wrong}});
 }
 
 PointResult merge_timings(const std::vector<std::string>& texts, const RankTimings& own,

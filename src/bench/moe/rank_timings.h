@@ -28,7 +28,7 @@ struct RankTimings {
 };
 
 /// As JSON, for the other ranks. @param n_pes number of ranks
-std::string timings_text(const RankTimings& told, int n_pes);
+std::string timings_text(const RankTimings& timings, int n_pes);
 /// Merges the texts of all ranks, by rank; "" is a rank that the job has lost, whose times are
 /// missing and whose waits are 0. The caller sets verified_iterations and calls. Throws Error
 /// (unavailable) for invalid text.

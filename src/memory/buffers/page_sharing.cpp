@@ -173,7 +173,7 @@ int make_pages_private(const PageSpan& pages, int file, std::uint64_t offset_byt
 
 namespace {
 
-/// Whether nothing but the buffer lies in these pages.
+/// Whether these pages contain nothing but the buffer.
 bool alone_in(const PageSpan& pages, const BufferExtent& buffer) {
   return pages.begin >= buffer.address && pages.end <= buffer.end();
 }

@@ -19,7 +19,7 @@ std::string sign(std::string text, const JobSecret& secret) {
   return text + to_bytes(siphash(secret, text.data(), text.size()));
 }
 
-/// What stands before a good signature.
+/// The prefix of a valid signature.
 std::optional<std::string_view> signed_part(const void* data, std::size_t size_bytes,
                                             const JobSecret& secret) {
   constexpr std::size_t signature_bytes = sizeof(std::uint64_t);

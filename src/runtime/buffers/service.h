@@ -93,7 +93,7 @@ private:
 
 /// The table of registrations, the service, and the thread that drives it: one owner for all three.
 /// The thread is not the proxy's: an answer may take as long as copying a buffer, or wait for pages
-/// that another thread is replacing, and the ring would stand still for that long; and the ring's
+/// that another thread is replacing, and the ring would be blocked for that long; and the ring's
 /// thread may be held up by a transport, while a peer waits for an answer
 /// (docs/explanation/buffers.md).
 class BufferServer {

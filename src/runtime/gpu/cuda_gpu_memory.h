@@ -66,7 +66,7 @@ private:
 
 // A symmetric region by CUDA IPC: cuMemAlloc and IPC handles.
 
-/// Committed in full from the start. Peers' parts lie wherever the driver maps them.
+/// Committed in full from the start. The driver chooses the addresses of peers' parts.
 class IpcRegion final : public GpuRegion {
 public:
   /// This PE's part, zeroed. Throws Error (unavailable).
@@ -101,7 +101,7 @@ private:
 
 /// Why CUDA says that this device's kernels cannot use that one's memory: no peer access, or no
 /// native atomics on the link. "" if they can, or if that one is not visible to this process
-/// (CUDA_VISIBLE_DEVICES): then a trial tells of the access, and nothing of atomics.
+/// (CUDA_VISIBLE_DEVICES): then a trial shows access, but not atomics.
 std::string why_no_peer_access(const cuda::Device& device, const std::string& uuid);
 
 /// Collective over `candidates`, the PEs of the slots of `peers`: every PE exports a chunk of the

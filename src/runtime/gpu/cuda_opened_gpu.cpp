@@ -39,10 +39,11 @@ int choose_device(const cuda::Driver& driver, const GpuPreference& preference, s
   return ordinal;
 }
 
-/// From now on the device's errors say what the driver reported of it meanwhile, if NVML tells.
+/// From now on the device's errors include what the driver has reported meanwhile, if NVML is
+/// available.
 void listen_to_nvml(cuda::Device& device, const std::string& nvml_library) {
   // CUDA's errors and the driver's Xid events arrive independently.
-  constexpr unsigned patience_ms = 100;
+  constexpr unsigned xid_timeout_ms = 100;
   std::string why;
   const std::string address = device.info().pci_address;
   const std::shared_ptr<NvmlEvents> events = NvmlEvents::listen(nvml_library, address, why);
@@ -51,8 +52,8 @@ void listen_to_nvml(cuda::Device& device, const std::string& nvml_library) {
     return;
   }
   device.listen([events, address](bool fails) {
-    const std::vector<NvmlEvent> seen = events->seen(fails ? patience_ms : 0);
-    return cuda::DriverReport{words_of(seen, address), fix_of(seen)};
+    const std::vector<NvmlEvent> seen = events->seen(fails ? xid_timeout_ms : 0);
+    return cuda::DriverReport{describe_events(seen, address), fix_of(seen)};
   });
 }
 

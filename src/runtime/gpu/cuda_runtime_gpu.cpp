@@ -14,7 +14,7 @@ namespace shmemctl {
 namespace {
 
 /// Longer than TIMEOUT, so that the kernel's own report, which says more, arrives first.
-constexpr double patience_s = 2;
+constexpr double extra_timeout_s = 2;
 constexpr std::size_t teams_bytes = sizeof(TeamState) * limits::max_teams;
 
 } // namespace
@@ -263,7 +263,8 @@ void CudaGpuRuntime::fill(void* at, int byte, std::size_t size_bytes) {
 }
 
 void CudaGpuRuntime::wait(GpuStream stream, const char* step) {
-  const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_ + patience_s));
+  const Deadline deadline =
+      Deadline::after(std::chrono::duration<double>(timeout_s_ + extra_timeout_s));
   Where where;
   where.pe = setup_.placement->pe;
   const auto on_check = [this] {

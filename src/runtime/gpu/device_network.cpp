@@ -152,17 +152,17 @@ void DeviceNetworkPart::stop() {
 
 namespace {
 
-struct Words {
+struct ReportText {
   ExitCode code;
   std::string attempted, message, fix;
 };
 
-Words waited(const std::string& attempted, const std::string& message) {
+ReportText waited(const std::string& attempted, const std::string& message) {
   return {ExitCode::deadline, attempted, "timed out: " + message,
           "check that PE and this process's threads, or " + raise_timeout()};
 }
 
-Words words_of(const WaitReport& report) {
+ReportText describe_wait_report(const WaitReport& report) {
   switch (report.kind) {
   case WaitKind::fifo_room:
     return waited("wait for room in the proxy FIFO",
@@ -226,7 +226,7 @@ Error DeviceNetworkPart::error_of(const WaitReport& report) const {
     } catch (const Error& error) {
       return error;
     }
-  const Words words = words_of(report);
+  const ReportText words = describe_wait_report(report);
   const std::string whom = report.peer < 0 ? "all PEs" : "PE " + std::to_string(report.peer);
   std::string reason;
   if (report.peer >= 0 && static_cast<std::size_t>(report.peer) < impl_->paths_by_pe.size())

@@ -29,7 +29,7 @@ GpuDirectCapability capability_of(const GpuDirectCandidate& candidate,
   if (!capability.reason.empty())
     return capability;
   const DeviceReach reach = user->try_device_memory(memory, sample.base, sample.size_bytes);
-  capability.way = reach.way;
+  capability.method = reach.method;
   capability.reason = reach.reason;
   return capability;
 }
@@ -37,7 +37,7 @@ GpuDirectCapability capability_of(const GpuDirectCandidate& candidate,
 /// What all PEs say of one transport.
 struct Verdict {
   bool works = true, reaches_all = true;
-  std::set<std::string> ways;
+  std::set<std::string> methods;
   std::string reason; ///< of the first PE that cannot
 };
 
@@ -48,8 +48,8 @@ Verdict verdict_of(const std::vector<GpuDirectCapabilities>& by_pe, std::size_t 
     const GpuDirectCapability capability =
         transport < by_pe[pe].size() ? by_pe[pe][transport] : GpuDirectCapability{};
     verdict.reaches_all = verdict.reaches_all && capability.reaches_all;
-    if (!capability.way.empty())
-      verdict.ways.insert(capability.way);
+    if (!capability.method.empty())
+      verdict.methods.insert(capability.method);
     else if (without++ == 0)
       verdict.reason = "PE " + std::to_string(pe) + ": " +
                        (capability.reason.empty() ? "it says nothing" : capability.reason);
@@ -64,7 +64,7 @@ Verdict verdict_of(const std::vector<GpuDirectCapabilities>& by_pe, std::size_t 
 } // namespace
 
 void serialize(Archive& archive, GpuDirectCapability& capability) {
-  archive(capability.transport, capability.way, capability.reason, capability.reaches_all);
+  archive(capability.transport, capability.method, capability.reason, capability.reaches_all);
 }
 
 GpuDirectCapabilities try_gpu_direct(const std::vector<GpuDirectCandidate>& candidates,
@@ -89,9 +89,9 @@ GpuDirectChoice choose_gpu_direct(const std::string& wanted,
     const Verdict verdict = verdict_of(by_pe, at);
     const std::string& name = names[at].transport;
     if (verdict.works)
-      return {static_cast<int>(at), "GPUDirect RDMA by " +
-                                        join({verdict.ways.begin(), verdict.ways.end()}, ", ") +
-                                        " over " + name};
+      return {static_cast<int>(at),
+              "GPUDirect RDMA by " + join({verdict.methods.begin(), verdict.methods.end()}, ", ") +
+                  " over " + name};
     // That shared memory does not lead to other nodes is no news where there is a network.
     (verdict.reaches_all ? reasons : of_partial).push_back(name + ": " + verdict.reason);
   }

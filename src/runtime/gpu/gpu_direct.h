@@ -13,7 +13,7 @@ namespace shmemctl {
 /// What one PE can with one transport of the job.
 struct GpuDirectCapability {
   std::string transport;
-  std::string way;         ///< "dma-buf", "peer memory"; "" if it cannot
+  std::string method;      ///< "dma-buf", "peer memory"; "" if it cannot
   std::string reason;      ///< why not: one clause
   bool reaches_all = true; ///< those PEs that it has to
 };
@@ -21,7 +21,7 @@ struct GpuDirectCapability {
 using GpuDirectCapabilities = std::vector<GpuDirectCapability>;
 void serialize(Archive& archive, GpuDirectCapability& capability);
 
-/// A transport, and whom it reaches.
+/// A transport, and the PEs that it reaches.
 struct GpuDirectCandidate {
   Transport* transport = nullptr;
   std::vector<bool> reaches; ///< by PE

@@ -33,7 +33,7 @@ private:
   std::atomic<const std::vector<HostRange>*> current_{nullptr};
 };
 
-/// Forwards to the transport below; operations whose local memory lies outside of the host-
+/// Forwards to the transport below; operations whose local memory is outside of the host-
 /// reachable ranges are copied through host memory, and block. For the proxy.
 class HostStagedTransport final : public ForwardingOperations {
 public:

@@ -11,8 +11,8 @@ namespace shmemctl {
 /// Over transports that are connected and know their regions; connects nothing itself.
 class PerPeTransport final : public Transport {
 public:
-  /// @param ways the transports by PE, not owned; nullptr: none
-  explicit PerPeTransport(std::vector<Transport*> ways) : ways_(std::move(ways)), all_(ways_) {
+  /// @param paths the transports by PE, not owned; nullptr: none
+  explicit PerPeTransport(std::vector<Transport*> paths) : paths_(std::move(paths)), all_(paths_) {
     std::sort(all_.begin(), all_.end());
     all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
     all_.erase(std::remove(all_.begin(), all_.end(), nullptr), all_.end());
@@ -63,9 +63,9 @@ public:
   std::string connection(int pe) const override { return to(pe).connection(pe); }
 
 private:
-  Transport& to(int pe) const { return *ways_[static_cast<std::size_t>(pe)]; }
+  Transport& to(int pe) const { return *paths_[static_cast<std::size_t>(pe)]; }
 
-  std::vector<Transport*> ways_, all_;
+  std::vector<Transport*> paths_, all_;
 };
 
 } // namespace shmemctl

@@ -22,15 +22,15 @@ std::string name_of_cell(std::uint64_t offset_bytes) {
   if (at < offsetof(DeviceTeamFlags, expected))
     name = "the count of its arrivals at barriers and syncs";
   else if (at < offsetof(DeviceTeamFlags, entered))
-    name = "the number of the last barrier or sync that it has come to";
+    name = "the number of the last barrier or sync that it has entered";
   else if (at < offsetof(DeviceTeamFlags, done))
-    name = "the number of the last collective that it has begun";
+    name = "the number of the last collective that it has entered";
   else if (at < offsetof(DeviceTeamFlags, sizes))
-    name = "the count of what it has stored in collectives";
+    name = "the count of its stores in collectives";
   else if (at < offsetof(DeviceTeamFlags, epoch))
-    name = "the number of the last collect whose size it has told";
+    name = "the number of the last collect whose size it has sent";
   else
-    name = "the number of the collective that its last message is of";
+    name = "the number of the collective to which its last message belongs";
   return fmt::format("{} of team {}", name, offset_bytes / sizeof(DeviceTeamFlags));
 }
 

@@ -32,8 +32,8 @@ int shmemx_buffer_name(const void* addr, shmemx_buffer_t* name);
 void shmemx_buffer_put(const shmemx_buffer_t* dest, size_t offset, const void* source,
                        size_t nbytes);
 void shmemx_buffer_get(void* dest, const shmemx_buffer_t* source, size_t offset, size_t nbytes);
-/* "zero-copy", "attach" or "staged": the way that put and get of this buffer take. */
-const char* shmemx_buffer_way(const shmemx_buffer_t* name);
+/* "zero-copy", "attach" or "staged": the path that put and get of this buffer take. */
+const char* shmemx_buffer_path(const shmemx_buffer_t* name);
 
 /* Keeps a buffer open and gives its address here: memory of the host for loads and stores of this
  * process, memory of a GPU for kernels and cudaMemcpyAsync of this PE. NULL, with a warning that

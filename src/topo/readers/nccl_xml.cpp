@@ -457,7 +457,7 @@ private:
     // Hand-written files fill the ids of non-existent switches with zeros or ones.
     if (device.vendor && (*device.vendor == 0 || *device.vendor == 0xffff))
       device.vendor = device.device = device.subsystem_vendor = device.subsystem_device =
-          unknown<std::uint16_t>("the file has a made-up vendor id");
+          unknown<std::uint16_t>("the file has an invented vendor id");
     device.numa = context.numa;
     device.link = link_of(pci);
     return device;

@@ -31,7 +31,7 @@ struct Row {
 struct Table {
   std::size_t header_line = 0;
   std::vector<std::string> columns; ///< device titles
-  std::vector<Affinity> affinities; ///< titles behind them
+  std::vector<Affinity> affinities; ///< titles after them
   std::vector<Row> rows;
   std::map<std::string, std::string> names; ///< NIC legend: title -> device name
   int nics_found = 0;                       ///< "4 NICs found in the topology, only displaying 2"

@@ -99,7 +99,7 @@ bool read_event(const nvml_abi::EventData& data, NvmlEvent& event) {
   }
 }
 
-std::string words_of(const NvmlEvent& event) {
+std::string describe_events(const NvmlEvent& event) {
   switch (event.kind) {
   case NvmlEvent::Kind::xid: {
     const XidMeaning* const meaning = meaning_of_xid(event.xid);
@@ -186,10 +186,10 @@ std::vector<NvmlEvent> NvmlEvents::seen(unsigned timeout_ms) {
   return seen_;
 }
 
-std::string words_of(const std::vector<NvmlEvent>& events, const std::string& pci_address) {
+std::string describe_events(const std::vector<NvmlEvent>& events, const std::string& pci_address) {
   std::string list;
   for (std::size_t i = 0; i < std::min(events.size(), max_named); ++i)
-    list += (i == 0 ? "" : ", ") + words_of(events[i]);
+    list += (i == 0 ? "" : ", ") + describe_events(events[i]);
   if (events.size() > max_named)
     list += fmt::format(" and {} more", events.size() - max_named);
   return list.empty() ? ""

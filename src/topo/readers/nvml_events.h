@@ -66,7 +66,7 @@ private:
 
 /// "the driver reported Xid 48 (an uncorrectable ECC error (two bits)) on GPU 0000:1a:00.0 since
 /// the job's start"; "" for none. Of more than four, the first four.
-std::string words_of(const std::vector<NvmlEvent>& events, const std::string& pci_address);
+std::string describe_events(const std::vector<NvmlEvent>& events, const std::string& pci_address);
 /// The fix of the first one that is a hardware error; "" if none is.
 std::string fix_of(const std::vector<NvmlEvent>& events);
 

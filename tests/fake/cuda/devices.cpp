@@ -1,4 +1,4 @@
-// Devices, contexts and streams of the made-up driver.
+// Devices, contexts and streams of the fake driver.
 #include "tests/fake/cuda/state.h"
 
 #include <algorithm>

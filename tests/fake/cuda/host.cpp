@@ -1,4 +1,4 @@
-// Host memory that the made-up driver maps for its devices.
+// Host memory that the fake driver maps for its devices.
 #include "tests/fake/cuda/state.h"
 
 #include <cstring>

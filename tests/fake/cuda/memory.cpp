@@ -1,4 +1,4 @@
-// Copies of the made-up driver, and memory that is allocated in one piece.
+// Copies of the fake driver, and memory that is allocated in one piece.
 #include "tests/fake/cuda/state.h"
 
 #include <cstring>

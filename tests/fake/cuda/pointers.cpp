@@ -1,4 +1,4 @@
-// What the made-up driver says of an address.
+// What the fake driver says of an address.
 #include "tests/fake/cuda/state.h"
 
 #include <cstdlib>

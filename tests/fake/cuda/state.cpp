@@ -59,11 +59,11 @@ CUresult begin(const char* name) {
     return CUDA_ERROR_NOT_INITIALIZED;
   if (broken != CUDA_SUCCESS && touches_device(name))
     return broken;
-  const char* wish = std::getenv("FAKE_CUDA_FAIL");
+  const char* fault = std::getenv("FAKE_CUDA_FAIL");
   const int count = ++calls[name];
-  if (!wish)
+  if (!fault)
     return CUDA_SUCCESS;
-  const std::string text(wish), function = text.substr(0, text.find(':'));
+  const std::string text(fault), function = text.substr(0, text.find(':'));
   if (function != name)
     return CUDA_SUCCESS;
   const std::string rest = text.substr(text.find(':') + 1);

@@ -1,4 +1,4 @@
-// What the parts of the made-up CUDA driver share.
+// What the parts of the fake CUDA driver share.
 #pragma once
 
 #include <cuda.h>
@@ -28,7 +28,7 @@ enum class MemoryKind { plain, managed, pool };
 struct Mapping {
   std::size_t size = 0;
   Allocation* memory = nullptr;
-  std::byte* alias = nullptr;      // where the made-up driver itself reads and writes it
+  std::byte* alias = nullptr;      // where the fake driver itself reads and writes it
   bool imported = false;           // by cuIpcOpenMemHandle
   std::uint64_t id = 0;            // never given again
   int opens = 1;                   // of the same handle

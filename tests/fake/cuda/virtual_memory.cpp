@@ -1,4 +1,4 @@
-// Virtual memory of the made-up driver: reserved, committed, mapped, handed to other processes.
+// Virtual memory of the fake driver: reserved, committed, mapped, handed to other processes.
 #include "tests/fake/cuda/state.h"
 
 #include <cstring>

@@ -15,7 +15,7 @@ namespace {
 
 using Reach = void* (*)(void*, std::size_t*);
 
-/// The made-up driver's, if that is the one that this process has opened.
+/// The fake driver's, if that is the one that this process has opened.
 Reach made_up_reach() {
   static const auto reach = [] {
     void* const library = ::dlopen(FAKE_VERBS_CUDA, RTLD_NOW | RTLD_NOLOAD);
@@ -69,7 +69,7 @@ private:
   static void require(CUresult result) {
     if (result == CUDA_SUCCESS)
       return;
-    std::fprintf(stderr, "made-up NIC: the driver answers %d\n", static_cast<int>(result));
+    std::fprintf(stderr, "fake NIC: the driver answers %d\n", static_cast<int>(result));
     std::abort();
   }
 

@@ -1,4 +1,4 @@
-// How the made-up NIC reads and writes memory of GPUs: of the made-up driver by the place where it
+// How the fake NIC reads and writes memory of GPUs: of the fake driver by the place where it
 // keeps it, of a real one by its copy engine.
 #pragma once
 

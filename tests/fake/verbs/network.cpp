@@ -52,8 +52,8 @@ void Network::enter() {
   if (users_++ > 0)
     return;
   requests_ = open_box(Box::requests);
-  answers_ = open_box(Box::answers);
-  if (requests_ < 0 || answers_ < 0)
+  responses_ = open_box(Box::responses);
+  if (requests_ < 0 || responses_ < 0)
     std::abort();
   requests_thread_ = std::thread([this] { serve_requests(); });
   replies_thread_ = std::thread([this] { take_replies(); });
@@ -67,12 +67,12 @@ void Network::leave() {
   }
   const auto stop = std::make_unique<Datagram>();
   stop->head.op = Op::stop;
-  send_to(answers_, ::getpid(), Box::requests, *stop, 0);
-  send_to(answers_, ::getpid(), Box::answers, *stop, 0);
+  send_to(responses_, ::getpid(), Box::requests, *stop, 0);
+  send_to(responses_, ::getpid(), Box::responses, *stop, 0);
   requests_thread_.join();
   replies_thread_.join();
   ::close(requests_);
-  ::close(answers_);
+  ::close(responses_);
 }
 
 const Region* Network::region_at(std::uint32_t key, std::uint64_t address,
@@ -93,7 +93,7 @@ void Network::serve_requests() {
       head.status = carry_out(*datagram);
     }
     const bool returns = head.op != Op::write && head.status == IBV_WC_SUCCESS;
-    send_to(requests_, head.from, Box::answers, *datagram, returns ? head.size_bytes : 0);
+    send_to(requests_, head.from, Box::responses, *datagram, returns ? head.size_bytes : 0);
   }
 }
 
@@ -176,7 +176,7 @@ int Network::post(QueuePair& pair, const ibv_send_wr& request) {
       return 0;
     }
   }
-  if (send_to(answers_, pair.peer, Box::requests, *datagram, carries ? head.size_bytes : 0))
+  if (send_to(responses_, pair.peer, Box::requests, *datagram, carries ? head.size_bytes : 0))
     return 0;
   const std::lock_guard lock(mutex);
   complete(pair, IBV_WC_RETRY_EXC_ERR);
@@ -185,7 +185,7 @@ int Network::post(QueuePair& pair, const ibv_send_wr& request) {
 
 void Network::take_replies() {
   const auto datagram = std::make_unique<Datagram>();
-  while (receive(answers_, *datagram) && datagram->head.op != Op::stop) {
+  while (receive(responses_, *datagram) && datagram->head.op != Op::stop) {
     const Head& head = datagram->head;
     const std::lock_guard lock(mutex);
     const auto found = pairs.find(head.from_pair);

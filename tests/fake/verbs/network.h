@@ -1,4 +1,4 @@
-// The part of the made-up libibverbs that moves bytes: this process's side of a network of
+// The part of the fake libibverbs that moves bytes: this process's side of a network of
 // processes. Everything posted on a queue pair is done in its order, at the target by a thread of
 // the target.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace fake_verbs {
 
-/// Memory that was registered. A device's is reached through the made-up CUDA driver only.
+/// Memory that was registered. A device's is reached through the fake CUDA driver only.
 struct Region {
   std::uint64_t begin = 0, end = 0; ///< as work requests name it
   bool of_device = false;
@@ -72,7 +72,7 @@ private:
   void complete(QueuePair& pair, std::uint32_t status);
 
   int users_ = 0;
-  int requests_ = -1, answers_ = -1;
+  int requests_ = -1, responses_ = -1;
   std::thread requests_thread_, replies_thread_;
 };
 

@@ -1,4 +1,4 @@
-// What the made-up CUDA driver puts into a file in a dma-buf's place: which memory it stands for.
+// What the fake CUDA driver puts into a file in a dma-buf's place: which memory it stands for.
 #pragma once
 
 #include <cstdint>

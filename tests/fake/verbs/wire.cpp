@@ -17,7 +17,7 @@ sockaddr_un address_of(std::int32_t process, Box box, socklen_t& length) {
   // An abstract name: nothing stays behind.
   const int written =
       std::snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "fake-verbs-%d-%s", process,
-                    box == Box::requests ? "requests" : "answers");
+                    box == Box::requests ? "requests" : "responses");
   length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
                                   static_cast<std::size_t>(written));
   return address;

@@ -1,5 +1,5 @@
-// What processes of the made-up RDMA network send each other: datagrams of a local socket, one
-// socket for requests and one for answers each, named by the process.
+// What processes of the fake RDMA network send each other: datagrams of a local socket, one
+// socket for requests and one for responses each, named by the process.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct Datagram {
   std::byte data[max_bytes];
 };
 
-enum class Box { requests, answers };
+enum class Box { requests, responses };
 /// A socket that is bound to this process's name; -1 if there is none.
 int open_box(Box box);
 /// False if nobody has that box.

@@ -18,7 +18,7 @@ TEST(RoundUp, ToTheNextMultiple) {
   EXPECT_EQ(round_up(std::uint64_t{1} << 62, std::uint64_t{1} << 21), std::uint64_t{1} << 62);
 }
 
-TEST(RoundUp, BothWaysAgreeOnPowersOfTwo) {
+TEST(RoundUp, BothImplementationsAgreeOnPowersOfTwo) {
   for (std::uint64_t power = 1; power <= 1 << 12; power *= 2)
     for (std::uint64_t value = 0; value < 10'000; value += 7)
       ASSERT_EQ(round_up(value, power), round_up_to_power(value, power));
@@ -30,7 +30,7 @@ TEST(Fnv1a, KnownValues) {
   EXPECT_EQ(fnv1a("foobar"), 0x85944171f73967e8U);
 }
 
-TEST(Fnv1a, GoesOn) {
+TEST(Fnv1a, ContinuesFromAnEarlierHash) {
   EXPECT_EQ(fnv1a("bar", fnv1a("foo")), fnv1a("foobar"));
 }
 

@@ -61,7 +61,7 @@ TEST(HandshakeProof, HoldsForOneSecretConnectionRoleAndMessage) {
   EXPECT_FALSE(same_proof(proof, handshake.prove(one_secret, "join", "PE 4")));
 }
 
-TEST(DerivedSecrets, DependOnAllThatGoesIn) {
+TEST(DerivedSecrets, DependOnAllInputs) {
   EXPECT_EQ(derive_secret(one_secret, "a", "bc"), derive_secret(one_secret, "a", "bc"));
   EXPECT_NE(derive_secret(one_secret, "a", "bc"), derive_secret(one_secret, "ab", "c"));
   EXPECT_NE(derive_secret(one_secret, "a", "bc"), derive_secret({1}, "a", "bc"));

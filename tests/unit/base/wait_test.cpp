@@ -160,7 +160,7 @@ TEST_F(WaitLoop, LeavesTheAnnouncementWhenItThrows) {
   EXPECT_EQ(health.peers, (std::vector<int>{3}));
 }
 
-TEST_F(WaitLoop, SaysNothingOfAWaitForNobodyInParticular) {
+TEST_F(WaitLoop, AWaitForNoPeInParticularIsNotAnnounced) {
   RecordedHealth health;
   {
     Wait wait(health, 1, {"team split"});

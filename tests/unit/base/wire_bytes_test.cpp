@@ -40,7 +40,7 @@ TEST(WireBytes, WhatWasWrittenIsRead) {
   EXPECT_EQ(reader.if_complete(1), 1);
 }
 
-TEST(WireBytes, NothingComesFromBehindTheEnd) {
+TEST(WireBytes, NothingIsReadBeyondTheEnd) {
   const std::string bytes = "\x05\x06\x07";
   WireReader reader(bytes);
   EXPECT_EQ(reader.number<std::uint32_t>(), 0u);

@@ -37,7 +37,7 @@ TEST(WireRate, IsThePortsOwn) {
   EXPECT_FALSE(wire_rate_GBps(node, {"mlx5_1", 1}));
 }
 
-TEST(WireRate, IsNotThereWhereItIsMadeUpOrUnknown) {
+TEST(WireRate, IsUnknownIfTheRateIsNominalOrMissing) {
   Nic bridge = nic_of("br0", 10, "bridge");
   bridge.virtual_device = true;
   const Node node = node_of({nic_of("rxe0", 2.5, "rdma_rxe"), nic_of("siw0", 10, "siw"),
@@ -169,7 +169,7 @@ TEST(Row, OfACollectiveIsAShareOfWhatLeavesItsPes) {
   EXPECT_DOUBLE_EQ(*row.link_fraction, 0.5);
 }
 
-TEST(Row, IsAShareOfAMemcpyWhereThatIsTheWay) {
+TEST(Row, LimitIsAMemcpyIfThePathIsOne) {
   const ResultRow row = row_of({LinkLimit{12.5, "mlx5_0:1 on n1, 100 Gb/s"}}, {0.05});
   EXPECT_DOUBLE_EQ(row.link_fraction.value_or(0), 0.5);
   EXPECT_EQ(row.limited_by, reference_name);

@@ -57,7 +57,7 @@ TEST(RowPathOf, NamesPesHostsTransportAndNics) {
   EXPECT_EQ(to_text(row_path(point, two, uses)), "PE 0 (a) -> PE 2 (b) by ibrc mlx5_0, mlx5_1:2");
 }
 
-TEST(RowPathOf, BarriersOverANicAreNotTheCasesWay) {
+TEST(RowPathOf, BarriersOverANicAreNotThePathOfTheCase) {
   Point point; // PE 0 and PE 1, on one host of two
   std::vector<PathUse> uses(4);
   uses[0] = use_of({"shm"}, {{"eth0", 1}});
@@ -86,7 +86,7 @@ TEST(RowPathOf, ManyPesHaveNoPair) {
             "by libfabric, shm (eth0)");
 }
 
-TEST(ConnectionsInUse, AreOneWayForEachPeThatIsThere) {
+TEST(ConnectionsInUse, OneConnectionForEachReachablePe) {
   const std::vector<PeResult> results =
       run_fork_job({.n_pes = 3, .body = [](Runtime& runtime) {
                       const std::vector<ConnectionRow> rows = merge_connections(

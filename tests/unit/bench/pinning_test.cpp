@@ -42,7 +42,7 @@ TEST(PinPlan, TheOwnNumaNodeFirst) {
   EXPECT_EQ(plan_cpus(pin_requests, eight_cpus()), (std::vector<int>{2, 3, 0}));
 }
 
-TEST(PinPlan, NobodyGoesWithoutBecauseAnotherTookTheOnlyCore) {
+TEST(PinPlan, NoPeLosesItsOnlyCoreToAnother) {
   // The first PE may use any core, the second only those that the first would take.
   const std::vector<PinRequest> pin_requests = {
       {range(0, 3), 0}, {range(0, 1), 0}, {range(0, 1), 0}};
@@ -52,7 +52,7 @@ TEST(PinPlan, NobodyGoesWithoutBecauseAnotherTookTheOnlyCore) {
   EXPECT_LE(std::max(cpus[1], cpus[2]), 1);
 }
 
-TEST(PinPlan, WhoHasOneCoreKeepsIt) {
+TEST(PinPlan, APeWithOneCoreKeepsIt) {
   const std::vector<PinRequest> pin_requests = {
       {range(0, 7), 0}, {CpuSet{0, 4}, 0}, {CpuSet{5}, 0}};
   EXPECT_EQ(plan_cpus(pin_requests, eight_cpus()), (std::vector<int>{2, 0, 5}));

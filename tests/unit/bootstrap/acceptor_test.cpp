@@ -36,7 +36,7 @@ TEST(Acceptor, MayBeClosedInItsCallback) {
     ASSERT_EQ(guests.back().send_some(connect_request.data(), connect_request.size()),
               connect_request.size());
   }
-  Socket heard;
+  Socket established;
   int arrived = 0;
   PollSet set;
   const auto turn = [&] {
@@ -46,7 +46,7 @@ TEST(Acceptor, MayBeClosedInItsCallback) {
     acceptor.advance(set, FrameKind::hello, [&](AcceptedPeer accepted) {
       ++arrived;
       acceptor.close();
-      heard = std::move(accepted.socket);
+      established = std::move(accepted.socket);
       EXPECT_TRUE(accepted.proven);
       EXPECT_EQ(accepted.contents, contents);
     });

@@ -97,21 +97,21 @@ TEST(BootstrapCollectives, BarrierDependsOnEveryPeInLogRoundsWithoutPayload) {
     // No PE leaves before all have entered: every PE's arrival propagates to every other one along
     // the messages.
     const auto count = static_cast<std::size_t>(size);
-    std::vector<std::vector<bool>> heard(count, std::vector<bool>(count));
+    std::vector<std::vector<bool>> arrived(count, std::vector<bool>(count));
     const bool small = size <= 129;
     for (std::size_t rank = 0; small && rank < count; ++rank)
-      heard[rank][rank] = true;
+      arrived[rank][rank] = true;
     for (int round = 0; small && round < levels_of(size); ++round) {
-      const auto before = heard;
+      const auto before = arrived;
       for (std::size_t rank = 0; rank < count; ++rank) {
         const auto to =
             static_cast<std::size_t>(forward_neighbour(static_cast<int>(rank), size, round));
         for (std::size_t who = 0; who < count; ++who)
-          heard[to][who] = heard[to][who] || before[rank][who];
+          arrived[to][who] = arrived[to][who] || before[rank][who];
       }
     }
     for (std::size_t rank = 0; small && rank < count; ++rank)
-      EXPECT_EQ(std::count(heard[rank].begin(), heard[rank].end(), true), size);
+      EXPECT_EQ(std::count(arrived[rank].begin(), arrived[rank].end(), true), size);
     for (const Cost& cost : play(size, [](int) { return plan_barrier(); })) {
       EXPECT_EQ(cost.messages, levels_of(size));
       EXPECT_EQ(cost.sent_bytes, 0u);

@@ -259,7 +259,7 @@ TEST(UidLinking, AConnectionThatStaysSilentIsReplaced) {
   expect_linked(first, second);
 }
 
-TEST(UidLinking, AnImpostorThatComesFirstIsRefusedAndKeepsNobodyOut) {
+TEST(UidLinking, AnImpostorThatConnectsFirstIsRefused) {
   const Secret secret = random_secret();
   LinkingPe first(0, secret), second(1, secret);
   second.start({first.address().text()});

@@ -230,7 +230,7 @@ TEST_P(KvsFaults, RefusedHandshake) {
                   ExitCode::unavailable, "rc=-1");
 }
 
-TEST_P(KvsFaults, GarbageInsteadOfAnAnswer) {
+TEST_P(KvsFaults, AMalformedReply) {
   for (const std::string& garbage :
        {std::string("hello\n    "), std::string("\0\n\xff\n12345\n", 11),
         std::string("cmd=\n     "), std::string("cmd=something_else rc=0\n"),

@@ -98,7 +98,7 @@ TEST(PmiEnvironment, AServerAtAPortSendsRankAndSize) {
   ASSERT_EQ(::bind(listener.get(), raw, length), 0);
   ASSERT_EQ(::listen(listener.get(), 1), 0);
   ASSERT_EQ(::getsockname(listener.get(), raw, &length), 0);
-  std::string heard;
+  std::string received;
   std::thread server([&] {
     const FileDescriptor client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     const std::string responses[] = {
@@ -111,7 +111,7 @@ TEST(PmiEnvironment, AServerAtAPortSendsRankAndSize) {
       const ssize_t got = ::recv(client.get(), bytes, sizeof bytes, 0);
       if (got <= 0)
         return;
-      heard.append(bytes, static_cast<std::size_t>(got));
+      received.append(bytes, static_cast<std::size_t>(got));
       ::send(client.get(), response.data(), response.size(), MSG_NOSIGNAL);
     }
   });
@@ -126,8 +126,8 @@ TEST(PmiEnvironment, AServerAtAPortSendsRankAndSize) {
   });
   server.join();
   EXPECT_EQ(result, "no error");
-  EXPECT_EQ(heard, "cmd=initack pmiid=7\ncmd=init pmi_version=1 pmi_subversion=1\n"
-                   "cmd=get_maxes\ncmd=get_my_kvsname\ncmd=finalize\n");
+  EXPECT_EQ(received, "cmd=initack pmiid=7\ncmd=init pmi_version=1 pmi_subversion=1\n"
+                      "cmd=get_maxes\ncmd=get_my_kvsname\ncmd=finalize\n");
 }
 
 TEST(PmixEnvironment, NoLauncherIsSaidAtOnce) {

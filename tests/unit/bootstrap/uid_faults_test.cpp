@@ -239,18 +239,18 @@ TEST(UidFaults, AnImpostorLearnsNoSecretAndIsNotBelieved) {
   UniqueId id;
   id.secret = random_secret();
   id.addresses = {impostor.address()};
-  std::string heard;
+  std::string received;
   std::thread answering([&] {
     Socket socket = impostor.accept(soon());
-    const auto hear = [&](std::size_t size_bytes) {
+    const auto receive = [&](std::size_t size_bytes) {
       std::string part(size_bytes, '\0');
       socket.receive_all(part.data(), part.size(), soon());
-      heard += part;
+      received += part;
     };
-    hear(FrameHeader::wire_bytes + sizeof(Nonce));
+    receive(FrameHeader::wire_bytes + sizeof(Nonce));
     const Bytes challenge = encode_frame(FrameKind::challenge, encode_nonce(random_nonce()));
     socket.send_all(challenge.data(), challenge.size(), soon());
-    hear(FrameHeader::wire_bytes + sizeof(Proof));
+    receive(FrameHeader::wire_bytes + sizeof(Proof));
     const Bytes welcome = encode_frame(FrameKind::welcome, encode_nonce({}));
     socket.send_all(welcome.data(), welcome.size(), soon());
   });
@@ -266,7 +266,7 @@ TEST(UidFaults, AnImpostorLearnsNoSecretAndIsNotBelieved) {
         << error.message();
   }
   answering.join();
-  EXPECT_EQ(heard.find(std::string(id.secret.begin(), id.secret.end())), std::string::npos);
+  EXPECT_EQ(received.find(std::string(id.secret.begin(), id.secret.end())), std::string::npos);
 }
 
 TEST(UidFaults, ADuplicateRankIsReportedToAll) {

@@ -231,7 +231,7 @@ private:
   std::atomic<int>& checks_;
 };
 
-TEST(Uid, AnnouncesWhomItWaitsFor) {
+TEST(Uid, AnnouncesThePeThatItWaitsFor) {
   UidWorld world;
   world.n_pes = 2;
   std::atomic<int> checks_of_0{0}, checks_of_1{0};

@@ -26,7 +26,7 @@ TEST(BufferCheck, PathsProblemsAndFailuresOfAllPes) {
   EXPECT_FALSE(verdict.passed());
 }
 
-TEST(BufferCheck, AMessageThatIsNoneNamesItsPe) {
+TEST(BufferCheck, AnInvalidMessageNamesItsPe) {
   const std::string good = bytes_of("zero-copy", "", {wrong_put});
   for (const std::string& bad : {std::string(), good.substr(1), good + "x"}) {
     try {

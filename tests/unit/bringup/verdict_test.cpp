@@ -253,7 +253,7 @@ TEST(Report, OneRowPerTransportAndOperation) {
   EXPECT_FALSE(verdict.passed());
 }
 
-TEST(Report, UnfinishedCheckSaysHowFarItCame) {
+TEST(Report, AnUnfinishedCheckReportsItsProgress) {
   Report report;
   add_unfinished("shm", 2, 8, report);
   ASSERT_EQ(report.results.size(), 5U);

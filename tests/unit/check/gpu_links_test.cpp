@@ -222,7 +222,7 @@ TEST(GpuLinks, RowsAndTheirMatrix) {
   EXPECT_EQ(results_text(rows, {}), "");
 }
 
-TEST(GpuLinks, TheChildsAnswerComesBack) {
+TEST(GpuLinks, TheChildsResultIsReturned) {
   cuda::LinkSurvey survey = survey_of(3, 400);
   survey.samples[1].refused = "no \"peer\"\n";
   survey.samples[2].problem = "lost";

@@ -103,9 +103,9 @@ TEST(VmmFaults, EachFailureIsSaidAndLeavesNothing) {
       {"cuStreamCreateWithPriority:1:2", "stream"},
       {"cuMemGetAllocationGranularity:1:1", "size of pages"},
   };
-  for (const auto& [wish, words] : faults) {
-    ForkedPes one(1, [&, wish = wish, words = words](int) { // the driver counts its calls
-      const SetVariable fail("FAKE_CUDA_FAIL", wish);
+  for (const auto& [fault, words] : faults) {
+    ForkedPes one(1, [&, fault = fault, words = words](int) { // the driver counts its calls
+      const SetVariable fail("FAKE_CUDA_FAIL", fault);
       const auto driver = open_driver(SHMEMCTL_FAKE_CUDA);
       require(driver != nullptr, "the driver opens");
       std::string message;
@@ -121,7 +121,7 @@ TEST(VmmFaults, EachFailureIsSaidAndLeavesNothing) {
       require(message.find(words) != std::string::npos, message + " says " + words);
       require(held_by_fake() == nothing_held, held_by_fake());
     });
-    EXPECT_EQ(one.ends(), ChildEnds(1)) << wish;
+    EXPECT_EQ(one.ends(), ChildEnds(1)) << fault;
   }
 }
 

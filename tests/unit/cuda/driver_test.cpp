@@ -94,7 +94,7 @@ TEST(CudaDriver, ADeviceBeyondTheLastIsAUsageError) {
   }
 }
 
-TEST(CudaDriver, PesTakeTurnsOrFollowTheList) {
+TEST(CudaDriver, PesUseDevicesRoundRobinOrByList) {
   EXPECT_EQ(cuda::device_of_pe(0, 4, {}), 0);
   EXPECT_EQ(cuda::device_of_pe(5, 4, {}), 1);
   EXPECT_EQ(cuda::device_of_pe(1, 4, {3, 2}), 2);

@@ -40,7 +40,7 @@ TEST_P(DeviceProbeOver, EveryGpuIsTried) {
 template <class Look>
 std::string with(const char* variable, const char* value, const Look& look) {
   ForkedPes one(1, [&](int) {
-    const SetVariable wish(variable, value);
+    const SetVariable fault(variable, value);
     const auto driver = open_driver(SHMEMCTL_FAKE_CUDA);
     require(driver != nullptr, "the fake driver opens");
     // Tests that ran before in this process have loaded the driver, and it has counted their calls.
@@ -134,9 +134,9 @@ TEST_P(LinkProbe, EveryOrderedPairIsMeasuredAndItsBytesArrive) {
 template <class Look>
 std::string with_failure(const char* failure, const Look& look) {
   ForkedPes one(1, [&](int) {
-    const SetVariable wish("FAKE_CUDA_FAIL", failure);
+    const SetVariable fault("FAKE_CUDA_FAIL", failure);
     const auto driver = open_driver(SHMEMCTL_FAKE_CUDA);
-    require(driver != nullptr, "the made-up driver opens");
+    require(driver != nullptr, "the fake driver opens");
     require(count_calls_of_fake_anew(), "it counts its calls anew");
     const cuda::LinkSurvey survey = cuda::survey_links(driver, small_links);
     require(survey.samples.size() == 2, "two pairs");

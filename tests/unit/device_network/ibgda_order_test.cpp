@@ -74,7 +74,7 @@ TEST(QueueOrder, SignalsAndFencesHoldOnAnHcaThatReorders) {
 }
 
 /// An atomic, then after a fence a value: the atomic's effect is visible first.
-TEST(QueueOrder, WhatIsBehindAFenceSeesTheAtomicsBeforeIt) {
+TEST(QueueOrder, OperationsAfterAFenceSeeEarlierAtomics) {
   run_kernels(
       [](TransportPe& me, QueuePe& pe) {
         constexpr std::uint64_t counter_at = 512;

@@ -214,7 +214,7 @@ void expect_pingpong(PingPongKernel kernel, std::size_t size_bytes, HostShape sh
   }
 }
 
-TEST(BenchKernels, PingPongsAnswerEachOther) {
+TEST(BenchKernels, PingPongsReplyToEachOther) {
   for (const PingPongKernel kernel : {PingPongKernel::put, PingPongKernel::put_signal,
                                       PingPongKernel::signal, PingPongKernel::store})
     for (const std::size_t size : {1u, 8u, 1000u}) {
@@ -242,7 +242,7 @@ TEST(BenchKernels, AMessageGoesAroundTheRing) {
   }
 }
 
-TEST(BenchKernels, NobodyLeavesAMeetingEarly) {
+TEST(BenchKernels, NoBlockLeavesABarrierEarly) {
   World world(3);
   for (const BarrierKernel kernel : {BarrierKernel::barrier, BarrierKernel::sync}) {
     const auto arguments = [&](int pe) {

@@ -68,7 +68,7 @@ TEST(FencesOnHost, QuietOfAScope) {
   });
 }
 /// The sync is what a stream does between its kernels.
-TEST(FencesOnHost, ASignalBehindAStream) {
+TEST(FencesOnHost, ASignalAfterAStreamsOperations) {
   for (const device::SignalOp op : {device::SignalOp::set, device::SignalOp::add})
     expect_data_before_signal(
         [op](const DeviceJob& job, std::uint64_t* signal, std::uint64_t round) {
@@ -119,7 +119,7 @@ void expect_stores_are_got(int n_pes, const std::vector<int>& nodes, const Meet&
 }
 /// Members that signal each other by network requests, which by themselves are not ordered with
 /// stores into this PE's own memory.
-TEST(FencesOnHost, ASyncIsBehindStoresThatOthersGet) {
+TEST(FencesOnHost, ASyncIsOrderedAfterStoresThatOthersGet) {
   for (const std::vector<int>& nodes : ways)
     for (const int n_pes : {2, 3})
       expect_stores_are_got(n_pes, nodes,
@@ -147,7 +147,7 @@ TEST(FencesOnHost, SyncsInARowOverANetworkThatKeepsNoOrder) {
 }
 
 /// The source of a reduction is read by members on other nodes with get.
-TEST(FencesOnHost, AReductionIsBehindStoresIntoItsSource) {
+TEST(FencesOnHost, AReductionIsOrderedAfterStoresIntoItsSource) {
   for (const std::vector<int>& nodes : ways) {
     HostKernels kernels(3, heap_bytes);
     if (!nodes.empty())

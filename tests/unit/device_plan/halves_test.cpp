@@ -14,7 +14,7 @@ namespace {
 enum Step : int { to_begin, to_send, to_tell, to_read, finished };
 
 struct Member {
-  int epoch = 1, step = to_begin, target = 0, heard = 0;
+  int epoch = 1, step = to_begin, target = 0, received = 0;
   auto operator<=>(const Member&) const = default;
 };
 
@@ -103,7 +103,7 @@ private:
     switch (me.step) {
     case to_begin:
       if (rule_ &&
-          plan::must_wait(static_cast<unsigned>(me.heard), static_cast<unsigned>(me.epoch)))
+          plan::must_wait(static_cast<unsigned>(me.received), static_cast<unsigned>(me.epoch)))
         for (int j = 0; j < n_; ++j)
           if (j != i && at(mine.entered, j) < me.epoch - 1)
             return false;
@@ -128,7 +128,7 @@ private:
     }
     default:
       if (root < 0)
-        me.heard = me.epoch;
+        me.received = me.epoch;
       ++me.epoch;
       me.step = to_begin;
       return true;

@@ -43,7 +43,7 @@ void expect_failed(const HostKernels& kernels, int rank, Source source) {
   EXPECT_EQ(report.kind, source == Source::peer ? WaitKind::call_failed : WaitKind::word) << rank;
 }
 
-TEST(MoeCall, AWordSaysWhichCallFailedAndForWhom) {
+TEST(MoeCall, TheFlagHasTheFailedCallAndTheMissingRank) {
   for (const std::int32_t culprit : {0, 63, 32767}) {
     const std::uint64_t word = failed_call(12345, culprit);
     EXPECT_TRUE(has_failed(word));
@@ -129,7 +129,7 @@ TEST(MoeCall, ATimeoutAtTheEndFailsTheNextCall) {
 }
 
 /// After a failure each call fails at once, on all ranks, with its own report.
-TEST(MoeCall, CallsBehindAFailureFailAtOnce) {
+TEST(MoeCall, CallsAfterAFailureFailAtOnce) {
   HostKernels kernels(n_ranks, sizeof(CallFlags));
   kernels.job(impatient).timeout_ns = short_ns;
   kernels.run({1, 2}, [&](const DeviceJob& job) {

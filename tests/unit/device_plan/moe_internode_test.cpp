@@ -174,7 +174,7 @@ TEST_P(Hybrid, NumbersOfCallsMayOvertakeEachOther) {
     moe::Routing nothing = all_routings(shape.shape)[0].routing;
     for (moe::RankRouting& rank : nothing)
       rank.experts.clear();
-    InternodeWorld world(shape, nothing, true, HostKernels::patience_s());
+    InternodeWorld world(shape, nothing, true, HostKernels::timeout_s());
     set_network(world);
     world.kernels().run(InternodeWorld::counting, [&](const DeviceJob& job) { world.notify(job); });
     world.kernels().run({1, 2}, [&](const DeviceJob& job) {
@@ -195,7 +195,7 @@ TEST_P(Hybrid, MessagesOfNotificationsMayOvertakeEachOther) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{2, 1}, {4, 2}}) {
     const moe::InternodeShape shape = internode_shape(n_ranks, node_ranks, moe::Format::bf16, 9);
     InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true,
-                         HostKernels::patience_s());
+                         HostKernels::timeout_s());
     set_network(world);
     const std::vector<std::int32_t> expected[] = {world.counts_of(9), world.counts_of(4)};
     std::atomic<int> wrong{0};

@@ -74,7 +74,7 @@ TEST(LowLatencyInternode, MoreRanksThanANodeHas) {
 /// tokens for, and whose outputs it does not wait for.
 void call_in_a_row(const moe::Shape& shape, const NamedRouting& routing, bool keeps_in_flight) {
   LowLatencyInternodeWorld world(shape, settings[0], routing.routing, {0, 0, 1, 1},
-                                 HostKernels::patience_s());
+                                 HostKernels::timeout_s());
   if (keeps_in_flight)
     world.kernels().keep_in_flight();
   expect_right(world, 4, 1, "first");
@@ -129,7 +129,7 @@ TEST(LowLatencyInternode, AMissingRankIsMasked) {
 
 /// Until a source has begun, a wait is skew; from then on it is transfer. A mapped source sets a
 /// flag when it begins; of others, the count that precedes their rows is the first that arrives.
-TEST(FarLatency, DispatchKnowsABeginningFromRows) {
+TEST(LowLatencyInternode, DispatchKnowsABeginningFromRows) {
   const moe::Shape shape = shape_of(4, 9);
   for (const bool begins_late : {true, false}) {
     LowLatencyInternodeWorld world(shape, settings[1], all_routings(shape)[0].routing,

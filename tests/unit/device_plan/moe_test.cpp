@@ -178,7 +178,7 @@ private:
   HostKernels kernels_;
 };
 
-TEST(Moe, BehindACallEveryRankHasWhatAllHaveSent) {
+TEST(Moe, AfterACallEveryRankHasReceivedAllRows) {
   CallTimings calls;
   for (int call = 1; call <= 5; ++call) {
     calls.run(call);
@@ -186,7 +186,7 @@ TEST(Moe, BehindACallEveryRankHasWhatAllHaveSent) {
   }
 }
 
-TEST(Moe, NobodyWritesForTheNextCallBeforeARankHasRead) {
+TEST(Moe, NoRankWritesForTheNextCallBeforeTheReaderIsDone) {
   CallTimings calls;
   EXPECT_EQ(calls.wrong_in_a_row(), 0);
 }

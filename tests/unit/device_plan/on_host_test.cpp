@@ -60,7 +60,7 @@ TEST(DeviceOnHost, ProgramsOverANetworkByBlocks) {
 }
 
 /// Data before signal, for each path of put_signal.
-TEST(DeviceOnHost, SignalsComeBehindData) {
+TEST(DeviceOnHost, SignalsAreOrderedAfterData) {
   HostKernels kernels(2, heap_bytes);
   std::atomic<int> wrong{0};
   constexpr std::uint64_t rounds = 20;
@@ -92,7 +92,7 @@ TEST(DeviceOnHost, SignalsComeBehindData) {
 }
 
 /// What any thread of the block has put is visible after a barrier, to every thread.
-TEST(DeviceOnHost, BarriersComeBehindPutsOfAllThreads) {
+TEST(DeviceOnHost, BarriersAreOrderedAfterPutsOfAllThreads) {
   HostKernels kernels(2, heap_bytes);
   std::atomic<int> wrong{0};
   constexpr std::size_t words = 24;

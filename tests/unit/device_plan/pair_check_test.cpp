@@ -31,7 +31,7 @@ protected:
   }
   void step(Step which) {
     world.run({n_pes, 4}, [&](const DeviceJob& job) {
-      device::PairCheck(job, job.heap, layout, patience_ns, static_cast<int>(device::blockIdx.x))
+      device::PairCheck(job, job.heap, layout, timeout_ns, static_cast<int>(device::blockIdx.x))
           .run(which);
     });
   }
@@ -51,7 +51,7 @@ protected:
 
   Layout layout{n_pes};
   HostKernels world{n_pes, Layout{n_pes}.size_bytes()};
-  std::uint64_t patience_ns = 60'000'000'000;
+  std::uint64_t timeout_ns = 60'000'000'000;
 };
 
 TEST_F(KernelPairs, AllIsWell) {
@@ -96,18 +96,18 @@ TEST_F(KernelPairs, ASignalThatDoesNotComeIsGivenUp) {
   for (const Step each : {Step::prepare, Step::act})
     step(each);
   word(1, layout.signal(0, 1)) = 0;
-  patience_ns = 50'000'000;
+  timeout_ns = 50'000'000;
   step(Step::await);
   step(Step::look);
   EXPECT_EQ(count_bad(), 1);
   const Result& seen = result(1, 0, kernel_check::put_signal);
-  EXPECT_EQ(seen.state, Result::nothing_came);
+  EXPECT_EQ(seen.state, Result::nothing_arrived);
   EXPECT_EQ(seen.size_bytes, 16385u);
   EXPECT_EQ(seen.expected, kernel_check::signal_value);
   EXPECT_EQ(seen.found, 0u);
 }
 
-TEST_F(KernelPairs, APayloadThatIsNotBehindItsSignal) {
+TEST_F(KernelPairs, ASignalThatArrivesBeforeItsPayload) {
   for (const Step each : {Step::prepare, Step::act})
     step(each);
   area(1)[layout.data(Layout::signal_arrives, 0, 0)] ^= std::byte{0x80};

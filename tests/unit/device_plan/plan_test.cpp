@@ -113,7 +113,7 @@ TEST(DevicePlan, SlotsFitTheHalf) {
   }
 }
 
-TEST(DevicePlan, FarMembersNumbersFitTheScratch) {
+TEST(DevicePlan, NumbersOfNetworkMembersFitTheScratchBuffer) {
   for (int n_network = 1; n_network < DeviceTeamFlags::max_members; ++n_network)
     for (const int parts : {1, 2, 7, 64, 2000}) {
       const plan::NetworkWindows shape = plan::network_windows(n_network, parts);

@@ -73,7 +73,7 @@ TEST(DeviceReports, WordsOfATeamAreNamed) {
               });
 }
 /// The sizes that members before this one contribute.
-TEST(DeviceReports, WhoDoesNotComeToACollectIsNamed) {
+TEST(DeviceReports, AMissingMemberOfACollectIsNamed) {
   HostKernels kernels(2, heap_bytes, wait_s);
   std::atomic<int> failed{0};
   kernels.run({1, 1}, [&](const DeviceJob& job) {
@@ -88,7 +88,7 @@ TEST(DeviceReports, WhoDoesNotComeToACollectIsNamed) {
   EXPECT_EQ(kernels.report(1).seen, 0u);
 }
 
-TEST(DeviceReports, BlocksThatDoNotMeetAreCounted) {
+TEST(DeviceReports, BlocksMissingAtABarrierAreCounted) {
   HostKernels kernels(1, heap_bytes, wait_s);
   std::atomic<int> failed{0};
   kernels.run({3, 2}, [&](const DeviceJob& job) {
@@ -211,7 +211,7 @@ TEST(DeviceReports, AGridBarrierThatFailsFailsInEachBlock) {
   }
 }
 /// A failure belongs to its barrier; the next one on the same words has none.
-TEST(DeviceReports, AMeetingBehindAFailureIsWhole) {
+TEST(DeviceReports, ABarrierAfterAFailureIsComplete) {
   HostKernels kernels(1, heap_bytes, wait_s);
   std::atomic<int> wrong{0};
   kernels.run({3, 2}, [&](const DeviceJob& job) {

@@ -111,7 +111,7 @@ Scenarios all_copies() {
   };
 }
 
-TEST(DoctorGpuDevices, TheChildsAnswerComesBack) {
+TEST(DoctorGpuDevices, TheChildsResultIsReturned) {
   cuda::DeviceSurvey sent = survey([](auto& gpu) {
     gpu.problem = "one \"two\"\nthree";
     gpu.no_descriptors = "a";

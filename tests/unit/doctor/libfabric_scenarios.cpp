@@ -19,9 +19,9 @@ void with_gdrcopy(Machine& m) {
   m.files.symlink("/usr/lib64/libgdrapi.so.2", "libgdrapi.so.2.4");
 }
 
-std::function<CheckResult()> provider(const doctor::ExpectedProvider& wish,
+std::function<CheckResult()> provider(const doctor::ExpectedProvider& expected,
                                       const fabric::ProviderPresence& presence) {
-  return [=] { return doctor::judge_libfabric_provider(wish, presence); };
+  return [=] { return doctor::judge_libfabric_provider(expected, presence); };
 }
 
 Scenarios providers() {

@@ -113,7 +113,7 @@ TEST(LibraryFiles, VersionInFileName) {
   EXPECT_EQ(version_in_file_name("/usr/lib/libucp.so.0.0.0"), std::nullopt);
 }
 
-TEST(CudaProbe, SurvivesTheWayThroughThePipe) {
+TEST(CudaProbe, RoundTripsThroughThePipe) {
   CudaProbe probe;
   probe.library = "/usr/lib/x86 64/libcuda.so.1";
   probe.driver_version = 13000;
@@ -133,7 +133,7 @@ TEST(CudaProbe, SurvivesTheWayThroughThePipe) {
   EXPECT_EQ(back.peers, probe.peers);
 }
 
-TEST(CudaProbe, AnAnswerThatStopsHalfWayIsAProblem) {
+TEST(CudaProbe, ATruncatedReplyIsAProblem) {
   EXPECT_EQ(parse_cuda_probe("library /x\ndriver_version 13000\n").problem,
             "the CUDA driver did not respond");
   EXPECT_FALSE(parse_cuda_probe("init_result many\n").initialized());
@@ -146,7 +146,7 @@ TEST(CudaProbe, AChildWithoutTimeIsGivenUp) {
   EXPECT_EQ(probe.problem, "cuInit did not return within 0 ms");
 }
 
-TEST(CudaProbe, TheLiveMachineAnswers) {
+TEST(CudaProbe, TheLiveMachineReplies) {
   const CudaProbe probe = probe_cuda(std::chrono::seconds(60));
   EXPECT_EQ(probe.problem.empty(), probe.init_result.has_value()) << probe.problem;
 }

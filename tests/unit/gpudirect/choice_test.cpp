@@ -13,7 +13,7 @@ const GpuDirectCapability shm{"shm", "", "it does not reach PE 1", false};
 const GpuDirectCapability good{"ibrc", "dma-buf", "", true};
 const GpuDirectCapability bad{"ibrc", "", "mlx5_0: dma-buf: Operation not supported", true};
 
-TEST(GpuDirectChoice, IsTheFirstTransportWithWhichAllCan) {
+TEST(GpuDirectChoice, TheFirstTransportThatWorksForAllIsChosen) {
   const GpuDirectChoice choice = choose_gpu_direct("auto", {{shm, good}, {shm, good}});
   EXPECT_EQ(choice.transport, 1);
   EXPECT_EQ(choice.text, "GPUDirect RDMA by dma-buf over ibrc");
@@ -36,13 +36,13 @@ TEST(GpuDirectChoice, WhatReachesNotAllIsNamedIfThereIsNothingElse) {
             "staged: shm: PE 0: it does not reach PE 1 (so on 2 of 2 PEs)");
 }
 
-TEST(GpuDirectChoice, OffAsksNobody) {
+TEST(GpuDirectChoice, OffQueriesNoTransport) {
   const GpuDirectChoice choice = choose_gpu_direct("off", {{}, {}});
   EXPECT_EQ(choice.transport, -1);
   EXPECT_EQ(choice.text, "staged: SHMEMCTL_GPUDIRECT=off");
 }
 
-TEST(GpuDirectChoice, AWayThatIsAskedForIsACondition) {
+TEST(GpuDirectChoice, ARequestedMethodIsRequired) {
   const std::string text = expect_error(
       ExitCode::unavailable,
       {"SHMEMCTL_GPUDIRECT=dmabuf", "ibrc: PE 1: mlx5_0: dma-buf: Operation not supported"}, [] {
@@ -62,7 +62,7 @@ TEST(GpuDirectCapabilities, ReachOtherPes) {
       from_bytes<GpuDirectCapabilities>(to_bytes(GpuDirectCapabilities{good, odd})).value();
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(back[0].transport, "ibrc");
-  EXPECT_EQ(back[0].way, "dma-buf");
+  EXPECT_EQ(back[0].method, "dma-buf");
   EXPECT_TRUE(back[0].reaches_all);
   EXPECT_EQ(back[1].reason, "two\nlines\x1f");
   EXPECT_FALSE(back[1].reaches_all);
@@ -90,7 +90,7 @@ GpuDirectCapability tried(Transport& transport, const std::vector<bool>& reaches
 TEST(GpuDirectTrial, AsksTheTransportsThatReachAll) {
   const auto memory = std::make_shared<MadeUpMemory>();
   Answering nic;
-  EXPECT_EQ(tried(nic, {false, true, true}, memory).way, "dma-buf");
+  EXPECT_EQ(tried(nic, {false, true, true}, memory).method, "dma-buf");
   nic.answer = {"", "mlx5_0: Bad address"};
   EXPECT_EQ(tried(nic, {true, true, true}, memory).reason, "mlx5_0: Bad address");
   EXPECT_EQ(nic.asked, 2);
@@ -106,7 +106,7 @@ TEST(GpuDirectTrial, OtherTransportsReachMemoryOfTheHostOnly) {
   CountingTransport plain;
   const GpuDirectCapability offer =
       tried(plain, {true, true, true}, std::make_shared<MadeUpMemory>());
-  EXPECT_EQ(offer.way, "");
+  EXPECT_EQ(offer.method, "");
   EXPECT_EQ(offer.reason, "it reaches memory of the host only");
 }
 

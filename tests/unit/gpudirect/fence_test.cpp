@@ -38,7 +38,7 @@ TEST_F(HostFence, WaitsForTheOtherPath) {
   EXPECT_EQ(log_.back(), "nic put 8");
 }
 
-TEST_F(HostFence, IsOneOfTheTransportWhereBothGoTheSameWay) {
+TEST_F(HostFence, UsesTheTransportsFenceIfBothUseOnePath) {
   run({&nic_, &nic_});
   EXPECT_EQ(log_, (Log{"nic put 8", "nic fence", "nic put 8"}));
 }

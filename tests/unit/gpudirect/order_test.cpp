@@ -23,7 +23,7 @@ protected:
       return address == other_gpu.data() || address == heap.data();
     };
     settings.memory = std::make_shared<MadeUpMemory>(&log);
-    settings.way = "GPUDirect RDMA by dma-buf over nic";
+    settings.description = "GPUDirect RDMA by dma-buf over nic";
     transport.emplace(std::move(settings));
     transport->set_region({3, heap.data(), heap.size(), {}});
   }
@@ -62,7 +62,7 @@ TEST_F(GpuDirect, MemoryOfAGpuOutsideOfTheRegionsIsStaged) {
   expect_log({"agent put 65"});
 }
 
-TEST_F(GpuDirect, NobodyAsksWhatMemoryIsThatIsKnown) {
+TEST_F(GpuDirect, KnownMemoryIsNotQueriedAgain) {
   Transport& of_host = transport->for_host_memory();
   of_host.put(0, there, host.data(), 8, true);
   of_host.get(0, host.data(), there, 8, false);
@@ -78,7 +78,7 @@ TEST_F(GpuDirect, NobodyAsksWhatMemoryIsThatIsKnown) {
   EXPECT_EQ(asked, 1);
 }
 
-TEST_F(GpuDirect, ASignalThatIsSetGoesWithItsPayload) {
+TEST_F(GpuDirect, ASetSignalUsesThePathOfItsPayload) {
   transport->put_signal(0, there, host.data(), 8, there, 1, SignalOp::set, false);
   expect_log({"nic put_signal set 8"});
 }
@@ -101,7 +101,7 @@ TEST_F(GpuDirect, SignalsAreTheAgentsIfNicsMakeNone) {
   expect_log({"agent put_signal set 0"});
 }
 
-TEST_F(GpuDirect, AFenceStandsBetweenTheTwoWays) {
+TEST_F(GpuDirect, AFenceOrdersBothPaths) {
   put();
   transport->fence(0);
   put(); // the NIC's own order

@@ -62,7 +62,7 @@ TEST_F(TwoTrees, AHotNicIsNamedWithItsPes) {
   EXPECT_EQ(found.loads[2].pes_reason, "");
 }
 
-TEST_F(TwoTrees, WithoutPesNobodyIsNamed) {
+TEST_F(TwoTrees, WithoutPesNoPeIsNamed) {
   traffic({10 * GB, 400 * GB, 10 * GB, 11 * GB});
   Hotspots found = hotspots();
   attribute(found, "node7", hca_node(4), Mapping());

@@ -52,7 +52,7 @@ TEST(CounterTotals, StepsAddUpAndTheLargestRateIsKept) {
   EXPECT_DOUBLE_EQ(total.peak_per_s.value(), 1000);
 }
 
-TEST(CounterTotals, ItGoesRoundAgainAndAgain) {
+TEST(CounterTotals, RepeatedWrapAround) {
   const CounterTree tree;
   tree.set("mlx5_0", counter_file, "4294967290");
   Samples samples(tree, hca_node(1));
@@ -80,7 +80,7 @@ TEST(CounterTotals, AResetLeavesNoChangeForGood) {
   EXPECT_EQ(samples.of("sent_pkts").problem, "went back from 5000 to 10: it was reset");
 }
 
-TEST(CounterTotals, AReadingThatFailsOnTheWayLeavesNoChange) {
+TEST(CounterTotals, AFailedReadingChangesNothing) {
   const CounterTree tree;
   tree.set("mlx5_0", counter_file, "5000");
   Samples samples(tree, hca_node(1));

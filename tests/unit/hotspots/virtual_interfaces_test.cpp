@@ -86,7 +86,7 @@ TEST(VirtualInterfaces, LinksThatRunInACircleEnd) {
   EXPECT_FALSE(virtual_interface_Gbps(Sysroot(folder.path()), "a"));
 }
 
-TEST(VirtualInterfaces, OfAJobTheTextDoesNotSayThisMachine) {
+TEST(VirtualInterfaces, TheTextOfAJobDoesNotSayThisMachine) {
   EXPECT_EQ(hotspots_text({{"mode", "job"}, {"ports", nlohmann::json::array()}}, {}),
             "No machine of this job has a NIC with counters.\n");
   EXPECT_EQ(hotspots_text({{"mode", "once"}, {"ports", nlohmann::json::array()}}, {}),

@@ -68,7 +68,7 @@ TEST(WatchedCommand, ItsTimeIsOver) {
   EXPECT_EQ(end_of(deaf, 0.01).signal, "SIGKILL");
 }
 
-TEST(WatchedCommand, SignalsAreHandedOnAndASecondOneKills) {
+TEST(WatchedCommand, SignalsAreForwardedAndASecondOneKills) {
   WatchedCommand polite("/bin/sh", {"sh", "-c", "sleep 100"}, path, true);
   EXPECT_FALSE(polite.interrupted());
   polite.hand_on(SIGTERM, false);

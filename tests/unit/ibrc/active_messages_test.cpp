@@ -196,7 +196,7 @@ TEST(Messages, AnAddressBesideAWordIsRefused) {
       by_message());
 }
 
-TEST(Messages, WhatNobodyRegisteredIsNotAskedFor) {
+TEST(Messages, UnregisteredMemoryIsNotRequested) {
   FakeVerbs fake({roce_device("fake0")});
   run_over(
       fake,
@@ -211,7 +211,7 @@ TEST(Messages, WhatNobodyRegisteredIsNotAskedFor) {
 }
 
 /// The request arrives, but no reply comes back.
-TEST(Messages, APeerThatDoesNotAnswerEndsTheWaitAtItsDeadline) {
+TEST(Messages, AWaitForAnUnresponsivePeerTimesOut) {
   FakeVerbs fake({roce_device("fake0", 1), roce_device("fake1", 2)});
   fake.fault = [](const FakeRequest& request) {
     return request.device == "fake1" ? std::optional(IBV_WC_RETRY_EXC_ERR) : std::nullopt;
@@ -232,7 +232,7 @@ TEST(Messages, APeerThatDoesNotAnswerEndsTheWaitAtItsDeadline) {
 }
 
 /// A process that was killed after it received the request: only its connection shows that.
-TEST(Messages, APeerThatIsGoneIsNoticedWhileItsAnswerIsAwaited) {
+TEST(Messages, ADeadPeerIsDetectedDuringAWaitForItsReply) {
   FakeVerbs fake({roce_device("fake0", 1), roce_device("fake1", 2)});
   fake.fault = [](const FakeRequest& request) {
     return request.opcode == IBV_WR_SEND ? std::nullopt : std::optional(IBV_WC_RETRY_EXC_ERR);

@@ -51,7 +51,7 @@ TEST(AtomicMessage, WhatIsWrittenIsRead) {
       }
 }
 
-TEST(AtomicMessage, OtherLengthsAndValuesAreNone) {
+TEST(AtomicMessage, InvalidLengthsAndValuesAreRefused) {
   const AtomicMessage::Bytes good = encode(AtomicMessage{{AtomicOp::add, 8, 1}, 1, 0, true});
   for (std::size_t length = 0; length < good.size(); ++length)
     EXPECT_FALSE(decode_atomic_message(good.data(), length));
@@ -149,7 +149,7 @@ TEST(ReplyBlock, PlacesDoNotOverlap) {
   }
 }
 
-TEST(ReplyAddress, IsSturdy) {
+TEST(ReplyAddress, DamagedTextsAreRefused) {
   const ReplyAddress place{64, 0x7f0000001000, {1, 0xffffffff, 3}};
   const std::string bytes = to_bytes(place);
   EXPECT_EQ(from_bytes<ReplyAddress>(bytes), place);
@@ -160,46 +160,47 @@ TEST(ReplyAddress, IsSturdy) {
       from_bytes<ReplyAddress>(to_bytes(ReplyAddress{1, 0, std::vector<std::uint32_t>(65)})));
 }
 
-AtomicsCapabilities offer(AtomicsPreference wish, bool by_device, std::uint32_t receives) {
-  return {wish, by_device, receives};
+AtomicsCapabilities capabilities(AtomicsPreference preference, bool by_device,
+                                 std::uint32_t receives) {
+  return {preference, by_device, receives};
 }
 
 TEST(AtomicsChoice, OneMethodForTheWholeJob) {
   using enum AtomicsPreference;
   const Where where{"node0", 0, {}, std::nullopt};
-  const auto choose = [&](const std::vector<AtomicsCapabilities>& offers) {
+  const auto choose = [&](const std::vector<AtomicsCapabilities>& all) {
     std::vector<NamedCapabilities> named;
-    for (std::size_t pe = 0; pe < offers.size(); ++pe)
-      named.push_back({offers[pe], "PE " + std::to_string(pe)});
+    for (std::size_t pe = 0; pe < all.size(); ++pe)
+      named.push_back({all[pe], "PE " + std::to_string(pe)});
     return atomics_by_message(named, where);
   };
-  const AtomicsCapabilities able = offer(automatic, true, 100),
-                            unable = offer(automatic, false, 100);
+  const AtomicsCapabilities able = capabilities(automatic, true, 100),
+                            unable = capabilities(automatic, false, 100);
   EXPECT_FALSE(choose({able, able}));
   EXPECT_TRUE(choose({able, unable, able}));
-  EXPECT_TRUE(choose({able, offer(message, true, 100)}));
-  EXPECT_FALSE(choose({offer(device, true, 100), unable}));
+  EXPECT_TRUE(choose({able, capabilities(message, true, 100)}));
+  EXPECT_FALSE(choose({capabilities(device, true, 100), unable}));
   // No PE can receive: puts and gets still work.
-  EXPECT_FALSE(choose({unable, offer(automatic, true, 0)}));
+  EXPECT_FALSE(choose({unable, capabilities(automatic, true, 0)}));
   expect_error(ExitCode::usage, {"IB_ATOMICS", "PE 1 has message", "PE 0 has device"}, [&] {
-    choose({offer(device, true, 100), offer(message, true, 100)});
+    choose({capabilities(device, true, 100), capabilities(message, true, 100)});
   });
   expect_error(ExitCode::unavailable, {"PE 1", "no SRQ", "host node0"}, [&] {
-    choose({offer(message, true, 100), offer(message, true, 0)});
+    choose({capabilities(message, true, 100), capabilities(message, true, 0)});
   });
 }
 
 TEST(AtomicsChoice, OutlookOfAPair) {
   using enum AtomicsPreference;
-  const AtomicsCapabilities able = offer(automatic, true, 100),
-                            unable = offer(automatic, false, 100);
+  const AtomicsCapabilities able = capabilities(automatic, true, 100),
+                            unable = capabilities(automatic, false, 100);
   EXPECT_EQ(atomics_method(able, able), AtomicsMethod::device);
   EXPECT_EQ(atomics_method(able, unable), AtomicsMethod::message);
   EXPECT_EQ(atomics_method(unable, able), AtomicsMethod::message);
-  EXPECT_EQ(atomics_method(able, offer(message, true, 1)), AtomicsMethod::message);
-  EXPECT_EQ(atomics_method(able, offer(message, true, 0)), AtomicsMethod::none);
-  EXPECT_EQ(atomics_method(offer(device, true, 100), unable), AtomicsMethod::none);
-  EXPECT_EQ(atomics_method(unable, offer(automatic, true, 0)), AtomicsMethod::none);
+  EXPECT_EQ(atomics_method(able, capabilities(message, true, 1)), AtomicsMethod::message);
+  EXPECT_EQ(atomics_method(able, capabilities(message, true, 0)), AtomicsMethod::none);
+  EXPECT_EQ(atomics_method(capabilities(device, true, 100), unable), AtomicsMethod::none);
+  EXPECT_EQ(atomics_method(unable, capabilities(automatic, true, 0)), AtomicsMethod::none);
 }
 
 } // namespace

@@ -63,7 +63,7 @@ TEST(Connecting, OptionsChooseOthers) {
             std::string::npos);
 }
 
-TEST(Connecting, TheNextKindWhereTheSystemFindsNoWay) {
+TEST(Connecting, TheNextAddressFamilyIfTheSystemFindsNoRoute) {
   FakeVerbs fake({roce_device("fake0")});
   fake.no_path = [](const verbs::RawGid& to) { return is_ipv4(to) ? tcp_timeout : 0; };
   EXPECT_NE(connection_over(fake).find("RoCE v2 link-local"), std::string::npos);
@@ -168,11 +168,11 @@ TEST(Connecting, AListWhosePortsAreDownIsNotPassedOver) {
   FakeDevice down = roce_device("fake0");
   down.ports[0].state = IBV_PORT_DOWN;
   FakeVerbs fake({down, roce_device("fake1")});
-  const std::string message =
-      expect_error(ExitCode::unavailable,
-                   {"NICs of SHMEMCTL_HCA_LIST", "host host", "fake0:1 is DOWN, fake1:1 is ACTIVE"}, [&] {
-                     connection_over(fake, {{"HCA_LIST", "fake0"}});
-                   });
+  const std::string message = expect_error(
+      ExitCode::unavailable,
+      {"NICs of SHMEMCTL_HCA_LIST", "host host", "fake0:1 is DOWN, fake1:1 is ACTIVE"}, [&] {
+        connection_over(fake, {{"HCA_LIST", "fake0"}});
+      });
   EXPECT_NE(message.find("bring the link up"), std::string::npos) << message;
 }
 

@@ -202,7 +202,7 @@ TEST(DeviceShare, TheControllerOfVersion1) {
             "rdma.max of /sys/fs/cgroup/rdma/slurm allows hca_handle=1 hca_object=max");
 }
 
-TEST(DeviceShare, WhoHoldsWhatIsSaidWhereItIsTheCause) {
+TEST(DeviceShare, TheHolderIsNamedIfItIsTheCause) {
   const TemporaryFolder machine;
   const Sysroot sysroot(machine.path());
   EXPECT_EQ(refusal("rxe0", EAGAIN, "wait", sysroot).fix, "wait");

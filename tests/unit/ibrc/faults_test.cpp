@@ -32,7 +32,7 @@ void put_and_wait(TransportPe& me, int to = 1) {
   me.transport->quiet(0);
 }
 
-TEST(Faults, APeerThatDoesNotAnswerIsNamed) {
+TEST(Faults, AnUnresponsivePeerIsNamed) {
   FakeVerbs fake({roce_device("fake0")});
   Failing failing(fake);
   run_over(fake, [&](TransportPe& me) {
@@ -143,7 +143,7 @@ TEST(Faults, APortThatIsDownIsTheCause) {
   });
 }
 
-TEST(Faults, ADeviceThatNeverAnswersEndsTheWaitAtItsDeadline) {
+TEST(Faults, AWaitForASilentDeviceTimesOut) {
   FakeVerbs fake({roce_device("fake0")});
   const auto quick = [&](TransportSetup setup) {
     setup.timeout_s = 0.3;
@@ -199,7 +199,7 @@ TEST(Faults, ARequestThatTheDeviceRefuses) {
 }
 
 /// Earlier requests in flight without a completion do not delay the next quiet.
-TEST(Faults, AQuietBehindARefusedRequest) {
+TEST(Faults, AQuietAfterARefusedRequest) {
   for (int puts = 1; puts <= 20; ++puts) { // one of some asks for a completion
     FakeVerbs fake({roce_device("fake0")});
     run_over(fake, [&](TransportPe& me) {
@@ -219,7 +219,7 @@ TEST(Faults, AQuietBehindARefusedRequest) {
   }
 }
 
-TEST(Faults, MemoryThatNobodyRegistered) {
+TEST(Faults, UnregisteredMemory) {
   FakeVerbs fake({roce_device("fake0")});
   run_over(fake, [&](TransportPe& me) {
     expect_error(ExitCode::unavailable, {"region 1", "not registered by PE 1 on host1"},

@@ -33,8 +33,8 @@ std::vector<int> indices(const std::vector<GidEntry>& entries) {
     list.push_back(entry.index);
   return list;
 }
-std::vector<int> chosen(const GidRequest& wish) {
-  return indices(gid_candidates(mlx5_table(), wish));
+std::vector<int> chosen(const GidRequest& request) {
+  return indices(gid_candidates(mlx5_table(), request));
 }
 
 TEST(Gid, RoceV2AndIpv4FirstAndLinkLocalLast) {
@@ -51,43 +51,43 @@ TEST(Gid, TheOrderOfTheTableIsOfNoMatter) {
 }
 
 TEST(Gid, WhatIsAskedForIsACondition) {
-  GidRequest wish;
-  wish.roce_version = 1;
-  EXPECT_EQ(chosen(wish), (std::vector<int>{2, 0}));
-  wish.roce_version = 2;
-  EXPECT_EQ(chosen(wish), (std::vector<int>{3, 4, 1}));
-  wish.ipv6 = true;
-  EXPECT_EQ(chosen(wish), (std::vector<int>{4, 1}));
-  wish.ipv6 = false;
-  EXPECT_EQ(chosen(wish), (std::vector<int>{3}));
-  wish.range = parse_address_range("192.168.0.0/16");
-  EXPECT_EQ(chosen(wish), (std::vector<int>{5}));
-  wish.range = parse_address_range("172.16.0.0/12");
-  EXPECT_EQ(chosen(wish), (std::vector<int>{}));
+  GidRequest request;
+  request.roce_version = 1;
+  EXPECT_EQ(chosen(request), (std::vector<int>{2, 0}));
+  request.roce_version = 2;
+  EXPECT_EQ(chosen(request), (std::vector<int>{3, 4, 1}));
+  request.ipv6 = true;
+  EXPECT_EQ(chosen(request), (std::vector<int>{4, 1}));
+  request.ipv6 = false;
+  EXPECT_EQ(chosen(request), (std::vector<int>{3}));
+  request.range = parse_address_range("192.168.0.0/16");
+  EXPECT_EQ(chosen(request), (std::vector<int>{5}));
+  request.range = parse_address_range("172.16.0.0/12");
+  EXPECT_EQ(chosen(request), (std::vector<int>{}));
 }
 
 TEST(Gid, AnIndexIsTakenWhateverItIs) {
-  GidRequest wish;
-  wish.ipv6 = true; // without effect if an index is given
+  GidRequest request;
+  request.ipv6 = true; // without effect if an index is given
   for (const int index : {0, 1, 2, 3, 4, 5}) {
-    wish.index = index;
-    EXPECT_EQ(chosen(wish), (std::vector<int>{index}));
+    request.index = index;
+    EXPECT_EQ(chosen(request), (std::vector<int>{index}));
   }
-  wish.index = 6; // empty
-  EXPECT_TRUE(chosen(wish).empty());
-  wish.index = 300; // the call that connects has one byte for it
-  EXPECT_TRUE(chosen(wish).empty());
+  request.index = 6; // empty
+  EXPECT_TRUE(chosen(request).empty());
+  request.index = 300; // the call that connects has one byte for it
+  EXPECT_TRUE(chosen(request).empty());
 }
 
 TEST(Gid, InfinibandHasNoVersionsAndNoFamilies) {
   const std::vector<GidEntry> table = {{0, GidType::infiniband, ipv6(0xfe, 0x80, 4)},
                                        {1, GidType::infiniband, ipv6(0x20, 0x01, 4)}};
-  GidRequest wish;
-  wish.roce_version = 2;
-  wish.ipv6 = false;
-  EXPECT_EQ(indices(gid_candidates(table, wish)), (std::vector<int>{0}));
-  wish.index = 1;
-  EXPECT_EQ(indices(gid_candidates(table, wish)), (std::vector<int>{1}));
+  GidRequest request;
+  request.roce_version = 2;
+  request.ipv6 = false;
+  EXPECT_EQ(indices(gid_candidates(table, request)), (std::vector<int>{0}));
+  request.index = 1;
+  EXPECT_EQ(indices(gid_candidates(table, request)), (std::vector<int>{1}));
 }
 
 TEST(Gid, KindsAndTexts) {
@@ -101,15 +101,15 @@ TEST(Gid, KindsAndTexts) {
     EXPECT_STRNE(to_string(static_cast<GidKind>(kind)), "unknown");
 }
 
-TEST(Gid, ReasonNamesTableAndWish) {
-  GidRequest wish;
-  wish.roce_version = 1;
-  wish.ipv6 = false;
+TEST(Gid, ReasonNamesTableAndRequest) {
+  GidRequest request;
+  request.roce_version = 1;
+  request.ipv6 = false;
   const std::vector<GidEntry> table = {{1, GidType::roce_v2, ipv4(10, 0, 0, 1)}};
-  EXPECT_EQ(no_gid_reason(table, wish),
+  EXPECT_EQ(no_gid_reason(table, request),
             "its GID table has 1 is RoCE v2 IPv4 10.0.0.1; the options ask for RoCE v1, IPv4");
-  wish.index = 7;
-  EXPECT_EQ(no_gid_reason({}, wish), "its GID table has no entry; the options ask for index 7");
+  request.index = 7;
+  EXPECT_EQ(no_gid_reason({}, request), "its GID table has no entry; the options ask for index 7");
 }
 
 TEST(AddressRange, Parses) {

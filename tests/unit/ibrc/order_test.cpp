@@ -100,7 +100,7 @@ TEST(IbrcOrder, AnOrderThatIsNotThereIsFound) {
 
 /// A put and its signal are still one doorbell: data, an atomic that changes nothing, and the
 /// signal after its completion.
-TEST(IbrcOrder, ASignalBehindDataIsOneDoorbell) {
+TEST(IbrcOrder, DataAndSignalShareADoorbell) {
   FakeDevice device = reordering_device("fake0");
   device.any_order = false;
   FakeVerbs fake({device});

@@ -52,7 +52,7 @@ Hello one_roce(std::vector<verbs::GidKind> kinds = {verbs::GidKind::v2_ipv4}) {
   return of({roce("rxe0", std::move(kinds))});
 }
 
-TEST(Plan, TheBestNicsMeetAndTheOthersTakeTurns) {
+TEST(Plan, TheBestNicsArePairedAndTheOthersRoundRobin) {
   const auto nic = [](const char* name) { return roce(name, {verbs::GidKind::v2_ipv4}); };
   const Hello two = of({nic("a0"), nic("a1")}), three = of({nic("b0"), nic("b1"), nic("b2")});
   const auto from_two = plan_paths(two, three, {}, job, 1);
@@ -81,7 +81,7 @@ TEST(Plan, LimitsAreThoseOfBothEnds) {
   }
 }
 
-TEST(Plan, AWishedMtuHoldsForBothAndIsRefusedWhereAPortHasLess) {
+TEST(Plan, ARequestedMtuIsRefusedIfAPortHasLess) {
   Hello mine = one_roce(), theirs = one_roce();
   mine.wanted_mtu_bytes = 2048;
   EXPECT_EQ(plan_paths(mine, theirs, {}, job, 1)[0].mtu_bytes, 2048);

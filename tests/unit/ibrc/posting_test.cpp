@@ -79,7 +79,7 @@ TEST(Posting, FewOfManySmallPutsAskForACompletion) {
   EXPECT_LT(cost.completions, times / 2);
 }
 
-TEST(Posting, SmallBlockingPutsReturnBeforeTheyAreAnswered) {
+TEST(Posting, SmallBlockingPutsReturnBeforeTheirCompletion) {
   FakeVerbs fake({roce_device("fake0")});
   run_over(fake, [&](TransportPe& me) {
     if (me.pe == 0) {

@@ -27,22 +27,24 @@ DeviceMemoryPaths all_paths() {
 }
 
 TEST(RegistrationPaths, DmaBufFirstThenPeerMemory) {
-  EXPECT_EQ(choose_paths(MemoryKind::host, {}).ways, (std::vector<Way>{Way::plain}));
-  EXPECT_EQ(choose_paths(MemoryKind::cuda, all_paths()).ways,
-            (std::vector<Way>{Way::dma_buf, Way::peer_memory}));
+  EXPECT_EQ(choose_paths(MemoryKind::host, {}).methods,
+            (std::vector<RegistrationMethod>{RegistrationMethod::plain}));
+  EXPECT_EQ(choose_paths(MemoryKind::cuda, all_paths()).methods,
+            (std::vector<RegistrationMethod>{RegistrationMethod::dma_buf,
+                                             RegistrationMethod::peer_memory}));
 }
 
-TEST(RegistrationPaths, EveryWayThatIsLeftOutHasItsReason) {
+TEST(RegistrationPaths, EverySkippedMethodHasAReason) {
   DeviceMemoryPaths ways = all_paths();
   ways.dma_buf_off = "IB_DISABLE_DMABUF";
   PathChoice choice = choose_paths(MemoryKind::cuda, ways);
-  EXPECT_EQ(choice.ways, (std::vector<Way>{Way::peer_memory}));
+  EXPECT_EQ(choice.methods, (std::vector<RegistrationMethod>{RegistrationMethod::peer_memory}));
   EXPECT_EQ(choice.reasons, (std::vector<std::string>{"dma-buf: IB_DISABLE_DMABUF is set"}));
   ways = all_paths();
   ways.library_has_dma_buf = false;
   ways.peer_memory_module.clear();
   choice = choose_paths(MemoryKind::cuda, ways);
-  EXPECT_TRUE(choice.ways.empty());
+  EXPECT_TRUE(choice.methods.empty());
   EXPECT_EQ(choice.reasons,
             (std::vector<std::string>{"dma-buf: libibverbs has no ibv_reg_dmabuf_mr",
                                       "peer memory: nvidia-peermem is not loaded"}));

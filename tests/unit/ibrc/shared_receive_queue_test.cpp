@@ -141,17 +141,17 @@ protected:
     job_.nics.push_back(std::make_unique<ibrc::Nic>());
     job_.nics[0]->port = job_.devices[0].device->port(1);
     regions_.set({1, reinterpret_cast<std::byte*>(words_), sizeof words_, {}});
-    answers_ = std::make_unique<ibrc::AmResponder>(job_, regions_, 2, 1);
-    ibrc::Endpoint& endpoint = answers_->add_peer(0, 0, 0);
+    responder_ = std::make_unique<ibrc::AmResponder>(job_, regions_, 2, 1);
+    ibrc::Endpoint& endpoint = responder_->add_peer(0, 0, 0);
     connect(endpoint.queue_pair, endpoint.queue_pair);
     registered_ = verbs::register_memory(*job_.devices[0].device, block_, sizeof block_,
                                          verbs::MemoryKind::host, {}, "a block");
     place_ = {2, reinterpret_cast<std::uintptr_t>(block_), {registered_->rkey}};
-    answers_->add_source(0, queue_pair, 0, 0);
+    responder_->add_source(0, queue_pair, 0, 0);
   }
   void ask(std::uint32_t from, const ibrc::AtomicMessage& message) {
     const AtomicMessage::Bytes bytes = encode(message);
-    answers_->on_message(0, from, bytes.data(), bytes.size());
+    responder_->on_message(0, from, bytes.data(), bytes.size());
   }
   std::uint64_t block_word(std::size_t at) {
     return std::atomic_ref(block_[at / 8]).load(std::memory_order_acquire);
@@ -159,8 +159,8 @@ protected:
   void await_done(std::uint64_t count) {
     const Deadline deadline = Deadline::after(std::chrono::seconds(60));
     while (block_word(ibrc::ReplyBlock::done_at) != count && !deadline.passed()) {
-      answers_->poll();
-      answers_->send();
+      responder_->poll();
+      responder_->send();
       std::this_thread::yield();
     }
     ASSERT_EQ(block_word(ibrc::ReplyBlock::done_at), count);
@@ -173,13 +173,13 @@ protected:
   RegionTable regions_;
   alignas(8) std::uint64_t words_[2] = {};
   alignas(8) std::uint64_t block_[64] = {};
-  std::unique_ptr<ibrc::AmResponder> answers_;
+  std::unique_ptr<ibrc::AmResponder> responder_;
   verbs::MemoryRegion registered_;
   ibrc::ReplyAddress place_;
 };
 
 TEST_F(Answering, ValuesAreThereWhenTheCountIs) {
-  ASSERT_TRUE(answers_->set_place(0, place_));
+  ASSERT_TRUE(responder_->set_place(0, place_));
   const ibrc::ReplyBlock layout{2};
   for (std::uint64_t number = 0; number < 100; ++number) {
     ask(queue_pair, add(1));
@@ -187,11 +187,11 @@ TEST_F(Answering, ValuesAreThereWhenTheCountIs) {
     EXPECT_EQ(block_word(layout.value_at(number)), number);
     EXPECT_EQ(block_word(ibrc::ReplyBlock::refused_at), 0u);
   }
-  EXPECT_FALSE(answers_->pending());
+  EXPECT_FALSE(responder_->pending());
 }
 
-TEST_F(Answering, MoreThanMayBeUnderWayIsRefused) {
-  ASSERT_TRUE(answers_->set_place(0, place_));
+TEST_F(Answering, MoreRequestsThanCreditsAreRefused) {
+  ASSERT_TRUE(responder_->set_place(0, place_));
   for (int i = 0; i < 5; ++i)
     ask(queue_pair, add(1));
   EXPECT_EQ(words_[0], 2u); // the others are not executed
@@ -201,9 +201,9 @@ TEST_F(Answering, MoreThanMayBeUnderWayIsRefused) {
 }
 
 TEST_F(Answering, TheFirstRefusalIsReported) {
-  ASSERT_TRUE(answers_->set_place(0, place_));
+  ASSERT_TRUE(responder_->set_place(0, place_));
   ask(queue_pair, add(1));
-  answers_->on_message(0, queue_pair, "garbage", 7);
+  responder_->on_message(0, queue_pair, "garbage", 7);
   await_done(2);
   EXPECT_EQ(block_word(ibrc::ReplyBlock::refused_at),
             ibrc::refused_word(1, ibrc::Refusal::malformed));
@@ -214,39 +214,39 @@ TEST_F(Answering, TheFirstRefusalIsReported) {
 }
 
 TEST_F(Answering, StrangersAreNotServed) {
-  ASSERT_TRUE(answers_->set_place(0, place_));
+  ASSERT_TRUE(responder_->set_place(0, place_));
   ask(queue_pair + 1, add(1));
-  answers_->on_message(5, queue_pair, &words_, sizeof words_);
+  responder_->on_message(5, queue_pair, &words_, sizeof words_);
   EXPECT_EQ(words_[0], 0u);
-  EXPECT_FALSE(answers_->pending());
+  EXPECT_FALSE(responder_->pending());
 }
 
-TEST_F(Answering, PlacesThatCannotBeWrittenAreRefused) {
+TEST_F(Answering, UnwritableReplyAddressesAreRefused) {
   ibrc::ReplyAddress other = place_;
   other.credits = 3;
-  EXPECT_FALSE(answers_->set_place(0, other));
+  EXPECT_FALSE(responder_->set_place(0, other));
   other = place_;
   other.keys.clear();
-  EXPECT_FALSE(answers_->set_place(0, other));
+  EXPECT_FALSE(responder_->set_place(0, other));
   other = place_;
   other.address += 4;
-  EXPECT_FALSE(answers_->set_place(0, other));
+  EXPECT_FALSE(responder_->set_place(0, other));
 }
 
 /// A peer to which no reply can be sent is dropped, and nothing waits for it.
 TEST_F(Answering, APeerThatIsGoneCostsNothing) {
   place_.keys[0] = 1; // no such memory
-  ASSERT_TRUE(answers_->set_place(0, place_));
+  ASSERT_TRUE(responder_->set_place(0, place_));
   for (std::uint64_t i = 1; i <= 2000; ++i) {
     ask(queue_pair, add(1));
-    answers_->send();
+    responder_->send();
     const Deadline deadline = Deadline::after(std::chrono::seconds(60));
-    while (answers_->pending() && !deadline.passed()) {
-      answers_->poll();
-      answers_->send();
+    while (responder_->pending() && !deadline.passed()) {
+      responder_->poll();
+      responder_->send();
     }
-    answers_->poll();
-    ASSERT_FALSE(answers_->pending());
+    responder_->poll();
+    ASSERT_FALSE(responder_->pending());
   }
   EXPECT_EQ(block_word(ibrc::ReplyBlock::done_at), 0u);
   EXPECT_EQ(fake_.misuse(), "");

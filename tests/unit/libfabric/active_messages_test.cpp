@@ -42,7 +42,7 @@ protected:
   Target target_{memory_, 2, immediates_};
 };
 
-TEST_F(FabricTarget, ExecutesAndAnswers) {
+TEST_F(FabricTarget, ExecutesAndReplies) {
   words_[1] = 40;
   const auto reply = target_.on_request(request(AtomicOp::add, 8, 2));
   ASSERT_TRUE(reply);

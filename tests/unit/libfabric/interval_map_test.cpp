@@ -37,7 +37,7 @@ TEST_F(FabricAreas, ASecondAreaAtTheSamePlaceDoesNotDropTheFirst) {
   areas_.remove(place(100)); // there is none
 }
 
-TEST_F(FabricAreas, AnAreaIsFoundBehindASmallerOneInIt) {
+TEST_F(FabricAreas, ARangeThatContainsASmallerOneIsFound) {
   areas_.add(place(0), 1000, 1);
   areas_.add(place(10), 5, 2);
   areas_.add(place(20), 5, 3);

@@ -103,13 +103,13 @@ TEST(FabricEndpoints, AreReadAsTheyWereWritten) {
 }
 
 TEST(FabricKeys, AreReadAsTheyWereWritten) {
-  PieceKey key{4096, 8192, std::vector<PieceKey::Way>(max_endpoints, {7, 1})};
+  PieceKey key{4096, 8192, std::vector<PieceKey::EndpointKey>(max_endpoints, {7, 1})};
   const std::string text = to_bytes(key);
   EXPECT_LE(text.size(), 256u);
   EXPECT_EQ(from_bytes<PieceKey>(text), key);
   for (std::size_t size_bytes = 0; size_bytes < text.size(); ++size_bytes)
     EXPECT_FALSE(from_bytes<PieceKey>(text.substr(0, size_bytes))) << size_bytes;
-  key.ways.push_back({1, 1});
+  key.by_endpoint.push_back({1, 1});
   EXPECT_FALSE(from_bytes<PieceKey>(to_bytes(key))) << "too many";
   EXPECT_FALSE(from_bytes<PieceKey>(to_bytes(PieceKey{~std::uint64_t{0}, 2, {}}))) << "wraps";
 }

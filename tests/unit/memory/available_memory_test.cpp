@@ -80,7 +80,7 @@ TEST(AvailableMemory, OfThisMachineIsKnown) {
   EXPECT_GT(room->free_bytes, 0u);
 }
 
-TEST(MemoryRoomTexts, MalformedLinesAreNoAnswer) {
+TEST(MemoryRoomTexts, MalformedLinesMeanUnknown) {
   EXPECT_FALSE(number_of("MemAvailable:", "MemAvailable:"));
   EXPECT_FALSE(number_of("MemAvailable: -5 kB", "MemAvailable:"));
   EXPECT_FALSE(number_of("MemAvailable: 99999999999999999999 kB", "MemAvailable:"));

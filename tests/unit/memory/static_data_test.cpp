@@ -313,7 +313,7 @@ TEST(BuildId, IsFoundAfterOtherNotes) {
   EXPECT_FALSE(find_build_id({}));
 }
 
-TEST(BuildId, CutNotesAreNone) {
+TEST(BuildId, TruncatedNotesAreIgnored) {
   const std::vector<std::byte> whole = note(NT_GNU_BUILD_ID, "GNU", "1234");
   for (std::size_t size = 0; size < whole.size(); ++size)
     EXPECT_FALSE(find_build_id({whole.data(), size})) << size;

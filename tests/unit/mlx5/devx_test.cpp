@@ -95,7 +95,7 @@ TEST(Mlx5Devx, WhichAtomicsItHas) {
 /// How signals are ordered after their payload, by the device's capabilities and the options.
 TEST(Mlx5Devx, SignalsByCapability) {
   struct Case {
-    WriteOrder wish;
+    WriteOrder requested;
     bool can_force;
     std::uint64_t sizes;
     std::uint8_t peer_offers;
@@ -123,7 +123,7 @@ TEST(Mlx5Devx, SignalsByCapability) {
     device.can_force_order = each.can_force;
     device.sizes = each.sizes;
     DevxSettings settings;
-    settings.write_order = each.wish;
+    settings.write_order = each.requested;
     const auto hca = open_devx_hca(device.libraries(), "mlx5_7", 1, settings);
     const auto queue = hca->create_queue({});
     PeerInfo peer = ethernet_peer();
@@ -349,7 +349,7 @@ TEST(Mlx5Devx, GpuMemoryIsRegisteredByDmaBuf) {
   const auto memory = std::make_shared<ExportedMemory>();
   const MemoryRequest request{reinterpret_cast<void*>(0x7000001100), 8192, access_all, memory};
   const auto registered = hca->register_memory(request);
-  EXPECT_EQ(registered->way(), "dma-buf");
+  EXPECT_EQ(registered->method(), "dma-buf");
   EXPECT_NE(registered->lkey(), registered->rkey());
   EXPECT_EQ(memory->begin, 0x7000001000u);
   EXPECT_EQ(memory->exported_bytes, 3u * 4096);
@@ -361,7 +361,7 @@ TEST(Mlx5Devx, GpuMemoryIsRegisteredByDmaBuf) {
   EXPECT_EQ(device.dma_buf.access & IBV_ACCESS_RELAXED_ORDERING, 0) << "signals stay behind data";
 }
 
-TEST(Mlx5Devx, WhatEachWayToGpuMemoryAnswered) {
+TEST(Mlx5Devx, TheErrorsOfAllRegistrationMethods) {
   const auto why_not = [](bool has_dma_bufs, const std::string& wanted) {
     FakeDevice device;
     make_ethernet(device);

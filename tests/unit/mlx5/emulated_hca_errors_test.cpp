@@ -23,7 +23,7 @@ void add_nop(EmulatedWorld& world, std::uint8_t flags = flag_completion) {
   world.raw.build([](auto& out, const WqeHead& head) { build_nop(out, head); }, flags);
 }
 
-TEST(Mlx5EmulatedErrors, EveryMalformedEntry) {
+TEST(Mlx5EmulatedErrors, EveryMalformedWqe) {
   for (const Malformed& malformed : malformed_entries())
     for (const bool beside : {false, true}) {
       SCOPED_TRACE(malformed.name);
@@ -124,7 +124,7 @@ TEST(Mlx5EmulatedErrors, InjectedOnes) {
     }
 }
 
-TEST(Mlx5EmulatedErrors, AfterAnErrorTheOneCompletionEntryHasTheLastFlush) {
+TEST(Mlx5EmulatedErrors, AfterAnErrorTheCollapsedCqShowsTheLastFlush) {
   QpOptions options = EmulatedWorld::small_ring();
   options.completions = CqMode::collapsed;
   EmulatedWorld world(options);
@@ -165,7 +165,7 @@ TEST(Mlx5EmulatedErrors, AFullCompletionQueueEndsTheQueue) {
   EXPECT_EQ(world.hca.poll(), 0u);
 }
 
-TEST(Mlx5EmulatedErrors, ATakenEntryMakesRoomForOne) {
+TEST(Mlx5EmulatedErrors, AConsumedCqeMakesRoomForOne) {
   EmulatedWorld world;
   for (int i = 0; i < 16; ++i)
     add_nop(world);
@@ -190,7 +190,7 @@ TEST(Mlx5EmulatedErrors, ARecordThatIsTooFarAhead) {
   EXPECT_EQ(world.hca.poll(), 0u);
 }
 
-TEST(Mlx5EmulatedErrors, ARecordThatGoesBack) {
+TEST(Mlx5EmulatedErrors, ADoorbellRecordThatDecreases) {
   EmulatedWorld world;
   add_nop(world);
   add_nop(world);
@@ -202,7 +202,7 @@ TEST(Mlx5EmulatedErrors, ARecordThatGoesBack) {
 }
 
 /// A lap too many: what the device reads is not what stands there by its index.
-TEST(Mlx5EmulatedErrors, AnOverwrittenEntry) {
+TEST(Mlx5EmulatedErrors, AnOverwrittenWqe) {
   EmulatedWorld world;
   for (int i = 0; i < 17; ++i)
     add_nop(world);

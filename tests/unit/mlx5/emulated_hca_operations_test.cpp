@@ -72,7 +72,7 @@ TEST(Mlx5Emulated, ADoorbellOfAnotherQueueIsIgnored) {
   EXPECT_EQ(world.hca.poll(), 0u);
 }
 
-TEST(Mlx5Emulated, EntriesWithoutACompletion) {
+TEST(Mlx5Emulated, WqesWithoutACqe) {
   EmulatedWorld world;
   for (int i = 0; i < 4; ++i)
     world.raw.build(
@@ -132,7 +132,7 @@ TEST(Mlx5Emulated, SeveralPieces) {
   EXPECT_EQ(seen->size_bytes, 10u);
 }
 
-TEST(Mlx5Emulated, TheLargestEntry) {
+TEST(Mlx5Emulated, TheLargestWqe) {
   EmulatedWorld world;
   world.here.fill(std::byte{9});
   EntryWords entry;
@@ -152,7 +152,7 @@ TEST(Mlx5Emulated, TheLargestEntry) {
   EXPECT_EQ(world.raw.position(), 16u);
 }
 
-TEST(Mlx5Emulated, ATransferOfNothingLooksAtNoKey) {
+TEST(Mlx5Emulated, AnEmptyTransferChecksNoKey) {
   EmulatedWorld world;
   EntryWords entry;
   build_write(entry, world.raw.head(), {1, 2}, {});
@@ -261,7 +261,7 @@ TEST(Mlx5Emulated, AtomicsBitByBit) {
   }
 }
 
-TEST(Mlx5Emulated, OneCompletionEntryForAll) {
+TEST(Mlx5Emulated, CollapsedCq) {
   QpOptions options = EmulatedWorld::small_ring();
   options.completions = CqMode::collapsed;
   EmulatedWorld world(options);

@@ -22,7 +22,7 @@ KeyWindow window_of(std::vector<std::uint64_t>& memory, std::uint64_t address) {
   return window;
 }
 
-TEST(Mlx5Executors, BothWaysDoTheSame) {
+TEST(Mlx5Executors, BothExecutorsDoTheSame) {
   constexpr std::size_t words = 64;
   std::vector<std::uint64_t> mapped_memory(words), region_memory(words + 8);
   const std::uint64_t address = 0x7000'0000'0000;

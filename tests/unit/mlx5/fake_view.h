@@ -31,7 +31,7 @@ struct ViewThread {
   std::uint8_t posted[1], accepted[1], padding[2];
   View view;     ///< what it knows
   View released; ///< what it knew at its last fence
-  View heard;    ///< what relaxed loads brought: known after the next fence
+  View loaded;   ///< what relaxed loads brought: known after the next fence
   std::uint32_t log[max_logged];
 };
 
@@ -128,7 +128,7 @@ public:
   /// Release and acquire.
   void fence() {
     once([&] {
-      join(me_.view, me_.heard);
+      join(me_.view, me_.loaded);
       me_.released = me_.view;
     });
   }
@@ -143,7 +143,7 @@ private:
     for (unsigned i = 0; i < view_words; ++i)
       view[i] = std::max(view[i], more[i]);
   }
-  void take(const View& view, bool acquire) { join(acquire ? me_.view : me_.heard, view); }
+  void take(const View& view, bool acquire) { join(acquire ? me_.view : me_.loaded, view); }
 
   /// A store that nobody must see at once needs no step of its own: a reader may take an older
   /// message.
@@ -178,7 +178,7 @@ private:
       for (View& view : other.views)
         older(view);
     for (ViewThread& thread : state_.threads)
-      for (View* view : {&thread.view, &thread.released, &thread.heard})
+      for (View* view : {&thread.view, &thread.released, &thread.loaded})
         older(*view);
   }
 

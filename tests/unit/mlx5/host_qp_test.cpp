@@ -191,7 +191,7 @@ TEST(Mlx5HostQueueErrors, RetriesExceeded) {
 }
 
 /// A job whose waits end with a message of its own.
-class ImpatientHealth final : public JobHealth {
+class ExpiringHealth final : public JobHealth {
 public:
   void give_up(const std::string& step, int peer) override {
     throw Error(ExitCode::deadline, "PE " + std::to_string(peer), step, "too late", "hurry");
@@ -233,7 +233,7 @@ private:
 
 TEST(Mlx5HostQueueErrors, AWaitHasADeadline) {
   UnservedHca hca;
-  ImpatientHealth health;
+  ExpiringHealth health;
   HostQp queue(hca, EmulatedWorld::small_ring(), health, 3, std::chrono::milliseconds(50));
   const std::uint64_t value = 5;
   EXPECT_NE(message_of([&] {

@@ -66,7 +66,7 @@ TEST(Mlx5Pending, WritesAndReadsHaveNoOrder) {
   expect_either("wwwwwwww", 0, 7);
 }
 
-TEST(Mlx5Pending, AtomicsComeBehindWritesAndAtomics) {
+TEST(Mlx5Pending, AtomicsFollowWritesAndAtomics) {
   EXPECT_EQ(before("wa", 0, 1), 400);
   EXPECT_EQ(before("aa", 0, 1), 400);
   EXPECT_EQ(before("wawa", 0, 1), 400);
@@ -78,7 +78,7 @@ TEST(Mlx5Pending, AtomicsComeBehindWritesAndAtomics) {
 }
 
 /// A fence applies to READs and atomics, not to WRITEs.
-TEST(Mlx5Pending, AFenceIsForWhatHasAnAnswer) {
+TEST(Mlx5Pending, AFenceWaitsForReadsAndAtomics) {
   EXPECT_EQ(before("rfw", 0, 2), 400);
   EXPECT_EQ(before("afw", 0, 2), 400);
   EXPECT_EQ(before("wafw", 0, 3), 400) << "by the atomic";
@@ -112,7 +112,7 @@ TEST(Mlx5Pending, AWriteIsDividedIntoPackets) {
   EXPECT_EQ(bytes, source.size());
 }
 
-TEST(Mlx5Pending, AFailureNamesItsEntry) {
+TEST(Mlx5Pending, AFailureNamesItsWqe) {
   PendingOperations pending(3);
   PendingOperation operation;
   operation.index = 17;

@@ -157,7 +157,7 @@ private:
   struct What {
     unsigned wqes = 1, wqebbs = 1;
     bool completes = false, has_data = true;
-    DoorbellMode bell = DoorbellMode::now;
+    DoorbellMode doorbell = DoorbellMode::now;
   };
   static What what_of(char code, bool is_nop) {
     if (is_nop)
@@ -203,7 +203,8 @@ private:
       mine.phase = publish;
       return;
     case publish:
-      switch (queue_.try_publish(mine.first, wqebbs, signalled_of(mine.first, what), what.bell)) {
+      switch (
+          queue_.try_publish(mine.first, wqebbs, signalled_of(mine.first, what), what.doorbell)) {
       case PublishResult::not_my_turn:
         return;
       case PublishResult::done:
@@ -288,7 +289,7 @@ private:
       me.posted[0] = static_cast<std::uint8_t>(me.posted[0] + what.wqes);
       me.accepted[0] = me.posted[0];
     }
-    if (what.bell == DoorbellMode::now)
+    if (what.doorbell == DoorbellMode::now)
       mine.due = me.accepted[0];
     if (code == 'r' || mine.is_nop != 0) {
       mine.goal = mine.first + 1;

@@ -16,7 +16,7 @@ using mlx5::PublishResult;
 using mlx5::Signalled;
 
 struct QueueModelWords {
-  std::uint64_t reserved, ready, signalled, bell, completed, failure, poll_lock, taken;
+  std::uint64_t reserved, ready, signalled, rung, completed, failure, poll_lock, taken;
 };
 
 struct QueueModelView {

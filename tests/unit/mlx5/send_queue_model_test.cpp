@@ -37,7 +37,7 @@ void expect_right(QueueModelSetting setting, std::size_t min_states) {
   expect_right_by<Bits, Words, GpuQueueModelMemory>(setting, min_states);
 }
 
-TEST(Mlx5Model, OneProducerGoesAroundManyLaps) {
+TEST(Mlx5Model, OneProducerWrapsAroundManyTimes) {
   expect_right<3, 2>({.scripts = {"ppppq"}}, 500);
   // Ten WQEBBs: the device's index wraps.
   expect_right<4>({.scripts = {"PPPPPq"}, .wqebbs_log2 = 2, .signal_log2 = 0}, 500);
@@ -49,7 +49,7 @@ TEST(Mlx5Model, TwoProducers) {
   expect_right<3, 2>({.scripts = {"p", "p"}}, 3'000);
 }
 
-TEST(Mlx5Model, EntriesReservedTogether) {
+TEST(Mlx5Model, WqesReservedTogether) {
   expect_right<4>({.scripts = {"b", "p"}, .wqebbs_log2 = 2, .signal_log2 = 1}, 1'000);
   expect_right<4>({.scripts = {"P", "P"}, .wqebbs_log2 = 2, .signal_log2 = 1}, 1'000);
 }

@@ -50,7 +50,7 @@ bool is_word(const std::uint64_t* word, std::uint64_t QueueModelWords::*member) 
 struct RecordWithoutRelease : Base {
   static void store_record(std::uint64_t* word, std::uint64_t value) { store(word, value); }
 };
-TEST(Mlx5Mutants, RecordBeforeTheEntries) {
+TEST(Mlx5Mutants, RecordBeforeTheWqes) {
   expect_found<OnMemory<RecordWithoutRelease>>({.scripts = {"pp"}}, "next entry");
 }
 
@@ -75,7 +75,7 @@ struct RecordBehindDoorbell : Base {
   inline static std::uint64_t* held = nullptr;
   inline static std::uint64_t held_value = 0;
 };
-TEST(Mlx5Mutants, RecordWrittenBehindTheDoorbell) {
+TEST(Mlx5Mutants, RecordWrittenAfterTheDoorbell) {
   // With one CQE nobody writes the other record.
   expect_found<OnMemory<RecordBehindDoorbell>>({.scripts = {"p"}, .mode = CqMode::collapsed},
                                                "deadlock");
@@ -84,21 +84,21 @@ TEST(Mlx5Mutants, RecordWrittenBehindTheDoorbell) {
 struct TurnWithoutRelease : Base {
   static void pass_turn(std::uint64_t* word, std::uint64_t, std::uint64_t to) { store(word, to); }
 };
-TEST(Mlx5Mutants, TurnBeforeTheEntries) {
+TEST(Mlx5Mutants, PublishedBeforeTheWqes) {
   expect_found<OnMemory<TurnWithoutRelease, Small>, Small>({.scripts = {"p", "p"}}, "next entry");
 }
 
 struct TurnWithoutFence : GpuQueueModelMemory {
   static void wqes_written() {}
 };
-TEST(Mlx5Mutants, TurnOfKernelsBeforeTheEntries) {
+TEST(Mlx5Mutants, PublishedByKernelsBeforeTheWqes) {
   expect_found<OnMemory<TurnWithoutFence, Small>, Small>({.scripts = {"p", "p"}}, "next entry");
 }
 
 struct NoDoorbellLock : Base {
   static std::uint64_t load(const std::uint64_t* word) {
     const std::uint64_t value = Base::load(word);
-    return is_word(word, &QueueModelWords::bell) ? value & ~std::uint64_t{1} : value;
+    return is_word(word, &QueueModelWords::rung) ? value & ~std::uint64_t{1} : value;
   }
   static bool compare_exchange_acquire(std::uint64_t* word, std::uint64_t, std::uint64_t desired) {
     Base::exchange_acquire(word, desired);
@@ -111,13 +111,13 @@ TEST(Mlx5Mutants, TwoRingAtOnce) {
 
 struct BellWithoutRelease : Base {
   static void store_release(std::uint64_t* word, std::uint64_t value) {
-    if (is_word(word, &QueueModelWords::bell))
+    if (is_word(word, &QueueModelWords::rung))
       store(word, value);
     else
       Base::store_release(word, value);
   }
 };
-TEST(Mlx5Mutants, AnOlderRingComesBehindANewerOne) {
+TEST(Mlx5Mutants, AnOlderDoorbellAfterANewerOne) {
   expect_found<OnMemory<BellWithoutRelease, Small>, Small>({.scripts = {"p", "p"}},
                                                            "further ahead");
 }
@@ -168,7 +168,7 @@ struct ForgottenDoorbell : Base {
     return is_word(word, &QueueModelWords::reserved) ? value + 1 : value;
   }
 };
-TEST(Mlx5Mutants, NobodyIsTheLast) {
+TEST(Mlx5Mutants, NoProducerIsTheLast) {
   expect_found<OnMemory<ForgottenDoorbell>>({.scripts = {"p"}}, "deadlock");
 }
 
@@ -190,7 +190,7 @@ struct LateTake : Base {
   }
   inline static std::uint64_t held = 0;
 };
-TEST(Mlx5Mutants, CompletionsAreGivenBackBehindTheRoom) {
+TEST(Mlx5Mutants, CqesAreFreedAfterTheRoom) {
   expect_found<OnMemory<LateTake, Small>, Small>({.scripts = {"bp", "q"}}, "overran");
 }
 

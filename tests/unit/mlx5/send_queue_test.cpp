@@ -12,9 +12,9 @@ using Send = SendQueue<DeviceShape, HostMemory>;
 
 /// Publishes and rings; false if another producer is first.
 bool publish(const Send& send, std::uint64_t first, std::uint32_t wqebbs,
-             const Signalled& signalled, DoorbellMode bell) {
+             const Signalled& signalled, DoorbellMode doorbell) {
   send.written();
-  const PublishResult turn = send.try_publish(first, wqebbs, signalled, bell);
+  const PublishResult turn = send.try_publish(first, wqebbs, signalled, doorbell);
   return turn == PublishResult::done ||
          (turn == PublishResult::ring && send.try_ring(first + wqebbs));
 }
@@ -25,7 +25,7 @@ public:
   Poster(EmulatedWorld& world) : world_(world), send_(world.queue->view()) {}
 
   /// WQEs of one or two WQEBBs, each writing its number to its own slot; returns the first WQEBB.
-  std::uint64_t post(const std::vector<unsigned>& sizes, DoorbellMode bell,
+  std::uint64_t post(const std::vector<unsigned>& sizes, DoorbellMode doorbell,
                      bool completion = false) {
     std::uint32_t wqebbs = 0;
     for (const unsigned size : sizes)
@@ -55,7 +55,7 @@ public:
         build_inline_write(slot, head, world_.remote(1024 + 92 * (number_ % 16)), data, 92);
       start += size;
     }
-    if (!publish(send_, first, wqebbs, signalled, bell))
+    if (!publish(send_, first, wqebbs, signalled, doorbell))
       throw std::runtime_error("not our turn");
     return first;
   }
@@ -193,7 +193,7 @@ TEST(Mlx5Queue, OneDoorbellForMany) {
   EXPECT_EQ(*view.doorbell, 0u);
 }
 
-TEST(Mlx5Queue, WhoPublishesBeforeAReservationLeavesTheBellToIt) {
+TEST(Mlx5Queue, ALaterReservationRingsTheDoorbell) {
   EmulatedWorld world(options_of(64, 16, CqMode::ring));
   const QpView& view = world.queue->view();
   Send send(view);

@@ -51,11 +51,11 @@ const Bytes remote_bytes{1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0, 0, 0
 const Bytes local_bytes{0,    0,    0x41, 0x42, 0x31, 0x32, 0x33, 0x34,
                         0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28};
 
-TEST(Mlx5Entries, Nop) {
+TEST(Mlx5Wqes, Nop) {
   EXPECT_EQ(bytes_of_built([](auto& out) { build_nop(out, head); }), control(0, 0x00, 1));
 }
 
-TEST(Mlx5Entries, Flags) {
+TEST(Mlx5Wqes, Flags) {
   const std::pair<std::uint8_t, std::uint8_t> flags[] = {
       {0, 0}, {flag_completion | flag_fence, 0x88}, {flag_small_fence, 0x20}, {flag_solicited, 2}};
   for (const auto& [given, byte] : flags) {
@@ -66,14 +66,14 @@ TEST(Mlx5Entries, Flags) {
   }
 }
 
-TEST(Mlx5Entries, WriteAndRead) {
+TEST(Mlx5Wqes, WriteAndRead) {
   EXPECT_EQ(bytes_of_built([](auto& out) { build_write(out, head, remote, local); }),
             control(0, 0x08, 3) + remote_bytes + local_bytes);
   EXPECT_EQ(bytes_of_built([](auto& out) { build_read(out, head, remote, local); }),
             control(0, 0x10, 3) + remote_bytes + local_bytes);
 }
 
-TEST(Mlx5Entries, InlineWriteOfEverySize) {
+TEST(Mlx5Wqes, InlineWriteOfEverySize) {
   Bytes data(220);
   std::iota(data.begin(), data.end(), std::uint8_t{1});
   for (std::uint32_t size = 1; size <= data.size(); ++size) {
@@ -92,7 +92,7 @@ TEST(Mlx5Entries, InlineWriteOfEverySize) {
   EXPECT_EQ(wqebbs_for(inline_ds_count(max_inline_bytes_of_one_wqebb + 1)), 2u);
 }
 
-TEST(Mlx5Entries, ValueWriteIsAnInlineWriteOfItsBytes) {
+TEST(Mlx5Wqes, ValueWriteIsAnInlineWriteOfItsBytes) {
   const std::uint64_t value = 0x8877665544332211;
   for (const std::uint32_t size : {1u, 2u, 4u, 8u}) {
     unsigned char bytes[8];
@@ -112,7 +112,7 @@ TEST(Mlx5Entries, ValueWriteIsAnInlineWriteOfItsBytes) {
   }
 }
 
-TEST(Mlx5Entries, AtomicsOfEightBytes) {
+TEST(Mlx5Wqes, AtomicsOfEightBytes) {
   const Bytes tail = remote_bytes;
   EXPECT_EQ(bytes_of_built([](auto& out) {
               build_atomic(out, head, remote, atomic_add(8, 0x5152535455565758), local);
@@ -125,7 +125,7 @@ TEST(Mlx5Entries, AtomicsOfEightBytes) {
             control(0, 0x11, 4) + tail + hex("0000000000005152 6162636465666768") + local_bytes);
 }
 
-TEST(Mlx5Entries, MaskedAtomicsOfEightBytes) {
+TEST(Mlx5Wqes, MaskedAtomicsOfEightBytes) {
   EXPECT_EQ(bytes_of_built([](auto& out) {
               build_atomic(out, head, remote, atomic_xor(8, 0x5152535455565758), local);
             }),
@@ -139,7 +139,7 @@ TEST(Mlx5Entries, MaskedAtomicsOfEightBytes) {
                 local_bytes);
 }
 
-TEST(Mlx5Entries, MaskedAtomicsOfFourBytes) {
+TEST(Mlx5Wqes, MaskedAtomicsOfFourBytes) {
   EXPECT_EQ(bytes_of_built([](auto& out) {
               build_atomic(out, head, remote, atomic_add(4, 0x51525354), local);
             }),
@@ -152,7 +152,7 @@ TEST(Mlx5Entries, MaskedAtomicsOfFourBytes) {
                 local_bytes);
 }
 
-TEST(Mlx5Entries, OpenShmemsAtomics) {
+TEST(Mlx5Wqes, OpenShmemsAtomics) {
   const auto expect = [](const AtomicFields& fields, Opcode opcode, std::uint64_t operand_mask,
                          std::uint64_t compare_mask) {
     EXPECT_EQ(fields.opcode, opcode);
@@ -172,7 +172,7 @@ TEST(Mlx5Entries, OpenShmemsAtomics) {
   expect(atomic_compare_swap(8, 1, 2), Opcode::atomic_cs, 0, 0);
 }
 
-TEST(Mlx5Entries, Doorbells) {
+TEST(Mlx5Wqes, Doorbells) {
   const std::uint32_t record = send_dbrec_value(0x1'2345);
   EXPECT_EQ(std::memcmp(&record, "\0\0\x23\x45", 4), 0);
   const std::uint64_t doorbell = doorbell_value(0x1'2345, 0xabcdef);
@@ -183,7 +183,7 @@ TEST(Mlx5Entries, Doorbells) {
 
 #if __has_include(<infiniband/mlx5dv.h>)
 /// The same by the functions of the public header.
-TEST(Mlx5Entries, TheBytesOfThePublicHeadersFunctions) {
+TEST(Mlx5Wqes, TheBytesOfThePublicHeadersFunctions) {
   struct {
     mlx5_wqe_ctrl_seg control;
     mlx5_wqe_raddr_seg remote;

@@ -42,7 +42,7 @@ TEST(Mlx5Orders, AreEnough) {
 }
 /// One producer writes a WQE and leaves the doorbell to the next one: the device must see the whole
 /// WQE. WQEs may be in host memory, and the two in different WQEBBs of a kernel.
-TEST(Mlx5Orders, AnEntryThatAnotherProducerRings) {
+TEST(Mlx5Orders, AWqeThatAnotherProducerRingsFor) {
   expect_right({"l", "p"});
 }
 TEST(Mlx5Orders, AreEnoughForLonger) {
@@ -70,7 +70,7 @@ TEST(Mlx5Orders, WhatIsCompleteIsAcquired) {
 struct TurnWithoutFence : Base {
   static void wqes_written() {}
 };
-TEST(Mlx5Orders, EntriesAreReleased) {
+TEST(Mlx5Orders, WqesAreReleased) {
   expect_found<TurnWithoutFence>({"p", "p"}, "next entry");
   expect_found<TurnWithoutFence>({"l", "p"}, "next entry");
 }
@@ -91,7 +91,7 @@ struct RecordWithoutFence : Base {
   /// One of scope .gpu, which the device may ignore.
   static void wqes_written() {}
 };
-TEST(Mlx5Orders, EntriesAreBeforeTheRecord) {
+TEST(Mlx5Orders, WqesAreBeforeTheRecord) {
   expect_found<RecordWithoutFence>({"pp"}, "next entry");
 }
 struct DoorbellWithoutRelease : Base {

@@ -28,7 +28,7 @@ TEST(Mlx5Devices, TheEmulatedHcaIsUsedOnlyIfItIsAskedFor) {
   FakeFabric none = no_devices();
   const std::string hint = "EMULATED_HCA_OVER=shm runs it over the emulated HCA";
   EXPECT_EQ(reason_between(none, {}, {}),
-            "no mlx5 device on this node (made-up devices belong to one process); " + hint);
+            "no mlx5 device on this node (fake devices belong to one process); " + hint);
   EXPECT_EQ(reason_between(none, {{"MLX5_DEVICE", "emulated"}}, {{"EMULATED_HCA_OVER", "shm"}}),
             "reached: emulated HCA over shm");
   EXPECT_NE(reason_between(none, {{"MLX5_DEVICE", "real"}, {"EMULATED_HCA_OVER", "shm"}}, {})

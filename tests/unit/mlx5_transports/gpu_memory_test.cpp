@@ -111,26 +111,26 @@ TEST(Mlx5GpuMemory, OneNicCarriesATransferAndItsSignal) {
             "");
 }
 
-TEST(Mlx5GpuMemory, IsTriedAndTakenBack) {
+TEST(Mlx5GpuMemory, ATrialRegistrationIsUndone) {
   FakeFabric fabric({{"mlx5_0", 1, true, ""}});
   EXPECT_EQ(run_made_up(fabric,
                         [](TransportPe& me) {
                           auto memory = std::make_shared<HiddenMemory>(region_bytes);
                           DeviceReach reach =
                               mlx5_of(me).try_device_memory(memory, memory->base(), region_bytes);
-                          EXPECT_EQ(reach.way, "dma-buf");
+                          EXPECT_EQ(reach.method, "dma-buf");
                           EXPECT_EQ(reach.reason, "");
                           memory->refusal = "dma-buf: Operation not supported";
                           reach =
                               mlx5_of(me).try_device_memory(memory, memory->base(), region_bytes);
-                          EXPECT_EQ(reach.way, "");
+                          EXPECT_EQ(reach.method, "");
                           EXPECT_EQ(reach.reason, "mlx5_0: dma-buf: Operation not supported");
                           me.barrier();
                         }),
             "");
 }
 
-TEST(Mlx5GpuMemory, IsForgottenWhenItGoes) {
+TEST(Mlx5GpuMemory, IsDeregisteredWhenItIsFreed) {
   FakeFabric fabric({{"mlx5_0", 1, true, ""}});
   EXPECT_EQ(run_made_up(fabric,
                         [](TransportPe& me) {
@@ -163,14 +163,14 @@ TEST(Mlx5GpuMemory, TheEmulatedHcaSaysThatItReachesTheHostOnly) {
   run_mlx5(Variant::ibgda, [](TransportPe& me) {
     auto memory = std::make_shared<HiddenMemory>(region_bytes);
     const DeviceReach reach = mlx5_of(me).try_device_memory(memory, memory->base(), region_bytes);
-    EXPECT_EQ(reach.way, "");
+    EXPECT_EQ(reach.method, "");
     EXPECT_NE(reach.reason.find(host_memory_only), std::string::npos) << reach.reason;
     me.barrier();
   });
 }
 
 /// A WQE that names such memory fails; the process does not.
-TEST(Mlx5GpuMemory, TheEmulatedHcaRefusesWhatNobodyCopiesForIt) {
+TEST(Mlx5GpuMemory, TheEmulatedHcaRefusesGpuMemoryWithoutStaging) {
   run_mlx5(Variant::ibgda, [](TransportPe& me) {
     const GpuHeap heap(me);
     if (me.pe == 0) {
@@ -227,7 +227,7 @@ private:
   std::vector<std::shared_ptr<HiddenMemory>> heaps_;
 };
 
-TEST(Mlx5GpuMemory, TheEmulatedHcaHasItCopiedByAnotherWay) {
+TEST(Mlx5GpuMemory, TheEmulatedHcaUsesStagedCopies) {
   std::array<std::shared_ptr<HiddenMemory>, 2> heaps;
   run_mlx5(Variant::ibgda, [&](TransportPe& me) {
     auto& memory = heaps[static_cast<std::size_t>(me.pe)];

@@ -119,7 +119,7 @@ TEST(Mlx5Order, WithoutAtomicsSignalsWaitForTheirPayload) {
   EXPECT_EQ(run_transport_world(make, body, wanted), "");
 }
 
-TEST(Mlx5Order, ConnectionsSayHowSignalsAreKeptBehindData) {
+TEST(Mlx5Order, ConnectionsShowHowSignalsAreOrderedAfterData) {
   const auto text_of = [](const Texts& more) {
     std::string text;
     run_mlx5(

@@ -23,7 +23,7 @@ void await_word(const TransportPe& me, std::size_t offset_bytes, std::uint64_t v
 }
 
 /// Nothing but progress() follows them.
-TEST(Mlx5Posting, PutsThatNobodyWaitsForArrive) {
+TEST(Mlx5Posting, NonblockingPutsArrive) {
   for (const Variant variant : {Variant::ibdevx, Variant::ibgda})
     run_mlx5(variant, [](TransportPe& me) {
       for (std::uint64_t round = 1; round <= 200; ++round) {

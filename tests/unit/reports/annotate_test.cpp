@@ -58,7 +58,7 @@ TEST(Annotate, GitHubShowsTenOfAKindSoTheLastCountsTheRest) {
   EXPECT_TRUE(starts_with(lines[10], "::warning ")) << lines[10];
 }
 
-TEST(Annotate, ARunThatDidNotEndAndRowsWithoutAFindingAreTold) {
+TEST(Annotate, IncompleteRunsAndRowsWithoutFindingAreAnnotated) {
   Report report = sample_report();
   report.findings.clear();
   report.status = ReportStatus::incomplete;

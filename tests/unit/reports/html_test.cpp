@@ -105,7 +105,7 @@ TEST(Sweeps, HaveTheLimitAndTheBaseline) {
   EXPECT_EQ(model.at("verdict").at("level"), "fail");
 }
 
-TEST(Sweeps, SayOnceWhoSendsToWhomOverWhat) {
+TEST(Sweeps, PrintThePathOfTheDataOnce) {
   LoadedReport loaded = run_of("2026-11-21T03:33:00Z");
   const auto chart_title = [&loaded] {
     const json model = page_model({{loaded}, {}});

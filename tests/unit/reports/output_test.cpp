@@ -212,7 +212,7 @@ TEST_F(Output, ASignalAfterFinishKeepsTheFinishedReport) {
   EXPECT_EQ(document()["status"], "complete");
 }
 
-TEST_F(Output, AnExceptionOnTheWayLeavesAnIncompleteReport) {
+TEST_F(Output, AnExceptionLeavesAnIncompleteReport) {
   try {
     ReportOutput output({path("r.json"), "", false}, Report{});
     output.update(sample_report());

@@ -97,7 +97,7 @@ TEST(ReportFile, WhatIsNoReportIsSaidAsBefore) {
   EXPECT_NE(message_of(to_text(document)).find("/results"), std::string::npos);
 }
 
-TEST(ReportFile, OfAKeyThatIsThereTwiceTheLastCounts) {
+TEST(ReportFile, TheLastOfTwoEqualKeysIsUsed) {
   const std::string text = to_text(document_with(2));
   const std::string begin = R"({"results": [1, 2, 3], "schema": {"name": "other"},)";
   EXPECT_EQ(parse_report(begin + text.substr(1), "r.json").results.size(), 2u);

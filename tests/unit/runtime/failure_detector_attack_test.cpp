@@ -168,7 +168,7 @@ TEST_P(FailureDetectorAttack, SilentConnectionsDoNotBlockQueries) {
   EXPECT_TRUE(is_dropped(silent.front()));
 }
 
-TEST_P(FailureDetectorAttack, AQueryInSingleBytesIsAnswered) {
+TEST_P(FailureDetectorAttack, AQueryInSingleBytesGetsAReply) {
   const FailureDetectors detectors = make_failure_detectors(3, GetParam());
   Challenged one = connect_request(detectors, 2);
   const failure_detector::Query query{{{}, 0, 3}, -1};

@@ -237,7 +237,7 @@ TEST(FailureDetector, APeThatEndsNormallyBeforeTheOthersIsNotLost) {
   }
 }
 
-TEST(FailureDetector, StatusIsAnsweredByEveryPe) {
+TEST(FailureDetector, EveryPeRepliesWithItsStatus) {
   FailureDetectors detectors = make_failure_detectors(9);
   const failure_detector::State asking(0, 9, job_secret, two_hosts(9));
   for (int pe = 0; pe < 9; ++pe) {

@@ -94,7 +94,7 @@ TEST(FailureDetectorWire, FieldsKeepTheirValues) {
   EXPECT_TRUE(status.knows_other);
 }
 
-TEST(FailureDetectorWire, EncodesWhomAPeWaitsFor) {
+TEST(FailureDetectorWire, EncodesThePeThatAPeWaitsFor) {
   for (const bool by_network : {false, true})
     for (const std::int32_t peer : {-1, 0, 7, 0x7ffffffd}) {
       Status status;

@@ -329,7 +329,7 @@ TEST(SameProgram, TheOneOfFewIsTheOther) {
   expect_other({"c", "b", "a", "a"}, 0, 2);
 }
 
-TEST(SameProgram, OfEqualsTheFirstIsTheJobs) {
+TEST(SameProgram, TheFirstOfEqualProgramsIsTheJobs) {
   expect_other({"a", "b"}, 1, 0);
   expect_other({"b", "a", "a", "b"}, 1, 0);
 }

@@ -219,7 +219,7 @@ TEST(RootCause, AChainThatEndsAtItsLastHop) {
             "PE 16 (host a) is in phase heap and waits for nobody");
 }
 
-TEST(RootCause, AnInvalidPeIsNobody) {
+TEST(RootCause, AnInvalidPeIsIgnored) {
   for (const int nonsense : {-1, -7, 8, 1000000}) {
     FakeJob job(8);
     job.add(3, "heap", nonsense);

@@ -194,7 +194,7 @@ TEST(Teams, GridOfATeamBackwards) {
   });
 }
 
-TEST(Teams, NoSlotLeftIsTheSameAnswerEverywhere) {
+TEST(Teams, AllMembersFailIfNoSlotIsLeft) {
   run_team_world(4, [](TeamPe& me) {
     constexpr int user_slots = limits::max_teams - first_user_team;
     std::vector<TeamId> alone; // PE 2 alone is short of slots

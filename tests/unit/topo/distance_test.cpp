@@ -40,7 +40,7 @@ public:
 
 } // namespace
 
-TEST(Distance, TwoFunctionsBehindOneRootPortArePix) {
+TEST(Distance, TwoFunctionsBelowOneRootPortArePix) {
   Tree tree;
   const int port = tree.bridge(-1);
   EXPECT_EQ(tree.between(tree.endpoint(port), tree.endpoint(port)), PathClass::pix);
@@ -81,7 +81,7 @@ TEST(Distance, HostBridgesAndNumaNodes) {
   EXPECT_EQ(tree.between(here, tree.endpoint(tree.bridge(-1, 2), 2)), PathClass::sys);
 }
 
-TEST(Distance, DevicesOfOneCpuWhoseHostBridgesAreNotToldAreNode) {
+TEST(Distance, DevicesOfOneCpuWithUnknownHostBridgesAreNode) {
   Tree tree;
   tree.node.host_bridges[0].exact = false;
   EXPECT_EQ(tree.between(tree.endpoint(-1, 0), tree.endpoint(-1, 0)), PathClass::node);

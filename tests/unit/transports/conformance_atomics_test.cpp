@@ -189,7 +189,7 @@ TEST_P(Conformance, SetAndFetch) {
 
 /// CPU atomics on the same word, if the transport allows them: the owner adds as long as the others
 /// do.
-TEST_P(Conformance, MeetTheProcessorsAtomics) {
+TEST_P(Conformance, AtomicsWorkWithThoseOfTheCpu) {
   constexpr std::uint64_t times = 2000;
   constexpr std::size_t done_offset = 4096;
   run(3, [](TransportPe& me) {

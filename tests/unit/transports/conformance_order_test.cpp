@@ -98,7 +98,7 @@ TEST_P(Conformance, FenceOrdersAtomicsBeforePuts) {
   });
 }
 
-TEST_P(Conformance, SignalComesBehindItsPayload) {
+TEST_P(Conformance, SignalArrivesAfterItsPayload) {
   run(2, [](TransportPe& me) {
     std::vector<std::byte> data((1 << 20) + 7);
     std::uint64_t signal = 0;

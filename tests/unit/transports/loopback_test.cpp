@@ -10,7 +10,7 @@
 namespace shmemctl::test {
 namespace {
 
-constexpr double patience_s = 30;
+constexpr double loopback_timeout_s = 30;
 
 /// Failures of a transport that reports success.
 enum class Wrong { nothing, put, get, atomic, signal, reach };
@@ -69,17 +69,17 @@ private:
 
 TEST(Loopback, PassesOverSharedMemory) {
   const auto shm = make_shm_transport();
-  EXPECT_EQ(run_loopback(*shm, {}, patience_s).unusable, "");
+  EXPECT_EQ(run_loopback(*shm, {}, loopback_timeout_s).unusable, "");
 }
 
 TEST(Loopback, SaysHowItIsConnected) {
   Mistaken right(Wrong::nothing);
-  EXPECT_EQ(run_loopback(right, {{"rxe0", 1}}, patience_s).connection, "rxe0 to itself");
+  EXPECT_EQ(run_loopback(right, {{"rxe0", 1}}, loopback_timeout_s).connection, "rxe0 to itself");
 }
 
 TEST(Loopback, SaysWhyItCannotBeUsed) {
   Mistaken unusable(Wrong::reach);
-  EXPECT_EQ(run_loopback(unusable, {}, patience_s).unusable, "no cable");
+  EXPECT_EQ(run_loopback(unusable, {}, loopback_timeout_s).unusable, "no cable");
 }
 
 TEST(Loopback, FindsEachMistake) {
@@ -88,7 +88,7 @@ TEST(Loopback, FindsEachMistake) {
                                          std::pair{Wrong::signal, "put with signal"}}) {
     Mistaken transport(wrong);
     try {
-      run_loopback(transport, {}, patience_s);
+      run_loopback(transport, {}, loopback_timeout_s);
       ADD_FAILURE() << operation << " was not found";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::finding);

@@ -69,7 +69,7 @@ inline constexpr Field has_general_2 = in(base, {0x20, 1}), log_max_qp_sz = in(b
                        log_max_ra_req_qp = in(base, {0x14a, 6}),
                        log_max_ra_res_qp = in(base, {0x15a, 6}), log_max_msg = in(base, {0x1c3, 5}),
                        atomic = in(base, {0x21e, 1}), cq_oi = in(base, {0x220, 1});
-// General, second part: whether a queue pair can be told which order it keeps.
+// General, second part: whether the order of a QP can be configured.
 inline constexpr Field dp_ordering_force = in(base, {0x88, 1});
 // Atomic.
 inline constexpr Field host_order_8 = in(base, {0x40, 2}), operations = in(base, {0x90, 16}),

@@ -13,7 +13,7 @@ namespace caps = command::caps;
 namespace cq = command::cq;
 namespace qp = command::qp;
 
-constexpr unsigned min_rnr_nak = 12; ///< 0.64 ms; nobody posts receives, so nobody lacks them
+constexpr unsigned min_rnr_nak = 12; ///< 0.64 ms; no receives are posted, and none are needed
 constexpr unsigned hop_limit = 64;
 /// RoCE v2 takes the source port from the dynamic ones; what varies it spreads connections over
 /// paths.
@@ -90,11 +90,11 @@ CapsCommand caps_command(std::uint16_t group) {
   return command;
 }
 
-bool forces_order(WriteOrder wish, const DeviceLimits& limits) {
+bool forces_order(WriteOrder requested, const DeviceLimits& limits) {
   if (!limits.can_force_order)
     return false;
-  return wish == WriteOrder::kept ||
-         (wish == WriteOrder::automatic && (limits.atomic_bytes & 8) == 0);
+  return requested == WriteOrder::kept ||
+         (requested == WriteOrder::automatic && (limits.atomic_bytes & 8) == 0);
 }
 
 DeviceLimits limits_of(const CapsReply& general, const CapsReply& general_2,

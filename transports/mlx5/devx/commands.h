@@ -13,7 +13,7 @@ using CapsCommand = command::Buffer<command::caps::command_bytes>;
 using CapsReply = command::Buffer<command::caps::reply_bytes>;
 using Answer = command::Buffer<command::reply_bytes>;
 
-/// Where the queue stands, as the device knows it: one registered piece of memory.
+/// Where the queue is, as the device addresses it: one registered block of memory.
 struct QueueObjects {
   std::uint32_t memory_id = 0;
   std::uint32_t register_page = 0; ///< of the doorbell register
@@ -29,12 +29,12 @@ struct DeviceLimits {
   unsigned log_reads = 0;          ///< READs and atomics on their way, as asker and answerer
   /// 4 + 8: plain and masked atomics of these sizes, with results in the host's byte order.
   std::uint32_t atomic_bytes = 0;
-  bool can_force_order = false; ///< a queue pair can be told to keep the order of WRITEs
+  bool can_force_order = false; ///< a QP can be configured to keep the order of WRITEs
 };
 
-/// Whether queue pairs are told to keep the order of WRITEs: where it is wanted, or where signals
+/// Whether QPs are configured to keep the order of WRITEs: where it is wanted, or where signals
 /// would have to wait for completions otherwise. They do not profit from adaptive routing then.
-bool forces_order(WriteOrder wish, const DeviceLimits& limits);
+bool forces_order(WriteOrder requested, const DeviceLimits& limits);
 
 /// How the peer is reached.
 struct WirePath {

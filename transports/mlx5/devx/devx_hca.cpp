@@ -11,18 +11,18 @@ namespace {
 
 class DevxMemory final : public HcaMemory {
 public:
-  DevxMemory(verbs::MemoryRegion region, std::string way)
-      : region_(std::move(region)), way_(std::move(way)) {}
+  DevxMemory(verbs::MemoryRegion region, std::string method)
+      : region_(std::move(region)), method_(std::move(method)) {}
   std::uint32_t lkey() const override { return region_->lkey; }
   std::uint32_t rkey() const override { return region_->rkey; }
-  std::string way() const override { return way_; }
+  std::string method() const override { return method_; }
 
 private:
   verbs::MemoryRegion region_;
-  std::string way_;
+  std::string method_;
 };
 
-/// Missing atomics are no reason: who makes one is told.
+/// Missing atomics are no reason: a call that needs them fails with an error.
 std::string why_unfit(const DirectDevice& device) {
   return device.port().active ? "" : "its port is " + device.port().state;
 }
@@ -31,9 +31,9 @@ class DevxHca final : public Hca {
 public:
   DevxHca(std::shared_ptr<const verbs::Functions> verbs,
           std::shared_ptr<const DirectFunctions> direct, ibv_device* ibv, int port,
-          const verbs::GidRequest& wish, const DevxSettings& settings)
+          const verbs::GidRequest& request, const DevxSettings& settings)
       : options_(settings.options),
-        port_(std::move(verbs), std::move(direct), ibv, port, wish, settings.write_order) {
+        port_(std::move(verbs), std::move(direct), ibv, port, request, settings.write_order) {
     const DeviceLimits& limits = port_.limits;
     info_.device = port_.device.verbs().name();
     info_.port = port;
@@ -75,12 +75,12 @@ private:
   HcaInfo info_;
 };
 
-verbs::GidRequest wish_of(const DevxSettings& settings) {
-  verbs::GidRequest wish;
-  wish.roce_version = settings.roce_version;
-  wish.ipv6 = settings.ipv6;
-  wish.range = verbs::parse_address_range(settings.address_range);
-  return wish;
+verbs::GidRequest gid_request_of(const DevxSettings& settings) {
+  verbs::GidRequest request;
+  request.roce_version = settings.roce_version;
+  request.ipv6 = settings.ipv6;
+  request.range = verbs::parse_address_range(settings.address_range);
+  return request;
 }
 
 /// The two libraries; empty with `why` if one is missing.
@@ -126,7 +126,7 @@ std::unique_ptr<Hca> open_devx_hca(const DirectLibraries& libraries, const std::
       throw Error(ExitCode::unavailable, "mlx5 device", "open", "not a device of the mlx5 driver",
                   "use TRANSPORT=ibrc, or set MLX5_DEVICE=emulated", {{}, {}, name, port});
     return std::make_unique<DevxHca>(libraries.verbs, libraries.direct, device, port,
-                                     wish_of(settings), settings);
+                                     gid_request_of(settings), settings);
   }
   throw Error(ExitCode::unavailable, "mlx5 device", "open", "no such device",
               "list the devices: ls /sys/class/infiniband", {{}, {}, name, port});

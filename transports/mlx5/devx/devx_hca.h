@@ -20,7 +20,7 @@ struct DevxSettings {
   std::string address_range;
   int roce_version = 2;
   WriteOrder write_order = WriteOrder::automatic;
-  Options options = Options({}); ///< GPUDIRECT, IB_DISABLE_DMABUF: the ways to memory of GPUs
+  Options options = Options({}); ///< GPUDIRECT, IB_DISABLE_DMABUF: how GPU memory is registered
 };
 
 /// The devices that could be opened, by name; none, with `why`, if there are none or the libraries

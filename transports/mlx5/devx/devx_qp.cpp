@@ -45,7 +45,7 @@ bool is_ipv4(const std::array<std::uint8_t, 16>& gid) {
 DirectPort::DirectPort(std::shared_ptr<const verbs::Functions> verbs,
                        std::shared_ptr<const DirectFunctions> direct, ibv_device* ibv, int number,
                        const verbs::GidRequest& gid_request, WriteOrder order)
-    : device(std::move(verbs), std::move(direct), ibv, number), wish(gid_request),
+    : device(std::move(verbs), std::move(direct), ibv, number), request(gid_request),
       limits(device.limits()), force_order(forces_order(order, limits)),
       orders_writes(force_order || order == WriteOrder::kept) {
   device.verbs().protection_domain(); // made here: the first call is for one thread only
@@ -59,12 +59,12 @@ DevxQp::DevxQp(DirectPort& port, const QpOptions& options)
     : port_(port), path_(options.path), doorbell_(port.device.doorbell_page()) {
   const verbs::Port& wire = port.device.port();
   if (wire.ethernet) {
-    verbs::GidRequest wish = port.wish;
+    verbs::GidRequest request = port.request;
     if (options.path.gid_index >= 0)
-      wish.index = options.path.gid_index;
-    gids_ = verbs::gid_candidates(wire.gids, wish);
+      request.index = options.path.gid_index;
+    gids_ = verbs::gid_candidates(wire.gids, request);
     if (gids_.empty())
-      port.device.fail("choose a GID", verbs::no_gid_reason(wire.gids, wish),
+      port.device.fail("choose a GID", verbs::no_gid_reason(wire.gids, request),
                        "set IB_GID_INDEX to one that it has, or give the interface an address");
     local_.gid = gids_.front().raw;
   } else if (!wire.gids.empty()) {

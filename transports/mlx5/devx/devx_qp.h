@@ -9,13 +9,13 @@ namespace shmemctl::mlx5 {
 struct DirectPort {
   DirectPort(std::shared_ptr<const verbs::Functions> verbs,
              std::shared_ptr<const DirectFunctions> direct, ibv_device* ibv, int number,
-             const verbs::GidRequest& wish, WriteOrder order);
+             const verbs::GidRequest& request, WriteOrder order);
 
   DirectDevice device;
-  verbs::GidRequest wish;
+  verbs::GidRequest request;
   DeviceLimits limits;
-  bool force_order;   ///< queue pairs are told to keep the order of WRITEs
-  bool orders_writes; ///< they do, or whoever started this says so
+  bool force_order;   ///< QPs are configured to keep the order of WRITEs
+  bool orders_writes; ///< they do, or IB_WRITE_ORDER says so
 };
 
 class DevxQp final : public HcaQp {

@@ -108,9 +108,9 @@ void EmulatedHcaQp::connect(const PeerInfo& peer) {
   if (connected_)
     throw Error(ExitCode::usage, hca_.info().device, "connect a QP", "it is already connected",
                 "report this as a bug in shmemctl, with the command line");
-  std::shared_ptr<Executor> way = hca_.options_.path_to_peer(peer);
+  std::shared_ptr<Executor> path = hca_.options_.path_to_peer(peer);
   const EmulatedHca::Held held(hca_);
-  device_->connect(std::move(way));
+  device_->connect(std::move(path));
   abilities_ = abilities_of(offers_of(hca_.info_), peer.offers);
   connected_ = true;
 }

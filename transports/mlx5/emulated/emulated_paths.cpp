@@ -24,21 +24,21 @@ std::unique_ptr<TransportExecutor> EmulatedPaths::gpu_path_to(std::uint64_t devi
                                              TransportExecutor::Reaches::gpus);
 }
 
-EmulatedPaths::Way& EmulatedPaths::path_to(std::uint64_t device_id) {
-  Way& way = ways_[device_id];
-  if (way.executor)
-    return way;
+EmulatedPaths::Path& EmulatedPaths::path_to(std::uint64_t device_id) {
+  Path& path = paths_[device_id];
+  if (path.executor)
+    return path;
   if (below_) {
     auto executor = std::make_unique<TransportExecutor>(*below_, context_, pe_of(device_id));
-    way.add = [raw = executor.get()](const KeyWindow& window) { raw->add(window); };
-    way.executor = std::make_shared<SplitExecutor>(std::move(executor));
+    path.add = [raw = executor.get()](const KeyWindow& window) { raw->add(window); };
+    path.executor = std::make_shared<SplitExecutor>(std::move(executor));
   } else {
     auto executor = std::make_unique<MappedExecutor>();
-    way.add = [raw = executor.get()](const KeyWindow& window) { raw->add(window); };
-    way.executor = std::make_shared<SplitExecutor>(std::move(executor));
+    path.add = [raw = executor.get()](const KeyWindow& window) { raw->add(window); };
+    path.executor = std::make_shared<SplitExecutor>(std::move(executor));
   }
-  way.executor->use_for_gpu(gpu_path_to(device_id));
-  return way;
+  path.executor->use_for_gpu(gpu_path_to(device_id));
+  return path;
 }
 
 std::shared_ptr<Executor> EmulatedPaths::to(std::uint64_t device_id) {
@@ -48,31 +48,31 @@ std::shared_ptr<Executor> EmulatedPaths::to(std::uint64_t device_id) {
 
 void EmulatedPaths::add(std::uint64_t device_id, const KeyWindow& window) {
   const std::lock_guard lock(mutex_);
-  Way& way = path_to(device_id);
+  Path& path = path_to(device_id);
   if (!window.is_gpu)
-    way.add(window);
-  else if (TransportExecutor* const gpu = way.executor->for_gpu())
+    path.add(window);
+  else if (TransportExecutor* const gpu = path.executor->for_gpu())
     gpu->add(window);
 }
 
-void EmulatedPaths::use_for_gpu(Transport* way, int context) {
+void EmulatedPaths::use_for_gpu(Transport* path, int context) {
   const std::lock_guard lock(mutex_);
-  gpu_path_ = way;
+  gpu_path_ = path;
   gpu_context_ = context;
-  for (auto& [device_id, each] : ways_)
+  for (auto& [device_id, each] : paths_)
     if (each.executor)
       each.executor->use_for_gpu(gpu_path_to(device_id));
 }
 
-std::unique_ptr<EmulatedHca> make_emulated_hca(std::shared_ptr<EmulatedPaths> ways, int pe,
+std::unique_ptr<EmulatedHca> make_emulated_hca(std::shared_ptr<EmulatedPaths> paths, int pe,
                                                std::size_t port, const EmulatedOrder& order) {
   EmulatedHcaOptions options;
   options.order = order;
   if (port > 0)
     options.name += "-" + std::to_string(port);
   options.device_id = emulated_device_id(pe, port);
-  options.path_to_peer = [ways = std::move(ways)](const PeerInfo& peer) {
-    return ways->to(peer.device_id);
+  options.path_to_peer = [paths = std::move(paths)](const PeerInfo& peer) {
+    return paths->to(peer.device_id);
   };
   // Whoever waits serves it while it rests, so it need not keep a processor for long.
   options.idle_spins = 200;

@@ -28,15 +28,15 @@ public:
   void add(std::uint64_t device_id, const KeyWindow& window);
   /// Sets the transport that reaches GPU memory, which accepts local memory of any kind; nullptr:
   /// it is no longer reached, and keys of such memory are unknown. While the HCA is held.
-  /// @param context of `way`, for this use only
-  void use_for_gpu(Transport* way, int context);
+  /// @param context of `path`, for this use only
+  void use_for_gpu(Transport* path, int context);
 
 private:
-  struct Way {
+  struct Path {
     std::shared_ptr<SplitExecutor> executor;
     std::function<void(const KeyWindow&)> add;
   };
-  Way& path_to(std::uint64_t device_id);
+  Path& path_to(std::uint64_t device_id);
   std::unique_ptr<TransportExecutor> gpu_path_to(std::uint64_t device_id) const;
 
   Transport* below_;
@@ -44,11 +44,11 @@ private:
   Transport* gpu_path_ = nullptr;
   int gpu_context_ = 0;
   std::mutex mutex_;
-  std::map<std::uint64_t, Way> ways_;
+  std::map<std::uint64_t, Path> paths_;
 };
 
-/// An HCA that reaches its peers by `ways`. Throws Error (unavailable).
-std::unique_ptr<EmulatedHca> make_emulated_hca(std::shared_ptr<EmulatedPaths> ways, int pe,
+/// An HCA that reaches its peers by `paths`. Throws Error (unavailable).
+std::unique_ptr<EmulatedHca> make_emulated_hca(std::shared_ptr<EmulatedPaths> paths, int pe,
                                                std::size_t port, const EmulatedOrder& order);
 
 } // namespace shmemctl::mlx5

@@ -38,10 +38,10 @@ EmulatedQp::EmulatedQp(const QpView& view, const KeyTable& keys, Placement place
 }
 
 unsigned EmulatedQp::serve(unsigned most) {
-  if (state_ == State::dead || (position_ == told_ && !look() && pending_.empty()))
+  if (state_ == State::dead || (position_ == announced_ && !look() && pending_.empty()))
     return 0;
   unsigned count = 0;
-  while (count < most && position_ != told_ && state_ != State::dead) {
+  while (count < most && position_ != announced_ && state_ != State::dead) {
     step();
     ++count;
   }
@@ -117,7 +117,7 @@ bool EmulatedQp::look() {
     die("its send queue's doorbell record went further than the queue is long");
     return false;
   }
-  told_ = position_ + ahead;
+  announced_ = position_ + ahead;
   return ahead != 0;
 }
 
@@ -126,12 +126,12 @@ void EmulatedQp::step() {
   const std::size_t n_words = fetch();
   const WqeStart start = decode_start(words_[0]);
   if (state_ == State::error) {
-    position_ += std::clamp<std::uint64_t>(wqebbs_for(start.ds_count), 1, told_ - position_);
+    position_ += std::clamp<std::uint64_t>(wqebbs_for(start.ds_count), 1, announced_ - position_);
     write_completion({start.opcode, index, 0}, {Syndrome::flushed, EmulatedFault::flushed});
     return;
   }
   const Outcome outcome = carry_out(n_words);
-  position_ += std::clamp<std::uint64_t>(wqebbs_for(start.ds_count), 1, told_ - position_);
+  position_ += std::clamp<std::uint64_t>(wqebbs_for(start.ds_count), 1, announced_ - position_);
   if (outcome) {
     settle();
     if (state_ == State::ready)
@@ -167,7 +167,7 @@ Outcome EmulatedQp::carry_out(std::size_t n_words) {
     return {Syndrome::local_operation, EmulatedFault::wrong_index};
   if (n_words == 0)
     return {Syndrome::local_operation, EmulatedFault::bad_size};
-  if (wqebbs_for(start.ds_count) > told_ - position_)
+  if (wqebbs_for(start.ds_count) > announced_ - position_)
     return {Syndrome::local_operation, EmulatedFault::behind_producer};
   if (const Outcome outcome = decode_wqe({words_, n_words}, entry_))
     return outcome;

@@ -85,7 +85,7 @@ private:
   std::shared_ptr<Executor> peer_;
   State state_ = State::ready;
   std::uint64_t seen_doorbell_;
-  std::uint64_t position_ = 0, told_ = 0; ///< WQEBBs: the next WQE, and the last announced one
+  std::uint64_t position_ = 0, announced_ = 0; ///< WQEBBs: the next WQE, and the last announced one
   std::uint64_t completions_ = 0;
   std::uint64_t executed_ = 0;
   std::deque<InjectedFault> faults_;

@@ -143,15 +143,17 @@ public:
   }
   Outcome write(const RaddrSegment& remote, std::span<const BytePiece> pieces,
                 std::uint64_t size_bytes) override {
-    return by_path_to(remote, [&](Executor& way) { return way.write(remote, pieces, size_bytes); });
+    return by_path_to(remote,
+                      [&](Executor& path) { return path.write(remote, pieces, size_bytes); });
   }
   Outcome read(const RaddrSegment& remote, std::span<const BytePiece> pieces,
                std::uint64_t size_bytes) override {
-    return by_path_to(remote, [&](Executor& way) { return way.read(remote, pieces, size_bytes); });
+    return by_path_to(remote,
+                      [&](Executor& path) { return path.read(remote, pieces, size_bytes); });
   }
   Outcome atomic(const RaddrSegment& remote, const AtomicFields& fields,
                  std::uint64_t& old) override {
-    return by_path_to(remote, [&](Executor& way) { return way.atomic(remote, fields, old); });
+    return by_path_to(remote, [&](Executor& path) { return path.atomic(remote, fields, old); });
   }
   Outcome finish() override { return last_->finish(); }
 
@@ -160,12 +162,12 @@ private:
   /// waits until everything before is complete.
   template <class Operation>
   Outcome by_path_to(const RaddrSegment& remote, const Operation& operation) {
-    Executor* const way = &path_to(remote);
-    if (way != last_)
+    Executor* const path = &path_to(remote);
+    if (path != last_)
       if (const Outcome outcome = last_->finish())
         return outcome;
-    last_ = way;
-    return operation(*way);
+    last_ = path;
+    return operation(*path);
   }
 
   Executor& path_to(const RaddrSegment& remote) const {

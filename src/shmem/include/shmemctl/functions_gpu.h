@@ -35,8 +35,8 @@ int shmemx_gpu_init(const shmemx_gpu_init_t* wanted);
 int shmemx_gpu_device(void);
 /* Why there is none, in one clause; NULL if there is one. */
 const char* shmemx_gpu_why_not(void);
-/* By what kernels of this PE reach that one, or why not: one clause. */
-const char* shmemx_gpu_way(int pe);
+/* The path by which kernels of this PE reach PE `pe`, or why there is none: one clause. */
+const char* shmemx_gpu_path(int pe);
 
 /* Collective, as shmem_malloc and the others: symmetric memory that kernels, streams and the host's
  * shmem_put, _get, atomics and signals reach. NULL if there is no room (SHMEMCTL_SYMMETRIC_SIZE).

@@ -47,9 +47,9 @@ void expect_damage_found(const std::string& name, const Point& point, std::size_
       memory[at] ^= std::byte{0x10};
       require(wrong.has_value(), "damage at " + std::to_string(at) + " found");
       require(wrong->pe == me.pe && wrong->offset_bytes == *wanted,
-              "damage at " + std::to_string(at) + " named, not " + words_of(*wrong));
+              "damage at " + std::to_string(at) + " named, not " + describe_wrong_byte(*wrong));
       require((wrong->expected ^ wrong->found) >> (8 * (at - *wanted)) == 0x10,
-              "expected and found at " + std::to_string(at) + ": " + words_of(*wrong));
+              "expected and found at " + std::to_string(at) + ": " + describe_wrong_byte(*wrong));
       require(!wrong->what.empty(), "words");
       ++tried;
     }

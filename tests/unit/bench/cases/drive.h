@@ -90,7 +90,7 @@ inline std::vector<Found> drive(const Make& make, const Drive& how) {
   return drive_all(make, {how}).at(0);
 }
 
-inline std::string words_of(const bench::WrongByte& wrong) {
+inline std::string describe_wrong_byte(const bench::WrongByte& wrong) {
   return "PE " + std::to_string(wrong.pe) + " offset " + std::to_string(wrong.offset_bytes) +
          " expected " + std::to_string(wrong.expected) + " found " + std::to_string(wrong.found) +
          ": " + wrong.what;
@@ -98,7 +98,7 @@ inline std::string words_of(const bench::WrongByte& wrong) {
 
 inline void expect_right(const Make& make, const Drive& how) {
   for (const auto& wrong : drive(make, how))
-    EXPECT_FALSE(wrong) << words_of(*wrong);
+    EXPECT_FALSE(wrong) << describe_wrong_byte(*wrong);
 }
 
 inline std::string describe(const bench::CaseInfo& info, const Drive& how) {

@@ -70,7 +70,8 @@ TEST_P(EveryCase, IsRightAtEveryPoint) {
       const auto wrong = drive_all(bench_case.make, hows);
       for (std::size_t i = 0; i < hows.size(); ++i)
         for (const Found& found : wrong[i])
-          EXPECT_FALSE(found) << describe(bench_case.info, hows[i]) << ": " << words_of(*found);
+          EXPECT_FALSE(found) << describe(bench_case.info, hows[i]) << ": "
+                              << describe_wrong_byte(*found);
     }
 }
 

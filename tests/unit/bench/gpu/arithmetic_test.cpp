@@ -125,7 +125,7 @@ double value_of_fp16(std::uint32_t bits) {
   return (bits & 0x8000) != 0 ? -size : size;
 }
 
-TEST(CollectiveNumbers, AreRoundedOnceAndMostlyNotExact) {
+TEST(CollectiveNumbers, SumsAreRoundedOnce) {
   constexpr std::uint64_t any_seed = 11;
   constexpr int n_pes = 3;
   for (const CollectiveNumber number : {CollectiveNumber::bf16, CollectiveNumber::fp16}) {
@@ -155,7 +155,7 @@ TEST(CollectiveNumbers, AreRoundedOnceAndMostlyNotExact) {
   }
 }
 
-TEST(CollectiveNumbers, OfEveryHalfComeBackAndBetweenThemTheNearestDoes) {
+TEST(CollectiveNumbers, EveryHalfFloatRoundTripsAndOthersRoundToNearest) {
   for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
     if ((bits & 0x7fff) > 0x7c00)
       continue; // no numbers

@@ -129,12 +129,12 @@ TEST(MoeGpuBackend, RefusesWhatKernelsCannotDo) {
   gpu.paths[1] = {DevicePath::none, "no transport reaches it"};
   EXPECT_EQ(refusal(gpu, setup), "kernels cannot reach PE 1: no transport reaches it");
   gpu.paths = {{DevicePath::load_store, ""},
-               {DevicePath::proxy, "a wish"},
+               {DevicePath::proxy, "as requested"},
                {DevicePath::proxy, ""},
                {DevicePath::proxy, ""}};
   setup.shape.n_ranks = 4;
   setup.node_ranks = 2;
-  EXPECT_EQ(refusal(gpu, setup), "kernels cannot load from and store to PE 1: a wish");
+  EXPECT_EQ(refusal(gpu, setup), "kernels cannot load from and store to PE 1: as requested");
   gpu.paths.assign(32, {DevicePath::load_store, ""});
   setup.shape.n_ranks = 32;
   for (const std::int32_t mates : {8, 1})
@@ -326,7 +326,7 @@ TEST(MoeGpuBackend, RowsGoStraightWhereADomainHasMoreRanksThanItsKernelsKnow) {
   }
 }
 
-TEST(MoeGpuBackend, PartsOfRowsThatCrossLieBehindTheOthers) {
+TEST(MoeGpuBackend, BuffersOfInternodeRowsFollowTheOthers) {
   auto setup = some_setup(Mode::high_throughput, Format::fp8, Combine::rows);
   setup.shape.n_ranks = 4;
   const InternodeLayout lies(setup, 2);

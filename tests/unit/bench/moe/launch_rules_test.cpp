@@ -44,12 +44,12 @@ std::string first_refused(const std::string& words) {
   return "";
 }
 
-TEST(MoeLaunchRules, EachDispatchIsAnsweredByItsCombine) {
+TEST(MoeLaunchRules, EachDispatchIsFollowedByItsCombine) {
   for (const char* const words : {"DCDC", "DsDrCsCrDsDrCsCr", "DsDrCDCsCrDC", "DCDsDr", "D", "Ds"})
     EXPECT_EQ(first_refused(words), "") << words;
 }
 
-TEST(MoeLaunchRules, TwoMicroBatchesUnderWayAreRefused) {
+TEST(MoeLaunchRules, TwoMicroBatchesInFlightAreRefused) {
   const struct {
     const char *words, *said;
   } cases[] = {
@@ -72,7 +72,7 @@ TEST(MoeLaunchRules, TwoMicroBatchesUnderWayAreRefused) {
     EXPECT_EQ(first_refused(words).find(said), 0U) << words << ": " << first_refused(words);
 }
 
-TEST(MoeLaunchRules, ADispatchThatNobodyCombinesIsGivenUp) {
+TEST(MoeLaunchRules, ADispatchWithoutACombineIsDropped) {
   LowLatencyCalls calls;
   calls.drop(); // there is none
   EXPECT_EQ(calls.refuse_dispatch(Phases::both), "");

@@ -75,7 +75,7 @@ TEST(MoeMeasureFaults, AStragglerIsNamed) {
 }
 
 /// In ordinary calls, in which no rank was to be absent.
-TEST(MoeMeasureFaults, WhoeverIsMaskedIsNamedAndItsCallsHaveNoBandwidth) {
+TEST(MoeMeasureFaults, AMaskedRankIsNamedAndItsCallsHaveNoBandwidth) {
   MoeDrive drive = low_latency(moe_drive(3, 12, 4, 64, 8), Combine::weighted);
   drive.setup.rank_timeout_us = 500'000; // so that on a busy machine nobody else is masked
   Effort effort = effort_of(2);
@@ -155,7 +155,7 @@ private:
 };
 
 /// A run that continues without a rank is verified twice: after the first pair, and after the last.
-TEST(MoeMeasureFaults, WhatGoesOnWithoutOneIsLookedAtAtItsEnd) {
+TEST(MoeMeasureFaults, CallsWithoutAMaskedRankAreVerifiedAtTheEnd) {
   Effort effort = effort_of(4);
   const auto looked = [&] {
     CountedBackend backend;

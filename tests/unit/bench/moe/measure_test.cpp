@@ -119,7 +119,7 @@ private:
 
 /// An observer takes silence for a hang: however many calls there are, no part of them is silent
 /// for much longer than a call takes.
-TEST(MoeMeasure, WhatGoesOnSaysSo) {
+TEST(MoeMeasure, ProgressIsPrinted) {
   for (const std::optional<int> absent : {std::optional<int>(), std::optional<int>(1)}) {
     SlowBackend backend;
     moe::Setup setup;

@@ -64,7 +64,7 @@ PointResult measured_in_halves(HalvedBackend& backend, bool verify, std::string*
   return measure(backend, setup, effort, rank);
 }
 
-TEST(MoeHalves, EachIsTimedBehindAMeetingAndTheLastOnesAreLookedAt) {
+TEST(MoeHalves, EachIsTimedAfterABarrierAndTheLastAreVerified) {
   HalvedBackend backend(true);
   const PointResult result = measured_in_halves(backend, true, &backend.said);
   // After the chain, whose last calls are verified.
@@ -88,7 +88,7 @@ TEST(MoeHalves, AWrongOneIsFound) {
   }
 }
 
-TEST(MoeHalves, WhoHasNoneIsNotAsked) {
+TEST(MoeHalves, BackendsWithoutHalvesAreNotCalled) {
   HalvedBackend backend(false);
   const PointResult result = measured_in_halves(backend, true, nullptr);
   EXPECT_EQ(backend.said.find_first_of("DdCc"), std::string::npos);

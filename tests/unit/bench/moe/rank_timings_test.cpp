@@ -37,7 +37,7 @@ TEST(MoeRankTimings, TheSlowestRankCounts) {
   EXPECT_TRUE(result.lost.empty() && !result.absence);
 }
 
-TEST(MoeRankTimings, OneThatIsLostIsMissedByNobody) {
+TEST(MoeRankTimings, NoRankWaitsForALostOne) {
   RankTimings third = timings_of_rank(1);
   third.wrong = "row 3";
   const PointResult result =
@@ -53,7 +53,7 @@ TEST(MoeRankTimings, OneThatIsLostIsMissedByNobody) {
   EXPECT_EQ(result.absence->absent, 1);
 }
 
-TEST(MoeRankTimings, WordsThatAreNoneAreRefused) {
+TEST(MoeRankTimings, InvalidMessagesAreRefused) {
   EXPECT_THROW(merge_timings({"[1]"}, timings_of_rank(0), std::nullopt), Error);
 }
 

@@ -265,7 +265,7 @@ private:
 };
 
 /// Neither the first calls of an attempt nor the last ones in turn are taken for a hang.
-TEST(MoeTune, WhatGoesOnSaysSo) {
+TEST(MoeTune, ProgressIsPrinted) {
   SlowTrials backend;
   Effort effort;
   effort.iterations = 32; // so 8 of each attempt at first
@@ -370,7 +370,7 @@ TEST(MoeTune, HostPutsRowsInChunksOfWhatIsSet) {
       options);
 }
 
-TEST(MoeTune, HostRefusesChunksThatAreNone) {
+TEST(MoeTune, HostRefusesInvalidChunks) {
   MoeDrive drive = moe_drive(1, 4, 1, 512, 3);
   const Routing routing = make_routing(drive.setup.shape, drive.routing);
   drive.setup.routing = &routing;

@@ -14,7 +14,7 @@ WaitMatrix even(int n, double wait_us) {
   return waits;
 }
 
-TEST(WaitMatrix, AnEvenOneNamesNobody) {
+TEST(WaitMatrix, AnEvenMatrixNamesNoRank) {
   EXPECT_TRUE(judge_waits(even(4, 10), 100).empty());
   EXPECT_TRUE(judge_waits(even(1, 10), 100).empty());
   EXPECT_TRUE(judge_waits({}, 100).empty());
@@ -81,7 +81,7 @@ TEST(WaitMatrix, ASlowRankAndALinkBesideIt) {
   EXPECT_EQ(verdicts[1].culprit, Culprit::link);
 }
 
-TEST(WaitMatrix, OfTwoRanksItIsTheWayBetweenThem) {
+TEST(WaitMatrix, TwoRanksHaveASlowLink) {
   WaitMatrix waits = even(2, 10);
   waits[0][1] = 400;
   const auto verdicts = judge_waits(waits, 500);
@@ -90,7 +90,7 @@ TEST(WaitMatrix, OfTwoRanksItIsTheWayBetweenThem) {
   EXPECT_TRUE(judge_waits(waits, 1000).empty()) << "one of two is always the later one";
 }
 
-TEST(WaitMatrix, OfTwoRanksTheOneThatComesLateIsSlow) {
+TEST(WaitMatrix, TheLateOneOfTwoRanksIsSlow) {
   WaitMatrix waits = even(2, 10);
   waits[0][1] = 400;
   auto verdicts = judge_waits(waits, 500, {{0, 380}, {-380, 0}});
@@ -134,7 +134,7 @@ Crosses nodes_of(int node_ranks) {
   return [node_ranks](int from, int to) { return from / node_ranks != to / node_ranks; };
 }
 
-TEST(WaitMatrix, WhatNobodyWaitsForIsNoShortWait) {
+TEST(WaitMatrix, CellsWithoutAWaitAreNotShortWaits) {
   // Of nodes of 8, one rail each: 60 us are the time of a network.
   EXPECT_TRUE(judge_waits(of_nodes(16, 8, 2, 60, true), 100, {}, nodes_of(8)).empty());
   // Three of its node and three of fifteen rails wait for rank 9.
@@ -150,7 +150,7 @@ TEST(WaitMatrix, WhatNobodyWaitsForIsNoShortWait) {
   EXPECT_NE(wait_text(waits).find("-"), std::string::npos);
 }
 
-TEST(WaitMatrix, WaysOverANetworkAreComparedWithEachOther) {
+TEST(WaitMatrix, NetworkPathsAreComparedWithEachOther) {
   WaitMatrix waits = of_nodes(16, 8, 2, 60, false);
   EXPECT_TRUE(judge_waits(waits, 100, {}, nodes_of(8)).empty());
   waits[3][1] = 40; // slow for NVLink, but fast for a network
@@ -171,7 +171,7 @@ TEST(WaitMatrix, WaysOverANetworkAreComparedWithEachOther) {
   EXPECT_EQ(verdicts[0].waiting, 5);
 }
 
-TEST(WaitMatrix, OfTwoRanksOfANodeOneIsAlwaysLater) {
+TEST(WaitMatrix, OneOfTwoRanksIsAlwaysLater) {
   WaitMatrix waits = even(3, 100);
   waits[0][1] = 2000;
   waits[1][0] = 1;

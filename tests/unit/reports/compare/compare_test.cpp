@@ -251,7 +251,7 @@ TEST(Compare, NoiseIsUnclear) {
   EXPECT_NE(comparison.rows[0].reason.find("noise"), std::string::npos);
 }
 
-TEST(Compare, HowARowCameAboutIsNoPartOfItsName) {
+TEST(Compare, ProvenanceIsNotPartOfARowsName) {
   ResultRow before = put(8, 10, 1), after = put(8, 10, 2);
   before.params["batch"] = 128;
   after.params["batch"] = 256;

@@ -61,7 +61,7 @@ TEST(FalseAlarms, AreFewInAThousandComparisons) {
         << " runs";
 }
 
-TEST(FalseAlarms, ChangesSmallerThanWhatCountsAreNone) {
+TEST(FalseAlarms, ChangesBelowTheThresholdAreIgnored) {
   EXPECT_LE(alarms({20, 100, 1, 0.02, 0, 0}, 1.03, 300, 5), 15);
 }
 

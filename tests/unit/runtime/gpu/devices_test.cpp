@@ -4,7 +4,7 @@
 namespace shmemctl::test {
 namespace {
 
-TEST(GpuRuntime, PesTakeTurnsOnTheDevices) {
+TEST(GpuRuntime, PesUseDevicesRoundRobin) {
   const std::vector<PeResult> results = run_fork_job(gpu_job(3, [](Runtime& runtime) {
     const GpuInfo& site = runtime.gpu()->site();
     return std::to_string(site.device) + " " + std::to_string(site.pes_on_device) + " " +
@@ -189,7 +189,7 @@ TEST(GpuRuntime, ANetworkMayBeAskedForToMappedPes) {
     EXPECT_EQ(result.exit_code, 0) << result.text;
 }
 
-TEST(GpuRuntime, HostMemoryAndGpuMemoryDoNotMeetByProcessors) {
+TEST(GpuRuntime, TransfersBetweenHostAndGpuMemoryAreRefused) {
   const SetVariable strict("FAKE_CUDA_STRICT", "1");
   for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
          auto* theirs = static_cast<std::uint64_t*>(runtime.allocate(64));

@@ -17,7 +17,7 @@ protected:
       const std::string number = std::to_string(gpu);
       text += "gpu " + number + " 00000000:1" + (gpu == 0 ? "A" : "B") +
               ":00.0 GPU-00000000-0000-0000-0000-00000000000" + std::to_string(gpu + 1) +
-              " Made-up GPU\nfabric " + number + " 3 0\n";
+              " Fake GPU\nfabric " + number + " 3 0\n";
     }
     folder_.write("nvml.txt", text + clusters);
   }

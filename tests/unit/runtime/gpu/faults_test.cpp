@@ -19,7 +19,7 @@ struct Failure {
 class GpuFailures : public ::testing::TestWithParam<Failure> {};
 
 /// The context is permanently broken: every later driver call returns the same error.
-TEST_P(GpuFailures, AreOneLineWithTheGpuAndWhatToDo) {
+TEST_P(GpuFailures, AreOneLineWithTheGpuAndAFix) {
   const std::vector<PeResult> results = run_fork_job(
       gpu_job(2, [](Runtime& runtime) { return fail_kernel_of_pe_1(runtime, GetParam().code); }));
   for (const PeResult& result : results) {
@@ -119,7 +119,7 @@ int streams_destroyed() {
 /// A PE fails while its kernels' proxy is inside a transport: the transport stays until the proxy
 /// has left it. The proxy is held there for two seconds; a transport that is destroyed earlier
 /// destroys its streams meanwhile.
-TEST(GpuTeardown, TheProxyLeavesATransportBeforeThatGoes) {
+TEST(GpuTeardown, TheProxyReleasesATransportBeforeItIsDestroyed) {
   std::thread releasing;
   std::atomic<int> destroyed_meanwhile{-1};
   ForkJob job = gpu_job(

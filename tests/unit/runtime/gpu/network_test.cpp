@@ -153,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Way{"proxy_staged", "shm,libfabric", "vmm", "auto", DevicePath::proxy, 2}),
     name_of);
 
-TEST(NetworkOfGpuMemory, IsNotTakenIfLoadsAndStoresAreAskedFor) {
+TEST(NetworkOfGpuMemory, IsNotUsedIfLoadsAndStoresAreRequested) {
   ForkJob whole = gpu_job(
       2,
       [](Runtime& runtime) -> std::string {

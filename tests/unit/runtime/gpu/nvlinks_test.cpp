@@ -12,11 +12,11 @@ namespace {
 
 class MoeNvlinksOfJobs : public ::testing::Test {
 protected:
-  /// Two GPUs of two links each, as the made-up driver has them; `moved_KiB` more on each counter.
+  /// Two GPUs of two links each, as the fake driver has them; `moved_KiB` more on each counter.
   void write_nvml(std::uint64_t moved_KiB) const {
     std::string text;
     for (int gpu = 0; gpu < 2; ++gpu)
-      text += fmt::format("gpu {0} 00000000:1{1}:00.0 GPU-{0} Made-up GPU\nlinks {0} 0 2 2 -\n"
+      text += fmt::format("gpu {0} 00000000:1{1}:00.0 GPU-{0} Fake GPU\nlinks {0} 0 2 2 -\n"
                           "counter {0} 0 {2} {3}\ncounter {0} 1 {2} {3}\n",
                           gpu, "AB"[gpu], 500 + moved_KiB * static_cast<unsigned>(gpu + 1),
                           900 + moved_KiB);

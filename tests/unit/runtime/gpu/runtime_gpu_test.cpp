@@ -131,7 +131,7 @@ TEST_P(GpuRuntimeTest, TrafficOnOneGpuIsLimitedByItsMemory) {
         const bench::FoundLimit found = bench::gpu_limit_of(runtime, point, &meter).found;
         const auto& limit = found.limit;
         expect(limit.has_value() == (kind() != "host"), "that there is one");
-        // The made-up GPUs are no devices of this machine, of which the model would know the link.
+        // The fake GPUs are no devices of this machine, of which the model would know the link.
         expect(limit || found.reason.find("to the host's memory") != std::string::npos,
                found.reason);
         if (limit)

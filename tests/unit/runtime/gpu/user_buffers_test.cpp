@@ -1,4 +1,4 @@
-// Registered buffers of GPU memory, over a made-up driver.
+// Registered buffers of GPU memory, over a fake driver.
 #include "tests/unit/runtime/gpu/user_buffers.h"
 
 namespace shmemctl::test {

@@ -54,8 +54,8 @@ TEST(WaitErrorText, NamesTheWordsOfATeam) {
   constexpr std::size_t last = (DeviceTeamFlags::max_members - 1) * sizeof(std::uint64_t);
   for (const std::size_t at : {std::size_t{0}, last}) {
     expect_cell(offsetof(DeviceTeamFlags, arrived) + at, "arrivals at barriers and syncs");
-    expect_cell(offsetof(DeviceTeamFlags, entered) + at, "the last collective that it has begun");
-    expect_cell(offsetof(DeviceTeamFlags, done) + at, "what it has stored in collectives");
+    expect_cell(offsetof(DeviceTeamFlags, entered) + at, "the last collective that it has entered");
+    expect_cell(offsetof(DeviceTeamFlags, done) + at, "its stores in collectives");
     expect_cell(offsetof(DeviceTeamFlags, sizes) + at, "the last collect whose size");
   }
   expect_cell(offsetof(DeviceTeamFlags, rounds), "the last barrier or sync");

@@ -10,8 +10,8 @@ namespace {
 class XidTest : public ::testing::Test {
 protected:
   void write(const std::string& lines) {
-    folder_.write("nvml.txt", "gpu 0 00000000:1A:00.0 GPU-0 Made-up GPU\n"
-                              "gpu 1 00000000:1B:00.0 GPU-1 Made-up GPU\n" +
+    folder_.write("nvml.txt", "gpu 0 00000000:1A:00.0 GPU-0 Fake GPU\n"
+                              "gpu 1 00000000:1B:00.0 GPU-1 Fake GPU\n" +
                                   lines);
   }
   /// The error of PE 1 when its kernel has failed with this CUDA error.
@@ -44,7 +44,7 @@ TEST_F(XidTest, FollowsCudasErrorWithTheGpusAddress) {
 }
 
 /// For a broken GPU, CUDA often reports only that a kernel failed: the Xid has a better fix.
-TEST_F(XidTest, OfTheHardwareHasAFix) {
+TEST_F(XidTest, HardwareXidsHaveAFix) {
   write("event 8 79\nevent 8 45\n");
   const std::string text = failure(719);
   expect(text, {"Xid 79 (the GPU has fallen off the bus), Xid 45 (", "reboot the node"});
@@ -59,7 +59,7 @@ TEST_F(XidTest, AnEccErrorIsNamed) {
 }
 
 /// CUDA's error may arrive before the event.
-TEST_F(XidTest, IsWaitedForABit) {
+TEST_F(XidTest, AnErrorWaitsBrieflyForItsXid) {
   write("event 8 13 50\n");
   expect(failure(719), {"CUDA_ERROR_", "Xid 13"});
 }
@@ -72,7 +72,7 @@ TEST_F(XidTest, AnErrorWithoutAnEventIsAsItWas) {
 }
 
 /// Out of memory has no Xid: another process's Xid must not be attributed to it.
-TEST_F(XidTest, IsNotAskedForWhereTheGpuHasNotFailed) {
+TEST_F(XidTest, IsNotReadUnlessTheGpuFailed) {
   write("event 8 31\n");
   const std::string text = failure(2);
   expect(text, {"CUDA_ERROR_", "SHMEMCTL_SYMMETRIC_SIZE"});

@@ -54,7 +54,7 @@ TEST(RingModel, QuietAndFetch) {
   expect_right<ModelTraits<2>>({.scripts = {"pqf", "fqv"}, .first = 1}, 20'000);
 }
 
-TEST(RingModel, GetsOfOneRoundAreAnsweredTogether) {
+TEST(RingModel, GetsOfOneRoundCompleteTogether) {
   expect_right<ModelTraits<2>>({.scripts = {"g", "g"}, .first = 3}, 1'000);
   expect_right<ModelTraits<3>>({.scripts = {"pg", "gq"}, .first = 6}, 10'000);
   expect_right<ModelTraits<3>>({.scripts = {"gp", "gf"}, .first = 7, .sink_fails_at = 1}, 10'000);

@@ -167,7 +167,7 @@ struct QuietIsNothing : Right {
     }
   };
 };
-TEST(RingMutants, QuietIsAnsweredWhenRead) {
+TEST(RingMutants, QuietIsCompletedWhenRead) {
   expect_found<QuietIsNothing>({.scripts = {"pq"}}, "quiet returned before");
 }
 
@@ -191,7 +191,7 @@ struct OldAnswer : Right {
     static std::uint8_t next_tag(std::uint8_t) { return 1; }
   };
 };
-TEST(RingMutants, AnOldAnswerIsTakenForTheNew) {
+TEST(RingMutants, AnOldReplyIsTakenForTheNewOne) {
   expect_found<OldAnswer>({.scripts = {"ff"}}, "another request");
 }
 

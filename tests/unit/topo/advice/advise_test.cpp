@@ -158,7 +158,7 @@ TEST(Advise, APrefixThatIbgdaNeeds) {
   expect_confirmed(builder.node, optimal);
 }
 
-TEST(Advise, APrefixThatStandsInTheWayIsUnset) {
+TEST(Advise, AConflictingPrefixIsUnset) {
   const Node node = NodeBuilder::hgx(2).node;
   MappingRequest request;
   request.nvshmem.transport = NvshmemTransport::ibgda;

@@ -45,7 +45,7 @@ TEST(MappingOrder, TheWrittenOrderHasNoEffect) {
   EXPECT_TRUE(contains(order->fix, "(mlx5_1:1 mlx5_0:1)")) << order->fix;
 }
 
-TEST(MappingOrder, AnOrderThatWouldLeadPesFarAwayIsNoFix) {
+TEST(MappingOrder, AnOrderWithLongerPathsIsNoFix) {
   const Node node = NodeBuilder::hgx(2).node;
   const Findings findings = checked(node, with_pe_mapping(node, "mlx5_1:1:1,mlx5_0:1:1"));
   EXPECT_EQ(ids(findings), "mapping-order(warning)");
@@ -139,7 +139,7 @@ TEST(HcaUnknown, WithTheNearestSpelling) {
   EXPECT_EQ(unknown_name->fix, "export NVSHMEM_HCA_LIST=mlx5_0,mlx5_1,mlx5_2,mlx5_3");
 }
 
-TEST(HcaUnknown, AnotherNumberIsNoMisspellingToMend) {
+TEST(HcaUnknown, ADifferentNumberIsNotATypo) {
   const Node node = NodeBuilder::hgx(4).node;
   const Findings findings = checked(node, with_list(node, "mlx5_2,mlx5_11"));
   EXPECT_TRUE(contains(find(findings, "hca-unknown")->message, "did you mean mlx5_1?"));

@@ -146,7 +146,7 @@ TEST(NicFar, APeOnTheOtherSocketsNic) {
   EXPECT_TRUE(contains(findings[0].fix, "NCCL_IB_HCA"));
 }
 
-TEST(NicFar, NotWhereTheOptimumIsAsFar) {
+TEST(NicFar, NotIfTheOptimumIsEquallyDistant) {
   NodeBuilder builder;
   const int host = builder.host_bridge(0);
   builder.gpu_at_root(host);

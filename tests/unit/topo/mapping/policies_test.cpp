@@ -52,7 +52,7 @@ using Ints = std::vector<int>;
 
 } // namespace
 
-TEST(AssignGpus, OnePePerGpuUnlessTold) {
+TEST(AssignGpus, OnePePerGpuByDefault) {
   const Node node = NodeBuilder::hgx(4).node;
   EXPECT_EQ(assign_gpus(node, -1, {}), (Ints{0, 1, 2, 3}));
   EXPECT_EQ(assign_gpus(node, -1, {3, 1}), (Ints{3, 1}));
@@ -166,7 +166,7 @@ TEST(Optimal, A100WithEightNumaNodesLeavesTheFarNicsAlone) {
             (Ints{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
-TEST(Optimal, BalancesBeforeItGoesNear) {
+TEST(Optimal, BalanceHasPriorityOverDistance) {
   // Two GPUs and one NIC on the first socket, one NIC on the second, and no switches: nothing
   // indicates which NIC is for GPUs.
   NodeBuilder builder;
@@ -277,7 +277,7 @@ TEST(Nccl, NodeIsAsNearAsPhb) {
   EXPECT_EQ(first_nics(map_nccl(node, request_for(node, Policy::nccl))), (Ints{0, 1}));
 }
 
-TEST(Nccl, UnknownDistancesGiveNoAnswer) {
+TEST(Nccl, UnknownDistancesGiveNoMapping) {
   const Node node = NodeBuilder::from_matrix({"a", "b"}, {{"?", "?"}, {"?", "SYS"}});
   const Mapping mapping = map_nccl(node, request_for(node, Policy::nccl));
   EXPECT_EQ(first_nics(mapping), (Ints{-1, 1}));

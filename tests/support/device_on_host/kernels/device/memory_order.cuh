@@ -13,10 +13,10 @@
 namespace shmemctl::device {
 
 /// Who is waited for may need this core.
-inline void host_look() {
+inline void host_before_load() {
   host_yield_polling();
-  thread_local unsigned looks = 0;
-  if (++looks % 32 == 0)
+  thread_local unsigned loads = 0;
+  if (++loads % 32 == 0)
     std::this_thread::yield();
 }
 
@@ -46,7 +46,7 @@ inline int order_of_store() {
 
 template <class Word>
 Word load_acquire(const Word* at) {
-  host_look();
+  host_before_load();
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 inline std::uint64_t load_relaxed(const std::uint64_t* at) {
@@ -85,7 +85,7 @@ struct WordPair {
   std::uint64_t first, second;
 };
 inline WordPair load_pair_relaxed(const std::uint64_t* at) {
-  host_look();
+  host_before_load();
   return {load_relaxed(at), load_relaxed(at + 1)};
 }
 inline void store_pair_relaxed(std::uint64_t* at, WordPair pair) {

@@ -120,19 +120,19 @@ public:
     const std::lock_guard lock(mutex_);
     const bool held = next() % 3 == 0;
     waiting_.push_back({&of, of.fences(), held ? 1 + static_cast<int>(next() % 3) : 0,
-                        looks_ + max_looks, std::move(operation)});
+                        polls_ + max_polls, std::move(operation)});
     n_waiting_.store(waiting_.size(), std::memory_order_relaxed);
   }
-  /// By a thread that looks for something.
-  void look() {
+  /// Called by a thread that polls.
+  void poll() {
     if (n_waiting_.load(std::memory_order_relaxed) == 0 || busy_)
       return;
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock())
       return;
-    ++looks_;
+    ++polls_;
     for (std::size_t i = 0; i < waiting_.size(); ++i)
-      if ((waiting_[i].overtaken_by <= 0 || waiting_[i].until_look <= looks_) && !is_fenced(i)) {
+      if ((waiting_[i].overtaken_by <= 0 || waiting_[i].until_poll <= polls_) && !is_fenced(i)) {
         perform(i);
         return;
       }
@@ -155,10 +155,10 @@ private:
     HostNetwork* of;
     std::uint64_t fence;
     int overtaken_by; ///< as many later ones of the PE are to be done before it
-    std::uint64_t until_look;
+    std::uint64_t until_poll;
     std::function<void()> operation;
   };
-  static constexpr std::uint64_t max_looks = 3000;
+  static constexpr std::uint64_t max_polls = 3000;
 
   std::uint32_t next() {
     random_ = random_ * 1664525U + 1013904223U;
@@ -177,7 +177,7 @@ private:
         --waiting_[i].overtaken_by;
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
     n_waiting_.store(waiting_.size(), std::memory_order_relaxed);
-    busy_ = true; // what it does may look
+    busy_ = true; // the operation may poll
     now.of->complete(now.fence);
     now.operation();
     busy_ = false;
@@ -186,7 +186,7 @@ private:
   std::mutex mutex_;
   std::vector<Waiting> waiting_; ///< in the order in which they were asked for
   std::atomic<std::size_t> n_waiting_{0};
-  std::uint64_t looks_ = 0;
+  std::uint64_t polls_ = 0;
   std::uint32_t random_;
   static inline thread_local bool busy_ = false;
 };
@@ -204,7 +204,7 @@ inline void host_do_soon() {
   }
 }
 inline void host_deliver_due() {
-  host_network->flight()->look();
+  host_network->flight()->poll();
 }
 inline void host_do_when_waiting(std::function<void()> operation) {
   if (HostFlight* const flight = host_network->flight())
@@ -212,7 +212,7 @@ inline void host_do_when_waiting(std::function<void()> operation) {
   host_soon.push_back({host_network->fences(), std::move(operation)});
   host_late = host_do_soon;
   thread_local unsigned operations = 0;
-  host_late_looks = host_network->lingers() && ++operations % 3 == 0 ? 2000 : 0;
+  host_late_polls = host_network->lingers() && ++operations % 3 == 0 ? 2000 : 0;
 }
 /// Before what is done at once.
 inline void host_keep_fences() {

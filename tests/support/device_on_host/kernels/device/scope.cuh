@@ -43,7 +43,7 @@ inline void host_yield() {
 /// The same where it looks again and again for what others do: nobody waits for a network's word
 /// behind a look that has found something. So, where the network lingers, many looks go by first
 /// now and then, and what is asked for next may overtake it.
-inline thread_local unsigned host_late_looks = 0;
+inline thread_local unsigned host_late_polls = 0;
 /// Where the network keeps operations under way (HostFlight): delivers what is due, of any PE. Else
 /// nullptr.
 inline thread_local void (*host_deliver)() = nullptr;
@@ -52,8 +52,8 @@ inline void host_yield_polling() {
     host_deliver();
   if (host_late == nullptr)
     return;
-  if (host_late_looks > 0)
-    --host_late_looks;
+  if (host_late_polls > 0)
+    --host_late_polls;
   else
     host_late();
 }

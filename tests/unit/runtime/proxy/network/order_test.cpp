@@ -47,7 +47,7 @@ TEST_P(ProxyNetwork, AFenceOrdersPuts) {
   });
 }
 
-TEST_P(ProxyNetwork, ASignalComesBehindItsData) {
+TEST_P(ProxyNetwork, ASignalArrivesAfterItsData) {
   run(3, [](ProxyPe& me) {
     constexpr std::array<std::size_t, 6> sizes = {0, 8, 500, 5000, 70000, 300000};
     ProxyProducer producer(me.proxy->channel(), proxy_context);

@@ -38,7 +38,7 @@ TEST(ChooseRows, ShareIsRowsOverPesRoundedDownButAtLeastOne) {
   }
 }
 
-TEST(ChooseRows, NoPesNoAnswers) {
+TEST(ChooseRows, NoPesNoRows) {
   for (const ReleaseFamily family : all_families)
     EXPECT_TRUE(choose_rows(family, 4, {}, false).empty());
 }

@@ -204,7 +204,7 @@ TEST(DeviceTableHcaList, WrittenOrderIsIrrelevant) {
   EXPECT_EQ(rows(devices, with_mapping("mlx5_2,mlx5_0:1:2")), "mlx5_0:1 mlx5_0:1 mlx5_2:1");
 }
 
-TEST(DeviceTableHcaList, ExcludeAppliesToAllEntriesAndToPorts) {
+TEST(DeviceTableHcaList, ExclusionAppliesToAllEntriesAndToPorts) {
   const std::vector<HcaFacts> devices = {dual_port("mlx5_0"), dual_port("mlx5_1")};
   const DeviceTable table = build_device_table(devices, with_list("^mlx5_0:2,mlx5_1"));
   EXPECT_EQ(rows(devices, table), "mlx5_0:1");

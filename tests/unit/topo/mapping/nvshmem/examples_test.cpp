@@ -213,7 +213,7 @@ TEST(WorkedExample, DataDirectPathsDecideIfTheyAreUsed) {
   EXPECT_EQ(mapping.pes[0].nics[0].nic, 1);
 }
 
-TEST(WorkedExample, PeGivesUpItsPixNicForAPxbOne) {
+TEST(WorkedExample, PeExchangesItsPixNicForAPxbOne) {
   Machine machine;
   const std::string root = machine.add_switch();
   std::vector<std::string> switches;

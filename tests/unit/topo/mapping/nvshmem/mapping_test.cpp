@@ -240,7 +240,7 @@ TEST(Simulate, KeepsTheRequestAndTheExclusions) {
   EXPECT_EQ(mapping.table.exclusions[0].device, 1);
 }
 
-TEST(Simulate, NodeWithoutAnythingIsAnswered) {
+TEST(Simulate, AnEmptyNodeGivesAResult) {
   const Mapping mapping = simulate(Node{}, {.gpus = {-1, -1}});
   EXPECT_EQ(mapping.pes.size(), 2U);
   EXPECT_TRUE(simulate(Node{}, {}).pes.empty());

@@ -127,7 +127,7 @@ TEST(Property, ColumnsPointAtTheText) {
   }
 }
 
-TEST(Property, AnswersAreInRangeAndRepeatable) {
+TEST(Property, MappingsAreInRangeAndRepeatable) {
   Random random(3);
   for (int round = 0; round < 6000; ++round) {
     const int pes = between(random, 1, 9);

@@ -97,7 +97,7 @@ TEST_F(NvlinkCountersTest, TwoReadingsTellWhatWasMoved) {
   EXPECT_EQ(traffic.in_bytes.value, 20 * 1024U);
 }
 
-TEST_F(NvlinkCountersTest, ACounterThatGoesBackIsNoNumber) {
+TEST_F(NvlinkCountersTest, ADecreasingCounterIsUnknown) {
   const NvlinkTraffic traffic = between("counter 0 0 100 200\ncounter 0 2 300 400\n",
                                         "counter 0 0 99 220\ncounter 0 2 303 401\n");
   ASSERT_EQ(traffic.links.size(), 2U);

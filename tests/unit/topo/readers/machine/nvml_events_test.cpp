@@ -17,7 +17,7 @@ class NvmlEventsTest : public ::testing::Test {
 protected:
   static constexpr const char* address = "0000:1a:00.0";
   void write(const std::string& lines) {
-    folder_.write("nvml.txt", "gpu 0 00000000:1A:00.0 GPU-0 Made-up GPU\n" + lines);
+    folder_.write("nvml.txt", "gpu 0 00000000:1A:00.0 GPU-0 Fake GPU\n" + lines);
   }
   std::unique_ptr<NvmlEvents> listen(const std::string& lines,
                                      const std::string& library = SHMEMCTL_FAKE_NVML,
@@ -42,7 +42,7 @@ TEST_F(NvmlEventsTest, NothingHasCome) {
   const auto events = listen("");
   ASSERT_TRUE(events) << why_;
   EXPECT_TRUE(events->seen(0).empty());
-  EXPECT_EQ(words_of(events->seen(0), address), "");
+  EXPECT_EQ(describe_events(events->seen(0), address), "");
   EXPECT_EQ(fix_of(events->seen(0)), "");
 }
 
@@ -55,7 +55,7 @@ TEST_F(NvmlEventsTest, WhatComesIsKeptOnceAndInOrder) {
   write("event 8 31\nevent 8 43\nevent 8 31\nevent 8 79\n");
   const std::vector<NvmlEvent> all = {{Kind::xid, 31}, {Kind::xid, 43}, {Kind::xid, 79}};
   EXPECT_EQ(events->seen(0), all);
-  EXPECT_EQ(words_of(all, address),
+  EXPECT_EQ(describe_events(all, address),
             "the driver reported Xid 31 (an MMU fault: access to unmapped memory), Xid 43 (a "
             "channel was stopped after an application fault), Xid 79 "
             "(the GPU has fallen off the bus) on GPU 0000:1a:00.0 since the job's start");
@@ -72,7 +72,7 @@ TEST_F(NvmlEventsTest, AnEventThatIsLateIsWaitedFor) {
 TEST_F(NvmlEventsTest, EccErrorsHaveNoNumber) {
   const auto events = listen("event-types 11\nevent 1 0\nevent 2 0\nevent 8 48\n");
   ASSERT_TRUE(events) << why_;
-  EXPECT_EQ(words_of(events->seen(0), address),
+  EXPECT_EQ(describe_events(events->seen(0), address),
             "the driver reported a corrected ECC error, an uncorrectable ECC error, Xid 48 (an "
             "uncorrectable ECC error (two bits)) on GPU 0000:1a:00.0 since the job's start");
   EXPECT_NE(fix_of(events->seen(0)).find("ROW_REMAPPER"), std::string::npos);
@@ -90,7 +90,7 @@ TEST_F(NvmlEventsTest, OnlyWhatTheGpuSupportsIsRegistered) {
 TEST_F(NvmlEventsTest, AGpuThatIsLostIsSaid) {
   const auto events = listen("fail nvmlEventSetWait_v2 15\n");
   ASSERT_TRUE(events) << why_;
-  EXPECT_EQ(words_of(events->seen(0), address),
+  EXPECT_EQ(describe_events(events->seen(0), address),
             "the driver reported its loss on GPU 0000:1a:00.0 since the job's start");
   EXPECT_NE(fix_of(events->seen(0)).find("reboot the node"), std::string::npos);
 }
@@ -122,8 +122,9 @@ TEST_F(NvmlEventsTest, ManyAreCounted) {
   std::vector<NvmlEvent> many;
   for (std::uint64_t xid = 1000; xid < 1007; ++xid)
     many.push_back({Kind::xid, xid});
-  EXPECT_EQ(words_of(many, address), "the driver reported Xid 1000, Xid 1001, Xid 1002, Xid 1003 "
-                                     "and 3 more on GPU 0000:1a:00.0 since the job's start");
+  EXPECT_EQ(describe_events(many, address),
+            "the driver reported Xid 1000, Xid 1001, Xid 1002, Xid 1003 "
+            "and 3 more on GPU 0000:1a:00.0 since the job's start");
   EXPECT_EQ(fix_of(many), "");
 }
 

@@ -92,7 +92,7 @@ TEST_F(FakeNvml, OneGpu) {
   EXPECT_TRUE((*gpu.links).empty()) << "a card without NVLink is known to have none";
 }
 
-TEST_F(FakeNvml, SeveralNumaNodesAreNoAnswer) {
+TEST_F(FakeNvml, SeveralNumaNodesMeanUnknown) {
   const NvmlGpu gpu = open(gpu_line(0, "0000:18:00.0") + "numa 0 3\n").gpu(0);
   EXPECT_FALSE(gpu.numa);
   EXPECT_EQ(gpu.numa.origin, "nvmlDeviceGetMemoryAffinity names NUMA nodes \"0-1\"");

@@ -43,7 +43,7 @@ TEST_F(Power9, Packages) {
   EXPECT_EQ(*node_.packages[0].model, "POWER9, altivec supported");
 }
 
-TEST_F(Power9, GpuMemoryIsToldFromCpuNodes) {
+TEST_F(Power9, GpuMemoryIsDistinguishedFromCpuNodes) {
   ASSERT_EQ(node_.numa_nodes.size(), 8U);
   const int expected[][2] = {{0, 0},   {8, 8},   {250, 8}, {251, 8},
                              {252, 8}, {253, 0}, {254, 0}, {255, 0}};

@@ -75,7 +75,7 @@ TEST(CopiedTreeNics, VirtioNicIsItsPciAncestorAndHasNoRate) {
   EXPECT_EQ(*nic.ports[0].link_layer, LinkLayer::ethernet);
 }
 
-TEST(CopiedTreeNics, EthernetNicStandsBehindRdmaDevices) {
+TEST(CopiedTreeNics, EthernetNicsFollowRdmaDevices) {
   FakeMachine machine;
   machine.add_pci(
       {.address = "0000:04:00.0", .class_code = 0x020000, .vendor = 0x8086, .driver = "ixgbe"});

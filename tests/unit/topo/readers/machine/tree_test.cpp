@@ -27,7 +27,7 @@ TEST(CopiedTree, EmptyRootIsAMachineOfWhichNothingIsKnown) {
   EXPECT_TRUE(node.gpus.empty() && node.nics.empty() && node.host_bridges.empty());
 }
 
-TEST(CopiedTree, HgxNodeHasPairsBehindSwitches) {
+TEST(CopiedTree, HgxNodeHasPairsBelowSwitches) {
   FakeMachine machine;
   machine.add_hgx_node();
   const Node node = read_machine(machine.sysroot());

@@ -301,7 +301,7 @@ TEST(NcclXml, ElementsOfOthersAreNotedOrRefused) {
             std::string::npos);
 }
 
-TEST(NcclXmlRefuses, ValuesThatAreNoneWithTheirLine) {
+TEST(NcclXmlRefuses, InvalidValuesWithTheirLine) {
   EXPECT_NE(refusal(cpu("<pci class=\"0x030200\"/>")).find("line 3, column 1: <pci> without busid"),
             std::string::npos);
   EXPECT_NE(refusal(cpu("<pci busid=\"gpu7\"/>")).find("busid gpu7 is not a PCI address"),

@@ -158,7 +158,7 @@ TEST(NvidiaSmiPartial, NicsThatAreFoundAndNotShownAreCounted) {
   EXPECT_EQ(read_nvidia_smi("1 NICs found in the topology\n" + matrix, "file").hidden_nics, 0);
 }
 
-TEST(NvidiaSmiPartial, WordsThatDoNotFitTheTitlesBehindTheCellsAreNotUsed) {
+TEST(NvidiaSmiPartial, WordsThatDoNotMatchTheColumnTitlesAreIgnored) {
   // 168-223 and the NUMA node 1 were merged.
   const Node node =
       read_nvidia_smi("        GPU0    GPU1    CPU Affinity    NUMA Affinity   GPU NUMA ID\n"

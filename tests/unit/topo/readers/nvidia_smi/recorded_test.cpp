@@ -251,7 +251,7 @@ std::string text_of(const PartialCase& gpus, const std::vector<std::string>& nic
   return text;
 }
 
-TEST_F(RecordedText, OfMatricesSeenInPartWhatWasNotSeenIsUnknownAndNoted) {
+TEST_F(RecordedText, MissingPartsOfAMatrixAreUnknownAndNoted) {
   std::istringstream in(slurp(shared("partial-facts/gpu-nic-relations.tsv")));
   std::map<std::string, PartialCase> cases;
   std::string line;
