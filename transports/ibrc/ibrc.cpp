@@ -253,7 +253,7 @@ rc::Registration IbrcTransport::register_memory(std::byte* base, std::size_t siz
   std::vector<rc::Registration::Keys> by_device;
   for (const UsedDevice& each : job_.devices) {
     try {
-      verbs::Way method = verbs::Way::plain;
+      verbs::RegistrationMethod method = verbs::RegistrationMethod::plain;
       verbs::MemoryRegion region = verbs::register_memory(
           *each.device, reinterpret_cast<void*>(first), last - first,
           gpu ? verbs::MemoryKind::cuda : verbs::MemoryKind::host, paths, what, &method);

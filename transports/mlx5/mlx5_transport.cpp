@@ -92,7 +92,7 @@ rc::Registration Mlx5Transport::register_memory(std::byte* base, std::size_t siz
       std::unique_ptr<HcaMemory> memory =
           port.hca->register_memory({base, size_bytes, access_all, gpu});
       registration.keys.push_back({memory->lkey(), memory->rkey()});
-      registration.method = memory->way();
+      registration.method = memory->method();
       registration.handles.emplace_back(std::move(memory));
     } catch (const Error& error) {
       throw Error(error.code(), error.subject(), error.attempted() + " (" + what + ")",

@@ -81,7 +81,7 @@ TEST_F(LocalMemories, ADroppedRegionIsDeregistered) {
 
 TEST_F(LocalMemories, WhyGpuMemoryCannotBeRegistered) {
   const DeviceReach reach = local_.try_device_memory(nullptr, memory_.data(), 64);
-  EXPECT_EQ(reach.way, "");
+  EXPECT_EQ(reach.method, "");
   EXPECT_EQ(reach.reason, "mlx5_0: no dma-buf");
 }
 

@@ -49,7 +49,7 @@ public:
 
   std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override {
     verbs::Device& device = port_.device.verbs();
-    verbs::Way method = verbs::Way::plain;
+    verbs::RegistrationMethod method = verbs::RegistrationMethod::plain;
     // The numbers of Access are the library's.
     verbs::MemoryRegion region = verbs::register_memory(
         device, request.base, request.size_bytes,
