@@ -1,6 +1,6 @@
-// The launchers of a build without CUDA.
+// What a build without CUDA has in place of kernels that make and check data, and of timers.
+// Launchers of measuring kernels: launcher.h.
 #include "kernels/bench/check.h"
-#include "kernels/bench/launchers.h"
 #include "kernels/bench/stream_timer.h"
 #include "src/base/error.h"
 
@@ -8,23 +8,6 @@ namespace shmemctl::bench {
 
 namespace {
 constexpr const char* absent = "this binary was built without CUDA";
-}
-
-#define SHMEMCTL_ABSENT(name, Arguments)                                                           \
-  std::string name(const KernelLaunch&, const Arguments&) {                                        \
-    return absent;                                                                                 \
-  }
-SHMEMCTL_BENCH_LAUNCHERS(SHMEMCTL_ABSENT)
-#undef SHMEMCTL_ABSENT
-
-int max_atomic_blocks(int, int) {
-  return 0;
-}
-int max_collective_blocks(CollectiveKernel, CollectiveNumber, int, int) {
-  return 0;
-}
-int max_transfer_blocks(TransferKernel, KernelScope, int, int) {
-  return 0;
 }
 
 std::string launch_fill(const KernelLaunch&, std::byte*, std::size_t, std::uint64_t, int) {

@@ -2,7 +2,6 @@
 
 #include "kernels/bench/atomics.cuh"
 #include "kernels/bench/launch.cuh"
-#include "kernels/bench/launchers.h"
 
 namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 

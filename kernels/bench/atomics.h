@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/bench/atomic_values.h"
-#include "kernels/bench/kernel_launch.h"
+#include "kernels/bench/launcher.h"
 
 namespace shmemctl::bench {
 
@@ -17,12 +17,12 @@ struct AtomicArguments {
 /// One thread, one word, one operation after the other: complete by its result, or by a quiet where
 /// it gives none. control->wrong_at: the first operation that fetched a wrong value (then expected
 /// and found say which); UINT64_MAX: none.
-std::string launch_atomic_latency(const KernelLaunch& how, const AtomicArguments& arguments);
+SHMEMCTL_LAUNCHER(launch_atomic_latency, AtomicArguments)
 /// Every thread of the grid adds to a word of its own; a quiet ends the launch.
-std::string launch_atomic_rate(const KernelLaunch& how, const AtomicArguments& arguments);
+SHMEMCTL_LAUNCHER(launch_atomic_rate, AtomicArguments)
 /// Each operation adds to every one of `n_words` words of 8 bytes; neighbouring threads take
 /// neighbouring words. A quiet ends the launch.
-std::string launch_atomic_bandwidth(const KernelLaunch& how, const AtomicArguments& arguments);
-int max_atomic_blocks(int device, int threads);
+SHMEMCTL_LAUNCHER(launch_atomic_bandwidth, AtomicArguments)
+SHMEMCTL_MAX_BLOCKS(max_atomic_blocks, (int device, int threads), (device, threads))
 
 } // namespace shmemctl::bench

@@ -1,6 +1,5 @@
 #include "kernels/bench/barrier.cuh"
 #include "kernels/bench/launch.cuh"
-#include "kernels/bench/launchers.h"
 
 namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 

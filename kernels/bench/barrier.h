@@ -1,7 +1,7 @@
 // Kernels of barrier and sync over all PEs.
 #pragma once
 
-#include "kernels/bench/kernel_launch.h"
+#include "kernels/bench/launcher.h"
 
 namespace shmemctl::bench {
 
@@ -15,6 +15,6 @@ struct BarrierArguments {
   std::uint64_t* cells;
   bool checks;
 };
-std::string launch_barrier(const KernelLaunch& how, const BarrierArguments& arguments);
+SHMEMCTL_LAUNCHER(launch_barrier, BarrierArguments)
 
 } // namespace shmemctl::bench

@@ -1,7 +1,7 @@
 // Kernels of collectives.
 #pragma once
 
-#include "kernels/bench/kernel_launch.h"
+#include "kernels/bench/launcher.h"
 
 namespace shmemctl::bench {
 
@@ -28,8 +28,13 @@ struct CollectiveArguments {
   std::uint64_t size_bytes;         ///< of a message, a contribution, a block, a part
   std::uint64_t lists_offset_bytes; ///< of alltoallv: sizes, offsets in source and dest, by PE
 };
-std::string launch_collective(const KernelLaunch& how, const CollectiveArguments& arguments);
-int max_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,
-                          int threads);
+SHMEMCTL_LAUNCHER(launch_collective, CollectiveArguments)
+SHMEMCTL_MAX_BLOCKS(max_collective_blocks,
+                    (CollectiveKernel kernel, CollectiveNumber number, int device, int threads),
+                    (kernel, number, device, threads))
+/// Those that add up, which launch_collective() launches.
+SHMEMCTL_INNER_LAUNCHER(launch_reduction, CollectiveArguments)
+SHMEMCTL_INNER_MAX_BLOCKS(max_reduction_blocks, (CollectiveKernel kernel, CollectiveNumber number,
+                                                 int device, int threads))
 
 } // namespace shmemctl::bench

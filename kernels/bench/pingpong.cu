@@ -1,5 +1,4 @@
 #include "kernels/bench/launch.cuh"
-#include "kernels/bench/launchers.h"
 #include "kernels/bench/pingpong.cuh"
 
 namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {

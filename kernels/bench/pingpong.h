@@ -1,7 +1,7 @@
 // Kernels that answer each other.
 #pragma once
 
-#include "kernels/bench/kernel_launch.h"
+#include "kernels/bench/launcher.h"
 
 namespace shmemctl::bench {
 
@@ -20,16 +20,6 @@ struct PingPongArguments {
   std::uint64_t slot_offset_bytes, flag_offset_bytes;
   std::uint64_t size_bytes;
 };
-std::string launch_pingpong(const KernelLaunch& how, const PingPongArguments& arguments);
-
-/// A message goes once around all PEs: PE 0 puts it to PE 1 with a signal, who puts on what has
-/// come, until PE 0 has it.
-struct RingArguments {
-  std::uint64_t first, count;
-  std::byte* memory;
-  std::uint64_t slot_offset_bytes, flag_offset_bytes;
-  std::uint64_t size_bytes;
-};
-std::string launch_ring(const KernelLaunch& how, const RingArguments& arguments);
+SHMEMCTL_LAUNCHER(launch_pingpong, PingPongArguments)
 
 } // namespace shmemctl::bench

@@ -1,6 +1,5 @@
 // Kernels that put.
 #include "kernels/bench/launch.cuh"
-#include "kernels/bench/launchers.h"
 #include "kernels/bench/transfer.cuh"
 
 namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {

@@ -1,7 +1,6 @@
 // Collectives that add up.
 #include "kernels/bench/collectives.cuh"
 #include "kernels/bench/launch.cuh"
-#include "kernels/bench/launchers.h"
 
 namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 

@@ -1,7 +1,7 @@
 // Kernels that put and get.
 #pragma once
 
-#include "kernels/bench/kernel_launch.h"
+#include "kernels/bench/launcher.h"
 
 namespace shmemctl::bench {
 
@@ -37,10 +37,21 @@ struct TransferArguments {
   std::uint64_t quiet_every;
   std::uint64_t signal_offset_bytes; ///< of put_signal
 };
-std::string launch_transfer(const KernelLaunch& how, const TransferArguments& arguments);
+SHMEMCTL_LAUNCHER(launch_transfer, TransferArguments)
 /// One operation after the other, each complete before the next, by one caller to one peer.
-std::string launch_transfer_latency(const KernelLaunch& how, const TransferArguments& arguments);
+SHMEMCTL_LAUNCHER(launch_transfer_latency, TransferArguments)
 /// Most blocks of launch_transfer() at once.
-int max_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, int threads);
+SHMEMCTL_MAX_BLOCKS(max_transfer_blocks,
+                    (TransferKernel kernel, KernelScope scope, int device, int threads),
+                    (kernel, scope, device, threads))
+
+/// What these launch, one translation unit of kernels each.
+SHMEMCTL_INNER_LAUNCHER(launch_puts, TransferArguments)
+SHMEMCTL_INNER_LAUNCHER(launch_gets, TransferArguments)
+SHMEMCTL_INNER_LAUNCHER(launch_put_latency, TransferArguments)
+SHMEMCTL_INNER_LAUNCHER(launch_get_latency, TransferArguments)
+SHMEMCTL_INNER_LAUNCHER(launch_put_signal_latency, TransferArguments)
+SHMEMCTL_INNER_MAX_BLOCKS(max_put_blocks, (KernelScope scope, int device, int threads))
+SHMEMCTL_INNER_MAX_BLOCKS(max_get_blocks, (KernelScope scope, int device, int threads))
 
 } // namespace shmemctl::bench

@@ -308,16 +308,16 @@ private:
 
 } // namespace
 
-const MakeCase by_host::atomic_fetch = create<AtomicCase<Fetch, ByRma, true>>;
-const MakeCase by_host::atomic_set = create<AtomicCase<Set, ByRma, true>>;
-const MakeCase by_host::atomic_swap = create<AtomicCase<Swap, ByRma, true>>;
-const MakeCase by_host::atomic_compare_swap = create<AtomicCase<CompareSwap, ByRma, true>>;
-const MakeCase by_host::atomic_fetch_add = create<AtomicCase<Add, ByRma, true>>;
-const MakeCase by_host::atomic_fetch_inc = create<AtomicCase<Increment, ByRma, true>>;
-const MakeCase by_host::atomic_fetch_and = create<AtomicCase<And, ByRma, true>>;
-const MakeCase by_host::atomic_fetch_or = create<AtomicCase<Or, ByRma, true>>;
-const MakeCase by_host::atomic_fetch_xor = create<AtomicCase<Xor, ByRma, true>>;
-const MakeCase by_host::atomic_rate = create<AtomicCase<Add, ByRma, false>>;
-const MakeCase by_host::bare_atomic = create<AtomicCase<Add, Bare, true>>;
+SHMEMCTL_CASE(atomic_fetch_by_host, AtomicCase<Fetch, ByRma, true>);
+SHMEMCTL_CASE(atomic_set_by_host, AtomicCase<Set, ByRma, true>);
+SHMEMCTL_CASE(atomic_swap_by_host, AtomicCase<Swap, ByRma, true>);
+SHMEMCTL_CASE(atomic_compare_swap_by_host, AtomicCase<CompareSwap, ByRma, true>);
+SHMEMCTL_CASE(atomic_fetch_add_by_host, AtomicCase<Add, ByRma, true>);
+SHMEMCTL_CASE(atomic_fetch_inc_by_host, AtomicCase<Increment, ByRma, true>);
+SHMEMCTL_CASE(atomic_fetch_and_by_host, AtomicCase<And, ByRma, true>);
+SHMEMCTL_CASE(atomic_fetch_or_by_host, AtomicCase<Or, ByRma, true>);
+SHMEMCTL_CASE(atomic_fetch_xor_by_host, AtomicCase<Xor, ByRma, true>);
+SHMEMCTL_CASE(atomic_rate_by_host, AtomicCase<Add, ByRma, false>);
+SHMEMCTL_CASE(bare_atomic_by_host, AtomicCase<Add, Bare, true>);
 
 } // namespace shmemctl::bench

@@ -249,13 +249,13 @@ private:
 
 } // namespace
 
-const MakeCase by_host::broadcast = create<MovingCase<Broadcast>>;
-const MakeCase by_host::fcollect = create<MovingCase<Fcollect>>;
-const MakeCase by_host::collect = create<MovingCase<Collect>>;
-const MakeCase by_host::alltoall = create<MovingCase<Alltoall>>;
-const MakeCase by_host::reduce = create<ReducingCase<Reduce<std::int64_t>>>;
-const MakeCase by_host::reduce_float = create<ReducingCase<Reduce<float>>>;
-const MakeCase by_host::reducescatter = create<ReducingCase<ReduceScatter<std::int64_t>>>;
-const MakeCase by_host::reducescatter_float = create<ReducingCase<ReduceScatter<float>>>;
+SHMEMCTL_CASE(broadcast_by_host, MovingCase<Broadcast>);
+SHMEMCTL_CASE(fcollect_by_host, MovingCase<Fcollect>);
+SHMEMCTL_CASE(collect_by_host, MovingCase<Collect>);
+SHMEMCTL_CASE(alltoall_by_host, MovingCase<Alltoall>);
+SHMEMCTL_CASE(reduce_by_host, ReducingCase<Reduce<std::int64_t>>);
+SHMEMCTL_CASE(reduce_float_by_host, ReducingCase<Reduce<float>>);
+SHMEMCTL_CASE(reducescatter_by_host, ReducingCase<ReduceScatter<std::int64_t>>);
+SHMEMCTL_CASE(reducescatter_float_by_host, ReducingCase<ReduceScatter<float>>);
 
 } // namespace shmemctl::bench

@@ -68,9 +68,9 @@ struct CacheLinePingPong : PingPongKind {
 
 } // namespace
 
-const MakeCase by_host::put_pingpong = create<PingPong<PutPingPong>>;
-const MakeCase by_host::put_signal_pingpong = create<PingPong<PutSignalPingPong>>;
-const MakeCase by_host::signal_pingpong = create<PingPong<SignalPingPong>>;
-const MakeCase by_host::cacheline_pingpong = create<PingPong<CacheLinePingPong>>;
+SHMEMCTL_CASE(put_pingpong_by_host, PingPong<PutPingPong>);
+SHMEMCTL_CASE(put_signal_pingpong_by_host, PingPong<PutSignalPingPong>);
+SHMEMCTL_CASE(signal_pingpong_by_host, PingPong<SignalPingPong>);
+SHMEMCTL_CASE(cacheline_pingpong_by_host, PingPong<CacheLinePingPong>);
 
 } // namespace shmemctl::bench

@@ -201,10 +201,10 @@ private:
 
 } // namespace
 
-const MakeCase by_host::proxy_put = create<ProxyCase<PutRequest, true>>;
-const MakeCase by_host::proxy_put_rate = create<ProxyCase<PutRequest, false>>;
-const MakeCase by_host::proxy_put_signal = create<ProxyCase<PutSignalRequest, true>>;
-const MakeCase by_host::proxy_atomic_fetch_add = create<ProxyCase<FetchAddRequest, true>>;
-const MakeCase by_host::proxy_atomic_rate = create<ProxyCase<AddRequest, false>>;
+SHMEMCTL_CASE(proxy_put_by_host, ProxyCase<PutRequest, true>);
+SHMEMCTL_CASE(proxy_put_rate_by_host, ProxyCase<PutRequest, false>);
+SHMEMCTL_CASE(proxy_put_signal_by_host, ProxyCase<PutSignalRequest, true>);
+SHMEMCTL_CASE(proxy_atomic_fetch_add_by_host, ProxyCase<FetchAddRequest, true>);
+SHMEMCTL_CASE(proxy_atomic_rate_by_host, ProxyCase<AddRequest, false>);
 
 } // namespace shmemctl::bench

@@ -118,9 +118,9 @@ private:
 
 } // namespace
 
-const MakeCase by_host::registered_put = create<RegisteredTransfer<false, false>>;
-const MakeCase by_host::registered_put_latency = create<RegisteredTransfer<false, true>>;
-const MakeCase by_host::registered_get = create<RegisteredTransfer<true, false>>;
-const MakeCase by_host::registered_get_latency = create<RegisteredTransfer<true, true>>;
+SHMEMCTL_CASE(registered_put_by_host, RegisteredTransfer<false, false>);
+SHMEMCTL_CASE(registered_put_latency_by_host, RegisteredTransfer<false, true>);
+SHMEMCTL_CASE(registered_get_by_host, RegisteredTransfer<true, false>);
+SHMEMCTL_CASE(registered_get_latency_by_host, RegisteredTransfer<true, true>);
 
 } // namespace shmemctl::bench

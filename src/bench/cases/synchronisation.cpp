@@ -89,7 +89,7 @@ std::optional<WrongByte> SynchronisationCase::verify(std::uint64_t iterations) {
   return wrong;
 }
 
-const MakeCase by_host::barrier = create<BarrierCase>;
-const MakeCase by_host::sync = create<SyncCase>;
+SHMEMCTL_CASE(barrier_by_host, BarrierCase);
+SHMEMCTL_CASE(sync_by_host, SyncCase);
 
 } // namespace shmemctl::bench

@@ -91,16 +91,14 @@ struct Memcpy : TransferKind {
 
 } // namespace
 
-const MakeCase by_host::put = create_by_memory<Transfer<Put>, by_host::registered_put>;
-const MakeCase by_host::put_latency =
-    create_by_memory<Transfer<PutLatency>, by_host::registered_put_latency>;
-const MakeCase by_host::get = create_by_memory<Transfer<Get>, by_host::registered_get>;
-const MakeCase by_host::get_latency =
-    create_by_memory<Transfer<GetLatency>, by_host::registered_get_latency>;
-const MakeCase by_host::put_element = create<Transfer<PutElement>>;
-const MakeCase by_host::get_element = create<Transfer<GetElement>>;
-const MakeCase by_host::put_signal = create<Transfer<PutSignal>>;
-const MakeCase by_host::strided_put = create<Transfer<StridedPut>>;
-const MakeCase by_host::memcpy_reference = create<Transfer<Memcpy>>;
+SHMEMCTL_CASE_BY_MEMORY(put_by_host, Transfer<Put>, registered_put_by_host);
+SHMEMCTL_CASE_BY_MEMORY(put_latency_by_host, Transfer<PutLatency>, registered_put_latency_by_host);
+SHMEMCTL_CASE_BY_MEMORY(get_by_host, Transfer<Get>, registered_get_by_host);
+SHMEMCTL_CASE_BY_MEMORY(get_latency_by_host, Transfer<GetLatency>, registered_get_latency_by_host);
+SHMEMCTL_CASE(put_element_by_host, Transfer<PutElement>);
+SHMEMCTL_CASE(get_element_by_host, Transfer<GetElement>);
+SHMEMCTL_CASE(put_signal_by_host, Transfer<PutSignal>);
+SHMEMCTL_CASE(strided_put_by_host, Transfer<StridedPut>);
+SHMEMCTL_CASE(memcpy_reference_by_host, Transfer<Memcpy>);
 
 } // namespace shmemctl::bench

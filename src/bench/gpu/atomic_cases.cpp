@@ -102,18 +102,16 @@ private:
   std::optional<WrongByte> wrong_fetch_;
 };
 
-template <AtomicKernel kernel>
-constexpr MakeCase one_by_one = create<GpuAtomic<kernel, Adders::one_thread>>;
-
 } // namespace
 
-const MakeCase by_gpu::atomic_fetch = one_by_one<AtomicKernel::fetch>;
-const MakeCase by_gpu::atomic_set = one_by_one<AtomicKernel::set>;
-const MakeCase by_gpu::atomic_swap = one_by_one<AtomicKernel::swap>;
-const MakeCase by_gpu::atomic_compare_swap = one_by_one<AtomicKernel::compare_swap>;
-const MakeCase by_gpu::atomic_fetch_add = one_by_one<AtomicKernel::fetch_add>;
-const MakeCase by_gpu::atomic_add = one_by_one<AtomicKernel::add>;
-const MakeCase by_gpu::atomic_rate = create<GpuAtomic<AtomicKernel::add, Adders::own_words>>;
-const MakeCase by_gpu::atomic_bandwidth = create<GpuAtomic<AtomicKernel::add, Adders::whole_array>>;
+SHMEMCTL_CASE(atomic_fetch_by_gpu, GpuAtomic<AtomicKernel::fetch, Adders::one_thread>);
+SHMEMCTL_CASE(atomic_set_by_gpu, GpuAtomic<AtomicKernel::set, Adders::one_thread>);
+SHMEMCTL_CASE(atomic_swap_by_gpu, GpuAtomic<AtomicKernel::swap, Adders::one_thread>);
+SHMEMCTL_CASE(atomic_compare_swap_by_gpu,
+              GpuAtomic<AtomicKernel::compare_swap, Adders::one_thread>);
+SHMEMCTL_CASE(atomic_fetch_add_by_gpu, GpuAtomic<AtomicKernel::fetch_add, Adders::one_thread>);
+SHMEMCTL_CASE(atomic_add_by_gpu, GpuAtomic<AtomicKernel::add, Adders::one_thread>);
+SHMEMCTL_CASE(atomic_rate_by_gpu, GpuAtomic<AtomicKernel::add, Adders::own_words>);
+SHMEMCTL_CASE(atomic_bandwidth_by_gpu, GpuAtomic<AtomicKernel::add, Adders::whole_array>);
 
 } // namespace shmemctl::bench

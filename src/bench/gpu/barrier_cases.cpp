@@ -84,7 +84,7 @@ private:
 
 } // namespace
 
-const MakeCase by_gpu::barrier = create<GpuBarrier<BarrierKernel::barrier>>;
-const MakeCase by_gpu::sync = create<GpuBarrier<BarrierKernel::sync>>;
+SHMEMCTL_CASE(barrier_by_gpu, GpuBarrier<BarrierKernel::barrier>);
+SHMEMCTL_CASE(sync_by_gpu, GpuBarrier<BarrierKernel::sync>);
 
 } // namespace shmemctl::bench

@@ -162,25 +162,24 @@ private:
   }
 };
 
-template <CollectiveNumber number>
-constexpr MakeCase reduce_of = create<GpuCollective<CollectiveKernel::reduce, number>>;
-template <CollectiveNumber number>
-constexpr MakeCase reducescatter_of =
-    create<GpuCollective<CollectiveKernel::reducescatter, number>>;
-
 } // namespace
 
-const MakeCase by_gpu::broadcast = create<GpuCollective<CollectiveKernel::broadcast>>;
-const MakeCase by_gpu::fcollect = create<GpuCollective<CollectiveKernel::fcollect>>;
-const MakeCase by_gpu::alltoall = create<GpuCollective<CollectiveKernel::alltoall>>;
-const MakeCase by_gpu::alltoallv = create<GpuCollective<CollectiveKernel::alltoallv>>;
-const MakeCase by_gpu::reduce = reduce_of<CollectiveNumber::int64>;
-const MakeCase by_gpu::reduce_float = reduce_of<CollectiveNumber::float32>;
-const MakeCase by_gpu::reduce_bf16 = reduce_of<CollectiveNumber::bf16>;
-const MakeCase by_gpu::reduce_fp16 = reduce_of<CollectiveNumber::fp16>;
-const MakeCase by_gpu::reducescatter = reducescatter_of<CollectiveNumber::int64>;
-const MakeCase by_gpu::reducescatter_float = reducescatter_of<CollectiveNumber::float32>;
-const MakeCase by_gpu::reducescatter_bf16 = reducescatter_of<CollectiveNumber::bf16>;
-const MakeCase by_gpu::reducescatter_fp16 = reducescatter_of<CollectiveNumber::fp16>;
+SHMEMCTL_CASE(broadcast_by_gpu, GpuCollective<CollectiveKernel::broadcast>);
+SHMEMCTL_CASE(fcollect_by_gpu, GpuCollective<CollectiveKernel::fcollect>);
+SHMEMCTL_CASE(alltoall_by_gpu, GpuCollective<CollectiveKernel::alltoall>);
+SHMEMCTL_CASE(alltoallv_by_gpu, GpuCollective<CollectiveKernel::alltoallv>);
+SHMEMCTL_CASE(reduce_by_gpu, GpuCollective<CollectiveKernel::reduce, CollectiveNumber::int64>);
+SHMEMCTL_CASE(reduce_float_by_gpu,
+              GpuCollective<CollectiveKernel::reduce, CollectiveNumber::float32>);
+SHMEMCTL_CASE(reduce_bf16_by_gpu, GpuCollective<CollectiveKernel::reduce, CollectiveNumber::bf16>);
+SHMEMCTL_CASE(reduce_fp16_by_gpu, GpuCollective<CollectiveKernel::reduce, CollectiveNumber::fp16>);
+SHMEMCTL_CASE(reducescatter_by_gpu,
+              GpuCollective<CollectiveKernel::reducescatter, CollectiveNumber::int64>);
+SHMEMCTL_CASE(reducescatter_float_by_gpu,
+              GpuCollective<CollectiveKernel::reducescatter, CollectiveNumber::float32>);
+SHMEMCTL_CASE(reducescatter_bf16_by_gpu,
+              GpuCollective<CollectiveKernel::reducescatter, CollectiveNumber::bf16>);
+SHMEMCTL_CASE(reducescatter_fp16_by_gpu,
+              GpuCollective<CollectiveKernel::reducescatter, CollectiveNumber::fp16>);
 
 } // namespace shmemctl::bench

@@ -1,58 +1,14 @@
-// Ping-pongs of kernels, and messages that go around.
+// Ping-pongs of kernels.
 #include <bit>
-#include <cstring>
 
 #include "kernels/bench/pingpong.h"
 #include "src/bench/cases/case_makers.h"
-#include "src/bench/cases/pattern.h"
 #include "src/bench/gpu/gpu_case.h"
+#include "src/bench/gpu/message_buffers.h"
 
 namespace shmemctl::bench {
 
 namespace {
-
-/// Where such a case's memory has what: the source, a slot for what comes, and its flag. Where data
-/// and flag are one store (8 bytes), the flag lies right behind the data.
-struct MessageBuffers {
-  explicit MessageBuffers(std::size_t size) : size_bytes(size) {}
-  std::size_t size_bytes;
-  static constexpr std::size_t flag_line_bytes = 64;
-
-  bool side_by_side() const { return size_bytes == 8; }
-  std::size_t slot_offset_bytes() const { return source_bytes(size_bytes); }
-  std::size_t flag_offset_bytes() const {
-    return slot_offset_bytes() + (side_by_side() ? 8 : (size_bytes + 63) / 64 * 64);
-  }
-  std::size_t total_bytes() const { return flag_offset_bytes() + flag_line_bytes; }
-};
-
-/// What `messages` messages leave in a slot and its flag.
-std::optional<WrongByte> verify_message(const std::vector<std::byte>& seen,
-                                        const MessageBuffers& places, int pe, int writer,
-                                        std::uint64_t seed, std::uint64_t messages,
-                                        std::uint64_t flag_value, bool has_payload) {
-  const std::size_t slot = places.slot_offset_bytes(), flag = places.flag_offset_bytes();
-  std::uint64_t found = 0;
-  std::memcpy(&found, seen.data() + flag - slot, sizeof found);
-  if (found != flag_value)
-    return WrongByte{pe, flag, flag_value, found,
-                     "flag of the messages from PE " + std::to_string(writer)};
-  if (!has_payload || messages == 0)
-    return std::nullopt;
-  const std::uint64_t last = messages - 1;
-  auto difference = compare_pattern(seen.data(), places.size_bytes, seed, writer,
-                                    last % variants * variant_step_bytes);
-  if (!difference) {
-    difference = compare_zero(seen.data() + places.size_bytes, flag - slot - places.size_bytes);
-    if (difference)
-      difference->offset_bytes += places.size_bytes;
-  }
-  if (!difference)
-    return std::nullopt;
-  return WrongByte{pe, slot + difference->offset_bytes, difference->expected, difference->found,
-                   "payload of iteration " + std::to_string(last) + " from PE " +
-                       std::to_string(writer)};
-}
 
 template <PingPongKernel kernel>
 class GpuPingPong final : public GpuCase {
@@ -141,50 +97,11 @@ private:
   int peer_ = -1;
 };
 
-class GpuRing final : public GpuCase {
-public:
-  using GpuCase::GpuCase;
-
-  std::size_t bytes_for(int) const override { return places().total_bytes(); }
-  bool measures() const override { return pe() == 0; }
-  /// Of a round, of which a hop is one by the number of PEs: PE 0 alone measures.
-  std::optional<LeastTraffic> min_traffic(const std::vector<int>& gpu_of_pe) const override {
-    const auto size = static_cast<double>(point().size_bytes);
-    double between_gpus = 0;
-    for (std::size_t at = 0; at < gpu_of_pe.size(); ++at)
-      if (gpu_of_pe[at] != gpu_of_pe[(at + 1) % gpu_of_pe.size()])
-        between_gpus += size;
-    return LeastTraffic{n_pes() * size, n_pes() * size, between_gpus, true};
-  }
-  std::uint64_t bytes_per_iteration() const override { return measures() ? point().size_bytes : 0; }
-  std::uint64_t operations_per_iteration() const override { return measures() ? 1 : 0; }
-  int latency_divisor() const override { return n_pes(); }
-
-  std::optional<WrongByte> verify(std::uint64_t iterations) override {
-    const MessageBuffers at = places();
-    return verify_message(
-        fetched(at.slot_offset_bytes(), at.flag_offset_bytes() + 8 - at.slot_offset_bytes()), at,
-        pe(), 0, seed(), iterations, iterations, true);
-  }
-
-protected:
-  void set_up() override { fill(memory(), source_bytes(point().size_bytes), pe()); }
-  std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) override {
-    const MessageBuffers at = places();
-    return launch_ring(how, {first, count, memory(), at.slot_offset_bytes(), at.flag_offset_bytes(),
-                             point().size_bytes});
-  }
-
-private:
-  MessageBuffers places() const { return MessageBuffers(point().size_bytes); }
-};
-
 } // namespace
 
-const MakeCase by_gpu::put_pingpong = create<GpuPingPong<PingPongKernel::put>>;
-const MakeCase by_gpu::put_signal_pingpong = create<GpuPingPong<PingPongKernel::put_signal>>;
-const MakeCase by_gpu::signal_pingpong = create<GpuPingPong<PingPongKernel::signal>>;
-const MakeCase by_gpu::store_pingpong = create<GpuPingPong<PingPongKernel::store>>;
-const MakeCase by_gpu::wait_forward = create<GpuRing>;
+SHMEMCTL_CASE(put_pingpong_by_gpu, GpuPingPong<PingPongKernel::put>);
+SHMEMCTL_CASE(put_signal_pingpong_by_gpu, GpuPingPong<PingPongKernel::put_signal>);
+SHMEMCTL_CASE(signal_pingpong_by_gpu, GpuPingPong<PingPongKernel::signal>);
+SHMEMCTL_CASE(store_pingpong_by_gpu, GpuPingPong<PingPongKernel::store>);
 
 } // namespace shmemctl::bench

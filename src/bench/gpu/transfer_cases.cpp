@@ -177,17 +177,17 @@ constexpr Kind rate_kind{TransferKernel::put, Completion::at_end, false, true};
 
 } // namespace
 
-const MakeCase by_gpu::put = create<GpuTransfer<put_kind>>;
-const MakeCase by_gpu::put_message = create<GpuTransfer<put_message_kind>>;
-const MakeCase by_gpu::put_latency = create<GpuTransfer<put_latency_kind>>;
-const MakeCase by_gpu::get = create<GpuTransfer<get_kind>>;
-const MakeCase by_gpu::get_message = create<GpuTransfer<get_message_kind>>;
-const MakeCase by_gpu::get_latency = create<GpuTransfer<get_latency_kind>>;
-const MakeCase by_gpu::put_element = create<GpuTransfer<put_value_kind>>;
-const MakeCase by_gpu::get_element = create<GpuTransfer<get_value_kind>>;
-const MakeCase by_gpu::put_signal = create<GpuTransfer<put_signal_kind>>;
-const MakeCase by_gpu::message_rate = create<GpuTransfer<rate_kind>>;
-const MakeCase by_gpu::store = create<GpuTransfer<store_kind>>;
-const MakeCase by_gpu::store_latency = create<GpuTransfer<store_latency_kind>>;
+SHMEMCTL_CASE(put_by_gpu, GpuTransfer<put_kind>);
+SHMEMCTL_CASE(put_message_by_gpu, GpuTransfer<put_message_kind>);
+SHMEMCTL_CASE(put_latency_by_gpu, GpuTransfer<put_latency_kind>);
+SHMEMCTL_CASE(get_by_gpu, GpuTransfer<get_kind>);
+SHMEMCTL_CASE(get_message_by_gpu, GpuTransfer<get_message_kind>);
+SHMEMCTL_CASE(get_latency_by_gpu, GpuTransfer<get_latency_kind>);
+SHMEMCTL_CASE(put_element_by_gpu, GpuTransfer<put_value_kind>);
+SHMEMCTL_CASE(get_element_by_gpu, GpuTransfer<get_value_kind>);
+SHMEMCTL_CASE(put_signal_by_gpu, GpuTransfer<put_signal_kind>);
+SHMEMCTL_CASE(message_rate_by_gpu, GpuTransfer<rate_kind>);
+SHMEMCTL_CASE(store_by_gpu, GpuTransfer<store_kind>);
+SHMEMCTL_CASE(store_latency_by_gpu, GpuTransfer<store_latency_kind>);
 
 } // namespace shmemctl::bench

@@ -10,6 +10,7 @@
 #include "kernels/bench/transfer.cuh"
 #include "src/bench/cases/transfer_buffers.h"
 #include "src/bench/gpu/collective_buffers.h"
+#include "src/bench/gpu/wait_forward.cu"
 #include "tests/unit/device_plan/bench_world.h"
 
 namespace shmemctl::bench {
