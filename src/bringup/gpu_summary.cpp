@@ -99,8 +99,8 @@ bool names_nics(const std::string& answers) {
   });
 }
 
-/// A job that has NICs and whose GPU memory goes through the host all the same, with what its NICs
-/// have answered. Where nobody wants them (GPUDIRECT=off), or there are none, that is no finding.
+/// A job with NICs that stages GPU memory nevertheless, with the reason of its NICs. Staging by
+/// request (GPUDIRECT=off), or without NICs, is no finding.
 void add_staged(const std::string& reason, Findings& findings) {
   const std::string marker = "proxy over staged: ";
   const std::size_t at = reason.find(marker);

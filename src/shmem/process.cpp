@@ -189,7 +189,7 @@ private:
         return *status;
     return static_cast<int>(error.code());
   }
-  /// Prints, tells the others; returns the status to end with.
+  /// Prints the error, notifies the other PEs, and returns the exit status.
   int report(const Error& error) {
     release_kernels();
     const std::unique_ptr<Failure> first = runtime_.failure_detector().failure();

@@ -16,7 +16,7 @@ namespace shmemctl {
 
 namespace {
 
-/// UCX counts its interface by version; what is used here came with this one.
+/// The version of UCX's API that introduced the newest function used here.
 constexpr unsigned api_major = 1, api_minor = 11;
 
 /// Of a context: pipes, an event queue and a timer of UCX's thread, and descriptors for querying
