@@ -1,4 +1,4 @@
-// Kernels that answer each other.
+// Ping-pong kernels.
 #pragma once
 
 #include "kernels/bench/kernel_launch.h"
@@ -22,8 +22,8 @@ struct PingPongArguments {
 };
 std::string launch_pingpong(const KernelLaunch& how, const PingPongArguments& arguments);
 
-/// A message goes once around all PEs: PE 0 puts it to PE 1 with a signal, who puts on what has
-/// come, until PE 0 has it.
+/// A message goes once around all PEs: PE 0 puts it to PE 1 with a signal, PE 1 forwards it, and so
+/// on, until PE 0 has it.
 struct RingArguments {
   std::uint64_t first, count;
   std::byte* memory;

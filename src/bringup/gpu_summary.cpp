@@ -84,8 +84,8 @@ CheckRow heap_row(const std::vector<Site>& sites) {
                 "SHMEMCTL_HEAP");
 }
 
-/// Whether NICs are among those that have answered. Transports without such say that they reach
-/// memory of the host.
+/// Whether the reason is that of NICs. Transports without NICs give as reason that they access host
+/// memory only.
 bool names_nics(const std::string& answers) {
   static constexpr std::string_view names[] = {"ibrc: ", "ibdevx: ", "ibgda: ", "libfabric: "};
   return std::any_of(std::begin(names), std::end(names), [&](std::string_view name) {

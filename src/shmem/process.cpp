@@ -42,8 +42,8 @@ std::atomic<bool> someone_ends{false};
 thread_local bool i_end = false;
 pid_t process_id = 0;
 
-/// Comes back on the one thread that ends the process. Others are stopped here, since what they use
-/// is about to go.
+/// Returns on the one thread that ends the process. Other threads are stopped here, because what
+/// they use is about to be destroyed.
 void claim_the_end() {
   if (i_end)
     std::_Exit(static_cast<int>(ExitCode::unavailable)); // a call from an exit handler

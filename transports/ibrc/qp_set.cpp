@@ -118,7 +118,7 @@ void QpSet::transfer_over(Endpoint& endpoint, const Transfer& part, WorkChain& c
                                  static_cast<std::size_t>(endpoint.max_message_bytes)});
     std::int16_t slot = -1;
     if (!local) {
-      // Whoever waits for a slot must not hold others back.
+      // A thread that waits for a slot must not block others.
       if (queues_.staging().empty())
         queues_.post(endpoint, chain, false);
       slot = queues_.take_slot();

@@ -13,8 +13,8 @@
 
 namespace shmemctl::rc {
 
-/// Not thread safe. Whoever derives from it registers [memory(), memory() + size_bytes()), and so
-/// lets the registration go before the memory.
+/// Not thread safe. A derived class registers [memory(), memory() + size_bytes()), and destroys the
+/// registration before the memory.
 class StagingSlots {
 public:
   static constexpr std::size_t slot_bytes = std::size_t{16} << 10;
