@@ -20,7 +20,8 @@ struct CollectiveBody {
     for (std::uint64_t number = a.first; ok && number < a.first + a.count; ++number) {
       ok = Call::run(job, a, a.memory + a.dest_offset_bytes,
                      a.memory + number % variants * variant_step_bytes);
-      // Every block comes, whatever it has seen: a wait that gives up ends the others' too.
+      // Every block arrives, whatever it has seen: a wait that times out ends the waits of the
+      // others, too.
       ok = region.sync_grid() && ok;
       ok = Block::all(ok);
     }

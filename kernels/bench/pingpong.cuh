@@ -1,4 +1,4 @@
-// What kernels that answer each other do.
+// The device code of ping-pong kernels.
 #pragma once
 
 #include "kernels/bench/pattern.h"

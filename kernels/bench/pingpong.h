@@ -1,4 +1,4 @@
-// Kernels that answer each other.
+// Ping-pong kernels.
 #pragma once
 
 #include "kernels/bench/launcher.h"

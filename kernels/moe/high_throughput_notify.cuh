@@ -104,7 +104,7 @@ private:
       earlier_[rank] += total.of_rank(rank);
     __syncthreads(); // all have read
   }
-  /// By one warp: in place, sums up to each.
+  /// Called by one warp: inclusive prefix sums, in place.
   __device__ void scan_warps(PackedCounts* of_warps) const {
     PackedCounts earlier{0, 0};
 #pragma unroll

@@ -30,7 +30,7 @@ inline std::string refuse_old_device() {
                           std::to_string(major) + ".x, and 9.0 is needed";
 }
 
-/// "", or why kernels that know so many ranks do not know such a shape.
+/// "", or why kernels for this many ranks do not support the shape.
 inline std::string refuse_numbers(const Shape& shape, int ranks_limit) {
   return shape.n_ranks > ranks_limit || shape.n_experts > 65536
              ? "kernels know " + std::to_string(ranks_limit) + " ranks and 65536 experts at most"
@@ -60,7 +60,7 @@ std::string allow_shared(void (*kernel)(Arguments...), std::size_t shared_bytes)
                                          static_cast<int>(shared_bytes)));
 }
 
-/// So many blocks. A shape that the kernel does not know has been refused.
+/// A launch of this many blocks. Unsupported shapes have been refused before.
 template <class Arguments>
 std::string launch_blocks(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
                           const Arguments& arguments, int blocks, int threads,

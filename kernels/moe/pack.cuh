@@ -115,7 +115,7 @@ private:
     rows_ = all_.memory.rows + first_slot * all_.shape.value_bytes(format_of(all_.scales));
     records_ = all_.memory.records + first_slot * layout_.bytes();
   }
-  /// A thread has the same choice of every so many rows: there is no division on the way.
+  /// A thread handles the same choice of rows at a fixed stride, so the loop needs no division.
   __device__ void count_choices() {
     const std::int32_t top_k = all_.shape.top_k, at_once = threads_ / top_k;
     const std::int32_t first = thread_ / top_k, choice = thread_ % top_k;

@@ -68,7 +68,8 @@ private:
     }
     device::Block::sync();
   }
-  /// Makes of_thread() what the threads before have, and of_segment(segments_) what all have.
+  /// Exclusive prefix sums: of_thread() becomes the count of the threads before, and
+  /// of_segment(segments_) the total.
   __device__ void scan() const {
     for (std::int32_t item = thread_; item < segments_ * columns_; item += threads_)
       sums_[item] = 0;

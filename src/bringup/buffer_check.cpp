@@ -108,7 +108,7 @@ BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options)
   runtime.failure_detector().phase(check_phase);
   const Neighbours neighbours = neighbours_of(runtime);
   BufferReport own;
-  // An error that is not the job's is this check's result, and all PEs go on together.
+  // An error that is not the job's is the result of this check, and all PEs continue.
   const auto attempt = [&](const auto& action) {
     try {
       action();

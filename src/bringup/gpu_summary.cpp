@@ -84,8 +84,8 @@ CheckRow heap_row(const std::vector<Site>& sites) {
                 "SHMEMCTL_HEAP");
 }
 
-/// Whether NICs are among those that have answered. Transports without such say that they reach
-/// memory of the host.
+/// Whether the reason is that of NICs. Transports without NICs give as reason that they access host
+/// memory only.
 bool names_nics(const std::string& answers) {
   static constexpr std::string_view names[] = {"ibrc: ", "ibdevx: ", "ibgda: ", "libfabric: "};
   return std::any_of(std::begin(names), std::end(names), [&](std::string_view name) {
@@ -99,8 +99,8 @@ bool names_nics(const std::string& answers) {
   });
 }
 
-/// A job that has NICs and whose GPU memory goes through the host all the same, with what its NICs
-/// have answered. Where nobody wants them (GPUDIRECT=off), or there are none, that is no finding.
+/// A job with NICs that stages GPU memory nevertheless, with the reason of its NICs. Staging by
+/// request (GPUDIRECT=off), or without NICs, is no finding.
 void add_staged(const std::string& reason, Findings& findings) {
   const std::string marker = "proxy over staged: ";
   const std::size_t at = reason.find(marker);

@@ -56,8 +56,8 @@ private:
   void fail_stray(PairOp op, int stray, const std::byte* found, std::size_t size_bytes);
   void verify_signals();
   void verify_atomics();
-  /// Cells that nobody should have touched; the first half belongs to one operation, the rest to
-  /// the other.
+  /// Guard words that must not change; the first half belongs to one operation, the rest to the
+  /// other.
   void verify_idle_cells(const CheckSection& section, PairOp first, PairOp second);
   /// Another transfer of this round whose bytes these are; -1 if there is none.
   int stray_source(PairOp op, const std::byte* found, std::size_t size_bytes) const;

@@ -1,4 +1,4 @@
-// What a PE does as the target of a round: it looks at its own memory.
+// What a PE does as the target of a round: it verifies its own memory.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -23,7 +23,7 @@ struct Failure {
   int pe = -1;
   std::string host, phase, message, fix;
   ExitCode code = ExitCode::unavailable;
-  /// `pe` does not answer: it is stopped, or its host is out of reach. It will not end by itself.
+  /// `pe` does not respond: it is stopped, or its host is unreachable. It will not end by itself.
   bool unresponsive = false;
   /// What `pe` itself failed with; nothing if others found out (it was lost, or does not respond)
   /// or a signal ended it. Its code and fix are those above.
@@ -105,7 +105,7 @@ public:
   /// Probes the process of `pe` over a separate connection, for at most `limit_s` seconds. Throws
   /// the job's failure if that becomes known meanwhile. Thread safe.
   virtual Presence presence(int pe, double limit_s) = 0;
-  /// The others go on without this PE: what it fails with is no failure of the job.
+  /// The others continue without this PE: its errors are no failure of the job.
   virtual void exclude_self() noexcept = 0;
 };
 

@@ -33,7 +33,7 @@ public:
   PhaseNotice phase() const;
   void set_step(const std::string& step);
   void set_waiting_for(int peer, bool by_network = false) noexcept;
-  /// The answer to a Query.
+  /// The reply to a Query.
   Status status(int about) const;
 
   // What the neighbours do, as far as they said.

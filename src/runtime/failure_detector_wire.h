@@ -41,7 +41,7 @@ struct Welcome {
   Proof proof{};
   std::int32_t rank = 0;
 };
-/// The next message on a connection that asks; the answer is Status, then the end.
+/// The next message on a connection for a query; the reply is Status, and then the connection ends.
 struct Query {
   Hello from;
   std::int32_t about = -1; ///< whose last phase is wanted too, if the asked PE is its neighbour
@@ -89,8 +89,7 @@ Query proven(const Handshake& handshake, const Secret& secret, Query query);
 Welcome proven(const Handshake& handshake, const Secret& secret, Welcome welcome);
 Status proven(const Handshake& handshake, const Secret& secret, Status status);
 
-/// Status::waiting_for and by_network as one number: -1 is nobody, -2 several PEs through a
-/// network.
+/// Status::waiting_for and by_network as one number: -1 is no PE, -2 several PEs through a network.
 constexpr std::int32_t encode_wait(std::int32_t peer, bool by_network) {
   return by_network ? -3 - peer : peer;
 }

@@ -177,8 +177,8 @@ private:
     return *transports_of_region(address.region)[static_cast<std::size_t>(address.pe)];
   }
   void list_transports();
-  /// Whether processors may have to keep off that address: between the first and the last byte of
-  /// the GPU memory that is mapped here.
+  /// Whether CPUs may be unable to access that address: between the first and the last byte of the
+  /// GPU memory that is mapped here.
   [[gnu::always_inline]] bool maybe_gpu_memory(const void* address) const {
     const std::uintptr_t begin = gpu_begin_.load(std::memory_order_relaxed);
     return __builtin_expect(reinterpret_cast<std::uintptr_t>(address) - begin <

@@ -354,7 +354,7 @@ Failure query_all_pes(const State& state, const Asker& ask) {
     return *failure;
   if (const Status own = state.status(-1); own.by_network)
     return unanswered(state, state.rank(), own.waiting_for, own.phase);
-  // All are in one phase: one PE waits for nobody or for a network, or PEs wait in a cycle.
+  // All are in one phase: one PE waits for no PE or for a network, or PEs wait in a cycle.
   for (const bool by_network : {false, true})
     for (int pe = 0; pe < state.size(); ++pe) {
       const Status& status = *replies.status[static_cast<std::size_t>(pe)];

@@ -88,7 +88,7 @@ public:
 
   /// Collective: barrier, goodbye, undo of all phases in reverse. Throws Error.
   void finish();
-  /// Tells the others that this PE fails; the caller then lets the runtime go.
+  /// Notifies the other PEs that this PE fails; the caller then destroys the runtime.
   /// @return whether a PE has printed the job's failure (RuntimeRequest::print_error), so that the
   ///         caller need not print `error`
   bool fail(const Error& error) noexcept;

@@ -43,8 +43,8 @@ thread_local bool i_end = false;
 pid_t process_id = 0;
 bool reached_bootstrap = false; ///< by the thread that initialises the library
 
-/// Comes back on the one thread that ends the process. Others are stopped here, since what they use
-/// is about to go.
+/// Returns on the one thread that ends the process. Other threads are stopped here, because what
+/// they use is about to be destroyed.
 void claim_the_end() {
   if (i_end)
     std::_Exit(static_cast<int>(ExitCode::unavailable)); // a call from an exit handler
@@ -202,7 +202,8 @@ private:
         return *status;
     return static_cast<int>(error.code());
   }
-  /// Tells the others, and prints if no PE of the job does; returns the status to end with.
+  /// Notifies the other PEs, prints the error if no PE of the job does, and returns the exit
+  /// status.
   int report(const Error& error) {
     release_kernels();
     const std::unique_ptr<Failure> first = runtime_.failure_detector().failure();

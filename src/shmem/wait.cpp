@@ -87,7 +87,7 @@ std::size_t next_start(std::size_t count) {
   return count == 0 ? 0 : turn++ % count;
 }
 
-/// A program that calls this in a loop waits: transports and the PEs of this core go on.
+/// A program that calls this in a loop waits: transports and the other PEs of this core get to run.
 void tested_in_vain(World& world) {
   constexpr unsigned calls_per_yield = 64;
   thread_local unsigned calls = 0;

@@ -114,7 +114,7 @@ void MessageService::run() {
       }
     }
   } catch (const Error& error) {
-    // Whoever waits here throws it too; the others learn it from their own waits.
+    // Threads that wait here throw it, too; others get it from their own waits.
     log(LogLevel::warning, "ibrc", error.message());
   }
 }

@@ -206,7 +206,7 @@ bool Rail::poll() {
     to_post_.pop_back();
     post_receive(*receive);
   }
-  // True as well where answers are left for the next poll, so that it comes soon.
+  // True as well if replies are deferred to the next poll, so that it follows soon.
   return send_replies() || busy || !deferred_replies_.empty();
 }
 

@@ -23,7 +23,7 @@ struct NicTransfer {
   bool stage = false; ///< copy at once: the caller wants its memory back
   bool await = false; ///< will be waited for
 
-  /// @param of_gpu whether processors have to keep off `source`
+  /// @param of_gpu whether CPUs must not access `source`
   static NicTransfer put(const RemoteAddress& target, const void* source, std::size_t size_bytes,
                          bool blocking, bool of_gpu) {
     const bool stage = blocking && size_bytes <= copied_bytes && !of_gpu;

@@ -108,8 +108,8 @@ protected:
     return call;
   }
 
-  /// Empty if this PE has no connections. Whoever derives from this lets them go before what they
-  /// use, in its destructor.
+  /// Empty if this PE has no connections. A derived class destroys them before what they use, in
+  /// its destructor.
   std::vector<std::unique_ptr<QpSet>> qp_sets_;
   /// How many of them, from the first on, serve contexts of the host; 1 or more, if there are any.
   std::size_t host_qp_sets_ = 1;

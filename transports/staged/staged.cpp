@@ -248,7 +248,8 @@ void StagedTransport::get(int context, void* target, const RemoteAddress& source
     Message message{head_to(MessageOp::get, piece, count), nullptr, context};
     message.head.wants_reply = 1;
     std::optional<std::uint64_t> number = try_send(source.pe, message);
-    // Who has slots does not wait for one before it has emptied its own: others may do the same.
+    // A thread that occupies slots collects its own replies before it waits for another slot:
+    // others may do the same.
     while (!number && !pending.empty()) {
       collect_one();
       number = try_send(source.pe, message);

@@ -16,7 +16,7 @@ namespace shmemctl {
 
 namespace {
 
-/// UCX counts its interface by version; what is used here came with this one.
+/// The version of UCX's API that introduced the newest function used here.
 constexpr unsigned api_major = 1, api_minor = 11;
 
 /// Of a context: pipes, an event queue and a timer of UCX's thread, and descriptors for querying
@@ -43,7 +43,7 @@ constexpr Preference preferences[] = {
     // From 1.15 on UCX has a second set of protocols (1.16's default). It knows no atomics for
     // endpoints with error handling, and then searches for ever.
     {second_protocols, "UCX_PROTO_ENABLE", "n"},
-    // A host that does not answer must not hold up the caller.
+    // A host that does not respond must not block the caller.
     {"CONN_NB", "UCX_TCP_CONN_NB", "y"},
 };
 

@@ -33,8 +33,8 @@ std::string UcxMemory::set_region(const RegionView& view) {
   if (region.base != view.base || region.size_bytes > view.size_bytes)
     region = {view.base, {}, 0};
   if (view.size_bytes > region.size_bytes) {
-    // What is there already is not registered anew, which would cost time and locked memory: but
-    // keys must not grow for ever.
+    // Existing registrations are reused, because registering costs time and locked memory; but keys
+    // must not accumulate.
     if (region.pieces.size() == max_ucx_pieces)
       region = {view.base, {}, 0};
     extend(region, view.size_bytes);

@@ -13,7 +13,8 @@ namespace shmemctl::verbs {
 namespace {
 
 constexpr std::uint8_t hop_limit = 64;
-/// 0.64 ms; and 7 is "for ever", of no concern: no more messages are sent than receives are posted.
+/// 0.64 ms; 7 retries mean no limit, which does not matter: no more messages are sent than receives
+/// are posted.
 constexpr std::uint8_t min_rnr_timer = 12, rnr_retry = 7;
 
 ibv_qp_attr nothing() {

@@ -19,8 +19,8 @@ std::int32_t shared_sms(const PeGpu& gpu);
 /// Of the kernels that move the rows of such a setup there. `setup` outlives it.
 GpuSettings gpu_settings_of(const PeGpu& gpu, const Setup& setup, const MoePath& path);
 
-/// What kernels cannot do for anybody who asks for it: a shape, larger nodes, more multiprocessors
-/// than there are, or too few. Nothing if they can.
+/// What kernels do not support for any request: a shape, larger nodes, too many or too few SMs.
+/// Nothing if they support it.
 std::optional<BrokenRule> gpu_broken_rule(const PeGpu& gpu, const Setup& setup,
                                           const MoePath& path);
 

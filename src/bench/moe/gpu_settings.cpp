@@ -257,8 +257,7 @@ std::vector<Settings> GpuSettings::combine_candidates(int sms) const {
         one.warps = warps;
         one.chunk_bytes = std::max(16, row_bytes / parts / 16 * 16);
         one.stages = stages;
-        // With fewer bytes on the way the link is idle in high throughput, but where rows are
-        // small.
+        // High throughput: with fewer bytes in flight the link is idle, unless rows are small.
         constexpr int least_bytes = 64 << 10;
         if (is_low_latency() || parts == 1 ||
             warps * stages * rows() * *one.chunk_bytes >= least_bytes)

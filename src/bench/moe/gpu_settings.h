@@ -21,7 +21,7 @@ struct GpuSettings {
   /// "" or the rule that is broken, and the nearest that is not.
   std::string misfit(Direction direction, const Settings& given) const;
   std::vector<Settings> candidates(Direction direction) const;
-  /// What a call launches with such settings, on a GPU of so many multiprocessors.
+  /// What a call launches with such settings, on a GPU with this many SMs.
   std::vector<KernelLaunch> launches(Direction direction, const Settings& given,
                                      int sms_of_gpu) const;
   /// Fewest for Setup::num_sms: notify and a low-latency dispatch have blocks of different kinds.

@@ -120,8 +120,8 @@ void HostBackend::wait_for_all(const std::vector<Awaited>& all,
   const auto rank_timed_out = [&] {
     return setup_.rank_timeout_us > 0 && us_since(begin) > setup_.rank_timeout_us;
   };
-  // One after the other, so that a deadline names who has not come; but whoever comes meanwhile is
-  // noted at its own time.
+  // In turn, so that a timeout names the missing PE; a PE that arrives meanwhile is recorded with
+  // its own time.
   for (const Awaited& awaited : all) {
     if (is_masked(awaited.rank))
       continue;

@@ -159,7 +159,7 @@ void HighThroughput::make_plan() {
 
 void HighThroughput::exchange_counts(Times& times) {
   ++counts_epoch_;
-  // Whoever writes the other half knows that this rank has entered the dispatch after it.
+  // A rank that writes the other buffer knows that this rank has entered the next dispatch.
   const std::size_t buffer = as_size(buffer_of_epoch(counts_epoch_)) * as_size(n_);
   const std::size_t message_bytes = layout_.count_message_words * sizeof(std::int32_t);
   std::uint64_t* const come = words(layout_.signals.counts) + buffer;

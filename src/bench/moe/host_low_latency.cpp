@@ -1,5 +1,5 @@
-// Low latency on the host: every source has slots of its own on every rank, in two halves that
-// calls take in turn, and one word says how many rows have come. Nobody waits before sending.
+// Low latency on the host: every source has slots of its own on every rank, double-buffered by the
+// parity of the call, and one flag with the number of rows. No rank waits before sending.
 #include <algorithm>
 #include <cstring>
 

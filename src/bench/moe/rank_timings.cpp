@@ -90,7 +90,7 @@ WaitMatrix lateness(const std::vector<json>& all, std::size_t at) {
   return late;
 }
 
-/// Empty where nobody has masked anybody.
+/// Empty if no rank has masked another one.
 Masked masked_of(const std::vector<json>& all, const char* when) {
   Masked masked;
   bool somebody = false;

@@ -85,7 +85,7 @@ private:
         .total_us;
   }
   double timed_call() {
-    // In low latency each combine answers a dispatch.
+    // In low latency each combine belongs to a dispatch.
     if (direction_ == Direction::combine && is_low_latency())
       backend_.dispatch(false);
     return call();

@@ -17,7 +17,7 @@ constexpr double min_lateness = 0.5;
 /// So many other cells of its kind it takes to say what is usual, where there are more than two
 /// ranks: of two cells, too, one is always the later rank's.
 constexpr int min_others = 2;
-/// Where more stand out, it is none of them alone, and nobody reads a list of hundreds.
+/// If more stand out, no single one is the cause, and a list of hundreds is not useful.
 constexpr std::size_t max_links = 5;
 
 /// A wait that was measured, and what is usual for its kind.

@@ -37,7 +37,7 @@ public:
   virtual ~GpuBufferBackend() = default;
   /// "GPU 0 (0000:1a:00.0)".
   virtual std::string text() const = 0;
-  /// Whether processors must keep off it.
+  /// Whether CPUs must not access it.
   virtual bool is_gpu_memory(const void* address) const = 0;
   /// What other PEs need in order to map memory for which is_gpu_memory() is true. Memory that
   /// cannot be shared is not an error but has a reason. Throws Error (usage) for managed memory,

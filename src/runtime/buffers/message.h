@@ -78,7 +78,7 @@ std::optional<Request> decode_request(const void* data, std::size_t size_bytes,
 std::optional<Response> decode_response(const void* data, std::size_t size_bytes,
                                         const JobSecret& secret);
 
-/// The abstract name of the socket at which a PE answers.
+/// The abstract name of a PE's service socket.
 std::string socket_name(const JobSecret& secret, int pe);
 
 // Whole messages with descriptors, over connected Unix sockets.

@@ -35,7 +35,7 @@ public:
   BufferService(const BufferService&) = delete;
   BufferService& operator=(const BufferService&) = delete;
 
-  /// Answers what has been asked, after waiting for at most that long; returns at once after
+  /// Replies to pending requests, after waiting for at most that long; returns at once after
   /// wake().
   void poll(int timeout_ms);
   void wake() noexcept;

@@ -68,7 +68,7 @@ public:
   DeviceNetwork network() const;
   /// By PE.
   const std::vector<KernelPath>& paths_by_pe() const;
-  /// Regions have grown, and transports know it. Launches before go on with what they have.
+  /// Regions have grown, and transports know it. Kernels launched earlier keep what they have.
   void refresh(const std::vector<HostRange>& host_memory);
   /// Throws what the proxy has failed with, if it has.
   void check();

@@ -25,7 +25,7 @@ inline constexpr int proxy_context = limits::max_contexts - 1;
 inline constexpr int first_proxy_context =
     limits::max_contexts - static_cast<int>(max_proxy_threads);
 
-/// What staged transfers of GPU memory send through, and what their agent answers through.
+/// The transports of staged transfers and of their agent.
 inline constexpr int staged_send_context = first_proxy_context;
 inline constexpr int staged_agent_context = first_proxy_context + 1;
 inline constexpr unsigned staged_contexts = 2;
@@ -70,8 +70,8 @@ public:
 
   /// Throws Error (unavailable) if there is no thread, Error (usage) if it may not use these CPUs.
   void start(const CpuSet& cpus);
-  /// Takes no more requests. What was taken before is carried out and completed, or, if `abandon`,
-  /// refused.
+  /// Accepts no more requests. Those accepted before are executed and completed, or, with
+  /// `abandon`, refused.
   void end(bool abandon);
   void join();
   /// Without stalled_s.
@@ -113,8 +113,8 @@ public:
   /// What producers are made on: `ProxyProducer(proxy.channel(), context)`. Outlives them.
   ProxyChannel& channel() { return channel_; }
   unsigned n_threads() const { return channel_.n_fifos(); }
-  /// Takes no more requests, carries out and completes all that were taken before, and ends the
-  /// threads. Throws the first Error that the proxy met, also on another call.
+  /// Accepts no more requests, executes and completes all that were accepted before, and ends the
+  /// threads. Throws the first Error of the proxy, also on another call.
   void stop();
   /// Of all threads: sums, and the largest depth.
   ProxyStatistics statistics() const;

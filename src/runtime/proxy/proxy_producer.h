@@ -39,8 +39,8 @@ public:
   void put_signal(const RemoteAddress& target, const void* source, std::size_t size_bytes,
                   const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
                   bool blocking = false);
-  /// What was issued before, by anyone on this context, arrives before what follows, at that PE or
-  /// (-1) at each. Does not wait.
+  /// Requests that any producer has issued on this context before arrive before later ones, at that
+  /// PE or (-1) at each. Does not wait.
   void fence(int pe = -1);
   /// Waits until everything that anyone issued before, on any context, is complete at its target.
   void quiet();
@@ -64,7 +64,7 @@ private:
   void wait_for_room(unsigned ring, std::uint64_t sequence);
   void post_to(unsigned ring, std::span<const ProxyRequest> requests);
   void post_to_all(const ProxyRequest& request);
-  /// Posts the request with a result; returns that with the tag that the answer will have.
+  /// Posts the request with a result; returns it with the tag that the reply will have.
   ProxyMemory::Result begin(unsigned ring, ProxyRequest request);
   ProxyChannel::Producer::Answer end(unsigned ring, const ProxyMemory::Result& asked,
                                      ProxyWait& wait);

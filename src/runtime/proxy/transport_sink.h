@@ -32,7 +32,7 @@ public:
 
 private:
   std::uint64_t carry_out(const ProxyRequest& request);
-  /// Checks the request and says that it is being carried out; returns the transport's context.
+  /// Checks the request and marks it as being executed; returns the transport's context.
   int enter(const ProxyRequest& request);
   bool legal(const ProxyRequest& request) const;
   void fence(const ProxyRequest& request, int context);

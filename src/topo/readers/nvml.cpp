@@ -136,7 +136,7 @@ Fact<int> Nvml::device_count() const {
 
 namespace {
 
-/// One question about a device with one answer: calls and wraps it.
+/// One NVML query with one result: calls and wraps it.
 template <class T, class Session, class Ask>
 Fact<T> ask(const Session& session, const char* function, Ask question) {
   T value{};

@@ -18,7 +18,7 @@ constexpr Field in(unsigned base, Field field) {
   return {base + field.bit, field.width};
 }
 
-/// The bytes of a command or an answer.
+/// The bytes of a command or a response.
 template <std::size_t Bytes>
 class Buffer {
 public:
@@ -53,7 +53,7 @@ enum Code : std::uint16_t {
   rtr2rts_qp = 0x504
 };
 
-// All commands begin so, and all answers.
+// The header of all commands and responses.
 inline constexpr Field opcode{0x00, 16}, modifier{0x30, 16};
 inline constexpr Field status{0x00, 8}, syndrome{0x20, 32};
 inline constexpr std::size_t reply_bytes = 0x80 / 8;

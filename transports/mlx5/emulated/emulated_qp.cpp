@@ -12,7 +12,7 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
-/// More of them are not left waiting, so that a stream of WQEs does not run ahead for ever.
+/// No more than these stay pending, so that a stream of WQEs cannot run ahead without bound.
 constexpr std::size_t max_pending = 256;
 
 std::uint32_t read_record(std::uint32_t* record) {
