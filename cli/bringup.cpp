@@ -5,9 +5,9 @@
 #include "cli/job_session.h"
 #include "cli/session.h"
 #include "reports/text.h"
-#include "src/bringup/bringup.h"
-#include "src/bringup/buffer_check.h"
-#include "src/bringup/connections.h"
+#include "src/instruments/bringup/bringup.h"
+#include "src/instruments/bringup/buffer_check.h"
+#include "src/instruments/bringup/connections.h"
 #include "src/runtime/transport_choice.h"
 
 namespace shmemctl {

@@ -1,6 +1,6 @@
 // `shmemctl check`: the node's acceptance test.
 #include "cli/node_job.h"
-#include "src/check/acceptance.h"
+#include "src/instruments/check/acceptance.h"
 
 namespace shmemctl {
 

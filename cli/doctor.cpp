@@ -3,7 +3,7 @@
 
 #include "cli/node_job.h"
 #include "reports/table.h"
-#include "src/doctor/doctor.h"
+#include "src/instruments/doctor/doctor.h"
 
 namespace shmemctl {
 

@@ -5,8 +5,8 @@
 #include "reports/table.h"
 #include "reports/text.h"
 #include "src/base/describe_env.h"
-#include "src/bootstrap/select.h"
-#include "src/doctor/support.h"
+#include "src/instruments/doctor/support.h"
+#include "src/runtime/bootstrap/select.h"
 #include "src/runtime/transport_choice.h"
 
 namespace shmemctl {

@@ -10,12 +10,12 @@
 #include "reports/text.h"
 #include "src/base/json_values.h"
 #include "src/base/watchdog.h"
-#include "src/bootstrap/launcher_variables.h"
-#include "src/bringup/bringup.h"
+#include "src/instruments/bringup/bringup.h"
+#include "src/model/topo/mapping/mapping_json.h"
+#include "src/model/topo/readers/reader.h"
+#include "src/model/topo/writers/writer.h"
+#include "src/runtime/bootstrap/launcher_variables.h"
 #include "src/runtime/locality.h"
-#include "src/topo/mapping/mapping_json.h"
-#include "src/topo/readers/reader.h"
-#include "src/topo/writers/writer.h"
 
 namespace shmemctl {
 

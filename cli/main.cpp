@@ -16,8 +16,8 @@
 #include "src/base/secure_execution.h"
 #include "src/base/text.h"
 #include "src/base/timeout_hint.h"
-#include "src/bootstrap/launcher_variables.h"
-#include "src/bootstrap/select.h"
+#include "src/runtime/bootstrap/launcher_variables.h"
+#include "src/runtime/bootstrap/select.h"
 
 namespace shmemctl {
 

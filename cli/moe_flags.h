@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/bench/moe/measure.h"
-#include "src/bench/moe/open_backend.h"
-#include "src/bench/moe/request.h"
+#include "src/instruments/bench/moe/measure.h"
+#include "src/instruments/bench/moe/open_backend.h"
+#include "src/instruments/bench/moe/request.h"
 
 namespace shmemctl {
 

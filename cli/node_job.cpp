@@ -10,9 +10,9 @@
 #include "reports/text.h"
 #include "src/base/json_values.h"
 #include "src/base/text.h"
-#include "src/bootstrap/launcher_variables.h"
-#include "src/bootstrap/select.h"
-#include "src/hotspots/gather_hosts.h"
+#include "src/instruments/hotspots/gather_hosts.h"
+#include "src/runtime/bootstrap/launcher_variables.h"
+#include "src/runtime/bootstrap/select.h"
 #include "src/runtime/identity.h"
 
 namespace shmemctl {

@@ -17,7 +17,7 @@
 #include "src/base/error.h"
 #include "src/base/options.h"
 #include "src/base/text.h"
-#include "src/bench/case_table.h"
+#include "src/instruments/bench/case_table.h"
 
 namespace shmemctl {
 

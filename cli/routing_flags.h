@@ -5,7 +5,7 @@
 #include <string>
 
 #include "src/base/text.h"
-#include "src/moe/routing.h"
+#include "src/model/moe/routing.h"
 
 namespace shmemctl {
 

@@ -7,8 +7,8 @@
 #include "cli/moe_flags.h"
 #include "cli/terminal.h"
 #include "src/base/text.h"
-#include "src/launch/core_shares.h"
-#include "src/launch/launch.h"
+#include "src/instruments/launch/core_shares.h"
+#include "src/instruments/launch/launch.h"
 
 namespace shmemctl {
 

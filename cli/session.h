@@ -12,8 +12,8 @@
 #include "src/base/input.h"
 #include "src/base/sysroot.h"
 #include "src/base/watchdog.h"
-#include "src/topo/mapping/mapping.h"
-#include "src/topo/node.h"
+#include "src/model/topo/mapping/mapping.h"
+#include "src/model/topo/node.h"
 
 namespace shmemctl {
 

@@ -5,13 +5,13 @@
 #include "cli/routing_flags.h"
 #include "src/base/input.h"
 #include "src/base/text.h"
-#include "src/bench/statistics.h"
-#include "src/sim/cluster.h"
-#include "src/sim/request.h"
-#include "src/sim/summary.h"
-#include "src/topo/advice/advice.h"
-#include "src/topo/mapping/request.h"
-#include "src/topo/writers/writer.h"
+#include "src/instruments/bench/statistics.h"
+#include "src/model/sim/cluster.h"
+#include "src/model/sim/request.h"
+#include "src/model/sim/summary.h"
+#include "src/model/topo/advice/advice.h"
+#include "src/model/topo/mapping/request.h"
+#include "src/model/topo/writers/writer.h"
 
 namespace shmemctl {
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "src/base/error.h"
-#include "src/bootstrap/select.h"
+#include "src/runtime/bootstrap/select.h"
 
 namespace shmemctl {
 

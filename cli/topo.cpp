@@ -3,10 +3,10 @@
 
 #include "cli/node_job.h"
 #include "src/base/log.h"
-#include "src/topo/advice/advice.h"
-#include "src/topo/mapping/mapping_json.h"
-#include "src/topo/mapping/request.h"
-#include "src/topo/writers/writer.h"
+#include "src/model/topo/advice/advice.h"
+#include "src/model/topo/mapping/mapping_json.h"
+#include "src/model/topo/mapping/request.h"
+#include "src/model/topo/writers/writer.h"
 
 namespace shmemctl {
 

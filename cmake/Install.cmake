@@ -57,8 +57,8 @@ install(DIRECTORY reports/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/
 install(DIRECTORY reports/grafana/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/grafana)
 install(DIRECTORY scripts/ci/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/ci
         USE_SOURCE_PERMISSIONS)
-install(FILES src/hotspots/nic_thresholds.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl)
-install(DIRECTORY src/shmem/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES src/instruments/hotspots/nic_thresholds.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl)
+install(DIRECTORY src/runtime/shmem/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 foreach(header ${SHMEMCTL_DEVICE_HEADERS})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${CMAKE_BINARY_DIR}/include/shmemctl/device/${header}

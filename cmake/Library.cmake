@@ -2,7 +2,7 @@
 #   cc prog.c -Ibuild/include -Lbuild -lshmemctl
 # is all that a program needs (nvcc for one with kernels). The core and the static libraries that it stands on are merged into
 # libshmemctl_all.a; libshmemctl.a is a linker script that adds the system's libraries to it.
-set(shmem_include ${CMAKE_SOURCE_DIR}/src/shmem/include)
+set(shmem_include ${CMAKE_SOURCE_DIR}/src/runtime/shmem/include)
 file(GLOB_RECURSE shmem_headers RELATIVE ${shmem_include} CONFIGURE_DEPENDS ${shmem_include}/*.h
      ${shmem_include}/*.cuh)
 foreach(header ${shmem_headers})

@@ -125,8 +125,8 @@ SHMEMCTL_HOST_DEVICE constexpr int round_source(int me, int round, int members) 
 // at all others (DeviceTeamFlags::entered), without waiting, and a member that enters the next
 // collective checks the flags then (must_wait()), when they have usually long arrived. With a
 // single buffer, a fast member's words of epoch e would overwrite words of e - 1 that a slow member
-// still reads. tests/unit/device_plan explores all schedules of small cases, and finds that data is
-// lost with a single buffer, or without must_wait().
+// still reads. tests/unit/kernels/device_plan explores all schedules of small cases, and finds that
+// data is lost with a single buffer, or without must_wait().
 //
 // The epoch in a word has 32 bits: a word from 2^32 collectives ago would be taken for a new one if
 // it had not been overwritten since.

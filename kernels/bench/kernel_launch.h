@@ -8,7 +8,7 @@
 
 namespace shmemctl::bench {
 
-/// Which threads make a call together; as CallScope of src/bench/launch.h.
+/// Which threads make a call together; as CallScope of src/instruments/bench/launch.h.
 enum class KernelScope : std::int32_t { thread, warp, block };
 
 /// Memory of the device that a PE's launches at one point share; zeroed before the first. The grid

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "src/base/host_device.h"
-#include "src/moe/shape.h"
+#include "src/model/moe/shape.h"
 
 namespace shmemctl::moe {
 

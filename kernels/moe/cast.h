@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "src/moe/shape.h"
+#include "src/model/moe/shape.h"
 
 namespace shmemctl::moe {
 

@@ -2,7 +2,7 @@
 
 #include "kernels/moe/launch.cuh"
 #include "kernels/moe/vector_cast.cuh"
-#include "src/moe/payload.h"
+#include "src/model/moe/payload.h"
 
 namespace shmemctl::moe {
 

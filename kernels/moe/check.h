@@ -1,11 +1,11 @@
 // Kernels that generate the data of a verified dispatch and combine, and compare every bit of the
-// result with src/moe/payload.h. No CUDA header.
+// result with src/model/moe/payload.h. No CUDA header.
 #pragma once
 
 #include <string>
 
 #include "kernels/moe/token_metadata.h"
-#include "src/moe/oracle.h"
+#include "src/model/moe/oracle.h"
 
 namespace shmemctl::moe {
 
@@ -55,7 +55,7 @@ struct ExpertArguments {
   std::int32_t expert = no_expert;
   float* output_weights = nullptr; ///< [count][top_k]: weight_back(); nullptr: not wanted
 };
-/// Emulates the experts, as defined in src/moe/payload.h.
+/// Emulates the experts, as defined in src/model/moe/payload.h.
 std::string launch_experts(const ExpertArguments& arguments, void* stream);
 
 struct CheckCombinedArguments {

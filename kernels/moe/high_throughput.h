@@ -1,11 +1,11 @@
 // High-throughput dispatch and combine within one NVLink domain. No CUDA header.
 //
 // Every rank maps the memory of all others, so the bulk copy engine stores a row once from its
-// source rank straight into its final position on each destination rank (src/moe/plan.h): there is
-// no staging copy and no receiving side. Launchers return "" or why the launch failed, in CUDA's
-// words; they do not wait. All ranks launch the same calls in the same order, each on one stream. A
-// wait that takes longer than job.timeout_ns fills the job's report, which names the rank that was
-// waited for.
+// source rank straight into its final position on each destination rank (src/model/moe/plan.h):
+// there is no staging copy and no receiving side. Launchers return "" or why the launch failed, in
+// CUDA's words; they do not wait. All ranks launch the same calls in the same order, each on one
+// stream. A wait that takes longer than job.timeout_ns fills the job's report, which names the rank
+// that was waited for.
 //
 // When memory is safe to overwrite, in stream order:
 // - values, scales, experts and weights of a dispatch, bias and output_weights of a combine: once
@@ -45,8 +45,8 @@
 #include "kernels/moe/launch_config.h"
 #include "kernels/moe/token_metadata.h"
 #include "src/abi/device_job.h"
-#include "src/moe/plan.h"
-#include "src/moe/shape.h"
+#include "src/model/moe/plan.h"
+#include "src/model/moe/shape.h"
 
 namespace shmemctl::moe {
 

@@ -29,8 +29,8 @@
 #include "kernels/moe/high_throughput.h"
 #include "kernels/moe/token_counts.h"
 #include "kernels/moe/token_metadata.h"
-#include "src/moe/plan.h"
-#include "src/moe/shape.h"
+#include "src/model/moe/plan.h"
+#include "src/model/moe/shape.h"
 
 namespace shmemctl::moe {
 

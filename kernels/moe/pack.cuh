@@ -5,7 +5,7 @@
 #include "kernels/device/symmetric_address.cuh"
 #include "kernels/device/wait.cuh"
 #include "kernels/moe/pack.h"
-#include "src/moe/plan.h"
+#include "src/model/moe/plan.h"
 
 namespace shmemctl::moe {
 

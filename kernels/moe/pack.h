@@ -1,6 +1,6 @@
-// Packs the rows that a low-latency dispatch has received per expert (src/moe/plan.h): experts in
-// order, the rows of an expert by source rank, then token. A row still crosses the link once; it is
-// copied on its GPU to each of its experts. No CUDA header.
+// Packs the rows that a low-latency dispatch has received per expert (src/model/moe/plan.h):
+// experts in order, the rows of an expert by source rank, then token. A row still crosses the link
+// once; it is copied on its GPU to each of its experts. No CUDA header.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include "kernels/moe/low_latency.h"
 #include "kernels/moe/token_metadata.h"
 #include "src/abi/device_job.h"
-#include "src/moe/shape.h"
+#include "src/model/moe/shape.h"
 
 namespace shmemctl::moe {
 

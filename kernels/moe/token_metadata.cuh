@@ -3,7 +3,7 @@
 
 #include "kernels/device/scope.cuh"
 #include "kernels/moe/token_metadata.h"
-#include "src/moe/number_formats.h"
+#include "src/model/moe/number_formats.h"
 
 namespace shmemctl::moe {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "src/moe/shape.h"
+#include "src/model/moe/shape.h"
 
 namespace shmemctl::moe {
 

@@ -1,9 +1,9 @@
 // Casts of several numbers at a time, by the processor's instructions: to the bit as
-// src/moe/number_formats.h.
+// src/model/moe/number_formats.h.
 #pragma once
 
-#include "src/moe/number_formats.h"
-#include "src/moe/shape.h"
+#include "src/model/moe/number_formats.h"
+#include "src/model/moe/shape.h"
 
 namespace shmemctl::moe {
 

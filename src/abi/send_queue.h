@@ -1,6 +1,7 @@
 // A send queue with any number of producers, and its completions. The same code runs on host
-// threads (HostMemory), in kernels (GpuMemory), and in the model checker (tests/unit/mlx5): `Shape`
-// gives the sizes and encodings (DeviceShape), `Memory` the loads and stores.
+// threads (HostMemory), in kernels (GpuMemory), and in the model checker
+// (tests/unit/transports/mlx5): `Shape` gives the sizes and encodings (DeviceShape), `Memory` the
+// loads and stores.
 //
 // A producer calls reserve() (one fetch-add for one or several WQEs), then poll_for_room() until
 // has_room(), writes the words with set(), calls wqes_written(), then try_publish() until the

@@ -8,9 +8,9 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/wait.h"
-#include "src/memory/siphash.h"
 #include "src/runtime/buffers/open_buffer.h"
 #include "src/runtime/buffers/service.h"
+#include "src/runtime/memory/siphash.h"
 
 namespace shmemctl {
 

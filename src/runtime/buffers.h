@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "src/base/job_health.h"
-#include "src/memory/backing.h"
-#include "src/memory/buffers/buffer_pool.h"
-#include "src/memory/local_peers.h"
 #include "src/runtime/buffers/open_buffer.h"
 #include "src/runtime/buffers/registration_table.h"
+#include "src/runtime/memory/backing.h"
+#include "src/runtime/memory/buffers/buffer_pool.h"
+#include "src/runtime/memory/local_peers.h"
 
 namespace shmemctl {
 

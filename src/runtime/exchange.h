@@ -1,7 +1,7 @@
 // The exchange of connection data between transports, over the bootstrap.
 #pragma once
 
-#include "src/bootstrap/bootstrap.h"
+#include "src/runtime/bootstrap/bootstrap.h"
 #include "transports/transport.h"
 
 namespace shmemctl {

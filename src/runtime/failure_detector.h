@@ -13,7 +13,7 @@
 #include "src/base/job_health.h"
 #include "src/base/secret.h"
 #include "src/base/socket.h"
-#include "src/bootstrap/bootstrap.h"
+#include "src/runtime/bootstrap/bootstrap.h"
 #include "src/runtime/identity.h"
 
 namespace shmemctl {

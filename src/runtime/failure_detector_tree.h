@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "src/base/socket.h"
-#include "src/bootstrap/interfaces.h"
+#include "src/runtime/bootstrap/interfaces.h"
 #include "src/runtime/failure_detector.h"
 #include "src/runtime/failure_detector_state.h"
 #include "src/runtime/failure_detector_thread.h"

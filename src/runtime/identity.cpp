@@ -14,8 +14,8 @@
 #include "src/base/error.h"
 #include "src/base/hash.h"
 #include "src/base/text.h"
-#include "src/bootstrap/select.h"
-#include "src/bootstrap/uid_bootstrap.h"
+#include "src/runtime/bootstrap/select.h"
+#include "src/runtime/bootstrap/uid_bootstrap.h"
 
 namespace shmemctl {
 

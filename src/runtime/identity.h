@@ -9,7 +9,7 @@
 
 #include "src/base/options.h"
 #include "src/base/sysroot.h"
-#include "src/bootstrap/bootstrap.h"
+#include "src/runtime/bootstrap/bootstrap.h"
 
 namespace shmemctl {
 

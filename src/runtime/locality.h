@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "src/base/sysroot.h"
-#include "src/topo/cpus.h"
-#include "src/topo/mapping/mapping.h"
-#include "src/topo/node.h"
+#include "src/model/topo/cpus.h"
+#include "src/model/topo/mapping/mapping.h"
+#include "src/model/topo/node.h"
 #include "transports/transport.h"
 
 namespace shmemctl {

@@ -7,7 +7,7 @@
 #include "src/base/archive.h"
 #include "src/base/error.h"
 #include "src/base/round_up.h"
-#include "src/memory/buffers/address_map.h"
+#include "src/runtime/memory/buffers/address_map.h"
 
 namespace shmemctl {
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "src/bootstrap/launcher_variables.h"
+#include "src/runtime/bootstrap/launcher_variables.h"
 #include "src/runtime/runtime_impl.h"
 
 namespace shmemctl {

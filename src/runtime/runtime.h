@@ -11,17 +11,17 @@
 
 #include "src/abi/device_state.h"
 #include "src/base/error.h"
-#include "src/bootstrap/select.h"
-#include "src/memory/symmetric_heap.h"
+#include "src/model/topo/mapping/mapping.h"
+#include "src/model/topo/node.h"
+#include "src/runtime/bootstrap/select.h"
 #include "src/runtime/collectives.h"
 #include "src/runtime/degraded_job.h"
 #include "src/runtime/failure_detector.h"
 #include "src/runtime/identity.h"
+#include "src/runtime/memory/symmetric_heap.h"
 #include "src/runtime/phases.h"
 #include "src/runtime/rma.h"
 #include "src/runtime/teams.h"
-#include "src/topo/mapping/mapping.h"
-#include "src/topo/node.h"
 
 namespace shmemctl {
 

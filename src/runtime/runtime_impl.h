@@ -3,10 +3,10 @@
 
 #include <optional>
 
-#include "src/memory/local_peers.h"
-#include "src/memory/symmetric_region.h"
 #include "src/runtime/buffers.h"
 #include "src/runtime/gpu/gpu_runtime.h"
+#include "src/runtime/memory/local_peers.h"
+#include "src/runtime/memory/symmetric_region.h"
 #include "src/runtime/proxy/proxy.h"
 #include "src/runtime/runtime.h"
 #include "src/runtime/state_block.h"

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "src/memory/allocator.h"
+#include "src/runtime/memory/allocator.h"
 
 namespace shmemctl {
 namespace {

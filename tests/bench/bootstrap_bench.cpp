@@ -2,8 +2,8 @@
 // of the first barrier on all of them.
 #include <benchmark/benchmark.h>
 
-#include "tests/unit/bootstrap/process_world.h"
-#include "tests/unit/bootstrap/uid_world.h"
+#include "tests/unit/runtime/bootstrap/process_world.h"
+#include "tests/unit/runtime/bootstrap/uid_world.h"
 
 namespace shmemctl {
 namespace {

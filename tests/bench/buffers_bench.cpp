@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "src/memory/host_file.h"
 #include "src/runtime/buffers.h"
+#include "src/runtime/memory/host_file.h"
 #include "src/runtime/rma.h"
 #include "transports/shm/shm.h"
 

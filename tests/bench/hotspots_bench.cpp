@@ -4,9 +4,9 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include "src/hotspots/watch.h"
+#include "src/instruments/hotspots/watch.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/unit/hotspots/counter_tree.h"
+#include "tests/unit/instruments/hotspots/counter_tree.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/bench/cases/host_case.h"
+#include "src/instruments/bench/cases/host_case.h"
 
 #include "tests/support/team_world.h"
 #include "transports/shm/shm.h"

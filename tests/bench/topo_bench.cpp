@@ -6,11 +6,11 @@
 
 #include "reports/text.h"
 #include "src/base/input.h"
-#include "src/topo/advice/advice.h"
-#include "src/topo/mapping/mapping.h"
-#include "src/topo/mapping/mapping_json.h"
-#include "src/topo/readers/reader.h"
-#include "src/topo/writers/writer.h"
+#include "src/model/topo/advice/advice.h"
+#include "src/model/topo/mapping/mapping.h"
+#include "src/model/topo/mapping/mapping_json.h"
+#include "src/model/topo/readers/reader.h"
+#include "src/model/topo/writers/writer.h"
 #include "test_paths.h"
 
 namespace shmemctl {

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/bootstrap/shmemctl_bootstrap_plugin.h"
+#include "src/runtime/bootstrap/shmemctl_bootstrap_plugin.h"
 
 struct context {
   const char* folder;

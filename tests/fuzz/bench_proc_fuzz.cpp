@@ -3,10 +3,10 @@
 #include <cstdlib>
 
 #include "src/base/error.h"
-#include "src/bench/interference.h"
-#include "src/bench/pinning.h"
-#include "src/bench/verification.h"
-#include "src/topo/cpus.h"
+#include "src/instruments/bench/interference.h"
+#include "src/instruments/bench/pinning.h"
+#include "src/instruments/bench/verification.h"
+#include "src/model/topo/cpus.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "src/base/text.h"
-#include "src/bootstrap/select.h"
+#include "src/runtime/bootstrap/select.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace shmemctl;

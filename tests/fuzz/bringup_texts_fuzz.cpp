@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "src/bringup/bringup.h"
-#include "src/bringup/connections.h"
-#include "src/hotspots/job_watch.h"
-#include "src/launch/processes.h"
+#include "src/instruments/bringup/bringup.h"
+#include "src/instruments/bringup/connections.h"
+#include "src/instruments/hotspots/job_watch.h"
+#include "src/instruments/launch/processes.h"
 #include "src/runtime/fault.h"
 
 namespace {

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "src/memory/buffers/address_map.h"
-#include "src/memory/siphash.h"
 #include "src/runtime/buffers/message.h"
+#include "src/runtime/memory/buffers/address_map.h"
+#include "src/runtime/memory/siphash.h"
 
 namespace {
 

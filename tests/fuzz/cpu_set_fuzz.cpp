@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "src/topo/cpus.h"
+#include "src/model/topo/cpus.h"
 
 namespace {
 

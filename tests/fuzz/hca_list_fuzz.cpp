@@ -5,7 +5,7 @@
 #include <string>
 
 #include "src/base/text.h"
-#include "src/topo/mapping/nvshmem_devices.h"
+#include "src/model/topo/mapping/nvshmem_devices.h"
 
 namespace {
 

@@ -4,11 +4,11 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/topo/distance.h"
-#include "src/topo/node.h"
-#include "src/topo/pcie.h"
-#include "src/topo/readers/reader.h"
-#include "src/topo/writers/writer.h"
+#include "src/model/topo/distance.h"
+#include "src/model/topo/node.h"
+#include "src/model/topo/pcie.h"
+#include "src/model/topo/readers/reader.h"
+#include "src/model/topo/writers/writer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace shmemctl;

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "src/memory/available_memory.h"
-#include "src/memory/static_data.h"
+#include "src/runtime/memory/available_memory.h"
+#include "src/runtime/memory/static_data.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

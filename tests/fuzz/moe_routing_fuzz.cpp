@@ -4,8 +4,8 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/moe/oracle.h"
-#include "src/moe/routing_file.h"
+#include "src/model/moe/oracle.h"
+#include "src/model/moe/routing_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace shmemctl::moe;

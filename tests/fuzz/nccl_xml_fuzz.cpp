@@ -4,9 +4,9 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/topo/distance.h"
-#include "src/topo/readers/reader.h"
-#include "src/topo/writers/writer.h"
+#include "src/model/topo/distance.h"
+#include "src/model/topo/readers/reader.h"
+#include "src/model/topo/writers/writer.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "src/hotspots/counters.h"
+#include "src/instruments/hotspots/counters.h"
 
 namespace {
 

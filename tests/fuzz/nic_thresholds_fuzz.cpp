@@ -5,7 +5,7 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/hotspots/thresholds.h"
+#include "src/instruments/hotspots/thresholds.h"
 
 namespace {
 

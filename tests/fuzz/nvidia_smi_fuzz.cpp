@@ -4,7 +4,7 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/topo/readers/reader.h"
+#include "src/model/topo/readers/reader.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "src/doctor/pcie.h"
+#include "src/instruments/doctor/pcie.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "src/memory/local_peers.h"
+#include "src/runtime/memory/local_peers.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const shmemctl::JobSecret secret{1, 2, 3};

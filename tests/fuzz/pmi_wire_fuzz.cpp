@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "src/base/error.h"
-#include "src/bootstrap/kvs_bootstrap.h"
-#include "src/bootstrap/pmi_wire.h"
+#include "src/runtime/bootstrap/kvs_bootstrap.h"
+#include "src/runtime/bootstrap/pmi_wire.h"
 
 namespace {
 

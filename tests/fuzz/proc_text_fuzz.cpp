@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "src/doctor/cuda_probe.h"
-#include "src/doctor/support.h"
+#include "src/instruments/doctor/cuda_probe.h"
+#include "src/instruments/doctor/support.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 
 #include "reports/text.h"
 #include "src/base/error.h"
-#include "src/topo/readers/reader.h"
-#include "src/topo/writers/writer.h"
+#include "src/model/topo/readers/reader.h"
+#include "src/model/topo/writers/writer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace shmemctl;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/sim/cluster.h"
+#include "src/model/sim/cluster.h"
 
 namespace {
 

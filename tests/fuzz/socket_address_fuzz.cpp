@@ -4,8 +4,8 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/bootstrap/interfaces.h"
-#include "src/bootstrap/launcher_variables.h"
+#include "src/runtime/bootstrap/interfaces.h"
+#include "src/runtime/bootstrap/launcher_variables.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "src/shmem/environment.h"
+#include "src/runtime/shmem/environment.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

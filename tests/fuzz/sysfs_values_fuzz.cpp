@@ -4,7 +4,7 @@
 #include <string>
 
 #include "src/base/units.h"
-#include "src/topo/readers/sysfs.h"
+#include "src/model/topo/readers/sysfs.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "src/bootstrap/frame.h"
-#include "src/bootstrap/rendezvous.h"
+#include "src/runtime/bootstrap/frame.h"
+#include "src/runtime/bootstrap/rendezvous.h"
 
 namespace {
 

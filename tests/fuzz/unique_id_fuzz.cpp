@@ -5,7 +5,7 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/bootstrap/uid_bootstrap.h"
+#include "src/runtime/bootstrap/uid_bootstrap.h"
 
 namespace {
 void require(bool holds) {

@@ -5,7 +5,7 @@
 
 #include "src/base/error.h"
 #include "src/base/xml_text.h"
-#include "src/topo/readers/xml.h"
+#include "src/model/topo/readers/xml.h"
 
 namespace {
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "src/abi/device_job.h"
-#include "src/cuda/device.h"
-#include "src/memory/cuda_backing.h"
-#include "src/memory/symmetric_region.h"
+#include "src/runtime/cuda/device.h"
+#include "src/runtime/memory/cuda_backing.h"
+#include "src/runtime/memory/symmetric_region.h"
 #include "tests/gpu/share.h"
 #include "tests/support/forked_pes.h"
 #include "tests/support/socket_noise.h"

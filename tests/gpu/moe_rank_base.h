@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernels/moe/check.h"
-#include "src/bench/moe/metadata_check.h"
-#include "src/moe/oracle.h"
+#include "src/instruments/bench/moe/metadata_check.h"
+#include "src/model/moe/oracle.h"
 #include "tests/gpu/moe_world.h"
 
 namespace shmemctl::test {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/moe/routing.h"
+#include "src/model/moe/routing.h"
 
 namespace shmemctl::test {
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "src/moe/shape.h"
+#include "src/model/moe/shape.h"
 #include "tests/gpu/moe_world.h"
 #include "tests/gpu/share.h"
 

@@ -3,8 +3,8 @@
 #include <cuda_runtime.h>
 
 #include "kernels/device/memory_order.cuh"
-#include "src/moe/payload.h"
-#include "src/moe/plan.h"
+#include "src/model/moe/payload.h"
+#include "src/model/moe/plan.h"
 
 namespace shmemctl::test {
 

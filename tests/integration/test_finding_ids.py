@@ -36,12 +36,12 @@ def in_code():
                 continue  # the table, and what makes the page of it
             if "doctor" not in path.parts and re.search(r"\b(Severity::|Findings?\b)", text):
                 found.update({word: path.relative_to(SOURCE) for word in WORD.findall(text)})
-    rules = SOURCE / "src" / "hotspots" / "nic_thresholds.conf"
+    rules = SOURCE / "src" / "instruments" / "hotspots" / "nic_thresholds.conf"
     for rule in re.findall(r"^rule .*", rules.read_text(), re.MULTILINE):
         found[rule.split()[4]] = rules.relative_to(SOURCE)
-    jobs = (SOURCE / "src" / "check" / "acceptance.cpp").read_text()
+    jobs = (SOURCE / "src" / "instruments" / "check" / "acceptance.cpp").read_text()
     for job in re.findall(r'JobItem \w+\{"([\w-]+)"', jobs):
-        found["check-" + job] = "src/check/acceptance.cpp"
+        found["check-" + job] = "src/instruments/check/acceptance.cpp"
     return found
 
 

@@ -18,6 +18,8 @@ TRANSPARENT = {"printable", "std::string", "std::string_view", "string", "std::m
                "format_count", "text_of", "c_str", "str", "data", "*"}
 # A function that is called from more places than this is no factory: it reads fields, say, and its parameter stays a {name}.
 MAX_CHAINS = 40
+# The folders in a layer are as far from each other as from those of another layer.
+LAYER = re.compile(r"^src/(?:(?:model|instruments)/|runtime/(?=(?:bootstrap|cuda|memory|shmem)/))")
 TOKEN = re.compile(r"""
     (?P<comment>//[^\n]*|/\*.*?\*/)
   | (?P<raw>R"(?P<delimiter>[^()\\ ]*)\(.*?\)(?P=delimiter)")
@@ -365,7 +367,7 @@ class Tree:
             return 0
         if a.rsplit(".", 1)[0] == b.rsplit(".", 1)[0]:
             return 1
-        left, right = a.split("/")[:-1], b.split("/")[:-1]
+        left, right = (LAYER.sub("src/", path).split("/")[:-1] for path in (a, b))
         same = len([1 for x, y in zip(left, right) if x == y])
         return 2 + max(len(left), len(right)) - same
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Bench cases: each is its class, and one row of src/bench/case_table.cpp. And the diffs of
+"""Bench cases: each is its class, and one row of src/instruments/bench/case_table.cpp. And the diffs of
 docs/development.md, which show how one is added: what they leave as it is stands in the tree.
 """
 
@@ -8,7 +8,7 @@ import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TABLE = ROOT / "src" / "bench" / "case_table.cpp"
+TABLE = ROOT / "src" / "instruments" / "bench" / "case_table.cpp"
 DEFINED = re.compile(r"^SHMEMCTL_CASE(?:_BY_MEMORY)?\((\w+),", re.MULTILINE)
 BY_MEMORY = re.compile(r"^SHMEMCTL_CASE_BY_MEMORY\(\w+, [^;]*?(\w+)\);", re.MULTILINE)
 NAMED = re.compile(r"\b(host|stream|kernel)\(MAKER\((\w+)\)")
@@ -35,7 +35,7 @@ def context_of(diff):
 class Cases(unittest.TestCase):
     def setUp(self):
         self.table = TABLE.read_text(encoding="utf-8")
-        self.texts = {path: path.read_text(encoding="utf-8") for path in sources("src/bench", "kernels/bench")}
+        self.texts = {path: path.read_text(encoding="utf-8") for path in sources("src/instruments/bench", "kernels/bench")}
 
     def test_every_maker_is_defined_once_and_named_by_a_row(self):
         defined = [name for path, text in self.texts.items() if path != TABLE for name in DEFINED.findall(text)]
@@ -84,7 +84,7 @@ class Diffs(unittest.TestCase):
         page = (ROOT / "docs" / "development.md").read_text(encoding="utf-8")
         used = {name for diff in DIFF.findall(page) for name in re.findall(r"^\+.*?\b(SHMEMCTL_\w+|MAKER)\b", diff, re.MULTILINE)}
         self.assertGreater(len(used), 3)
-        defined = {name for path in sources("src/bench", "kernels/bench")
+        defined = {name for path in sources("src/instruments/bench", "kernels/bench")
                    for name in re.findall(r"^ *#define (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)}
         self.assertEqual(used - defined, set())
 

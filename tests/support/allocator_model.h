@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "src/memory/allocator.h"
+#include "src/runtime/memory/allocator.h"
 
 namespace shmemctl::test {
 

@@ -24,8 +24,8 @@
 
 #include "src/base/text.h"
 #include "src/base/watchdog.h"
-#include "src/bootstrap/mpi_library.h"
-#include "src/bootstrap/select.h"
+#include "src/runtime/bootstrap/mpi_library.h"
+#include "src/runtime/bootstrap/select.h"
 
 namespace shmemctl {
 namespace {

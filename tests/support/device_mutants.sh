@@ -9,11 +9,11 @@ if [[ ${#mutants[@]} -eq 0 ]]; then
   list=$(python3 tests/mutants/mutate.py list host)
   mapfile -t mutants <<<"none"$'\n'"$list"
 fi
-device=(tests/unit/device_plan/on_host_test.cpp tests/unit/device_plan/collectives_on_host_test.cpp
-        tests/unit/device_plan/fences_on_host_test.cpp tests/unit/device_plan/operations_on_host_test.cpp)
-moe=(-DFMT_HEADER_ONLY tests/unit/device_plan/moe_internode_test.cpp
-     tests/unit/device_plan/moe_low_latency_internode_test.cpp tests/unit/device_plan/moe_test.cpp
-     tests/unit/device_plan/moe_call_test.cpp src/moe/oracle.cpp src/moe/routing.cpp src/moe/shape_rules.cpp src/base/error.cpp src/base/text.cpp)
+device=(tests/unit/kernels/device_plan/on_host_test.cpp tests/unit/kernels/device_plan/collectives_on_host_test.cpp
+        tests/unit/kernels/device_plan/fences_on_host_test.cpp tests/unit/kernels/device_plan/operations_on_host_test.cpp)
+moe=(-DFMT_HEADER_ONLY tests/unit/kernels/device_plan/moe_internode_test.cpp
+     tests/unit/kernels/device_plan/moe_low_latency_internode_test.cpp tests/unit/kernels/device_plan/moe_test.cpp
+     tests/unit/kernels/device_plan/moe_call_test.cpp src/model/moe/oracle.cpp src/model/moe/routing.cpp src/model/moe/shape_rules.cpp src/base/error.cpp src/base/text.cpp)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 survivors=0

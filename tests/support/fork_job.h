@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "src/base/options.h"
-#include "src/bootstrap/select.h"
+#include "src/runtime/bootstrap/select.h"
 #include "src/runtime/runtime.h"
 
 namespace shmemctl::test {

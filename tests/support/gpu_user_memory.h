@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/cuda/device.h"
+#include "src/runtime/cuda/device.h"
 #include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::test {

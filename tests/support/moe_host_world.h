@@ -9,7 +9,7 @@
 
 #include "kernels/moe/token_metadata.cuh"
 #include "kernels/moe/token_metadata.h"
-#include "src/moe/oracle.h"
+#include "src/model/moe/oracle.h"
 #include "tests/support/host_kernels.h"
 
 namespace shmemctl::test {

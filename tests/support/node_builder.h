@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/topo/distance.h"
-#include "src/topo/node.h"
+#include "src/model/topo/distance.h"
+#include "src/model/topo/node.h"
 
 namespace shmemctl::testing {
 

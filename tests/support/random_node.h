@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/topo/node.h"
+#include "src/model/topo/node.h"
 
 namespace shmemctl::test {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "src/base/file_descriptor.h"
-#include "src/memory/local_peers.h"
+#include "src/runtime/memory/local_peers.h"
 
 namespace shmemctl::test {
 

@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "src/bootstrap/bootstrap.h"
+#include "src/runtime/bootstrap/bootstrap.h"
 
 namespace shmemctl::test {
 

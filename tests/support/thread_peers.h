@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/memory/local_peers.h"
+#include "src/runtime/memory/local_peers.h"
 
 namespace shmemctl::test {
 

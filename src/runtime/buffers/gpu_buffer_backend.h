@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/memory/buffers/buffer_pool.h"
+#include "src/runtime/memory/buffers/buffer_pool.h"
 
 namespace shmemctl::buffers {
 

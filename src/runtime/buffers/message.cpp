@@ -7,7 +7,7 @@
 
 #include "src/base/archive.h"
 #include "src/base/error.h"
-#include "src/memory/siphash.h"
+#include "src/runtime/memory/siphash.h"
 
 namespace shmemctl::buffers {
 

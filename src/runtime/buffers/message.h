@@ -11,8 +11,8 @@
 #include "src/base/archive.h"
 #include "src/base/file_descriptor.h"
 #include "src/base/socket.h"
-#include "src/memory/local_peers.h"
 #include "src/runtime/buffers/registration_table.h"
+#include "src/runtime/memory/local_peers.h"
 
 namespace shmemctl::buffers {
 

@@ -14,10 +14,10 @@
 
 #include "src/base/deadline.h"
 #include "src/base/file_descriptor.h"
-#include "src/memory/buffers/buffer_pool.h"
 #include "src/runtime/buffers/gpu_buffer_backend.h"
 #include "src/runtime/buffers/message.h"
 #include "src/runtime/buffers/owner_connection.h"
+#include "src/runtime/memory/buffers/buffer_pool.h"
 
 namespace shmemctl::buffers {
 

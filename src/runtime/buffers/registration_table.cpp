@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "src/base/error.h"
-#include "src/memory/host_file.h"
 #include "src/runtime/buffers/registration_table.h"
+#include "src/runtime/memory/host_file.h"
 
 namespace shmemctl::buffers {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "src/base/file_descriptor.h"
-#include "src/memory/backing.h"
-#include "src/memory/buffers/buffer_pool.h"
+#include "src/runtime/memory/backing.h"
+#include "src/runtime/memory/buffers/buffer_pool.h"
 
 namespace shmemctl::buffers {
 

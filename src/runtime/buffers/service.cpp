@@ -9,7 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/service_thread.h"
-#include "src/memory/process_vm_copy.h"
+#include "src/runtime/memory/process_vm_copy.h"
 
 namespace shmemctl::buffers {
 

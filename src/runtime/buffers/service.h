@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "src/base/deadline.h"
-#include "src/memory/buffers/buffer_pool.h"
 #include "src/runtime/buffers/gpu_buffer_backend.h"
 #include "src/runtime/buffers/message.h"
 #include "src/runtime/buffers/registration_table.h"
+#include "src/runtime/memory/buffers/buffer_pool.h"
 
 namespace shmemctl::buffers {
 

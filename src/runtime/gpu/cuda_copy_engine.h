@@ -7,7 +7,7 @@
 
 #include "src/abi/device_state.h"
 #include "src/base/job_health.h"
-#include "src/cuda/device.h"
+#include "src/runtime/cuda/device.h"
 #include "transports/p2p/copy_engine.h"
 
 namespace shmemctl {

@@ -6,9 +6,9 @@
 #include "src/base/round_up.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
-#include "src/cuda/device.h"
-#include "src/memory/cuda_backing.h"
-#include "src/memory/local_peers.h"
+#include "src/runtime/cuda/device.h"
+#include "src/runtime/memory/cuda_backing.h"
+#include "src/runtime/memory/local_peers.h"
 
 namespace shmemctl {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "src/cuda/device.h"
-#include "src/memory/symmetric_heap.h"
+#include "src/runtime/cuda/device.h"
 #include "src/runtime/gpu/gpu_runtime.h"
+#include "src/runtime/memory/symmetric_heap.h"
 
 namespace shmemctl {
 

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "src/base/units.h"
-#include "src/cuda/device.h"
+#include "src/runtime/cuda/device.h"
 
 namespace shmemctl {
 

@@ -3,11 +3,11 @@
 
 #include "src/base/log.h"
 #include "src/base/text.h"
-#include "src/memory/cuda_backing.h"
+#include "src/model/topo/readers/nvml.h"
+#include "src/model/topo/readers/nvml_events.h"
 #include "src/runtime/gpu/cuda_opened_gpu.h"
 #include "src/runtime/gpu/cuda_runtime_gpu.h"
-#include "src/topo/readers/nvml.h"
-#include "src/topo/readers/nvml_events.h"
+#include "src/runtime/memory/cuda_backing.h"
 
 namespace shmemctl {
 

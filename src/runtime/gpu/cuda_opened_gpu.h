@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "src/cuda/device.h"
+#include "src/runtime/cuda/device.h"
 #include "src/runtime/gpu/gpu_runtime.h"
 
 namespace shmemctl {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "src/cuda/device.h"
+#include "src/runtime/cuda/device.h"
 #include "src/runtime/gpu/cuda_copy_engine.h"
 #include "src/runtime/gpu/cuda_gpu_memory.h"
 #include "src/runtime/gpu/cuda_user_buffers.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "src/base/deadline.h"
-#include "src/cuda/device.h"
+#include "src/runtime/cuda/device.h"
 
 namespace shmemctl {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "src/base/job_health.h"
-#include "src/cuda/device.h"
-#include "src/memory/buffers/buffer_pool.h"
 #include "src/runtime/buffers/gpu_buffer_backend.h"
+#include "src/runtime/cuda/device.h"
+#include "src/runtime/memory/buffers/buffer_pool.h"
 
 namespace shmemctl {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/abi/device_job.h"
-#include "src/memory/symmetric_heap.h"
+#include "src/runtime/memory/symmetric_heap.h"
 
 namespace shmemctl {
 

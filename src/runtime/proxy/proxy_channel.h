@@ -16,9 +16,9 @@
 #include "src/base/error.h"
 #include "src/base/job_health.h"
 #include "src/base/wait.h"
+#include "src/model/topo/cpus.h"
 #include "src/runtime/proxy/host_atomics.h"
 #include "src/runtime/proxy/proxy_drain.h"
-#include "src/topo/cpus.h"
 
 namespace shmemctl {
 

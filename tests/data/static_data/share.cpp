@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 
 #include "src/base/error.h"
-#include "src/memory/local_peers.h"
-#include "src/memory/symmetric_region.h"
+#include "src/runtime/memory/local_peers.h"
+#include "src/runtime/memory/symmetric_region.h"
 
 using namespace shmemctl;
 

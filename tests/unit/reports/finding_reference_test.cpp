@@ -6,7 +6,7 @@
 #include <set>
 
 #include "reports/finding_reference.h"
-#include "src/doctor/doctor.h"
+#include "src/instruments/doctor/doctor.h"
 
 namespace shmemctl {
 namespace {

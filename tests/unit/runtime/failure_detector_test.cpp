@@ -5,7 +5,7 @@
 #include <set>
 
 #include "src/base/text.h"
-#include "src/bootstrap/bootstrap.h"
+#include "src/runtime/bootstrap/bootstrap.h"
 #include "src/runtime/failure_detector.h"
 #include "src/runtime/failure_detector_tree.h"
 #include "tests/support/failure_detector_world.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "src/base/error.h"
-#include "src/bootstrap/select.h"
+#include "src/runtime/bootstrap/select.h"
 #include "src/runtime/identity.h"
 #include "tests/support/temporary_folder.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "src/doctor/doctor.h"
+#include "src/instruments/doctor/doctor.h"
 
 namespace shmemctl::test {
 namespace {

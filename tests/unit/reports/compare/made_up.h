@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reports/compare/load.h"
-#include "src/bench/statistics.h"
+#include "src/instruments/bench/statistics.h"
 
 namespace shmemctl::test {
 

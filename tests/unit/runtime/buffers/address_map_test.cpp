@@ -3,7 +3,7 @@
 #include <sys/sysmacros.h>
 
 #include "src/base/file_descriptor.h"
-#include "src/memory/buffers/address_map.h"
+#include "src/runtime/memory/buffers/address_map.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/runtime/buffers/buffer_memory.h"
 

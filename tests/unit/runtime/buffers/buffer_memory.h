@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <vector>
 
-#include "src/memory/buffers/address_map.h"
+#include "src/runtime/memory/buffers/address_map.h"
 
 namespace shmemctl::test {
 

@@ -1,4 +1,4 @@
-#include "src/memory/buffers/buffer_pool.h"
+#include "src/runtime/memory/buffers/buffer_pool.h"
 
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <thread>
 
-#include "src/memory/buffers/page_sharing.h"
-#include "src/memory/host_file.h"
+#include "src/runtime/memory/buffers/page_sharing.h"
+#include "src/runtime/memory/host_file.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/forked_pes.h"
 #include "tests/unit/runtime/buffers/buffer_memory.h"

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "src/memory/buffers/page_sharing.h"
-#include "src/memory/host_file.h"
+#include "src/runtime/memory/buffers/page_sharing.h"
+#include "src/runtime/memory/host_file.h"
 #include "tests/support/forked_pes.h"
 #include "tests/unit/runtime/buffers/buffer_world.h"
 

@@ -2,7 +2,7 @@
 #include <map>
 #include <random>
 
-#include "src/memory/buffers/page_refcounts.h"
+#include "src/runtime/memory/buffers/page_refcounts.h"
 
 namespace shmemctl {
 namespace {

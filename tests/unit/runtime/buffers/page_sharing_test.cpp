@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <thread>
 
-#include "src/memory/buffers/page_sharing.h"
-#include "src/memory/host_file.h"
+#include "src/runtime/memory/buffers/page_sharing.h"
+#include "src/runtime/memory/host_file.h"
 #include "tests/unit/runtime/buffers/buffer_memory.h"
 
 namespace shmemctl {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/unit/device_network/kernel_threads.h"
+#include "tests/unit/kernels/device_network/kernel_threads.h"
 #include "tests/unit/runtime/gpu/gpu_job.h"
 
 namespace shmemctl::test {

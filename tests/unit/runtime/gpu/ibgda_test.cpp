@@ -3,7 +3,7 @@
 // HCA is emulated.
 #if __has_include(<rdma/fabric.h>)
 
-#include "tests/unit/device_network/kernel_threads.h"
+#include "tests/unit/kernels/device_network/kernel_threads.h"
 #include "tests/unit/runtime/gpu/gpu_job.h"
 
 namespace shmemctl::test {

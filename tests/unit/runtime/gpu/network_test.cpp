@@ -2,7 +2,7 @@
 // fake GPUs' memory.
 #include <cstring>
 
-#include "tests/unit/device_network/kernel_threads.h"
+#include "tests/unit/kernels/device_network/kernel_threads.h"
 #include "tests/unit/runtime/gpu/gpu_job.h"
 
 namespace shmemctl::test {

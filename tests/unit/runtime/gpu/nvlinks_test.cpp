@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "src/bench/moe/links.h"
+#include "src/instruments/bench/moe/links.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/runtime/gpu/gpu_job.h"
 

@@ -2,9 +2,9 @@
 #include <cstring>
 #include <thread>
 
-#include "src/bench/bandwidth_limit.h"
-#include "src/bench/job_memory.h"
-#include "src/bench/moe/links.h"
+#include "src/instruments/bench/bandwidth_limit.h"
+#include "src/instruments/bench/job_memory.h"
+#include "src/instruments/bench/moe/links.h"
 #include "src/runtime/buffers.h"
 #include "tests/unit/runtime/gpu/gpu_job.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "kernels/device/scope.cuh"
-#include "src/moe/number_formats.h"
+#include "src/model/moe/number_formats.h"
 
 struct alignas(16) uint4 {
   unsigned x, y, z, w;

@@ -1,0 +1,159 @@
+// Puts and gets: operations of one kind, to slots of a peer, completed once for each window.
+#pragma once
+
+#include <cstring>
+
+#include "src/instruments/bench/cases/transfer_buffers.h"
+
+namespace shmemctl::bench {
+
+/// One operation. `slot` and `source` are addresses on this PE.
+struct Issue {
+  Rma& rma;
+  std::byte *slot, *source;
+  std::size_t size_bytes;
+  std::uint64_t* signal;      ///< of this PE's area at the peer
+  std::uint64_t operation;    ///< number among those to this peer
+  std::ptrdiff_t delta_bytes; ///< what leads to the peer's mapped memory
+  int pe;
+};
+
+/// How one kind of operation is made. Data goes to the peer's slot, or from the peer's source
+/// into a slot here (`pulls`).
+struct TransferKind {
+  static constexpr bool pulls = false;     ///< the data comes from the peer
+  static constexpr bool signals = false;   ///< leaves the number of operations in the signal word
+  static constexpr bool one_by_one = true; ///< each is completed before the next one (latency)
+  static constexpr bool direct = false;    ///< needs the peer's memory mapped here
+  static constexpr int spread = 1;
+};
+
+template <class Kind>
+class Transfer final : public HostCase {
+public:
+  using HostCase::HostCase;
+
+  std::size_t bytes_for(int n_pes) const override { return layout_for(n_pes).total_bytes(); }
+  bool measures() const override { return !routes_.to.empty(); }
+  std::uint64_t bytes_per_iteration() const override { return measures() ? point().size_bytes : 0; }
+  std::uint64_t operations_per_iteration() const override { return measures() ? 1 : 0; }
+
+  void iterate(std::uint64_t first, std::uint64_t count) override {
+    if (routes_.to.empty())
+      return;
+    const TimedRegion frame = this->frame();
+    std::uint64_t under_way = 0;
+    for_each(first, count, [&](const TransferCursor& cursor) {
+      Kind::issue(frame.at(cursor, cursor.source_offset_bytes()));
+      if (++under_way == frame.layout.window) {
+        Kind::complete(frame.rma);
+        under_way = 0;
+      }
+    });
+    if (under_way > 0)
+      Kind::complete(frame.rma);
+  }
+
+  std::uint64_t batch_multiple() const override { return layout_->window; }
+
+  bool reference(std::uint64_t first, std::uint64_t count) override {
+    if (Kind::one_by_one || Kind::direct || !mapped_)
+      return false;
+    const TimedRegion frame = this->frame();
+    for_each(first, count, [&](const TransferCursor& cursor) {
+      const Issue at = frame.at(cursor, cursor.stale_offset_bytes());
+      if (Kind::pulls)
+        std::memcpy(at.slot, at.source + at.delta_bytes, at.size_bytes);
+      else
+        std::memcpy(at.slot + at.delta_bytes, at.source, at.size_bytes);
+    });
+    return true;
+  }
+
+  std::optional<WrongByte> verify(std::uint64_t iterations) override {
+    const std::vector<int>& writers = Kind::pulls ? routes_.to : routes_.from;
+    const HostCaseContext memory = seen();
+    for (std::size_t area = 0; area < writers.size(); ++area) {
+      if (auto wrong =
+              verify_slots(memory, *layout_, area, writers[area], iterations, Kind::spread))
+        return wrong;
+      if (auto wrong = verify_signal(memory, area, writers[area], iterations))
+        return wrong;
+    }
+    return std::nullopt;
+  }
+
+  std::string cannot_run(Runtime& runtime) const override {
+    return Kind::direct ? unmapped_peer(runtime) : "";
+  }
+
+private:
+  template <class Use>
+  void for_each(std::uint64_t first, std::uint64_t count, Use&& use) {
+    TransferCursor cursor = *cursor_;
+    cursor.seek(first);
+    for (std::uint64_t i = 0; i < count; ++i, cursor.next())
+      use(cursor);
+    *cursor_ = cursor;
+  }
+  /// What makes operations out of numbers; a copy, so that it stays in registers.
+  struct TimedRegion {
+    Rma& rma;
+    std::byte* memory;
+    TransferLayout layout;
+    const std::ptrdiff_t* deltas;
+    const int* to;
+
+    Issue at(const TransferCursor& cursor, std::size_t source_offset_bytes) const {
+      const std::uint64_t area = cursor.peer;
+      return {rma,
+              memory + layout.slot_offset_bytes(area, cursor.slot),
+              memory + source_offset_bytes,
+              layout.size_bytes,
+              reinterpret_cast<std::uint64_t*>(memory + layout.signal_offset_bytes(area)),
+              cursor.operation,
+              deltas[area],
+              to[area]};
+    }
+  };
+  TimedRegion frame() const {
+    return {context().rma, context().memory, *layout_, deltas_.data(), routes_.to.data()};
+  }
+  TransferLayout layout_for(int n_pes) const {
+    return {point().size_bytes, peers_of_a_sender(point(), n_pes),
+            Kind::one_by_one ? 1 : point().window, Kind::spread};
+  }
+
+  void set_up() override {
+    routes_ = routes_of(point(), context().pe, context().n_pes);
+    layout_.emplace(layout_for(context().n_pes));
+    cursor_.emplace(*layout_);
+    deltas_ = deltas_to(routes_.to);
+    mapped_ = !routes_.to.empty() && !on_gpu();
+    for (const int pe :
+         routes_.to) // not where memory is mapped, and a network is used all the same
+      mapped_ = mapped_ && context().rma.mapped_address(context().memory, 1, pe);
+    fill(source_bytes(point().size_bytes));
+  }
+
+  /// The line has nothing but the signal.
+  std::optional<WrongByte> verify_signal(const HostCaseContext& memory, std::uint64_t area,
+                                         int writer, std::uint64_t iterations) const {
+    const std::size_t at = layout_->signal_offset_bytes(area);
+    std::uint64_t found = 0;
+    std::memcpy(&found, memory.memory + at, sizeof found);
+    const std::uint64_t expected = Kind::signals ? layout_->operations_to(area, iterations) : 0;
+    if (found != expected)
+      return WrongByte{memory.pe, at, expected, found,
+                       "signal word of PE " + std::to_string(writer)};
+    return stray_byte(memory, at + sizeof found, 64 - sizeof found);
+  }
+
+  Routes routes_;
+  std::optional<TransferLayout> layout_;
+  std::optional<TransferCursor> cursor_;
+  std::vector<std::ptrdiff_t> deltas_; ///< by peer: from here to its mapped memory
+  bool mapped_ = false;                ///< all of `to` are, and are reached by loads and stores
+};
+
+} // namespace shmemctl::bench

@@ -1,0 +1,112 @@
+// The base of kernel and stream cases: memory, launches, and the GPU's timer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/bench/kernel_launch.h"
+#include "kernels/bench/pattern.h"
+#include "kernels/bench/stream_timer.h"
+#include "kernels/on_stream.h"
+#include "src/instruments/bench/case.h"
+#include "src/instruments/bench/cases/host_case.h"
+#include "src/runtime/gpu/gpu.h"
+
+namespace shmemctl::bench {
+
+/// By a kernel: iterate() launches one that does all of its iterations, and waits for it. The time
+/// is the kernel's own: from when all PEs have met inside it until what was asked for is complete.
+/// By a stream: iterate() puts the operations into it, behind a barrier of all PEs' streams, and
+/// the time is that between two events. A graph holds `variants` of them, whose number modulo that
+/// is all that they depend on.
+class GpuCase : public Case {
+public:
+  explicit GpuCase(const Point& point) : point_(point) {}
+
+  std::size_t bytes_needed(const Runtime& runtime, const Point& point) const final;
+  void prepare(Arena& arena) final;
+  void iterate(std::uint64_t first, std::uint64_t count) final;
+  std::optional<double> last_duration_ns() const final { return duration_ns_; }
+  std::optional<TimerQuality> timer() const final { return timer_; }
+  std::string cannot_run(Runtime& runtime) const override;
+  std::uint64_t batch_multiple() const final { return point_.launch.graph ? variants : 1; }
+
+  /// Memory of the case's own in a job of so many PEs.
+  virtual std::size_t bytes_for(int n_pes) const = 0;
+
+protected:
+  /// Puts operation `number` into the stream.
+  virtual void enqueue(const on_stream::Job& job, std::uint64_t number, void* stream) {
+    static_cast<void>(job), static_cast<void>(number), static_cast<void>(stream);
+  }
+  /// ... and what completes all that came before.
+  virtual void enqueue_end(const on_stream::Job& job, void* stream) {
+    on_stream::quiet(job, stream);
+  }
+  bool by_stream() const { return point_.launch.initiator == Initiator::stream; }
+
+  /// Fills buffers; the members below are valid from here on.
+  virtual void set_up() = 0;
+  /// Launches; returns "" or why it failed.
+  virtual std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) = 0;
+  /// After each launch: control() has what it left.
+  virtual void launched() {}
+  /// Most blocks that are resident at once on this PE's GPU; 0 if unknown. Only asked for grids.
+  virtual int max_resident_blocks(int device) const {
+    static_cast<void>(device);
+    return 0;
+  }
+  /// PEs that this one's kernels load from and store to without the API.
+  virtual bool needs_mapping() const { return false; }
+
+  const Point& point() const { return point_; }
+  int pe() const { return pe_; }
+  int n_pes() const { return n_pes_; }
+  std::byte* memory() const { return memory_; } ///< symmetric, of the GPU
+  std::uint64_t seed() const { return seed_; }
+  PeGpu& gpu() const { return *gpu_; }
+  Routes routes() const { return routes_of(point_, pe_, n_pes_); }
+  bool is_mapped(int pe) const;
+
+  /// Launches a kernel that is not timed and waits for it.
+  void run(const char* step, CallScope scope, int ctas, int threads,
+           const std::function<std::string(const KernelLaunch&)>& launcher);
+  void fill(std::byte* area, std::size_t size_bytes, int pe);
+  /// The first byte of an area of slots that its operations cannot have left there.
+  std::optional<WrongByte> check(const std::byte* area, const PatternSlots& slots,
+                                 const std::string& what);
+  /// That memory, in memory of the host.
+  std::vector<std::byte> fetched(std::size_t offset_bytes, std::size_t size_bytes) const;
+  /// What the last launch left.
+  const KernelControl& control() const { return seen_; }
+
+private:
+  KernelControl* device_control() const { return reinterpret_cast<KernelControl*>(control_); }
+  void launch_and_wait(const char* step, CallScope scope, int ctas, int threads,
+                       const std::function<std::string(const KernelLaunch&)>& launcher);
+  void iterate_on_stream(std::uint64_t first, std::uint64_t count);
+  void measure_timer();
+
+  Point point_;
+  int pe_ = 0, n_pes_ = 1;
+  std::byte *control_ = nullptr, *memory_ = nullptr;
+  std::uint64_t seed_ = 0;
+  PeGpu* gpu_ = nullptr;
+  KernelControl seen_{};
+  std::optional<double> duration_ns_;
+  std::optional<TimerQuality> timer_;
+  std::optional<on_stream::Job> stream_job_;
+  std::optional<StreamTimer> stream_timer_;
+};
+
+/// Why the launch's blocks do not all run at once; "" if they do. PEs that share a device have
+/// equal parts of it: those that wait for each other's kernels may need all of them.
+/// @param most blocks that an idle device holds at once; 0 if unknown
+std::string too_many_blocks(const GpuInfo& site, const Launch& launch, int most);
+/// "PE 3" and why kernels cannot load from and store to it; "" if they can.
+std::string unmapped(const std::vector<KernelPath>& ways, int pe);
+
+} // namespace shmemctl::bench

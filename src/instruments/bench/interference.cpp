@@ -1,0 +1,280 @@
+#include "src/instruments/bench/interference.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sched.h>
+#include <unistd.h>
+
+#include "src/base/error.h"
+#include "src/base/json_values.h"
+#include "src/base/text.h"
+#include "src/instruments/bench/pinning.h"
+
+namespace shmemctl::bench {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr double much_waited = 0.01, much_stolen = 0.01, much_beside = 0.10, much_faster = 1.05;
+/// Two readings of a counter that moves once per tick differ by one at random.
+constexpr double random_ticks = 2;
+
+double tick_s() {
+  const long per_second = ::sysconf(_SC_CLK_TCK);
+  return per_second > 0 ? 1.0 / static_cast<double>(per_second) : 0.01;
+}
+
+void add_to(std::optional<double>& sum, double value) {
+  sum = sum.value_or(0) + value;
+}
+
+/// Counters of a core that was taken away and came back start again: no time has passed then.
+std::uint64_t grown(std::uint64_t before, std::uint64_t after) {
+  return after > before ? after - before : 0;
+}
+
+void add_to(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& before,
+            const std::optional<std::uint64_t>& after) {
+  if (before && after)
+    sum = sum.value_or(0) + grown(*before, *after);
+}
+
+json optional_json(const auto& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+std::optional<double> optional_number(const json& value) {
+  return value.is_number() && std::isfinite(value.get<double>())
+             ? std::optional<double>(value.get<double>())
+             : std::nullopt;
+}
+
+/// What disturbed one PE, in words; "" if nothing did.
+std::string disturbance(const Interference& found) {
+  std::vector<std::string> words;
+  const auto share = [&](const std::optional<double>& time_s) {
+    return time_s && found.wall_s > 0 ? std::min(*time_s / found.wall_s, 1.0) : 0;
+  };
+  const double noise = random_ticks * tick_s() / std::max(found.wall_s, 1e-9);
+  if (share(found.waited_s) > much_waited)
+    words.push_back(fmt::format("it waited {:.0f}% of the time for a core that others used",
+                                share(found.waited_s) * 100));
+  if (share(found.stolen_s) > much_stolen + noise)
+    words.push_back(fmt::format("the hypervisor took {:.0f}%", share(found.stolen_s) * 100));
+  if (share(found.sibling_s) > much_beside + noise)
+    words.push_back(fmt::format("the core's other hardware thread was busy for {:.0f}%",
+                                share(found.sibling_s) * 100));
+  if (found.slowest_MHz && found.fastest_MHz &&
+      *found.fastest_MHz > much_faster * *found.slowest_MHz)
+    words.push_back(fmt::format("the clock moved between {:.0f} and {:.0f} MHz", *found.slowest_MHz,
+                                *found.fastest_MHz));
+  if (found.throttles.value_or(0) > 0)
+    words.push_back(fmt::format("the core was throttled {} times", *found.throttles));
+  if (!words.empty() && found.switches.value_or(0) > 0)
+    words.push_back(fmt::format("{} involuntary context switches", *found.switches));
+  return join(words, ", ");
+}
+
+/// To find the PE that had it worst.
+double badness(const Interference& found) {
+  return (found.waited_s.value_or(0) + found.stolen_s.value_or(0)) / std::max(found.wall_s, 1e-9);
+}
+
+} // namespace
+
+void Interference::add(const Usage& before, const Usage& after) {
+  wall_s += std::max(after.at_s - before.at_s, 0.0);
+  if (before.thread && after.thread)
+    add_to(waited_s,
+           static_cast<double>(grown(before.thread->wait_ns, after.thread->wait_ns)) * 1e-9);
+  if (before.core && after.core) {
+    const std::uint64_t stolen = grown(before.core->steal, after.core->steal);
+    double time_s = static_cast<double>(stolen) * tick_s();
+    if (cpu < 0) { // of all CPUs: as a share of what all had
+      const std::uint64_t all = stolen + grown(before.core->busy, after.core->busy) +
+                                grown(before.core->idle, after.core->idle);
+      time_s = all == 0 ? 0
+                        : static_cast<double>(stolen) / static_cast<double>(all) *
+                              (after.at_s - before.at_s);
+    }
+    add_to(stolen_s, time_s);
+  }
+  if (before.siblings && after.siblings)
+    add_to(sibling_s,
+           static_cast<double>(grown(before.siblings->busy, after.siblings->busy)) * tick_s());
+  add_to(switches, before.switches, after.switches);
+  add_to(throttles, before.throttles, after.throttles);
+  for (const auto& frequency : {before.frequency_MHz, after.frequency_MHz})
+    if (frequency) {
+      slowest_MHz = std::min(slowest_MHz.value_or(*frequency), *frequency);
+      fastest_MHz = std::max(fastest_MHz.value_or(*frequency), *frequency);
+    }
+}
+
+std::string to_text(const Interference& interference) {
+  return json_line(json({{"cpu", interference.cpu},
+                         {"wall_s", interference.wall_s},
+                         {"waited_s", optional_json(interference.waited_s)},
+                         {"stolen_s", optional_json(interference.stolen_s)},
+                         {"sibling_s", optional_json(interference.sibling_s)},
+                         {"switches", optional_json(interference.switches)},
+                         {"throttles", optional_json(interference.throttles)},
+                         {"slowest_MHz", optional_json(interference.slowest_MHz)},
+                         {"fastest_MHz", optional_json(interference.fastest_MHz)}}));
+}
+
+Interference interference_from(const std::string& text) {
+  try {
+    const json in = from_json_line(text);
+    Interference out;
+    out.cpu = require_whole_number<int>(in.at("cpu"));
+    out.wall_s = optional_number(in.at("wall_s")).value_or(0);
+    out.waited_s = optional_number(in.at("waited_s"));
+    out.stolen_s = optional_number(in.at("stolen_s"));
+    out.sibling_s = optional_number(in.at("sibling_s"));
+    out.switches = whole_number<std::uint64_t>(in.at("switches"));
+    out.throttles = whole_number<std::uint64_t>(in.at("throttles"));
+    out.slowest_MHz = optional_number(in.at("slowest_MHz"));
+    out.fastest_MHz = optional_number(in.at("fastest_MHz"));
+    return out;
+  } catch (const std::exception& problem) {
+    throw Error(ExitCode::unavailable, "interference data of a PE", "read", problem.what(),
+                "run the same version of shmemctl on all nodes");
+  }
+}
+
+std::optional<Finding> interference_finding(const std::string& subject,
+                                            const std::vector<Interference>& by_pe) {
+  std::size_t disturbed = 0, worst = 0;
+  for (std::size_t pe = 0; pe < by_pe.size(); ++pe) {
+    if (disturbance(by_pe[pe]).empty())
+      continue;
+    if (disturbed == 0 || badness(by_pe[pe]) > badness(by_pe[worst]))
+      worst = pe;
+    ++disturbed;
+  }
+  if (disturbed == 0)
+    return std::nullopt;
+  std::string who = "PE " + std::to_string(worst);
+  if (by_pe[worst].cpu >= 0)
+    who += " on CPU " + std::to_string(by_pe[worst].cpu);
+  std::string message = who + ": " + disturbance(by_pe[worst]);
+  if (disturbed > 1)
+    message += fmt::format(" (and {} more PEs were disturbed)", disturbed - 1);
+  return Finding{
+      "bench-interference", Severity::warning, subject, message,
+      "measure on a machine that does nothing else; trust p50 and mad, not mean and max"};
+}
+
+namespace {
+
+std::optional<std::uint64_t> number(std::string_view text) {
+  const auto value = parse_integer(text);
+  if (!value || *value < 0)
+    return std::nullopt;
+  return static_cast<std::uint64_t>(*value);
+}
+
+/// The line's fields behind its first word; nothing if no line starts with that word.
+std::optional<std::vector<std::string>> line_of(std::string_view text, std::string_view word) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    if (line.size() <= word.size() || line.substr(0, word.size()) != word ||
+        (line[word.size()] != ' ' && line[word.size()] != '\t'))
+      continue;
+    return split_blanks(line.substr(word.size()));
+  }
+  return std::nullopt;
+}
+
+/// The hardware threads beside this one.
+std::optional<CpuTicks> sibling_ticks(const Sysroot& sysroot, const std::string& stat, int cpu) {
+  const auto text = sysroot.read_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                                      "/topology/thread_siblings_list");
+  const auto cpus = text ? parse_cpulist(*text) : std::nullopt;
+  std::optional<CpuTicks> sum;
+  if (!cpus)
+    return sum;
+  for (const int sibling : cpus->cpus())
+    if (const auto ticks = parse_cpu_ticks(stat, sibling); ticks && sibling != cpu) {
+      if (!sum)
+        sum = CpuTicks{};
+      sum->busy += ticks->busy;
+      sum->idle += ticks->idle;
+    }
+  return sum;
+}
+
+} // namespace
+
+std::optional<CpuTicks> parse_cpu_ticks(std::string_view stat, int cpu) {
+  const auto fields = line_of(stat, cpu < 0 ? "cpu" : "cpu" + std::to_string(cpu));
+  constexpr std::size_t known = 8; // user nice system idle iowait irq softirq steal
+  if (!fields || fields->size() < known)
+    return std::nullopt;
+  std::uint64_t values[known];
+  for (std::size_t i = 0; i < known; ++i) {
+    const auto value = number((*fields)[i]);
+    // Sums of these must fit.
+    if (!value || *value > std::numeric_limits<std::uint64_t>::max() / 16)
+      return std::nullopt;
+    values[i] = *value;
+  }
+  return CpuTicks{values[0] + values[1] + values[2] + values[5] + values[6], values[3] + values[4],
+                  values[7]};
+}
+
+std::optional<ThreadTimes> parse_schedstat(std::string_view text) {
+  const std::vector<std::string> fields = split_blanks(trim(text));
+  if (fields.size() != 3)
+    return std::nullopt;
+  const auto run = number(fields[0]), wait = number(fields[1]);
+  if (!run || !wait)
+    return std::nullopt;
+  return ThreadTimes{*run, *wait};
+}
+
+std::optional<std::uint64_t> parse_involuntary_switches(std::string_view status) {
+  const auto fields = line_of(status, "nonvoluntary_ctxt_switches:");
+  if (!fields || fields->size() != 1)
+    return std::nullopt;
+  return number(fields->front());
+}
+
+int bound_cpu() {
+  const CpuSet cpus = thread_affinity();
+  return !cpus.empty() && cpus.first() == cpus.last() ? cpus.first() : -1;
+}
+
+Usage read_usage(const Sysroot& sysroot, int cpu, double at_s) {
+  Usage usage;
+  usage.at_s = at_s;
+  constexpr std::size_t largest_stat = std::size_t{8} << 20; // a line for each CPU and interrupt
+  if (const auto stat = sysroot.read("/proc/stat", largest_stat)) {
+    usage.core = parse_cpu_ticks(*stat, cpu);
+    if (cpu >= 0)
+      usage.siblings = sibling_ticks(sysroot, *stat, cpu);
+  }
+  if (const auto text = sysroot.read("/proc/thread-self/schedstat"))
+    usage.thread = parse_schedstat(*text);
+  if (const auto text = sysroot.read("/proc/thread-self/status"))
+    usage.switches = parse_involuntary_switches(*text);
+  if (cpu < 0)
+    return usage;
+  const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
+  if (const auto kHz = sysroot.read_integer(folder + "/cpufreq/scaling_cur_freq"); kHz && *kHz > 0)
+    usage.frequency_MHz = static_cast<double>(*kHz) / 1000;
+  if (const auto count = sysroot.read_integer(folder + "/thermal_throttle/core_throttle_count");
+      count && *count >= 0)
+    usage.throttles = static_cast<std::uint64_t>(*count);
+  return usage;
+}
+
+} // namespace shmemctl::bench

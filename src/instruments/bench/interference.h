@@ -1,0 +1,72 @@
+// What else the machine did while this PE measured.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/finding.h"
+#include "src/base/sysroot.h"
+#include "src/model/topo/cpus.h"
+
+namespace shmemctl::bench {
+
+/// One line of /proc/stat, in clock ticks (1/100 s).
+struct CpuTicks {
+  std::uint64_t busy = 0; ///< user, nice, system, irq, softirq
+  std::uint64_t idle = 0; ///< idle, iowait
+  std::uint64_t steal = 0;
+};
+/// The line "cpuN", or "cpu" (all together) for -1. Nothing if it is missing or malformed.
+std::optional<CpuTicks> parse_cpu_ticks(std::string_view stat, int cpu);
+
+/// /proc/<thread>/schedstat.
+struct ThreadTimes {
+  std::uint64_t run_ns = 0;
+  std::uint64_t wait_ns = 0; ///< ready to run, while the core was others'
+};
+std::optional<ThreadTimes> parse_schedstat(std::string_view text);
+/// "nonvoluntary_ctxt_switches" of /proc/<thread>/status.
+std::optional<std::uint64_t> parse_involuntary_switches(std::string_view status);
+
+/// What the kernel has counted so far for the calling thread and its core.
+struct Usage {
+  double at_s = 0;
+  std::optional<CpuTicks> core;     ///< of its CPU; of all where it is bound to none
+  std::optional<CpuTicks> siblings; ///< of the other hardware threads of its core, together
+  std::optional<ThreadTimes> thread;
+  std::optional<std::uint64_t> switches;
+  std::optional<double> frequency_MHz;
+  std::optional<std::uint64_t> throttles;
+};
+/// The CPU that the calling thread is bound to; -1 if it may use several.
+int bound_cpu();
+/// @param cpu bound_cpu()
+Usage read_usage(const Sysroot& sysroot, int cpu, double at_s);
+
+/// Between two such readings, summed over the points of a case. What the kernel does not tell is
+/// missing, not 0.
+struct Interference {
+  int cpu = -1;
+  double wall_s = 0;
+  std::optional<double> waited_s;  ///< for the core
+  std::optional<double> stolen_s;  ///< by the hypervisor
+  std::optional<double> sibling_s; ///< that the core's other hardware threads were busy
+  std::optional<std::uint64_t> switches, throttles;
+  std::optional<double> slowest_MHz, fastest_MHz;
+
+  void add(const Usage& before, const Usage& after);
+};
+std::string to_text(const Interference& interference);
+/// Throws Error (unavailable) for a text that is none.
+Interference interference_from(const std::string& text);
+
+/// `bench-interference` for the PEs that were disturbed: more than 1 % of the time waited for or
+/// stolen, more than 10 % beside a busy hardware thread, a frequency that moved by more than 5 %, a
+/// core that was throttled. @param by_pe of all PEs
+std::optional<Finding> interference_finding(const std::string& subject,
+                                            const std::vector<Interference>& by_pe);
+
+} // namespace shmemctl::bench

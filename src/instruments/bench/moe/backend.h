@@ -1,0 +1,157 @@
+// The interface of a backend that carries out dispatch and combine: one-sided operations of the
+// host, or kernels.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/instruments/bench/moe/settings.h"
+#include "src/model/moe/oracle.h"
+#include "src/model/moe/routing.h"
+#include "src/model/moe/shape.h"
+
+namespace shmemctl::moe {
+
+enum class Mode {
+  high_throughput, ///< counts first, received rows are contiguous, one row per rank returns
+  low_latency      ///< fixed slots, no counts first
+};
+const char* to_string(Mode mode);
+const char* to_string(Format format);
+const char* to_string(Combine combine);
+
+/// Everything that a backend is set up for; the same on all ranks.
+struct Setup {
+  Shape shape;
+  Mode mode = Mode::high_throughput;
+  Format format = Format::bf16;
+  bool power_scales = false;       ///< FP8: scales are powers of two (UE8M0)
+  std::int32_t scale_bytes = 4;    ///< FP8: size of a scale in the backend's rows
+  Combine combine = Combine::rows; ///< rows goes with high_throughput, the others with low_latency
+  bool bias = false;               ///< of Combine::rows
+  bool combined_weights = false;   ///< of Combine::rows: the summed top-k weights are returned, too
+  bool by_expert = false;      ///< low latency, weighted: received rows are also packed per expert
+  std::int32_t node_ranks = 1; ///< ranks of a node; shape.n_ranks where there is one node,
+                               ///< or rows go straight to ranks of other nodes
+  std::vector<std::int32_t> node_of_rank; ///< empty: blocks of node_ranks
+  std::uint32_t seed = 1;
+  /// Low latency: a rank that does not respond in that time is masked, and the others go on. 0:
+  /// calls wait for the job's timeout, and fail.
+  double rank_timeout_us = 0;
+  std::int32_t num_sms = 0;         ///< most SMs of a kernel; 0: chosen per kernel
+  const Routing* routing = nullptr; ///< of all ranks; outlives the backend
+
+  std::int32_t n_nodes() const { return shape.n_ranks / node_ranks; }
+  /// Whether a row between these ranks goes to another node.
+  bool crosses(std::int32_t from, std::int32_t to) const {
+    const auto node = [this](std::int32_t rank) {
+      return node_of_rank.empty() ? node_of(rank, node_ranks)
+                                  : node_of_rank[static_cast<std::size_t>(rank)];
+    };
+    return node(from) != node(to);
+  }
+  /// For payload.h: 0 where nothing crosses a node.
+  std::int32_t model_node_ranks() const { return n_nodes() > 1 ? node_ranks : 0; }
+};
+
+/// One call on this rank, in us. `total` begins when the call is entered and ends when its result
+/// may be used; the others are parts of it.
+struct Times {
+  double total_us = 0;
+  double counts_us = 0;  ///< until the destination of every row is known, including the counts
+  double arrival_us = 0; ///< part of the wait: until the last rank had entered
+  /// After that. Low-latency dispatch: from the time that a source rank was known to have begun, or
+  /// from the start of the wait, until its last row had arrived; of the slowest source rank.
+  double transfer_us = 0;
+  std::vector<double> wait_us; ///< by rank: from the start of the wait until its data had arrived
+  /// By rank, the part until it had begun the call. Empty if that is not known separately.
+  std::vector<double> begin_wait_us = {};
+  double pack_us = 0; ///< part of total: packing per expert
+};
+
+/// Bytes of one rank: what is allocated for these limits, whatever the routing is.
+struct MemoryUse {
+  std::string what;    ///< "received rows"
+  std::string formula; ///< "ranks * max_tokens * row"
+  std::uint64_t size_bytes = 0;
+};
+
+/// A kernel of a call as it is launched, on the rank that has the most tokens.
+struct KernelLaunch {
+  std::string kernel; ///< "dispatch"
+  int blocks = 0;
+  int sms = 0; ///< multiprocessors that it takes at most
+};
+
+/// How often a backend was called.
+struct CallCount {
+  std::uint64_t dispatches = 0, combines = 0;
+};
+
+/// One rank's part. Calls are collective and in the same order on all ranks.
+class Backend {
+public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;
+  virtual std::vector<MemoryUse> memory() const = 0;
+  /// What Times::total_us spans, and by which clock; for the user.
+  virtual std::string window() const = 0;
+  /// Fills everything that dispatch and combine write with a pattern that no row has. Not timed; a
+  /// barrier has to follow.
+  virtual void poison() = 0;
+  /// The same for the memory of the plan, if it is separate from the rows. Called before a dispatch
+  /// that makes a new plan; a cached dispatch and a combine need the last one.
+  virtual void poison_plan() {}
+  /// @param cached reuses the plan of the last dispatch, so no counts are exchanged
+  virtual Times dispatch(bool cached) = 0;
+  /// Runs the experts on the received rows. Not timed.
+  virtual void run_experts() = 0;
+  virtual Times combine() = 0;
+  /// Alternates dispatch and combine back to back. @return durations of a pair, us; several pairs
+  /// may share one sample
+  /// @param between called now and then outside of the timed part, to report progress
+  virtual std::vector<double> chain(int pairs, const std::function<void()>& between);
+  /// How many pairs chain(pairs) runs: at least as many.
+  virtual int chained_pairs(int pairs) const { return pairs; }
+  /// Whether a call may be launched in two phases, send and receive (low latency).
+  virtual bool has_phases() const { return false; }
+  /// One phase of a dispatch or combine. @return its duration, us. Each send() is followed by its
+  /// receive().
+  virtual double send(Direction /*direction*/) { return 0; }
+  virtual double receive(Direction /*direction*/) { return 0; }
+  /// What is wrong with the result of the last dispatch, or combine, on this rank; nothing if it is
+  /// correct: rows, their order, scales, experts, weights, counts, and memory that must not change.
+  virtual std::optional<std::string> verify_dispatch() = 0;
+  virtual std::optional<std::string> verify_combine() = 0;
+  /// Ranks that this one has masked, in order. Nothing is sent to them or used from them; the
+  /// verification expects neither their rows nor their outputs.
+  virtual std::vector<std::int32_t> masked() { return {}; }
+  /// Corrupts a byte of what was received: a test of the verification.
+  virtual void corrupt() = 0;
+
+  /// Launch settings of all later calls; the same on all ranks, and accepted by cannot_use().
+  void use(const DirectionSettings& settings) { given_ = settings; }
+  /// The settings that a call runs with: those of use(), completed by the backend's own choices.
+  virtual Settings settings(Direction direction) const;
+  /// Why a call cannot run with that; "" if it can.
+  virtual std::string cannot_use(Direction direction, const Settings& settings) const;
+  /// Settings worth trying, all valid and different; the same on all ranks.
+  virtual std::vector<Settings> candidates(Direction direction) const;
+  /// The kernel launches of a call with settings(); none without kernels.
+  virtual std::vector<KernelLaunch> launches(Direction /*direction*/) const { return {}; }
+
+protected:
+  const Settings& given(Direction direction) const { return given_.of(direction); }
+
+private:
+  DirectionSettings given_;
+};
+
+/// Why `given` has a setting that `known` has not; "" if it has none.
+std::string unknown_setting(const Settings& given, const Settings& known);
+
+} // namespace shmemctl::moe

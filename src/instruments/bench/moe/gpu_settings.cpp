@@ -1,0 +1,340 @@
+#include "src/instruments/bench/moe/gpu_settings.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "kernels/moe/high_throughput.h"
+#include "kernels/moe/high_throughput_internode.h"
+#include "kernels/moe/low_latency.h"
+#include "kernels/moe/pack.h"
+
+namespace shmemctl::moe {
+
+namespace {
+
+constexpr int max_dispatch_warps = 32, max_combine_warps = 16, max_stages = 64, max_kept = 2;
+
+/// "" or that a number is not in its range.
+std::string out_of_range(const char* name, std::int32_t value, std::int32_t least,
+                         std::int32_t most) {
+  return value < least || value > most
+             ? fmt::format("{} {} is not from {} to {}: take {}", name, value, least, most,
+                           value < least ? least : most)
+             : "";
+}
+
+std::string first_of(std::initializer_list<std::string> problems) {
+  for (const std::string& problem : problems)
+    if (!problem.empty())
+      return problem;
+  return "";
+}
+
+constexpr std::size_t max_bytes = max_shared_bytes - own_shared_bytes;
+
+std::string too_large(std::size_t needed, const std::string& nearest) {
+  return fmt::format("that takes {} bytes of a block's shared memory, which has {}: {}", needed,
+                     max_bytes, nearest);
+}
+
+ReduceShape gathered(const Setup& setup, int rows, const Settings& all) {
+  return {setup.shape.max_tokens,
+          setup.shape.hidden * 2,
+          rows,
+          all.chunk_bytes.value_or(16),
+          all.stages.value_or(1),
+          nullptr,
+          nullptr};
+}
+
+} // namespace
+
+Tuning tuning_of(const Settings& settings) {
+  Tuning tuning;
+  tuning.sms = settings.sms.value_or(tuning.sms);
+  tuning.warps = settings.warps.value_or(tuning.warps);
+  tuning.stages = settings.stages.value_or(tuning.stages);
+  tuning.kept = settings.kept.value_or(tuning.kept);
+  tuning.self_sms = settings.self_sms.value_or(tuning.self_sms);
+  return tuning;
+}
+
+int GpuSettings::min_sms(Direction direction) const {
+  return is_low_latency() && direction == Direction::dispatch ? min_dispatch_blocks : 1;
+}
+
+int GpuSettings::min_num_sms() const {
+  return is_low_latency() ? min_dispatch_blocks
+         : is_internode() ? internode_notify_blocks
+                          : notify_blocks;
+}
+
+int GpuSettings::own_sms(Direction direction) const {
+  return setup.num_sms > 0
+             ? setup.num_sms
+             : std::max(min_sms(direction), is_low_latency() ? max_sms : std::min(24, max_sms));
+}
+
+std::int32_t GpuSettings::max_experts() const {
+  const Shape& shape = setup.shape;
+  if (is_low_latency())
+    return std::numeric_limits<std::int32_t>::max();
+  std::int32_t counts = max_notified_experts;
+  if (is_internode())
+    counts = max_internode_experts({shape, setup.format, node_ranks, 1, setup.combined_weights});
+  return counts / shape.n_ranks * shape.n_ranks;
+}
+
+/// One message carries a chunk, and an HCA's carries so much.
+std::int32_t GpuSettings::max_chunk_rows() const {
+  constexpr std::int32_t max_message_bytes = 1 << 30;
+  const InternodeShape shape{setup.shape, setup.format, node_ranks, 1, setup.combined_weights};
+  return std::clamp(max_message_bytes / std::max(shape.crossing_bytes(), shape.sum_bytes()), 1,
+                    std::max(1, setup.shape.max_tokens));
+}
+
+DispatchArguments GpuSettings::dispatch(const Tuning& tuning) const {
+  DispatchArguments arguments{};
+  arguments.shape = setup.shape;
+  arguments.format = setup.format;
+  arguments.tuning = tuning;
+  return arguments;
+}
+
+int GpuSettings::dispatch_stages() const {
+  return static_cast<int>(max_bytes / dispatch_shared_bytes(dispatch({1, 1, 1})));
+}
+
+Settings GpuSettings::own_dispatch(const Settings& given) const {
+  Settings own;
+  own.sms = given.sms.value_or(own_sms(Direction::dispatch));
+  if (is_low_latency())
+    return own;
+  Tuning chosen = dispatch_tuning(dispatch({}), *own.sms);
+  if (given.stages && *given.stages > 0) {
+    chosen.stages = *given.stages;
+    chosen.warps = std::clamp(dispatch_stages() / chosen.stages, 1, 16);
+    chosen.kept = chosen.stages > 1 ? 1 : 0;
+  }
+  own.warps = chosen.warps;
+  own.stages = chosen.stages;
+  own.kept = chosen.kept;
+  own.self_sms = blocks_for_self(chosen, setup.shape.n_ranks);
+  return own;
+}
+
+Settings GpuSettings::own_combine(const Settings& given) const {
+  Settings own;
+  own.sms = given.sms.value_or(own_sms(Direction::combine));
+  ReduceTuning chosen = is_low_latency()
+                            ? low_latency_combine_tuning(setup.shape, weighted(), *own.sms)
+                            : combine_tuning(setup.shape, *own.sms);
+  if (given.warps || given.chunk_bytes) { // the rest follows from these
+    chosen = reduce_tuning(rows(), setup.shape.hidden * 2, *own.sms,
+                           std::clamp(given.warps.value_or(chosen.tuning.warps), 1, 16),
+                           std::max(16, given.chunk_bytes.value_or(chosen.chunk_bytes)));
+    if (is_low_latency())
+      chosen.tuning.stages = 1;
+  }
+  own.warps = chosen.tuning.warps;
+  own.stages = chosen.tuning.stages;
+  own.chunk_bytes = chosen.chunk_bytes;
+  return own;
+}
+
+/// So that a message has a quarter of a megabyte where rows are long.
+Settings GpuSettings::own_internode(Direction direction, const Settings& given) const {
+  Settings own;
+  own.sms = given.sms.value_or(own_sms(direction));
+  if (has_chunks())
+    own.chunk_rows = std::min(16, max_chunk_rows());
+  return own;
+}
+
+Settings GpuSettings::complete(Direction direction, const Settings& given) const {
+  return filled(given, is_internode()                    ? own_internode(direction, given)
+                       : direction == Direction::combine ? own_combine(given)
+                                                         : own_dispatch(given));
+}
+
+std::string GpuSettings::dispatch_invalid_reason(const Settings& all) const {
+  if (is_low_latency())
+    return "";
+  const Tuning tuning = tuning_of(all);
+  if (std::string problem =
+          first_of({out_of_range("warps", tuning.warps, 1, max_dispatch_warps),
+                    out_of_range("stages", tuning.stages, 1, max_stages),
+                    out_of_range("kept", tuning.kept, 0, std::min(max_kept, tuning.stages - 1)),
+                    out_of_range("self_sms", tuning.self_sms, 0, tuning.sms - 1)});
+      !problem.empty())
+    return problem;
+  const std::size_t needed = dispatch_shared_bytes(dispatch(tuning));
+  return needed > max_bytes
+             ? too_large(needed, fmt::format("warps times stages may be {}", dispatch_stages()))
+             : "";
+}
+
+std::string GpuSettings::combine_invalid_reason(const Settings& all) const {
+  const int row_bytes = setup.shape.hidden * 2;
+  const std::int32_t chunk = *all.chunk_bytes;
+  if (std::string problem = first_of({out_of_range("warps", *all.warps, 1, max_combine_warps),
+                                      out_of_range("stages", *all.stages, 1, max_stages),
+                                      out_of_range("chunk_bytes", chunk, 16, row_bytes)});
+      !problem.empty())
+    return problem;
+  if (chunk % 16 != 0)
+    return fmt::format("chunk_bytes {} is no multiple of 16: take {}", chunk, chunk / 16 * 16);
+  const auto needed = [&](const Settings& some) {
+    return reduce_shared_bytes(gathered(setup, rows(), some), *some.warps,
+                               is_low_latency() && weighted());
+  };
+  if (needed(all) <= max_bytes)
+    return "";
+  Settings nearest;
+  nearest.warps = *all.warps;
+  nearest.stages = *all.stages;
+  nearest.chunk_bytes = chunk;
+  while (*nearest.stages > 1 && needed(nearest) > max_bytes)
+    --*nearest.stages;
+  while (*nearest.warps > 1 && needed(nearest) > max_bytes)
+    --*nearest.warps;
+  while (*nearest.chunk_bytes > 16 && needed(nearest) > max_bytes)
+    *nearest.chunk_bytes -= 16;
+  return too_large(needed(all), "take " + to_text(nearest));
+}
+
+std::string GpuSettings::misfit(Direction direction, const Settings& given) const {
+  const Settings all = complete(direction, given);
+  if (std::string unknown = unknown_setting(given, complete(direction, {})); !unknown.empty())
+    return unknown;
+  const int least = min_sms(direction);
+  if (std::string problem = out_of_range("sms", *all.sms, least, std::max(least, max_sms));
+      !problem.empty())
+    return problem;
+  if (setup.num_sms > 0 && *all.sms != setup.num_sms)
+    return fmt::format("sms {} is not --num-sms {}: leave one of them out", *all.sms,
+                       setup.num_sms);
+  if (is_internode())
+    return has_chunks() ? out_of_range("chunk_rows", *all.chunk_rows, 1, max_chunk_rows()) : "";
+  return direction == Direction::combine ? combine_invalid_reason(all)
+                                         : dispatch_invalid_reason(all);
+}
+
+std::vector<Settings> GpuSettings::dispatch_candidates(int sms) const {
+  std::vector<Settings> all;
+  Settings one;
+  one.sms = sms;
+  if (is_low_latency())
+    return {one};
+  struct Way {
+    int stages, kept;
+  };
+  for (const Way& way : {Way{2, 1}, Way{3, 2}, Way{4, 1}, Way{1, 0}}) {
+    one.stages = way.stages;
+    one.kept = way.kept;
+    one.warps = std::nullopt;
+    one.warps = own_dispatch(one).warps;
+    for (const int self :
+         {*own_dispatch(one).self_sms, 0, sms / 8, sms / 6, sms / 4, sms / 3, sms / 2}) {
+      one.self_sms = self;
+      all.push_back(one);
+    }
+  }
+  return all;
+}
+
+std::vector<Settings> GpuSettings::combine_candidates(int sms) const {
+  const int row_bytes = setup.shape.hidden * 2;
+  std::vector<Settings> all;
+  for (const int warps : {2, 4, 8, 14, 16})
+    for (const int parts : {1, 2, 4, 8, 16})
+      for (const int stages : {1, 2, 4}) {
+        Settings one;
+        one.sms = sms;
+        one.warps = warps;
+        one.chunk_bytes = std::max(16, row_bytes / parts / 16 * 16);
+        one.stages = stages;
+        // High throughput: with fewer bytes in flight the link is idle, unless rows are small.
+        constexpr int least_bytes = 64 << 10;
+        if (is_low_latency() || parts == 1 ||
+            warps * stages * rows() * *one.chunk_bytes >= least_bytes)
+          all.push_back(one);
+      }
+  return all;
+}
+
+std::vector<Settings> GpuSettings::internode_candidates(int sms) const {
+  Settings one;
+  one.sms = sms;
+  if (!has_chunks())
+    return {one};
+  std::vector<Settings> all;
+  for (const std::int32_t rows : {16, 4, 8, 32, 64}) {
+    one.chunk_rows = std::min(rows, max_chunk_rows());
+    all.push_back(one);
+  }
+  return all;
+}
+
+std::vector<Settings> GpuSettings::candidates_of(Direction direction, int sms) const {
+  if (is_internode())
+    return internode_candidates(sms);
+  return direction == Direction::combine ? combine_candidates(sms) : dispatch_candidates(sms);
+}
+
+std::int32_t GpuSettings::max_routed_tokens() const {
+  std::int32_t most = 0;
+  for (const RankRouting& rank : *setup.routing)
+    most = std::max(most, rank.tokens());
+  return most;
+}
+
+std::vector<KernelLaunch> GpuSettings::launches(Direction direction, const Settings& given,
+                                                int sms_of_gpu) const {
+  const int sms = *complete(direction, given).sms;
+  if (direction == Direction::combine)
+    return {{"combine", sms, sms}};
+  if (!is_low_latency()) {
+    const int blocks = is_internode() ? internode_notify_blocks : notify_blocks;
+    return {{"notify", blocks, blocks}, {"dispatch", sms, sms}};
+  }
+  std::vector<KernelLaunch> all;
+  if (is_internode() && setup.format == Format::fp8)
+    all.push_back({"cast", sms, sms});
+  const int blocks = dispatch_blocks(max_routed_tokens(), sms, Phases::both).all();
+  all.push_back({"dispatch", blocks, blocks});
+  if (setup.by_expert) {
+    const int packing = pack_blocks(sms, sms_of_gpu);
+    all.push_back({"pack", packing, std::min(packing, sms_of_gpu)});
+  }
+  return all;
+}
+
+ChainBatches chain_batches(int pairs) {
+  constexpr int fewest = 8, longest = 16; // one deadline bounds the wait for a whole batch
+  const int batches =
+      std::max(std::min(std::max(pairs, 0), fewest), (pairs + longest - 1) / longest);
+  return {batches, batches > 0 ? (pairs + batches - 1) / batches : 0};
+}
+
+std::vector<Settings> GpuSettings::candidates(Direction direction) const {
+  std::vector<int> counts{setup.num_sms};
+  if (setup.num_sms == 0 && is_low_latency())
+    counts = {max_sms / 4, max_sms / 2, max_sms};
+  else if (setup.num_sms == 0)
+    counts = {8, 12, 16, 20, 24, 32, 48, 64, 96, max_sms};
+  std::vector<Settings> all;
+  std::set<std::string> seen;
+  for (const int sms : counts)
+    for (const Settings& one : candidates_of(direction, sms)) {
+      const Settings full = complete(direction, one);
+      if (misfit(direction, full).empty() && seen.insert(to_text(full)).second)
+        all.push_back(full);
+    }
+  return all;
+}
+
+} // namespace shmemctl::moe

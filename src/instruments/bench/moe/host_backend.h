@@ -1,0 +1,186 @@
+// Dispatch and combine by the host's one-sided operations: over every transport, for every machine.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <set>
+
+#include "src/instruments/bench/moe/backend.h"
+#include "src/instruments/bench/moe/host_layout.h"
+#include "src/instruments/bench/moe/rows.h"
+#include "src/runtime/rma.h"
+
+namespace shmemctl::moe {
+
+/// A mistake on purpose, of one rank: what verification has to find.
+struct Mutation {
+  enum class Kind {
+    none,
+    swapped_rows,  ///< two rows change their places
+    skipped_chunk, ///< the last part of a row's values is not sent
+    early_signal,  ///< the signal goes before its rows, which wait for `gate`
+    no_fence,      ///< nothing orders rows and signals
+    lost_row       ///< the first row of each dispatch is not sent
+  };
+  Kind kind = Kind::none;
+  std::int32_t rank = 0;
+  std::function<void()> gate;
+};
+
+/// Symmetric memory that make_host_backend() needs.
+std::size_t host_backend_bytes(const Setup& setup);
+
+/// Why the host's calls of such a setup cannot run with that; "" if they can.
+std::string host_invalid_reason(const Setup& setup, Direction direction, const Settings& wanted);
+
+/// @param memory symmetric, host_backend_bytes() of it, zeroed on all ranks before any goes on;
+///               stays the caller's, outlives the backend
+/// @param rank of this PE, which is also its PE
+std::unique_ptr<Backend> make_host_backend(Rma& rma, std::byte* memory, const Setup& setup,
+                                           Mutation mutation = {});
+
+/// What both modes share: rows to send, signals, waits.
+class HostBackend : public Backend {
+public:
+  HostBackend(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation);
+  std::string name() const override { return "host"; }
+  std::vector<MemoryUse> memory() const override { return layout_.uses; }
+  std::string window() const override {
+    return "from the call's begin until its result may be used, by the host's steady clock";
+  }
+  void corrupt() override;
+  std::vector<std::int32_t> masked() override {
+    return std::vector<std::int32_t>(masked_.begin(), masked_.end());
+  }
+  /// One: chunk_bytes of a put; its own choice is the whole row.
+  Settings settings(Direction direction) const override;
+  std::string cannot_use(Direction direction, const Settings& wanted) const override {
+    return host_invalid_reason(setup_, direction, wanted);
+  }
+  std::vector<Settings> candidates(Direction direction) const override;
+
+protected:
+  using Clock = std::chrono::steady_clock;
+  static double us_since(Clock::time_point begin) {
+    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+  }
+
+  /// The rank whose data is waited for, and the rank that delivers it: another one if rows are
+  /// forwarded.
+  struct Awaited {
+    std::int32_t rank, by;
+  };
+  /// Waits until `is_there(rank)` holds for each, and records when. A timeout names the rank that
+  /// should have delivered. With Setup::rank_timeout_us, a rank that does not respond in that time
+  /// is masked.
+  void wait_for_all(const std::vector<Awaited>& all,
+                    const std::function<bool(std::int32_t)>& is_there, const char* step,
+                    Times& times);
+  /// The rows of one token in order: begin + first + ..., in FP32, rounded once.
+  /// @param begin nullptr is 0
+  static void add_up(const std::vector<const std::uint16_t*>& rows, const std::uint16_t* begin,
+                     std::size_t channels, std::uint16_t* out);
+  std::uint64_t* words(std::size_t offset) const {
+    return reinterpret_cast<std::uint64_t*>(memory_ + offset);
+  }
+  Times no_times() const {
+    Times times;
+    times.wait_us.resize(static_cast<std::size_t>(setup_.shape.n_ranks));
+    return times;
+  }
+  static std::uint64_t load(const std::uint64_t* word);
+  /// Later puts use the chunk size of that direction.
+  void select_direction(Direction direction);
+  void put(std::byte* target, const std::byte* source, std::size_t size_bytes, std::int32_t rank);
+  /// Sets a flag at that rank, ordered after all rows to it.
+  void signal(std::uint64_t* word, std::uint64_t value, std::int32_t rank);
+  /// Orders earlier puts before later signals.
+  void fence_rows();
+
+  bool mutates(Mutation::Kind kind) const {
+    return mutation_.kind == kind && mutation_.rank == me_;
+  }
+  std::byte* send_row(std::int32_t token) const {
+    return memory_ + layout_.send_rows +
+           static_cast<std::size_t>(token) * row_layout_.stride_bytes();
+  }
+  /// Puts a token's row, with the mutations of the test.
+  void put_row(std::byte* target, const std::byte* row, std::int32_t rank);
+  std::int32_t tokens() const { return mine_.tokens(); }
+  std::size_t value_row_bytes() const {
+    return static_cast<std::size_t>(setup_.shape.hidden) * sizeof(std::uint16_t);
+  }
+  /// A returned row: values, and the top-k weights if combine returns them.
+  std::size_t back_row_bytes() const { return RowLayout::back_bytes(setup_); }
+  float* weights_of(std::byte* output_row_in) const {
+    return reinterpret_cast<float*>(output_row_in + value_row_bytes());
+  }
+  const float* weights_of(const std::uint16_t* output_row_in) const {
+    return reinterpret_cast<const float*>(output_row_in + setup_.shape.hidden);
+  }
+  float* combined_weights_of(std::int32_t token) {
+    return combined_weights_.data() +
+           static_cast<std::size_t>(token) * static_cast<std::size_t>(setup_.shape.top_k);
+  }
+  /// Whether there is such a token: a row that has not come may name any rank, or none, and nothing
+  /// goes back for it. Verification says what is wrong with it.
+  bool is_token(RowSource source) const {
+    return source.rank >= 0 && source.rank < setup_.shape.n_ranks && source.token >= 0 &&
+           source.token < setup_.shape.max_tokens;
+  }
+  /// Adds up the weights of the same rows as add_up(); nothing if combine returns no weights.
+  void add_up_weights(const std::vector<const std::uint16_t*>& rows, float* out) const;
+  std::uint16_t* combined_row(std::int32_t token) {
+    return combined_.data() +
+           static_cast<std::size_t>(token) * static_cast<std::size_t>(setup_.shape.hidden);
+  }
+
+  /// The received rows, in order.
+  virtual std::vector<std::byte*> received_rows() const = 0;
+  /// What the last dispatch must not have touched, and what it counted.
+  virtual std::optional<std::string> wrong_counts_or_gaps(std::size_t rows) const = 0;
+  std::optional<std::string> verify_dispatch() override;
+  std::optional<std::string> verify_combine() override;
+  void poison_common();
+
+  Rma& rma_;
+  std::byte* memory_;
+  const Setup setup_;
+  const Mutation mutation_;
+  const std::int32_t me_;
+  const RankRouting& mine_;
+  const RowLayout row_layout_;
+  std::vector<RankMask> masks_; ///< by token: where it goes
+  std::vector<std::uint16_t> combined_;
+  std::vector<float> combined_weights_; ///< [token][choice]
+  const HostLayout layout_;
+  /// What there is of the routing beside masked ranks.
+  const Routing& active_routing() const { return active_routing_; }
+  bool is_masked(std::int32_t rank) const { return masked_.count(rank) != 0; }
+
+  bool skipped_ = false; ///< the chunk has been
+  bool lost_ = false;    ///< the row of this dispatch has been
+
+private:
+  friend std::string host_invalid_reason(const Setup& setup, Direction direction,
+                                         const Settings& wanted);
+  static std::size_t row_bytes(const Setup& setup, Direction direction) {
+    return direction == Direction::combine
+               ? static_cast<std::size_t>(setup.shape.hidden) * sizeof(std::uint16_t)
+               : RowLayout(setup).stride_bytes();
+  }
+  /// Of a row, of a direction.
+  std::size_t row_bytes(Direction direction) const { return row_bytes(setup_, direction); }
+  void mask(std::int32_t rank);
+
+  std::size_t chunk_bytes_ = 0; ///< of a put; 0: no limit
+  std::set<std::int32_t> masked_;
+  Routing active_routing_;
+};
+
+std::unique_ptr<Backend> make_host_high_throughput(Rma& rma, std::byte* memory, const Setup& setup,
+                                                   Mutation mutation);
+std::unique_ptr<Backend> make_host_low_latency(Rma& rma, std::byte* memory, const Setup& setup,
+                                               Mutation mutation);
+
+} // namespace shmemctl::moe

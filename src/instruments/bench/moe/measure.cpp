@@ -1,0 +1,268 @@
+#include "src/instruments/bench/moe/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "src/instruments/bench/moe/rank_timings.h"
+#include "src/model/moe/payload.h"
+#include <fmt/format.h>
+
+namespace shmemctl::moe {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double us_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+void wait_us(double span_us) {
+  const Clock::time_point begin = Clock::now();
+  if (span_us > 200)
+    std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(span_us - 100));
+  while (us_since(begin) < span_us)
+    std::this_thread::yield();
+}
+
+class Measurement {
+public:
+  Measurement(Backend& backend, const Setup& setup, const Effort& effort, const JobRank& rank)
+      : backend_(backend), setup_(setup), effort_(effort), rank_(rank), progress_(rank) {
+    timings_.calls.push_back({Operation::dispatch, 0, {}, {}});
+    if (setup.mode == Mode::high_throughput)
+      timings_.calls.push_back({Operation::cached_dispatch, 0, {}, {}});
+    timings_.calls.push_back({Operation::combine, 0, {}, {}});
+  }
+
+  PointResult run() {
+    progress_.begin("the first call");
+    round(true, nullptr, true);
+    progress_.begin("warm-up");
+    for (int i = 0; i < effort_.warmup; ++i)
+      round(false, nullptr, false);
+    for (int i = 0; i < effort_.iterations; ++i) {
+      if (i % 16 == 0 || progress_.is_due())
+        progress_.begin(fmt::format("iteration {} of {}", i + 1, effort_.iterations));
+      const bool every = effort_.verify_every > 0 && (i + 1) % effort_.verify_every == 0;
+      if (i == effort_.iterations / 2 && rank_.middle)
+        rank_.middle();
+      round(every || i + 1 == effort_.iterations, &timings_.calls, false);
+    }
+    progress_.begin("alternating dispatch and combine");
+    chain();
+    phases();
+    timings_.masked = timings_.masked_at_last = backend_.masked();
+    if (effort_.absent)
+      go_on_without(*effort_.absent);
+    progress_.begin("gathering the times");
+    return gather();
+  }
+
+private:
+  /// Each operation once, each after a barrier. @param into receives the times; may be nullptr
+  void round(bool verified, std::vector<CallTimings>* into, bool cold) {
+    verified = verified && effort_.verify;
+    bool all_seen = verified;
+    for (CallTimings& calls : timings_.calls) {
+      progress_.go_on();
+      if (verified) {
+        backend_.poison();
+        if (calls.operation == Operation::dispatch)
+          backend_.poison_plan();
+        if (calls.operation == Operation::combine) { // which needs rows that are there
+          rank_.barrier();
+          call(setup_.mode == Mode::high_throughput ? Operation::cached_dispatch
+                                                    : Operation::dispatch);
+          backend_.run_experts();
+        }
+      } else if (cold && calls.operation == Operation::combine) {
+        backend_.run_experts();
+      }
+      rank_.barrier();
+      const std::vector<std::int32_t> masked = backend_.masked();
+      const Clock::time_point free = Clock::now();
+      delay();
+      const double late_us = us_since(free);
+      Times times = call(calls.operation);
+      if (cold)
+        calls.cold_us = times.total_us;
+      if (into) {
+        calls.times.push_back(std::move(times));
+        calls.late_us.push_back(late_us);
+      }
+      if (verified)
+        all_seen = look(calls.operation, masked) && all_seen;
+    }
+    if (all_seen)
+      ++verified_;
+  }
+
+  Times call(Operation operation) {
+    ++(operation == Operation::combine ? called_.combines : called_.dispatches);
+    return operation == Operation::combine
+               ? backend_.combine()
+               : backend_.dispatch(operation == Operation::cached_dispatch);
+  }
+
+  void delay() {
+    if (effort_.max_delay_us > 0)
+      wait_us(mixed(effort_.seed + static_cast<unsigned>(rank_.pe) * 7919U + ++delays_) %
+              static_cast<unsigned>(effort_.max_delay_us));
+    if (effort_.straggler && effort_.straggler->first == rank_.pe)
+      wait_us(effort_.straggler->second);
+  }
+
+  /// Verifies, unless a rank was masked since `masked`: if a rank is masked during a call, one part
+  /// of the call may have used its rows and another part not. @return whether it was verified
+  bool look(Operation operation, const std::vector<std::int32_t>& masked) {
+    if (backend_.masked() != masked)
+      return false;
+    progress_.go_on();
+    if (effort_.corrupt)
+      backend_.corrupt();
+    const std::optional<std::string> wrong =
+        operation == Operation::combine ? backend_.verify_combine() : backend_.verify_dispatch();
+    if (wrong && timings_.wrong.empty())
+      timings_.wrong = fmt::format("{}: {}", to_string(operation), *wrong);
+    return true;
+  }
+
+  std::vector<double> pairs(int n) {
+    const auto made = static_cast<std::uint64_t>(backend_.chained_pairs(n));
+    called_.dispatches += made;
+    called_.combines += made;
+    return backend_.chain(n, [this] { progress_.go_on(); });
+  }
+
+  /// Alternates dispatch and combine, as the layers of a model do. All calls carry the same rows,
+  /// so a row that one pair omits is hidden by that of an earlier pair: one more pair, into
+  /// poisoned memory, is verified.
+  void chain() {
+    rank_.barrier();
+    timings_.period_us = pairs(effort_.iterations);
+    if (!effort_.verify || effort_.iterations == 0)
+      return;
+    rank_.barrier(); // the last rows of the other ranks have arrived, too
+    backend_.poison();
+    backend_.poison_plan();
+    rank_.barrier();
+    const std::vector<std::int32_t> masked = backend_.masked();
+    backend_.dispatch(false);
+    // The chain's outputs are those of earlier rows, and lie otherwise if somebody was masked
+    // since.
+    backend_.run_experts();
+    backend_.combine();
+    ++called_.dispatches;
+    ++called_.combines;
+    if (look(Operation::dispatch, masked) && look(Operation::combine, masked))
+      ++verified_;
+  }
+
+  /// Each operation in its two halves, launched apart, with a meeting between: then what is
+  /// received has been sent. The last ones are looked at.
+  void phases() {
+    for (int i = 0; backend_.has_phases() && i < effort_.iterations; ++i) {
+      if (i % 16 == 0 || progress_.is_due())
+        progress_.begin(fmt::format("phases, {} of {}", i + 1, effort_.iterations));
+      const bool verified = effort_.verify && i + 1 == effort_.iterations;
+      rank_.barrier(); // all ranks have completed the combine before
+      if (verified)
+        backend_.poison();
+      const std::vector<std::int32_t> masked = backend_.masked();
+      for (CallTimings& calls : timings_.calls) {
+        const bool back = calls.operation == Operation::combine;
+        const Direction direction = back ? Direction::combine : Direction::dispatch;
+        if (back && verified)
+          backend_.run_experts();
+        rank_.barrier();
+        calls.send_us.push_back(backend_.send(direction));
+        rank_.barrier();
+        calls.receive_us.push_back(backend_.receive(direction));
+        ++(back ? called_.combines : called_.dispatches);
+        if (verified)
+          look(calls.operation, masked);
+      }
+    }
+  }
+
+  /// Calls that one PE does not come to, without any meeting between; verified are the last pair,
+  /// and the one behind that in which it was masked: of low latency's halves it takes the other
+  /// one, which nothing has written to since it was filled.
+  void go_on_without(int absent) {
+    progress_.begin(fmt::format("continuing without PE {}", absent));
+    if (effort_.verify)
+      backend_.poison();
+    rank_.barrier();
+    if (rank_.pe == absent) {
+      if (rank_.leave)
+        rank_.leave();
+      return;
+    }
+    const double dispatch_us = backend_.dispatch(false).total_us;
+    backend_.run_experts();
+    timings_.masking_us = dispatch_us + backend_.combine().total_us;
+    const std::vector<std::int32_t> masked = backend_.masked();
+    const auto see = [&] {
+      return effort_.verify && look(Operation::dispatch, masked) &&
+             look(Operation::combine, masked);
+    };
+    pairs(1);
+    bool seen = see();
+    timings_.without_us = pairs(effort_.iterations);
+    seen = seen && see();
+    if (seen)
+      ++verified_;
+    timings_.masked_at_last = backend_.masked();
+    if (rank_.tell)
+      rank_.tell(fmt::format("PE {} has masked {}; {} dispatches and combines ran without it, {}",
+                             rank_.pe, words_of(timings_.masked_at_last), effort_.iterations,
+                             !seen                    ? "not verified"
+                             : timings_.wrong.empty() ? "verified"
+                                                      : "with wrong data"));
+  }
+  static std::string words_of(const std::vector<std::int32_t>& ranks) {
+    return ranks.empty() ? "no PE" : fmt::format("PE {}", fmt::join(ranks, ", "));
+  }
+
+  PointResult gather() const {
+    PointResult result =
+        merge_timings(rank_.gather(timings_text(timings_, rank_.n_pes)), timings_, effort_.absent);
+    result.verified_iterations = verified_;
+    if (!effort_.absent && result.masked.empty() && result.lost.empty())
+      result.calls = called_;
+    return result;
+  }
+
+  Backend& backend_;
+  const Setup& setup_;
+  const Effort& effort_;
+  const JobRank& rank_;
+  Progress progress_;
+  RankTimings timings_;
+  int verified_ = 0;
+  CallCount called_;
+  unsigned delays_ = 0;
+};
+
+} // namespace
+
+const char* to_string(Operation operation) {
+  switch (operation) {
+  case Operation::dispatch:
+    return "dispatch";
+  case Operation::cached_dispatch:
+    return "cached dispatch";
+  case Operation::combine:
+    return "combine";
+  }
+  return "dispatch";
+}
+
+PointResult measure(Backend& backend, const Setup& setup, const Effort& effort,
+                    const JobRank& rank) {
+  return Measurement(backend, setup, effort, rank).run();
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,115 @@
+// Runs a backend: verified, timed, and back to back; PE 0 merges the timings of all ranks.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/instruments/bench/moe/backend.h"
+#include "src/instruments/bench/moe/wait_matrix.h"
+
+namespace shmemctl::moe {
+
+/// What the measurement needs of a job.
+struct JobRank {
+  int pe = 0, n_pes = 1;
+  std::function<void()> barrier;
+  /// One text of each PE at every PE, by PE; "" of one that the job has lost.
+  std::function<std::vector<std::string>(const std::string&)> gather;
+  std::function<void(const std::string&)> step; ///< reports progress; may be empty
+  std::function<void(const std::string&)> tell; ///< prints a line for the user; may be empty
+  std::function<void()> leave;                  ///< called by the absent PE; may be empty
+  std::function<void()> middle; ///< called after half of the timed calls; may be empty
+};
+
+struct Effort {
+  int iterations = 20, warmup = 3;
+  bool verify = true;
+  int verify_every = 0; ///< verify every Nth iteration; 0: only the first and the last
+  int max_delay_us = 0; ///< of a random delay before each call, per rank
+  std::optional<std::pair<int, double>> straggler; ///< PE, and its delay before each call, us
+  /// Low latency, with Setup::rank_timeout_us: this PE does not take part in the last calls, and
+  /// the others continue without it.
+  std::optional<int> absent;
+  std::uint32_t seed = 1;
+  bool corrupt = false; ///< this PE corrupts what it received before it verifies: a test
+};
+
+enum class Operation { dispatch, cached_dispatch, combine };
+const char* to_string(Operation operation);
+
+/// On PE 0: of each iteration the time of the rank that took longest, in us.
+struct OperationResult {
+  Operation operation = Operation::dispatch;
+  double cold_us = 0; ///< the very first call
+  std::vector<double> total_us, counts_us, transfer_us, arrival_us, pack_us;
+  std::vector<double> send_us, receive_us; ///< of the two phases; empty without phases
+  WaitMatrix waits;                        ///< medians over the iterations
+  /// [i][j], medians: how much later than rank i rank j began, from each rank's own clock after a
+  /// barrier and from the time that i waited for the begin of j.
+  WaitMatrix late;
+};
+/// By rank: the ranks that it has masked, in order.
+using Masked = std::vector<std::vector<std::int32_t>>;
+/// What happened when a PE did not take part.
+struct Absence {
+  std::int32_t absent = -1;
+  double masking_us = 0;         ///< the dispatch and combine in which it was masked
+  std::vector<double> period_us; ///< alternating dispatch and combine without it
+  Masked masked;                 ///< at the end, including those of earlier calls
+};
+struct PointResult {
+  std::vector<OperationResult> operations;
+  std::vector<double> period_us; ///< alternating dispatch and combine, without a barrier between
+  /// In the calls that all ranks take part in; empty if no rank was masked.
+  Masked masked;
+  std::optional<Absence> absence;
+  std::vector<std::int32_t> lost; ///< ranks that the job has lost; the same on all
+  int verified_iterations = 0;
+  /// All calls, including warm-up and verification; nothing if a PE was absent or masked, because
+  /// calls then moved less than the routing says.
+  std::optional<CallCount> calls;
+  std::vector<std::string> wrong; ///< at most one per PE; the same on all
+};
+
+/// Collective.
+PointResult measure(Backend& backend, const Setup& setup, const Effort& effort,
+                    const JobRank& rank);
+
+/// Reports progress to the watchdog. A step may consist of many calls of any total length: it is
+/// reported again while it goes on, so that only a single call that hangs counts as hanging.
+class Progress {
+public:
+  /// Least time between two reports: each sets the watchdog anew, which has a cost.
+  static constexpr std::chrono::milliseconds pause{250};
+
+  explicit Progress(const JobRank& rank) : rank_(rank) {}
+  void begin(std::string words) {
+    words_ = std::move(words);
+    say();
+  }
+  /// Called between two calls, outside of the timed part.
+  void go_on() {
+    if (is_due())
+      say();
+  }
+  /// Whether go_on() would report.
+  bool is_due() const { return Clock::now() - said_ > pause; }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  void say() {
+    if (rank_.step)
+      rank_.step(words_);
+    said_ = Clock::now();
+  }
+
+  const JobRank& rank_;
+  std::string words_;
+  Clock::time_point said_ = Clock::now();
+};
+
+} // namespace shmemctl::moe

@@ -1,0 +1,36 @@
+#include "src/instruments/bench/moe/moe_path.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "src/model/moe/plan.h"
+
+namespace shmemctl::moe {
+
+MoePath choose_moe_path(const Setup& setup, const std::vector<KernelPath>& paths) {
+  if (setup.n_nodes() > 1)
+    return {setup.mode, setup.node_ranks};
+  const bool takes_network = std::any_of(paths.begin(), paths.end(), [](const KernelPath& path) {
+    return path.path == DevicePath::proxy || path.path == DevicePath::ibgda;
+  });
+  return {setup.mode, takes_network || setup.shape.n_ranks > max_ranks_of_kernels ? 1 : 0};
+}
+
+std::string unreachable_rank(const MoePath& path, int pe, const std::vector<KernelPath>& paths) {
+  // Low latency sends each row straight to its rank: no rank forwards for another one.
+  const std::int32_t node_ranks =
+      path.is_internode() && path.is_low_latency() ? 1 : path.node_ranks;
+  for (std::size_t peer = 0; peer < paths.size(); ++peer) {
+    const bool same_node =
+        node_ranks == 0 || node_of(pe, node_ranks) == node_of(static_cast<int>(peer), node_ranks);
+    if (same_node && paths[peer].path != DevicePath::load_store)
+      return fmt::format("kernels cannot load from and store to PE {}: {}", peer,
+                         paths[peer].reason);
+    if (paths[peer].path == DevicePath::none)
+      return fmt::format("kernels cannot reach PE {}: {}", peer, paths[peer].reason);
+  }
+  return "";
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,51 @@
+// What `shmemctl moe` was asked for, as the points that it measures.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/instruments/bench/moe/backend.h"
+#include "src/model/moe/routing_file.h"
+
+namespace shmemctl::moe {
+
+/// As on the command line; lists of numbers are separated by commas.
+struct Request {
+  std::string tokens = "128", hidden = "7168", top_k = "8", experts = "256";
+  std::string routing = "uniform"; ///< a kind, or a file: with a / or . in its name
+  std::int32_t groups = 8, top_groups = 4;
+  std::int32_t masked_percent = 0;
+  bool uneven = false;
+  std::string mode = "ht", dtype = "bf16", scales = "float", combine = "weighted";
+  std::string layout = "source"; ///< ll: of received rows; or "expert"
+  double rank_timeout_us = 0;    ///< ll: until a rank is masked; 0: none is
+  bool combined_weights = false; ///< ht
+  bool bias = false;
+  bool flat = false; ///< rows go straight to ranks of other nodes
+  std::int32_t expert_alignment = 1;
+  std::string num_sms = "0"; ///< 0: the kernels' own choice
+  std::uint32_t seed = 1;
+
+  bool from_file() const { return routing.find_first_of("/.") != std::string::npos; }
+};
+
+struct PointRequest {
+  Setup setup; ///< but for its routing
+  RoutingRequest routing;
+  std::string routing_name;
+};
+
+/// Every point of the sweep, each checked: a bad one ends the run before anything is measured.
+/// Throws Error (usage).
+/// @param recorded the file's content where `from_file()`: it decides ranks, experts and top-k
+/// @param node_ranks ranks of each node, where all have as many
+/// @param ranks_known false before there is a job: then what depends on the number of ranks is not
+///                    judged, since a value that would do for one rank may not do for the job's
+std::vector<PointRequest> points_of(const Request& request,
+                                    const std::optional<RecordedRouting>& recorded, int n_ranks,
+                                    int node_ranks, bool ranks_known = true);
+/// The point's routing: made, or the file's.
+Routing routing_of(const PointRequest& point, const std::optional<RecordedRouting>& recorded);
+
+} // namespace shmemctl::moe

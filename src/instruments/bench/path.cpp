@@ -1,0 +1,200 @@
+#include "src/instruments/bench/path.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.h"
+#include "src/base/json_values.h"
+#include "src/base/text.h"
+#include "src/instruments/bench/cases/host_case.h"
+#include "src/runtime/gpu/gpu.h"
+
+namespace shmemctl::bench {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kernels_name = "gpu"; // as bringup names them
+
+/// The transport that serves a PE's host memory; nullptr if none does.
+const Transport* transport_to(const Runtime& runtime, int pe) {
+  const int way = runtime.transport_index_by_pe()[static_cast<std::size_t>(pe)];
+  return way < 0 ? nullptr : runtime.transports()[static_cast<std::size_t>(way)].transport.get();
+}
+
+const char* to_string(DevicePath path) {
+  switch (path) {
+  case DevicePath::none:
+    return "none";
+  case DevicePath::load_store:
+    return "loads and stores";
+  case DevicePath::proxy:
+    return "proxy";
+  case DevicePath::ibgda:
+    return "ibgda";
+  }
+  return "none";
+}
+
+/// The PEs whose traffic at a point is this PE's doing; of a collective all others.
+std::vector<int> peers_of(const Point& point, int pe, int n_pes) {
+  Point moves = point;
+  if (point.traffic == Traffic::collective)
+    moves.traffic = Traffic::all_to_all;
+  return routes_of(moves, pe, n_pes).to;
+}
+
+json count_json(const std::optional<std::uint64_t>& count) {
+  return count ? json(*count) : json(nullptr);
+}
+
+std::optional<std::uint64_t> count_from(const json& value) {
+  return value.is_null() ? std::nullopt : std::optional(require_whole_number<std::uint64_t>(value));
+}
+
+json use_json(const PathUse& use) {
+  return {{"measures", use.measures},
+          {"transports", use.transports},
+          {"ports", ports_text(use.ports)},
+          {"over_tcp", use.over_tcp},
+          {"tcp_sent", count_json(use.tcp.sent)},
+          {"tcp_sent_again", count_json(use.tcp.sent_again)}};
+}
+
+PathUse use_from(const std::string& text, std::size_t pe, const PeHost& host) {
+  try {
+    const json in = from_json_line(text);
+    PathUse use;
+    use.measures = in.at("measures").get<bool>();
+    use.transports = in.at("transports").get<std::vector<std::string>>();
+    use.ports = ports_from(in.at("ports").get<std::string>(), host.host_name, host.machine_id);
+    use.over_tcp = in.at("over_tcp").get<bool>();
+    use.tcp = {count_from(in.at("tcp_sent")), count_from(in.at("tcp_sent_again"))};
+    return use;
+  } catch (const std::exception&) { // of the JSON library, or a number out of range
+    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read the transports it used",
+                "malformed message", "run the same version of shmemctl on all hosts");
+  }
+}
+
+/// Whether two nodes of the job have hosts of one name, as virtual nodes and some pods do.
+bool names_are_ambiguous(const Placement& placement) {
+  std::map<std::string, std::set<int>> nodes_of;
+  for (std::size_t pe = 0; pe < placement.hosts.size(); ++pe)
+    nodes_of[placement.hosts[pe].host_name].insert(placement.node[pe]);
+  return std::any_of(nodes_of.begin(), nodes_of.end(),
+                     [](const auto& bench_case) { return bench_case.second.size() > 1; });
+}
+
+} // namespace
+
+bool is_memory(const std::string& carrier) {
+  return carrier == "shm" || carrier == "p2p" || starts_with(carrier, registered_buffer_name);
+}
+
+std::string name_of(const HcaPort& nic) {
+  return nic.port == 1 ? nic.device : nic.device + ":" + std::to_string(nic.port);
+}
+
+std::pair<int, int> default_pair(const Placement& placement) {
+  for (std::size_t pe = 1; pe < placement.node.size(); ++pe)
+    if (placement.node[pe] != placement.node[0])
+      return {0, static_cast<int>(pe)};
+  return {0, 1};
+}
+
+std::string carrier_of(Runtime& runtime, const Launch& launch, int pe) {
+  const Transport* transport = transport_to(runtime, pe);
+  const std::string name = transport ? transport->name() : "";
+  PeGpu* const gpu = runtime.gpu();
+  if (launch.memory != MemoryKind::gpu || !gpu)
+    return name;
+  switch (gpu->paths_by_pe().at(static_cast<std::size_t>(pe)).path) {
+  case DevicePath::load_store:
+    return "p2p";
+  case DevicePath::ibgda:
+    return "ibgda";
+  case DevicePath::proxy:
+    return name.empty() ? "proxy" : "proxy over " + name;
+  case DevicePath::none:
+    return launch.initiator == Initiator::host ? name : "";
+  }
+  return name;
+}
+
+PathUse own_path(Runtime& runtime, const Point& point) {
+  PathUse use;
+  std::set<std::string> carriers;
+  for (const int pe : peers_of(point, runtime.pe(), runtime.n_pes())) {
+    const std::string carrier = carrier_of(runtime, point.launch, pe);
+    if (carrier.empty())
+      continue;
+    carriers.insert(carrier);
+    if (const Transport* transport = transport_to(runtime, pe); transport && !is_memory(carrier))
+      use.over_tcp = use.over_tcp || transport->connection(pe).find("tcp") != std::string::npos;
+  }
+  use.transports.assign(carriers.begin(), carriers.end());
+  return use;
+}
+
+std::vector<PathUse> gather_paths(Runtime& runtime, const PathUse& own) {
+  const std::vector<std::string> texts = runtime.gather_text(json_line(use_json(own)));
+  std::vector<PathUse> uses;
+  for (std::size_t pe = 0; pe < texts.size(); ++pe)
+    uses.push_back(use_from(texts[pe], pe, runtime.placement().hosts.at(pe)));
+  return uses;
+}
+
+RowPath row_path(const Point& point, const Placement& placement, const std::vector<PathUse>& uses) {
+  RowPath path;
+  std::set<std::string> transports, nics;
+  for (const PathUse& use : uses) {
+    if (!use.measures)
+      continue;
+    transports.insert(use.transports.begin(), use.transports.end());
+    if (!std::all_of(use.transports.begin(), use.transports.end(), is_memory))
+      for (const PortUse& port : use.ports)
+        nics.insert(name_of(port.nic));
+  }
+  path.transports.assign(transports.begin(), transports.end());
+  path.nics.assign(nics.begin(), nics.end());
+  const auto n_pes = static_cast<int>(placement.hosts.size());
+  if (point.traffic != Traffic::pair || point.first_pe >= n_pes || point.second_pe >= n_pes)
+    return path;
+  const bool ambiguous = names_are_ambiguous(placement);
+  const auto end = [&](int pe) {
+    const auto at = static_cast<std::size_t>(pe);
+    return PathEnd{pe, placement.hosts[at].host_name,
+                   ambiguous ? std::optional(placement.node[at]) : std::nullopt};
+  };
+  path.first = end(point.first_pe);
+  path.second = end(point.second_pe);
+  return path;
+}
+
+std::vector<ConnectionRow> connections_in_use(Runtime& runtime) {
+  std::vector<ConnectionRow> rows;
+  for (int pe = 0; pe < runtime.n_pes(); ++pe) {
+    if (pe == runtime.pe())
+      continue;
+    if (const Transport* transport = transport_to(runtime, pe)) {
+      std::string way = transport->connection(pe);
+      if (way.empty())
+        way = transport->is_load_store() ? "loads and stores" : "in use";
+      rows.push_back({transport->name(), runtime.pe(), pe, way});
+    }
+    if (PeGpu* const gpu = runtime.gpu()) {
+      const KernelPath& way = gpu->paths_by_pe().at(static_cast<std::size_t>(pe));
+      rows.push_back(
+          {kernels_name, runtime.pe(), pe,
+           std::string(to_string(way.path)) + (way.reason.empty() ? "" : ": " + way.reason)});
+    }
+  }
+  return rows;
+}
+
+} // namespace shmemctl::bench

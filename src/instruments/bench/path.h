@@ -1,0 +1,53 @@
+// What carries a point's operations: transports and NICs, as they were used.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reports/report.h"
+#include "src/instruments/bench/bandwidth_limit.h"
+#include "src/instruments/bench/case.h"
+#include "src/instruments/bench/tcp_counters.h"
+
+namespace shmemctl::bench {
+
+/// The pair of Traffic::pair where nobody names one: PE 0 and the first PE of another node, so that
+/// a job of several nodes measures what joins them; PE 0 and PE 1 on a single node.
+std::pair<int, int> default_pair(const Placement& placement);
+
+/// What the name of a carrier begins with that is a registered buffer's path.
+inline constexpr const char* registered_buffer_name = "registered buffer";
+/// Whether that carrier moves no data through a NIC.
+bool is_memory(const std::string& carrier);
+/// "mlx5_0", "mlx5_0:2": the port's number where it is not 1.
+std::string name_of(const HcaPort& nic);
+
+/// What one PE used at a point.
+struct PathUse {
+  bool measures = false;
+  std::vector<std::string> transports; ///< to the PEs that it sends to; sorted
+  std::vector<PortUse> ports;          ///< that moved its data
+  bool over_tcp = false;               ///< one of these transports runs over TCP
+  TcpCounters tcp;                     ///< of its network namespace, while samples were taken
+};
+
+/// "shm", "libfabric"; of kernels and of GPU memory "p2p", "ibgda", "proxy over ibrc". "" for a PE
+/// that nothing reaches.
+std::string carrier_of(Runtime& runtime, const Launch& launch, int pe);
+
+/// This PE's transports for a point; ports and counters are the caller's to fill in.
+PathUse own_path(Runtime& runtime, const Point& point);
+/// Collective: of every PE, by PE. Throws Error (unavailable) for a PE of another version.
+std::vector<PathUse> gather_paths(Runtime& runtime, const PathUse& own);
+
+/// The row's key "path". Ports count only of PEs that measure, and only where a network is one of
+/// the transports: barriers between samples use NICs too.
+RowPath row_path(const Point& point, const Placement& placement, const std::vector<PathUse>& uses);
+
+/// What this PE's operations go by to each of the others, for connections_message(): one
+/// way for each PE, that which is in use, and that of kernels beside it in a job with GPUs.
+std::vector<ConnectionRow> connections_in_use(Runtime& runtime);
+
+} // namespace shmemctl::bench

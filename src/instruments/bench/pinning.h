@@ -1,0 +1,69 @@
+// Each PE on a core of its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+#include "src/base/sysroot.h"
+#include "src/model/topo/cpus.h"
+#include "src/runtime/runtime.h"
+
+namespace shmemctl::bench {
+
+/// The CPUs that the calling thread may use; empty if the kernel does not tell.
+CpuSet thread_affinity();
+
+/// The value of --pin.
+struct PinChoice {
+  bool wanted = true;
+  std::vector<int> cpus; ///< by local rank; empty: chosen
+};
+/// "auto", "none", or a CPU list by local rank. Throws Error (usage).
+PinChoice parse_pin_choice(const std::string& text);
+
+/// One PE as the others see it.
+struct PinState {
+  std::uint64_t machine_id = 0;
+  CpuSet allowed; ///< before pinning
+  int numa = -1;  ///< where it runs
+  int cpu = -1;   ///< where it was pinned; -1: it was not
+  bool by_launcher = false;
+  std::string problem; ///< why it could not be pinned
+};
+std::string to_text(const PinState& state);
+/// Throws Error (unavailable) for a text that is none.
+PinState pin_state_from(const std::string& text);
+
+/// The calling thread, bound to one CPU as long as this lives. Threads that it starts meanwhile
+/// inherit that; those that run already do not change.
+class Pinning {
+public:
+  /// Collective; every PE passes the same choice. A PE that the launcher has bound to one core
+  /// stays where it is. Throws Error (usage) if the list is too short or names a CPU that is not
+  /// allowed, on all PEs.
+  Pinning(Runtime& runtime, const PinChoice& choice, const Sysroot& sysroot = Sysroot());
+  ~Pinning();
+  Pinning(const Pinning&) = delete;
+  Pinning& operator=(const Pinning&) = delete;
+
+  /// By PE, on all PEs.
+  const std::vector<PinRow>& rows() const { return rows_; }
+  /// `bench-oversubscribed`, `bench-unpinned`; the same on all PEs.
+  const Findings& findings() const { return findings_; }
+  /// -1 if this PE is not pinned.
+  int cpu() const { return cpu_; }
+
+private:
+  CpuSet before_;
+  bool restore_ = false;
+  int cpu_ = -1;
+  std::vector<PinRow> rows_;
+  Findings findings_;
+};
+
+/// Pure parts. `states` are by PE.
+Findings pin_findings(const std::vector<PinState>& states, const std::vector<std::string>& hosts,
+                      bool wanted);
+
+} // namespace shmemctl::bench

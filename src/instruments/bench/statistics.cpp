@@ -1,0 +1,91 @@
+#include "src/instruments/bench/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+#include "src/base/text.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+/// What is beyond six digits is no measurement, and makes reports long.
+double to_six_digits(double value) {
+  return parse_number(fmt::format("{:.6g}", value)).value_or(value);
+}
+
+} // namespace
+
+void Moments::add(double value) {
+  ++count_;
+  const double distance = value - mean_;
+  mean_ += distance / static_cast<double>(count_);
+  squares_ += distance * (value - mean_);
+}
+
+void Moments::merge(const Moments& other) {
+  if (other.count_ == 0)
+    return;
+  const auto mine = static_cast<double>(count_), theirs = static_cast<double>(other.count_);
+  const double distance = other.mean_ - mean_;
+  squares_ += other.squares_ + distance * distance * mine * theirs / (mine + theirs);
+  mean_ += distance * theirs / (mine + theirs);
+  count_ += other.count_;
+}
+
+double Moments::stddev() const {
+  return count_ < 2 ? 0 : std::sqrt(squares_ / static_cast<double>(count_ - 1));
+}
+
+std::vector<double> kept_samples(const std::vector<std::vector<double>>& samples_by_pe) {
+  std::vector<double> all;
+  for (const std::vector<double>& samples : samples_by_pe)
+    all.insert(all.end(), samples.begin(), samples.end());
+  const std::size_t count = std::min(all.size(), max_kept_samples);
+  std::vector<double> kept;
+  kept.reserve(count);
+  for (std::size_t i = 0; i < count; ++i)
+    kept.push_back(to_six_digits(all[(2 * i + 1) * all.size() / (2 * count)]));
+  return kept;
+}
+
+Stats stats_of(const std::vector<double>& samples) {
+  return stats_of(std::vector<std::vector<double>>{samples});
+}
+
+Stats stats_of(const std::vector<std::vector<double>>& samples_by_pe) {
+  Moments moments;
+  std::vector<double> all;
+  for (const std::vector<double>& samples : samples_by_pe) {
+    Moments own;
+    for (const double sample : samples) {
+      if (!std::isfinite(sample))
+        throw Error(ExitCode::unavailable, "sample", "add to the statistics", "not a finite number",
+                    "report this as a bug in shmemctl, with the command line");
+      own.add(sample);
+    }
+    moments.merge(own);
+    all.insert(all.end(), samples.begin(), samples.end());
+  }
+  Stats stats;
+  stats.n = all.size();
+  if (all.empty())
+    return stats;
+  std::sort(all.begin(), all.end());
+  stats.min = all.front();
+  stats.max = all.back();
+  stats.p50 = quantile(all, 0.5);
+  stats.p90 = quantile(all, 0.9);
+  if (all.size() >= 100)
+    stats.p99 = quantile(all, 0.99);
+  // Rounding must not put the mean of equal samples beside them.
+  stats.mean = std::clamp(moments.mean(), all.front(), all.back());
+  if (all.size() >= 2) {
+    stats.stddev = moments.stddev();
+    stats.mad = median_deviation(all);
+  }
+  return stats;
+}
+
+} // namespace shmemctl::bench

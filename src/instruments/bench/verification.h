@@ -1,0 +1,36 @@
+// What the PEs found in their memory after the timed loop.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+#include "src/instruments/bench/case.h"
+
+namespace shmemctl::bench {
+
+/// One PE's answer as text for the others, and back. Throws Error (unavailable) for a text that is
+/// none.
+struct PeVerdict {
+  std::string unverified_reason; ///< not empty: nothing was looked at
+  std::optional<WrongByte> wrong;
+};
+std::string to_text(const PeVerdict& verdict);
+PeVerdict pe_verdict_from(const std::string& text);
+
+/// All PEs' answers.
+struct Verification {
+  Verified verified = Verified::unchecked;
+  std::string reason;           ///< why unchecked or failed
+  std::vector<WrongByte> wrong; ///< at most one of each PE
+};
+Verification merge_verdicts(const std::vector<PeVerdict>& by_pe);
+
+/// "PE 1, offset 17: expected 0x2a, found 0xa5 (slot 3 of iteration 17 from PE 0)".
+std::string describe(const WrongByte& wrong);
+
+/// Collective: barrier, then every PE looks at its memory. The same on all PEs.
+Verification verify_point(Runtime& runtime, Case& body, std::uint64_t iterations);
+
+} // namespace shmemctl::bench

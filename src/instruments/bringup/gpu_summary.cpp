@@ -1,0 +1,198 @@
+// What all PEs say of their GPUs, put together.
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+#include "reports/table.h"
+#include "src/base/archive.h"
+#include "src/base/text.h"
+#include "src/instruments/bringup/gpu_pairs.h"
+#include "transports/device_memory_user.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr const char* group = "gpu";
+constexpr std::size_t max_named = 16; ///< devices, kinds or reasons in one sentence
+
+struct Site {
+  int device = -1;
+  std::string name, pci_address, heap_kind, heap_reason;
+  std::vector<std::pair<std::string, std::string>> ways; ///< path and reason, by PE
+};
+
+void serialize(Archive& archive, Site& site) {
+  archive(site.device, site.name, site.pci_address, site.heap_kind, site.heap_reason, site.ways);
+}
+
+std::string joined(std::vector<std::string> words, const char* separator) {
+  if (words.size() > max_named) {
+    const std::size_t more = words.size() - max_named;
+    words.resize(max_named);
+    words.push_back("and " + std::to_string(more) + " more");
+  }
+  return join(words, separator);
+}
+
+CheckRow row_of(const char* id, const char* title, std::string reason, std::string evidence) {
+  CheckRow row;
+  row.id = id;
+  row.title = title;
+  row.group = group;
+  row.status = "pass";
+  row.reason = std::move(reason);
+  row.evidence = std::move(evidence);
+  return row;
+}
+
+CheckRow devices_row(const std::vector<Site>& sites, const std::vector<PeHost>& hosts) {
+  // By host name, machine and address: the name comes first for the order of the row's evidence.
+  std::map<std::tuple<std::string, std::uint64_t, std::string>, std::vector<std::string>> pes;
+  std::set<std::string> names;
+  std::size_t most = 0;
+  for (std::size_t pe = 0; pe < sites.size(); ++pe) {
+    std::vector<std::string>& here =
+        pes[{hosts[pe].host_name, hosts[pe].machine_id, sites[pe].pci_address}];
+    here.push_back(std::to_string(pe));
+    most = std::max(most, here.size());
+    names.insert(sites[pe].name);
+  }
+  std::vector<std::string> devices;
+  for (const auto& [device, list] : pes)
+    devices.push_back(std::get<0>(device) + " " + std::get<2>(device) + ": PE " +
+                      joined(list, ", "));
+  std::string reason = counted(sites.size(), "PE") + " on " + counted(pes.size(), "GPU") + " (" +
+                       joined({names.begin(), names.end()}, ", ") + ")";
+  if (most > 1)
+    reason += "; up to " + std::to_string(most) + " PEs share one, and their kernels take turns";
+  return row_of(gpu_devices_row, "which GPU each PE has", std::move(reason), joined(devices, "; "));
+}
+
+CheckRow heap_row(const std::vector<Site>& sites) {
+  std::map<std::pair<std::string, std::string>, std::size_t> kinds;
+  for (const Site& site : sites)
+    ++kinds[{site.heap_kind, site.heap_reason}];
+  std::vector<std::string> parts;
+  for (const auto& [kind, count] : kinds)
+    parts.push_back(kind.first + " on " + counted(count, "PE") +
+                    (kind.second.empty() ? "" : ": " + kind.second));
+  return row_of("gpu-heap", "what the heap of kernels is made of", joined(parts, "; "),
+                "SHMEMCTL_HEAP");
+}
+
+/// Whether the reason is that of NICs. Transports without NICs give as reason that they access host
+/// memory only.
+bool names_nics(const std::string& answers) {
+  static constexpr std::string_view names[] = {"ibrc: ", "ibdevx: ", "ibgda: ", "libfabric: "};
+  return std::any_of(std::begin(names), std::end(names), [&](std::string_view name) {
+    const std::size_t begin = answers.find(name);
+    if (begin == std::string::npos)
+      return false;
+    std::size_t end = answers.size(); // of its clause
+    for (const std::string_view other : names)
+      end = std::min(end, answers.find(other, begin + name.size()));
+    return answers.substr(begin, end - begin).find(host_memory_only) == std::string::npos;
+  });
+}
+
+/// A job with NICs that stages GPU memory nevertheless, with the reason of its NICs. Staging by
+/// request (GPUDIRECT=off), or without NICs, is no finding.
+void add_staged(const std::string& reason, Findings& findings) {
+  const std::string marker = "proxy over staged: ";
+  const std::size_t at = reason.find(marker);
+  if (at == std::string::npos || !names_nics(reason.substr(at + marker.size())))
+    return;
+  const std::string message = "no NIC reads or writes GPU memory itself, so all of it goes through "
+                              "memory of the host: " +
+                              reason.substr(at + marker.size());
+  const bool known = std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+    return finding.message == message;
+  });
+  if (!known)
+    findings.push_back({"gpu-memory-staged", Severity::warning, "NICs and GPUs", message,
+                        "shmemctl doctor --only dma-buf,nvidia-peermem,gpudirect-rdma says what is "
+                        "missing; SHMEMCTL_GPUDIRECT=off if it is meant to be so"});
+}
+
+/// Whom kernels reach, and how: a PE itself is not counted.
+void add_paths(const std::vector<Site>& sites, GpuSummary& summary) {
+  std::map<std::pair<std::string, std::string>, std::vector<PePair>> ways;
+  std::vector<PePair> missing;
+  std::size_t pairs = 0;
+  for (std::size_t source = 0; source < sites.size(); ++source)
+    for (std::size_t target = 0; target < sites.size(); ++target) {
+      const auto& [path, reason] = sites[source].ways[target];
+      const PePair pair(static_cast<int>(source), static_cast<int>(target));
+      summary.connections.push_back(
+          {kernels_name, pair.first, pair.second, path + (reason.empty() ? "" : ": " + reason)});
+      if (source == target)
+        continue;
+      ++pairs;
+      ways[{path, reason}].push_back(pair);
+      if (path == "none")
+        missing.push_back(pair);
+    }
+  std::vector<std::string> parts;
+  for (const auto& each : ways)
+    add_staged(each.first.second, summary.findings);
+  for (const auto& [way, list] : ways)
+    parts.push_back((way.first == "none" ? "not reached" : way.first) + ": " +
+                    counted(list.size(), "pair") +
+                    (way.second.empty() ? "" : " (" + way.second + ")"));
+  CheckRow row =
+      row_of("gpu-paths", "by what kernels reach other PEs",
+             fmt::format("kernels reach {} of {}", pairs - missing.size(), counted(pairs, "pair")),
+             joined(parts, "; "));
+  if (!missing.empty()) {
+    const auto& [source, target] = missing.front();
+    const std::string& why =
+        sites[static_cast<std::size_t>(source)].ways[static_cast<std::size_t>(target)].second;
+    row.status = "warning";
+    row.fix = "SHMEMCTL_DEVICE_PATH=auto, and a transport that reaches these PEs (its rows are "
+              "above); shmemctl doctor --only gpu says what hinders peer access";
+    summary.findings.push_back(
+        {"gpu-pair-unreachable", Severity::warning, fmt::format("PE {} to PE {}", source, target),
+         "kernels do not reach " + counted(missing.size(), "pair") +
+             " of PEs: " + pair_list(missing) + (why.empty() ? "" : "; " + why),
+         row.fix});
+  }
+  summary.rows.push_back(std::move(row));
+}
+
+} // namespace
+
+std::string gpu_site_message(const GpuInfo& info, const std::vector<KernelPath>& ways) {
+  Site site{info.device, info.name, info.pci_address, info.heap_kind, info.heap_reason, {}};
+  for (const KernelPath& way : ways)
+    site.ways.emplace_back(to_string(way.path), way.reason);
+  return to_bytes(site);
+}
+
+GpuSummary merge_gpu_infos(const std::vector<std::string>& messages,
+                           const std::vector<PeHost>& hosts) {
+  std::vector<Site> sites;
+  for (std::size_t pe = 0; pe < messages.size(); ++pe) {
+    sites.push_back(value_of_pe<Site>(messages[pe], pe, "GPU summary"));
+    if (sites.back().ways.size() != messages.size())
+      throw malformed_message(pe, "GPU summary");
+  }
+  GpuSummary summary;
+  summary.rows = {devices_row(sites, hosts), heap_row(sites)};
+  add_paths(sites, summary);
+  return summary;
+}
+
+std::string gpu_rows_text(const std::vector<CheckRow>& rows) {
+  std::string text;
+  for (const CheckRow& row : rows)
+    if (row.group == group)
+      text += "  " + safe_text(row.id) + ": " + safe_text(row.reason) +
+              (row.evidence.empty() ? "" : "\n    " + safe_text(row.evidence)) + "\n";
+  return text.empty() ? "" : "GPUs\n" + text;
+}
+
+} // namespace shmemctl

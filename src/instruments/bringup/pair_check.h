@@ -1,0 +1,56 @@
+// Put, get, atomics and put-with-signal between every ordered pair, verified by the target's loads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "src/instruments/bringup/check_buffer.h"
+#include "src/instruments/bringup/pattern.h"
+#include "src/runtime/rma.h"
+
+namespace shmemctl {
+
+enum class PairOp : std::uint8_t { put, get, fetch_add, compare_swap, put_signal };
+inline constexpr int pair_ops = 5;
+/// "put", "get", "fetch-add", "compare-swap", "put-signal".
+const char* to_string(PairOp op);
+/// What a transport must be able to do for it.
+unsigned needed_capability(PairOp op);
+
+/// One transfer that did not do what it should.
+struct PairFailure {
+  int transport = 0;
+  PairOp op = PairOp::put;
+  int source = 0, target = 0; ///< the pair that is to blame
+  std::uint64_t size_bytes = 0, offset_bytes = 0;
+  std::string expected, found; ///< hexadecimal, from the offset on; "" where it does not apply
+  std::string note;            ///< what that means, one clause
+  bool operator==(const PairFailure&) const = default;
+};
+
+/// What the check of one transport needs. All PEs call with the same layout and capabilities.
+struct PairWorld {
+  Rma& rma;          ///< whose every way is the transport under test (none where unreachable)
+  int transport = 0; ///< its number, part of the patterns
+  std::byte* buffer = nullptr; ///< symmetric, of CheckBuffer::size_bytes()
+  const CheckBuffer& layout;
+  /// Capabilities from one PE to another, the same on all PEs.
+  std::function<unsigned(int source, int target)> capabilities;
+  /// Barrier over all PEs that orders memory; not by the transport under test alone, which may
+  /// be broken.
+  std::function<void()> sync;
+  /// Before each round.
+  std::function<void(int round)> announce = {};
+  /// How long a target looks out for a signal before it asks whether the source is done.
+  double signal_timeout_s = 2;
+};
+
+/// Collective. What this PE saw go wrong, as source or as target; at most `max_failures`, in the
+/// order of rounds. An operation that throws is a failure of its pair, unless the job has failed
+/// or a deadline has passed: that is thrown on.
+std::vector<PairFailure> check_pairs(const PairWorld& world);
+inline constexpr std::size_t max_failures = 4096;
+
+} // namespace shmemctl

@@ -1,0 +1,79 @@
+// One round of the pair check, as one PE goes through it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/instruments/bringup/pair_check.h"
+
+namespace shmemctl {
+
+/// This PE writes to target_ and is written to by source_. Between prepare() and act(), and between
+/// await_signals() and verify(), all PEs sync.
+class PairRound {
+public:
+  /// @param signals_missed kept over the rounds: once a signal stayed away, none is waited for
+  PairRound(const PairWorld& world, int round, std::vector<PairFailure>& failures,
+            bool& signals_missed);
+
+  /// Own memory gets what the source is to find.
+  void prepare();
+  /// Does everything to the target, and verifies what that returns.
+  void act();
+  /// Looks at each payload in the moment in which its signal arrives.
+  void await_signals();
+  /// Looks at own memory: what should have arrived has, and nothing else did.
+  void verify();
+
+private:
+  bool may(PairOp op, int source, int target) const;
+  PatternKey key(PairOp op, int source, int target, std::size_t size_bytes) const;
+  /// Values that atomics start from, add, and swap in.
+  std::uint64_t word(PairOp op, int source, int target, AtomicTarget cell,
+                     std::uint64_t index) const;
+
+  // acting
+  void put_all();
+  void get_all();
+  void atomic_all();
+  void put_signal_all();
+  void fetch_add(AtomicTarget cell, std::uint8_t width_bytes);
+  void compare_swap(AtomicTarget cell, std::uint8_t width_bytes);
+  /// Runs one operation; an Error of the transport is a failure of the pair.
+  template <class Operation>
+  void attempt(PairOp op, std::size_t size_bytes, Operation operation);
+
+  // verifying (pair_verify.cpp)
+  std::uint64_t signal_value(int source, int target, std::size_t size_index) const;
+  bool signal_arrived(std::size_t size_index) const;
+  bool compare_payload(PairOp op, int source, int target, const std::byte* found,
+                       std::size_t size_bytes);
+  void verify_landing(const CheckSection& landing);
+  void verify_section(PairOp op, const CheckSection& section, bool payload_was_verified);
+  void verify_slot_of_others(PairOp op, const CheckSection& section, std::size_t slot);
+  /// Bytes of another transfer lie here: they were meant for another PE, or come too late.
+  void fail_stray(PairOp op, int stray, const std::byte* found, std::size_t size_bytes);
+  void verify_signals();
+  void verify_atomics();
+  /// Guard words that must not change; the first half belongs to one operation, the rest to the
+  /// other.
+  void verify_idle_cells(const CheckSection& section, PairOp first, PairOp second);
+  /// Another transfer of this round whose bytes these are; -1 if there is none.
+  int stray_source(PairOp op, const std::byte* found, std::size_t size_bytes) const;
+
+  std::byte* at(std::size_t offset_bytes) const { return world_.buffer + offset_bytes; }
+  PairFailure& fail(PairOp op, int source, int target, std::size_t size_bytes,
+                    const std::string& note);
+  void fail_returned(PairOp op, std::uint8_t width_bytes, std::uint64_t expected,
+                     std::uint64_t found, const std::string& note);
+
+  const PairWorld& world_;
+  int pe_, round_, source_, target_;
+  std::vector<PairFailure>& failures_;
+  PairFailure overflow_; ///< takes what is too much to keep
+  bool& signals_missed_;
+  std::vector<bool> signal_seen_;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,47 @@
+// What all PEs found, put together: the same on every PE.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/base/archive.h"
+#include "src/instruments/bringup/pair_check.h"
+#include "src/instruments/bringup/reach_map.h"
+
+namespace shmemctl {
+
+struct BringupVerdict {
+  int n_pes = 1;
+  std::vector<TransportReach> transports;
+  /// Of all PEs, sorted: the first is the first pair that differs. Those of one transfer that
+  /// several PEs saw stand once each.
+  std::vector<PairFailure> failures;
+  std::vector<PePair> unreachable; ///< by no transport
+  std::string advice;              ///< RemoteChoice::advice
+  /// Why kernels of a job with GPUs could not be launched; "" if they could, or there are none.
+  std::string kernels_problem;
+  bool passed() const { return failures.empty() && unreachable.empty() && kernels_problem.empty(); }
+};
+
+void serialize(Archive& archive, PairFailure& failure);
+/// This PE's failures as message of at most 1 MiB: after the first 256, pairs without details.
+std::string failures_message(const std::vector<PairFailure>& failures);
+/// @param messages failures_message() of every PE. Throws Error (unavailable) for a malformed one.
+std::vector<PairFailure> merge_failures(const std::vector<std::string>& messages);
+
+/// One clause: "put of 4096 bytes from PE 1 to PE 3 by shm: byte 17 and on: expected 0a1b, found
+/// a5a5 (nothing arrived)".
+std::string describe(const PairFailure& failure, const std::string& transport_name);
+
+/// Distinct pairs that `op` failed for by this transport.
+std::vector<PePair> failed_pairs(const BringupVerdict& verdict, int transport, PairOp op);
+/// How many ordered pairs can be checked with `op` by this transport.
+std::size_t checkable_pairs(const TransportReach& transport, PairOp op);
+
+/// One transport's matrix as text: rows are sources. '+' is verified, 'x' wrong, '.' not reached,
+/// '-' a PE that does not reach itself by it. More than 32 PEs are collapsed to nodes (by PE:
+/// `node_of`), where the worst pair counts.
+std::string matrix_text(const BringupVerdict& verdict, int transport,
+                        const std::vector<int>& node_of);
+
+} // namespace shmemctl

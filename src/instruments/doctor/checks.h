@@ -1,0 +1,129 @@
+// The functions of the table in checks.cpp, by group.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/instruments/doctor/cuda_probe.h"
+#include "src/instruments/doctor/doctor.h"
+#include "src/instruments/doctor/nvlink.h"
+#include "src/runtime/cuda/gpu_survey.h"
+#include "transports/libfabric/probe.h"
+
+namespace shmemctl::doctor {
+
+// driver.cpp
+CheckResult nvidia_driver(const CheckContext& context);
+CheckResult cuda_driver(const CheckContext& context);
+CheckResult nvidia_devices(const CheckContext& context);
+
+// daemons.cpp
+CheckResult fabric_manager(const CheckContext& context);
+CheckResult persistence(const CheckContext& context);
+
+// gpudirect.cpp
+CheckResult peer_mapping_override(const CheckContext& context);
+CheckResult nvidia_peermem(const CheckContext& context);
+CheckResult dma_buf(const CheckContext& context);
+CheckResult gpudirect_rdma(const CheckContext& context);
+CheckResult gdrcopy(const CheckContext& context);
+
+// gpu.cpp
+CheckResult gpus_visible(const CheckContext& context);
+CheckResult gpu_health(const CheckContext& context);
+CheckResult gpu_p2p(const CheckContext& context);
+
+// gpu_kernel.cpp
+CheckResult gpu_kernel(const CheckContext& context);
+
+// gpu_devices.cpp
+CheckResult gpu_abilities(const CheckContext& context);
+CheckResult gpu_copies(const CheckContext& context);
+
+// nvlink.cpp
+CheckResult nvlink_state(const CheckContext& context);
+
+// pcie.cpp
+CheckResult pcie_link_width(const CheckContext& context);
+CheckResult pcie_link_speed(const CheckContext& context);
+CheckResult pcie_acs(const CheckContext& context);
+CheckResult iommu(const CheckContext& context);
+CheckResult relaxed_ordering(const CheckContext& context);
+CheckResult pcie_max_read_request(const CheckContext& context);
+
+// rdma.cpp
+CheckResult rdma_devices(const CheckContext& context);
+CheckResult rdma_port_state(const CheckContext& context);
+CheckResult rdma_link_layer(const CheckContext& context);
+CheckResult rdma_rate(const CheckContext& context);
+CheckResult rdma_mtu(const CheckContext& context);
+CheckResult rdma_uverbs(const CheckContext& context);
+
+// rdma_gid.cpp
+CheckResult rdma_gid_table(const CheckContext& context);
+CheckResult rdma_gid_index(const CheckContext& context);
+
+// libfabric.cpp
+CheckResult libfabric_provider(const CheckContext& context);
+CheckResult libfabric_environment(const CheckContext& context);
+CheckResult libfabric_gdrcopy(const CheckContext& context);
+
+// transports.cpp
+CheckResult remote_transport_unknown(const CheckContext& context);
+/// A loopback check for each transport of the registry that uses NICs, in its order.
+std::vector<Check> loopback_checks();
+
+// memory.cpp
+CheckResult memlock(const CheckContext& context);
+CheckResult dev_shm(const CheckContext& context);
+CheckResult hugepages(const CheckContext& context);
+CheckResult numa_balancing(const CheckContext& context);
+
+// system.cpp
+CheckResult kernel(const CheckContext& context);
+CheckResult cpu_governor(const CheckContext& context);
+CheckResult clocksource(const CheckContext& context);
+CheckResult open_files(const CheckContext& context);
+
+// isolation.cpp
+CheckResult pid_namespace(const CheckContext& context);
+CheckResult ptrace_scope(const CheckContext& context);
+CheckResult container_capabilities(const CheckContext& context);
+
+// libraries.cpp
+/// The check of one library that is loaded at run time, by the id of its check; throws
+/// std::logic_error for an id that the table of libraries does not have.
+std::function<CheckResult(const CheckContext&)> library(const std::string& id);
+
+// Verdicts on facts of a live machine, separate from the queries, so that tests can supply the
+// facts.
+CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit_version);
+CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks);
+/// @param answer lines "0 ok NAME" or "0 bad NAME: ERROR", or one line "none WHY"
+CheckResult judge_gpu_kernel(const std::string& answer);
+/// GPU features that the runtime needs: memory shared between processes, cooperative launch.
+CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey);
+/// Host-to-device and device-to-host copies compared with the PCIe links that the node declares.
+CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node);
+CheckResult judge_gpu_health(const NvmlSurvey& survey);
+CheckResult judge_persistence(const NvmlSurvey& survey);
+/// The libfabric provider that this node should have.
+struct ExpectedProvider {
+  std::string provider; ///< a profile's name, or libfabric's
+  std::string reason;
+  bool needed = false; ///< requested, or no other transport can use the NICs
+};
+CheckResult judge_libfabric_provider(const ExpectedProvider& expected,
+                                     const fabric::ProviderPresence& presence);
+/// @param answer a line for each attempt: "ok<tab>PORT<tab>CONNECTION", "none<tab>PORT<tab>REASON"
+///               where it cannot be used, "bad<tab>PORT<tab>MESSAGE<tab>FIX"; the port may be empty
+/// @param needed whether it should be usable on this node
+CheckResult judge_loopback(const std::string& transport, const std::string& answer, bool needed);
+/// Empty if NVML does not report the state of the fabric.
+std::optional<CheckResult> judge_fabric_state(const NvmlSurvey& survey);
+/// Empty if NVML does not report the number of NVLinks; otherwise for every GPU: active == present.
+std::optional<CheckResult> judge_nvlinks(const NvmlSurvey& survey);
+
+} // namespace shmemctl::doctor

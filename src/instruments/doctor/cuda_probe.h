@@ -1,0 +1,49 @@
+// Asks the CUDA driver what it can do, in a child process with a deadline.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/model/topo/pci_address.h"
+
+namespace shmemctl::doctor {
+
+struct CudaDevice {
+  std::optional<PciAddress> address;
+  bool dma_buf = false; ///< CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED
+};
+
+/// What libcuda reported. Members after the first step that failed are empty.
+struct CudaProbe {
+  std::string problem;               ///< why the driver could not be queried; "" if it was
+  std::string library;               ///< the file that was opened
+  std::optional<int> driver_version; ///< cuDriverGetVersion: 13000 is 13.0
+  std::optional<int> init_result;    ///< cuInit: 0 is success
+  std::vector<CudaDevice> devices;
+  std::vector<std::vector<bool>> peers; ///< cuDeviceCanAccessPeer(row, column)
+  /// cuDeviceGetP2PAttribute(NATIVE_ATOMIC_SUPPORTED, row, column); empty: not available
+  std::vector<std::vector<bool>> atomics;
+
+  bool initialized() const { return init_result == 0; }
+};
+
+/// Runs cuInit and some queries in a child, because cuInit may hang on a broken driver and makes
+/// CUDA unusable in children forked later. CUDA_VISIBLE_DEVICES is ignored. Never throws.
+CudaProbe probe_cuda(std::chrono::milliseconds deadline);
+
+/// The result of the live machine; queried once per process, at the first call.
+const CudaProbe& live_cuda();
+
+/// The result of the child process as lines, and parsed again; malformed lines are skipped.
+std::string to_text(const CudaProbe& probe);
+CudaProbe parse_cuda_probe(std::string_view text);
+
+/// "CUDA_ERROR_SYSTEM_NOT_READY" for 802 and so on; "error 7" for those without a name here.
+std::string cuda_error_name(int result);
+/// "13.0" for 13000.
+std::string cuda_version_text(int version);
+
+} // namespace shmemctl::doctor

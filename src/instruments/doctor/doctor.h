@@ -1,0 +1,57 @@
+// The preconditions of one-sided GPU communication on this node, one small check each.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "src/base/options.h"
+#include "src/base/sysroot.h"
+#include "src/model/topo/node.h"
+
+namespace shmemctl {
+
+enum class CheckStatus { pass, warning, fail, skipped };
+const char* to_string(CheckStatus status);
+
+/// What one check found.
+struct CheckResult {
+  CheckStatus status = CheckStatus::skipped;
+  std::string reason;   ///< one sentence: the result, or why the check was skipped
+  std::string evidence; ///< the file or call that was read, and what it said
+  std::string fix; ///< one line; empty only if it passed, or was skipped and nothing is to be done
+};
+
+/// What checks may read. Files only through `sysroot`; the live system (libraries, system calls,
+/// devices) only if sysroot.live().
+struct CheckContext {
+  const Sysroot& sysroot;
+  const Node& node;
+  const Environment& environment;
+};
+
+/// One precondition. The table in checks.cpp lists all of them.
+struct Check {
+  std::string id; ///< kebab-case, stable
+  std::string
+      group; ///< "driver", "gpu", "pcie", "rdma", "transport", "memory", "system", "library"
+  std::string title; ///< one line for --list
+  std::function<CheckResult(const CheckContext&)> run;
+};
+const std::vector<Check>& all_checks();
+
+struct CheckOutcome {
+  const Check* check = nullptr;
+  CheckResult result;
+};
+
+/// Runs the checks whose id or group is in `only` (empty: all) and not in `skip`. A check that
+/// throws is reported as skipped with the error's message; the others still run. Throws Error
+/// (usage), with the nearest spelling, for an id that does not exist.
+/// @param observe called after each check, so that an aborted run keeps the results so far
+std::vector<CheckOutcome> run_checks(const CheckContext& context,
+                                     const std::vector<std::string>& only,
+                                     const std::vector<std::string>& skip,
+                                     const std::function<void(const CheckOutcome&)>& observe = {});
+
+} // namespace shmemctl

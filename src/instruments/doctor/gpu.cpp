@@ -1,0 +1,270 @@
+// Checks of GPUs.
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "build_info.h"
+#include "kernels/device_probe.h"
+#include "src/base/text.h"
+#include "src/instruments/doctor/checks.h"
+#include "src/instruments/doctor/support.h"
+
+namespace shmemctl::doctor {
+
+namespace {
+
+constexpr const char* driver_gpus_path = "/proc/driver/nvidia/gpus";
+
+} // namespace
+
+CheckResult gpus_visible(const CheckContext& context) {
+  const Node& node = context.node;
+  if (const auto reason = no_nvidia_gpu(node))
+    return skipped(*reason);
+  if (!context.sysroot.exists(driver_gpus_path))
+    return skipped("the NVIDIA driver is not loaded: see nvidia-driver", absent(driver_gpus_path));
+  std::set<PciAddress> of_driver;
+  for (const std::string& name : context.sysroot.list(driver_gpus_path))
+    if (const auto address = parse_pci_address(name))
+      of_driver.insert(*address);
+  std::vector<std::string> missing;
+  std::vector<std::string> lent; // passed through to a virtual machine, or bound to another driver
+  std::string evidence = std::string(driver_gpus_path) + ": " + std::to_string(of_driver.size()) +
+                         " GPUs; PCI: " + std::to_string(node.gpus.size());
+  for (const Gpu& gpu : node.gpus) {
+    if (gpu.vendor != "nvidia" || gpu.pci < 0)
+      continue;
+    const PciAddress& address = node.pci[static_cast<std::size_t>(gpu.pci)].address;
+    if (of_driver.count(address) != 0)
+      continue;
+    const std::string driver_path = sysfs_path(address) + "/driver";
+    const auto driver = link_target(context.sysroot, driver_path);
+    const std::string bound = driver ? driver->substr(driver->rfind('/') + 1) : "none";
+    if (bound != "nvidia" && bound != "none") {
+      lent.push_back(gpu_name(node, gpu));
+      evidence += "; " + file_evidence(driver_path, bound);
+    } else {
+      missing.push_back(gpu_name(node, gpu));
+    }
+  }
+  if (!missing.empty() && container_evidence(context.sysroot, context.environment))
+    return warned("the driver shows this container fewer GPUs than PCI has: without " +
+                      name_list(missing),
+                  evidence, "docker run --gpus all");
+  if (!missing.empty())
+    return failed("the driver does not see " + name_list(missing), evidence,
+                  "dmesg | grep -i -E 'nvrm|xid' | tail -n 20; nvidia-smi -L");
+  if (!lent.empty())
+    return warned(
+        "another driver is bound to " + name_list(lent), evidence,
+        "for d in /sys/bus/pci/devices/*/driver; do readlink -f $d; done | sort | uniq -c");
+  return passed("the driver sees every GPU", evidence);
+}
+
+namespace {
+
+/// The pairs for which either direction of the matrix is false.
+std::vector<std::string> pairs_without(const std::vector<std::vector<bool>>& matrix) {
+  std::vector<std::string> pairs;
+  for (std::size_t from = 0; from < matrix.size(); ++from)
+    for (std::size_t to = from + 1; to < matrix[from].size(); ++to)
+      if (!matrix[from][to] || to >= matrix.size() || from >= matrix[to].size() ||
+          !matrix[to][from])
+        pairs.push_back(std::to_string(from) + "-" + std::to_string(to));
+  return pairs;
+}
+
+} // namespace
+
+CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks) {
+  if (!probe.initialized())
+    return skipped("CUDA does not initialize: see cuda-driver", probe.problem);
+  const std::size_t count = probe.devices.size();
+  if (count < 2)
+    return skipped("fewer than two GPUs", "cuDeviceGetCount: " + std::to_string(count));
+  const std::vector<std::string> apart = pairs_without(probe.peers);
+  const std::string pairs = std::to_string(count * (count - 1) / 2) + " pairs";
+  if (apart.empty()) {
+    const std::string can = "cuDeviceCanAccessPeer: yes for all " + pairs;
+    const std::vector<std::string> without = pairs_without(probe.atomics);
+    if (!without.empty())
+      return warned("the links of " + std::to_string(without.size()) + " of " + pairs +
+                        " have no native atomics: " + name_list(without) +
+                        "; kernels on these GPUs reach each other through a network only",
+                    can + "; cuDeviceGetP2PAttribute: NATIVE_ATOMIC_SUPPORTED 0 for CUDA devices " +
+                        name_list(without),
+                    "nvidia-smi topo -p2p a");
+    return passed("every GPU can access every other GPU's memory",
+                  probe.atomics.empty() ? can : can + ", with native atomics");
+  }
+  const std::string reason = std::to_string(apart.size()) + " of " + pairs +
+                             " cannot access each other's memory: " + name_list(apart);
+  const std::string evidence = "cuDeviceCanAccessPeer: 0 for CUDA devices " + name_list(apart);
+  const std::string fix = "nvidia-smi topo -p2p r  # then see pcie-acs and iommu";
+  return nvlinks ? failed(reason, evidence, fix) : warned(reason, evidence, fix);
+}
+
+CheckResult gpu_p2p(const CheckContext& context) {
+  if (const auto reason = no_nvidia_gpu(context.node))
+    return skipped(*reason);
+  if (!context.sysroot.live())
+    return skipped("needs the live machine: the system root is a copy");
+  if (context.node.gpus.size() < 2)
+    return skipped("only one GPU on this node");
+  const std::vector<Gpu>& gpus = context.node.gpus;
+  return judge_gpu_p2p(live_cuda(), std::any_of(gpus.begin(), gpus.end(), [](const Gpu& gpu) {
+                         return nvlink_count(gpu) > 0;
+                       }));
+}
+
+namespace {
+
+/// Names of the GPUs that satisfy a predicate.
+template <class Predicate>
+std::vector<std::string> gpus_where(const NvmlSurvey& survey, Predicate predicate) {
+  std::vector<std::string> names;
+  for (const SurveyedGpu& each : survey.gpus)
+    if (predicate(each.health))
+      names.push_back(each.name());
+  return names;
+}
+
+bool is_useful(const NvmlHealth& health) {
+  return health.uncorrected_ecc_errors || health.remapped_rows || health.retired_pages_pending;
+}
+
+std::string reset_command(const std::vector<std::string>& gpus) {
+  return "nvidia-smi --gpu-reset -i " + join(gpus, ",") + "  # with no process on them";
+}
+
+/// The most severe problem; empty if NVML reports none.
+std::optional<CheckResult> memory_trouble(const NvmlSurvey& survey) {
+  const auto failed_rows = gpus_where(survey, [](const NvmlHealth& health) {
+    return health.remapped_rows && (*health.remapped_rows).failed;
+  });
+  if (!failed_rows.empty())
+    return failed("row remapping failed, replace " + name_list(failed_rows),
+                  "nvmlDeviceGetRemappedRows: failure on " + name_list(failed_rows),
+                  "nvidia-smi -q -d ROW_REMAPPER -i " + join(failed_rows, ","));
+  const auto pending_rows = gpus_where(survey, [](const NvmlHealth& health) {
+    return health.remapped_rows && (*health.remapped_rows).pending;
+  });
+  if (!pending_rows.empty())
+    return warned("row remapping is pending a GPU reset on " + name_list(pending_rows),
+                  "nvmlDeviceGetRemappedRows: pending on " + name_list(pending_rows),
+                  reset_command(pending_rows));
+  const auto pending_pages = gpus_where(survey, [](const NvmlHealth& health) {
+    return health.retired_pages_pending.value.value_or(false);
+  });
+  if (!pending_pages.empty())
+    return warned("page retirement is pending a GPU reset on " + name_list(pending_pages),
+                  "nvmlDeviceGetRetiredPagesPendingStatus: pending on " + name_list(pending_pages),
+                  reset_command(pending_pages));
+  const auto with_errors = gpus_where(survey, [](const NvmlHealth& health) {
+    return health.uncorrected_ecc_errors.value.value_or(0) != 0;
+  });
+  if (!with_errors.empty())
+    return warned("uncorrected ECC errors since the driver was loaded on " + name_list(with_errors),
+                  "nvmlDeviceGetTotalEccErrors: uncorrected on " + name_list(with_errors),
+                  reset_command(with_errors));
+  return std::nullopt;
+}
+
+std::optional<CheckResult> throttling(const NvmlSurvey& survey) {
+  std::vector<std::string> held_back;
+  for (const SurveyedGpu& each : survey.gpus) {
+    const auto words = throttle_words(each.health.throttle_reasons.value.value_or(0));
+    if (!words.empty())
+      held_back.push_back(each.name() + " (" + join(words, ", ") + ")");
+  }
+  if (held_back.empty())
+    return std::nullopt;
+  return warned("clocks are throttled by temperature or power on " + name_list(held_back),
+                "nvmlDeviceGetCurrentClocksThrottleReasons: " + name_list(held_back),
+                "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE");
+}
+
+} // namespace
+
+CheckResult judge_gpu_health(const NvmlSurvey& survey) {
+  if (!survey.problem.empty())
+    return warned("NVML does not report GPU health", survey.problem, "nvidia-smi -q");
+  if (const auto trouble = memory_trouble(survey))
+    return *trouble;
+  if (const auto trouble = throttling(survey))
+    return *trouble;
+  const auto useful = gpus_where(survey, is_useful);
+  if (useful.empty())
+    return skipped("these GPUs have no ECC counters", "NVML: " + survey.file);
+  return passed("no uncorrected ECC errors, no pending remapping or page retirement",
+                "nvmlDeviceGetTotalEccErrors, nvmlDeviceGetRemappedRows: none on " +
+                    name_list(useful));
+}
+
+CheckResult gpu_health(const CheckContext& context) {
+  if (const auto reason = no_nvidia_gpu(context.node))
+    return skipped(*reason);
+  if (!context.sysroot.live())
+    return skipped("needs the live machine: the system root is a copy");
+  return judge_gpu_health(live_nvml());
+}
+
+namespace {
+
+constexpr std::chrono::seconds kernel_deadline{40};
+
+/// A line per device: "0 ok NAME" or "0 bad NAME: ERROR"; or one line "none WHY".
+std::string probe_text() {
+  ::unsetenv("CUDA_VISIBLE_DEVICES"); // in the child alone: every GPU of the node is asked
+  std::string why;
+  const std::vector<DeviceProbe> probes = probe_devices(why);
+  if (probes.empty())
+    return "none " + why + "\n";
+  std::string text;
+  for (const DeviceProbe& probe : probes)
+    text += std::to_string(probe.device) + (probe.passed ? " ok " : " bad ") + probe.name +
+            (probe.passed ? "" : ": " + probe.error) + "\n";
+  return text;
+}
+
+} // namespace
+
+CheckResult judge_gpu_kernel(const std::string& answer) {
+  const std::string call = "a kernel that writes 2^20 words, verified on the host";
+  std::vector<std::string> bad;
+  std::size_t count = 0;
+  for (const std::string& line : split(answer, '\n')) {
+    if (starts_with(line, "none "))
+      return failed("no GPU runs a kernel: " + line.substr(5), call,
+                    "run nvidia-smi; check that the driver supports this binary's CUDA version");
+    const std::vector<std::string> words = split_blanks(line);
+    if (words.size() < 2)
+      continue;
+    ++count;
+    if (words[1] == "bad")
+      bad.push_back("GPU " + line);
+  }
+  if (!bad.empty())
+    return failed(join(bad, "; "), call, "reset the GPU (nvidia-smi --gpu-reset), or replace it");
+  if (count == 0)
+    return failed("the probe returned no result", call, "run nvidia-smi");
+  return passed(std::to_string(count) + (count == 1 ? " GPU runs" : " GPUs run") +
+                    " a kernel, and the results verify",
+                call);
+}
+
+CheckResult gpu_kernel(const CheckContext& context) {
+  if (const auto reason = no_nvidia_gpu(context.node))
+    return skipped(*reason);
+  if (!context.sysroot.live())
+    return skipped("only the live machine can run a kernel");
+  if (SHMEMCTL_HAVE_CUDA == 0)
+    return skipped("this binary was built without CUDA");
+  const ChildOutput answer = call_in_child(probe_text, "the CUDA runtime", kernel_deadline);
+  if (!answer.problem.empty())
+    return failed(answer.problem, "a kernel launch in a child process",
+                  "run nvidia-smi; look for Xid errors in dmesg");
+  return judge_gpu_kernel(answer.text);
+}
+
+} // namespace shmemctl::doctor

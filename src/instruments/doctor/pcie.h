@@ -1,0 +1,54 @@
+// Checks of PCIe links and of what their bridges redirect.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "src/base/sysroot.h"
+#include "src/model/topo/pci_address.h"
+
+namespace shmemctl::doctor {
+
+/// The bytes of /sys/bus/pci/devices/<address>/config. Without CAP_SYS_ADMIN the kernel gives only
+/// the first 64; what is beyond them is unknown, not absent. (PCIe base specification, chapter 7;
+/// arbitrary bytes are safe.)
+class ConfigSpace {
+public:
+  explicit ConfigSpace(std::string bytes) : bytes_(std::move(bytes)) {}
+
+  std::size_t size() const { return bytes_.size(); }
+  /// True if the standard capabilities (256 bytes) can be read.
+  bool has_capabilities() const { return bytes_.size() >= 256; }
+  /// True if the extended capabilities (beyond 256 bytes) can be read.
+  bool has_extended_capabilities() const { return bytes_.size() > 256; }
+
+  /// Offset of a capability in the first 256 bytes (0x10 is PCI Express), if it exists.
+  std::optional<std::size_t> capability(std::uint8_t id) const;
+  /// Offset of an extended capability (0x000d is ACS), if it exists.
+  std::optional<std::size_t> extended_capability(std::uint16_t id) const;
+  /// Little-endian 16 bits; empty beyond the end.
+  std::optional<std::uint16_t> word(std::size_t offset) const;
+
+  /// PCI Express Device Control, if it exists.
+  std::optional<std::uint16_t> device_control() const;
+  /// ACS Control, or nothing if the function has no ACS (or it cannot be read).
+  std::optional<std::uint16_t> acs_control() const;
+
+private:
+  std::string bytes_;
+};
+
+/// Device Control: relaxed ordering enabled.
+inline constexpr std::uint16_t devctl_relaxed_ordering = 1U << 4;
+/// Max_Read_Request_Size in bytes, from Device Control.
+int max_read_request_bytes(std::uint16_t device_control);
+/// ACS Control: request redirect, completion redirect, upstream forwarding.
+inline constexpr std::uint16_t acs_request_redirect = 1U << 2, acs_completion_redirect = 1U << 3,
+                               acs_upstream_forwarding = 1U << 4;
+
+std::string config_path(const PciAddress& address);
+/// Empty if there is no such file.
+std::optional<ConfigSpace> read_config_space(const Sysroot& sysroot, const PciAddress& address);
+
+} // namespace shmemctl::doctor

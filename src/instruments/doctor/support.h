@@ -1,0 +1,144 @@
+// Shared by checks: results, texts of /proc, work in a child process.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/instruments/doctor/doctor.h"
+
+namespace shmemctl::doctor {
+
+CheckResult passed(std::string reason, std::string evidence);
+CheckResult warned(std::string reason, std::string evidence, std::string fix);
+CheckResult failed(std::string reason, std::string evidence, std::string fix);
+CheckResult skipped(std::string reason, std::string evidence = "", std::string fix = "");
+
+/// "path: its content", in one printable line.
+std::string file_evidence(const std::string& path, const std::string& text);
+/// "path: not there".
+std::string absent(const std::string& path);
+/// At most eight names, then the number of the others: "a, b and 3 more".
+std::string name_list(const std::vector<std::string>& names);
+
+bool has_nvidia_gpu(const Node& node);
+/// Why a check that needs an NVIDIA GPU does not apply; empty if there is a GPU.
+std::optional<std::string> no_nvidia_gpu(const Node& node);
+/// "GPU3 (0000:5d:00.0)".
+std::string gpu_name(const Node& node, const Gpu& gpu);
+/// Active NVLinks of one GPU.
+int nvlink_count(const Gpu& gpu);
+std::vector<const Nic*> rdma_nics(const Node& node);
+/// Why a check that needs an RDMA device does not apply; empty if there is one.
+std::optional<std::string> no_rdma_device(const Node& node);
+/// The same for checks that need both a GPU and a NIC.
+std::optional<std::string> no_gpu_or_rdma(const Node& node);
+
+/// One port of an RDMA device.
+struct RdmaPort {
+  const Nic* nic = nullptr;
+  const NicPort* port = nullptr;
+  std::string name() const { return nic->name + ":" + std::to_string(port->number); }
+};
+std::vector<RdmaPort> rdma_ports(const Node& node);
+/// Those whose state is known to be active.
+std::vector<RdmaPort> active_rdma_ports(const Node& node);
+
+/// Addresses of the PCI functions: the GPUs', the RDMA devices', or both.
+std::vector<PciAddress> gpu_addresses(const Node& node);
+std::vector<PciAddress> rdma_addresses(const Node& node);
+std::string sysfs_path(const PciAddress& address);
+
+/// The path that shows that a kernel module is loaded (or built in), if it is.
+std::optional<std::string> module_evidence(const Sysroot& sysroot, const std::string& module);
+
+/// Release of the running kernel as "major.minor": /proc/sys/kernel/osrelease.
+struct KernelVersion {
+  int major = 0;
+  int minor = 0;
+  std::string release;
+  auto number() const { return std::array<int, 2>{major, minor}; }
+};
+inline constexpr const char* osrelease_path = "/proc/sys/kernel/osrelease";
+std::optional<KernelVersion> kernel_version(const Sysroot& sysroot);
+
+/// Evidence that this is inside a container; empty if there is none.
+std::optional<std::string> container_evidence(const Sysroot& sysroot,
+                                              const Environment& environment);
+
+/// A process of that name (/proc/<pid>/comm keeps 15 characters): its file, if there is one.
+std::optional<std::string> process_evidence(const Sysroot& sysroot, const std::string& name);
+
+/// Where a symbolic link points, unresolved: "pid:[4026531836]" of /proc/self/ns/pid.
+std::optional<std::string> link_target(const Sysroot& sysroot, const std::string& path);
+
+/// Whether the tree has device nodes: a copy of /sys and /proc has none.
+bool has_device_nodes(const Sysroot& sysroot);
+
+/// The command that installs a package here: apt-get or dnf by /etc/os-release, both if unknown.
+std::string install_command(const Sysroot& sysroot, const std::string& debian,
+                            const std::string& redhat);
+
+/// The command that installs the distribution's current kernel.
+std::string install_newer_kernel(const Sysroot& sysroot);
+
+/// Bits of CapEff in /proc/self/status (linux/capability.h).
+inline constexpr int cap_ipc_lock = 14, cap_sys_ptrace = 19, cap_sys_nice = 23;
+inline constexpr const char* status_path = "/proc/self/status";
+std::optional<unsigned long long> effective_capabilities(const Sysroot& sysroot);
+bool has_capability(unsigned long long capabilities, int bit);
+
+/// The numbers of a dotted version at the start of `text`: "6.8.0-45-generic" -> 6, 8, 0. At most
+/// four; empty if it starts with none.
+std::vector<int> version_numbers(std::string_view text);
+
+/// What follows `key` at the start of a line, trimmed: field_of(status, "CapEff:").
+std::optional<std::string> field_of(std::string_view text, std::string_view key);
+
+/// One row of /proc/<pid>/limits. An empty value means "unlimited".
+struct Limit {
+  std::optional<std::uint64_t> soft, hard;
+  std::string text; ///< "8388608 8388608 bytes"
+};
+/// The row of that name ("Max locked memory"); empty if it is missing or malformed.
+std::optional<Limit> find_limit(std::string_view limits, std::string_view name);
+
+/// A mount point's last row in /proc/mounts.
+struct Mount {
+  std::string type;
+  std::string options;
+};
+std::optional<Mount> find_mount(std::string_view mounts, std::string_view mount_point);
+/// The value of "size=65536k" in mount options, in bytes; percentages are not sizes.
+std::optional<std::uint64_t> mount_size_bytes(std::string_view options);
+
+/// The kernel module's version in /proc/driver/nvidia/version.
+struct NvidiaVersion {
+  std::string version; ///< "550.54.15"
+  bool open_modules = false;
+};
+std::optional<NvidiaVersion> parse_nvidia_version(std::string_view text);
+
+/// A registry key of the NVIDIA driver in /proc/driver/nvidia/params: RegistryDwords is a list
+/// "Name=value;Name=value". The last one counts.
+std::optional<long long> registry_dword(std::string_view params, std::string_view key);
+
+/// The word in brackets: "always [madvise] never" -> "madvise".
+std::optional<std::string> selected_word(std::string_view text);
+
+struct ChildOutput {
+  std::string text;    ///< the child's output, at most 1 MiB
+  std::string problem; ///< why there is no complete output; "" if there is
+};
+
+/// Forks, runs `answer` in the child and returns its output. A child that does not finish in time
+/// is killed; one that is killed by a signal is a problem, named by `call`. Never throws.
+ChildOutput call_in_child(const std::function<std::string()>& answer, const std::string& call,
+                          std::chrono::milliseconds deadline);
+
+} // namespace shmemctl::doctor

@@ -1,0 +1,61 @@
+// Finds the program of a command, and forks one PE.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/base/file_descriptor.h"
+#include "src/base/options.h"
+#include "src/instruments/launch/signals.h"
+#include "src/model/topo/cpus.h"
+
+namespace shmemctl {
+
+struct SpawnRequest {
+  std::string program; ///< file
+  std::vector<std::string> arguments;
+  Environment environment;
+  int standard_input = -1; ///< descriptors for the child, all above 2; -1 keeps this process's
+  int standard_output = -1, standard_error = -1;
+  std::optional<rlimit> open_files; ///< its limit
+  CpuSet cpus = {};                 ///< its CPUs; empty: as this process
+};
+
+/// A forked child. It leads its own process group, and dies with this process (PR_SET_PDEATHSIG; a
+/// program with set-user-id bits loses that).
+class Spawned {
+public:
+  /// Forks and returns before the program runs. Throws Error (unavailable).
+  Spawned(const SpawnRequest& request, const SignalGate& signals);
+  pid_t pid() const { return pid_; }
+  /// Waits until the program runs; 0, or the errno of the step that failed. The caller then reaps
+  /// the child.
+  int started();
+
+private:
+  pid_t pid_ = -1;
+  FileDescriptor status_;
+};
+
+/// A pipe whose ends are closed on exec. Throws Error (unavailable).
+struct Pipe {
+  FileDescriptor read_end, write_end;
+  static Pipe make();
+};
+
+/// Puts /dev/null where one of the descriptors 0, 1 and 2 is closed, so that no other file gets
+/// that number.
+void fill_standard_descriptors();
+
+/// The file that `name` refers to: itself if it contains a slash, else the first executable file of
+/// that name in the environment's PATH. Throws Error (usage): no such program, or not executable.
+std::string find_program(const std::string& name, const Environment& environment);
+
+/// The error for a program that cannot be executed.
+Error cannot_run(const std::string& name, int error_number);
+
+} // namespace shmemctl

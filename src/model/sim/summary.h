@@ -1,0 +1,64 @@
+// A simulation summarised in a few lines, and as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "src/base/finding.h"
+#include "src/model/sim/simulate.h"
+
+namespace shmemctl::sim {
+
+/// Bytes of one step: dispatch and combine together.
+struct NicBytes {
+  int node = 0, port = 0; ///< port: index in Cluster::ports
+  double out = 0, in = 0;
+  std::optional<double> out_margin,
+      in_margin; ///< half the 95% interval; empty if the bytes are exact
+  double most() const { return out > in ? out : in; }
+  const char* direction() const { return out >= in ? "out" : "in"; }
+};
+
+/// Duration of an operation for the slowest of the groups that are distinguished.
+struct OperationTime {
+  std::string operation; ///< "dispatch", "combine", "step", or "transfer"
+  Estimate time_us;
+  std::vector<double> samples_us; ///< empty: the time for the expected bytes
+  std::string limited_by;         ///< name of the resource that is busy longest
+  Bottleneck bottleneck;
+  std::optional<Resource> most_often; ///< share of the steps
+  double most_often_share = 0;
+  double crossing_bytes = 0; ///< bytes of a rank to other nodes, on average
+  double link_bytes = 0;     ///< bytes of a rank to others of its node, on average
+};
+
+struct Summary {
+  std::string name; ///< "given", "optimal", "what-if"
+  const Result* result = nullptr;
+  std::vector<NicBytes> nics; ///< all ports of the cluster, by node, then port
+  std::size_t busiest = 0;    ///< index in `nics`
+  double even_bytes = 0;      ///< what each port of the fabric would send if all sent equally
+  std::vector<OperationTime> operations;    ///< the last one is the whole step
+  std::optional<Estimate> slowest_group_us; ///< of all groups, if there are several
+
+  const OperationTime& step() const { return operations.back(); }
+  double over_even() const;
+};
+
+Summary summarize(const std::string& name, const Result& result, const Traffic& traffic);
+
+struct ReportRequest {
+  Traffic traffic;
+  Effort effort;
+  WhatIf what_if;
+  std::size_t top = 8; ///< number of NICs and switches to list; 0: all
+};
+/// Independent variables, as in the rows' `params`.
+nlohmann::json params_json(const Summary& summary, const Traffic& traffic);
+/// The report's `simulation`.
+nlohmann::json simulation_json(const std::vector<Summary>& variants, const ReportRequest& request);
+/// nic-hotspot-predicted, uplink-predicted, what-if-slower.
+Findings simulation_findings(const std::vector<Summary>& variants);
+
+} // namespace shmemctl::sim

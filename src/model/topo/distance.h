@@ -1,0 +1,35 @@
+// The distance of two devices, as `nvidia-smi topo` names it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "src/model/topo/node.h"
+
+namespace shmemctl {
+
+/// "X", "NV18", "PIX", ... ; "?" if unknown.
+std::string to_string(const Distance& distance);
+const char* to_string(PathClass path);
+/// The reverse: "PIX", "NV". Empty for other texts.
+std::optional<PathClass> parse_path_class(std::string_view word);
+/// "NV12" -> {nvlink, 12}. Empty for other texts.
+std::optional<Distance> parse_distance(std::string_view word);
+
+/// PCIe distance of two entries of `node.pci`, by nvidia-smi's definitions:
+/// PIX  at most one switch (or bridge) on the path; PXB  several, but no host bridge;
+/// PHB  the same host bridge; NODE  another host bridge of the same NUMA node; SYS  another one.
+/// Unknown if the NUMA node of either is unknown and needed.
+Distance pci_distance(const Node& node, int left, int right);
+
+/// Distance of two devices, numbered GPUs first, then NICs. A recorded matrix wins. NVLink between
+/// two GPUs wins over PCIe: directly, or through NVSwitches (the smaller of both GPUs' link
+/// counts).
+Distance distance(const Node& node, int left, int right);
+/// All of them: (GPUs + NICs) squared, symmetric, PathClass::self on the diagonal.
+DistanceMatrix distance_matrix(const Node& node);
+
+/// As distance(), but never by NVLink: the PCIe path between two GPUs (topo -mp).
+Distance distance_by_pcie(const Node& node, int left, int right);
+
+} // namespace shmemctl

@@ -1,0 +1,34 @@
+// The key `topology` of a report: GPUs, NICs and the distance matrix, and the complete node.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "src/model/topo/json/json_fields.h"
+#include "src/model/topo/node.h"
+
+namespace shmemctl::model_json {
+
+/// The documented keys of a node, and other_nics and notes.
+nlohmann::json contract_json(const Node& node);
+
+/// A node from the documented keys alone: PCI functions without a tree above them, and the report's
+/// distances as a recorded matrix. Throws Error (usage) with the JSON pointer of a missing or
+/// mistyped value.
+Node node_from_contract(const nlohmann::json& topology, const JsonPath& json_path,
+                        const std::string& subject);
+
+/// More devices than any node has; a matrix has this squared cells at most.
+inline constexpr std::size_t max_listed_devices = 1024;
+
+/// {"matrix": [["X", "PIX", null], ...], "unknown": [{"reason": ..., "cells": [[0, 2], ...]}]} of
+/// the rows and columns `devices`.
+nlohmann::json matrix_json(const DistanceMatrix& matrix, const std::vector<std::size_t>& devices);
+
+/// The reverse. Throws Error (usage) with the pointer if it is not square with `size` rows, or a
+/// cell is not a value of nvidia-smi's.
+DistanceMatrix matrix_from_json(const nlohmann::json& object, const JsonPath& json_path,
+                                std::size_t size, const std::string& subject);
+
+} // namespace shmemctl::model_json

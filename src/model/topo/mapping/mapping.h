@@ -1,0 +1,100 @@
+// Which NICs each PE uses: the policies, the request, the result, and its JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/model/topo/mapping/nvshmem_devices.h"
+#include "src/model/topo/node.h"
+
+namespace shmemctl {
+
+enum class Policy { nvshmem, nccl, optimal };
+const char* to_string(Policy policy);
+
+/// Which PEs of the node share one NVSHMEM world.
+enum class World {
+  node,      ///< all of them
+  deepep_ht, ///< DeepEP's high-throughput mode: each local rank alone (npes_node = 1)
+  deepep_ll  ///< DeepEP's low-latency mode: all local ranks in one world
+};
+const char* to_string(World world); ///< "node", "deepep-ht", "deepep-ll"
+
+struct MappingRequest {
+  Policy policy = Policy::nvshmem;
+  World world = World::node;
+  NvshmemSettings nvshmem;
+  std::vector<int> gpus; ///< GPU index of each PE; PE i of the node is at position i
+  /// If ranks have different settings: those of each PE, instead of `nvshmem`; else empty.
+  std::vector<NvshmemSettings> nvshmem_per_pe;
+  /// NCCL_IB_HCA of each PE as exact names, "=mlx5_0:1,mlx5_1:1"; empty: unset.
+  std::vector<std::string> nccl_ib_hca;
+};
+
+/// The settings that apply in that world: DeepEP sets NVSHMEM_IB_ENABLE_IBGDA=1 itself, in both of
+/// its modes.
+NvshmemSettings settings_in(World world, NvshmemSettings settings);
+
+/// PEs to GPUs: `gpu_list` as given, else PE i to GPU i modulo the GPUs; `pes` < 0 means one PE
+/// per listed GPU. A node without GPUs gives PEs with GPU -1.
+std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& gpu_list);
+
+struct NicUse {
+  int nic = 0; ///< index in Node::nics
+  int port = 1;
+  Distance distance; ///< by nvidia-smi's rules, to the PE's GPU
+  bool operator==(const NicUse& other) const { return nic == other.nic && port == other.port; }
+};
+struct PeMapping {
+  int pe = 0;
+  int gpu = -1;
+  std::vector<NicUse> nics; ///< what the policy chose, in its order, including duplicates
+  int used = 0;             ///< how many of them carry traffic: the first only, unless the
+                            ///< transport uses all
+  std::string chosen_by;    ///< "distance", "NVSHMEM_ENABLE_NIC_PE_MAPPING", "nccl", ...
+  std::string reason;       ///< why it has no NIC; else ""
+};
+struct NicLoad {
+  int nic = 0;
+  int port = 1;
+  std::vector<int> pes;
+  double load = 0;        ///< sum over PEs of 1 / (their used NICs)
+  double load_factor = 0; ///< load over the even share: (sum of loads) / (eligible ports)
+};
+struct Mapping {
+  MappingRequest request;
+  std::vector<PeMapping> pes;
+  std::vector<NicLoad> nics; ///< every eligible (NIC, port), used or not, in node order
+  double load_factor = 0;    ///< of the busiest
+  std::string undecided; ///< why the source is insufficient to determine the NICs, so that no PE
+                         ///< has one; else ""
+  DeviceTable table;     ///< policy nvshmem: the table with the reasons for exclusions
+  std::vector<int> table_nics; ///< enumeration index in `table` -> Node::nics
+};
+
+/// The (NIC, port) pairs that can carry traffic: RDMA not known to be absent, port not known to be
+/// down, and not virtual if there are real ones. A NIC without port data in the source counts as
+/// port 1, active.
+std::vector<NicUse> usable_ports(const Node& node);
+/// Those of them in the compute fabric: PortRole::compute (nic_roles.h has the rule).
+std::vector<NicUse> fabric_ports(const Node& node);
+
+Mapping map_nics(const Node& node, const MappingRequest& request);
+
+/// The policies themselves, without the loads; map_nics() dispatches to them and then fills those.
+Mapping map_nvshmem(const Node& node, const MappingRequest& request);
+/// NCCL: nearest by path type; among equals by GPU number, as its newer releases do
+/// (nccl_mapping.cpp says what is followed and what is not). A PE's NICs are those of its channels,
+/// channel 0 first.
+Mapping map_nccl(const Node& node, const MappingRequest& request);
+/// Ours: least worst-NIC load, then least total distance, then fewest NUMA crossings; min-cost
+/// flow over wanted_ports(), ties to the lower PE and NIC, so that it is stable.
+/// Each PE gets as many NICs as carry traffic for it under `nvshmem` (1 unless multi-port).
+Mapping map_optimal(const Node& node, const MappingRequest& request);
+
+/// Fills `nics` and the load factors from `pes`. The fabric's ports are eligible, for NVSHMEM those
+/// that are in its table; storage and management NICs count only if a PE uses them. A port that a
+/// PE names twice carries its load twice.
+void fill_loads(const Node& node, Mapping& mapping);
+
+} // namespace shmemctl

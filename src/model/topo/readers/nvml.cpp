@@ -1,0 +1,528 @@
+// What NVML knows of this machine's GPUs: attributes, links, NVLink counters.
+#include "src/model/topo/readers/nvml.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <fmt/format.h>
+#include <utility>
+
+#include "src/base/error.h"
+#include "src/base/process.h"
+#include "src/model/topo/cpus.h"
+
+namespace shmemctl {
+
+namespace {
+
+using nvml_abi::Device;
+constexpr const char* origin = "NVML: ";
+
+/// A string that NVML wrote into a buffer of ours; it may have forgotten the terminating zero.
+template <std::size_t Size>
+std::string text_of(const char (&buffer)[Size]) {
+  return printable(std::string(buffer, ::strnlen(buffer, Size)));
+}
+
+/// Bits in words of unsigned long, as NVML fills them for CPUs and NUMA nodes.
+template <std::size_t Size>
+CpuSet set_of(const unsigned long (&words)[Size]) {
+  constexpr int word_bits = static_cast<int>(sizeof(unsigned long) * CHAR_BIT);
+  CpuSet bits;
+  for (int bit = 0; bit < static_cast<int>(Size) * word_bits; ++bit)
+    if ((words[bit / word_bits] >> (bit % word_bits) & 1UL) != 0)
+      bits.add(bit);
+  return bits;
+}
+
+constexpr unsigned affinity_words = 128; // 8192 CPUs
+
+} // namespace
+
+Nvml::Session::~Session() {
+  if (initialised)
+    call("nvmlShutdown");
+}
+
+NvmlOutcome Nvml::Session::outcome(const char* function, int code) const {
+  if (code == nvml_abi::success)
+    return {};
+  auto* words = library.function<const char*(int)>("nvmlErrorString");
+  const char* text = words != nullptr ? words(code) : nullptr;
+  const std::string message =
+      text != nullptr ? printable(text) : "NVML error " + std::to_string(code);
+  return {code, std::string(function) + ": " + message};
+}
+
+std::pair<Device, std::string> Nvml::Session::device(int index) const {
+  Device device = nullptr;
+  const NvmlOutcome result =
+      call("nvmlDeviceGetHandleByIndex_v2", static_cast<unsigned>(index), &device);
+  return {result ? device : nullptr, result.reason};
+}
+
+Fact<std::uint64_t> Nvml::Session::field(Device device, unsigned field_id, unsigned scope) const {
+  const std::string name = "nvmlDeviceGetFieldValues(" + std::to_string(field_id) + ")";
+  nvml_abi::FieldValue field;
+  field.field_id = field_id;
+  field.scope_id = scope;
+  if (const NvmlOutcome result = call("nvmlDeviceGetFieldValues", device, 1, &field); !result)
+    return unknown<std::uint64_t>(result.reason);
+  if (const NvmlOutcome result = outcome(name.c_str(), field.result); !result)
+    return unknown<std::uint64_t>(result.reason);
+  switch (field.value_type) {
+  case nvml_abi::value_is_unsigned:
+    return known<std::uint64_t>(field.value.unsigned_32, origin + name);
+  case nvml_abi::value_is_unsigned_long:
+  case nvml_abi::value_is_unsigned_long_long:
+    return known<std::uint64_t>(field.value.unsigned_64, origin + name);
+  default:
+    return unknown<std::uint64_t>(name + ": not a count");
+  }
+}
+
+Nvml::Nvml(std::unique_ptr<Session> session) : session_(std::move(session)) {}
+Nvml::Nvml(Nvml&&) noexcept = default;
+Nvml& Nvml::operator=(Nvml&&) noexcept = default;
+Nvml::~Nvml() = default;
+
+std::optional<Nvml> Nvml::open(const std::string& library, std::string& why) {
+  std::optional<DynamicLibrary> opened = DynamicLibrary::open({library}, &why);
+  if (!opened)
+    return std::nullopt;
+  auto session = std::make_unique<Session>(std::move(*opened));
+  const NvmlOutcome result = [&] {
+    const SignalsBlocked blocked(SignalsBlocked::But::faults); // the driver may start threads
+    return session->call("nvmlInit_v2");
+  }();
+  if (!result) {
+    why = result.reason;
+    return std::nullopt;
+  }
+  session->initialised = true;
+  return Nvml(std::move(session));
+}
+
+std::string Nvml::file() const {
+  return session_->library.file();
+}
+
+Fact<std::string> Nvml::driver_version() const {
+  char text[80] = {};
+  const NvmlOutcome result =
+      session_->call("nvmlSystemGetDriverVersion", static_cast<char*>(text), 80U);
+  return result ? known(text_of(text), "NVML: nvmlSystemGetDriverVersion")
+                : unknown<std::string>(result.reason);
+}
+
+Fact<std::string> Nvml::cuda_version() const {
+  int version = 0; // 1000 * major + 10 * minor
+  const NvmlOutcome result = session_->call("nvmlSystemGetCudaDriverVersion_v2", &version);
+  if (!result)
+    return unknown<std::string>(result.reason);
+  return known(std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10),
+               "NVML: nvmlSystemGetCudaDriverVersion_v2");
+}
+
+Fact<int> Nvml::device_count() const {
+  unsigned count = 0;
+  const NvmlOutcome result = session_->call("nvmlDeviceGetCount_v2", &count);
+  if (!result)
+    return unknown<int>(result.reason);
+  if (count > 4096)
+    return unknown<int>("nvmlDeviceGetCount_v2: " + std::to_string(count) + " GPUs cannot be");
+  return known(static_cast<int>(count), "NVML: nvmlDeviceGetCount_v2");
+}
+
+namespace {
+
+/// One NVML query with one result: calls and wraps it.
+template <class T, class Session, class Ask>
+Fact<T> ask(const Session& session, const char* function, Ask question) {
+  T value{};
+  const NvmlOutcome result = question(session, function, value);
+  return result ? known<T>(std::move(value), std::string(origin) + function)
+                : unknown<T>(result.reason);
+}
+
+template <class Session>
+Fact<std::string> ask_text(const Session& session, const char* function, Device device) {
+  char text[96] = {};
+  const NvmlOutcome result = session.call(function, device, static_cast<char*>(text), 96U);
+  return result ? known(text_of(text), std::string(origin) + function)
+                : unknown<std::string>(result.reason);
+}
+
+/// nvmlEnableState_t as a flag.
+template <class Session>
+Fact<bool> ask_flag(const Session& session, const char* function, Device device) {
+  return ask<bool>(session, function, [device](const Session& to, const char* name, bool& value) {
+    int state = 0;
+    NvmlOutcome result = to.call(name, device, &state);
+    value = state == 1;
+    return result;
+  });
+}
+
+/// nvmlEnableState_t, now and after the next reset; the first counts.
+template <class Session>
+Fact<bool> ask_mode(const Session& session, const char* function, Device device) {
+  return ask<bool>(session, function, [device](const Session& to, const char* name, bool& value) {
+    unsigned current = 0, pending = 0;
+    NvmlOutcome result = to.call(name, device, &current, &pending);
+    value = current == 1;
+    return result;
+  });
+}
+
+template <class Session>
+Fact<PciAddress> ask_address(const Session& session, Device device) {
+  nvml_abi::PciInfo pci{};
+  const NvmlOutcome result = session.call("nvmlDeviceGetPciInfo_v3", device, &pci);
+  if (!result)
+    return unknown<PciAddress>(result.reason);
+  const std::string text = text_of(pci.bus_id);
+  const std::optional<PciAddress> address = parse_pci_address(text);
+  return address ? known(*address, "NVML: nvmlDeviceGetPciInfo_v3")
+                 : unknown<PciAddress>("nvmlDeviceGetPciInfo_v3: \"" + text + "\" is no address");
+}
+
+template <class Session>
+Fact<std::string> ask_cpus(const Session& session, Device device) {
+  unsigned long words[affinity_words] = {};
+  const NvmlOutcome result = session.call("nvmlDeviceGetCpuAffinity", device, affinity_words,
+                                          static_cast<unsigned long*>(words));
+  return result ? known(format_cpulist(set_of(words)), "NVML: nvmlDeviceGetCpuAffinity")
+                : unknown<std::string>(result.reason);
+}
+
+template <class Session>
+Fact<int> ask_numa(const Session& session, Device device) {
+  unsigned long words[affinity_words] = {};
+  const NvmlOutcome result = session.call("nvmlDeviceGetMemoryAffinity", device, affinity_words,
+                                          static_cast<unsigned long*>(words), nvml_abi::scope_node);
+  if (!result)
+    return unknown<int>(result.reason);
+  const CpuSet nodes = set_of(words); // of the same form
+  if (nodes.empty() || nodes.first() != nodes.last())
+    return unknown<int>("nvmlDeviceGetMemoryAffinity names NUMA nodes \"" + format_cpulist(nodes) +
+                        "\"");
+  return known(nodes.first(), "NVML: nvmlDeviceGetMemoryAffinity");
+}
+
+} // namespace
+
+NvmlGpu Nvml::gpu(int index) const {
+  NvmlGpu gpu;
+  gpu.index = index;
+  const auto [device, reason] = session_->device(index);
+  if (device == nullptr) {
+    gpu.address.origin = gpu.name.origin = gpu.uuid.origin = gpu.minor.origin = gpu.cpus.origin =
+        gpu.numa.origin = gpu.mig_enabled.origin = gpu.links.origin = gpu.nvlinks_present.origin =
+            gpu.nvlinks_active.origin = reason;
+    return gpu;
+  }
+  gpu.address = ask_address(*session_, device);
+  gpu.name = ask_text(*session_, "nvmlDeviceGetName", device);
+  gpu.uuid = ask_text(*session_, "nvmlDeviceGetUUID", device);
+  gpu.minor = ask<int>(*session_, "nvmlDeviceGetMinorNumber",
+                       [handle = device](const Session& to, const char* name, int& value) {
+                         unsigned minor = 0;
+                         NvmlOutcome result = to.call(name, handle, &minor);
+                         value = static_cast<int>(minor);
+                         return result;
+                       });
+  gpu.cpus = ask_cpus(*session_, device);
+  gpu.numa = ask_numa(*session_, device);
+  gpu.mig_enabled = ask_mode(*session_, "nvmlDeviceGetMigMode", device);
+  session_->read_links(device, gpu);
+  return gpu;
+}
+
+namespace {
+
+/// The GPUs of one machine have the cluster 0.
+Fact<std::string> domain_of(const nvml_abi::FabricInfo& fabric) {
+  constexpr const char* from = "nvmlDeviceGetGpuFabricInfo";
+  if (static_cast<FabricState>(fabric.state) != FabricState::completed || fabric.status != 0)
+    return unknown<std::string>(std::string(from) + ": not registered with a fabric");
+  std::string cluster;
+  bool named = false;
+  for (const unsigned char byte : fabric.cluster_uuid) {
+    cluster += fmt::format("{:02x}", byte);
+    named = named || byte != 0;
+  }
+  if (!named)
+    return unknown<std::string>(std::string(from) + ": its NVLink domain is one machine");
+  return known(fmt::format("{}.{}", cluster, fabric.clique_id), "NVML: nvmlDeviceGetGpuFabricInfo");
+}
+
+} // namespace
+
+NvmlHealth Nvml::health(int index) const {
+  NvmlHealth health;
+  const auto [device, reason] = session_->device(index);
+  if (device == nullptr) {
+    health.persistence_mode.origin = health.ecc_enabled.origin =
+        health.uncorrected_ecc_errors.origin = health.remapped_rows.origin =
+            health.retired_pages_pending.origin = health.throttle_reasons.origin =
+                health.fabric_state.origin = health.fabric_status.origin =
+                    health.fabric_domain.origin = reason;
+    return health;
+  }
+  const Session& session = *session_;
+  const Device handle = device;
+  health.persistence_mode = ask_flag(session, "nvmlDeviceGetPersistenceMode", handle);
+  health.ecc_enabled = ask_mode(session, "nvmlDeviceGetEccMode", handle);
+  health.retired_pages_pending =
+      ask_flag(session, "nvmlDeviceGetRetiredPagesPendingStatus", handle);
+  health.uncorrected_ecc_errors =
+      ask<std::uint64_t>(session, "nvmlDeviceGetTotalEccErrors",
+                         [handle](const Session& to, const char* name, std::uint64_t& value) {
+                           unsigned long long count = 0;
+                           NvmlOutcome result = to.call(name, handle, nvml_abi::uncorrected_error,
+                                                        nvml_abi::volatile_counter, &count);
+                           value = count;
+                           return result;
+                         });
+  health.throttle_reasons =
+      ask<std::uint64_t>(session, "nvmlDeviceGetCurrentClocksThrottleReasons",
+                         [handle](const Session& to, const char* name, std::uint64_t& value) {
+                           unsigned long long bits = 0;
+                           NvmlOutcome result = to.call(name, handle, &bits);
+                           value = bits;
+                           return result;
+                         });
+  health.remapped_rows =
+      ask<NvmlRemappedRows>(session, "nvmlDeviceGetRemappedRows",
+                            [handle](const Session& to, const char* name, NvmlRemappedRows& rows) {
+                              unsigned pending = 0, failed = 0;
+                              NvmlOutcome result = to.call(name, handle, &rows.correctable,
+                                                           &rows.uncorrectable, &pending, &failed);
+                              rows.pending = pending != 0;
+                              rows.failed = failed != 0;
+                              return result;
+                            });
+  nvml_abi::FabricInfo fabric{};
+  const NvmlOutcome result = session.call("nvmlDeviceGetGpuFabricInfo", handle, &fabric);
+  if (!result || fabric.state > static_cast<unsigned char>(FabricState::completed)) {
+    health.fabric_state.origin = health.fabric_status.origin = health.fabric_domain.origin =
+        result ? "nvmlDeviceGetGpuFabricInfo: state " + std::to_string(fabric.state)
+               : result.reason;
+    return health;
+  }
+  health.fabric_state =
+      known(static_cast<FabricState>(fabric.state), "NVML: nvmlDeviceGetGpuFabricInfo");
+  health.fabric_status = known(fabric.status, "NVML: nvmlDeviceGetGpuFabricInfo");
+  health.fabric_domain = domain_of(fabric);
+  return health;
+}
+
+Fact<int> Nvml::p2p_status(int left, int right, P2pAccess access) const {
+  const auto [left_device, left_reason] = session_->device(left);
+  const auto [right_device, right_reason] = session_->device(right);
+  if (left_device == nullptr || right_device == nullptr)
+    return unknown<int>(left_device == nullptr ? left_reason : right_reason);
+  int status = 0;
+  const NvmlOutcome result = session_->call("nvmlDeviceGetP2PStatus", left_device, right_device,
+                                            static_cast<int>(access), &status);
+  return result ? known(status, "NVML: nvmlDeviceGetP2PStatus") : unknown<int>(result.reason);
+}
+
+namespace {
+
+LinkTarget target_of(int remote_type) {
+  switch (remote_type) {
+  case nvml_abi::remote_is_gpu:
+    return LinkTarget::gpu;
+  case nvml_abi::remote_is_ibm_npu:
+    return LinkTarget::cpu;
+  case nvml_abi::remote_is_switch:
+    return LinkTarget::nvswitch;
+  default:
+    return LinkTarget::unknown;
+  }
+}
+
+Fact<double> bandwidth_GBps(const Fact<std::uint64_t>& speed_MBps) {
+  if (!speed_MBps || *speed_MBps == 0)
+    return unknown<double>(speed_MBps ? "NVML says 0 MB/s" : speed_MBps.origin);
+  return known(static_cast<double>(*speed_MBps) / 1000.0, speed_MBps.origin);
+}
+
+/// Adds one link to the entry with the same target, or creates an entry.
+void add_link(std::vector<GpuLink>& links, GpuLink link) {
+  const auto same = std::find_if(links.begin(), links.end(), [&link](const GpuLink& other) {
+    return other.kind == link.kind && other.target == link.target &&
+           other.target_address == link.target_address;
+  });
+  if (same == links.end())
+    links.push_back(std::move(link));
+  else
+    same->count += link.count;
+}
+
+/// The other end of an active NVLink. In a virtual machine NVML names the kind of device but hides
+/// its address (ffffffff:ff:ff.0), which parses as none.
+template <class Session>
+GpuLink describe_nvlink(const Session& session, Device device, unsigned number) {
+  GpuLink link;
+  int remote_type = -1;
+  if (session.call("nvmlDeviceGetNvLinkRemoteDeviceType", device, number, &remote_type))
+    link.target = target_of(remote_type);
+  nvml_abi::PciInfo remote{};
+  if (session.call("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, number, &remote))
+    link.target_address = parse_pci_address(
+        std::string(remote.bus_id, ::strnlen(remote.bus_id, sizeof remote.bus_id)));
+  Fact<std::uint64_t> speed_MBps = session.field(device, nvml_abi::field_nvlink_speed_MBps, number);
+  if (!speed_MBps)
+    speed_MBps = session.field(device, nvml_abi::field_nvlink_speed_common_MBps, 0);
+  link.bandwidth_GBps = bandwidth_GBps(speed_MBps);
+  return link;
+}
+
+template <class Session>
+bool has_no_nvlinks(const Session& session, Device device) {
+  const Fact<std::uint64_t> count = session.field(device, nvml_abi::field_nvlink_count, 0);
+  return count && *count == 0;
+}
+
+/// C2C (Grace Hopper): present only where the driver counts at least one link.
+template <class Session>
+void add_c2c_links(const Session& session, Device device, std::vector<GpuLink>& links) {
+  const Fact<std::uint64_t> count = session.field(device, nvml_abi::field_c2c_link_count, 0);
+  if (!count)
+    return;
+  for (unsigned number = 0; number < std::min<std::uint64_t>(*count, nvml_abi::max_nvlinks);
+       ++number) {
+    const Fact<std::uint64_t> status =
+        session.field(device, nvml_abi::field_c2c_link_status, number);
+    if (!status || *status != 1)
+      continue;
+    GpuLink link;
+    link.kind = GpuLinkKind::c2c;
+    link.target = LinkTarget::cpu;
+    link.bandwidth_GBps =
+        bandwidth_GBps(session.field(device, nvml_abi::field_c2c_link_bandwidth_MBps, number));
+    add_link(links, std::move(link));
+  }
+}
+
+} // namespace
+
+Fact<Nvml::Session::Nvlinks> Nvml::Session::nvlinks(Device device, bool has_mig) const {
+  Nvlinks found;
+  for (unsigned number = 0; number < nvml_abi::max_nvlinks; ++number) {
+    int state = 0;
+    const NvmlOutcome result = call("nvmlDeviceGetNvLinkState", device, number, &state);
+    if (result.code == nvml_abi::invalid_argument && (number > 0 || has_no_nvlinks(*this, device)))
+      break; // there are no more links
+    // A card without NVLink says "not supported" for all of them, and so does one in MIG mode,
+    // whose links exist but cannot be asked.
+    if (result.code == nvml_abi::not_supported && !has_mig)
+      continue;
+    if (!result)
+      return unknown<Nvlinks>(result.reason + (has_mig ? " (MIG is enabled)" : ""));
+    found.present.push_back(number);
+    if (state == 1)
+      found.active.push_back(number);
+  }
+  return known(std::move(found), "NVML: nvmlDeviceGetNvLinkState");
+}
+
+void Nvml::Session::read_links(Device device, NvmlGpu& gpu) const {
+  const Fact<Nvlinks> found = nvlinks(device, gpu.mig_enabled && *gpu.mig_enabled);
+  if (!found) {
+    gpu.links = unknown<std::vector<GpuLink>>(found.origin);
+    gpu.nvlinks_present = gpu.nvlinks_active = unknown<int>(found.origin);
+    return;
+  }
+  std::vector<GpuLink> links;
+  for (const unsigned number : (*found).active)
+    add_link(links, describe_nvlink(*this, device, number));
+  add_c2c_links(*this, device, links);
+  gpu.links = known(std::move(links), found.origin);
+  gpu.nvlinks_present = known(static_cast<int>((*found).present.size()), found.origin);
+  gpu.nvlinks_active = known(static_cast<int>((*found).active.size()), found.origin);
+}
+
+const char* to_string(FabricState state) {
+  switch (state) {
+  case FabricState::not_supported:
+    return "not supported";
+  case FabricState::not_started:
+    return "not started";
+  case FabricState::in_progress:
+    return "in progress";
+  case FabricState::completed:
+    return "completed";
+  }
+  return "?";
+}
+
+std::vector<std::string> throttle_words(std::uint64_t reasons) {
+  static constexpr std::pair<std::uint64_t, const char*> harmful[] = {
+      {0x04, "software power cap"},        {0x08, "hardware slowdown"},
+      {0x20, "software thermal slowdown"}, {0x40, "hardware thermal slowdown"},
+      {0x80, "hardware power brake"},
+  };
+  std::vector<std::string> words;
+  for (const auto& [bit, word] : harmful)
+    if ((reasons & bit) != 0)
+      words.emplace_back(word);
+  return words;
+}
+
+const char* p2p_status_word(int status) {
+  switch (status) {
+  case 0:
+    return "ok";
+  case 1:
+    return "chipset not supported";
+  case 2:
+    return "GPU not supported";
+  case 3:
+    return "I/O hub topology not supported";
+  case 4:
+    return "disabled by regkey";
+  case 5:
+    return "not supported";
+  default:
+    return "unknown";
+  }
+}
+
+NvlinkCounters Nvml::nvlink_counters(const std::string& pci_address) const {
+  NvlinkCounters counters;
+  nvml_abi::Device device = nullptr;
+  if (const NvmlOutcome found =
+          session_->call("nvmlDeviceGetHandleByPciBusId_v2", pci_address.c_str(), &device);
+      !found) {
+    counters.problem = found.reason;
+    return counters;
+  }
+  unsigned mig_now = 0, mig_later = 0;
+  session_->call("nvmlDeviceGetMigMode", device, &mig_now, &mig_later); // 0 where there is no MIG
+  const Fact<Session::Nvlinks> links = session_->nvlinks(device, mig_now == 1);
+  if (!links) {
+    counters.problem = links.origin;
+    return counters;
+  }
+  const Session::Nvlinks& numbers = *links;
+  for (const unsigned link : numbers.active)
+    counters.links.push_back({link, session_->field(device, nvml_abi::field_nvlink_sent_KiB, link),
+                              session_->field(device, nvml_abi::field_nvlink_received_KiB, link)});
+  if (numbers.present.empty())
+    counters.problem = "the GPU has no NVLink";
+  else if (numbers.active.empty())
+    counters.problem = fmt::format("none of its {} NVLinks is active", numbers.present.size());
+  else {
+    counters.sent_KiB =
+        session_->field(device, nvml_abi::field_nvlink_sent_KiB, nvml_abi::scope_all_nvlinks);
+    counters.received_KiB =
+        session_->field(device, nvml_abi::field_nvlink_received_KiB, nvml_abi::scope_all_nvlinks);
+  }
+  return counters;
+}
+
+} // namespace shmemctl

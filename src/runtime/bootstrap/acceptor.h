@@ -1,0 +1,68 @@
+// Accepts connections and passes on those that authenticate in time.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "src/base/deadline.h"
+#include "src/base/socket.h"
+#include "src/runtime/bootstrap/frame.h"
+#include "src/runtime/bootstrap/poll_set.h"
+
+namespace shmemctl {
+
+/// A peer that has sent its first frame.
+struct AcceptedPeer {
+  Socket socket;
+  Bytes contents;      ///< of its frame, without the proof
+  bool proven = false; ///< it has the secret of the job: else nothing it says may be believed
+  Bytes welcome;       ///< the frame that lets it in, and shows that this side has the secret too
+};
+
+/// Accepts connections, challenges each one that requests it, and reads one control frame. A
+/// connection that sends anything else, or has not sent its frame within five seconds, is closed;
+/// beyond max_waiting, the oldest is closed. That bounds what an unauthenticated peer can cost.
+class Acceptor {
+public:
+  static constexpr double handshake_timeout_s = 5; ///< several round trips of a slow network
+  static constexpr std::size_t max_waiting = 1024;
+
+  Acceptor(std::vector<Listener> listeners, const Secret& secret)
+      : listeners_(std::move(listeners)), secret_(secret) {}
+
+  void prepare(PollSet& set);
+  /// Calls `arrived` for each complete frame of the wanted kind. `arrived` may close this: then no
+  /// other frame is passed on.
+  using Arrived = std::function<void(AcceptedPeer)>;
+  void advance(const PollSet& set, FrameKind wanted, const Arrived& arrived);
+  void close();
+  const std::vector<Listener>& listeners() const { return listeners_; }
+  std::size_t waiting() const { return pending_.size(); }
+
+private:
+  struct Pending {
+    Socket socket;
+    Deadline until;
+    FrameReader reader;
+    std::size_t slot = PollSet::none;
+    std::optional<Handshake> handshake = {}; ///< once it has requested the connection
+  };
+  void accept_from(Listener& listener);
+  /// False if the connection is to be closed or was passed on.
+  bool read(Pending& pending, FrameKind wanted, const Arrived& arrived);
+  /// False if it has to go.
+  static bool challenge(Pending& pending);
+  AcceptedPeer accepted(Pending& pending, Proven proven) const;
+
+  std::vector<Listener> listeners_;
+  const Secret secret_;
+  std::vector<std::size_t> listener_slots_;
+  std::vector<Pending> pending_; ///< oldest first
+  bool closed_ = false;
+};
+
+/// Tells a connection why it is refused, if that can be said without waiting, and ends it.
+void refuse(Socket socket, const FailureReport& report) noexcept;
+
+} // namespace shmemctl

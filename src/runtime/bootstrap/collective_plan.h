@@ -1,0 +1,81 @@
+// The bootstrap's collectives as plans: which bytes move in each round. Plans use no socket, so
+// tests simulate thousands of PEs in one process.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "src/base/deadline.h"
+#include "src/runtime/bootstrap/frame.h"
+
+namespace shmemctl {
+
+/// ceil(log2 size): the levels of neighbours, and the rounds of every collective.
+int levels_of(int size);
+/// The PE at distance +2^level (forward) or -2^level (back), modulo size.
+int forward_neighbour(int rank, int size, int level);
+int backward_neighbour(int rank, int size, int level);
+
+struct ConstPiece {
+  const std::byte* data = nullptr;
+  std::size_t size_bytes = 0;
+};
+struct Piece {
+  std::byte* data = nullptr;
+  std::size_t size_bytes = 0;
+};
+
+/// What one PE does in one round: a message to the neighbour at +2^round, one from that at
+/// -2^round, or only one of them, or neither. A message may be empty.
+struct Transfer {
+  bool sends = false, receives = false;
+  std::array<ConstPiece, 2> send;
+  std::array<Piece, 2> receive;
+  std::size_t send_bytes() const { return send[0].size_bytes + send[1].size_bytes; }
+  std::size_t receive_bytes() const { return receive[0].size_bytes + receive[1].size_bytes; }
+};
+
+/// One collective call of one PE. For each round, in order: begin(), move the bytes, end().
+class Plan {
+public:
+  virtual ~Plan() = default;
+  virtual Transfer begin(int round) = 0;
+  virtual void end(int round) { static_cast<void>(round); }
+};
+/// Dissemination: one empty message to each neighbour.
+std::unique_ptr<Plan> plan_barrier();
+/// Bruck: the number of known blocks doubles with each round. `receive` must hold this PE's block.
+std::unique_ptr<Plan> plan_allgather(int rank, int size, std::byte* receive,
+                                     std::size_t block_bytes);
+/// Bruck: in round k go the blocks whose distance has bit k, half of all.
+std::unique_ptr<Plan> plan_alltoall(int rank, int size, const std::byte* send, std::byte* receive,
+                                    std::size_t block_bytes);
+/// Binomial tree: after round k, 2^(k+1) PEs from the root on have the data.
+std::unique_ptr<Plan> plan_broadcast(int rank, int size, std::byte* data, std::size_t size_bytes,
+                                     int root);
+
+/// What PEs that are in step agree on.
+struct CallLabel {
+  FrameKind kind = FrameKind::barrier;
+  std::uint32_t number = 0;
+  std::uint32_t root = 0;
+  std::uint64_t block_bytes = 0;
+  /// "call 7, allgather of 16 bytes"
+  std::string text() const;
+  bool operator==(const CallLabel&) const = default;
+};
+
+/// Moves the bytes of rounds.
+class Links {
+public:
+  virtual ~Links() = default;
+  virtual int levels() const = 0;
+  virtual void exchange(const CallLabel& call, int round, const Transfer& transfer,
+                        const Deadline& deadline) = 0;
+};
+void run_plan(Plan& plan, Links& links, const CallLabel& call, const Deadline& deadline);
+
+} // namespace shmemctl

@@ -1,0 +1,46 @@
+// Connects a PE to its neighbours (rank ± 2^k), once their addresses are known.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/runtime/bootstrap/acceptor.h"
+#include "src/runtime/bootstrap/dialer.h"
+#include "src/runtime/bootstrap/uid_bootstrap.h"
+
+namespace shmemctl {
+
+/// Connections by level: to the PE at +2^level, and from the one at -2^level.
+struct NeighbourSockets {
+  std::vector<Socket> forward, backward;
+};
+
+/// Where this PE listens for its neighbours: at the addresses from which it reaches the rendezvous
+/// and at other usable ones, four at most. Throws Error.
+std::vector<Listener> listen_for_neighbours(const UniqueId& id, const InterfaceFilter& filter);
+
+struct ConnectRequest {
+  int rank = 0, size = 1;
+  Secret secret{};
+  const Neighbours* neighbours = nullptr;
+  /// The rendezvous tells on it if another PE fails; lost before the end, so is the job.
+  Socket* rendezvous = nullptr;
+  std::string who = {}; ///< host and process of this PE, for messages
+};
+/// Connects forth and lets those behind in, all at the same time, and returns once the rendezvous
+/// reports that all PEs are connected; until then a neighbour that has lost its connection may
+/// connect again. Throws Error; PEs that are connected by then are sent the reason, and so is the
+/// rendezvous.
+NeighbourSockets connect_neighbours(const ConnectRequest& request, std::vector<Listener> listeners,
+                                    const Deadline& deadline);
+
+/// Waits for the next frame of the rendezvous. Throws Error; a FailureReport is a frame as others.
+FrameReader await_from_rendezvous(Socket& rendezvous, const Deadline& deadline);
+/// The report of an error of this PE to the others.
+FailureReport report_of(const Error& error, int rank);
+
+/// The Error that a report says: "cannot <attempted> <subject>: <text>".
+Error error_of(const FailureReport& report, const std::string& subject,
+               const std::string& attempted);
+
+} // namespace shmemctl

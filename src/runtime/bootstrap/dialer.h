@@ -1,0 +1,89 @@
+// Connects to a PE or a rendezvous that may have several addresses and may not be listening yet.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/deadline.h"
+#include "src/base/socket.h"
+#include "src/runtime/bootstrap/frame.h"
+#include "src/runtime/bootstrap/poll_set.h"
+
+namespace shmemctl {
+
+/// What a PE says of itself on a connection, with a proof that it has the job's secret.
+struct Introduction {
+  FrameKind kind = FrameKind::join;
+  Bytes contents; ///< Join or Hello
+  Secret secret{};
+};
+
+/// Tries the addresses in turn, the next one when one has failed or has not responded for a second;
+/// requests the connection, answers the challenge with the introduction, and is done when the other
+/// side's `welcome` proves that it has the secret too. An address that refuses connections is tried
+/// again. Throws Error when every address has refused for good, with the other side's reason if it
+/// sent any.
+class Dialer {
+public:
+  Dialer(std::string peer, const std::vector<SocketAddress>& addresses, Introduction introduction);
+
+  /// Starts what is due and adds what is to be waited for.
+  void prepare(PollSet& set);
+  /// Reads what has arrived. True once the other side has sent its welcome: then take() has the
+  /// socket.
+  bool advance(const PollSet& set);
+  Socket take() { return std::move(welcomed_); }
+  /// The connection that was taken has ended: all addresses are tried again, after a pause.
+  void dial_again(const std::string& problem);
+  bool done() const { return done_; }
+  const std::string& peer() const { return peer_; }
+
+  /// Why the best address, which comes first, has failed so far: "10.0.0.2:4711: no answer".
+  std::string problem() const;
+  /// The wait is over and the deadline has passed: what was tried and why it failed.
+  [[noreturn]] void give_up() const;
+
+private:
+  struct Attempt {
+    Socket socket;
+    std::size_t address; ///< index
+    std::size_t slot = PollSet::none;
+    bool connected = false;
+    Handshake handshake;
+    bool challenged = false;
+    Bytes outbox;
+    std::size_t sent_bytes = 0;
+    FrameReader reader;
+    Attempt(Socket made, std::size_t to) : socket(std::move(made)), address(to) {}
+  };
+  enum class Step { wait, failed, welcome };
+
+  void start_next();
+  void end_of_round();
+  Step step(Attempt& attempt);
+  Step check_connected(Attempt& attempt);
+  Step read_response(Attempt& attempt);
+  Step reply_to_challenge(Attempt& attempt);
+  bool is_welcome(const Attempt& attempt) const;
+  void note(std::size_t address, const std::string& problem, bool may_retry);
+
+  std::string peer_;
+  std::vector<SocketAddress> addresses_;
+  const Introduction introduction_;
+  std::vector<Attempt> attempts_;
+  std::size_t next_address_ = 0;
+  Deadline::Clock::time_point last_start_{}, next_round_{};
+  double pause_s_;
+  bool worth_retrying_ = false; ///< some address of this round may answer later
+  std::optional<FailureReport> refusal_;
+  std::vector<std::string> problems_; ///< by address, the latest; "": none
+  Socket welcomed_;
+  std::size_t welcomed_at_ = 0; ///< index of its address
+  bool done_ = false;
+};
+
+/// Waits for one dialer alone. Throws Error.
+Socket dial(Dialer& dialer, const Deadline& deadline);
+
+} // namespace shmemctl

@@ -1,0 +1,73 @@
+// Collectives over a key-value store, as PMI and PMIx offer it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "src/runtime/bootstrap/bootstrap.h"
+
+namespace shmemctl {
+
+/// What PMI-1, PMI-2 and PMIx have in common. Keys are made by KvsBootstrap: letters, digits, '-'.
+class KeyValueStore {
+public:
+  virtual ~KeyValueStore() = default;
+  virtual const char* name() const = 0;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::size_t max_key_bytes() const = 0;
+  /// The longest value that put() takes.
+  virtual std::size_t max_value_bytes() const = 0;
+  /// Prefix of all keys, the same on all processes; a different one for each use of a store that
+  /// outlives its users.
+  virtual std::string key_prefix() const { return "shmemctl-"; }
+  /// True if values may hold any byte; otherwise only printable ASCII without blanks, '=' and ';'.
+  virtual bool binary_values() const = 0;
+
+  virtual void put(const std::string& key, const std::string& value, const Deadline& deadline) = 0;
+  /// Collective: what was put before it can be got after it.
+  virtual void fence(const Deadline& deadline) = 0;
+  /// True if no process leaves fence() before all have entered it. Otherwise get() blocks for the
+  /// values of processes that have not.
+  virtual bool fence_synchronizes() const { return true; }
+  /// Nothing if `rank` has put no such key.
+  virtual std::optional<std::string> get(int rank, const std::string& key,
+                                         const Deadline& deadline) = 0;
+  virtual void abort(ExitCode code, const std::string& message) noexcept = 0;
+  virtual void finish(const Deadline& deadline) = 0;
+  /// As Bootstrap::leave().
+  virtual void leave(const Deadline& deadline) noexcept = 0;
+  /// Waits ask `health` from now on.
+  void watch(JobHealth* health) { health_ = health; }
+
+protected:
+  JobHealth& health() const { return *health_; }
+
+private:
+  JobHealth nobody_;
+  JobHealth* health_ = &nobody_;
+};
+
+/// Every collective is put, fence, get. Keys carry a sequence number, so that none is used twice.
+/// Long values are split into chunks; text-only stores get base64. Collective. Checks that the
+/// ranks are distinct, that the processes agree on their number, and that each sees what another
+/// one puts: some launchers and libraries give every process a private store.
+std::unique_ptr<Bootstrap> make_kvs_bootstrap(std::unique_ptr<KeyValueStore> kvs,
+                                              const Deadline& deadline);
+
+// Bytes as text, for stores that accept only printable characters.
+
+/// RFC 4648 section 4, without padding: letters, digits, '+' and '/'.
+std::string base64(const void* data, std::size_t size_bytes);
+/// The bytes; nothing if `text` is not what base64() writes for some bytes.
+std::optional<std::string> from_base64(std::string_view text);
+/// Characters that base64() writes for this many bytes.
+constexpr std::size_t base64_length(std::size_t size_bytes) {
+  return size_bytes / 3 * 4 + (size_bytes % 3 == 0 ? 0 : size_bytes % 3 + 1);
+}
+
+} // namespace shmemctl

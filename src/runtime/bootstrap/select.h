@@ -1,0 +1,64 @@
+// Selects the bootstrap of this process, and opens it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/options.h"
+#include "src/runtime/bootstrap/bootstrap.h"
+#include "src/runtime/bootstrap/uid_bootstrap.h"
+
+namespace shmemctl {
+
+/// What the environment says about the launcher of this process.
+struct BootstrapChoice {
+  std::string name;   ///< of Bootstrap::name()
+  std::string reason; ///< one sentence: "PMI_FD is set: a process manager serves PMI-1"
+};
+
+/// What `auto` looks for, in its order; `env` and the documentation print it.
+struct BootstrapRule {
+  std::string name;
+  std::string looks_for; ///< e.g. "PMIX_NAMESPACE and a libpmix that opens"
+};
+const std::vector<BootstrapRule>& bootstrap_rules();
+
+/// Applies BOOTSTRAP (and BOOTSTRAP_PMI), or the rules in their order. A process that a launcher
+/// started as one of several, but that no bootstrap can serve, gets an Error (unavailable) that
+/// names the launcher and what is missing; it never becomes a job of one silently.
+BootstrapChoice choose_bootstrap(const Options& options, const Environment& environment);
+
+/// The launcher of this process according to its environment: "run" (shmemctl run), "mpirun",
+/// "oshrun", "srun", "hydra", "pmi" (an unknown process manager) or "none".
+std::string launcher_name(const Environment& environment);
+/// Number of processes that the launcher started as one job; 1 without a launcher.
+long long launched_size(const Environment& environment);
+
+struct BootstrapRequest {
+  const Options* options = nullptr;
+  Environment environment;
+  void* mpi_communicator = nullptr;  ///< an MPI_Comm* to use instead of MPI_COMM_WORLD
+  std::unique_ptr<UidArguments> uid; ///< rank, size and id passed in by a program
+};
+/// Chooses and opens. Throws Error.
+std::unique_ptr<Bootstrap> open_bootstrap(BootstrapRequest request, const Deadline& deadline);
+
+std::unique_ptr<Bootstrap> open_uid(BootstrapRequest& request, const Deadline& deadline);
+std::unique_ptr<Bootstrap> open_local(BootstrapRequest& request, const Deadline& deadline);
+std::unique_ptr<Bootstrap> open_mpi(BootstrapRequest& request, const Deadline& deadline);
+std::unique_ptr<Bootstrap> open_pmi(BootstrapRequest& request, const Deadline& deadline);
+std::unique_ptr<Bootstrap> open_pmi2(BootstrapRequest& request, const Deadline& deadline);
+std::unique_ptr<Bootstrap> open_pmix(BootstrapRequest& request, const Deadline& deadline);
+std::unique_ptr<Bootstrap> open_openshmem(BootstrapRequest& request, const Deadline& deadline);
+std::unique_ptr<Bootstrap> open_plugin(BootstrapRequest& request, const Deadline& deadline);
+
+/// What `shmemctl run` puts into the environment of each PE, and open_local() reads.
+namespace local_variables {
+inline constexpr const char* rank = "SHMEMCTL_LOCAL_RANK";
+inline constexpr const char* size = "SHMEMCTL_LOCAL_SIZE";
+inline constexpr const char* id = "SHMEMCTL_LOCAL_ID";     ///< UniqueId::text() of run's rendezvous
+inline constexpr const char* node = "SHMEMCTL_LOCAL_NODE"; ///< virtual node of this PE, from 0
+} // namespace local_variables
+
+} // namespace shmemctl

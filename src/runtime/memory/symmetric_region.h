@@ -1,0 +1,78 @@
+// A symmetric region: slot i's part is at base + i * stride in every process that maps it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/runtime/memory/backing.h"
+#include "src/runtime/memory/local_peers.h"
+
+namespace shmemctl {
+
+/// Memory of a symmetric heap: of equal size on every PE, and growable.
+class HeapMemory {
+public:
+  virtual ~HeapMemory() = default;
+  virtual std::byte* base() const = 0;          ///< my own part
+  virtual std::size_t size_bytes() const = 0;   ///< committed, per PE
+  virtual std::size_t stride_bytes() const = 0; ///< what it can grow to
+  /// Collective: commits more memory after the existing part; nothing moves. Throws Error
+  /// (unavailable).
+  virtual void grow(std::size_t more_bytes, const Deadline& deadline) = 0;
+  bool contains(const void* address) const; ///< in my own committed part
+};
+
+class SymmetricRegion : public HeapMemory {
+public:
+  /// Reserves slots * stride_bytes of address space; maps nothing.
+  /// @param name for messages: "heap", "internal"
+  SymmetricRegion(std::string name, std::size_t stride_bytes, LocalPeers& peers,
+                  HeapBacking& backing);
+  ~SymmetricRegion() override;
+  SymmetricRegion(const SymmetricRegion&) = delete;
+  SymmetricRegion& operator=(const SymmetricRegion&) = delete;
+
+  /// Collective: commits `more_bytes` (rounded up to the granularity) in every slot, after the
+  /// existing part; nothing moves. Throws Error (unavailable) with the limit or size that was
+  /// exceeded.
+  void grow(std::size_t more_bytes, const Deadline& deadline) override;
+
+  std::byte* base() const override;
+  std::byte* slot_base(int slot) const; ///< that slot's part as mapped here
+  std::size_t size_bytes() const override;
+  std::size_t stride_bytes() const override;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The executable's own global and static variables (.data and .bss) as a symmetric region:
+/// OpenSHMEM makes them remotely accessible. The pages are copied into shared memory and mapped
+/// over themselves, so it has to run before other threads do. Peers' parts are mapped elsewhere
+/// (slot_base); offsets agree because all PEs run the same executable, which the caller compares by
+/// fingerprint() before share(). Private again (copied back) on destruction.
+class StaticDataRegion {
+public:
+  /// Finds the segment of the main program and shares it. Throws Error (unavailable).
+  explicit StaticDataRegion(HeapBacking& backing);
+  ~StaticDataRegion();
+  StaticDataRegion(const StaticDataRegion&) = delete;
+  StaticDataRegion& operator=(const StaticDataRegion&) = delete;
+
+  /// Collective: maps the peers' segments.
+  void share(LocalPeers& peers, const Deadline& deadline);
+  std::byte* base() const;
+  std::size_t size_bytes() const;
+  std::byte* slot_base(int slot) const;
+  /// What must be equal on all PEs: build id, size and address, as text to allgather and compare.
+  std::string fingerprint() const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,61 @@
+// Collectives over an active set (OpenSHMEM before 1.5), among its members only, with the work
+// array of the caller.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/runtime/reduce_kernels.h"
+#include "src/runtime/shmem/world.h"
+
+namespace shmemctl::api {
+
+/// PE_start, logPE_stride and PE_size with the array pSync.
+struct ActiveSetArguments {
+  int start, log_stride, n_pes;
+  long* work;
+};
+
+/// Every collective begins with a sync (sources and destinations are ready on all members) and ends
+/// with one (this PE's source may be reused). The work array counts arrivals, one word for each
+/// round of a dissemination barrier, and subtracts each arrival again: it is zero whenever no
+/// collective is in progress, and may already contain arrivals of the next one.
+class ActiveSet {
+public:
+  /// Throws Error (usage) if the set is invalid.
+  ActiveSet(World& world, const ActiveSetArguments& arguments);
+  /// Only members may call what follows.
+  bool member() const { return me_ >= 0; }
+
+  void sync();
+  /// Completes this PE's operations on the default context, then syncs.
+  void barrier();
+  /// The root's own `dest` is left alone.
+  void broadcast(void* dest, const void* source, std::size_t size_bytes, int root);
+  void collect(void* dest, const void* source, std::size_t size_bytes);
+  void fcollect(void* dest, const void* source, std::size_t size_bytes);
+  void alltoall(void* dest, const void* source, std::size_t block_bytes);
+  void alltoalls(void* dest, const void* source, std::ptrdiff_t dest_stride,
+                 std::ptrdiff_t source_stride, std::size_t nelems, std::size_t element_bytes);
+  /// Each member reduces its share of the elements, in the set's order, and gives the result to
+  /// all. dest == source is legal.
+  void reduce(void* dest, const void* source, std::size_t elements, std::size_t element_bytes,
+              ReduceKernel combine);
+
+private:
+  static constexpr int rounds = limits::sync_rounds;
+  static constexpr int published = rounds; ///< the word after the rounds
+  static_assert(published < SHMEM_SYNC_SIZE);
+
+  int pe(int member) const { return start_ + member * stride_; }
+  /// The member at +`distance`, modulo the size.
+  int neighbour(int distance) const { return (me_ + distance) % n_pes_; }
+  std::uint64_t* word(int index) const;
+  void put(void* dest, const void* source, std::size_t size_bytes, int member);
+
+  World& world_;
+  int start_, stride_, n_pes_, me_;
+  long* work_;
+};
+
+} // namespace shmemctl::api

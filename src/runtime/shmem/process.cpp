@@ -1,0 +1,435 @@
+// The world of a process: initialisation, the ways in which it ends, and finalisation; and queries
+// (my_pe, n_pes, accessibility, version, name).
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <future>
+#include <iostream>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <unistd.h>
+
+#include "src/base/log.h"
+#include "src/base/print_error.h"
+#include "src/runtime/gpu/gpu.h"
+#include "src/runtime/runtime.h"
+#include "src/runtime/shmem/api.h"
+#include "src/runtime/shmem/environment.h"
+#include "src/runtime/shmem/exit_watcher.h"
+#include "src/runtime/shmem/include/shmemx.h"
+
+namespace shmemctl::api {
+
+namespace {
+
+/// A program may compute for hours while the others wait for it; a PE that dies is noticed at once.
+constexpr double default_timeout_s = 86400;
+constexpr std::chrono::seconds exit_handlers_time{5};
+constexpr std::chrono::milliseconds flush_time{200};
+/// A PE that failed exits before those that were only notified: launchers report who exited first.
+constexpr std::chrono::milliseconds precedence_time{200};
+/// Phases under which a PE's exit is announced; the exit status is appended to them, because the
+/// job's own exit codes must not be mixed with it.
+constexpr std::string_view global_exit_phase = "shmem_global_exit ";
+constexpr std::string_view status_phase = "exit with status ";
+
+enum class Stage { before, running, finalized, ending };
+// The C interface is about "the" library of a process, and exit() calls back without an argument.
+std::atomic<Stage> stage{Stage::before};
+std::atomic<bool> someone_ends{false};
+thread_local bool i_end = false;
+pid_t process_id = 0;
+bool reached_bootstrap = false; ///< by the thread that initialises the library
+
+/// Returns on the one thread that ends the process. Other threads are stopped here, because what
+/// they use is about to be destroyed.
+void claim_the_end() {
+  if (i_end)
+    std::_Exit(static_cast<int>(ExitCode::unavailable)); // a call from an exit handler
+  if (someone_ends.exchange(true))
+    for (;;)
+      pause();
+  i_end = true;
+  stage = Stage::ending;
+}
+
+/// Exits from a thread that is not the program's: exit handlers are not run, and output is flushed
+/// as far as no other thread holds its lock.
+[[noreturn]] void leave(int status) {
+  std::promise<void> flushed;
+  std::future<void> end = flushed.get_future();
+  std::thread([done = std::move(flushed)]() mutable {
+    std::fflush(nullptr);
+    done.set_value();
+  }).detach();
+  end.wait_for(flush_time);
+  std::_Exit(status);
+}
+
+std::string with_status(std::string_view phase, int status) {
+  return std::string(phase) + std::to_string(status & 0xff);
+}
+
+/// The status after this phase name, if the failure has one.
+std::optional<int> status_of(const Failure* failure, std::string_view phase) {
+  if (!failure || !failure->phase.starts_with(phase))
+    return std::nullopt;
+  return std::atoi(failure->phase.c_str() + phase.size());
+}
+
+/// The runtime's, of an error that ends the job. shmem_global_exit() ends it without one.
+void print_failure(const Error& error) {
+  if (error.code() != ExitCode::interrupted)
+    print_error(error);
+}
+
+ErrorPrinter printer_for(const Environment& environment) {
+  return has_common_output(environment) ? ErrorPrinter(print_failure) : nullptr;
+}
+
+/// How a program initialises the library.
+struct InitRequest {
+  int thread_level = SHMEM_THREAD_SINGLE;
+  GpuUse gpu = GpuUse::none;
+  int gpu_device = SHMEMX_GPU_BY_TURNS;
+};
+
+class ProcessWorld final : public World {
+public:
+  ProcessWorld(Runtime& runtime, const InitRequest& wanted_init, bool uses_default_timeout)
+      : World(runtime.rma(), runtime.teams(), runtime.collectives()), runtime_(runtime),
+        thread_level_(wanted_init.thread_level) {
+    if (wanted_init.gpu == GpuUse::none)
+      why_no_gpu_ = "the program was initialised by shmem_init, which opens none";
+    else
+      why_no_gpu_ = runtime.no_gpu_reason();
+    if (uses_default_timeout)
+      rma.set_timeout_s(default_timeout_s);
+    if (uses_default_timeout && gpu())
+      gpu()->set_timeout_s(default_timeout_s);
+    rma.serialize(0, thread_level_ == SHMEM_THREAD_MULTIPLE);
+    watcher_ = std::make_unique<ExitWatcher>([this] { check_health(); },
+                                             [this](const Error& error) { fail_elsewhere(error); });
+  }
+
+  void* allocate(std::size_t size_bytes, std::size_t alignment_bytes) override {
+    return runtime_.allocate(size_bytes, alignment_bytes);
+  }
+  void free(void* address) override { runtime_.free(address); }
+  std::size_t block_bytes(const void* address) const override {
+    const RemoteAddress place = rma.locate(address, rma.pe());
+    if (place.region != region::heap)
+      return 0;
+    return runtime_.heap().allocator().block_bytes(place.offset_bytes).value_or(0);
+  }
+  bool reachable(int pe) const override {
+    return runtime_.transport_index_by_pe()[static_cast<std::size_t>(pe)] >= 0;
+  }
+  Buffers* buffers() override { return &runtime_.buffers(); }
+  PeGpu* gpu() override { return runtime_.gpu(); }
+  const char* why_no_gpu() const override { return why_no_gpu_.c_str(); }
+  int thread_level() const override { return thread_level_; }
+
+  void finalize() override {
+    if (gpu()) // work in its stream uses memory that is about to be freed
+      gpu()->wait(gpu()->stream(), "shmem_finalize");
+    // The runtime's own timeout is meant for PEs that are late by seconds.
+    collectives.barrier(team_world);
+    let_all_go();
+    watcher_.reset();
+    runtime_.finish();
+  }
+
+  [[noreturn]] void exit_all(int status) override {
+    claim_the_end();
+    runtime_.failure_detector().announce(
+        Error(ExitCode::interrupted, "job", "continue", "a PE called shmem_global_exit", ""),
+        with_status(global_exit_phase, status));
+    release_kernels();
+    runtime_.leave();
+    std::exit(status);
+  }
+
+  [[noreturn]] void fail(const Error& error) override {
+    claim_the_end();
+    std::exit(report(error));
+  }
+
+  /// This PE's program ends without shmem_finalize, and not well. A launcher may end the other PEs
+  /// as soon as this one has exited, so one of them has to print that before.
+  void fail_with_status(int status) noexcept {
+    release_kernels();
+    FailureDetector& failure_detector = runtime_.failure_detector();
+    const Error error = placed(
+        Error(ExitCode::unavailable, "job", "finish",
+              "a program exited with status " + std::to_string(status) + " before shmem_finalize",
+              "check what that PE printed"));
+    if (failure_detector.announce(error, with_status(status_phase, status)))
+      failure_detector.await_printed(&error);
+  }
+
+private:
+  /// What the program would not notice while it computes, or waits for a stream.
+  void check_health() {
+    runtime_.failure_detector().check();
+    if (gpu())
+      gpu()->check();
+  }
+
+  /// The process's end would else have to wait for kernels that wait.
+  void release_kernels() noexcept {
+    if (gpu())
+      gpu()->release_kernels();
+  }
+
+  /// On the watcher's thread.
+  void fail_elsewhere(const Error& error) {
+    if (someone_ends.exchange(true)) {
+      // The program's own thread met the failure too; its exit handlers have their time.
+      std::this_thread::sleep_for(exit_handlers_time);
+      std::_Exit(status_after(runtime_.failure_detector().failure().get(), error));
+    }
+    i_end = true;
+    stage = Stage::ending;
+    leave(report(error));
+  }
+
+  static int status_after(const Failure* first, const Error& error) {
+    for (const std::string_view phase : {global_exit_phase, status_phase})
+      if (const auto status = status_of(first, phase))
+        return *status;
+    return static_cast<int>(error.code());
+  }
+  /// Notifies the other PEs, prints the error if no PE of the job does, and returns the exit
+  /// status.
+  int report(const Error& error) {
+    release_kernels();
+    const std::unique_ptr<Failure> first = runtime_.failure_detector().failure();
+    if (status_of(first.get(), global_exit_phase)) {
+      runtime_.leave();
+      return status_after(first.get(), error);
+    }
+    const Error full = placed(error);
+    if (!runtime_.fail(full))
+      print_error(full);
+    if (first && first->pe != rma.pe())
+      std::this_thread::sleep_for(precedence_time);
+    return status_after(first.get(), full);
+  }
+
+  Error placed(const Error& error) const {
+    Where where = error.where();
+    if (where.pe || !where.host.empty() || error.printed())
+      return error;
+    where.pe = rma.pe();
+    where.host = runtime_.placement().hosts[static_cast<std::size_t>(rma.pe())].host_name;
+    return {error.code(),           error.subject(), error.attempted(),
+            error.system_message(), error.fix(),     where};
+  }
+
+  Runtime& runtime_;
+  int thread_level_;
+  std::string why_no_gpu_;
+  std::unique_ptr<ExitWatcher> watcher_;
+};
+
+/// The state from shmem_init to shmem_finalize. Not destroyed when the process exits otherwise:
+/// other threads may be using it.
+struct Process {
+  Process(const InitRequest& wanted_init, const Environment& environment)
+      : options(environment, specified_options(environment)) {
+    options.require_valid({"LOG_LEVEL", "LOG_SUBSYSTEMS", "TIMEOUT"});
+    LogLevel level = LogLevel::warning;
+    parse_log_level(options.text("LOG_LEVEL"), level);
+    configure_log(level, options.text("LOG_SUBSYSTEMS"));
+    RuntimeRequest request;
+    request.options = &options;
+    request.environment = environment;
+    request.share_static_data = true;
+    request.gpu = wanted_init.gpu;
+    request.gpu_device = wanted_init.gpu_device;
+    request.print_error = printer_for(environment);
+    request.announce = [](const std::string& phase) {
+      reached_bootstrap = reached_bootstrap || phase == phase::bootstrap;
+    };
+    runtime = std::make_unique<Runtime>(std::move(request));
+    world = std::make_unique<ProcessWorld>(*runtime, wanted_init, !options.value("TIMEOUT").set());
+  }
+  Options options;
+  std::unique_ptr<Runtime> runtime;
+  std::unique_ptr<ProcessWorld> world;
+};
+
+Process* process = nullptr;
+
+InitRequest init_request_of(const shmemx_gpu_init_t& wanted) {
+  if (wanted.thread_level < SHMEM_THREAD_SINGLE || wanted.thread_level > SHMEM_THREAD_MULTIPLE)
+    throw wrong_use("thread level " + std::to_string(wanted.thread_level), "provide",
+                    "not defined by the specification",
+                    "use SHMEM_THREAD_SINGLE, FUNNELED, SERIALIZED or MULTIPLE");
+  if (wanted.device < SHMEMX_GPU_BY_TURNS)
+    throw wrong_use("GPU " + std::to_string(wanted.device), "open", "no such device",
+                    "use CUDA's number of the device, or SHMEMX_GPU_BY_TURNS");
+  return {wanted.thread_level, wanted.optional ? GpuUse::if_available : GpuUse::required,
+          wanted.device};
+}
+
+void print_what_was_asked_for(const Environment& environment) {
+  if (current().rma.pe() != 0)
+    return;
+  if (asked_for(environment, "VERSION"))
+    std::cerr << SHMEM_VENDOR_STRING << ": OpenSHMEM " << SHMEM_MAJOR_VERSION << '.'
+              << SHMEM_MINOR_VERSION << '\n';
+  if (asked_for(environment, "INFO"))
+    std::cerr << info_text();
+}
+
+void finalize() {
+  Stage expected = Stage::running;
+  if (!stage.compare_exchange_strong(expected, Stage::finalized))
+    return;
+  guarded([](World& world) { world.finalize(); });
+  process_world = nullptr;
+  const std::unique_ptr<Process> gone(std::exchange(process, nullptr));
+}
+
+/// A program that returns from main without shmem_finalize is finalised here; one that ends with
+/// an error tells the others. A child process inherits this handler and must do neither.
+void at_exit(int status, void*) {
+  if (getpid() != process_id || stage != Stage::running)
+    return;
+  if (status == 0)
+    return finalize();
+  stage = Stage::ending;
+  process->world->fail_with_status(status);
+}
+
+/// Of the initialisation. The other PEs may have the same error, which one PE prints then, or wait
+/// for this one.
+[[noreturn]] void fail_to_start(Error error, const Environment& environment) {
+  stage = Stage::ending;
+  if (!reached_bootstrap && share_problem(environment, {}, error, print_failure))
+    error.mark_printed();
+  std::this_thread::sleep_for(precedence_time); // it may be another PE that failed
+  fail(error);
+}
+
+void start(const InitRequest& wanted_init) {
+  Stage expected = Stage::before;
+  if (!stage.compare_exchange_strong(expected, Stage::running))
+    fail(wrong_use("library", "initialize", "it has already been initialized",
+                   "call shmem_init or shmem_init_thread once"));
+  const Environment environment = current_environment();
+  try {
+    process = std::make_unique<Process>(wanted_init, environment).release();
+  } catch (const Error& error) {
+    fail_to_start(error, environment);
+  }
+  process_world = process->world.get();
+  process_id = getpid();
+  on_exit(at_exit, nullptr);
+  // A PE that ends at once finds the others where they can tell its status from a loss.
+  guarded([](World& world) { world.teams.sync(team_world); });
+  print_what_was_asked_for(environment);
+}
+
+} // namespace
+
+} // namespace shmemctl::api
+
+using namespace shmemctl;
+
+SHMEMCTL_API(void, shmem_init, (void)) {
+  api::start({});
+}
+
+SHMEMCTL_API(int, shmemx_gpu_init, (const shmemx_gpu_init_t* wanted)) {
+  constexpr shmemx_gpu_init_t usual = SHMEMX_GPU_INIT;
+  api::InitRequest wanted_init;
+  try {
+    wanted_init = api::init_request_of(wanted ? *wanted : usual);
+  } catch (const Error& error) {
+    if (api::stage == api::Stage::before)
+      api::fail_to_start(error, current_environment());
+    api::fail(error);
+  }
+  api::start(wanted_init);
+  return api::guarded([](api::World& world) { return world.gpu() ? 0 : 1; });
+}
+
+SHMEMCTL_API(int, shmem_init_thread, (int requested, int* provided)) {
+  if (requested < SHMEM_THREAD_SINGLE || requested > SHMEM_THREAD_MULTIPLE)
+    return 1;
+  api::start({.thread_level = requested});
+  *provided = requested;
+  return 0;
+}
+
+SHMEMCTL_API(void, start_pes, (int)) {
+  if (api::stage == api::Stage::before)
+    api::start({});
+}
+
+SHMEMCTL_API(void, shmem_finalize, (void)) {
+  api::finalize();
+}
+
+SHMEMCTL_API(void, shmem_global_exit, (int status)) {
+  api::guarded([&](api::World& world) { world.exit_all(status); });
+}
+
+// Queries: my_pe, n_pes, accessibility, version and name.
+
+using namespace shmemctl;
+using api::World;
+
+SHMEMCTL_API(int, shmem_my_pe, (void)) {
+  return api::guarded([](api::World& world) { return world.rma.pe(); });
+}
+
+SHMEMCTL_API(int, shmem_n_pes, (void)) {
+  return api::guarded([](api::World& world) { return world.rma.n_pes(); });
+}
+
+SHMEMCTL_API(int, shmem_pe_accessible, (int pe)) {
+  return api::guarded([&](api::World& world) {
+    return pe >= 0 && pe < world.rma.n_pes() && world.reachable(pe) ? 1 : 0;
+  });
+}
+
+SHMEMCTL_API(int, shmem_addr_accessible, (const void* addr, int pe)) {
+  return api::guarded([&](api::World& world) {
+    const bool valid = pe >= 0 && pe < world.rma.n_pes() && world.reachable(pe);
+    return valid && world.rma.locate(addr, pe).region > region::internal ? 1 : 0;
+  });
+}
+
+SHMEMCTL_API(void*, shmem_ptr, (const void* dest, int pe)) {
+  return api::guarded([&](api::World& world) { return world.rma.direct(dest, pe); });
+}
+
+SHMEMCTL_API(void, shmem_info_get_version, (int* major, int* minor)) {
+  *major = SHMEM_MAJOR_VERSION;
+  *minor = SHMEM_MINOR_VERSION;
+}
+
+SHMEMCTL_API(void, shmem_info_get_name, (char* name)) {
+  static_assert(sizeof SHMEM_VENDOR_STRING <= SHMEM_MAX_NAME_LEN);
+  std::memcpy(name, SHMEM_VENDOR_STRING, sizeof SHMEM_VENDOR_STRING);
+}
+
+SHMEMCTL_API(void, shmem_query_thread, (int* provided)) {
+  api::guarded([&](api::World& world) { *provided = world.thread_level(); });
+}
+
+SHMEMCTL_API(void, shmem_pcontrol, (int, ...)) {}
+
+SHMEMCTL_API(int, _my_pe, (void)) {
+  return pshmem_my_pe();
+}
+
+SHMEMCTL_API(int, _num_pes, (void)) {
+  return pshmem_n_pes();
+}

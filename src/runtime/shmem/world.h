@@ -1,0 +1,177 @@
+// The state of the C interface: the parts of one PE's runtime, and how to reach them.
+#pragma once
+
+#include <atomic>
+#include <bitset>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/runtime/buffers.h"
+#include "src/runtime/collectives.h"
+#include "src/runtime/rma.h"
+#include "src/runtime/shmem/include/shmem.h"
+#include "src/runtime/teams.h"
+
+/// What a shmem_team_t points at.
+struct shmemctl_team {
+  shmemctl::TeamId id = shmemctl::invalid_team;
+  int num_contexts = 0; ///< as asked for when the team was made
+};
+
+/// What a shmem_ctx_t points at.
+struct shmemctl_context {
+  int number = 0; ///< of the runtime's contexts; 0 is the default one
+  shmem_team_t team = nullptr;
+  long options = 0;
+};
+
+namespace shmemctl {
+class Buffers;
+class PeGpu;
+} // namespace shmemctl
+
+namespace shmemctl::api {
+
+/// The parts of a PE's runtime that the C interface uses. One object for each PE: the process's own
+/// (process.cpp), or, where PEs are threads, one for each thread.
+class World {
+public:
+  World(Rma& rma_part, Teams& teams_part, Collectives& collectives_part)
+      : rma(rma_part), teams(teams_part), collectives(collectives_part) {}
+  virtual ~World() = default;
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  Rma& rma;
+  Teams& teams;
+  Collectives& collectives;
+
+  /// Collective, with a barrier at the end; nullptr if there is no room.
+  virtual void* allocate(std::size_t size_bytes, std::size_t alignment_bytes) = 0;
+  /// Collective, with a barrier at the beginning.
+  virtual void free(void* address) = 0;
+  /// Size of the block that begins there; 0 if none does.
+  virtual std::size_t block_bytes(const void* address) const = 0;
+  /// Whether any transport reaches that PE.
+  virtual bool reachable(int pe) const = 0;
+  /// nullptr where PEs are threads.
+  virtual Buffers* buffers() { return nullptr; }
+  /// Keeps a registered buffer open; returns where it is here.
+  void* hold(BufferRef buffer);
+  /// Ends one hold() that returned this; false if there is none.
+  bool let_go(const void* address);
+  void let_all_go();
+  /// nullptr if the job has none.
+  virtual PeGpu* gpu() { return nullptr; }
+  /// One clause, for as long as this lives; "" if there is one.
+  virtual const char* why_no_gpu() const { return "the PEs of this job are threads"; }
+  virtual int thread_level() const = 0;
+  virtual void finalize() = 0;
+  /// Ends the job with this status.
+  [[noreturn]] virtual void exit_all(int status) = 0;
+  /// A call has failed: tells the user and the other PEs, and ends this one.
+  [[noreturn]] virtual void fail(const Error& error) = 0;
+
+  /// nullptr if all are in use.
+  shmem_ctx_t make_context(shmem_team_t team, long options);
+  void destroy_context(shmem_ctx_t context);
+  shmem_team_t make_team(TeamId id, int num_contexts);
+  /// Collective over the team; its contexts go with it.
+  void destroy_team(shmem_team_t team);
+  /// Held over calls that change the heap: threads may make them.
+  std::mutex& heap_mutex() { return heap_mutex_; }
+
+private:
+  std::mutex heap_mutex_, handles_mutex_, held_mutex_;
+  std::multimap<const void*, BufferRef> held_; ///< by where they are here
+  std::vector<std::unique_ptr<shmemctl_context>> contexts_;
+  std::vector<std::unique_ptr<shmemctl_team>> teams_;
+  std::bitset<limits::max_contexts> numbers_{1};
+};
+
+/// The process's world between shmem_init and shmem_finalize.
+extern std::atomic<World*> process_world;
+/// From now on calls of this thread mean `world`, if the process has none; nullptr ends that.
+void set_thread_world(World* world);
+/// The thread's world; an Error if it has none either.
+World& thread_world();
+
+inline World& current() {
+  World* world = process_world.load(std::memory_order_acquire);
+  return world ? *world : thread_world();
+}
+
+/// Ends the process, or does what the world does with an error.
+[[noreturn]] void fail(const Error& error);
+[[noreturn]] void fail_unexpectedly(const char* what);
+
+/// Runs a call of the C interface, which can throw nothing.
+template <class Body>
+decltype(auto) guarded(Body&& body) {
+  try {
+    return body(current());
+  } catch (const Error& error) {
+    fail(error);
+  } catch (const std::exception& error) {
+    fail_unexpectedly(error.what());
+  }
+}
+
+Error wrong_use(const std::string& subject, const std::string& attempted,
+                const std::string& problem, const std::string& fix);
+
+/// Of SHMEM_SIGNAL_SET and SHMEM_SIGNAL_ADD. Throws Error (usage).
+SignalOp signal_op(int op);
+/// Throws Error (usage) for a value that is not one of SHMEM_CMP_*.
+void require_comparison(int cmp);
+
+/// The context of a call. Throws Error (usage) for SHMEM_CTX_INVALID.
+inline shmemctl_context& checked(shmem_ctx_t context) {
+  if (!context)
+    throw wrong_use("SHMEM_CTX_INVALID", "communicate on", "it is no context",
+                    "make one by shmem_ctx_create and look at what that returns");
+  return *context;
+}
+/// World PE of PE number `pe` of a team's context; throws Error (usage) if it has no such PE.
+int world_pe_in_team(World& world, const shmemctl_context& context, int pe);
+/// The same for any context.
+inline int world_pe(World& world, const shmemctl_context& context, int pe) {
+  return context.team == SHMEM_TEAM_WORLD ? pe : world_pe_in_team(world, context, pe);
+}
+
+/// The fast path for one word: its address if the process's PE may access it directly and the
+/// context numbers PEs as the world does; nullptr otherwise, and then the call takes the full path.
+/// Nothing is written before the word is (see LoadStoreTable).
+[[gnu::always_inline]] inline std::byte* mapped_word(shmem_ctx_t context, const void* address,
+                                                     std::size_t size_bytes, int pe) {
+  const World* world = process_world.load(std::memory_order_acquire);
+  const bool in_world =
+      context == SHMEM_CTX_DEFAULT || (context && context->team == SHMEM_TEAM_WORLD);
+  if (__builtin_expect(!world || !in_world, 0))
+    return nullptr;
+  return world->rma.mapped_word(address, size_bytes, pe);
+}
+/// The same for atomics.
+[[gnu::always_inline]] inline std::byte* mapped_atomic(shmem_ctx_t context, const void* address,
+                                                       std::size_t size_bytes, int pe) {
+  const World* world = process_world.load(std::memory_order_acquire);
+  const bool in_world =
+      context == SHMEM_CTX_DEFAULT || (context && context->team == SHMEM_TEAM_WORLD);
+  if (__builtin_expect(!world || !in_world, 0))
+    return nullptr;
+  return world->rma.mapped_atomic(address, size_bytes, pe);
+}
+
+/// The unsigned type of that size.
+template <std::size_t size_bytes>
+using WordOf = std::conditional_t<
+    size_bytes == 8, std::uint64_t,
+    std::conditional_t<size_bytes == 4, std::uint32_t,
+                       std::conditional_t<size_bytes == 2, std::uint16_t, std::uint8_t>>>;
+
+} // namespace shmemctl::api
