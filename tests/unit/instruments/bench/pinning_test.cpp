@@ -179,7 +179,7 @@ TEST(Pinning, AListThatIsTooShortEndsOnAllPes) {
                        return std::string();
                      }})) {
     EXPECT_EQ(result.exit_code, 2) << result.text;
-    EXPECT_NE(result.text.find("lists 1 CPU"), std::string::npos) << result.text;
+    EXPECT_NE(result.text.find("list has 1 CPU"), std::string::npos) << result.text;
   }
 }
 
