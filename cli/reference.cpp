@@ -243,7 +243,7 @@ std::string markdown_options_page(const std::vector<Page>& pages) {
     text += "- Variables: `SHMEMCTL_" + spec.name + "`" +
             (spec.nvshmem_alias ? ", `NVSHMEM_" + spec.name + "`" : "") + "\n";
     if (!flag.empty())
-      text += "- Flag: `" + flag + "`, of " + takers + "\n";
+      text += "- Flag: `" + flag + "`, accepted by " + takers + "\n";
     text += "- Values: " + values_text(spec) + "\n";
     text +=
         "- Default: " + (spec.default_value.empty() ? "unset" : "`" + spec.default_value + "`") +

@@ -202,9 +202,9 @@ std::vector<FindingReference> finding_rows() {
       {"gpu-memory-staged", "Bring-up and transports", "warning",
        "NICs cannot read and write GPU memory themselves, so every transfer over a network is "
        "copied through host memory.",
-       "The transports try to register GPU memory by dma-buf and through nvidia-peermem.",
-       "`shmemctl doctor --only dma-buf,nvidia-peermem,gpudirect-rdma` says what is missing. "
-       "`SHMEMCTL_GPUDIRECT=off` if staging is intended."},
+       "Registering GPU memory failed both by dma-buf and through nvidia-peermem.",
+       "Run `shmemctl doctor --only dma-buf,nvidia-peermem,gpudirect-rdma` to see what is missing. "
+       "If staging is intended, set `SHMEMCTL_GPUDIRECT=off`."},
       {"gpu-pair-unreachable", "Bring-up and transports", "warning",
        "Kernels cannot reach the memory of some PE, by loads and stores or by a network.",
        "`bringup` computes the path of every pair from peer access and the transports' reach.",
@@ -268,8 +268,8 @@ std::vector<FindingReference> finding_rows() {
        "See the page about the proxy; `SHMEMCTL_PROXY_THREADS` and `SHMEMCTL_PROXY_CPUS` change "
        "it."},
       {"bench-short-samples", "Benchmarks", "warning",
-       "`-n` leaves samples that are too short for the clock; the message gives the possible "
-       "error.",
+       "With this `-n`, samples are too short for the clock's resolution; the message gives the "
+       "possible error.",
        "The resolution of the clock, divided by the length of a sample.",
        "Leave out `-n`, or give a larger one."},
       {"bench-stall", "Benchmarks", "warning",

@@ -132,8 +132,8 @@ struct RailFlags {
   /// By call number modulo 2 and node: the call that the rank of this rail there has entered; in
   /// both failed_call() (cells.h) after a failure.
   std::uint64_t entered[2][max_ranks];
-  /// Own, sums by node: time spent waiting for the rank of this rail there to enter a call, and for
-  /// its rows.
+  /// Own. Total wait per node: [0] for this rail's rank there to enter a call or send its counts,
+  /// [1] for its rows.
   std::uint64_t wait_ns[2][max_ranks];
   std::uint64_t notification; ///< own: number of the last completed notify
   std::uint64_t padding[15];

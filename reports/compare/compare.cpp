@@ -429,7 +429,7 @@ ComparedSide described(const std::vector<LoadedReport>& reports, const Side& sid
 
 Error no_rows(const ComparedSide& side, const char* which) {
   return input_error(side.files.front() + (side.files.size() > 1 ? ", ..." : ""), "",
-                     std::string("no results to compare as ") + which,
+                     std::string(which) + " has no results to compare",
                      "pass reports of check, bench, moe or bringup");
 }
 

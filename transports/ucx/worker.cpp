@@ -32,7 +32,7 @@ std::string worker_fix(ucs_status_t status) {
     if (system.f_blocks > 0 && free_bytes < enough_bytes)
       return "UCX keeps buffers in /dev/shm, where " + format_size_bytes(free_bytes) + " of " +
              format_size_bytes(std::uint64_t{system.f_blocks} * system.f_frsize) +
-             " are free: remove what is left there, or make it larger (mount -o "
+             " are free: delete files that were left there, or enlarge it (mount -o "
              "remount,size=50% /dev/shm; docker run --shm-size=16g)";
   }
   return ucx_fix(status);

@@ -1,5 +1,5 @@
-// The table of bench cases: every case of every initiator. `bench`, its --list and --help, the
-// refusals, the reference and the sweep read it.
+// The table of bench cases: every case for every initiator. Used by `bench`, its --list and --help,
+// its errors about what a case does not support, the generated reference, and the sweep.
 #include "src/instruments/bench/case_table.h"
 
 #include <algorithm>
@@ -220,7 +220,8 @@ static std::vector<CaseRow> make_table() {
   const std::string payload = "the last payload and the number of messages";
   const std::string messages = "the number of messages";
   const std::string words = "the target words, computed from the number of operations";
-  const std::string result = "the complete result of the last call, which depends on the iteration";
+  const std::string result = "the complete result of the last call (the data differ in each "
+                             "iteration, so a stale result fails)";
   const std::string requested = "the data, signals and sums at the target";
 
   // One row for each case. name, group, metric, what it measures, what is verified; then, for each

@@ -180,7 +180,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
   return static_cast<std::uint64_t>(*value);
 }
 
-/// The line's fields behind its first word; nothing if no line starts with that word.
+/// The fields after `word` on the first line of `text` that starts with it; nullopt if none does.
 std::optional<std::vector<std::string>> line_of(std::string_view text, std::string_view word) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());

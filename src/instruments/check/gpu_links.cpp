@@ -104,8 +104,8 @@ bool is_below_declared(const Pair& pair) {
          *pair.speed_GBps < declared_link_share * pair.nvlink->rate_GBps;
 }
 
-/// Compared with the other pairs at the same declared distance, and with what that distance
-/// promises: a pair that is already reported as slow among its siblings is not reported again.
+/// Compares each pair's speed with the median of the pairs at the same declared distance, and with
+/// the rate of its declared NVLink. A pair that fails the first test is not reported again.
 void judge_speeds(const std::vector<Pair>& pairs, Findings& findings) {
   std::map<std::string, std::vector<const Pair*>> by_declared;
   for (const Pair& pair : pairs)

@@ -269,7 +269,7 @@ Secret session_secret(const Options& options, int port) {
                              : "the first line of " + printable(path) + " is empty",
                 "set SHMEMCTL_BOOTSTRAP_UID_SECRET or SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE to the "
                 "same value for all PEs");
-  // The port is what all PEs write alike: they may know the host by different names.
+  // Only the port is the same for all PEs: they may use different names for the host.
   return secret_of_password(text, "shmemctl uid, port " + std::to_string(port));
 }
 

@@ -1,4 +1,4 @@
-// The table in shared memory of valid registrations and their operations in flight.
+// Shared-memory table of the valid registrations and the operations in flight on each.
 #pragma once
 
 #include <atomic>

@@ -43,8 +43,7 @@ public:
   bool connected(std::size_t user) const {
     return connected_[user].load(std::memory_order_acquire);
   }
-  /// The users that may have this buffer of a GPU mapped; from now on it knows of none. Thread
-  /// safe.
+  /// Returns the users that may have this GPU buffer mapped, and forgets them. Thread safe.
   std::set<std::size_t> take_openers(const BufferHandle& handle);
 
 private:

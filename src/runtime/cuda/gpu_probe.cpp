@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t shared_bytes = std::size_t{2} << 20; // what every GPU's granularity divides
 
-/// Whether a piece of the GPU's memory becomes a file descriptor. Returns why not.
+/// Tries to export GPU memory as a file descriptor. Returns why it failed; empty on success.
 std::string try_descriptor(const Device& device) {
   const DeviceInfo& info = device.info();
   if (!info.virtual_memory)
@@ -42,7 +42,7 @@ std::string try_descriptor(const Device& device) {
              : "cuMemExportToShareableHandle: " + device.driver().text_of(result);
 }
 
-/// The same for a handle of processes.
+/// The same for a CUDA IPC handle.
 std::string try_ipc_handle(const std::shared_ptr<const Device>& device) {
   const DeviceBuffer memory(device, shared_bytes);
   const Current current(*device);

@@ -18,7 +18,7 @@ namespace {
               std::to_string(request.size_bytes) + " bytes to PE " + std::to_string(request.pe) +
               " of " + std::to_string(n_pes) + " on context " + std::to_string(request.context) +
               ", which is invalid",
-          "check the arguments of the call that made it, on the host or in a kernel"};
+          "check the arguments of the host or kernel call that made this request"};
 }
 
 bool word_size(std::uint64_t size_bytes) {
