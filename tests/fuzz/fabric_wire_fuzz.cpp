@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (shmemctl::to_bytes(*endpoints) != text)
       std::abort();
   if (const auto key = shmemctl::from_bytes<PieceKey>(text))
-    if (key->ways.size() > max_endpoints || shmemctl::to_bytes(*key) != text)
+    if (key->by_endpoint.size() > max_endpoints || shmemctl::to_bytes(*key) != text)
       std::abort();
   const LocalInfo info = read_local_info(text);
   if (info.problem.empty() && info.provider.empty())
