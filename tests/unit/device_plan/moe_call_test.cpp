@@ -280,8 +280,9 @@ TEST(MoeNotifyCounts, ANotificationThatFailedLeavesNoPlan) {
   HostKernels& kernels = exchange.kernels();
   kernels.job(2).timeout_ns = short_ns; // its rows lie behind those of the late rank
   kernels.run({2, 2}, [&](const DeviceJob& job) {
-    if (job.pe == missing)
-      kernels.wait_for_report(2);
+    if (job.pe == missing) // until all blocks of rank 2 have timed out, not only the first of them
+      HostKernels::wait_for(
+          [&] { return device::load_acquire(&cells_of(kernels.job(2))->notification) == 1; });
     else if (job.pe == 2)
       exchange.wait_for_counts(job, 0);
     exchange.notify(job);
