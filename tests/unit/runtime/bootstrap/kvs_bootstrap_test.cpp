@@ -133,6 +133,7 @@ TEST(KvsBootstrap, ARefusalThatAnotherPeCausedIsTheErrorOfTheJob) {
     HealthWithFailure has_failure;
     EXPECT_EQ(message_with(knows_nothing), "refused");
     EXPECT_EQ(message_with(has_failure), "PE 1 was lost");
+    bootstrap.watch(nullptr); // outlives both
   });
 }
 
