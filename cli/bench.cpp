@@ -42,7 +42,7 @@ struct BenchFlags {
 };
 
 Error bad(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "bench", "", problem, fix};
+  return Error(ExitCode::usage, "bench", "", problem, fix).on_all_pes();
 }
 
 std::size_t size_flag(const std::string& flag, const std::string& text) {

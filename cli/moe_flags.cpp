@@ -153,7 +153,7 @@ bool moe_allows_loss(const std::vector<std::string>& words) {
 }
 
 Error bad_moe(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "moe", "", problem, fix};
+  return Error(ExitCode::usage, "moe", "", problem, fix).on_all_pes();
 }
 
 std::optional<std::pair<int, double>> straggler_flag(const std::string& text) {

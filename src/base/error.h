@@ -4,6 +4,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace shmemctl {
 
@@ -66,6 +67,14 @@ public:
   bool printed() const noexcept { return printed_; }
   void mark_printed() noexcept { printed_ = true; }
 
+  /// Every PE of the job fails with it, since all have the same command line: a PE that prints it
+  /// for another one names neither that PE nor its host. Copies keep it.
+  bool same_on_all_pes() const noexcept { return same_on_all_pes_; }
+  Error on_all_pes() && {
+    same_on_all_pes_ = true;
+    return std::move(*this);
+  }
+
 private:
   ExitCode code_;
   std::string subject_;
@@ -75,6 +84,7 @@ private:
   Where where_;
   std::string message_;
   bool printed_ = false;
+  bool same_on_all_pes_ = false;
 };
 
 /// Whether two processes of a job report the same failure: all is equal but the host, the PE and

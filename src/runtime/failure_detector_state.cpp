@@ -101,7 +101,7 @@ Error State::error_of(const Failure& failure) const {
     return job_cannot_continue(failure);
   const Error& error = *failure.error;
   Where where = error.where();
-  if (failure.pe == rank_)
+  if (failure.pe == rank_ || error.same_on_all_pes())
     return error;
   if (where.host.empty())
     where.host = failure.host;

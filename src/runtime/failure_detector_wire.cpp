@@ -24,9 +24,14 @@ void serialize_error(Archive& archive, Failure& failure) {
   archive.text(where.host, failure_detector::max_host_bytes);
   archive.text(where.device, failure_detector::max_name_bytes);
   archive(where.pe, where.port);
-  if (archive.reading())
-    failure.error = Error(failure.code, std::move(subject), std::move(action), std::move(cause),
-                          failure.fix, std::move(where));
+  bool same_on_all_pes = failure.error && failure.error->same_on_all_pes();
+  archive(same_on_all_pes);
+  if (!archive.reading())
+    return;
+  failure.error = Error(failure.code, std::move(subject), std::move(action), std::move(cause),
+                        failure.fix, std::move(where));
+  if (same_on_all_pes)
+    failure.error = std::move(*failure.error).on_all_pes();
 }
 
 bool is_code_of_failure(std::uint8_t value) {

@@ -462,7 +462,8 @@ std::optional<Error> case_of_other_flags(const std::vector<BenchCase>& cases,
   if (flags.empty())
     return std::nullopt;
   return Error(ExitCode::usage, "bench", "", "no case of " + given + " matches \"" + pattern + "\"",
-               "pass " + join(flags, " or ") + "; shmemctl bench --list shows all cases");
+               "pass " + join(flags, " or ") + "; shmemctl bench --list shows all cases")
+      .on_all_pes();
 }
 
 Error no_such_case(const std::vector<BenchCase>& cases, const std::string& pattern) {
@@ -477,10 +478,11 @@ Error no_such_case(const std::vector<BenchCase>& cases, const std::string& patte
     if (near.size() < 4 && pattern.size() >= 3 && name.find(pattern) != std::string::npos &&
         std::find(near.begin(), near.end(), name) == near.end())
       near.push_back(name);
-  return {ExitCode::usage, "bench", "", "unknown case \"" + pattern + "\"",
-          near.empty()
-              ? "run shmemctl bench --list; * and ? match any text and any character"
-              : "did you mean " + join(near, " or ") + "? shmemctl bench --list shows all cases"};
+  return Error(ExitCode::usage, "bench", "", "unknown case \"" + pattern + "\"",
+               near.empty() ? "run shmemctl bench --list; * and ? match any text and any character"
+                            : "did you mean " + join(near, " or ") +
+                                  "? shmemctl bench --list shows all cases")
+      .on_all_pes();
 }
 
 } // namespace

@@ -10,7 +10,7 @@ namespace shmemctl::bench {
 namespace {
 
 Error refused(const std::string& subject, const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, subject, "", problem, fix};
+  return Error(ExitCode::usage, subject, "", problem, fix).on_all_pes();
 }
 
 /// Threads of a block that one caller of this scope has; 0: as many as wanted.

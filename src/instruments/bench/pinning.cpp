@@ -105,7 +105,8 @@ PinChoice parse_pin_choice(const std::string& text) {
     return {false, {}};
   const auto cpus = parse_pin_list(text);
   if (!cpus)
-    throw Error(ExitCode::usage, "--pin " + printable(text), "", "not a CPU list", pin_fix);
+    throw Error(ExitCode::usage, "--pin " + printable(text), "", "not a CPU list", pin_fix)
+        .on_all_pes();
   return {true, *cpus};
 }
 

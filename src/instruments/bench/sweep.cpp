@@ -15,7 +15,7 @@ constexpr std::size_t max_points = 4096;
 constexpr int max_in_window = 1 << 16;
 
 Error refused(const CaseInfo& info, const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "bench " + info.name, "", problem, fix};
+  return Error(ExitCode::usage, "bench " + info.name, "", problem, fix).on_all_pes();
 }
 
 std::string words_of(const std::vector<Traffic>& traffics) {

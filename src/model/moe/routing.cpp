@@ -142,7 +142,7 @@ private:
 };
 
 Error unfit(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "routing", "", problem, fix};
+  return Error(ExitCode::usage, "routing", "", problem, fix).on_all_pes();
 }
 
 /// The nearest number of groups that divides the experts, of those that suit the choices if there
@@ -210,7 +210,8 @@ RoutingKind parse_routing_kind(const std::string& name) {
   throw Error(ExitCode::usage, "--routing", "", "unknown value \"" + printable(name) + "\"",
               near ? "did you mean " + *near + "?"
                    : "choose one of " + join(routing_names(), ", ") +
-                         ", or a file with a / in its name");
+                         ", or a file with a / in its name")
+      .on_all_pes();
 }
 
 std::int32_t tokens_of_rank(const Shape& shape, const RoutingRequest& request, std::int32_t rank) {

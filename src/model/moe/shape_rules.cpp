@@ -116,8 +116,10 @@ std::optional<BrokenRule> broken_without_ranks(const Shape& shape, Format format
 }
 
 Error error_of(const BrokenRule& broken) {
-  return {ExitCode::usage, broken.what, "", fmt::format("{} (it is {})", broken.rule, broken.found),
-          fmt::format("use the nearest legal value: {}", broken.nearest)};
+  return Error(ExitCode::usage, broken.what, "",
+               fmt::format("{} (it is {})", broken.rule, broken.found),
+               fmt::format("use the nearest legal value: {}", broken.nearest))
+      .on_all_pes();
 }
 
 void validate(const Shape& shape, Format format, int ranks_limit, const GroupRule& groups) {

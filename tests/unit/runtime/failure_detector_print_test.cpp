@@ -76,6 +76,17 @@ TEST_P(FailureDetectorPrint, AnErrorWithoutAPeGetsTheOneThatFailed) {
   EXPECT_EQ(prints.all()[0].second, "bench put (host b, PE 1): no PE 9");
 }
 
+TEST_P(FailureDetectorPrint, AnErrorOfTheCommandLineGetsNoPe) {
+  Prints prints;
+  FailureDetectors detectors = make_failure_detectors(3, GetParam(), prints.printer_of());
+  const Error error =
+      Error(ExitCode::usage, "bench put", "", "no PE 9", "pass --pair 0,1").on_all_pes();
+  detectors[1]->announce(error, "running"); // before PE 0 has come as far
+  EXPECT_TRUE(detectors[1]->await_printed(&error));
+  ASSERT_EQ(prints.all().size(), 1U);
+  EXPECT_EQ(prints.all()[0], std::pair(0, std::string("bench put: no PE 9")));
+}
+
 TEST_P(FailureDetectorPrint, OneOfManyThatFailAlike) {
   for (int round = 0; round < 10; ++round) {
     constexpr int n_pes = 7;

@@ -164,7 +164,8 @@ private:
     if (point().size_bytes != 4 && point().size_bytes != 8)
       throw Error(ExitCode::usage, "atomic", "",
                   "unsupported size of " + std::to_string(point().size_bytes) + " bytes",
-                  "pass -b 4 or -b 8");
+                  "pass -b 4 or -b 8")
+          .on_all_pes();
     routes_ = routes_of(point(), context().pe, context().n_pes);
     peers_ = static_cast<std::uint64_t>(peers_of_a_sender(point(), context().n_pes));
     deltas_ = deltas_to(routes_.to);

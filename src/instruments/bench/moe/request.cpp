@@ -20,7 +20,8 @@ std::vector<std::int32_t> numbers(const char* flag, const std::string& text) {
       throw Error(ExitCode::usage, flag, "",
                   "invalid value \"" + printable(text) + "\": " + printable(part) +
                       " is not a number from 0 to 16777216",
-                  "write it as 128 or 1,16,128");
+                  "write it as 128 or 1,16,128")
+          .on_all_pes();
     values.push_back(static_cast<std::int32_t>(*value));
   }
   return values;
@@ -34,7 +35,8 @@ std::vector<std::int32_t> of_file(const char* flag, const std::string& text,
     throw Error(ExitCode::usage, flag, "",
                 "invalid value \"" + printable(text) +
                     fmt::format("\": {} was recorded with {}", printable(file), recorded),
-                fmt::format("omit {}, or pass {} {}", flag, flag, recorded));
+                fmt::format("omit {}, or pass {} {}", flag, flag, recorded))
+        .on_all_pes();
   return {recorded};
 }
 
@@ -43,7 +45,7 @@ void refuse_idle_flags(const Request& request) {
   const Request untouched;
   const auto refuse = [](bool idle, const char* flag, const char* why, const char* fix) {
     if (idle)
-      throw Error(ExitCode::usage, flag, "", why, fix);
+      throw Error(ExitCode::usage, flag, "", why, fix).on_all_pes();
   };
   const bool low = request.mode == "ll";
   refuse(request.bias && low, "--bias", "low-latency mode has no bias",
@@ -133,7 +135,8 @@ std::vector<PointRequest> points_of(const Request& request,
     throw Error(ExitCode::usage, request.routing, "replay",
                 fmt::format("recorded with {} ranks, but this job has {}", recorded->shape.n_ranks,
                             n_ranks),
-                fmt::format("start {} PEs", recorded->shape.n_ranks));
+                fmt::format("start {} PEs", recorded->shape.n_ranks))
+        .on_all_pes();
   const auto list = [&](const char* flag, std::string Request::*text, std::int32_t of_recorded) {
     return recorded ? of_file(flag, request.*text, untouched.*text, of_recorded, request.routing)
                     : numbers(flag, request.*text);

@@ -19,8 +19,9 @@ std::string all_names() {
 }
 
 Error bad(const std::string& flag, const std::string& text, const std::string& problem) {
-  return {ExitCode::usage, flag, "read " + printable(text), problem,
-          "write sms=24,warps=7 with names of: " + all_names()};
+  return Error(ExitCode::usage, flag, "read " + printable(text), problem,
+               "write sms=24,warps=7 with names of: " + all_names())
+      .on_all_pes();
 }
 
 } // namespace
