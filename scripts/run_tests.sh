@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # scripts/run_tests.sh BUILD [CTEST OPTION…]: runs the tests of a build folder once each. Those that
-# tests/quarantine.txt names run after the others; how they end is printed and does not matter.
+# tests/quarantine.txt names run after the others; how they end is printed and does not matter. Ends with
+# why each test failed, in a few lines, because a CI page often shows only the end of a log.
 #   SHMEMCTL_QUARANTINE  another file of that form
 set -euo pipefail
 build=$1
@@ -20,8 +21,27 @@ while read -r name reason; do
 done < "$list"
 
 run() { ctest --test-dir "$build" --output-on-failure "$@"; }
+
+# Of each failed test of the last run: the lines that say what failed, or its last lines.
+summarize_failures() {
+  awk '
+    / Test: / { sub(/^.* Test: /, ""); name = $0; reading = n = n_telling = 0 }
+    /^<end of output>$/ { reading = 0 }
+    reading && NF {
+      line = substr($0, 1, 300)
+      last[n++ % 12] = line
+      if (n_telling < 12 && /^(FAIL|ERROR): |Error: |error: |: Failure$|ThreadSanitizer|AddressSanitizer|runtime error/)
+        telling[n_telling++] = line
+    }
+    /^Output:$/ { getline; reading = 1 }
+    /^Test (Failed|timed out)|^Unable to find executable/ {
+      print "failed: " name
+      for (i = 0; i < n_telling; i++) print "    " telling[i]
+      for (i = n > 12 ? n - 12 : 0; !n_telling && i < n; i++) print "    " last[i % 12]
+    }' "$build/Testing/Temporary/LastTest.log" | head -n 100
+}
 if [ ${#names[@]} = 0 ]; then
-  run "$@"
+  run "$@" || { status=$?; summarize_failures; exit "$status"; }
   exit
 fi
 
@@ -30,7 +50,8 @@ exactly() { printf '^%s$' "$(printf '%s' "$1" | sed 's/[][().*+?^$|\\]/\\&/g')";
 all=$(for name in "${names[@]}"; do exactly "$name" && echo; done | paste -sd '|')
 
 status=0
-run "$@" -E "$all" || status=$?
+failures=
+run "$@" -E "$all" || { status=$?; failures=$(summarize_failures); }
 for i in "${!names[@]}"; do
   log=$(run -R "$(exactly "${names[i]}")" 2>&1) && result=passed || result=failed
   case $log in
@@ -39,4 +60,5 @@ for i in "${!names[@]}"; do
   esac
   echo "quarantined: ${names[i]}: $result (${reasons[i]})"
 done
+[ -z "$failures" ] || printf '%s\n' "$failures"
 exit "$status"

@@ -52,6 +52,19 @@ class Quarantine(unittest.TestCase):
         self.assertEqual((code, ran), (2, []), out)
         self.assertIn("flaky: without a reason", out)
 
+    def test_the_end_says_why_tests_failed(self):
+        for quarantine in ("", "gone was slow\n"):
+            with self.subTest(quarantine=quarantine):
+                _, out, _ = self.run_tests(quarantine, good="echo Error: of a test that passed",
+                                           telling="echo FAIL: test_sum; echo AssertionError: 2; seq 90; false",
+                                           silent="seq 30; false", killed="kill -9 \\$\\$")
+                end = out[out.index("failed: "):]
+                self.assertIn("failed: telling\n    FAIL: test_sum\n    AssertionError: 2\n", end)
+                self.assertIn("failed: silent\n    19\n", end)
+                self.assertIn("\n    30\n", end)
+                self.assertIn("failed: killed\n", end)
+                self.assertNotIn("a test that passed", end)
+
     def test_options_are_ctests(self):
         code, out, ran = self.run_tests("flaky is slow\n", "-R", "one", one="true", two="false", flaky="true")
         self.assertEqual((code, sorted(ran)), (0, ["flaky", "one"]), out)
