@@ -20,6 +20,9 @@ SIZES = "0,1,3,8,735,736,752,753,1000,4097,20000"
 #: For faults that only a deadline ends, and for those where none may pass.
 FAULT_TIMEOUT_S = 2
 LONG_TIMEOUT_S = 30
+#: How often a job is started whose launcher says that it has started none of its processes: slurmd on a
+#: loaded machine sometimes fails so ("launch failed: Unspecified error"), and srun then returns 0.
+LAUNCHES = 3
 #: The probe's own watchdog ends it after 3 x its timeout + 10; nothing may hang longer.
 PATIENCE_S = 110
 
@@ -73,8 +76,30 @@ class LauncherTests:
     def variables(self):
         return {}
 
+    def never_started(self, err):
+        """Whether the launcher says that it could not start the job's processes."""
+        return False
+
+    def job(self, ranks, *arguments, **variables):
+        """A finished job; started again if the launcher could not start its processes."""
+        for _ in range(LAUNCHES):
+            done = subprocess.run(
+                [*self.command(ranks), *map(str, arguments)],
+                env=environment(**{"SHMEMCTL_SYMMETRIC_SIZE": "64M", **self.variables(), **variables}),
+                check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+            if not self.never_started(done.stderr):
+                break
+        return done
+
     def launch(self, ranks, *arguments):
         """(exit code, stdout, stderr, seconds); checks that nothing stays behind."""
+        for _ in range(LAUNCHES):
+            result = self.launch_probe(ranks, *arguments)
+            if not self.never_started(result[2]):
+                break
+        return result
+
+    def launch_probe(self, ranks, *arguments):
         mark = f"PROBE_MARK_{uuid.uuid4().hex}"
         # To a file of their own: a launcher that ends a job may drop what its ranks said last.
         said = tempfile.NamedTemporaryFile("r", prefix="probe-stderr-")
@@ -135,10 +160,7 @@ class LauncherTests:
         """The whole runtime, through the binary as its users start it."""
         with tempfile.TemporaryDirectory(prefix="launched-bringup-") as folder:
             path = pathlib.Path(folder) / "report.json"
-            done = subprocess.run(
-                [*self.command(4), BINARY, "bringup", "--bootstrap", self.bootstrap, "--json", path],
-                env=environment(**self.variables(), SHMEMCTL_SYMMETRIC_SIZE="64M"), check=False,
-                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+            done = self.job(4, BINARY, "bringup", "--bootstrap", self.bootstrap, "--json", path)
             self.assertEqual(done.returncode, 0, done.stderr)
             report = json.loads(path.read_text())
         self.assertEqual((report["status"], report["job"]["pes"], report["job"]["bootstrap"]),
@@ -151,11 +173,8 @@ class LauncherTests:
         cases = {"put": {1, 512, 262144, 4194304}, "atomic-fetch-add": {4, 8}, "barrier": {None}}
         with tempfile.TemporaryDirectory(prefix="launched-bench-") as folder:
             path = pathlib.Path(folder) / "report.json"
-            done = subprocess.run(
-                [*self.command(2), BINARY, "bench", *cases, "--quick", "--timeout", "60", "--bootstrap",
-                 self.bootstrap, "--json", path],
-                env=environment(**self.variables(), SHMEMCTL_SYMMETRIC_SIZE="64M"), check=False,
-                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+            done = self.job(2, BINARY, "bench", *cases, "--quick", "--timeout", "60", "--bootstrap",
+                            self.bootstrap, "--json", path)
             self.assertEqual(done.returncode, 0, done.stderr)
             report = json.loads(path.read_text())
             code, out, err = run("report", "validate", path)
@@ -184,12 +203,8 @@ class LauncherTests:
                 (("bench", "put", "--pair", "0,9"), {}, "no PE 9"),
                 (("bringup",), {"SHMEMCTL_FAULT": "error:1:heap"}, "PE 1")):
             with self.subTest(arguments=arguments), tempfile.NamedTemporaryFile("r") as printed:
-                done = subprocess.run(
-                    [*self.command(3), "sh", "-c", 'exec "$0" "$@" 2>>"$STDERR_OF_PES"', BINARY, *arguments,
-                     "--bootstrap", self.bootstrap],
-                    env=environment(**{"SHMEMCTL_SYMMETRIC_SIZE": "64M", **self.variables(), **variables},
-                                    STDERR_OF_PES=printed.name),
-                    check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+                done = self.job(3, "sh", "-c", 'exec "$0" "$@" 2>>"$STDERR_OF_PES"', BINARY, *arguments,
+                                "--bootstrap", self.bootstrap, STDERR_OF_PES=printed.name, **variables)
                 self.assertNotEqual(done.returncode, 0)
                 errors = error_lines(printed.read())
                 self.assertEqual(len(errors), 1, (errors, done.stderr))
@@ -299,6 +314,9 @@ class Srun(LauncherTests):
             raise unittest.SkipTest(f"no one-node Slurm: {Srun.why_not}")
         if cls.mpi not in Srun.slurm.mpi_types():
             raise unittest.SkipTest(f"this Slurm has no --mpi={cls.mpi}")
+
+    def never_started(self, err):
+        return "launch failed: Unspecified error" in err
 
     def assert_deadline_code(self, result):
         """srun returns the highest code: 124, or that of the one that it killed."""
