@@ -74,6 +74,20 @@ void say_hello(Socket& socket, const State& state, int peer, const Deadline& dea
                 "another process listens at its address", "start the job again");
 }
 
+/// The waits of a bootstrap ask the failure detector as long as this lives.
+class Watched {
+public:
+  Watched(Bootstrap& bootstrap, JobHealth& health) : bootstrap_(bootstrap) {
+    bootstrap_.watch(&health);
+  }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  ~Watched() { bootstrap_.watch(nullptr); }
+
+private:
+  Bootstrap& bootstrap_;
+};
+
 /// Errors after connecting do not say which address was in use.
 Error at_address(const Error& error, const SocketAddress& address) {
   const std::string text = address.text();
@@ -112,7 +126,13 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
     mine = make_verdict(Verdict::Kind::cannot_connect,
                         state_->describe(state_->rank()) + ": " + error.message());
   }
-  const std::vector<Verdict> verdicts = allgather_value(bootstrap, mine, deadline);
+  // A PE that brought a problem announces it and leaves as soon as it has all verdicts: where they
+  // are still on their way, the announcement is the error, not that the PE has left.
+  std::vector<Verdict> verdicts;
+  {
+    const Watched watched(bootstrap, *this);
+    verdicts = allgather_value(bootstrap, mine, deadline);
+  }
   if (const Verdict* bad = worst(verdicts))
     throw printed_once(bootstrap, settings.printer,
                        Error(ExitCode::unavailable, "failure detector", "start", words_of(*bad),
