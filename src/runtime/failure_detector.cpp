@@ -126,12 +126,17 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
     mine = make_verdict(Verdict::Kind::cannot_connect,
                         state_->describe(state_->rank()) + ": " + error.message());
   }
-  // A PE that brought a problem announces it and leaves as soon as it has all verdicts: where they
-  // are still on their way, the announcement is the error, not that the PE has left.
+  // A PE that brought a problem announces it and leaves as soon as it has all verdicts. Where they
+  // are still on their way, the job has failed by then, with what it has announced; all are
+  // connected, so this detector serves as any other whose job fails.
   std::vector<Verdict> verdicts;
-  {
+  try {
     const Watched watched(bootstrap, *this);
     verdicts = allgather_value(bootstrap, mine, deadline);
+  } catch (const Error&) {
+    if (mine.kind == Verdict::Kind::good && state_->failed())
+      return;
+    throw;
   }
   if (const Verdict* bad = worst(verdicts))
     throw printed_once(bootstrap, settings.printer,

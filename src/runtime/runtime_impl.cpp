@@ -251,8 +251,14 @@ void Runtime::Impl::enter_failure_detector() {
     if (request.problem && addresses.empty()) // any address serves to announce it
       hold_problem([&] { addresses = usable_addresses({}); });
   }
+  // A problem that this PE has too is printed as its own: it is not that of one host.
+  ErrorPrinter printer = request.print_error;
+  if (printer && request.problem)
+    printer = [print = request.print_error, own = *request.problem](const Error& error) {
+      print(same_failure(own, error) ? own : error);
+    };
   failure_detector = FailureDetector::start(*bootstrap, secret, addresses, std::move(host_names),
-                                            deadline(), request.print_error);
+                                            deadline(), std::move(printer));
   bootstrap->watch(failure_detector.get());
   if (request.failure_detector_changed)
     request.failure_detector_changed(failure_detector.get());

@@ -209,6 +209,8 @@ class LauncherTests:
                 errors = error_lines(printed.read())
                 self.assertEqual(len(errors), 1, (errors, done.stderr))
                 self.assertIn(word, errors[0])
+                if word in ("lots", "no PE 9"):
+                    self.assertNotIn("(host", errors[0], "all PEs have it")
 
     def test_a_rank_is_killed(self):
         for call in self.fault_calls:
