@@ -11,6 +11,7 @@
 #include "src/base/text.h"
 #include "src/instruments/check/acceptance.h"
 #include "src/instruments/check/parts.h"
+#include "src/model/topo/writers/writer.h"
 #include "src/runtime/bootstrap/select.h"
 
 namespace shmemctl {
@@ -40,9 +41,12 @@ public:
 
   ExitCode run() {
     source_ = session_.load({});
+    Report& report = session_.report();
+    report.hosts = nlohmann::json::array({host_json(source_.node, source_.sysroot.get())});
+    report.topology = topology_json(source_.node);
     const bool nothing = nothing_to_check(source_.node);
     if (nothing)
-      session_.report().findings.push_back(nothing_to_check_finding());
+      report.findings.push_back(nothing_to_check_finding());
     for (const CheckPart& part : check_parts())
       run_part(part);
     return session_.finish(nothing ? ExitCode::unavailable : ExitCode::ok);
@@ -60,15 +64,19 @@ private:
     }
     session_.phase(fmt::format("check: {}, part {} of {}", part.id,
                                &part - check_parts().data() + 1, check_parts().size()));
+    timed(part.id, [&] { perform(part); });
+  }
+
+  /// Runs what adds the verdict of a part, and notes how long it took, and whether it failed.
+  template <class Body>
+  void timed(const std::string& id, Body&& body) {
     const auto begin = std::chrono::steady_clock::now();
-    const std::size_t rows_before = report.checks.size();
-    perform(part);
+    body();
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    if (report.checks.size() > rows_before) {
-      report.checks.back().time_s = taken.count();
-      if (failed_.empty() && report.checks.back().status == "fail")
-        failed_ = part.id;
-    }
+    CheckRow& verdict = session_.report().checks.back();
+    verdict.time_s = taken.count();
+    if (failed_.empty() && verdict.status == "fail")
+      failed_ = id;
     session_.checkpoint();
   }
 
@@ -83,19 +91,18 @@ private:
       return "fewer than two NVIDIA GPUs";
     if (id == "bench-gpu" && !pes_had_gpus_.value_or(gpus > 0))
       return "no GPU for the PEs";
-    if (id == "topo" && nothing_to_check(source_.node))
-      return "no GPU, no RDMA device";
     return "";
   }
 
   void perform(const CheckPart& part) {
     const std::string id = part.id;
     if (id == "topo")
-      judge(part, [this] { run_topo(session_, options_, source_); });
+      judge(id, part.title, [this] { run_topo(session_, options_, source_); });
     else if (id == "doctor")
-      judge(part, [this] { run_doctor(session_, source_, context_.environment, {}, {}); });
+      judge(id, part.title,
+            [this] { run_doctor(session_, source_, context_.environment, {}, {}); });
     else if (id == "gpu-links")
-      judge(part, [this] { run_gpu_links(session_, source_); });
+      judge(id, part.title, [this] { run_gpu_links(session_, source_); });
     else if (id == "bench-gpu")
       run_job(gpu_job(choice_.level));
     else
@@ -106,15 +113,18 @@ private:
 
   /// Runs a part in this process, and adds its verdict over the findings that it added.
   template <class Body>
-  void judge(const CheckPart& part, Body&& body) {
+  void judge(const std::string& id, const std::string& title, Body&& body) {
     Report& report = session_.report();
     const std::size_t before = report.findings.size();
     body();
     const Findings& all = report.findings;
-    add_verdict(part.id, part.title, {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()},
-                std::string(part.id) == "doctor" ? doctor_summary(report.checks)
-                                                 : "nothing is wrong",
-                report);
+    add_verdict(id, title, {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()},
+                id == "doctor" ? doctor_summary(report.checks) : "nothing is wrong", report);
+    CheckRow& verdict = report.checks.back();
+    if (id == "topo" && verdict.status == "pass" && nothing_to_check(source_.node)) {
+      verdict.status = "skipped"; // nothing is wrong with nothing, which is no pass
+      verdict.reason = "no GPU, no RDMA device";
+    }
   }
 
   void run_job(const JobItem& item) {
