@@ -67,9 +67,10 @@ void StatusLine::clear() {
 /// Takes the place of a stream's buffer, and passes everything on to it.
 class LiveStatus::Buffer : public std::streambuf {
 public:
-  Buffer(std::ostream& stream, LiveStatus& status)
-      : stream_(stream), status_(status), under_(stream.rdbuf(this)) {}
-  ~Buffer() override { stream_.rdbuf(under_); }
+  Buffer(std::ostream& stream, LiveStatus& status) : stream_(stream), status_(status) {
+    under_ = replaced_by(this);
+  }
+  ~Buffer() override { replaced_by(under_); }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
@@ -94,9 +95,17 @@ protected:
   }
 
 private:
+  /// rdbuf() forgets that a write has failed, which is asked at the end of the program.
+  std::streambuf* replaced_by(std::streambuf* next) {
+    const std::ios_base::iostate state = stream_.rdstate();
+    std::streambuf* const before = stream_.rdbuf(next);
+    stream_.setstate(state);
+    return before;
+  }
+
   std::ostream& stream_;
   LiveStatus& status_;
-  std::streambuf* under_;
+  std::streambuf* under_ = nullptr;
 };
 
 LiveStatus::LiveStatus(int terminal) : line_(terminal) {

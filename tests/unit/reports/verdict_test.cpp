@@ -23,10 +23,14 @@ Report good_check() {
   Report report;
   report.command = {"shmemctl", "check", "--json", "check.json"};
   report.started_at = "2026-01-02T03:04:05.500Z";
-  report.finished_at = "2026-01-02T03:04:13.750Z";
+  report.finished_at = "2026-01-02T03:04:13.700Z";
   report.status = ReportStatus::complete;
   report.hosts = nlohmann::json::array({{{"name", "node7"}}});
-  report.topology = {{"gpus", {{{"index", 0}}, {{"index", 1}}}}, {"nics", {{{"name", "mlx5_0"}}}}};
+  report.topology["gpus"] = nlohmann::json::array();
+  for (const int index : {0, 1})
+    report.topology["gpus"].push_back({{"index", index}});
+  report.topology["nics"] = nlohmann::json::array();
+  report.topology["nics"].push_back({{"name", "mlx5_0"}});
   report.checks = {{"memlock", "limits", "pass", "unlimited", "", "", "memory"},
                    part("topo", "pass", "nothing is wrong", 0.04),
                    part("doctor", "pass", "1 of 1 checks passed", 0.7),
