@@ -21,7 +21,7 @@ public:
   /// Construct after signals are blocked: it may start a thread.
   explicit Progress(const Context& context);
 
-  /// The step that begins, as a noun phrase: "bench put 4K". Thread safe.
+  /// The step that begins, as a noun phrase: "bench put 4K"; "" for none. Thread safe.
   void say(const std::string& words);
 
 private:

@@ -44,6 +44,8 @@ public:
       watchdog_->phase(words);
     progress_.say(words);
   }
+  /// From now on something else has the terminal: no status line until the next phase.
+  void leave_terminal() { progress_.say(""); }
   /// Replaces --timeout by another deadline, counted from now; empty: none.
   void set_deadline(std::optional<double> seconds);
 

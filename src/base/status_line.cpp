@@ -46,6 +46,8 @@ std::string cut(std::string text, std::size_t size_bytes) {
 
 void StatusLine::say(const std::string& words) {
   words_ = printable(words, max_words_bytes);
+  if (words_.empty())
+    clear();
 }
 
 void StatusLine::paint(Clock::time_point now) {

@@ -26,7 +26,8 @@ public:
   explicit StatusLine(int terminal, Clock::time_point start = Clock::now())
       : terminal_(terminal), start_(start) {}
 
-  /// What is done from now on; "" for nothing worth a line. Shown when it is painted.
+  /// What is done from now on, which is shown when it is painted; "" for nothing worth a line,
+  /// which clears it.
   void say(const std::string& words);
   bool has_words() const { return !words_.empty(); }
   /// Shows it, unless there are no words or `patience` has not passed.
@@ -53,7 +54,7 @@ public:
   LiveStatus(const LiveStatus&) = delete;
   LiveStatus& operator=(const LiveStatus&) = delete;
 
-  /// What is done from now on. Thread safe.
+  /// What is done from now on; "" clears the line. Thread safe.
   void say(const std::string& words);
 
 private:

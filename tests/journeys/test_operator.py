@@ -139,6 +139,13 @@ class Waiting(OperatorTest):
             self.assertEqual(terminal.code, 0, terminal.screen.text())
             self.assertNotRegex(terminal.raw, r"shmemctl: \d+ s, ")
 
+    def test_a_watched_command_has_the_terminal_for_itself(self):
+        terminal = Terminal(BINARY, "hotspots", "--during", "sh", "-c", "echo begun; sleep 2.5; echo ended")
+        during = [moment for moment in terminal.moments if "begun" in moment and "ended" not in moment]
+        self.assertTrue(during, terminal.screen.text())
+        for moment in during:
+            self.assertFalse(STATUS.search(moment), moment)
+
     def test_an_interrupt_says_what_was_kept(self):
         report = self.folder / "put.json"
         terminal = Terminal(BINARY, "run", "-n", "2", "bench", "put", "-b", "8", "-e", "64", "-D", "2",

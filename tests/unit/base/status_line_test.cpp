@@ -67,6 +67,11 @@ TEST(StatusLine, IsPaintedAfterASecondAndRemoved) {
   line.clear();
   line.clear();
   EXPECT_EQ(terminal.text(), "\r\x1b[K");
+  line.paint(start + 13s);
+  terminal.text();
+  line.say("");
+  line.paint(start + 14s);
+  EXPECT_EQ(terminal.text(), "\r\x1b[K") << "nothing is said any more";
 }
 
 TEST(StatusLine, NeverWrapsAndNeverObeysWords) {
