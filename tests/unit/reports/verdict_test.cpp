@@ -118,8 +118,9 @@ TEST(VerdictText, LinesOfPartsFitTheTerminal) {
     style.width = width;
     std::istringstream lines(text_of(report, style));
     for (std::string line; std::getline(lines, line);)
-      if (line.find("details: ") != 0)
+      if (line.find("details: ") != 0) { // for copy and paste
         EXPECT_LE(display_width(line), width > 0 ? width : 80) << line;
+      }
   }
   TextStyle ascii;
   ascii.utf8 = false;
