@@ -1,54 +1,210 @@
 // `shmemctl check`: the node's acceptance test.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <fmt/format.h>
+#include <iostream>
+
 #include "cli/node_job.h"
+#include "reports/verdict.h"
+#include "src/base/text.h"
 #include "src/instruments/check/acceptance.h"
+#include "src/instruments/check/parts.h"
+#include "src/model/topo/writers/writer.h"
+#include "src/runtime/bootstrap/select.h"
 
 namespace shmemctl {
 
 namespace {
 
-/// Runs a part in this process, and adds its verdict over the findings that it added.
-template <class Part>
-void judge(Session& session, const std::string& id, const std::string& title, Part&& part) {
-  const std::size_t before = session.report().findings.size();
-  part();
-  const Findings& all = session.report().findings;
-  add_verdict(id, title, {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()},
-              session.report());
-  session.checkpoint();
-}
+struct CheckFlags {
+  PartChoice choice;
+  bool nagios = false;
+};
 
-/// A node with fewer than two GPUs has no links to judge.
-void judge_links_if_any(Session& session, const NodeSource& source) {
-  const std::size_t before = session.report().findings.size();
-  if (!run_gpu_links(session, source))
-    return;
-  const Findings& all = session.report().findings;
-  add_verdict("gpu-links", "measured copy bandwidth between every pair of GPUs",
-              {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()}, session.report());
-  session.checkpoint();
-}
-
-/// Returns the part's report.
-Report run_job(const JobItem& item, Session& session, const Context& context) {
-  session.phase(item.id + " (shmemctl " + item.arguments.at(0) + " ...)");
-  std::vector<std::string> argv = item.arguments;
-  argv.insert(argv.begin(), "shmemctl");
-  Report part =
-      absorb(item, run_child(own_program(), argv, job_environment(context), item.timeout_s),
-             session.report());
-  session.checkpoint();
-  return part;
-}
-
-void run_jobs(Session& session, const Context& context) {
-  std::optional<JobItem> by_gpus;
-  for (const JobItem& item : acceptance_jobs()) {
-    const Report part = run_job(item, session, context);
-    if (!by_gpus)
-      by_gpus = gpu_job_after(part);
+/// One run of `check`: its parts, one after the other.
+class Acceptance {
+public:
+  Acceptance(Session& session, const Context& context, const Options& options,
+             const PartChoice& choice)
+      : session_(session), context_(context), options_(options), choice_(choice) {
+    session_.output().ask_before_ending([this](int, bool) {
+      if (const pid_t group = job_.load(); group > 0)
+        ::kill(-group, SIGTERM); // a job is in a group of its own, which no terminal interrupts
+      return false;
+    });
   }
-  if (by_gpus)
-    run_job(*by_gpus, session, context);
+  ~Acceptance() { session_.output().ask_before_ending({}); }
+  Acceptance(const Acceptance&) = delete;
+  Acceptance& operator=(const Acceptance&) = delete;
+
+  ExitCode run() {
+    source_ = session_.load({});
+    Report& report = session_.report();
+    report.hosts = nlohmann::json::array({host_json(source_.node, source_.sysroot.get())});
+    report.topology = topology_json(source_.node);
+    const bool nothing = nothing_to_check(source_.node);
+    if (nothing)
+      report.findings.push_back(nothing_to_check_finding());
+    for (const CheckPart& part : check_parts())
+      run_part(part);
+    return session_.finish(nothing ? ExitCode::unavailable : ExitCode::ok);
+  }
+
+private:
+  void run_part(const CheckPart& part) {
+    Report& report = session_.report();
+    std::string reason = why_skipped(choice_, part, failed_);
+    if (reason.empty())
+      reason = why_impossible(part.id);
+    if (!reason.empty()) {
+      add_skipped(part.id, part.title, reason, report);
+      return;
+    }
+    session_.phase(fmt::format("check: {}, part {} of {}", part.id,
+                               &part - check_parts().data() + 1, check_parts().size()));
+    timed(part.id, [&] { perform(part); });
+  }
+
+  /// Runs what adds the verdict of a part, and notes how long it took, and whether it failed.
+  template <class Body>
+  void timed(const std::string& id, Body&& body) {
+    const auto begin = std::chrono::steady_clock::now();
+    body();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    CheckRow& verdict = session_.report().checks.back();
+    verdict.time_s = taken.count();
+    if (failed_.empty() && verdict.status == "fail")
+      failed_ = id;
+    session_.checkpoint();
+  }
+
+  /// What this machine lacks for the part; "" if nothing.
+  std::string why_impossible(const std::string& id) const {
+    const bool is_job = id != "topo" && id != "doctor";
+    if (is_job && !source_.sysroot->live())
+      return "--sysroot is not the machine that this runs on";
+    const auto gpus = std::count_if(source_.node.gpus.begin(), source_.node.gpus.end(),
+                                    [](const Gpu& gpu) { return gpu.vendor == "nvidia"; });
+    if (id == "gpu-links" && gpus < 2)
+      return "fewer than two NVIDIA GPUs";
+    if (id == "bench-gpu" && !pes_had_gpus_.value_or(gpus > 0))
+      return "no GPU for the PEs";
+    return "";
+  }
+
+  void perform(const CheckPart& part) {
+    const std::string id = part.id;
+    if (id == "topo")
+      judge(id, part.title, [this] { run_topo(session_, options_, source_); });
+    else if (id == "doctor")
+      judge(id, part.title,
+            [this] { run_doctor(session_, source_, context_.environment, {}, {}); });
+    else if (id == "gpu-links")
+      judge(id, part.title, [this] { run_gpu_links(session_, source_); });
+    else if (id == "bench-gpu")
+      run_job(gpu_job(choice_.level));
+    else
+      for (const JobItem& item : acceptance_jobs(choice_.level))
+        if (item.id == id)
+          run_job(item);
+  }
+
+  /// Runs a part in this process, and adds its verdict over the findings that it added.
+  template <class Body>
+  void judge(const std::string& id, const std::string& title, Body&& body) {
+    Report& report = session_.report();
+    const std::size_t before = report.findings.size();
+    body();
+    const Findings& all = report.findings;
+    add_verdict(id, title, {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()},
+                id == "doctor" ? doctor_summary(report.checks) : "nothing is wrong", report);
+    CheckRow& verdict = report.checks.back();
+    if (id == "topo" && verdict.status == "pass" && nothing_to_check(source_.node)) {
+      verdict.status = "skipped"; // nothing is wrong with nothing, which is no pass
+      verdict.reason = "no GPU, no RDMA device";
+    }
+  }
+
+  void run_job(const JobItem& item) {
+    std::vector<std::string> argv = item.arguments;
+    argv.insert(argv.begin(), "shmemctl");
+    const Report part = absorb(
+        item, run_child(own_program(), argv, job_environment(context_), item.timeout_s, &job_),
+        session_.report());
+    if (item.id == "bringup")
+      pes_had_gpus_ = had_gpus(part);
+  }
+
+  Session& session_;
+  const Context& context_;
+  const Options& options_;
+  const PartChoice& choice_;
+  NodeSource source_;
+  std::string failed_;        ///< the first part that did
+  std::atomic<pid_t> job_{0}; ///< the process group of the job that runs
+  std::optional<bool> pes_had_gpus_;
+};
+
+/// The limits of the parts are the limit of the whole, unless --timeout says otherwise. In a job,
+/// the others wait as long as --timeout says.
+void set_time_limit(Session& session, const Context& context, const Options& options, int level) {
+  if (!options.value("TIMEOUT").set() && launched_size(context.environment) <= 1)
+    session.set_deadline(time_limit_s(level));
+}
+
+ExitCode run_check(Context& context, const PartChoice& choice) {
+  return with_node_session(context, true, [&](Session& session, const Options& options) {
+    set_time_limit(session, context, options, choice.level);
+    return Acceptance(session, context, options, choice).run();
+  });
+}
+
+void require_nagios_alone(const Context& context) {
+  if (context.json_path == "-" || context.csv_path == "-")
+    throw Error(ExitCode::usage, "--nagios", "", "stdout has its one line, and no report",
+                "name a file: --json FILE");
+  if (launched_size(context.environment) > 1)
+    throw Error(ExitCode::usage, "--nagios", "", "it judges one host, and this is a job of several",
+                "start one process on each host");
+}
+
+/// One line, and the exit codes that monitoring expects.
+ExitCode run_for_nagios(Context& context, const PartChoice& choice) {
+  require_nagios_alone(context);
+  try {
+    return with_session(context, [&](Session& session, const Options& options) {
+      set_time_limit(session, context, options, choice.level);
+      session.defer_output();
+      Acceptance(session, context, options, choice).run();
+      std::cout << nagios_line(session.report()) << std::flush;
+      session.output().finish(session.report());
+      return static_cast<ExitCode>(nagios_code(session.report()));
+    });
+  } catch (const Error& error) {
+    std::cout << "SHMEMCTL UNKNOWN - " << safe_text(error.message()) << '\n' << std::flush;
+    return ExitCode::unavailable;
+  }
+}
+
+void add_part_flags(CLI::App& command, PartChoice& choice) {
+  command
+      .add_option("--level", choice.level,
+                  "1: topo, doctor and the bring-up, in seconds; 2 (default): short sweeps and MoE "
+                  "as well, up to a minute; 3: sweeps of many sizes for minutes")
+      ->check(CLI::Range(1, soak_level));
+  command
+      .add_option(
+          "--only", choice.only,
+          "Run only these parts (comma-separated): topo, doctor, gpu-links, bringup, bench, "
+          "moe, bench-gpu")
+      ->delimiter(',')
+      ->type_name("PART");
+  command.add_option("--skip", choice.skip, "Skip these parts (comma-separated)")
+      ->delimiter(',')
+      ->type_name("PART");
+  command.add_flag("--fail-early", choice.fail_early, "Run no further part after one that failed");
 }
 
 } // namespace
@@ -56,27 +212,31 @@ void run_jobs(Session& session, const Context& context) {
 void add_check(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "check",
-      "Acceptance test of a node: topo, doctor, bring-up of 4 PEs, short benchmark sweeps (on "
-      "its GPUs, too) and a MoE round trip");
+      "Acceptance test of a node: topo, doctor, bring-up of 4 PEs, benchmark sweeps (on its GPUs, "
+      "too) and a MoE round trip; ends with PASS or FAIL");
   command->footer(
-      "Prints a verdict for each part; takes 10 to 30 s. Exit code 1: a part failed. With\n"
-      "--sysroot only topo and doctor run.\n"
-      "Example: shmemctl check --json check.json");
+      "Prints what is wrong, a line for each part, and the verdict; --verbose prints all that was\n"
+      "found. Exit code 1: a part failed; 3: nothing to check, there is neither a GPU nor an RDMA\n"
+      "device. With --sysroot only topo and doctor run. --timeout limits the whole run; without "
+      "it\n"
+      "each part has its own limit.\n"
+      "--nagios prints one line and returns 0 OK, 1 WARNING, 2 CRITICAL or 3 UNKNOWN.\n"
+      "Examples:\n"
+      "  shmemctl check --json check.json\n"
+      "  shmemctl check --level 1 --fail-early\n"
+      "  shmemctl check --only doctor,bringup\n"
+      "  shmemctl check --level 3 --skip moe --timeout 3600");
+  auto flags = std::make_shared<CheckFlags>();
+  add_part_flags(*command, flags->choice);
+  command->add_flag("--nagios", flags->nagios,
+                    "Print one line for Nagios, Icinga or Checkmk, and return their exit codes");
   add_option(*command, context, "SYSROOT");
   add_mapping_flags(*command, context);
-  command->callback([&context] {
-    context.run = [](Context& run_context) {
-      return with_node_session(run_context, true, [&](Session& session, const Options& options) {
-        const NodeSource source = session.load({});
-        judge(session, "topo", "topology, and the NIC that each PE uses",
-              [&] { run_topo(session, options, source); });
-        judge(session, "doctor", "the preconditions",
-              [&] { run_doctor(session, source, run_context.environment, {}, {}); });
-        judge_links_if_any(session, source);
-        if (source.sysroot->live())
-          run_jobs(session, run_context);
-        return session.finish();
-      });
+  command->callback([&context, flags] {
+    context.run = [flags](Context& run_context) {
+      require_parts(flags->choice);
+      return flags->nagios ? run_for_nagios(run_context, flags->choice)
+                           : run_check(run_context, flags->choice);
     };
   });
 }

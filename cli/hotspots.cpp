@@ -360,6 +360,7 @@ ExitCode watch_for(HotspotRun& run) {
 ExitCode watch_again_and_again(HotspotRun& run) {
   const auto watch = begin_watch(run);
   run.session.set_deadline(std::nullopt); // runs until interrupted
+  run.session.leave_terminal();
   const TextStyle style = text_style(run.context, run.options);
   HotspotLog log(std::cout, style,
                  !run.context.no_progress && is_terminal(STDOUT_FILENO, run.context.environment));
@@ -403,6 +404,7 @@ ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
     argv.insert(argv.begin(), "shmemctl");
   const bool data_is_ours = run.context.json_path == "-" || run.context.csv_path == "-";
   std::cout.flush();
+  run.session.leave_terminal();
   WatchedCommand command(program, argv, run.context.environment, data_is_ours, &keeper);
   run.session.output().ask_before_ending([&command](int signal, bool from_terminal) {
     command.hand_on(signal, from_terminal);

@@ -83,7 +83,7 @@ Error printed_by_job(FailureDetector& failure_detector, Error error, bool own) {
 
 JobSession::JobSession(const Context& context, const Options& options)
     : context_(context), options_(options), report_(new_report(context, options)),
-      output_(ReportTargets{}, report_) {
+      output_(ReportTargets{}, report_), progress_(context) {
   output_.ask_before_ending([this](int signal, bool) {
     interrupted(signal);
     return false;
@@ -119,6 +119,7 @@ void JobSession::step(const std::string& name) {
   watchdog_.reset();
   watchdog_.emplace(std::chrono::duration<double>(limit_s),
                     [this, name](const std::string&) { expire(name); });
+  progress_.say(name);
 }
 
 /// A step with many waits may take longer than its limit because one of them waits for a stopped
@@ -156,6 +157,7 @@ void JobSession::expect_to_lead() {
     expects_to_lead_ = true;
   } catch (const Error&) { // lead() reports it again
   }
+  output_.tell_interruption(!context_.quiet);
   report_.job = {static_cast<int>(launched_size(context_.environment)), 0, "none",
                  launcher_name(context_.environment)};
   report_.hosts = nlohmann::json::array({{{"name", read_machine_identity(Sysroot()).host_name}}});
@@ -197,12 +199,14 @@ void JobSession::know_hosts(const Placement& placement) {
 void JobSession::lead() {
   if (!expects_to_lead_)
     output_.set_targets({context_.json_path, context_.csv_path, context_.force});
+  output_.tell_interruption(!context_.quiet);
   leads_ = true;
 }
 
 void JobSession::follow() {
   if (expects_to_lead_)
     output_.set_targets({});
+  output_.tell_interruption(false);
   expects_to_lead_ = false;
 }
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/context.h"
+#include "cli/progress.h"
 #include "reports/output.h"
 #include "src/base/input.h"
 #include "src/base/watchdog.h"
@@ -80,6 +81,7 @@ private:
   std::mutex failure_detector_mutex_; ///< held during use, so that the object stays alive
   FailureDetector* failure_detector_ = nullptr;
   ReportOutput output_; ///< its thread uses the two members above
+  Progress progress_;   ///< after output_, which blocks signals
   bool leads_ = false;
   bool expects_to_lead_ = false;
   bool phases_ended_ = false;

@@ -8,6 +8,7 @@
 #include "reports/compare/merge.h"
 #include "reports/report_file.h"
 #include "reports/text.h"
+#include "reports/verdict.h"
 #include "src/base/json_values.h"
 #include "src/base/text.h"
 #include "src/instruments/hotspots/gather_hosts.h"
@@ -217,6 +218,14 @@ private:
         std::cout << fmt::format("{}== host {} ({}) ==\n\n", &outcome == &first ? "" : "\n",
                                  printable(outcome.host), pes_text(outcome.pes));
       write_text(std::cout, outcome.report, text_style(given_, options_));
+    }
+    if (outcomes.size() > 1 && wants_text()) {
+      std::vector<const Report*> reports;
+      for (const HostOutcome& outcome : outcomes)
+        reports.push_back(&outcome.report);
+      if (const std::string all = verdicts_text(reports, text_style(given_, options_));
+          !all.empty())
+        std::cout << '\n' << all;
     }
     std::cout.flush();
   }

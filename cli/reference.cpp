@@ -35,7 +35,9 @@ constexpr ExitCodeRow exit_codes[] = {
     {ExitCode::finding, "It ran, and something is wrong: a finding of severity error, a failed "
                         "verification, a threshold or baseline that was missed."},
     {ExitCode::usage, "The command line, a file or a value is not valid. Nothing was run."},
-    {ExitCode::unavailable, "The run could not be carried out: bring-up failed, or a PE was lost."},
+    {ExitCode::unavailable,
+     "The run could not be carried out: bring-up failed, or a PE was lost; or `check` had nothing "
+     "to check, on a machine with neither a GPU nor an RDMA device."},
     {ExitCode::deadline, "A deadline passed. The message names who was waited for."},
     {ExitCode::interrupted, "A signal interrupted the run."},
 };

@@ -5,6 +5,7 @@
 
 #include "cli/context.h"
 #include "cli/moe_flags.h"
+#include "cli/progress.h"
 #include "cli/terminal.h"
 #include "src/base/text.h"
 #include "src/instruments/launch/core_shares.h"
@@ -101,6 +102,7 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
     request.loss_allowed = moe_allows_loss({command.begin() + 1, command.end()});
   }
   request.one_error = true; // of OpenSHMEM programs too
+  request.progress = own && wants_status_line(context);
   request.command = std::move(command);
   request.n_pes = flags.n_pes;
   request.n_nodes = flags.n_nodes;

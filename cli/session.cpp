@@ -90,8 +90,9 @@ void print_findings_without_text(const Context& context, const Findings& finding
 
 Session::Session(const Context& context, const Options& options)
     : context_(context), options_(options), report_(new_report(context, options)),
-      output_({context.json_path, context.csv_path, context.force}, report_),
+      output_({context.json_path, context.csv_path, context.force}, report_), progress_(context),
       deadline_s_(options.number("TIMEOUT")) {
+  output_.tell_interruption(!context.quiet);
   set_deadline(deadline_s_);
 }
 
@@ -157,9 +158,8 @@ ExitCode Session::end(ReportStatus status, ExitCode code) {
   return code;
 }
 
-ExitCode Session::finish() {
-  return end(ReportStatus::complete,
-             has_error(report_.findings) ? ExitCode::finding : ExitCode::ok);
+ExitCode Session::finish(ExitCode otherwise) {
+  return end(ReportStatus::complete, has_error(report_.findings) ? ExitCode::finding : otherwise);
 }
 
 ExitCode Session::finish_early(ExitCode code) {

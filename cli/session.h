@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/context.h"
+#include "cli/progress.h"
 #include "reports/output.h"
 #include "reports/report.h"
 #include "reports/table.h"
@@ -37,11 +38,14 @@ public:
 
   /// Reads the node: --from, else --sysroot, else this machine.
   NodeSource load(const SourceFlags& flags);
-  /// The current step, for the message of a deadline that passes.
+  /// The current step, for the message of a deadline that passes, and for the status line.
   void phase(const std::string& words) {
     if (watchdog_)
       watchdog_->phase(words);
+    progress_.say(words);
   }
+  /// From now on something else has the terminal: no status line until the next phase.
+  void leave_terminal() { progress_.say(""); }
   /// Replaces --timeout by another deadline, counted from now; empty: none.
   void set_deadline(std::optional<double> seconds);
 
@@ -52,11 +56,15 @@ public:
   bool wants_text() const;
   /// Sets the end time, writes the files and prints the report's text; the exit code is 1 if there
   /// is a finding of severity error.
-  ExitCode finish();
+  /// @param otherwise the exit code if there is none
+  ExitCode finish(ExitCode otherwise = ExitCode::ok);
   /// As finish(), for an aborted run: the report is `incomplete`, with this code.
   ExitCode finish_early(ExitCode code);
   /// From now on finish() only completes the report: the caller prints and writes it.
-  void defer_output() { deferred_ = true; }
+  void defer_output() {
+    deferred_ = true;
+    output_.tell_interruption(false);
+  }
   ReportOutput& output() { return output_; }
 
 private:
@@ -68,6 +76,7 @@ private:
   const Options& options_;
   Report report_;
   ReportOutput output_;
+  Progress progress_; ///< after output_, which blocks signals
   double deadline_s_;
   bool deferred_ = false;
   InputLimit no_limit_{0}; ///< files are read under the session's own deadline

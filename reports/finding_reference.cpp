@@ -411,6 +411,11 @@ std::vector<FindingReference> finding_rows() {
        "`check`: dispatch and combine between 2 PEs did not end well.",
        "Exit code and report of `shmemctl run -n 2 moe`.",
        "Run that part alone; the fix gives the command."},
+      {"nothing-to-check", "The acceptance test", "warning",
+       "`check`: there is neither a GPU nor an RDMA device. The exit code is 3: the parts that ran "
+       "show that shmemctl works on this machine, and nothing else.",
+       "The node model: PCI devices, NVML, `/sys/class/infiniband`.",
+       "On a node that has devices: load their drivers; compare `lspci` with what was installed."},
       {"comparison-differs", "Reports", "warning",
        "`report diff`: machines, drivers, topologies, options or tool versions differ between BASE "
        "and NEW.",

@@ -1,9 +1,11 @@
 #include "reports/output.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <iostream>
 #include <mutex>
 #include <optional>
 #include <poll.h>
@@ -17,6 +19,7 @@
 #include "src/base/file_descriptor.h"
 #include "src/base/log.h"
 #include "src/base/service_thread.h"
+#include "src/base/text.h"
 #include "src/base/watchdog.h"
 
 namespace shmemctl {
@@ -83,14 +86,34 @@ private:
   sigset_t before_{};
 };
 
-Finding interrupted_by(int signal, pid_t sender) {
+/// "SIGINT".
+std::string signal_name(int signal) {
   const char* const abbreviation = ::sigabbrev_np(signal);
-  const std::string name =
-      abbreviation ? std::string("SIG") + abbreviation : std::to_string(signal);
+  return abbreviation ? std::string("SIG") + abbreviation : "signal " + std::to_string(signal);
+}
+
+Finding interrupted_by(int signal, pid_t sender) {
+  const std::string name = signal_name(signal);
   return {"run-aborted", Severity::error, name,
           "interrupted by " + name +
               (sender > 0 ? ", which process " + std::to_string(sender) + " sent" : ""),
           "run it again; what the report holds was found before"};
+}
+
+/// What a run that a signal ends leaves behind.
+std::string kept_text(const ReportTargets& targets, const Report& report) {
+  std::string files;
+  for (const std::string& path : {targets.json_path, targets.csv_path})
+    if (!path.empty())
+      files += (files.empty() ? "" : " and ") + (path == "-" ? "stdout" : printable(path));
+  if (files.empty())
+    return "nothing was kept; --json FILE keeps what was found";
+  std::size_t findings = report.findings.size();
+  for (const Finding& finding : report.findings)
+    findings -= finding.id == "run-aborted" ? 1 : 0;
+  return "kept in " + files + ", as incomplete: " + counted(report.results.size(), "result") +
+         ", " + (report.checks.empty() ? "" : counted(report.checks.size(), "check") + ", ") +
+         counted(findings, "finding");
 }
 
 void set_finished(Report& report) {
@@ -111,6 +134,7 @@ struct ReportOutput::State {
   Report snapshot;
   std::optional<Finding> cause; ///< of an end by a signal; guarded by the same mutex
   bool written = false;
+  std::atomic<bool> tells_interruption{false};
   BlockedSignals blocked;
   FileDescriptor signals, stop;
   SignalHandler handler; ///< guarded by a mutex of its own: writing takes time
@@ -126,10 +150,10 @@ struct ReportOutput::State {
       write_file_atomically(targets.csv_path, write_csv(report), targets.force);
   }
 
-  /// Call with the mutex held.
-  void write_incomplete(ExitCode code) noexcept {
+  /// Call with the mutex held. Returns whether it was written by this call.
+  bool write_incomplete(ExitCode code) noexcept {
     if (written)
-      return;
+      return false;
     try {
       snapshot.status = ReportStatus::incomplete;
       snapshot.exit_code = code;
@@ -137,11 +161,24 @@ struct ReportOutput::State {
         snapshot.findings.push_back(*cause);
       set_finished(snapshot);
       write(snapshot);
+      return true;
     } catch (const Error& error) {
       log(LogLevel::error, "report", error.message() + "; " + error.fix());
     } catch (const std::exception& error) {
       log(LogLevel::error, "report", error.what());
     }
+    return false;
+  }
+
+  /// Call with the mutex held, after write_incomplete() has returned true. Who has not asked for a
+  /// file is told only if it was they who ended the run: a launcher ends the PEs of a job by
+  /// SIGTERM.
+  void tell(int signal) const {
+    const bool to_a_file = !targets.json_path.empty() || !targets.csv_path.empty();
+    if (tells_interruption && (to_a_file || signal == SIGINT))
+      std::cerr << "shmemctl: interrupted by " + signal_name(signal) + ": " +
+                       kept_text(targets, snapshot) + "\n"
+                << std::flush;
   }
 
   /// Waits for a signal; false at the end of the object's life.
@@ -172,7 +209,8 @@ struct ReportOutput::State {
     const std::lock_guard lock(mutex);
     if (!cause)
       cause = interrupted_by(static_cast<int>(taken.ssi_signo), static_cast<pid_t>(taken.ssi_pid));
-    write_incomplete(ExitCode::interrupted);
+    if (write_incomplete(ExitCode::interrupted))
+      tell(static_cast<int>(taken.ssi_signo));
     ::_exit(static_cast<int>(ExitCode::interrupted));
   }
 };
@@ -210,6 +248,10 @@ void ReportOutput::set_targets(ReportTargets targets) {
 void ReportOutput::ask_before_ending(SignalHandler handler) {
   const std::lock_guard lock(state_->handler_mutex);
   state_->handler = std::move(handler);
+}
+
+void ReportOutput::tell_interruption(bool tell) {
+  state_->tells_interruption = tell;
 }
 
 void ReportOutput::blame(const Error& error) {

@@ -199,6 +199,8 @@ json check_json(const CheckRow& row) {
               {"reason", row.reason}, {"evidence", row.evidence}, {"fix", row.fix}};
   if (!row.group.empty())
     object["group"] = row.group;
+  if (row.time_s)
+    object["time_s"] = *row.time_s;
   set_run(object, row.run);
   return object;
 }
@@ -507,6 +509,7 @@ CheckRow read_check(const json& object) {
   row.fix = text(object, "fix");
   row.group = text(object, "group");
   row.run = optional<int>(object, "run");
+  row.time_s = optional<double>(object, "time_s");
   return row;
 }
 

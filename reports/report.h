@@ -128,6 +128,7 @@ struct CheckRow {
   std::string fix;      ///< "" if it passed
   std::string group;    ///< "driver", "gpu", ...; "" if it has none
   std::optional<int> run = std::nullopt;
+  std::optional<double> time_s = std::nullopt; ///< how long it took, of a part of `check`
 };
 
 /// `env`'s results: key "options", one per option of the tool.

@@ -8,6 +8,7 @@
 
 #include "reports/json_view.h"
 #include "reports/table.h"
+#include "reports/verdict.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -126,6 +127,12 @@ Findings beside_checks(const Report& report) {
   return others;
 }
 
+/// The parts of `check` stand at the end, in its verdict.
+std::vector<CheckRow> without_parts(std::vector<CheckRow> checks) {
+  std::erase_if(checks, [](const CheckRow& check) { return check.group == verdict_group; });
+  return checks;
+}
+
 } // namespace
 
 std::string options_text(const std::vector<OptionEntry>& options, const TextStyle& style) {
@@ -142,6 +149,11 @@ std::string options_text(const std::vector<OptionEntry>& options, const TextStyl
 }
 
 void write_text(std::ostream& out, const Report& report, const TextStyle& style) {
+  const std::string verdict = verdict_text(report, style);
+  if (!verdict.empty() && !style.verbose && !style.heat_maps) {
+    out << verdict; // of all that the report holds, this is what an operator has to read
+    return;
+  }
   // Sixty counters of each port, and the whole node, would hide what the counters show; and a
   // simulation's rows are in its own tables.
   const bool simulated = !report.simulation.is_null() && !style.verbose;
@@ -151,7 +163,8 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
         whole ? topology_text(report.topology) : "", whole ? mapping_text(report, style) : "",
         compare_versions_text(report.mapping, style),
         whole ? advice_text(report.mapping, style) : "", options_text(report.options, style),
-        phases_text(report.phases, style), checks_text(report.checks, style),
+        phases_text(report.phases, style),
+        checks_text(verdict.empty() ? report.checks : without_parts(report.checks), style),
         links_text(report.results, style), simulated ? "" : results_text(report.results, style),
         style.heat_maps ? heat_maps_text(report, style) : "", hotspots_text(report.hotspots, style),
         whole ? counters_text(report, style) : "", comparison_text(report.comparison, style),
@@ -159,6 +172,8 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
     if (!section.empty())
       out << section << "\n";
   out << summary_text(report);
+  if (!verdict.empty())
+    out << "\n" << verdict;
 }
 
 namespace {
@@ -189,16 +204,25 @@ std::size_t skipped_alike(const std::vector<CheckRow>& checks, std::size_t first
   return end - first;
 }
 
+} // namespace
+
+CheckMark check_mark(const std::string& status, const TextStyle& style) {
+  const Mark mark = mark_of(status);
+  const std::string plain = style.utf8 ? mark.utf8 : mark.ascii;
+  return {plain, mark.colour ? coloured(plain, *mark.colour, style) : plain};
+}
+
+namespace {
+
 std::string check_lines(const CheckRow& check, int id_width, const TextStyle& style) {
-  const Mark mark = mark_of(check.status);
-  const std::string shown = style.utf8 ? mark.utf8 : mark.ascii;
+  const CheckMark mark = check_mark(check.status, style);
+  const std::string& shown = mark.plain;
   const int indent = display_width(shown) + 1;
   std::string id = safe_text(check.id);
   id += std::string(static_cast<std::size_t>(std::max(0, id_width - display_width(id))), ' ');
   const std::string line =
       wrapped(shown + " " + id + "  " + safe_text(check.reason), style.width, indent);
-  std::string out = (mark.colour ? coloured(shown, *mark.colour, style) : shown) +
-                    line.substr(shown.size()) + "\n";
+  std::string out = mark.coloured + line.substr(shown.size()) + "\n";
   const std::string blanks(static_cast<std::size_t>(indent), ' ');
   const bool quiet = check.status == "pass" || check.status == "skipped";
   if (style.verbose && !check.title.empty())

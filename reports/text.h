@@ -13,6 +13,7 @@ namespace shmemctl {
 /// The whole report: matrix in the layout of `nvidia-smi topo -m`, mapping, advice, checks,
 /// results, counters, findings, and a closing line with totals. Prints what the report has; never
 /// throws for a report that report_from_json() returned, whatever its strings contain.
+/// Of a report of `check` the verdict alone; with `verbose` all, and the verdict last.
 void write_text(std::ostream& out, const Report& report, const TextStyle& style);
 
 /// The report's sections, each "" if the report has no data for it.
@@ -24,6 +25,13 @@ std::string options_text(const std::vector<OptionEntry>& options, const TextStyl
 std::string advice_text(const nlohmann::json& mapping, const TextStyle& style);
 /// Each phase of the start with its time.
 std::string phases_text(const std::vector<PhaseRow>& phases, const TextStyle& style);
+/// The mark in front of a line: "[✓]", "[!]", "[✗]", or in ASCII.
+struct CheckMark {
+  std::string plain, coloured;
+};
+/// For the status of a check: "pass", "warning", "fail"; anything else counts as skipped.
+CheckMark check_mark(const std::string& status, const TextStyle& style);
+
 std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style);
 /// All rows but those of links_text(), which are a matrix; with `verbose` these too. Of more than a
 /// thousand rows the failed ones and the first ones, with `verbose` all.

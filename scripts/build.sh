@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
+. scripts/progress.sh
 preset=${1:-release}
 [ $# -eq 0 ] || shift
 # shellcheck disable=SC2086 # lists of words
@@ -21,4 +22,4 @@ if [ ! -f "$build/build.ninja" ] || [ -n "${CMAKE_ARGS:-}" ]; then
   rm -f "$log"
   echo "scripts: building into $build/ (from nothing on two cores: a quarter of an hour, with tests half an hour)" >&2
 fi
-ninja -C "$build" --quiet "$@" >&2
+ninja_with_progress -C "$build" "$@"

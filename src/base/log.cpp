@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/status_line.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -77,6 +78,7 @@ void log(LogLevel level, std::string_view subsystem, std::string_view message) {
   line += ": ";
   line += printable(std::string(message), 2000);
   line += '\n';
+  const StatusPause pause;
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

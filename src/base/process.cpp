@@ -142,10 +142,12 @@ int wait_for(pid_t pid, Ending& ending, bool& timed_out) {
 } // namespace
 
 ChildResult run_child(const std::string& program, const std::vector<std::string>& argv,
-                      const Environment& environment, double timeout_s) {
+                      const Environment& environment, double timeout_s, std::atomic<pid_t>* group) {
   Pipe out = make_pipe(program);
   Pipe err = make_pipe(program);
   const pid_t pid = start(program, argv, environment, out.write.get(), err.write.get());
+  if (group)
+    *group = pid;
   out.write.reset();
   err.write.reset();
   ChildResult result;
@@ -162,6 +164,8 @@ ChildResult run_child(const std::string& program, const std::vector<std::string>
       read_some(err.read, result.err);
   }
   result.exit_status = wait_for(pid, ending, result.timed_out);
+  if (group)
+    *group = 0;
   return result;
 }
 

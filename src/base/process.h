@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstddef>
 #include <pthread.h>
@@ -90,7 +91,10 @@ struct ChildResult {
 /// the signals. Safe while other threads run. Throws Error (unavailable) if it cannot be started.
 /// @param program     file to execute; argv[0] is only its name
 /// @param environment its whole environment
+/// @param group       holds its process group while it runs, else 0, for another thread that may
+/// have to end it earlier; nullptr: nobody needs it
 ChildResult run_child(const std::string& program, const std::vector<std::string>& argv,
-                      const Environment& environment, double timeout_s);
+                      const Environment& environment, double timeout_s,
+                      std::atomic<pid_t>* group = nullptr);
 
 } // namespace shmemctl

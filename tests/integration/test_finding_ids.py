@@ -40,7 +40,7 @@ def in_code():
     for rule in re.findall(r"^rule .*", rules.read_text(), re.MULTILINE):
         found[rule.split()[4]] = rules.relative_to(SOURCE)
     jobs = (SOURCE / "src" / "instruments" / "check" / "acceptance.cpp").read_text()
-    for job in re.findall(r'JobItem \w+\{"([\w-]+)"', jobs):
+    for job in re.findall(r'JobItem \w+\{\s*"([\w-]+)"', jobs):
         found["check-" + job] = "src/instruments/check/acceptance.cpp"
     return found
 

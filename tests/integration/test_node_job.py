@@ -160,7 +160,7 @@ class Launchers(NodeJobTest):
     def test_check_is_one_check(self):
         outcome = launch(["mpirun", "-n", "2", "--oversubscribe", BINARY, "check", "--timeout", "200"],
                          env={"SHMEMCTL_SYMMETRIC_SIZE": "64M"})
-        self.assertIn(outcome.code, (0, 1), outcome)
+        self.assertIn(outcome.code, (0, 1, 3), outcome)
         self.assertEqual(len([line for line in outcome.out.splitlines() if "] bringup " in line]), 1, outcome)
 
 

@@ -96,6 +96,15 @@ void add_row(const std::string& id, const std::string& title, const Findings& fi
   report.checks.push_back(row);
 }
 
+/// Few sizes and short samples, or many sizes for half a second each.
+void add_effort(JobItem& bench, int level) {
+  if (level < soak_level)
+    bench.arguments.emplace_back("--quick");
+  else
+    for (const char* word : {"--step-factor", "4", "--duration", "0.5"})
+      bench.arguments.emplace_back(word);
+}
+
 void add_output(JobItem& item, const char* heap_size) {
   for (const char* word : {"--json", "-", "--symmetric-size", heap_size})
     item.arguments.emplace_back(word);
@@ -103,39 +112,51 @@ void add_output(JobItem& item, const char* heap_size) {
 
 } // namespace
 
-std::vector<JobItem> acceptance_jobs() {
-  JobItem bringup{"bringup",
-                  "4 PEs come up, and every pair of them does verified put, get, atomics, signals",
-                  {"run", "-n", "4", "bringup"},
-                  20};
+std::vector<JobItem> acceptance_jobs(int level) {
+  const bool soak = level >= soak_level;
+  JobItem bringup{
+      "bringup", part_title("bringup"), {"run", "-n", "4", "bringup"}, soak ? 120.0 : 20.0};
   JobItem bench{"bench",
-                "short sweeps between 2 PEs, each verified",
+                part_title("bench"),
                 {"run", "-n", "2", "bench", "put", "get", "put-latency", "atomic-fetch-add",
-                 "put-pingpong", "barrier", "--quick"},
-                30};
+                 "put-pingpong", "barrier"},
+                soak ? 400.0 : 30.0};
   JobItem moe{"moe",
-              "MoE dispatch and combine between 2 PEs, every bit verified",
-              {"run", "-n", "2", "moe", "--num-tokens", "64", "--iters", "10"},
-              30};
+              part_title("moe"),
+              {"run", "-n", "2", "moe", "--num-tokens", "64", "--iters", soak ? "200" : "10"},
+              soak ? 400.0 : 30.0};
+  add_effort(bench, level);
   for (JobItem* item : {&bringup, &bench, &moe})
     add_output(*item, "64M");
   return {bringup, bench, moe};
 }
 
-std::optional<JobItem> gpu_job_after(const Report& bringup) {
-  const bool had_gpus =
-      std::any_of(bringup.checks.begin(), bringup.checks.end(), [](const CheckRow& row) {
-        return row.id == gpu_devices_row && row.status == "pass";
-      });
-  if (!had_gpus)
-    return std::nullopt;
+bool had_gpus(const Report& bringup) {
+  return std::any_of(bringup.checks.begin(), bringup.checks.end(), [](const CheckRow& row) {
+    return row.id == gpu_devices_row && row.status == "pass";
+  });
+}
+
+JobItem gpu_job(int level) {
   JobItem bench{"bench-gpu",
-                "short sweeps between kernels of 2 PEs, each verified",
+                part_title("bench-gpu"),
                 {"run", "-n", "2", "bench", "put", "get", "put-signal-pingpong", "barrier",
-                 "--initiator", "gpu", "--quick"},
-                30};
+                 "--initiator", "gpu"},
+                level >= soak_level ? 400.0 : 30.0};
+  add_effort(bench, level);
   add_output(bench, "512M"); // messages of 64 MiB, and the link's measurement beside them
   return bench;
+}
+
+bool nothing_to_check(const Node& node) {
+  return node.gpus.empty() && std::none_of(node.nics.begin(), node.nics.end(),
+                                           [](const Nic& nic) { return !nic.rdma || *nic.rdma; });
+}
+
+Finding nothing_to_check_finding() {
+  return {"nothing-to-check", Severity::warning, "machine",
+          "no GPU, no RDMA device: what ran here says only that shmemctl works",
+          "on a node that has them: load their drivers, and see lspci for devices that are gone"};
 }
 
 Report absorb(const JobItem& item, const ChildResult& child, Report& report) {
@@ -145,6 +166,10 @@ Report absorb(const JobItem& item, const ChildResult& child, Report& report) {
   } catch (const Error&) {
     part = Report{};
   }
+  // A job that was ended for its time reports the signal that run_child() sent.
+  if (child.timed_out)
+    std::erase_if(part.findings,
+                  [](const Finding& finding) { return finding.id == "run-aborted"; });
   for (Finding& finding : part.findings)
     if (finding.id == "run-aborted")
       finding = {"check-" + item.id, finding.severity, item.id, item.title + ": " + finding.message,
@@ -164,8 +189,32 @@ Report absorb(const JobItem& item, const ChildResult& child, Report& report) {
 }
 
 void add_verdict(const std::string& id, const std::string& title, const Findings& findings,
+                 const std::string& good, Report& report) {
+  add_row(id, title, findings, good, report);
+}
+
+void add_skipped(const std::string& id, const std::string& title, const std::string& reason,
                  Report& report) {
-  add_row(id, title, findings, "nothing is wrong", report);
+  CheckRow row;
+  row.id = id;
+  row.title = title;
+  row.group = verdict_group;
+  row.status = "skipped";
+  row.reason = reason;
+  report.checks.push_back(row);
+}
+
+std::string doctor_summary(const std::vector<CheckRow>& checks) {
+  std::size_t all = 0, passed = 0, skipped = 0;
+  for (const CheckRow& row : checks) {
+    if (row.group == verdict_group)
+      continue;
+    ++all;
+    passed += row.status == "pass" ? 1 : 0;
+    skipped += row.status == "skipped" ? 1 : 0;
+  }
+  return fmt::format("{} of {} checks passed{}", passed, all,
+                     skipped > 0 ? fmt::format(", {} do not apply", skipped) : "");
 }
 
 } // namespace shmemctl

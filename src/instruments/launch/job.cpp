@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "src/base/log.h"
+#include "src/instruments/launch/progress_pipe.h"
 #include "src/instruments/launch/spawn.h"
 #include "src/runtime/bootstrap/select.h"
 
@@ -41,8 +42,11 @@ LaunchResult LaunchJob::run() {
     handle_signals();
     reap();
     relay_rest();
+    show_progress();
     advance();
   }
+  if (status_)
+    status_->clear();
   return result();
 }
 
@@ -63,6 +67,8 @@ void LaunchJob::poll_once() {
     waiting.push_back({input_.terminal(), POLLIN, 0});
   if (input_.wants_write())
     waiting.push_back({input_.pipe(), POLLOUT, 0});
+  if (progress_)
+    waiting.push_back({progress_.get(), POLLIN, 0});
   if (::poll(waiting.data(), waiting.size(), poll_timeout_ms()) <= 0)
     return;
   for (std::size_t i = 0; i < streams.size(); ++i)
@@ -71,7 +77,9 @@ void LaunchJob::poll_once() {
   for (std::size_t i = behind_streams; i < waiting.size(); ++i) {
     if (waiting[i].revents == 0)
       continue;
-    if (waiting[i].events == POLLIN)
+    if (progress_ && waiting[i].fd == progress_.get())
+      hear_progress();
+    else if (waiting[i].events == POLLIN)
       input_.read();
     else if (input_.open() && waiting[i].fd == input_.pipe())
       input_.write();
@@ -85,7 +93,9 @@ int LaunchJob::poll_timeout_ms() const {
     return tick_ms;
   if (stage_ == Stage::draining)
     return out_.wants_write() || err_.wants_write() ? tick_ms : 0;
-  int timeout_ms = input_.open() || out_.claimed() || err_.claimed() ? foreground_poll_ms : -1;
+  const bool paints = status_ && status_->has_words();
+  int timeout_ms =
+      input_.open() || out_.claimed() || err_.claimed() || paints ? foreground_poll_ms : -1;
   const auto until = [&timeout_ms](Clock::time_point end) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     const auto bounded = static_cast<int>(std::clamp<long long>(left, 0, 60'000));
@@ -96,6 +106,30 @@ int LaunchJob::poll_timeout_ms() const {
   if (request_.timeout_s > 0)
     until(job_end_);
   return timeout_ms;
+}
+
+void LaunchJob::hear_progress() {
+  const std::string words = last_progress(progress_.get());
+  if (!words.empty())
+    status_->say(words);
+  else
+    progress_.reset(); // nothing although it was readable: PE 0 has ended
+}
+
+void LaunchJob::show_progress() {
+  if (!status_ || stage_ == Stage::draining || out_.in_mid_line() || err_.in_mid_line())
+    return;
+  const Clock::time_point now = Clock::now();
+  if (now < next_paint_)
+    return;
+  status_->paint(now);
+  next_paint_ = now + StatusLine::interval;
+}
+
+void LaunchJob::warn(const std::string& message) {
+  if (status_)
+    status_->clear();
+  log(LogLevel::warning, "run", message);
 }
 
 void LaunchJob::handle_signals() {
@@ -138,6 +172,8 @@ void LaunchJob::handle(int signal) {
 void LaunchJob::pause_job() {
   const Clock::time_point before = Clock::now();
   signal_pes(SIGTSTP);
+  if (status_)
+    status_->clear();
   signals_.stop_here();
   signal_pes(SIGCONT);
   const Clock::duration paused = Clock::now() - before;
@@ -192,9 +228,8 @@ void LaunchJob::note_ends(const std::vector<PeEnd>& batch) {
     if (request_.loss_allowed && !own_doing && end.pe != 0 && likely_cause(end) > 0 &&
         (!pes_[0].ended || result_.ends[0].exit_status != 0)) {
       if (end.signal != 0 && !pes_[0].ended)
-        log(LogLevel::warning, "run",
-            "PE " + std::to_string(end.pe) + " was killed by signal " + std::to_string(end.signal) +
-                "; the others may go on without it");
+        warn("PE " + std::to_string(end.pe) + " was killed by signal " +
+             std::to_string(end.signal) + "; the others may go on without it");
       continue;
     }
     if (first < 0 ||
@@ -246,7 +281,7 @@ void LaunchJob::advance() {
       enter(Stage::draining, 0);
     } else if (now >= stage_end_) {
       if (stage_ == Stage::killing) {
-        log(LogLevel::warning, "run", "a process of the job does not end, in spite of SIGKILL");
+        warn("a process of the job does not end, in spite of SIGKILL");
         enter(Stage::draining, 0);
       } else {
         enter(Stage::killing, kill_s);
@@ -420,6 +455,18 @@ Spawned LaunchJob::start_pe(int pe, const std::string& program) {
   }
   if (static_cast<std::size_t>(pe) < request_.cpus.size())
     spawn.cpus = request_.cpus[static_cast<std::size_t>(pe)];
+  Pipe progress;
+  if (pe == 0 && request_.progress) {
+    progress = Pipe::make();
+    for (const FileDescriptor* end : {&progress.read_end, &progress.write_end})
+      ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+    spawn.inherited = progress.write_end.get();
+    spawn.environment[progress_variable] = progress_value(progress.write_end.get());
+    progress_ = std::move(progress.read_end);
+    status_.emplace(STDERR_FILENO);
+    for (OutputSink* sink : {&out_, &err_})
+      sink->before_writing([this] { status_->clear(); });
+  }
   spawn.standard_output = out.write_end.get();
   spawn.standard_error = err.write_end.get();
   Spawned spawned(spawn, signals_);
@@ -439,6 +486,7 @@ Environment LaunchJob::environment_of(int pe) const {
   environment[local_variables::size] = std::to_string(request_.n_pes);
   environment[local_variables::id] = id_;
   environment.erase(local_variables::node);
+  environment.erase(progress_variable);
   if (request_.n_nodes > 1)
     environment[local_variables::node] =
         std::to_string(node_of_pe(pe, request_.n_pes, request_.n_nodes));

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "src/base/status_line.h"
 #include "src/instruments/launch/guard.h"
 #include "src/instruments/launch/launch.h"
 #include "src/instruments/launch/processes.h"
@@ -72,6 +73,11 @@ private:
   void reap();
   void note_ends(const std::vector<PeEnd>& batch);
   void relay_rest();
+  /// Paints the status line, unless a line of output is not complete.
+  void show_progress();
+  void hear_progress();
+  /// log(), on a line of its own.
+  void warn(const std::string& message);
   void advance();
   void enter(Stage stage, double seconds);
   void end_all(int signal);
@@ -95,9 +101,11 @@ private:
   OutputSink out_{1}, err_{2};
   TerminalInput input_;
   std::vector<Pe> pes_;
+  std::optional<StatusLine> status_;
+  FileDescriptor progress_; ///< what PE 0 says
   LaunchResult result_;
   Stage stage_ = Stage::running;
-  Clock::time_point stage_end_, job_end_;
+  Clock::time_point stage_end_, job_end_, next_paint_;
 };
 
 } // namespace shmemctl

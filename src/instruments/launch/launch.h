@@ -26,6 +26,8 @@ struct LaunchRequest {
   /// An error of shmemctl or its library that several PEs print identically is passed on once,
   /// unless lines have labels.
   bool one_error = false;
+  /// A status line on stderr, which is a terminal, shows what PE 0 says that the job is doing.
+  bool progress = false;
   Environment environment;
   std::vector<CpuSet> cpus = {}; ///< CPUs by PE (core_shares.h); empty: not bound
 };

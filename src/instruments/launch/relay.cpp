@@ -63,6 +63,8 @@ void OutputSink::flush() {
     const char* from = waiting_.data() + written_;
     std::size_t size_bytes = waiting_.size() - written_;
     ssize_t count = 0;
+    if (before_writing_)
+      before_writing_();
     if (socket_) {
       count = ::send(descriptor_, from, size_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
     } else if (nonblocking_ || file_) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -23,6 +24,8 @@ public:
   bool wants_write() const { return !broken() && !waiting_.empty(); }
   int writable_descriptor() const { return nonblocking_ ? nonblocking_.get() : descriptor_; }
   void flush();
+  /// Called before each write to the descriptor.
+  void before_writing(std::function<void()> call) { before_writing_ = std::move(call); }
   /// The buffer is full: streams must not be read.
   bool full() const;
   /// The reader has closed the pipe (EPIPE), or the system refused the output.
@@ -48,6 +51,7 @@ private:
   int descriptor_;
   FileDescriptor nonblocking_; ///< the same file, opened anew; none where that is not possible
   bool socket_ = false, file_ = false;
+  std::function<void()> before_writing_;
   std::string waiting_;
   std::size_t written_ = 0; ///< of waiting_
   int error_number_ = 0;

@@ -38,6 +38,7 @@ struct Prepared {
   std::size_t cpus_bytes;
   pid_t parent;
   int status;
+  int inherited; ///< -1: none
 };
 
 /// The kernel's mask of a set; empty for none.
@@ -64,6 +65,8 @@ std::vector<cpu_set_t> mask_of(const CpuSet& cpus) {
   for (int standard = 0; standard <= 2; ++standard)
     if (prepared.descriptors[standard] >= 0 && ::dup2(prepared.descriptors[standard], standard) < 0)
       fail_in_child(prepared.status);
+  if (prepared.inherited >= 0 && ::fcntl(prepared.inherited, F_SETFD, 0) != 0)
+    fail_in_child(prepared.status);
   if (prepared.open_files)
     ::setrlimit(RLIMIT_NOFILE, prepared.open_files);
   if (prepared.cpus) // a PE that cannot be bound runs unbound
@@ -92,7 +95,8 @@ Spawned::Spawned(const SpawnRequest& request, const SignalGate& signals) {
                           cpus.empty() ? nullptr : cpus.data(),
                           cpus.size() * sizeof(cpu_set_t),
                           ::getpid(),
-                          status.write_end.get()};
+                          status.write_end.get(),
+                          request.inherited};
   pid_ = ::fork();
   if (pid_ == 0)
     run_child(prepared, signals);

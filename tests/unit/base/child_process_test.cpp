@@ -1,7 +1,10 @@
 #include "src/base/process.h"
 
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <gtest/gtest.h>
+#include <thread>
 
 #include "src/base/error.h"
 
@@ -44,6 +47,21 @@ TEST(ChildProcess, IsKilledIfItDoesNotListen) {
   const ChildResult result = shell("trap '' TERM; echo ready; while :; do sleep 0.1; done", 0.2);
   EXPECT_TRUE(result.timed_out);
   EXPECT_EQ(result.exit_status, 128 + 9);
+}
+
+TEST(ChildProcess, CanBeEndedByAnotherThread) {
+  std::atomic<pid_t> group{0};
+  std::thread ender([&group] {
+    while (group == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ::kill(-group, SIGTERM);
+  });
+  const ChildResult result =
+      run_child("/bin/sh", {"sh", "-c", "sleep 1000"}, {{"PATH", "/usr/bin:/bin"}}, 500, &group);
+  ender.join();
+  EXPECT_EQ(result.exit_status, 128 + 15);
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(group, 0);
 }
 
 TEST(ChildProcess, ThatCannotBeStartedIsAnError) {

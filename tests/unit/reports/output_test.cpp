@@ -199,6 +199,35 @@ TEST_F(Output, WithoutTargetsASignalStillGives130) {
   EXPECT_EQ(WEXITSTATUS(status), 130);
 }
 
+/// What the process that a signal ends says on stderr.
+TEST_F(Output, AnInterruptionSaysWhatWasKeptAndWhere) {
+  const auto said = [this](const ReportTargets& targets, bool tells, int signal) {
+    const int status = ended(
+        [&](int ready) {
+          const int file = ::open(path("err").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+          ::dup2(file, STDERR_FILENO);
+          ReportOutput output(targets, Report{});
+          output.tell_interruption(tells);
+          output.update(sample_report());
+          say_ready(ready);
+          std::this_thread::sleep_for(200s);
+        },
+        [signal](pid_t child) { ::kill(child, signal); });
+    EXPECT_EQ(WEXITSTATUS(status), 130);
+    return file_text(path("err"));
+  };
+  const std::string kept = said({path("kept.json"), "", false}, true, SIGTERM);
+  EXPECT_EQ(kept.find("shmemctl: interrupted by SIGTERM: kept in " + path("kept.json") +
+                      ", as incomplete: 2 results, "),
+            0U)
+      << kept;
+  EXPECT_EQ(said({}, true, SIGINT),
+            "shmemctl: interrupted by SIGINT: nothing was kept; --json FILE "
+            "keeps what was found\n");
+  EXPECT_EQ(said({}, true, SIGTERM), "") << "as a launcher ends PEs";
+  EXPECT_EQ(said({path("other.json"), "", false}, false, SIGINT), "");
+}
+
 TEST_F(Output, ASignalAfterFinishKeepsTheFinishedReport) {
   const int status = ended(
       [&](int ready) {

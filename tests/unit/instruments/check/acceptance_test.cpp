@@ -45,27 +45,24 @@ TEST(Acceptance, AGoodJobsResultsAndVerdict) {
 
 TEST(Acceptance, KernelsAreMeasuredWhereTheBringUpHadGpus) {
   Report whole, report = job_report();
-  EXPECT_FALSE(gpu_job_after(absorb(item, child_of(report), whole)));
+  EXPECT_FALSE(had_gpus(absorb(item, child_of(report), whole)));
   report.checks.push_back(
       {gpu_devices_row, "the GPU of each PE", "skipped", "none", "", "", "gpu"});
-  EXPECT_FALSE(gpu_job_after(absorb(item, child_of(report), whole)));
+  EXPECT_FALSE(had_gpus(absorb(item, child_of(report), whole)));
   report.checks[0].status = "pass";
-  const auto job = gpu_job_after(absorb(item, child_of(report), whole));
-  ASSERT_TRUE(job);
-  EXPECT_EQ(job->id, "bench-gpu");
+  EXPECT_TRUE(had_gpus(absorb(item, child_of(report), whole)));
+  const JobItem job = gpu_job();
+  EXPECT_EQ(job.id, "bench-gpu");
   const std::vector<std::string> wanted{"--initiator", "gpu", "--quick"};
-  EXPECT_NE(std::search(job->arguments.begin(), job->arguments.end(), wanted.begin(), wanted.end()),
-            job->arguments.end());
-  EXPECT_LE(job->timeout_s, 30);
-  EXPECT_FALSE(gpu_job_after(absorb(item, {}, whole))) << "a bring-up that died had none";
+  EXPECT_NE(std::search(job.arguments.begin(), job.arguments.end(), wanted.begin(), wanted.end()),
+            job.arguments.end());
+  EXPECT_LE(job.timeout_s, 30);
+  EXPECT_FALSE(had_gpus(absorb(item, {}, whole))) << "a bring-up that died had none";
 }
 
 /// What kernels of a job found wrong fails that part.
 TEST(Acceptance, AGpuJobsWrongDataIsItsVerdict) {
-  Report bringup = job_report(), bench = job_report(), whole;
-  bringup.checks.push_back({gpu_devices_row, "", "pass", "", "", "", "gpu"});
-  const auto job = gpu_job_after(bringup);
-  ASSERT_TRUE(job);
+  Report bench = job_report(), whole;
   bench.results[0].case_name = "put";
   bench.results[0].status = RowStatus::fail;
   bench.results[0].verified = Verified::failed;
@@ -73,7 +70,7 @@ TEST(Acceptance, AGpuJobsWrongDataIsItsVerdict) {
   bench.findings = {{"bench-corrupt", Severity::error, "bench put 1M", "wrong data", "mend"}};
   ChildResult child = child_of(bench);
   child.exit_status = 1;
-  absorb(*job, child, whole);
+  absorb(gpu_job(), child, whole);
   ASSERT_EQ(whole.checks.size(), 1U);
   EXPECT_EQ(whole.checks[0].id, "bench-gpu");
   EXPECT_EQ(whole.checks[0].status, "fail");
@@ -137,6 +134,49 @@ TEST(Acceptance, AJobThatWasEndedForItsTimeIsNotSaidToBeInterrupted) {
   EXPECT_EQ(whole.findings[0].fix, "run it alone: shmemctl run -n 4 bringup");
 }
 
+/// Nor does the report that it wrote when it received the signal.
+TEST(Acceptance, NeitherIsOneThatWroteItsReportThen) {
+  Report report = job_report();
+  report.status = ReportStatus::incomplete;
+  report.findings = {{"run-aborted", Severity::error, "SIGTERM",
+                      "interrupted by SIGTERM, which process 7 sent", "run it again"}};
+  ChildResult hung = child_of(report);
+  hung.timed_out = true;
+  hung.exit_status = 130;
+  Report whole;
+  absorb(item, hung, whole);
+  ASSERT_EQ(whole.findings.size(), 1U);
+  EXPECT_EQ(whole.findings[0].message, "4 PEs come up: it did not end in time (8 s)");
+}
+
+TEST(Acceptance, ASoakMeasuresMoreThanAShortCheck) {
+  const std::vector<JobItem> brief = acceptance_jobs(), soak = acceptance_jobs(soak_level);
+  ASSERT_EQ(brief.size(), soak.size());
+  for (std::size_t i = 0; i < brief.size(); ++i) {
+    EXPECT_EQ(brief[i].id, soak[i].id);
+    EXPECT_GT(soak[i].timeout_s, brief[i].timeout_s);
+    EXPECT_EQ(std::count(soak[i].arguments.begin(), soak[i].arguments.end(), "--quick"), 0);
+  }
+  EXPECT_EQ(std::count(brief[1].arguments.begin(), brief[1].arguments.end(), "--quick"), 1);
+  EXPECT_EQ(std::count(soak[1].arguments.begin(), soak[1].arguments.end(), "--duration"), 1);
+}
+
+TEST(Acceptance, AMachineWithoutGpuAndRdmaDeviceHasNothingToCheck) {
+  Node node;
+  EXPECT_TRUE(nothing_to_check(node));
+  Nic nic;
+  nic.name = "eth0";
+  nic.rdma = known(false, "a test");
+  node.nics = {nic};
+  EXPECT_TRUE(nothing_to_check(node));
+  nic.rdma = {}; // unknown: it may be one
+  node.nics = {nic};
+  EXPECT_FALSE(nothing_to_check(node));
+  node.nics.clear();
+  node.gpus.emplace_back();
+  EXPECT_FALSE(nothing_to_check(node));
+}
+
 /// Its warnings do not hide how it ended.
 TEST(Acceptance, AJobThatProvesNothingFails) {
   Report report = job_report();
@@ -167,9 +207,9 @@ TEST(Acceptance, AJobThatProvesNothingFails) {
 
 TEST(Acceptance, VerdictOfAPartOfThisProcess) {
   Report whole;
-  add_verdict("topo", "the map", {}, whole);
+  add_verdict("topo", "the map", {}, "nothing is wrong", whole);
   add_verdict("doctor", "preconditions", {{"memlock", Severity::warning, "s", "low", "raise"}},
-              whole);
+              "all passed", whole);
   EXPECT_EQ(whole.checks[0].status, "pass");
   EXPECT_EQ(whole.checks[1].status, "warning");
   EXPECT_EQ(whole.checks[1].reason, "1 warning: low");

@@ -1,0 +1,54 @@
+// What `check` says of a node in the end: passed or not, part by part.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+#include "reports/table.h"
+
+namespace shmemctl {
+
+/// A report of `check` has a row of this group in its checks for each part.
+inline constexpr const char* verdict_group = "verdict";
+/// The finding of a machine on which nothing that is to be checked exists.
+inline constexpr const char* nothing_to_check_id = "nothing-to-check";
+
+/// The result of one `check`.
+struct Verdict {
+  enum class Kind {
+    pass,
+    fail,       ///< a finding of severity error, or a part that failed
+    nothing,    ///< neither GPU nor RDMA device
+    incomplete, ///< the run ended early, and nothing was wrong until then
+  };
+  Kind kind = Kind::pass;
+  std::string host; ///< "" if the report does not say
+  std::size_t gpus = 0, rdma_devices = 0;
+  std::size_t errors = 0, warnings = 0, infos = 0; ///< findings
+  std::size_t parts_run = 0, parts_failed = 0;
+  std::optional<double> seconds; ///< from start to end
+};
+
+/// Empty unless this is a report of one `check`; a merged report has several.
+std::optional<Verdict> verdict_of(const Report& report);
+
+/// Findings that are errors or warnings, those of one id together; then the parts with their times;
+/// then PASS, FAIL or what else it came to, and where details are. Lines fit the style's width, or
+/// 80 columns, except messages without a terminal and fixes. With `verbose` without the findings,
+/// which stand before it in full. "" for a report that is not of one `check`.
+std::string verdict_text(const Report& report, const TextStyle& style);
+
+/// The last line of several hosts: "PASS: 15 hosts; FAIL: node7"; "" if one of the reports is not
+/// of a `check`.
+std::string verdicts_text(const std::vector<const Report*>& reports, const TextStyle& style);
+
+/// One line for Nagios and its kin: "SHMEMCTL OK - vm: 8 GPUs, ... | time=8.2s errors=0 warnings=0
+/// parts_failed=0". Throws Error (usage) for a report that is not of one `check`.
+std::string nagios_line(const Report& report);
+/// The exit code that goes with that line: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+int nagios_code(const Report& report);
+
+} // namespace shmemctl
