@@ -33,9 +33,10 @@ Report run_job(const JobItem& item, Session& session, const Context& context) {
   session.phase(item.id + " (shmemctl " + item.arguments.at(0) + " ...)");
   std::vector<std::string> argv = item.arguments;
   argv.insert(argv.begin(), "shmemctl");
+  Environment environment = job_environment(context);
+  environment["SHMEMCTL_FAIL_ON"] = "error"; // what the part found is judged here
   Report part =
-      absorb(item, run_child(own_program(), argv, job_environment(context), item.timeout_s),
-             session.report());
+      absorb(item, run_child(own_program(), argv, environment, item.timeout_s), session.report());
   session.checkpoint();
   return part;
 }
