@@ -183,8 +183,8 @@ public:
     }
   }
 
-  /// "size_bytes=4K window=64": what a row does not share with the others of its case, or all of
-  /// it if there are no others.
+  /// "size_bytes=4K window=64": the size, and what else a row does not share with the others of its
+  /// case, or all of it if there are no others.
   std::string of(const std::string& case_name, const json& params) const {
     const auto found = cases_.find(case_name);
     std::vector<std::string> parts;
@@ -218,8 +218,8 @@ private:
 
   static bool is_shared(const Case& known, const std::string& name) {
     const auto found = known.parameters.find(name);
-    return known.rows > 1 && found != known.parameters.end() && !found->second.differs &&
-           found->second.rows == known.rows;
+    return name != "size_bytes" && known.rows > 1 && found != known.parameters.end() &&
+           !found->second.differs && found->second.rows == known.rows;
   }
   static std::string value_text(const std::string& name, const json& value) {
     return name == "size_bytes" && value.is_number_integer() && value >= 0
@@ -236,8 +236,8 @@ std::string value_cell(const json& row, const char* side) {
 
 std::string name_of(const json& row, const Parameters& parameters) {
   const std::string hosts = hosts_of_row(row);
-  return parameters.of(view::text(row, "case"), view::member(row, "params")) +
-         (hosts.empty() ? "" : " on " + hosts);
+  const std::string own = parameters.of(view::text(row, "case"), view::member(row, "params"));
+  return hosts.empty() ? own : own + (own.empty() ? "on " : " on ") + hosts;
 }
 
 void add_comparison(const json& comparison, Page& page) {

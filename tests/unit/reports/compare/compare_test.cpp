@@ -467,7 +467,7 @@ TEST(Compare, EveryFormatSaysOnWhichHost) {
     EXPECT_NE(junit.find(name), std::string::npos) << junit;
   const std::string markdown =
       write_annotations({{"diff.json", report}}, AnnotationFormat::markdown);
-  EXPECT_NE(markdown.find("size&#95;bytes=8 on b"), std::string::npos) << markdown;
+  EXPECT_NE(markdown.find("| size_bytes=8 on b |"), std::string::npos) << markdown;
   // If everything is from one host, the host is not repeated.
   report.comparison = comparison_json(compare_reports({base[0]}, {other[0]}, {}));
   EXPECT_EQ(write_csv(report).rfind("verdict,case,size_bytes,unit,", 0), 0u);
