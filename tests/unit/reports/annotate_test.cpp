@@ -149,7 +149,8 @@ TEST(Annotate, APageHasNicsAndRowsWithoutWhatTheyShare) {
     row.case_name = "put";
     row.unit = "us";
     row.params = {{"size_bytes", size}, {"traffic", "pair"}, {"batch", 7 * size}};
-    row.stats = Stats{10, 1, 1.5};
+    row.stats = Stats{};
+    row.stats->p50 = 1.5;
     row.bandwidth_GBps = 12.5;
     row.verified = Verified::passed;
     report.results.push_back(row);
