@@ -130,9 +130,11 @@ private:
   void run_job(const JobItem& item) {
     std::vector<std::string> argv = item.arguments;
     argv.insert(argv.begin(), "shmemctl");
-    const Report part = absorb(
-        item, run_child(own_program(), argv, job_environment(context_), item.timeout_s, &job_),
-        session_.report());
+    Environment environment = job_environment(context_);
+    environment["SHMEMCTL_FAIL_ON"] = "error"; // what the part found is judged here
+    const Report part =
+        absorb(item, run_child(own_program(), argv, environment, item.timeout_s, &job_),
+               session_.report());
     if (item.id == "bringup")
       pes_had_gpus_ = had_gpus(part);
   }

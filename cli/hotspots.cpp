@@ -14,6 +14,7 @@
 #include "reports/text.h"
 #include "src/base/input.h"
 #include "src/base/options.h"
+#include "src/base/severity.h"
 #include "src/base/text.h"
 #include "src/instruments/hotspots/gather_hosts.h"
 #include "src/instruments/hotspots/watch.h"
@@ -250,7 +251,8 @@ private:
       watch_->sample(SampleDepth::all);
     put(mode);
     run_.session.phase("agreeing on the verdict");
-    const bool wrong = leads_job() && has_error(run_.session.report().findings);
+    const Report& report = run_.session.report();
+    const bool wrong = leads_job() && has_finding(report.findings, report.fail_on);
     const ExitCode code = gathering_.agree(wrong ? ExitCode::finding : ExitCode::ok, deadline(0));
     bootstrap_.finish(deadline(0));
     if (leads_job())

@@ -9,6 +9,7 @@
 #include "cli/session.h"
 #include "reports/text.h"
 #include "src/base/json_values.h"
+#include "src/base/severity.h"
 #include "src/base/watchdog.h"
 #include "src/instruments/bringup/bringup.h"
 #include "src/model/topo/mapping/mapping_json.h"
@@ -254,13 +255,27 @@ ExitCode JobSession::join_worlds(ExitCode code) {
   return code;
 }
 
+/// Findings are PE 0's. Those of severity error have a part in `code` already; only a lower
+/// --fail-on, which all PEs have, makes it ask.
+ExitCode JobSession::with_findings(ExitCode code) {
+  Runtime* const runtime = runtime_.load();
+  if (report_.fail_on == Severity::error || !runtime)
+    return code;
+  step("gathering what PE 0 found");
+  const bool wrong = runtime->pe() == 0 && has_finding(report_.findings, report_.fail_on);
+  for (const std::string& text : runtime->gather_text(wrong ? "found" : ""))
+    if (!text.empty())
+      code = std::max(code, ExitCode::finding);
+  return code;
+}
+
 ExitCode JobSession::conclude(ExitCode code) {
-  code = join_worlds(code);
+  code = join_worlds(with_findings(code));
   report_.status = ReportStatus::complete;
   if (wants_text())
     print_end();
   else if (leads_)
-    print_findings_without_text(context_, report_.findings);
+    print_findings_without_text(context_, report_.findings, report_.fail_on);
   step("writing the report");
   report_.finished_at = utc_now();
   report_.exit_code = code;

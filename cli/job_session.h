@@ -67,6 +67,8 @@ public:
   void watch(Runtime* runtime) { runtime_ = runtime; }
 
 private:
+  /// Collective. The exit code, with the findings that --fail-on makes a failure.
+  ExitCode with_findings(ExitCode code);
   /// With several worlds (INIT_MODE): gathers the others' results and returns the worst exit code.
   ExitCode join_worlds(ExitCode code);
   void end_phase();

@@ -51,6 +51,7 @@ void add_common_flags(CLI::App& app, Context& context) {
       ->type_name("FILE");
   add_option(app, context, "COLOR");
   add_option(app, context, "TIMEOUT");
+  add_option(app, context, "FAIL_ON");
   add_option(app, context, "LOG_LEVEL");
   add_option(app, context, "LOG_SUBSYSTEMS");
 }
@@ -115,7 +116,7 @@ int run_command(Context& context) {
   timeout_is_an_option();
   const InputLimit limit(input_limit_s(context));
   const Options options = context.options();
-  options.require_valid({"COLOR", "TIMEOUT", "LOG_LEVEL"});
+  options.require_valid({"COLOR", "TIMEOUT", "LOG_LEVEL", "FAIL_ON"});
   LogLevel level = LogLevel::warning;
   parse_log_level(options.text("LOG_LEVEL"), level);
   configure_log(context.verbose ? std::max(level, LogLevel::info) : level,

@@ -234,7 +234,7 @@ private:
     Findings named = outcome.report.findings;
     for (Finding& finding : named)
       finding.message = "host " + outcome.host + ": " + finding.message;
-    print_findings_without_text(given_, named);
+    print_findings_without_text(given_, named, outcome.report.fail_on);
   }
 
   void write(std::vector<HostOutcome>& outcomes, ExitCode code) {
@@ -273,7 +273,7 @@ ExitCode run_alone(Session& session, const Context& given, const Options& option
     std::cout << "== host " << printable(read_machine_identity(Sysroot()).host_name) << " ==\n\n";
     write_text(std::cout, session.report(), text_style(given, options));
   } else {
-    print_findings_without_text(given, session.report().findings);
+    print_findings_without_text(given, session.report().findings, session.report().fail_on);
   }
   session.output().set_targets({given.json_by_host || first ? given.json_path : "",
                                 given.csv_by_host || first ? given.csv_path : "", given.force});

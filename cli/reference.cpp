@@ -32,8 +32,9 @@ struct ExitCodeRow {
 
 constexpr ExitCodeRow exit_codes[] = {
     {ExitCode::ok, "All is well. Warnings and infos may have been found."},
-    {ExitCode::finding, "It ran, and something is wrong: a finding of severity error, a failed "
-                        "verification, a threshold or baseline that was missed."},
+    {ExitCode::finding,
+     "It ran, and something is wrong: a finding of severity error (or of that which --fail-on "
+     "names), a failed verification, a threshold or baseline that was missed."},
     {ExitCode::usage, "The command line, a file or a value is not valid. Nothing was run."},
     {ExitCode::unavailable,
      "The run could not be carried out: bring-up failed, or a PE was lost; or `check` had nothing "

@@ -23,6 +23,7 @@
 #include "src/base/atomic_file.h"
 #include "src/base/input.h"
 #include "src/base/print_error.h"
+#include "src/base/severity.h"
 #include "src/base/text.h"
 #include "src/base/watchdog.h"
 
@@ -60,7 +61,24 @@ ReportDeadline::ReportDeadline(const Context& context)
 constexpr const char* threshold_help =
     "A threshold is CASE[PARAMETER=VALUE,...].METRIC>=NUMBER, also with <=, > and <:\n"
     "  put[bytes=1M].bandwidth_GBps>=300     'moe-*[phase=total].p50_us<=200'\n"
-    "Every matching row must meet it; a threshold that matches no row is an error (exit code 2).\n";
+    "Every matching row must meet it; a threshold that matches no row is an error (exit code 2).\n"
+    "Loads of NICs, findings and checks have thresholds, too:\n"
+    "  hotspots[device=mlx5_1].utilisation<=0.7     hotspots[kind=node].imbalance<=1.5\n"
+    "  findings[severity=error]==0     findings[id=nic-*]==0     checks[status=warning]<=2\n";
+
+/// --fail-on on the command line is about the findings in the reports, too: none of its severity or
+/// a higher one.
+std::vector<Threshold> of_severities(const Context& context) {
+  const auto given = context.command_line.find("FAIL_ON");
+  const std::optional<Severity> least =
+      given == context.command_line.end() ? std::nullopt : parse_severity(lower(given->second));
+  std::vector<Threshold> thresholds;
+  for (const Severity severity : {Severity::error, Severity::warning, Severity::info})
+    if (least && severity >= *least)
+      thresholds.push_back(parse_threshold(
+          std::string("findings[severity=") + to_string(severity) + "]==0", "--fail-on"));
+  return thresholds;
+}
 
 /// --require and --require-file.
 struct ThresholdFlags {
@@ -70,7 +88,7 @@ struct ThresholdFlags {
 
   std::vector<Threshold> parse(const Context& context) const {
     ReportDeadline deadline(context);
-    std::vector<Threshold> thresholds;
+    std::vector<Threshold> thresholds = of_severities(context);
     for (const std::string& expression : expressions)
       thresholds.push_back(parse_threshold(expression, "--require"));
     for (const std::string& file : files) {
@@ -98,11 +116,11 @@ std::shared_ptr<ThresholdFlags> add_threshold_flags(CLI::App& command) {
 }
 
 /// "5%" or "0.05".
-double share_of(const std::string& flag, const std::string& text) {
+double share_of(const std::string& flag, const std::string& text, bool all_is_legal = false) {
   const bool percent = !text.empty() && text.back() == '%';
   const auto number = parse_number(percent ? text.substr(0, text.size() - 1) : text);
   const double share = number.value_or(-1) / (percent ? 100 : 1);
-  if (!(share >= 0 && share < 1))
+  if (!(share >= 0 && (share < 1 || (all_is_legal && share == 1))))
     throw input_error(flag, "", "\"" + text + "\" is not a fraction", "write it as 5% or 0.05");
   return share;
 }
@@ -118,14 +136,16 @@ void hold(const std::vector<Threshold>& thresholds, const std::vector<LoadedRepo
 }
 
 struct DiffFlags {
-  std::string base, other, min_effect = "5%", alpha = "5%";
+  std::string base, other, min_effect = "5%", alpha = "5%", max_unclear;
   bool allow_missing = false;
 };
 
 ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& threshold_flags) {
   const std::vector<Threshold> thresholds = threshold_flags.parse(context);
-  const CompareOptions wanted{share_of("--alpha", flags.alpha),
-                              share_of("--min-effect", flags.min_effect)};
+  CompareOptions wanted{share_of("--alpha", flags.alpha),
+                        share_of("--min-effect", flags.min_effect)};
+  if (!flags.max_unclear.empty())
+    wanted.max_unclear = share_of("--max-unclear", flags.max_unclear, true);
   if (wanted.alpha == 0)
     throw input_error("--alpha", "", "a significance level of 0 can never be reached",
                       "pass a value such as 5% or 0.05");
@@ -159,10 +179,10 @@ ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& th
 
 ExitCode check(Context& context, const std::vector<std::string>& paths,
                const ThresholdFlags& flags) {
-  if (flags.empty())
-    throw Error(ExitCode::usage, "report check", "", "no threshold given",
-                "pass --require THRESHOLD or --require-file FILE");
   const std::vector<Threshold> thresholds = flags.parse(context);
+  if (thresholds.empty())
+    throw Error(ExitCode::usage, "report check", "", "no threshold given",
+                "pass --require THRESHOLD, --require-file FILE or --fail-on SEVERITY");
   return with_session(context, [&](Session& session, const Options&) {
     session.phase("reading " + paths.front());
     const std::vector<LoadedReport> reports = load_reports(paths);
@@ -207,6 +227,10 @@ void add_report_diff(CLI::App& report, Context& context) {
   command
       ->add_option("--alpha", flags->alpha, "False-alarm probability over all rows together [5%]")
       ->type_name("FRACTION");
+  command
+      ->add_option("--max-unclear", flags->max_unclear,
+                   "Exit 1 if more than this share of the rows is unclear [any share passes]")
+      ->type_name("FRACTION");
   command->add_flag("--allow-missing", flags->allow_missing,
                     "Rows of BASE that are missing in NEW do not count as failures");
   const auto thresholds = add_threshold_flags(*command);
@@ -218,7 +242,11 @@ void add_report_diff(CLI::App& report, Context& context) {
 void add_report_check(CLI::App& report, Context& context) {
   CLI::App* command =
       report.add_subcommand("check", "Check reports against thresholds; exit 1 if one is not met");
-  command->footer(threshold_help);
+  command->footer(std::string(threshold_help) +
+                  "--fail-on warning is short for findings[severity=error]==0 and\n"
+                  "findings[severity=warning]==0.\n"
+                  "Example: shmemctl report check hotspots.json --require "
+                  "'hotspots.utilisation<=0.8' --fail-on warning");
   auto paths = std::make_shared<std::vector<std::string>>();
   command->add_option("files", *paths, "Reports, or folders of reports; - is stdin")->required();
   const auto thresholds = add_threshold_flags(*command);
@@ -405,17 +433,26 @@ void add_report_formats(CLI::App& report, Context& context) {
 
 // show and validate
 
-ExitCode show(Context& context, const std::string& path, int width) {
+struct ShowFlags {
+  std::string path, format = "text";
+  int width = 0;
+};
+
+ExitCode show(Context& context, const ShowFlags& flags) {
+  const std::string& path = flags.path;
   const Options options = context.options();
   TextStyle style = text_style(context, options);
-  if (width > 0)
-    style.width = width;
+  if (flags.width > 0)
+    style.width = flags.width;
   style.heat_maps = true;
   ReportDeadline deadline(context);
   deadline.reading(path);
   const Report report = read_report(path);
   deadline.phase("printing " + path);
-  write_text(std::cout, report, style);
+  if (flags.format == "markdown")
+    std::cout << write_markdown_page({path, report});
+  else
+    write_text(std::cout, report, style);
   std::cout.flush();
   return ExitCode::ok;
 }
@@ -445,17 +482,22 @@ void add_report(CLI::App& app, Context& context) {
   command->require_subcommand(1);
   auto paths = std::make_shared<std::vector<std::string>>();
   CLI::App* show_command = command->add_subcommand("show", "Print a report as text");
-  auto path = std::make_shared<std::string>();
-  auto width = std::make_shared<int>(0);
-  show_command->add_option("file", *path, "The report; - is stdin")->required();
+  auto flags = std::make_shared<ShowFlags>();
+  show_command->add_option("file", flags->path, "The report; - is stdin")->required();
   show_command
-      ->add_option("--width", *width,
+      ->add_option("--format", flags->format,
+                   "text (default), or markdown: verdict, findings and tables, for an issue or a "
+                   "wiki")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "markdown"}));
+  show_command
+      ->add_option("--width", flags->width,
                    "Wrap lines and heat maps at this width; tables are not wrapped (default: the "
                    "terminal's width; without a terminal, only heat maps are wrapped, at 80)")
       ->check(CLI::Range(20, 10000))
       ->type_name("COLUMNS");
-  show_command->callback([&context, path, width] {
-    context.run = [=](Context& run_context) { return show(run_context, *path, *width); };
+  show_command->callback([&context, flags] {
+    context.run = [=](Context& run_context) { return show(run_context, *flags); };
   });
   CLI::App* validate_command = command->add_subcommand(
       "validate", "Validate reports against the JSON Schema; exit 1 if one is invalid");

@@ -10,6 +10,8 @@
 #include "cli/terminal.h"
 #include "reports/text.h"
 #include "src/base/options.h"
+#include "src/base/recorded_variables.h"
+#include "src/base/severity.h"
 #include "src/base/text.h"
 #include "src/base/watchdog.h"
 #include "src/instruments/check/gpu_links.h"
@@ -25,14 +27,6 @@
 namespace shmemctl {
 
 namespace {
-
-std::map<std::string, std::string> options_set(const Options& options) {
-  std::map<std::string, std::string> set;
-  for (const OptionSpec& spec : option_table())
-    if (const OptionValue& value = options.value(spec.name); value.set())
-      set["SHMEMCTL_" + spec.name] = shown_value("SHMEMCTL_" + spec.name, value.text);
-  return set;
-}
 
 constexpr std::size_t max_line_bytes = 2000;
 
@@ -50,7 +44,8 @@ Report new_report(const Context& context, const Options& options) {
   Report report;
   report.started_at = utc_now();
   report.command = SecretFilter(options)(context.argv);
-  report.env = options_set(options);
+  report.env = recorded_environment(context.environment, options);
+  report.fail_on = parse_severity(lower(options.text("FAIL_ON"))).value_or(Severity::error);
   return report;
 }
 
@@ -75,10 +70,11 @@ TextStyle text_style(const Context& context, const Options& options) {
   return style;
 }
 
-void print_findings_without_text(const Context& context, const Findings& findings) {
+void print_findings_without_text(const Context& context, const Findings& findings,
+                                 Severity fail_on) {
   if (!context.quiet && context.csv_path != "-")
     return;
-  const Severity least = context.quiet ? Severity::error : Severity::warning;
+  const Severity least = std::min(context.quiet ? Severity::error : Severity::warning, fail_on);
   std::string text;
   for (const Finding& finding : findings)
     if (finding.severity >= least)
@@ -153,13 +149,14 @@ ExitCode Session::end(ReportStatus status, ExitCode code) {
   if (wants_text())
     write_text(std::cout, report_, text_style(context_, options_));
   else
-    print_findings_without_text(context_, report_.findings);
+    print_findings_without_text(context_, report_.findings, report_.fail_on);
   output_.finish(report_);
   return code;
 }
 
 ExitCode Session::finish(ExitCode otherwise) {
-  return end(ReportStatus::complete, has_error(report_.findings) ? ExitCode::finding : otherwise);
+  return end(ReportStatus::complete,
+             has_finding(report_.findings, report_.fail_on) ? ExitCode::finding : otherwise);
 }
 
 ExitCode Session::finish_early(ExitCode code) {
@@ -230,7 +227,8 @@ void run_doctor(Session& session, const NodeSource& source, const Environment& e
     const Check& check = *outcome.check;
     const CheckResult& result = outcome.result;
     report.checks.push_back({check.id, check.title, to_string(result.status), result.reason,
-                             result.evidence, result.fix, check.group});
+                             result.evidence, result.fix, check.group, std::nullopt,
+                             outcome.time_s});
     if (result.status == CheckStatus::fail || result.status == CheckStatus::warning)
       report.findings.push_back(
           {check.id, result.status == CheckStatus::fail ? Severity::error : Severity::warning,

@@ -55,7 +55,7 @@ public:
   /// False if stdout carries data, or --quiet.
   bool wants_text() const;
   /// Sets the end time, writes the files and prints the report's text; the exit code is 1 if there
-  /// is a finding of severity error.
+  /// is a finding of the severity of --fail-on or more.
   /// @param otherwise the exit code if there is none
   ExitCode finish(ExitCode otherwise = ExitCode::ok);
   /// As finish(), for an aborted run: the report is `incomplete`, with this code.
@@ -95,9 +95,10 @@ Report new_report(const Context& context, const Options& options);
 void put_node(const Node& node, const Mapping& mapping, Report& report);
 
 /// Prints findings on stderr when the report's text is not printed, two lines each: with --quiet
-/// the errors; with --csv -, whose table has no findings, also the warnings; with --json - none,
-/// because the document has them all.
-void print_findings_without_text(const Context& context, const Findings& findings);
+/// the errors and what --fail-on makes a failure; with --csv -, whose table has no findings, also
+/// the warnings; with --json - none, because the document has them all.
+void print_findings_without_text(const Context& context, const Findings& findings,
+                                 Severity fail_on);
 
 /// Format of text on this terminal.
 TextStyle text_style(const Context& context, const Options& options);

@@ -422,9 +422,9 @@ std::vector<FindingReference> finding_rows() {
        "The header of each report.",
        "Read the changes with that in mind, or measure both on the same machine with the same "
        "options."},
-      {"comparison-unclear", "Reports", "warning",
+      {"comparison-unclear", "Reports", "error, warning",
        "`report diff`: more than half of the rows are unclear, so nothing is decided about most of "
-       "what was measured.",
+       "what was measured; or more than `--max-unclear` allows, which is an error.",
        "A row is unclear if its confidence interval contains both no change and a relevant change.",
        "Measure longer (`--duration`), or several runs on each side, in folders."},
       {"merge-left-out", "Reports", "info",
@@ -451,9 +451,11 @@ std::vector<FindingReference> finding_rows() {
        "`report annotate`: the report is not `complete`. It appears in annotations only.",
        "The report's `status`.", "Look at the log of the run."},
       {"threshold-missed", "Reports", "error",
-       "`report check`: a row does not meet a threshold of `--require` or `--require-file`.",
-       "The expression, evaluated for every row that it matches.",
-       "Find out why the row is below the requirement, or change the threshold."},
+       "`report check`, `report diff`: a row, the load of a NIC, or the number of findings or "
+       "checks "
+       "does not meet a threshold of `--require` or `--require-file`.",
+       "The expression, evaluated for everything that it matches.",
+       "Find out why the requirement is not met, or change the threshold."},
   };
 }
 

@@ -1,7 +1,6 @@
 #include "reports/prometheus.h"
 
 #include <cmath>
-#include <ctime>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -141,13 +140,6 @@ void add_row(const ResultRow& row, const Report& report, Metrics& metrics) {
   }
 }
 
-/// Seconds since 1970 of "2026-11-21T03:33:00.123Z".
-std::optional<double> unix_time(const std::string& text) {
-  std::tm parts{};
-  const char* const end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  return end ? std::optional<double>(static_cast<double>(::timegm(&parts))) : std::nullopt;
-}
-
 void add_findings(const Report& report, Metrics& metrics) {
   std::map<std::pair<std::string, std::string>, double> counts;
   for (const Finding& finding : report.findings)
@@ -157,7 +149,8 @@ void add_findings(const Report& report, Metrics& metrics) {
                 {{"id", key.first}, {"severity", key.second}}, count);
 }
 
-/// Loads of ports, by direction, and whether a port carries more than its siblings.
+/// Loads of ports, by direction, whether a port carries more than its siblings, and how even the
+/// load of ports was that ought to carry alike.
 void add_hotspots(const json& hotspots, Metrics& metrics) {
   for (const json& port : view::list(hotspots, "ports")) {
     Labels labels{{"host", view::text(port, "host")},
@@ -176,6 +169,16 @@ void add_hotspots(const json& hotspots, Metrics& metrics) {
                   view::number(load, "link_share"));
     }
   }
+}
+
+void add_imbalance(const json& hotspots, Metrics& metrics) {
+  for (const json& group : view::list(hotspots, "groups"))
+    metrics.add("shmemctl_nic_imbalance_ratio",
+                "Largest load of the group's ports, divided by their mean.",
+                {{"kind", view::text(group, "kind")},
+                 {"name", view::text(group, "name")},
+                 {"direction", view::text(group, "direction")}},
+                view::number(group, "skew"));
 }
 
 void add_comparison(const Report& report, Metrics& metrics) {
@@ -223,6 +226,7 @@ std::string write_prometheus(const Report& report, const PrometheusLabels& commo
                               : std::nullopt);
   }
   add_hotspots(report.hotspots, metrics);
+  add_imbalance(report.hotspots, metrics);
   add_findings(report, metrics);
   add_comparison(report, metrics);
   return metrics.take();

@@ -15,6 +15,7 @@
 #include "revision.h"
 #include "src/base/json_values.h"
 #include "src/base/options.h"
+#include "src/base/severity.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -111,6 +112,11 @@ void set_run(json& object, const std::optional<int>& run) {
     object["run"] = *run;
 }
 
+void set_time(json& object, const std::optional<double>& time_s) {
+  if (time_s && std::isfinite(*time_s) && *time_s >= 0)
+    object["time_s"] = *time_s;
+}
+
 json tool_json(const ToolInfo& tool) {
   json object{{"name", "shmemctl"}, {"version", tool.version}, {"build", tool.build}};
   set(object, "git_revision", unless_empty(tool.git_revision), "built outside a checkout");
@@ -153,6 +159,7 @@ json row_json(const ResultRow& row) {
     object["wire_GBps"] = *row.wire_GBps;
   if (!row.limit_note.empty())
     object["limit_note"] = row.limit_note;
+  set_time(object, row.time_s);
   if (row.path)
     object["path"] = to_json(*row.path);
   if (!row.reason.empty())
@@ -199,8 +206,7 @@ json check_json(const CheckRow& row) {
               {"reason", row.reason}, {"evidence", row.evidence}, {"fix", row.fix}};
   if (!row.group.empty())
     object["group"] = row.group;
-  if (row.time_s)
-    object["time_s"] = *row.time_s;
+  set_time(object, row.time_s);
   set_run(object, row.run);
   return object;
 }
@@ -318,6 +324,8 @@ json to_json(const Report& report) {
       {"nic_counters", list_json(report.nic_counters, counter_json)},
       {"findings", list_json(report.findings, finding_json)},
   };
+  if (report.fail_on != Severity::error)
+    document["fail_on"] = to_string(report.fail_on);
   set(document, "started_at", unless_empty(report.started_at), "not recorded");
   set(document, "finished_at", unless_empty(report.finished_at), "the run has not finished");
   if (!report.phases.empty())
@@ -383,6 +391,19 @@ std::string utc_now() {
   std::snprintf(milliseconds.data(), milliseconds.size(), ".%03dZ",
                 static_cast<int>(now.tv_nsec / 1000000 % 1000));
   return std::string(seconds.data()) + milliseconds.data();
+}
+
+std::optional<double> unix_time(const std::string& utc) {
+  std::tm parts{};
+  const char* const end = ::strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+  if (!end)
+    return std::nullopt;
+  const std::string_view rest(end);
+  const std::string fraction = "0" + std::string(rest.substr(0, rest.find('Z')));
+  const std::optional<double> part = parse_number(fraction);
+  if (!ends_with(utc, "Z") || !part || !(*part >= 0 && *part < 1))
+    return std::nullopt;
+  return static_cast<double>(::timegm(&parts)) + *part;
 }
 
 namespace {
@@ -467,6 +488,7 @@ ResultRow read_row(const json& object) {
   if (const json* path = member(object, "path"))
     row.path = row_path_from_json(*path);
   row.limit_note = text(object, "limit_note");
+  row.time_s = optional<double>(object, "time_s");
   return row;
 }
 
@@ -577,6 +599,7 @@ Report read_report(const json& document) {
   report.command = document.at("command").get<std::vector<std::string>>();
   report.status = read_status(document);
   report.exit_code = static_cast<ExitCode>(require_whole_number<int>(document.at("exit_code")));
+  report.fail_on = parse_severity(text(document, "fail_on")).value_or(Severity::error);
   report.job = read_job(document.at("job"));
   report.hosts = document.at("hosts");
   report.env = document.at("env").get<std::map<std::string, std::string>>();

@@ -69,9 +69,10 @@ struct ResultRow {
   RowStatus status = RowStatus::pass;
   std::string reason;          ///< why unchecked, failed or skipped
   std::vector<double> samples; ///< in `unit`, a subset of what `stats` summarises; for comparisons
-  std::optional<int> run = std::nullopt;      ///< index in Report::runs, of a merged report
-  std::optional<RowPath> path = std::nullopt; ///< the path, if it is known
-  std::string limit_note = {};                ///< why link_fraction may exceed 1
+  std::optional<int> run = std::nullopt;       ///< index in Report::runs, of a merged report
+  std::optional<RowPath> path = std::nullopt;  ///< the path, if it is known
+  std::string limit_note = {};                 ///< why link_fraction may exceed 1
+  std::optional<double> time_s = std::nullopt; ///< that measuring and verifying the row took
 };
 
 struct NicCounter {
@@ -128,7 +129,7 @@ struct CheckRow {
   std::string fix;      ///< "" if it passed
   std::string group;    ///< "driver", "gpu", ...; "" if it has none
   std::optional<int> run = std::nullopt;
-  std::optional<double> time_s = std::nullopt; ///< how long it took, of a part of `check`
+  std::optional<double> time_s = std::nullopt; ///< that the check, or the part of `check`, took
 };
 
 /// `env`'s results: key "options", one per option of the tool.
@@ -157,12 +158,15 @@ struct Report {
   std::vector<std::string> command;    ///< argv
   ReportStatus status = ReportStatus::incomplete;
   ExitCode exit_code = ExitCode::ok;
+  Severity fail_on = Severity::error; ///< findings from this severity on made the exit code 1
   Job job;
   std::vector<PhaseRow> phases; ///< in order of execution
   std::optional<Measurement> measurement;
   std::vector<ConnectionRow> connections; ///< of transports that have something to report
   nlohmann::json hosts = nlohmann::json::array();
-  std::map<std::string, std::string> env; ///< options that were set, from the allow-list
+  /// Options that were set, and variables of other libraries from the allow-list
+  /// (recorded_variables()); no secrets.
+  std::map<std::string, std::string> env;
   std::vector<OptionEntry> options;
   nlohmann::json topology; ///< null if there is none
   nlohmann::json mapping;
@@ -192,6 +196,8 @@ Report report_from_json(const nlohmann::json& document, const std::string& subje
 
 /// "2026-11-21T03:33:00.123Z" now.
 std::string utc_now();
+/// Seconds since 1970 of such a text, fractions included; empty for any other text.
+std::optional<double> unix_time(const std::string& utc);
 
 /// Names of the rows' parameters in order of appearance, size first. At most 16: no case has more,
 /// but a hostile document may.

@@ -9,6 +9,7 @@
 #include "reports/json_view.h"
 #include "reports/table.h"
 #include "reports/verdict.h"
+#include "src/base/severity.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -110,6 +111,8 @@ std::string summary_text(const Report& report) {
   if (!report.results.empty())
     add(results_summary(report.results));
   add(findings_summary(report.findings));
+  if (report.fail_on != Severity::error && has_finding(report.findings, report.fail_on))
+    add(std::string("Exit code 1: --fail-on ") + to_string(report.fail_on) + ".");
   return out + "\n";
 }
 

@@ -125,7 +125,7 @@ std::string rows_text(const json& rows, const TextStyle& style) {
                {"why"}});
   std::size_t printed = 0, left_out = 0;
   for (const std::string verdict : order) {
-    if (verdict == "same" && !style.verbose)
+    if ((verdict == "same" || verdict == "unclear") && !style.verbose)
       continue;
     for (const json& row : rows) {
       if (view::text(row, "verdict") != verdict)
@@ -152,6 +152,51 @@ std::string rows_text(const json& rows, const TextStyle& style) {
          "\n";
 }
 
+/// Unclear rows of one case for one reason.
+struct UnclearRows {
+  std::string name, reason;
+  std::vector<const json*> rows;
+};
+
+/// "-14.4% to +9.1%": the changes of these rows; "" if they have none.
+std::string changes_of(const std::vector<const json*>& rows) {
+  std::optional<double> low, high;
+  for (const json* row : rows)
+    if (const auto change = view::number(*row, "change")) {
+      low = std::min(low.value_or(*change), *change);
+      high = std::max(high.value_or(*change), *change);
+    }
+  if (!low)
+    return "";
+  return rows.size() == 1 || *low == *high ? ", change " + percent(low)
+                                           : ", changes " + percent(low) + " to " + percent(high);
+}
+
+/// Unclear rows decide nothing: a line for each case and reason, until --verbose asks for all.
+std::string unclear_text(const json& rows, const TextStyle& style) {
+  if (style.verbose)
+    return "";
+  std::vector<UnclearRows> groups; // in order of appearance
+  for (const json& row : rows) {
+    if (view::text(row, "verdict") != "unclear")
+      continue;
+    const std::string name = view::text(row, "case"), reason = view::text(row, "reason");
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const UnclearRows& each) {
+      return each.name == name && each.reason == reason;
+    });
+    if (group == groups.end())
+      group = groups.insert(groups.end(), {name, reason, {}});
+    group->rows.push_back(&row);
+  }
+  std::string out;
+  for (const UnclearRows& group : groups)
+    out += wrapped("unclear: " + group.name + ", " + counted(group.rows.size(), "row") +
+                       changes_of(group.rows) + ": " + group.reason,
+                   style.width, 9) +
+           "\n";
+  return out.empty() ? "" : out + "(--verbose lists them)\n\n";
+}
+
 std::string counts_text(const json& comparison) {
   std::vector<std::string> parts;
   const json& counts = view::member(comparison, "counts");
@@ -172,7 +217,9 @@ std::string comparison_text(const json& comparison, const TextStyle& style) {
   return "BASE: " + side_text(view::member(comparison, "base")) + "\n" +
          "NEW:  " + side_text(view::member(comparison, "new")) + "\n\n" +
          differences_text(view::list(comparison, "differences"), style) +
-         rows_text(view::list(comparison, "rows"), style) + counts_text(comparison);
+         rows_text(view::list(comparison, "rows"), style) +
+         unclear_text(view::list(comparison, "rows"), style) + counts_text(comparison) +
+         verdict_text(comparison) + "\n";
 }
 
 std::string thresholds_text(const json& thresholds, const TextStyle& style) {

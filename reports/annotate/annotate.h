@@ -43,5 +43,8 @@ std::optional<AnnotationFormat> parse_annotation_format(std::string_view text);
 /// What the reports found, most severe first, each with its fix. Their text is escaped: no string
 /// of a report becomes a command, a key, or markup.
 std::string write_annotations(const std::vector<LoadedReport>& reports, AnnotationFormat format);
+/// One report as Markdown: the summary that write_annotations() writes, the loads of its NICs and
+/// its results. Escaped in the same way.
+std::string write_markdown_page(const LoadedReport& loaded);
 
 } // namespace shmemctl

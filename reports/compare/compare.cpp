@@ -474,6 +474,10 @@ std::size_t Comparison::count(RowVerdict verdict) const {
                     [verdict](const ComparedRow& row) { return row.verdict == verdict; }));
 }
 
+std::size_t Comparison::compared() const {
+  return rows.size() - count(RowVerdict::missing) - count(RowVerdict::added);
+}
+
 Comparison compare_reports(const std::vector<LoadedReport>& base,
                            const std::vector<LoadedReport>& other, const CompareOptions& options) {
   const bool by_host = matches_by_host(base, other);
@@ -600,7 +604,7 @@ Facts facts_of(const std::vector<LoadedReport>& reports) {
     note_topology(report.topology, facts);
     note_mapping(report.mapping, facts);
     for (const auto& [name, value] : report.env)
-      note(facts, "option " + name, value);
+      note(facts, (starts_with(name, "SHMEMCTL_") ? "option " : "variable ") + name, value);
     for (const RunInfo& run : runs_of(report)) {
       note(facts, "shmemctl",
            run.tool_version + (run.git_revision.empty() ? "" : " (" + run.git_revision + ")"));

@@ -102,6 +102,9 @@ inline constexpr double interval_confidence = 0.95;
 struct CompareOptions {
   double alpha = 0.05;      ///< probability of a false alarm, over all rows together
   double min_effect = 0.05; ///< smaller changes count as no change
+  /// The largest share of unclear rows, of those that both sides have, with which a comparison
+  /// passes; empty: any.
+  std::optional<double> max_unclear = std::nullopt;
 };
 
 enum class RowVerdict { better, worse, same, unclear, missing, added };
@@ -148,6 +151,8 @@ struct Comparison {
   std::vector<ComparedRow> rows; ///< in BASE's order, then new rows
 
   std::size_t count(RowVerdict verdict) const;
+  /// Rows that both sides have.
+  std::size_t compared() const;
 };
 
 /// Throws Error (usage) if a side has no rows, or the sides have no row in common.
@@ -165,6 +170,9 @@ struct ChangeInterval {
   double low = 0, high = 0;
 };
 std::optional<ChangeInterval> interval_of_row(const nlohmann::json& row);
+/// How much a comparison decided, and which way: "Nothing is worse; 5 of 40 rows are decided, 35
+/// are unclear." @param comparison the report's
+std::string verdict_text(const nlohmann::json& comparison);
 /// "size_bytes=4096 traffic=pair": the requested parameters, without those that the tool chose
 /// (is_dependent), so that a row has the same name in every run.
 std::string params_text(const nlohmann::json& params);
@@ -176,7 +184,8 @@ std::string row_name(const ComparedRow& row);
 /// The same for a row of `comparison.rows`.
 std::string row_name(const nlohmann::json& row);
 /// A finding for each case with regressions (error), with missing rows (error, unless they are
-/// allowed), and for differences between the machines (warning).
+/// allowed), for differences between the machines (warning), and for unclear rows: an error if they
+/// are more than `max_unclear`, a warning if that is not set and they are most.
 Findings comparison_findings(const Comparison& comparison, bool allow_missing);
 
 } // namespace shmemctl

@@ -64,6 +64,7 @@ nlohmann::json comparison_json(const Comparison& comparison) {
       {"alpha", comparison.options.alpha},      {"min_effect", comparison.options.min_effect},
       {"differences", nlohmann::json::array()}, {"counts", nlohmann::json::object()},
       {"rows", nlohmann::json::array()}};
+  set(document, "max_unclear", comparison.options.max_unclear);
   for (const Difference& difference : comparison.differences)
     document["differences"].push_back(
         {{"what", difference.what}, {"base", difference.base}, {"new", difference.other}});
@@ -153,6 +154,57 @@ std::string row_name(const nlohmann::json& row) {
   return name_on(view::member(row, "params"), hosts_of_row(row));
 }
 
+std::string verdict_text(const nlohmann::json& comparison) {
+  const auto count = [&comparison](const char* verdict) {
+    return static_cast<std::size_t>(
+        view::number(view::member(comparison, "counts"), verdict).value_or(0));
+  };
+  const std::size_t worse = count("worse"), unclear = count("unclear");
+  const std::size_t decided = worse + count("better") + count("same");
+  const std::size_t compared = decided + unclear;
+  const std::string found = worse == 0
+                                ? "Nothing is worse"
+                                : counted(worse, "row") + (worse == 1 ? " is" : " are") + " worse";
+  std::string text;
+  if (compared == 0)
+    text = "No row is on both sides.";
+  else if (decided == 0)
+    text = compared == 1 ? "Nothing is decided: the only row is unclear."
+                         : fmt::format("Nothing is decided: all {} rows are unclear.", compared);
+  else if (unclear == 0)
+    text = found + (compared == 1 ? "; the only row is decided."
+                                  : fmt::format("; all {} rows are decided.", compared));
+  else
+    text = fmt::format("{}; {} of {} rows {} decided, {} {} unclear.", found, decided, compared,
+                       decided == 1 ? "is" : "are", unclear, unclear == 1 ? "is" : "are");
+  if (const std::size_t missing = count("missing"); missing > 0)
+    text += " " + counted(missing, "row") + (missing == 1 ? " is" : " are") + " missing.";
+  return text;
+}
+
+namespace {
+
+/// More unclear rows than --max-unclear allows; without it, more than half.
+std::optional<Finding> unclear_finding(const Comparison& comparison) {
+  const std::size_t unclear = comparison.count(RowVerdict::unclear);
+  const std::size_t compared = comparison.compared();
+  const std::optional<double>& allowed = comparison.options.max_unclear;
+  const double share =
+      compared == 0 ? 0 : static_cast<double>(unclear) / static_cast<double>(compared);
+  if (!(share > allowed.value_or(0.5)))
+    return std::nullopt;
+  const std::string limit = allowed
+                                ? fmt::format("more than --max-unclear {:g}%", *allowed * 100)
+                                : std::string("nothing is decided about most of what was measured");
+  return Finding{"comparison-unclear", allowed ? Severity::error : Severity::warning,
+                 "the comparison",
+                 fmt::format("{} of {} {} unclear: {}", unclear, counted(compared, "row"),
+                             unclear == 1 ? "is" : "are", limit),
+                 "measure longer (--duration), or several runs on each side, in folders"};
+}
+
+} // namespace
+
 Findings comparison_findings(const Comparison& comparison, bool allow_missing) {
   Findings findings;
   if (!comparison.differences.empty()) {
@@ -168,12 +220,8 @@ Findings comparison_findings(const Comparison& comparison, bool allow_missing) {
                         "read the changes with that in mind, or measure both on the same machine "
                         "and with the same options"});
   }
-  const std::size_t unclear = comparison.count(RowVerdict::unclear);
-  if (2 * unclear > comparison.rows.size())
-    findings.push_back({"comparison-unclear", Severity::warning, "the comparison",
-                        std::to_string(unclear) + " of " + counted(comparison.rows.size(), "row") +
-                            " are unclear: nothing is decided about most of what was measured",
-                        "measure longer (--duration), or several runs on each side, in folders"});
+  if (auto finding = unclear_finding(comparison))
+    findings.push_back(std::move(*finding));
   for (const auto& [name, rows] : by_case(comparison, RowVerdict::worse))
     findings.push_back(of_case("regression", Severity::error, name, rows,
                                rows.count == 1 ? "is worse" : "are worse",

@@ -186,6 +186,8 @@ Report merge_reports(const std::vector<LoadedReport>& reports) {
           : ReportStatus::incomplete;
   for (const RunInfo& run : merged.runs)
     merged.exit_code = std::max(merged.exit_code, run.exit_code);
+  for (const LoadedReport& loaded : reports)
+    merged.fail_on = std::min(merged.fail_on, loaded.report.fail_on);
   merged.job = job_of(merged.runs);
   set_times(merged.runs, merged);
   keep_common_options(reports, merged);

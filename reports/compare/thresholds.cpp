@@ -71,6 +71,27 @@ std::optional<double> metric_of(const ResultRow& row, const std::string& name) {
   return (*row.stats).*(found->first);
 }
 
+bool keeps_to(const Threshold& threshold, double value) {
+  switch (threshold.comparison) {
+  case Threshold::Operator::at_least:
+    return value >= threshold.limit;
+  case Threshold::Operator::at_most:
+    return value <= threshold.limit;
+  case Threshold::Operator::above:
+    return value > threshold.limit;
+  case Threshold::Operator::below:
+    return value < threshold.limit;
+  case Threshold::Operator::equal:
+    return value == threshold.limit;
+  }
+  return false;
+}
+
+bool wants_much(const Threshold& threshold) {
+  return threshold.comparison == Threshold::Operator::at_least ||
+         threshold.comparison == Threshold::Operator::above;
+}
+
 namespace {
 
 using nlohmann::json;
@@ -95,25 +116,6 @@ bool condition_holds(const std::pair<std::string, std::string>& condition, const
   const bool size = name == "bytes" || name == "size";
   const auto found = row.params.find(size && !row.params.contains(name) ? "size_bytes" : name);
   return found != row.params.end() && value_is(*found, wanted);
-}
-
-bool keeps_to(const Threshold& threshold, double value) {
-  switch (threshold.comparison) {
-  case Threshold::Operator::at_least:
-    return value >= threshold.limit;
-  case Threshold::Operator::at_most:
-    return value <= threshold.limit;
-  case Threshold::Operator::above:
-    return value > threshold.limit;
-  case Threshold::Operator::below:
-    return value < threshold.limit;
-  }
-  return false;
-}
-
-bool wants_much(const Threshold& threshold) {
-  return threshold.comparison == Threshold::Operator::at_least ||
-         threshold.comparison == Threshold::Operator::above;
 }
 
 /// "put size_bytes=4096 window=64 on node7"
@@ -167,6 +169,8 @@ Error matches_nothing(const Threshold& threshold, const std::vector<LoadedReport
 
 ThresholdOutcome hold_against(const Threshold& threshold,
                               const std::vector<LoadedReport>& reports) {
+  if (threshold.subject != ThresholdSubject::rows)
+    return hold_section_against(threshold, reports);
   ThresholdOutcome outcome;
   outcome.threshold = threshold;
   const bool any_case = threshold.case_pattern.find_first_of("*?") != std::string::npos;
@@ -196,6 +200,58 @@ ThresholdOutcome hold_against(const Threshold& threshold,
   return outcome;
 }
 
+namespace {
+
+/// What `rows` of an outcome counts.
+const char* noun_of(ThresholdSubject subject) {
+  switch (subject) {
+  case ThresholdSubject::rows:
+    return "row";
+  case ThresholdSubject::findings:
+  case ThresholdSubject::checks:
+    return "count";
+  case ThresholdSubject::ports:
+    return "NIC port";
+  case ThresholdSubject::groups:
+    return "NIC group";
+  }
+  return "row";
+}
+
+bool is_count(ThresholdSubject subject) {
+  return subject == ThresholdSubject::findings || subject == ThresholdSubject::checks;
+}
+
+std::string fix_of(const Threshold& threshold) {
+  const std::string otherwise = ", or change " + threshold.source;
+  switch (threshold.subject) {
+  case ThresholdSubject::rows:
+    return "find out why the row does not meet it" + otherwise;
+  case ThresholdSubject::findings:
+  case ThresholdSubject::checks:
+    return "do what they say (shmemctl report show prints their fixes)" + otherwise;
+  case ThresholdSubject::ports:
+  case ThresholdSubject::groups:
+    return "run shmemctl topo: it tells which PEs use that NIC, and how to spread them" + otherwise;
+  }
+  return otherwise;
+}
+
+/// "missed by 2 rows of 8: ..."; a count has nothing to be counted.
+std::string miss_of(const ThresholdOutcome& outcome) {
+  std::vector<std::string> named = outcome.missed;
+  const std::size_t more = named.size() > max_named ? named.size() - max_named : 0;
+  named.resize(named.size() - more);
+  const std::string sentences =
+      join(named, "; ") + (more > 0 ? "; and " + std::to_string(more) + " more" : "");
+  if (is_count(outcome.threshold.subject))
+    return sentences;
+  return "missed by " + counted(outcome.missed.size(), noun_of(outcome.threshold.subject)) +
+         " of " + std::to_string(outcome.rows) + ": " + sentences;
+}
+
+} // namespace
+
 json thresholds_json(const std::vector<ThresholdOutcome>& outcomes) {
   json list = json::array();
   for (const ThresholdOutcome& outcome : outcomes) {
@@ -204,6 +260,8 @@ json thresholds_json(const std::vector<ThresholdOutcome>& outcomes) {
                 {"rows", outcome.rows},
                 {"failed", outcome.missed.size()},
                 {"passed", outcome.missed.empty()}};
+    if (outcome.threshold.subject != ThresholdSubject::rows)
+      object["what"] = noun_of(outcome.threshold.subject);
     if (outcome.worst && std::isfinite(*outcome.worst))
       object["worst"] = *outcome.worst;
     list.push_back(std::move(object));
@@ -216,15 +274,9 @@ Findings threshold_findings(const std::vector<ThresholdOutcome>& outcomes) {
   for (const ThresholdOutcome& outcome : outcomes) {
     if (outcome.missed.empty())
       continue;
-    std::vector<std::string> named = outcome.missed;
-    const std::size_t more = named.size() > max_named ? named.size() - max_named : 0;
-    named.resize(named.size() - more);
-    findings.push_back(
-        {"threshold-missed", Severity::error, outcome.threshold.expression,
-         outcome.threshold.expression + ": missed by " + counted(outcome.missed.size(), "row") +
-             " of " + std::to_string(outcome.rows) + ": " + join(named, "; ") +
-             (more > 0 ? "; and " + std::to_string(more) + " more" : ""),
-         "find out why the row does not meet it, or change " + outcome.threshold.source});
+    findings.push_back({"threshold-missed", Severity::error, outcome.threshold.expression,
+                        outcome.threshold.expression + ": " + miss_of(outcome),
+                        fix_of(outcome.threshold)});
   }
   return findings;
 }
@@ -248,18 +300,26 @@ public:
     const std::size_t bracket = text_.find_first_of("[<>=", at_);
     if (bracket != std::string::npos && text_[bracket] == '[') {
       threshold.case_pattern = word_until(bracket, "the name of a case, such as put");
+      threshold.subject = subject_ = subject_of(threshold.case_pattern);
       ++at_;
       read_conditions(threshold);
-      expect('.', "a . and a metric, such as .bandwidth_GBps");
-    } else {
+      skip_blanks();
+      if (!is_count(threshold.subject) || (at_ < text_.size() && text_[at_] == '.'))
+        expect('.', "a . and a metric, such as .bandwidth_GBps");
+    } else if (!read_counted_word(std::min(bracket, text_.size()), threshold)) {
       const std::size_t end = std::min(bracket, text_.size());
       const std::size_t dot = text_.rfind('.', end == 0 ? 0 : end - 1);
       if (dot == std::string::npos || dot < at_)
         fail(end, "CASE.METRIC, such as put.bandwidth_GBps");
       threshold.case_pattern = word_until(dot, "the name of a case, such as put");
+      threshold.subject = subject_ = subject_of(threshold.case_pattern);
       ++at_;
     }
-    read_metric(threshold);
+    if (is_count(threshold.subject))
+      read_count_word();
+    else
+      read_metric(threshold);
+    require_known_conditions(threshold);
     read_limit(threshold);
     return threshold;
   }
@@ -271,7 +331,62 @@ private:
     const std::string found =
         at >= text_.size() ? "its end" : "\"" + printable(text_.substr(at, 20)) + "\"";
     throw input_error(source_, position, "expected " + expected + ", found " + found,
-                      "write it as put[bytes=1M].bandwidth_GBps>=300");
+                      std::string("write it as ") + example());
+  }
+
+  static ThresholdSubject subject_of(const std::string& word) {
+    return word == "findings"   ? ThresholdSubject::findings
+           : word == "checks"   ? ThresholdSubject::checks
+           : word == "hotspots" ? ThresholdSubject::ports
+                                : ThresholdSubject::rows;
+  }
+
+  /// "findings" or "checks" before `end`, without conditions.
+  bool read_counted_word(std::size_t end, Threshold& threshold) {
+    const std::string word(trim(std::string_view(text_).substr(at_, end - at_)));
+    if (!is_count(subject_of(word)))
+      return false;
+    threshold.subject = subject_ = subject_of(word);
+    threshold.case_pattern = word;
+    at_ = end;
+    return true;
+  }
+
+  /// Keys and values of conditions on anything but rows are known words.
+  void require_known_conditions(const Threshold& threshold) const {
+    const std::vector<std::string> keys = condition_keys(threshold.subject);
+    if (keys.empty())
+      return;
+    for (std::size_t i = 0; i < threshold.conditions.size(); ++i) {
+      const auto& [key, value] = threshold.conditions[i];
+      if (std::find(keys.begin(), keys.end(), key) == keys.end())
+        fail(condition_columns_[i], one_of(key, keys));
+      const std::vector<std::string> values = condition_values(key);
+      if (!values.empty() && std::none_of(values.begin(), values.end(), [&](const auto& legal) {
+            return matches_pattern(legal, value);
+          }))
+        fail(value_columns_[i], one_of(value, values));
+    }
+  }
+
+  static std::string one_of(const std::string& word, const std::vector<std::string>& words) {
+    const auto near = nearest_spelling(word, words);
+    return "one of " + join(words, ", ") + (near ? " (did you mean " + *near + "?)" : "");
+  }
+
+  const char* example() const {
+    switch (subject_) {
+    case ThresholdSubject::rows:
+      break;
+    case ThresholdSubject::findings:
+      return "findings[severity=error]==0";
+    case ThresholdSubject::checks:
+      return "checks[status=fail]==0";
+    case ThresholdSubject::ports:
+    case ThresholdSubject::groups:
+      return "hotspots[device=mlx5_1].utilisation<=0.7 or hotspots[kind=node].imbalance<=1.5";
+    }
+    return "put[bytes=1M].bandwidth_GBps>=300";
   }
 
   void skip_blanks() {
@@ -322,9 +437,12 @@ private:
       return;
     do {
       skip_blanks();
+      condition_columns_.push_back(at_);
       const std::size_t end = find("=,]");
       std::string name = word_until(end, "a parameter, such as bytes=1M");
       expect('=', "= and a value");
+      skip_blanks();
+      value_columns_.push_back(at_);
       threshold.conditions.emplace_back(std::move(name), read_value());
     } while (take(','));
     expect(']', "a , or a ]");
@@ -334,6 +452,8 @@ private:
     skip_blanks();
     const std::size_t begin = at_;
     threshold.metric = word_until(find("<>="), "a metric, such as bandwidth_GBps");
+    if (threshold.subject == ThresholdSubject::ports)
+      return require_port_metric(begin, threshold);
     if (is_metric(threshold.metric))
       return;
     const auto near = nearest_spelling(threshold.metric, metric_names());
@@ -341,17 +461,43 @@ private:
                                    : ": one of " + join(metric_names(), ", ")));
   }
 
+  /// A count needs no metric; "count" is one.
+  void read_count_word() {
+    skip_blanks();
+    const std::size_t begin = at_, end = find("<>=");
+    const std::string word(trim(std::string_view(text_).substr(at_, end - at_)));
+    if (!word.empty() && word != "count")
+      fail(begin, "count, or ==, >=, <=, > or <");
+    at_ = end;
+  }
+
+  void require_port_metric(std::size_t begin, Threshold& threshold) const {
+    const std::vector<std::string> names = port_metric_names();
+    if (threshold.metric == "imbalance")
+      threshold.subject = ThresholdSubject::groups;
+    else if (threshold.metric != "utilization" &&
+             std::find(names.begin(), names.end(), threshold.metric) == names.end())
+      fail(begin, "a metric of NICs: " + one_of(threshold.metric, names));
+  }
+
   void read_limit(Threshold& threshold) {
     using Operator = Threshold::Operator;
     skip_blanks();
     const std::size_t begin = at_;
-    const bool more = take('>'), less = !more && take('<');
-    const bool equal = (more || less) && at_ < text_.size() && text_[at_] == '=';
-    if (!more && !less)
-      fail(begin, ">=, <=, > or <");
-    at_ += equal ? 1 : 0;
-    threshold.comparison = more ? (equal ? Operator::at_least : Operator::above)
-                                : (equal ? Operator::at_most : Operator::below);
+    // A count is exact; a measurement that equals a number is a mistake.
+    const bool exact = is_count(threshold.subject);
+    if (exact && text_.compare(at_, 2, "==") == 0) {
+      at_ += 2;
+      threshold.comparison = Operator::equal;
+    } else {
+      const bool more = take('>'), less = !more && take('<');
+      const bool equal = (more || less) && at_ < text_.size() && text_[at_] == '=';
+      if (!more && !less)
+        fail(begin, exact ? "==, >=, <=, > or <" : ">=, <=, > or <");
+      at_ += equal ? 1 : 0;
+      threshold.comparison = more ? (equal ? Operator::at_least : Operator::above)
+                                  : (equal ? Operator::at_most : Operator::below);
+    }
     skip_blanks();
     const std::optional<double> limit = parse_number(trim(std::string_view(text_).substr(at_)));
     if (!limit)
@@ -363,6 +509,8 @@ private:
   std::string source_;
   std::size_t line_;
   std::size_t at_ = 0;
+  ThresholdSubject subject_ = ThresholdSubject::rows;
+  std::vector<std::size_t> condition_columns_, value_columns_;
 };
 
 } // namespace

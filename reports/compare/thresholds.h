@@ -1,4 +1,4 @@
-// Thresholds for results.
+// Thresholds for results, findings, checks and the loads of NICs.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -20,15 +20,26 @@ bool is_metric(const std::string& name);
 /// The row's number; empty if the row has none, or has it in another unit.
 std::optional<double> metric_of(const ResultRow& row, const std::string& name);
 
-/// CASE[PARAMETER=VALUE,...].METRIC OPERATOR NUMBER
+/// What a threshold is about.
+enum class ThresholdSubject {
+  rows,     ///< CASE: rows of results
+  findings, ///< "findings": how many there are
+  checks,   ///< "checks": how many there are
+  ports,    ///< "hotspots": the ports that were watched
+  groups    ///< "hotspots" with the metric imbalance: groups of ports that should carry alike
+};
+
+/// CASE[PARAMETER=VALUE,...].METRIC OPERATOR NUMBER, where CASE is also one of the words findings,
+/// checks and hotspots; findings[KEY=VALUE,...] OPERATOR NUMBER counts, as checks does.
 struct Threshold {
-  enum class Operator { at_least, at_most, above, below };
+  enum class Operator { at_least, at_most, above, below, equal };
 
   std::string expression;
-  std::string source;       ///< "--require", or "limits.txt, line 3"
+  std::string source; ///< "--require", or "limits.txt, line 3"
+  ThresholdSubject subject = ThresholdSubject::rows;
   std::string case_pattern; ///< * and ? as in `bench`
   std::vector<std::pair<std::string, std::string>> conditions;
-  std::string metric; ///< "bandwidth_GBps", "p50_us"
+  std::string metric; ///< "bandwidth_GBps", "p50_us", "utilisation"; "" for a count
   Operator comparison = Operator::at_least;
   double limit = 0;
 };
@@ -43,16 +54,34 @@ std::vector<Threshold> parse_threshold_file(const std::string& text, const std::
 /// The result of a threshold.
 struct ThresholdOutcome {
   Threshold threshold;
-  std::size_t rows = 0;
+  std::size_t rows = 0;            ///< or ports, or groups; 1 for a count
   std::vector<std::string> missed; ///< one sentence for each row that violates it
   std::optional<double>
       worst; ///< the value farthest on the wrong side, or closest to the threshold
 };
 
 /// Every run's row counts. A row that failed or was skipped violates the threshold, and so does one
-/// without the number; but a pattern with * or ? ignores rows that have no such number. Throws
-/// Error (usage) if no row is left: a threshold that matches nothing is a mistake, not a pass.
+/// without the number; but a pattern with * or ? ignores rows that have no such number. So does a
+/// port whose load is unknown, unless its device is chosen by such a pattern, or by none. Throws
+/// Error (usage) if no row or port is left: a threshold that matches nothing is a mistake, not a
+/// pass. Findings and checks are counted over all reports; an id that neither the tool nor a report
+/// knows is an error as well.
 ThresholdOutcome hold_against(const Threshold& threshold, const std::vector<LoadedReport>& reports);
+
+/// Whether the value is on the right side.
+bool keeps_to(const Threshold& threshold, double value);
+/// Whether larger values are better.
+bool wants_much(const Threshold& threshold);
+
+/// hold_against() for every subject but rows.
+ThresholdOutcome hold_section_against(const Threshold& threshold,
+                                      const std::vector<LoadedReport>& reports);
+/// The keys that conditions of this subject may name; empty for rows, which have any.
+std::vector<std::string> condition_keys(ThresholdSubject subject);
+/// The values that such a key can have: "sent" and "received"; empty if it has any.
+std::vector<std::string> condition_values(const std::string& key);
+/// Metrics of ports and of groups: "utilisation", "GBps", "peak_GBps", "imbalance".
+std::vector<std::string> port_metric_names();
 
 /// The report's `thresholds`.
 nlohmann::json thresholds_json(const std::vector<ThresholdOutcome>& outcomes);

@@ -33,8 +33,8 @@ OptionSpec integer(std::string name, std::string default_value, long long minimu
   return spec;
 }
 
-OptionSpec secret(std::string name, std::string doc) {
-  OptionSpec spec{std::move(name), OptionType::text, "", std::move(doc)};
+OptionSpec secret(std::string name, std::string doc, bool nvshmem_alias = false) {
+  OptionSpec spec{std::move(name), OptionType::text, "", std::move(doc), nvshmem_alias};
   spec.secret = true;
   return spec;
 }
@@ -59,6 +59,8 @@ std::vector<OptionSpec> make_table() {
   return {
       choice("COLOR", "auto", {"auto", "always", "never"}, "Use color on the terminal."),
       number("TIMEOUT", "60", 1, 86400, "Deadline of every wait, in seconds."),
+      choice("FAIL_ON", "error", {"error", "warning", "info"},
+             "Least severity of a finding that makes the exit code 1. The same on all PEs."),
       choice("LOG_LEVEL", "warning", {"error", "warning", "info", "debug"},
              "Least severe level that is logged on stderr."),
       {"LOG_SUBSYSTEMS", OptionType::text, "", "Subsystems to log, comma-separated; empty: all."},
@@ -125,8 +127,9 @@ std::vector<OptionSpec> runtime_options() {
        in_nvshmem},
       secret("BOOTSTRAP_UID", "Unique id of the job, as printed by the PE that created it; it "
                               "contains the job's secret."),
-      {"BOOTSTRAP_UID_SESSION_ID", OptionType::text, "",
-       "HOST:PORT on which PE 0 listens for the other PEs, instead of a unique id.", in_nvshmem},
+      secret("BOOTSTRAP_UID_SESSION_ID",
+             "HOST:PORT on which PE 0 listens for the other PEs, instead of a unique id.",
+             in_nvshmem),
       secret("BOOTSTRAP_UID_SECRET",
              "Secret of a job that uses a session id: any text, equal on all PEs."),
       {"BOOTSTRAP_UID_SECRET_FILE", OptionType::text, "",

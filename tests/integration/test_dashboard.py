@@ -2,6 +2,7 @@
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -11,6 +12,7 @@ from support import SOURCE, report_of, run
 from test_hotspots import GB, Tree
 from test_report_compare import made_up, row
 
+ALERTS = SOURCE / "reports" / "grafana" / "shmemctl-alerts.yml"
 DASHBOARD = SOURCE / "reports" / "grafana" / "shmemctl.json"
 # node_exporter reads files of hw_counters since a release that Debian 12 and Ubuntu 24.04 do not have.
 NEEDS_NEWER_EXPORTER = {
@@ -122,6 +124,64 @@ class DashboardFile(unittest.TestCase):
             self.assertEqual(source, {"type": "prometheus", "uid": "${datasource}"})
         used = set(re.findall(r"\$(\w+)", " ".join(expr for _, expr in targets_of(self.dashboard))))
         self.assertEqual(used - {"__rate_interval"}, set(variables) - {"datasource"})
+
+
+# A series that fires each alert, and one of the same metric that does not.
+FIRES = {
+    "ShmemctlRunFailed": ("shmemctl_run_success", "0", "1"),
+    "ShmemctlReportStale": ("shmemctl_run_timestamp_seconds", "-90000", "0"),
+    "ShmemctlCheckFailed": ('shmemctl_check{id="memlock",status="fail"}', "1", None),
+    "ShmemctlFindingError": ('shmemctl_findings{id="nic-hotspot",severity="error"}', "2", None),
+    "ShmemctlWrongData": ('shmemctl_result_success{benchmark="put"}', "0", "1"),
+    "ShmemctlHotNic": ('shmemctl_nic_hotspot{host="n",device="mlx5_1",port="1"}', "1", "0"),
+    "ShmemctlNicNearItsLimit": (
+        'shmemctl_nic_utilization_ratio{host="n",device="mlx5_1",port="1",direction="sent"}', "0.95", "0.4"),
+    "ShmemctlNicsUneven": ('shmemctl_nic_imbalance_ratio{kind="node",name="n",direction="sent"}', "3.2", "1.1"),
+    "ShmemctlRegression": ('shmemctl_comparison_rows{verdict="worse"}', "2", "0"),
+    "ShmemctlThresholdMissed": ('shmemctl_threshold_success{threshold="a<1"}', "0", "1")}
+
+
+def rule_test(alert, series, value, fires):
+    """A test of promtool: whether the alert fires after a quarter of an hour of this value."""
+    return {"interval": "1m", "input_series": [{"series": series, "values": f"{value}x20"}],
+            "promql_expr_test": [{"expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)',
+                                  "eval_time": "15m", "exp_samples": [{"labels": "{}", "value": int(fires)}]}]}
+
+
+@unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
+class Alerts(unittest.TestCase):
+    def promtool(self, *words):
+        done = subprocess.run(["promtool", *map(str, words)], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_the_rules_are_rules(self):
+        self.assertIn(f"{len(FIRES)} rules found", self.promtool("check", "rules", ALERTS))
+
+    def test_each_fires_for_what_it_is_about_only(self):
+        names = set(re.findall(r"alert: (\w+)", ALERTS.read_text()))
+        self.assertEqual(names, set(FIRES))
+        tests = []
+        for alert, (series, bad, good) in FIRES.items():
+            tests.append(rule_test(alert, series, bad, True))
+            tests.append(rule_test(alert, series if good else re.sub("fail|error", "warning", series), good or bad,
+                                   False))
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "tests.yml")  # JSON is YAML
+            path.write_text(json.dumps({"rule_files": [str(ALERTS)], "evaluation_interval": "1m", "tests": tests}))
+            self.promtool("test", "rules", path)
+
+    def test_the_metrics_are_those_of_reports(self):
+        asked = set(re.findall(r"expr:.*?\b(shmemctl_\w+)", ALERTS.read_text()))
+        with tempfile.TemporaryDirectory() as folder:
+            check, diff = pathlib.Path(folder, "check.json"), pathlib.Path(folder, "diff.json")
+            check.write_text(json.dumps(check_report()))
+            base = pathlib.Path(folder, "base.json")
+            base.write_text(json.dumps(made_up("base", [row(1 << 20, 30, 3), row(8, 2, 4)])))
+            self.assertEqual(run("report", "diff", base, check, "--json", diff, "--require", "put.p50_us<1000")[0], 1)
+            written = "".join(run("report", "prom", path)[1] for path in (check, diff))
+        self.assertEqual(asked - set(re.findall(r"^shmemctl_\w+", written, re.M)), set())
+        self.assertEqual(len(asked), len(FIRES))
 
 
 @unittest.skipIf(prometheus_server.missing_programs(),

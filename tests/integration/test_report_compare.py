@@ -9,7 +9,8 @@ import tempfile
 import time
 import unittest
 
-from support import CliTest, error_lines, report_of, run
+from support import DATA, CliTest, error_lines, report_of, run
+from test_hotspots import GB, Tree
 
 
 def made_up(name, rows, host="node1", **more):
@@ -163,6 +164,27 @@ class Diff(Compare):
         self.assertIn("no ratio", out)
 
 
+    def test_max_unclear_makes_a_comparison_fail_that_decides_nothing(self):
+        noisy = {"samples": [5, 7, 9, 11, 14, 20, 31, 40]}
+        base = self.write("base.json", made_up("a", [row(8, 10, 1, **noisy), row(64, 10, 2)]))
+        new = self.write("new.json", made_up("b", [row(8, 10, 3, **noisy), row(64, 10, 4)]))
+        code, out, _ = run("report", "diff", base, new)
+        self.assertEqual(code, 0, out)
+        self.assertIn("Nothing is worse; 1 of 2 rows is decided, 1 is unclear.", out)
+        self.assertRegex(out, r"unclear: put, 1 row, change .*: the noise exceeds --min-effect")
+        self.assertNotIn("size_bytes=8", out)
+        self.assertIn("size_bytes=8", run("report", "diff", base, new, "--verbose")[1])
+        self.assertEqual(run("report", "diff", base, new, "--max-unclear", "50%")[0], 0)
+        self.assertEqual(run("report", "diff", base, new, "--max-unclear", "100%")[0], 0)
+        failed = self.folder / "failed.json"
+        code, out, _ = run("report", "diff", base, new, "--max-unclear", "0.2", "--json", failed)
+        self.assertEqual(code, 1)
+        self.assertIn("[x] comparison-unclear  1 of 2 rows is unclear: more than --max-unclear 20%", out)
+        self.assertEqual(run("report", "validate", failed)[0], 0)
+        self.assertIn('classname="comparison-unclear"', run("report", "junit", failed)[1])
+        self.assert_refused(run("report", "diff", base, new, "--max-unclear", "2"))
+
+
 class Thresholds(Compare):
     def test_exit_codes(self):
         report = self.write("r.json", made_up("a", [row(8, 10, 1), row(1 << 20, 100, 2)]))
@@ -191,6 +213,104 @@ class Thresholds(Compare):
         for words in ("limits.txt", "line 3", "column 11", ">=, <=, > or <"):
             self.assertIn(words, err)
         self.assert_refused(run("report", "check", report))
+
+
+class FailOn(Compare):
+    """Findings and NIC loads turn a job red."""
+
+    def hot(self, *arguments):
+        """`hotspots` of two trees: mlx5_1 sends at 88% of its link, the others at a fifth of it."""
+        before, after = self.folder / "before", self.folder / "after"
+        if not before.exists():
+            Tree(before)
+            tree = Tree(after, uptime_s=110)
+            for index, share in enumerate((0.2, 0.88, 0.2, 0.2)):
+                tree.traffic(index, int(share * 500 * GB))
+        path = self.folder / f"hot{len(list(self.folder.iterdir()))}.json"
+        result = run("hotspots", "--sysroot", before, "--sysroot-after", after, "--json", path, *arguments)
+        return path, result
+
+    def test_a_warning_fails_where_it_is_asked_for(self):
+        path, (code, out, _) = self.hot()
+        self.assertEqual(code, 0, out)
+        self.assertIn("[!] nic-hotspot-measured", out)
+        self.assertNotIn("fail_on", json.loads(path.read_text()))
+        path, (code, out, _) = self.hot("--fail-on", "warning")
+        self.assertEqual(code, 1, out)
+        self.assertTrue(out.endswith("Exit code 1: --fail-on warning.\n"), out)
+        document = json.loads(path.read_text())
+        self.assertEqual((document["fail_on"], document["exit_code"]), ("warning", 1))
+        self.assertEqual(run("report", "validate", path)[0], 0)
+        self.assertIn("<failure", run("report", "junit", path)[1])
+        self.assertIn("shmemctl_run_success 0", run("report", "prom", path)[1])
+        _, (code, out, err) = self.hot("--quiet", "--fail-on", "warning")
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("shmemctl: warning: nic-hotspot-measured", err)
+
+    def test_every_command_that_has_findings_takes_it(self):
+        node = DATA / "nccl" / "hgx-8gpu-8nic.xml"
+        for command in (("topo", "--from", node), ("sim", "--from", node, "--steps", "2"), ("env",),
+                        ("doctor", "--only", "memlock")):
+            with self.subTest(command=command):
+                severities = ("info", "warning", "error")
+                for place, severity in enumerate(severities):
+                    code, document = report_of(*command, "--fail-on", severity, env={"SHMEMCTL_NO_SUCH": "1"})
+                    expected = any(f["severity"] in severities[place:] for f in document["findings"])
+                    self.assertEqual(code, int(expected), severity)
+                self.assertEqual(code, report_of(*command, env={"SHMEMCTL_NO_SUCH": "1"})[0])
+        self.assertEqual(run("env", env={"SHMEMCTL_NO_SUCH": "1", "SHMEMCTL_FAIL_ON": "warning"})[0], 1)
+        self.assert_refused(run("topo", "--from", node, "--fail-on", "warn"))
+
+    def test_all_pes_of_a_job_return_what_pe_0_found(self):
+        job = ("run", "-n", "2", "bench", "put", "-b", "8", "-e", "8", "--quick", "--symmetric-size", "16M", "--json", "-")
+        code, out, err = run(*job, "--fail-on", "info")
+        document = json.loads(out)
+        self.assertEqual(code, 1 if document["findings"] else 0, err)
+        self.assertEqual(document["exit_code"], code)
+        code, out, err = run(*job, "--fail-on", "warning", "--pin", "none")
+        document = json.loads(out)
+        self.assertEqual(code, int(any(f["severity"] != "info" for f in document["findings"])), err)
+
+    def test_report_check_holds_findings_and_loads(self):
+        path, _ = self.hot()
+        for kept in ("hotspots[device=mlx5_0].utilisation<=0.7", "findings[severity=error]==0",
+                     "hotspots.imbalance<=3"):
+            self.assertEqual(run("report", "check", path, "--require", kept)[0], 0, kept)
+        for missed, words in (
+                ("hotspots[device=mlx5_1].utilisation<=0.7", "node7 mlx5_1:1 sent has 0.88"),
+                ("hotspots.utilisation<=0.7", "missed by 1 NIC port of 4"),
+                ("hotspots[kind=node].imbalance<=1.5", "missed by 1 NIC group of"),
+                ("findings[id=nic-hotspot-measured]==0", "there is 1: nic-hotspot-measured (")):
+            code, out, _ = run("report", "check", path, "--require", missed)
+            self.assertEqual(code, 1, missed)
+            self.assertIn(words, out)
+        for wrong, words in (("hotspots[device=mlx5_9].utilisation<=1", "did you mean device=mlx5_"),
+                             ("findings[id=nic-hotpsot]==0", "did you mean nic-hotspot?"),
+                             ("findings[severity=waring]==0", "did you mean warning?")):
+            self.assertIn(words, self.assert_refused(run("report", "check", path, "--require", wrong)))
+        code, out, _ = run("report", "check", path, "--fail-on", "warning")
+        self.assertEqual(code, 1)
+        self.assertIn("findings[severity=warning]==0", out)
+        self.assertEqual(run("report", "check", path, "--fail-on", "error")[0], 0)
+        # A comparison has rows; what NEW found is held, too.
+        base = self.write("base.json", made_up("a", [row(8, 10, 1)]))
+        new = json.loads(path.read_text())
+        new["results"] = [row(8, 10, 2)]
+        new = self.write("new.json", new)
+        self.assertEqual(run("report", "diff", base, new, "--require", "hotspots.utilisation<=0.9")[0], 0)
+        diff = self.folder / "diff.json"
+        self.assertEqual(run("report", "diff", base, new, "--require", "hotspots.utilisation<=0.7", "--json", diff)[0], 1)
+        self.assertIn('name="hotspots.utilisation&lt;=0.7"', run("report", "junit", diff)[1])
+        self.assertIn('shmemctl_threshold_success{threshold="hotspots.utilisation<=0.7"} 0',
+                      run("report", "prom", diff)[1])
+
+    def test_markdown(self):
+        path, _ = self.hot()
+        code, out, _ = run("report", "show", path, "--format", "markdown")
+        self.assertEqual(code, 0)
+        self.assertIn("| node7 | mlx5_1:1 | 44 GB/s 88% | 0 GB/s 0% | **hot** |", out)
+        self.assertIn("| warning | nic-hotspot-measured | ", out)
+        self.assert_refused(run("report", "show", path, "--format", "md"))
 
 
 class Merge(Compare):

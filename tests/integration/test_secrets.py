@@ -12,7 +12,8 @@ HEX = "5ec7e75ec7e75ec7e75ec7e75ec7e700"
 SECRETS = {"SHMEMCTL_BOOTSTRAP_UID_SECRET": MARK,
            "SHMEMCTL_BOOTSTRAP_UID": f"shmemctl-uid-1:{HEX}:10.0.0.1:5000",
            "NVSHMEM_BOOTSTRAP_UID_SECRET": MARK,
-           "NCCL_NET_PLUGIN_TOKEN": MARK}
+           "NCCL_NET_PLUGIN_TOKEN": MARK,
+           "UCX_NET_DEVICES": f"eth0,{MARK}"}
 STAND_IN = "set, not shown"
 
 
@@ -41,6 +42,23 @@ class Secrets(CliTest):
         self.assertEqual(rows["SHMEMCTL_BOOTSTRAP_UID_SECRET"]["value"], STAND_IN)
         self.assertEqual(rows["SHMEMCTL_BOOTSTRAP_UID"]["value"], STAND_IN)
         self.assertEqual(rows["SHMEMCTL_BOOTSTRAP_UID"]["origin"], "environment")
+
+    def test_reports_record_what_explains_a_run(self):
+        env = {"NCCL_IB_HCA": "mlx5_0", "UCX_TLS": "tcp", "FI_PROVIDER": "efa", "CUDA_VISIBLE_DEVICES": "1,0",
+               "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID": MARK, "AWS_SESSION": MARK, "NCCL_IB_HCA_OTHER": MARK}
+        path = self.folder / "r.json"
+        self.run_hidden("topo", "--from", NODE, "--json", path, env=env)
+        recorded = json.loads(path.read_text())["env"]
+        expected = {"NCCL_IB_HCA": "mlx5_0", "UCX_TLS": "tcp", "FI_PROVIDER": "efa",
+                    "CUDA_VISIBLE_DEVICES": "1,0", "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID": STAND_IN}
+        self.assertEqual({name: recorded.get(name) for name in expected}, expected)
+        self.assertFalse({"AWS_SESSION", "NCCL_IB_HCA_OTHER", "HOME"} & set(recorded), recorded)
+        self.run_hidden("env", env=env)
+        code, out, err = run("bringup", env={"SHMEMCTL_BOOTSTRAP": "uid",
+                                             "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID": MARK})
+        self.assertEqual(code, 2, err)
+        self.assertIn("no :port given", err)
+        self.assert_hidden(out + err, "a session id that is none")
 
     def test_a_configuration_file_cannot_bypass_the_check(self):
         config = self.folder / "c.ini"

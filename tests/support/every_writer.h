@@ -241,7 +241,15 @@ inline std::string page_data_problem(const std::string& text) {
   return model.is_discarded() ? "not JSON" : texts_problem(model);
 }
 
-/// No markup but our own: headings, tables, <code>.
+/// Whether ":name:" or "://" begins at this colon.
+inline bool is_markup_colon(const std::string& line, std::size_t colon) {
+  const std::size_t end = line.find_first_not_of(
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-", colon + 1);
+  return line.compare(colon + 1, 2, "//") == 0 ||
+         (end != std::string::npos && end > colon + 1 && line[end] == ':');
+}
+
+/// No markup but our own: headings, lists, tables, <code>, and ** around words of ours.
 inline std::string markdown_problem(const std::string& text) {
   std::istringstream lines(text);
   std::ptrdiff_t columns = 0;
@@ -253,8 +261,18 @@ inline std::string markdown_problem(const std::string& text) {
     for (std::size_t at = 0; (at = line.find('<', at)) != std::string::npos; ++at)
       if (line.compare(at, 6, "<code>") != 0 && line.compare(at, 7, "</code>") != 0)
         return "a tag: " + line;
-    if (line.find_first_of("`[]()!\\_~@\"'{}$^") != std::string::npos)
+    if (line.find_first_of("`[]!\\~@{}$^") != std::string::npos ||
+        lower(line).find("www.") != std::string::npos)
       return "markup: " + line;
+    for (std::size_t at = 0; at < line.size(); ++at) {
+      const auto is_word = [&line](std::size_t i) {
+        return i < line.size() && std::isalnum(static_cast<unsigned char>(line[i])) != 0;
+      };
+      if (line[at] == '_' && !(is_word(at - 1) && is_word(at + 1)))
+        return "emphasis: " + line;
+      if (line[at] == ':' && is_markup_colon(line, at))
+        return "a link or a picture: " + line;
+    }
   }
   return lines_problem(text, "");
 }
@@ -313,6 +331,11 @@ inline const std::vector<Writer>& all() {
       annotations("github", AnnotationFormat::github, github_problem),
       annotations("gitlab", AnnotationFormat::gitlab, gitlab_problem),
       annotations("markdown", AnnotationFormat::markdown, markdown_problem),
+      {"markdown page",
+       [](const Report& report) {
+         return write_markdown_page({"r.json", report});
+       },
+       markdown_problem},
   };
   return writers;
 }

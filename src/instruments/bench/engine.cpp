@@ -75,6 +75,7 @@ private:
   void measure(const Point& point) {
     const std::string words = words_of(point);
     begin(words);
+    const std::uint64_t begun_ns = SteadyClock().now_ns();
     const std::unique_ptr<Case> body = entry_.make(point);
     Arena arena{runtime_,
                 point,
@@ -135,6 +136,7 @@ private:
     conclude({entry_.info, point, runtime_.n_pes(), plan, samples, verification,
               body->batch_multiple(), link, row_path(point, runtime_.placement(), uses)},
              words);
+    rows_.back().time_s = static_cast<double>(SteadyClock().now_ns() - begun_ns) * 1e-9;
     check_for_stall(sample_s, uses, words);
   }
 

@@ -43,6 +43,7 @@ const std::vector<Check>& all_checks();
 struct CheckOutcome {
   const Check* check = nullptr;
   CheckResult result;
+  double time_s = 0; ///< that it took
 };
 
 /// Runs the checks whose id or group is in `only` (empty: all) and not in `skip`. A check that

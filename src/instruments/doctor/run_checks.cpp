@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -59,7 +61,10 @@ std::vector<CheckOutcome> run_checks(const CheckContext& context,
   for (const Check& check : all_checks()) {
     if ((!only.empty() && !among(check, only)) || among(check, skip))
       continue;
-    outcomes.push_back({&check, run_guarded(check, context)});
+    const auto begun = std::chrono::steady_clock::now();
+    CheckResult result = run_guarded(check, context);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
+    outcomes.push_back({&check, std::move(result), taken.count()});
     if (observe)
       observe(outcomes.back());
   }

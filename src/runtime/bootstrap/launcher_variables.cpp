@@ -23,9 +23,10 @@ bool has(const Environment& environment, const char* name) {
   return !variable(environment, name).empty();
 }
 
-[[noreturn]] void refuse_session(const std::string& text, const std::string& problem) {
-  throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=\"" + printable(text) + "\"", "",
-              problem, "write it as host:port, 10.0.0.1:port or [fd00::1]:port");
+/// The text is a secret (option_table.cpp).
+[[noreturn]] void refuse_session(const std::string& problem) {
+  throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID", "", problem,
+              "write it as host:port, 10.0.0.1:port or [fd00::1]:port");
 }
 
 } // namespace
@@ -83,10 +84,10 @@ RankAndSize rank_and_size(const Options& options, const Environment& environment
 HostAndPort parse_session_id(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos)
-    refuse_session(text, "no :port given");
+    refuse_session("no :port given");
   const std::optional<long long> port = parse_integer(std::string_view(text).substr(colon + 1));
   if (!port || *port < 1 || *port > 65535)
-    refuse_session(text, "the port is not a number from 1 to 65535");
+    refuse_session("the port is not a number from 1 to 65535");
   HostAndPort parsed{text.substr(0, colon), static_cast<int>(*port), false};
   if (starts_with(parsed.host, "[")) {
     parsed.is_address = true;
@@ -99,7 +100,7 @@ HostAndPort parse_session_id(const std::string& text) {
   };
   if (parsed.host.empty() || parsed.host.size() > 253 ||
       !std::all_of(parsed.host.begin(), parsed.host.end(), legal))
-    refuse_session(text, "neither a host name nor an address before the port");
+    refuse_session("neither a host name nor an address before the port");
   in_addr ipv4{};
   parsed.is_address = inet_pton(AF_INET, parsed.host.c_str(), &ipv4) == 1;
   return parsed;

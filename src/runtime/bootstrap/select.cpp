@@ -284,12 +284,10 @@ bool is_own(const SocketAddress& address) {
 
 /// Where rank 0 listens. A name that leads to loopback on its own host (Debian's 127.0.1.1) leads
 /// elsewhere on others: then it listens everywhere.
-SocketAddress own_address(const std::vector<SocketAddress>& addresses, const HostAndPort& session,
-                          const std::string& text) {
+SocketAddress own_address(const std::vector<SocketAddress>& addresses, const HostAndPort& session) {
   const auto own = std::find_if(addresses.begin(), addresses.end(), is_own);
   if (own == addresses.end())
-    throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=\"" + printable(text) + "\"",
-                "use",
+    throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID", "use",
                 "rank 0 listens there, but " + addresses.front().with_port(0).text() +
                     " is not an address of this host",
                 "name the host of rank 0, or start rank 0 there");
@@ -319,7 +317,7 @@ void use_session(UidArguments& arguments, const Options& options, const Deadline
       session_addresses(session, text, family_number(arguments.interfaces.family), deadline);
   if (arguments.rank != 0)
     return;
-  arguments.rendezvous = Rendezvous::start_at(own_address(arguments.id.addresses, session, text),
+  arguments.rendezvous = Rendezvous::start_at(own_address(arguments.id.addresses, session),
                                               arguments.id.secret, deadline.remaining_s());
   arguments.id = arguments.rendezvous->id();
 }

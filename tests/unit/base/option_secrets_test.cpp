@@ -5,6 +5,7 @@
 
 #include "src/base/describe_env.h"
 #include "src/base/error.h"
+#include "src/base/recorded_variables.h"
 #include "src/base/secure_execution.h"
 #include "src/base/text.h"
 
@@ -26,7 +27,7 @@ TEST(OptionSecrets, ARowWhoseNameSaysSoIsOne) {
     }
   }
   EXPECT_TRUE(is_secret_option("BOOTSTRAP_UID")) << "it holds one";
-  EXPECT_FALSE(is_secret_option("BOOTSTRAP_UID_SESSION_ID"));
+  EXPECT_TRUE(is_secret_option("BOOTSTRAP_UID_SESSION_ID"));
 }
 
 TEST(OptionSecrets, VariablesOfOthers) {
@@ -52,6 +53,31 @@ TEST(OptionSecrets, CommandLinesLoseThem) {
   EXPECT_EQ(none(std::string("A_SECRET= B==c =d= A_TOKEN=")), "A_SECRET= B==c =d= A_TOKEN=");
   EXPECT_EQ(none(std::vector<std::string>{"put[bytes=1M]>=3", "A_KEY=v"}),
             (std::vector<std::string>{"put[bytes=1M]>=3", "A_KEY=(set, not shown)"}));
+}
+
+TEST(OptionSecrets, ReportsRecordWhatExplainsARunAndNoSecret) {
+  const Environment environment = {{"SHMEMCTL_BOOTSTRAP_UID_SECRET", "hunter2"},
+                                   {"NVSHMEM_BOOTSTRAP_UID_SESSION_ID", "10.0.0.1:5000"},
+                                   {"SHMEMCTL_HCA_LIST", "mlx5_0"},
+                                   {"NVSHMEM_HCA_LIST", "mlx5_1"},
+                                   {"NCCL_IB_HCA", "mlx5_0"},
+                                   {"UCX_TLS", "tcp,hunter2"},
+                                   {"FI_PROVIDER", "efa"},
+                                   {"CUDA_VISIBLE_DEVICES", "0,1"},
+                                   {"NCCL_SOME_FUTURE_VARIABLE", "x"},
+                                   {"AWS_SESSION", "x"},
+                                   {"HOME", "/root"}};
+  EXPECT_EQ(
+      recorded_environment(environment, Options(environment)),
+      (std::map<std::string, std::string>{{"SHMEMCTL_BOOTSTRAP_UID_SECRET", secret_stand_in},
+                                          {"SHMEMCTL_BOOTSTRAP_UID_SESSION_ID", secret_stand_in},
+                                          {"SHMEMCTL_HCA_LIST", "mlx5_0"},
+                                          {"NCCL_IB_HCA", "mlx5_0"},
+                                          {"UCX_TLS", std::string("tcp,(") + secret_stand_in + ")"},
+                                          {"FI_PROVIDER", "efa"},
+                                          {"CUDA_VISIBLE_DEVICES", "0,1"}}));
+  for (const std::string& name : recorded_variables())
+    EXPECT_FALSE(is_secret_variable(name)) << name;
 }
 
 TEST(OptionSecrets, EnvHidesThem) {

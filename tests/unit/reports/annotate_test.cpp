@@ -118,11 +118,49 @@ TEST(Annotate, MarkdownHasFindingsComparisonThresholdsAndChecks) {
   const std::string text = write_annotations(loaded(report), AnnotationFormat::markdown);
   for (const char* words :
        {"### shmemctl report diff on node7", "| **error** | nic-hotspot |", "<code>export NVSHMEM",
-        "| **worse** | put | size&#95;bytes=4096 | 1&#46;5 us | 3 us | +100&#46;0% |",
-        "| missing | get |", "Rows: 1 worse, 1 missing", "| kept | <code>put",
-        "Checks: 1 pass, 1 fail"})
+        "| **worse** | put | size_bytes=4K | 1.5 us | 3 us | +100.0% |", "| missing | get |",
+        "Rows: 1 worse, 1 missing", "| kept | <code>put", "Checks: 1 pass, 1 fail"})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
   EXPECT_EQ(text.find("secret"), std::string::npos);
+}
+
+TEST(Annotate, TextIsReadableAsItStands) {
+  const auto shown = [](const std::string& message) {
+    const std::string text =
+        write_annotations(loaded(report_with({{"x", Severity::error, "y", message, ""}})),
+                          AnnotationFormat::markdown);
+    const std::string begin = "| **error** | x | ";
+    const std::size_t at = text.find(begin);
+    EXPECT_NE(at, std::string::npos) << text;
+    return text.substr(at + begin.size(), text.find(" |", at + begin.size()) - at - begin.size());
+  };
+  for (const char* plain : {"PE 0, 1 (GPU 0) share mlx5_0/1: 12.5 GB/s", "size_bytes=4096; \"a\"?"})
+    EXPECT_EQ(shown(plain), plain);
+  EXPECT_EQ(shown("_a_ *b* [c](d)"), "&#95;a&#95; &#42;b&#42; &#91;c&#93;(d)");
+  EXPECT_EQ(shown("http://a www.b.c :cat: mlx5_0:1"),
+            "http&#58;//a www&#46;b.c &#58;cat: mlx5_0:1");
+}
+
+TEST(Annotate, APageHasNicsAndRowsWithoutWhatTheyShare) {
+  Report report = report_with({});
+  report.hotspots = sample_hotspots();
+  for (const int size : {8, 4096}) {
+    ResultRow row;
+    row.case_name = "put";
+    row.unit = "us";
+    row.params = {{"size_bytes", size}, {"traffic", "pair"}, {"batch", 7 * size}};
+    row.stats = Stats{};
+    row.stats->p50 = 1.5;
+    row.bandwidth_GBps = 12.5;
+    row.verified = Verified::passed;
+    report.results.push_back(row);
+  }
+  const std::string text = write_markdown_page({"r.json", report});
+  for (const char* words : {"| node7 | mlx5_0:1 | 40 GB/s 80% | 1 GB/s 2% | **hot** |",
+                            "| put | size_bytes=4K | 1.5 |  | us | 12.5 |  | passed |",
+                            "- put, all rows: traffic=pair\n"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
+  EXPECT_EQ(text.find("batch"), std::string::npos) << text;
 }
 
 TEST(Annotate, ASummaryStaysBelowWhatGitHubTakes) {

@@ -149,6 +149,74 @@ TEST(Junit, NamesAreTheSameInEveryRun) {
   EXPECT_EQ(write_junit(first), write_junit(second));
 }
 
+TEST(Junit, NamesHoldTheWindowOnlyWhereRowsDifferInIt) {
+  // bench chooses the window by the size; who sweeps it has rows that differ in nothing else.
+  const auto names_of = [](std::initializer_list<std::pair<int, int>> sizes_and_windows) {
+    Report report;
+    report.status = ReportStatus::complete;
+    for (const auto& [size, window] : sizes_and_windows) {
+      ResultRow row;
+      row.case_name = "put";
+      row.params = {{"size_bytes", size}, {"window", window}, {"batch", 7}};
+      report.results.push_back(row);
+    }
+    return write_junit(report);
+  };
+  const std::string sweep = names_of({{8, 64}, {4096, 32}});
+  EXPECT_NE(sweep.find("name=\"size_bytes=4096\""), std::string::npos) << sweep;
+  EXPECT_EQ(sweep.find("window"), std::string::npos) << sweep;
+  const std::string windows = names_of({{8, 1}, {8, 2}});
+  EXPECT_NE(windows.find("name=\"size_bytes=8 window=2\""), std::string::npos) << windows;
+}
+
+TEST(Junit, TimesAreThoseOfTheReport) {
+  Report report = sample_report();
+  report.results[0].time_s = 0.25;
+  report.checks[0].time_s = 0.001;
+  const std::string xml = write_junit(report);
+  EXPECT_NE(xml.find("<testsuites name=\"shmemctl\" tests=\"6\" failures=\"2\" errors=\"0\" "
+                     "time=\"0.877000\">"),
+            std::string::npos)
+      << xml;
+  EXPECT_NE(xml.find("skipped=\"1\" time=\"0.250000\" timestamp=\"2026-11-21T03:33:00.123Z\">"),
+            std::string::npos)
+      << xml;
+  EXPECT_NE(xml.find("name=\"memlock\" time=\"0.001000\"/>"), std::string::npos) << xml;
+  EXPECT_EQ(xml.find("time=\"0\""), std::string::npos) << xml;
+  elements_of(xml);
+}
+
+TEST(Junit, WhatFailsTheRunFails) {
+  Report report;
+  report.status = ReportStatus::complete;
+  report.hotspots = sample_hotspots();
+  report.checks = {{"acs", "", "warning", "on", "", "turn it off", "pcie"}};
+  report.findings = {{"nic-hotspot-measured", Severity::warning, "mlx5_0", "hot", "map"},
+                     {"numa-unknown", Severity::info, "GPU1", "only worth knowing", "look"}};
+  const std::string xml = write_junit(report);
+  EXPECT_EQ(elements_of(xml).count("failure"), 0u) << xml;
+  EXPECT_NE(xml.find("classname=\"nic node7\" name=\"mlx5_0:1\""), std::string::npos) << xml;
+  EXPECT_NE(xml.find("it carries more than its siblings: sent 40 GB/s (80% of its link)"),
+            std::string::npos)
+      << xml;
+  report.fail_on = Severity::warning;
+  EXPECT_EQ(elements_of(write_junit(report)).at("failure"), 3); // port, check, finding
+  report.fail_on = Severity::info;
+  EXPECT_EQ(elements_of(write_junit(report)).at("failure"), 4);
+}
+
+TEST(Junit, AMissedThresholdSaysWhatMissesIt) {
+  Report report;
+  report.status = ReportStatus::complete;
+  report.thresholds = json::parse(R"([{"expression": "findings[severity=error]==0", "rows": 1,
+    "what": "count", "failed": 1, "worst": 2, "passed": false}])");
+  report.findings = {{"threshold-missed", Severity::error, "findings[severity=error]==0",
+                      "there are 2: a; b", "mend them"}};
+  const std::string xml = write_junit(report);
+  EXPECT_NE(xml.find("<failure message=\"there are 2: a; b; fix: mend them\"/>"), std::string::npos)
+      << xml;
+}
+
 TEST(Prometheus, HasTheRowsInBaseUnits) {
   Report report = sample_report();
   report.results[0].params["batch"] = 128; // how it was measured, not what
@@ -175,6 +243,9 @@ TEST(Prometheus, HasTheRowsInBaseUnits) {
             0.8);
   EXPECT_EQ(series.at("shmemctl_nic_hotspot{host=\"node7\",device=\"mlx5_0\",port=\"1\"}"), 1);
   EXPECT_EQ(series.at("shmemctl_nic_hotspot{host=\"node7\",device=\"eth0\",port=\"1\"}"), 0);
+  EXPECT_EQ(series.at("shmemctl_nic_imbalance_ratio{kind=\"node\",name=\"node7\",direction="
+                      "\"sent\"}"),
+            1);
   // The rate of eth0's link is unknown, and so is what it carried.
   EXPECT_EQ(series.count("shmemctl_nic_utilization_ratio{host=\"node7\",device=\"eth0\",port=\"1\","
                          "direction=\"sent\"}"),

@@ -145,5 +145,28 @@ TEST(SchemaVersion, IsThreeNumbersWithoutLeadingZeros) {
     EXPECT_FALSE(parse_schema_version(text)) << text;
 }
 
+TEST(Report, TimesAndTheSeverityThatFailsAreKept) {
+  Report report = sample_report();
+  report.fail_on = Severity::warning;
+  report.results[0].time_s = 0.25;
+  report.checks[1].time_s = 0.5;
+  const json document = to_json(report);
+  const Report read = report_from_json(document, "r.json");
+  EXPECT_EQ(read.fail_on, Severity::warning);
+  EXPECT_EQ(read.results[0].time_s, 0.25);
+  EXPECT_EQ(read.results[1].time_s, std::nullopt);
+  EXPECT_EQ(read.checks[1].time_s, 0.5);
+  EXPECT_EQ(to_json(read), document);
+  EXPECT_FALSE(to_json(sample_report()).contains("fail_on")) << "error is what every report means";
+}
+
+TEST(Report, SecondsOfATime) {
+  EXPECT_EQ(unix_time("1970-01-01T00:00:01Z"), 1);
+  EXPECT_NEAR(unix_time("2026-11-21T03:33:00.123Z").value_or(0), 1795231980.123, 1e-6);
+  for (const char* other :
+       {"", "yesterday", "2026-11-21T03:33:00", "2026-11-21T03:33:00xZ", "2026-11-21T03:33:00-1Z"})
+    EXPECT_EQ(unix_time(other), std::nullopt) << other;
+}
+
 } // namespace
 } // namespace shmemctl

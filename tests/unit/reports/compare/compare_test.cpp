@@ -242,6 +242,76 @@ TEST(Compare, ThatNothingIsDecidedIsSaid) {
   EXPECT_TRUE(ids(compare({noisy(1, 1), put(8, 10, 3)}, {noisy(1, 4), put(8, 10, 6)})).empty());
 }
 
+TEST(Compare, MoreUnclearRowsThanAllowedFail) {
+  const auto noisy = [](int size, std::uint64_t seed) {
+    return timed_row("put", {{"size_bytes", size}}, Noise(seed).samples(8, 10, 0.5));
+  };
+  const std::vector<LoadedReport> base{report_of("a", {noisy(1, 1), put(8, 10, 3), put(64, 9, 9)})};
+  const std::vector<LoadedReport> other{
+      report_of("b", {noisy(1, 4), put(8, 10, 6), put(512, 9, 9)})};
+  const auto found = [&](std::optional<double> max_unclear) {
+    CompareOptions options;
+    options.max_unclear = max_unclear;
+    std::vector<std::string> ids;
+    for (const Finding& finding : comparison_findings(compare_reports(base, other, options), true))
+      if (finding.id == "comparison-unclear")
+        ids.push_back(to_string(finding.severity) + std::string(": ") + finding.message);
+    return ids;
+  };
+  // Of two rows that both sides have one is unclear; the missing and the new one do not count.
+  EXPECT_TRUE(found(std::nullopt).empty());
+  EXPECT_TRUE(found(0.5).empty());
+  EXPECT_EQ(found(0.4),
+            std::vector<std::string>{"error: 1 of 2 rows is unclear: more than --max-unclear 40%"});
+  CompareOptions options;
+  options.max_unclear = 0.4;
+  Report report = report_of("r", {}).report;
+  report.comparison = comparison_json(compare_reports(base, other, options));
+  EXPECT_EQ(report.comparison["max_unclear"], 0.4);
+  EXPECT_TRUE(validate_report(to_json(report)).empty());
+}
+
+TEST(Compare, TheVerdictSaysHowMuchWasDecided) {
+  const auto verdict = [](int worse, int same, int unclear, int missing) {
+    return verdict_text({{"counts",
+                          {{"worse", worse},
+                           {"better", 0},
+                           {"same", same},
+                           {"unclear", unclear},
+                           {"missing", missing},
+                           {"new", 3}}}});
+  };
+  EXPECT_EQ(verdict(0, 5, 35, 0), "Nothing is worse; 5 of 40 rows are decided, 35 are unclear.");
+  EXPECT_EQ(verdict(0, 40, 0, 0), "Nothing is worse; all 40 rows are decided.");
+  EXPECT_EQ(verdict(2, 30, 8, 1), "2 rows are worse; 32 of 40 rows are decided, 8 are unclear. "
+                                  "1 row is missing.");
+  EXPECT_EQ(verdict(1, 0, 0, 0), "1 row is worse; the only row is decided.");
+  EXPECT_EQ(verdict(0, 0, 4, 0), "Nothing is decided: all 4 rows are unclear.");
+  EXPECT_EQ(verdict(0, 0, 1, 0), "Nothing is decided: the only row is unclear.");
+  EXPECT_EQ(verdict(0, 0, 0, 2), "No row is on both sides. 2 rows are missing.");
+}
+
+TEST(ComparisonText, UnclearRowsShareALineWithTheirReason) {
+  const auto row = [](int size, const char* reason, double change) {
+    return json{{"case", "put"},          {"params", {{"size_bytes", size}}},
+                {"verdict", "unclear"},   {"unit", "us"},
+                {"base", {{"value", 1}}}, {"new", {{"value", 1 + change}}},
+                {"change", change},       {"reason", reason}};
+  };
+  const json comparison = {{"rows",
+                            {row(8, "noise", 0.091), row(64, "noise", -0.144),
+                             row(512, "no ratio", 0.5), row(4096, "noise", 0.01)}}};
+  const std::string text = comparison_text(comparison, {});
+  EXPECT_NE(text.find("unclear: put, 3 rows, changes -14.4% to +9.1%: noise\n"
+                      "unclear: put, 1 row, change +50.0%: no ratio\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("size_bytes"), std::string::npos) << text;
+  TextStyle verbose;
+  verbose.verbose = true;
+  EXPECT_NE(comparison_text(comparison, verbose).find("size_bytes=4K"), std::string::npos);
+}
+
 TEST(Compare, NoiseIsUnclear) {
   const auto noisy = [](std::uint64_t seed, double middle) {
     return timed_row("put", {}, Noise(seed).samples(8, middle, 0.5));
@@ -397,7 +467,7 @@ TEST(Compare, EveryFormatSaysOnWhichHost) {
     EXPECT_NE(junit.find(name), std::string::npos) << junit;
   const std::string markdown =
       write_annotations({{"diff.json", report}}, AnnotationFormat::markdown);
-  EXPECT_NE(markdown.find("size&#95;bytes=8 on b"), std::string::npos) << markdown;
+  EXPECT_NE(markdown.find("| size_bytes=8 on b |"), std::string::npos) << markdown;
   // If everything is from one host, the host is not repeated.
   report.comparison = comparison_json(compare_reports({base[0]}, {other[0]}, {}));
   EXPECT_EQ(write_csv(report).rfind("verdict,case,size_bytes,unit,", 0), 0u);

@@ -141,5 +141,129 @@ TEST(Threshold, OutcomesAreAPartOfTheReport) {
   EXPECT_EQ(report.findings[0].id, "threshold-missed");
 }
 
+/// Findings, checks, and two ports of which one is nearly full.
+std::vector<LoadedReport> node_reports() {
+  LoadedReport loaded = report_of("r.json", {});
+  Report& report = loaded.report;
+  report.findings = {{"nic-hotspot", Severity::error, "mlx5_0", "shared", "map"},
+                     {"nic-hotspot-measured", Severity::warning, "mlx5_1", "hot", "map"},
+                     {"bench-interference", Severity::warning, "put", "noise", "wait"}};
+  report.checks = {{"memlock", "", "pass", "", "", "", "memory"},
+                   {"acs", "", "warning", "", "", "", "pcie"}};
+  report.hotspots = nlohmann::json::parse(R"({"ports": [
+    {"host": "n", "device": "mlx5_0", "port": 1, "rdma": true, "fabric": true, "hot": false,
+     "sent": {"GBps": 10, "link_share": 0.2}, "received": {"GBps": 1, "link_share": 0.02}},
+    {"host": "n", "device": "mlx5_1", "port": 1, "rdma": true, "fabric": true, "hot": true,
+     "sent": {"GBps": 44, "link_share": 0.88}, "received": {"GBps": 40, "link_share": 0.8}},
+    {"host": "n", "device": "eth0", "port": 1, "rdma": false, "fabric": false, "hot": false,
+     "link_Gbps": null, "link_Gbps_reason": "not told",
+     "sent": {"GBps": 1}, "received": {"GBps": null, "GBps_reason": "it was reset"}}],
+   "groups": [
+    {"kind": "node", "name": "n", "direction": "sent", "skew": 1.63},
+    {"kind": "node", "name": "n", "direction": "received", "skew": 1.1}]})");
+  return {loaded};
+}
+
+ThresholdOutcome hold_node(const std::string& expression) {
+  return hold_against(parse_threshold(expression, "--require"), node_reports());
+}
+
+TEST(SectionThreshold, FindingsAndChecksAreCounted) {
+  EXPECT_EQ(hold_node("findings[severity=error]==0").missed,
+            std::vector<std::string>{"there is 1: nic-hotspot (mlx5_0)"});
+  EXPECT_EQ(hold_node("findings[ severity = warning ] == 0").missed,
+            std::vector<std::string>{
+                "there are 2: nic-hotspot-measured (mlx5_1); bench-interference (put)"});
+  EXPECT_EQ(hold_node("findings[id=nic-*]<=1").worst, 2);
+  EXPECT_TRUE(hold_node("findings<=3").missed.empty());
+  EXPECT_EQ(hold_node("findings<3").missed.size(), 1u);
+  EXPECT_EQ(hold_node("findings.count==3").rows, 1u);
+  EXPECT_TRUE(hold_node("findings[id=nic-*] . count == 2").missed.empty());
+  EXPECT_EQ(hold_node("findings[id=nic-hotspot,severity=warning]>=1").missed,
+            std::vector<std::string>{"there are none"});
+  EXPECT_TRUE(hold_node("findings[subject=mlx5_?]==2").missed.empty());
+  EXPECT_TRUE(hold_node("checks[status=fail]==0").missed.empty());
+  EXPECT_EQ(hold_node("checks[group=pcie,status=warning]==0").missed,
+            std::vector<std::string>{"there is 1: acs (warning)"});
+}
+
+TEST(SectionThreshold, LoadsOfNics) {
+  EXPECT_TRUE(hold_node("hotspots[device=mlx5_0].utilisation<=0.7").missed.empty());
+  const ThresholdOutcome hot = hold_node("hotspots[device=mlx5_1].utilisation<=0.7");
+  EXPECT_EQ(hot.rows, 1u);
+  EXPECT_EQ(hot.missed, std::vector<std::string>{"n mlx5_1:1 sent has 0.88, received has 0.8"});
+  EXPECT_EQ(hot.worst, 0.88);
+  // A port whose share is unknown is no part of a pattern, and misses what names it.
+  const ThresholdOutcome all = hold_node("hotspots.utilization<=0.85");
+  EXPECT_EQ(all.rows, 2u);
+  EXPECT_EQ(all.missed, std::vector<std::string>{"n mlx5_1:1 sent has 0.88"});
+  EXPECT_EQ(hold_node("hotspots[device=eth0,direction=sent].utilisation<=1").missed,
+            std::vector<std::string>{"n eth0 sent has no utilisation (not told)"});
+  EXPECT_EQ(hold_node("hotspots[device=eth0,direction=received].GBps<=1").missed,
+            std::vector<std::string>{"n eth0 received has no GBps (it was reset)"});
+  EXPECT_EQ(hold_node("hotspots[fabric=true].GBps>=5").missed.size(), 1u);
+  EXPECT_EQ(hold_node("hotspots[link=mlx5_1:1,hot=true].GBps<=40").missed,
+            std::vector<std::string>{"n mlx5_1:1 sent has 44"});
+  EXPECT_EQ(hold_node("hotspots.imbalance<=1.5").missed,
+            std::vector<std::string>{"node n sent has 1.63"});
+  EXPECT_TRUE(hold_node("hotspots[kind=node,direction=received].imbalance<=1.5").missed.empty());
+}
+
+TEST(SectionThreshold, WordsThatAreNoneAreRefused) {
+  const struct {
+    const char *text, *place, *expected;
+  } refused[] = {
+      {"findings[severty=error]==0", "column 10", "did you mean severity"},
+      {"findings[severity=eror]==0", "column 19", "did you mean error"},
+      {"findings[severity=error]=0", "column 25", "==, >=, <=, > or <"},
+      {"findings.counts==0", "column 10", "count"},
+      {"findings[id=*]counts==0", "column 15", "count"},
+      {"hotspots[dev=mlx5_0].GBps<=1", "column 10", "one of host, device"},
+      {"hotspots[direction=send].GBps<=1", "column 20", "did you mean sent"},
+      {"hotspots.utilsation<=1", "column 10", "did you mean utilisation"},
+      {"hotspots[device=mlx5_0].imbalance<=1", "column 10", "one of kind, name, direction"},
+      {"hotspots.GBps==1", "column 14", ">=, <=, > or <"},
+      {"put.p50_us==1", "column 11", ">=, <=, > or <"},
+  };
+  for (const auto& [text, place, expected] : refused)
+    expect_error(ExitCode::usage, {"--require", place, expected},
+                 [&] { parse_threshold(text, "--require"); });
+}
+
+TEST(SectionThreshold, OneAboutNothingIsAnErrorNotAPass) {
+  const std::string id = expect_error(ExitCode::usage, {"no id is nic-hotpsot"},
+                                      [] { hold_node("findings[id=nic-hotpsot]==0"); });
+  EXPECT_NE(id.find("did you mean nic-hotspot?"), std::string::npos) << id;
+  EXPECT_TRUE(hold_node("findings[id=mapping-collapse]==0").missed.empty()) << "an id, not found";
+  const std::string device = expect_error(ExitCode::usage, {"no NIC meets"}, [] {
+    hold_node("hotspots[device=mlx5_11].utilisation<=1");
+  });
+  EXPECT_NE(device.find("did you mean device=mlx5_1?"), std::string::npos) << device;
+  const Threshold load = parse_threshold("hotspots.utilisation<=1", "x");
+  const Threshold checks = parse_threshold("checks[status=fail]==0", "x");
+  expect_error(ExitCode::usage, {"no report has loads of NICs"},
+               [&] { hold_against(load, reports()); });
+  expect_error(ExitCode::usage, {"no report has checks"}, [&] { hold_against(checks, reports()); });
+}
+
+TEST(SectionThreshold, OutcomesAreAPartOfTheReport) {
+  const std::vector<ThresholdOutcome> outcomes{hold_node("findings[severity=error]==0"),
+                                               hold_node("hotspots.utilisation<=0.7"),
+                                               hold_node("hotspots.imbalance<=2")};
+  Report report = report_of("r", {}).report;
+  report.thresholds = thresholds_json(outcomes);
+  report.findings = threshold_findings(outcomes);
+  EXPECT_TRUE(validate_report(to_json(report)).empty());
+  EXPECT_EQ(report.thresholds[0]["what"], "count");
+  EXPECT_EQ(report.thresholds[1]["what"], "NIC port");
+  EXPECT_EQ(report.thresholds[2]["what"], "NIC group");
+  ASSERT_EQ(report.findings.size(), 2u);
+  EXPECT_EQ(report.findings[0].message,
+            "findings[severity=error]==0: there is 1: nic-hotspot (mlx5_0)");
+  EXPECT_EQ(report.findings[1].message,
+            "hotspots.utilisation<=0.7: missed by 1 NIC port of 2: n mlx5_1:1 sent has 0.88, "
+            "received has 0.8");
+}
+
 } // namespace
 } // namespace shmemctl
