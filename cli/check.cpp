@@ -34,7 +34,7 @@ Report run_job(const JobItem& item, Session& session, const Context& context) {
   std::vector<std::string> argv = item.arguments;
   argv.insert(argv.begin(), "shmemctl");
   Report part =
-      absorb(item, run_child(own_program(), argv, job_environment(context), item.timeout_s),
+      absorb(item, run_child(own_program(), argv, part_environment(context), item.timeout_s),
              session.report());
   session.checkpoint();
   return part;

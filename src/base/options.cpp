@@ -155,7 +155,9 @@ Options::Options(const Environment& environment,
       if (found != from.end() && spec.type == OptionType::choice)
         value.text = chosen(spec, value.text, origin).value_or(value.text);
     };
-    take(config, spec.name, OptionOrigin::config_file, "--config");
+    const auto file = config.find(spec.name + "@");
+    take(config, spec.name, OptionOrigin::config_file,
+         file == config.end() ? "--config" : file->second);
     if (spec.nvshmem_alias)
       take(environment, "NVSHMEM_" + spec.name, OptionOrigin::nvshmem_environment,
            "NVSHMEM_" + spec.name);

@@ -55,7 +55,7 @@ class ExitCodes(CliTest):
                                  (("sim", "--hidden"), 1 << 40)):
             with self.subTest(arguments=arguments):
                 err = self.assert_refused(run(*arguments, value))
-                self.assertRegex(err, rf"{value} not in range \S+ (to|-) \d+")
+                self.assertRegex(err, rf"{value} is not in range \S+ to \d+")
 
     def test_usage_errors_are_full_sentences(self):
         for arguments, words in ((("report", "check", NODE), "report check: no threshold given"),

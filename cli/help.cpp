@@ -1,0 +1,44 @@
+// `shmemctl help` and `shmemctl version`: words for --help and --version.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/context.h"
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+void add_help(CLI::App& app, Context&) {
+  CLI::App* command =
+      app.add_subcommand("help", "Print the help of a subcommand, as its --help does");
+  command->footer("Examples:\n"
+                  "  shmemctl help\n"
+                  "  shmemctl help report diff");
+  auto words = std::make_shared<std::vector<std::string>>();
+  command->add_option("subcommand", *words, "The subcommand; without one, help lists all");
+  command->callback([words] {}); // keeps them
+}
+
+void add_version(CLI::App& app, Context&) {
+  app.add_subcommand("version", "Print version, revision and build options, as --version does");
+}
+
+std::vector<std::string> with_help_as_flag(std::vector<std::string> words) {
+  const auto word = std::find_if(words.begin(), words.end(), [](const std::string& each) {
+    return !starts_with(each, "-") || each == "-";
+  });
+  if (word == words.end() || (*word != "help" && *word != "version"))
+    return words;
+  const bool help = *word == "help";
+  const bool asked_of_itself = std::any_of(word + 1, words.end(), [](const std::string& each) {
+    return each == "-h" || each == "--help";
+  });
+  if (asked_of_itself || (!help && word + 1 != words.end()))
+    return words;
+  words.erase(word);
+  words.emplace_back(help ? "--help" : "--version");
+  return words;
+}
+
+} // namespace shmemctl
