@@ -166,15 +166,6 @@ class Output(CliTest):
             self.assertIn("did you mean world", self.assert_refused(
                 run("topo", "--from", NODE, "--config", path)))
 
-    def test_completion_scripts_parse_and_complete(self):
-        script = run("completion", "bash")[1]
-        subprocess.run(["bash", "-n"], input=script.encode(), check=True)
-        probe = script + ('\nCOMP_WORDS=(shmemctl topo --com); COMP_CWORD=2; _shmemctl; '
-                          'printf "%s\\n" "${COMPREPLY[@]}"')
-        out = subprocess.run(["bash", "-c", probe], capture_output=True, check=True).stdout.decode()
-        self.assertEqual(out.split(), ["--compare-versions"])
-        self.assertIn("complete -c shmemctl", run("completion", "fish")[1])
-
 
 class Aborted(CliTest):
     """Interrupted, or out of time: the report is written all the same."""

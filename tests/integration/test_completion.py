@@ -120,7 +120,8 @@ class Shells(CliTest):
         (self.folder / "here" / "html").mkdir(parents=True) # is not what `report h` means
         (self.folder / "here" / "report.json").touch()
         self.environment = support.clean_environment(
-            PATH=f"{self.folder / 'bin'}:{os.environ['PATH']}", HOME=str(self.folder), TERM="xterm")
+            PATH=f"{self.folder / 'bin'}:{os.environ['PATH']}", HOME=str(self.folder), TERM="xterm",
+            XDG_CONFIG_HOME=str(self.folder / "config"))
 
     def check(self, shell, arguments, setup):
         for typed, expected in self.TYPED:
