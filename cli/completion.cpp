@@ -88,11 +88,11 @@ constexpr const char* fish_script = R"script(function __shmemctl_complete
   switch "$kind"
     case files
       for file in (__fish_complete_path "$value")
-        echo $before$file
+        echo "$before$file"
       end
     case directories
       for folder in (__fish_complete_directories "$value")
-        echo $before$folder
+        echo "$before$folder"
       end
     case commands
       complete -C "$value"

@@ -124,15 +124,15 @@ class Shells(CliTest):
             XDG_CONFIG_HOME=str(self.folder / "config"))
 
     def check(self, shell, arguments, setup):
-        for typed, expected in self.TYPED:
-            with self.subTest(shell=shell, typed=typed), \
-                    Terminal(arguments, self.environment, columns=200) as terminal:
-                terminal.type(f"cd {self.folder / 'here'}\n{setup}\necho rea''dy\n")
-                terminal.wait_for("ready\r\n")
-                # The shell writes the line as it is after the Tab into a file.
-                terminal.type(f"{typed}\t\x01echo '\x05' > ../line; echo do''ne\n")
-                terminal.wait_for("done\r\n")
-                self.assertEqual((self.folder / "line").read_text().strip(), expected)
+        with Terminal(arguments, self.environment, columns=200, seconds=400) as terminal:
+            terminal.type(f"cd {self.folder / 'here'}\n{setup}\necho rea''dy\n")
+            terminal.wait_for("ready\r\n")
+            for typed, expected in self.TYPED:
+                with self.subTest(shell=shell, typed=typed):
+                    # The shell writes the line as it is after the Tab into a file.
+                    terminal.type(f"{typed}\t\x01echo '\x05' > ../line; echo do''ne\n")
+                    terminal.wait_for("done\r\n")
+                    self.assertEqual((self.folder / "line").read_text().strip(), expected)
 
     def test_bash(self):
         self.check("bash", ["bash", "--norc", "--noprofile", "-i"], "source <(shmemctl completion bash)")
