@@ -191,9 +191,11 @@ private:
           option.add_result("true");
         else if (text != "false" && text != "no" && text != "off" && text != "0")
           throw CLI::ValidationError(option.get_name(), "\"" + text + "\" is not true or false");
-      } else {
+      } else if (option.get_items_expected_max() > 1) {
         for (const std::string& value : entry.values)
           option.add_result(value);
+      } else {
+        option.add_result(join(entry.values, ",")); // the reader has split it at commas
       }
       if (option.count() > 0)
         option.run_callback();

@@ -21,9 +21,10 @@ struct ConfigEntry {
 
 /// What configuration files set in one run.
 struct Configuration {
-  /// Option name ("HCA_LIST") -> text, and with "@" behind the name the file, as Options takes them.
+  /// Option name ("HCA_LIST") -> text, and with "@" behind the name the file, as Options takes
+  /// them.
   std::map<std::string, std::string> options;
-  std::vector<ConfigEntry> flags;             ///< flags that are not options, and apply to this run
+  std::vector<ConfigEntry> flags; ///< flags that are not options, and apply to this run
 };
 
 /// A process with this variable reads no default_config_files().
@@ -35,7 +36,8 @@ inline constexpr const char* reads_no_config_file = "SHMEMCTL_LOCAL_NO_CONFIG";
 /// because its caller chooses the other.
 std::vector<std::string> default_config_files(const Environment& environment);
 
-/// Reads lines `name = value` and `[section]`; # and ; begin comments. Throws Error (usage).
+/// Reads lines `name = value` and `[section]`; a line after # or ; is a comment. Throws Error
+/// (usage).
 std::vector<ConfigEntry> read_config(const std::string& file);
 
 /// Chooses what applies to a run, and passes flags to `app` as if they were on the command line. A

@@ -100,7 +100,7 @@ public:
                        wrapped("Usage: " + synopsis_of(*app, command_name), width_, 7) + "\n";
     add_options(*app, true, "Arguments", text);
     for (const std::string& group : groups_of(*app))
-      if (app != root || group != common_group)
+      if (group != common_group)
         add_options(*app, false, group, text);
     add_subcommands(*app, text);
     if (!app->get_footer().empty())
@@ -178,16 +178,21 @@ private:
     }
   }
 
-  /// Options of the program, which every subcommand takes; those that it has itself are left out.
+  /// --help, and the options of the program, which every subcommand takes; those that it has
+  /// itself are left out.
   void add_common(const CLI::App& app, const CLI::App& root, std::string& text) const {
     std::string lines;
-    for (const CLI::Option* option : root.get_options()) {
-      const auto names = option->get_lnames();
-      const bool own = &app != &root && !names.empty() &&
-                       app.get_option_no_throw("--" + names.front()) != nullptr;
-      if (!own && option->get_group() == common_group)
-        add_entry(flags_text(*option), option_text(*option, false), lines);
-    }
+    std::vector<const CLI::App*> levels = {&app};
+    if (&app != &root)
+      levels.push_back(&root);
+    for (const CLI::App* level : levels)
+      for (const CLI::Option* option : level->get_options()) {
+        const std::vector<std::string>& names = option->get_lnames();
+        const bool own = level != &app && !names.empty() &&
+                         app.get_option_no_throw("--" + names.front()) != nullptr;
+        if (!own && option->get_group() == common_group)
+          add_entry(flags_text(*option), option_text(*option, false), lines);
+      }
     if (lines.empty())
       return;
     // Everything after the command of `run` is the command's own.

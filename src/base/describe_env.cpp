@@ -81,11 +81,14 @@ bool surprises(const OptionSpec& spec, const OptionValue& value) {
 }
 
 void add_option_findings(const OptionSpec& spec, const OptionValue& value, Findings& findings) {
+  const bool in_file = value.origin == OptionOrigin::config_file;
   if (!value.problem.empty())
     findings.push_back({"env-invalid", Severity::error, value.origin_name,
-                        value.origin_name + "=" + shown_value(value.origin_name, value.text) +
-                            " is " + value.problem,
-                        "unset " + value.origin_name + ", or give it a legal value"});
+                        (in_file ? spec.name : value.origin_name) + "=" +
+                            shown_value(own_name(spec), value.text) + " is " + value.problem +
+                            (in_file ? ", in " + value.origin_name : ""),
+                        in_file ? "correct it in " + value.origin_name
+                                : "unset " + value.origin_name + ", or give it a legal value"});
   if (surprises(spec, value))
     findings.push_back({"env-surprising-boolean", Severity::warning, value.origin_name,
                         value.origin_name + "=" + value.text +

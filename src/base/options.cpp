@@ -198,10 +198,13 @@ double Options::number(std::string_view name) const {
 void Options::require_valid(const std::vector<std::string>& names) const {
   for (const std::string& name : names) {
     const OptionValue& found = value(name);
+    const bool in_file = found.origin == OptionOrigin::config_file;
     if (!found.problem.empty())
       throw Error(ExitCode::usage,
-                  found.origin_name + "=" + shown_value("SHMEMCTL_" + name, found.text), "",
-                  found.problem, "correct or unset it; shmemctl env lists all options");
+                  (in_file ? name : found.origin_name) + "=" +
+                      shown_value("SHMEMCTL_" + name, found.text),
+                  "", found.problem + (in_file ? ", in " + found.origin_name : ""),
+                  "correct or unset it; shmemctl env lists all options");
   }
 }
 

@@ -57,7 +57,7 @@ class ConfigFiles(CliTest):
     def test_flags_of_a_subcommand(self):
         self.write("[bench]\nmin-bytes = 64\nmax-bytes = 128\niters = 20\nno-verify = true\n[moe]\nnum-tokens = 4\n")
         rows = self.rows_of_a_pair()
-        sizes = {row["params"]["bytes"] for row in rows}
+        sizes = {row["params"]["size_bytes"] for row in rows}
         self.assertEqual(sizes, {64, 128})
         self.assertEqual({row["verified"] for row in rows}, {"unchecked"})
 
@@ -68,14 +68,14 @@ class ConfigFiles(CliTest):
 
     def test_a_flag_on_the_command_line_wins(self):
         self.write("[bench]\nmin-bytes = 64\nmax-bytes = 64\niters = 20\n")
-        self.assertEqual({row["params"]["bytes"] for row in self.rows_of_a_pair("-b", "8", "-e", "8")}, {8})
+        self.assertEqual({row["params"]["size_bytes"] for row in self.rows_of_a_pair("-b", "8", "-e", "8")}, {8})
         rows = self.rows_of_a_pair("-D", "0.05") # excludes --iters, which the file has
-        self.assertEqual({row["params"]["bytes"] for row in rows}, {64})
+        self.assertEqual({row["params"]["size_bytes"] for row in rows}, {64})
 
     def test_a_flag_above_all_sections_is_that_of_every_subcommand_that_has_it(self):
         self.write("max-bytes = 8\nnum-tokens = 4\nquiet = yes\n")
         self.assertEqual(run("topo", "--from", NODE, env=self.env)[1], "")
-        self.assertEqual(max(row["params"]["bytes"] for row in self.rows_of_a_pair()), 8)
+        self.assertEqual(max(row["params"]["size_bytes"] for row in self.rows_of_a_pair()), 8)
         self.write("quiet = yes\n[topo]\nquiet = no\n")
         self.assertNotEqual(run("topo", "--from", NODE, env=self.env)[1], "")
 
@@ -124,7 +124,7 @@ class ConfigFiles(CliTest):
                 ("[bench]\niters = abc\n", ("bench", "put"), ("--iters: abc is not an integer from 1",)),
                 ("[bench]\ntraffic = piar\n", ("bench", "put"), ("unknown value piar", "did you mean pair?")),
                 ("quiet = perhaps\n", ("topo",), ("--quiet",)),
-                ("policy = ncl\n", ("topo", "--from", NODE), ("=ncl", "not one of nvshmem, nccl, optimal"))):
+                ("policy = ncl\n", ("topo", "--from", NODE), ("POLICY=ncl", "not one of nvshmem, nccl, optimal, in "))):
             with self.subTest(text=text):
                 err = self.refused(text, *call)
                 for word in (str(self.file), *words):
