@@ -26,6 +26,11 @@ std::string without_no(const std::string& name) {
   return starts_with(name, "no-") ? name.substr(3) : name;
 }
 
+std::string sorted(std::string letters) {
+  std::sort(letters.begin(), letters.end());
+  return letters;
+}
+
 template <class Matches>
 std::vector<std::string> those(const std::vector<std::string>& names, Matches matches) {
   std::vector<std::string> result;
@@ -50,6 +55,10 @@ std::vector<std::string> similar_names(std::string_view word,
           names,
           [&](const std::string& name) { return without_no(plain(name)) == without_no(asked); });
       !found.empty())
+    return few(std::move(found));
+  if (auto found = those(
+          names, [&](const std::string& name) { return sorted(plain(name)) == sorted(asked); });
+      asked.size() > shortest_abbreviation && !found.empty())
     return few(std::move(found));
   if (asked.size() >= shortest_abbreviation) {
     auto found = those(names, [&](const std::string& name) {
