@@ -50,7 +50,7 @@ class Words(CliTest):
                                 (("bench", "--pin", "n"), ["none"]),
                                 (("sim", "--routing", "zi"), ["zipf"]),
                                 (("doctor", "--only", "meml"), ["memlock"]),
-                                (("doctor", "--skip", "memlock,rdm"), ["memlock,rdma"])):
+                                (("doctor", "--skip", "memlock,librdm"), ["memlock,librdmacm"])):
             with self.subTest(words=words):
                 self.assertEqual(sorted(offered(*words)[1]), sorted(expected))
 

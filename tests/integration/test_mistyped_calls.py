@@ -165,6 +165,12 @@ class MistypedCalls(CliTest):
             self.assertIn(f"did you mean {folder}/put.json?", fix)
             self.assertNotIn("did you mean", self.assert_refused(run("report", "show", folder / "zzzzzzzz.xyz")))
 
+    def test_a_release_that_does_not_exist_yet_is_said(self):
+        for call in ("topo", f"topo --from {NODE}", f"sim --from {NODE} --steps 1"):
+            with self.subTest(call=call):
+                self.assertIn("NVSHMEM 9.9.9 is newer than any release whose rules are known",
+                              run(*call.split(), "--nvshmem-version", "9.9.9")[1])
+
     def test_a_mistyped_variable_is_warned_of_once(self):
         env = {"SHMEMCTL_POLCY": "optimal"}
         warning = "SHMEMCTL_POLCY is not an option of shmemctl"
