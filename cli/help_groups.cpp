@@ -70,7 +70,8 @@ constexpr Example examples[] = {
     {"report validate", "Example: shmemctl report validate runs/*.json"},
     {"report schema", "Example: shmemctl report schema > shmemctl-report.schema.json"},
     {"report csv", "Example: shmemctl report csv put.json -o put.csv"},
-    {"report merge", "Example: shmemctl report merge nodes/*.json -o cluster.json"},
+    {"report check",
+     "Example: shmemctl report check put.json --require 'put[bytes=1M].bandwidth_GBps>=300'"},
     {"version", "Example: shmemctl version"},
 };
 
