@@ -41,14 +41,16 @@ std::vector<std::string> own_names() {
 }
 
 /// Set by `shmemctl run` for its PEs, and by `hotspots --during` for its command; not by users. Or
-/// read by what is delivered with this program: the Slurm prolog, the tests and their made-up
-/// libraries.
+/// read by what belongs to this program: the Slurm prolog, the tests and their made-up libraries.
 bool is_of_this_project(const std::string& name) {
+  static const std::set<std::string> names = {"SHMEMCTL_DURING_ID",       "SHMEMCTL_BINARY",
+                                              "SHMEMCTL_BOOTSTRAP_PROBE", "SHMEMCTL_NVCC",
+                                              "SHMEMCTL_SANITIZE",        "SHMEMCTL_SOAK"};
   for (const char* prefix :
        {"SHMEMCTL_LOCAL_", "SHMEMCTL_PROLOG_", "SHMEMCTL_TEST", "SHMEMCTL_FAKE_"})
     if (starts_with(name, prefix))
       return true;
-  return name == "SHMEMCTL_DURING_ID";
+  return names.count(name) != 0;
 }
 
 const OptionSpec* aliased_option(const std::string& name) {

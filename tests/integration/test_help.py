@@ -1,5 +1,6 @@
 """--help of every subcommand: what it lists, in which groups, how wide it is."""
 import re
+import tempfile
 import unittest
 
 import support
@@ -95,6 +96,14 @@ class Help(CliTest):
     def test_version_is_a_word_too(self):
         self.assertEqual(run("version"), run("--version"))
         self.assertEqual(run("-V"), run("--version"))
+
+    def test_they_may_stand_behind_other_flags(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = f"{folder}/r.json"
+            self.assertEqual(run("--json", report, "help", "topo"), run("topo", "--help"))
+            self.assertEqual(run("--json", report, "version"), run("--version"))
+            self.assertEqual(run("--json", report, "help"), run("--help"))
+            self.assert_refused(run("--json", report, "help", "tpo"))
 
     def test_short_flags(self):
         node = support.DATA / "nccl" / "hgx-8gpu-8nic.xml"
