@@ -195,6 +195,10 @@ UsageError unknown_option(const Chain& chain, const std::string& argument) {
     return {chain.front()->get_name() + ": unknown option " + printable(flag),
             printable(flag) + " is an option of " + command + ": write it after " +
                 chain.back()->get_name()};
+  if (!chain.back()->get_fallthrough() && chain.size() > 1 &&
+      chain.front()->get_option_no_throw(flag) != nullptr)
+    return {command + ": unknown option " + printable(flag),
+            "write it before " + chain.back()->get_name() + ", or behind the command"};
   std::vector<std::string> takers =
       flag.size() > 2 ? takers_of(flag, *chain.front(), "") : std::vector<std::string>();
   takers.resize(std::min(takers.size(), most_takers));
