@@ -387,7 +387,7 @@ void add_bench(CLI::App& app, Context& context) {
       "Latency, bandwidth and message rate of one-sided operations and collectives, verified");
   command->footer(
       "CASE is a name, a pattern with * and ?, or all. The cases, which --list describes:\n" +
-      case_names_text(88) +
+      case_names_text(76) +
       "\n\nEach sample times a batch of operations that is long compared with the resolution of\n"
       "the clock; data is verified after the timed loop. Exit code 1: wrong data; 3: a PE was\n"
       "lost (the report has what was measured before).\n"

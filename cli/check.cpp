@@ -130,7 +130,7 @@ private:
   void run_job(const JobItem& item) {
     std::vector<std::string> argv = item.arguments;
     argv.insert(argv.begin(), "shmemctl");
-    Environment environment = job_environment(context_);
+    Environment environment = part_environment(context_);
     environment["SHMEMCTL_FAIL_ON"] = "error"; // what the part found is judged here
     const Report part =
         absorb(item, run_child(own_program(), argv, environment, item.timeout_s, &job_),

@@ -1,117 +1,122 @@
-// `shmemctl completion bash|zsh|fish`: a script generated from the program's own parser.
+// `shmemctl completion bash|zsh|fish`: a script that asks the program what may stand at the cursor
+// (cli/complete.h), so that all shells offer the same, and never more than the program takes.
 #include <iostream>
-#include <sstream>
+#include <memory>
+#include <string>
 
 #include "cli/context.h"
-#include "src/base/text.h"
 
 namespace shmemctl {
 
 namespace {
 
-std::vector<std::string> flags_of(const CLI::App& app) {
-  std::vector<std::string> flags;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames())
-      flags.push_back("--" + name);
-    for (const std::string& name : option->get_snames())
-      flags.push_back("-" + name);
-  }
-  return flags;
+// Readline breaks words at = and :, so that only what follows the last of them is replaced.
+constexpr const char* bash_script = R"script(_shmemctl() {
+  local line=${COMP_LINE:0:COMP_POINT} current head= value kind item
+  local -a words lines
+  read -r -a words <<< "$line"
+  [[ $line != *[[:blank:]] ]] || words+=('')
+  while ((${#words[@]} > 1)) && [[ ${words[0]} == *=* ]]; do # NAME=VALUE shmemctl ...
+    words=("${words[@]:1}")
+  done
+  ((${#words[@]} > 1)) || return 0
+  current=${words[${#words[@]}-1]}
+  for item in = :; do
+    if [[ $COMP_WORDBREAKS == *$item* && $current == *$item* ]]; then
+      value=${current%"${current##*"$item"}"}
+      ((${#value} <= ${#head})) || head=$value
+    fi
+  done
+  value=$current
+  [[ $current != -*=* ]] || value=${current#*=}
+  mapfile -t lines < <("${words[0]/#\~/$HOME}" __complete "${words[@]:1}" 2>/dev/null)
+  kind=${lines[0]}
+  COMPREPLY=()
+  for item in "${lines[@]:1}"; do
+    item=${item%%$'\t'*}
+    COMPREPLY+=("${item#"$head"}")
+  done
+  case $kind in
+    files) compopt -o filenames 2>/dev/null
+      mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$value") ;;
+    directories) compopt -o filenames 2>/dev/null
+      mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$value") ;;
+    commands) mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -c -- "$value") ;;
+  esac
 }
+complete -F _shmemctl shmemctl
+)script";
 
-std::vector<const CLI::App*> children_of(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* child) {
-    return !child->get_name().empty() && !child->get_group().empty(); // "" hides an entry
-  });
+// Found in $fpath the file is the body of the function; sourced, it registers the function.
+constexpr const char* zsh_script = R"script(#compdef shmemctl
+_shmemctl() {
+  local -a lines values
+  local line kind
+  lines=("${(@f)$("${(Q)words[1]/#\~/$HOME}" __complete "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}")
+  kind=$lines[1]
+  shift lines
+  for line in $lines; do
+    values+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+  done
+  (( ! $#values )) || _describe -o -t values shmemctl values
+  case $kind in
+    files) [[ $PREFIX != -*=* ]] || compset -P '*='
+      _files ;;
+    directories) [[ $PREFIX != -*=* ]] || compset -P '*='
+      _files -/ ;;
+    commands) _command_names -e ;;
+  esac
 }
+if [[ $funcstack[1] == _shmemctl ]]; then
+  _shmemctl "$@"
+else
+  compdef _shmemctl shmemctl
+fi
+)script";
 
-/// "shmemctl report" -> the words that may follow it.
-struct Level {
-  std::string path; ///< subcommands so far, joined by blanks
-  std::vector<std::string> words;
-};
-
-void collect(const CLI::App& app, const std::string& path,
-             const std::vector<std::string>& inherited, std::vector<Level>& levels) {
-  Level level{path, {}};
-  for (const CLI::App* child : children_of(app))
-    level.words.push_back(child->get_name());
-  std::vector<std::string> flags = flags_of(app);
-  for (const std::string& flag : inherited)
-    if (std::find(flags.begin(), flags.end(), flag) == flags.end())
-      flags.push_back(flag);
-  level.words.insert(level.words.end(), flags.begin(), flags.end());
-  levels.push_back(std::move(level));
-  for (const CLI::App* child : children_of(app))
-    collect(*child, path.empty() ? child->get_name() : path + " " + child->get_name(), flags,
-            levels);
-}
-
-std::string bash_script(const std::vector<Level>& levels) {
-  std::ostringstream out;
-  out << "_shmemctl() {\n"
-         "  local current=${COMP_WORDS[COMP_CWORD]} path= word i\n"
-         "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
-         "    word=${COMP_WORDS[i]}\n"
-         "    case \"${path:+$path }$word\" in\n";
-  for (const Level& level : levels)
-    if (!level.path.empty())
-      out << "      '" << level.path << "') path='" << level.path << "' ;;\n";
-  out << "    esac\n  done\n  local words=\n  case \"$path\" in\n";
-  for (const Level& level : levels)
-    out << "    '" << level.path << "') words='" << join(level.words, " ") << "' ;;\n";
-  out << "  esac\n"
-         "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-         "  [[ $current == -* || ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- "
-         "\"$current\"))\n"
-         "}\n";
-  return out.str();
-}
-
-std::string fish_script(const std::vector<Level>& levels) {
-  std::ostringstream out;
-  out << "complete -c shmemctl -e\n";
-  for (const Level& level : levels) {
-    const std::vector<std::string> path = split_blanks(level.path);
-    std::string condition = "test (count (commandline -opc)) -ge 1";
-    for (const std::string& word : path)
-      condition += "; and contains -- " + word + " (commandline -opc)";
-    if (path.empty())
-      condition = "__fish_use_subcommand";
-    for (const std::string& word : level.words) {
-      out << "complete -c shmemctl -n '" << condition << "' ";
-      if (starts_with(word, "--"))
-        out << "-l " << word.substr(2) << '\n';
-      else if (starts_with(word, "-"))
-        out << "-s " << word.substr(1) << '\n';
-      else
-        out << "-f -a " << word << '\n';
-    }
-  }
-  return out.str();
-}
+constexpr const char* fish_script = R"script(function __shmemctl_complete
+  set -l words (commandline -opc)
+  set -l current (commandline -ct)
+  set -l program $words[1]
+  set -e words[1]
+  set -l lines ($program __complete $words "$current" 2>/dev/null)
+  set -l kind $lines[1]
+  set -e lines[1]
+  test (count $lines) -eq 0; or printf '%s\n' $lines
+  set -l before (string match -r -- '^-[^=]*=' $current)
+  set -l value (string replace -r -- '^-[^=]*=' '' "$current")
+  switch "$kind"
+    case files
+      for file in (__fish_complete_path "$value")
+        echo "$before$file"
+      end
+    case directories
+      for folder in (__fish_complete_directories "$value")
+        echo "$before$folder"
+      end
+    case commands
+      complete -C "$value"
+  end
+end
+complete -c shmemctl -e
+complete -c shmemctl -f -a '(__shmemctl_complete)'
+)script";
 
 } // namespace
 
 void add_completion(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("completion", "Print a completion script for a shell");
-  command->footer("Example: source <(shmemctl completion bash)");
+  command->footer("Examples:\n"
+                  "  source <(shmemctl completion bash)\n"
+                  "  source <(shmemctl completion zsh)\n"
+                  "  shmemctl completion fish | source");
   auto shell = std::make_shared<std::string>();
   command->add_option("shell", *shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command->callback([&app, &context, shell] {
-    context.run = [&app, shell](Context&) {
-      std::vector<Level> levels;
-      collect(app, "", {}, levels);
-      if (*shell == "fish")
-        std::cout << fish_script(levels);
-      else
-        std::cout << (*shell == "zsh"
-                          ? "#compdef shmemctl\nautoload -U +X bashcompinit && bashcompinit\n"
-                          : "")
-                  << bash_script(levels) << "complete -o filenames -F _shmemctl shmemctl\n";
+  command->callback([&context, shell] {
+    context.run = [shell](Context&) {
+      std::cout << (*shell == "bash" ? bash_script : *shell == "zsh" ? zsh_script : fish_script);
       return ExitCode::ok;
     };
   });

@@ -1,56 +1,15 @@
 #include "cli/context.h"
 
 #include <algorithm>
-#include <sstream>
 #include <unistd.h>
 
-#include "src/base/input.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
 
-namespace {
-
-/// "hca-list", "HCA_LIST" -> "HCA_LIST"
-std::string registry_name(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
-    return c == '-' ? '_' : static_cast<char>(std::toupper(c));
-  });
-  return name;
-}
-
-std::map<std::string, std::string> read_config(const std::string& path) {
-  std::map<std::string, std::string> values;
-  if (path.empty())
-    return values;
-  std::istringstream stream(read_input(path));
-  std::vector<CLI::ConfigItem> items;
-  try {
-    items = CLI::ConfigINI().from_config(stream);
-  } catch (const CLI::Error& error) {
-    throw input_error(path, "", error.what(), "write lines of the form name = value");
-  }
-  std::vector<std::string> names;
-  for (const OptionSpec& spec : option_table())
-    names.push_back(spec.name);
-  for (const CLI::ConfigItem& item : items) {
-    if (item.name == "++" || item.name == "--") // how CLI11 marks the ends of sections
-      continue;
-    const std::string name = registry_name(item.name);
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      throw input_error(path, "", "unknown option \"" + item.name + "\"",
-                        lower(did_you_mean(name, names)) + "run shmemctl env to list all options");
-    }
-    values[name] = join(item.inputs, ",");
-  }
-  return values;
-}
-
-} // namespace
-
 Options Context::options() const {
   same_in_job = false;
-  return Options(environment, command_line, read_config(config_path));
+  return Options(environment, command_line, config.options);
 }
 
 std::string own_program() {
@@ -65,6 +24,15 @@ Environment job_environment(const Context& context) {
   for (const auto& [name, text] : context.command_line)
     if (name != "TIMEOUT")
       environment["SHMEMCTL_" + name] = text;
+  return environment;
+}
+
+Environment part_environment(const Context& context) {
+  Environment environment = job_environment(context);
+  for (const auto& [name, text] : context.config.options)
+    if (name != "TIMEOUT" && name.back() != '@' && environment.count("NVSHMEM_" + name) == 0)
+      environment.emplace("SHMEMCTL_" + name, text);
+  environment[reads_no_config_file] = "1";
   return environment;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/config_file.h"
 #include "reports/report.h"
 #include "src/base/options.h"
 #include "src/base/print_error.h"
@@ -18,7 +19,9 @@ struct Context {
   std::vector<std::string> argv;
   Environment environment;
   std::map<std::string, std::string>
-      command_line; ///< option name -> text, for the flags that were given
+      command_line;                      ///< option name -> text, for the flags that were given
+  Configuration config;                  ///< what configuration files set
+  std::vector<std::string> config_files; ///< those that were read, the more important one last
   std::string json_path, csv_path, config_path;
   bool quiet = false, verbose = false, no_progress = false, force = false;
   std::vector<std::string> watched_command; ///< the command of `hotspots --during`
@@ -29,11 +32,13 @@ struct Context {
   mutable bool same_in_job = false;
   /// This process is a PE that has entered its bootstrap: share_error() is for errors before it.
   bool reached_bootstrap = false;
+  /// The subcommand that was chosen shows what is wrong with the environment.
+  bool shows_environment = false;
   /// The subcommand that was chosen runs as a job over the runtime (with_job).
   bool runs_as_job = false;
   std::function<ExitCode(Context&)> run; ///< set by the subcommand that was chosen
 
-  /// Command line, environment and --config combined.
+  /// Command line, environment and configuration files combined.
   Options options() const;
 };
 
@@ -42,6 +47,9 @@ std::string own_program();
 /// The environment including the options of the command line, for PEs that this program starts;
 /// --timeout only applies to this process.
 Environment job_environment(const Context& context);
+/// The same for a whole command that a part of `check` is: it gets the options of configuration
+/// files too, and reads no file itself, whose flags are for the user's own calls.
+Environment part_environment(const Context& context);
 
 /// Adds `--<name>` for a row of the option table; its text is stored in context.command_line.
 CLI::Option* add_option(CLI::App& app, Context& context, const std::string& name,
@@ -57,10 +65,17 @@ void add_run(CLI::App& app, Context& context);
 /// The command line without the `--` between `run`'s options and its command: the parser would
 /// assign what follows to the main program.
 std::vector<std::string> without_separator(const CLI::App& app, std::vector<std::string> words);
+/// Throws Error (usage) if there is no such program to be run; a name that is near to that of a
+/// subcommand is said to be meant for it.
+void require_program(const CLI::App& app, const std::string& name, const Environment& environment);
 void add_bringup(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 void add_moe(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
+void add_help(CLI::App& app, Context& context);
+void add_version(CLI::App& app, Context& context);
+/// "help report diff" -> "report diff --help", "version" -> "--version".
+std::vector<std::string> with_help_as_flag(std::vector<std::string> words);
 void add_reference(CLI::App& app, Context& context);
 void add_hotspots(CLI::App& app, Context& context);
 void add_sim(CLI::App& app, Context& context);

@@ -5,6 +5,7 @@
 #include "reports/table.h"
 #include "reports/text.h"
 #include "src/base/describe_env.h"
+#include "src/base/text.h"
 #include "src/instruments/doctor/support.h"
 #include "src/runtime/bootstrap/select.h"
 #include "src/runtime/transport_choice.h"
@@ -80,11 +81,17 @@ void print_transports(const Options& options, const TextStyle& style) {
   std::cout << table.text(style);
 }
 
-std::vector<OptionEntry> option_entries(const EnvDescription& env) {
+void print_config_files(const Context& context) {
+  if (!context.config_files.empty())
+    std::cout << "\nConfiguration files: " << printable(join(context.config_files, ", ")) << "\n";
+}
+
+std::vector<OptionEntry> option_entries(const EnvDescription& env, bool only_set) {
   std::vector<OptionEntry> entries;
   for (const OptionRow& row : env.options)
-    entries.push_back({"SHMEMCTL_" + row.name, row.value, row.origin, row.origin_name,
-                       row.default_value, row.type, row.doc, row.problem});
+    if (!only_set || row.origin != to_string(OptionOrigin::default_value))
+      entries.push_back({"SHMEMCTL_" + row.name, row.value, row.origin, row.origin_name,
+                         row.default_value, row.type, row.doc, row.problem});
   return entries;
 }
 
@@ -93,23 +100,36 @@ std::vector<OptionEntry> option_entries(const EnvDescription& env) {
 void add_env(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "env", "Show every option: value, origin, default, and whether it is valid");
-  command->footer("Precedence: command line, SHMEMCTL_<NAME>, NVSHMEM_<NAME> (if NVSHMEM has that "
-                  "variable), --config, default.");
+  command->footer("Precedence: command line, SHMEMCTL_<NAME>, NVSHMEM_<NAME> (if NVSHMEM has that\n"
+                  "variable), configuration files, default.\nConfiguration files are "
+                  "/etc/shmemctl.conf and $XDG_CONFIG_HOME/shmemctl.conf (~/.config), the second "
+                  "one first; --config FILE replaces both.\n"
+                  "Examples:\n"
+                  "  shmemctl env --changed\n"
+                  "  SHMEMCTL_POLICY=nccl shmemctl env");
   auto all = std::make_shared<bool>(false);
+  auto changed = std::make_shared<bool>(false);
   command->add_flag("--all", *all,
                     "Also list the relevant variables of other libraries that are not set");
+  command->add_flag("--changed", *changed, "List only what is set, and what is wrong with it");
   add_mapping_flags(*command, context);
   add_option(*command, context, "SYSROOT");
-  command->callback([&context, all] {
-    context.run = [all](Context& run_context) {
+  command->callback([&context, all, changed] {
+    context.shows_environment = true;
+    context.run = [all, changed](Context& run_context) {
       return once_per_job(run_context, [&](Session& session, const Options& options) {
         const EnvDescription env = describe_environment(options, run_context.environment);
-        session.report().options = option_entries(env);
+        session.report().options = option_entries(env, *changed);
         session.report().findings = env.findings;
         const ExitCode code = session.finish();
         if (session.wants_text()) {
           const TextStyle style = text_style(run_context, options);
+          if (*changed && session.report().options.empty())
+            std::cout << "No option is set.\n";
           print_foreign(env, style);
+          print_config_files(run_context);
+          if (*changed)
+            return code;
           print_bootstraps(options, run_context.environment, style);
           print_transports(options, style);
           if (*all)

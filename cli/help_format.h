@@ -1,10 +1,12 @@
 #pragma once
 
-// How --help and the reference name the values of options: "SECONDS", "{ht,ll}", "N".
+// How --help, the reference and the errors name options and their values: "SECONDS", "{ht,ll}".
 
 #include <CLI/CLI.hpp>
 
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace shmemctl {
 
@@ -13,11 +15,37 @@ namespace shmemctl {
 /// without a name of its own.
 std::string value_name(const CLI::Option& option);
 
+/// The name of a positional argument in upper case, with "..." if it may be repeated: "FILES...".
+std::string argument_name(const CLI::Option& option);
+
+/// The values that the option takes, if they are a fixed set.
+std::vector<std::string> value_set(const CLI::Option& option);
+
 /// "1 to 65536"; "" if the option has no range.
 std::string value_range(const CLI::Option& option);
 
-/// Makes --help of `app` and of the subcommands that are added later use value_name(). The parser's
-/// own format shows the types of its implementation: "TEXT:{ht,ll}", "N:INT in [1 - 65536]".
-void set_help_format(CLI::App& app);
+struct ValueRange {
+  std::string least, most; ///< as they are shown
+  bool integer = false;
+};
+/// The same in its parts.
+std::optional<ValueRange> limits_of(const CLI::Option& option);
+
+/// The option's description with what the parser knows besides: the options that it excludes, that
+/// it is required, and with_range its range.
+std::string option_text(const CLI::Option& option, bool with_range);
+
+/// "shmemctl report diff [OPTIONS] BASE NEW"
+/// @param command_name "shmemctl report diff"
+std::string synopsis_of(const CLI::App& app, const std::string& command_name);
+
+/// Makes --help of `app` and of the subcommands that are added later list options by group, those
+/// of all subcommands at the end, wrapped at `width` columns. The parser's own format shows the
+/// types of its implementation ("TEXT:{ht,ll}", "N:INT in [1 - 65536]") and wraps nothing.
+/// @param width columns; at least 50
+void set_help_format(CLI::App& app, int width);
+
+/// Assigns the options and subcommands of the complete application to the groups of --help.
+void set_help_groups(CLI::App& app);
 
 } // namespace shmemctl

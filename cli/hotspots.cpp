@@ -534,6 +534,8 @@ std::vector<std::string> take_watched_command(const CLI::App& app, Context& cont
   context.watched_command.assign(command, arguments.end());
   context.watches_itself =
       !context.watched_command.empty() && is_subcommand(context.watched_command[0]);
+  if (!context.watched_command.empty() && !context.watches_itself)
+    require_program(app, context.watched_command[0], context.environment);
   arguments.erase(during + 1, arguments.end());
   return arguments;
 }

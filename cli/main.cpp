@@ -1,15 +1,18 @@
 // The command line: parse, run one subcommand, print an error as two lines, return the exit code.
 #include <algorithm>
 #include <iostream>
+#include <optional>
 #include <poll.h>
 #include <unistd.h>
 
+#include "cli/complete.h"
 #include "cli/context.h"
 #include "cli/help_format.h"
 #include "cli/job_session.h"
 #include "cli/terminal.h"
 #include "cli/usage_error.h"
 #include "reports/report.h"
+#include "src/base/describe_env.h"
 #include "src/base/error.h"
 #include "src/base/input.h"
 #include "src/base/log.h"
@@ -42,12 +45,14 @@ void add_common_flags(CLI::App& app, Context& context) {
   app.add_option("--csv", context.csv_path,
                  "Write the rows as CSV; - is stdout, %h expands to the host name")
       ->type_name("FILE");
-  app.add_flag("--quiet", context.quiet, "Print errors only");
-  app.add_flag("--verbose", context.verbose, "Print evidence and details of checks and findings");
+  app.add_flag("-q,--quiet", context.quiet, "Print errors only");
+  app.add_flag("-v,--verbose", context.verbose,
+               "Print evidence and details of checks and findings");
   app.add_flag("--no-progress", context.no_progress, "Do not show progress on the terminal");
   app.add_flag("--force", context.force, "Overwrite existing files");
   app.add_option("--config", context.config_path,
-                 "Read options from this file, lines of NAME = VALUE")
+                 "Read options and flags from this file, lines of NAME = VALUE, instead of "
+                 "/etc/shmemctl.conf and $XDG_CONFIG_HOME/shmemctl.conf")
       ->type_name("FILE");
   add_option(app, context, "COLOR");
   add_option(app, context, "TIMEOUT");
@@ -72,7 +77,8 @@ bool rank_0_prints_it(const Context& context) {
 }
 
 int parse_error(const CLI::App& app, const CLI::ParseError& error, const Context& context) {
-  if (error.get_exit_code() == 0) // --help, --version
+  const bool is_help = error.get_exit_code() == 0; // --help, --version
+  if (is_help && !names_unknown_subcommand(app))
     return app.exit(error, std::cout, std::cerr);
   if (rank_0_prints_it(context))
     return static_cast<int>(ExitCode::usage);
@@ -95,7 +101,7 @@ bool put_host(std::string& path) {
   return true;
 }
 
-/// --timeout limits the reading of files, including that of --config.
+/// --timeout limits the reading of files, configuration files among them.
 double input_limit_s(const Context& context) {
   const Options options(context.environment, context.command_line);
   const double seconds = options.number("TIMEOUT");
@@ -112,8 +118,18 @@ void warn_of_ignored_variables(const Environment& environment) {
             "the code that it runs");
 }
 
+/// Once per job: `run` and `hotspots --during` have warned before they start what they start, and
+/// of other launchers' processes rank 0 does. `env` has them among its findings.
+void warn_of_unknown_variables(const Context& context) {
+  const Environment& environment = context.environment;
+  if (context.quiet || context.shows_environment || launcher_name(environment) == "run" ||
+      environment.count("SHMEMCTL_DURING_ID") != 0 || launched_rank(environment).value_or(0) != 0)
+    return;
+  for (const Finding& finding : unknown_variables(environment))
+    log(LogLevel::warning, "options", finding.message + "; " + finding.fix);
+}
+
 int run_command(Context& context) {
-  timeout_is_an_option();
   const InputLimit limit(input_limit_s(context));
   const Options options = context.options();
   options.require_valid({"COLOR", "TIMEOUT", "LOG_LEVEL", "FAIL_ON"});
@@ -122,33 +138,99 @@ int run_command(Context& context) {
   configure_log(context.verbose ? std::max(level, LogLevel::info) : level,
                 options.text("LOG_SUBSYSTEMS"));
   warn_of_ignored_variables(context.environment);
+  warn_of_unknown_variables(context);
+  for (const ConfigEntry& entry : context.config.flags)
+    log(LogLevel::info, "options", entry.file + " sets --" + entry.name);
   context.same_in_job = !input_was_read();
   return static_cast<int>(context.run(context));
 }
 
-int run(int argc, char** argv) {
-  CLI::App app(
-      "Diagnoses and measures one-sided GPU communication: does it work, how fast is it, where is "
-      "the hot spot?");
+void build(CLI::App& app, Context& context) {
   app.name("shmemctl");
-  set_help_format(app);
-  app.set_version_flag("--version", version_text, "Print version, revision and build options");
+  app.footer("shmemctl help SUBCOMMAND shows the options of one, with examples.");
+  set_help_format(app, help_width(context.environment));
+  app.set_version_flag("-V,--version", version_text, "Print version, revision and build options");
   app.require_subcommand(1);
   app.fallthrough();
   app.option_defaults()->always_capture_default(false);
+  add_common_flags(app, context);
+  for (const auto add :
+       {add_check, add_topo, add_doctor, add_env, add_bringup, add_bench, add_moe, add_sim, add_run,
+        add_hotspots, add_report, add_help, add_version, add_completion, add_reference})
+    add(app, context);
+  set_help_groups(app);
+}
+
+/// The words for the parser, in their order.
+std::vector<std::string> parser_words(const CLI::App& app, Context& context) {
+  return without_separator(
+      app, take_watched_command(app, context,
+                                with_help_as_flag({context.argv.begin() + 1, context.argv.end()})));
+}
+
+void parse(CLI::App& app, Context& context) {
+  std::vector<std::string> words = parser_words(app, context);
+  std::reverse(words.begin(), words.end()); // as the parser takes them
+  app.parse(std::move(words));
+}
+
+/// Reads the configuration files. Which subcommand they are read for, and which flags they may set,
+/// is known only when the command line has been parsed; a second parser does that.
+void configure(CLI::App& app, Context& context) {
+  context.config_files = default_config_files(context.environment);
+  const bool is_given =
+      std::any_of(context.argv.begin(), context.argv.end(),
+                  [](const std::string& word) { return starts_with(word, "--config"); });
+  if (context.config_files.empty() && !is_given)
+    return;
+  CLI::App parsed(app.get_description());
+  Context parsed_context;
+  parsed_context.argv = context.argv;
+  parsed_context.environment = context.environment;
+  build(parsed, parsed_context);
+  try {
+    parse(parsed, parsed_context);
+  } catch (const CLI::RequiredError&) { // a file may have what is missing
+  } catch (const CLI::ParseError&) {    // help, or what is wrong with the command line comes first
+    return;
+  }
+  if (!parsed_context.config_path.empty())
+    context.config_files = {parsed_context.config_path};
+  const InputLimit limit(input_limit_s(parsed_context));
+  std::vector<ConfigEntry> entries;
+  for (const std::string& file : context.config_files)
+    for (ConfigEntry& entry : read_config(file))
+      entries.push_back(std::move(entry));
+  context.config = apply_config(entries, parsed, app);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "Tells whether one-sided GPU communication works, how fast it is, and where the hot spot is");
   Context context;
   context.argv.assign(argv, argv + argc);
+  if (context.argv.empty()) // execve() allows that
+    context.argv.emplace_back("shmemctl");
   context.environment = current_environment();
-  add_common_flags(app, context);
-  for (const auto add : {add_check, add_topo, add_doctor, add_env, add_bringup, add_bench, add_moe,
-                         add_sim, add_run, add_hotspots, add_report, add_completion, add_reference})
-    add(app, context);
+  build(app, context);
+  if (argc > 1 && argv[1] == std::string(completion_request)) {
+    print_candidates(app, {argv + 2, argv + argc});
+    return static_cast<int>(ExitCode::ok);
+  }
+  timeout_is_an_option();
+  std::optional<Error> bad_config;
   try {
-    std::vector<std::string> words =
-        without_separator(app, take_watched_command(app, context, {argv + 1, argv + argc}));
-    std::reverse(words.begin(), words.end()); // as the parser takes them
-    app.parse(std::move(words));
+    configure(app, context);
+  } catch (const Error& error) {
+    bad_config = error;
+  }
+  try {
+    parse(app, context);
   } catch (const CLI::ParseError& error) {
+    if (bad_config) {
+      print_error(*bad_config);
+      return static_cast<int>(bad_config->code());
+    }
     const int code = parse_error(app, error, context);
     require_stdout();
     return code;
@@ -159,6 +241,8 @@ int run(int argc, char** argv) {
   context.json_by_host = put_host(context.json_path);
   context.csv_by_host = put_host(context.csv_path);
   try {
+    if (bad_config)
+      throw Error(*bad_config);
     const int code = run_command(context);
     require_stdout();
     return code;

@@ -60,28 +60,6 @@ std::vector<std::string> flags_of(const CLI::Option& option) {
   return flags;
 }
 
-std::string description_of(const CLI::Option& option) {
-  std::string text = option.get_description();
-  if (text.empty())
-    return text;
-  const auto add = [&text](const std::string& sentence) {
-    if (text.back() != '.' && text.back() != ']' && text.back() != ')')
-      text += '.';
-    text += ' ' + sentence;
-  };
-  std::vector<std::string> excluded;
-  for (const CLI::Option* other : option.get_excludes())
-    excluded.push_back(flags_of(*other).empty() ? other->get_name(true) : flags_of(*other).back());
-  std::sort(excluded.begin(), excluded.end()); // sets of pointers have no stable order
-  if (!excluded.empty())
-    add("Not together with " + join(excluded, ", ") + ".");
-  if (const std::string range = value_range(option); !range.empty())
-    add("From " + range + ".");
-  if (option.get_required())
-    add("Required.");
-  return text;
-}
-
 struct Page {
   const CLI::App* app = nullptr;
   std::string command_name; ///< "shmemctl report diff"
@@ -114,23 +92,6 @@ Shown options_of(const CLI::App& app) {
     (flags_of(*option).empty() ? shown.positional : shown.flags).push_back(option);
   }
   return shown;
-}
-
-std::string synopsis_of(const Page& page) {
-  std::string text = page.command_name;
-  if (!subcommands_of(*page.app).empty())
-    return text + " SUBCOMMAND ...";
-  const Shown shown = options_of(*page.app);
-  text += " [OPTIONS]";
-  for (const CLI::Option* option : shown.positional) {
-    std::string name = option->get_name(true);
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    if (option->get_items_expected_max() > 1)
-      name += "...";
-    text += option->get_required() ? " " + name : " [" + name + "]";
-  }
-  return text;
 }
 
 // ---- Markdown ------------------------------------------------------------------------------
@@ -167,7 +128,7 @@ std::string markdown_options(const std::vector<const CLI::Option*>& options) {
       head = code(option->get_name(true));
     if (const std::string value = value_name(*option); !value.empty())
       head += " " + code(value);
-    text += "| " + head + " | " + cell(description_of(*option)) + " |\n";
+    text += "| " + head + " | " + cell(option_text(*option, true)) + " |\n";
   }
   return text;
 }
@@ -180,7 +141,8 @@ std::string markdown_command(const Page& page) {
   const CLI::App& app = *page.app;
   const std::vector<const CLI::App*> children = subcommands_of(app);
   std::string text = std::string(generated_note) + "# `" + page.command_name + "`\n\n" +
-                     cell(app.get_description()) + ".\n\n```\n" + synopsis_of(page) + "\n```\n";
+                     cell(app.get_description()) + ".\n\n```\n" +
+                     synopsis_of(*page.app, page.command_name) + "\n```\n";
   if (!children.empty()) {
     text += "\n| subcommand | what it does |\n| --- | --- |\n";
     for (const CLI::App* child : children)
@@ -401,7 +363,7 @@ std::string roff_options(const std::vector<const CLI::Option*>& options) {
       head = "\\fB" + roff(option->get_name(true)) + "\\fR";
     if (const std::string value = value_name(*option); !value.empty())
       head += " \\fI" + roff(value) + "\\fR";
-    text += ".TP\n" + head + "\n" + roff(description_of(*option)) + "\n";
+    text += ".TP\n" + head + "\n" + roff(option_text(*option, true)) + "\n";
   }
   return text;
 }
@@ -415,7 +377,7 @@ std::string man_page(const Page& page, const CLI::App& root) {
   const std::string name = man_name(page.command_name);
   std::string text = roff_head(name, 1);
   text += ".SH NAME\n" + roff(name) + " \\- " + roff(app.get_description()) + "\n";
-  text += ".SH SYNOPSIS\n.B " + roff(synopsis_of(page)) + "\n";
+  text += ".SH SYNOPSIS\n.B " + roff(synopsis_of(*page.app, page.command_name)) + "\n";
   if (const auto children = subcommands_of(app); !children.empty()) {
     text += ".SH SUBCOMMANDS\n";
     for (const CLI::App* child : children)

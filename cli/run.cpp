@@ -6,10 +6,12 @@
 #include "cli/context.h"
 #include "cli/moe_flags.h"
 #include "cli/progress.h"
+#include "cli/similar_names.h"
 #include "cli/terminal.h"
 #include "src/base/text.h"
 #include "src/instruments/launch/core_shares.h"
 #include "src/instruments/launch/launch.h"
+#include "src/instruments/launch/spawn.h"
 
 namespace shmemctl {
 
@@ -35,6 +37,14 @@ bool is_own_subcommand(const CLI::App& app, const std::string& argument) {
                      [&argument](const CLI::App* child) { return child->get_name() == argument; });
 }
 
+std::vector<std::string> names_of_subcommands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* child :
+       app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); }))
+    names.push_back(child->get_name());
+  return names;
+}
+
 /// Rejects common flags before `run` that name the command's report: N PEs would write it N times.
 void require_flags_after_command(const Context& context) {
   for (const auto& [flag, value] :
@@ -54,9 +64,7 @@ Environment pe_environment(const Context& context) {
     return found == environment.end() ? std::string() : found->second;
   };
   // A PE's stdout is a pipe, but its output may still end up on a terminal.
-  const bool colour = is_terminal(STDOUT_FILENO, context.environment) &&
-                      value("NO_COLOR").empty() && value("TERM") != "dumb" &&
-                      value("SHMEMCTL_COLOR").empty();
+  const bool colour = value("SHMEMCTL_COLOR").empty() && wants_color("auto", context.environment);
   if (colour) {
     environment["SHMEMCTL_COLOR"] = "always";
     if (is_terminal(STDERR_FILENO, context.environment))
@@ -101,6 +109,8 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
     command.insert(command.begin(), "shmemctl");
     request.loss_allowed = moe_allows_loss({command.begin() + 1, command.end()});
   }
+  if (!own && !command.empty())
+    require_program(app, command[0], context.environment);
   request.one_error = true; // of OpenSHMEM programs too
   request.progress = own && wants_status_line(context);
   request.command = std::move(command);
@@ -135,6 +145,20 @@ ExitCode run_job(const Context& context, const RunFlags& flags, const CLI::App& 
 }
 
 } // namespace
+
+void require_program(const CLI::App& app, const std::string& name, const Environment& environment) {
+  try {
+    find_program(name, environment);
+  } catch (const Error& error) {
+    const std::vector<std::string> meant = name.find('/') == std::string::npos
+                                               ? similar_names(name, names_of_subcommands(app))
+                                               : std::vector<std::string>();
+    if (meant.empty())
+      throw;
+    throw Error(error.code(), error.subject(), "run", error.system_message(),
+                "did you mean " + either(meant) + ", of shmemctl? Otherwise " + error.fix());
+  }
+}
 
 std::vector<std::string> without_separator(const CLI::App& app,
                                            std::vector<std::string> arguments) {

@@ -50,15 +50,12 @@ Report new_report(const Context& context, const Options& options) {
 }
 
 TextStyle text_style(const Context& context, const Options& options) {
-  const std::string color = lower(options.text("COLOR"));
   auto variable = [&context](const char* name) {
     const auto found = context.environment.find(name);
     return found == context.environment.end() ? std::string() : found->second;
   };
   TextStyle style;
-  style.color =
-      color == "always" || (color == "auto" && is_terminal(STDOUT_FILENO, context.environment) &&
-                            variable("NO_COLOR").empty() && variable("TERM") != "dumb");
+  style.color = wants_color(options.text("COLOR"), context.environment);
   style.verbose = context.verbose;
   style.width = terminal_width(context.environment);
   std::string locale = variable("LC_ALL");

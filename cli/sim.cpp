@@ -10,6 +10,7 @@
 #include "src/model/sim/request.h"
 #include "src/model/sim/summary.h"
 #include "src/model/topo/advice/advice.h"
+#include "src/model/topo/mapping/mapping.h"
 #include "src/model/topo/mapping/request.h"
 #include "src/model/topo/writers/writer.h"
 
@@ -76,6 +77,9 @@ ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options
       simulation_json(summaries, {traffic, effort_of(request, traffic), what_if_of(request),
                                   flags.all ? 0 : static_cast<std::size_t>(flags.top)});
   report.findings = check_source(source.node);
+  for (Finding& finding : check_mapping(source.node, map_nics(source.node, mapping)))
+    if (finding.id == "nvshmem-version-unknown") // the others are topo's matter
+      report.findings.push_back(std::move(finding));
   for (const auto& more :
        {cluster_findings(source.node, variants.clusters.front()), simulation_findings(summaries)})
     report.findings.insert(report.findings.end(), more.begin(), more.end());

@@ -1,5 +1,6 @@
 #include "cli/terminal.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "src/base/error.h"
+#include "src/base/text.h"
 #include "src/runtime/bootstrap/select.h"
 
 namespace shmemctl {
@@ -17,6 +19,11 @@ namespace {
 bool set(const Environment& environment, const char* name) {
   const auto found = environment.find(name);
   return found != environment.end() && !found->second.empty();
+}
+
+std::string variable(const Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string() : found->second;
 }
 
 /// `srun --pty` and `mpiexec.hydra` give a process a terminal only if they have one themselves.
@@ -36,6 +43,26 @@ int terminal_width(const Environment& environment) {
   return is_terminal(STDOUT_FILENO, environment) && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0
              ? size.ws_col
              : 0;
+}
+
+int help_width(const Environment& environment) {
+  constexpr int usual = 80, longest = 100;
+  const int terminal = terminal_width(environment);
+  const long long columns =
+      terminal > 0 ? terminal : parse_integer(variable(environment, "COLUMNS")).value_or(usual);
+  return static_cast<int>(std::clamp<long long>(columns > 0 ? columns : usual, 0, longest));
+}
+
+bool wants_color(const std::string& color, const Environment& environment) {
+  if (color != "auto")
+    return color == "always";
+  if (set(environment, "NO_COLOR"))
+    return false;
+  for (const char* name : {"CLICOLOR_FORCE", "FORCE_COLOR"})
+    if (set(environment, name) && variable(environment, name) != "0")
+      return true;
+  return variable(environment, "CLICOLOR") != "0" && variable(environment, "TERM") != "dumb" &&
+         is_terminal(STDOUT_FILENO, environment);
 }
 
 void hold_standard_descriptors() {

@@ -1,6 +1,8 @@
 // Whether a person reads the terminal, and whether output could be written.
 #pragma once
 
+#include <string>
+
 #include "src/base/options.h"
 
 namespace shmemctl {
@@ -12,6 +14,15 @@ bool is_terminal(int descriptor, const Environment& environment);
 
 /// Columns of the terminal on stdout; 0 if it is not a terminal, or unknown.
 int terminal_width(const Environment& environment);
+
+/// Columns of --help: those of the terminal on stdout, else COLUMNS, else 80; at most 100, because
+/// longer lines are hard to read.
+int help_width(const Environment& environment);
+
+/// Whether text for stdout has colours. `color` is the option's value: always or never decide. With
+/// auto, in this order: NO_COLOR (not empty) disables; CLICOLOR_FORCE or FORCE_COLOR (neither empty
+/// nor 0) enables, also in pipes and files; CLICOLOR=0 and TERM=dumb disable; a terminal enables.
+bool wants_color(const std::string& color, const Environment& environment);
 
 /// Opens a file for each of the descriptors 0, 1 and 2 that is closed, so that no other file gets
 /// their number: stdin is empty, stderr discards, and writes to stdout fail, so that lost output is

@@ -2,25 +2,29 @@
 
 #include <algorithm>
 #include <cctype>
+#include <fmt/format.h>
+#include <optional>
+#include <unistd.h>
+#include <utility>
 
+#include "cli/help_format.h"
+#include "cli/similar_names.h"
 #include "src/base/error.h"
+#include "src/base/options.h"
 #include "src/base/text.h"
+#include "src/base/units.h"
+#include "src/instruments/bench/case_table.h"
 
 namespace shmemctl {
 
 namespace {
 
-/// The application and the subcommands that were recognised, outermost first.
-std::vector<const CLI::App*> recognised(const CLI::App& app) {
-  std::vector<const CLI::App*> chain = {&app};
-  for (auto parsed = app.get_subcommands(); !parsed.empty();
-       parsed = chain.back()->get_subcommands())
-    chain.push_back(parsed.front());
-  return chain;
-}
+using Chain = std::vector<const CLI::App*>;
+
+constexpr std::size_t longest_path = 300;
 
 /// "shmemctl report show"
-std::string command_of(const std::vector<const CLI::App*>& chain) {
+std::string command_of(const Chain& chain) {
   std::string command;
   for (const CLI::App* app : chain)
     command += (command.empty() ? "" : " ") + app->get_name();
@@ -33,86 +37,438 @@ bool is_option(const std::string& argument) {
          std::isdigit(static_cast<unsigned char>(argument[1])) == 0 && argument[1] != '.';
 }
 
+/// Without those that help does not list.
+std::vector<const CLI::App*> children_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* child) { return !child->get_group().empty(); });
+}
+
 std::vector<std::string> names_of_subcommands(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; }))
+  for (const CLI::App* child : children_of(app))
     names.push_back(child->get_name());
   return names;
 }
 
-UsageError unknown_subcommand(const std::vector<const CLI::App*>& chain,
-                              const std::string& argument) {
-  const std::string command = command_of(chain);
-  return {command + ": unknown subcommand " + printable(argument),
-          did_you_mean(argument, names_of_subcommands(*chain.back())) + command +
-              " --help lists all subcommands"};
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-UsageError unknown_option(const std::vector<const CLI::App*>& chain, const std::string& argument) {
-  const std::string flag = argument.substr(0, argument.find('='));
+std::string suggestion(const std::vector<std::string>& names) {
+  return names.empty() ? "" : "did you mean " + either(names) + "? ";
+}
+
+/// The long names of an option, else the short ones, with their dashes; none of an argument.
+std::vector<std::string> flags_of(const CLI::Option& option) {
+  std::vector<std::string> flags;
+  for (const std::string& name : option.get_lnames())
+    flags.push_back("--" + name);
+  if (flags.empty())
+    for (const std::string& name : option.get_snames())
+      flags.push_back("-" + name);
+  return flags;
+}
+
+std::vector<std::string> flags_of(const Chain& chain) {
   std::vector<std::string> flags;
   for (const CLI::App* app : chain)
     for (const CLI::Option* option : app->get_options())
-      for (const std::string& name : option->get_lnames())
-        flags.push_back("--" + name);
-  // Also handles a single dash before a long name: the distance is that of the names.
-  const std::string long_flag =
-      "--" + flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+      for (std::string& flag : flags_of(*option))
+        flags.push_back(std::move(flag));
+  return flags;
+}
+
+struct Synonym {
+  const char* word;
+  const char* meant;
+};
+
+/// What the same thing is called elsewhere.
+constexpr Synonym subcommand_synonyms[] = {
+    {"bandwidth", "bench"},  {"bw", "bench"},
+    {"latency", "bench"},    {"lat", "bench"},
+    {"perf", "bench"},       {"counters", "hotspots"},
+    {"monitor", "hotspots"}, {"watch", "hotspots"},
+    {"diagnose", "doctor"},  {"options", "env"},
+    {"config", "env"},       {"launch", "run"},
+    {"mpirun", "run"},       {"compare", "report diff"},
+};
+
+/// perftest's, nccl-tests' and the launchers' words, and abbreviations that no rule finds.
+constexpr Synonym flag_synonyms[] = {
+    {"bidirectional", "--bidir"},
+    {"d", "--hca-list"},
+    {"dev", "--hca-list"},
+    {"device", "--hca-list"},
+    {"file", "--from"},
+    {"input", "--from"},
+    {"iterations", "--iters"},
+    {"no-color", "--color never"},
+    {"no-colour", "--color never"},
+    {"np", "--pes"},
+    {"npes", "--pes"},
+    {"nprocs", "--pes"},
+    {"ntasks", "--pes"},
+    {"o", "--json"},
+    {"out", "--json"},
+    {"output", "--json"},
+    {"s", "--min-bytes"},
+    {"silent", "--quiet"},
+    {"size", "--min-bytes"},
+    {"tclass", "--ib-traffic-class"},
+    {"x", "--ib-gid-index"},
+};
+
+template <std::size_t N>
+std::string synonym(const Synonym (&synonyms)[N], const std::string& word) {
+  for (const Synonym& row : synonyms)
+    if (word == row.word)
+      return row.meant;
+  return "";
+}
+
+std::vector<std::string> case_names() {
+  std::vector<std::string> names;
+  for (const bench::BenchCase& bench_case : bench::host_cases())
+    names.push_back(bench_case.info.name);
+  return names;
+}
+
+/// "report diff" of diff, "bench put" of put; "" if no subcommand takes that word first.
+std::string subcommand_before(const CLI::App& root, const std::string& word) {
+  for (const CLI::App* child : children_of(root))
+    if (has(names_of_subcommands(*child), word))
+      return child->get_name() + " " + word;
+  return has(case_names(), word) ? "bench " + word : "";
+}
+
+UsageError unknown_subcommand(const Chain& chain, const std::string& argument) {
   const std::string command = command_of(chain);
+  std::vector<std::string> meant;
+  if (chain.size() == 1) {
+    std::string other = synonym(subcommand_synonyms, lower(argument));
+    if (other.empty())
+      other = subcommand_before(*chain.front(), argument);
+    if (!other.empty())
+      meant.push_back(other);
+  }
+  if (meant.empty())
+    meant = similar_names(argument, names_of_subcommands(*chain.back()));
+  return {command + ": unknown subcommand " + printable(argument),
+          suggestion(meant) + command + " --help lists all subcommands"};
+}
+
+/// The subcommands below `app` that take this flag.
+std::vector<std::string> takers_of(const std::string& flag, const CLI::App& app,
+                                   const std::string& path) {
+  std::vector<std::string> takers;
+  for (const CLI::App* child : children_of(app)) {
+    const std::string name = (path.empty() ? "" : path + " ") + child->get_name();
+    if (child->get_option_no_throw(flag) != nullptr)
+      takers.push_back(name);
+    for (std::string& taker : takers_of(flag, *child, name))
+      takers.push_back(std::move(taker));
+  }
+  return takers;
+}
+
+std::string meant_flag(const Chain& chain, const std::string& flag) {
+  const std::vector<std::string> flags = flags_of(chain);
+  const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+  if (const std::string meant = synonym(flag_synonyms, lower(name));
+      !meant.empty() && has(flags, meant.substr(0, meant.find(' '))))
+    return suggestion({meant});
+  std::vector<std::string> names;
+  for (const std::string& each : flags)
+    names.push_back(each.substr(each.find_first_not_of('-')));
+  std::vector<std::string> meant = name.size() > 1 ? similar_names(name, names) : decltype(names)();
+  for (std::string& each : meant)
+    each.insert(0, "--");
+  return suggestion(meant);
+}
+
+UsageError unknown_option(const Chain& chain, const std::string& argument) {
+  constexpr std::size_t most_takers = 4;
+  const std::string flag = argument.substr(0, argument.find('='));
+  const std::string command = command_of(chain);
+  const std::string list = command + " --help lists all options";
+  if (chain.size() > 1 && chain.back()->get_option_no_throw(flag) != nullptr)
+    return {chain.front()->get_name() + ": unknown option " + printable(flag),
+            printable(flag) + " is an option of " + command + ": write it after " +
+                chain.back()->get_name()};
+  if (!chain.back()->get_fallthrough() && chain.size() > 1 &&
+      chain.front()->get_option_no_throw(flag) != nullptr)
+    return {command + ": unknown option " + printable(flag),
+            "write it before " + chain.back()->get_name() + ", or behind the command"};
+  std::vector<std::string> takers =
+      flag.size() > 2 ? takers_of(flag, *chain.front(), "") : std::vector<std::string>();
+  takers.resize(std::min(takers.size(), most_takers));
+  const std::string elsewhere =
+      takers.empty() ? "" : flag + " is an option of " + join(takers, ", ") + "; ";
   return {command + ": unknown option " + printable(flag),
-          (long_flag.size() > 3 ? did_you_mean(long_flag, flags) : "") + command +
-              " --help lists all options"};
+          meant_flag(chain, flag) + elsewhere + list};
 }
 
-/// The values that an option takes, if they are a fixed set: help shows them as {a,b,c}.
-std::vector<std::string> values_of(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  const std::size_t begin = type.find('{'), end = type.rfind('}');
-  if (begin == std::string::npos || end == std::string::npos || end < begin)
-    return {};
-  return split(std::string_view(type).substr(begin + 1, end - begin - 1), ',');
+/// The flag of a subcommand that takes this word as its value: "--policy optimal".
+std::string flag_with_value(const Chain& chain, const std::string& word) {
+  for (const CLI::Option* option : chain.back()->get_options())
+    if (const auto values = value_set(*option); !flags_of(*option).empty() && has(values, word))
+      return flags_of(*option).front() + " " + word;
+  return "";
 }
 
-/// Of a message "--world: mars not in {node,deepep-ht}" or "--world: mars is not one of ...".
+UsageError unexpected_argument(const Chain& chain, const std::string& word) {
+  const std::string command = command_of(chain);
+  UsageError usage{command + ": unexpected argument " + printable(word, longest_path), ""};
+  const std::vector<std::string> subcommands = names_of_subcommands(*chain.front());
+  std::string meant = flag_with_value(chain, word);
+  if (meant.empty() && has(flags_of(chain), "--" + lower(word)))
+    meant = "--" + lower(word);
+  if (meant.empty() && has(flags_of(chain), "--from") && ::access(word.c_str(), F_OK) == 0)
+    meant = "--from " + printable(word, longest_path);
+  if (word == "help")
+    meant = "shmemctl help" + command.substr(command.find(' '));
+  else if (has(subcommands, word)) {
+    usage.fix = "one call takes one subcommand: omit " + printable(word) + ", or make two calls";
+    return usage;
+  }
+  usage.fix = (meant.empty() ? "omit it; " : suggestion({meant})) + command + " --help shows " +
+              "what it takes";
+  return usage;
+}
+
+/// Of a message "--world: mars not in {node,deepep-ht}", "--iters: Value abc not in range 1 to 8"
+/// or "--gpus: x is not ...": the value; "" if it says something else.
 std::string refused_value(const std::string& message, const std::string& name) {
-  const std::size_t begin = name.size() + 2;
-  for (const char* end : {" not in {", " is not one of "})
+  std::size_t begin = name.size() + 2;
+  if (message.compare(begin, 6, "Value ") == 0)
+    begin += 6;
+  for (const char* end : {" not in {", " not in range ", " is not "})
     if (const std::size_t at = message.rfind(end); at != std::string::npos && at >= begin)
       return message.substr(begin, at - begin);
   return "";
 }
 
-/// Empty texts unless the error is a value that is not in an option's set.
-UsageError unknown_value(const std::vector<const CLI::App*>& chain, const std::string& message) {
-  for (const CLI::App* app : chain)
-    for (const CLI::Option* option : app->get_options()) {
-      const std::string name = option->get_name();
-      if (!starts_with(message, name + ": "))
-        continue;
-      const std::vector<std::string> values = values_of(*option);
-      const std::string value = refused_value(message, name);
-      if (values.empty() || value.empty())
-        continue;
-      return {name + ": unknown value " + printable(value),
-              did_you_mean(value, values) + "use one of " + join(values, ", ")};
-    }
+UsageError unknown_value(const std::string& name, const std::string& value,
+                         const std::vector<std::string>& values) {
+  std::vector<std::string> named;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(named),
+               [](const std::string& text) { return !text.empty(); });
+  return {name + ": unknown value " + printable(value),
+          suggestion(similar_names(value, named)) + "use one of " + join(named, ", ")};
+}
+
+/// "1e3", "1,000", "4K" and "10s" are no numbers for the parser, but say one.
+std::optional<double> meant_number(std::string text, bool integer) {
+  text.erase(std::remove(text.begin(), text.end(), ','), text.end());
+  if (const auto number = parse_number(text))
+    return number;
+  if (const auto size_bytes = parse_size_bytes(text); integer && size_bytes)
+    return static_cast<double>(*size_bytes);
+  for (const std::string_view unit : {"us", "ms", "s", "%"})
+    if (ends_with(text, unit))
+      if (const auto number = parse_number(text.substr(0, text.size() - unit.size())))
+        return number;
+  return std::nullopt;
+}
+
+/// Digits, perhaps more than any integer type holds.
+bool is_whole_number(const std::string& text) {
+  const std::size_t first = starts_with(text, "-") ? 1 : 0;
+  return text.size() > first && text.find_first_not_of("0123456789", first) == std::string::npos;
+}
+
+UsageError out_of_range(const std::string& name, const std::string& value,
+                        const ValueRange& range) {
+  const std::string kind = range.integer ? "an integer" : "a number";
+  const std::string limits = range.least + " to " + range.most;
+  const bool is_one = range.integer ? is_whole_number(value) : parse_number(value).has_value();
+  const std::optional<double> meant = meant_number(value, range.integer);
+  const double least = parse_number(range.least).value_or(0);
+  const double greatest = parse_number(range.most).value_or(0);
+  UsageError usage;
+  usage.problem = name + ": " + printable(value) +
+                  (is_one ? " is not in range " + limits : " is not " + kind + " from " + limits);
+  if (!meant)
+    usage.fix = "pass " + kind + " from " + limits;
+  else if (*meant < least || *meant > greatest)
+    usage.fix =
+        "use the nearest legal value: " + name + " " + (*meant < least ? range.least : range.most);
+  else
+    usage.fix = "did you mean " + name + " " +
+                (range.integer ? fmt::format("{:.0f}", *meant) : fmt::format("{:g}", *meant)) + "?";
+  return usage;
+}
+
+/// The row of the option table behind a flag, if it is one of the table's.
+const OptionSpec* table_row(const CLI::Option& option) {
+  for (const OptionSpec& spec : option_table()) {
+    std::string flag = lower(spec.name);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    if (has(option.get_lnames(), flag) && option.get_type_name() == option_value_name(spec))
+      return &spec;
+  }
+  return nullptr;
+}
+
+/// The range of the option's values, from the parser's check or from the option table.
+std::optional<ValueRange> range_of(const CLI::Option& option) {
+  if (const std::optional<ValueRange> range = limits_of(option))
+    return range;
+  const OptionSpec* spec = table_row(option);
+  if (spec == nullptr || !spec->minimum || !spec->maximum)
+    return std::nullopt;
+  return ValueRange{std::to_string(*spec->minimum), std::to_string(*spec->maximum),
+                    spec->type == OptionType::integer};
+}
+
+/// "--from FILE", "--world {node,deepep-ht}"; "FILE" of an argument.
+std::string example_of(const CLI::Option& option) {
+  const std::vector<std::string> flags = flags_of(option);
+  return flags.empty() ? argument_name(option) : flags.front() + " " + value_name(option);
+}
+
+/// What is wrong with the value of this option; nothing if the message is about something else.
+std::optional<UsageError> wrong_value(const CLI::Option& option, const CLI::ParseError& error,
+                                      const std::string& help) {
+  const std::string name = option.get_name();
+  const std::string message = error.what();
+  const std::vector<std::string> values = value_set(option);
+  const bool not_converted = starts_with(message, "Could not convert: " + name + " = ");
+  if (option.get_expected_min() == 0 &&
+      (not_converted || starts_with(message, name + " was given a disallowed flag override") ||
+       starts_with(message, name + ": too many inputs for a flag") ||
+       starts_with(message, name + ": Should be true/false")))
+    return UsageError{name + ": takes no value", "write " + name + " alone"};
+  if (not_converted) {
+    const std::string value = message.substr(message.find(" = ") + 3);
+    return UsageError{name + ": " + printable(value) + " is not " + value_name(option),
+                      "write " + example_of(option) + "; " + help};
+  }
+  if (!starts_with(message, name + ": "))
+    return std::nullopt;
+  if (error.get_name() == "ArgumentMismatch") {
+    if (message.find(" required but received ") != std::string::npos && option.count() > 1)
+      return UsageError{name + ": given " + std::to_string(option.count()) + " times",
+                        "pass it once"};
+    return UsageError{name + ": no value given",
+                      values.empty() ? "write " + example_of(option)
+                                     : "write " + name + " and one of " + join(values, ", ")};
+  }
+  const std::string value = refused_value(message, name);
+  if (value.empty())
+    return std::nullopt;
+  if (!values.empty())
+    return unknown_value(name, value, values);
+  if (const std::optional<ValueRange> range = range_of(option))
+    return out_of_range(name, value, *range);
+  return std::nullopt;
+}
+
+/// `run` wants its number of PEs before the command, and in its own spelling.
+std::string fix_of_run(const std::vector<std::string>& rest, const std::string& otherwise) {
+  if (rest.empty())
+    return otherwise;
+  if (parse_integer(rest.front()) && rest.size() > 1)
+    return "did you mean shmemctl run -n " + join(rest, " ") + "?";
+  const auto late = std::find_if(rest.begin(), rest.end(), [](const std::string& word) {
+    return word == "-n" || word == "-np" || starts_with(word, "--pes");
+  });
+  return late == rest.end() ? otherwise
+                            : "write -n before the command: shmemctl run -n N " + rest.front();
+}
+
+/// mpirun's -np, which the parser takes for -n with the value p.
+bool is_np(const std::string& message, const std::vector<std::string>& rest) {
+  return starts_with(message, "--pes: Value p ") && !rest.empty() && parse_integer(rest.front());
+}
+
+/// " BASE NEW"
+std::string required_arguments(const CLI::App& app) {
+  std::string text;
+  for (const CLI::Option* option : app.get_options())
+    if (flags_of(*option).empty() && option->get_required())
+      text += " " + argument_name(*option);
+  return text;
+}
+
+UsageError something_missing(const Chain& chain, const std::string& message,
+                             const std::vector<std::string>& rest) {
+  const std::string command = command_of(chain);
+  if (chain.back()->get_require_subcommand_min() > 0 && starts_with(message, "A subcommand"))
+    return {command + ": no subcommand given", "write one of " +
+                                                   join(names_of_subcommands(*chain.back()), ", ") +
+                                                   "; " + command + " --help says what they do"};
+  for (const CLI::Option* option : chain.back()->get_options()) {
+    if (message != option->get_name() + " is required")
+      continue;
+    if (command == "shmemctl run")
+      return {command + ": no number of PEs given",
+              fix_of_run(rest, "write " + command + " --pes N CMD ARGS...")};
+    const bool is_flag = !flags_of(*option).empty();
+    return {command + ": no " + (is_flag ? option->get_name() : argument_name(*option)) + " given",
+            "write " + command +
+                (is_flag ? " " + example_of(*option) : required_arguments(*chain.back()))};
+  }
   return {};
+}
+
+/// Two options that exclude each other: "--iters excludes --duration".
+UsageError contradiction(const std::string& message) {
+  const std::string word = " excludes ";
+  const std::size_t at = message.find(word);
+  const std::string first = message.substr(0, at), second = message.substr(at + word.size());
+  return {first + " and " + second + ": cannot be given together",
+          "omit " + first + " or " + second};
 }
 
 } // namespace
 
+std::vector<const CLI::App*> recognised(const CLI::App& app) {
+  Chain chain = {&app};
+  for (auto parsed = app.get_subcommands(); !parsed.empty();
+       parsed = chain.back()->get_subcommands())
+    chain.push_back(parsed.front());
+  return chain;
+}
+
+UsageError describe_value_error(const CLI::Option& option, const CLI::ParseError& error) {
+  const std::string message = error.what();
+  return wrong_value(option, error, "its --help says more")
+      .value_or(UsageError{message.substr(0, message.find('\n')), "correct or omit it"});
+}
+
+bool names_unknown_subcommand(const CLI::App& app) {
+  const std::vector<std::string> rest = app.remaining(true);
+  return recognised(app).back()->get_require_subcommand_min() > 0 &&
+         !std::all_of(rest.begin(), rest.end(), is_option);
+}
+
 UsageError describe_usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<const CLI::App*> chain = recognised(app);
+  const Chain chain = recognised(app);
+  const std::string command = command_of(chain), message = error.what(), kind = error.get_name();
+  const std::string help = command + " --help shows all options";
   const std::vector<std::string> rest = app.remaining(true);
   const auto argument = std::find_if_not(rest.begin(), rest.end(), is_option);
   if (chain.back()->get_require_subcommand_min() > 0 && argument != rest.end())
     return unknown_subcommand(chain, *argument);
-  if (const auto flag = std::find_if(rest.begin(), rest.end(), is_option); flag != rest.end())
+  const bool runs = command == "shmemctl run"; // what it leaves over is the command's
+  if (const auto flag = std::find_if(rest.begin(), rest.end(), is_option);
+      flag != rest.end() && (!runs || flag == rest.begin()))
     return unknown_option(chain, *flag);
-  const std::string message = error.what();
-  if (UsageError usage = unknown_value(chain, message); !usage.problem.empty())
-    return usage;
-  return {message.substr(0, message.find('\n')), "run " + command_of(chain) + " --help"};
+  for (const CLI::App* level : chain)
+    for (const CLI::Option* option : level->get_options())
+      if (const std::optional<UsageError> usage = wrong_value(*option, error, help))
+        return runs && is_np(message, rest)
+                   ? UsageError{command + ": unknown option -np", "did you mean -n? " + help}
+                   : *usage;
+  if (kind == "RequiredError")
+    if (UsageError usage = something_missing(chain, message, rest); !usage.problem.empty())
+      return usage;
+  if (kind == "ExcludesError")
+    return contradiction(message);
+  if (argument != rest.end() && !runs)
+    return unexpected_argument(chain, *argument);
+  return {message.substr(0, message.find('\n')), help};
 }
 
 } // namespace shmemctl

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 namespace shmemctl {
 
@@ -12,8 +13,19 @@ struct UsageError {
   std::string fix;     ///< "did you mean --json? shmemctl topo --help lists all options"
 };
 
-/// Describes the error of a parse that failed. Unknown subcommands, options and values of a fixed
-/// set get the nearest spelling, by edit distance (nearest_spelling()).
+/// The application and the subcommands that were recognised, outermost first.
+/// @param app has parsed, perhaps in vain
+std::vector<const CLI::App*> recognised(const CLI::App& app);
+
+/// Describes why a value of this option was refused, wherever it came from.
+UsageError describe_value_error(const CLI::Option& option, const CLI::ParseError& error);
+
+/// Whether a word stands where a subcommand should, and is none.
+/// @param app the application whose parse() threw
+bool names_unknown_subcommand(const CLI::App& app);
+
+/// Describes the error of a parse that failed: the cause, and the nearest call that is right. What
+/// is unknown gets the names that were probably meant (similar_names()).
 /// @param app the application whose parse() threw `error`; its state is that of the failed parse
 UsageError describe_usage_error(const CLI::App& app, const CLI::ParseError& error);
 

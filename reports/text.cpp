@@ -139,16 +139,30 @@ std::vector<CheckRow> without_parts(std::vector<CheckRow> checks) {
 } // namespace
 
 std::string options_text(const std::vector<OptionEntry>& options, const TextStyle& style) {
-  Table table(
-      {{"option"}, {"value"}, {"from"}, {"default"}, {"type"}, {"valid"}, {"what it does"}});
   const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : safe_text(text); };
-  for (const OptionEntry& option : options)
-    table.add({safe_text(option.name), or_dash(option.value),
+  Table set({{"set"}, {"value"}, {"from"}, {"default"}, {"valid"}});
+  // On a terminal the sentences, which are long, would break every row.
+  const bool with_sentences = style.width == 0 || style.verbose;
+  std::vector<Column> columns = {{"not set"}, {"default"}, {"type"}};
+  if (with_sentences)
+    columns.push_back({"what it does"});
+  Table rest(columns);
+  for (const OptionEntry& option : options) {
+    if (option.origin != "default") {
+      set.add({safe_text(option.name), or_dash(option.value),
                safe_text(option.origin_name.empty() ? option.origin : option.origin_name),
-               or_dash(option.default_value), safe_text(option.type),
-               option.problem.empty() ? "yes" : "no: " + safe_text(option.problem),
-               safe_text(option.doc)});
-  return table.empty() ? "" : table.text(style);
+               or_dash(option.default_value),
+               option.problem.empty() ? "yes" : "no: " + safe_text(option.problem)});
+      continue;
+    }
+    std::vector<std::string> row = {safe_text(option.name), or_dash(option.value),
+                                    safe_text(option.type)};
+    if (with_sentences)
+      row.push_back(safe_text(option.doc));
+    rest.add(row);
+  }
+  return (set.empty() ? "" : set.text(style) + (rest.empty() ? "" : "\n")) +
+         (rest.empty() ? "" : rest.text(style));
 }
 
 void write_text(std::ostream& out, const Report& report, const TextStyle& style) {

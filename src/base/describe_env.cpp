@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "src/base/error.h"
 #include "src/base/options.h"
 #include "src/base/text.h"
 
@@ -39,9 +40,17 @@ std::vector<std::string> own_names() {
   return names;
 }
 
-/// Set by `shmemctl run` for its PEs, and by `hotspots --during` for its command; not by users.
-bool set_by_run(const std::string& name) {
-  return starts_with(name, "SHMEMCTL_LOCAL_") || name == "SHMEMCTL_DURING_ID";
+/// Set by `shmemctl run` for its PEs, and by `hotspots --during` for its command; not by users. Or
+/// read by what belongs to this program: the Slurm prolog, the tests and their made-up libraries.
+bool is_of_this_project(const std::string& name) {
+  static const std::set<std::string> names = {"SHMEMCTL_DURING_ID",       "SHMEMCTL_BINARY",
+                                              "SHMEMCTL_BOOTSTRAP_PROBE", "SHMEMCTL_NVCC",
+                                              "SHMEMCTL_SANITIZE",        "SHMEMCTL_SOAK"};
+  for (const char* prefix :
+       {"SHMEMCTL_LOCAL_", "SHMEMCTL_PROLOG_", "SHMEMCTL_TEST", "SHMEMCTL_FAKE_"})
+    if (starts_with(name, prefix))
+      return true;
+  return names.count(name) != 0;
 }
 
 const OptionSpec* aliased_option(const std::string& name) {
@@ -74,11 +83,14 @@ bool surprises(const OptionSpec& spec, const OptionValue& value) {
 }
 
 void add_option_findings(const OptionSpec& spec, const OptionValue& value, Findings& findings) {
+  const bool in_file = value.origin == OptionOrigin::config_file;
   if (!value.problem.empty())
     findings.push_back({"env-invalid", Severity::error, value.origin_name,
-                        value.origin_name + "=" + shown_value(value.origin_name, value.text) +
-                            " is " + value.problem,
-                        "unset " + value.origin_name + ", or give it a legal value"});
+                        (in_file ? spec.name : value.origin_name) + "=" +
+                            shown_value(own_name(spec), value.text) + " is " + value.problem +
+                            (in_file ? ", in " + value.origin_name : ""),
+                        in_file ? "correct it in " + value.origin_name
+                                : "unset " + value.origin_name + ", or give it a legal value"});
   if (surprises(spec, value))
     findings.push_back({"env-surprising-boolean", Severity::warning, value.origin_name,
                         value.origin_name + "=" + value.text +
@@ -87,16 +99,18 @@ void add_option_findings(const OptionSpec& spec, const OptionValue& value, Findi
                         "export " + value.origin_name + "=0"});
 }
 
-void add_variable_findings(const std::string& name, const Options& options, Findings& findings) {
-  if (set_by_run(name))
+void add_if_unknown(const std::string& name, Findings& findings) {
+  const std::vector<std::string> names = own_names();
+  if (is_of_this_project(name) || std::find(names.begin(), names.end(), name) != names.end())
     return;
+  findings.push_back({"env-unknown", Severity::warning, name,
+                      printable(name) + " is not an option of shmemctl, so it does nothing",
+                      did_you_mean(name, names) + "shmemctl env lists every option"});
+}
+
+void add_variable_findings(const std::string& name, const Options& options, Findings& findings) {
   if (starts_with(name, own_prefix)) {
-    const std::vector<std::string> names = own_names();
-    if (std::find(names.begin(), names.end(), name) != names.end())
-      return;
-    findings.push_back({"env-unknown", Severity::warning, name,
-                        name + " is not an option of shmemctl, so it does nothing",
-                        did_you_mean(name, names) + "shmemctl env lists every option"});
+    add_if_unknown(name, findings);
   } else if (never_existed(name)) {
     findings.push_back({"env-no-such-nvshmem-variable", Severity::warning, name,
                         name + " is set, but no release of NVSHMEM reads a variable of that name",
@@ -132,6 +146,14 @@ const std::vector<std::pair<std::string, std::string>>& foreign_variable_table()
       {"NVSHMEM_DEBUG", "read by NVSHMEM only; its INFO lines name the chosen device ids"},
   };
   return table;
+}
+
+Findings unknown_variables(const Environment& environment) {
+  Findings findings;
+  for (const auto& [name, value] : environment)
+    if (starts_with(name, own_prefix))
+      add_if_unknown(name, findings);
+  return findings;
 }
 
 EnvDescription describe_environment(const Options& options, const Environment& environment) {

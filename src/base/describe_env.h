@@ -28,6 +28,9 @@ struct EnvDescription {
   Findings findings;
 };
 
+/// env-unknown for each variable that begins with SHMEMCTL_ and is none of this program's.
+Findings unknown_variables(const Environment& environment);
+
 EnvDescription describe_environment(const Options& options, const Environment& environment);
 
 /// Variables of NVSHMEM, NCCL, UCX and libfabric that affect what this tool shows, with one

@@ -6,11 +6,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <poll.h>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 
 #include "src/base/error.h"
@@ -25,8 +27,28 @@ namespace shmemctl {
 
 namespace {
 
-Error open_error(const std::string& path, const std::string& problem) {
-  return Error(ExitCode::usage, path, "read", problem, "pass a readable file, or - for stdin");
+/// The file beside a missing one whose name is nearest: "put.json" of "pt.json"; "" if none is
+/// near.
+std::string file_meant(const std::string& path) {
+  constexpr std::size_t most = 1000; // enough to be useful, and not slow
+  const std::filesystem::path missing(path);
+  const std::filesystem::path folder = missing.parent_path();
+  std::vector<std::string> names;
+  std::error_code problem;
+  std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, problem);
+  for (; !problem && entry != std::filesystem::directory_iterator() && names.size() < most;
+       entry.increment(problem))
+    names.push_back(entry->path().filename().string());
+  std::sort(names.begin(), names.end()); // a folder has no order
+  const auto nearest = nearest_spelling(missing.filename().string(), names);
+  return nearest ? (folder / *nearest).string() : "";
+}
+
+Error open_error(const std::string& path, const std::string& problem, bool missing = false) {
+  const std::string fix = "pass a readable file, or - for stdin";
+  const std::string meant = missing ? file_meant(path) : "";
+  return Error(ExitCode::usage, path, "read", problem,
+               meant.empty() ? fix : "did you mean " + printable(meant) + "? Otherwise " + fix);
 }
 
 /// Offset of the bracket that exceeds the nesting limit, or npos. Runs before the parser builds
@@ -73,8 +95,8 @@ std::optional<Watchdog> watch_over(const std::string& path) {
 /// Without O_NONBLOCK opening a pipe blocks until it has a writer, and nothing could be reported.
 FileDescriptor open_input(const std::string& path) {
   FileDescriptor opened(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!opened)
-    throw open_error(path, std::strerror(errno));
+  if (const int error_number = errno; !opened)
+    throw open_error(path, std::strerror(error_number), error_number == ENOENT);
   return opened;
 }
 

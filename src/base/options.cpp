@@ -155,7 +155,9 @@ Options::Options(const Environment& environment,
       if (found != from.end() && spec.type == OptionType::choice)
         value.text = chosen(spec, value.text, origin).value_or(value.text);
     };
-    take(config, spec.name, OptionOrigin::config_file, "--config");
+    const auto file = config.find(spec.name + "@");
+    take(config, spec.name, OptionOrigin::config_file,
+         file == config.end() ? "--config" : file->second);
     if (spec.nvshmem_alias)
       take(environment, "NVSHMEM_" + spec.name, OptionOrigin::nvshmem_environment,
            "NVSHMEM_" + spec.name);
@@ -196,10 +198,13 @@ double Options::number(std::string_view name) const {
 void Options::require_valid(const std::vector<std::string>& names) const {
   for (const std::string& name : names) {
     const OptionValue& found = value(name);
+    const bool in_file = found.origin == OptionOrigin::config_file;
     if (!found.problem.empty())
       throw Error(ExitCode::usage,
-                  found.origin_name + "=" + shown_value("SHMEMCTL_" + name, found.text), "",
-                  found.problem, "correct or unset it; shmemctl env lists all options");
+                  (in_file ? name : found.origin_name) + "=" +
+                      shown_value("SHMEMCTL_" + name, found.text),
+                  "", found.problem + (in_file ? ", in " + found.origin_name : ""),
+                  "correct or unset it; shmemctl env lists all options");
   }
 }
 

@@ -74,7 +74,7 @@ struct OptionValue {
 class Options {
 public:
   /// @param command_line option name ("HCA_LIST") -> text, for flags that were given
-  /// @param config       option name -> text, from --config
+  /// @param config option name -> text; option name + "@" -> the configuration file that has it
   explicit Options(const Environment& environment,
                    const std::map<std::string, std::string>& command_line = {},
                    const std::map<std::string, std::string>& config = {});

@@ -15,9 +15,11 @@ needs_recorded = unittest.skipUnless(RECORDED.is_dir(), "no recorded machines be
 
 def clean_environment(**variables):
     """The environment without variables that would change results."""
-    prefixes = ("SHMEMCTL_", "NVSHMEM_", "NCCL_", "UCX_", "FI_", "LC_", "LANG", "NO_COLOR")
+    prefixes = ("SHMEMCTL_", "NVSHMEM_", "NCCL_", "UCX_", "FI_", "LC_", "LANG", "NO_COLOR", "CLICOLOR", "FORCE_COLOR",
+                "COLUMNS")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(prefixes)}
     kept["LC_ALL"] = "C.UTF-8"
+    kept["XDG_CONFIG_HOME"] = "/nonexistent" # not this user's configuration file
     if os.environ.get("SHMEMCTL_SANITIZE"):
         # UCX's hooks in the C library call it from threads that a sanitizer has let go.
         kept["UCX_MEM_MMAP_HOOK_MODE"] = "none"

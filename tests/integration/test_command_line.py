@@ -55,7 +55,7 @@ class ExitCodes(CliTest):
                                  (("sim", "--hidden"), 1 << 40)):
             with self.subTest(arguments=arguments):
                 err = self.assert_refused(run(*arguments, value))
-                self.assertRegex(err, rf"{value} not in range \S+ (to|-) \d+")
+                self.assertRegex(err, rf"{value} is not in range \S+ to \d+")
 
     def test_usage_errors_are_full_sentences(self):
         for arguments, words in ((("report", "check", NODE), "report check: no threshold given"),
@@ -165,15 +165,6 @@ class Output(CliTest):
             path.write_text("wrold = node\n")
             self.assertIn("did you mean world", self.assert_refused(
                 run("topo", "--from", NODE, "--config", path)))
-
-    def test_completion_scripts_parse_and_complete(self):
-        script = run("completion", "bash")[1]
-        subprocess.run(["bash", "-n"], input=script.encode(), check=True)
-        probe = script + ('\nCOMP_WORDS=(shmemctl topo --com); COMP_CWORD=2; _shmemctl; '
-                          'printf "%s\\n" "${COMPREPLY[@]}"')
-        out = subprocess.run(["bash", "-c", probe], capture_output=True, check=True).stdout.decode()
-        self.assertEqual(out.split(), ["--compare-versions"])
-        self.assertIn("complete -c shmemctl", run("completion", "fish")[1])
 
 
 class Aborted(CliTest):

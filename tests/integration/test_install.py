@@ -66,7 +66,7 @@ class Install(unittest.TestCase):
                        r"share/zsh/site-functions/_shmemctl", r"share/fish/vendor_completions\.d/shmemctl\.fish",
                        r"share/doc/.*/LICENSE"):
             self.assertTrue([name for name in names if re.fullmatch(wanted, name)], (wanted, sorted(names)))
-        self.assertIn("hca-list", (self.prefix / "share/bash-completion/completions/shmemctl").read_text())
+        self.assertIn("shmemctl() {", (self.prefix / "share/bash-completion/completions/shmemctl").read_text())
         archive = next(self.prefix.rglob("libshmemctl_all.a"))
         symbols = subprocess.run(["nm", "--defined-only", archive], capture_output=True, text=True, check=False).stdout
         self.assertRegex(symbols, r"(?m) [TW] shmem_init$")

@@ -19,8 +19,8 @@ bool among(const Check& check, const std::vector<std::string>& words) {
                      [&](const std::string& word) { return names(check, word); });
 }
 
-/// Throws Error (usage) for a word that is neither a check nor a group.
-void require_known(const std::vector<std::string>& words) {
+/// Throws Error (usage) for a word of this flag that is neither a check nor a group.
+void require_known(const char* flag, const std::vector<std::string>& words) {
   const std::vector<Check>& checks = all_checks();
   for (const std::string& word : words) {
     if (std::any_of(checks.begin(), checks.end(),
@@ -32,7 +32,7 @@ void require_known(const std::vector<std::string>& words) {
         candidates.push_back(check.group);
       candidates.push_back(check.id);
     }
-    throw Error(ExitCode::usage, "--only", "", "unknown check or group \"" + word + "\"",
+    throw Error(ExitCode::usage, flag, "", "unknown check or group \"" + word + "\"",
                 did_you_mean(word, candidates) + "run shmemctl doctor --list to see all checks");
   }
 }
@@ -55,8 +55,8 @@ std::vector<CheckOutcome> run_checks(const CheckContext& context,
                                      const std::vector<std::string>& only,
                                      const std::vector<std::string>& skip,
                                      const std::function<void(const CheckOutcome&)>& observe) {
-  require_known(only);
-  require_known(skip);
+  require_known("--only", only);
+  require_known("--skip", skip);
   std::vector<CheckOutcome> outcomes;
   for (const Check& check : all_checks()) {
     if ((!only.empty() && !among(check, only)) || among(check, skip))

@@ -94,6 +94,30 @@ TEST(DescribeEnv, UnknownOwnNamesGetTheNearestKnownOne) {
   }
 }
 
+TEST(DescribeEnv, OnlyNamesOfNobodyAreUnknown) {
+  const Findings findings = unknown_variables({{"PATH", "/bin"},
+                                               {"SHMEMCTL_POLICY", "nccl"},
+                                               {"SHMEMCTL_LOCAL_RANK", "0"},
+                                               {"SHMEMCTL_DURING_ID", "1"},
+                                               {"SHMEMCTL_POLCY", "nccl"}});
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].subject, "SHMEMCTL_POLCY");
+}
+
+TEST(Options, AConfigurationFileIsNamed) {
+  const Options options({}, {}, {{"POLICY", "ncl"}, {"POLICY@", "/etc/x.conf"}, {"WORLD", "node"}});
+  EXPECT_EQ(options.value("POLICY").origin_name, "/etc/x.conf");
+  EXPECT_EQ(options.value("WORLD").origin_name, "--config");
+  try {
+    options.require_valid({"POLICY"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "POLICY=ncl: not one of nvshmem, nccl, optimal, in /etc/x.conf");
+  }
+  const EnvDescription env = describe_environment(options, {});
+  ASSERT_TRUE(has(env.findings, "env-invalid", "/etc/x.conf"));
+}
+
 TEST(DescribeEnv, ForeignVariablesSayWhatTheyDoHere) {
   const Environment environment = {{"NVSHMEM_HCA_LIST", "mlx5_0"},
                                    {"NVSHMEM_HCA_PREFIX", "mlx"},

@@ -1,0 +1,35 @@
+// What may stand at the cursor of a command line: the answers that completion scripts ask for.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace shmemctl {
+
+/// One word that may stand at the cursor.
+struct Candidate {
+  std::string word;
+  std::string description; ///< short; may be empty
+};
+
+/// What the shell itself completes besides.
+enum class ShellWords { none, files, directories, commands };
+
+struct Candidates {
+  std::vector<Candidate> words; ///< those that begin with what is typed
+  ShellWords besides = ShellWords::none;
+};
+
+/// @param words the words after the program's name, not quoted; the last one is that at the cursor,
+///        up to the cursor, and may be empty
+Candidates complete(const CLI::App& app, const std::vector<std::string>& words);
+
+/// Prints them for the scripts: "words", "files", "directories" or "commands" in the first line,
+/// then a line "WORD<tab>DESCRIPTION" for each word.
+void print_candidates(const CLI::App& app, const std::vector<std::string>& words);
+
+/// The first argument with which the scripts call this program. It is no subcommand.
+inline constexpr const char* completion_request = "__complete";
+
+} // namespace shmemctl
