@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <iostream>
 #include <limits>
+#include <optional>
 
 #include "cli/job_session.h"
 #include "cli/session.h"
+#include "reports/result_table.h"
 #include "reports/text.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
@@ -29,8 +31,11 @@ using namespace bench;
 
 struct BenchFlags {
   std::vector<std::string> cases;
-  std::string min_bytes, max_bytes, traffic, pes;
+  std::string min_bytes, max_bytes, step_bytes, sizes, traffic, pes;
   double step_factor = 2;
+  double max_noise_percent = 0;
+  std::string unit = "GB/s";
+  bool p999 = false;
   Effort effort;
   int window = 0;
   std::uint64_t seed = 1;
@@ -52,6 +57,18 @@ std::size_t size_flag(const std::string& flag, const std::string& text) {
   if (!size_bytes || *size_bytes == 0)
     throw bad(flag + " " + printable(text) + " is not a size", "write 8, 4K, 2M or 1G");
   return *size_bytes;
+}
+
+/// "8,4K,1M"
+std::vector<std::size_t> sizes_flag(const std::string& text) {
+  std::vector<std::size_t> sizes;
+  if (!text.empty())
+    for (const std::string& part : split(text, ',')) {
+      if (part.empty())
+        throw bad("--sizes " + printable(text) + " has an empty size", "write --sizes 8,4K,1M");
+      sizes.push_back(size_flag("--sizes", part));
+    }
+  return sizes;
 }
 
 /// "0,3": the two PEs of Traffic::pair; the job's default where none are named.
@@ -109,8 +126,10 @@ Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
   sweep.min_bytes = size_flag("--min-bytes", flags.min_bytes);
   sweep.max_bytes = size_flag("--max-bytes", flags.max_bytes);
   sweep.step_factor = flags.step_factor;
+  sweep.step_bytes = size_flag("--step-bytes", flags.step_bytes);
+  sweep.sizes = sizes_flag(flags.sizes);
   sweep.window = flags.window;
-  if (flags.quick && flags.min_bytes.empty() && flags.max_bytes.empty())
+  if (flags.quick && flags.min_bytes.empty() && flags.max_bytes.empty() && flags.step_bytes.empty())
     sweep.step_factor = 512; // 1, 512, 256 KiB and 4 MiB are sufficient
   for (const Traffic traffic :
        {Traffic::pair, Traffic::pairs, Traffic::all_to_all, Traffic::collective})
@@ -130,6 +149,7 @@ Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
 Effort effort_of(const BenchFlags& flags) {
   Effort effort = flags.effort;
   effort.verify = !flags.no_verify;
+  effort.max_noise = flags.max_noise_percent / 100;
   if (flags.quick)
     effort.budget_s = 0.03;
   return effort;
@@ -149,25 +169,39 @@ CheckRow check_row(const SelfTestRow& row) {
   return check;
 }
 
+TextStyle rows_style(const Context& context, const BenchFlags& flags, const Options& options) {
+  TextStyle style = text_style(context, options);
+  style.gigabits = flags.unit == "Gb/s";
+  style.p999 = flags.p999;
+  return style;
+}
+
 /// The rows of all cases, kept in the report so that an aborted run writes them.
 class Rows {
 public:
-  Rows(JobSession& session, const Context& context, const Options& options)
-      : session_(session), style_(text_style(context, options)) {}
+  Rows(JobSession& session, const TextStyle& style) : session_(session), style_(style) {}
 
-  /// Results of the case that is being measured.
+  /// @param varying parameters that differ between the rows of the case
+  void begin_case(std::vector<std::string> varying) {
+    live_.emplace(std::move(varying), style_);
+    printed_ = 0;
+  }
+  /// Results of the case that is being measured: prints those that are new.
   void update(const std::vector<ResultRow>& rows) {
     if (!session_.leads())
       return;
     session_.report().results = ended_;
     append(session_.report().results, rows);
     session_.checkpoint();
+    if (session_.wants_text())
+      for (; printed_ < rows.size(); ++printed_)
+        std::cout << live_->add(rows[printed_]) << std::flush;
   }
   void end_case(const std::vector<ResultRow>& rows) {
     update(rows);
     append(ended_, rows);
     if (session_.wants_text() && !rows.empty())
-      std::cout << results_text(rows, style_) << '\n' << std::flush;
+      std::cout << live_->end() << '\n' << std::flush;
   }
   const std::vector<ResultRow>& all() const { return ended_; }
 
@@ -177,8 +211,20 @@ private:
   }
   JobSession& session_;
   TextStyle style_;
+  std::optional<LiveResults> live_; ///< of the case that is being measured
+  std::size_t printed_ = 0;         ///< rows of it
   std::vector<ResultRow> ended_;
 };
+
+/// Parameters that may differ between the rows of a case: they have columns.
+std::vector<std::string> varying_of(const BenchCase& bench_case, const Sweep& sweep) {
+  std::vector<std::string> names = {"size_bytes"};
+  if (sweep.matrix)
+    names = {"first_pe", "second_pe", "size_bytes"};
+  if (bench_case.info.metric != Metric::latency)
+    names.emplace_back("window");
+  return names;
+}
 
 Measurement measurement_of(const Pinning& pinning) {
   const SteadyClock clock;
@@ -208,7 +254,10 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
     report.findings.push_back(std::move(finding));
   NicWatch nics(runtime, options);
   LinkMeter links(runtime);
-  Rows rows(session, context, options);
+  const std::vector<std::string> gpus = gpu_models(runtime);
+  if (session.wants_text())
+    std::cout << job_text(report, gpus, text_style(context, options)) << '\n' << std::flush;
+  Rows rows(session, rows_style(context, flags, options));
   for (std::size_t i = 0; i < cases.size(); ++i) {
     EngineCallbacks callbacks;
     callbacks.links = &links;
@@ -221,6 +270,7 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
         std::transform(memory, memory + size_bytes, memory, [](std::byte b) { return ~b; });
       };
     callbacks.done = [&rows](const std::vector<ResultRow>& so_far) { rows.update(so_far); };
+    rows.begin_case(varying_of(cases[i], sweep));
     rows.end_case(measure_case(runtime, cases[i], points[i], effort_of(flags), flags.seed,
                                callbacks, report.findings));
   }
@@ -326,14 +376,29 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
 }
 
 void add_sweep_flags(CLI::App& command, BenchFlags& flags) {
-  command.add_option("-b,--min-bytes", flags.min_bytes, "Smallest message size: 8, 4K, 2M")
-      ->type_name("SIZE");
-  command.add_option("-e,--max-bytes", flags.max_bytes, "Largest message size")->type_name("SIZE");
+  CLI::Option* smallest =
+      command.add_option("-b,--min-bytes", flags.min_bytes, "Smallest message size: 8, 4K, 2M")
+          ->type_name("SIZE");
+  CLI::Option* largest =
+      command.add_option("-e,--max-bytes", flags.max_bytes, "Largest message size")
+          ->type_name("SIZE");
+  CLI::Option* factor = command
+                            .add_option("-f,--step-factor", flags.step_factor,
+                                        "Factor from one message size to the next (default 2)")
+                            ->type_name("FACTOR")
+                            ->check(CLI::Range(1.0001, 1e6));
+  CLI::Option* step = command
+                          .add_option("-i,--step-bytes", flags.step_bytes,
+                                      "Bytes from one message size to the next, instead of -f")
+                          ->type_name("SIZE")
+                          ->excludes(factor);
   command
-      .add_option("-f,--step-factor", flags.step_factor,
-                  "Factor from one message size to the next (default 2)")
-      ->type_name("FACTOR")
-      ->check(CLI::Range(1.0001, 1e6));
+      .add_option("--sizes", flags.sizes, "Message sizes, instead of -b, -e, -f and -i: 8,4K,1M")
+      ->type_name("SIZE[,SIZE...]")
+      ->excludes(smallest)
+      ->excludes(largest)
+      ->excludes(factor)
+      ->excludes(step);
   command.add_option("--traffic", flags.traffic, "Communication pattern: which PEs send to which")
       ->check(CLI::IsMember({"pair", "pairs", "all-to-all", "collective", "matrix"}));
   command
@@ -360,12 +425,20 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
                   "Warm-up operations per point (default: until the times are stable)")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+  CLI::Option* duration = command
+                              .add_option("-D,--duration", effort.duration_s,
+                                          "Measure each point for SECONDS instead of -n operations")
+                              ->type_name("SECONDS")
+                              ->check(CLI::Range(0.001, 86400.0))
+                              ->excludes(iterations);
   command
-      .add_option("-D,--duration", effort.duration_s,
-                  "Measure each point for SECONDS instead of -n operations")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 86400.0))
-      ->excludes(iterations);
+      .add_option("--max-noise", flags.max_noise_percent,
+                  "Measure each point until the 95% confidence interval of p50 is within PERCENT "
+                  "of it on either side, for at most 15 s more")
+      ->type_name("PERCENT")
+      ->check(CLI::Range(0.01, 100.0))
+      ->excludes(iterations)
+      ->excludes(duration);
   command
       .add_option("--pin", flags.pin,
                   "Pin PEs to CPUs: auto, none, or a list by local rank (0,2,4-7)")
@@ -375,6 +448,10 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
       ->check(
           CLI::Range(std::uint64_t{0}, std::uint64_t{std::numeric_limits<std::int64_t>::max()}));
   command.add_flag("--no-verify", flags.no_verify, "Do not verify the data");
+  command.add_option("--unit", flags.unit, "Unit of bandwidths in the table (default GB/s)")
+      ->check(CLI::IsMember({"GB/s", "Gb/s"}));
+  command.add_flag("--p999", flags.p999, "Add a column for p99.9, known from 1000 samples on");
+  command.add_flag("--histogram", effort.histogram, "Add a histogram of the samples to each row");
   command.add_flag("--quick", flags.quick,
                    "Few sizes, short samples: a quick check that everything works");
 }

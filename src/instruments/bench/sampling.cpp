@@ -15,6 +15,9 @@ namespace {
 constexpr double rounds_of_duration = 20;
 constexpr double longest_round_s = 1;
 
+/// A point is sampled for the sake of --max-noise for so long.
+constexpr double longest_for_noise_s = 15;
+
 /// Two neighbours become one sample of twice the length.
 void halve(std::vector<double>& samples) {
   for (std::size_t i = 0; i + 1 < samples.size(); i += 2)
@@ -28,6 +31,9 @@ void keep_longest(std::vector<double>& times) {
     times[i / 2] = std::max(times[i], times[i + 1]);
   times.resize(times.size() / 2);
 }
+
+/// Windows of a long run that are kept; of more the slower one of two neighbours.
+constexpr std::size_t max_windows = 4096;
 
 /// Takes samples into `samples`, and the time that each took into `sample_s` if that is given.
 class Series {
@@ -46,6 +52,15 @@ public:
     take_runs(iterations, runs);
     if (sample_s_)
       sample_s_->push_back(static_cast<double>(sampler_.clock().now_ns() - begin_ns) * 1e-9);
+  }
+
+  /// Between the two the mean time of an operation is measured for itself.
+  void begin_window() { window_us_ = window_operations_ = 0; }
+  void end_window() {
+    if (window_operations_ > 0)
+      samples_.window_us.push_back(window_us_ / window_operations_);
+    if (samples_.window_us.size() > max_windows)
+      keep_longest(samples_.window_us);
   }
 
   /// Two neighbours become one sample of twice the length.
@@ -70,6 +85,8 @@ private:
     if (with_reference_ && sampler_.has_reference())
       samples_.reference_us.push_back(reference_ns * 1e-3 / operations);
     samples_.operation_us.push_back(operation_ns * 1e-3 / operations);
+    window_us_ += operation_ns * 1e-3;
+    window_operations_ += operations;
   }
 
   Sampler& sampler_;
@@ -77,6 +94,7 @@ private:
   double operations_;
   bool with_reference_;
   std::vector<double>* sample_s_;
+  double window_us_ = 0, window_operations_ = 0; ///< since begin_window()
 };
 
 /// Says how far a long run is, at most once a second.
@@ -159,6 +177,37 @@ void run_untimed(Sampler& sampler, std::uint64_t iterations, std::uint64_t batch
   }
 }
 
+namespace {
+
+/// Collective: takes as many samples again, until the median of each PE is known well enough.
+void sample_until_quiet(Sampler& sampler, JobMemory& job, SamplePlan& plan, double max_noise,
+                        Series& series, const PeSamples& samples,
+                        const SamplingProgress& progress) {
+  const std::int64_t start = sampler.clock().now_ns();
+  std::uint64_t taken = plan.samples;
+  for (;;) {
+    const double own_s = static_cast<double>(sampler.clock().now_ns() - start) * 1e-9;
+    const JobMemory::Values agreed = job.maximum({median_error(samples.operation_us), own_s, 0, 0});
+    plan.noise = agreed[0];
+    if (agreed[0] <= max_noise || agreed[1] > longest_for_noise_s)
+      return;
+    progress(fmt::format("p50 is known to {:.1f}%, {:.1f}% is the aim", agreed[0] * 100,
+                         max_noise * 100));
+    for (std::uint64_t i = 0; i < plan.samples; ++i) {
+      if (taken == JobMemory::max_samples) {
+        series.halve_all();
+        taken /= 2;
+        plan.joined *= 2;
+        plan.wall_ns *= 2;
+      }
+      series.take(plan.batch, plan.joined);
+      ++taken;
+    }
+  }
+}
+
+} // namespace
+
 PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const Effort& effort,
                        double operations_per_iteration, const SamplingProgress& progress,
                        std::vector<double>* sample_s) {
@@ -173,13 +222,17 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
       series.take(plan.batch, plan.joined);
       said.look([&] { return fmt::format("{} of {} samples", i + 1, plan.samples); });
     }
+    if (effort.max_noise > 0)
+      sample_until_quiet(sampler, job, plan, effort.max_noise, series, samples, progress);
     return samples;
   }
   const std::int64_t start = sampler.clock().now_ns();
   const double round_s = std::min(effort.duration_s / rounds_of_duration, longest_round_s);
   std::uint64_t taken = 0;
   double done_s = 0;
+  plan.window_s = round_s;
   do {
+    series.begin_window();
     const auto in_round =
         static_cast<std::uint64_t>(std::ceil(round_s * 1e9 / std::max(plan.wall_ns, 1.0)));
     for (std::uint64_t i = 0; i < in_round; ++i) {
@@ -192,6 +245,7 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
       series.take(plan.batch, plan.joined);
       ++taken;
     }
+    series.end_window();
     const double own_s = static_cast<double>(sampler.clock().now_ns() - start) * 1e-9;
     done_s = job.maximum({own_s})[0];
     progress(fmt::format("{:.0f} of {:g} s", done_s, effort.duration_s));
@@ -209,6 +263,8 @@ constexpr double longest_warm_up_s = 5;
 /// Samples are not made longer than this share of a point's time for the sake of the start.
 constexpr double shortest_share = 1.0 / 50;
 constexpr double min_samples = 5;
+/// -n operations are in so many samples at least, if there are as many: a single one has no spread.
+constexpr std::uint64_t fewest_of_n = 20;
 /// p99 of so many is as good as it gets; the rest of the memory is for long runs.
 constexpr double enough_samples = 4096;
 
@@ -331,15 +387,18 @@ private:
     plan_.samples = static_cast<std::uint64_t>(std::clamp(fitting, min_samples, enough_samples));
   }
 
+  std::uint64_t in_whole_windows(std::uint64_t batch) const {
+    return batch > multiple_ ? batch / multiple_ * multiple_ : batch;
+  }
+
   /// As many as were asked for; the few that do not fill samples of one length go before them.
   void plan_iterations() {
     const std::uint64_t n = effort_.iterations;
-    const std::uint64_t runs = std::max<std::uint64_t>(n / plan_.batch, 1);
+    const std::uint64_t longest = in_whole_windows(std::max<std::uint64_t>(n / fewest_of_n, 1));
+    const std::uint64_t runs = std::max<std::uint64_t>(n / std::min(plan_.batch, longest), 1);
     plan_.joined = (runs + JobMemory::max_samples - 1) / JobMemory::max_samples;
     plan_.samples = runs / plan_.joined;
-    std::uint64_t batch = n / (plan_.samples * plan_.joined);
-    if (batch > multiple_)
-      batch = batch / multiple_ * multiple_;
+    const std::uint64_t batch = in_whole_windows(n / (plan_.samples * plan_.joined));
     plan_.sample_ns *= static_cast<double>(batch) / static_cast<double>(plan_.batch);
     plan_.batch = batch;
     plan_.untimed = n - batch * plan_.joined * plan_.samples;
