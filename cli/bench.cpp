@@ -14,6 +14,8 @@
 #include "src/base/units.h"
 #include "src/instruments/bench/case_table.h"
 #include "src/instruments/bench/engine.h"
+#include "src/instruments/bench/ladder.h"
+#include "src/instruments/bench/moe/rung.h"
 #include "src/instruments/bench/path.h"
 #include "src/instruments/bench/pinning.h"
 #include "src/instruments/bench/self_test.h"
@@ -39,7 +41,8 @@ struct BenchFlags {
   Effort effort;
   int window = 0;
   std::uint64_t seed = 1;
-  bool bidirectional = false, no_verify = false, list = false, self_test = false, quick = false;
+  bool bidirectional = false, no_verify = false, list = false, self_test = false, quick = false,
+       ladder = false;
   std::string pin = "auto";
   std::string initiator, memory, scope;
   int ctas = 0, threads = 0;
@@ -128,6 +131,8 @@ Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
   sweep.step_factor = flags.step_factor;
   sweep.step_bytes = size_flag("--step-bytes", flags.step_bytes);
   sweep.sizes = sizes_flag(flags.sizes);
+  if (flags.ladder && sweep.sizes.empty())
+    sweep.sizes = {std::size_t{1} << 20};
   sweep.window = flags.window;
   if (flags.quick && flags.min_bytes.empty() && flags.max_bytes.empty() && flags.step_bytes.empty())
     sweep.step_factor = 512; // 1, 512, 256 KiB and 4 MiB are sufficient
@@ -204,6 +209,7 @@ public:
       std::cout << live_->end() << '\n' << std::flush;
   }
   const std::vector<ResultRow>& all() const { return ended_; }
+  const TextStyle& style() const { return style_; }
 
 private:
   static void append(std::vector<ResultRow>& to, const std::vector<ResultRow>& rows) {
@@ -232,10 +238,43 @@ Measurement measurement_of(const Pinning& pinning) {
   return {clock.name(), quality.resolution_ns, quality.cost_ns, pinning.rows()};
 }
 
+/// The cases that were asked for.
+std::vector<std::string> names_of_cases(const BenchFlags& flags) {
+  return flags.ladder ? ladder_cases(launch_flags(flags).initiator) : flags.cases;
+}
+
+void sort_like(const std::vector<std::string>& names, std::vector<BenchCase>& cases) {
+  const auto position = [&names](const BenchCase& bench_case) {
+    return std::find(names.begin(), names.end(), bench_case.info.name);
+  };
+  std::sort(cases.begin(), cases.end(),
+            [&](const BenchCase& a, const BenchCase& b) { return position(a) < position(b); });
+}
+
+/// The last step of the ladder, MoE, and what each step costs.
+void climb(const BenchFlags& flags, JobSession& session, Runtime& runtime, Rows& rows) {
+  const moe::BackendKind kind = check_launch(launch_flags(flags)) == MemoryKind::gpu
+                                    ? moe::BackendKind::gpu
+                                    : moe::BackendKind::host;
+  rows.begin_case({});
+  std::vector<ResultRow> steps = rows.all();
+  const std::vector<ResultRow> of_moe = moe::measure_rung(
+      runtime, kind, [&session](const std::string& words) { session.step(words); });
+  rows.end_case(of_moe);
+  steps.insert(steps.end(), of_moe.begin(), of_moe.end());
+  const std::vector<Rung> rungs = rungs_of(steps);
+  if (const auto finding = ladder_finding(rungs))
+    session.report().findings.push_back(*finding);
+  if (session.wants_text())
+    std::cout << ladder_text(rungs, rows.style()) << '\n' << std::flush;
+}
+
 ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& session,
                  Runtime& runtime, const Options& options) {
   const Sweep sweep = sweep_of(flags, default_pair(runtime.placement()));
-  const std::vector<BenchCase> cases = choose_cases(cases_for(flags), flags.cases);
+  std::vector<BenchCase> cases = choose_cases(cases_for(flags), names_of_cases(flags));
+  if (flags.ladder) // from below, whatever the order of the table is
+    sort_like(names_of_cases(flags), cases);
   std::vector<std::vector<Point>> points;
   for (const BenchCase& bench_case :
        cases) // checked before any measurement: an invalid flag ends the run at once
@@ -274,8 +313,10 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
     rows.end_case(measure_case(runtime, cases[i], points[i], effort_of(flags), flags.seed,
                                callbacks, report.findings));
   }
+  if (flags.ladder)
+    climb(flags, session, runtime, rows);
   session.step("gathering the NIC counters of all hosts");
-  const bool nics_wrong = nics.end(report, loads_alike(points));
+  const bool nics_wrong = nics.end(report, !flags.ladder && loads_alike(points));
   session.show_nics();
   session.step("gathering the verdict");
   return session.conclude(any_failed(runtime, rows.all()) || nics_wrong ? ExitCode::finding
@@ -321,6 +362,23 @@ ExitCode list(const Context& context, const BenchFlags& flags) {
   return ExitCode::ok;
 }
 
+/// One size of one pair: that is what steps can be compared by.
+void require_ladder(const BenchFlags& flags) {
+  if (!flags.cases.empty())
+    throw bad("--ladder takes no case", "omit " + printable(flags.cases.front()));
+  if (!flags.traffic.empty() || flags.bidirectional)
+    throw bad("--ladder measures one pair in one direction, then MoE",
+              "omit --traffic and --bidir; --pair chooses the pair");
+  if (flags.initiator == to_string(Initiator::stream) ||
+      flags.memory == to_string(MemoryKind::registered) ||
+      (flags.memory == to_string(MemoryKind::gpu) && flags.initiator != to_string(Initiator::gpu)))
+    throw bad("--ladder is by the host in host memory, or by kernels",
+              "omit --memory; pass --initiator gpu for kernels");
+  if (!flags.min_bytes.empty() || !flags.max_bytes.empty() || !flags.step_bytes.empty() ||
+      sizes_flag(flags.sizes).size() > 1)
+    throw bad("--ladder compares one size", "pass --sizes 1M, for example");
+}
+
 ExitCode run_bench(Context& context, const BenchFlags& flags) {
   if (flags.list)
     return list(context, flags);
@@ -332,10 +390,12 @@ ExitCode run_bench(Context& context, const BenchFlags& flags) {
                     [&](JobSession& session, Runtime& runtime, const Options& options) {
                       return test_itself(context, flags, session, runtime, options);
                     });
-  if (flags.cases.empty())
+  if (flags.ladder)
+    require_ladder(flags);
+  else if (flags.cases.empty())
     throw bad("no case given", "pass a case or all; shmemctl bench --list shows all cases");
   const Sweep sweep = sweep_of(flags);
-  for (const BenchCase& bench_case : choose_cases(cases_for(flags), flags.cases))
+  for (const BenchCase& bench_case : choose_cases(cases_for(flags), names_of_cases(flags)))
     launch_of(bench_case.info.name, bench_case.info.launch, sweep.launch);
   if (!std::isfinite(flags.effort.duration_s)) // range comparisons are false for NaN
     throw bad("--duration is not a time", "pass 0.001 to 86400 seconds");
@@ -474,12 +534,16 @@ void add_bench(CLI::App& app, Context& context) {
       "  shmemctl run -n 4 bench alltoall -b 8 -e 1M -f 4\n"
       "  shmemctl run -n 2 bench put get --memory registered\n"
       "  shmemctl run -n 8 bench put --initiator gpu --traffic matrix -b 16M -e 16M\n"
+      "  shmemctl run -n 2 bench --ladder\n"
       "  shmemctl bench --self-test");
   auto flags = std::make_shared<BenchFlags>();
   command->add_option("CASE", flags->cases, "Cases to measure");
   command->add_flag(
       "--list", flags->list,
       "List the cases with what they measure and how, and exit (of one --initiator, if given)");
+  command->add_flag("--ladder", flags->ladder,
+                    "Measure one path step by step, and what each step loses: memcpy, the "
+                    "transport alone, put, MoE dispatch (at --sizes, 1M if not given)");
   command->add_flag("--self-test", flags->self_test,
                     "Test the engine itself: measure known delays and rates, and compare");
   add_sweep_flags(*command, *flags);

@@ -257,6 +257,12 @@ std::vector<FindingReference> finding_rows() {
        "1 %, a busy hardware thread beside it, a frequency change above 5 %, or throttling.",
        "`/proc/self/schedstat`, `/proc/stat`, cpufreq and thermal counters before and after.",
        "Measure on an idle machine; trust p50 and mad, not mean and max."},
+      {"bench-ladder", "Benchmarks", "info",
+       "`bench --ladder`: the bandwidth of each step of one path (memcpy or the link, the "
+       "transport "
+       "alone, put, MoE dispatch), and from which step to which most is lost.",
+       "Rows of one size; of MoE, what leaves a PE.",
+       "Look at the step that loses most alone; `bench --list` says what each case measures."},
       {"bench-noisy", "Benchmarks", "warning",
        "With `--max-noise`: the median is not known as well as was asked for, although the point "
        "was measured for 15 s more.",
