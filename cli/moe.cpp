@@ -133,14 +133,18 @@ void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup&
                     "omit it, or let --tune find valid settings");
 }
 
-/// The rows that are no phase of another one.
+/// The rows that are no phase of another one. What their names say is no column.
 std::vector<ResultRow> whole_calls(const std::vector<ResultRow>& rows) {
   std::vector<ResultRow> whole;
-  for (const ResultRow& row : rows)
-    if (const std::string phase = row.params.value("phase", "");
-        phase == "total" || phase == "period" || phase == "without it" ||
-        row.status == RowStatus::fail)
-      whole.push_back(row);
+  for (const ResultRow& row : rows) {
+    const std::string phase = row.params.value("phase", "");
+    const bool usual = phase == "total" || phase == "period";
+    if (!usual && phase != "without it")
+      continue;
+    whole.push_back(row);
+    if (usual)
+      whole.back().params.erase("phase");
+  }
   return whole;
 }
 

@@ -61,9 +61,9 @@ struct HistogramBin {
   std::size_t count = 0;
 };
 
-/// Of a run of given duration, cut into windows of one length: the worst of them.
+/// Of a run of given duration, cut into windows of equal numbers of operations: the worst of them.
 struct RowWindows {
-  double length_s = 0;
+  double length_s = 0; ///< at the usual speed
   std::size_t count = 0;
   std::optional<double> min_GBps, max_us; ///< bandwidth, and mean time of an operation
 };

@@ -32,7 +32,9 @@ void keep_longest(std::vector<double>& times) {
   times.resize(times.size() / 2);
 }
 
-/// Windows of a long run that are kept; of more the slower one of two neighbours.
+/// Windows of a long run have equal numbers of operations: of so many windows a round.
+constexpr std::uint64_t windows_of_round = 10;
+/// Then the slower one of two neighbours stays. Even.
 constexpr std::size_t max_windows = 4096;
 
 /// Takes samples into `samples`, and the time that each took into `sample_s` if that is given.
@@ -54,14 +56,14 @@ public:
       sample_s_->push_back(static_cast<double>(sampler_.clock().now_ns() - begin_ns) * 1e-9);
   }
 
-  /// Between the two the mean time of an operation is measured for itself.
-  void begin_window() { window_us_ = window_operations_ = 0; }
+  /// What was taken since the last call is a window: the mean time of its operations.
   void end_window() {
     if (window_operations_ > 0)
       samples_.window_us.push_back(window_us_ / window_operations_);
-    if (samples_.window_us.size() > max_windows)
-      keep_longest(samples_.window_us);
+    window_us_ = window_operations_ = 0;
   }
+  /// Of two neighbours the slower one stays.
+  void merge_windows() { keep_longest(samples_.window_us); }
 
   /// Two neighbours become one sample of twice the length.
   void halve_all() {
@@ -94,7 +96,7 @@ private:
   double operations_;
   bool with_reference_;
   std::vector<double>* sample_s_;
-  double window_us_ = 0, window_operations_ = 0; ///< since begin_window()
+  double window_us_ = 0, window_operations_ = 0; ///< since end_window()
 };
 
 /// Says how far a long run is, at most once a second.
@@ -230,11 +232,21 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
   const double round_s = std::min(effort.duration_s / rounds_of_duration, longest_round_s);
   std::uint64_t taken = 0;
   double done_s = 0;
-  plan.window_s = round_s;
+  plan.window_s = round_s / static_cast<double>(windows_of_round);
+  // Counted on PEs that measure nothing, too: what is known of windows is the same on all.
+  std::size_t windows = 0;
+  const auto end_window = [&] {
+    series.end_window();
+    if (++windows < max_windows)
+      return;
+    series.merge_windows();
+    windows /= 2;
+    plan.window_s *= 2;
+  };
   do {
-    series.begin_window();
     const auto in_round =
         static_cast<std::uint64_t>(std::ceil(round_s * 1e9 / std::max(plan.wall_ns, 1.0)));
+    const std::uint64_t in_window = std::max<std::uint64_t>(in_round / windows_of_round, 1);
     for (std::uint64_t i = 0; i < in_round; ++i) {
       if (taken == JobMemory::max_samples) {
         series.halve_all();
@@ -244,8 +256,9 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
       }
       series.take(plan.batch, plan.joined);
       ++taken;
+      if ((i + 1) % in_window == 0 || i + 1 == in_round)
+        end_window();
     }
-    series.end_window();
     const double own_s = static_cast<double>(sampler.clock().now_ns() - start) * 1e-9;
     done_s = job.maximum({own_s})[0];
     progress(fmt::format("{:.0f} of {:g} s", done_s, effort.duration_s));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "reports/json_view.h"
 #include "src/base/statistics.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
@@ -72,9 +73,10 @@ std::string words_of(const Pair& pair) {
   const std::string way = fmt::format("PE {} -> PE {}", pair.first, pair.second);
   const double share = pair.usual_us / pair.time_us();
   if (pair.row->bandwidth_GBps)
-    return fmt::format("{}: {:.4g} GB/s, {:.0f}% of the median", way, *pair.row->bandwidth_GBps,
-                       share * 100);
-  return fmt::format("{}: {:.4g} us, {:.1f} times the median", way, pair.time_us(), 1 / share);
+    return fmt::format("{}: {} GB/s, {:.0f}% of the median", way,
+                       view::decimal(*pair.row->bandwidth_GBps), share * 100);
+  return fmt::format("{}: {} us, {:.1f} times the median", way, view::decimal(pair.time_us()),
+                     1 / share);
 }
 
 /// The one PE that all of them have in common, of more than one pair.

@@ -280,7 +280,10 @@ TEST(LiveResults, PrintHeadersOnceAndARowAtATime) {
   EXPECT_NE(live.add(row).find("GB/s wire"), std::string::npos);
   row.path->transports = {"ucx"};
   EXPECT_NE(live.add(row).find("by ucx"), std::string::npos);
-  EXPECT_EQ(live.end(), "put: not verified: verification is switched off\n");
+  ResultRow other = row;
+  other.case_name = "get";
+  EXPECT_EQ(live.add(other).find("get: PE 0 (a)"), 0u) << "a case has its own headers";
+  EXPECT_EQ(live.end(), "put, get: not verified: verification is switched off\n");
 }
 
 TEST(LiveResults, ARowWithoutTimesNeedsNoColumns) {
@@ -292,7 +295,6 @@ TEST(LiveResults, ARowWithoutTimesNeedsNoColumns) {
   skipped.params = {{"size_bytes", 8}, {"pes", 16}, {"traffic", "pair"}, {"direction", "uni"}};
   skipped.status = RowStatus::skip;
   skipped.reason = "PE 1: it shares no memory";
-  skipped.path = row.path;
   const std::string text = live.add(skipped);
   EXPECT_EQ(text.find('\n'), text.size() - 1) << text;
   EXPECT_NE(live.end().find("put: skipped: PE 1: it shares no memory\n"), std::string::npos);

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "reports/json_view.h"
 #include "reports/table.h"
 #include "src/base/text.h"
 
@@ -34,9 +35,10 @@ std::string reached_by(const std::string& what, const ResultRow* row, bool gigab
   constexpr double bits_per_byte = 8;
   std::string text = what + " ";
   if (row->bandwidth_GBps)
-    text += fmt::format("{:.4g} {} in ", *row->bandwidth_GBps * (gigabits ? bits_per_byte : 1),
+    text += fmt::format("{} {} in ",
+                        view::decimal(*row->bandwidth_GBps * (gigabits ? bits_per_byte : 1)),
                         gigabits ? "Gb/s" : "GB/s");
-  text += fmt::format("{:.4g} us", *row->stats->p50);
+  text += view::decimal(*row->stats->p50) + " us";
   if (row->link_fraction && row->limited_by)
     text += fmt::format(" ({:.1f}% of {})", *row->link_fraction * 100, *row->limited_by);
   return text;

@@ -221,17 +221,17 @@ TEST_F(Engine, DurationIsKept) {
 }
 
 TEST_F(Engine, ADurationSaysItsWorstWindow) {
-  // A link that is slower for a tenth of a second moves no median, and is what one looks for.
+  // A link that is slower for a fraction of a second moves no median, and is what one looks for.
   run.metric = Metric::bandwidth;
   run.script.bytes = 1000;
-  const auto slow = [&] { return run.clock.now_ns() > 900 * ms && run.clock.now_ns() < 1100 * ms; };
+  const auto slow = [&] { return run.clock.now_ns() > 900 * ms && run.clock.now_ns() < 1200 * ms; };
   run.script.cost_ns = [&](std::uint64_t) { return slow() ? 10 * us : us; };
   run.effort.duration_s = 2;
   run.effort.warmup = 1;
   measure();
   ASSERT_TRUE(row().windows.has_value());
-  EXPECT_DOUBLE_EQ(row().windows->length_s, 0.1); // a twentieth
-  EXPECT_GE(row().windows->count, 20u);
+  EXPECT_DOUBLE_EQ(row().windows->length_s, 0.01); // as long as operations are fast
+  EXPECT_GE(row().windows->count, 100u);
   EXPECT_NEAR(row().windows->max_us.value_or(0), 10, 0.5);
   EXPECT_NEAR(row().windows->min_GBps.value_or(0), 0.1, 0.005);
   EXPECT_NEAR(row().bandwidth_GBps.value_or(0), 1, 1e-9);
