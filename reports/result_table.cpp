@@ -162,7 +162,7 @@ ResultColumns::ResultColumns(const ResultRow& row, const std::vector<std::string
 
 void ResultColumns::choose_values(const ResultRow& row) {
   times_ = times_ || row.stats;
-  p999_ = p999_ || (row.stats && row.stats->p999 && style_.p999);
+  p999_ = p999_ || (row.stats && style_.p999); // also where too few samples tell it
   rates_ = rates_ || row.rate_Mops;
   bandwidth_ = bandwidth_ || row.bandwidth_GBps;
   bus_ = bus_ || row.busbw_GBps;
@@ -179,6 +179,9 @@ void ResultColumns::leave_out() {
     varying_.erase(std::remove_if(varying_.begin(), varying_.end(), is_chosen), varying_.end());
     rates_ = rates_ && !((p999_ || lows_) && bandwidth_);
     bandwidth_ = bandwidth_ && !bus_;
+    hides_window_ = p999_ && lows_;
+    if (hides_window_)
+      varying_.erase(std::remove(varying_.begin(), varying_.end(), "window"), varying_.end());
   }
 }
 
@@ -187,7 +190,7 @@ void ResultColumns::set_constants(const ResultRow& row) {
   for (const std::string& name : parameter_names({&row})) {
     const bool of_pair = name == "first_pe" || name == "second_pe";
     if (contains(varying_, name) || (is_chosen(name) && !style_.verbose) ||
-        (of_pair && pair_in_path))
+        (of_pair && pair_in_path) || (name == "window" && hides_window_))
       continue;
     constants_.emplace_back(name, parameter(row, name));
   }
@@ -233,8 +236,8 @@ std::vector<Column> ResultColumns::headers() const {
   if (lows_)
     columns.push_back({"min " + rate, Align::right});
   if (bus_) {
-    columns.push_back({"algbw " + rate, Align::right});
-    columns.push_back({"busbw " + rate, Align::right});
+    columns.push_back({"alg " + rate, Align::right});
+    columns.push_back({"bus " + rate, Align::right});
   }
   if (wires_)
     columns.push_back({rate + " wire", Align::right});

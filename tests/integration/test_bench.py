@@ -180,7 +180,7 @@ class Success(BenchTest):
         for line in rows:
             self.assertLessEqual(len(line), 100, line)
         self.assertRegex(out, r"(?m)^  direction uni, pes 2, traffic pair; limit: memcpy of the same size$")
-        self.assertRegex(out, r"(?m)^ +size .*algbw GB/s  busbw GB/s")
+        self.assertRegex(out, r"(?m)^ +size .*alg GB/s  bus GB/s")
         self.assertNotIn("\x1b", out)
 
     def test_rows_are_printed_as_they_are_measured(self):
