@@ -4,14 +4,18 @@
 #include <fmt/format.h>
 #include <iostream>
 #include <limits>
+#include <optional>
 
 #include "cli/job_session.h"
 #include "cli/session.h"
+#include "reports/result_table.h"
 #include "reports/text.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/instruments/bench/case_table.h"
 #include "src/instruments/bench/engine.h"
+#include "src/instruments/bench/ladder.h"
+#include "src/instruments/bench/moe/rung.h"
 #include "src/instruments/bench/path.h"
 #include "src/instruments/bench/pinning.h"
 #include "src/instruments/bench/self_test.h"
@@ -29,12 +33,16 @@ using namespace bench;
 
 struct BenchFlags {
   std::vector<std::string> cases;
-  std::string min_bytes, max_bytes, traffic, pes;
+  std::string min_bytes, max_bytes, step_bytes, sizes, traffic, pes;
   double step_factor = 2;
+  double max_noise_percent = 0;
+  std::string unit = "GB/s";
+  bool p999 = false;
   Effort effort;
   int window = 0;
   std::uint64_t seed = 1;
-  bool bidirectional = false, no_verify = false, list = false, self_test = false, quick = false;
+  bool bidirectional = false, no_verify = false, list = false, self_test = false, quick = false,
+       ladder = false;
   std::string pin = "auto";
   std::string initiator, memory, scope;
   int ctas = 0, threads = 0;
@@ -52,6 +60,18 @@ std::size_t size_flag(const std::string& flag, const std::string& text) {
   if (!size_bytes || *size_bytes == 0)
     throw bad(flag + " " + printable(text) + " is not a size", "write 8, 4K, 2M or 1G");
   return *size_bytes;
+}
+
+/// "8,4K,1M"
+std::vector<std::size_t> sizes_flag(const std::string& text) {
+  std::vector<std::size_t> sizes;
+  if (!text.empty())
+    for (const std::string& part : split(text, ',')) {
+      if (part.empty())
+        throw bad("--sizes " + printable(text) + " has an empty size", "write --sizes 8,4K,1M");
+      sizes.push_back(size_flag("--sizes", part));
+    }
+  return sizes;
 }
 
 /// "0,3": the two PEs of Traffic::pair; the job's default where none are named.
@@ -109,8 +129,12 @@ Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
   sweep.min_bytes = size_flag("--min-bytes", flags.min_bytes);
   sweep.max_bytes = size_flag("--max-bytes", flags.max_bytes);
   sweep.step_factor = flags.step_factor;
+  sweep.step_bytes = size_flag("--step-bytes", flags.step_bytes);
+  sweep.sizes = sizes_flag(flags.sizes);
+  if (flags.ladder && sweep.sizes.empty())
+    sweep.sizes = {std::size_t{1} << 20};
   sweep.window = flags.window;
-  if (flags.quick && flags.min_bytes.empty() && flags.max_bytes.empty())
+  if (flags.quick && flags.min_bytes.empty() && flags.max_bytes.empty() && flags.step_bytes.empty())
     sweep.step_factor = 512; // 1, 512, 256 KiB and 4 MiB are sufficient
   for (const Traffic traffic :
        {Traffic::pair, Traffic::pairs, Traffic::all_to_all, Traffic::collective})
@@ -130,6 +154,7 @@ Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
 Effort effort_of(const BenchFlags& flags) {
   Effort effort = flags.effort;
   effort.verify = !flags.no_verify;
+  effort.max_noise = flags.max_noise_percent / 100;
   if (flags.quick)
     effort.budget_s = 0.03;
   return effort;
@@ -149,27 +174,42 @@ CheckRow check_row(const SelfTestRow& row) {
   return check;
 }
 
+TextStyle rows_style(const Context& context, const BenchFlags& flags, const Options& options) {
+  TextStyle style = text_style(context, options);
+  style.gigabits = flags.unit == "Gb/s";
+  style.p999 = flags.p999;
+  return style;
+}
+
 /// The rows of all cases, kept in the report so that an aborted run writes them.
 class Rows {
 public:
-  Rows(JobSession& session, const Context& context, const Options& options)
-      : session_(session), style_(text_style(context, options)) {}
+  Rows(JobSession& session, const TextStyle& style) : session_(session), style_(style) {}
 
-  /// Results of the case that is being measured.
+  /// @param varying parameters that differ between the rows of the case
+  void begin_case(std::vector<std::string> varying) {
+    live_.emplace(std::move(varying), style_);
+    printed_ = 0;
+  }
+  /// Results of the case that is being measured: prints those that are new.
   void update(const std::vector<ResultRow>& rows) {
     if (!session_.leads())
       return;
     session_.report().results = ended_;
     append(session_.report().results, rows);
     session_.checkpoint();
+    if (session_.wants_text())
+      for (; printed_ < rows.size(); ++printed_)
+        std::cout << live_->add(rows[printed_]) << std::flush;
   }
   void end_case(const std::vector<ResultRow>& rows) {
     update(rows);
     append(ended_, rows);
     if (session_.wants_text() && !rows.empty())
-      std::cout << results_text(rows, style_) << '\n' << std::flush;
+      std::cout << live_->end() << '\n' << std::flush;
   }
   const std::vector<ResultRow>& all() const { return ended_; }
+  const TextStyle& style() const { return style_; }
 
 private:
   static void append(std::vector<ResultRow>& to, const std::vector<ResultRow>& rows) {
@@ -177,8 +217,20 @@ private:
   }
   JobSession& session_;
   TextStyle style_;
+  std::optional<LiveResults> live_; ///< of the case that is being measured
+  std::size_t printed_ = 0;         ///< rows of it
   std::vector<ResultRow> ended_;
 };
+
+/// Parameters that may differ between the rows of a case: they have columns.
+std::vector<std::string> varying_of(const BenchCase& bench_case, const Sweep& sweep) {
+  std::vector<std::string> names = {"size_bytes"};
+  if (sweep.matrix)
+    names = {"first_pe", "second_pe", "size_bytes"};
+  if (bench_case.info.metric != Metric::latency)
+    names.emplace_back("window");
+  return names;
+}
 
 Measurement measurement_of(const Pinning& pinning) {
   const SteadyClock clock;
@@ -186,10 +238,43 @@ Measurement measurement_of(const Pinning& pinning) {
   return {clock.name(), quality.resolution_ns, quality.cost_ns, pinning.rows()};
 }
 
+/// The cases that were asked for.
+std::vector<std::string> names_of_cases(const BenchFlags& flags) {
+  return flags.ladder ? ladder_cases(launch_flags(flags).initiator) : flags.cases;
+}
+
+void sort_like(const std::vector<std::string>& names, std::vector<BenchCase>& cases) {
+  const auto position = [&names](const BenchCase& bench_case) {
+    return std::find(names.begin(), names.end(), bench_case.info.name);
+  };
+  std::sort(cases.begin(), cases.end(),
+            [&](const BenchCase& a, const BenchCase& b) { return position(a) < position(b); });
+}
+
+/// The last step of the ladder, MoE, and what each step costs.
+void climb(const BenchFlags& flags, JobSession& session, Runtime& runtime, Rows& rows) {
+  const moe::BackendKind kind = check_launch(launch_flags(flags)) == MemoryKind::gpu
+                                    ? moe::BackendKind::gpu
+                                    : moe::BackendKind::host;
+  rows.begin_case({});
+  std::vector<ResultRow> steps = rows.all();
+  const std::vector<ResultRow> of_moe = moe::measure_rung(
+      runtime, kind, [&session](const std::string& words) { session.step(words); });
+  rows.end_case(of_moe);
+  steps.insert(steps.end(), of_moe.begin(), of_moe.end());
+  const std::vector<Rung> rungs = rungs_of(steps);
+  if (const auto finding = ladder_finding(rungs))
+    session.report().findings.push_back(*finding);
+  if (session.wants_text())
+    std::cout << ladder_text(rungs, rows.style()) << '\n' << std::flush;
+}
+
 ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& session,
                  Runtime& runtime, const Options& options) {
   const Sweep sweep = sweep_of(flags, default_pair(runtime.placement()));
-  const std::vector<BenchCase> cases = choose_cases(cases_for(flags), flags.cases);
+  std::vector<BenchCase> cases = choose_cases(cases_for(flags), names_of_cases(flags));
+  if (flags.ladder) // from below, whatever the order of the table is
+    sort_like(names_of_cases(flags), cases);
   std::vector<std::vector<Point>> points;
   for (const BenchCase& bench_case :
        cases) // checked before any measurement: an invalid flag ends the run at once
@@ -208,7 +293,10 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
     report.findings.push_back(std::move(finding));
   NicWatch nics(runtime, options);
   LinkMeter links(runtime);
-  Rows rows(session, context, options);
+  const std::vector<std::string> gpus = gpu_models(runtime);
+  if (session.wants_text())
+    std::cout << job_text(report, gpus, text_style(context, options)) << '\n' << std::flush;
+  Rows rows(session, rows_style(context, flags, options));
   for (std::size_t i = 0; i < cases.size(); ++i) {
     EngineCallbacks callbacks;
     callbacks.links = &links;
@@ -221,11 +309,14 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
         std::transform(memory, memory + size_bytes, memory, [](std::byte b) { return ~b; });
       };
     callbacks.done = [&rows](const std::vector<ResultRow>& so_far) { rows.update(so_far); };
+    rows.begin_case(varying_of(cases[i], sweep));
     rows.end_case(measure_case(runtime, cases[i], points[i], effort_of(flags), flags.seed,
                                callbacks, report.findings));
   }
+  if (flags.ladder)
+    climb(flags, session, runtime, rows);
   session.step("gathering the NIC counters of all hosts");
-  const bool nics_wrong = nics.end(report, loads_alike(points));
+  const bool nics_wrong = nics.end(report, !flags.ladder && loads_alike(points));
   session.show_nics();
   session.step("gathering the verdict");
   return session.conclude(any_failed(runtime, rows.all()) || nics_wrong ? ExitCode::finding
@@ -271,6 +362,23 @@ ExitCode list(const Context& context, const BenchFlags& flags) {
   return ExitCode::ok;
 }
 
+/// One size of one pair: that is what steps can be compared by.
+void require_ladder(const BenchFlags& flags) {
+  if (!flags.cases.empty())
+    throw bad("--ladder takes no case", "omit " + printable(flags.cases.front()));
+  if (!flags.traffic.empty() || flags.bidirectional)
+    throw bad("--ladder measures one pair in one direction, then MoE",
+              "omit --traffic and --bidir; --pair chooses the pair");
+  if (flags.initiator == to_string(Initiator::stream) ||
+      flags.memory == to_string(MemoryKind::registered) ||
+      (flags.memory == to_string(MemoryKind::gpu) && flags.initiator != to_string(Initiator::gpu)))
+    throw bad("--ladder is by the host in host memory, or by kernels",
+              "omit --memory; pass --initiator gpu for kernels");
+  if (!flags.min_bytes.empty() || !flags.max_bytes.empty() || !flags.step_bytes.empty() ||
+      sizes_flag(flags.sizes).size() > 1)
+    throw bad("--ladder compares one size", "pass --sizes 1M, for example");
+}
+
 ExitCode run_bench(Context& context, const BenchFlags& flags) {
   if (flags.list)
     return list(context, flags);
@@ -282,10 +390,12 @@ ExitCode run_bench(Context& context, const BenchFlags& flags) {
                     [&](JobSession& session, Runtime& runtime, const Options& options) {
                       return test_itself(context, flags, session, runtime, options);
                     });
-  if (flags.cases.empty())
+  if (flags.ladder)
+    require_ladder(flags);
+  else if (flags.cases.empty())
     throw bad("no case given", "pass a case or all; shmemctl bench --list shows all cases");
   const Sweep sweep = sweep_of(flags);
-  for (const BenchCase& bench_case : choose_cases(cases_for(flags), flags.cases))
+  for (const BenchCase& bench_case : choose_cases(cases_for(flags), names_of_cases(flags)))
     launch_of(bench_case.info.name, bench_case.info.launch, sweep.launch);
   if (!std::isfinite(flags.effort.duration_s)) // range comparisons are false for NaN
     throw bad("--duration is not a time", "pass 0.001 to 86400 seconds");
@@ -326,14 +436,29 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
 }
 
 void add_sweep_flags(CLI::App& command, BenchFlags& flags) {
-  command.add_option("-b,--min-bytes", flags.min_bytes, "Smallest message size: 8, 4K, 2M")
-      ->type_name("SIZE");
-  command.add_option("-e,--max-bytes", flags.max_bytes, "Largest message size")->type_name("SIZE");
+  CLI::Option* smallest =
+      command.add_option("-b,--min-bytes", flags.min_bytes, "Smallest message size: 8, 4K, 2M")
+          ->type_name("SIZE");
+  CLI::Option* largest =
+      command.add_option("-e,--max-bytes", flags.max_bytes, "Largest message size")
+          ->type_name("SIZE");
+  CLI::Option* factor = command
+                            .add_option("-f,--step-factor", flags.step_factor,
+                                        "Factor from one message size to the next (default 2)")
+                            ->type_name("FACTOR")
+                            ->check(CLI::Range(1.0001, 1e6));
+  CLI::Option* step = command
+                          .add_option("-i,--step-bytes", flags.step_bytes,
+                                      "Bytes from one message size to the next, instead of -f")
+                          ->type_name("SIZE")
+                          ->excludes(factor);
   command
-      .add_option("-f,--step-factor", flags.step_factor,
-                  "Factor from one message size to the next (default 2)")
-      ->type_name("FACTOR")
-      ->check(CLI::Range(1.0001, 1e6));
+      .add_option("--sizes", flags.sizes, "Message sizes, instead of -b, -e, -f and -i: 8,4K,1M")
+      ->type_name("SIZE[,SIZE...]")
+      ->excludes(smallest)
+      ->excludes(largest)
+      ->excludes(factor)
+      ->excludes(step);
   command.add_option("--traffic", flags.traffic, "Communication pattern: which PEs send to which")
       ->check(CLI::IsMember({"pair", "pairs", "all-to-all", "collective", "matrix"}));
   command
@@ -360,12 +485,20 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
                   "Warm-up operations per point (default: until the times are stable)")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+  CLI::Option* duration = command
+                              .add_option("-D,--duration", effort.duration_s,
+                                          "Measure each point for SECONDS instead of -n operations")
+                              ->type_name("SECONDS")
+                              ->check(CLI::Range(0.001, 86400.0))
+                              ->excludes(iterations);
   command
-      .add_option("-D,--duration", effort.duration_s,
-                  "Measure each point for SECONDS instead of -n operations")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 86400.0))
-      ->excludes(iterations);
+      .add_option("--max-noise", flags.max_noise_percent,
+                  "Measure each point until the 95% confidence interval of p50 is within PERCENT "
+                  "of it on either side, for at most 15 s more")
+      ->type_name("PERCENT")
+      ->check(CLI::Range(0.01, 100.0))
+      ->excludes(iterations)
+      ->excludes(duration);
   command
       .add_option("--pin", flags.pin,
                   "Pin PEs to CPUs: auto, none, or a list by local rank (0,2,4-7)")
@@ -375,6 +508,10 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
       ->check(
           CLI::Range(std::uint64_t{0}, std::uint64_t{std::numeric_limits<std::int64_t>::max()}));
   command.add_flag("--no-verify", flags.no_verify, "Do not verify the data");
+  command.add_option("--unit", flags.unit, "Unit of bandwidths in the table (default GB/s)")
+      ->check(CLI::IsMember({"GB/s", "Gb/s"}));
+  command.add_flag("--p999", flags.p999, "Add a column for p99.9, known from 1000 samples on");
+  command.add_flag("--histogram", effort.histogram, "Add a histogram of the samples to each row");
   command.add_flag("--quick", flags.quick,
                    "Few sizes, short samples: a quick check that everything works");
 }
@@ -397,12 +534,16 @@ void add_bench(CLI::App& app, Context& context) {
       "  shmemctl run -n 4 bench alltoall -b 8 -e 1M -f 4\n"
       "  shmemctl run -n 2 bench put get --memory registered\n"
       "  shmemctl run -n 8 bench put --initiator gpu --traffic matrix -b 16M -e 16M\n"
+      "  shmemctl run -n 2 bench --ladder\n"
       "  shmemctl bench --self-test");
   auto flags = std::make_shared<BenchFlags>();
   command->add_option("CASE", flags->cases, "Cases to measure");
   command->add_flag(
       "--list", flags->list,
       "List the cases with what they measure and how, and exit (of one --initiator, if given)");
+  command->add_flag("--ladder", flags->ladder,
+                    "Measure one path step by step, and what each step loses: memcpy, the "
+                    "transport alone, put, MoE dispatch (at --sizes, 1M if not given)");
   command->add_flag("--self-test", flags->self_test,
                     "Test the engine itself: measure known delays and rates, and compare");
   add_sweep_flags(*command, *flags);

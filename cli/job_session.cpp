@@ -13,9 +13,12 @@
 #include "src/base/watchdog.h"
 #include "src/instruments/bringup/bringup.h"
 #include "src/model/topo/mapping/mapping_json.h"
+#include "src/model/topo/mapping/request.h"
 #include "src/model/topo/readers/reader.h"
 #include "src/model/topo/writers/writer.h"
+#include "src/runtime/bootstrap/launcher_command.h"
 #include "src/runtime/bootstrap/launcher_variables.h"
+#include "src/runtime/gpu/gpu.h"
 #include "src/runtime/locality.h"
 
 namespace shmemctl {
@@ -298,8 +301,9 @@ void JobSession::died(const Error& error) {
 void describe_job(Runtime& runtime, const Context& context, const Options& options,
                   Report& report) {
   const Placement& placement = runtime.placement();
-  report.job = {placement.n_pes, placement.n_nodes(), runtime.bootstrap().name(),
-                runtime.launcher()};
+  report.job = {
+      placement.n_pes, placement.n_nodes(), runtime.bootstrap().name(), runtime.launcher(),
+      SecretFilter(options)(launcher_command(Sysroot(), context.environment, context.argv))};
   report.phases = gather_phases(runtime);
   add_transport_choice(runtime.remote_choice(), report.findings);
   if (context.json_path.empty())
@@ -310,6 +314,11 @@ void describe_job(Runtime& runtime, const Context& context, const Options& optio
   const std::vector<int>& pes = placement.node_pes[static_cast<std::size_t>(placement.my_node())];
   const Mapping used = mapping_in_use(runtime.node(), runtime.nics(), pes.size());
   put_node(runtime.node(), numbered_by_job(used, pes), report);
+}
+
+std::vector<std::string> gpu_models(Runtime& runtime) {
+  const PeGpu* const gpu = runtime.gpu();
+  return runtime.gather_text(gpu ? gpu->site().name : std::string());
 }
 
 ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body) {
@@ -373,6 +382,10 @@ void add_job_options(CLI::App& command, Context& context) {
         "IB_TRAFFIC_CLASS", "IB_ATOMICS", "EMULATED_HCA_OVER", "LIBFABRIC_PROVIDER",
         "LIBFABRIC_PROFILE", "HEAP", "GPUS", "DEVICE_PATH"})
     add_option(command, context, name);
+  // Which NICs its PEs use. A job knows its world and its PEs by itself.
+  for (const std::string& name : mapping_option_names())
+    if (name != "WORLD" && name != "PES_PER_NODE" && name != "GPUS" && name != "REMOTE_TRANSPORT")
+      add_option(command, context, name);
 }
 
 } // namespace shmemctl

@@ -95,12 +95,15 @@ private:
 };
 
 /// The options of the runtime that every command which runs as a job takes, including those of
-/// GPUs.
+/// GPUs and those that choose NICs.
 void add_job_options(CLI::App& command, Context& context);
 
 /// Collective. Before the first row: adds PEs, phases and, if a file is to be written, machines and
 /// the node of PE 0 with its mapping to the report.
 void describe_job(Runtime& runtime, const Context& context, const Options& options, Report& report);
+
+/// Collective: the model of each PE's GPU, for job_text(); "" of a PE without one.
+std::vector<std::string> gpu_models(Runtime& runtime);
 
 using JobBody = std::function<ExitCode(JobSession&, Runtime&, const Options&)>;
 

@@ -1,6 +1,8 @@
 // `shmemctl moe`: dispatch and combine of mixture-of-experts models, verified and timed.
+#include <algorithm>
 #include <fmt/format.h>
 #include <iostream>
+#include <optional>
 
 #include "cli/job_session.h"
 #include "cli/moe_flags.h"
@@ -13,6 +15,7 @@
 #include "src/instruments/bench/moe/open_backend.h"
 #include "src/instruments/bench/moe/point.h"
 #include "src/instruments/bench/moe/request.h"
+#include "src/instruments/bench/moe/summary.h"
 #include "src/instruments/bench/path.h"
 #include "src/instruments/bench/pinning.h"
 #include "src/instruments/bench/timer.h"
@@ -130,11 +133,27 @@ void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup&
                     "omit it, or let --tune find valid settings");
 }
 
+/// The rows that are no phase of another one. What their names say is no column.
+std::vector<ResultRow> whole_calls(const std::vector<ResultRow>& rows) {
+  std::vector<ResultRow> whole;
+  for (const ResultRow& row : rows) {
+    const std::string phase = row.params.value("phase", "");
+    const bool usual = phase == "total" || phase == "period";
+    if (!usual && phase != "without it")
+      continue;
+    whole.push_back(row);
+    if (usual)
+      whole.back().params.erase("phase");
+  }
+  return whole;
+}
+
 /// Runs one point, from its memory to its rows. @return whether all data was correct
 bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
                    const moe::MoePath& path, const std::optional<moe::RecordedRouting>& recorded,
                    const bench::LinkMeasurement& link, JobSession& session, Runtime& runtime,
-                   const Options& options, const TextStyle& style) {
+                   const Options& options, const TextStyle& style,
+                   const std::optional<Finding>& oversubscribed) {
   const moe::Routing routing = routing_of(request, recorded);
   moe::Setup setup = request.setup;
   setup.routing = &routing;
@@ -178,7 +197,8 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
       effort.max_delay_us,
       effort.straggler,
       effort.absent,
-      recorded.has_value()};
+      recorded.has_value(),
+      oversubscribed};
   if (session.leads()) {
     Report& report = session.report();
     const std::vector<ResultRow> rows = rows_of(point);
@@ -188,12 +208,20 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
       report.findings.push_back(std::move(finding));
     session.checkpoint();
     if (session.wants_text())
-      std::cout << (flags.tune ? moe::tuned_text(tuned, style) + "\n" : "")
-                << results_text(rows, style) << text_of(point) << '\n'
+      std::cout << (flags.tune && style.verbose ? moe::tuned_text(tuned, style) + "\n" : "")
+                << results_text(style.verbose ? rows : whole_calls(rows), style)
+                << (style.verbose ? text_of(point) : slow_text_of(point))
+                << to_text(moe::summary_of(point, rows, style.gigabits), style) << '\n'
                 << std::flush;
   }
   opened.close();
   return result.wrong.empty() && moe::all_right(tuned);
+}
+
+std::optional<Finding> finding_with_id(const Findings& findings, const std::string& id) {
+  const auto found = std::find_if(findings.begin(), findings.end(),
+                                  [&](const Finding& finding) { return finding.id == id; });
+  return found == findings.end() ? std::nullopt : std::optional<Finding>(*found);
 }
 
 void describe_run(Runtime& runtime, const bench::Pinning& pinning, Report& report) {
@@ -277,14 +305,20 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
   const bench::LinkMeasurement link =
       flags.kind() == moe::BackendKind::gpu ? meter.of(exchange) : bench::LinkMeasurement{};
   NicWatch nics(runtime, options);
-  const TextStyle style = text_style(context, options);
+  TextStyle style = text_style(context, options);
+  style.gigabits = flags.unit == "Gb/s";
+  const std::vector<std::string> gpus = gpu_models(runtime);
+  if (session.wants_text())
+    std::cout << job_text(session.report(), gpus, style) << '\n' << std::flush;
+  const std::optional<Finding> oversubscribed =
+      finding_with_id(pinning.findings(), "bench-oversubscribed");
   if (flags.request.rank_timeout_us > 0)
     runtime.allow_loss();
   bool right = true;
   std::size_t measured = 0;
   for (; measured < points.size() && !runtime.any_pe_lost(); ++measured)
     right = measure_point(flags, points[measured], paths[measured], recorded, link, session,
-                          runtime, options, style) &&
+                          runtime, options, style, oversubscribed) &&
             right;
   begin_step(runtime, session, "gathering the NIC counters of all hosts");
   const bool nics_wrong = nics.end(session.report(), true);

@@ -134,6 +134,8 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       .add_option("--pin", flags.pin,
                   "Pin PEs to CPUs: auto, none, or a list by local rank (0,2,4-7)")
       ->type_name("CPUS");
+  command.add_option("--unit", flags.unit, "Unit of bandwidths in the text (default GB/s)")
+      ->check(CLI::IsMember({"GB/s", "Gb/s"}));
 }
 
 } // namespace

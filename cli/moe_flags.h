@@ -17,7 +17,7 @@ namespace shmemctl {
 struct MoeFlags {
   moe::Request request;
   moe::Effort effort;
-  std::string backend = "host", record, straggler, pin = "auto";
+  std::string backend = "host", record, straggler, pin = "auto", unit = "GB/s";
   std::string dispatch_settings, combine_settings;
   bool no_verify = false, tune = false;
 

@@ -98,9 +98,28 @@ std::string results_csv(const std::vector<ResultRow>& results) {
     header.emplace_back("run");
   header.emplace_back("case");
   header.insert(header.end(), names.begin(), names.end());
-  for (const char* name : {"n", "min", "p50", "p90", "p99", "max", "mean", "stddev", "mad", "unit",
-                           "bandwidth_GBps", "wire_GBps", "rate_Mops", "link_fraction",
-                           "limited_by", "verified", "status", "reason", "path"})
+  for (const char* name : {"n",
+                           "min",
+                           "p50",
+                           "p90",
+                           "p99",
+                           "max",
+                           "mean",
+                           "stddev",
+                           "mad",
+                           "unit",
+                           "bandwidth_GBps",
+                           "wire_GBps",
+                           "rate_Mops",
+                           "link_fraction",
+                           "limited_by",
+                           "verified",
+                           "status",
+                           "reason",
+                           "path",
+                           "p999",
+                           "algbw_GBps",
+                           "busbw_GBps"})
     header.emplace_back(name);
   CsvTable table(header);
   for (const ResultRow& row : results) {
@@ -125,6 +144,8 @@ std::string results_csv(const std::vector<ResultRow>& results) {
     cells.emplace_back(to_string(row.status));
     cells.push_back(row.reason);
     cells.push_back(row.path ? to_text(*row.path) : "");
+    for (const auto& value : {stats.p999, row.algbw_GBps, row.busbw_GBps})
+      cells.push_back(cell(value));
     table.add(cells);
   }
   return table.take();

@@ -257,6 +257,18 @@ std::vector<FindingReference> finding_rows() {
        "1 %, a busy hardware thread beside it, a frequency change above 5 %, or throttling.",
        "`/proc/self/schedstat`, `/proc/stat`, cpufreq and thermal counters before and after.",
        "Measure on an idle machine; trust p50 and mad, not mean and max."},
+      {"bench-ladder", "Benchmarks", "info",
+       "`bench --ladder`: the bandwidth of each step of one path (memcpy or the link, the "
+       "transport "
+       "alone, put, MoE dispatch), and from which step to which most is lost.",
+       "Rows of one size; of MoE, what leaves a PE.",
+       "Look at the step that loses most alone; `bench --list` says what each case measures."},
+      {"bench-noisy", "Benchmarks", "warning",
+       "With `--max-noise`: the median is not known as well as was asked for, although the point "
+       "was measured for 15 s more.",
+       "The 95 % confidence interval of the median by the ranks of the samples, on the PE where it "
+       "is widest.",
+       "Measure longer (`-D 60`) on an idle machine, or ask for less."},
       {"bench-oversubscribed", "Benchmarks", "warning",
        "More PEs than CPUs, or several PEs on one CPU: they wait for each other's time slices, and "
        "the scheduler is what is measured.",
@@ -272,6 +284,13 @@ std::vector<FindingReference> finding_rows() {
        "possible error.",
        "The resolution of the clock, divided by the length of a sample.",
        "Leave out `-n`, or give a larger one."},
+      {"bench-slow-pair", "Benchmarks", "warning",
+       "In `bench --traffic matrix`, pairs of PEs take more than a quarter longer than the median "
+       "of the pairs over the same transports, and even their fastest samples are slower than it. "
+       "If one PE is in all of them, it is named.",
+       "The rows of one size, by transport; from six pairs on.",
+       "Look at the NIC, the cable, the PCIe link and the cores of the PE that is named: "
+       "`shmemctl doctor` on its host; or measure the pair alone with `--pair A,B`."},
       {"bench-stall", "Benchmarks", "warning",
        "One sample took far longer than all others: 20 times what 9 of 10 need, and half a second "
        "more. Something stood still: a link went down, a PE was stopped, packets were lost "

@@ -136,6 +136,24 @@ json stats_json(const Stats& stats) {
   set_number(object, "stddev", stats.stddev, unmeasured);
   if (stats.mad && std::isfinite(*stats.mad))
     object["mad"] = *stats.mad;
+  if (stats.p999 && std::isfinite(*stats.p999))
+    object["p999"] = *stats.p999;
+  return object;
+}
+
+json histogram_json(const std::vector<HistogramBin>& bins) {
+  json list = json::array();
+  for (const HistogramBin& bin : bins)
+    list.push_back({{"from", bin.from}, {"to", bin.to}, {"count", bin.count}});
+  return list;
+}
+
+json windows_json(const RowWindows& windows) {
+  json object{{"length_s", windows.length_s}, {"count", windows.count}};
+  if (windows.min_GBps && std::isfinite(*windows.min_GBps))
+    object["min_GBps"] = *windows.min_GBps;
+  if (windows.max_us && std::isfinite(*windows.max_us))
+    object["max_us"] = *windows.max_us;
   return object;
 }
 
@@ -157,6 +175,16 @@ json row_json(const ResultRow& row) {
     object["rate_Mops"] = *row.rate_Mops;
   if (row.wire_GBps && std::isfinite(*row.wire_GBps))
     object["wire_GBps"] = *row.wire_GBps;
+  if (row.algbw_GBps && std::isfinite(*row.algbw_GBps))
+    object["algbw_GBps"] = *row.algbw_GBps;
+  if (row.busbw_GBps && std::isfinite(*row.busbw_GBps))
+    object["busbw_GBps"] = *row.busbw_GBps;
+  if (!row.cores.empty())
+    object["cores"] = row.cores;
+  if (row.windows)
+    object["windows"] = windows_json(*row.windows);
+  if (!row.histogram.empty())
+    object["histogram"] = histogram_json(row.histogram);
   if (!row.limit_note.empty())
     object["limit_note"] = row.limit_note;
   set_time(object, row.time_s);
@@ -227,10 +255,13 @@ json finding_json(const Finding& finding) {
 }
 
 json job_json(const Job& job) {
-  return {{"pes", job.pes},
-          {"nodes", job.nodes},
-          {"bootstrap", job.bootstrap},
-          {"launcher", job.launcher}};
+  json object{{"pes", job.pes},
+              {"nodes", job.nodes},
+              {"bootstrap", job.bootstrap},
+              {"launcher", job.launcher}};
+  if (!job.command.empty())
+    object["command"] = job.command;
+  return object;
 }
 
 json run_json(const RunInfo& run) {
@@ -458,6 +489,7 @@ Stats read_stats(const json& object) {
   stats.mean = optional<double>(object, "mean");
   stats.stddev = optional<double>(object, "stddev");
   stats.mad = optional<double>(object, "mad");
+  stats.p999 = optional<double>(object, "p999");
   return stats;
 }
 
@@ -489,6 +521,19 @@ ResultRow read_row(const json& object) {
     row.path = row_path_from_json(*path);
   row.limit_note = text(object, "limit_note");
   row.time_s = optional<double>(object, "time_s");
+  row.algbw_GBps = optional<double>(object, "algbw_GBps");
+  row.busbw_GBps = optional<double>(object, "busbw_GBps");
+  if (const json* cores = member(object, "cores"))
+    row.cores = cores->get<std::map<std::string, double>>();
+  if (const json* windows = member(object, "windows"))
+    row.windows =
+        RowWindows{windows->at("length_s").get<double>(),
+                   require_whole_number<std::size_t>(windows->at("count")),
+                   optional<double>(*windows, "min_GBps"), optional<double>(*windows, "max_us")};
+  if (const json* bins = member(object, "histogram"))
+    for (const json& bin : *bins)
+      row.histogram.push_back({bin.at("from").get<double>(), bin.at("to").get<double>(),
+                               require_whole_number<std::size_t>(bin.at("count"))});
   return row;
 }
 
@@ -556,9 +601,12 @@ Finding read_finding(const json& object) {
 }
 
 Job read_job(const json& object) {
-  return {require_whole_number<int>(object.at("pes")),
+  Job job{require_whole_number<int>(object.at("pes")),
           require_whole_number<int>(object.at("nodes")), text(object, "bootstrap"),
           text(object, "launcher")};
+  if (const json* command = member(object, "command"))
+    job.command = command->get<std::vector<std::string>>();
+  return job;
 }
 
 ReportStatus read_status(const json& object) {

@@ -52,6 +52,20 @@ struct Stats {
   std::size_t n = 0;
   std::optional<double> min, p50, p90, p99, max, mean, stddev; ///< p99 only from 100 samples
   std::optional<double> mad; ///< 1.4826 * median distance from the median: outliers do not move it
+  std::optional<double> p999 = std::nullopt; ///< only from 1000 samples
+};
+
+/// Samples from `from` up to, but without, `to`; the last bin has its end too.
+struct HistogramBin {
+  double from = 0, to = 0; ///< in the row's unit
+  std::size_t count = 0;
+};
+
+/// Of a run of given duration, cut into windows of equal numbers of operations: the worst of them.
+struct RowWindows {
+  double length_s = 0; ///< at the usual speed
+  std::size_t count = 0;
+  std::optional<double> min_GBps, max_us; ///< bandwidth, and mean time of an operation
 };
 
 /// One row per tuple of independent variables.
@@ -73,6 +87,12 @@ struct ResultRow {
   std::optional<RowPath> path = std::nullopt;  ///< the path, if it is known
   std::string limit_note = {};                 ///< why link_fraction may exceed 1
   std::optional<double> time_s = std::nullopt; ///< that measuring and verifying the row took
+  /// Of a collective: what nccl-tests calls so, from the median time.
+  std::optional<double> algbw_GBps = std::nullopt, busbw_GBps = std::nullopt;
+  std::vector<HistogramBin> histogram = {}; ///< of all samples, if it was asked for
+  std::optional<RowWindows> windows = std::nullopt;
+  /// Share of a core by thread, on the PE with most: "host", "proxy", "libfabric".
+  std::map<std::string, double> cores = {};
 };
 
 struct NicCounter {
@@ -87,6 +107,7 @@ struct NicCounter {
 struct Job {
   int pes = 1, nodes = 1;
   std::string bootstrap = "none", launcher = "none";
+  std::vector<std::string> command = {}; ///< with the launcher; empty if nothing tells it
 };
 
 /// Where one PE ran.

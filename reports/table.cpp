@@ -122,24 +122,36 @@ void Table::add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::text(const TextStyle& style) const {
-  std::vector<int> widths;
-  for (const Column& column : columns_)
-    widths.push_back(display_width(column.header));
+std::vector<int> Table::widths() const {
+  std::vector<int> widths = widths_;
+  widths.resize(columns_.size());
+  for (std::size_t i = 0; i < columns_.size(); ++i)
+    widths[i] = std::max(widths[i], display_width(columns_[i].header));
   for (const auto& row : rows_)
     for (std::size_t i = 0; i < row.size(); ++i)
       widths[i] = std::max(widths[i], display_width(row[i]));
-  const auto line = [&](auto&& cell) {
-    std::string out;
-    for (std::size_t i = 0; i < columns_.size(); ++i)
-      out += (i > 0 ? "  " : "") + padded(cell(i), widths[i], columns_[i].align);
-    return without_blanks_at_end(out);
-  };
-  std::string out =
-      coloured(line([&](std::size_t i) { return columns_[i].header; }), Colour::bold, style) + "\n";
+  return widths;
+}
+
+template <class Cell>
+std::string Table::line(const std::vector<int>& widths, const Cell& cell) const {
+  std::string out;
+  for (std::size_t i = 0; i < columns_.size(); ++i)
+    out += (i > 0 ? "  " : "") + padded(cell(i), widths[i], columns_[i].align);
+  return without_blanks_at_end(out);
+}
+
+std::string Table::rows_text() const {
+  const std::vector<int> all = widths();
+  std::string out;
   for (const auto& row : rows_)
-    out += line([&](std::size_t i) { return row[i]; }) + "\n";
+    out += line(all, [&](std::size_t i) { return row[i]; }) + "\n";
   return out;
+}
+
+std::string Table::text(const TextStyle& style) const {
+  const std::string header = line(widths(), [&](std::size_t i) { return columns_[i].header; });
+  return coloured(header, Colour::bold, style) + "\n" + rows_text();
 }
 
 } // namespace shmemctl

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shmemctl {
@@ -13,6 +14,8 @@ struct TextStyle {
   bool verbose = false;
   bool utf8 = true;       ///< false: ASCII marks
   bool heat_maps = false; ///< pairs of PEs and of GPUs as pictures
+  bool gigabits = false;  ///< bandwidth of results in Gb/s
+  bool p999 = false;      ///< results with a column for p99.9
 };
 
 enum class Align { left, right };
@@ -28,12 +31,22 @@ public:
   /// Missing cells are empty, cells beyond the columns are dropped.
   void add(std::vector<std::string> row);
   bool empty() const { return rows_.empty(); }
+  /// Columns that a cell takes at least, by column: for rows that are printed one after another.
+  void set_widths(std::vector<int> widths) { widths_ = std::move(widths); }
   /// One line per row, two blanks between columns, none at a line's end; header in bold if `color`.
   std::string text(const TextStyle& style) const;
+  /// The same without the header.
+  std::string rows_text() const;
 
 private:
+  template <class Cell>
+  std::string line(const std::vector<int>& widths, const Cell& cell) const;
+  /// Of each column, for its cells and its header.
+  std::vector<int> widths() const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
+  std::vector<int> widths_; ///< at least; empty: as the cells need
 };
 
 /// Columns that UTF-8 text takes on a terminal: combining marks take none, East Asian wide

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "reports/report.h"
 #include "reports/table.h"
@@ -23,6 +24,11 @@ std::string mapping_text(const Report& report, const TextStyle& style);
 std::string compare_versions_text(const nlohmann::json& mapping, const TextStyle& style);
 std::string options_text(const std::vector<OptionEntry>& options, const TextStyle& style);
 std::string advice_text(const nlohmann::json& mapping, const TextStyle& style);
+/// What was run, and where: version, command with its launcher, PEs, hosts, CPUs, GPUs. At most 100
+/// columns wide.
+/// @param gpu_by_pe what each PE's GPU is; "": none
+std::string job_text(const Report& report, const std::vector<std::string>& gpu_by_pe,
+                     const TextStyle& style);
 /// Each phase of the start with its time.
 std::string phases_text(const std::vector<PhaseRow>& phases, const TextStyle& style);
 /// The mark in front of a line: "[✓]", "[!]", "[✗]", or in ASCII.

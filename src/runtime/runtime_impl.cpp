@@ -755,14 +755,19 @@ TransportEntry Runtime::Impl::choose_remote() {
 std::string Runtime::Impl::find_remote_advice() {
   if (remote_choice.automatic)
     return ""; // all were tried
+  std::string first;
   for (const std::string& name : remote_candidates()) {
     const bool in_use =
         std::any_of(transports.begin(), transports.end(),
                     [&](const TransportEntry& entry) { return name == entry.transport->name(); });
-    if (!in_use && gap_of(try_transport(name)).pairs == 0)
-      return option_for(name, options);
+    if (in_use || gap_of(try_transport(name)).pairs != 0)
+      continue;
+    if (first.empty())
+      first = option_for(name, options);
+    else
+      remote_choice.other_advice.push_back(name);
   }
-  return "";
+  return first;
 }
 
 void Runtime::Impl::enter_transport_map() {
@@ -800,7 +805,10 @@ void Runtime::Impl::raise_unreachable(int pe) const {
       ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport", reasons,
       remote_choice.advice.empty()
           ? "run shmemctl bringup to check all pairs of PEs, and shmemctl doctor on these hosts"
-          : "set " + remote_choice.advice + ", which reaches all pairs");
+          : "set " + remote_choice.advice + ", which reaches all pairs" +
+                (remote_choice.other_advice.empty()
+                     ? ""
+                     : "; so does " + join(remote_choice.other_advice, " or ")));
 }
 
 } // namespace shmemctl

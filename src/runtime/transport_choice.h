@@ -40,6 +40,8 @@ struct RemoteChoice {
   std::vector<Rejected> rejected; ///< before `chosen` in the order; with a gap: all others
   /// The option that would reach all pairs, where those in use do not: "--remote-transport ucx".
   std::string advice;
+  /// Other transports that would, by their names.
+  std::vector<std::string> other_advice = {};
 };
 /// "libfabric (not ibrc: PE 0 (host a) to PE 2: no RDMA device)"; "" if nothing was chosen.
 std::string to_text(const RemoteChoice& choice);

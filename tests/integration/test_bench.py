@@ -167,6 +167,116 @@ class Success(BenchTest):
         sizes = {row["params"]["size_bytes"] for row in document["results"] if row["case"] == "put"}
         self.assertEqual(sizes, {1, 7, 49, 343, 1000})
 
+    def test_a_header_says_what_runs_where_and_rows_are_narrow(self):
+        code, out, err = self.bench(2, "put", "get-latency", "reduce", "--quick")
+        self.assertEqual(code, 0, err)
+        lines = out.splitlines()
+        self.assertRegex(lines[0], r"^shmemctl \d+\.\d+\.\d+.*, 20\d\d-")
+        self.assertRegex(lines[1], r"^  command  .*shmemctl.* run -n 2 bench put get-latency reduce --quick$")
+        self.assertRegex(lines[2], r"^  job      2 PEs on 1 node \(.+\), started by run, bootstrap ")
+        self.assertRegex(lines[3], r"^  CPUs     PE 0 on CPU")
+        rows = [line for line in lines if line.endswith("  passed")]
+        self.assertGreater(len(rows), 6)
+        for line in rows:
+            self.assertLessEqual(len(line), 100, line)
+        self.assertRegex(out, r"(?m)^  direction uni, pes 2, traffic pair; limit: memcpy of the same size$")
+        self.assertRegex(out, r"(?m)^ +size .*alg GB/s  bus GB/s")
+        self.assertNotIn("\x1b", out)
+
+    def test_rows_are_printed_as_they_are_measured(self):
+        command = [BINARY, "run", "-n", "2", "bench", "put-latency", "--sizes", "8,16", "-D", "6"]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              preexec_fn=default_signals, env=self.environment(), text=True) as process:
+            for line in process.stdout:
+                if line.split()[:1] == ["8"]:
+                    break
+            else:
+                self.fail("no row of 8 bytes")
+            seen = time.monotonic()
+            rest = process.stdout.read()
+        self.assertRegex(rest, r"(?m)^ +16  ")
+        self.assertGreater(time.monotonic() - seen, 3, "the second size takes six seconds more")
+        self.assertEqual(process.returncode, 0)
+
+    def test_n_operations_are_in_twenty_samples(self):
+        for cases, sizes in ((("put", "put-latency"), "8"), (("barrier",), None)):
+            more = ("--sizes", sizes) if sizes else ()
+            (code, _, err), document = self.report(2, *cases, *more, "-n", 1000)
+            self.assertEqual(code, 0, err)
+            for row in document["results"]:
+                samples = row["stats"]["n"] / (2 if row["case"] == "barrier" else 1)
+                self.assertGreaterEqual(samples, 20, row["case"])
+                timed = samples * row["params"].get("batch", 1)
+                self.assertTrue(900 <= timed <= 1000, f"{row['case']}: {timed}")
+
+    def test_sizes_by_list_and_by_step(self):
+        (code, _, err), document = self.report(2, "put", "--sizes", "4K,8,1M")
+        self.assertEqual(code, 0, err)
+        self.assertEqual([row["params"]["size_bytes"] for row in document["results"]], [4096, 8, 1 << 20])
+        (code, _, err), document = self.report(2, "put", "-b", 100, "-e", 350, "-i", 100, "--quick")
+        self.assertEqual(code, 0, err)
+        self.assertEqual([row["params"]["size_bytes"] for row in document["results"]], [100, 200, 300, 350])
+
+    def test_units_percentiles_and_histogram(self):
+        (code, out, err), document = self.report(2, "put", "put-latency", "--sizes", "64K", "--unit", "Gb/s", "--p999",
+                                                 "--histogram")
+        self.assertEqual(code, 0, err)
+        put, latency = document["results"]
+        self.assertRegex(out, r"(?m)^ +size .* Gb/s ")
+        self.assertNotRegex(out, r"(?m)^ +size .* GB/s")
+        shown = float(re.search(r"(?m)^ +64K .*$", out).group(0).split()[-3])
+        self.assertAlmostEqual(shown / (8 * put["bandwidth_GBps"]), 1, places=2)
+        for row in (put, latency):
+            self.assertEqual(sum(bin["count"] for bin in row["histogram"]), row["stats"]["n"])
+            self.assertEqual("p999" in row["stats"], row["stats"]["n"] >= 1000)
+        self.assertIn("put 64K, all samples", out)
+
+    def test_collectives_have_the_bandwidths_of_nccl_tests(self):
+        (code, _, err), document = self.report(3, "reduce", "fcollect", "barrier", "--sizes", "4K")
+        self.assertEqual(code, 0, err)
+        rows = {row["case"]: row for row in document["results"]}
+        reduce, gather = rows["reduce"], rows["fcollect"]
+        once = 4096 / reduce["stats"]["p50"] * 1e-3
+        self.assertAlmostEqual(reduce["algbw_GBps"] / once, 1, places=6)
+        self.assertAlmostEqual(reduce["busbw_GBps"] / once, 2 * 2 / 3, places=6)
+        once = 4096 / gather["stats"]["p50"] * 1e-3
+        self.assertAlmostEqual(gather["algbw_GBps"] / once, 3, places=6)
+        self.assertAlmostEqual(gather["busbw_GBps"] / once, 2, places=6)
+        self.assertNotIn("busbw_GBps", rows["barrier"])
+
+    def test_a_duration_says_the_worst_window(self):
+        (code, out, err), document = self.report(2, "put", "--sizes", "4K", "-D", 1)
+        self.assertEqual(code, 0, err)
+        row, = document["results"]
+        self.assertGreaterEqual(row["windows"]["count"], 10)
+        self.assertLessEqual(row["windows"]["min_GBps"], row["bandwidth_GBps"] * 1.001)
+        self.assertGreater(row["cores"]["host"], 0)
+        self.assertIn("min GB/s", out)
+
+    def test_rows_that_nothing_verified_say_so(self):
+        code, out, err = self.bench(2, "put", "--sizes", "8", "--quick", "--no-verify")
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"(?m)^ +8 .*  unchecked$")
+        self.assertRegex(out, r"(?m)^put: not verified: verification is switched off$")
+
+    def test_the_ladder(self):
+        (code, out, err), document = self.report(2, "--ladder", "--quick")
+        self.assertEqual(code, 0, err)
+        names = [row["case"] for row in document["results"]]
+        self.assertEqual(names, ["memcpy", "transport-put", "put", "moe-dispatch", "moe-combine"])
+        self.assertEqual({row["verified"] for row in document["results"]}, {"passed"})
+        steps = re.search(r"(?m)^step .*\n((?:.+\n)+)", out).group(1).splitlines()
+        self.assertEqual([line.split()[0] for line in steps], names)
+        self.assertIn("bench-ladder", {finding["id"] for finding in document["findings"]})
+
+    def test_nics_are_chosen_by_flags(self):
+        for flag in ("--hca-list", "--hca-pe-mapping", "--policy"):
+            self.assertIn(flag, run("bench", "--help")[1])
+            self.assertIn(flag, run("moe", "--help")[1])
+        code, _, err = self.bench(2, "put", "--sizes", "8", "--policy", "nearest")
+        self.assertEqual(code, 2, err)
+        self.assertIn("--policy", err)
+
     def test_the_report_names_the_host(self):
         (code, _, err), document = self.report(2, "barrier", "--quick")
         self.assertEqual(code, 0, err)
@@ -258,6 +368,12 @@ class BadInput(BenchTest):
                                 (("p", "-b", "4K", "-e", "4K"), "1, 2, 4, 8"),
                                 (("put", "g", "-b", "16", "-e", "16"), "1, 2, 4, 8"),
                                 (("put", "-b", "8", "-e", "1G"), "--symmetric-size"),
+                                (("put", "--sizes", "8,,9"), "--sizes"), (("put", "--sizes", "8,x"), "not a size"),
+                                (("put", "--sizes", "8", "-b", "8"), "--sizes"), (("put", "--unit", "MB/s"), "Gb/s"),
+                                (("put", "-i", "8", "-f", "2"), "-f"), (("put", "-i", "0"), "not a size"),
+                                (("put", "--max-noise", "1", "-n", "9"), "--max-noise"),
+                                (("put", "--ladder"), "--ladder takes no case"),
+                                (("--ladder", "--sizes", "8,16"), "one size"),
                                 (("put", "--pin", "999999"), "999999")):
             with self.subTest(arguments=arguments):
                 code, out, err = self.bench(2, *arguments)

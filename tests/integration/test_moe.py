@@ -1,5 +1,6 @@
 """`shmemctl moe` as users run it: rows, reports, exit codes, files, faults."""
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -92,8 +93,30 @@ class Success(MoeTest):
         self.assertTrue(all(use["formula"] for use in point["memory"]))
         self.assertIn("clock", point["window"])
         self.assertIn("warm", point["caches"])
-        self.assertIn("PE waits for PE", result[1])
+        reached, bounds, to_try = result[1].split("\n\n")[1].splitlines()[-3:]
+        self.assertRegex(reached, r"^reached: +dispatch [0-9.e-]+ GB/s in \d+ us.*; combine .* us; both in turn ")
+        self.assertRegex(bounds, r"^bounded by: \S")
+        self.assertRegex(to_try, r"^to try: +\S")
+        self.assertNotIn(point["routing_hash"], result[1])
+        self.assertNotIn("transfer", result[1])
+
+    def test_verbose_shows_phases_memory_and_waits(self):
+        result, document = self.report(4, *FEW, "--num-tokens", 64, "--verbose")
+        self.assert_right(result, document)
+        point, = document["moe"]
+        self.assertIn("how long a PE waits for another, in us", result[1])
+        self.assertIn("a row waits for | PE", result[1])
         self.assertIn(point["routing_hash"], result[1])
+        self.assertRegex(result[1], r"(?m)^moe-dispatch .* transfer ")
+
+    def test_no_rank_is_slow_where_pes_share_cpus(self):
+        allowed = sorted(os.sched_getaffinity(0))[:1]
+        result, document = self.report(4, *FEW, "--num-tokens", 8, "--pin", ",".join(str(allowed[0]) for _ in range(4)))
+        self.assert_right(result, document)
+        ids = {finding["id"] for finding in document["findings"]}
+        self.assertIn("bench-oversubscribed", ids)
+        self.assertFalse({"moe-slow-rank", "moe-slow-receiver", "moe-slow-link"} & ids)
+        self.assertIn("bounded by: the scheduler", result[1])
 
     def test_halves_are_phases_of_low_latency(self):
         for flags in ((), ("--combine", "partial"), ("--layout", "expert")):

@@ -62,6 +62,7 @@ struct TeamPe {
   Collectives* collectives = nullptr;
   std::byte* internal = nullptr;
   std::byte* heap = nullptr;
+  std::vector<Transport*> transports; ///< by PE: what serves it
 
   std::uint64_t publications() const { return state->generation; }
   /// An array in the heap, at the same offset on all PEs.
@@ -175,6 +176,7 @@ inline void run_team_world(int n_pes, const std::function<void(TeamPe&)>& body,
         me.state = &block.master();
         me.internal = thread.internal;
         me.heap = thread.heap;
+        me.transports = ways;
         std::vector<int> node, leaders;
         for (int peer = 0; peer < n_pes; ++peer) {
           if (same_node(peer))

@@ -279,6 +279,8 @@ static std::vector<CaseRow> make_table() {
 
       {"memcpy", reference, bandwidth, "bandwidth of memcpy into the peer's mapped memory: the reference for put", slots,
        {host(MAKER(memcpy_reference_by_host), any, to_4M, "The slots and windows of put, without the runtime." + if_mapped)}},
+      {"transport-put", reference, bandwidth, "bandwidth of puts by the transport alone: the reference for put where memory is not mapped", slots,
+       {host(MAKER(transport_put_by_host), any, to_4M, "The slots and windows of put, by calls of the transport and without the runtime's look at addresses and paths. Within a node the transport is shm.")}},
       {"cacheline-pingpong", reference, latency, "half the round-trip time of a cache line: the reference for ping-pongs", messages,
        {host(MAKER(cacheline_pingpong_by_host), pingpong, unsized, "One store to the peer's mapped memory and a loop of loads, without the runtime." + if_mapped)}},
       {"bare-atomic", reference, latency, "latency of a fetch-add instruction on mapped memory: the reference for atomic-fetch-add", words,

@@ -18,8 +18,10 @@
 #include "src/instruments/bench/path.h"
 #include "src/instruments/bench/rows.h"
 #include "src/instruments/bench/sampling.h"
+#include "src/instruments/bench/slow_pairs.h"
 #include "src/instruments/bench/stall.h"
 #include "src/instruments/bench/tcp_counters.h"
+#include "src/instruments/bench/thread_times.h"
 #include "src/instruments/bench/verification.h"
 #include "src/runtime/runtime.h"
 
@@ -102,13 +104,16 @@ private:
     const Usage before = usage();
     const TcpCounters tcp_before = read_tcp_counters(sysroot_);
     const std::vector<NicTraffic> moved_before = traffic_of(runtime_);
+    const std::map<std::string, std::uint64_t> ran_before = thread_run_ns(sysroot_);
     if (plan.measured)
       own = take_samples(sampler, job_, plan, effort_,
                          static_cast<double>(body->operations_per_iteration()) *
                              body->latency_divisor(),
                          progress, &sample_s);
-    interference_.add(before, usage());
+    const Usage after = usage();
+    interference_.add(before, after);
     PathUse own_use = own_path(runtime_, point);
+    own_use.cores = core_shares(ran_before, thread_run_ns(sysroot_), after.at_s - before.at_s);
     if (std::vector<std::string> carriers = body->carriers(); !carriers.empty())
       own_use.transports = std::move(carriers);
     own_use.measures = sampler.measures();
@@ -129,12 +134,15 @@ private:
                                           ? gpus.collective_bytes
                                           : static_cast<double>(own.bytes_per_iteration);
     const std::vector<PeSamples> samples = job_.gather(own);
+    const std::vector<std::vector<double>> window_us = gather_windows(own.window_us);
     const FoundLimit link =
         gpus.on_gpus ? gpus.found : limit_of_ports(point, uses, gpus.found.reason);
     if (runtime_.pe() != 0)
       return;
+    const std::map<std::string, double> cores = most_cores(uses);
     conclude({entry_.info, point, runtime_.n_pes(), plan, samples, verification,
-              body->batch_multiple(), link, row_path(point, runtime_.placement(), uses)},
+              std::min<std::uint64_t>(body->batch_multiple(), plan.batch), link,
+              row_path(point, runtime_.placement(), uses), window_us, effort_.histogram, cores},
              words);
     rows_.back().time_s = static_cast<double>(SteadyClock().now_ns() - begun_ns) * 1e-9;
     check_for_stall(sample_s, uses, words);
@@ -171,6 +179,16 @@ private:
                           "not tell the rate of one, or no wire has it"};
   }
 
+  /// Of each thread by name: on the PE where it had most.
+  static std::map<std::string, double> most_cores(const std::vector<PathUse>& uses) {
+    std::map<std::string, double> most;
+    for (const PathUse& use : uses)
+      for (const auto& [name, share] : use.cores)
+        if (use.measures || name != measuring_thread)
+          most[name] = std::max(most[name], share);
+    return most;
+  }
+
   /// On PE 0, whose barriers see a pause of any PE. Counts TCP of the case, too: by network
   /// namespace, since the kernel counts so.
   void check_for_stall(const std::vector<double>& sample_s, const std::vector<PathUse>& uses,
@@ -202,6 +220,20 @@ private:
     for (const std::string& text : runtime_.gather_text(to_text(interference_)))
       all.push_back(interference_from(text));
     return all;
+  }
+
+  /// Collective: by PE; nothing of a run without windows.
+  std::vector<std::vector<double>> gather_windows(const std::vector<double>& own) const {
+    std::vector<std::vector<double>> by_pe;
+    if (!(effort_.duration_s > 0))
+      return by_pe;
+    for (const std::string& text :
+         runtime_.gather_text(fmt::format("{:.6g}", fmt::join(own, " ")))) {
+      by_pe.emplace_back();
+      for (const std::string& word : split_blanks(text))
+        by_pe.back().push_back(parse_number(word).value_or(0));
+    }
+    return by_pe;
   }
 
   /// Collective: the first PE's reason.
@@ -252,6 +284,10 @@ private:
         worst_drift_at_ = words;
       }
     }
+    if (outcome.plan.noise > effort_.max_noise) {
+      ++noisy_points_;
+      worst_noise_ = std::max(worst_noise_, outcome.plan.noise);
+    }
     const double error =
         outcome.plan.shortest_ns / lengths_of_timer_error / std::max(outcome.plan.sample_ns, 1.0);
     if (outcome.plan.measured && error > 1 / lengths_of_timer_error) {
@@ -284,6 +320,14 @@ private:
                        points(drifting_points_), worst_drift_at_, worst_drift_->pe,
                        worst_drift_->change * 100),
            "measure longer (-D 5) on a machine that does nothing else"});
+    if (noisy_points_ > 0)
+      findings_.push_back(
+          {"bench-noisy", Severity::warning, subject,
+           fmt::format("p50 is known no better than to {:.1f}% at {}; --max-noise asks for {:g}%",
+                       worst_noise_ * 100, points(noisy_points_), effort_.max_noise * 100),
+           "measure longer (-D 60) on a machine that does nothing else, or ask for less"});
+    for (Finding& finding : slow_pair_findings(subject, rows_))
+      findings_.push_back(std::move(finding));
     if (short_points_ > 0)
       findings_.push_back({"bench-short-samples", Severity::warning, subject,
                            fmt::format("so few iterations are shorter than the clock can tell "
@@ -308,8 +352,8 @@ private:
   std::uint64_t rows_seen_ = 0;
   std::optional<Drift> worst_drift_;
   std::string worst_drift_at_;
-  int drifting_points_ = 0, short_points_ = 0;
-  double worst_error_ = 0;
+  int drifting_points_ = 0, short_points_ = 0, noisy_points_ = 0;
+  double worst_error_ = 0, worst_noise_ = 0;
   std::map<std::size_t, TcpCounters> tcp_; ///< by the first PE of each network namespace
 };
 

@@ -15,11 +15,15 @@ namespace shmemctl::bench {
 
 /// How much is measured at each point. Zero means: choose.
 struct Effort {
-  std::uint64_t iterations = 0; ///< -n: operations in all, at least one sample each
+  std::uint64_t iterations = 0; ///< -n: operations in all, in 20 samples or more
   std::uint64_t warmup = 0;     ///< -w: operations before; 0: until times settle
   double duration_s = 0;        ///< -D: instead of iterations
   double budget_s = 0.2;        ///< per point when neither is given
   bool verify = true;
+  /// Of a point without iterations and duration: it is sampled until p50 is known to such a share
+  /// of it (median_error()), at most for 15 s. 0: as long as budget_s says.
+  double max_noise = 0;
+  bool histogram = false; ///< rows have one
 };
 
 /// The points of a case: sizes min, min * step, ... max, by each traffic and direction asked for.
@@ -32,6 +36,8 @@ struct Sweep {
   int first_pe = 0, second_pe = 1;
   bool matrix = false; ///< every ordered pair of PEs, one after the other
   LaunchRequest launch{};
+  std::size_t step_bytes = 0;          ///< instead of the factor, if not 0
+  std::vector<std::size_t> sizes = {}; ///< these and no others, if there are any
 };
 /// Throws Error (usage), naming the legal range, for a sweep that the case cannot do.
 std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes);

@@ -52,6 +52,8 @@ struct PeSamples {
   double limited_bytes_per_iteration = 0; ///< of those that the point's limit is about
   std::vector<double> operation_us;       ///< by sample, in the order of time
   std::vector<double> reference_us;       ///< the same by the plainest way; empty if there is none
+  /// Of a long run, one window after the other: the mean time of an operation. Not gathered.
+  std::vector<double> window_us = {};
 };
 
 /// What the PEs of a job show each other while they measure.

@@ -62,7 +62,8 @@ json use_json(const PathUse& use) {
           {"ports", ports_text(use.ports)},
           {"over_tcp", use.over_tcp},
           {"tcp_sent", count_json(use.tcp.sent)},
-          {"tcp_sent_again", count_json(use.tcp.sent_again)}};
+          {"tcp_sent_again", count_json(use.tcp.sent_again)},
+          {"cores", use.cores}};
 }
 
 PathUse use_from(const std::string& text, std::size_t pe, const PeHost& host) {
@@ -74,6 +75,7 @@ PathUse use_from(const std::string& text, std::size_t pe, const PeHost& host) {
     use.ports = ports_from(in.at("ports").get<std::string>(), host.host_name, host.machine_id);
     use.over_tcp = in.at("over_tcp").get<bool>();
     use.tcp = {count_from(in.at("tcp_sent")), count_from(in.at("tcp_sent_again"))};
+    use.cores = in.at("cores").get<std::map<std::string, double>>();
     return use;
   } catch (const std::exception&) { // of the JSON library, or a number out of range
     throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read the transports it used",

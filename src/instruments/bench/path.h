@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,10 +28,11 @@ std::string name_of(const HcaPort& nic);
 /// What one PE used at a point.
 struct PathUse {
   bool measures = false;
-  std::vector<std::string> transports; ///< to the PEs that it sends to; sorted
-  std::vector<PortUse> ports;          ///< that moved its data
-  bool over_tcp = false;               ///< one of these transports runs over TCP
-  TcpCounters tcp;                     ///< of its network namespace, while samples were taken
+  std::vector<std::string> transports;      ///< to the PEs that it sends to; sorted
+  std::vector<PortUse> ports;               ///< that moved its data
+  bool over_tcp = false;                    ///< one of these transports runs over TCP
+  TcpCounters tcp;                          ///< of its network namespace, while samples were taken
+  std::map<std::string, double> cores = {}; ///< core_shares() of its threads meanwhile
 };
 
 /// "shm", "libfabric"; of kernels and of GPU memory "p2p", "ibgda", "proxy over ibrc". "" for a PE

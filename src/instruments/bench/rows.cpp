@@ -5,6 +5,7 @@
 
 #include "src/instruments/bench/above_limit.h"
 #include "src/instruments/bench/case_table.h"
+#include "src/instruments/bench/nccl_bandwidth.h"
 #include "src/instruments/bench/statistics.h"
 
 namespace shmemctl::bench {
@@ -84,6 +85,29 @@ std::optional<double> total_rate(const std::vector<PeSamples>& samples,
   return median(std::move(sums));
 }
 
+std::optional<RowWindows> worst_window(const std::vector<PeSamples>& samples,
+                                       const std::vector<std::vector<double>>& window_us,
+                                       double length_s) {
+  RowWindows worst;
+  worst.length_s = length_s;
+  for (const std::vector<double>& of_pe : window_us)
+    worst.count = std::max(worst.count, of_pe.size());
+  if (worst.count == 0)
+    return std::nullopt;
+  for (std::size_t i = 0; i < worst.count; ++i) {
+    double sum_GBps = 0;
+    for (std::size_t pe = 0; pe < std::min(samples.size(), window_us.size()); ++pe) {
+      if (i >= window_us[pe].size() || !(window_us[pe][i] > 0))
+        continue;
+      worst.max_us = std::max(worst.max_us.value_or(0), window_us[pe][i]);
+      sum_GBps += bytes_per_operation(samples[pe]) / window_us[pe][i] * 1e-3;
+    }
+    if (sum_GBps > 0)
+      worst.min_GBps = std::min(worst.min_GBps.value_or(sum_GBps), sum_GBps);
+  }
+  return worst;
+}
+
 std::optional<double> share_of_reference(const std::vector<PeSamples>& samples) {
   std::vector<double> shares;
   for (const PeSamples& pe : samples)
@@ -155,6 +179,16 @@ ResultRow make_row(const PointResult& outcome) {
       row.bandwidth_GBps = *rate * 1e-3;
   if (outcome.info.metric != Metric::latency)
     row.rate_Mops = total_rate(outcome.samples, one_operation);
+  if (outcome.info.sized && row.stats->p50)
+    if (const auto nccl = nccl_bandwidth(row.case_name, outcome.point.size_bytes, outcome.n_pes,
+                                         *row.stats->p50)) {
+      row.algbw_GBps = nccl->algorithm_GBps;
+      row.busbw_GBps = nccl->bus_GBps;
+    }
+  row.windows = worst_window(outcome.samples, outcome.window_us, outcome.plan.window_s);
+  row.cores = outcome.cores;
+  if (outcome.histogram)
+    row.histogram = histogram_of(times);
   row.link_fraction = share_of_reference(outcome.samples);
   if (row.link_fraction) {
     row.limited_by = outcome.info.group == proxy_group ? direct_name : reference_name;

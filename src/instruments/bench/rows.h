@@ -1,6 +1,7 @@
 // A row of the report from the samples of all PEs.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,10 @@ struct PointResult {
   const Verification& verification;
   std::uint64_t window = 1; ///< operations under way together, as the case really has them
   FoundLimit link;          ///< of the path; a reference goes before it
-  std::optional<RowPath> path = std::nullopt; ///< nothing where nothing was measured
+  std::optional<RowPath> path = std::nullopt;      ///< nothing where nothing was measured
+  std::vector<std::vector<double>> window_us = {}; ///< by PE: PeSamples::window_us
+  bool histogram = false;                          ///< whether the row gets one
+  std::map<std::string, double> cores = {};        ///< PathUse::cores of the PE with most
 };
 ResultRow make_row(const PointResult& outcome);
 
@@ -31,6 +35,11 @@ ResultRow make_row(const PointResult& outcome);
 /// the samples. Nothing if nobody measured, or no time passed.
 std::optional<double> total_rate(const std::vector<PeSamples>& samples,
                                  double (*amount_per_operation)(const PeSamples&));
+/// The worst window: by the sum of the PEs' bandwidths, and by the time of an operation on any PE.
+/// Nothing without windows. @param window_us by PE
+std::optional<RowWindows> worst_window(const std::vector<PeSamples>& samples,
+                                       const std::vector<std::vector<double>>& window_us,
+                                       double length_s);
 /// Median over all samples of reference / measured time; nothing without a reference.
 std::optional<double> share_of_reference(const std::vector<PeSamples>& samples);
 

@@ -15,6 +15,9 @@ namespace {
 constexpr double rounds_of_duration = 20;
 constexpr double longest_round_s = 1;
 
+/// A point is sampled for the sake of --max-noise for so long.
+constexpr double longest_for_noise_s = 15;
+
 /// Two neighbours become one sample of twice the length.
 void halve(std::vector<double>& samples) {
   for (std::size_t i = 0; i + 1 < samples.size(); i += 2)
@@ -28,6 +31,11 @@ void keep_longest(std::vector<double>& times) {
     times[i / 2] = std::max(times[i], times[i + 1]);
   times.resize(times.size() / 2);
 }
+
+/// Windows of a long run have equal numbers of operations: of so many windows a round.
+constexpr std::uint64_t windows_of_round = 10;
+/// Then the slower one of two neighbours stays. Even.
+constexpr std::size_t max_windows = 4096;
 
 /// Takes samples into `samples`, and the time that each took into `sample_s` if that is given.
 class Series {
@@ -47,6 +55,15 @@ public:
     if (sample_s_)
       sample_s_->push_back(static_cast<double>(sampler_.clock().now_ns() - begin_ns) * 1e-9);
   }
+
+  /// What was taken since the last call is a window: the mean time of its operations.
+  void end_window() {
+    if (window_operations_ > 0)
+      samples_.window_us.push_back(window_us_ / window_operations_);
+    window_us_ = window_operations_ = 0;
+  }
+  /// Of two neighbours the slower one stays.
+  void merge_windows() { keep_longest(samples_.window_us); }
 
   /// Two neighbours become one sample of twice the length.
   void halve_all() {
@@ -70,6 +87,8 @@ private:
     if (with_reference_ && sampler_.has_reference())
       samples_.reference_us.push_back(reference_ns * 1e-3 / operations);
     samples_.operation_us.push_back(operation_ns * 1e-3 / operations);
+    window_us_ += operation_ns * 1e-3;
+    window_operations_ += operations;
   }
 
   Sampler& sampler_;
@@ -77,6 +96,7 @@ private:
   double operations_;
   bool with_reference_;
   std::vector<double>* sample_s_;
+  double window_us_ = 0, window_operations_ = 0; ///< since end_window()
 };
 
 /// Says how far a long run is, at most once a second.
@@ -159,6 +179,37 @@ void run_untimed(Sampler& sampler, std::uint64_t iterations, std::uint64_t batch
   }
 }
 
+namespace {
+
+/// Collective: takes as many samples again, until the median of each PE is known well enough.
+void sample_until_quiet(Sampler& sampler, JobMemory& job, SamplePlan& plan, double max_noise,
+                        Series& series, const PeSamples& samples,
+                        const SamplingProgress& progress) {
+  const std::int64_t start = sampler.clock().now_ns();
+  std::uint64_t taken = plan.samples;
+  for (;;) {
+    const double own_s = static_cast<double>(sampler.clock().now_ns() - start) * 1e-9;
+    const JobMemory::Values agreed = job.maximum({median_error(samples.operation_us), own_s, 0, 0});
+    plan.noise = agreed[0];
+    if (agreed[0] <= max_noise || agreed[1] > longest_for_noise_s)
+      return;
+    progress(fmt::format("p50 is known to {:.1f}%, {:.1f}% is the aim", agreed[0] * 100,
+                         max_noise * 100));
+    for (std::uint64_t i = 0; i < plan.samples; ++i) {
+      if (taken == JobMemory::max_samples) {
+        series.halve_all();
+        taken /= 2;
+        plan.joined *= 2;
+        plan.wall_ns *= 2;
+      }
+      series.take(plan.batch, plan.joined);
+      ++taken;
+    }
+  }
+}
+
+} // namespace
+
 PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const Effort& effort,
                        double operations_per_iteration, const SamplingProgress& progress,
                        std::vector<double>* sample_s) {
@@ -173,15 +224,29 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
       series.take(plan.batch, plan.joined);
       said.look([&] { return fmt::format("{} of {} samples", i + 1, plan.samples); });
     }
+    if (effort.max_noise > 0)
+      sample_until_quiet(sampler, job, plan, effort.max_noise, series, samples, progress);
     return samples;
   }
   const std::int64_t start = sampler.clock().now_ns();
   const double round_s = std::min(effort.duration_s / rounds_of_duration, longest_round_s);
   std::uint64_t taken = 0;
   double done_s = 0;
+  plan.window_s = round_s / static_cast<double>(windows_of_round);
+  // Counted on PEs that measure nothing, too: what is known of windows is the same on all.
+  std::size_t windows = 0;
+  const auto end_window = [&] {
+    series.end_window();
+    if (++windows < max_windows)
+      return;
+    series.merge_windows();
+    windows /= 2;
+    plan.window_s *= 2;
+  };
   do {
     const auto in_round =
         static_cast<std::uint64_t>(std::ceil(round_s * 1e9 / std::max(plan.wall_ns, 1.0)));
+    const std::uint64_t in_window = std::max<std::uint64_t>(in_round / windows_of_round, 1);
     for (std::uint64_t i = 0; i < in_round; ++i) {
       if (taken == JobMemory::max_samples) {
         series.halve_all();
@@ -191,6 +256,8 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
       }
       series.take(plan.batch, plan.joined);
       ++taken;
+      if ((i + 1) % in_window == 0 || i + 1 == in_round)
+        end_window();
     }
     const double own_s = static_cast<double>(sampler.clock().now_ns() - start) * 1e-9;
     done_s = job.maximum({own_s})[0];
@@ -209,6 +276,8 @@ constexpr double longest_warm_up_s = 5;
 /// Samples are not made longer than this share of a point's time for the sake of the start.
 constexpr double shortest_share = 1.0 / 50;
 constexpr double min_samples = 5;
+/// -n operations are in so many samples at least, if there are as many: a single one has no spread.
+constexpr std::uint64_t fewest_of_n = 20;
 /// p99 of so many is as good as it gets; the rest of the memory is for long runs.
 constexpr double enough_samples = 4096;
 
@@ -331,15 +400,18 @@ private:
     plan_.samples = static_cast<std::uint64_t>(std::clamp(fitting, min_samples, enough_samples));
   }
 
+  std::uint64_t in_whole_windows(std::uint64_t batch) const {
+    return batch > multiple_ ? batch / multiple_ * multiple_ : batch;
+  }
+
   /// As many as were asked for; the few that do not fill samples of one length go before them.
   void plan_iterations() {
     const std::uint64_t n = effort_.iterations;
-    const std::uint64_t runs = std::max<std::uint64_t>(n / plan_.batch, 1);
+    const std::uint64_t longest = in_whole_windows(std::max<std::uint64_t>(n / fewest_of_n, 1));
+    const std::uint64_t runs = std::max<std::uint64_t>(n / std::min(plan_.batch, longest), 1);
     plan_.joined = (runs + JobMemory::max_samples - 1) / JobMemory::max_samples;
     plan_.samples = runs / plan_.joined;
-    std::uint64_t batch = n / (plan_.samples * plan_.joined);
-    if (batch > multiple_)
-      batch = batch / multiple_ * multiple_;
+    const std::uint64_t batch = in_whole_windows(n / (plan_.samples * plan_.joined));
     plan_.sample_ns *= static_cast<double>(batch) / static_cast<double>(plan_.batch);
     plan_.batch = batch;
     plan_.untimed = n - batch * plan_.joined * plan_.samples;

@@ -56,6 +56,8 @@ struct SamplePlan {
   /// A sample that is shorter than this is wrong by more than 0.25 % because of the clock.
   double shortest_ns = 0;
   double sample_ns = 0; ///< of the PE whose samples are shortest
+  double noise = 0;     ///< with Effort::max_noise: what is left of it, on the PE with most
+  double window_s = 0;  ///< with Effort::duration_s: the length of PeSamples::window_us
 };
 
 /// A sample shall be so many times as long as the error of the clock: 0.25 %.

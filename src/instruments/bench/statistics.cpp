@@ -50,6 +50,48 @@ std::vector<double> kept_samples(const std::vector<std::vector<double>>& samples
   return kept;
 }
 
+double median_error(std::vector<double> samples) {
+  if (samples.empty())
+    return 0;
+  constexpr std::size_t fewest = 6; // 1 - 2 / 2^6 = 97 % lies between the outermost two
+  std::sort(samples.begin(), samples.end());
+  const auto n = static_cast<double>(samples.size());
+  const double middle = quantile(samples, 0.5);
+  if (samples.size() < fewest || !(middle > 0))
+    return 1;
+  constexpr double sigmas = 1.96; // ranks below the median are binomial, with a variance of n / 4
+  const double apart = sigmas * std::sqrt(n) / 2;
+  const auto low = static_cast<std::size_t>(std::max(std::floor(n / 2 - apart), 0.0));
+  const auto high = static_cast<std::size_t>(std::min(std::ceil(n / 2 + apart), n - 1));
+  return (samples[high] - samples[low]) / 2 / middle;
+}
+
+std::vector<HistogramBin> histogram_of(const std::vector<std::vector<double>>& samples_by_pe) {
+  constexpr std::size_t bins = 20;
+  std::vector<double> all;
+  for (const std::vector<double>& samples : samples_by_pe)
+    all.insert(all.end(), samples.begin(), samples.end());
+  if (all.empty())
+    return {};
+  const auto [least, most] = std::minmax_element(all.begin(), all.end());
+  const double from = *least, to = *most;
+  if (!(from > 0) || !(to > from))
+    return {{from, to, all.size()}};
+  const double step = std::pow(to / from, 1.0 / bins);
+  std::vector<HistogramBin> histogram;
+  for (std::size_t i = 0; i < bins; ++i)
+    histogram.push_back({from * std::pow(step, static_cast<double>(i)),
+                         i + 1 == bins ? to : from * std::pow(step, static_cast<double>(i + 1)),
+                         0});
+  for (const double sample : all) {
+    std::size_t bin = 0;
+    while (bin + 1 < bins && sample >= histogram[bin].to)
+      ++bin;
+    ++histogram[bin].count;
+  }
+  return histogram;
+}
+
 Stats stats_of(const std::vector<double>& samples) {
   return stats_of(std::vector<std::vector<double>>{samples});
 }
@@ -79,6 +121,8 @@ Stats stats_of(const std::vector<std::vector<double>>& samples_by_pe) {
   stats.p90 = quantile(all, 0.9);
   if (all.size() >= 100)
     stats.p99 = quantile(all, 0.99);
+  if (all.size() >= 1000)
+    stats.p999 = quantile(all, 0.999);
   // Rounding must not put the mean of equal samples beside them.
   stats.mean = std::clamp(moments.mean(), all.front(), all.back());
   if (all.size() >= 2) {

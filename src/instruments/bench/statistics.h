@@ -36,8 +36,17 @@ inline constexpr std::size_t max_kept_samples = 100;
 /// order of PEs and of time, rounded to six digits.
 std::vector<double> kept_samples(const std::vector<std::vector<double>>& samples_by_pe);
 
-/// p99 from 100 samples, stddev and mad from two. Throws Error (unavailable) for a sample that is
-/// not finite: no clock gives one.
+/// How well the median is known: half its 95 % confidence interval by ranks, as a share of it. 1
+/// for fewer than six samples, of which no rank bounds it so surely, or a median of 0; 0 without
+/// any.
+double median_error(std::vector<double> samples);
+
+/// All samples by their values: at most 20 bins, each as many times as long as the one before,
+/// from the smallest sample to the largest.
+std::vector<HistogramBin> histogram_of(const std::vector<std::vector<double>>& samples_by_pe);
+
+/// p99 from 100 samples, p99.9 from 1000, stddev and mad from two. Throws Error (unavailable) for a
+/// sample that is not finite: no clock gives one.
 Stats stats_of(const std::vector<double>& samples);
 /// Of all PEs' samples as one.
 Stats stats_of(const std::vector<std::vector<double>>& samples_by_pe);

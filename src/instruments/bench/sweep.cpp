@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/instruments/bench/engine.h"
 
@@ -76,10 +77,44 @@ std::size_t rounded_up(std::size_t size_bytes, std::size_t multiple) {
   return (size_bytes + multiple - 1) / multiple * multiple;
 }
 
+void require_possible(const CaseInfo& info, std::size_t size_bytes, const char* flag) {
+  if (size_bytes > std::numeric_limits<std::size_t>::max() / 4)
+    throw refused(info, "invalid size: " + format_size_bytes(size_bytes) + " exceeds any memory",
+                  std::string("pass ") + flag + " below the size of the symmetric heap");
+}
+
+/// --sizes, in their order, each once.
+std::vector<std::size_t> listed_sizes(const CaseInfo& info, const std::vector<std::size_t>& asked,
+                                      std::size_t element) {
+  std::vector<std::size_t> sizes;
+  for (const std::size_t size : asked) {
+    require_possible(info, size, "--sizes");
+    const auto& known = info.only_bytes;
+    if (!known.empty() && std::find(known.begin(), known.end(), size) == known.end()) {
+      std::vector<std::string> words;
+      for (const std::size_t one : known)
+        words.push_back(std::to_string(one));
+      throw refused(
+          info, "it supports " + join(words, ", ") + " bytes only, not " + format_size_bytes(size),
+          "pass some of --sizes " + join(words, ",") + ", or omit the case");
+    }
+    if (size % element != 0)
+      throw refused(info,
+                    "no multiple of its element size, " + format_size_bytes(element) +
+                        " bytes: " + format_size_bytes(size),
+                    "pass --sizes " + format_size_bytes(rounded_up(size, element)));
+    if (std::find(sizes.begin(), sizes.end(), size) == sizes.end())
+      sizes.push_back(size);
+  }
+  return sizes;
+}
+
 std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
   if (!info.sized)
     return {info.element_bytes};
   const std::size_t element = std::max<std::size_t>(info.element_bytes, 1);
+  if (!sweep.sizes.empty())
+    return listed_sizes(info, sweep.sizes, element);
   const auto asked = [&](std::size_t size_bytes, std::size_t otherwise) {
     return size_bytes != 0 ? size_bytes : otherwise;
   };
@@ -102,26 +137,33 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
                   "no multiple of its element size, " + format_size_bytes(element) +
                       " bytes, from " + format_size_bytes(first) + " to " + format_size_bytes(last),
                   "pass -e " + format_size_bytes(rounded_up(first, element)) + " or more");
+  if (sweep.step_bytes % element != 0)
+    throw refused(info,
+                  "invalid step: " + format_size_bytes(sweep.step_bytes) +
+                      " is no multiple of its element size, " + format_size_bytes(element) +
+                      " bytes",
+                  "pass -i " + format_size_bytes(rounded_up(sweep.step_bytes, element)));
   if (!(sweep.step_factor > 1) || !std::isfinite(sweep.step_factor))
     throw refused(info, "invalid step factor: it must be greater than 1", "pass -f 2, for example");
-  if (last > std::numeric_limits<std::size_t>::max() / 4)
-    throw refused(info, "invalid size: " + format_size_bytes(last) + " exceeds any memory",
-                  "pass -e below the size of the symmetric heap");
+  require_possible(info, last, "-e");
   std::vector<std::size_t> sizes;
   const auto add = [&](double size_bytes) {
     const std::size_t size = rounded_up(static_cast<std::size_t>(size_bytes), element);
     if (sizes.empty() || size > sizes.back())
       sizes.push_back(size);
     if (sizes.size() > max_points)
-      throw refused(info,
-                    "the step factor gives more than " + std::to_string(max_points) + " sizes",
-                    "pass a larger -f, such as 2");
+      throw refused(
+          info,
+          (sweep.step_bytes > 0 ? "-i gives more than " : "the step factor gives more than ") +
+              std::to_string(max_points) + " sizes",
+          sweep.step_bytes > 0 ? "pass a larger -i, or -f 2" : "pass a larger -f, such as 2");
   };
   // Small sizes may need many factors to grow by one element.
   auto next = static_cast<double>(first);
   while (next < static_cast<double>(last)) {
     add(next);
-    next = std::max(next * sweep.step_factor, std::floor(next) + 1);
+    next = sweep.step_bytes > 0 ? next + static_cast<double>(sweep.step_bytes)
+                                : std::max(next * sweep.step_factor, std::floor(next) + 1);
   }
   const std::size_t largest = std::max(last / element * element, element);
   while (!sizes.empty() && sizes.back() >= largest)

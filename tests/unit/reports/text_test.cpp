@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "reports/json_view.h"
+#include "reports/result_table.h"
 #include "src/base/text.h"
 #include "test_paths.h"
 #include "tests/unit/reports/samples.h"
@@ -194,17 +195,163 @@ TEST(ChecksText, EvidenceAndFixOnlyWhereItDidNotPass) {
                                                     "       read: RLIMIT_MEMLOCK\n");
 }
 
-TEST(ResultsText, ColumnsFollowTheParameters) {
+TEST(ResultsText, WhatRowsHaveInCommonStandsAboveThem) {
   std::vector<ResultRow> results = sample_report().results;
   EXPECT_NE(results_text(results, {}).find("GB/s  GB/s wire"), std::string::npos);
   results[0].wire_GBps.reset();
   EXPECT_EQ(results_text(results, {}),
-            "case  size  scope  min [us]  p50 [us]  p99 [us]  max [us]  Mop/s  GB/s            "
-            "of link  verified\n"
-            "put     4K  block         1       1.5         -         3  0.625  12.5  25.0% of "
-            "mlx5_0/1  passed\n"
-            "put     4K  block         -         -         -         -      -     -           "
-            "       -  skip, unchecked: no peer\n");
+            "put\n"
+            "  scope block; limit: mlx5_0/1\n"
+            "size  min [us]  p50 [us]  p99 [us]  max [us]  Mop/s  GB/s  of limit  verified\n"
+            "  4K         1       1.5         -         3  0.625  12.5     25.0%  passed\n"
+            "  4K         -         -         -         -      -     -         -  skipped\n"
+            "put: skipped: no peer\n");
+  TextStyle style;
+  style.gigabits = true;
+  EXPECT_NE(results_text(results, style).find("Gb/s"), std::string::npos);
+  EXPECT_NE(results_text(results, style).find("  100     25.0%"), std::string::npos)
+      << results_text(results, style);
+}
+
+/// As bench measures them: every column that it has.
+ResultRow wide_row() {
+  ResultRow row;
+  row.case_name = "put";
+  row.params = {{"size_bytes", 4194304}, {"window", 64},      {"batch", 262144}, {"pes", 16},
+                {"traffic", "pair"},     {"direction", "uni"}};
+  row.unit = "us";
+  row.stats = Stats{};
+  row.stats->min = row.stats->p50 = row.stats->p99 = row.stats->max = 0.0024841;
+  row.stats->p999 = 0.0024849;
+  row.rate_Mops = 0.00010001;
+  row.bandwidth_GBps = 0.00010001;
+  row.link_fraction = 1.212;
+  row.limited_by = "memcpy of the same size";
+  row.limit_note = "above its limit: because";
+  row.reason = "verification is switched off";
+  row.windows = RowWindows{1, 20, 0.0001, 1.0};
+  row.path = RowPath{PathEnd{0, "a"}, PathEnd{2, "b"}, {"libfabric"}, {"eth0"}};
+  return row;
+}
+
+int widest_line(const std::string& text) {
+  int widest = 0;
+  for (const std::string& line : split(text, '\n'))
+    widest = std::max(widest, display_width(line));
+  return widest;
+}
+
+TEST(ResultsText, RowsAreAtMostAHundredColumnsWide) {
+  ResultRow row = wide_row();
+  ResultRow collective = row;
+  collective.params.erase("window");
+  collective.windows.reset();
+  collective.rate_Mops.reset();
+  collective.algbw_GBps = collective.busbw_GBps = 0.00010001;
+  for (const bool p999 : {false, true})
+    for (const ResultRow& one : {row, collective}) {
+      TextStyle style;
+      style.p999 = p999;
+      LiveResults live({"size_bytes", "window"}, style);
+      EXPECT_LE(widest_line(live.add(one)), 100) << live.add(one);
+      EXPECT_LE(widest_line(results_text({one, one}, style)), 100);
+    }
+}
+
+TEST(LiveResults, PrintHeadersOnceAndARowAtATime) {
+  ResultRow row = wide_row();
+  row.windows.reset();
+  row.limit_note = "";
+  LiveResults live({"size_bytes", "window"}, {});
+  const std::string first = live.add(row);
+  EXPECT_EQ(first,
+            "put: PE 0 (a) -> PE 2 (b) by libfabric eth0\n"
+            "  direction uni, pes 16, traffic pair; limit: memcpy of the same size\n"
+            "  size  window  min [us]  p50 [us]  p99 [us]  max [us]     Mop/s      GB/s  of limit  "
+            "verified\n"
+            "    4M      64  0.002484  0.002484  0.002484  0.002484    0.0001    0.0001    121.2%  "
+            "unchecked\n");
+  row.params["size_bytes"] = 8;
+  row.params["window"] = 32;
+  row.params["batch"] = 1;
+  EXPECT_EQ(live.add(row).find('\n'), live.add(row).size() - 1) << "no second header";
+  // A row whose values have no column, or whose path is another one, brings headers along.
+  row.wire_GBps = 1;
+  EXPECT_NE(live.add(row).find("GB/s wire"), std::string::npos);
+  row.path->transports = {"ucx"};
+  EXPECT_NE(live.add(row).find("by ucx"), std::string::npos);
+  ResultRow other = row;
+  other.case_name = "get";
+  EXPECT_EQ(live.add(other).find("get: PE 0 (a)"), 0u) << "a case has its own headers";
+  EXPECT_EQ(live.end(), "put, get: not verified: verification is switched off\n");
+}
+
+TEST(LiveResults, ARowWithoutTimesNeedsNoColumns) {
+  ResultRow row = wide_row();
+  LiveResults live({"size_bytes", "window"}, {});
+  live.add(row);
+  ResultRow skipped;
+  skipped.case_name = "put";
+  skipped.params = {{"size_bytes", 8}, {"pes", 16}, {"traffic", "pair"}, {"direction", "uni"}};
+  skipped.status = RowStatus::skip;
+  skipped.reason = "PE 1: it shares no memory";
+  const std::string text = live.add(skipped);
+  EXPECT_EQ(text.find('\n'), text.size() - 1) << text;
+  EXPECT_NE(live.end().find("put: skipped: PE 1: it shares no memory\n"), std::string::npos);
+}
+
+TEST(ResultsText, CasesWithoutSizesShareATable) {
+  ResultRow row = wide_row();
+  row.params = {{"pes", 2}, {"traffic", "collective"}};
+  row.case_name = "barrier";
+  ResultRow other = row;
+  other.case_name = "sync";
+  const std::string text = results_text({row, other}, {});
+  EXPECT_NE(text.find("\ncase     min [us]"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nsync     "), std::string::npos) << text;
+  EXPECT_EQ(text.find("of limit", text.find("of limit") + 1), std::string::npos) << text;
+  other.params["size_bytes"] = row.params["size_bytes"] = 8;
+  const std::string apart = results_text({row, other}, {});
+  EXPECT_NE(apart.find("of limit", apart.find("of limit") + 1), std::string::npos) << apart;
+}
+
+TEST(ResultsText, AHistogramIsDrawnBelow) {
+  ResultRow row = wide_row();
+  row.histogram = {{1, 2, 40}, {2, 4, 1}, {4, 8, 0}};
+  const std::string text = results_text({row}, {});
+  EXPECT_NE(text.find("put 4M, all samples\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("   1        2       40  " + std::string(40, '#') + "\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("   2        4        1  #\n"), std::string::npos) << text;
+}
+
+TEST(JobText, SaysWhatWasRunAndWhere) {
+  Report report = sample_report();
+  report.tool.version = "1.2.3";
+  report.tool.git_revision = "abc";
+  report.tool.git_dirty = true;
+  report.started_at = "2026-11-26T10:00:00.000Z";
+  report.command = {"shmemctl", "bench", "put"};
+  report.job = {4, 2, "pmix", "mpirun", {"mpirun", "-n", "4", "shmemctl", "bench", "a b"}};
+  report.hosts = json::array({{{"name", "n0"}}, {{"name", "n1"}}});
+  report.measurement = Measurement{"c", 1, 1, {}};
+  for (int pe = 0; pe < 4; ++pe)
+    report.measurement->pinning.push_back({pe, "n0", std::to_string(pe), 0, "bench"});
+  EXPECT_EQ(
+      job_text(report, {"H100", "H100", "", "H200"}, {}),
+      "shmemctl 1.2.3 (abc, dirty), 2026-11-26T10:00:00.000Z\n"
+      "  command  mpirun -n 4 shmemctl bench 'a b'\n"
+      "  job      4 PEs on 2 nodes (n0, n1), started by mpirun, bootstrap pmix\n"
+      "  CPUs     PE 0 on CPU 0, PE 1 on CPU 1, PE 2 on CPU 2, PE 3 on CPU 3, pinned by bench\n"
+      "  GPUs     H100 (PE 0 to 1), H200 (PE 3)\n");
+  report.job.command.clear();
+  report.measurement->pinning.resize(1);
+  for (int pe = 0; pe < 40; ++pe)
+    report.measurement->pinning.push_back({pe, "n0", "0-3", 0, "nobody"});
+  const std::string text = job_text(report, {}, {});
+  EXPECT_NE(text.find("command  shmemctl bench put\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("33 more,"), std::string::npos) << text;
+  EXPECT_LE(widest_line(text), 100) << text;
 }
 
 TEST(ResultsText, AReasonForNoShareStandsOnceBelowTheTable) {
@@ -219,9 +366,9 @@ TEST(ResultsText, AReasonForNoShareStandsOnceBelowTheTable) {
   ResultRow known = report.results.at(0);
   known.limit_reason = "not said of what has a share";
   const std::string text = results_text({row, other, row, known}, {});
-  const std::string line = "\nput, get: " + safe_text(row.limit_reason) + "\n";
-  ASSERT_GE(text.size(), line.size());
-  EXPECT_EQ(text.substr(text.size() - line.size()), line) << text;
+  const std::string reason = ": " + safe_text(row.limit_reason) + "\n";
+  for (const char* name : {"\nput", "\nget"}) // each below the rows of its case
+    EXPECT_NE(text.find(name + reason), std::string::npos) << text;
 }
 
 TEST(ResultsText, ThePathIsAboveTheTable) {
@@ -230,9 +377,9 @@ TEST(ResultsText, ThePathIsAboveTheTable) {
   row.path = RowPath{PathEnd{0, "a"}, PathEnd{2, "b"}, {"libfabric"}, {"eth0"}};
   ResultRow other = row;
   other.case_name = "get";
-  EXPECT_EQ(
-      results_text({row, other}, {}).find("put, get: PE 0 (a) -> PE 2 (b) by libfabric eth0\n"),
-      0u);
+  const std::string two = results_text({row, other}, {});
+  EXPECT_EQ(two.find("put: PE 0 (a) -> PE 2 (b) by libfabric eth0\n"), 0u) << two;
+  EXPECT_NE(two.find("\nget: PE 0 (a) -> PE 2 (b) by libfabric eth0\n"), std::string::npos) << two;
   std::vector<ResultRow> matrix;
   for (int pe = 1; pe < 20; ++pe) {
     matrix.push_back(row);
@@ -251,8 +398,9 @@ TEST(ResultsText, AShareAboveItsLimitIsMarked) {
   row.limited_by = "memcpy of the same size";
   row.limit_note = "above its limit: because";
   const std::string text = results_text({row}, {});
-  EXPECT_NE(text.find("121.2% of memcpy of the same size (above it)"), std::string::npos) << text;
-  EXPECT_NE(text.find(row.case_name + ": above its limit: because\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("limit: memcpy of the same size\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  121.2%!  "), std::string::npos) << text;
+  EXPECT_NE(text.find(row.case_name + ": ! above its limit: because\n"), std::string::npos) << text;
 }
 
 TEST(ResultsText, WhatOtherHostsSentIsPrintedSafe) {

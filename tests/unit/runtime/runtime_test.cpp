@@ -334,6 +334,9 @@ TEST(Runtime, ANamedTransportThatDoesNotWorkFailsWithOneThatWould) {
                      "set --remote-transport ucx, which reaches all pairs", "connected: \n"});
   expect_everywhere(job_with(there, {{"SHMEMCTL_TRANSPORT", "shm,ibrc"}}),
                     {"find a transport", "set --transport shm,ucx, which reaches all pairs"});
+  expect_everywhere(job_with({{"ibrc", no_pair}, {"libfabric", all_pairs}, {"ucx", all_pairs}},
+                             {{"SHMEMCTL_REMOTE_TRANSPORT", "ibrc"}}),
+                    {"set --remote-transport libfabric, which reaches all pairs; so does ucx"});
 }
 
 // Before any memory is created, and without waiting for a neighbour.

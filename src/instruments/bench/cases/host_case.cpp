@@ -1,5 +1,7 @@
 #include "src/instruments/bench/cases/host_case.h"
 
+#include <utility>
+
 #include "src/instruments/bench/cases/pattern.h"
 
 namespace shmemctl::bench {
@@ -11,8 +13,14 @@ std::size_t HostCase::bytes_needed(const Runtime& runtime, const Point&) const {
 void HostCase::prepare(Arena& arena) {
   gpu_ = arena.point.launch.memory == MemoryKind::gpu ? arena.runtime.gpu() : nullptr;
   memory_bytes_ = arena.size_bytes;
+  std::vector<Transport*> transports;
+  for (const int way : arena.runtime.transport_index_by_pe())
+    transports.push_back(
+        way < 0 ? nullptr
+                : arena.runtime.transports()[static_cast<std::size_t>(way)].transport.get());
   begin({arena.runtime.rma(), arena.runtime.teams(), arena.runtime.collectives(),
-         arena.runtime.pe(), arena.runtime.n_pes(), arena.memory, arena.seed});
+         arena.runtime.pe(), arena.runtime.n_pes(), arena.memory, arena.seed,
+         std::move(transports)});
 }
 
 void HostCase::begin(const HostCaseContext& context) {
@@ -34,7 +42,7 @@ HostCaseContext HostCase::seen() {
   copy_.resize(memory_bytes_);
   gpu_->copy(copy_.data(), context().memory, memory_bytes_);
   return {context().rma,   context().teams, context().collectives, context().pe,
-          context().n_pes, copy_.data(),    context().seed};
+          context().n_pes, copy_.data(),    context().seed,        context().transports};
 }
 
 std::string HostCase::unmapped_peer(Runtime& runtime) const {

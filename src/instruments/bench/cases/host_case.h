@@ -20,6 +20,8 @@ struct HostCaseContext {
   int pe, n_pes;
   std::byte* memory;
   std::uint64_t seed;
+  /// By PE: what serves its host memory; nullptr: nothing does.
+  std::vector<Transport*> transports = {};
 };
 
 /// A case that runs on the host.

@@ -89,6 +89,14 @@ struct Memcpy : TransferKind {
   [[gnu::always_inline]] static void complete(Rma&) { full_fence(); }
 };
 
+/// What the transport does without the runtime, which names slots by their addresses.
+struct TransportPut : Quiet {
+  static constexpr bool one_by_one = false, by_transport = true;
+  [[gnu::always_inline]] static void issue(const Issue& at) {
+    at.transport->put(0, at.remote, at.source, at.size_bytes, false);
+  }
+};
+
 } // namespace
 
 SHMEMCTL_CASE_BY_MEMORY(put_by_host, Transfer<Put>, registered_put_by_host);
@@ -100,5 +108,6 @@ SHMEMCTL_CASE(get_element_by_host, Transfer<GetElement>);
 SHMEMCTL_CASE(put_signal_by_host, Transfer<PutSignal>);
 SHMEMCTL_CASE(strided_put_by_host, Transfer<StridedPut>);
 SHMEMCTL_CASE(memcpy_reference_by_host, Transfer<Memcpy>);
+SHMEMCTL_CASE(transport_put_by_host, Transfer<TransportPut>);
 
 } // namespace shmemctl::bench

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstring>
+#include <vector>
 
 #include "src/instruments/bench/cases/transfer_buffers.h"
+#include "transports/transport.h"
 
 namespace shmemctl::bench {
 
@@ -16,6 +18,8 @@ struct Issue {
   std::uint64_t operation;    ///< number among those to this peer
   std::ptrdiff_t delta_bytes; ///< what leads to the peer's mapped memory
   int pe;
+  Transport* transport = nullptr; ///< with TransferKind::by_transport, and the slot as it names it
+  RemoteAddress remote = {};
 };
 
 /// How one kind of operation is made. Data goes to the peer's slot, or from the peer's source
@@ -25,6 +29,7 @@ struct TransferKind {
   static constexpr bool signals = false;   ///< leaves the number of operations in the signal word
   static constexpr bool one_by_one = true; ///< each is completed before the next one (latency)
   static constexpr bool direct = false;    ///< needs the peer's memory mapped here
+  static constexpr bool by_transport = false; ///< calls the transport, without the runtime
   static constexpr int spread = 1;
 };
 
@@ -103,9 +108,26 @@ private:
     TransferLayout layout;
     const std::ptrdiff_t* deltas;
     const int* to;
+    Transport* const* transports;
+    const RemoteAddress* bases;
 
     Issue at(const TransferCursor& cursor, std::size_t source_offset_bytes) const {
       const std::uint64_t area = cursor.peer;
+      if constexpr (Kind::by_transport) {
+        const std::size_t offset_bytes = layout.slot_offset_bytes(area, cursor.slot);
+        RemoteAddress slot = bases[area];
+        slot.offset_bytes += offset_bytes;
+        return {rma,
+                memory + offset_bytes,
+                memory + source_offset_bytes,
+                layout.size_bytes,
+                nullptr,
+                cursor.operation,
+                0,
+                to[area],
+                transports[area],
+                slot};
+      }
       return {rma,
               memory + layout.slot_offset_bytes(area, cursor.slot),
               memory + source_offset_bytes,
@@ -117,7 +139,8 @@ private:
     }
   };
   TimedRegion frame() const {
-    return {context().rma, context().memory, *layout_, deltas_.data(), routes_.to.data()};
+    return {context().rma,     context().memory,   *layout_,     deltas_.data(),
+            routes_.to.data(), transports_.data(), bases_.data()};
   }
   TransferLayout layout_for(int n_pes) const {
     return {point().size_bytes, peers_of_a_sender(point(), n_pes),
@@ -129,6 +152,13 @@ private:
     layout_.emplace(layout_for(context().n_pes));
     cursor_.emplace(*layout_);
     deltas_ = deltas_to(routes_.to);
+    bases_.clear();
+    transports_.clear();
+    if (Kind::by_transport)
+      for (const int pe : routes_.to) {
+        bases_.push_back(context().rma.locate(context().memory, pe));
+        transports_.push_back(context().transports.at(static_cast<std::size_t>(pe)));
+      }
     mapped_ = !routes_.to.empty() && !on_gpu();
     for (const int pe :
          routes_.to) // not where memory is mapped, and a network is used all the same
@@ -153,6 +183,8 @@ private:
   std::optional<TransferLayout> layout_;
   std::optional<TransferCursor> cursor_;
   std::vector<std::ptrdiff_t> deltas_; ///< by peer: from here to its mapped memory
+  std::vector<Transport*> transports_; ///< by peer, with Kind::by_transport
+  std::vector<RemoteAddress> bases_;   ///< of the memory, there
   bool mapped_ = false;                ///< all of `to` are, and are reached by loads and stores
 };
 

@@ -194,11 +194,6 @@ double call_us(const OperationResult& result) {
   return bench::median(result.total_us);
 }
 
-std::vector<WaitVerdict> verdicts_of(const Point& point, const OperationResult& result) {
-  return judge_waits(result.waits, call_us(result), result.late,
-                     [&](int from, int to) { return point.setup.crosses(from, to); });
-}
-
 json waits_json(const Point& point, const OperationResult& result) {
   json verdicts = json::array();
   for (const WaitVerdict& verdict : verdicts_of(point, result))
@@ -272,6 +267,20 @@ void add_masked(const Point& point, Findings& findings) {
 }
 
 } // namespace
+
+std::vector<WaitVerdict> verdicts_of(const Point& point, const OperationResult& result) {
+  std::vector<WaitVerdict> verdicts =
+      judge_waits(result.waits, call_us(result), result.late,
+                  [&](int from, int to) { return point.setup.crosses(from, to); });
+  if (point.oversubscribed)
+    verdicts.erase(std::remove_if(verdicts.begin(), verdicts.end(),
+                                  [&](const WaitVerdict& verdict) {
+                                    return verdict.culprit != Culprit::rank || !point.straggler ||
+                                           point.straggler->first != verdict.awaited;
+                                  }),
+                   verdicts.end());
+  return verdicts;
+}
 
 std::vector<ResultRow> rows_of(const Point& point) {
   std::vector<ResultRow> rows;
@@ -401,6 +410,14 @@ std::string text_of(const Point& point) {
   for (const OperationResult& result : point.result.operations)
     if (const std::string waits = wait_text(result.waits); !waits.empty())
       text += fmt::format("{}: {}", to_string(result.operation), waits);
+  return text;
+}
+
+std::string slow_text_of(const Point& point) {
+  std::string text;
+  for (const OperationResult& result : point.result.operations)
+    if (!verdicts_of(point, result).empty())
+      text += fmt::format("{}: {}", to_string(result.operation), wait_text(result.waits));
   return text;
 }
 

@@ -1,6 +1,7 @@
 // One point of `shmemctl moe` as the report and people see it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,13 @@ struct Point {
   std::optional<std::pair<int, double>> straggler = {};
   std::optional<int> absent = {}; ///< Effort's
   bool recorded = false;          ///< whether a file says the routing
+  /// PEs share CPUs (`bench-oversubscribed`): then a rank waits for another's time slice, and none
+  /// is called slow but the straggler.
+  std::optional<Finding> oversubscribed = {};
 };
+
+/// Who is slow in an operation.
+std::vector<WaitVerdict> verdicts_of(const Point& point, const OperationResult& result);
 
 /// Rows of each operation: its time in all, its parts, the first call, and the chained period.
 std::vector<ResultRow> rows_of(const Point& point);
@@ -45,5 +52,7 @@ nlohmann::json json_of(const Point& point);
 Findings findings_of(const Point& point);
 /// Memory, traffic and the wait matrices, for people.
 std::string text_of(const Point& point);
+/// Of text_of() the wait matrices in which somebody is slow; "" if nobody is.
+std::string slow_text_of(const Point& point);
 
 } // namespace shmemctl::moe

@@ -172,12 +172,12 @@ std::string describe(const WaitVerdict& verdict) {
 std::string wait_text(const WaitMatrix& waits) {
   if (waits.size() < 2)
     return "";
-  std::string text = "PE waits for PE [us]";
+  std::string text = "how long a PE waits for another, in us\n  a row waits for | PE";
   for (std::size_t j = 0; j < waits.size(); ++j)
     text += fmt::format("{:>9}", j);
   text += '\n';
   for (std::size_t i = 0; i < waits.size(); ++i) {
-    text += fmt::format("{:>20}", i);
+    text += fmt::format("  {:>15} |   ", fmt::format("PE {}", i));
     for (std::size_t j = 0; j < waits.size(); ++j)
       text += i == j || waits[i][j] <= 0 ? fmt::format("{:>9}", "-")
                                          : fmt::format("{:>9.1f}", waits[i][j]);

@@ -36,6 +36,46 @@ TEST(Statistics, PercentileNinetyNineTakesAHundredSamples) {
   EXPECT_DOUBLE_EQ(*stats_of(samples).p99, 99.01);
 }
 
+TEST(Statistics, PercentileNinetyNinePointNineTakesAThousandSamples) {
+  std::vector<double> samples;
+  for (int i = 1; i <= 999; ++i)
+    samples.push_back(i);
+  EXPECT_FALSE(stats_of(samples).p999.has_value());
+  samples.push_back(1000);
+  EXPECT_NEAR(*stats_of(samples).p999, 999.001, 1e-9);
+}
+
+TEST(Statistics, TheErrorOfAMedianShrinksWithTheRootOfTheNumber) {
+  const auto error_of = [](int n) {
+    std::mt19937 random(1);
+    std::uniform_real_distribution<double> spread(0.5, 1.5);
+    std::vector<double> samples;
+    for (int i = 0; i < n; ++i)
+      samples.push_back(spread(random));
+    return median_error(samples);
+  };
+  // The density at the median is 1: a standard error of 1 / (2 sqrt(n)).
+  EXPECT_NEAR(error_of(10000), 1.96 / 2 / 100, 0.002);
+  EXPECT_NEAR(error_of(100), 1.96 / 2 / 10, 0.05);
+  EXPECT_EQ(median_error({}), 0);
+  EXPECT_EQ(median_error({1, 1, 1}), 1) << "too few to say";
+  EXPECT_EQ(median_error(std::vector<double>(20, 7)), 0);
+}
+
+TEST(Statistics, AHistogramsBinsGrowByOneFactor) {
+  const std::vector<HistogramBin> bins = histogram_of({{1, 1, 1024}, {31, 33}});
+  ASSERT_EQ(bins.size(), 20u); // 2^10 in 20 bins: the square root of two each
+  EXPECT_DOUBLE_EQ(bins[0].from, 1);
+  EXPECT_EQ(bins[0].count, 2u);
+  EXPECT_NEAR(bins[10].from, 32, 1e-9);
+  EXPECT_EQ(bins[9].count, 1u);
+  EXPECT_EQ(bins[10].count, 1u);
+  EXPECT_DOUBLE_EQ(bins[19].to, 1024);
+  EXPECT_EQ(bins[19].count, 1u) << "the largest sample is in the last bin";
+  EXPECT_EQ(histogram_of({{2, 2}}).size(), 1u);
+  EXPECT_TRUE(histogram_of({{}, {}}).empty());
+}
+
 TEST(Statistics, OneSampleHasNoSpread) {
   const Stats stats = stats_of(std::vector<double>{3});
   EXPECT_EQ(stats.n, 1u);

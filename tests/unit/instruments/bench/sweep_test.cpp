@@ -51,6 +51,38 @@ TEST(Sweep, AMatrixHasEveryOrderedPairAtEachSize) {
   expect_error(ExitCode::usage, {"pairs of PEs"}, [&] { points_of(put_info(), sweep, 1000); });
 }
 
+TEST(Sweep, AListOfSizesIsMeasuredInItsOrder) {
+  Sweep sweep;
+  sweep.sizes = {4096, 8, 4096, 1 << 20};
+  EXPECT_EQ(sizes(put_info(), sweep), (Sizes{4096, 8, 1 << 20}));
+  CaseInfo words = put_info();
+  words.element_bytes = 8;
+  sweep.sizes = {8, 12};
+  expect_error(ExitCode::usage, {"no multiple of its element size", "12", "--sizes 16"},
+               [&] { points_of(words, sweep, 2); });
+  words.only_bytes = {4, 8};
+  sweep.sizes = {8, 16};
+  expect_error(ExitCode::usage, {"4, 8 bytes only, not 16", "--sizes 4,8"},
+               [&] { points_of(words, sweep, 2); });
+  sweep.sizes = {std::size_t{1} << 63};
+  expect_error(ExitCode::usage, {"exceeds any memory", "--sizes"},
+               [&] { points_of(put_info(), sweep, 2); });
+}
+
+TEST(Sweep, AStepInBytesIsAddedAndTheLargestSizeIsThere) {
+  Sweep sweep;
+  sweep.min_bytes = 100;
+  sweep.max_bytes = 450;
+  sweep.step_bytes = 100;
+  EXPECT_EQ(sizes(put_info(), sweep), (Sizes{100, 200, 300, 400, 450}));
+  CaseInfo words = put_info();
+  words.element_bytes = 8;
+  expect_error(ExitCode::usage, {"invalid step", "-i 104"}, [&] { points_of(words, sweep, 2); });
+  sweep.step_bytes = 1;
+  sweep.max_bytes = 1 << 20;
+  expect_error(ExitCode::usage, {"-i gives more than"}, [&] { points_of(put_info(), sweep, 2); });
+}
+
 TEST(Sweep, SizesAreWhatWasAskedFor) {
   EXPECT_EQ(sizes(put_info(), {4, 4096, 8, {}, Direction::uni, 0, 0, 1}),
             (Sizes{4, 32, 256, 2048, 4096}));

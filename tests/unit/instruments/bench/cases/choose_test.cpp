@@ -87,6 +87,7 @@ TEST(Registry, SaysEverythingAboutEachCase) {
                            "atomic-fetch-or",
                            "atomic-fetch-xor",
                            "memcpy",
+                           "transport-put",
                            "cacheline-pingpong",
                            "bare-atomic"})
     EXPECT_EQ(names.count(name), 1u) << name;

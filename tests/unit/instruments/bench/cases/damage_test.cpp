@@ -78,7 +78,7 @@ private:
 
 TEST(Damage, Transfers) {
   for (const std::string name : {"put", "put-latency", "get", "get-latency", "p", "g", "put-signal",
-                                 "iput", "message-rate", "memcpy"}) {
+                                 "iput", "message-rate", "memcpy", "transport-put"}) {
     const bool element = name == "p" || name == "g";
     const std::size_t size = element ? 4 : name == "iput" ? 72 : 67;
     const bool one = choose_cases(host_cases(), {name}).at(0).info.metric == Metric::latency;

@@ -43,7 +43,8 @@ inline Found drive_here(const Make& make, const Drive& how, TeamPe& me, std::siz
   std::memset(me.heap, 0, size_bytes);
   // Memory beyond the case's own must not change.
   std::memset(me.heap + size_bytes, 0x5a, heap_bytes - size_bytes);
-  host_case.begin({*me.rma, *me.teams, *me.collectives, me.pe, me.n_pes, me.heap, how.seed});
+  host_case.begin(
+      {*me.rma, *me.teams, *me.collectives, me.pe, me.n_pes, me.heap, how.seed, me.transports});
   std::uint64_t first = 0;
   for (const std::uint64_t count : how.calls) {
     me.collectives->barrier(team_world);

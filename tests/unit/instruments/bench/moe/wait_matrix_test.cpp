@@ -194,6 +194,8 @@ TEST(WaitMatrix, TextHasEveryPair) {
   const std::string text = wait_text({{0, 1.25}, {7.5, 0}});
   EXPECT_NE(text.find("1.2"), std::string::npos) << text;
   EXPECT_NE(text.find("7.5"), std::string::npos) << text;
+  EXPECT_NE(text.find("a row waits for | PE        0        1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("PE 1 |         7.5        -\n"), std::string::npos) << text;
   EXPECT_EQ(wait_text({{0}}), "");
 }
 

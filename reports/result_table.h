@@ -1,0 +1,92 @@
+// Result rows as a table of at most 100 columns: what all rows have in common stands above it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reports/report.h"
+#include "reports/table.h"
+
+namespace shmemctl {
+
+/// Rows of a report, in its order.
+using ResultRows = std::vector<const ResultRow*>;
+
+/// The columns of a table, and the parameters that stand above it instead.
+class ResultColumns {
+public:
+  /// For rows that are all known: parameters in which they differ are columns.
+  ResultColumns(const ResultRows& rows, const TextStyle& style);
+  /// For rows that are printed one by one, as they are measured, of which `row` is the first.
+  /// @param varying names of parameters that are columns if the row has them
+  ResultColumns(const ResultRow& row, const std::vector<std::string>& varying,
+                const TextStyle& style);
+
+  /// "direction uni, pes 2, traffic pair; limit: mlx5_0/1"; "" if there is nothing to say.
+  std::string constants() const;
+  /// Headers, as Table wants them.
+  std::vector<Column> headers() const;
+  std::vector<std::string> cells(const ResultRow& row) const;
+
+  /// Whether another row, printed under these headers, would say something wrong or lose a value.
+  bool fits(const ResultRow& row) const;
+  /// Columns of the terminal that a cell of each column takes at least.
+  std::vector<int> widths() const;
+
+private:
+  void choose_values(const ResultRow& row);
+  void leave_out();
+  void set_constants(const ResultRow& row);
+  std::string unit_of_times() const;
+  std::string link_cell(const ResultRow& row) const;
+  std::string rate_cell(const std::optional<double>& rate_GBps) const;
+
+  TextStyle style_;
+  std::vector<std::string> varying_; ///< parameters with a column
+  std::vector<std::pair<std::string, std::string>> constants_;
+  std::string unit_;
+  std::optional<std::string> limit_; ///< what all shares are of
+  bool one_unit_ = true, case_ = false, run_ = false;
+  bool times_ = false, p999_ = false, rates_ = false, bandwidth_ = false, bus_ = false,
+       wires_ = false, lows_ = false, shares_ = false, hides_window_ = false;
+};
+
+/// One case after another, in a block each; those that have the same parameters share one. Reasons
+/// for what a row does not have stand below.
+std::string result_blocks_text(const ResultRows& rows, const TextStyle& style);
+
+/// What the rows of a case say once, below them: why one failed, was skipped or not verified, why
+/// there is no share of a limit, or one above 100%. "" if there is nothing.
+std::string result_notes_text(const ResultRows& rows, const TextStyle& style);
+
+/// The path, a line for each; for many pairs a line for each combination of transport and NICs.
+std::string result_paths_text(const ResultRows& rows);
+
+/// A row's histogram, a bar for each bin; "" without one.
+std::string histogram_text(const ResultRow& row, const TextStyle& style);
+
+/// The rows of one case, printed as they are measured.
+class LiveResults {
+public:
+  /// @param varying parameters that differ between rows: "size_bytes", "window"
+  LiveResults(std::vector<std::string> varying, const TextStyle& style)
+      : varying_(std::move(varying)), style_(style) {}
+
+  /// The row's line, after headers where it is the first or has other columns.
+  std::string add(const ResultRow& row);
+  /// What stands below the rows.
+  std::string end() const;
+
+private:
+  bool shows_pairs() const;
+
+  std::vector<std::string> varying_;
+  TextStyle style_;
+  std::vector<ResultRow> rows_;
+  std::optional<ResultColumns> columns_;
+  std::string path_;
+};
+
+} // namespace shmemctl
