@@ -1,4 +1,5 @@
 // `shmemctl check`: the node's acceptance test.
+#include "cli/expect.h"
 #include "cli/node_job.h"
 #include "src/instruments/check/acceptance.h"
 
@@ -64,10 +65,19 @@ void add_check(CLI::App& app, Context& context) {
       "Example: shmemctl check --json check.json");
   add_option(*command, context, "SYSROOT");
   add_mapping_flags(*command, context);
-  command->callback([&context] {
-    context.run = [](Context& run_context) {
+  auto expect = std::make_shared<ExpectFlags>();
+  add_expect_flags(*command, expect);
+  command->callback([&context, expect] {
+    context.run = [expect](Context& run_context) {
+      if (!expect->record.empty())
+        return once_per_job(run_context, [&](Session& session, const Options&) {
+          return record_node(session, run_context, expect->record);
+        });
       return with_node_session(run_context, true, [&](Session& session, const Options& options) {
         const NodeSource source = session.load({});
+        if (!expect->file.empty())
+          judge(session, "expect", "what a node of this type must have",
+                [&] { run_expectation(session, source, expect->file); });
         judge(session, "topo", "topology, and the NIC that each PE uses",
               [&] { run_topo(session, options, source); });
         judge(session, "doctor", "the preconditions",
