@@ -142,14 +142,20 @@ std::vector<MappingRequest> attempts(const Node& node, const MappingRequest& req
   for (const Nic& nic : node.nics)
     prefixes.insert(nic.name.substr(0, 4));
   std::vector<NvshmemSettings> transports = {request.nvshmem};
-  NvshmemSettings without = request.nvshmem;
-  without.unknown_transport.clear();
-  without.proxy_transport = NvshmemTransport::ibrc;
-  if (request.nvshmem.transport != NvshmemTransport::ibgda)
-    without.transport = NvshmemTransport::ibrc;
-  transports.push_back(without);
-  without.transport = NvshmemTransport::ibrc;
-  transports.push_back(without);
+  NvshmemSettings other = request.nvshmem;
+  const bool ibgda = other.transport == NvshmemTransport::ibgda;
+  // A transport that works is the user's choice: only others are replaced.
+  if (other.proxy_transport == NvshmemTransport::none ||
+      other.proxy_transport == NvshmemTransport::ibdevx) {
+    other.unknown_transport.clear();
+    other.proxy_transport = NvshmemTransport::ibrc;
+    other.transport = ibgda ? NvshmemTransport::ibgda : NvshmemTransport::ibrc;
+    transports.push_back(other);
+  }
+  if (ibgda && request.world == World::node) {
+    other.transport = other.proxy_transport;
+    transports.push_back(other);
+  }
   for (NvshmemSettings settings : transports) {
     settings.hca_list.reset();
     settings.hca_pe_mapping.reset();
@@ -208,7 +214,9 @@ TEST(FixesProperty, AfterTwoRoundsNoErrorIsLeftThatSomebodyCouldMend) {
     RandomCase generator(random);
     const Node node = generator.node();
     Job job{node, generator.request(node)};
-    if (job.request.policy != Policy::nvshmem || node.hidden_nics > 0)
+    const bool named = std::none_of(node.nics.begin(), node.nics.end(),
+                                    [](const Nic& nic) { return nic.unnamed; });
+    if (job.request.policy != Policy::nvshmem || node.hidden_nics > 0 || !named)
       continue;
     const Job as_given = job;
     const Findings before = job.findings();
