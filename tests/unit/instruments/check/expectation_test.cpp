@@ -57,7 +57,7 @@ Finding only(const Findings& findings) {
 TEST(Expectation, ANodeFitsWhatWasRecordedOnIt) {
   EXPECT_EQ(compared(good_node(), good_file()), Findings{});
   std::mt19937_64 random(28);
-  for (int round = 0; round < 300 && !testing::Test::HasFailure(); ++round) {
+  for (int round = 0; round < 300 && !HasFailure(); ++round) {
     const Node node = test::random_node(random);
     const json host = host_json(node, nullptr);
     const std::string text = record_expectation(node, host);

@@ -53,7 +53,7 @@ Findings doctor_findings(const Node& node, const Environment& environment) {
 TEST(DoctorAgreement, ItsFixesForNicsAreThoseOfTopo) {
   std::mt19937_64 random(28);
   int common = 0;
-  for (int round = 0; round < 800 && !testing::Test::HasFailure(); ++round) {
+  for (int round = 0; round < 800 && !HasFailure(); ++round) {
     test::RandomCase generator(random);
     const Node node = generator.node();
     const MappingRequest request = generator.request(node);
@@ -75,7 +75,7 @@ TEST(DoctorAgreement, ItsFixesForNicsAreThoseOfTopo) {
 TEST(DoctorAgreement, AfterTheFixesOfTopoItHasNothingToSay) {
   std::mt19937_64 random(29);
   int healed = 0;
-  for (int round = 0; round < 800 && !testing::Test::HasFailure(); ++round) {
+  for (int round = 0; round < 800 && !HasFailure(); ++round) {
     test::RandomCase generator(random);
     const Node node = generator.node();
     const MappingRequest request = generator.request(node);
