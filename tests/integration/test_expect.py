@@ -68,9 +68,9 @@ class Expect(CliTest):
 
     def test_mistakes_are_refused_before_anything_is_checked(self):
         self.assert_refused(run("check", "--sysroot", self.good, "--expect", self.file))
-        self.file.write_text('{"expectation": 1, "nics": [{"naem": "mlx5_0"}]}', encoding="utf-8")
+        self.file.write_text('{"expectation": 1, "nics": [{"nam": "mlx5_0"}]}', encoding="utf-8")
         err = self.assert_refused(run("check", "--sysroot", self.good, "--expect", self.file))
-        self.assertIn("nics[0].naem", err)
+        self.assertIn("nics[0].nam", err)
         self.assertIn("did you mean name?", err)
         self.assert_refused(run("check", "--expect", self.file, "--record-expect", self.file))
 
