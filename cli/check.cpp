@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <iostream>
 
+#include "cli/expect.h"
 #include "cli/node_job.h"
 #include "reports/verdict.h"
 #include "src/base/text.h"
@@ -21,14 +22,16 @@ namespace {
 struct CheckFlags {
   PartChoice choice;
   bool nagios = false;
+  std::shared_ptr<ExpectFlags> expect = std::make_shared<ExpectFlags>();
 };
 
 /// One run of `check`: its parts, one after the other.
 class Acceptance {
 public:
   Acceptance(Session& session, const Context& context, const Options& options,
-             const PartChoice& choice)
-      : session_(session), context_(context), options_(options), choice_(choice) {
+             const CheckFlags& flags)
+      : session_(session), context_(context), options_(options), choice_(flags.choice),
+        expected_(flags.expect->file) {
     session_.output().ask_before_ending([this](int, bool) {
       if (const pid_t group = job_.load(); group > 0)
         ::kill(-group, SIGTERM); // a job is in a group of its own, which no terminal interrupts
@@ -47,6 +50,11 @@ public:
     const bool nothing = nothing_to_check(source_.node);
     if (nothing)
       report.findings.push_back(nothing_to_check_finding());
+    if (!expected_.empty())
+      timed("expect", [this] {
+        judge("expect", "what a node of this type must have",
+              [this] { run_expectation(session_, source_, expected_); });
+      });
     for (const CheckPart& part : check_parts())
       run_part(part);
     return session_.finish(nothing ? ExitCode::unavailable : ExitCode::ok);
@@ -143,6 +151,7 @@ private:
   const Context& context_;
   const Options& options_;
   const PartChoice& choice_;
+  const std::string& expected_; ///< the file of --expect
   NodeSource source_;
   std::string failed_;        ///< the first part that did
   std::atomic<pid_t> job_{0}; ///< the process group of the job that runs
@@ -156,10 +165,10 @@ void set_time_limit(Session& session, const Context& context, const Options& opt
     session.set_deadline(time_limit_s(level));
 }
 
-ExitCode run_check(Context& context, const PartChoice& choice) {
+ExitCode run_check(Context& context, const CheckFlags& flags) {
   return with_node_session(context, true, [&](Session& session, const Options& options) {
-    set_time_limit(session, context, options, choice.level);
-    return Acceptance(session, context, options, choice).run();
+    set_time_limit(session, context, options, flags.choice.level);
+    return Acceptance(session, context, options, flags).run();
   });
 }
 
@@ -173,13 +182,13 @@ void require_nagios_alone(const Context& context) {
 }
 
 /// One line, and the exit codes that monitoring expects.
-ExitCode run_for_nagios(Context& context, const PartChoice& choice) {
+ExitCode run_for_nagios(Context& context, const CheckFlags& flags) {
   require_nagios_alone(context);
   try {
     return with_session(context, [&](Session& session, const Options& options) {
-      set_time_limit(session, context, options, choice.level);
+      set_time_limit(session, context, options, flags.choice.level);
       session.defer_output();
-      Acceptance(session, context, options, choice).run();
+      Acceptance(session, context, options, flags).run();
       std::cout << nagios_line(session.report()) << std::flush;
       session.output().finish(session.report());
       return static_cast<ExitCode>(nagios_code(session.report()));
@@ -234,11 +243,15 @@ void add_check(CLI::App& app, Context& context) {
                     "Print one line for Nagios, Icinga or Checkmk, and return their exit codes");
   add_option(*command, context, "SYSROOT");
   add_mapping_flags(*command, context);
+  add_expect_flags(*command, flags->expect);
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) {
       require_parts(flags->choice);
-      return flags->nagios ? run_for_nagios(run_context, flags->choice)
-                           : run_check(run_context, flags->choice);
+      if (!flags->expect->record.empty())
+        return once_per_job(run_context, [&](Session& session, const Options&) {
+          return record_node(session, run_context, flags->expect->record);
+        });
+      return flags->nagios ? run_for_nagios(run_context, *flags) : run_check(run_context, *flags);
     };
   });
 }

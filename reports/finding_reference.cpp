@@ -139,7 +139,8 @@ std::vector<FindingReference> finding_rows() {
        "A port is not active, so nothing uses it.", "`/sys/class/infiniband/*/ports/*/state`.",
        "Look at cable, switch port and subnet manager: `ibstat`, `ip link`, `ethtool`."},
       {"port-slow", "Topology and mapping", "warning",
-       "A port runs at a lower rate than its peers of the same model.",
+       "A port runs at a lower rate than its peers of the same model and purpose (fabric, storage, "
+       "management).",
        "`/sys/class/infiniband/*/ports/*/rate`, compared within a model.",
        "Compare cable, transceiver and switch port with those of a peer."},
       {"port-unknown", "Topology and mapping", "error, warning",
@@ -380,7 +381,8 @@ std::vector<FindingReference> finding_rows() {
        "`sim`: a NIC carries 1.2 times the even share or more, or the mapping makes a step at "
        "least 5 % longer than the best mapping.",
        "Bytes per NIC from topology, mapping and routing.",
-       "`shmemctl topo` prints the lines for the best mapping. If the mapping is not the cause, "
+       "`shmemctl topo --policy optimal` prints the lines for the best mapping. If the mapping is "
+       "not the cause, "
        "spread the popular experts over nodes."},
       {"uplink-predicted", "Simulation", "info",
        "`sim`: the uplinks of leaf switches need longer than any NIC.",
@@ -430,6 +432,21 @@ std::vector<FindingReference> finding_rows() {
        "`check`: dispatch and combine between 2 PEs did not end well.",
        "Exit code and report of `shmemctl run -n 2 moe`.",
        "Run that part alone; the fix gives the command."},
+      {"expected-differs", "The acceptance test", "error",
+       "`check --expect`: a device, a number of NVSwitches or a version is another one than the "
+       "file says, or cannot be read here. All that differs of a device is in one finding.",
+       "The devices and versions that `topo` and `doctor` read, compared with the file.",
+       "The fix belongs to the first difference: reseat, replace the cable, install that firmware "
+       "or driver; or record the file anew on a good node."},
+      {"expected-extra", "The acceptance test", "warning",
+       "`check --expect`: a GPU or an RDMA NIC is here that the file does not name.",
+       "The devices of the node, compared with the file.",
+       "Remove the device, or record the file anew on a good node."},
+      {"expected-missing", "The acceptance test", "error",
+       "`check --expect`: a GPU or an RDMA NIC that the file names is not here.",
+       "The devices of the node, compared with the file.",
+       "`lspci -s ADDRESS`: a device that is not listed has fallen off the bus; one that is lacks "
+       "its driver."},
       {"nothing-to-check", "The acceptance test", "warning",
        "`check`: there is neither a GPU nor an RDMA device. The exit code is 3: the parts that ran "
        "show that shmemctl works on this machine, and nothing else.",
@@ -593,17 +610,24 @@ std::vector<FindingReference> check_rows() {
        "`/sys/class/infiniband/*/ports/*/state`.",
        "`ip link set up`, start a subnet manager, or look at cable and switch port."},
       {"rdma-link-layer", group, severities,
-       "Active ports are of different link layers, and cannot talk to each other.",
-       "`/sys/class/infiniband/*/ports/*/link_layer`.",
-       "`export NVSHMEM_HCA_LIST=...` with the ports of one layer."},
-      {"rdma-rate", group, severities, "Active ports run at different rates.",
-       "`/sys/class/infiniband/*/ports/*/rate`.",
-       "Use the fast ones only, or look at the cables of the slow ones."},
-      {"rdma-mtu", group, severities, "The active MTU of a port is less than 4096 bytes.",
+       "Active ports are of different link layers, and a PE would use one outside the compute "
+       "fabric: it cannot talk to the others.",
+       "`/sys/class/infiniband/*/ports/*/link_layer`, and the mapping as `topo` finds it "
+       "(`nic-off-fabric`).",
+       "The settings that `topo` prints for `nic-off-fabric`."},
+      {"rdma-rate", group, severities,
+       "A port runs at a lower rate than its peers of the same model and purpose, or a PE would "
+       "use a port of a slower network.",
+       "`/sys/class/infiniband/*/ports/*/rate`, and the fabric as `topo` finds it.",
+       "Compare cable, transceiver and switch port with those of a peer; or the settings that "
+       "`topo` prints for `nic-off-fabric`."},
+      {"rdma-mtu", group, severities,
+       "The active MTU of a port of the compute fabric is less than 4096 bytes.",
        "The netdev's MTU (RoCE), or the port's active MTU.",
        "`ip link set dev IF mtu 9000` (the switch must allow it); on InfiniBand, the partition's "
        "MTU in the subnet manager."},
-      {"rdma-gid-table", group, severities, "A RoCE port has no RoCE v2 address on IPv4.",
+      {"rdma-gid-table", group, severities,
+       "A RoCE port of the compute fabric has no RoCE v2 address on IPv4.",
        "`/sys/class/infiniband/*/ports/*/gids` and `gid_attrs/types`.",
        "Add an IP address to the interface, or tell the libraries which family and version to "
        "use."},

@@ -177,8 +177,8 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
   const bool whole = (report.hotspots.is_null() && !simulated) || style.verbose;
   for (const std::string& section :
        {simulation_text(report.simulation, style), runs_text(report.runs, style),
-        whole ? topology_text(report.topology) : "", whole ? mapping_text(report, style) : "",
-        compare_versions_text(report.mapping, style),
+        whole ? topology_text(report.topology, style) : "",
+        whole ? mapping_text(report, style) : "", compare_versions_text(report.mapping, style),
         whole ? advice_text(report.mapping, style) : "", options_text(report.options, style),
         phases_text(report.phases, style),
         checks_text(verdict.empty() ? report.checks : without_parts(report.checks), style),

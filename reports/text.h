@@ -18,11 +18,13 @@ namespace shmemctl {
 void write_text(std::ostream& out, const Report& report, const TextStyle& style);
 
 /// The report's sections, each "" if the report has no data for it.
-std::string topology_text(const nlohmann::json& topology);
+std::string topology_text(const nlohmann::json& topology, const TextStyle& style);
 std::string mapping_text(const Report& report, const TextStyle& style);
 /// The NVSHMEM releases that choose differently on this node (`--compare-versions`).
 std::string compare_versions_text(const nlohmann::json& mapping, const TextStyle& style);
 std::string options_text(const std::vector<OptionEntry>& options, const TextStyle& style);
+/// Settings for the best mapping: those of the shown world where the policy is `optimal`; with
+/// `verbose` those of every world and library.
 std::string advice_text(const nlohmann::json& mapping, const TextStyle& style);
 /// What was run, and where: version, command with its launcher, PEs, hosts, CPUs, GPUs. At most 100
 /// columns wide.

@@ -88,6 +88,11 @@ const char* const legend =
     "  PIX  = Connection traversing at most a single PCIe bridge\n"
     "  NV#  = Connection traversing a bonded set of # NVLinks\n";
 
+/// The same in brief, where nobody asked for more.
+const char* const brief_legend =
+    "\nX self; PIX one PCIe bridge; PXB several; PHB host bridge; NODE within a NUMA node;\n"
+    "SYS between NUMA nodes; NV# that many NVLinks\n";
+
 std::string nic_legend(const Matrix& matrix) {
   std::string out;
   for (std::size_t i = matrix.gpus.size(); i < matrix.labels.size(); ++i)
@@ -126,14 +131,14 @@ std::string other_nics(const json& topology) {
 
 } // namespace
 
-std::string topology_text(const json& topology) {
+std::string topology_text(const json& topology, const TextStyle& style) {
   if (!topology.is_object())
     return "";
   const Matrix matrix(topology);
   if (matrix.labels.empty())
     return "No GPU and no RDMA device.\n" + other_nics(topology);
-  return matrix_lines(matrix) + legend + nic_legend(matrix) + unknown_lines(matrix) +
-         other_nics(topology);
+  return matrix_lines(matrix) + (style.verbose ? legend : brief_legend) + nic_legend(matrix) +
+         unknown_lines(matrix) + other_nics(topology);
 }
 
 namespace {
@@ -267,7 +272,18 @@ std::vector<std::string> pe_row(const json& pe, const Devices& devices, bool ver
           by};
 }
 
+/// Every NIC carries the same load: a table of them would say nothing.
+bool has_even_loads(const json& mapping) {
+  const json& nics = view::list(mapping, "nics");
+  return !nics.empty() && std::all_of(nics.begin(), nics.end(), [&](const json& nic) {
+    const std::optional<double> load = view::number(nic, "load");
+    return load && *load > 0 && load == view::number(nics.front(), "load");
+  });
+}
+
 std::string nic_table(const json& mapping, const TextStyle& style) {
+  if (has_even_loads(mapping) && !style.verbose)
+    return "";
   Table table({{"NIC"}, {"PEs"}, {"load", Align::right}, {"load factor", Align::right}});
   for (const json& nic : view::list(mapping, "nics")) {
     const std::optional<double> load = view::number(nic, "load");
@@ -312,8 +328,9 @@ std::string mapping_text(const Report& report, const TextStyle& style) {
                {"chosen by"}});
   for (const json& pe : view::list(report.mapping, "pes"))
     table.add(pe_row(pe, devices, style.verbose));
-  std::string out = heading(report.mapping);
-  out += table.empty() ? "no PE\n" : table.text(style);
+  if (table.empty())
+    return "No PE to map: no GPU (--pes-per-node N maps N PEs without one).\n";
+  std::string out = heading(report.mapping) + table.text(style);
   out += nic_table(report.mapping, style);
   if (const auto factor = view::number(report.mapping, "load_factor"); factor && *factor > 0)
     out += fmt::format("load factor {:.2f}: the busiest NIC carries {:.2f} times the even share\n",
@@ -345,9 +362,25 @@ std::string compare_versions_text(const json& mapping, const TextStyle& style) {
   return coloured(lead, Colour::bold, style) + "\n" + table.text(style);
 }
 
+namespace {
+
+/// Without `verbose` only what was asked for: the settings that give the best mapping, where that
+/// one is shown. What is wrong with another one has its fix beside it.
+json shown_advice(const json& mapping, const TextStyle& style) {
+  json shown = json::array();
+  const bool best_mapping = view::member(mapping, "policy") == "optimal";
+  for (const json& advice : view::list(mapping, "advice"))
+    if (style.verbose || (best_mapping && view::member(advice, "library") == "nvshmem" &&
+                          view::member(advice, "world") == view::member(mapping, "world")))
+      shown.push_back(advice);
+  return shown;
+}
+
+} // namespace
+
 std::string advice_text(const json& mapping, const TextStyle& style) {
   std::string out;
-  const json& all = view::list(mapping, "advice");
+  const json all = shown_advice(mapping, style);
   for (std::size_t i = 0; i < all.size();) {
     const json& advice = all[i];
     std::vector<std::string> worlds; // following PEs with the same advice share its lines

@@ -9,6 +9,8 @@
 #include "src/base/text.h"
 #include "src/instruments/doctor/checks.h"
 #include "src/instruments/doctor/support.h"
+#include "src/model/topo/advice/advice.h"
+#include "src/model/topo/mapping/request.h"
 #include "src/model/topo/node.h"
 
 namespace shmemctl::doctor {
@@ -23,11 +25,6 @@ constexpr int roce_overhead_bytes = 96;
 std::string port_path(const RdmaPort& at, const std::string& file) {
   return "/sys/class/infiniband/" + at.nic->name + "/ports/" + std::to_string(at.port->number) +
          "/" + file;
-}
-
-/// "export NVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1": use these ports only.
-std::string use_only(const std::vector<std::string>& ports) {
-  return "export NVSHMEM_HCA_LIST=" + join(ports, ",");
 }
 
 std::string bring_up_command(const RdmaPort& at) {
@@ -151,13 +148,38 @@ CheckResult rdma_port_state(const CheckContext& context) {
   return warned("not active: " + name_list(inactive), evidence, fix);
 }
 
+namespace {
+
+/// Active ports by their link layer, where it is known.
+std::map<LinkLayer, std::vector<std::string>> ports_by_layer(const Node& node) {
+  std::map<LinkLayer, std::vector<std::string>> ports;
+  for (const RdmaPort& at : active_rdma_ports(node))
+    if (at.port->link_layer)
+      ports[*at.port->link_layer].push_back(at.name());
+  return ports;
+}
+
+/// topo's finding for this environment that a PE would use a NIC of another network than the
+/// fabric's. Its fix was tried together with topo's others, so doctor adds none of its own.
+std::optional<Finding> pe_off_fabric(const CheckContext& context) {
+  const MappingRequest request = mapping_request(Options(context.environment), context.node);
+  for (const Finding& finding : check_mapping(context.node, map_nics(context.node, request)))
+    if (finding.id == "nic-off-fabric")
+      return finding;
+  return std::nullopt;
+}
+
+CheckResult as_result(const Finding& finding, const std::string& evidence) {
+  return finding.severity == Severity::error ? failed(finding.message, evidence, finding.fix)
+                                             : warned(finding.message, evidence, finding.fix);
+}
+
+} // namespace
+
 CheckResult rdma_link_layer(const CheckContext& context) {
   if (const auto reason = no_rdma_device(context.node))
     return skipped(*reason);
-  std::map<LinkLayer, std::vector<std::string>> ports;
-  for (const RdmaPort& at : active_rdma_ports(context.node))
-    if (at.port->link_layer)
-      ports[*at.port->link_layer].push_back(at.name());
+  const std::map<LinkLayer, std::vector<std::string>> ports = ports_by_layer(context.node);
   if (ports.empty())
     return skipped("no active port reports its link layer",
                    "/sys/class/infiniband/*/ports/*/link_layer: unknown");
@@ -168,32 +190,39 @@ CheckResult rdma_link_layer(const CheckContext& context) {
   const std::string evidence = "/sys/class/infiniband/*/ports/*/link_layer: " + join(groups, "; ");
   if (ports.size() == 1)
     return passed(std::string("all active ports are ") + to_string(ports.begin()->first), evidence);
-  const auto most = std::max_element(ports.begin(), ports.end(), [](const auto& a, const auto& b) {
-    return a.second.size() < b.second.size();
-  });
-  return warned("link layers are mixed, and ports of different link layers cannot communicate",
-                evidence, use_only(most->second));
+  if (const std::optional<Finding> off = pe_off_fabric(context))
+    return as_result(*off, evidence);
+  std::vector<std::string> fabric;
+  for (const RdmaPort& at : fabric_rdma_ports(context))
+    fabric.push_back(at.name());
+  return passed(
+      "link layers are mixed, and no PE uses a port outside the compute fabric, which is " +
+          name_list(fabric),
+      evidence);
 }
 
 CheckResult rdma_rate(const CheckContext& context) {
   if (const auto reason = no_rdma_device(context.node))
     return skipped(*reason);
-  std::map<double, std::vector<std::string>> ports;
+  std::set<double> rates_Gbps;
   for (const RdmaPort& at : active_rdma_ports(context.node))
     if (at.port->rate_Gbps)
-      ports[*at.port->rate_Gbps].push_back(at.name());
-  if (ports.empty())
+      rates_Gbps.insert(*at.port->rate_Gbps);
+  if (rates_Gbps.empty())
     return skipped("no active port reports its rate",
                    "/sys/class/infiniband/*/ports/*/rate: unknown");
-  const auto& [slowest_Gbps, slow] = *ports.begin();
-  const auto& [fastest_Gbps, fast] = *ports.rbegin();
-  const std::string evidence = fmt::format(
-      "/sys/class/infiniband/*/ports/*/rate: {:g} Gb/s to {:g} Gb/s", slowest_Gbps, fastest_Gbps);
-  if (ports.size() == 1)
-    return passed(fmt::format("all active ports run at {:g} Gb/s", slowest_Gbps), evidence);
-  return warned(fmt::format("slower than their peers: {} at {:g} Gb/s, the fastest at {:g} Gb/s",
-                            name_list(slow), slowest_Gbps, fastest_Gbps),
-                evidence, use_only(fast) + "  # or check the cables of " + name_list(slow));
+  const std::string evidence =
+      fmt::format("/sys/class/infiniband/*/ports/*/rate: {:g} Gb/s to {:g} Gb/s",
+                  *rates_Gbps.begin(), *rates_Gbps.rbegin());
+  if (rates_Gbps.size() == 1)
+    return passed(fmt::format("all active ports run at {:g} Gb/s", *rates_Gbps.begin()), evidence);
+  for (const Finding& finding : check_node(context.node))
+    if (finding.id == "port-slow")
+      return as_result(finding, evidence);
+  if (ports_by_layer(context.node).size() == 1) // else rdma-link-layer says it
+    if (const std::optional<Finding> off = pe_off_fabric(context))
+      return as_result(*off, evidence);
+  return passed("no port is slower than its peers of the same model and purpose", evidence);
 }
 
 CheckResult rdma_mtu(const CheckContext& context) {
@@ -203,7 +232,7 @@ CheckResult rdma_mtu(const CheckContext& context) {
   std::string evidence;
   std::string fix;
   std::size_t matching = 0;
-  for (const RdmaPort& at : active_rdma_ports(context.node)) {
+  for (const RdmaPort& at : fabric_rdma_ports(context)) {
     const std::optional<PortMtu> mtu = port_mtu(context.sysroot, at);
     if (!mtu)
       continue;
@@ -282,18 +311,18 @@ bool is_link_local(const Gid& gid) {
   return starts_with(lower(gid.value), "fe80:");
 }
 
-std::vector<RdmaPort> roce_ports(const Node& node) {
-  std::vector<RdmaPort> ports = active_rdma_ports(node);
+std::vector<RdmaPort> roce_ports(const CheckContext& context) {
+  std::vector<RdmaPort> ports = fabric_rdma_ports(context);
   std::erase_if(
       ports, [](const RdmaPort& at) { return at.port->link_layer.value != LinkLayer::ethernet; });
   return ports;
 }
 
-std::optional<std::string> no_roce_port(const Node& node) {
-  if (auto reason = no_rdma_device(node))
+std::optional<std::string> no_roce_port(const CheckContext& context) {
+  if (auto reason = no_rdma_device(context.node))
     return reason;
-  if (roce_ports(node).empty())
-    return "no active RoCE port on this node";
+  if (roce_ports(context).empty())
+    return "no active RoCE port in the compute fabric of this node";
   return std::nullopt;
 }
 
@@ -484,9 +513,9 @@ std::vector<GidFault> gid_faults(const std::vector<RdmaPort>& ports,
 } // namespace
 
 CheckResult rdma_gid_table(const CheckContext& context) {
-  if (const auto reason = no_roce_port(context.node))
+  if (const auto reason = no_roce_port(context))
     return skipped(*reason);
-  const std::vector<RdmaPort> ports = roce_ports(context.node);
+  const std::vector<RdmaPort> ports = roce_ports(context);
   const std::vector<GidFault> faults = gid_faults(ports, context.environment);
   if (!faults.empty()) {
     std::vector<std::string> sentences, tables, fixes;
@@ -514,9 +543,9 @@ CheckResult rdma_gid_table(const CheckContext& context) {
 }
 
 CheckResult rdma_gid_index(const CheckContext& context) {
-  if (const auto reason = no_roce_port(context.node))
+  if (const auto reason = no_roce_port(context))
     return skipped(*reason);
-  const std::vector<RdmaPort> ports = roce_ports(context.node);
+  const std::vector<RdmaPort> ports = roce_ports(context);
   std::set<int> first_indices;
   std::optional<std::set<int>> common;
   std::vector<std::string> by_port;

@@ -16,6 +16,7 @@
 #include "src/base/error.h"
 #include "src/base/file_descriptor.h"
 #include "src/base/text.h"
+#include "src/model/topo/mapping/ports.h"
 
 namespace shmemctl::doctor {
 
@@ -118,6 +119,20 @@ std::vector<RdmaPort> active_rdma_ports(const Node& node) {
   std::vector<RdmaPort> result = rdma_ports(node);
   std::erase_if(result,
                 [](const RdmaPort& at) { return at.port->state.value != PortState::active; });
+  return result;
+}
+
+std::vector<RdmaPort> fabric_rdma_ports(const CheckContext& context) {
+  const Node& node = context.node;
+  MappingRequest request;
+  if (const OptionValue& list = Options(context.environment).value("HCA_LIST"); list.set())
+    request.nvshmem.hca_list = list.text;
+  const std::vector<NicUse> wanted = wanted_ports(node, request);
+  std::vector<RdmaPort> result = active_rdma_ports(node);
+  std::erase_if(result, [&](const RdmaPort& at) {
+    const NicUse use{static_cast<int>(at.nic - node.nics.data()), at.port->number, {}};
+    return std::find(wanted.begin(), wanted.end(), use) == wanted.end();
+  });
   return result;
 }
 

@@ -48,6 +48,9 @@ struct RdmaPort {
 std::vector<RdmaPort> rdma_ports(const Node& node);
 /// Those whose state is known to be active.
 std::vector<RdmaPort> active_rdma_ports(const Node& node);
+/// Those of them in the compute fabric, without what NVSHMEM_HCA_LIST excludes, by the rule of
+/// topo, sim and hotspots (wanted_ports()): what must be alike and able to reach other hosts.
+std::vector<RdmaPort> fabric_rdma_ports(const CheckContext& context);
 
 /// Addresses of the PCI functions: the GPUs', the RDMA devices', or both.
 std::vector<PciAddress> gpu_addresses(const Node& node);

@@ -232,7 +232,8 @@ std::string pes_text(const PortLoad& load) {
 
 std::string hotspot_fix(const PortLoad& load) {
   if (!load.pes_reason.empty() || load.pes.size() > 1)
-    return "shmemctl topo shows which PEs use it and prints a mapping that spreads PEs evenly";
+    return "shmemctl topo shows which PEs use it, and topo --policy optimal prints the settings "
+           "that spread PEs evenly";
   if (load.pes.empty())
     return "find what else uses it: storage, other jobs, a library that selects NICs itself by a "
            "setting "

@@ -168,13 +168,12 @@ double rate_of(const Node& node, const NicUse& use, const std::optional<double>&
   return port != nullptr && port->rate_Gbps ? *port->rate_Gbps / 8 : 0;
 }
 
+/// The fabric's ports. Storage, management and excluded ones are added if a PE uses them.
 std::vector<Port> ports_of(const Node& node, const ClusterRequest& request) {
-  const std::vector<NicUse> fabric = candidate_ports(node);
   std::vector<Port> ports;
-  for (const NicUse& use : usable_ports(node))
+  for (const NicUse& use : wanted_ports(node, request.mapping))
     ports.push_back({use.nic, use.port, node.nics[static_cast<std::size_t>(use.nic)].name,
-                     rate_of(node, use, request.nic_Gbps),
-                     std::find(fabric.begin(), fabric.end(), use) != fabric.end()});
+                     rate_of(node, use, request.nic_Gbps), true});
   return ports;
 }
 

@@ -68,8 +68,10 @@ struct Port {
   int nic = 0; ///< index in Node::nics
   int number = 1;
   std::string device;
-  double rate_GBps = 0;   ///< of each direction, 10^9 bytes per second; 0: unknown, and unused
-  bool on_fabric = false; ///< part of the compute fabric, over which the even share is computed
+  double rate_GBps = 0; ///< of each direction, 10^9 bytes per second; 0: unknown, and unused
+  /// Part of the compute fabric and not excluded by the operator (wanted_ports(), as for topo's
+  /// loads): the even share is computed over these.
+  bool on_fabric = false;
 };
 
 /// Nodes that are identical.

@@ -160,13 +160,14 @@ Findings simulation_findings(const std::vector<Summary>& variants) {
          fmt::format("{} carries {:.2f} MB {} a step, {:.2f} times the even share; a step takes "
                      "{:.2f} times as long as with the best mapping",
                      nic, busiest.most() / 1e6, busiest.direction(), given.over_even(), price),
-         price >= dear ? "shmemctl topo on a node prints the lines for the best mapping"
-                       : "the mapping is not at fault: spread the popular experts over nodes"});
+         price >= dear
+             ? "shmemctl topo --policy optimal on a node prints the lines for the best mapping"
+             : "the mapping is not at fault: spread the popular experts over nodes"});
   else if (price >= dear)
     findings.push_back(
         {"nic-hotspot-predicted", Severity::warning, nic,
          fmt::format("a step takes {:.2f} times as long as with the best mapping", price),
-         "shmemctl topo on a node prints the lines for the best mapping"});
+         "shmemctl topo --policy optimal on a node prints the lines for the best mapping"});
   const Resource resource = given.step().bottleneck.resource;
   if (given.step().bottleneck.size_bytes > 0 &&
       (resource == Resource::uplink || resource == Resource::downlink))
@@ -242,6 +243,7 @@ json rails_json(const Summary& summary) {
     }
     rails.push_back({{"device", ports[port].device},
                      {"port", ports[port].number},
+                     {"fabric", ports[port].on_fabric},
                      {"out_bytes", out},
                      {"in_bytes", in},
                      {"most_bytes", most}});

@@ -16,6 +16,12 @@ namespace {
 
 using nlohmann::json;
 
+TextStyle verbose_style() {
+  TextStyle style;
+  style.verbose = true;
+  return style;
+}
+
 std::string text_of(const Report& report, const TextStyle& style = {}) {
   std::ostringstream out;
   write_text(out, report, style);
@@ -24,7 +30,7 @@ std::string text_of(const Report& report, const TextStyle& style = {}) {
 
 TEST(TopologyText, IsLaidOutLikeNvidiaSmi) {
   EXPECT_EQ(
-      topology_text(sample_topology()),
+      topology_text(sample_topology(), verbose_style()),
       "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
       "GPU0\t X \tNV18\tPIX\t?\t0-15\t0\t\tN/A\n"
       "GPU1\tNV18\t X \tSYS\t?\tN/A\tN/A\t\tN/A\n"
@@ -109,7 +115,8 @@ TEST(TopologyText, HasNoDifferenceToRecordedOutput) {
         "a800-bond-vm/nvidia-smi-topo-m.txt", "h200-10nic-shuffled/topo.txt"}) {
     const std::vector<std::string> expected = recorded_lines(shared / name);
     ASSERT_GT(expected.size(), 10u) << name;
-    std::vector<std::string> printed = split(topology_text(topology_of(expected)), '\n');
+    std::vector<std::string> printed =
+        split(topology_text(topology_of(expected), verbose_style()), '\n');
     for (std::string& line : printed)
       line.erase(line.find_last_not_of("\t ") + 1);
     ASSERT_GE(printed.size(), expected.size()) << name;
@@ -125,14 +132,16 @@ TEST(TopologyText, IsByteForByteTheRecordedFileWhereThatKeptItsTabs) {
     GTEST_SKIP() << "no recorded machines beside the checkout";
   std::ostringstream text;
   text << std::ifstream(file).rdbuf();
-  EXPECT_EQ(trim(topology_text(topology_of(split(text.str(), '\n')))), trim(text.str()));
+  EXPECT_EQ(trim(topology_text(topology_of(split(text.str(), '\n')), verbose_style())),
+            trim(text.str()));
 }
 
 TEST(TopologyText, PrintsWhatIsThere) {
-  EXPECT_EQ(topology_text(json()), "");
-  EXPECT_EQ(topology_text(json::object()), "No GPU and no RDMA device.\n");
+  EXPECT_EQ(topology_text(json(), {}), "");
+  EXPECT_EQ(topology_text(json::object(), {}), "No GPU and no RDMA device.\n");
   const std::string ragged = topology_text(
-      json::parse(R"({"gpus": [{}], "distances": {"labels": ["GPU0", "n"], "matrix": [["X"]]}})"));
+      json::parse(R"({"gpus": [{}], "distances": {"labels": ["GPU0", "n"], "matrix": [["X"]]}})"),
+      {});
   EXPECT_NE(ragged.find("GPU0\t X \t?\tN/A\tN/A\t\tN/A\n"), std::string::npos) << ragged;
   EXPECT_NE(ragged.find("NIC0\t?\t?\t"), std::string::npos);
   EXPECT_NE(ragged.find("does not say why"), std::string::npos);
@@ -172,8 +181,44 @@ TEST(MappingText, ShowsIdleNicsReasonsAndExclusions) {
   EXPECT_NE(all.find("Not considered:\n  c: down\n"), std::string::npos) << all;
 }
 
+TEST(TopologyText, HasABriefLegendUnlessMoreIsAskedFor) {
+  const std::string text = topology_text(sample_topology(), {});
+  EXPECT_NE(text.find("SYS between NUMA nodes"), std::string::npos) << text;
+  EXPECT_EQ(text.find("Connection traversing"), std::string::npos) << text;
+}
+
+TEST(MappingText, ListsNoNicsThatAllCarryTheSame) {
+  Report report;
+  report.mapping = json::parse(
+      R"({"policy": "nvshmem", "world": "node", "load_factor": 1, "pes": [{"pe": 0}], "nics": [
+    {"device": "a", "port": 1, "pes": [0], "load": 1, "load_factor": 1},
+    {"device": "b", "port": 1, "pes": [1], "load": 1, "load_factor": 1}]})");
+  EXPECT_EQ(mapping_text(report, {}).find("a/1"), std::string::npos);
+  EXPECT_NE(mapping_text(report, verbose_style()).find("a/1"), std::string::npos);
+  report.mapping["nics"][1]["load"] = 0;
+  EXPECT_NE(mapping_text(report, {}).find("b/1"), std::string::npos);
+}
+
+TEST(MappingText, SaysWhenThereIsNoPe) {
+  Report report;
+  report.mapping = json::parse(R"({"policy": "nvshmem", "world": "node", "pes": []})");
+  EXPECT_EQ(mapping_text(report, {}).find("No PE to map"), 0u);
+}
+
 TEST(AdviceText, CanBePasted) {
-  EXPECT_EQ(advice_text(sample_mapping(), {}),
+  EXPECT_EQ(advice_text(sample_mapping(), verbose_style()),
+            "Best for nvshmem, world node:\n  export NVSHMEM_ENABLE_NIC_PE_MAPPING=1\n");
+}
+
+TEST(AdviceText, IsOfTheShownWorldWhereTheBestMappingIsShown) {
+  json mapping = sample_mapping();
+  EXPECT_EQ(advice_text(mapping, {}), "");
+  mapping["policy"] = "optimal";
+  mapping["advice"].push_back(mapping["advice"][0]);
+  mapping["advice"][1]["world"] = "deepep-ht";
+  mapping["advice"].push_back(mapping["advice"][0]);
+  mapping["advice"][2]["library"] = "nccl";
+  EXPECT_EQ(advice_text(mapping, {}),
             "Best for nvshmem, world node:\n  export NVSHMEM_ENABLE_NIC_PE_MAPPING=1\n");
 }
 
@@ -458,7 +503,7 @@ TEST(CountersText, AnInterfaceHasNoPort) {
 }
 
 TEST(WriteText, HasEverySectionOnce) {
-  const std::string text = text_of(sample_report());
+  const std::string text = text_of(sample_report(), verbose_style());
   for (const char* part : {"\tGPU0\tGPU1", "NICs by policy", "Best for nvshmem", "memlock", "case ",
                            "port_xmit_data_bytes", "[x] nic-hotspot", "2 GPUs, 2 NICs."}) {
     const std::size_t first = text.find(part);

@@ -170,9 +170,9 @@ Advice advise_nccl(const Node& node, const Mapping& optimal) {
   Advice advice;
   advice.library = "nccl";
   if (nccl_finds_it(node, optimal)) {
-    const bool no_filter = candidate_ports(node).size() == usable_ports(node).size();
+    const bool no_filter = fabric_ports(node).size() == usable_ports(node).size();
     std::vector<std::string> devices;
-    for (const NicUse& use : candidate_ports(node))
+    for (const NicUse& use : fabric_ports(node))
       devices.push_back(node.nics[static_cast<std::size_t>(use.nic)].name + ":" +
                         std::to_string(use.port));
     advice.lines = {no_filter ? "unset NCCL_IB_HCA"

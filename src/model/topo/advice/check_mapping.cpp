@@ -228,12 +228,12 @@ private:
         busiest.push_back(port_name(node_, key.first, key.second));
     diagnoses_.push_back(
         {{"nic-hotspot", Severity::info, enumerate(busiest),
-          fmt::format(
-              "{} PEs share {} NIC port{}{}: at most {} each on {}, and no assignment does "
-              "better",
-              mapping_.pes.size(), fabric_.size(), fabric_.size() == 1 ? "" : "s",
-              fabric_.size() < candidate_ports(node_).size() ? " that NVSHMEM_HCA_LIST leaves" : "",
-              bandwidth_share(worst_load()), enumerate(busiest, 8)),
+          fmt::format("{} PEs share {} NIC port{}{}: at most {} each on {}, and no assignment does "
+                      "better",
+                      mapping_.pes.size(), fabric_.size(), fabric_.size() == 1 ? "" : "s",
+                      fabric_.size() < fabric_ports(node_).size() ? " that NVSHMEM_HCA_LIST leaves"
+                                                                  : "",
+                      bandwidth_share(worst_load()), enumerate(busiest, 8)),
           fmt::format("run one PE per NIC port (--pes-per-node {}), or add NICs", fabric_.size())},
          {},
          false});
@@ -411,7 +411,8 @@ bool is_in_table(const Mapping& mapping, int nic) {
 
 } // namespace
 
-/// Ports that are not in NVSHMEM's table need no finding: the user excluded them.
+/// By port_roles(), as everything else that tells the fabric from other NICs. Ports that are not in
+/// NVSHMEM's table need no finding: the user excluded them.
 Diagnoses check_other_nics(const Node& node, const Mapping& mapping) {
   std::vector<int> others;
   std::vector<std::string> names;
@@ -419,7 +420,7 @@ Diagnoses check_other_nics(const Node& node, const Mapping& mapping) {
     const int nic = rated.port.nic;
     const bool seen = !others.empty() && others.back() == nic;
     const bool taken = mapping.request.policy != Policy::nvshmem || is_in_table(mapping, nic);
-    if (rated.serves_a_gpu || seen || !taken)
+    if (rated.role == PortRole::compute || rated.serves_a_gpu || seen || !taken)
       continue;
     others.push_back(nic);
     names.push_back(nic_name(node, nic));

@@ -70,7 +70,7 @@ std::vector<int> nics_of(const std::vector<NicUse>& ports) {
 
 /// The fabric's NICs and those whose ports are all down, which port-down reports.
 std::vector<int> fabric_nics(const Node& node) {
-  std::vector<int> nics = nics_of(candidate_ports(node));
+  std::vector<int> nics = nics_of(fabric_ports(node));
   for (std::size_t i = 0; i < node.nics.size(); ++i) {
     const Nic& nic = node.nics[i];
     const bool down = !nic.ports.empty() &&
@@ -506,14 +506,31 @@ std::string port_module_tool(const Node& node, const PortRef& ref) {
   return starts_with(tool, "ethtool") ? "ethtool -m " + *ref.port->netdev : tool;
 }
 
-std::string port_down_fix(const Node& node, const PortRef& ref) {
-  if (*ref.port->state != PortState::down)
-    return fmt::format("start a subnet manager for {} (systemctl start opensm, or on the switch)",
-                       port_name(node, ref.nic, ref.port->number));
-  if (ref.port->netdev)
-    return fmt::format("ip link set dev {} up, then check the cable: {}", *ref.port->netdev,
-                       port_tool(node, ref));
-  return "check the cable and the switch's port: " + port_tool(node, ref);
+/// What brings all of these ports up: one command for each interface, one for all subnets.
+std::string port_down_fix(const Node& node, const std::vector<PortRef>& ports) {
+  std::vector<std::string> commands, waiting;
+  const PortRef* first_dark = nullptr;
+  for (const PortRef& ref : ports) {
+    if (*ref.port->state != PortState::down) {
+      waiting.push_back(port_name(node, ref.nic, ref.port->number));
+      continue;
+    }
+    first_dark = first_dark == nullptr ? &ref : first_dark;
+    if (ref.port->netdev)
+      commands.push_back(fmt::format("ip link set dev {} up", shell_word(*ref.port->netdev)));
+  }
+  std::vector<std::string> steps;
+  if (!commands.empty())
+    steps.push_back(join(commands, "; "));
+  if (first_dark != nullptr)
+    steps.push_back(
+        (commands.empty() ? "check the cable and the switch's port: " : "then check the cable: ") +
+        port_tool(node, *first_dark));
+  if (!waiting.empty())
+    steps.push_back(fmt::format("start a subnet manager for {} (systemctl start opensm, or on the "
+                                "switch)",
+                                enumerate(waiting)));
+  return join(steps, ", ");
 }
 
 Finding port_down(const Node& node, const std::vector<PortRef>& ports, Severity severity,
@@ -523,7 +540,7 @@ Finding port_down(const Node& node, const std::vector<PortRef>& ports, Severity 
     states.push_back(port_name(node, ref.nic, ref.port->number) + " is " +
                      to_string(*ref.port->state));
   return {"port-down", severity, enumerate(names_of(node, ports)), enumerate(states) + consequence,
-          port_down_fix(node, ports[0])};
+          port_down_fix(node, ports)};
 }
 
 Findings check_port_states(const Node& node) {
@@ -554,10 +571,14 @@ Findings check_port_states(const Node& node) {
   return findings;
 }
 
-/// Ports are peers if they are of one NIC model and one link layer.
-using PeerGroup = std::tuple<std::uint16_t, std::uint16_t, LinkLayer>;
+/// Ports are peers if they are of one NIC model, one link layer and one role: a storage NIC may
+/// well be connected at a lower rate than the fabric's.
+using PeerGroup = std::tuple<std::uint16_t, std::uint16_t, LinkLayer, PortRole>;
 
 std::map<PeerGroup, std::vector<PortRef>> peer_groups(const Node& node) {
+  std::map<std::pair<int, int>, PortRole> roles;
+  for (const RatedPort& rated : port_roles(node))
+    roles.emplace(std::pair(rated.port.nic, rated.port.port), rated.role);
   std::map<PeerGroup, std::vector<PortRef>> groups;
   for (std::size_t i = 0; i < node.nics.size(); ++i) {
     const Nic& nic = node.nics[i];
@@ -566,10 +587,12 @@ std::map<PeerGroup, std::vector<PortRef>> peer_groups(const Node& node) {
     const PciDevice& device = node.pci[static_cast<std::size_t>(nic.pci)];
     if (!device.vendor || !device.device)
       continue;
-    for (const NicPort& port : nic.ports)
-      if (carries_traffic(port) && port.rate_Gbps && port.link_layer)
-        groups[{*device.vendor, *device.device, *port.link_layer}].push_back(
+    for (const NicPort& port : nic.ports) {
+      const auto role = roles.find({static_cast<int>(i), port.number});
+      if (role != roles.end() && port.rate_Gbps && port.link_layer)
+        groups[{*device.vendor, *device.device, *port.link_layer, role->second}].push_back(
             {static_cast<int>(i), &port});
+    }
   }
   return groups;
 }
@@ -680,7 +703,7 @@ void report_unnamed(const Node& node, Findings& to) {
   std::vector<std::string> labels;
   for (const int nic : unnamed)
     labels.push_back(nic_name(node, nic));
-  const std::vector<NicUse> candidates = candidate_ports(node);
+  const std::vector<NicUse> candidates = fabric_ports(node);
   const bool used = std::any_of(candidates.begin(), candidates.end(), [&node](const NicUse& use) {
     return node.nics[static_cast<std::size_t>(use.nic)].unnamed;
   });

@@ -354,10 +354,13 @@ std::vector<EnvChange> transport_changes(const Node& node, const MappingRequest&
       changes.push_back(joined(remote, prefix));
   // DeepEP enables IBGDA itself: it cannot be disabled there.
   if (request.nvshmem.transport == NvshmemTransport::ibgda && request.world == World::node) {
+    const NvshmemTransport proxy = request.nvshmem.proxy_transport;
+    const bool unknown = !request.nvshmem.unknown_transport.empty();
     EnvChange without = EnvChange().unset(enable_ibgda);
-    if (!request.nvshmem.unknown_transport.empty())
-      without.unset(remote_transport);
-    changes.push_back(without);
+    if (!unknown)
+      changes.push_back(without);
+    if (unknown || proxy == NvshmemTransport::none || proxy == NvshmemTransport::ibdevx)
+      changes.push_back(without.unset(remote_transport));
   }
   const bool other_is_possible = request.nvshmem.transport == NvshmemTransport::none ||
                                  request.nvshmem.transport == NvshmemTransport::ibdevx;

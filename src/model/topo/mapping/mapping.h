@@ -76,7 +76,8 @@ struct Mapping {
 /// down, and not virtual if there are real ones. A NIC without port data in the source counts as
 /// port 1, active.
 std::vector<NicUse> usable_ports(const Node& node);
-/// Those of them in the compute fabric: PortRole::compute (nic_roles.h has the rule).
+/// Those of them in the compute fabric, which are some if any is usable: PortRole::compute
+/// (port_roles() has the rule). What `nccl` and `optimal` choose from.
 std::vector<NicUse> fabric_ports(const Node& node);
 
 Mapping map_nics(const Node& node, const MappingRequest& request);

@@ -139,7 +139,7 @@ private:
 Mapping map_nccl(const Node& node, const MappingRequest& request) {
   Mapping mapping;
   mapping.request = request;
-  const std::vector<NicUse> all = candidate_ports(node);
+  const std::vector<NicUse> all = fabric_ports(node);
   for (std::size_t i = 0; i < request.gpus.size(); ++i) {
     PeMapping pe;
     pe.pe = static_cast<int>(i);

@@ -75,11 +75,6 @@ std::vector<NicUse> fabric_ports(const Node& node) {
   return ports;
 }
 
-std::vector<NicUse> candidate_ports(const Node& node) {
-  std::vector<NicUse> ports = fabric_ports(node);
-  return ports.empty() ? usable_ports(node) : ports;
-}
-
 std::vector<NicUse> ports_left_out(const Node& node, const MappingRequest& request) {
   const NvshmemSettings& settings = request.nvshmem;
   if (request.policy == Policy::nccl || !settings.hca_list)
@@ -97,7 +92,7 @@ std::vector<NicUse> ports_left_out(const Node& node, const MappingRequest& reque
 }
 
 std::vector<NicUse> wanted_ports(const Node& node, const MappingRequest& request) {
-  const std::vector<NicUse> all = candidate_ports(node);
+  const std::vector<NicUse> all = fabric_ports(node);
   const std::vector<NicUse> left_out = ports_left_out(node, request);
   std::vector<NicUse> wanted = all;
   std::erase_if(wanted, [&left_out](const NicUse& use) {
@@ -158,7 +153,7 @@ int nics_per_pe(const NvshmemSettings& settings, std::size_t pes, std::size_t po
 MappingScore score(const Node& node, const Mapping& mapping) {
   MappingScore result;
   std::map<std::pair<int, int>, double> loads;
-  const std::vector<NicUse> fabric = candidate_ports(node);
+  const std::vector<NicUse> fabric = fabric_ports(node);
   for (const PeMapping& pe : mapping.pes) {
     const std::size_t used =
         std::min(pe.nics.size(), static_cast<std::size_t>(std::max(pe.used, 0)));

@@ -10,14 +10,12 @@
 
 namespace shmemctl {
 
-/// fabric_ports(), or usable_ports() if there is no fabric: what `nccl` and `optimal` choose from.
-std::vector<NicUse> candidate_ports(const Node& node);
-
 /// The usable ports that the operator excludes by name: NVSHMEM_HCA_LIST=^... Empty for NCCL, which
 /// does not read it.
 std::vector<NicUse> ports_left_out(const Node& node, const MappingRequest& request);
-/// candidate_ports() without ports_left_out(), or with them if nothing else is left: traffic should
-/// be even among these, and a port without traffic is idle.
+/// fabric_ports() without ports_left_out(), or with them if nothing else is left: traffic should be
+/// even among these, and a port without traffic is idle. The one answer for findings, loads, `sim`
+/// and `doctor`; `hotspots` takes fabric_ports(), because a job may have other settings.
 std::vector<NicUse> wanted_ports(const Node& node, const MappingRequest& request);
 
 /// The request for the best mapping with which a mapping of this request is compared: NVSHMEM's
@@ -50,7 +48,7 @@ struct MappingScore {
   std::int64_t distance = 0;    ///< sum of distance_rank()
   std::int64_t crossings = 0;   ///< pairs on different NUMA nodes
   std::int64_t without_nic = 0; ///< PEs that have no NIC at all
-  std::int64_t off_fabric = 0;  ///< uses of ports that are not candidate_ports()
+  std::int64_t off_fabric = 0;  ///< uses of ports that are not fabric_ports()
 
   bool operator==(const MappingScore&) const = default;
 };

@@ -16,6 +16,29 @@ NicPort& port_of(Machine& m, std::size_t nic) {
   return m.node.nics[nic].ports.front();
 }
 
+/// A 25 Gb/s Ethernet NIC beside the InfiniBand fabric, below a host bridge without a GPU.
+void with_ethernet_nic(Machine& m, bool enumerated_first) {
+  healthy(m);
+  Nic management = m.node.nics[0];
+  management.name = "mlx5_9";
+  m.node.host_bridges.push_back({0, 0x60, {}, {}, true});
+  PciDevice function;
+  function.address = parse_pci_address("0000:60:01.0").value();
+  function.host_bridge = static_cast<int>(m.node.host_bridges.size()) - 1;
+  m.node.pci.push_back(function);
+  management.pci = static_cast<int>(m.node.pci.size()) - 1;
+  management.ports.front().link_layer = known(LinkLayer::ethernet, origin);
+  management.ports.front().rate_Gbps = known(25.0, origin);
+  m.node.nics.insert(enumerated_first ? m.node.nics.begin() : m.node.nics.end(), management);
+}
+void with_models(Machine& m) {
+  for (const Nic& nic : m.node.nics) {
+    PciDevice& function = m.node.pci[static_cast<std::size_t>(nic.pci)];
+    function.vendor = known(pci_ids::mellanox, origin);
+    function.device = known(std::uint16_t{0x1021}, origin);
+  }
+}
+
 Scenarios devices() {
   const std::string id = "rdma-devices";
   return {
@@ -103,16 +126,23 @@ Scenarios layers_and_rates() {
   return {
       {layer, "InfiniBand", healthy, pass, "InfiniBand mlx5_0:1, mlx5_1:1", ""},
       {layer, "Ethernet", [](Machine& m) { m.node = roce_node(); }, pass, "Ethernet mlx5_0:1", ""},
-      {layer, "mixed",
+      {layer, "mixed, and no PE uses the other one",
+       [](Machine& m) { with_ethernet_nic(m, false); }, pass,
+       "InfiniBand mlx5_0:1, mlx5_1:1; Ethernet mlx5_9:1", ""},
+      {layer, "mixed, and a PE is pinned to the other one",
        [](Machine& m) {
-         healthy(m);
-         Nic third = m.node.nics[0];
-         third.name = "mlx5_2";
-         third.ports.front().link_layer = known(LinkLayer::ethernet, origin);
-         m.node.nics.push_back(third);
+         with_ethernet_nic(m, true);
+         m.environment["NVSHMEM_ENABLE_NIC_PE_MAPPING"] = "1";
        },
-       warning, "InfiniBand mlx5_0:1, mlx5_1:1; Ethernet mlx5_2:1",
-       "export NVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1"},
+       fail, "InfiniBand mlx5_0:1, mlx5_1:1; Ethernet mlx5_9:1",
+       "unset NVSHMEM_ENABLE_NIC_PE_MAPPING"},
+      {layer, "mixed, and the operator excludes the other one",
+       [](Machine& m) {
+         with_ethernet_nic(m, true);
+         m.environment["NVSHMEM_ENABLE_NIC_PE_MAPPING"] = "1";
+         m.environment["NVSHMEM_HCA_LIST"] = "^mlx5_9";
+       },
+       pass, "Ethernet mlx5_9:1", ""},
       {layer, "another layer, but not active",
        [](Machine& m) {
          healthy(m);
@@ -124,12 +154,26 @@ Scenarios layers_and_rates() {
       {layer, "no RDMA", without_rdma, skipped, "", ""},
 
       {rate, "the same", healthy, pass, "400 Gb/s to 400 Gb/s", ""},
-      {rate, "one is slower",
+      {rate, "one of the same model is slower",
        [](Machine& m) {
          healthy(m);
+         with_models(m);
          port_of(m, 1).rate_Gbps = known(100.0, origin);
        },
-       warning, "100 Gb/s to 400 Gb/s", "export NVSHMEM_HCA_LIST=mlx5_0:1"},
+       warning, "100 Gb/s to 400 Gb/s", "mlxlink -d mlx5_1 -p 1 -m"},
+      {rate, "a NIC of another network, which no PE uses",
+       [](Machine& m) {
+         with_ethernet_nic(m, false);
+         m.node.nics.back().ports.front().link_layer = known(LinkLayer::infiniband, origin);
+       },
+       pass, "25 Gb/s to 400 Gb/s", ""},
+      {rate, "a NIC of another network, to which a PE is pinned",
+       [](Machine& m) {
+         with_ethernet_nic(m, true);
+         m.node.nics.front().ports.front().link_layer = known(LinkLayer::infiniband, origin);
+         m.environment["NVSHMEM_ENABLE_NIC_PE_MAPPING"] = "1";
+       },
+       fail, "25 Gb/s to 400 Gb/s", "unset NVSHMEM_ENABLE_NIC_PE_MAPPING"},
       {rate, "no active port", no_active, skipped, "rate: unknown", ""},
       {rate, "no RDMA", without_rdma, skipped, "", ""},
   };
@@ -147,6 +191,14 @@ Scenarios mtus() {
       {id, "jumbo frames", [](Machine& m) { with_netdev_mtu(m, "9000"); }, pass,
        "/sys/class/net/eth0/mtu: 9000, so mlx5_0:1 carries 4096", ""},
       {id, "4200 is enough", [](Machine& m) { with_netdev_mtu(m, "4200"); }, pass, "4096", ""},
+      {id, "a management port at 1500",
+       [](Machine& m) {
+         with_ethernet_nic(m, false);
+         m.node.nics.back().ports.front().netdev = known<std::string>("eth9", origin);
+         port_of(m, 0).active_mtu_bytes = known(4096, origin);
+         m.files.write("/sys/class/net/eth9/mtu", "1500\n");
+       },
+       pass, "mlx5_0:1: active MTU 4096", ""},
       {id, "one port at 1500", [](Machine& m) { with_netdev_mtu(m, "1500"); }, warning,
        "/sys/class/net/eth1/mtu: 1500, so mlx5_1:1 carries 1024", "ip link set dev eth1 mtu 9000"},
       {id, "InfiniBand tells 2048",
@@ -295,6 +347,8 @@ Scenarios gid_scenarios() {
        },
        skipped, "gids", ""},
       {table, "InfiniBand", healthy, skipped, "", ""},
+      {table, "a management port without an address",
+       [](Machine& m) { with_ethernet_nic(m, false); }, skipped, "", ""},
       {table, "no RDMA", without_rdma, skipped, "", ""},
 
       {index, "the same", roce, pass, "mlx5_0:1 3, mlx5_1:1 3", ""},

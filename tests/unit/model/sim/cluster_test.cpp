@@ -37,6 +37,32 @@ TEST(SimCluster, a_dead_nic_is_mapped_around_and_a_slow_one_is_not) {
   EXPECT_DOUBLE_EQ(slow.kind(1).rate_GBps[1], 50);
 }
 
+TEST(SimCluster, has_the_nics_that_topo_calls_the_fabric) {
+  testing::NodeBuilder builder = testing::NodeBuilder::hgx(4);
+  const int root = builder.host_bridge(0);
+  builder.nic_at_root(root, "mlx5_8"); // for storage: no GPU is near
+  builder.nic_at_root(root, "mlx5_9", {{1, PortState::active, LinkLayer::ethernet, 25}});
+  sim::ClusterRequest request;
+  request.nodes = 2;
+  request.mapping = mapping_of(builder.node, Policy::nvshmem);
+  request.link_GBps = 400;
+  const auto fabric_of = [&] {
+    std::vector<std::string> names;
+    for (const sim::Port& port : build_cluster(builder.node, request).ports)
+      names.push_back(port.device + (port.on_fabric ? "" : " off"));
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(fabric_of(), (Names{"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"}));
+  // What the operator excludes is not idle, and counts in no even share.
+  request.mapping.nvshmem.hca_list = "^mlx5_3";
+  EXPECT_EQ(fabric_of(), (Names{"mlx5_0", "mlx5_1", "mlx5_2"}));
+  // What a PE uses nevertheless is there, and not of the fabric.
+  request.mapping.nvshmem.hca_list = "mlx5_0,mlx5_1,mlx5_2,mlx5_9";
+  request.mapping.nvshmem.enable_nic_pe_mapping = true;
+  EXPECT_EQ(fabric_of(), (Names{"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_9 off"}));
+}
+
 TEST(SimLoads, the_slowest_is_what_its_bytes_keep_busy_longest) {
   const sim::Cluster cluster = small_cluster(4, 2, {sim::FabricKind::fat_tree, 2, 4});
   sim::Loads loads(sim::Group{&cluster, 0, 4});

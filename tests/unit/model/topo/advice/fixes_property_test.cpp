@@ -1,108 +1,22 @@
 // Random machines with random settings: the printed fixes, all applied at once, fix their findings
 // and cause no new ones.
-#include <map>
 #include <random>
-#include <regex>
+#include <set>
 
 #include <gtest/gtest.h>
 
-#include "src/base/text.h"
-#include "src/model/topo/advice/env_fix.h"
 #include "src/model/topo/mapping/ports.h"
-#include "tests/support/random_node.h"
+#include "tests/support/printed_lines.h"
+#include "tests/support/random_case.h"
 #include "tests/unit/model/topo/advice/mapping_requests.h"
 
 namespace shmemctl {
 
 namespace {
 
-/// Reads the lines that fixes print, as a shell would; nothing else.
-class PrintedLines {
-public:
-  void read(const std::string& text) {
-    for (const std::string& command : commands(text)) {
-      const std::vector<std::string> words = shell_words(command);
-      ASSERT_FALSE(words.empty()) << text;
-      if (words[0] == "unset")
-        for (std::size_t i = 1; i < words.size(); ++i)
-          put(words[i], {});
-      else if (words[0] == "export")
-        for (std::size_t i = 1; i < words.size(); ++i)
-          read_export(words[i]);
-      else
-        read_array(command);
-    }
-  }
-
-  EnvChange change() const {
-    EnvChange change;
-    for (const auto& [variable, values] : variables_) {
-      if (values.empty())
-        change.unset(variable);
-      else
-        change.set_per_rank(variable, values);
-    }
-    return change;
-  }
-
-private:
-  /// Split at "; " outside of quotes.
-  static std::vector<std::string> commands(const std::string& text) {
-    std::vector<std::string> found(1);
-    bool quoted = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      quoted = quoted != (text[i] == '\'');
-      if (!quoted && text.compare(i, 2, "; ") == 0) {
-        found.emplace_back();
-        ++i;
-      } else {
-        found.back() += text[i];
-      }
-    }
-    return found;
-  }
-  static std::vector<std::string> shell_words(const std::string& text) {
-    std::vector<std::string> found(1);
-    bool quoted = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '\'')
-        quoted = !quoted;
-      else if (text[i] == '\\' && !quoted && i + 1 < text.size())
-        found.back() += text[++i];
-      else if (text[i] == ' ' && !quoted)
-        found.emplace_back();
-      else
-        found.back() += text[i];
-    }
-    return found;
-  }
-  void read_export(const std::string& word) {
-    const std::size_t equals = word.find('=');
-    ASSERT_NE(equals, std::string::npos) << word;
-    const std::string value = word.substr(equals + 1);
-    if (starts_with(value, "${by_rank["))
-      put(word.substr(0, equals), by_rank_);
-    else
-      put(word.substr(0, equals), {value});
-  }
-  void read_array(const std::string& command) {
-    ASSERT_TRUE(starts_with(command, "by_rank=(") && command.back() == ')') << command;
-    by_rank_ = shell_words(command.substr(9, command.size() - 10));
-  }
-  void put(const std::string& variable, const std::vector<std::string>& values) {
-    const auto [known, is_new] = variables_.try_emplace(variable, values);
-    EXPECT_TRUE(is_new || known->second == values) << variable << " has two values in the fixes";
-  }
-
-  std::map<std::string, std::vector<std::string>> variables_; ///< no value: unset
-  std::vector<std::string> by_rank_;
-};
-
-/// Environment lines; other fixes need a person.
-bool has_lines(const Finding& finding) {
-  return starts_with(finding.fix, "export ") || starts_with(finding.fix, "unset ") ||
-         starts_with(finding.fix, "by_rank=");
-}
+using test::has_lines;
+using test::PrintedLines;
+using test::RandomCase;
 
 bool is_left(const Finding& finding, const Findings& findings) {
   return std::any_of(findings.begin(), findings.end(), [&finding](const Finding& other) {
@@ -129,126 +43,6 @@ MappingRequest with_all_fixes(const MappingRequest& request, const Findings& fin
       lines.read(finding.fix);
   return lines.change().applied_to(request);
 }
-
-class RandomCase {
-public:
-  explicit RandomCase(std::mt19937_64& random) : random_(random) {}
-
-  Node node() {
-    switch (below(4)) {
-    case 0:
-      return test::random_node(random_);
-    case 1:
-      return tree();
-    default:
-      return matrix();
-    }
-  }
-
-  MappingRequest request(const Node& node) {
-    MappingRequest request;
-    request.world = pick<World>({World::node, World::node, World::deepep_ht, World::deepep_ll});
-    if (one_in(8))
-      request.policy = pick<Policy>({Policy::nccl, Policy::optimal});
-    const int pes = one_in(3) ? 1 + below(9) : -1;
-    request.gpus = assign_gpus(node, pes, {});
-    NvshmemSettings& settings = request.nvshmem;
-    settings.version = pick<NvshmemVersion>({{1, 1, 3},
-                                             {2, 2, 1},
-                                             {2, 4, 1},
-                                             {2, 10, 1},
-                                             {3, 3, 20},
-                                             {3, 4, 5},
-                                             {3, 5, 1},
-                                             {3, 6, 5},
-                                             {3, 7, 0},
-                                             {9, 9, 9}});
-    if (one_in(3))
-      settings.transport = NvshmemTransport::ibgda;
-    if (one_in(6)) {
-      settings.unknown_transport = pick<std::string>({"ibgda", "IBGDA", "ibrcc", "x"});
-      settings.proxy_transport = NvshmemTransport::none;
-      if (settings.transport != NvshmemTransport::ibgda)
-        settings.transport = NvshmemTransport::none;
-    } else if (one_in(6)) {
-      settings.proxy_transport =
-          pick<NvshmemTransport>({NvshmemTransport::none, NvshmemTransport::ibdevx,
-                                  NvshmemTransport::ucx, NvshmemTransport::libfabric});
-      if (settings.transport != NvshmemTransport::ibgda)
-        settings.transport = settings.proxy_transport;
-    }
-    settings.ibgda_multi_port = one_in(4);
-    settings.enable_nic_pe_mapping = one_in(2);
-    if (one_in(3))
-      settings.hca_list = (one_in(3) ? "^" : "") + list(node, false);
-    if (one_in(3))
-      settings.hca_pe_mapping = list(node, true);
-    if (one_in(4))
-      settings.hca_prefix = pick<std::string>({"mlx5", "ibp", "^smi", "x", "roce", "^mlx5"});
-    return request;
-  }
-
-private:
-  int below(int limit) {
-    return static_cast<int>(random_() % static_cast<std::uint64_t>(limit < 1 ? 1 : limit));
-  }
-  bool one_in(int n) { return below(n) == 0; }
-  template <class T>
-  T pick(const std::vector<T>& items) {
-    return items[static_cast<std::size_t>(below(static_cast<int>(items.size())))];
-  }
-
-  std::string nic_name(int number) {
-    return pick<std::string>({"mlx5_", "mlx5_", "ibp", "rocep", "rdmap"}) + std::to_string(number);
-  }
-
-  Node tree() {
-    NodeBuilder builder = NodeBuilder::hgx(1 + below(4), 1 + below(2), 1 + below(2));
-    for (int extra = below(3); extra > 0; --extra)
-      builder.nic_at_root(
-          builder.host_bridge(below(2)), "mlx5_9" + std::to_string(extra),
-          {{1, PortState::active, one_in(2) ? LinkLayer::ethernet : LinkLayer::infiniband,
-            one_in(2) ? 25.0 : 400.0}});
-    if (one_in(3))
-      for (Nic& nic : builder.node.nics)
-        nic.name = "ibp" + nic.name.substr(5) + "s0";
-    if (one_in(3))
-      builder.node.nics[0].ports[0].state = known(PortState::down, "random");
-    return builder.node;
-  }
-
-  Node matrix() {
-    const int gpus = 1 + below(6);
-    const int nics = 1 + below(6);
-    const bool one_kind = !one_in(3);
-    const std::string kind = nic_name(0);
-    std::vector<std::string> names;
-    for (int i = 0; i < nics; ++i)
-      names.push_back(one_kind ? kind.substr(0, kind.size() - 1) + std::to_string(i) : nic_name(i));
-    std::vector<std::vector<std::string>> rows(static_cast<std::size_t>(gpus));
-    for (auto& row : rows)
-      for (int i = 0; i < nics; ++i)
-        row.push_back(pick<std::string>({"PIX", "PXB", "NODE", "NODE", "SYS", "SYS", "SYS"}));
-    return NodeBuilder::from_matrix(names, rows);
-  }
-
-  std::string list(const Node& node, bool counts) {
-    std::vector<std::string> entries;
-    for (int left = 1 + below(6); left > 0; --left) {
-      std::string entry = node.nics.empty() ? "mlx5_0" : pick(node.nics).name;
-      if (one_in(8))
-        entry = pick<std::string>({"mlx5_99", " " + entry, "mlx_0", "", "x;y'z", entry + "9"});
-      if (one_in(2))
-        entry += pick<std::string>({":1", ":1", ":2", ":0", ":", ":x"});
-      if (counts && one_in(2))
-        entry += pick<std::string>({":1", ":2", ":0", ":x", "::2"});
-      entries.push_back(entry);
-    }
-    return join(entries, ",");
-  }
-
-  std::mt19937_64& random_;
-};
 
 std::string settings_text(const MappingRequest& request) {
   const NvshmemSettings& settings = request.nvshmem;
@@ -306,6 +100,142 @@ TEST(FixesProperty, AllPrintedFixesTogetherHealAndBreakNothing) {
     }
   }
   EXPECT_GT(fixed, 500);
+}
+
+namespace {
+
+/// A machine and the settings of a job on it: an operator changes both by what is printed.
+struct Job {
+  Node node;
+  MappingRequest request;
+
+  Findings findings() const {
+    Findings all = check_node(node);
+    const Findings mapping = findings_of(node, request);
+    all.insert(all.end(), mapping.begin(), mapping.end());
+    return all;
+  }
+};
+
+/// All environment lines, and all commands that bring an interface up; what needs a hand at the
+/// machine stays as it is.
+Job after_pasting(Job job, const Findings& findings) {
+  job.request = with_all_fixes(job.request, findings);
+  for (const Finding& finding : findings)
+    for (const std::string& command : PrintedLines::commands(finding.fix)) {
+      const std::vector<std::string> words = PrintedLines::shell_words(command);
+      if (!starts_with(command, "ip link set dev ") || words.size() < 6)
+        continue;
+      for (Nic& nic : job.node.nics)
+        for (NicPort& port : nic.ports)
+          if (port.netdev && *port.netdev == words[4])
+            port.state = known(PortState::active, "brought up");
+    }
+  return job;
+}
+
+/// What somebody could set who does not know how the tool searches: each choice of a transport with
+/// each choice of a prefix and of a list.
+std::vector<MappingRequest> attempts(const Node& node, const MappingRequest& request) {
+  std::vector<MappingRequest> found;
+  std::set<std::string> prefixes;
+  for (const Nic& nic : node.nics)
+    prefixes.insert(nic.name.substr(0, 4));
+  std::vector<NvshmemSettings> transports = {request.nvshmem};
+  NvshmemSettings other = request.nvshmem;
+  const bool ibgda = other.transport == NvshmemTransport::ibgda;
+  // A transport that works is the user's choice: only others are replaced.
+  if (other.proxy_transport == NvshmemTransport::none ||
+      other.proxy_transport == NvshmemTransport::ibdevx) {
+    other.unknown_transport.clear();
+    other.proxy_transport = NvshmemTransport::ibrc;
+    other.transport = ibgda ? NvshmemTransport::ibgda : NvshmemTransport::ibrc;
+    transports.push_back(other);
+  }
+  if (ibgda && request.world == World::node) {
+    other.transport = other.proxy_transport;
+    transports.push_back(other);
+  }
+  for (NvshmemSettings settings : transports) {
+    settings.hca_list.reset();
+    settings.hca_pe_mapping.reset();
+    settings.enable_nic_pe_mapping = false;
+    std::vector<std::optional<std::string>> choices = {settings.hca_prefix, std::nullopt};
+    choices.insert(choices.end(), prefixes.begin(), prefixes.end());
+    for (const std::optional<std::string>& prefix : choices) {
+      settings.hca_prefix = prefix;
+      MappingRequest attempt = request;
+      attempt.nvshmem_per_pe.clear();
+      attempt.nvshmem = settings;
+      found.push_back(attempt);
+      std::string others;
+      for (const RatedPort& rated : port_roles(node))
+        if (rated.role != PortRole::compute)
+          others += "," + node.nics[static_cast<std::size_t>(rated.port.nic)].name;
+      if (!others.empty()) {
+        attempt.nvshmem.hca_list = "^" + others.substr(1);
+        found.push_back(attempt);
+      }
+      attempt.nvshmem = settings;
+      const Mapping optimal = map_nics(node, optimal_request(attempt));
+      attempt.nvshmem_per_pe.assign(request.gpus.size(), settings);
+      for (std::size_t pe = 0; pe < optimal.pes.size(); ++pe)
+        if (!optimal.pes[pe].nics.empty())
+          attempt.nvshmem_per_pe[pe].hca_list =
+              node.nics[static_cast<std::size_t>(optimal.pes[pe].nics[0].nic)].name + ":" +
+              std::to_string(optimal.pes[pe].nics[0].port);
+      found.push_back(attempt);
+    }
+  }
+  return found;
+}
+
+/// Settings that leave no error and bring no warning; "" if none of the attempts does.
+std::string mended_by(const Job& job) {
+  const Findings before = findings_of(job.node, job.request);
+  for (const MappingRequest& attempt : attempts(job.node, job.request)) {
+    const Findings after = findings_of(job.node, attempt);
+    const bool mended = std::all_of(after.begin(), after.end(), [&](const Finding& finding) {
+      return finding.severity == Severity::info ||
+             (finding.severity == Severity::warning && is_known(finding, before));
+    });
+    if (mended)
+      return settings_text(attempt);
+  }
+  return "";
+}
+
+} // namespace
+
+TEST(FixesProperty, AfterTwoRoundsNoErrorIsLeftThatSomebodyCouldMend) {
+  std::mt19937_64 random(20261126);
+  int mended = 0;
+  for (int round = 0; round < 1000 && !HasFailure(); ++round) {
+    RandomCase generator(random);
+    const Node node = generator.node();
+    Job job{node, generator.request(node)};
+    const bool named = std::none_of(node.nics.begin(), node.nics.end(),
+                                    [](const Nic& nic) { return nic.unnamed; });
+    if (job.request.policy != Policy::nvshmem || node.hidden_nics > 0 || !named)
+      continue;
+    const Job as_given = job;
+    const Findings before = job.findings();
+    for (int times = 0; times < 2; ++times)
+      job = after_pasting(job, job.findings());
+    const Findings after = job.findings();
+    mended += has_error(before) && !has_error(after) ? 1 : 0;
+    const std::string where = "round " + std::to_string(round) + ": " +
+                              settings_text(as_given.request) + text_of(before) +
+                              "\nafter: " + settings_text(job.request) + text_of(after);
+    for (const Finding& finding : after) {
+      EXPECT_EQ(finding.fix.find("ip link set dev"), std::string::npos) << where;
+    }
+    if (!has_error(findings_of(job.node, job.request)))
+      continue;
+    const std::string by = mended_by(job);
+    EXPECT_EQ(by, "") << "these settings leave no error\n" << where;
+  }
+  EXPECT_GT(mended, 150);
 }
 
 /// Printing no fixes would satisfy both rules: require some.

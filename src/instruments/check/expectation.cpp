@@ -1,0 +1,583 @@
+// What a node of one type must have: recorded on a good node, compared with every other one.
+#include "src/instruments/check/expectation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "src/base/error.h"
+#include "src/base/input.h"
+#include "src/base/json_values.h"
+#include "src/base/text.h"
+#include "src/model/topo/advice/wording.h"
+
+namespace shmemctl {
+
+namespace {
+
+using nlohmann::json;
+using Json = nlohmann::ordered_json;
+
+constexpr int format_version = 1;
+constexpr const char* record_anew = "record the file anew on a good node: shmemctl check "
+                                    "--record-expect FILE";
+
+const PciDevice* function_of(const Node& node, int entry) {
+  return entry < 0 ? nullptr : &node.pci[static_cast<std::size_t>(entry)];
+}
+
+Fact<std::string> pci_id_of(const PciDevice* function) {
+  if (function == nullptr || !function->vendor || !function->device)
+    return unknown<std::string>("vendor and device are not known");
+  return known(fmt::format("{:04x}:{:04x}", *function->vendor, *function->device), "");
+}
+
+int active_nvlinks(const Gpu& gpu) {
+  int links = 0;
+  for (const GpuLink& link : gpu.links)
+    links += link.target == LinkTarget::cpu ? 0 : link.count;
+  return links;
+}
+
+/// An RDMA NIC of its own hardware: what an expectation lists.
+bool is_listed(const Nic& nic) {
+  return !nic.virtual_device && nic.rdma.value.value_or(true);
+}
+
+/// A pattern that only this text fits.
+std::string literal(const std::string& text) {
+  std::string pattern;
+  for (const char letter : text)
+    pattern += (std::string_view("*?[\\").find(letter) != std::string_view::npos ? "\\" : "") +
+               std::string(1, letter);
+  return pattern;
+}
+
+/// Nothing for what is unknown: an empty text, or the 0 that virtual machines say of a link.
+template <class T>
+void put(Json& object, const char* key, const Fact<T>& fact) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (fact && !(*fact).empty())
+      object[key] = literal(*fact);
+  } else if (fact && *fact > 0) {
+    object[key] = *fact;
+  }
+}
+
+Json recorded_gpu(const Node& node, const Gpu& gpu) {
+  Json object = Json::object();
+  const PciDevice* function = function_of(node, gpu.pci);
+  if (function != nullptr)
+    object["pci"] = to_string(function->address);
+  else
+    object["count"] = 1;
+  put(object, "pci_id", pci_id_of(function));
+  put(object, "model", gpu.name);
+  if (function != nullptr)
+    put(object, "pcie_width", function->link.width);
+  if (!gpu.links.empty())
+    object["nvlinks"] = active_nvlinks(gpu);
+  return object;
+}
+
+Json recorded_nic(const Node& node, const Nic& nic) {
+  Json object = Json::object();
+  const PciDevice* function = function_of(node, nic.pci);
+  if (!nic.unnamed)
+    object["name"] = literal(nic.name);
+  if (function != nullptr)
+    object["pci"] = to_string(function->address);
+  if (object.empty())
+    object["count"] = 1;
+  put(object, "pci_id", pci_id_of(function));
+  put(object, "firmware", nic.firmware);
+  if (function != nullptr) {
+    put(object, "pcie_width", function->link.width);
+    put(object, "pcie_speed_GTps", function->link.speed_GTps);
+  }
+  for (const NicPort& port : nic.ports) {
+    if (port.state && *port.state != PortState::active)
+      continue;
+    Json one = {{"port", port.number}};
+    if (port.link_layer)
+      one["link_layer"] = to_string(*port.link_layer);
+    put(one, "rate_Gbps", port.rate_Gbps);
+    object["ports"].push_back(one);
+  }
+  return object;
+}
+
+/// The kernel's version, and those of the drivers.
+std::map<std::string, std::string> versions_of(const json& host) {
+  std::map<std::string, std::string> versions;
+  if (const auto kernel = host.find("kernel"); kernel != host.end() && kernel->is_string())
+    versions["kernel"] = kernel->get<std::string>();
+  if (const auto others = host.find("versions"); others != host.end() && others->is_object())
+    for (const auto& [name, version] : others->items())
+      if (version.is_string())
+        versions[name] = version.get<std::string>();
+  return versions;
+}
+
+} // namespace
+
+std::string record_expectation(const Node& node, const json& host) {
+  Json document = {{"expectation", format_version}, {"gpus", Json::array()}};
+  for (const Gpu& gpu : node.gpus)
+    document["gpus"].push_back(recorded_gpu(node, gpu));
+  if (node.nvswitches > 0)
+    document["nvswitches"] = node.nvswitches;
+  document["nics"] = Json::array();
+  for (const Nic& nic : node.nics)
+    if (is_listed(nic))
+      document["nics"].push_back(recorded_nic(node, nic));
+  document["versions"] = Json::object();
+  for (const auto& [name, version] : versions_of(host))
+    document["versions"][name] = literal(version);
+  return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+namespace {
+
+/// Reads one object of the file; complains about what it does not know, so that a misspelled key is
+/// not taken for "not compared".
+class Members {
+public:
+  Members(const json& object, std::string place, const std::string& file)
+      : object_(object), place_(std::move(place)), file_(file) {
+    if (!object.is_object())
+      complain(place_, "expected an object in braces");
+  }
+
+  /// @throws Error for every key that was not asked for.
+  void finish() const {
+    for (const auto& [key, value] : object_.items())
+      if (!asked_.contains(key))
+        complain(place_of(key),
+                 "no such key: " + did_you_mean(key, {asked_.begin(), asked_.end()}) +
+                     "known here are " + join({asked_.begin(), asked_.end()}, ", "));
+  }
+
+  const json* find(const char* key) {
+    asked_.insert(key);
+    const auto found = object_.find(key);
+    return found == object_.end() ? nullptr : &*found;
+  }
+
+  std::optional<std::string> text(const char* key) {
+    const json* value = find(key);
+    if (value == nullptr)
+      return std::nullopt;
+    if (!value->is_string() || value->get_ref<const std::string&>().empty())
+      complain(place_of(key), "expected a text");
+    return value->get<std::string>();
+  }
+
+  std::optional<int> integer(const char* key, int least) {
+    const json* value = find(key);
+    if (value == nullptr)
+      return std::nullopt;
+    const std::optional<int> number = whole_number<int>(*value);
+    if (!number || *number < least)
+      complain(place_of(key), fmt::format("expected a whole number, {} or more", least));
+    return number;
+  }
+
+  std::optional<double> positive(const char* key) {
+    const json* value = find(key);
+    if (value == nullptr)
+      return std::nullopt;
+    if (!value->is_number() || !(value->get<double>() > 0))
+      complain(place_of(key), "expected a number above 0");
+    return value->get<double>();
+  }
+
+  /// Each item of a list, with its place.
+  template <class Take>
+  void items(const char* key, Take&& take) {
+    const json* value = find(key);
+    if (value == nullptr)
+      return;
+    if (!value->is_array())
+      complain(place_of(key), "expected a list in brackets");
+    for (std::size_t i = 0; i < value->size(); ++i)
+      take((*value)[i], place_of(key) + "[" + std::to_string(i) + "]");
+  }
+
+  std::string place_of(const std::string& key) const {
+    return (place_.empty() ? "" : place_ + ".") + printable(key, 40);
+  }
+
+  [[noreturn]] void complain(const std::string& place, const std::string& problem) const {
+    throw input_error(file_, place, problem, std::string("correct it, or ") + record_anew);
+  }
+
+private:
+  const json& object_;
+  std::string place_;
+  const std::string& file_;
+  std::set<std::string> asked_;
+};
+
+ExpectedPort port_from(const json& value, const std::string& place, const std::string& file) {
+  Members members(value, place, file);
+  ExpectedPort port;
+  port.number = members.integer("port", 1).value_or(1);
+  port.link_layer = members.text("link_layer");
+  port.rate_Gbps = members.positive("rate_Gbps");
+  members.finish();
+  return port;
+}
+
+ExpectedDevice device_from(const json& value, const std::string& place, const std::string& file,
+                           bool is_nic) {
+  Members members(value, place, file);
+  ExpectedDevice device;
+  if (const std::optional<std::string> pci = members.text("pci")) {
+    const std::optional<PciAddress> address = parse_pci_address(*pci);
+    if (!address)
+      members.complain(members.place_of("pci"), "expected a PCI address such as 0000:18:00.0");
+    device.pci = to_string(*address);
+  }
+  device.pci_id = members.text("pci_id");
+  device.pcie_width = members.integer("pcie_width", 1);
+  if (is_nic) {
+    device.name = members.text("name");
+    device.firmware = members.text("firmware");
+    device.pcie_speed_GTps = members.positive("pcie_speed_GTps");
+    members.items("ports", [&](const json& port, const std::string& at) {
+      device.ports.push_back(port_from(port, at, file));
+    });
+  } else {
+    device.model = members.text("model");
+    device.nvlinks = members.integer("nvlinks", 0);
+  }
+  const std::optional<int> count = members.integer("count", 1);
+  if (count && *count != 1 && device.is_named())
+    members.complain(members.place_of("count"),
+                     "one device has this address or name: leave these out to count a kind");
+  device.count = count.value_or(1);
+  members.finish();
+  return device;
+}
+
+} // namespace
+
+Expectation parse_expectation(const std::string& text, const std::string& file) {
+  const json document = parse_json(text, file);
+  Members members(document, "", file);
+  const std::optional<int> version = members.integer("expectation", 1);
+  if (!version)
+    members.complain("", "not an expectation: the key expectation is missing");
+  if (*version > format_version)
+    members.complain("expectation", fmt::format("format {} is newer than this tool's {}", *version,
+                                                format_version));
+  Expectation expectation;
+  for (const bool is_nic : {false, true}) {
+    const char* const key = is_nic ? "nics" : "gpus";
+    if (members.find(key) == nullptr)
+      continue;
+    std::vector<ExpectedDevice>& devices = (is_nic ? expectation.nics : expectation.gpus).emplace();
+    members.items(key, [&](const json& value, const std::string& place) {
+      devices.push_back(device_from(value, place, file, is_nic));
+    });
+  }
+  expectation.nvswitches = members.integer("nvswitches", 0);
+  if (const json* versions = members.find("versions")) {
+    if (!versions->is_object())
+      members.complain("versions", "expected an object in braces");
+    Members each(*versions, "versions", file);
+    for (const auto& [name, value] : versions->items())
+      expectation.versions[name] = *each.text(name.c_str());
+  }
+  members.finish();
+  return expectation;
+}
+
+namespace {
+
+/// A device of the node, as far as an expectation can say something of it.
+struct Found {
+  std::string subject; ///< "GPU 3 (0000:5d:00.0)", "mlx5_3"
+  Fact<std::string> name, pci, pci_id, model, firmware;
+  PcieLink link;
+  std::optional<int> nvlinks;
+  std::vector<NicPort> ports;
+  bool is_nic = false;
+};
+
+Found found_of(const Node& node, int entry) {
+  Found found;
+  const PciDevice* function = function_of(node, entry);
+  found.pci = function != nullptr ? known(to_string(function->address), "")
+                                  : unknown<std::string>("no PCI address");
+  found.pci_id = pci_id_of(function);
+  if (function != nullptr)
+    found.link = function->link;
+  return found;
+}
+
+std::vector<Found> gpus_of(const Node& node) {
+  std::vector<Found> all;
+  for (const Gpu& gpu : node.gpus) {
+    Found found = found_of(node, gpu.pci);
+    found.subject =
+        fmt::format("GPU {}", gpu.index) + (found.pci ? " (" + *found.pci + ")" : std::string());
+    found.model = gpu.name;
+    found.nvlinks = active_nvlinks(gpu);
+    all.push_back(std::move(found));
+  }
+  return all;
+}
+
+std::vector<Found> nics_of(const Node& node) {
+  std::vector<Found> all;
+  for (const Nic& nic : node.nics) {
+    if (!is_listed(nic))
+      continue;
+    Found found = found_of(node, nic.pci);
+    found.is_nic = true;
+    found.subject = printable(nic.name, 64);
+    found.name =
+        nic.unnamed ? unknown<std::string>("not named by the source") : known(nic.name, "");
+    found.firmware = nic.firmware;
+    found.ports = nic.ports;
+    all.push_back(std::move(found));
+  }
+  return all;
+}
+
+bool fits(const std::string& pattern, const std::string& text) {
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
+
+std::string reason_of(const std::string& origin) {
+  return origin.empty() ? "" : " (" + printable(origin, 80) + ")";
+}
+
+/// Collects what differs, and the first thing to do about it.
+class Differences {
+public:
+  void text(const char* what, const std::optional<std::string>& pattern,
+            const Fact<std::string>& fact, const std::string& fix) {
+    if (!pattern || (fact && fits(*pattern, *fact)))
+      return;
+    add(fact ? fmt::format("{} is {}, expected {}", what, printable(*fact, 80),
+                           printable(*pattern, 80))
+             : fmt::format("{} is unknown{}, expected {}", what, reason_of(fact.origin),
+                           printable(*pattern, 80)),
+        fix);
+  }
+
+  template <class T>
+  void number(const std::string& what, const std::optional<T>& expected, const Fact<T>& fact,
+              const char* unit, const std::string& fix) {
+    constexpr double rounding = 1e-9;
+    if (!expected ||
+        (fact && std::abs(static_cast<double>(*fact) - static_cast<double>(*expected)) <=
+                     rounding * static_cast<double>(*expected)))
+      return;
+    add(fact ? fmt::format("{} is {}{}, expected {}{}", what, *fact, unit, *expected, unit)
+             : fmt::format("{} is unknown{}, expected {}{}", what, reason_of(fact.origin),
+                           *expected, unit),
+        fix);
+  }
+
+  void add(std::string words, const std::string& fix) {
+    words_.push_back(std::move(words));
+    fix_ = fix_.empty() ? fix : fix_;
+  }
+
+  const std::vector<std::string>& words() const { return words_; }
+  const std::string& fix() const { return fix_; }
+
+private:
+  std::vector<std::string> words_;
+  std::string fix_;
+};
+
+void compare_port(const ExpectedPort& expected, const Found& found, Differences& differences) {
+  const auto port = std::find_if(found.ports.begin(), found.ports.end(), [&](const NicPort& each) {
+    return each.number == expected.number;
+  });
+  const std::string name = fmt::format("port {}", expected.number);
+  if (port == found.ports.end()) {
+    differences.add(name + " is missing", record_anew);
+    return;
+  }
+  const std::string cable =
+      fmt::format("check the cable and the switch's port of {}/{}: ibstat {} {}, or ethtool for "
+                  "Ethernet",
+                  found.subject, expected.number, found.subject, expected.number);
+  if (port->state && *port->state != PortState::active) {
+    differences.add(fmt::format("{} is {}, expected ACTIVE", name, to_string(*port->state)), cable);
+    return;
+  }
+  differences.text((name + "'s link layer").c_str(), expected.link_layer,
+                   port->link_layer ? known(std::string(to_string(*port->link_layer)), "")
+                                    : unknown<std::string>(port->link_layer.origin),
+                   "set the port's type: mlxconfig -d " + found.pci.value.value_or(found.subject) +
+                       " set LINK_TYPE_P1=1 (InfiniBand) or 2 (Ethernet)");
+  differences.number(name + "'s rate", expected.rate_Gbps, port->rate_Gbps, " Gb/s", cable);
+}
+
+Differences differences_of(const ExpectedDevice& expected, const Found& found) {
+  Differences differences;
+  const std::string at = found.pci.value.value_or("ADDRESS");
+  differences.text("the PCI address", expected.pci, found.pci,
+                   "compare the slots with those of a good node: lspci -tv");
+  differences.text("the PCI id", expected.pci_id, found.pci_id,
+                   "another model is in this slot: lspci -nn -s " + at);
+  differences.text("the model", expected.model, found.model,
+                   "another model is in this slot, or its driver does not run: nvidia-smi -L");
+  const std::string reseat = "reseat the device or its riser, then compare: lspci -vvs " + at +
+                             " | grep -E 'LnkCap|LnkSta'";
+  differences.number("the PCIe width", expected.pcie_width, found.link.width, " lanes", reseat);
+  differences.number("the PCIe speed", expected.pcie_speed_GTps, found.link.speed_GTps, " GT/s",
+                     reseat);
+  differences.number(
+      "the number of NVLinks", expected.nvlinks,
+      found.nvlinks ? known(*found.nvlinks, "") : unknown<int>("not read"), "",
+      "look for links that are down: nvidia-smi nvlink -s, and Xid messages in dmesg");
+  differences.text("the firmware", expected.firmware, found.firmware,
+                   "install that firmware: mlxfwmanager -d " + at +
+                       " --query, then -u; or the vendor's tool");
+  for (const ExpectedPort& port : expected.ports)
+    compare_port(port, found, differences);
+  return differences;
+}
+
+/// The devices of one kind, each of which is taken for at most one expected device.
+class Inventory {
+public:
+  Inventory(std::vector<Found> found, const char* kind, Findings& findings)
+      : found_(std::move(found)), taken_(found_.size(), false), kind_(kind), findings_(findings) {}
+
+  void compare(const std::vector<ExpectedDevice>& expected) {
+    for (const ExpectedDevice& device : expected)
+      if (device.is_named())
+        compare_named(device);
+    // Those that fit before those that do not, so that one device that differs is named alone.
+    std::vector<int> lacking;
+    for (const ExpectedDevice& device : expected)
+      lacking.push_back(device.is_named() ? 0 : device.count - take_fitting(device));
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      compare_rest(expected[i], lacking[i]);
+    report_extra();
+  }
+
+private:
+  void compare_named(const ExpectedDevice& device) {
+    for (std::size_t i = 0; i < found_.size(); ++i) {
+      const Fact<std::string>& by = device.name ? found_[i].name : found_[i].pci;
+      if (taken_[i] || !by || !fits(device.name ? *device.name : *device.pci, *by))
+        continue;
+      taken_[i] = true;
+      report_differences(device, found_[i]);
+      return;
+    }
+    const std::string where = device.pci ? " at " + printable(*device.pci) : "";
+    const std::string subject =
+        device.name ? printable(*device.name, 64) : std::string(kind_) + where;
+    findings_.push_back({"expected-missing", Severity::error, subject,
+                         device.name ? subject + where + " is missing" : subject + " is missing",
+                         missing_fix(device.pci)});
+  }
+
+  std::string missing_fix(const std::optional<std::string>& pci) const {
+    const std::string look = pci ? "lspci -s " + printable(*pci) : "lspci -nn";
+    return std::string(kind_) == "GPU"
+               ? look + "; if the device is not listed, look for Xid 79 in dmesg and power-cycle "
+                        "the node; if it is, load its driver: modprobe nvidia"
+               : look + "; if the device is not listed, reseat it and power-cycle the node; if it "
+                        "is, load its driver: modprobe mlx5_ib";
+  }
+
+  int take_fitting(const ExpectedDevice& device) {
+    int count = 0;
+    for (std::size_t i = 0; i < found_.size() && count < device.count; ++i)
+      if (!taken_[i] && differences_of(device, found_[i]).words().empty()) {
+        taken_[i] = true;
+        ++count;
+      }
+    return count;
+  }
+
+  /// Devices that are left over stand for those that are lacking; beyond them some are missing.
+  void compare_rest(const ExpectedDevice& device, int lacking) {
+    for (std::size_t i = 0; i < found_.size() && lacking > 0; ++i)
+      if (!taken_[i]) {
+        taken_[i] = true;
+        --lacking;
+        report_differences(device, found_[i]);
+      }
+    if (lacking > 0)
+      findings_.push_back({"expected-missing", Severity::error,
+                           fmt::format("{} {}{}", lacking, kind_, lacking == 1 ? "" : "s"),
+                           fmt::format("{} of {} {}s{} missing", lacking, device.count, kind_,
+                                       lacking == 1 ? " is" : " are"),
+                           missing_fix(std::nullopt)});
+  }
+
+  void report_differences(const ExpectedDevice& device, const Found& found) {
+    const Differences differences = differences_of(device, found);
+    if (!differences.words().empty())
+      findings_.push_back({"expected-differs", Severity::error, found.subject,
+                           found.subject + ": " + join(differences.words(), "; "),
+                           differences.fix()});
+  }
+
+  void report_extra() {
+    std::vector<std::string> extra;
+    for (std::size_t i = 0; i < found_.size(); ++i)
+      if (!taken_[i])
+        extra.push_back(found_[i].subject);
+    if (!extra.empty())
+      findings_.push_back(
+          {"expected-extra", Severity::warning, join(extra, ", "),
+           join(extra, ", ") + (extra.size() == 1 ? " is" : " are") + " here and not expected",
+           "remove the device, or " + std::string(record_anew)});
+  }
+
+  std::vector<Found> found_;
+  std::vector<bool> taken_;
+  const char* kind_;
+  Findings& findings_;
+};
+
+} // namespace
+
+Findings compare_with_expectation(const Expectation& expectation, const Node& node,
+                                  const json& host) {
+  Findings findings;
+  if (expectation.gpus)
+    Inventory(gpus_of(node), "GPU", findings).compare(*expectation.gpus);
+  if (expectation.nics)
+    Inventory(nics_of(node), "NIC", findings).compare(*expectation.nics);
+  if (expectation.nvswitches && *expectation.nvswitches != node.nvswitches)
+    findings.push_back(
+        {"expected-differs", Severity::error, "NVSwitches",
+         fmt::format("NVSwitches: {} found, expected {}", node.nvswitches, *expectation.nvswitches),
+         "compare with a good node: lspci -d 10de: -nn"});
+  const std::map<std::string, std::string> versions = versions_of(host);
+  for (const auto& [name, pattern] : expectation.versions) {
+    Differences differences;
+    const auto found = versions.find(name);
+    differences.text("version", pattern,
+                     found != versions.end()
+                         ? known(found->second, "")
+                         : unknown<std::string>("not loaded, or without a version"),
+                     fmt::format("install {} {} as on a good node, or change the file",
+                                 printable(name, 40), printable(pattern, 80)));
+    for (const std::string& words : differences.words())
+      findings.push_back({"expected-differs", Severity::error, printable(name, 40),
+                          printable(name, 40) + ": " + words, differences.fix()});
+  }
+  sort_findings(findings);
+  return findings;
+}
+
+} // namespace shmemctl
