@@ -208,8 +208,8 @@ class InBrowser(Pages):
     def test_no_row_is_taller_than_two_lines(self):
         words = "the network marks packets, so that it is congested, or a cable is bad " * 6
         document = page_reports.full()
-        for row in document["results"]:
-            row.update(verified="unchecked", reason=words, limited_by=row["limited_by"] and "x" * 200)
+        for i, row in enumerate(document["results"]):
+            row.update(verified="unchecked", reason=words + str(i), limited_by=row["limited_by"] and "x" * 200)
             row["params"]["placed_on"] = "gpu-node-07"
         document["checks"][0]["evidence"] = "/sys/class/infiniband/" * 40
         document["command"] += ["--hca-list", ",".join(f"mlx5_{i}" for i in range(64))]
@@ -233,7 +233,7 @@ class InBrowser(Pages):
                 text.click();
                 return [before, text.getBoundingClientRect().height, text.title]; })()""")
             self.assertGreater(lines[1], 2 * lines[0])
-            self.assertEqual(lines[2], words)
+            self.assertEqual(lines[2], words + "0")
 
     def test_names_of_hosts_are_not_broken(self):
         rows = [page_reports.row("put", {"size_bytes": 8 << i, "host_of_target": f"gpu-node-{i:02d}"}, 1 + i) for i in range(8)]
@@ -272,7 +272,7 @@ class InBrowser(Pages):
         entries = "document.querySelectorAll('#findings .findings > ul > li')"
         self.assertEqual(self.browser.evaluate(f"{entries}.length"), 4)
         texts = self.browser.evaluate(f"[...{entries}].map((one) => one.innerText)")
-        self.assertTrue(texts[2].replace("\n", " ").startswith("! bench-interference ×896 gpu-node-000 bench put"), texts[2])
+        self.assertIn("bench-interference ×896 gpu-node-000 bench put", texts[2])
         every = self.table(f"{entries}[2]")
         self.assertEqual(len(every["rows"]), 896)
         self.assertEqual(every["rows"][-1][-1], "PE 895: it waited for a core")
