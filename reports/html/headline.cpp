@@ -60,7 +60,7 @@ std::string culprit_text(const FindingGroup& group) {
   return subjects.empty() ? group.first().id : subjects + " (" + group.first().id + ")";
 }
 
-/// "put size_bytes=4K: 3 bytes differ".
+/// "put size_bytes=4K"; "" if no row failed.
 std::string first_failed_row(const std::vector<Shown>& shown) {
   for (const Shown& one : shown)
     for (const ResultRow& row : one.report().results)
@@ -69,7 +69,7 @@ std::string first_failed_row(const std::vector<Shown>& shown) {
   return "";
 }
 
-/// "a.json ended with exit code 3"; "" if no run ended badly.
+/// "the run ended with exit code 3"; "" if no run ended badly.
 std::string bad_end(const std::vector<Shown>& shown) {
   for (const Shown& one : shown) {
     const Report& report = one.report();

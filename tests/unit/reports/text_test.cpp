@@ -378,7 +378,7 @@ TEST(JsonView, NumbersAreShort) {
   EXPECT_EQ(view::decimal(0.00012), "0.00012");
 }
 
-nlohmann::json simulated(double over_even, const nlohmann::json& more = {}) {
+nlohmann::json simulated(double over_even, const nlohmann::json& more = nlohmann::json::object()) {
   nlohmann::json variant = {{"name", "given"},
                             {"busiest",
                              {{"node", 0},
@@ -388,7 +388,7 @@ nlohmann::json simulated(double over_even, const nlohmann::json& more = {}) {
                               {"over_even", over_even}}},
                             {"operations", {{{"time_us", {{"mean", 10}}}}}}};
   variant.update(more);
-  return {{"nic_ports", 32}, {"variants", {variant}}};
+  return {{"nic_ports", 32}, {"variants", nlohmann::json::array({variant})}};
 }
 
 std::string first_line(const nlohmann::json& simulation) {
@@ -416,7 +416,7 @@ nlohmann::json step_of_us(const char* name, double mean, double margin) {
 
 TEST(SimulationText, WhatChanceExplainsIsNoDifference) {
   const auto text_of = [](double optimal, double changed) {
-    return simulation_text({{"changes", {"--kill-nic 1/mlx5_0"}},
+    return simulation_text({{"changes", nlohmann::json::array({"--kill-nic 1/mlx5_0"})},
                             {"price_of_mapping", 100 / optimal},
                             {"what_if_factor", changed / 100},
                             {"variants",
