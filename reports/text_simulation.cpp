@@ -74,8 +74,11 @@ struct AlikeRows {
 
 class AlikeTable {
 public:
+  /// @param joins whether rows that are alike become one
+  explicit AlikeTable(bool joins) : joins_(joins) {}
+
   void add(const std::string& name, std::vector<std::string> cells) {
-    if (rows_.empty() || rows_.back().cells != cells)
+    if (!joins_ || rows_.empty() || rows_.back().cells != cells)
       rows_.push_back({name, std::move(cells), 0});
     ++rows_.back().count;
   }
@@ -91,8 +94,17 @@ public:
   }
 
 private:
+  bool joins_;
   std::vector<AlikeRows> rows_;
 };
+
+/// Not where somebody asked for every NIC (--all), or for everything.
+bool joins_alike(const json& variant, const TextStyle& style) {
+  constexpr std::size_t default_top = 8;
+  const bool all =
+      number_of(variant, "nics_left_out") == 0 && view::list(variant, "nics").size() > default_top;
+  return !all && !style.verbose;
+}
 
 std::string loads_table(const json& variant, const TextStyle& style) {
   const auto cell = [](const json& nic, const char* key, const char* margin) {
@@ -100,7 +112,7 @@ std::string loads_table(const json& variant, const TextStyle& style) {
     return megabytes(number_of(nic, key)) +
            (half ? " +- " + view::decimal(*half / 1e6, 2) : std::string());
   };
-  AlikeTable loads;
+  AlikeTable loads(joins_alike(variant, style));
   const json& nics = view::list(variant, "nics");
   for (const json& nic : nics)
     loads.add(nic_name(nic), {cell(nic, "out_bytes", "out_margin95_bytes"),
@@ -110,7 +122,8 @@ std::string loads_table(const json& variant, const TextStyle& style) {
   constexpr double most_nics = 1e15; // of a foreign report, which may hold any number
   const auto alike =
       static_cast<std::size_t>(std::clamp(number_of(variant, "busiest_alike"), 0.0, most_nics));
-  if (loads.rows().size() == 1 && left > 0 && alike > nics.size()) { // some of them are not listed
+  const bool one_size = loads.rows().size() == 1 && left > 0 && alike > nics.size();
+  if (one_size) { // some of them are not listed
     left -= static_cast<double>(alike - nics.size());
     loads.rows().front().count = alike;
   }
@@ -119,20 +132,21 @@ std::string loads_table(const json& variant, const TextStyle& style) {
   std::string out = table.text(style);
   if (left > 0)
     out += fmt::format("... and {:.0f} NICs with {} traffic (--all, --top N)\n", left,
-                       alike > 1 ? "less" : "no more");
+                       one_size ? "less" : "no more");
   return out;
 }
 
 std::string places_table(const json& variant, const TextStyle& style) {
-  AlikeTable places;
+  const bool joins = joins_alike(variant, style);
+  AlikeTable places(joins);
   for (const json& rail : view::list(variant, "rails"))
     places.add("rail " + view::text(rail, "device") + "/" + view::text(rail, "port"),
                {megabytes(number_of(rail, "out_bytes")), megabytes(number_of(rail, "in_bytes"))});
-  AlikeTable nodes;
+  AlikeTable nodes(joins);
   for (const json& node : view::list(variant, "nodes"))
     nodes.add("node " + view::text(node, "node"),
               {megabytes(number_of(node, "out_bytes")), megabytes(number_of(node, "in_bytes"))});
-  AlikeTable switches;
+  AlikeTable switches(joins);
   for (const json& leaf : view::list(variant, "switches"))
     if (number_of(leaf, "up_bytes") > 0 || number_of(leaf, "down_bytes") > 0)
       switches.add(view::text(leaf, "name"), {megabytes(number_of(leaf, "up_bytes")),

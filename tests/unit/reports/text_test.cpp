@@ -480,6 +480,13 @@ TEST(SimulationText, WhatIsAlikeIsOneLine) {
   EXPECT_NE(text.find("rail mlx5_0/1 and 2 alike"), std::string::npos) << text;
   EXPECT_NE(text.find("rail mlx5_3/1"), std::string::npos) << text;
   EXPECT_EQ(text.find("leaf switch"), std::string::npos) << "nothing goes over it: " << text;
+  // Who asks for all NICs gets all.
+  for (int i = 4; i < 9; ++i)
+    nics.push_back(nics.front());
+  const std::string all = simulation_text(
+      simulated(1, {{"nics", nics}, {"busiest_alike", 9}, {"nics_left_out", 0}}), {});
+  EXPECT_EQ(all.find("alike"), std::string::npos) << all;
+  EXPECT_EQ(all.find("traffic ("), std::string::npos) << all;
 }
 
 TEST(HotspotsText, APortWithAnErrorIsMarked) {
