@@ -1,6 +1,8 @@
 // What the NICs carried, one line for each link.
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
+#include <set>
 
 #include "reports/json_view.h"
 #include "reports/port_names.h"
@@ -45,6 +47,29 @@ double busiest(const json& port) {
     most = std::max(most, view::number(direction, "GBps").value_or(guess));
   }
   return most;
+}
+
+/// Host, device and port.
+using PortSet = std::set<std::array<std::string, 3>>;
+
+std::array<std::string, 3> key_of(const json& port) {
+  return {view::text(port, "host"), view::text(port, "device"), view::text(port, "port")};
+}
+
+/// Ports with a counter that is an error by its threshold: a link that flaps, ...
+PortSet ports_with_errors(const json& hotspots) {
+  PortSet ports;
+  for (const json& sign : view::list(hotspots, "signs"))
+    if (view::text(sign, "severity") == "error")
+      ports.insert(key_of(sign));
+  return ports;
+}
+
+std::string mark_of(const json& port, const PortSet& broken) {
+  const bool hot = view::member(port, "hot") == true;
+  if (broken.contains(key_of(port)))
+    return hot ? "HOT, ERROR" : "ERROR";
+  return hot ? "HOT" : "";
 }
 
 std::string group_line(const json& group) {
@@ -92,9 +117,9 @@ std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style
   if (hosts > 1)
     columns.insert(columns.begin(), Column{"host"});
   Table table(columns);
+  const PortSet broken = ports_with_errors(hotspots);
   for (const json& port : ports) {
     const auto link = view::number(port, "link_Gbps");
-    const bool hot = view::member(port, "hot") == true;
     std::vector<std::string> row = {port_name(port),
                                     view::text(port, "netdev", "-"),
                                     link ? view::decimal(*link) + " Gb/s" : "?",
@@ -102,7 +127,7 @@ std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style
                                     load_cell(view::member(port, "received")),
                                     view::text(port, "direction"),
                                     pes_cell(port),
-                                    hot ? "HOT" : ""};
+                                    mark_of(port, broken)};
     if (hosts > 1)
       row.insert(row.begin(), view::text(port, "host"));
     table.add(std::move(row));
@@ -132,11 +157,11 @@ std::string job_nics_text(const nlohmann::json& hotspots, const TextStyle& style
                    [](const json* a, const json* b) { return busiest(*a) > busiest(*b); });
   Table table(
       {{"host"}, {"NIC"}, {"sent", Align::right}, {"received", Align::right}, {"PEs"}, {""}});
+  const PortSet broken = ports_with_errors(hotspots);
   for (std::size_t i = 0; i < std::min(busy.size(), max_shown); ++i) {
     const json& port = *busy[i];
     table.add({view::text(port, "host"), port_name(port), load_cell(view::member(port, "sent")),
-               load_cell(view::member(port, "received")), pes_cell(port),
-               view::member(port, "hot") == true ? "HOT" : ""});
+               load_cell(view::member(port, "received")), pes_cell(port), mark_of(port, broken)});
   }
   std::string out = fmt::format("NICs over the whole run ({} s), busiest first:\n",
                                 view::decimal(view::number(hotspots, "window_s").value_or(0), 3)) +

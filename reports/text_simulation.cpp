@@ -1,7 +1,9 @@
 // What a simulated cluster would carry: the verdict first.
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "reports/json_view.h"
+#include "reports/simulation_words.h"
 #include "reports/text.h"
 
 namespace shmemctl {
@@ -9,63 +11,18 @@ namespace shmemctl {
 namespace {
 
 using nlohmann::json;
+using namespace simulation;
 
-double number_of(const json& object, const char* key) {
-  return view::number(object, key).value_or(0);
-}
-
-/// "246.1 us", "246.1 ± 0.4 us".
-std::string time_text(const json& estimate) {
-  const double mean = number_of(estimate, "mean");
-  const std::string text = view::decimal(mean);
-  if (const auto margin = view::number(estimate, "margin95"))
-    return text + " +- " + view::decimal(*margin, 2) + " us";
-  return text + " us";
-}
-
-/// The last operation: the whole step.
-const json& step_of(const json& variant) {
-  const json& operations = view::list(variant, "operations");
-  static const json none;
-  return operations.empty() ? none : operations.back();
-}
-
-std::string megabytes(double size_bytes) {
-  return view::decimal(size_bytes / 1e6) + " MB";
-}
-
-std::string nic_name(const json& nic) {
-  return fmt::format("node {} {}/{}", view::text(nic, "node", "?"), view::text(nic, "device", "?"),
-                     view::text(nic, "port", "?"));
-}
-
-double busier_direction(const json& nic) {
-  return std::max(number_of(nic, "out_bytes"), number_of(nic, "in_bytes"));
-}
-
-std::string verdict(const json& simulation, const json& variant, const TextStyle& style) {
-  const json& busiest = view::member(variant, "busiest");
-  const json& step = step_of(variant);
-  // Compared with the printed precision; if many are equal, the first one is not to blame.
-  constexpr double nearly_even = 1.005;
-  std::string line;
-  if (busier_direction(busiest) > 0 &&
-      view::number(busiest, "over_even").value_or(nearly_even) < nearly_even)
-    line = fmt::format("all NICs carry the same: {} a step", megabytes(busier_direction(busiest)));
-  else if (busier_direction(busiest) > 0)
-    line = fmt::format("busiest NIC: {}, {} a step, {} times the even share", nic_name(busiest),
-                       megabytes(busier_direction(busiest)),
-                       view::decimal(number_of(busiest, "over_even"), 3));
-  else
-    line = "no NIC carries traffic";
-  line += fmt::format("; {} a step", time_text(view::member(step, "time_us")));
-  if (const std::string by = view::text(step, "limited_by"); !by.empty())
-    line += ", limited by " + by;
-  line = coloured(wrapped(line, style.width, 2), Colour::bold, style) + "\n";
-  line += fmt::format("bytes: {}; times: {} ({}; {} steps)\n", view::text(simulation, "bytes"),
+std::string verdict(const json& simulation, const TextStyle& style) {
+  std::string text =
+      coloured(wrapped(verdict_text(simulation), style.width, 2), Colour::bold, style) + "\n";
+  text += fmt::format("bytes: {}; times: {} ({}; {} steps)\n", view::text(simulation, "bytes"),
                       view::text(simulation, "times"), view::text(simulation, "sampling"),
                       view::text(simulation, "steps"));
-  return line;
+  for (const auto& lines : {ratio_lines(simulation), takeover_lines(simulation)})
+    for (const std::string& line : lines)
+      text += wrapped(line, style.width, 2) + "\n";
+  return text;
 }
 
 std::string most_often_text(const json& operation) {
@@ -76,53 +33,127 @@ std::string most_often_text(const json& operation) {
                      100 * number_of(often, "share_of_steps"));
 }
 
+/// What limits most steps is not what limits the mean step: a table with both looks wrong to whom
+/// did not ask for it.
 std::string variants_table(const json& variants, const TextStyle& style) {
-  Table table({{"variant"},
-               {"policy"},
-               {"world"},
-               {"operation"},
-               {"time", Align::right},
-               {"crosses, of a rank", Align::right},
-               {"limited by"},
-               {"most often"}});
-  for (const json& variant : variants)
-    for (const json& operation : view::list(variant, "operations"))
-      table.add({view::text(variant, "name"), view::text(variant, "policy"),
-                 view::text(variant, "world"), view::text(operation, "operation"),
-                 time_text(view::member(operation, "time_us")),
-                 megabytes(number_of(operation, "crossing_bytes_per_rank")),
-                 view::text(operation, "limited_by", "-"), most_often_text(operation)});
+  std::vector<Column> columns = {{"variant"},
+                                 {"policy"},
+                                 {"world"},
+                                 {"operation"},
+                                 {"time", Align::right},
+                                 {"crosses, of a rank", Align::right},
+                                 {"limited by"}};
+  if (style.verbose)
+    columns.push_back({"in most steps by"});
+  Table table(columns);
+  for (const json& variant : variants) {
+    if (!view::text(variant, "same_nics_as").empty() && !style.verbose)
+      continue;
+    for (const json& operation : view::list(variant, "operations")) {
+      std::vector<std::string> row = {view::text(variant, "name"),
+                                      view::text(variant, "policy"),
+                                      view::text(variant, "world"),
+                                      view::text(operation, "operation"),
+                                      time_text(view::member(operation, "time_us")),
+                                      megabytes(number_of(operation, "crossing_bytes_per_rank")),
+                                      view::text(operation, "limited_by", "-")};
+      if (style.verbose)
+        row.push_back(most_often_text(operation));
+      table.add(std::move(row));
+    }
+  }
   return table.text(style);
 }
 
+/// Rows that print the same cells behind their first one.
+struct AlikeRows {
+  std::string first; ///< first cell of the first row
+  std::vector<std::string> cells;
+  std::size_t count = 0;
+};
+
+class AlikeTable {
+public:
+  /// @param joins whether rows that are alike become one
+  explicit AlikeTable(bool joins) : joins_(joins) {}
+
+  void add(const std::string& name, std::vector<std::string> cells) {
+    if (!joins_ || rows_.empty() || rows_.back().cells != cells)
+      rows_.push_back({name, std::move(cells), 0});
+    ++rows_.back().count;
+  }
+  std::vector<AlikeRows>& rows() { return rows_; }
+
+  void print_to(Table& table) const {
+    for (const AlikeRows& row : rows_) {
+      std::vector<std::string> cells = {
+          row.count == 1 ? row.first : fmt::format("{} and {} alike", row.first, row.count - 1)};
+      cells.insert(cells.end(), row.cells.begin(), row.cells.end());
+      table.add(std::move(cells));
+    }
+  }
+
+private:
+  bool joins_;
+  std::vector<AlikeRows> rows_;
+};
+
+/// Not where somebody asked for every NIC (--all), or for everything.
+bool joins_alike(const json& variant, const TextStyle& style) {
+  constexpr std::size_t default_top = 8;
+  const bool all =
+      number_of(variant, "nics_left_out") == 0 && view::list(variant, "nics").size() > default_top;
+  return !all && !style.verbose;
+}
+
 std::string loads_table(const json& variant, const TextStyle& style) {
-  Table table({{"NIC"}, {"out", Align::right}, {"in", Align::right}, {"x even", Align::right}});
   const auto cell = [](const json& nic, const char* key, const char* margin) {
     const auto half = view::number(nic, margin);
     return megabytes(number_of(nic, key)) +
            (half ? " +- " + view::decimal(*half / 1e6, 2) : std::string());
   };
-  for (const json& nic : view::list(variant, "nics"))
-    table.add({nic_name(nic), cell(nic, "out_bytes", "out_margin95_bytes"),
-               cell(nic, "in_bytes", "in_margin95_bytes"),
-               view::decimal(number_of(nic, "over_even"), 3)});
+  AlikeTable loads(joins_alike(variant, style));
+  const json& nics = view::list(variant, "nics");
+  for (const json& nic : nics)
+    loads.add(nic_name(nic), {cell(nic, "out_bytes", "out_margin95_bytes"),
+                              cell(nic, "in_bytes", "in_margin95_bytes"),
+                              view::decimal(number_of(nic, "over_even"), 3)});
+  double left = number_of(variant, "nics_left_out");
+  constexpr double most_nics = 1e15; // of a foreign report, which may hold any number
+  const auto alike =
+      static_cast<std::size_t>(std::clamp(number_of(variant, "busiest_alike"), 0.0, most_nics));
+  const bool one_size = loads.rows().size() == 1 && left > 0 && alike > nics.size();
+  if (one_size) { // some of them are not listed
+    left -= static_cast<double>(alike - nics.size());
+    loads.rows().front().count = alike;
+  }
+  Table table({{"NIC"}, {"out", Align::right}, {"in", Align::right}, {"x even", Align::right}});
+  loads.print_to(table);
   std::string out = table.text(style);
-  if (const double left = number_of(variant, "nics_left_out"); left > 0)
-    out += fmt::format("... and {:.0f} NICs with no more traffic (--all, --top N)\n", left);
+  if (left > 0)
+    out += fmt::format("... and {:.0f} NICs with {} traffic (--all, --top N)\n", left,
+                       one_size ? "less" : "no more");
   return out;
 }
 
 std::string places_table(const json& variant, const TextStyle& style) {
-  Table table({{"place"}, {"out / up", Align::right}, {"in / down", Align::right}});
+  const bool joins = joins_alike(variant, style);
+  AlikeTable places(joins);
   for (const json& rail : view::list(variant, "rails"))
-    table.add({"rail " + view::text(rail, "device") + "/" + view::text(rail, "port"),
-               megabytes(number_of(rail, "out_bytes")), megabytes(number_of(rail, "in_bytes"))});
+    places.add("rail " + view::text(rail, "device") + "/" + view::text(rail, "port"),
+               {megabytes(number_of(rail, "out_bytes")), megabytes(number_of(rail, "in_bytes"))});
+  AlikeTable nodes(joins);
   for (const json& node : view::list(variant, "nodes"))
-    table.add({"node " + view::text(node, "node"), megabytes(number_of(node, "out_bytes")),
-               megabytes(number_of(node, "in_bytes"))});
+    nodes.add("node " + view::text(node, "node"),
+              {megabytes(number_of(node, "out_bytes")), megabytes(number_of(node, "in_bytes"))});
+  AlikeTable switches(joins);
   for (const json& leaf : view::list(variant, "switches"))
-    table.add({view::text(leaf, "name"), megabytes(number_of(leaf, "up_bytes")),
-               megabytes(number_of(leaf, "down_bytes"))});
+    if (number_of(leaf, "up_bytes") > 0 || number_of(leaf, "down_bytes") > 0)
+      switches.add(view::text(leaf, "name"), {megabytes(number_of(leaf, "up_bytes")),
+                                              megabytes(number_of(leaf, "down_bytes"))});
+  Table table({{"place"}, {"out / up", Align::right}, {"in / down", Align::right}});
+  for (const AlikeTable* part : {&places, &nodes, &switches})
+    part->print_to(table);
   return table.text(style);
 }
 
@@ -132,24 +163,11 @@ std::string simulation_text(const nlohmann::json& simulation, const TextStyle& s
   const json& variants = view::list(simulation, "variants");
   if (variants.empty())
     return "";
-  std::string out = verdict(simulation, variants.front(), style);
-  if (const auto price = view::number(simulation, "price_of_mapping"))
-    out += fmt::format("price of the mapping: {} times a step with the best one\n",
-                       view::decimal(*price, 3));
-  if (const auto factor = view::number(simulation, "what_if_factor")) {
-    out += fmt::format(
-        "with the changes ({}) a step takes {} times as long\n",
-        [&] {
-          std::string all;
-          for (const json& change : view::list(simulation, "changes"))
-            all += (all.empty() ? "" : ", ") + safe_text(view::scalar(change).value_or("?"));
-          return all;
-        }(),
-        view::decimal(*factor, 3));
-  }
+  std::string out = verdict(simulation, style);
   out += "\n" + variants_table(variants, style) + "\n";
   for (const json& variant : variants) {
-    if (const json& slowest = view::member(variant, "slowest_group_us"); slowest.is_object())
+    const json& slowest = view::member(variant, "slowest_group_us");
+    if (slowest.is_object() && view::text(variant, "same_nics_as").empty())
       out +=
           fmt::format("{}: the slowest of {} groups takes {} a step\n", view::text(variant, "name"),
                       view::text(simulation, "groups"), time_text(slowest));

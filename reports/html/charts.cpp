@@ -81,6 +81,9 @@ json Chart::block() const {
 
 namespace {
 
+constexpr const char* bandwidth_name = "bandwidth [GB/s]";
+constexpr const char* rate_name = "operations [M/s]";
+
 /// The median over a row's occurrences.
 template <class Get>
 std::optional<double> median_of(const SideRow& row, Get get) {
@@ -109,12 +112,12 @@ std::vector<Metric> metrics_of(const SideRow& row) {
     metrics.push_back(
         {(less_is_better(main.unit).value_or(false) ? "time [" : "value [") + main.unit + "]",
          false, main.value});
-  metrics.push_back({"bandwidth [GB/s]", true,
+  metrics.push_back({bandwidth_name, true,
                      median_of(row, [](const ResultRow& part) { return part.bandwidth_GBps; })});
   metrics.push_back({"on the wire [GB/s]", false,
                      median_of(row, [](const ResultRow& part) { return part.wire_GBps; })});
-  metrics.push_back({"operations [M/s]", false,
-                     median_of(row, [](const ResultRow& part) { return part.rate_Mops; })});
+  metrics.push_back(
+      {rate_name, false, median_of(row, [](const ResultRow& part) { return part.rate_Mops; })});
   metrics.erase(std::remove_if(metrics.begin(), metrics.end(),
                                [](const Metric& metric) { return !metric.value; }),
                 metrics.end());
@@ -260,6 +263,17 @@ std::string common_path(const RowGroup& group) {
   return paths.size() == 1 ? *paths.begin() : "";
 }
 
+/// What a case is about, as metrics_of() names it; "" for a time. Only cases of bandwidths and
+/// rates have rates, and those of rates are named so.
+std::string own_metric(const RowGroup& group) {
+  const bool has_rate = std::any_of(group.rows.begin(), group.rows.end(), [](const SideRow* row) {
+    return row->first().rate_Mops.has_value();
+  });
+  if (!has_rate)
+    return "";
+  return ends_with(group.case_name, "-rate") ? rate_name : bandwidth_name;
+}
+
 /// Builds the views of the charts of one case: max_series lines each.
 class CaseCharts {
 public:
@@ -273,6 +287,9 @@ public:
       return out;
     for (const SideRow* row : group_.rows)
       add(*row);
+    const std::string own = own_metric(group_);
+    std::stable_partition(metrics_.begin(), metrics_.end(),
+                          [&own](const std::string& metric) { return metric == own; });
     for (std::size_t first = 0; first < names_.size() && out.size() < most; first += max_series) {
       Chart chart;
       chart.title = labelled(group_.case_name, path_);
@@ -326,7 +343,7 @@ private:
       if (const auto found = before_.find({metric, name}); found != before_.end())
         view.series.push_back({name.empty() ? "baseline" : "baseline " + name, SeriesRole::baseline,
                                colour, found->second});
-      if (metric == "bandwidth [GB/s]")
+      if (metric == bandwidth_name)
         for (auto limit = limits_.lower_bound({name, ""});
              limit != limits_.end() && limit->first.first == name; ++limit)
           limits[limit->first.second].insert(limit->second.begin(), limit->second.end());

@@ -1,4 +1,4 @@
-// Lines and bars, by Chart.js.
+// Lines, by Chart.js.
 
 /** Ticks that people read: 1, 2, 5 over decades, even steps over less. */
 function niceTicks(low, high, wanted) {
@@ -136,40 +136,4 @@ function drawChart(block) {
   showTable();
   whenSeen(holder, () => { draw(); redraws.push(draw); });
   return card(block, choice(block.views.map((one) => one.name), (i) => { view = i; draw(); showTable(); }), holder, tables);
-}
-
-function drawBars(block) {
-  const canvas = make("canvas", {});
-  canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", block.title);
-  const holder = make("div", { className: "plot" }, canvas);
-  holder.style.height = 70 + 34 * block.bars.length + "px";
-  let chart = null;
-  const draw = () => {
-    chart?.destroy();
-    const { grid, ticksColour } = axisColours();
-    chart = new Chart(canvas, {
-      type: "bar",
-      data: {
-        labels: block.bars.map((bar) => bar.name + (bar.hot ? " HOT" : "")),
-        datasets: block.names.map((name, i) => ({
-          label: name, data: block.bars.map((bar) => bar.values[i]),
-          backgroundColor: block.bars.map((bar) => bar.hot ? styleValue(i === 0 ? "--bad" : "--bad-2") : seriesColour(i === 0 ? 0 : 5)),
-        })),
-      },
-      options: {
-        animation: false, maintainAspectRatio: false, indexAxis: "y",
-        scales: {
-          x: { beginAtZero: true, grid, ticks: { color: ticksColour, callback: numberText }, title: { display: true, text: block.unit, color: ticksColour } },
-          y: { grid: { display: false }, ticks: { color: styleValue("--text"), autoSkip: false } },
-        },
-        plugins: {
-          legend: { position: "bottom", align: "start", labels: { color: styleValue("--text"), boxWidth: 14 } },
-          tooltip: { callbacks: { label: (item) => `${item.dataset.label}: ${numberText(item.parsed.x)} ${block.unit}` } },
-        },
-      },
-    });
-  };
-  whenSeen(holder, () => { draw(); redraws.push(draw); });
-  return card(block, holder);
 }

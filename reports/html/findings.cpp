@@ -1,7 +1,12 @@
 // Problems first, then what was compared.
+#include "reports/html/findings.h"
+
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "reports/compare/compare.h"
 #include "reports/html/blocks.h"
@@ -17,24 +22,64 @@ using nlohmann::json;
 
 namespace {
 
+/// Groups of a page; a hostile document may have any number of ids.
+constexpr std::size_t max_groups = 1000;
+
+/// All findings of a group, as a table.
+json members_block(const FindingGroup& group) {
+  TableBlock table("", {{"where"}, {"subject"}, {"message"}, {"fix", ColumnKind::code}});
+  const std::string& common_fix = group.first().fix;
+  const bool one_fix =
+      std::all_of(group.findings.begin(), group.findings.end(),
+                  [&](const PlacedFinding& one) { return one.finding->fix == common_fix; });
+  for (const PlacedFinding& one : group.findings)
+    table.add({cell(one.where), cell(one.finding->subject), cell(one.finding->message),
+               one_fix ? json() : cell(one.finding->fix)});
+  return table.block();
+}
+
+json group_json(const FindingGroup& group) {
+  constexpr std::size_t most_subjects = 4;
+  const Finding& first = group.first();
+  const bool alone = group.findings.size() == 1;
+  json item{{"severity", to_string(first.severity)},
+            {"id", safe_text(first.id)},
+            {"count", group.findings.size()},
+            {"subject", safe_text(alone ? first.subject : listed(group.subjects(), most_subjects))},
+            {"message", safe_text(first.message)},
+            {"fix", safe_text(first.fix)},
+            {"where", safe_text(alone ? group.findings.front().where : std::string())}};
+  if (!alone)
+    item["all"] = members_block(group);
+  return item;
+}
+
 json findings_block(const std::vector<Shown>& shown, const Findings& compared) {
   json items = json::array();
-  const auto add = [&items](const Findings& findings, Severity severity, const std::string& where) {
-    for (const Finding& finding : findings)
-      if (finding.severity == severity && items.size() < max_table_rows)
-        items.push_back({{"severity", to_string(severity)},
-                         {"id", safe_text(finding.id)},
-                         {"subject", safe_text(finding.subject)},
-                         {"message", safe_text(finding.message)},
-                         {"fix", safe_text(finding.fix)},
-                         {"where", safe_text(where)}});
-  };
-  for (const Severity severity : {Severity::error, Severity::warning, Severity::info}) {
-    add(compared, severity, "vs. the baseline");
-    for (const Shown& one : shown)
-      add(one.report().findings, severity, one.label);
-  }
-  return items.empty() ? json() : json{{"type", "findings"}, {"items", std::move(items)}};
+  const std::vector<FindingGroup> groups = grouped_findings(shown, compared);
+  for (std::size_t i = 0; i < groups.size() && i < max_groups; ++i)
+    items.push_back(group_json(groups[i]));
+  if (items.empty())
+    return nullptr;
+  json block{{"type", "findings"}, {"items", std::move(items)}};
+  if (groups.size() > max_groups)
+    block["note"] = counted(groups.size() - max_groups, "kind") + " more: the report has them.";
+  return block;
+}
+
+/// The verdict on each part of `check` is a check of this group.
+constexpr const char* verdict_group = "verdict";
+
+json parts_block(const std::vector<Shown>& shown) {
+  json parts = json::array();
+  for (const Shown& one : shown)
+    for (const CheckRow& check : one.report().checks)
+      if (check.group == verdict_group && parts.size() < max_groups)
+        parts.push_back({{"status", safe_text(check.status)},
+                         {"name", safe_text(labelled(one.label, check.id))},
+                         {"title", safe_text(check.title)},
+                         {"reason", safe_text(check.reason)}});
+  return parts.empty() ? json() : json{{"type", "parts"}, {"parts", std::move(parts)}};
 }
 
 json checks_block(const std::vector<Shown>& shown) {
@@ -49,7 +94,7 @@ json checks_block(const std::vector<Shown>& shown) {
   for (const char* status : order)
     for (const Shown& one : shown)
       for (const CheckRow& check : one.report().checks)
-        if (check.status == status)
+        if (check.status == status && check.group != verdict_group)
           table.add({cell(one.label), cell(check.status), cell(check.id), cell(check.title),
                      cell(check.reason), cell(check.evidence), cell(check.fix)});
   table.fold();
@@ -126,10 +171,56 @@ void add(json& blocks, json block) {
 
 } // namespace
 
+std::vector<std::string> FindingGroup::subjects() const {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (const PlacedFinding& one : findings) {
+    const std::string& subject = one.finding->subject;
+    const bool alone = one.compared || starts_with(subject, one.where);
+    const std::string name = alone ? subject : labelled(one.where, subject);
+    if (!name.empty() && seen.insert(name).second)
+      names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<FindingGroup> grouped_findings(const std::vector<Shown>& shown,
+                                           const Findings& compared) {
+  std::vector<FindingGroup> groups;
+  std::map<std::pair<Severity, std::string>, std::size_t> index_of;
+  const auto add_all = [&](const Findings& findings, Severity severity, const std::string& where,
+                           bool is_compared) {
+    for (const Finding& finding : findings) {
+      if (finding.severity != severity)
+        continue;
+      const auto [found, is_new] = index_of.emplace(std::pair(severity, finding.id), groups.size());
+      if (is_new)
+        groups.emplace_back();
+      groups[found->second].findings.push_back({&finding, where, is_compared});
+    }
+  };
+  for (const Severity severity : {Severity::error, Severity::warning, Severity::info}) {
+    add_all(compared, severity, "vs. the baseline", true);
+    for (const Shown& one : shown)
+      add_all(one.report().findings, severity, one.label, false);
+  }
+  return groups;
+}
+
+std::string listed(const std::vector<std::string>& texts, std::size_t most) {
+  if (texts.size() <= 1)
+    return texts.empty() ? std::string() : texts.front();
+  const std::size_t kept = texts.size() <= most ? texts.size() - 1 : most;
+  const auto end = texts.begin() + static_cast<std::ptrdiff_t>(kept);
+  return join({texts.begin(), end}, ", ") + " and " +
+         (texts.size() <= most ? texts.back() : std::to_string(texts.size() - most) + " more");
+}
+
 json findings_section(const std::vector<Shown>& shown, const Findings& compared) {
   json blocks = json::array();
+  add(blocks, parts_block(shown));
   add(blocks, findings_block(shown, compared));
-  if (blocks.empty())
+  if (grouped_findings(shown, compared).empty())
     blocks.push_back(note_block("No findings."));
   add(blocks, thresholds_block(shown));
   add(blocks, checks_block(shown));

@@ -159,6 +159,6 @@ function drawHeatMap(block) {
   const showTable = () => tables.replaceChildren(folded("Data", () => heatTable(block, view)));
   showTable();
   whenSeen(holder, () => { draw(); redraws.push(draw); });
-  return card(block, choice(block.views.map((one) => one.name), (i) => { view = block.views[i]; draw(); showTable(); }),
-    ...block.notes.map((text) => make("p", { className: "verdict-line" }, text)), legends, holder, readout, tables);
+  return card(block, ...block.notes.map((text) => make("p", { className: "verdict-line" }, text)),
+    choice(block.views.map((one) => one.name), (i) => { view = block.views[i]; draw(); showTable(); }), legends, holder, readout, tables);
 }

@@ -5,10 +5,12 @@
 #include <map>
 #include <set>
 
+#include "reports/html/bars.h"
 #include "reports/html/blocks.h"
 #include "reports/html/charts.h"
 #include "reports/html/heat_map.h"
 #include "reports/html/sections.h"
+#include "reports/html/topology.h"
 #include "reports/json_view.h"
 #include "reports/port_names.h"
 #include "reports/table.h"
@@ -34,7 +36,15 @@ bool is_hot(const json& port) {
   return view::member(port, "hot") == true;
 }
 
-json loads_table(const std::vector<const json*>& ports) {
+/// Host and device of NICs with an error.
+using Faulty = std::set<std::pair<std::string, std::string>>;
+
+std::string verdict_on(const json& port, const Faulty& faulty) {
+  const bool error = faulty.contains({view::text(port, "host"), view::text(port, "device")});
+  return error ? "error" : is_hot(port) ? "hot" : "";
+}
+
+json loads_table(const std::vector<const json*>& ports, const Faulty& faulty) {
   TableBlock table("Loads", {{"host"},
                              {"NIC", ColumnKind::code},
                              {"interface"},
@@ -56,37 +66,45 @@ json loads_table(const std::vector<const json*>& ports) {
                cell(view::member(received, "GBps")), cell(view::member(received, "link_share")),
                cell(view::member(sent, "peak_GBps")), cell(view::member(received, "peak_GBps")),
                cell(view::member(*port, "direction")), cell(pes_text(*port)),
-               cell(std::string(is_hot(*port) ? "hot" : ""))});
+               cell(verdict_on(*port, faulty))});
   }
   return table.block();
 }
 
-/// The script draws bars from a table of names, hot or not, sent and received.
-json bars_block(const std::vector<const json*>& ports, bool several_hosts) {
-  json bars = json::array();
-  for (const json* port : ports)
-    bars.push_back(
-        {{"name", safe_text(several_hosts ? view::text(*port, "host") + " " + port_name(*port)
-                                          : port_name(*port))},
-         {"hot", is_hot(*port)},
-         {"values",
-          {cell(view::member(view::member(*port, "sent"), "GBps")),
-           cell(view::member(view::member(*port, "received"), "GBps"))}}});
-  return {{"type", "bars"},
-          {"title", "Load of each NIC"},
-          {"unit", "GB/s"},
-          {"names", {"sent", "received"}},
-          {"bars", std::move(bars)}};
+json bars_block(const std::vector<const json*>& ports, bool several_hosts, const Faulty& faulty) {
+  BarChart chart;
+  chart.title = "Load of each NIC";
+  chart.unit = "GB/s";
+  chart.names = {"sent", "received"};
+  chart.mark_name = "rate of the link";
+  for (const json* port : ports) {
+    const std::string host = view::text(*port, "host"), name = port_name(*port);
+    Bar bar;
+    bar.name = several_hosts ? host + " " + name : name;
+    const std::string verdict = verdict_on(*port, faulty);
+    bar.state = verdict == "error" ? BarState::faulty
+                : verdict == "hot" ? BarState::hot
+                                   : BarState::usual;
+    for (const char* direction : {"sent", "received"})
+      bar.values.push_back(view::number(view::member(*port, direction), "GBps"));
+    if (const auto link_Gbps = view::number(*port, "link_Gbps"))
+      bar.mark = *link_Gbps / 8;
+    chart.bars.push_back(std::move(bar));
+  }
+  return chart.block();
 }
 
-json loads_map(const std::vector<const json*>& ports, CellBudget& budget) {
+json loads_map(const std::vector<const json*>& ports, const Faulty& faulty, CellBudget& budget) {
   std::set<std::string> hosts, names;
   const auto host_of = [](const json& port) { return view::text(port, "host", "?"); };
+  HeatMap map;
+  constexpr std::size_t most_notes = 20;
   for (const json* port : ports) {
     hosts.insert(host_of(*port));
     names.insert(port_name(*port));
+    if (verdict_on(*port, faulty) == "error" && map.notes.size() < most_notes)
+      map.notes.push_back(host_of(*port) + " " + port_name(*port) + " has an error");
   }
-  HeatMap map;
   map.title = "Load of each NIC";
   map.row_name = "host";
   map.column_name = "NIC";
@@ -200,11 +218,14 @@ json nics_section(const std::vector<Shown>& shown, CellBudget& budget) {
       ports.push_back(&port);
       hosts.insert(view::text(port, "host"));
     }
+  Faulty faulty;
+  for (const Shown& one : shown)
+    faulty.merge(faulty_nics(one.report()));
   json blocks = json::array();
   if (!ports.empty()) {
-    json picture =
-        ports.size() <= max_bars ? bars_block(ports, hosts.size() > 1) : loads_map(ports, budget);
-    for (json block : {std::move(picture), loads_table(ports), groups_table(shown)})
+    json picture = ports.size() <= max_bars ? bars_block(ports, hosts.size() > 1, faulty)
+                                            : loads_map(ports, faulty, budget);
+    for (json block : {std::move(picture), loads_table(ports, faulty), groups_table(shown)})
       if (!block.is_null())
         blocks.push_back(std::move(block));
   }

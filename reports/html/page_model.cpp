@@ -8,6 +8,7 @@
 
 #include "reports/compare/compare.h"
 #include "reports/html/blocks.h"
+#include "reports/html/headline.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
 #include "reports/table.h"
@@ -149,38 +150,6 @@ using nlohmann::json;
 
 namespace {
 
-json verdict_of(const std::vector<Shown>& shown, const Findings& compared) {
-  std::size_t errors = 0, warnings = 0, unfinished = 0;
-  bool bad = false;
-  const auto count = [&](const Findings& findings) {
-    for (const Finding& finding : findings) {
-      errors += finding.severity == Severity::error;
-      warnings += finding.severity == Severity::warning;
-    }
-  };
-  count(compared);
-  for (const Shown& one : shown) {
-    count(one.report().findings);
-    unfinished += one.report().status != ReportStatus::complete;
-    bad = bad || one.report().exit_code != ExitCode::ok;
-  }
-  std::vector<std::string> words;
-  if (unfinished > 0)
-    words.push_back(counted(unfinished, "run") + " did not complete");
-  if (errors > 0)
-    words.push_back(counted(errors, "error"));
-  if (warnings > 0)
-    words.push_back(counted(warnings, "warning"));
-  const char* level = bad || errors > 0 || unfinished > 0 ? "fail"
-                      : warnings > 0                      ? "warning"
-                                                          : "pass";
-  const std::string first = level[0] == 'f' ? "Something is wrong"
-                            : warnings > 0  ? "Works, with warnings"
-                                            : "All well";
-  return {{"level", level},
-          {"text", first + (words.empty() ? "" : ": " + join(words, ", ")) + "."}};
-}
-
 /// Trends match rows in the same way as the comparison with the baseline.
 bool has_trend_by_host(const PageInput& input, const std::vector<std::size_t>& shown) {
   if (input.baseline.empty())
@@ -281,7 +250,7 @@ json page_model(PageInput input) {
   add(results_section(shown));
   add(machine_section(shown));
   json model{{"title", "shmemctl report"},
-             {"verdict", verdict_of(shown, compared)},
+             {"verdict", headline(shown, compared)},
              {"facts", facts_of(shown, n_reports)},
              {"sections", std::move(sections)}};
   if (budget.left_out > 0)

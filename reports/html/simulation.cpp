@@ -1,9 +1,14 @@
 // What a simulated cluster would carry.
 #include <fmt/format.h>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "reports/html/bars.h"
 #include "reports/html/blocks.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
+#include "reports/simulation_words.h"
 #include "src/base/text.h"
 
 namespace shmemctl::html {
@@ -11,6 +16,10 @@ namespace shmemctl::html {
 using nlohmann::json;
 
 namespace {
+
+/// A page holds this many bars of a chart; the tables have the rest.
+constexpr std::size_t max_bars = 40;
+constexpr std::size_t max_operations = 8; ///< a report of ours has three
 
 /// Bytes of an object as MB.
 json megabytes(const json& object, const char* key) {
@@ -22,23 +31,95 @@ const json& variants_of(const Shown& one) {
   return view::list(one.report().simulation, "variants");
 }
 
-/// How the numbers were obtained, and the two main ratios of a simulation.
-std::string method_text(const json& simulation) {
-  std::string text = fmt::format(
-      "{} ranks; bytes: {}; times: {} ({}; {} steps).", view::text(simulation, "ranks", "?"),
+/// Variants that are not just another name of the given one.
+std::vector<const json*> different_variants_of(const Shown& one) {
+  std::vector<const json*> variants;
+  for (const json& variant : variants_of(one))
+    if (view::text(variant, "same_nics_as").empty())
+      variants.push_back(&variant);
+  return variants;
+}
+
+/// The verdict, what the other variants make of it, and how the numbers were obtained.
+std::vector<std::string> sentences_of(const json& simulation) {
+  std::vector<std::string> sentences = {simulation::verdict_text(simulation)};
+  for (const auto& lines :
+       {simulation::ratio_lines(simulation), simulation::takeover_lines(simulation)})
+    sentences.insert(sentences.end(), lines.begin(), lines.end());
+  sentences.push_back(fmt::format(
+      "{} ranks; bytes: {}; times: {} ({}; {} steps)", view::text(simulation, "ranks", "?"),
       view::text(simulation, "bytes", "?"), view::text(simulation, "times", "?"),
-      view::text(simulation, "sampling", "?"), view::text(simulation, "steps", "?"));
-  if (const auto price = view::number(simulation, "price_of_mapping"))
-    text += fmt::format(" A step takes {} times as long as with the best mapping.",
-                        view::decimal(*price, 3));
-  if (const auto factor = view::number(simulation, "what_if_factor")) {
-    std::vector<std::string> changes;
-    for (const json& change : view::list(simulation, "changes"))
-      changes.push_back(view::scalar(change).value_or("?"));
-    text += fmt::format(" With the changes ({}) it takes {} times as long.", join(changes, ", "),
-                        view::decimal(*factor, 3));
+      view::text(simulation, "sampling", "?"), view::text(simulation, "steps", "?")));
+  return sentences;
+}
+
+/// Of each variant, how long a step takes and its parts do.
+json times_chart(const Shown& one) {
+  BarChart chart;
+  chart.title = labelled(one.label, "Time of a step");
+  chart.unit = "us";
+  for (const json* variant : different_variants_of(one)) {
+    Bar bar;
+    bar.name = view::text(*variant, "name");
+    const json& operations = view::list(*variant, "operations");
+    for (std::size_t i = 0; i < operations.size() && i < max_operations; ++i) {
+      if (chart.bars.empty())
+        chart.names.push_back(view::text(operations[i], "operation"));
+      bar.values.push_back(view::number(view::member(operations[i], "time_us"), "mean"));
+    }
+    bar.values.resize(chart.names.size());
+    chart.bars.push_back(std::move(bar));
   }
-  return text;
+  // A lone bar compares with nothing.
+  return chart.bars.size() < 2 ? json() : chart.block();
+}
+
+std::optional<double> megabytes_of(const json& object, const char* key) {
+  const auto size_bytes = view::number(object, key);
+  return size_bytes ? std::optional<double>(*size_bytes / 1e6) : std::nullopt;
+}
+
+/// What the listed NICs of a variant carry, the hot ones red, beside the even share.
+json nics_chart(const Shown& one, const json& variant) {
+  BarChart chart;
+  chart.title = labelled(one.label, "Bytes of the busiest NICs, " + view::text(variant, "name"));
+  chart.unit = "MB a step";
+  chart.names = {"out", "in"};
+  chart.mark_name = "the even share";
+  for (const json& nic : view::list(variant, "nics")) {
+    if (chart.bars.size() >= max_bars)
+      break;
+    chart.bars.push_back({simulation::nic_name(nic),
+                          view::member(nic, "hot") == true ? BarState::hot : BarState::usual,
+                          {megabytes_of(nic, "out_bytes"), megabytes_of(nic, "in_bytes")},
+                          megabytes_of(variant, "even_bytes")});
+  }
+  return chart.block();
+}
+
+/// Whether the listed NICs do not all carry the same.
+bool differs_by_nic(const json& variant) {
+  return view::member(variant, "even") != true &&
+         view::number(variant, "busiest_alike").value_or(1) <
+             static_cast<double>(view::list(variant, "nics").size());
+}
+
+/// The NIC of each rail that carries most: all of the cluster's, where only the busiest are listed.
+json rails_chart(const Shown& one, const json& variant) {
+  BarChart chart;
+  chart.title = labelled(one.label, "The busiest NIC of each rail, " + view::text(variant, "name"));
+  chart.unit = "MB a step";
+  chart.names = {"its busier direction"};
+  chart.mark_name = "the even share";
+  for (const json& rail : view::list(variant, "rails")) {
+    if (chart.bars.size() >= max_bars)
+      break;
+    chart.bars.push_back({view::text(rail, "device") + "/" + view::text(rail, "port"),
+                          view::member(rail, "hot") == true ? BarState::hot : BarState::usual,
+                          {megabytes_of(rail, "most_bytes")},
+                          megabytes_of(variant, "even_bytes")});
+  }
+  return chart.block();
 }
 
 json operations_table(const std::vector<Shown>& shown) {
@@ -51,16 +132,16 @@ json operations_table(const std::vector<Shown>& shown) {
                                 {"+- (95%)", ColumnKind::number},
                                 {"crosses, of a rank [MB]", ColumnKind::number},
                                 {"limited by"},
-                                {"most often"},
-                                {"in steps", ColumnKind::share}});
+                                {"in most steps by"},
+                                {"of steps", ColumnKind::share}});
   for (const Shown& one : shown)
-    for (const json& variant : variants_of(one))
-      for (const json& operation : view::list(variant, "operations")) {
+    for (const json* variant : different_variants_of(one))
+      for (const json& operation : view::list(*variant, "operations")) {
         const json& time = view::member(operation, "time_us");
         const json& often = view::member(operation, "most_often");
         table.add(
-            {cell(one.label), cell(view::member(variant, "name")),
-             cell(view::member(variant, "policy")), cell(view::member(variant, "world")),
+            {cell(one.label), cell(view::member(*variant, "name")),
+             cell(view::member(*variant, "policy")), cell(view::member(*variant, "world")),
              cell(view::member(operation, "operation")), cell(view::member(time, "mean")),
              cell(view::member(time, "margin95")), megabytes(operation, "crossing_bytes_per_rank"),
              cell(view::member(operation, "limited_by")), cell(view::member(often, "resource")),
@@ -80,9 +161,9 @@ json nics_table(const std::vector<Shown>& shown) {
                                               {"+- (95%)", ColumnKind::number},
                                               {"times the even share", ColumnKind::number}});
   for (const Shown& one : shown)
-    for (const json& variant : variants_of(one))
-      for (const json& nic : view::list(variant, "nics"))
-        table.add({cell(one.label), cell(view::member(variant, "name")),
+    for (const json* variant : different_variants_of(one))
+      for (const json& nic : view::list(*variant, "nics"))
+        table.add({cell(one.label), cell(view::member(*variant, "name")),
                    cell(view::member(nic, "node")),
                    cell(view::text(nic, "device", "?") + "/" + view::text(nic, "port", "?")),
                    megabytes(nic, "out_bytes"), megabytes(nic, "out_margin95_bytes"),
@@ -98,19 +179,21 @@ json places_table(const std::vector<Shown>& shown) {
                                                  {"out / up [MB]", ColumnKind::number},
                                                  {"in / down [MB]", ColumnKind::number}});
   for (const Shown& one : shown)
-    for (const json& variant : variants_of(one)) {
+    for (const json* variant : different_variants_of(one)) {
       const auto add = [&](const std::string& place, const json& of, const char* out,
                            const char* in) {
-        table.add({cell(one.label), cell(view::member(variant, "name")), cell(place),
+        table.add({cell(one.label), cell(view::member(*variant, "name")), cell(place),
                    megabytes(of, out), megabytes(of, in)});
       };
-      for (const json& rail : view::list(variant, "rails"))
+      for (const json& rail : view::list(*variant, "rails"))
         add("rail " + view::text(rail, "device") + "/" + view::text(rail, "port"), rail,
             "out_bytes", "in_bytes");
-      for (const json& node : view::list(variant, "nodes"))
+      for (const json& node : view::list(*variant, "nodes"))
         add("node " + view::text(node, "node"), node, "out_bytes", "in_bytes");
-      for (const json& leaf : view::list(variant, "switches"))
-        add(view::text(leaf, "name"), leaf, "up_bytes", "down_bytes");
+      for (const json& leaf : view::list(*variant, "switches"))
+        if (view::number(leaf, "up_bytes").value_or(0) > 0 ||
+            view::number(leaf, "down_bytes").value_or(0) > 0)
+          add(view::text(leaf, "name"), leaf, "up_bytes", "down_bytes");
     }
   return table.empty() ? json() : table.block();
 }
@@ -119,9 +202,9 @@ json places_table(const std::vector<Shown>& shown) {
 std::string left_out_of(const std::vector<Shown>& shown) {
   double nics = 0, switches = 0;
   for (const Shown& one : shown)
-    for (const json& variant : variants_of(one)) {
-      nics += view::number(variant, "nics_left_out").value_or(0);
-      switches += view::number(variant, "switches_left_out").value_or(0);
+    for (const json* variant : different_variants_of(one)) {
+      nics += view::number(*variant, "nics_left_out").value_or(0);
+      switches += view::number(*variant, "switches_left_out").value_or(0);
     }
   if (nics + switches == 0)
     return "";
@@ -131,16 +214,34 @@ std::string left_out_of(const std::vector<Shown>& shown) {
       nics, nics == 1 ? "NIC" : "NICs", switches, switches == 1 ? "switch" : "switches");
 }
 
+/// Charts of one page; a hostile document may have any number of variants.
+constexpr std::size_t max_charts = 60;
+
+void add(json& blocks, json block) {
+  if (!block.is_null())
+    blocks.push_back(std::move(block));
+}
+
 } // namespace
 
 json simulation_section(const std::vector<Shown>& shown) {
   json blocks = json::array();
   for (const Shown& one : shown)
     if (!variants_of(one).empty())
-      blocks.push_back(note_block(labelled(one.label, method_text(one.report().simulation))));
+      for (const std::string& sentence : sentences_of(one.report().simulation))
+        blocks.push_back(note_block(labelled(one.label, sentence + ".")));
+  for (const Shown& one : shown) {
+    add(blocks, times_chart(one));
+    for (const json* variant : different_variants_of(one)) {
+      if (blocks.size() >= max_charts)
+        break;
+      add(blocks, rails_chart(one, *variant));
+      if (differs_by_nic(*variant))
+        add(blocks, nics_chart(one, *variant));
+    }
+  }
   for (json block : {operations_table(shown), nics_table(shown), places_table(shown)})
-    if (!block.is_null())
-      blocks.push_back(std::move(block));
+    add(blocks, std::move(block));
   if (const std::string text = left_out_of(shown); !text.empty())
     blocks.push_back(note_block(text));
   return section("simulation", "Simulated cluster", std::move(blocks));

@@ -2,6 +2,7 @@
 
 const drawers = {
   table: drawTable, chart: drawChart, bars: drawBars, heatmap: drawHeatMap, topology: drawTopology, findings: drawFindings,
+  parts: drawParts,
   note: (block) => make("p", { className: "note" }, block.text),
 };
 
@@ -10,6 +11,8 @@ function drawPage(model) {
   document.getElementById("top").append(
     make("h1", {}, model.title),
     make("p", { className: "verdict " + model.verdict.level }, model.verdict.text),
+    model.verdict.detail ? make("p", { className: "detail" }, model.verdict.detail) : "",
+    model.verdict.counts ? make("p", { className: "note" }, model.verdict.counts + ".") : "",
     make("dl", {}, ...model.facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
     model.note ? make("p", { className: "note" }, model.note) : "");
   document.getElementById("contents").append(...model.sections.map((section) =>

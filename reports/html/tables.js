@@ -2,10 +2,28 @@
 
 const rowsAtOnce = 30;
 
+const lineLetters = 40; // of a text that stays on one line
+const cellLetters = 64; // of the widest line of a longer one
+
+/**
+ * Text of a cell that takes two lines at most: as wide as it needs for that. What is longer still is cut, whole in its
+ * tip, and opened by a click.
+ */
+function cellContent(text) {
+  if (text.length <= lineLetters)
+    return text;
+  // Lines break at blanks: the longest word may be lost at the end of the first.
+  const longest = Math.max(...text.split(/\s+/).map((word) => word.length));
+  const letters = Math.min(cellLetters, Math.ceil(text.length / 2) + Math.min(longest, 12));
+  const content = make("div", { className: "long", title: text, onclick: () => content.classList.toggle("open") }, text);
+  content.style.width = letters + "ch";
+  return content;
+}
+
 function tableRow(row, columns) {
   return make("tr", {}, ...columns.map((column, i) => {
     const value = row[i];
-    const cell = make("td", { className: typeof value === "number" ? "number" : column.kind, textContent: cellText(value, column.kind) });
+    const cell = make("td", { className: typeof value === "number" ? "number" : column.kind }, cellContent(cellText(value, column.kind)));
     if (column.kind === "status" && typeof value === "string")
       cell.dataset.status = value;
     return cell;
@@ -24,6 +42,13 @@ function compareCells(a, b) {
 /** Columns in which a row says something. */
 function usedColumns(columns, rows) {
   return columns.map((_, i) => i).filter((i) => rows.some((row) => row[i] !== null && row[i] !== undefined && row[i] !== ""));
+}
+
+/** Of the columns of a wide table, those that say the same in every row: they are better said once, above it. */
+function commonColumns(columns, rows) {
+  if (rows.length < 4 || columns.length <= 12)
+    return [];
+  return columns.map((_, i) => i).filter((i) => columns[i].kind !== "status" && rows.every((row) => row[i] === rows[0][i]));
 }
 
 function csvText(columns, rows) {
@@ -48,14 +73,18 @@ function csvButton(columns, rows, title) {
 
 /** The table itself: {columns: [{name, kind}], rows: [[...]], note}. */
 function tableElement(block) {
-  const used = usedColumns(block.columns, block.rows);
+  const said = usedColumns(block.columns, block.rows);
+  const common = commonColumns(said.map((i) => block.columns[i]), block.rows.map((row) => said.map((i) => row[i] ?? null))).map((i) => said[i]);
+  // What is common comes last: it is saved and filtered, and not drawn.
+  const used = [...said.filter((i) => !common.includes(i)), ...common];
+  const drawn = used.length - common.length;
   const columns = used.map((i) => block.columns[i]);
   const all = block.rows.map((row) => used.map((i) => row[i] ?? null));
   let rows = all, limit = rowsAtOnce, sorted = null, upwards = true;
   const body = make("tbody", {});
   const more = make("button", { type: "button", onclick: () => { limit += 10 * rowsAtOnce; show(); } });
   const show = () => {
-    body.replaceChildren(...rows.slice(0, limit).map((row) => tableRow(row, columns)));
+    body.replaceChildren(...rows.slice(0, limit).map((row) => tableRow(row, columns.slice(0, drawn))));
     more.hidden = rows.length <= limit;
     more.textContent = `more of ${rows.length} rows`;
   };
@@ -66,7 +95,7 @@ function tableElement(block) {
     headers.forEach((header, j) => header.setAttribute("aria-sort", i !== j ? "none" : upwards ? "ascending" : "descending"));
     show();
   };
-  const headers = columns.map((column, i) => make("th", { scope: "col", className: column.kind },
+  const headers = columns.slice(0, drawn).map((column, i) => make("th", { scope: "col", className: column.kind },
     make("button", { type: "button", textContent: column.name, onclick: () => sortBy(i) })));
   const tools = make("div", { className: "tools" });
   if (all.length > 12) {
@@ -83,7 +112,8 @@ function tableElement(block) {
   }
   tools.append(csvButton(columns, () => rows, block.title));
   show();
-  return make("div", {}, tools,
+  const sameText = common.map((i) => `${block.columns[i].name} ${cellText(block.rows[0][i], block.columns[i].kind)}`).join(", ");
+  return make("div", {}, common.length ? make("p", { className: "note" }, "In all rows: " + sameText) : null, tools,
     make("div", { className: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...headers)), body)),
     more, block.note ? make("p", { className: "note" }, block.note) : null);
 }
@@ -93,24 +123,4 @@ function drawTable(block) {
     return card(block, tableElement(block));
   const element = card({ type: "table" }, folded(`${block.title} (${block.rows.length})`, () => tableElement(block)));
   return element;
-}
-
-function findingItem(item) {
-  const marks = { error: "✗", warning: "!", info: "i" };
-  return make("li", { className: item.severity },
-    make("span", { className: "mark", title: item.severity }, marks[item.severity]),
-    make("div", {},
-      make("p", {}, make("strong", {}, item.id), " ", make("span", { className: "subject" }, item.subject),
-        item.where ? make("span", { className: "where" }, item.where) : null),
-      make("p", {}, item.message),
-      item.fix ? make("code", { className: "fix" }, item.fix) : null));
-}
-
-/** Errors and warnings; what is only worth knowing is folded where there is much of it. */
-function drawFindings(block) {
-  const list = (items) => make("ul", {}, ...items.map(findingItem));
-  const infos = block.items.filter((item) => item.severity === "info");
-  const first = infos.length > 3 ? block.items.filter((item) => item.severity !== "info") : block.items;
-  return card(block, first.length ? list(first) : null,
-    infos.length > 3 ? folded(`${infos.length} more that are only worth knowing`, () => list(infos)) : null);
 }

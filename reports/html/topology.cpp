@@ -478,8 +478,17 @@ std::set<std::string> nics_hot_by_mapping(const Report& report) {
         (finding.id == "nic-hotspot" || finding.id == "mapping-collapse"))
       for (const std::string& device : devices_of(finding.subject))
         hot.insert(device);
-    else if (finding.severity != Severity::info && finding.id == "nic-hotspot-predicted")
-      hot.insert(device_of(finding.subject.substr(finding.subject.rfind(' ') + 1))); // "node 0 ..."
+    else if (finding.severity != Severity::info && finding.id == "nic-hotspot-predicted") {
+      const bool one_node = starts_with(finding.subject, "node "); // "node 0 mlx5_0/1"
+      const std::size_t nics = one_node ? finding.subject.rfind(' ') + 1 : 0;
+      for (const std::string& device : devices_of(finding.subject.substr(nics)))
+        hot.insert(device);
+    }
+  const json& variants = view::list(report.simulation, "variants");
+  if (!variants.empty()) // the mapping as it is
+    for (const json& rail : view::list(variants.front(), "rails"))
+      if (view::member(rail, "hot") == true)
+        hot.insert(view::scalar(view::member(rail, "device")).value_or(""));
   hot.erase("");
   return hot;
 }
@@ -503,6 +512,9 @@ std::set<std::pair<std::string, std::string>> faulty_nics(const Report& report) 
       for (const std::string& device : devices_of(subject))
         faulty.emplace(own_host, device);
   }
+  for (const json& sign : view::list(report.hotspots, "signs"))
+    if (view::text(sign, "severity") == "error" && !loads.contains(view::text(sign, "finding")))
+      faulty.emplace(view::text(sign, "host", own_host), view::text(sign, "device"));
   std::erase_if(faulty, [](const auto& nic) { return nic.second.empty(); });
   return faulty;
 }
@@ -636,6 +648,14 @@ std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
   return nodes;
 }
 
+/// A node without GPUs and NICs, whose PEs have none either.
+bool has_nothing(const Report& report) {
+  const json& pes = view::list(report.mapping, "pes");
+  return view::list(view::member(report.topology, "distances"), "labels").empty() &&
+         std::all_of(pes.begin(), pes.end(),
+                     [](const json& pe) { return view::list(pe, "nics").empty(); });
+}
+
 json picture_block(const DrawnNodes& node) {
   const Report& report = node.one->report();
   const auto picture = topology_picture(report.topology, report.mapping, node.hot, node.faulty);
@@ -654,6 +674,8 @@ json topology_section(const std::vector<Shown>& shown) {
   json blocks = json::array();
   for (std::size_t i = 0; i < nodes.size() && i < max_pictures; ++i) {
     const Report& report = nodes[i].one->report();
+    if (has_nothing(report))
+      continue;
     if (report.mapping.is_object())
       blocks.push_back(note_block(mapping_sentence(report.mapping)));
     for (json block :

@@ -98,7 +98,7 @@ std::set<std::pair<std::string, std::string>> measured_hot_nics(const Report& re
 std::set<std::string> nics_hot_by_mapping(const Report& report);
 
 /// Host and name of the subjects of error findings, except those about load: NICs with flapping
-/// links, ports that are down, ...
+/// links, ports that are down, ...; and of NICs with a counter that is an error by its threshold.
 std::set<std::pair<std::string, std::string>> faulty_nics(const Report& report);
 
 nlohmann::json picture_json(const TopologyPicture& picture);

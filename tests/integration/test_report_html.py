@@ -11,7 +11,7 @@ import unittest
 
 import page_reports
 from browser import Browser, reason_to_skip
-from support import CliTest, run
+from support import CliTest, DATA, run
 
 NO_BROWSER = reason_to_skip()
 SPEED_COUNTS = os.environ.get("SHMEMCTL_SOAK") == "1"
@@ -132,7 +132,9 @@ class InBrowser(Pages):
         self.open(self.make(document))
         self.assert_quiet()
         text = self.browser.evaluate("document.body.innerText")
-        self.assertIn("Something is wrong: 1 error, 1 warning.", text)
+        self.assertEqual(self.browser.evaluate("document.querySelector('.verdict').textContent"),
+                         "Something is wrong: mlx5_0/1 (nic-hotspot).")
+        self.assertIn("at most a third of the bandwidth each\n1 error, 1 warning.", text.replace("\n\n", "\n"))
         self.assertLess(text.index("nic-hotspot"), text.index("GPUs and NICs"))  # findings first
         # Every picture shows something.
         pictures = self.browser.evaluate(PIXELS)
@@ -202,6 +204,152 @@ class InBrowser(Pages):
         self.assertEqual([line["name"] for line in get["lines"]], ["measured", "limit: mlx5_0:1, 400 Gb/s"])
         for point in get["lines"][1]["data"]:
             self.assertAlmostEqual(point["y"], 50, places=6)
+
+    def test_no_row_is_taller_than_two_lines(self):
+        words = "the network marks packets, so that it is congested, or a cable is bad " * 6
+        document = page_reports.full()
+        for i, row in enumerate(document["results"]):
+            row.update(verified="unchecked", reason=words + str(i), limited_by=row["limited_by"] and "x" * 200)
+            row["params"]["placed_on"] = "gpu-node-07"
+        document["checks"][0]["evidence"] = "/sys/class/infiniband/" * 40
+        document["command"] += ["--hca-list", ",".join(f"mlx5_{i}" for i in range(64))]
+        page = self.make(document)
+        for width in (1280, 360):
+            self.open(page, width)
+            self.assert_quiet()
+            self.assert_no_sideways()
+            self.browser.evaluate("""document.querySelectorAll('details').forEach((details) => {
+                details.open = true; details.dispatchEvent(new Event('toggle')); })""")
+            rows = self.browser.evaluate("""[...document.querySelectorAll('tbody tr')].map((row) => {
+                const line = parseFloat(getComputedStyle(row).lineHeight);
+                return [row.getBoundingClientRect().height / line, row.textContent]; })""")
+            self.assertGreater(len(rows), 100)
+            # Two lines, and the space and the rule around them.
+            self.assertLess(max(rows)[0], 2.5, max(rows)[1])
+            # All of a text is there, and a click shows it.
+            lines = self.browser.evaluate("""(() => {
+                const text = [...document.querySelectorAll('#results .long')].find((one) => one.textContent.startsWith('the network'));
+                const before = text.getBoundingClientRect().height;
+                text.click();
+                return [before, text.getBoundingClientRect().height, text.title]; })()""")
+            self.assertGreater(lines[1], 2 * lines[0])
+            self.assertEqual(lines[2], words + "0")
+
+    def test_names_of_hosts_are_not_broken(self):
+        rows = [page_reports.row("put", {"size_bytes": 8 << i, "host_of_target": f"gpu-node-{i:02d}"}, 1 + i) for i in range(8)]
+        self.open(self.make(page_reports.report(rows)), 360)
+        heights = self.browser.evaluate("""[...document.querySelectorAll('#results tbody tr')].map((row) =>
+            row.getBoundingClientRect().height / parseFloat(getComputedStyle(row).lineHeight))""")
+        self.assertEqual(len(heights), 8)
+        self.assertLess(max(heights), 1.5)
+
+    def test_columns_that_say_the_same_stand_above(self):
+        rows = page_reports.sweep("put", 1.2, 50, scope="block", pes=2)
+        self.open(self.make(page_reports.report(rows)))
+        results = self.table("document.querySelector('#results figure')")
+        self.assertNotIn("scope", results["columns"])
+        self.assertIn("status", results["columns"])
+        note = self.browser.evaluate("document.querySelector('#results .note').textContent")
+        self.assertIn("pes 2, scope block", note)
+        saved = self.browser.evaluate("""(() => {
+            const block = JSON.parse(document.getElementById('model').textContent).sections.find((one) => one.id === 'results').blocks[0];
+            let text = '';
+            const blob = window.Blob;
+            window.Blob = class { constructor(parts) { text = parts[0]; return new blob(parts); } };
+            document.querySelector('#results .tools button').click();
+            window.Blob = blob;
+            return text; })()""")
+        self.assertIn("scope", saved.splitlines()[0].split(","))
+
+    def test_findings_of_one_id_are_one_entry(self):
+        document = page_reports.full()
+        for pe in range(896):
+            document["findings"].append({
+                "id": "bench-interference", "severity": "warning", "subject": f"gpu-node-{pe // 8:03d} bench put",
+                "message": f"PE {pe}: it waited for a core", "fix": "measure alone"})
+        self.open(self.make(document))
+        self.assert_quiet()
+        entries = "document.querySelectorAll('#findings .findings > ul > li')"
+        self.assertEqual(self.browser.evaluate(f"{entries}.length"), 4)
+        texts = self.browser.evaluate(f"[...{entries}].map((one) => one.innerText)")
+        self.assertIn("bench-interference ×896 gpu-node-000 bench put", texts[2])
+        every = self.table(f"{entries}[2]")
+        self.assertEqual(len(every["rows"]), 896)
+        self.assertEqual(every["rows"][-1][-1], "PE 895: it waited for a core")
+
+    def test_parts_of_a_check_are_seen_at_once(self):
+        document = page_reports.full()
+        document["checks"] += [
+            {"id": name, "group": "verdict", "title": "what it is", "status": status, "reason": reason, "evidence": "", "fix": ""}
+            for name, status, reason in (("topo", "fail", "1 error: PE 0 and 1 share a NIC"), ("doctor", "pass", "nothing is wrong"))]
+        self.open(self.make(document))
+        self.assert_quiet()
+        parts = self.browser.evaluate("[...document.querySelectorAll('#findings .parts li')].map((one) => one.innerText.replace(/\\s+/g, ' '))")
+        self.assertEqual(parts, ["✗ topo 1 error: PE 0 and 1 share a NIC", "✓ doctor nothing is wrong"])
+
+    def test_loads_are_marked_by_the_rate_of_their_link(self):
+        document = page_reports.full()
+        document["hotspots"]["signs"].append({
+            "host": "node1", "device": "mlx5_3", "port": 1, "counter": "link_downed", "delta": 12, "per_s": 1.2, "limit": ">0",
+            "finding": "link-flapping", "severity": "error", "meaning": "the link went down", "source": "vendor"})
+        self.open(self.make(document))
+        self.assert_quiet()
+        canvas = "document.querySelector('#nics canvas')"
+        labels = self.browser.evaluate(f"Chart.getChart({canvas}).data.labels")
+        self.assertEqual((labels[0], labels[1], labels[3]), ("mlx5_0:1 HOT", "mlx5_1:1", "mlx5_3:1 ERROR"))
+        # The axis reaches 50 GB/s, and something in the text's colour stands there beside each bar.
+        marked = self.browser.evaluate(f"""(() => {{
+            const chart = Chart.getChart({canvas}), {{x, y}} = chart.scales, ratio = chart.currentDevicePixelRatio;
+            const context = chart.canvas.getContext('2d');
+            const painted = (value, i) => [...context.getImageData((x.getPixelForValue(value) - 2) * ratio, y.getPixelForValue(i) * ratio, 4 * ratio, 1).data]
+                .some((part, at) => at % 4 === 3 && part > 200);
+            return [x.max >= 50, chart.data.labels.map((_, i) => painted(50, i)), painted(48, 1)]; }})()""")
+        self.assertEqual(marked, [True, [True] * 8, False])
+        self.assertIn("rate of the link", self.browser.evaluate("document.querySelector('#nics figure').innerText"))
+        faulty = "[...document.querySelectorAll('svg .nic.faulty ~ .name, svg .nic.faulty .name')].map((one) => one.textContent)"
+        self.assertIn("mlx5_3", self.browser.evaluate(faulty))
+        # Loads that are small beside the rate are not squeezed: the page says where it is.
+        for port in document["hotspots"]["ports"]:
+            for way in ("sent", "received"):
+                port[way].update(GBps=port[way]["GBps"] / 1000, link_share=port[way]["link_share"] / 1000)
+        self.open(self.make(document))
+        self.browser.draw_all()
+        self.assertLess(self.browser.evaluate(f"Chart.getChart({canvas}).scales.x.max"), 0.1)
+        self.assertIn("rate of the link: 50 GB/s, beyond this axis", self.browser.evaluate("document.querySelector('#nics figure').innerText"))
+
+    def test_a_simulated_cluster_has_charts_and_its_hot_nics_are_red(self):
+        report = self.folder / "sim.json"
+        self.assertEqual(run("sim", "--from", DATA / "nccl" / "pairs-8gpu-8nic.xml", "--nodes", 128, "--num-experts", 1024, "--num-tokens", 16,
+                             "--world", "deepep-ht", "--kill-nic", "5/mlx5_0", "--steps", 4, "--json", report)[0], 0)
+        page = self.folder / "page.html"
+        self.assertEqual(run("report", "html", report, "-o", page)[0], 0)
+        for width, dark in ((1280, False), (1280, True), (360, False)):
+            self.open(page, width, dark)
+            self.assert_quiet()
+            self.assert_no_sideways()
+        charts = {chart["name"]: chart for chart in self.browser.evaluate(CHARTS)}
+        times = charts["Time of a step"]
+        self.assertEqual([line["name"] for line in times["lines"]], ["dispatch", "combine", "step"])
+        operations = [{one["operation"]: one["time_us"]["mean"] for one in variant["operations"]}
+                      for variant in json.loads(report.read_text())["simulation"]["variants"]]
+        for line in times["lines"]:
+            self.assertEqual(line["data"], [one[line["name"]] for one in operations])
+        rails = "[...document.querySelectorAll('canvas')].find((one) => one.ariaLabel === 'The busiest NIC of each rail, given')"
+        self.assertEqual(self.browser.evaluate(f"Chart.getChart({rails}).data.labels"),
+                         [f"mlx5_{i}/1{' HOT' if i % 2 == 0 else ''}" for i in range(8)])
+        red = "[...document.querySelectorAll('svg .hot .name')].map((one) => one.textContent)"
+        self.assertEqual(self.browser.evaluate(red), ["mlx5_0", "mlx5_2", "mlx5_4", "mlx5_6"])
+        text = self.browser.evaluate("document.querySelector('#simulation').innerText")
+        self.assertIn("node 5 mlx5_0/1 is killed: PEs 0 and 1 use mlx5_1/1.", text)
+
+    def test_a_slow_rank_is_named_above_the_matrix(self):
+        self.open(self.make(page_reports.full()))
+        self.assert_quiet()
+        above = self.browser.evaluate("""(() => {
+            const figure = document.querySelector('#moe figure'), canvas = figure.querySelector('.heat canvas');
+            return [...figure.querySelectorAll('.verdict-line')].filter((line) =>
+                line.getBoundingClientRect().bottom <= canvas.getBoundingClientRect().top).map((line) => line.textContent); })()""")
+        self.assertEqual(above, ["dispatch: PE 3 is slow: the others wait for it", "combine: PE 3 is slow: the others wait for it"])
 
     def test_runs_in_time_and_a_baseline(self):
         runs = page_reports.series()

@@ -49,13 +49,17 @@ class Results(SimTest):
     def test_the_verdict_comes_first_and_the_report_is_whole(self):
         document, out = self.sim("--from", PAIRS, "--nodes", 4, "--world", "deepep-ht", "--num-tokens", 512,
                                  "--steps", 40)
-        self.assertTrue(out.startswith("busiest NIC: node "), out)
+        self.assertTrue(out.startswith("busiest: 16 of 32 NICs, such as node 0 mlx5_0/1: "), out)
         self.assertIn("2 times the even share", out.splitlines()[0])
         self.assertIn("limited by", out.splitlines()[0])
         simulation = document["simulation"]
         self.assertEqual((simulation["bytes"], simulation["times"], simulation["steps"]), ("exact", "sampled", 40))
         self.assertAlmostEqual(simulation["price_of_mapping"], 2, delta=0.1)
-        self.assertEqual([f["id"] for f in document["findings"]], ["nic-hotspot-predicted"])
+        self.assertEqual([(f["id"], f["subject"]) for f in document["findings"]],
+                         [("nic-hotspot-predicted", "mlx5_0/1, mlx5_2/1, mlx5_4/1, mlx5_6/1")])
+        self.assertNotIn("leaf switch", out)  # nothing goes up
+        self.assertIn("node 0 mlx5_0/1 and 15 alike", out)
+        self.assertIn("and 16 NICs with less traffic", out)
         rows = {(r["case"], r["params"]["variant"]): r for r in document["results"]}
         self.assertEqual({case for case, _ in rows}, {"sim-dispatch", "sim-combine", "sim-step"})
         self.assertEqual(rows["sim-step", "given"]["stats"]["n"], 40)
@@ -93,8 +97,27 @@ class Results(SimTest):
         dead = [n for n in self.variant(document, "what-if")["nics"] if (n["node"], n["device"]) == (1, "mlx5_0")]
         self.assertEqual(dead, [])
         self.assertIn("with the changes", out)
+        self.assertIn("node 1 mlx5_0/1 is killed: PE 0 uses mlx5_1/1, as PE 1 does\n", out)
+        self.assertEqual(document["simulation"]["taken_over"], [
+            {"first_node": 1, "nodes": 1, "device": "mlx5_0", "port": 1, "pes": [0],
+             "by": [{"device": "mlx5_1", "port": 1, "pes": [0], "shared_with_pes": [1]}]}])
         moved, _ = self.sim("--from", HGX, "--nodes", 4, "--move-expert", "0:31", "--steps", 5)
         self.assertIn("what_if_factor", moved["simulation"])
+
+    def test_nobody_is_blamed_in_a_balanced_cluster(self):
+        document, out = self.sim("--from", HGX, "--nodes", 4, "--num-tokens", 256, "--steps", 20)
+        self.assertTrue(out.startswith("all NICs carry the same: "), out)
+        self.assertIn("limited by every NIC (out and in)", " ".join(out.split()))
+        self.assertIn("\nthe mapping is the best one\n", out)
+        self.assertNotIn("optimal", out)  # the same numbers again
+        self.assertNotIn("most", out)  # what limits most steps is no second culprit
+        self.assertIn("node 0 mlx5_0/1 and 31 alike", out)
+        self.assertEqual(document["findings"], [])
+        variant = self.variant(document)
+        self.assertEqual((variant["even"], variant["busiest_alike"]), (True, 32))
+        self.assertEqual({operation["limited_by"] for operation in variant["operations"]}, {"every NIC (out and in)"})
+        self.assertEqual(self.variant(document, "optimal")["same_nics_as"], "given")
+        self.assertEqual([nic["hot"] for nic in variant["nics"]], [False] * 8)
 
     def test_patterns_and_fabrics(self):
         document, _ = self.sim("--from", HGX, "--nodes", 8, "--pattern", "all-to-all", "--bytes", "4K",

@@ -167,16 +167,12 @@ std::string Loads::name_of(Resource resource, std::size_t index) const {
   return "";
 }
 
-std::optional<Bottleneck> Loads::slowest() const {
+template <class Visit>
+void Loads::visit_busy(Visit&& visit) const {
   const Cluster& cluster = *group_.cluster;
-  std::optional<Bottleneck> slowest;
-  const auto consider = [&slowest](Resource resource, std::size_t index, double bytes,
-                                   double rate) {
-    if (!(bytes > 0) || !(rate > 0))
-      return;
-    const double time_us = bytes / rate * 1e-3;
-    if (!slowest || time_us > slowest->time_us)
-      slowest = Bottleneck{resource, static_cast<int>(index), bytes, rate, time_us};
+  const auto consider = [&visit](Resource resource, std::size_t index, double bytes, double rate) {
+    if (bytes > 0 && rate > 0)
+      visit(Bottleneck{resource, static_cast<int>(index), bytes, rate, bytes / rate * 1e-3});
   };
   for (int node = 0; node < group_.nodes; ++node) {
     const std::vector<double>& rates = cluster.kind(group_.first_node + node).rate_GBps;
@@ -195,7 +191,24 @@ std::optional<Bottleneck> Loads::slowest() const {
     consider(Resource::gpu_out, rank, link_out[rank], rate);
     consider(Resource::gpu_in, rank, link_in[rank], rate);
   }
+}
+
+std::optional<Bottleneck> Loads::slowest() const {
+  std::optional<Bottleneck> slowest;
+  visit_busy([&slowest](const Bottleneck& one) {
+    if (!slowest || one.time_us > slowest->time_us)
+      slowest = one;
+  });
   return slowest;
+}
+
+std::vector<Bottleneck> Loads::as_slow_as(double time_us) const {
+  std::vector<Bottleneck> all;
+  visit_busy([&](const Bottleneck& one) {
+    if (one.time_us >= time_us)
+      all.push_back(one);
+  });
+  return all;
 }
 
 namespace {

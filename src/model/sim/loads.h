@@ -57,6 +57,8 @@ public:
   /// The resource that is busy longest. A group has a share of a leaf's uplinks in proportion to
   /// its nodes on that leaf. GPU links of unknown rate take no time. Empty if nothing moves.
   std::optional<Bottleneck> slowest() const;
+  /// All that are busy for at least this long.
+  std::vector<Bottleneck> as_slow_as(double time_us) const;
 
   const Group& group() const { return group_; }
   std::vector<double> out, in;           ///< bytes by nic()
@@ -78,6 +80,9 @@ private:
     std::vector<RankNic> rank_nics;
   };
 
+  /// Calls `visit` for every resource that carries bytes at a known rate.
+  template <class Visit>
+  void visit_busy(Visit&& visit) const;
   std::shared_ptr<const Wiring> wire() const;
   std::size_t leaf_of(int node, int port) const;
   void cross(const RankNic& from, const RankNic& to, double size_bytes);

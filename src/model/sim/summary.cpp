@@ -7,7 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "src/base/text.h"
 #include "src/model/sim/expected.h"
+#include "src/model/sim/limit.h"
+#include "src/model/sim/takeover.h"
 
 namespace shmemctl::sim {
 
@@ -68,7 +71,7 @@ OperationTime operation_of(const Result& result, const char* name,
   time.link_bytes = sum(bytes.link_out) / bytes.group().ranks();
   if (const auto slowest = bytes.slowest()) {
     time.bottleneck = *slowest;
-    time.limited_by = bytes.name_of(slowest->resource, static_cast<std::size_t>(slowest->index));
+    time.limited_by = limit_name(bytes, *slowest);
   }
   time.time_us = {time.bottleneck.time_us, std::nullopt};
   if (const std::vector<double>& samples = one.*times; !samples.empty()) {
@@ -105,8 +108,16 @@ OperationTime step_of(const Result& result, const OperationTime& dispatch,
 
 } // namespace
 
-double Summary::over_even() const {
-  return even_bytes > 0 ? nics[busiest].most() / even_bytes : 1;
+bool Summary::is_even() const {
+  const NicBytes& nic = nics[busiest];
+  // The largest of thousands of sampled means lies up to four standard errors, two margins, above
+  // what they share.
+  const double noise = 2 * (nic.out >= nic.in ? nic.out_margin : nic.in_margin).value_or(0);
+  return nic.most() - noise <= (1 + same_within) * even_bytes;
+}
+
+bool Summary::is_hot(const NicBytes& nic) const {
+  return even_bytes > 0 && over_even(nic) >= hot;
 }
 
 Summary summarize(const std::string& name, const Result& result, const Traffic& traffic) {
@@ -119,8 +130,10 @@ Summary summarize(const std::string& name, const Result& result, const Traffic& 
                        [](const NicBytes& a, const NicBytes& b) { return a.most() < b.most(); });
   summary.busiest = static_cast<std::size_t>(busiest - summary.nics.begin());
   double total = 0;
-  for (const NicBytes& nic : summary.nics)
+  for (const NicBytes& nic : summary.nics) {
     total += nic.out;
+    summary.alike += nic.most() >= (1 - same_within) * busiest->most();
+  }
   const int ports = result.cluster->fabric_ports();
   summary.even_bytes = ports > 0 ? total / ports / result.cluster->nodes : 0;
   summary.operations.push_back(operation_of(result, traffic.moe ? "dispatch" : "transfer",
@@ -139,35 +152,77 @@ Summary summarize(const std::string& name, const Result& result, const Traffic& 
   return summary;
 }
 
+namespace {
+
+std::string port_text(const Summary& summary, int port) {
+  return to_string(summary.result->cluster->ports[static_cast<std::size_t>(port)]);
+}
+
+/// The hot spots of a variant, of which there is at least one.
+struct HotNics {
+  std::string subject; ///< "node 0 mlx5_0/1"; "mlx5_0/1, mlx5_2/1" if it is so on all nodes
+  std::string text;    ///< what they carry
+};
+
+HotNics hot_nics(const Summary& summary) {
+  std::map<int, int> nodes_of_port;
+  std::size_t number = 0;
+  for (const NicBytes& nic : summary.nics)
+    if (summary.is_hot(nic)) {
+      ++nodes_of_port[nic.port];
+      ++number;
+    }
+  const NicBytes& busiest = summary.nics[summary.busiest];
+  const std::string share = fmt::format("{:.2f} times the even share", summary.over_even());
+  const std::string name =
+      fmt::format("node {} {}", busiest.node, port_text(summary, busiest.port));
+  const bool everywhere =
+      std::all_of(nodes_of_port.begin(), nodes_of_port.end(), [&summary](const auto& one) {
+        return one.second == summary.result->cluster->nodes;
+      });
+  if (number == 1 || !everywhere)
+    return {name, fmt::format("{} carries {:.2f} MB {} a step, {}{}", name, busiest.most() / 1e6,
+                              busiest.direction(), share,
+                              number == 1 ? std::string()
+                                          : fmt::format("; {} more NICs carry at least {} times "
+                                                        "the even share",
+                                                        number - 1, hot))};
+  std::vector<std::string> ports;
+  for (const auto& [port, nodes] : nodes_of_port)
+    ports.push_back(port_text(summary, port));
+  const bool one_size = summary.alike == number;
+  return {join(ports, ", "), fmt::format("{} of every node {} {}{:.2f} MB a step, {}",
+                                         join(ports, ", "), ports.size() == 1 ? "carries" : "carry",
+                                         one_size ? "" : "up to ", busiest.most() / 1e6, share)};
+}
+
+} // namespace
+
 Findings simulation_findings(const std::vector<Summary>& variants) {
   Findings findings;
   const Summary& given = variants.front();
-  const Cluster& cluster = *given.result->cluster;
   const auto named = [&](const char* name) {
     return std::find_if(variants.begin(), variants.end(),
                         [name](const Summary& one) { return one.name == name; });
   };
-  const NicBytes& busiest = given.nics[given.busiest];
-  const std::string nic = fmt::format(
-      "node {} {}", busiest.node, to_string(cluster.ports[static_cast<std::size_t>(busiest.port)]));
   const auto optimal = named("optimal");
   const double price = optimal == variants.end() || !(optimal->step().time_us.mean > 0)
                            ? 1
                            : given.step().time_us.mean / optimal->step().time_us.mean;
-  if (given.over_even() >= hot)
+  const std::string takes =
+      fmt::format("a step takes {:.2f} times as long as with the best mapping", price);
+  const char* const best =
+      "shmemctl topo --policy optimal on a node prints the lines for the best mapping";
+  if (given.is_hot(given.nics[given.busiest]) && !given.is_even()) {
+    const HotNics nics = hot_nics(given);
     findings.push_back(
-        {"nic-hotspot-predicted", Severity::warning, nic,
-         fmt::format("{} carries {:.2f} MB {} a step, {:.2f} times the even share; a step takes "
-                     "{:.2f} times as long as with the best mapping",
-                     nic, busiest.most() / 1e6, busiest.direction(), given.over_even(), price),
-         price >= dear
-             ? "shmemctl topo --policy optimal on a node prints the lines for the best mapping"
-             : "the mapping is not at fault: spread the popular experts over nodes"});
-  else if (price >= dear)
-    findings.push_back(
-        {"nic-hotspot-predicted", Severity::warning, nic,
-         fmt::format("a step takes {:.2f} times as long as with the best mapping", price),
-         "shmemctl topo --policy optimal on a node prints the lines for the best mapping"});
+        {"nic-hotspot-predicted", Severity::warning, nics.subject,
+         fmt::format("{}; {}", nics.text, takes),
+         price >= dear ? best
+                       : "the mapping is not at fault: spread the popular experts over nodes"});
+  } else if (price >= dear) {
+    findings.push_back({"nic-hotspot-predicted", Severity::warning, "mapping", takes, best});
+  }
   const Resource resource = given.step().bottleneck.resource;
   if (given.step().bottleneck.size_bytes > 0 &&
       (resource == Resource::uplink || resource == Resource::downlink))
@@ -205,12 +260,10 @@ const char* no_margin(const Result& result) {
 
 json nic_json(const Summary& summary, const NicBytes& nic) {
   const Port& port = summary.result->cluster->ports[static_cast<std::size_t>(nic.port)];
-  json object{{"node", nic.node},
-              {"device", port.device},
-              {"port", port.number},
-              {"out_bytes", nic.out},
-              {"in_bytes", nic.in},
-              {"over_even", summary.even_bytes > 0 ? nic.most() / summary.even_bytes : 1}};
+  json object{{"node", nic.node},          {"device", port.device},
+              {"port", port.number},       {"out_bytes", nic.out},
+              {"in_bytes", nic.in},        {"over_even", summary.over_even(nic)},
+              {"hot", summary.is_hot(nic)}};
   if (nic.out_margin) {
     object["out_margin95_bytes"] = *nic.out_margin;
     object["in_margin95_bytes"] = *nic.in_margin;
@@ -236,17 +289,20 @@ json rails_json(const Summary& summary) {
   const std::vector<Port>& ports = summary.result->cluster->ports;
   for (std::size_t port = 0; port < ports.size(); ++port) {
     double out = 0, in = 0, most = 0;
+    bool is_hot = false;
     for (std::size_t i = port; i < summary.nics.size(); i += ports.size()) {
       out += summary.nics[i].out;
       in += summary.nics[i].in;
       most = std::max(most, summary.nics[i].most());
+      is_hot = is_hot || summary.is_hot(summary.nics[i]);
     }
     rails.push_back({{"device", ports[port].device},
                      {"port", ports[port].number},
                      {"fabric", ports[port].on_fabric},
                      {"out_bytes", out},
                      {"in_bytes", in},
-                     {"most_bytes", most}});
+                     {"most_bytes", most},
+                     {"hot", is_hot}});
   }
   return rails;
 }
@@ -334,6 +390,8 @@ json variant_json(const Summary& summary, std::size_t top) {
       {"policy", to_string(mapping.request.policy)},
       {"world", to_string(mapping.request.world)},
       {"busiest", nic_json(summary, summary.nics[summary.busiest])},
+      {"busiest_alike", summary.alike},
+      {"even", summary.is_even()},
       {"even_bytes", summary.even_bytes},
       {"operations", operations},
       {"nics", nics},
@@ -393,6 +451,30 @@ json params_json(const Summary& summary, const Traffic& traffic) {
   return params;
 }
 
+namespace {
+
+json takeovers_json(const Summary& given, const Summary& changed, const WhatIf& what_if) {
+  json list = json::array();
+  for (const Takeover& one :
+       takeovers(*given.result->cluster, *changed.result->cluster, what_if.nics)) {
+    json by = json::array();
+    for (const Substitute& substitute : one.by)
+      by.push_back({{"device", substitute.device},
+                    {"port", substitute.port},
+                    {"pes", substitute.pes},
+                    {"shared_with_pes", substitute.shares}});
+    list.push_back({{"first_node", one.nodes.front()},
+                    {"nodes", one.nodes.size()},
+                    {"device", one.device},
+                    {"port", one.port},
+                    {"pes", one.pes},
+                    {"by", std::move(by)}});
+  }
+  return list;
+}
+
+} // namespace
+
 json simulation_json(const std::vector<Summary>& variants, const ReportRequest& request) {
   const Summary& given = variants.front();
   const Result& result = *given.result;
@@ -402,8 +484,14 @@ json simulation_json(const std::vector<Summary>& variants, const ReportRequest& 
   for (const ExpertMove& move : request.what_if.moves)
     changes.push_back(fmt::format("--move-expert {}:{}", move.expert, move.rank));
   json list = json::array();
-  for (const Summary& variant : variants)
+  json taken_over = json::array();
+  for (const Summary& variant : variants) {
     list.push_back(variant_json(variant, request.top));
+    if (variant.name == "optimal" && result.cluster->same_nics(*variant.result->cluster))
+      list.back()["same_nics_as"] = given.name;
+    if (variant.name == "what-if")
+      taken_over = takeovers_json(given, variant, request.what_if);
+  }
   std::size_t groups = 0;
   for (const ClassResult& one : result.classes)
     groups += one.groups.first_nodes.size();
@@ -420,6 +508,7 @@ json simulation_json(const std::vector<Summary>& variants, const ReportRequest& 
                   {"nic_ports", given.nics.size()},
                   {"params", params_json(given, request.traffic)},
                   {"changes", changes},
+                  {"taken_over", taken_over},
                   {"variants", list}};
   simulation["params"].erase("variant");
   for (const Summary& variant : variants)

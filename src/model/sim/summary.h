@@ -25,7 +25,7 @@ struct OperationTime {
   std::string operation; ///< "dispatch", "combine", "step", or "transfer"
   Estimate time_us;
   std::vector<double> samples_us; ///< empty: the time for the expected bytes
-  std::string limited_by;         ///< name of the resource that is busy longest
+  std::string limited_by;         ///< limit_name() of what is busy longest
   Bottleneck bottleneck;
   std::optional<Resource> most_often; ///< share of the steps
   double most_often_share = 0;
@@ -38,12 +38,20 @@ struct Summary {
   const Result* result = nullptr;
   std::vector<NicBytes> nics; ///< all ports of the cluster, by node, then port
   std::size_t busiest = 0;    ///< index in `nics`
+  std::size_t alike = 0;      ///< how many carry as much as the busiest, itself included
   double even_bytes = 0;      ///< what each port of the fabric would send if all sent equally
   std::vector<OperationTime> operations;    ///< the last one is the whole step
   std::optional<Estimate> slowest_group_us; ///< of all groups, if there are several
 
   const OperationTime& step() const { return operations.back(); }
-  double over_even() const;
+  double over_even() const { return over_even(nics[busiest]); }
+  double over_even(const NicBytes& nic) const {
+    return even_bytes > 0 ? nic.most() / even_bytes : 1;
+  }
+  /// No NIC carries more than the even share, but for what is not shown or due to sampling.
+  bool is_even() const;
+  /// Whether the NIC is a hot spot: 1.2 times the even share or more.
+  bool is_hot(const NicBytes& nic) const;
 };
 
 Summary summarize(const std::string& name, const Result& result, const Traffic& traffic);
@@ -56,7 +64,7 @@ struct ReportRequest {
 };
 /// Independent variables, as in the rows' `params`.
 nlohmann::json params_json(const Summary& summary, const Traffic& traffic);
-/// The report's `simulation`.
+/// The report's `simulation`. The variants' clusters must exist.
 nlohmann::json simulation_json(const std::vector<Summary>& variants, const ReportRequest& request);
 /// nic-hotspot-predicted, uplink-predicted, what-if-slower.
 Findings simulation_findings(const std::vector<Summary>& variants);

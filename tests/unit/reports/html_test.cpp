@@ -105,6 +105,22 @@ TEST(Sweeps, HaveTheLimitAndTheBaseline) {
   EXPECT_EQ(model.at("verdict").at("level"), "fail");
 }
 
+TEST(Sweeps, OpenOnWhatTheirCaseIsAbout) {
+  const auto first_view = [](const char* name, bool has_rate) {
+    LoadedReport loaded = run_of("2026-11-21T03:33:00Z");
+    for (ResultRow& row : loaded.report.results) {
+      row.case_name = name;
+      if (has_rate)
+        row.rate_Mops = 3;
+    }
+    const json chart = find_block(find_section(page_model({{loaded}, {}}), "sweeps"), "chart");
+    return chart.at("views").at(0).at("name").get<std::string>();
+  };
+  EXPECT_EQ(first_view("put-pingpong", false), "time [us]");
+  EXPECT_EQ(first_view("put", true), "bandwidth [GB/s]");
+  EXPECT_EQ(first_view("message-rate", true), "operations [M/s]");
+}
+
 TEST(Sweeps, PrintThePathOfTheDataOnce) {
   LoadedReport loaded = run_of("2026-11-21T03:33:00Z");
   const auto chart_title = [&loaded] {
@@ -328,35 +344,101 @@ TEST(Simulation, TablesSayWhatTheReportSays) {
   LoadedReport loaded = run_of("2026-11-21T03:33:00Z", 1, "sim");
   loaded.report.simulation = json::parse(R"({
     "steps": 64, "bytes": "exact", "times": "sampled", "sampling": "each step", "ranks": 16,
-    "changes": ["--kill-nic 0:mlx5_0"], "price_of_mapping": 1.5, "what_if_factor": 2,
+    "changes": ["--kill-nic 0/mlx5_0"], "price_of_mapping": 1.5, "what_if_factor": 2,
+    "params": {"nodes": 2}, "nic_ports": 16,
+    "taken_over": [{"first_node": 0, "nodes": 1, "device": "mlx5_0", "port": 1, "pes": [0],
+      "by": [{"device": "mlx5_1", "port": 1, "pes": [0], "shared_with_pes": [1]}]}],
     "variants": [{"name": "given", "policy": "nvshmem", "world": "node",
       "operations": [{"operation": "step", "time_us": {"mean": 246.5, "margin95": 0.5},
                       "crossing_bytes_per_rank": 2500000, "limited_by": "node 0 mlx5_0/1",
                       "most_often": {"resource": "node 0 mlx5_0/1", "share_of_steps": 0.75}}],
+      "busiest": {"node": 0, "device": "mlx5_0", "port": 1, "out_bytes": 3000000,
+                  "in_bytes": 1000000, "over_even": 1.25},
+      "even": false, "busiest_alike": 1, "even_bytes": 2400000,
       "nics": [{"node": 0, "device": "mlx5_0", "port": 1, "out_bytes": 3000000,
-                "in_bytes": 1000000, "over_even": 1.25, "out_margin95_bytes": 1000,
-                "in_margin95_bytes": 2000}],
+                "in_bytes": 1000000, "over_even": 1.25, "hot": true, "out_margin95_bytes": 1000,
+                "in_margin95_bytes": 2000},
+               {"node": 1, "device": "mlx5_0", "port": 1, "out_bytes": 2000000,
+                "in_bytes": 1000000, "over_even": 0.83, "hot": false}],
       "nics_left_out": 3, "switches_left_out": 1,
-      "rails": [{"device": "mlx5_0", "port": 1, "out_bytes": 8000000, "in_bytes": 7000000}],
+      "rails": [{"device": "mlx5_0", "port": 1, "out_bytes": 8000000, "in_bytes": 7000000,
+                 "most_bytes": 3000000, "hot": true}],
       "nodes": [{"node": 1, "out_bytes": 6000000, "in_bytes": 5000000}],
-      "switches": [{"name": "leaf 0", "up_bytes": 4000000, "down_bytes": 3000000}]}]})");
+      "switches": [{"name": "leaf 0", "up_bytes": 4000000, "down_bytes": 3000000},
+                   {"name": "leaf 1", "up_bytes": 0, "down_bytes": 0}]},
+     {"name": "optimal", "policy": "optimal", "world": "node", "same_nics_as": "given",
+      "operations": [], "nics": [{"node": 7}], "rails": [], "nodes": [], "switches": []},
+     {"name": "what-if", "policy": "nvshmem", "world": "node",
+      "operations": [{"operation": "step", "time_us": {"mean": 493, "margin95": 0.5}}],
+      "nics": [], "rails": [], "nodes": [], "switches": []}]})");
   const json section = find_section(page_model({{loaded}, {}}), "simulation");
-  EXPECT_EQ(
-      section.at("blocks").at(0).at("text"),
-      "16 ranks; bytes: exact; times: sampled (each step; 64 steps). A step takes 1.5 times as "
-      "long as with the best mapping. With the changes (--kill-nic 0:mlx5_0) it takes 2 times "
-      "as long.");
+  std::vector<std::string> sentences;
+  for (std::size_t i = 0; i < 5; ++i)
+    sentences.push_back(section.at("blocks").at(i).at("text"));
+  EXPECT_EQ(sentences,
+            (std::vector<std::string>{
+                "busiest NIC: node 0 mlx5_0/1, 3 MB a step, 1.25 times the even share; 246.5 +- "
+                "0.5 us a step, limited by node 0 mlx5_0/1.",
+                "the mapping is the best one.",
+                "with the changes (--kill-nic 0/mlx5_0) a step takes 2 times as long.",
+                "node 0 mlx5_0/1 is killed: PE 0 uses mlx5_1/1, as PE 1 does.",
+                "16 ranks; bytes: exact; times: sampled (each step; 64 steps)."}));
   EXPECT_EQ(table_titled(section, "Variants"),
             json::parse(R"([["", "given", "nvshmem", "node", "step", 246.5, 0.5, 2.5,
-                             "node 0 mlx5_0/1", "node 0 mlx5_0/1", 0.75]])"));
+                             "node 0 mlx5_0/1", "node 0 mlx5_0/1", 0.75],
+                            ["", "what-if", "nvshmem", "node", "step", 493, 0.5, null, null, null,
+                             null]])"));
   EXPECT_EQ(table_titled(section, "Busiest NICs"),
-            json::parse(R"([["", "given", 0, "mlx5_0/1", 3.0, 0.001, 1.0, 0.002, 1.25]])"));
+            json::parse(R"([["", "given", 0, "mlx5_0/1", 3.0, 0.001, 1.0, 0.002, 1.25],
+                            ["", "given", 1, "mlx5_0/1", 2.0, null, 1.0, null, 0.83]])"));
   EXPECT_EQ(table_titled(section, "Rails"),
             json::parse(R"([["", "given", "rail mlx5_0/1", 8.0, 7.0],
                             ["", "given", "node 1", 6.0, 5.0],
                             ["", "given", "leaf 0", 4.0, 3.0]])"));
+  std::map<std::string, json> charts;
+  for (const json& block : section.at("blocks"))
+    if (block.at("type") == "bars")
+      charts[block.at("title")] = block;
+  EXPECT_EQ(charts.at("Time of a step").at("bars"),
+            json::parse(R"([{"name": "given", "state": "usual", "values": [246.5], "mark": null},
+                            {"name": "what-if", "state": "usual", "values": [493], "mark": null}])"));
+  EXPECT_EQ(charts.at("The busiest NIC of each rail, given").at("bars"),
+            json::parse(R"([{"name": "mlx5_0/1", "state": "hot", "values": [3.0], "mark": 2.4}])"));
+  const json& nics = charts.at("Bytes of the busiest NICs, given");
+  EXPECT_EQ(nics.at("mark_name"), "the even share");
+  EXPECT_EQ(nics.at("bars").at(0).at("state"), "hot");
+  EXPECT_EQ(nics.at("bars").at(1),
+            json::parse(R"({"name": "node 1 mlx5_0/1", "state": "usual", "values": [2.0, 1.0],
+                            "mark": 2.4})"));
+  EXPECT_EQ(charts.size(), 3U);
   EXPECT_EQ(section.at("blocks").back().at("text"),
             "3 NICs and 1 switch with no more traffic are not in the report (sim --all, --top N).");
+}
+
+TEST(Nics, BarsAreMarkedByTheRateOfTheirLink) {
+  LoadedReport loaded = run_of("2026-11-21T03:33:00Z", 1, "hotspots");
+  loaded.report.hotspots = json::parse(
+      R"({"ports": [{"host": "n", "device": "mlx5_0", "port": 1, "link_Gbps": 400, "hot": true,
+                     "sent": {"GBps": 44}, "received": {"GBps": 2}},
+                    {"host": "n", "device": "mlx5_1", "port": 1, "link_Gbps": 400, "hot": true,
+                     "sent": {"GBps": 9}, "received": {}},
+                    {"host": "n", "device": "eth0", "port": 1, "rdma": false,
+                     "sent": {"GBps": 1}, "received": {"GBps": 1}}],
+          "signs": [{"severity": "error", "host": "n", "device": "mlx5_1", "port": 1,
+                     "counter": "link_downed", "finding": "link-flapping"},
+                    {"severity": "error", "host": "n", "device": "mlx5_0", "port": 1,
+                     "counter": "np_cnp_sent", "finding": "nic-congested"}]})");
+  const json section = find_section(page_model({{loaded}, {}}), "nics");
+  const json chart = find_block(section, "bars");
+  EXPECT_EQ(chart.at("mark_name"), "rate of the link");
+  EXPECT_EQ(chart.at("bars"),
+            json::parse(R"([{"name": "mlx5_0:1", "state": "hot", "values": [44, 2], "mark": 50},
+                            {"name": "mlx5_1:1", "state": "faulty", "values": [9, null], "mark": 50},
+                            {"name": "eth0", "state": "usual", "values": [1, 1], "mark": null}])"));
+  std::vector<std::string> verdicts;
+  for (const json& row : table_titled(section, "Loads"))
+    verdicts.push_back(row.back());
+  EXPECT_EQ(verdicts, (std::vector<std::string>{"hot", "error", ""}));
 }
 
 TEST(Nics, AnInterfaceHasNoPort) {

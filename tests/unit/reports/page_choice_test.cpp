@@ -23,7 +23,9 @@ TEST(Baseline, WhatIsWorseOrMissingIsAFinding) {
   const json model = page_model({{now}, {run_of("2026-11-20T03:33:00Z")}});
   EXPECT_EQ(ids_of_findings(model),
             (std::set<std::string>{"regression error", "row-missing error"}));
-  EXPECT_EQ(model.at("verdict").at("text"), "Something is wrong: 2 errors.");
+  EXPECT_EQ(model.at("verdict").at("text"),
+            "Something is wrong: put (regression); also row-missing.");
+  EXPECT_EQ(model.at("verdict").at("counts"), "2 errors");
 }
 
 TEST(Baseline, ItsOwnRunsAreForTheTrendOnly) {

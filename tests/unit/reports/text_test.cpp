@@ -571,24 +571,132 @@ TEST(JsonView, NumbersAreShort) {
   EXPECT_EQ(view::decimal(0.00012), "0.00012");
 }
 
-TEST(SimulationText, NamesABusiestNicOnlyIfThereIsOne) {
-  const auto first_line = [](double over_even) {
-    const std::string text =
-        simulation_text({{"variants",
-                          {{{"name", "given"},
+nlohmann::json simulated(double over_even, const nlohmann::json& more = nlohmann::json::object()) {
+  nlohmann::json variant = {{"name", "given"},
                             {"busiest",
                              {{"node", 0},
                               {"device", "mlx5_0"},
                               {"port", 1},
                               {"out_bytes", 2e6},
                               {"over_even", over_even}}},
-                            {"operations", {{{"time_us", {{"mean", 10}}}}}}}}}},
-                        {});
-    return text.substr(0, text.find('\n'));
-  };
-  EXPECT_EQ(first_line(2),
+                            {"operations", {{{"time_us", {{"mean", 10}}}}}}};
+  variant.update(more);
+  return {{"nic_ports", 32}, {"variants", nlohmann::json::array({variant})}};
+}
+
+std::string first_line(const nlohmann::json& simulation) {
+  const std::string text = simulation_text(simulation, {});
+  return text.substr(0, text.find('\n'));
+}
+
+TEST(SimulationText, NamesABusiestNicOnlyIfThereIsOne) {
+  EXPECT_EQ(first_line(simulated(2)),
             "busiest NIC: node 0 mlx5_0/1, 2 MB a step, 2 times the even share; 10 us a step");
-  EXPECT_EQ(first_line(1.0001), "all NICs carry the same: 2 MB a step; 10 us a step");
+  EXPECT_EQ(first_line(simulated(1.0001)), "all NICs carry the same: 2 MB a step; 10 us a step");
+  // What sampling explains is no difference.
+  EXPECT_EQ(first_line(simulated(1.04, {{"even", true}})),
+            "all NICs carry the same: 2 MB a step; 10 us a step");
+  EXPECT_EQ(first_line(simulated(2, {{"busiest_alike", 16}})),
+            "busiest: 16 of 32 NICs, such as node 0 mlx5_0/1: 2 MB a step each, 2 times the even "
+            "share; 10 us a step");
+}
+
+nlohmann::json step_of_us(const char* name, double mean, double margin) {
+  return {{"name", name},
+          {"operations",
+           {{{"operation", "step"}, {"time_us", {{"mean", mean}, {"margin95", margin}}}}}}};
+}
+
+TEST(SimulationText, WhatChanceExplainsIsNoDifference) {
+  const auto text_of = [](double optimal, double changed) {
+    return simulation_text({{"changes", nlohmann::json::array({"--kill-nic 1/mlx5_0"})},
+                            {"price_of_mapping", 100 / optimal},
+                            {"what_if_factor", changed / 100},
+                            {"variants",
+                             {step_of_us("given", 100, 3), step_of_us("optimal", optimal, 4),
+                              step_of_us("what-if", changed, 4)}}},
+                           {});
+  };
+  const std::string same = text_of(100.4, 104.9);
+  EXPECT_NE(same.find("the best mapping is not faster\n"), std::string::npos) << same;
+  EXPECT_NE(same.find("(--kill-nic 1/mlx5_0) a step takes as long as without\n"), std::string::npos)
+      << same;
+  const std::string other = text_of(50, 200);
+  EXPECT_NE(other.find("price of the mapping: 2 times a step with the best one\n"),
+            std::string::npos)
+      << other;
+  EXPECT_NE(other.find("a step takes 2 times as long\n"), std::string::npos) << other;
+}
+
+TEST(SimulationText, SaysWhoTookOverForAKilledNic) {
+  nlohmann::json simulation = simulated(1);
+  simulation["params"] = {{"nodes", 4}};
+  simulation["taken_over"] = nlohmann::json::parse(
+      R"([{"first_node": 1, "nodes": 1, "device": "mlx5_0", "port": 1, "pes": [0, 2, 4],
+           "by": [{"device": "mlx5_1", "port": 1, "pes": [0], "shared_with_pes": [1]},
+                  {"device": "mlx5_9", "port": 2, "pes": [2, 4], "shared_with_pes": []}]},
+          {"first_node": 0, "nodes": 4, "device": "mlx5_5", "port": 1, "pes": [], "by": []},
+          {"first_node": 0, "nodes": 3, "device": "mlx5_6", "port": 1, "pes": [6],
+           "by": [{"device": "mlx5_7", "port": 1, "pes": [6], "shared_with_pes": [3, 7]}]}])");
+  const std::string text = simulation_text(simulation, {});
+  for (const char* line :
+       {"node 1 mlx5_0/1 is killed: PE 0 uses mlx5_1/1, as PE 1 does; PEs 2 and 4 use mlx5_9/2\n",
+        "every node's mlx5_5/1 is killed: no PE used it\n",
+        "node 0 and 2 more: mlx5_6/1 is killed: PE 6 uses mlx5_7/1, as PEs 3 and 7 do\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << text;
+}
+
+TEST(SimulationText, WhatIsAlikeIsOneLine) {
+  nlohmann::json nics = nlohmann::json::array(), rails = nlohmann::json::array();
+  for (int i = 0; i < 4; ++i) {
+    nics.push_back({{"node", 0},
+                    {"device", "mlx5_" + std::to_string(i)},
+                    {"port", 1},
+                    {"out_bytes", 2e6},
+                    {"in_bytes", 2e6},
+                    {"over_even", 1}});
+    rails.push_back({{"device", "mlx5_" + std::to_string(i)},
+                     {"port", 1},
+                     {"out_bytes", i == 3 ? 0 : 8e6},
+                     {"in_bytes", 8e6}});
+  }
+  const std::string text = simulation_text(
+      simulated(1,
+                {{"nics", nics},
+                 {"busiest_alike", 20},
+                 {"nics_left_out", 28},
+                 {"rails", rails},
+                 {"switches", {{{"name", "leaf switch 0"}, {"up_bytes", 0}, {"down_bytes", 0}}}}}),
+      {});
+  EXPECT_NE(text.find("node 0 mlx5_0/1 and 19 alike  2 MB  2 MB"), std::string::npos) << text;
+  EXPECT_NE(text.find("... and 12 NICs with less traffic"), std::string::npos) << text;
+  EXPECT_NE(text.find("rail mlx5_0/1 and 2 alike"), std::string::npos) << text;
+  EXPECT_NE(text.find("rail mlx5_3/1"), std::string::npos) << text;
+  EXPECT_EQ(text.find("leaf switch"), std::string::npos) << "nothing goes over it: " << text;
+  // Who asks for all NICs gets all.
+  for (int i = 4; i < 9; ++i)
+    nics.push_back(nics.front());
+  const std::string all = simulation_text(
+      simulated(1, {{"nics", nics}, {"busiest_alike", 9}, {"nics_left_out", 0}}), {});
+  EXPECT_EQ(all.find("alike"), std::string::npos) << all;
+  EXPECT_EQ(all.find("traffic ("), std::string::npos) << all;
+}
+
+TEST(HotspotsText, APortWithAnErrorIsMarked) {
+  const auto text = hotspots_text(
+      nlohmann::json::parse(
+          R"({"ports": [{"host": "n", "device": "mlx5_0", "port": 1, "hot": true, "sent": {"GBps": 4}},
+                        {"host": "n", "device": "mlx5_1", "port": 1, "sent": {"GBps": 2}},
+                        {"host": "n", "device": "mlx5_2", "port": 1, "hot": true, "sent": {"GBps": 1}}],
+              "signs": [{"host": "n", "device": "mlx5_1", "port": 1, "severity": "error"},
+                        {"host": "n", "device": "mlx5_2", "port": 1, "severity": "error"},
+                        {"host": "n", "device": "mlx5_0", "port": 1, "severity": "warning"}]})"),
+      {});
+  std::vector<std::string> marks;
+  for (const std::string& line : split(text, '\n'))
+    if (line.find("mlx5_") != std::string::npos)
+      marks.push_back(line.substr(line.rfind("  ") + 2));
+  EXPECT_EQ(marks, (std::vector<std::string>{"HOT", "ERROR", "HOT, ERROR"})) << text;
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "src/base/text.h"
 #include "src/model/sim/summary.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/suggested.h"
@@ -175,6 +176,15 @@ TEST(SimResult, a_collapsed_mapping_has_its_price) {
   const Findings findings = simulation_findings(summaries);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].id, "nic-hotspot-predicted");
+  // Half of the NICs carry everything, on every node: none of them alone is to blame.
+  EXPECT_EQ(findings[0].subject, "mlx5_0/1, mlx5_2/1");
+  EXPECT_TRUE(starts_with(findings[0].message, "mlx5_0/1, mlx5_2/1 of every node carry "))
+      << findings[0].message;
+  EXPECT_EQ(summaries[0].alike, 8U);
+  EXPECT_FALSE(summaries[0].is_even());
+  EXPECT_TRUE(summaries[1].is_even());
+  EXPECT_EQ(summaries[0].step().limited_by, "8 of 16 NICs (out and in)");
+  EXPECT_EQ(summaries[1].step().limited_by, "every NIC (out and in)");
   const nlohmann::json json = simulation_json(summaries, {traffic, {}, {}, 3});
   EXPECT_EQ(json.at("variants")[0].at("nics").size(), 3U);
   EXPECT_EQ(json.at("variants")[0].at("nics_left_out"), 4 * 4 - 3);

@@ -1,0 +1,18 @@
+// What limits an operation: one link, or many alike.
+#pragma once
+
+#include <string>
+
+#include "src/model/sim/loads.h"
+
+namespace shmemctl::sim {
+
+/// Quantities that differ by less than this share are the same: no text shows the difference.
+inline constexpr double same_within = 0.005;
+
+/// "node 0 mlx5_0/1 out" if one link of the group is busy longest. If several are, how many, so
+/// that none of them takes the blame: "every NIC (out and in)", "16 of 32 NICs (out)".
+/// @param slowest what `loads.slowest()` returned
+std::string limit_name(const Loads& loads, const Bottleneck& slowest);
+
+} // namespace shmemctl::sim

@@ -1,0 +1,34 @@
+// Who carries the traffic of NICs that a what-if kills.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/model/sim/cluster.h"
+
+namespace shmemctl::sim {
+
+/// A port that a PE uses instead of a dead one.
+struct Substitute {
+  std::string device;
+  int port = 1;
+  std::vector<int> pes;    ///< local PEs that used the dead port, and now use this one
+  std::vector<int> shares; ///< local PEs that used it before, and still do
+};
+
+/// What became of a dead port, on all nodes on which the same became of it.
+struct Takeover {
+  std::vector<int> nodes; ///< ascending; at least one
+  std::string device;
+  int port = 1;
+  std::vector<int> pes;       ///< local PEs that used it; may be empty
+  std::vector<Substitute> by; ///< empty if nobody used it
+};
+
+/// For each port that `changes` kills: in the order of the changes, then by node.
+/// @param before the cluster as given
+/// @param after the same cluster with the changes
+std::vector<Takeover> takeovers(const Cluster& before, const Cluster& after,
+                                const std::vector<NicChange>& changes);
+
+} // namespace shmemctl::sim
