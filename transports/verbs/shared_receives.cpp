@@ -60,7 +60,7 @@ SharedReceives::SharedReceives(Device& device, std::uint32_t depth, std::size_t 
 }
 
 SharedReceives::~SharedReceives() {
-  // The completion queue does not go before its events are acknowledged.
+  // A CQ cannot be destroyed before its events are acknowledged.
   if (completions_ && unacknowledged_ > 0)
     device_.functions().ack_cq_events(completions_.get(), unacknowledged_);
 }

@@ -209,7 +209,7 @@ constexpr double longest_warm_up_s = 5;
 /// Samples are not made longer than this share of a point's time for the sake of the start.
 constexpr double shortest_share = 1.0 / 50;
 constexpr double min_samples = 5;
-/// p99 of so many is as good as it gets; the rest of the memory is for long runs.
+/// p99 does not get better with more samples than this; the rest of the memory is for long runs.
 constexpr double enough_samples = 4096;
 
 /// What a few samples showed; the same on all PEs.
@@ -331,7 +331,8 @@ private:
     plan_.samples = static_cast<std::uint64_t>(std::clamp(fitting, min_samples, enough_samples));
   }
 
-  /// As many as were asked for; the few that do not fill samples of one length go before them.
+  /// As many iterations as requested. The remainder that does not fill a sample of the common
+  /// length runs untimed.
   void plan_iterations() {
     const std::uint64_t n = effort_.iterations;
     const std::uint64_t runs = std::max<std::uint64_t>(n / plan_.batch, 1);

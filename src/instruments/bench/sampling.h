@@ -58,7 +58,7 @@ struct SamplePlan {
   double sample_ns = 0; ///< of the PE whose samples are shortest
 };
 
-/// A sample shall be so many times as long as the error of the clock: 0.25 %.
+/// A sample is at least this many times as long as the error of the clock: 0.25 %.
 inline constexpr double lengths_of_timer_error = 400;
 /// ... and as PEs start apart at most: 1 %, mostly far less.
 inline constexpr double lengths_of_start_skew = 100;
