@@ -1,4 +1,5 @@
-// `shmemctl sim`: simulated traffic per NIC of a cluster, and the time of a step.
+// `shmemctl sim`: simulated traffic per NIC of a cluster, and the time of a step (a dispatch and a
+// combine, or one transfer of another pattern).
 #include <iostream>
 
 #include "cli/node_job.h"
@@ -177,7 +178,8 @@ void add_effort_flags(CLI::App& command, SimFlags& flags) {
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{0xffffffff})); // as moe's
   command
       .add_option("--steps", request.steps,
-                  "Number of random steps (default 64); 0: expected values only")
+                  "Number of sampled steps, each a dispatch and a combine (default 64); "
+                  "0: expected values only")
       ->check(CLI::Range(0, 1 << 20));
   command
       .add_option("--sample", request.sample,
@@ -206,7 +208,8 @@ void add_effort_flags(CLI::App& command, SimFlags& flags) {
 
 void add_sim(CLI::App& app, Context& context) {
   CLI::App* command =
-      app.add_subcommand("sim", "Simulate the traffic per NIC of a cluster and the time of a step");
+      app.add_subcommand("sim", "Simulate a MoE dispatch and combine, or another traffic pattern, "
+                                "on a cluster: traffic per NIC and time");
   command->footer(
       "A cluster is --nodes copies of one topology (--from, or this machine). No data is "
       "transferred:\ntimes are lower bounds, the bytes of the busiest link divided by its rate.\n"

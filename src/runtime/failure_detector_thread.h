@@ -33,8 +33,8 @@ public:
 
   /// Takes over a connection that this PE opened and whose Welcome has arrived.
   void add_link(int peer, Socket socket);
-  /// Waits until all of `peers` are linked; the first that is missing, or -1. Ends early when the
-  /// job fails.
+  /// Waits until all of `peers` are linked. Ends early when the job fails. @return the first peer
+  /// that is not linked, or -1
   int wait_linked(const std::vector<int>& peers, const Deadline& deadline);
   /// Waits until the job has failed, at most until the deadline.
   void wait_failed(const Deadline& deadline);

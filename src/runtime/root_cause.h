@@ -24,14 +24,15 @@ std::optional<Message> receive_message(Socket& socket, const Deadline& deadline,
 
 /// What `pe` does, or nothing if it does not answer within the limit on any of its addresses.
 /// Throws the job's failure if that becomes known. Thread safe.
-/// @param about -1, or whose last phase is wanted too
+/// @param about -1, or the PE whose last phase is asked for, too
 std::optional<Status> ask(const State& state, const AddressBook& addresses, int pe, int about,
                           double limit_s);
 
 /// FailureDetector::presence().
 Presence presence_of(const State& state, const AddressBook& addresses, int pe, double limit_s);
 
-/// As ask(): the PE, whose phase is wanted too (or -1), the limit in seconds. Thread safe.
+/// As ask(): the PE to ask, the PE whose last phase is asked for, too (or -1), the limit in
+/// seconds. Thread safe.
 using Asker = std::function<std::optional<Status>(int pe, int about, double limit_s)>;
 
 /// Follows "waits for" from `peer`, at most 16 hops of about 300 ms (a PE without progress gets 700

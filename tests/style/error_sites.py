@@ -248,6 +248,9 @@ def render(tokens, bindings, depth=0):
                 nested -= 1
         return [short_name(tokens)]
     parts = split(tokens, "+")
+    if len(parts) > 1 and any(len(part) == 1 and part[0].kind == "number" for part in parts):  # a sum of numbers, not of texts
+        terms = [str(part[0]) if len(part) == 1 and part[0].kind == "number" else short_name(part).strip("{}") for part in parts]
+        return ["{" + " + ".join(terms) + "}"]
     if len(parts) > 1:
         rendered = [render(part, bindings, depth) for part in parts]
         return unique("".join(choice) for choice in itertools.islice(itertools.product(*rendered), 64))

@@ -90,7 +90,7 @@ Info hints_for(const Library& library, const ProviderChoice& choice, bool gpu_me
   return hints;
 }
 
-/// What the provider has; first for devices that reach memory of GPUs, if such are wanted.
+/// The provider's devices. With `gpu_memory`, asks first for devices that can access GPU memory.
 static std::vector<Device> ask(const Library& library, const ProviderChoice& choice,
                                bool gpu_memory, int& error) {
   for (const bool hmem : {true, false}) {

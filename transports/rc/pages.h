@@ -6,7 +6,7 @@
 
 namespace shmemctl::rc {
 
-/// Unmapped at its end; registrations go before.
+/// Pages that are unmapped by the destructor; their registrations must be destroyed earlier.
 class Pages {
 public:
   Pages() = default;

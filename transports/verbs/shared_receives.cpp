@@ -18,12 +18,12 @@ std::uint32_t max_shared_receives(const Device& device) {
       std::max(0, std::min(attributes.max_srq_wr, attributes.max_cqe)));
 }
 
-Error SharedReceives::failure(const char* what, int error_number) const {
+Error SharedReceives::failure(const char* what, const char* action, int error_number) const {
   Where where;
   where.device = device_.name();
   return {ExitCode::unavailable,
           what,
-          "create",
+          action,
           std::strerror(error_number),
           error_number == ENOMEM
               ? "raise the limit of locked memory (ulimit -l unlimited), or set SRQ_DEPTH lower"
@@ -39,13 +39,13 @@ SharedReceives::SharedReceives(Device& device, std::uint32_t depth, std::size_t 
                                 "memory for messages");
   channel_ = own(functions.create_comp_channel(device.context()), functions.destroy_comp_channel);
   if (!channel_)
-    throw failure("completion channel", errno);
+    throw failure("completion channel", "create", errno);
   ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
   completions_ = own(
       functions.create_cq(device.context(), static_cast<int>(depth), nullptr, channel_.get(), 0),
       functions.destroy_cq);
   if (!completions_)
-    throw failure("CQ", errno);
+    throw failure("CQ", "create", errno);
   ibv_srq_init_attr attributes;
   std::memset(&attributes, 0, sizeof attributes);
   attributes.attr.max_wr = depth;
@@ -53,14 +53,14 @@ SharedReceives::SharedReceives(Device& device, std::uint32_t depth, std::size_t 
   queue_ =
       own(functions.create_srq(device.protection_domain(), &attributes), functions.destroy_srq);
   if (!queue_)
-    throw failure("SRQ", errno);
+    throw failure("SRQ", "create", errno);
   for (std::uint64_t index = 0; index < depth; ++index)
     if (const int error_number = post(&index, 1); error_number != 0)
-      throw failure("receives of an SRQ", error_number);
+      throw failure("SRQ", "post receives", error_number);
 }
 
 SharedReceives::~SharedReceives() {
-  // The completion queue does not go before its events are acknowledged.
+  // A CQ cannot be destroyed before its events are acknowledged.
   if (completions_ && unacknowledged_ > 0)
     device_.functions().ack_cq_events(completions_.get(), unacknowledged_);
 }
@@ -84,7 +84,7 @@ void SharedReceives::post_again(const ibv_wc* arrived, int count) {
   for (int i = 0; i < count; ++i)
     indices[static_cast<std::size_t>(i)] = arrived[i].wr_id;
   if (const int error_number = post(indices.data(), count); error_number != 0)
-    throw failure("message buffers", error_number);
+    throw failure("SRQ", "post receives", error_number);
 }
 
 void SharedReceives::arm() {

@@ -62,7 +62,7 @@ private:
   const std::byte* at(std::uint64_t index) const { return memory_.data() + index * message_bytes_; }
   void post_again(const ibv_wc* arrived, int count);
   int post(const std::uint64_t* indices, int count);
-  Error failure(const char* what, int error_number) const;
+  Error failure(const char* what, const char* action, int error_number) const;
 
   Device& device_;
   std::size_t message_bytes_;

@@ -144,8 +144,8 @@ public:
   /// What carries this PE's operations, if that is not the transport of the heap that the point's
   /// launch names: "registered buffer (zero-copy)". Asked after prepare(). Empty: that transport.
   virtual std::vector<std::string> carriers() const { return {}; }
-  /// A sample has a multiple of so many iterations: those that are under way together where
-  /// iterate() completes a window of them at once. The same on all PEs.
+  /// A sample has a multiple of this number of iterations: the size of a window, where iterate()
+  /// completes a window of operations at once. The same on all PEs.
   virtual std::uint64_t batch_multiple() const { return 1; }
   /// What iterations first .. first + count - 1 move, moved the plainest way: memcpy of the same
   /// sizes between the same buffers, for paths that are loads and stores (Rma::direct()). The

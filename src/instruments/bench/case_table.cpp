@@ -282,7 +282,7 @@ static std::vector<CaseRow> make_table() {
       {"transport-put", reference, bandwidth, "bandwidth of puts by the transport alone: the reference for put where memory is not mapped", slots,
        {host(MAKER(transport_put_by_host), any, to_4M, "The slots and windows of put, by calls of the transport and without the runtime's look at addresses and paths. Within a node the transport is shm.")}},
       {"cacheline-pingpong", reference, latency, "half the round-trip time of a cache line: the reference for ping-pongs", messages,
-       {host(MAKER(cacheline_pingpong_by_host), pingpong, unsized, "One store to the peer's mapped memory and a loop of loads, without the runtime." + if_mapped)}},
+       {host(MAKER(cacheline_pingpong_by_host), pingpong, unsized, "Each PE stores to the peer's mapped memory and polls its own memory, without the runtime." + if_mapped)}},
       {"bare-atomic", reference, latency, "latency of a fetch-add instruction on mapped memory: the reference for atomic-fetch-add", words,
        {host(MAKER(bare_atomic_by_host), any, one_word, one_word_each + if_mapped, last_fetched)}},
       {"st", reference, bandwidth, "bandwidth of plain stores to mapped memory: the reference for put", slots,
@@ -290,7 +290,7 @@ static std::vector<CaseRow> make_table() {
       {"st-latency", reference, latency, "latency of plain stores until they are complete: the reference for put-latency", slots,
        {kernel(MAKER(store_latency_by_gpu), pairwise, to_4M, thread, "One thread stores, followed by a fence.")}},
       {"store-pingpong", reference, latency, "half the round-trip time of a plain store: the reference for ping-pongs", messages,
-       {kernel(MAKER(store_pingpong_by_gpu), pingpong, unsized, thread, "One store to the peer's mapped memory and a loop of acquire loads, without the API.")}},
+       {kernel(MAKER(store_pingpong_by_gpu), pingpong, unsized, thread, "One thread of each PE stores to the peer's mapped memory and polls its own memory with acquire loads, without the API.")}},
 
       {"atomic-fetch", atomic, latency, "latency of an atomic fetch", words,
        {host(MAKER(atomic_fetch_by_host), any, one_word, one_word_each, last_fetched),

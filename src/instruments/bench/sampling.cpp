@@ -278,7 +278,7 @@ constexpr double shortest_share = 1.0 / 50;
 constexpr double min_samples = 5;
 /// -n operations are in so many samples at least, if there are as many: a single one has no spread.
 constexpr std::uint64_t fewest_of_n = 20;
-/// p99 of so many is as good as it gets; the rest of the memory is for long runs.
+/// p99 does not get better with more samples than this; the rest of the memory is for long runs.
 constexpr double enough_samples = 4096;
 
 /// What a few samples showed; the same on all PEs.
@@ -404,7 +404,8 @@ private:
     return batch > multiple_ ? batch / multiple_ * multiple_ : batch;
   }
 
-  /// As many as were asked for; the few that do not fill samples of one length go before them.
+  /// As many iterations as requested. The remainder that does not fill a sample of the common
+  /// length runs untimed.
   void plan_iterations() {
     const std::uint64_t n = effort_.iterations;
     const std::uint64_t longest = in_whole_windows(std::max<std::uint64_t>(n / fewest_of_n, 1));

@@ -60,7 +60,7 @@ struct SamplePlan {
   double window_s = 0;  ///< with Effort::duration_s: the length of PeSamples::window_us
 };
 
-/// A sample shall be so many times as long as the error of the clock: 0.25 %.
+/// A sample is at least this many times as long as the error of the clock: 0.25 %.
 inline constexpr double lengths_of_timer_error = 400;
 /// ... and as PEs start apart at most: 1 %, mostly far less.
 inline constexpr double lengths_of_start_skew = 100;

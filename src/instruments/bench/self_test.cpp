@@ -23,8 +23,8 @@ std::byte expected_byte(std::uint64_t iteration, std::size_t offset_bytes) {
              : static_cast<std::byte>((offset_bytes * 7 + 1) & 0xff);
 }
 
-/// Each PE puts into its own memory over a FixedRateTransport; a window of puts goes before each
-/// quiet.
+/// Each PE puts into its own memory over a FixedRateTransport; each quiet follows a window of
+/// puts.
 class FixedRatePut final : public Case {
 public:
   FixedRatePut(const Setup& setup, const Point& point)

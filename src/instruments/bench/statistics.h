@@ -30,10 +30,10 @@ using shmemctl::median;
 using shmemctl::median_deviation;
 using shmemctl::quantile;
 
-/// A row keeps at most so many samples for comparisons.
+/// A row keeps at most this many samples for comparisons.
 inline constexpr std::size_t max_kept_samples = 100;
-/// Samples for the row's `samples`: all of them, or max_kept_samples at even distances, in the
-/// order of PEs and of time, rounded to six digits.
+/// Samples for the row's `samples`: all of them, or max_kept_samples evenly spaced ones, ordered by
+/// PE, then by time, and rounded to six digits.
 std::vector<double> kept_samples(const std::vector<std::vector<double>>& samples_by_pe);
 
 /// How well the median is known: half its 95 % confidence interval by ranks, as a share of it. 1

@@ -29,9 +29,9 @@ GpuSummary gather_gpus(Runtime& runtime);
 /// Called before each round of each transport.
 using CheckProgress = std::function<void(const std::string& transport, int round, int rounds)>;
 
-/// Collective: checks all pairs on all transports, and by kernels if the job has GPUs: these are
-/// listed after the transports under the name "gpu". The verdict is the same on every PE. Throws
-/// Error: unavailable (the heap is too small, a PE was lost), deadline.
+/// Collective: checks all pairs on all transports and, if the job has GPUs, with operations of
+/// kernels, whose results come after the transports under the name "gpu". The verdict is the same
+/// on every PE. Throws Error: unavailable (the heap is too small, a PE was lost), deadline.
 BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
                                std::vector<TransportReach> transports,
                                const CheckProgress& progress);

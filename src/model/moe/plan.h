@@ -75,8 +75,8 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t exclusive_prefix(const std::int32_t*
   }
   return sum;
 }
-/// The source of a received row: the last one whose base is not above it.
-/// @param bases by source, ascending
+/// The source rank of a received row: the last one whose first row is at or before `row`.
+/// @param bases the first row of each source, ascending
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t source_of_row(const std::int32_t* bases,
                                                           std::int32_t n_ranks, std::int32_t row) {
   std::int32_t source = 0;

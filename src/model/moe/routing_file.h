@@ -10,9 +10,9 @@
 //   end 0123456789abcdef
 //
 // One line per token: its choices, in the order in which weights are added; -1 is none. Ranks in
-// order. `end` has the hash of all (routing_hash()), so that a file that was cut or changed is told
-// from a whole one; "end -" in a file made by hand is not compared. Lines that begin with # and
-// empty lines are skipped.
+// order. `end` has the hash of all (routing_hash()), so that a truncated or changed file is
+// detected; "end -" in a file made by hand is not compared. Lines that begin with # and empty lines
+// are skipped.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@ namespace shmemctl {
 
 namespace {
 
-/// The entry and the bridges above it, nearest first.
+/// The PCI device (an index into node.pci) and the bridges above it, nearest first.
 std::vector<int> ancestry(const Node& node, int entry) {
   std::vector<int> chain;
   for (int at = entry; at >= 0; at = node.pci[static_cast<std::size_t>(at)].parent)
@@ -23,16 +23,17 @@ Distance undecided(std::string reason) {
   return Distance{std::nullopt, 0, std::move(reason)};
 }
 
-/// PIX or PXB for two entries with a common bridge. `left` and `right` are the numbers of bridges
-/// between each device and the common one. One port of the same switch lies between a device and
-/// the switch's upstream port, so one on each side is still a single switch.
+/// PIX or PXB for two PCI devices below a common bridge. `left` and `right` are the numbers of
+/// bridges between each device and the common one. If the common bridge is the upstream port of a
+/// switch, each device is below a downstream port of that switch, so one bridge on each side is
+/// still a single switch (PIX).
 Distance below_common_bridge(const Node& node, int common, std::size_t left, std::size_t right) {
   const bool whole = node.pci[static_cast<std::size_t>(common)].kind == PciKind::whole_switch;
   const std::size_t free_bridges = whole ? 0 : 1;
   return of(std::max(left, right) <= free_bridges ? PathClass::pix : PathClass::pxb);
 }
 
-/// PHB, NODE or SYS for two entries without a common bridge.
+/// PHB, NODE or SYS for two PCI devices without a common bridge.
 Distance across_host_bridges(const Fact<int>& left_numa, const Fact<int>& right_numa) {
   if (!left_numa || !right_numa)
     return undecided("no NUMA node known: " + (left_numa ? right_numa : left_numa).origin);

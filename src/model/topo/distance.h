@@ -16,7 +16,7 @@ std::optional<PathClass> parse_path_class(std::string_view word);
 /// "NV12" -> {nvlink, 12}. Empty for other texts.
 std::optional<Distance> parse_distance(std::string_view word);
 
-/// PCIe distance of two entries of `node.pci`, by nvidia-smi's definitions:
+/// PCIe distance of two PCI devices (indices into `node.pci`), by nvidia-smi's definitions:
 /// PIX  at most one switch (or bridge) on the path; PXB  several, but no host bridge;
 /// PHB  the same host bridge; NODE  another host bridge of the same NUMA node; SYS  another one.
 /// Unknown if the NUMA node of either is unknown and needed.

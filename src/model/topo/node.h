@@ -67,11 +67,11 @@ struct PcieLink {
   Fact<int> max_width;
 };
 
-/// The kind of an entry of `Node::pci`.
+/// The kind of a device of `Node::pci`.
 enum class PciKind {
   endpoint,
   bridge,      ///< one bridge function: a root port, or one port of a switch (sysfs, hwloc)
-  whole_switch ///< a whole switch in one entry, all its ports (NCCL's XML)
+  whole_switch ///< a whole switch as one device, with all its ports (NCCL's XML)
 };
 
 struct PciDevice {

@@ -62,8 +62,8 @@ std::string synthesized_sysfs_path(const Node& node, int pci_entry) {
   const PciDevice& top = at(node, entry);
   if (top.host_bridge < 0)
     return "";
-  // Devices of one CPU whose host bridges are not told are NODE, not PHB (distance.h): each top
-  // entry then counts as below a host bridge of its own.
+  // Devices of one CPU whose host bridges are not known are NODE, not PHB (distance.h): each top
+  // device then counts as below a host bridge of its own.
   std::string host = host_bridge_path(node, top.host_bridge);
   if (!node.host_bridges[static_cast<std::size_t>(top.host_bridge)].exact)
     host += "." + to_string(top.address);

@@ -165,14 +165,14 @@ ReportText waited(const std::string& attempted, const std::string& message) {
 ReportText describe_wait_report(const WaitReport& report) {
   switch (report.kind) {
   case WaitKind::fifo_room:
-    return waited("wait for room in the proxy FIFO",
+    return waited("post to the proxy FIFO",
                   fmt::format("{} requests are complete, and request {} has no slot", report.seen,
                               report.expected));
   case WaitKind::fifo_result:
-    return waited("wait for a result slot of the proxy",
+    return waited("get a result slot of the proxy",
                   fmt::format("all {} are in use", report.expected));
   case WaitKind::fifo_reply:
-    return waited("wait for the proxy's result",
+    return waited("receive the proxy's result",
                   fmt::format("result {} is missing", report.expected));
   case WaitKind::fifo_closed:
     return {ExitCode::unavailable, "post a request to the proxy", "the proxy has been stopped",
@@ -183,15 +183,13 @@ ReportText describe_wait_report(const WaitReport& report) {
   case WaitKind::qp_publish_turn:
     return waited("post to the QP", "a thread that posted earlier has not published its WQEs");
   case WaitKind::qp_room:
-    return waited("wait for room in the QP",
-                  fmt::format("no room for WQE {}, those before {} are complete", report.expected,
-                              report.seen));
+    return waited("post to the QP", fmt::format("no room for WQE {}, those before {} are complete",
+                                                report.expected, report.seen));
   case WaitKind::qp_result:
-    return waited("wait for a result slot of the QP",
-                  fmt::format("all {} are in use", report.expected));
+    return waited("get a result slot of the QP", fmt::format("all {} are in use", report.expected));
   case WaitKind::qp_completion:
     return waited(
-        "wait for a completion of the QP",
+        "complete the operations of the QP",
         fmt::format("WQE {} is not complete, those before {} are", report.expected, report.seen));
   case WaitKind::qp_failed: {
     const auto failure = mlx5::Failure::from_word(report.seen);

@@ -84,8 +84,8 @@ public:
   virtual void use_network(DeviceNetworkInputs inputs) = 0;
   /// No kernel runs. Completes what kernels have asked the network for. Throws its first Error.
   virtual void finish() = 0;
-  /// Makes kernels leave their waits, and ends what works for them: its threads use the transports
-  /// of use_network(), which must not go before.
+  /// Ends the waits of kernels and the threads that serve them. These threads use the transports of
+  /// use_network(), which must not be destroyed earlier.
   virtual void leave_network() noexcept = 0;
   /// Brings what kernels know of teams up to date. Called by StateBlock after every change.
   virtual void mirror(const State& state) = 0;

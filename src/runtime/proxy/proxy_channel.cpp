@@ -76,8 +76,8 @@ ProxyMemory::ProxyMemory(const ProxyOptions& options) {
 ProxyMemory::Result ProxyMemory::claim_result() {
   const std::lock_guard lock(mutex_);
   if (free_results_.empty())
-    throw Error(ExitCode::unavailable, "proxy", "wait for a result",
-                "all " + std::to_string(view_.n_results) + " result slots are in use",
+    throw Error(ExitCode::unavailable, "proxy", "get a result slot",
+                "all " + std::to_string(view_.n_results) + " are in use",
                 "use fewer producers at once");
   const Result result = free_results_.back();
   free_results_.pop_back();

@@ -81,13 +81,13 @@ struct EmulatedHcaOptions {
   bool waiters_help = true;
   unsigned batch = 64; ///< WQEs of one queue in a row
   EmulatedOrder order;
-  // How the thread waits when there is nothing to do: first these turns, then naps.
+  // How the thread waits when there is nothing to do: it spins, then yields, then sleeps.
   int idle_spins = 2000;
   int idle_yields = 200;
   std::chrono::microseconds longest_nap{50};
 };
 
-/// Queues and memory must go before it.
+/// Queues and memory must be destroyed before it.
 class EmulatedHca final : public Hca {
 public:
   /// @throw Error (unavailable) if its thread cannot start

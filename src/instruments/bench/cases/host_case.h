@@ -32,7 +32,7 @@ public:
   std::size_t bytes_needed(const Runtime& runtime, const Point& point) const final;
   void prepare(Arena& arena) final;
 
-  /// bytes_needed() of a job of so many PEs.
+  /// bytes_needed() of a job of `n_pes` PEs.
   virtual std::size_t bytes_for(int n_pes) const = 0;
   /// prepare() on these parts.
   void begin(const HostCaseContext& context);

@@ -90,7 +90,7 @@ void GpuCase::prepare(Arena& arena) {
     measure_timer();
     return set_up();
   }
-  // Events are told in steps of half a microsecond, and take about one between two operations.
+  // CUDA events have a resolution of half a microsecond, and add about one between two operations.
   timer_ = TimerQuality{500, 1000};
   set_up();
   stream_job_.emplace(gpu_->job());

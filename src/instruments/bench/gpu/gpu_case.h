@@ -34,7 +34,7 @@ public:
   std::string cannot_run(Runtime& runtime) const override;
   std::uint64_t batch_multiple() const final { return point_.launch.graph ? variants : 1; }
 
-  /// Memory of the case's own in a job of so many PEs.
+  /// Size in bytes of the case's own memory in a job of `n_pes` PEs.
   virtual std::size_t bytes_for(int n_pes) const = 0;
 
 protected:

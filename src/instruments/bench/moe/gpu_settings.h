@@ -62,7 +62,7 @@ struct ChainBatches {
   int batches = 0, each = 0;
   int pairs() const { return batches * each; }
 };
-/// Of at least so many pairs.
+/// For at least `pairs` pairs of dispatch and combine.
 ChainBatches chain_batches(int pairs);
 
 /// For a launcher; what is nothing stays as Tuning has it.

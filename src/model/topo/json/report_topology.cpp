@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Builds the node device by device; functions that share a PCI address share an entry.
+/// Builds the node device by device; GPUs and NICs with the same PCI address share one PCI device.
 class ContractReader {
 public:
   ContractReader(const json& topology, const JsonPath& json_path, const std::string& subject)

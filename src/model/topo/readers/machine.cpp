@@ -80,7 +80,7 @@ Node read_machine(const Sysroot& sysroot) {
 
 namespace {
 
-/// The GPU on this PCI entry; one that the tree does not list is made.
+/// The GPU at this PCI device; created if the tree does not list it.
 Gpu& gpu_at(Node& node, int entry) {
   const auto found = std::find_if(node.gpus.begin(), node.gpus.end(),
                                   [entry](const Gpu& gpu) { return gpu.pci == entry; });

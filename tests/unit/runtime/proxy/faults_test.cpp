@@ -286,7 +286,7 @@ TEST(ProxyFaults, MoreWaitersThanResultSlots) {
     ProxyProducer first(proxy.channel(), 0);
     first.get_value(world.at(0, 0), 8);
     ProxyProducer second(proxy.channel(), 0);
-    expect_error(ExitCode::unavailable, {"all 1 result slots are in use"},
+    expect_error(ExitCode::unavailable, {"result slot", "all 1 are in use"},
                  [&] { second.get_value(world.at(0, 0), 8); });
     first.get_value(world.at(0, 0), 8);
   }
