@@ -22,7 +22,8 @@ done < "$list"
 
 run() { ctest --test-dir "$build" --output-on-failure "$@"; }
 
-# Of each failed test of the last run: the lines that say what failed, or its last lines.
+# Of each failed test of the last run: its time (one that timed out has no other mark in the log), and the
+# lines that say what failed, or its last lines.
 summarize_failures() {
   awk '
     / Test: / { sub(/^.* Test: /, ""); name = $0; reading = n = n_telling = 0 }
@@ -34,8 +35,10 @@ summarize_failures() {
         telling[n_telling++] = line
     }
     /^Output:$/ { getline; reading = 1 }
-    /^Test (Failed|timed out)|^Unable to find executable/ {
-      print "failed: " name
+    /^Test time =/ { sub(/^Test time = */, ""); time = $0 }
+    /^Unable to find executable/ { print "failed: " $0 }
+    /^Test Failed/ {
+      print "failed: " name " (" time ")"
       for (i = 0; i < n_telling; i++) print "    " telling[i]
       for (i = n > 12 ? n - 12 : 0; !n_telling && i < n; i++) print "    " last[i % 12]
     }' "$build/Testing/Temporary/LastTest.log" | head -n 100

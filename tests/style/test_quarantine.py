@@ -9,13 +9,13 @@ SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "run_tests.sh
 
 
 class Quarantine(unittest.TestCase):
-    def run_tests(self, quarantine, *options, **tests):
-        """(exit code, output) over tests that are shell commands."""
+    def run_tests(self, quarantine, *options, extra="", **tests):
+        """(exit code, output, names that ran) over tests that are shell commands, and `extra` for CTest."""
         with tempfile.TemporaryDirectory() as folder:
             build = pathlib.Path(folder)
             (build / "CTestTestfile.cmake").write_text("".join(
                 f'add_test([=[{name}]=] sh -c "echo {name} >> {build}/ran; {command}")\n'
-                for name, command in tests.items()))
+                for name, command in tests.items()) + extra)
             (build / "list").write_text(quarantine)
             done = subprocess.run(
                 [SCRIPT, build, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -59,11 +59,20 @@ class Quarantine(unittest.TestCase):
                                            telling="echo FAIL: test_sum; echo AssertionError: 2; seq 90; false",
                                            silent="seq 30; false", killed="kill -9 \\$\\$")
                 end = out[out.index("failed: "):]
-                self.assertIn("failed: telling\n    FAIL: test_sum\n    AssertionError: 2\n", end)
-                self.assertIn("failed: silent\n    19\n", end)
+                self.assertRegex(end, r"failed: telling \([\d.]+ sec\)\n    FAIL: test_sum\n    AssertionError: 2\n")
+                self.assertRegex(end, r"failed: silent \(.*\)\n    19\n")
                 self.assertIn("\n    30\n", end)
-                self.assertIn("failed: killed\n", end)
+                self.assertIn("failed: killed (", end)
                 self.assertNotIn("a test that passed", end)
+
+    def test_the_end_names_tests_that_timed_out_or_are_not_built(self):
+        code, out, _ = self.run_tests("", "--timeout", "1", slow="echo started; sleep 20", extra=(
+            'add_test(gone /nonexistent/program)\n'))
+        self.assertNotEqual(code, 0, out)
+        end = out[out.index("failed: "):]
+        self.assertEqual(end.count("failed: "), 2, end)
+        self.assertRegex(end, r"failed: slow \([\d.]+ sec\)\n    started\n")
+        self.assertIn("failed: Unable to find executable: /nonexistent/program\n", end)
 
     def test_options_are_ctests(self):
         code, out, ran = self.run_tests("flaky is slow\n", "-R", "one", one="true", two="false", flaky="true")
