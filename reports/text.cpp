@@ -167,7 +167,7 @@ std::string options_text(const std::vector<OptionEntry>& options, const TextStyl
 
 void write_text(std::ostream& out, const Report& report, const TextStyle& style) {
   const std::string verdict = verdict_text(report, style);
-  if (!verdict.empty() && !style.verbose && !style.heat_maps) {
+  if (!verdict.empty() && !style.verbose) {
     out << verdict; // of all that the report holds, this is what an operator has to read
     return;
   }

@@ -158,6 +158,7 @@ Findings unknown_variables(const Environment& environment) {
 
 EnvDescription describe_environment(const Options& options, const Environment& environment) {
   EnvDescription result;
+  const SecretFilter filter(options);
   for (const OptionSpec& spec : option_table()) {
     const OptionValue& value = options.value(spec.name);
     result.options.push_back({spec.name, shown_value(own_name(spec), value.text),
@@ -172,7 +173,8 @@ EnvDescription describe_environment(const Options& options, const Environment& e
   for (const auto& [name, value] : environment) {
     add_variable_findings(name, options, result.findings);
     if (has_foreign_prefix(name))
-      result.foreign.push_back({name, shown_value(name, value), foreign_meaning(name, options)});
+      result.foreign.push_back(
+          {name, shown_value(name, filter(value)), foreign_meaning(name, options)});
   }
   return result;
 }

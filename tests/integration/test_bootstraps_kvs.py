@@ -180,6 +180,8 @@ class LauncherTests:
             code, out, err = run("report", "validate", path)
             self.assertEqual(code, 0, out + err)
         self.assertEqual((report["status"], report["exit_code"]), ("complete", 0))
+        command = report["job"].pop("command")
+        self.assertIn("atomic-fetch-add", command)
         self.assertEqual(report["job"], {"pes": 2, "nodes": 1, "bootstrap": self.chosen,
                                          "launcher": self.launcher})
         sizes = {case: set() for case in cases}

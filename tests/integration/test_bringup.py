@@ -94,6 +94,9 @@ class Success(BringupTest):
         (code, out, err), document = self.report(3)
         self.assertEqual(code, 0, err)
         self.assertEqual((document["status"], document["exit_code"]), ("complete", 0))
+        command = document["job"].pop("command")
+        self.assertEqual([word for word in command if "/" not in word],
+                         ["run", "-n", "3", "bringup", "--timeout", "100", "--json"])
         self.assertEqual(document["job"], {"pes": 3, "nodes": 1, "bootstrap": "local", "launcher": "run"})
         self.assertEqual(len(document["hosts"]), 1)
         self.assertEqual([p["name"] for p in document["phases"] if p["name"] in PHASES], PHASES[:-1])

@@ -234,7 +234,7 @@ class Tuning(MoeTest):
                     self.assertLessEqual(chosen["p50_us"], fastest + tuned["noise_us"] + 1e-6)
                     self.assertEqual(point["settings"][name], chosen["settings"])
                     options += [f"--{name}-settings", f"chunk_bytes={chosen['settings']['chunk_bytes']}"]
-                self.assertIn("without trying: " + " ".join(options), result[1])
+                self.assertIn("the best settings again: " + " ".join(options), result[1])
                 self.assertIn("chosen", result[1])
                 # No call was the first of its kind any more.
                 self.assertNotIn("first call", {row["params"]["phase"] for row in document["results"]})

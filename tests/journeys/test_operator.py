@@ -51,9 +51,9 @@ class Check(OperatorTest):
                             for moment in terminal.moments), terminal.moments[:20])
         self.assertFalse(STATUS.search(terminal.screen.text()), terminal.screen.text())
         # Tables and phases are for --verbose.
-        self.assertNotIn("p50", terminal.screen.text())
+        self.assertNotIn("p50 [us]", terminal.screen.text())
         verbose = run("report", "show", "--verbose", report)[1]
-        self.assertIn("p50", verbose)
+        self.assertIn("p50 [us]", verbose)
         self.assertTrue(END.search(verbose), verbose[-500:])
         self.assertEqual(json.loads(report.read_text())["exit_code"], terminal.code)
 

@@ -69,13 +69,13 @@ std::vector<Pair> slow_ones(std::vector<Pair> pairs) {
   return slow;
 }
 
-std::string words_of(const Pair& pair) {
-  const std::string way = fmt::format("PE {} -> PE {}", pair.first, pair.second);
+std::string text_of(const Pair& pair) {
+  const std::string pes = fmt::format("PE {} -> PE {}", pair.first, pair.second);
   const double share = pair.usual_us / pair.time_us();
   if (pair.row->bandwidth_GBps)
-    return fmt::format("{}: {} GB/s, {:.0f}% of the median", way,
+    return fmt::format("{}: {} GB/s, {:.0f}% of the median", pes,
                        view::decimal(*pair.row->bandwidth_GBps), share * 100);
-  return fmt::format("{}: {} us, {:.1f} times the median", way, view::decimal(pair.time_us()),
+  return fmt::format("{}: {} us, {:.1f} times the median", pes, view::decimal(pair.time_us()),
                      1 / share);
 }
 
@@ -100,7 +100,7 @@ Findings slow_pair_findings(const std::string& subject, const std::vector<Result
       continue;
     std::vector<std::string> words;
     for (std::size_t i = 0; i < std::min(slow.size(), most_named); ++i)
-      words.push_back(words_of(slow[i]));
+      words.push_back(text_of(slow[i]));
     if (slow.size() > most_named)
       words.push_back(fmt::format("and {} more", slow.size() - most_named));
     const std::optional<int> culprit = common_pe(slow);

@@ -43,14 +43,14 @@ Finding finding(const std::string& id, Severity severity, const std::string& mes
   return {id, severity, "x", message, fix};
 }
 
-std::string text_of(const Report& report, const TextStyle& style = {}) {
+std::string shown_of(const Report& report, const TextStyle& style = {}) {
   std::ostringstream out;
   write_text(out, report, style);
   return out.str();
 }
 
 TEST(VerdictText, OfAGoodNodeIsItsPartsAndPass) {
-  EXPECT_EQ(text_of(good_check()),
+  EXPECT_EQ(shown_of(good_check()),
             "[\u2713] topo         0.0 s  nothing is wrong\n"
             "[\u2713] doctor       0.7 s  1 of 1 checks passed\n"
             "[-] gpu-links           fewer than two NVIDIA GPUs\n"
@@ -66,7 +66,7 @@ TEST(VerdictText, FindingsOfOneIdAreOneAndInfosAreCounted) {
                      finding("by-the-way", Severity::info, "nobody needs to know"),
                      finding("noise", Severity::warning, "PE 1 waited")};
   report.exit_code = ExitCode::finding;
-  const std::string text = text_of(report);
+  const std::string text = shown_of(report);
   EXPECT_EQ(text.substr(0, text.find("\n\n")), "[x] nic-down  mlx5_0 is down\n"
                                                "    fix: plug it in\n"
                                                "[!] noise \u00d72  PE 0 waited\n"
@@ -81,7 +81,7 @@ TEST(VerdictText, ErrorsOfOneIdNameThreeAndCountTheOthers) {
   Report report = good_check();
   for (const char* nic : {"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_4"})
     report.findings.push_back(finding("nic-down", Severity::error, std::string(nic) + " is down"));
-  const std::string text = text_of(report);
+  const std::string text = shown_of(report);
   EXPECT_EQ(text.substr(0, text.find("\n\n")), "[x] nic-down \u00d75  mlx5_0 is down\n"
                                                "    mlx5_1 is down\n"
                                                "    mlx5_2 is down\n"
@@ -94,20 +94,20 @@ TEST(VerdictText, AMachineWithoutDevicesHasNotPassed) {
   report.topology = {{"gpus", nlohmann::json::array()}, {"nics", nlohmann::json::array()}};
   report.findings = {finding(nothing_to_check_id, Severity::warning, "no GPU, no RDMA device")};
   report.exit_code = ExitCode::unavailable;
-  const std::string text = text_of(report);
+  const std::string text = shown_of(report);
   EXPECT_NE(text.find("\nnothing to check: no GPU, no RDMA device; node7"), std::string::npos)
       << text;
   EXPECT_EQ(text.find("PASS"), std::string::npos);
   report.findings.push_back(finding("heap", Severity::error, "no shared memory"));
-  EXPECT_NE(text_of(report).find("\nFAIL: "), std::string::npos);
+  EXPECT_NE(shown_of(report).find("\nFAIL: "), std::string::npos);
 }
 
 TEST(VerdictText, ARunThatEndedEarlyHasNotPassed) {
   Report report = good_check();
   report.status = ReportStatus::incomplete;
-  EXPECT_NE(text_of(report).find("\nINCOMPLETE: node7, the run ended early; "), std::string::npos);
+  EXPECT_NE(shown_of(report).find("\nINCOMPLETE: node7, the run ended early; "), std::string::npos);
   report.checks.push_back(part("bench", "fail", "1 error: it hung", 30.0));
-  EXPECT_NE(text_of(report).find("\nFAIL: "), std::string::npos);
+  EXPECT_NE(shown_of(report).find("\nFAIL: "), std::string::npos);
 }
 
 TEST(VerdictText, LinesOfPartsFitTheTerminal) {
@@ -116,7 +116,7 @@ TEST(VerdictText, LinesOfPartsFitTheTerminal) {
   for (const int width : {0, 40, 80}) {
     TextStyle style;
     style.width = width;
-    std::istringstream lines(text_of(report, style));
+    std::istringstream lines(shown_of(report, style));
     for (std::string line; std::getline(lines, line);)
       if (line.find("details: ") != 0) { // for copy and paste
         EXPECT_LE(display_width(line), width > 0 ? width : 80) << line;
@@ -124,7 +124,7 @@ TEST(VerdictText, LinesOfPartsFitTheTerminal) {
   }
   TextStyle ascii;
   ascii.utf8 = false;
-  const std::string text = text_of(report, ascii);
+  const std::string text = shown_of(report, ascii);
   EXPECT_TRUE(std::all_of(text.begin(), text.end(), [](char c) { return c >= 0; })) << text;
   EXPECT_NE(text.find("www...\n"), std::string::npos) << text;
 }
@@ -134,7 +134,7 @@ TEST(VerdictText, VerboseShowsAllAndEndsWithTheVerdict) {
   report.findings = {finding("by-the-way", Severity::info, "somebody asked")};
   TextStyle style;
   style.verbose = true;
-  const std::string text = text_of(report, style);
+  const std::string text = shown_of(report, style);
   EXPECT_NE(text.find("memlock"), std::string::npos);
   EXPECT_NE(text.find("somebody asked"), std::string::npos);
   EXPECT_EQ(text.find("topo  "), text.rfind("topo  ")) << "a part has one line: " << text;

@@ -220,7 +220,7 @@ TEST(ProxyClient, WaitsGiveUp) {
   report.expected = 4;
   const Error error = part.error_of(report);
   EXPECT_EQ(error.code(), ExitCode::deadline);
-  for (const char* word : {"block 7", "PE 1", "room", "proxy over unwell"})
+  for (const char* word : {"block 7", "PE 1", "has no slot", "proxy over unwell"})
     EXPECT_NE(error.message().find(word), std::string::npos) << word << ": " << error.message();
   transport.holds = false;
 }

@@ -58,7 +58,7 @@ TEST(Merge, RowsNameTheirRunInTextAndCsv) {
   std::ostringstream out;
   write_text(out, merged, {});
   EXPECT_NE(out.str().find("run  hosts  started"), std::string::npos) << out.str();
-  EXPECT_NE(out.str().find("run  case"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("run  size"), std::string::npos) << out.str();
   EXPECT_EQ(write_csv(merged).rfind("run,case,size_bytes,", 0), 0u);
 }
 
