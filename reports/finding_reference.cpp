@@ -132,7 +132,8 @@ std::vector<FindingReference> finding_rows() {
        "Give a known release, such as the one that the fix names."},
       {"pcie-degraded", "Topology and mapping", "warning, info",
        "A PCIe link to a GPU or NIC runs with fewer lanes or at a lower speed than both ends can. "
-       "The info forms: an idle GPU lowers its link speed, or the slot above can do no more.",
+       "A warning as well: the slot of one device can do less than those of its model have here. "
+       "The info forms: an idle GPU lowers its link speed, or the slots can do no more.",
        "`current_link_width`, `current_link_speed` and their maxima at both ends of the link.",
        "Reseat the device or its riser and check the slot's settings in the firmware."},
       {"port-down", "Topology and mapping", "error, warning, info",
