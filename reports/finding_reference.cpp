@@ -258,7 +258,7 @@ std::vector<FindingReference> finding_rows() {
        "Something else used the CPU while a case was measured: run-queue wait or steal time above "
        "1 %, a busy hardware thread beside it, a frequency change above 5 %, or throttling.",
        "`/proc/self/schedstat`, `/proc/stat`, cpufreq and thermal counters before and after.",
-       "Measure on an idle machine; trust p50 and mad, not mean and max."},
+       "Measure on an idle machine; trust min and p50, not p99 and max."},
       {"bench-ladder", "Benchmarks", "info",
        "`bench --ladder`: the bandwidth of each step of one path (memcpy or the link, the "
        "transport "
@@ -463,7 +463,12 @@ std::vector<FindingReference> finding_rows() {
        "`report diff`: more than half of the rows are unclear, so nothing is decided about most of "
        "what was measured; or more than `--max-unclear` allows, which is an error.",
        "A row is unclear if its confidence interval contains both no change and a relevant change.",
-       "Measure longer (`--duration`), or several runs on each side, in folders."},
+       "Measure longer (`-D 5`), and more runs on each side, in folders."},
+      {"comparison-disturbed", "Reports", "warning",
+       "`report diff` of changed rows: other processes disturbed some of the runs, so the changes "
+       "may be their doing.",
+       "Findings `bench-interference` in the reports of both sides.",
+       "Measure both on a machine that does nothing else, several runs on each side."},
       {"merge-left-out", "Reports", "info",
        "`report merge`: the reports differ in topology, mapping, simulation or hot spots, so the "
        "merged one has none.",

@@ -222,7 +222,7 @@ Finding finding_of(const WaitVerdict& verdict, Operation operation) {
           fmt::format("{}: {}", to_string(operation), describe(verdict)),
           verdict.culprit == Culprit::rank
               ? "check what else runs on the CPUs and the GPU of that PE, and their clocks"
-              : "measure that path alone: shmemctl bench put --traffic matrix"};
+              : "measure that path alone, with the same launcher: shmemctl bench put --traffic matrix"};
 }
 
 std::string operation_text(const Point& point, Operation operation) {
