@@ -379,8 +379,8 @@ Findings findings_of(const Point& point) {
   Findings findings;
   for (const std::string& wrong : point.result.wrong)
     findings.push_back({"moe-corrupt", Severity::error, "moe", wrong,
-                        "run it again with --verify-every 1; if it stays, the transport or the "
-                        "memory is broken"});
+                        "run it again with --verify-every 1; if it still fails, the transport "
+                        "or the memory is broken"});
   for (const Tuned& tuned : point.tuned)
     for (const Attempt& attempt : tuned.attempts)
       if (!attempt.wrong.empty())

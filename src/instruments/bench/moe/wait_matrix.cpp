@@ -62,7 +62,8 @@ public:
     return !part.cells.empty() && part.inside_us > factor * part.usual_us &&
            part.inside_us - part.usual_us > (n_ > 2 ? min_share : min_share_of_two) * call_us_;
   }
-  /// Of a row or a column. One cell may lift both: it takes most of them, and more than one.
+  /// Whether a row or column stands out: as a whole and in most of its cells, and it needs more
+  /// than one, because a single slow cell raises the mean of its row and that of its column.
   bool line_stands_out(const Part& line) const {
     const auto above = std::count_if(line.cells.begin(), line.cells.end(), [](const Cell& cell) {
       return cell.wait_us > line_factor * cell.usual_us;
@@ -159,13 +160,13 @@ std::string describe(const WaitVerdict& verdict) {
                        verdict.waiting, verdict.wait_us, verdict.usual_us);
   case Culprit::link:
     if (verdict.of_two)
-      return fmt::format("the path from PE {} to PE {} is slow, or what PE {} does before it sends: "
-                         "{:.0f} us, the other direction {:.0f} us{}",
-                         verdict.awaited, verdict.waiting, verdict.awaited, verdict.wait_us,
-                         verdict.usual_us,
-                         verdict.late_us < 0.5 ? ""
-                                               : fmt::format("; PE {} starts at most {:.0f} us late",
-                                                             verdict.awaited, verdict.late_us));
+      return fmt::format(
+          "the path from PE {} to PE {} is slow, or what PE {} does before it sends: "
+          "{:.0f} us, the other direction {:.0f} us{}",
+          verdict.awaited, verdict.waiting, verdict.awaited, verdict.wait_us, verdict.usual_us,
+          verdict.late_us < 0.5 ? ""
+                                : fmt::format("; PE {} starts at most {:.0f} us late",
+                                              verdict.awaited, verdict.late_us));
     return fmt::format("the path from PE {} to PE {} is slow: {:.0f} us, the others {:.0f} us{}",
                        verdict.awaited, verdict.waiting, verdict.wait_us, verdict.usual_us,
                        verdict.more > 0 ? fmt::format("; so are {} more", verdict.more) : "");
