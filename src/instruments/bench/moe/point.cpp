@@ -218,11 +218,12 @@ const char* finding_id(Culprit culprit) {
 
 Finding finding_of(const WaitVerdict& verdict, Operation operation) {
   const int pe = verdict.culprit == Culprit::receiver ? verdict.waiting : verdict.awaited;
-  return {finding_id(verdict.culprit), Severity::warning, fmt::format("PE {}", pe),
-          fmt::format("{}: {}", to_string(operation), describe(verdict)),
-          verdict.culprit == Culprit::rank
-              ? "check what else runs on the CPUs and the GPU of that PE, and their clocks"
-              : "measure that path alone, with the same launcher: shmemctl bench put --traffic matrix"};
+  return {
+      finding_id(verdict.culprit), Severity::warning, fmt::format("PE {}", pe),
+      fmt::format("{}: {}", to_string(operation), describe(verdict)),
+      verdict.culprit == Culprit::rank
+          ? "check what else runs on the CPUs and the GPU of that PE, and their clocks"
+          : "measure that path alone, with the same launcher: shmemctl bench put --traffic matrix"};
 }
 
 std::string operation_text(const Point& point, Operation operation) {
