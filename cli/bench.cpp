@@ -208,6 +208,15 @@ public:
     if (session_.wants_text() && !rows.empty())
       std::cout << live_->end() << '\n' << std::flush;
   }
+  /// What concerns the tables of all cases.
+  void end() const {
+    ResultRows rows;
+    for (const ResultRow& row : ended_)
+      rows.push_back(&row);
+    const std::string text = session_.wants_text() ? result_columns_text(rows, style_) : "";
+    if (!text.empty())
+      std::cout << text << '\n' << std::flush;
+  }
   const std::vector<ResultRow>& all() const { return ended_; }
   const TextStyle& style() const { return style_; }
 
@@ -315,6 +324,7 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   }
   if (flags.ladder)
     climb(flags, session, runtime, rows);
+  rows.end();
   session.step("gathering the NIC counters of all hosts");
   const bool nics_wrong = nics.end(report, !flags.ladder && loads_alike(points));
   session.show_nics();

@@ -333,6 +333,24 @@ std::string result_notes_text(const ResultRows& rows, const TextStyle& style) {
                   style);
 }
 
+std::string result_columns_text(const ResultRows& rows, const TextStyle& style) {
+  constexpr std::size_t of_p99 = 100; // samples
+  const bool few = std::any_of(rows.begin(), rows.end(), [](const ResultRow* row) {
+    return row->stats && !row->stats->p99 && row->stats->n < of_p99;
+  });
+  const bool wire = std::any_of(rows.begin(), rows.end(),
+                                [](const ResultRow* row) { return row->wire_GBps.has_value(); });
+  std::string out;
+  if (wire)
+    out += wrapped("GB/s counts all rows that a rank receives, its own included; GB/s wire only "
+                   "what leaves a rank",
+                   style.width, 4) +
+           "\n";
+  if (few)
+    out += wrapped("p99 takes 100 samples: measure longer for it", style.width, 4) + "\n";
+  return out;
+}
+
 std::string histogram_text(const ResultRow& row, const TextStyle& style) {
   if (row.histogram.empty())
     return "";
@@ -435,7 +453,7 @@ std::string result_blocks_text(const ResultRows& rows, const TextStyle& style) {
                                                 style);
     first = end;
   }
-  return out;
+  return out + result_columns_text(rows, style);
 }
 
 bool LiveResults::shows_pairs() const {

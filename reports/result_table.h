@@ -61,6 +61,10 @@ std::string result_blocks_text(const ResultRows& rows, const TextStyle& style);
 /// there is no share of a limit, or one above 100%. "" if there is nothing.
 std::string result_notes_text(const ResultRows& rows, const TextStyle& style);
 
+/// What the columns hold, once for all tables: how a bandwidth counts rows, and why there is no
+/// p99. "" if there is nothing to say.
+std::string result_columns_text(const ResultRows& rows, const TextStyle& style);
+
 /// The path, a line for each; for many pairs a line for each combination of transport and NICs.
 std::string result_paths_text(const ResultRows& rows);
 

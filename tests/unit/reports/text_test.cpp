@@ -303,6 +303,21 @@ TEST(ResultsText, RowsAreAtMostAHundredColumnsWide) {
     }
 }
 
+TEST(ResultsText, WhyThereIsNoP99IsSaidOnce) {
+  ResultRow row = wide_row();
+  row.stats->n = 20;
+  row.stats->p99.reset();
+  ResultRow other = row;
+  other.case_name = "get";
+  const std::string text = results_text({row, other}, {});
+  const std::string words = "p99 takes 100 samples: measure longer for it\n";
+  ASSERT_NE(text.find(words), std::string::npos) << text;
+  EXPECT_EQ(text.find(words), text.rfind(words)) << text;
+  row.stats->p99 = 1;
+  row.stats->n = 100;
+  EXPECT_EQ(results_text({row}, {}).find("p99 takes"), std::string::npos);
+}
+
 TEST(LiveResults, PrintHeadersOnceAndARowAtATime) {
   ResultRow row = wide_row();
   row.windows.reset();
