@@ -14,6 +14,7 @@
 #include "reports/text.h"
 #include "src/base/input.h"
 #include "src/base/options.h"
+#include "src/base/secret_filter.h"
 #include "src/base/severity.h"
 #include "src/base/text.h"
 #include "src/instruments/hotspots/gather_hosts.h"
