@@ -26,11 +26,12 @@ std::string options_text(const std::vector<OptionEntry>& options, const TextStyl
 /// Settings for the best mapping: those of the shown world where the policy is `optimal`; with
 /// `verbose` those of every world and library.
 std::string advice_text(const nlohmann::json& mapping, const TextStyle& style);
-/// What was run, and where: version, command with its launcher, PEs, hosts, CPUs, GPUs. At most 100
-/// columns wide.
+/// What was run, and where: version, command with its launcher, PEs, hosts, CPUs, GPUs,
+/// path. At most 100 columns wide.
 /// @param gpu_by_pe what each PE's GPU is; "": none
+/// @param path of the measured pair, its transport and NIC; "": none
 std::string job_text(const Report& report, const std::vector<std::string>& gpu_by_pe,
-                     const TextStyle& style);
+                     const TextStyle& style, const std::string& path = "");
 /// Each phase of the start with its time.
 std::string phases_text(const std::vector<PhaseRow>& phases, const TextStyle& style);
 /// The mark in front of a line: "[✓]", "[!]", "[✗]", or in ASCII.
