@@ -41,7 +41,10 @@ struct CheckMark {
 /// For the status of a check: "pass", "warning", "fail"; anything else counts as skipped.
 CheckMark check_mark(const std::string& status, const TextStyle& style);
 
-std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style);
+/// By group, and in a merged report by run: "memory on node1".
+/// @param runs of a merged report
+std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style,
+                        const std::vector<RunInfo>& runs = {});
 /// All rows but those of links_text(), which are a matrix; with `verbose` these too. Of more than a
 /// thousand rows the failed ones and the first ones, with `verbose` all.
 std::string results_text(const std::vector<ResultRow>& results, const TextStyle& style);

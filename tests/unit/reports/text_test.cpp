@@ -240,6 +240,27 @@ TEST(ChecksText, EvidenceAndFixOnlyWhereItDidNotPass) {
                                                     "       read: RLIMIT_MEMLOCK\n");
 }
 
+TEST(ChecksText, OfAMergedReportSaysWhichHostTheyAreOf) {
+  CheckRow check = sample_report().checks[0];
+  std::vector<CheckRow> checks(3, check);
+  for (int run = 0; run < 3; ++run)
+    checks[static_cast<std::size_t>(run)].run = run;
+  std::vector<RunInfo> runs(3);
+  runs[0].hosts = {"node1"};
+  runs[1].hosts = runs[2].hosts = {"node2"};
+  const std::string line = "[\xe2\x9c\x93] memlock  unlimited\n";
+  EXPECT_EQ(checks_text(checks, {}, runs), "memory on node1\n" + line +
+                                               "\nmemory on node2 (run 1)\n" + line +
+                                               "\nmemory on node2 (run 2)\n" + line);
+  // Skipped for the same reason, but on two hosts.
+  checks.resize(2);
+  for (CheckRow& each : checks)
+    each.status = "skipped";
+  EXPECT_EQ(checks_text(checks, {}, runs).find("2 checks"), std::string::npos);
+  runs.resize(1); // a foreign report may name a run that it does not have
+  EXPECT_NE(checks_text(checks, {}, runs).find("memory on node1\n"), std::string::npos);
+}
+
 TEST(ResultsText, WhatRowsHaveInCommonStandsAboveThem) {
   std::vector<ResultRow> results = sample_report().results;
   EXPECT_NE(results_text(results, {}).find("GB/s  GB/s wire"), std::string::npos);
