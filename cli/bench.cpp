@@ -303,8 +303,12 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   NicWatch nics(runtime, options);
   LinkMeter links(runtime);
   const std::vector<std::string> gpus = gpu_models(runtime);
+  std::vector<Point> all_points;
+  for (const std::vector<Point>& of_case : points)
+    all_points.insert(all_points.end(), of_case.begin(), of_case.end());
+  const std::string path = to_text(planned_path(runtime, all_points).value_or(RowPath{}));
   if (session.wants_text())
-    std::cout << job_text(report, gpus, text_style(context, options)) << '\n' << std::flush;
+    std::cout << job_text(report, gpus, text_style(context, options), path) << '\n' << std::flush;
   Rows rows(session, rows_style(context, flags, options));
   for (std::size_t i = 0; i < cases.size(); ++i) {
     EngineCallbacks callbacks;

@@ -50,18 +50,15 @@ public:
     const bool nothing = nothing_to_check(source_.node);
     if (nothing)
       report.findings.push_back(nothing_to_check_finding());
-    if (!expected_.empty())
-      timed("expect", [this] {
-        judge("expect", "what a node of this type must have",
-              [this] { run_expectation(session_, source_, expected_); });
-      });
-    for (const CheckPart& part : check_parts())
-      run_part(part);
+    const std::vector<CheckPart> parts = parts_of(choice_);
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      run_part(parts[i], fmt::format("part {} of {}", i + 1, parts.size()));
     return session_.finish(nothing ? ExitCode::unavailable : ExitCode::ok);
   }
 
 private:
-  void run_part(const CheckPart& part) {
+  /// @param which "part 2 of 7"
+  void run_part(const CheckPart& part, const std::string& which) {
     Report& report = session_.report();
     std::string reason = why_skipped(choice_, part, failed_);
     if (reason.empty())
@@ -70,8 +67,7 @@ private:
       add_skipped(part.id, part.title, reason, report);
       return;
     }
-    session_.phase(fmt::format("check: {}, part {} of {}", part.id,
-                               &part - check_parts().data() + 1, check_parts().size()));
+    session_.phase(fmt::format("check: {}, {}", part.id, which));
     timed(part.id, [&] { perform(part); });
   }
 
@@ -90,7 +86,7 @@ private:
 
   /// What this machine lacks for the part; "" if nothing.
   std::string why_impossible(const std::string& id) const {
-    const bool is_job = id != "topo" && id != "doctor";
+    const bool is_job = id != expect_part && id != "topo" && id != "doctor";
     if (is_job && !source_.sysroot->live())
       return "--sysroot is not the machine that this runs on";
     const auto gpus = std::count_if(source_.node.gpus.begin(), source_.node.gpus.end(),
@@ -104,7 +100,9 @@ private:
 
   void perform(const CheckPart& part) {
     const std::string id = part.id;
-    if (id == "topo")
+    if (id == expect_part)
+      judge(id, part.title, [this] { run_expectation(session_, source_, expected_); });
+    else if (id == "topo")
       judge(id, part.title, [this] { run_topo(session_, options_, source_); });
     else if (id == "doctor")
       judge(id, part.title,
@@ -209,7 +207,7 @@ void add_part_flags(CLI::App& command, PartChoice& choice) {
       .add_option(
           "--only", choice.only,
           "Run only these parts (comma-separated): topo, doctor, gpu-links, bringup, bench, "
-          "moe, bench-gpu")
+          "moe, bench-gpu; with --expect also expect, the comparison with its file")
       ->delimiter(',')
       ->type_name("PART");
   command.add_option("--skip", choice.skip, "Skip these parts (comma-separated)")
@@ -246,6 +244,7 @@ void add_check(CLI::App& app, Context& context) {
   add_expect_flags(*command, flags->expect);
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) {
+      flags->choice.expects = !flags->expect->file.empty();
       require_parts(flags->choice);
       if (!flags->expect->record.empty())
         return once_per_job(run_context, [&](Session& session, const Options&) {

@@ -9,6 +9,7 @@
 #include "src/base/sysroot.h"
 #include "src/base/text.h"
 #include "src/instruments/bench/case.h"
+#include "src/instruments/check/parts.h"
 #include "src/instruments/doctor/doctor.h"
 #include "src/model/moe/routing.h"
 
@@ -65,6 +66,13 @@ std::vector<std::string> check_words() {
   return words;
 }
 
+std::vector<std::string> part_words() {
+  std::vector<std::string> words = {expect_part};
+  for (const CheckPart& part : check_parts())
+    words.emplace_back(part.id);
+  return words;
+}
+
 std::vector<std::string> case_words() {
   std::vector<std::string> words = {"all"};
   for (const bench::Initiator initiator : bench::all_initiators)
@@ -89,6 +97,8 @@ Values values_of(const CLI::Option& option) {
   const std::string name = option.get_lnames().empty() ? "" : option.get_lnames().front();
   if (!values.words.empty())
     return values;
+  if (type == "PART")
+    return {part_words(), true, ShellWords::none};
   if (name == "only" || name == "skip")
     return {check_words(), true, ShellWords::none};
   if (name == "transport")

@@ -1,5 +1,7 @@
 // `shmemctl hotspots`: the load of each NIC, and which NICs are hot, congested or lossy.
 #include <algorithm>
+#include <cctype>
+#include <cstddef>
 #include <fmt/format.h>
 #include <iostream>
 #include <limits>
@@ -8,12 +10,14 @@
 #include <optional>
 #include <string>
 #include <unistd.h>
+#include <utility>
 
 #include "cli/session.h"
 #include "cli/terminal.h"
 #include "reports/text.h"
 #include "src/base/input.h"
 #include "src/base/options.h"
+#include "src/base/secret_filter.h"
 #include "src/base/severity.h"
 #include "src/base/text.h"
 #include "src/instruments/hotspots/gather_hosts.h"
@@ -490,7 +494,8 @@ void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
                            double min_s, double max_s) {
     command.add_option(name, to, doc)->type_name("SECONDS")->check(CLI::Range(min_s, max_s));
   };
-  seconds("--watch", flags.watch_s, "Show the load repeatedly at this interval", 0.05, 86400);
+  seconds("--watch", flags.watch_s,
+          "Show the load repeatedly at this interval (1 where no number follows)", 0.05, 86400);
   seconds("-D,--duration", flags.duration_s,
           "End after this time (default 2; with --watch: until interrupted)", 0.05, 1e7);
   command.add_flag(
@@ -515,6 +520,30 @@ void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
 
 } // namespace
 
+namespace {
+
+constexpr const char* default_watch_s = "1";
+
+/// Whether a word is the value of the flag before it, and no flag: "-1" is a wrong value.
+bool is_value(const std::string& word) {
+  return !starts_with(word, "-") ||
+         (word.size() > 1 &&
+          (std::isdigit(static_cast<unsigned char>(word[1])) != 0 || word[1] == '.'));
+}
+
+/// "--watch -D 10" -> "--watch 1 -D 10", up to the command of --during, whose words are its own.
+/// The parser has no option with a value that may be left out: it would take a word that follows.
+std::vector<std::string> with_watch_interval(std::vector<std::string> arguments,
+                                             std::ptrdiff_t first) {
+  const auto end = std::find(arguments.begin() + first, arguments.end(), "--during");
+  const auto watch = std::find(arguments.begin() + first, end, "--watch");
+  if (watch != end && (watch + 1 == arguments.end() || !is_value(*(watch + 1))))
+    arguments.insert(watch + 1, default_watch_s);
+  return arguments;
+}
+
+} // namespace
+
 std::vector<std::string> take_watched_command(const CLI::App& app, Context& context,
                                               std::vector<std::string> arguments) {
   const auto all = app.get_subcommands([](const CLI::App*) { return true; });
@@ -522,10 +551,12 @@ std::vector<std::string> take_watched_command(const CLI::App& app, Context& cont
     return std::any_of(all.begin(), all.end(),
                        [&word](const CLI::App* child) { return child->get_name() == word; });
   };
-  const auto first = std::find_if(arguments.begin(), arguments.end(), is_subcommand);
-  if (first == arguments.end() || *first != "hotspots")
+  const auto subcommand = std::find_if(arguments.begin(), arguments.end(), is_subcommand);
+  if (subcommand == arguments.end() || *subcommand != "hotspots")
     return arguments;
-  const auto during = std::find(first, arguments.end(), "--during");
+  const std::ptrdiff_t first = subcommand - arguments.begin();
+  arguments = with_watch_interval(std::move(arguments), first);
+  const auto during = std::find(arguments.begin() + first, arguments.end(), "--during");
   if (during == arguments.end())
     return arguments;
   auto command = during + 1;
@@ -551,7 +582,7 @@ void add_hotspots(CLI::App& app, Context& context) {
       "counters and PE 0 shows all of them.\n"
       "Examples:\n"
       "  shmemctl hotspots\n"
-      "  shmemctl hotspots --watch 1\n"
+      "  shmemctl hotspots --watch\n"
       "  shmemctl hotspots --json nics.json --during mpirun -n 16 ./job\n"
       "  shmemctl hotspots --during run -n 8 moe\n"
       "  srun -N 16 --ntasks-per-node=1 shmemctl hotspots -D 30\n"

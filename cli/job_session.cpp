@@ -9,6 +9,7 @@
 #include "cli/session.h"
 #include "reports/text.h"
 #include "src/base/json_values.h"
+#include "src/base/secret_filter.h"
 #include "src/base/severity.h"
 #include "src/base/watchdog.h"
 #include "src/instruments/bringup/bringup.h"

@@ -11,6 +11,7 @@
 #include "reports/text.h"
 #include "src/base/options.h"
 #include "src/base/recorded_variables.h"
+#include "src/base/secret_filter.h"
 #include "src/base/severity.h"
 #include "src/base/text.h"
 #include "src/base/watchdog.h"

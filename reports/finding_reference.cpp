@@ -472,8 +472,10 @@ std::vector<FindingReference> finding_rows() {
        "Measure both on a machine that does nothing else, several runs on each side."},
       {"merge-left-out", "Reports", "info",
        "`report merge`: the reports differ in topology, mapping, simulation or hot spots, so the "
-       "merged one has none.",
-       "The parts are compared for equality.", "Read that part in the single reports."},
+       "merged one has none. Topology and mapping stand with each run (`runs[].topology`), and the "
+       "page draws them.",
+       "The parts are compared for equality.",
+       "Read that part with the run, or in the single reports."},
       {"regression", "Reports", "error",
        "`report diff`: rows of a case are worse in NEW than in BASE, beyond noise and the "
        "threshold.",

@@ -274,6 +274,10 @@ json run_json(const RunInfo& run) {
   set(object, "started_at", unless_empty(run.started_at), "not recorded");
   set(object, "finished_at", unless_empty(run.finished_at), "the run has not finished");
   set(object, "git_revision", unless_empty(run.git_revision), "built outside a checkout");
+  if (!run.topology.is_null())
+    object["topology"] = run.topology;
+  if (!run.mapping.is_null())
+    object["mapping"] = run.mapping;
   return object;
 }
 
@@ -626,6 +630,10 @@ RunInfo read_run(const json& object) {
   run.tool_version = text(object, "tool_version");
   run.git_revision = text(object, "git_revision");
   run.job = read_job(object.at("job"));
+  if (const json* topology = member(object, "topology"))
+    run.topology = *topology;
+  if (const json* mapping = member(object, "mapping"))
+    run.mapping = *mapping;
   return run;
 }
 

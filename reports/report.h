@@ -171,6 +171,9 @@ struct RunInfo {
   ExitCode exit_code = ExitCode::ok;
   std::string tool_version, git_revision;
   Job job;
+  /// Its node, where the runs of the merged report differ in it, and so the report has none; null
+  /// otherwise.
+  nlohmann::json topology, mapping;
 };
 
 struct Report {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "reports/json_view.h"
@@ -181,7 +182,8 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
         whole ? mapping_text(report, style) : "", compare_versions_text(report.mapping, style),
         whole ? advice_text(report.mapping, style) : "", options_text(report.options, style),
         phases_text(report.phases, style),
-        checks_text(verdict.empty() ? report.checks : without_parts(report.checks), style),
+        checks_text(verdict.empty() ? report.checks : without_parts(report.checks), style,
+                    report.runs),
         links_text(report.results, style), simulated ? "" : results_text(report.results, style),
         style.heat_maps ? heat_maps_text(report, style) : "", hotspots_text(report.hotspots, style),
         whole ? counters_text(report, style) : "", comparison_text(report.comparison, style),
@@ -216,7 +218,7 @@ std::size_t skipped_alike(const std::vector<CheckRow>& checks, std::size_t first
   std::size_t end = first + 1;
   while (end < checks.size() && checks[first].status == "skipped" &&
          checks[end].status == "skipped" && checks[end].group == checks[first].group &&
-         checks[end].reason == checks[first].reason)
+         checks[end].run == checks[first].run && checks[end].reason == checks[first].reason)
     ++end;
   return end - first;
 }
@@ -251,18 +253,37 @@ std::string check_lines(const CheckRow& check, int id_width, const TextStyle& st
   return out;
 }
 
+/// "node1", or "node1 (run 2)" where another run is of the same hosts; "" if it is of no run.
+std::string run_name(const std::optional<int>& index, const std::vector<RunInfo>& runs) {
+  if (!index || *index < 0 || static_cast<std::size_t>(*index) >= runs.size())
+    return "";
+  const std::vector<std::string>& hosts = runs[static_cast<std::size_t>(*index)].hosts;
+  const auto same = std::count_if(runs.begin(), runs.end(),
+                                  [&hosts](const RunInfo& run) { return run.hosts == hosts; });
+  const std::string number = "run " + std::to_string(*index);
+  const std::string name = safe_text(join(hosts, "+"));
+  return name.empty() ? number : same > 1 ? name + " (" + number + ")" : name;
+}
+
+std::string heading_of(const CheckRow& check, const std::vector<RunInfo>& runs) {
+  const std::string group = safe_text(check.group), run = run_name(check.run, runs);
+  return group.empty() ? run : run.empty() ? group : group + " on " + run;
+}
+
 } // namespace
 
-std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style) {
+std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style,
+                        const std::vector<RunInfo>& runs) {
   std::vector<std::string> groups; // in order of appearance
   std::map<std::string, std::string> lines_of_group;
   int id_width = 0;
   for (const CheckRow& check : checks)
     id_width = std::min(32, std::max(id_width, display_width(safe_text(check.id))));
   for (std::size_t i = 0; i < checks.size();) {
-    const auto [found, added] = lines_of_group.emplace(checks[i].group, "");
+    const std::string heading = heading_of(checks[i], runs);
+    const auto [found, added] = lines_of_group.emplace(heading, "");
     if (added)
-      groups.push_back(checks[i].group);
+      groups.push_back(heading);
     const std::size_t alike = style.verbose ? 1 : skipped_alike(checks, i);
     CheckRow row = checks[i];
     if (alike > 1)
@@ -275,7 +296,7 @@ std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& st
     if (!out.empty())
       out += "\n";
     if (!group.empty())
-      out += coloured(safe_text(group), Colour::bold, style) + "\n";
+      out += coloured(group, Colour::bold, style) + "\n";
     out += lines_of_group[group];
   }
   return out;

@@ -26,11 +26,12 @@ std::string options_text(const std::vector<OptionEntry>& options, const TextStyl
 /// Settings for the best mapping: those of the shown world where the policy is `optimal`; with
 /// `verbose` those of every world and library.
 std::string advice_text(const nlohmann::json& mapping, const TextStyle& style);
-/// What was run, and where: version, command with its launcher, PEs, hosts, CPUs, GPUs. At most 100
-/// columns wide.
+/// What was run, and where: version, command with its launcher, PEs, hosts, CPUs, GPUs,
+/// path. At most 100 columns wide.
 /// @param gpu_by_pe what each PE's GPU is; "": none
+/// @param path of the measured pair, its transport and NIC; "": none
 std::string job_text(const Report& report, const std::vector<std::string>& gpu_by_pe,
-                     const TextStyle& style);
+                     const TextStyle& style, const std::string& path = "");
 /// Each phase of the start with its time.
 std::string phases_text(const std::vector<PhaseRow>& phases, const TextStyle& style);
 /// The mark in front of a line: "[✓]", "[!]", "[✗]", or in ASCII.
@@ -40,7 +41,10 @@ struct CheckMark {
 /// For the status of a check: "pass", "warning", "fail"; anything else counts as skipped.
 CheckMark check_mark(const std::string& status, const TextStyle& style);
 
-std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style);
+/// By group, and in a merged report by run: "memory on node1".
+/// @param runs of a merged report
+std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style,
+                        const std::vector<RunInfo>& runs = {});
 /// All rows but those of links_text(), which are a matrix; with `verbose` these too. Of more than a
 /// thousand rows the failed ones and the first ones, with `verbose` all.
 std::string results_text(const std::vector<ResultRow>& results, const TextStyle& style);

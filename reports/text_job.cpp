@@ -108,7 +108,7 @@ std::string job_words(const Report& report) {
 } // namespace
 
 std::string job_text(const Report& report, const std::vector<std::string>& gpu_by_pe,
-                     const TextStyle& style) {
+                     const TextStyle& style, const std::string& path) {
   const ToolInfo& tool = report.tool;
   std::string title = "shmemctl " + safe_text(tool.version);
   if (!tool.git_revision.empty())
@@ -120,7 +120,7 @@ std::string job_text(const Report& report, const std::vector<std::string>& gpu_b
       report.job.command.empty() ? report.command : report.job.command;
   return coloured(title, Colour::bold, style) + "\n" + line("command", command_text(command)) +
          line("job", job_words(report)) + line("CPUs", pinning_text(report)) +
-         line("GPUs", gpus_text(gpu_by_pe));
+         line("GPUs", gpus_text(gpu_by_pe)) + line("path", safe_text(path));
 }
 
 } // namespace shmemctl

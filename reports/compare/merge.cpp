@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "reports/json_view.h"
 #include "src/base/text.h"
@@ -24,8 +26,7 @@ void append(const std::vector<T>& from, int first_run, std::vector<T>& to) {
 
 /// Prefixes the run to a finding; findings of a merged report have that prefix already.
 void append_findings(const Report& report, Findings& to) {
-  const std::string run = join(runs_of(report).front().hosts, "+") +
-                          (report.started_at.empty() ? "" : " at " + report.started_at) + ": ";
+  const std::string run = prefix_of(runs_of(report).front());
   for (Finding finding : report.findings) {
     if (report.runs.empty())
       finding.message = run + finding.message;
@@ -50,6 +51,36 @@ Finding left_out(const char* name) {
   return {"merge-left-out", Severity::info, name,
           std::string("the reports differ in their ") + name + ", so the merged one has none",
           std::string("read the ") + name + " in the single reports"};
+}
+
+Finding stands_with_runs(const char* name) {
+  return {"merge-left-out", Severity::info, name,
+          std::string("the reports differ in their ") + name + ", so it stands with each run",
+          std::string("read runs[].") + name + ", or look at the page: shmemctl report html"};
+}
+
+/// Takes topology and mapping out of the runs if all that have one agree; if not, adds a finding.
+void share_nodes(Report& merged) {
+  bool alike = true;
+  for (const auto& [part, whole, name] :
+       {std::tuple(&RunInfo::topology, &Report::topology, "topology"),
+        std::tuple(&RunInfo::mapping, &Report::mapping, "mapping")}) {
+    json value;
+    bool differs = false;
+    for (const RunInfo& run : merged.runs) {
+      if (value.is_null())
+        value = run.*part;
+      differs = differs || (!(run.*part).is_null() && run.*part != value);
+    }
+    if (differs)
+      merged.findings.push_back(stands_with_runs(name));
+    else
+      merged.*whole = std::move(value);
+    alike = alike && !differs;
+  }
+  if (alike)
+    for (RunInfo& run : merged.runs)
+      run.topology = run.mapping = nullptr;
 }
 
 /// The value, if all reports that have one agree; null with a finding if they differ.
@@ -165,13 +196,23 @@ void keep_common_options(const std::vector<LoadedReport>& reports, Report& merge
 
 } // namespace
 
+std::string prefix_of(const RunInfo& run) {
+  return join(run.hosts, "+") + (run.started_at.empty() ? "" : " at " + run.started_at) + ": ";
+}
+
 Report merge_reports(const std::vector<LoadedReport>& reports) {
   Report merged;
   for (const LoadedReport& loaded : reports) {
     const Report& report = loaded.report;
     const auto first_run = static_cast<int>(merged.runs.size());
     const std::vector<RunInfo> runs = runs_of(report);
-    merged.runs.insert(merged.runs.end(), runs.begin(), runs.end());
+    for (RunInfo run : runs) {
+      if (run.topology.is_null())
+        run.topology = report.topology;
+      if (run.mapping.is_null())
+        run.mapping = report.mapping;
+      merged.runs.push_back(std::move(run));
+    }
     append(report.results, first_run, merged.results);
     append(report.checks, first_run, merged.checks);
     append(report.nic_counters, first_run, merged.nic_counters);
@@ -191,8 +232,7 @@ Report merge_reports(const std::vector<LoadedReport>& reports) {
   merged.job = job_of(merged.runs);
   set_times(merged.runs, merged);
   keep_common_options(reports, merged);
-  merged.topology = common(reports, &Report::topology, "topology", merged.findings);
-  merged.mapping = common(reports, &Report::mapping, "mapping", merged.findings);
+  share_nodes(merged);
   merged.simulation = common(reports, &Report::simulation, "simulation", merged.findings);
   merged.hotspots = merged_hotspots(reports, merged.findings);
   return merged;

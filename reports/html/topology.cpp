@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
 
 #include "reports/compare/load.h"
+#include "reports/compare/merge.h"
 #include "reports/html/blocks.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
@@ -610,27 +612,67 @@ std::string mapping_sentence(const json& mapping) {
   return text + ".";
 }
 
-/// Identical nodes, and the report by which they are drawn.
+/// Identical nodes, and what they are drawn from.
 struct DrawnNodes {
-  const Shown* one = nullptr;
+  json topology, mapping;
   std::set<std::string> hot, faulty; ///< names of NICs
   std::vector<std::string> hosts;
 };
+
+/// Of a report what a picture needs: rows may be many.
+Report drawn_part(const Report& report) {
+  Report part;
+  part.topology = report.topology;
+  part.mapping = report.mapping;
+  part.findings = report.findings;
+  part.hotspots = report.hotspots;
+  part.simulation = report.simulation;
+  part.runs = runs_of(report);
+  return part;
+}
+
+/// A part for each node that the report describes: of a merged one whose runs differ in their node,
+/// one for each run, with the findings of that run.
+std::vector<Report> parts_of(const Report& report) {
+  std::vector<Report> parts;
+  const bool runs_differ =
+      std::any_of(report.runs.begin(), report.runs.end(), [](const RunInfo& run) {
+        return run.topology.is_object() || run.mapping.is_object();
+      });
+  if (!runs_differ)
+    return {drawn_part(report)};
+  for (const RunInfo& run : report.runs) {
+    Report part;
+    part.topology = run.topology;
+    part.mapping = run.mapping;
+    part.hotspots = report.hotspots;
+    part.runs = {run};
+    const std::string prefix = prefix_of(run);
+    std::copy_if(
+        report.findings.begin(), report.findings.end(), std::back_inserter(part.findings),
+        [&prefix](const Finding& finding) { return starts_with(finding.message, prefix); });
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
 
 /// In order of appearance. What counters found hot on a host may be in a report other than that of
 /// its topology; what a mapping makes hot is from the same report.
 std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
   std::map<std::string, std::set<std::string>> measured, faulty_of;
-  for (const Shown& one : shown) {
-    for (const auto& [host, nic] : measured_hot_nics(one.report()))
+  std::vector<Report> parts;
+  for (const Shown& one : shown)
+    for (Report& part : parts_of(one.report()))
+      parts.push_back(std::move(part));
+  for (const Report& part : parts) {
+    for (const auto& [host, nic] : measured_hot_nics(part))
       measured[host].insert(nic);
-    for (const auto& [host, nic] : faulty_nics(one.report()))
+    for (const auto& [host, nic] : faulty_nics(part))
       faulty_of[host].insert(nic);
   }
   std::map<std::string, std::size_t> first;
   std::vector<DrawnNodes> nodes;
-  for (const Shown& one : shown) {
-    const Report& report = one.report();
+  for (const Report& report : parts) {
     if (!report.topology.is_object())
       continue;
     const std::string host = host_of(report);
@@ -640,7 +682,7 @@ std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
     const json alike = {view::member(report.topology, "distances"), report.mapping, hot, faulty};
     const auto [found, is_new] = first.emplace(json_line(alike), nodes.size());
     if (is_new)
-      nodes.push_back({&one, std::move(hot), faulty, {}});
+      nodes.push_back({report.topology, report.mapping, std::move(hot), faulty, {}});
     std::vector<std::string>& hosts = nodes[found->second].hosts;
     if (!host.empty() && std::find(hosts.begin(), hosts.end(), host) == hosts.end())
       hosts.push_back(host);
@@ -649,16 +691,15 @@ std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
 }
 
 /// A node without GPUs and NICs, whose PEs have none either.
-bool has_nothing(const Report& report) {
-  const json& pes = view::list(report.mapping, "pes");
-  return view::list(view::member(report.topology, "distances"), "labels").empty() &&
+bool has_nothing(const DrawnNodes& node) {
+  const json& pes = view::list(node.mapping, "pes");
+  return view::list(view::member(node.topology, "distances"), "labels").empty() &&
          std::all_of(pes.begin(), pes.end(),
                      [](const json& pe) { return view::list(pe, "nics").empty(); });
 }
 
 json picture_block(const DrawnNodes& node) {
-  const Report& report = node.one->report();
-  const auto picture = topology_picture(report.topology, report.mapping, node.hot, node.faulty);
+  const auto picture = topology_picture(node.topology, node.mapping, node.hot, node.faulty);
   if (!picture)
     return nullptr;
   json block = picture_json(*picture);
@@ -673,13 +714,13 @@ json topology_section(const std::vector<Shown>& shown) {
   const std::vector<DrawnNodes> nodes = nodes_of(shown);
   json blocks = json::array();
   for (std::size_t i = 0; i < nodes.size() && i < max_pictures; ++i) {
-    const Report& report = nodes[i].one->report();
-    if (has_nothing(report))
+    const DrawnNodes& node = nodes[i];
+    if (has_nothing(node))
       continue;
-    if (report.mapping.is_object())
-      blocks.push_back(note_block(mapping_sentence(report.mapping)));
+    if (node.mapping.is_object())
+      blocks.push_back(note_block(mapping_sentence(node.mapping)));
     for (json block :
-         {picture_block(nodes[i]), mapping_table(report.mapping), distance_table(report.topology)})
+         {picture_block(node), mapping_table(node.mapping), distance_table(node.topology)})
       if (!block.is_null())
         blocks.push_back(std::move(block));
   }

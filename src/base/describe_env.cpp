@@ -5,6 +5,7 @@
 
 #include "src/base/error.h"
 #include "src/base/options.h"
+#include "src/base/secret_filter.h"
 #include "src/base/text.h"
 
 namespace shmemctl {

@@ -122,22 +122,10 @@ inline constexpr const char* secret_stand_in = "set, not shown";
 bool is_secret_option(std::string_view name);
 /// Whether an environment variable is or contains a secret: one of those options under either
 /// prefix, what `run` passes to its PEs, or any name that suggests it (..._SECRET, ..._PASSWORD,
-/// ..._TOKEN, ..._KEY). A ..._FILE names the file with a secret, and is none.
+/// TOKEN, ..._TOKEN, ..._KEY). A ..._FILE names the file with a secret, and is none.
 bool is_secret_variable(std::string_view name);
 
 /// `text`, or secret_stand_in if `variable` is a secret one and the text is not empty.
 std::string shown_value(std::string_view variable, const std::string& text);
-
-/// Removes secrets from texts that may hold them, such as command lines: the values of secret
-/// options that are set, and the value after NAME= of a secret variable.
-class SecretFilter {
-public:
-  explicit SecretFilter(const Options& options);
-  std::string operator()(std::string text) const;
-  std::vector<std::string> operator()(std::vector<std::string> texts) const;
-
-private:
-  std::vector<std::string> values_; ///< longest first
-};
 
 } // namespace shmemctl

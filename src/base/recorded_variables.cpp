@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "src/base/secret_filter.h"
 #include "src/base/text.h"
 
 namespace shmemctl {

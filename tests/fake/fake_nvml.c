@@ -2,7 +2,7 @@
 // environment variable FAKE_NVML_CONFIG names. One statement per line:
 //   fail FUNCTION CODE                    this function returns CODE, for every GPU
 //   fail FUNCTION CODE GPU                the same for one GPU
-//   driver TEXT | cuda NUMBER
+//   driver TEXT | cuda NUMBER | vbios INDEX TEXT
 //   gpu INDEX BUSID UUID NAME...          NAME to the end of the line
 //   mig INDEX | minor INDEX NUMBER | cpus INDEX HEXMASK | numa INDEX HEXMASK
 //   links INDEX FIRST COUNT TYPE BUSID    TYPE: 0 GPU, 1 NPU, 2 switch, 255 unknown; "-" hides
@@ -41,7 +41,7 @@ typedef struct {
   unsigned clique;
   unsigned long cpus, numa;
   unsigned long long ecc, throttle;
-  char bus_id[32], uuid[80], name[96];
+  char bus_id[32], uuid[80], name[96], vbios[32];
   Link links[MAX_LINKS];
 } Gpu;
 typedef struct {
@@ -96,6 +96,8 @@ static void read_gpu_line(const char* word, int index, const char* line) {
   char text[32] = "";
   if (strcmp(word, "gpu") == 0)
     set_gpu(gpu, line);
+  else if (strcmp(word, "vbios") == 0)
+    sscanf(line, "vbios %*d %31s", gpu->vbios);
   else if (strcmp(word, "mig") == 0)
     gpu->mig = 1;
   else if (strcmp(word, "minor") == 0)
@@ -266,6 +268,13 @@ int nvmlDeviceGetName(Gpu* gpu, char* text, unsigned length) {
 int nvmlDeviceGetUUID(Gpu* gpu, char* text, unsigned length) {
   BEGIN(gpu);
   snprintf(text, length, "%s", gpu->uuid);
+  return SUCCESS;
+}
+int nvmlDeviceGetVbiosVersion(Gpu* gpu, char* text, unsigned length) {
+  BEGIN(gpu);
+  if (gpu->vbios[0] == '\0')
+    return NOT_SUPPORTED;
+  snprintf(text, length, "%s", gpu->vbios);
   return SUCCESS;
 }
 int nvmlDeviceGetMinorNumber(Gpu* gpu, unsigned* minor) {

@@ -146,6 +146,10 @@ class Success(BenchTest):
             self.assertTrue(path["first_host"])
             self.assertTrue(path["nics"], "libfabric tells the interface that it moved bytes with")
         self.assertRegex(out, r"(?m)^put: PE 0 \(.*, node 0\) -> PE 2 \(.*, node 1\) by libfabric .+$")
+        header = re.sub(r"\n {11}", " ", out.split("\n\n")[0])  # long names of hosts are wrapped
+        nics = ", ".join(path["nics"])
+        self.assertRegex(header, r"(?m)^  path     PE 0 \(.*, node 0\) -> PE 2 \(.*, node 1\) by libfabric "
+                         + re.escape(nics) + "$")
         ways = {(row["source"], row["target"]): row["transport"] for row in document["connections"]}
         self.assertEqual(ways, {(a, b): "shm" if a // 2 == b // 2 else "libfabric"
                                 for a in range(4) for b in range(4) if a != b})
@@ -160,6 +164,8 @@ class Success(BenchTest):
         self.assertNotIn("first_pe", row["params"], "as in older reports")
         self.assertEqual((row["path"]["transports"], row["path"]["nics"]), (["shm"], []))
         self.assertRegex(out, r"(?m)^put: PE 0 \(.*\) -> PE 1 \(.*\) by shm$")
+        header = re.sub(r"\n {11}", " ", out.split("\n\n")[0])
+        self.assertRegex(header, r"(?m)^  path     PE 0 \(.*\) -> PE 1 \(.*\) by shm$", "no NIC where none carries it")
 
     def test_odd_sizes_and_few_iterations(self):
         (code, _, err), document = self.report(2, "put", "get-latency", "broadcast", "-b", 1, "-e", 1000, "-f", 7, "-n", 13)

@@ -104,7 +104,9 @@ class Success(BringupTest):
         for op in ("put", "get", "fetch-add", "compare-swap", "put-signal"):
             row = rows[f"bringup.{op}", "shm"]
             self.assertEqual((row["verified"], row["status"], row["reason"]), ("passed", "pass", "9 pairs"))
+            self.assertGreater(row["time_s"], 0)
         row = rows["bringup.registered-buffer", "registered buffer"]
+        self.assertGreater(row["time_s"], 0)
         self.assertEqual((row["verified"], row["status"]), ("passed", "pass"))
         self.assertRegex(row["reason"], "^3 pairs, (zero-copy|attach|staged)$")
         self.assertEqual(document["findings"], [])

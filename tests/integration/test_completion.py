@@ -50,6 +50,8 @@ class Words(CliTest):
                                 (("bench", "--pin", "n"), ["none"]),
                                 (("sim", "--routing", "zi"), ["zipf"]),
                                 (("doctor", "--only", "meml"), ["memlock"]),
+                                (("check", "--only", "exp"), ["expect"]),
+                                (("check", "--skip", "bench-"), ["bench-gpu"]),
                                 (("doctor", "--skip", "memlock,librdm"), ["memlock,librdmacm"])):
             with self.subTest(words=words):
                 self.assertEqual(sorted(offered(*words)[1]), sorted(expected))

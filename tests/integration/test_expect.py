@@ -66,6 +66,22 @@ class Expect(CliTest):
         self.file.write_text(json.dumps(document), encoding="utf-8")
         self.assertEqual(len(expectation_findings(self.compare(self.good)[1])), 4)
 
+    def test_it_is_a_part_that_can_be_chosen_and_left_out(self):
+        self.record()
+        bad = self.folder / "bad"
+        Tree(bad, nics=3)
+        code, document = self.compare(bad, "--only", "expect")
+        self.assertEqual(code, 1)
+        ran = {c["id"]: c["status"] for c in document["checks"]}
+        self.assertEqual((ran["expect"], ran["topo"], ran["doctor"]), ("fail", "skipped", "skipped"))
+        document = self.compare(bad, "--skip", "expect")[1]
+        self.assertEqual(expectation_findings(document), [])
+        self.assertEqual([c["status"] for c in document["checks"] if c["id"] == "expect"], ["skipped"])
+        err = self.assert_refused(run("check", "--expect", self.file, "--only", "expct"))
+        self.assertIn("did you mean expect?", err)
+        err = self.assert_refused(run("check", "--only", "expect"))
+        self.assertIn("--expect FILE", err)
+
     def test_mistakes_are_refused_before_anything_is_checked(self):
         self.assert_refused(run("check", "--sysroot", self.good, "--expect", self.file))
         self.file.write_text('{"expectation": 1, "nics": [{"nam": "mlx5_0"}]}', encoding="utf-8")

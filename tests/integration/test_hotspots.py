@@ -311,6 +311,17 @@ class Orphans(HotspotsTest):
 
 
 class Watching(HotspotsTest):
+    def test_watch_without_a_number_is_every_second(self):
+        """The interval may be left out, at the end and before another flag; what follows is no value."""
+        for flags in (("--watch", "-D", "1.5"), ("-D", "1.5", "--watch")):
+            code, document = report_of("hotspots", "--sysroot", self.before.folder, *flags)
+            self.assertEqual((code, document["hotspots"]["mode"]), (0, "watch"), flags)
+        for word in ("-1", "fast", "0"):
+            code, out, err = run("hotspots", "--sysroot", self.before.folder, "--watch", word)
+            self.assertEqual((code, out), (2, ""), word)
+            self.assertIn(f"--watch: {word} is not ", err)
+        self.assertIn("1 where no number follows", " ".join(run("hotspots", "--help")[1].split()))
+
     def test_lines_for_a_log(self):
         code, out, err = run("hotspots", "--sysroot", self.before.folder, "--watch", "0.2", "-D", "1")
         self.assertEqual(code, 0, err)

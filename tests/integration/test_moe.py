@@ -83,6 +83,8 @@ class Success(MoeTest):
         for case in ("moe-dispatch", "moe-cached-dispatch", "moe-combine"):
             total = rows[case, "total"]
             self.assertGreater(total["bandwidth_GBps"], total["wire_GBps"])
+            self.assertGreater(total["time_s"], 0)
+            self.assertNotIn("time_s", rows[case, "arrival"], "a sum counts calls once")
             for phase in ("arrival", "transfer", "first call"):
                 self.assertIn((case, phase), rows)
         self.assertIn(("moe-round-trip", "period"), rows)

@@ -4,7 +4,7 @@ import pathlib
 import tempfile
 import unittest
 
-from support import DATA, CliTest, run
+from support import BINARY, DATA, CliTest, run
 
 NODE = DATA / "nccl" / "hgx-8gpu-8nic.xml"
 MARK = "hunter2marker"
@@ -95,6 +95,24 @@ class Secrets(CliTest):
                     self.run_hidden("report", *words, codes=(0, 1, 2))
         self.run_hidden("report", "html", *paths)
         self.run_hidden("report", "diff", paths[0], paths[0], codes=(0, 1, 2))
+
+    def test_arguments_of_every_recorded_command(self):
+        """Secrets that are arguments: of the launcher, of a watched command, of this program."""
+        secrets = ("--token", MARK, f"--password={MARK}", "--api-key", MARK, f"https://me:{MARK}@host/x",
+                   "-x", f"SECRET_KEY={MARK}")
+        path = self.folder / "during.json"
+        self.run_hidden("hotspots", "--json", path, "--during", "sh", "-c", "true", *secrets, env={})
+        self.assert_hidden(path.read_text(), path)
+        watched = json.loads(path.read_text())["hotspots"]["command"]["argv"]
+        hidden = f"({STAND_IN})"
+        self.assertEqual(watched, ["sh", "-c", "true", "--token", hidden, f"--password={hidden}", "--api-key",
+                                   hidden, f"https://me:{hidden}@host/x", "-x", f"SECRET_KEY={hidden}"])
+        path = self.folder / "job.json"
+        self.run_hidden("run", "-n", "2", "sh", "-c",
+                        f"exec '{BINARY}' bringup --symmetric-size 16M --json '{path}'", *secrets, env={})
+        self.assert_hidden(path.read_text(), path)
+        command = json.loads(path.read_text())["job"]["command"]
+        self.assertEqual(command[command.index("--token"):], watched[3:])
 
     def test_a_bring_up_that_fails(self):
         """By hand, with a session that nobody serves: errors and the report say why, and not the secret."""

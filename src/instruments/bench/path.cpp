@@ -178,6 +178,50 @@ RowPath row_path(const Point& point, const Placement& placement, const std::vect
   return path;
 }
 
+namespace {
+
+/// The ports of the transport that a carrier is or runs over.
+std::vector<PortUse> ports_of(const Runtime& runtime, const std::string& carrier) {
+  const std::string proxy = "proxy over ";
+  const std::string name = starts_with(carrier, proxy) ? carrier.substr(proxy.size()) : carrier;
+  std::vector<PortUse> ports;
+  for (const TransportEntry& entry : runtime.transports())
+    if (entry.transport && entry.transport->name() == name)
+      for (const NicTraffic& each : entry.transport->traffic())
+        ports.push_back({"", each.nic, std::nullopt});
+  return ports;
+}
+
+/// A point of the only pair; nullptr if there is none.
+const Point* point_of_pair(const std::vector<Point>& points) {
+  const Point* found = nullptr;
+  for (const Point& point : points) {
+    if (point.traffic != Traffic::pair)
+      continue;
+    if (point.of_matrix || point.launch.memory == MemoryKind::registered ||
+        (found && (found->first_pe != point.first_pe || found->second_pe != point.second_pe)))
+      return nullptr;
+    found = found ? found : &point;
+  }
+  return found;
+}
+
+} // namespace
+
+std::optional<RowPath> planned_path(Runtime& runtime, const std::vector<Point>& points) {
+  const Point* const point = point_of_pair(points);
+  if (!point)
+    return std::nullopt;
+  PathUse own = own_path(runtime, *point);
+  own.measures = !own.transports.empty();
+  for (const std::string& carrier : own.transports)
+    if (!is_memory(carrier)) {
+      const std::vector<PortUse> ports = ports_of(runtime, carrier);
+      own.ports.insert(own.ports.end(), ports.begin(), ports.end());
+    }
+  return row_path(*point, runtime.placement(), gather_paths(runtime, own));
+}
+
 std::vector<ConnectionRow> connections_in_use(Runtime& runtime) {
   std::vector<ConnectionRow> rows;
   for (int pe = 0; pe < runtime.n_pes(); ++pe) {

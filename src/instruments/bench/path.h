@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,14 @@ std::vector<PathUse> gather_paths(Runtime& runtime, const PathUse& own);
 /// The row's key "path". Ports count only of PEs that measure, and only where a network is one of
 /// the transports: barriers between samples use NICs too.
 RowPath row_path(const Point& point, const Placement& placement, const std::vector<PathUse>& uses);
+
+/// Collective, before anything is measured: what will carry the data of the pair that the points
+/// name, as the row's key "path" has it afterwards. NICs are those that the transport has on the PE
+/// that issues; memory that is mapped (shm, p2p) has none. Nothing where no point is of a pair,
+/// where they are of several ones, and for registered buffers, whose way each point finds for
+/// itself.
+/// @param points the same on all PEs
+std::optional<RowPath> planned_path(Runtime& runtime, const std::vector<Point>& points);
 
 /// What this PE's operations go by to each of the others, for connections_message(): one
 /// way for each PE, that which is in use, and that of kernels beside it in a job with GPUs.

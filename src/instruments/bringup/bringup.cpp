@@ -103,6 +103,7 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
       runtime.gather_text("");
   };
   std::vector<PairFailure> failures;
+  verdict.time_s.resize(verdict.transports.size());
   for (std::size_t i = 0; i < verdict.transports.size(); ++i) {
     const TransportReach& reach = verdict.transports[i];
     if (!reach.reaches_anything())
@@ -113,13 +114,14 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
       if (round == verdict.n_pes / 2)
         inject_fault(options, runtime.pe(), check_phase);
     };
-    const PairWorld world{*rma,
-                          static_cast<int>(i),
-                          buffer.get(),
-                          layout,
-                          [&reach](int source, int target) { return reach.from(source, target); },
-                          sync,
-                          announce};
+    PairWorld world{*rma,
+                    static_cast<int>(i),
+                    buffer.get(),
+                    layout,
+                    [&reach](int source, int target) { return reach.from(source, target); },
+                    sync,
+                    announce};
+    world.time_s = &verdict.time_s[i];
     const std::vector<PairFailure> found = check_pairs(world);
     failures.insert(failures.end(), found.begin(), found.end());
   }

@@ -37,6 +37,9 @@ ResultRow verified_row(const BringupVerdict& verdict, int transport, PairOp op) 
     row.reason = reach.reaches_anything() ? "this transport cannot do it" : "it reaches no PE";
     return row;
   }
+  const auto at = static_cast<std::size_t>(transport);
+  if (at < verdict.time_s.size())
+    row.time_s = verdict.time_s[at][static_cast<std::size_t>(op)];
   const std::vector<PePair> bad = failed_pairs(verdict, transport, op);
   row.verified = bad.empty() ? Verified::passed : Verified::failed;
   row.status = bad.empty() ? RowStatus::pass : RowStatus::fail;

@@ -1,6 +1,7 @@
 #include "src/instruments/bringup/buffer_check.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <set>
@@ -105,6 +106,7 @@ std::vector<BufferFailure> verify_all(const std::byte* buffer, int source, int t
 } // namespace
 
 BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options) {
+  const auto begin = std::chrono::steady_clock::now();
   runtime.failure_detector().phase(check_phase);
   const Neighbours neighbours = neighbours_of(runtime);
   BufferReport own;
@@ -142,7 +144,9 @@ BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options)
   }
   if (!own.problem.empty() && neighbours.to >= 0)
     own.problem = "to PE " + std::to_string(neighbours.to) + ": " + own.problem;
-  return merge_buffer_reports(runtime.gather_text(to_bytes(own)));
+  BufferVerdict verdict = merge_buffer_reports(runtime.gather_text(to_bytes(own)));
+  verdict.time_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return verdict;
 }
 
 void serialize(Archive& archive, BufferFailure& failure) {
@@ -217,6 +221,7 @@ void add_to_report(const BufferVerdict& verdict, Report& report) {
   } else {
     row.verified = verdict.passed() ? Verified::passed : Verified::failed;
     row.status = verdict.passed() ? RowStatus::pass : RowStatus::fail;
+    row.time_s = verdict.time_s;
   }
   report.results.push_back(std::move(row));
   if (!verdict.failures.empty()) {

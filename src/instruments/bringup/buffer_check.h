@@ -20,12 +20,13 @@ struct BufferFailure {
   bool operator==(const BufferFailure&) const = default;
 };
 
-/// What all PEs found; the same on every PE.
+/// What all PEs found; the same on every PE but for the time.
 struct BufferVerdict {
   int pairs = 0;                       ///< PEs that put into their neighbour's buffer
   std::vector<std::string> paths;      ///< "zero-copy", ...: those that were taken, sorted
   std::vector<std::string> problems;   ///< "PE 1 to PE 2: ...": registered or put it could not
   std::vector<BufferFailure> failures; ///< by target
+  double time_s = 0;                   ///< that the check took this PE
   bool passed() const { return failures.empty(); }
 };
 

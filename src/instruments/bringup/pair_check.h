@@ -1,6 +1,7 @@
 // Put, get, atomics and put-with-signal between every ordered pair, verified by the target's loads.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -45,6 +46,9 @@ struct PairWorld {
   std::function<void(int round)> announce = {};
   /// How long a target looks out for a signal before it asks whether the source is done.
   double signal_timeout_s = 2;
+  /// By PairOp: what this PE spends on each operation and on verifying it, without waiting for the
+  /// others, is added; nullptr: to nothing.
+  std::array<double, pair_ops>* time_s = nullptr;
 };
 
 /// Collective. What this PE saw go wrong, as source or as target; at most `max_failures`, in the

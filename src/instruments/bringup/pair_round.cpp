@@ -90,13 +90,13 @@ void PairRound::prepare() {
 
 void PairRound::act() {
   if (may(PairOp::put, pe_, target_))
-    put_all();
+    timed(PairOp::put, [this] { put_all(); });
   if (may(PairOp::get, pe_, target_))
-    get_all();
+    timed(PairOp::get, [this] { get_all(); });
   if (may(PairOp::fetch_add, pe_, target_))
     atomic_all();
   if (may(PairOp::put_signal, pe_, target_))
-    put_signal_all();
+    timed(PairOp::put_signal, [this] { put_signal_all(); });
 }
 
 template <class Operation>
@@ -140,10 +140,14 @@ void PairRound::get_all() {
 }
 
 void PairRound::atomic_all() {
-  fetch_add(AtomicTarget::add_8, 8);
-  fetch_add(AtomicTarget::add_4, 4);
-  compare_swap(AtomicTarget::swap_8, 8);
-  compare_swap(AtomicTarget::swap_4, 4);
+  timed(PairOp::fetch_add, [this] {
+    fetch_add(AtomicTarget::add_8, 8);
+    fetch_add(AtomicTarget::add_4, 4);
+  });
+  timed(PairOp::compare_swap, [this] {
+    compare_swap(AtomicTarget::swap_8, 8);
+    compare_swap(AtomicTarget::swap_4, 4);
+  });
   attempt(PairOp::fetch_add, 0, [&] { world_.rma.quiet(); });
 }
 

@@ -1,6 +1,7 @@
 // One round of the pair check, as one PE goes through it.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,16 @@ private:
   /// Values that atomics start from, add, and swap in.
   std::uint64_t word(PairOp op, int source, int target, AtomicTarget cell,
                      std::uint64_t index) const;
+
+  /// Runs what belongs to that operation, and adds the time that it takes.
+  template <class Body>
+  void timed(PairOp op, Body body) {
+    const auto begin = std::chrono::steady_clock::now();
+    body();
+    if (world_.time_s)
+      (*world_.time_s)[static_cast<std::size_t>(op)] +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
 
   // acting
   void put_all();

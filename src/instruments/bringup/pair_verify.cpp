@@ -113,14 +113,18 @@ void PairRound::await_signals() {
 
 void PairRound::verify() {
   const CheckBuffer& layout = world_.layout;
-  for (const CheckSection& section : layout.put)
-    verify_section(PairOp::put, section, false);
-  for (std::size_t i = 0; i < layout.n_sizes(); ++i)
-    verify_section(PairOp::put_signal, layout.put_signal[i], signal_seen_[i]);
+  timed(PairOp::put, [&] {
+    for (const CheckSection& section : layout.put)
+      verify_section(PairOp::put, section, false);
+  });
+  timed(PairOp::put_signal, [&] {
+    for (std::size_t i = 0; i < layout.n_sizes(); ++i)
+      verify_section(PairOp::put_signal, layout.put_signal[i], signal_seen_[i]);
+  });
   for (const CheckSection& section : layout.get) // they were read; the next round has other data
     std::fill_n(at(section.payload(source_)), section.size_bytes, sentinel);
-  verify_signals();
-  verify_atomics();
+  timed(PairOp::put_signal, [this] { verify_signals(); });
+  timed(PairOp::fetch_add, [this] { verify_atomics(); }); // few words: not told apart
 }
 
 void PairRound::verify_section(PairOp op, const CheckSection& section, bool payload_was_verified) {

@@ -1,6 +1,7 @@
 // What all PEs found, put together: the same on every PE.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct BringupVerdict {
   std::string advice;              ///< RemoteChoice::advice
   /// Why kernels of a job with GPUs could not be launched; "" if they could, or there are none.
   std::string kernels_problem;
+  /// By transport and PairOp: what this PE spent on it (PairWorld::time_s). Not of kernels, which
+  /// do everything at the same time.
+  std::vector<std::array<double, pair_ops>> time_s;
   bool passed() const { return failures.empty() && unreachable.empty() && kernels_problem.empty(); }
 };
 

@@ -76,6 +76,7 @@ Json recorded_gpu(const Node& node, const Gpu& gpu) {
     object["count"] = 1;
   put(object, "pci_id", pci_id_of(function));
   put(object, "model", gpu.name);
+  put(object, "vbios", gpu.vbios);
   if (function != nullptr)
     put(object, "pcie_width", function->link.width);
   if (!gpu.links.empty())
@@ -253,6 +254,7 @@ ExpectedDevice device_from(const json& value, const std::string& place, const st
     });
   } else {
     device.model = members.text("model");
+    device.vbios = members.text("vbios");
     device.nvlinks = members.integer("nvlinks", 0);
   }
   const std::optional<int> count = members.integer("count", 1);
@@ -302,7 +304,7 @@ namespace {
 /// A device of the node, as far as an expectation can say something of it.
 struct Found {
   std::string subject; ///< "GPU 3 (0000:5d:00.0)", "mlx5_3"
-  Fact<std::string> name, pci, pci_id, model, firmware;
+  Fact<std::string> name, pci, pci_id, model, firmware, vbios;
   PcieLink link;
   std::optional<int> nvlinks;
   std::vector<NicPort> ports;
@@ -327,6 +329,7 @@ std::vector<Found> gpus_of(const Node& node) {
     found.subject =
         fmt::format("GPU {}", gpu.index) + (found.pci ? " (" + *found.pci + ")" : std::string());
     found.model = gpu.name;
+    found.vbios = gpu.vbios;
     found.nvlinks = active_nvlinks(gpu);
     all.push_back(std::move(found));
   }
@@ -445,6 +448,10 @@ Differences differences_of(const ExpectedDevice& expected, const Found& found) {
   differences.text("the firmware", expected.firmware, found.firmware,
                    "install that firmware: mlxfwmanager -d " + at +
                        " --query, then -u; or the vendor's tool");
+  differences.text(
+      "the VBIOS", expected.vbios, found.vbios,
+      "install that VBIOS with the server vendor's update, then compare: nvidia-smi -q "
+      "| grep VBIOS");
   for (const ExpectedPort& port : expected.ports)
     compare_port(port, found, differences);
   return differences;
@@ -566,12 +573,15 @@ Findings compare_with_expectation(const Expectation& expectation, const Node& no
   for (const auto& [name, pattern] : expectation.versions) {
     Differences differences;
     const auto found = versions.find(name);
-    differences.text("version", pattern,
-                     found != versions.end()
-                         ? known(found->second, "")
-                         : unknown<std::string>("not loaded, or without a version"),
-                     fmt::format("install {} {} as on a good node, or change the file",
-                                 printable(name, 40), printable(pattern, 80)));
+    differences.text(
+        "version", pattern,
+        found != versions.end() ? known(found->second, "")
+                                : unknown<std::string>("not loaded, or without a version"),
+        name == "cuda" ? fmt::format("install a driver that serves CUDA {}, or change the file: "
+                                     "nvidia-smi shows both versions",
+                                     printable(pattern, 80))
+                       : fmt::format("install {} {} as on a good node, or change the file",
+                                     printable(name, 40), printable(pattern, 80)));
     for (const std::string& words : differences.words())
       findings.push_back({"expected-differs", Severity::error, printable(name, 40),
                           printable(name, 40) + ": " + words, differences.fix()});

@@ -28,6 +28,7 @@ struct ExpectedDevice {
   std::optional<std::string> pci_id; ///< vendor and device: "10de:2330"
   std::optional<std::string> model;  ///< of a GPU
   std::optional<std::string> firmware;
+  std::optional<std::string> vbios;      ///< of a GPU
   std::optional<int> pcie_width;         ///< lanes
   std::optional<double> pcie_speed_GTps; ///< an idle GPU lowers its speed: for NICs only
   std::optional<int> nvlinks;            ///< of a GPU: active links
@@ -39,7 +40,7 @@ struct ExpectedDevice {
 struct Expectation {
   std::optional<std::vector<ExpectedDevice>> gpus, nics; ///< empty: any devices are right
   std::optional<int> nvswitches;
-  /// "kernel", "nvidia", "mlx5_core", ... -> pattern: the versions of host_json().
+  /// "kernel", "nvidia", "cuda", "mlx5_core", ... -> pattern: the versions of host_json().
   std::map<std::string, std::string> versions;
 };
 

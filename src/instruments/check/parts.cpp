@@ -14,17 +14,20 @@ bool contains(const std::vector<std::string>& list, const char* id) {
   return std::find(list.begin(), list.end(), id) != list.end();
 }
 
-std::vector<std::string> part_ids() {
+constexpr CheckPart expectation{expect_part, "what a node of this type must have", 1};
+
+std::vector<std::string> part_ids(const PartChoice& choice) {
   std::vector<std::string> ids;
-  for (const CheckPart& part : check_parts())
+  for (const CheckPart& part : parts_of(choice))
     ids.emplace_back(part.id);
   return ids;
 }
 
-void require_known(const std::vector<std::string>& chosen, const std::string& flag) {
-  const std::vector<std::string> ids = part_ids();
+void require_known(const std::vector<std::string>& chosen, const std::string& flag,
+                   const PartChoice& choice) {
+  const std::vector<std::string> ids = part_ids(choice);
   for (const std::string& id : chosen)
-    if (std::find(ids.begin(), ids.end(), id) == ids.end())
+    if (id != expect_part && std::find(ids.begin(), ids.end(), id) == ids.end())
       throw Error(ExitCode::usage, flag, "", "check has no part \"" + printable(id) + "\"",
                   did_you_mean(id, ids) + "the parts are " + join(ids, ", ") +
                       "; single checks: shmemctl doctor --only ID");
@@ -46,7 +49,17 @@ const std::vector<CheckPart>& check_parts() {
   return parts;
 }
 
+std::vector<CheckPart> parts_of(const PartChoice& choice) {
+  std::vector<CheckPart> parts;
+  if (choice.expects)
+    parts.push_back(expectation);
+  parts.insert(parts.end(), check_parts().begin(), check_parts().end());
+  return parts;
+}
+
 std::string part_title(const std::string& id) {
+  if (id == expectation.id)
+    return expectation.title;
   for (const CheckPart& part : check_parts())
     if (part.id == id)
       return part.title;
@@ -54,14 +67,19 @@ std::string part_title(const std::string& id) {
 }
 
 void require_parts(const PartChoice& choice) {
-  require_known(choice.only, "--only");
-  require_known(choice.skip, "--skip");
-  const auto& parts = check_parts();
+  require_known(choice.only, "--only", choice);
+  require_known(choice.skip, "--skip", choice);
+  if (!choice.expects && contains(choice.only, expect_part))
+    throw Error(ExitCode::usage, "--only", "",
+                "expect compares the node with a file, and none is "
+                "given",
+                "add --expect FILE; a good node writes it with --record-expect FILE");
+  const std::vector<CheckPart> parts = parts_of(choice);
   if (std::none_of(parts.begin(), parts.end(), [&choice](const CheckPart& part) {
         return why_skipped(choice, part, "").empty();
       }))
     throw Error(ExitCode::usage, "--skip", "", "no part of check is left",
-                "omit --skip, or name fewer of " + join(part_ids(), ", "));
+                "omit --skip, or name fewer of " + join(part_ids(choice), ", "));
 }
 
 std::string why_skipped(const PartChoice& choice, const CheckPart& part,

@@ -15,8 +15,10 @@ struct CheckPart {
   const char* title;
   int level; ///< the lowest --level that runs it
 };
-/// In the order in which they run.
+/// In the order in which they run. --expect adds another one: parts_of().
 const std::vector<CheckPart>& check_parts();
+/// The part that compares the node with the file of --expect, before all others.
+inline constexpr const char* expect_part = "expect";
 /// What the part of this id verifies; "" for none.
 std::string part_title(const std::string& id);
 
@@ -25,10 +27,14 @@ struct PartChoice {
   int level = default_level;
   std::vector<std::string> only, skip; ///< ids
   bool fail_early = false;
+  bool expects = false; ///< --expect is given
 };
 
-/// Throws Error (usage), with the nearest spelling, for an id that no part has, and for a choice
-/// that leaves none.
+/// The parts that this choice is made from, in the order in which they run.
+std::vector<CheckPart> parts_of(const PartChoice& choice);
+
+/// Throws Error (usage), with the nearest spelling, for an id that no part has, for a choice that
+/// leaves none, and for expect in `only` without --expect.
 void require_parts(const PartChoice& choice);
 
 /// Why the part does not run; empty if it does. `only` runs parts of higher levels, too.

@@ -114,6 +114,7 @@ struct Gpu {
   int pci = -1;       ///< index in Node::pci, -1 if the source has no PCI address
   std::string vendor; ///< "nvidia", "amd", "intel", or "" if unknown
   Fact<std::string> name, uuid;
+  Fact<std::string> vbios; ///< "96.00.89.00.01", of the live machine only
   Fact<int> numa;
   /// The NUMA nodes as a list ("0,3-9") where the source names several: `numa` is then unknown.
   Fact<std::string> numa_affinity;
@@ -185,7 +186,9 @@ struct Node {
   std::vector<Gpu> gpus;      ///< index == position
   std::vector<Nic> nics;      ///< RDMA devices first, in enumeration order; then the others
   int nvswitches = 0;         ///< NVSwitch PCI functions seen
-  int hidden_nics = 0;        ///< NICs that exist according to the source but are not in it
+  /// Of NVIDIA's driver, and the newest CUDA that it serves ("13.0"); of the live machine only.
+  Fact<std::string> driver_version, cuda_version;
+  int hidden_nics = 0; ///< NICs that exist according to the source but are not in it
   std::optional<DistanceMatrix> recorded;
   /// What the reader could not read, omitted or took from elsewhere, each with its position: each
   /// is a finding in every report (check_source).
@@ -198,7 +201,8 @@ struct Node {
 /// group's order), and permutes `recorded` accordingly. Every reader calls it last.
 void normalize(Node& node);
 
-/// Equality of everything but the origins of facts, `format`, `notes` and `remarks`.
+/// Equality of everything but the origins of facts, `format`, `notes`, `remarks`, and what only the
+/// live machine has: versions of the driver, of CUDA and of VBIOS.
 bool same_model(const Node& left, const Node& right);
 /// For test failures: describes the first difference; "" if same_model.
 std::string first_difference(const Node& left, const Node& right);

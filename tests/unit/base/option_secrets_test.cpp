@@ -6,6 +6,7 @@
 #include "src/base/describe_env.h"
 #include "src/base/error.h"
 #include "src/base/recorded_variables.h"
+#include "src/base/secret_filter.h"
 #include "src/base/secure_execution.h"
 #include "src/base/text.h"
 
@@ -31,7 +32,8 @@ TEST(OptionSecrets, ARowWhoseNameSaysSoIsOne) {
 }
 
 TEST(OptionSecrets, VariablesOfOthers) {
-  for (const char* name : {"SHMEMCTL_LOCAL_ID", "MY_SECRET", "db_password", "HF_TOKEN", "AWS_KEY"})
+  for (const char* name :
+       {"SHMEMCTL_LOCAL_ID", "MY_SECRET", "db_password", "HF_TOKEN", "AWS_KEY", "TOKEN", "apikey"})
     EXPECT_TRUE(is_secret_variable(name)) << name;
   for (const char* name : {"SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE", "NVSHMEM_HCA_LIST", "MAX_TOKENS",
                            "UCX_NET_DEVICES", "KEYBOARD", ""})
@@ -53,6 +55,93 @@ TEST(OptionSecrets, CommandLinesLoseThem) {
   EXPECT_EQ(none(std::string("A_SECRET= B==c =d= A_TOKEN=")), "A_SECRET= B==c =d= A_TOKEN=");
   EXPECT_EQ(none(std::vector<std::string>{"put[bytes=1M]>=3", "A_KEY=v"}),
             (std::vector<std::string>{"put[bytes=1M]>=3", "A_KEY=(set, not shown)"}));
+}
+
+SecretFilter no_options() {
+  return SecretFilter(Options(Environment()));
+}
+
+using Words = std::vector<std::string>;
+
+TEST(OptionSecrets, ArgumentsThatAreSecretsAreNotShown) {
+  const std::string hidden = std::string("(") + secret_stand_in + ")";
+  const SecretFilter filter = no_options();
+  const auto words = [&](Words given) { return filter(std::move(given)); };
+  EXPECT_EQ(words({"app", "--token", "abc", "x"}), (Words{"app", "--token", hidden, "x"}));
+  EXPECT_EQ(words({"app", "--api-key", "abc", "-key", "abc"}),
+            (Words{"app", "--api-key", hidden, "-key", hidden}));
+  EXPECT_EQ(words({"app", "--apiKey", "abc"}), (Words{"app", "--apiKey", hidden}));
+  EXPECT_EQ(words({"app", "--password=a b c", "-n", "2"}),
+            (Words{"app", "--password=" + hidden, "-n", "2"}));
+  EXPECT_EQ(words({"mpirun", "-x", "SECRET_KEY=a b", "-x", "NCCL_IB_HCA=mlx5_0"}),
+            (Words{"mpirun", "-x", "SECRET_KEY=" + hidden, "-x", "NCCL_IB_HCA=mlx5_0"}));
+  EXPECT_EQ(words({"mpiexec", "-genv", "HF_TOKEN", "abc", "-genv", "UCX_TLS", "tcp"}),
+            (Words{"mpiexec", "-genv", "HF_TOKEN", hidden, "-genv", "UCX_TLS", "tcp"}));
+  EXPECT_EQ(words({"srun", "--export=ALL,HF_TOKEN=abc"}),
+            (Words{"srun", "--export=ALL,HF_TOKEN=" + hidden}));
+  EXPECT_EQ(words({"app", "--token", "-x9f3-0a2b"}), (Words{"app", "--token", hidden}))
+      << "base64 has a dash in one of its alphabets";
+  EXPECT_EQ(words({"app", "--bootstrap-uid", "shmemctl-uid-1:5ec7"}),
+            (Words{"app", "--bootstrap-uid", hidden}));
+}
+
+TEST(OptionSecrets, ArgumentsThatAreNoneStay) {
+  const SecretFilter filter = no_options();
+  for (const Words& words :
+       {Words{"app", "--password", "--user", "me"}, Words{"app", "--token", "-n", "2"},
+        Words{"app", "--no-token", "x"}, Words{"app", "--password-file", "x"},
+        Words{"app", "--max-tokens=4096", "--max-tokens", "8"}, Words{"app", "--token"},
+        Words{"mpirun", "-x", "HF_TOKEN", "-n", "2"}, Words{"app", "--keyboard=us", "-k", "x"},
+        Words{"app", "--json", "a=b.json", "put[bytes=1M]>=3"}, Words{}, Words{""}})
+    EXPECT_EQ(filter(words), words);
+}
+
+TEST(OptionSecrets, ScriptsOfAShellAreOneWord) {
+  const SecretFilter filter = no_options();
+  const std::string hidden = std::string("(") + secret_stand_in + ")";
+  EXPECT_EQ(filter(Words{"sh", "-c", "A_TOKEN=abc app --password 'a b' --n 2; x --key=abc y"}),
+            (Words{"sh", "-c",
+                   "A_TOKEN=" + hidden + " app --password '" + hidden +
+                       "' --n 2; x --key=" + hidden + " y"}));
+  EXPECT_EQ(filter(std::string("run --token abc --n 2")), "run --token " + hidden + " --n 2");
+  EXPECT_EQ(filter(std::string("env 'A_PASSWORD=a b' c")), "env 'A_PASSWORD=" + hidden + "' c");
+}
+
+TEST(OptionSecrets, UrlsLoseTheirPasswords) {
+  const SecretFilter filter = no_options();
+  const std::string hidden = std::string("(") + secret_stand_in + ")";
+  EXPECT_EQ(filter(std::string("git clone https://me:a:b@c@host:80/x y")),
+            "git clone https://me:" + hidden + "@host:80/x y");
+  EXPECT_EQ(filter(Words{"--url=postgres://me:abc@host/db", "https://abc@host"}),
+            (Words{"--url=postgres://me:" + hidden + "@host/db", "https://" + hidden + "@host"}));
+  EXPECT_EQ(filter(std::string("http://host/?api_key=abc&n=2")),
+            "http://host/?api_key=" + hidden + "&n=2");
+  for (const char* same : {"ssh://me@host", "http://host:80/a@b", "http://", "tcp://a:1 b@c"})
+    EXPECT_EQ(filter(std::string(same)), same);
+}
+
+TEST(OptionSecrets, FilteringTwiceChangesNothing) {
+  const SecretFilter filter(Options(Environment{{"SHMEMCTL_BOOTSTRAP_UID_SECRET", "hunter2"}}));
+  const Words given = {"app",
+                       "--token",
+                       "abc",
+                       "--key=a b",
+                       "A_SECRET=hunter2",
+                       "-x",
+                       "B_TOKEN=x",
+                       "h://u:p@h",
+                       "sh",
+                       "-c",
+                       "A_KEY=x y --token hunter2",
+                       "--x=hunter2",
+                       "https://hunter2@host"};
+  const Words once = filter(given);
+  EXPECT_EQ(filter(once), once);
+  for (const std::string& word : once) {
+    EXPECT_EQ(word.find("hunter2"), std::string::npos) << word;
+    EXPECT_EQ(word.find("shown) not"), std::string::npos) << word;
+    EXPECT_EQ(filter(word), word);
+  }
 }
 
 TEST(OptionSecrets, ReportsRecordWhatExplainsARunAndNoSecret) {

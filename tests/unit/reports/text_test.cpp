@@ -240,6 +240,27 @@ TEST(ChecksText, EvidenceAndFixOnlyWhereItDidNotPass) {
                                                     "       read: RLIMIT_MEMLOCK\n");
 }
 
+TEST(ChecksText, OfAMergedReportSaysWhichHostTheyAreOf) {
+  CheckRow check = sample_report().checks[0];
+  std::vector<CheckRow> checks(3, check);
+  for (int run = 0; run < 3; ++run)
+    checks[static_cast<std::size_t>(run)].run = run;
+  std::vector<RunInfo> runs(3);
+  runs[0].hosts = {"node1"};
+  runs[1].hosts = runs[2].hosts = {"node2"};
+  const std::string line = "[\xe2\x9c\x93] memlock  unlimited\n";
+  EXPECT_EQ(checks_text(checks, {}, runs), "memory on node1\n" + line +
+                                               "\nmemory on node2 (run 1)\n" + line +
+                                               "\nmemory on node2 (run 2)\n" + line);
+  // Skipped for the same reason, but on two hosts.
+  checks.resize(2);
+  for (CheckRow& each : checks)
+    each.status = "skipped";
+  EXPECT_EQ(checks_text(checks, {}, runs).find("2 checks"), std::string::npos);
+  runs.resize(1); // a foreign report may name a run that it does not have
+  EXPECT_NE(checks_text(checks, {}, runs).find("memory on node1\n"), std::string::npos);
+}
+
 TEST(ResultsText, WhatRowsHaveInCommonStandsAboveThem) {
   std::vector<ResultRow> results = sample_report().results;
   EXPECT_NE(results_text(results, {}).find("GB/s  GB/s wire"), std::string::npos);
@@ -398,12 +419,13 @@ TEST(JobText, SaysWhatWasRunAndWhere) {
   for (int pe = 0; pe < 4; ++pe)
     report.measurement->pinning.push_back({pe, "n0", std::to_string(pe), 0, "bench"});
   EXPECT_EQ(
-      job_text(report, {"H100", "H100", "", "H200"}, {}),
+      job_text(report, {"H100", "H100", "", "H200"}, {}, "PE 0 (n0) -> PE 2 (n1) by ibrc mlx5_0"),
       "shmemctl 1.2.3 (abc, dirty), 2026-11-26T10:00:00.000Z\n"
       "  command  mpirun -n 4 shmemctl bench 'a b'\n"
       "  job      4 PEs on 2 nodes (n0, n1), started by mpirun, bootstrap pmix\n"
       "  CPUs     PE 0 on CPU 0, PE 1 on CPU 1, PE 2 on CPU 2, PE 3 on CPU 3, pinned by bench\n"
-      "  GPUs     H100 (PE 0 to 1), H200 (PE 3)\n");
+      "  GPUs     H100 (PE 0 to 1), H200 (PE 3)\n"
+      "  path     PE 0 (n0) -> PE 2 (n1) by ibrc mlx5_0\n");
   report.job.command.clear();
   report.measurement->pinning.resize(1);
   for (int pe = 0; pe < 40; ++pe)
@@ -411,6 +433,7 @@ TEST(JobText, SaysWhatWasRunAndWhere) {
   const std::string text = job_text(report, {}, {});
   EXPECT_NE(text.find("command  shmemctl bench put\n"), std::string::npos) << text;
   EXPECT_NE(text.find("33 more,"), std::string::npos) << text;
+  EXPECT_EQ(text.find("  path "), std::string::npos) << text;
   EXPECT_LE(widest_line(text), 100) << text;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "reports/compare/merge.h"
 #include "reports/html/page_model.h"
 #include "reports/html/topology.h"
 #include "tests/unit/reports/page.h"
@@ -130,6 +131,35 @@ TEST(Topology, HotNicsAreThoseOfTheirHostWhicheverReportNamesThem) {
   EXPECT_EQ(red_nics(page_model({reports, {}})),
             (std::map<std::string, std::set<std::string>>{{"n1, n3: GPUs and NICs", {}},
                                                           {"n2: GPUs and NICs", {"mlx5_1"}}}));
+}
+
+TEST(Topology, AMergedReportShowsEachNodeThatDiffers) {
+  std::vector<LoadedReport> reports;
+  for (const char* host : {"n1", "n2", "n3"}) {
+    LoadedReport loaded = run_of(std::string("2026-11-21T03:33:0") + host[1] + "Z", 1, "topo");
+    loaded.report.hosts = json::array({{{"name", host}}});
+    loaded.report.topology = sample_topology();
+    loaded.report.topology["hostname"] = host;
+    loaded.report.mapping = sample_report().mapping;
+    reports.push_back(loaded);
+  }
+  // A subject without a host: the run says whose NIC it is.
+  reports[1].report.findings = {{"nic-hotspot", Severity::error, "mlx5_0/1", "shared", "x"}};
+  const std::map<std::string, std::set<std::string>> apart{{"n1, n3: GPUs and NICs", {}},
+                                                           {"n2: GPUs and NICs", {"mlx5_0"}}};
+  EXPECT_EQ(red_nics(page_model({reports, {}})), apart);
+  const LoadedReport merged{"merged.json", merge_reports(reports)};
+  EXPECT_TRUE(merged.report.topology.is_null());
+  EXPECT_EQ(red_nics(page_model({{merged}, {}})), apart);
+  // A report of one more node beside the merged one.
+  LoadedReport fourth = run_of("2026-11-21T03:33:04Z", 1, "topo");
+  fourth.report.hosts = json::array({{{"name", "n4"}}});
+  fourth.report.topology = sample_topology();
+  fourth.report.topology["hostname"] = "n4";
+  fourth.report.topology["distances"]["matrix"][0][1] = "SYS";
+  fourth.report.mapping = sample_report().mapping;
+  const LoadedReport all{"all.json", merge_reports({merged, fourth})};
+  EXPECT_EQ(red_nics(page_model({{all}, {}})).size(), 3u);
 }
 
 /// A NIC that one mapping overloads is not hot in the picture of another mapping of that host.

@@ -26,6 +26,19 @@ void wait_us(double span_us) {
     std::this_thread::yield();
 }
 
+/// Adds the time for which it lives.
+class Stopwatch {
+public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  ~Stopwatch() { seconds_ += us_since(begin_) * 1e-6; }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+private:
+  double& seconds_;
+  Clock::time_point begin_ = Clock::now();
+};
+
 class Measurement {
 public:
   Measurement(Backend& backend, const Setup& setup, const Effort& effort, const JobRank& rank)
@@ -66,6 +79,7 @@ private:
     verified = verified && effort_.verify;
     bool all_seen = verified;
     for (CallTimings& calls : timings_.calls) {
+      const Stopwatch watch(calls.wall_s);
       progress_.go_on();
       if (verified) {
         backend_.poison();
@@ -140,6 +154,7 @@ private:
   /// so a row that one pair omits is hidden by that of an earlier pair: one more pair, into
   /// poisoned memory, is verified.
   void chain() {
+    const Stopwatch watch(chain_wall_s_);
     rank_.barrier();
     timings_.period_us = pairs(effort_.iterations);
     if (!effort_.verify || effort_.iterations == 0)
@@ -172,6 +187,7 @@ private:
         backend_.poison();
       const std::vector<std::int32_t> masked = backend_.masked();
       for (CallTimings& calls : timings_.calls) {
+        const Stopwatch watch(calls.phases_wall_s);
         const bool back = calls.operation == Operation::combine;
         const Direction direction = back ? Direction::combine : Direction::dispatch;
         if (back && verified)
@@ -191,6 +207,7 @@ private:
   /// and the one behind that in which it was masked: of low latency's halves it takes the other
   /// one, which nothing has written to since it was filled.
   void go_on_without(int absent) {
+    const Stopwatch watch(without_wall_s_);
     progress_.begin(fmt::format("continuing without PE {}", absent));
     if (effort_.verify)
       backend_.poison();
@@ -230,6 +247,8 @@ private:
     PointResult result =
         merge_timings(rank_.gather(timings_text(timings_, rank_.n_pes)), timings_, effort_.absent);
     result.verified_iterations = verified_;
+    result.chain_wall_s = chain_wall_s_;
+    result.without_wall_s = without_wall_s_;
     if (!effort_.absent && result.masked.empty() && result.lost.empty())
       result.calls = called_;
     return result;
@@ -244,6 +263,7 @@ private:
   int verified_ = 0;
   CallCount called_;
   unsigned delays_ = 0;
+  double chain_wall_s_ = 0, without_wall_s_ = 0;
 };
 
 } // namespace

@@ -51,6 +51,9 @@ struct OperationResult {
   /// [i][j], medians: how much later than rank i rank j began, from each rank's own clock after a
   /// barrier and from the time that i waited for the begin of j.
   WaitMatrix late;
+  /// That PE 0 spent on its calls, with waiting for the others, warm-up and verification; and on
+  /// those in two phases.
+  double wall_s = 0, phases_wall_s = 0;
 };
 /// By rank: the ranks that it has masked, in order.
 using Masked = std::vector<std::vector<std::int32_t>>;
@@ -73,6 +76,8 @@ struct PointResult {
   /// calls then moved less than the routing says.
   std::optional<CallCount> calls;
   std::vector<std::string> wrong; ///< at most one per PE; the same on all
+  /// That PE 0 spent on the alternating calls, and on those without the absent PE.
+  double chain_wall_s = 0, without_wall_s = 0;
 };
 
 /// Collective.

@@ -283,6 +283,16 @@ std::vector<WaitVerdict> verdicts_of(const Point& point, const OperationResult& 
   return verdicts;
 }
 
+namespace {
+
+/// Calls have several rows: their time stands in one of them, so that a sum counts it once.
+void set_time(double wall_s, ResultRow& row) {
+  if (wall_s > 0)
+    row.time_s = wall_s;
+}
+
+} // namespace
+
 std::vector<ResultRow> rows_of(const Point& point) {
   std::vector<ResultRow> rows;
   for (const OperationResult& result : point.result.operations) {
@@ -290,6 +300,7 @@ std::vector<ResultRow> rows_of(const Point& point) {
     const Traffic traffic = traffic_of(point.setup, result.operation);
     rows.push_back(row_of(point, name, "total", result.total_us));
     add_bandwidth(point, traffic, rows.back());
+    set_time(result.wall_s, rows.back());
     if (point.setup.mode == Mode::high_throughput) {
       const bool counts = result.operation == Operation::dispatch;
       rows.push_back(row_of(point, name, counts ? "counts" : "readiness", result.counts_us));
@@ -304,12 +315,14 @@ std::vector<ResultRow> rows_of(const Point& point) {
     rows.push_back(row_of(point, name, "arrival", result.arrival_us));
     if (!result.send_us.empty()) {
       rows.push_back(row_of(point, name, "send", result.send_us));
+      set_time(result.phases_wall_s, rows.back());
       rows.push_back(row_of(point, name, "receive", result.receive_us));
     }
     if (!point.was_tuned)
       rows.push_back(row_of(point, name, "first call", {result.cold_us}));
   }
   rows.push_back(row_of(point, "moe-round-trip", "period", point.result.period_us));
+  set_time(point.result.chain_wall_s, rows.back());
   Traffic both = dispatch_traffic(point.setup);
   const Traffic back = combine_traffic(point.setup);
   for (std::size_t i = 0; i < both.logical_bytes.size(); ++i) {
@@ -322,6 +335,7 @@ std::vector<ResultRow> rows_of(const Point& point) {
   if (const auto& absence = point.result.absence) {
     rows.push_back(row_of(point, "moe-round-trip", "masking", {absence->masking_us}));
     rows.push_back(row_of(point, "moe-round-trip", "without it", absence->period_us));
+    set_time(point.result.without_wall_s, rows.back());
   }
   if (!point.links.transports.empty())
     for (ResultRow& row : rows)

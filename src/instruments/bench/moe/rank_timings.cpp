@@ -151,8 +151,11 @@ PointResult merge_timings(const std::vector<std::string>& texts, const RankTimin
                           std::optional<int> absent) {
   const std::vector<json> all = read_all(texts);
   PointResult result;
-  for (std::size_t i = 0; i < own.calls.size(); ++i)
+  for (std::size_t i = 0; i < own.calls.size(); ++i) {
     result.operations.push_back(operation_of(all, i, own.calls[i].operation));
+    result.operations.back().wall_s = own.calls[i].wall_s;
+    result.operations.back().phases_wall_s = own.calls[i].phases_wall_s;
+  }
   result.period_us = slowest(all, [](const json& pe) -> const json& { return pe.at("period"); });
   result.masked = masked_of(all, "masked");
   if (absent) {

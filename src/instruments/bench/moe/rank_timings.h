@@ -15,6 +15,7 @@ struct CallTimings {
   std::vector<Times> times = {};
   std::vector<double> late_us = {};                  ///< from the barrier until the call began
   std::vector<double> send_us = {}, receive_us = {}; ///< of calls in two phases
+  double wall_s = 0, phases_wall_s = 0;              ///< of this rank alone: not sent
 };
 
 /// All timings of one rank.
@@ -32,7 +33,8 @@ std::string timings_text(const RankTimings& timings, int n_pes);
 /// Merges the texts of all ranks, by rank; "" is a rank that the job has lost, whose times are
 /// missing and whose waits are 0. The caller sets verified_iterations and calls. Throws Error
 /// (unavailable) for invalid text.
-/// @param own timings of this rank, which say which operations there are
+/// @param own timings of this rank, which say which operations there are and how long they took in
+///            all
 PointResult merge_timings(const std::vector<std::string>& texts, const RankTimings& own,
                           std::optional<int> absent);
 

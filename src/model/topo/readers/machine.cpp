@@ -103,6 +103,7 @@ void prefer_known(Fact<T>& fact, const Fact<T>& better) {
 void merge_gpu(const NvmlGpu& from, Gpu& to, Node& node) {
   prefer_known(to.name, from.name);
   prefer_known(to.uuid, from.uuid);
+  to.vbios = from.vbios;
   to.cpus = from.cpus;
   if (!to.numa && from.numa)
     to.numa = from.numa; // the kernel's own value takes precedence
@@ -149,6 +150,8 @@ void note_unseen(const std::set<int>& seen, Node& node) {
 } // namespace
 
 void merge_nvml(Nvml& nvml, PciTree& pci, Node& node) {
+  node.driver_version = nvml.driver_version();
+  node.cuda_version = nvml.cuda_version();
   const Fact<int> count = nvml.device_count();
   if (!count) {
     node.notes.push_back("NVML: " + count.origin);

@@ -217,14 +217,15 @@ NvmlGpu Nvml::gpu(int index) const {
   gpu.index = index;
   const auto [device, reason] = session_->device(index);
   if (device == nullptr) {
-    gpu.address.origin = gpu.name.origin = gpu.uuid.origin = gpu.minor.origin = gpu.cpus.origin =
-        gpu.numa.origin = gpu.mig_enabled.origin = gpu.links.origin = gpu.nvlinks_present.origin =
-            gpu.nvlinks_active.origin = reason;
+    gpu.address.origin = gpu.name.origin = gpu.uuid.origin = gpu.vbios.origin = gpu.minor.origin =
+        gpu.cpus.origin = gpu.numa.origin = gpu.mig_enabled.origin = gpu.links.origin =
+            gpu.nvlinks_present.origin = gpu.nvlinks_active.origin = reason;
     return gpu;
   }
   gpu.address = ask_address(*session_, device);
   gpu.name = ask_text(*session_, "nvmlDeviceGetName", device);
   gpu.uuid = ask_text(*session_, "nvmlDeviceGetUUID", device);
+  gpu.vbios = ask_text(*session_, "nvmlDeviceGetVbiosVersion", device);
   gpu.minor = ask<int>(*session_, "nvmlDeviceGetMinorNumber",
                        [handle = device](const Session& to, const char* name, int& value) {
                          unsigned minor = 0;

@@ -23,7 +23,7 @@ namespace shmemctl {
 struct NvmlGpu {
   int index = 0; ///< NVML's own number
   Fact<PciAddress> address;
-  Fact<std::string> name, uuid;
+  Fact<std::string> name, uuid, vbios;
   Fact<int> minor;        ///< N of /dev/nvidiaN
   Fact<std::string> cpus; ///< CPU affinity as a cpulist
   Fact<int> numa;         ///< the CPU NUMA node next to it, if NVML names exactly one

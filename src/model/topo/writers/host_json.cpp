@@ -93,13 +93,18 @@ json cpus_json(const Node& node) {
   return cpus;
 }
 
-json versions_json(const Sysroot* sysroot) {
+json versions_json(const Node& node, const Sysroot* sysroot) {
   json versions = json::object();
   for (const auto& [name, path] : {std::pair("nvidia", "/sys/module/nvidia/version"),
                                    std::pair("mlx5_core", "/sys/module/mlx5_core/version"),
                                    std::pair("efa", "/sys/module/efa/version")})
     if (const Fact<std::string> version = line_of(sysroot, path))
       versions[name] = *version;
+  // In a container, /sys/module may be that of no driver.
+  if (node.driver_version && !versions.contains("nvidia"))
+    versions["nvidia"] = *node.driver_version;
+  if (node.cuda_version)
+    versions["cuda"] = *node.cuda_version;
   return versions;
 }
 
@@ -109,7 +114,7 @@ json host_json(const Node& node, const Sysroot* sysroot) {
   json host = {{"cpus", cpus_json(node)},
                {"gpus", gpus_json(node)},
                {"hcas", hcas_json(node)},
-               {"versions", versions_json(sysroot)}};
+               {"versions", versions_json(node, sysroot)}};
   put(host, "name",
       node.hostname.empty() ? unknown<std::string>("not reported by the source")
                             : known(node.hostname, ""));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/base/text.h"
 #include "src/instruments/bringup/connections.h"
 #include "tests/support/fork_job.h"
 
@@ -102,6 +103,32 @@ TEST(ConnectionsInUse, OneConnectionForEachReachablePe) {
                            "1>0 shm loads and stores\n1>2 shm loads and stores\n"
                            "2>0 shm loads and stores\n2>1 shm loads and stores\n")
         << result.exit_code;
+}
+
+TEST(PlannedPath, IsThatOfTheOnlyPair) {
+  const std::vector<PeResult> results =
+      run_fork_job({.n_pes = 3, .body = [](Runtime& runtime) {
+                      const auto text = [&](const std::vector<Point>& points) {
+                        const std::optional<RowPath> path = planned_path(runtime, points);
+                        if (!path)
+                          return std::string("none\n");
+                        const bool named = path->first && path->second;
+                        return (named ? std::to_string(path->first->pe) + ">" +
+                                            std::to_string(path->second->pe) + " "
+                                      : std::string("no pair ")) +
+                               join(path->transports, ",") + " " +
+                               std::to_string(path->nics.size()) + " NICs\n";
+                      };
+                      Point pair, other, all, registered, of_matrix;
+                      pair.second_pe = 2;
+                      all.traffic = Traffic::collective;
+                      registered.launch.memory = MemoryKind::registered;
+                      of_matrix.of_matrix = true;
+                      return text({all, pair, pair}) + text({pair, other}) + text({all}) +
+                             text({}) + text({registered}) + text({of_matrix});
+                    }});
+  for (const PeResult& result : results)
+    EXPECT_EQ(result.text, "0>2 shm 0 NICs\nnone\nnone\nnone\nnone\nnone\n") << result.exit_code;
 }
 
 TEST(GatheredPaths, AreThoseOfAllPes) {

@@ -3,8 +3,11 @@
 #include "src/instruments/bringup/pair_check.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <gtest/gtest.h>
 #include <mutex>
+#include <numeric>
 
 #include "src/instruments/bringup/schedule.h"
 #include "tests/support/thread_world.h"
@@ -69,7 +72,17 @@ std::vector<PairFailure> failures_of(const Situation& setup) {
                     [&] { barrier.wait(*me.rma); },
                     {},
                     setup.defect == Defect::none ? 20.0 : 0.2};
+    std::array<double, pair_ops> time_s{};
+    world.time_s = &time_s;
+    const auto begin = std::chrono::steady_clock::now();
     const std::vector<PairFailure> mine = check_pairs(world);
+    const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - begin;
+    EXPECT_LE(std::accumulate(time_s.begin(), time_s.end(), 0.0), whole.count() + 1e-6);
+    for (const double each : time_s)
+      EXPECT_GE(each, 0);
+    if (setup.defect == Defect::none && setup.n_pes > 1) {
+      EXPECT_GT(time_s[static_cast<std::size_t>(PairOp::put)], 0);
+    }
     const std::lock_guard lock(mutex);
     all.insert(all.end(), mine.begin(), mine.end());
   });

@@ -253,6 +253,22 @@ TEST(Report, OneRowPerTransportAndOperation) {
   EXPECT_FALSE(verdict.passed());
 }
 
+TEST(Report, RowsHaveTheTimeThatTheyTook) {
+  Report report;
+  BringupVerdict verdict = verdict_of(4,
+                                      {transport("shm", 4, everywhere),
+                                       transport("none", 4, [](int, int) { return false; }),
+                                       transport("gpu", 4, everywhere)},
+                                      {});
+  verdict.time_s = {{0.5, 0.25, 0.125, 0.0625, 2}, {}}; // kernels have none
+  add_to_report(verdict, report);
+  ASSERT_EQ(report.results.size(), 15U);
+  EXPECT_EQ(report.results[0].time_s, 0.5);
+  EXPECT_EQ(report.results[4].time_s, 2);
+  EXPECT_EQ(report.results[5].time_s, std::nullopt) << "it was skipped";
+  EXPECT_EQ(report.results[10].time_s, std::nullopt);
+}
+
 TEST(Report, AnUnfinishedCheckReportsItsProgress) {
   Report report;
   add_unfinished("shm", 2, 8, report);

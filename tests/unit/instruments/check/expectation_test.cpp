@@ -20,6 +20,7 @@ Node good_node() {
   NodeBuilder builder = NodeBuilder::hgx(4);
   for (Gpu& gpu : builder.node.gpus) {
     gpu.name = known(std::string("NVIDIA H100 80GB HBM3"), "test");
+    gpu.vbios = known(std::string("96.00.89.00.01"), "test");
     GpuLink link;
     link.target = LinkTarget::nvswitch;
     link.count = 18;
@@ -135,6 +136,38 @@ TEST(Expectation, NumbersAndVersionsOfTheWholeNode) {
   host["versions"].erase("nvidia");
   finding = only(compared(good_node(), good_file(), host));
   EXPECT_TRUE(testing::contains(finding.message, "unknown")) << finding.message;
+}
+
+TEST(Expectation, DriverCudaAndVbiosAreRecordedAndCompared) {
+  Node node = good_node();
+  node.driver_version = known(std::string("580.159.03"), "test");
+  node.cuda_version = known(std::string("13.0"), "test");
+  const std::string text = record_expectation(node, host_json(node, nullptr));
+  const json recorded = json::parse(text);
+  EXPECT_EQ(recorded["versions"], json({{"nvidia", "580.159.03"}, {"cuda", "13.0"}}));
+  EXPECT_EQ(recorded["gpus"][1]["vbios"], "96.00.89.00.01");
+  EXPECT_EQ(compared(node, text, host_json(node, nullptr)), Findings{});
+
+  Node other = node;
+  other.cuda_version = known(std::string("12.2"), "test");
+  Finding finding = only(compared(other, text, host_json(other, nullptr)));
+  EXPECT_EQ(finding.message, "cuda: version is 12.2, expected 13.0");
+  EXPECT_TRUE(testing::contains(finding.fix, "driver that serves CUDA 13.0")) << finding.fix;
+  other = node;
+  other.driver_version = known(std::string("535.1"), "test");
+  EXPECT_EQ(only(compared(other, text, host_json(other, nullptr))).subject, "nvidia");
+  other = node;
+  other.gpus[1].vbios = known(std::string("96.00.30.00.01"), "test");
+  finding = only(compared(other, text, host_json(other, nullptr)));
+  EXPECT_TRUE(
+      testing::contains(finding.message, "the VBIOS is 96.00.30.00.01, expected 96.00.89.00.01"))
+      << finding.message;
+  other.gpus[1].vbios = unknown<std::string>("nvmlDeviceGetVbiosVersion: Not Supported");
+  finding = only(compared(other, text, host_json(other, nullptr)));
+  EXPECT_TRUE(testing::contains(finding.message, "the VBIOS is unknown (nvmlDevice"))
+      << finding.message;
+  // Where NVML does not give it, nothing is recorded, so that nothing is compared.
+  EXPECT_FALSE(json::parse(record_expectation(other, good_host()))["gpus"][1].contains("vbios"));
 }
 
 TEST(Expectation, AKindIsCountedAndPatternsLeaveRoom) {

@@ -10,7 +10,7 @@ namespace {
 /// Ids of the parts that run.
 std::string chosen(const PartChoice& choice, const std::string& failed = "") {
   std::string ids;
-  for (const CheckPart& part : check_parts())
+  for (const CheckPart& part : parts_of(choice))
     if (why_skipped(choice, part, failed).empty())
       ids += (ids.empty() ? "" : " ") + std::string(part.id);
   return ids;
@@ -56,6 +56,40 @@ TEST(Parts, AWrongNameIsRefusedWithTheNearestOne) {
       EXPECT_NE(error.fix().find("did you mean bringup?"), std::string::npos) << error.fix();
     }
   }
+}
+
+TEST(Parts, AnExpectationIsAPart) {
+  PartChoice choice;
+  choice.expects = true;
+  choice.level = 1;
+  EXPECT_EQ(chosen(choice), "expect topo doctor bringup");
+  choice.skip = {"expect"};
+  require_parts(choice);
+  EXPECT_EQ(chosen(choice), "topo doctor bringup");
+  choice.skip.clear();
+  choice.only = {"expect"};
+  require_parts(choice);
+  EXPECT_EQ(chosen(choice), "expect");
+  EXPECT_NE(part_title("expect"), "");
+  choice.only = {"exepct"};
+  try {
+    require_parts(choice);
+    FAIL() << "exepct is no part";
+  } catch (const Error& error) {
+    EXPECT_NE(error.fix().find("did you mean expect?"), std::string::npos) << error.fix();
+  }
+  choice.only = {"expect"};
+  choice.expects = false;
+  try {
+    require_parts(choice);
+    FAIL() << "there is no file";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(error.fix().find("--expect FILE"), std::string::npos) << error.fix();
+  }
+  choice.only.clear();
+  choice.skip = {"expect"}; // of a configuration file, for runs with and without --expect
+  require_parts(choice);
 }
 
 TEST(Parts, AChoiceOfNothingIsRefused) {

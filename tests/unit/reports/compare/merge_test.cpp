@@ -158,6 +158,21 @@ TEST(Merge, PartsThatDifferAreLeftOutWithAFinding) {
   EXPECT_EQ(merged.mapping, first.report.mapping);
   EXPECT_TRUE(merged.topology.is_null());
   EXPECT_EQ(merged.findings.back().id, "merge-left-out");
+  // Each run has its own, also where it was merged before.
+  EXPECT_TRUE(validate_report(to_json(merged)).empty());
+  const Report read = report_from_json(to_json(merged), "merged");
+  LoadedReport third = node("c", 10, 3);
+  third.report.topology = first.report.topology;
+  for (const Report& each : {merged, read, merge_reports({{"", read}, third})}) {
+    ASSERT_GE(each.runs.size(), 2u);
+    EXPECT_EQ(each.runs[0].topology, first.report.topology);
+    EXPECT_EQ(each.runs[1].topology, second.report.topology);
+    EXPECT_TRUE(each.topology.is_null());
+  }
+  // Where all agree, it stands once.
+  const Report alike = merge_reports({first, third});
+  EXPECT_EQ(alike.topology, first.report.topology);
+  EXPECT_TRUE(alike.runs[0].topology.is_null());
 }
 
 class Folder : public testing::Test {

@@ -41,6 +41,31 @@ TEST(MoeMeasure, EveryOperationHasItsTimesAndIsVerified) {
   }
 }
 
+TEST(MoeMeasure, EveryRowThatCallsWereMadeForHasTheirTimeOnce) {
+  for (const bool low : {false, true}) {
+    MoeDrive drive = moe_drive(4, 16, 4, 128, 16);
+    if (low)
+      drive = low_latency(drive, Combine::weighted);
+    Routing routing;
+    const auto begin = std::chrono::steady_clock::now();
+    const PointResult result = measured(drive, effort_of(5), routing);
+    const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - begin;
+    drive.setup.routing = &routing;
+    double sum_s = 0;
+    int totals = 0;
+    for (const ResultRow& row : rows_of(Point{drive.setup, "host", "uniform", 16, {}, result})) {
+      const std::string phase = row.params.value("phase", "");
+      const bool has = phase == "total" || phase == "send" || phase == "period";
+      EXPECT_EQ(row.time_s.has_value(), has) << row.case_name << " " << phase;
+      sum_s += row.time_s.value_or(0);
+      totals += phase == "total";
+    }
+    EXPECT_EQ(totals, low ? 2 : 3);
+    EXPECT_GT(sum_s, 0);
+    EXPECT_LE(sum_s, whole.count());
+  }
+}
+
 /// The tool's own delays, between nodes whose puts arrive late and in any order, each call
 /// verified.
 TEST(MoeMeasure, ThreeHundredTimesAcrossNodesWithRandomDelays) {

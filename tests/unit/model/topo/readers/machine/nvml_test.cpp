@@ -1,9 +1,11 @@
 // NVML, implemented by the shared object tests/fake/fake_nvml.c.
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "src/model/topo/distance.h"
 #include "src/model/topo/readers/machine.h"
 #include "src/model/topo/readers/reader.h"
+#include "src/model/topo/writers/writer.h"
 #include "tests/support/fake_machine.h"
 #include "tests/support/other_threads.h"
 #include "tests/support/set_variable.h"
@@ -79,17 +81,39 @@ TEST_F(FakeNvml, Versions) {
 }
 
 TEST_F(FakeNvml, OneGpu) {
-  const Nvml nvml = open(gpu_line(0, "0000:18:00.0") + "minor 0 3\ncpus 0 ff0\nnuma 0 2\n");
+  const Nvml nvml = open(gpu_line(0, "0000:18:00.0") +
+                         "minor 0 3\ncpus 0 ff0\nnuma 0 2\nvbios 0 96.00.89.00.01\n");
   const NvmlGpu gpu = nvml.gpu(0);
   EXPECT_EQ(to_string(*gpu.address), "0000:18:00.0");
   EXPECT_EQ(*gpu.name, "NVIDIA H100 80GB HBM3");
   EXPECT_EQ(*gpu.uuid, "GPU-0");
+  EXPECT_EQ(*gpu.vbios, "96.00.89.00.01");
   EXPECT_EQ(*gpu.minor, 3);
   EXPECT_EQ(*gpu.cpus, "4-11");
   EXPECT_EQ(*gpu.numa, 1);
   EXPECT_EQ(*gpu.mig_enabled, false);
   ASSERT_TRUE(gpu.links) << gpu.links.origin;
   EXPECT_TRUE((*gpu.links).empty()) << "a card without NVLink is known to have none";
+}
+
+TEST_F(FakeNvml, ANodeHasTheVersionsOfDriverCudaAndVbios) {
+  machine_.add_hgx_node();
+  const std::string gpus = gpu_line(0, FakeMachine::hgx_gpu(0)) + "vbios 0 96.00.89.00.01\n" +
+                           gpu_line(1, FakeMachine::hgx_gpu(1));
+  Node node = read("driver 580.159.03\ncuda 13000\n" + gpus);
+  EXPECT_EQ(*node.driver_version, "580.159.03");
+  EXPECT_EQ(*node.cuda_version, "13.0");
+  EXPECT_EQ(*node.gpus[0].vbios, "96.00.89.00.01");
+  EXPECT_FALSE(node.gpus[1].vbios);
+  EXPECT_EQ(node.gpus[1].vbios.origin, "nvmlDeviceGetVbiosVersion: Not Supported");
+  nlohmann::json versions = host_json(node, nullptr)["versions"];
+  EXPECT_EQ(versions, nlohmann::json({{"nvidia", "580.159.03"}, {"cuda", "13.0"}}));
+  // The kernel's own answer is that of the driver that runs.
+  machine_.write("/sys/module/nvidia/version", "570.1\n");
+  const Sysroot sysroot = machine_.sysroot();
+  EXPECT_EQ(host_json(node, &sysroot)["versions"]["nvidia"], "570.1");
+  node = read("fail nvmlSystemGetCudaDriverVersion_v2 3\n" + gpus);
+  EXPECT_FALSE(host_json(node, nullptr)["versions"].contains("cuda"));
 }
 
 TEST_F(FakeNvml, SeveralNumaNodesMeanUnknown) {
