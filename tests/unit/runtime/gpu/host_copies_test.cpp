@@ -177,7 +177,8 @@ TEST(HostCopies, HostMemoryIsZeroedAndGivenBack) {
   job.after = [] { return " held: " + held_by_fake(); };
   const std::vector<PeResult> results = run_fork_job(job);
   expect_all_well(results);
-  EXPECT_EQ(results[0].text, std::string(" held: ") + nothing_held);
+  EXPECT_NE(results[0].text.find(std::string(" held: ") + nothing_held), std::string::npos)
+      << results[0].text;
 }
 
 TEST(HostCopies, ARefusalOfTheDriverIsReported) {
