@@ -137,7 +137,7 @@ Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
   if (flags.quick && flags.min_bytes.empty() && flags.max_bytes.empty() && flags.step_bytes.empty())
     sweep.step_factor = 512; // 1, 512, 256 KiB and 4 MiB are sufficient
   for (const Traffic traffic :
-       {Traffic::pair, Traffic::pairs, Traffic::all_to_all, Traffic::collective})
+       {Traffic::pair, Traffic::pairs, Traffic::all_to_all, Traffic::collective, Traffic::local})
     if (flags.traffic == to_string(traffic))
       sweep.traffic = traffic;
   if (flags.traffic == "matrix") {
@@ -475,7 +475,7 @@ void add_sweep_flags(CLI::App& command, BenchFlags& flags) {
       ->excludes(factor)
       ->excludes(step);
   command.add_option("--traffic", flags.traffic, "Communication pattern: which PEs send to which")
-      ->check(CLI::IsMember({"pair", "pairs", "all-to-all", "collective", "matrix"}));
+      ->check(CLI::IsMember({"pair", "pairs", "all-to-all", "collective", "local", "matrix"}));
   command
       .add_option("--pair", flags.pes,
                   "The two PEs of --traffic pair (default: PE 0 and the first PE of another node, "

@@ -58,6 +58,8 @@ const char* fake_cuda_held() {
          std::to_string(mapped.size()) + " committed " + std::to_string(bytes) + " allocated " +
          std::to_string(allocated.size()) + " host " + std::to_string(host.size() + pinned.size()) +
          " streams " + std::to_string(streams.size()) + " contexts " + std::to_string(retained);
+  if (!events.empty())
+    text += " events " + std::to_string(events.size());
   return text.c_str();
 }
 /// For tests: the next call of each function is its first one (FAKE_CUDA_FAIL).

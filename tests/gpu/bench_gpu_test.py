@@ -134,6 +134,24 @@ class EveryCase(unittest.TestCase):
                     else:
                         self.assertRegex(row["link_fraction_reason"], "^no limit is known for .* to the host's memory")
 
+    def test_copies_between_each_gpu_and_its_host(self):
+        """By one PE and by two, each on its own GPU if there are two; both ways at once; as graphs."""
+        cases = ("host-to-device", "device-to-host")
+        for n_pes, words in ((1, ()), (2, ()), (2, ("--bidir",)), (2, ("--graph",)), (2, ("--graph", "--bidir"))):
+            rows = self.rows(*cases, "--initiator", "stream", "--sizes", "1,4097,1M,64M", *words, n_pes=n_pes)
+            self.assertEqual([row["case"] for row in rows], [name for name in cases for _ in range(4)])
+            for row in rows:
+                with self.subTest(n_pes=n_pes, words=words, case=row["case"], params=row["params"]):
+                    self.assertEqual((row["params"]["traffic"], row["path"]["transports"]), ("local", ["copy engine"]))
+                    if not row["limited_by"]:
+                        self.assertRegex(row["link_fraction_reason"], "the link of GPU .* to the host's memory")
+                        continue
+                    self.assertRegex(row["limited_by"], "(PCIe|C2C).* to the host's memory.* by the model")
+                    self.assertEqual("both ways" in row["limited_by"], "--bidir" in words)
+                    self.assertEqual("together" in row["limited_by"], min(n_pes, gpus()) > 1)
+                    self.assertGreater(row["link_fraction"], 0)
+                    self.assertLess(row["link_fraction"], 1)
+
     def test_of_the_host_on_gpu_memory(self):
         self.rows("all", "--memory", "gpu", "-b", "1", "-e", "1M", "-f", "64")
 

@@ -21,6 +21,8 @@ import compare_gpu  # noqa: E402
 
 #: Of kernels and streams.
 REDUCTIONS = [name + number for name in ("reduce", "reducescatter") for number in ("", "-float", "-bf16", "-fp16")]
+#: Copies between a GPU and the memory of its host.
+HOST_LINK = ("host-to-device", "device-to-host")
 NO_DRIVER = {"SHMEMCTL_CUDA_LIBRARY": "/nonexistent/libcuda.so.1"}
 
 
@@ -67,6 +69,20 @@ class Lists(CliTest):
             self.assertEqual(set(cases("--memory", memory)), {"put", "get", "put-latency", "get-latency"})
         self.assertEqual(by_host["put"]["memories"], ["host", "gpu", "registered"])
         self.assertEqual(cases("--initiator", "host")["put"]["initiator"], "host")
+
+    def test_copies_to_and_from_the_host_are_of_streams_and_of_one_pe_or_more(self):
+        by_stream = cases("--initiator", "stream")
+        for name in HOST_LINK:
+            entry = by_stream[name]
+            self.assertEqual((entry["group"], entry["metric"], entry["traffics"], entry["bidirectional"],
+                              entry["min_pes"], entry["max_bytes"]),
+                             ("host link", "bandwidth", ["local"], True, 1, 64 << 20), name)
+            self.assertIn("page-locked", entry["measures"])
+            self.assertNotIn(name, cases("--initiator", "host"))
+            self.assertNotIn(name, cases("--initiator", "gpu"))
+        code, out, _ = run("bench", "--list", "--initiator", "stream")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"--traffic\s+local;\s+--bidir;\s+1\s+PE\s+or\s+more")
 
     def test_without_an_initiator_all_have_a_heading(self):
         code, out, err = run("bench", "--list")
@@ -115,6 +131,10 @@ class Refusals(CliTest):
         code, _, err = run("bench", "st")
         self.assertEqual(code, 2)
         self.assertIn("pass --initiator gpu", err)
+        for name in HOST_LINK:
+            code, _, err = run("bench", name)
+            self.assertEqual(code, 2)
+            self.assertIn("pass --initiator stream", err)
 
 
 class WithoutGpu(CliTest):
@@ -126,6 +146,14 @@ class WithoutGpu(CliTest):
                 self.assertEqual(code, 3, err)
                 self.assertRegex(err, r"(?i)gpu|cuda")
                 self.assertNotIn("Traceback", err)
+
+    def test_copies_to_and_from_the_host_are_refused(self):
+        for name in HOST_LINK:
+            with self.subTest(case=name):
+                code, out, err = run("bench", name, "--initiator", "stream", env=NO_DRIVER)
+                self.assertEqual(code, 3, err)
+                self.assertRegex(err, r"(?i)gpu|cuda")
+                self.assertNotIn("results", out)
 
 
 @unittest.skipUnless(os.environ.get("SHMEMCTL_FAKE_CUDA"), "no fake CUDA driver: a build without CUDA")
@@ -146,6 +174,45 @@ class OnFakeGpus(CliTest):
         row = self.put(1)
         self.assertRegex(row["limited_by"], "^memory of the GPU: 3352 GB/s by clock and width")
         self.assertAlmostEqual(row["link_fraction"], row["bandwidth_GBps"] / (3352.32 / 2), delta=1e-6)
+
+    def host_link(self, n_pes, *words, **env):
+        """Exit code, and the document."""
+        code, out, err = run("run", "-n", str(n_pes), "bench", *HOST_LINK, "--initiator", "stream", "--sizes",
+                             "1,4K,1M", "--quick", "--json", "-", *words,
+                             env={"SHMEMCTL_CUDA_LIBRARY": os.environ["SHMEMCTL_FAKE_CUDA"],
+                                  "SHMEMCTL_SYMMETRIC_SIZE": "64M", **env})
+        self.assertIn(code, (0, 1), err)
+        return code, json.loads(out)
+
+    def test_copies_between_each_gpu_and_its_host(self):
+        for n_pes, words, direction in ((1, (), "uni"), (2, (), "uni"), (2, ("--bidir",), "bi")):
+            with self.subTest(n_pes=n_pes, direction=direction):
+                code, document = self.host_link(n_pes, *words)
+                rows = document["results"]
+                self.assertEqual(code, 0, document["findings"])
+                self.assertEqual([(row["case"], row["params"]["size_bytes"]) for row in rows],
+                                 [(name, size) for name in HOST_LINK for size in (1, 4096, 1 << 20)])
+                for row in rows:
+                    self.assertEqual((row["status"], row["verified"]), ("pass", "passed"), row.get("reason"))
+                    self.assertEqual((row["params"]["traffic"], row["params"]["direction"], row["params"]["pes"]),
+                                     ("local", direction, n_pes))
+                    self.assertEqual((row["path"]["transports"], row["path"]["nics"]), (["copy engine"], []))
+                    self.assertGreater(row["bandwidth_GBps"], 0)
+                    # No machine has the fake GPUs, so no model knows their link.
+                    self.assertRegex(row["link_fraction_reason"],
+                                     "^no limit is known for the link of GPU 0000:1a:00.0 to the host's memory")
+
+    def test_a_wrong_byte_on_either_side_of_the_host_link_is_found(self):
+        code, document = self.host_link(2, SHMEMCTL_FAULT="corrupt:1:verify")
+        self.assertEqual(code, 1)
+        self.assertEqual({(row["case"], row["verified"]) for row in document["results"]},
+                         {(name, "failed") for name in HOST_LINK})
+
+    def test_a_heap_of_host_memory_has_no_host_link(self):
+        _, document = self.host_link(1, "--heap", "host")
+        for row in document["results"]:
+            self.assertEqual(row["status"], "skip")
+            self.assertIn("the GPU heap is memory of the host", row["reason"])
 
     def test_check_starts_kernels_where_its_bring_up_had_gpus(self):
         """Kernels cannot run on the fake GPUs, which is all that may keep this part from passing."""

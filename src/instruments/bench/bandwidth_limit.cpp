@@ -247,7 +247,8 @@ FoundLimit memory_limit(const Flow& flow) {
   return {limit, ""};
 }
 
-/// Between a GPU and the memory of the host, in each direction.
+} // namespace
+
 std::optional<LinkLimit> host_link(const Node& node, const std::string& pci_address) {
   const int at = gpu_at(node, pci_address);
   if (at < 0)
@@ -263,6 +264,8 @@ std::optional<LinkLimit> host_link(const Node& node, const std::string& pci_addr
     }
   return pcie(node, gpu);
 }
+
+namespace {
 
 FoundLimit host_limit(const Node& node, const Flow& flow) {
   LinkLimit all;
@@ -405,6 +408,31 @@ FoundLimit gpu_collective_limit(const Node& node, const LeastTraffic& traffic,
   if (found.limit)
     found.limit->name += std::string("; the share counts the least that ") + counted;
   return found;
+}
+
+FoundLimit host_links_limit(const std::vector<HostLink>& by_pe, Direction direction) {
+  std::set<std::pair<std::uint64_t, std::string>> gpus;
+  LinkLimit all;
+  all.to_host = true;
+  for (const HostLink& own : by_pe) {
+    if (!own.link)
+      return none("the link of GPU " + own.pci_address +
+                  " to the host's memory: the node model does not tell its rate");
+    if (!gpus.insert({own.machine_id, own.pci_address}).second)
+      continue;
+    all.rate_GBps += own.link->rate_GBps;
+    all.name = own.link->name;
+  }
+  if (gpus.empty())
+    return none("a point at which nobody copies");
+  if (direction == Direction::bi)
+    all.rate_GBps *= 2;
+  all.name =
+      fmt::format("{} to the host's memory{}: {:.0f} GB/s{} by the model",
+                  gpus.size() == 1 ? all.name : fmt::format("{} GPUs' {}", gpus.size(), all.name),
+                  direction == Direction::bi ? ", both ways" : "", all.rate_GBps,
+                  gpus.size() == 1 ? "" : " together");
+  return {all, ""};
 }
 
 double limited_bytes(const LeastTraffic& traffic, const LinkLimit& limit) {
@@ -633,6 +661,33 @@ Point measured_like(const Point& point, const LeastTraffic& traffic) {
   return like;
 }
 
+/// Collective. Each PE knows its own machine's links.
+std::vector<HostLink> gather_host_links(Runtime& runtime) {
+  const std::string address = runtime.gpu() ? runtime.gpu()->site().pci_address : "";
+  const std::optional<LinkLimit> own = host_link(runtime.node(), address);
+  const json line{{"gpu", address},
+                  {"rate_GBps", own ? json(own->rate_GBps) : json(nullptr)},
+                  {"link", own ? own->name : ""}};
+  std::vector<HostLink> links;
+  for (const std::string& text : runtime.gather_text(json_line(line))) {
+    const std::size_t pe = links.size();
+    const json theirs = try_from_json_line(text);
+    try {
+      HostLink& link = links.emplace_back();
+      link.machine_id = runtime.placement().hosts.at(pe).machine_id;
+      link.pci_address = theirs.at("gpu").get<std::string>();
+      if (!theirs.at("rate_GBps").is_null())
+        link.link =
+            LinkLimit{theirs["rate_GBps"].get<double>(), theirs.at("link").get<std::string>()};
+    } catch (const json::exception&) {
+      throw Error(ExitCode::unavailable, fmt::format("PE {}", pe),
+                  "read its GPU's link to the host", "malformed message",
+                  "run the same version of shmemctl on all hosts");
+    }
+  }
+  return links;
+}
+
 } // namespace
 
 GpuPath path_of(Runtime& runtime, const Point& point) {
@@ -661,6 +716,8 @@ GpuPath path_of(Runtime& runtime, const Point& point) {
 }
 
 GpuLimit gpu_limit_of(Runtime& runtime, const Point& point, LinkMeter* links, const Case* body) {
+  if (point.traffic == Traffic::local)
+    return {true, host_links_limit(gather_host_links(runtime), point.direction), 0};
   const std::vector<std::string> lines = runtime.gather_text(own_line(runtime, point));
   std::vector<GpuOfPe> places;
   for (std::size_t pe = 0; pe < lines.size(); ++pe)

@@ -104,6 +104,19 @@ FoundLimit gpu_collective_limit(const Node& node, const LeastTraffic& traffic,
 /// What of it that limit is about: what crosses links; half of what memory reads and writes; over
 /// links to the host, what is read or what is written, whichever is more.
 double limited_bytes(const LeastTraffic& traffic, const LinkLimit& limit);
+/// Between a PE's GPU and the memory of its host.
+struct HostLink {
+  std::uint64_t machine_id = 0;
+  std::string pci_address;       ///< the GPU's
+  std::optional<LinkLimit> link; ///< in each direction; nothing where the model does not know it
+};
+/// PCIe at full speed after its line code, or NVLink-C2C. @param pci_address of the GPU
+std::optional<LinkLimit> host_link(const Node& node, const std::string& pci_address);
+/// Of copies between each PE's GPU and its host's memory (Traffic::local), of all PEs together:
+/// each GPU's link counts once, however many PEs it has, and in both directions if they copy both
+/// ways.
+FoundLimit host_links_limit(const std::vector<HostLink>& by_pe, Direction direction);
+
 /// By PE: the number of its GPU, from 0 in the order of the PEs.
 std::vector<int> gpu_numbers(const std::vector<GpuOfPe>& by_pe);
 

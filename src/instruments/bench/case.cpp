@@ -24,6 +24,8 @@ const char* to_string(Traffic traffic) {
     return "all-to-all";
   case Traffic::collective:
     return "collective";
+  case Traffic::local:
+    return "local";
   }
   return "unknown";
 }

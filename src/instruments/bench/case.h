@@ -33,7 +33,8 @@ enum class Traffic {
   pair,       ///< PE 0 and PE 1 (or --pair A,B)
   pairs,      ///< PE i of the first half and PE i + n/2
   all_to_all, ///< every PE to every other one, each in an order of its own
-  collective  ///< all PEs of the team
+  collective, ///< all PEs of the team
+  local       ///< every PE within its own machine: nothing goes to another PE
 };
 enum class Direction { uni, bi };
 const char* to_string(Metric metric);

@@ -106,13 +106,15 @@ constexpr std::size_t KiB = std::size_t{1} << 10, MiB = std::size_t{1} << 20;
 // In no unnamed namespace: there MAKER() would declare functions of this file.
 static std::vector<CaseRow> make_table() {
   constexpr Metric latency = Metric::latency, bandwidth = Metric::bandwidth, rate = Metric::rate;
-  constexpr const char *p2p = "point to point", *reference = "reference", *atomic = "atomic",
-                       *synchronisation = "synchronisation", *collective = "collective";
+  constexpr const char *p2p = "point to point", *reference = "reference", *host_link = "host link",
+                       *atomic = "atomic", *synchronisation = "synchronisation",
+                       *collective = "collective";
   const Peers any{{Traffic::pair, Traffic::pairs, Traffic::all_to_all}, true};
   const Peers pairwise{{Traffic::pair, Traffic::pairs}, true};
   const Peers pingpong{{Traffic::pair, Traffic::pairs}, false};
   const Peers everyone{{Traffic::collective}, false};
   const Peers everyone_or_one{{Traffic::collective}, false, 1};
+  const Peers own_gpu{{Traffic::local}, true, 1};
   const Sizes unsized{false};
   const Sizes to_4K = up_to(4 * KiB), to_4M = up_to(4 * MiB), to_64M = up_to(64 * MiB);
   const Sizes one_element = only({1, 2, 4, 8}), one_word = only({4, 8});
@@ -173,6 +175,11 @@ static std::vector<CaseRow> make_table() {
       to_all;
   const std::string enqueued_quiet =
       "Operations are enqueued back to back, each followed by a quiet.";
+  const std::string copied =
+      "Copies between page-locked memory of the host and the PE's GPU (cuMemcpyAsync, a copy "
+      "engine) are enqueued back to back, by all PEs at once. Each PE's thread allocates its host "
+      "memory where it is pinned, so on its NUMA node. With --bidir copies in the other direction "
+      "run at the same time in a second stream, and both count.";
   const std::string polls_payload = "The receiver polls the payload itself if it is 1, 2, 4 or 8 "
                                     "bytes, otherwise a ";
   const std::string pingpong_signal = "Each PE sets the peer's signal and waits for its own.";
@@ -223,6 +230,8 @@ static std::vector<CaseRow> make_table() {
   const std::string words = "the target words, computed from the number of operations";
   const std::string result = "the complete result of the last call (the data differ in each "
                              "iteration, so a stale result fails)";
+  const std::string last_copy = "the last copy, read at the other side byte by byte, the source, "
+                                "and that nothing was written behind the copy";
   const std::string requested = "the data, signals and sums at the target";
 
   // One row for each case. name, group, metric, what it measures, what is verified; then, for each
@@ -292,6 +301,11 @@ static std::vector<CaseRow> make_table() {
        {kernel(MAKER(store_latency_by_gpu), pairwise, to_4M, thread, "One thread stores, followed by a fence.")}},
       {"store-pingpong", reference, latency, "half the round-trip time of a plain store: the reference for ping-pongs", messages,
        {kernel(MAKER(store_pingpong_by_gpu), pingpong, unsized, thread, "One thread of each PE stores to the peer's mapped memory and polls its own memory with acquire loads, without the API.")}},
+
+      {"host-to-device", host_link, bandwidth, "bandwidth of copies from page-locked host memory to the GPU", last_copy,
+       {stream(MAKER(host_to_device_by_gpu), own_gpu, to_64M, copied)}},
+      {"device-to-host", host_link, bandwidth, "bandwidth of copies from the GPU to page-locked host memory", last_copy,
+       {stream(MAKER(device_to_host_by_gpu), own_gpu, to_64M, copied)}},
 
       {"atomic-fetch", atomic, latency, "latency of an atomic fetch", words,
        {host(MAKER(atomic_fetch_by_host), any, one_word, one_word_each, last_fetched),

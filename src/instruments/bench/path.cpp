@@ -95,7 +95,8 @@ bool names_are_ambiguous(const Placement& placement) {
 } // namespace
 
 bool is_memory(const std::string& carrier) {
-  return carrier == "shm" || carrier == "p2p" || starts_with(carrier, registered_buffer_name);
+  return carrier == "shm" || carrier == "p2p" || carrier == copy_engine_name ||
+         starts_with(carrier, registered_buffer_name);
 }
 
 std::string name_of(const HcaPort& nic) {

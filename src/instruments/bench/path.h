@@ -21,6 +21,8 @@ std::pair<int, int> default_pair(const Placement& placement);
 
 /// What the name of a carrier begins with that is a registered buffer's path.
 inline constexpr const char* registered_buffer_name = "registered buffer";
+/// The carrier of copies between a GPU and its host's memory.
+inline constexpr const char* copy_engine_name = "copy engine";
 /// Whether that carrier moves no data through a NIC.
 bool is_memory(const std::string& carrier);
 /// "mlx5_0", "mlx5_0:2": the port's number where it is not 1.

@@ -79,6 +79,38 @@ void Stream::synchronize() const {
   device_->require(device_->call().stream_synchronize(stream_), "wait for a stream");
 }
 
+Event::Event(std::shared_ptr<const Device> device, Use use) : device_(std::move(device)) {
+  const Current current(*device_);
+  device_->require(device_->call().event_create(
+                       &event_, use == Use::time ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING),
+                   "make an event of");
+}
+
+Event::~Event() {
+  const QuietCurrent current(*device_);
+  device_->call().event_destroy(event_);
+}
+
+void Event::record(CUstream stream) const {
+  const Current current(*device_);
+  device_->require(device_->call().event_record(event_, stream), "record an event of");
+}
+
+void Event::hold_back(CUstream stream) const {
+  const Current current(*device_);
+  device_->require(device_->call().stream_wait_event(stream, event_, CU_EVENT_WAIT_DEFAULT),
+                   "let a stream wait for an event of");
+}
+
+double Event::ns_since(const Event& earlier) const {
+  constexpr double ns_per_ms = 1e6;
+  const Current current(*device_);
+  float ms = 0;
+  device_->require(device_->call().event_elapsed_time(&ms, earlier.event_, event_),
+                   "read the time between events of");
+  return static_cast<double>(ms) * ns_per_ms;
+}
+
 int device_of_pe(int local_pe, int n_devices, const std::vector<int>& gpus) {
   if (gpus.empty())
     return local_pe % n_devices;

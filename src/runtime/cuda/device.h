@@ -88,6 +88,31 @@ private:
   CUstream stream_ = nullptr;
 };
 
+/// A mark in streams of the device.
+class Event {
+public:
+  enum class Use {
+    order, ///< other streams wait for it
+    time   ///< ... and it keeps the time at which the device reaches it
+  };
+  /// @throw Error (unavailable), as all below
+  Event(std::shared_ptr<const Device> device, Use use);
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  /// Marks what is in the stream now, instead of what it marked before.
+  void record(CUstream stream) const;
+  /// What is put into the stream later waits until the device has reached the mark.
+  void hold_back(CUstream stream) const;
+  /// From the other mark to this one, both of Use::time and reached; a multiple of about 500 ns.
+  double ns_since(const Event& earlier) const;
+
+private:
+  std::shared_ptr<const Device> device_;
+  CUevent event_ = nullptr;
+};
+
 /// The device of a PE: the list of GPUS if there is one, else the PEs of a node take turns.
 /// @param gpus      ordinals by local PE, used again from the start where there are more PEs
 /// @param n_devices at least 1

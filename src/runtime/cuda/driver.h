@@ -39,6 +39,11 @@ namespace shmemctl::cuda {
   FUNCTION(stream_destroy, cuStreamDestroy)                                                        \
   FUNCTION(stream_synchronize, cuStreamSynchronize)                                                \
   FUNCTION(stream_query, cuStreamQuery)                                                            \
+  FUNCTION(stream_wait_event, cuStreamWaitEvent)                                                   \
+  FUNCTION(event_create, cuEventCreate)                                                            \
+  FUNCTION(event_destroy, cuEventDestroy)                                                          \
+  FUNCTION(event_record, cuEventRecord)                                                            \
+  FUNCTION(event_elapsed_time, cuEventElapsedTime)                                                 \
   FUNCTION(mem_get_info, cuMemGetInfo)                                                             \
   FUNCTION(mem_get_allocation_granularity, cuMemGetAllocationGranularity)                          \
   FUNCTION(mem_address_reserve, cuMemAddressReserve)                                               \

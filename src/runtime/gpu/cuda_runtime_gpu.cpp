@@ -5,6 +5,7 @@
 
 #include "src/base/log.h"
 #include "src/base/round_up.h"
+#include "src/runtime/gpu/cuda_host_copies.h"
 #include "src/runtime/gpu/cuda_kernel_memory.h"
 #include "src/runtime/gpu/cuda_stream_wait.h"
 #include "src/runtime/gpu/wait_error_text.h"
@@ -260,6 +261,10 @@ void CudaGpuRuntime::fill(void* at, int byte, std::size_t size_bytes) {
     more = contiguous_bytes(target, size_bytes - done);
     cuda::fill_now(copy_stream_, target, byte, more);
   }
+}
+
+std::unique_ptr<HostCopies> CudaGpuRuntime::make_host_copies(std::size_t host_bytes) {
+  return std::make_unique<CudaHostCopies>(device_, stream_, host_bytes);
 }
 
 void CudaGpuRuntime::wait(GpuStream stream, const char* step) {

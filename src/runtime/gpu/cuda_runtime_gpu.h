@@ -32,6 +32,7 @@ public:
   GpuStream stream() override { return stream_.get(); }
   void copy(void* to, const void* from, std::size_t size_bytes) override;
   void fill(void* at, int byte, std::size_t size_bytes) override;
+  std::unique_ptr<HostCopies> make_host_copies(std::size_t host_bytes) override;
   void wait(GpuStream stream, const char* step) override;
   void check() override;
   void release_kernels() noexcept override;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/abi/device_job.h"
+#include "src/runtime/gpu/host_copies.h"
 #include "src/runtime/memory/symmetric_heap.h"
 
 namespace shmemctl {
@@ -62,6 +63,10 @@ public:
   virtual void copy(void* to, const void* from, std::size_t size_bytes) = 0;
   /// Fills memory of the device; done on return.
   virtual void fill(void* at, int byte, std::size_t size_bytes) = 0;
+  /// Copies between the GPU's memory and memory of the host, with `host_bytes` of the latter, which
+  /// is not in the symmetric heap. Each call makes a new one, which must not outlive this object.
+  /// Throws Error.
+  virtual std::unique_ptr<HostCopies> make_host_copies(std::size_t host_bytes) = 0;
   /// Waits until all work in the stream is complete, or TIMEOUT. Throws Error: the report of a
   /// kernel's wait (PE, peer, expected, seen), a kernel's failure with the driver's error text, a
   /// lost PE of the job, or the deadline.

@@ -2,6 +2,7 @@
 #include "tests/fake/cuda/state.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -186,6 +187,53 @@ CUresult stream_query(CUstream stream) {
   return held ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
+// Copies are done when they return: so is what an event marks, and nobody has to wait for it.
+CUresult event_create(CUevent* event, unsigned flags) {
+  BEGIN(cuEventCreate)
+  NEED_CONTEXT
+  if (flags != CU_EVENT_DEFAULT && flags != CU_EVENT_DISABLE_TIMING)
+    return CUDA_ERROR_INVALID_VALUE;
+  events[next_event].timed = flags == CU_EVENT_DEFAULT;
+  *event = reinterpret_cast<CUevent>(next_event++);
+  return CUDA_SUCCESS;
+}
+CUresult event_destroy(CUevent event) {
+  BEGIN(cuEventDestroy)
+  return events.erase(reinterpret_cast<std::uintptr_t>(event)) == 1 ? CUDA_SUCCESS
+                                                                    : CUDA_ERROR_INVALID_HANDLE;
+}
+CUresult event_record(CUevent event, CUstream stream) {
+  BEGIN(cuEventRecord)
+  NEED_CONTEXT
+  NEED_STREAM(stream)
+  const auto found = events.find(reinterpret_cast<std::uintptr_t>(event));
+  if (found == events.end())
+    return CUDA_ERROR_INVALID_HANDLE;
+  found->second.at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                            std::chrono::steady_clock::now().time_since_epoch())
+                            .count();
+  return CUDA_SUCCESS;
+}
+CUresult stream_wait_event(CUstream stream, CUevent event, unsigned flags) {
+  BEGIN(cuStreamWaitEvent)
+  NEED_CONTEXT
+  NEED_STREAM(stream)
+  return flags == 0 && events.count(reinterpret_cast<std::uintptr_t>(event)) == 1
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_HANDLE;
+}
+CUresult event_elapsed_time(float* ms, CUevent first, CUevent second) {
+  BEGIN(cuEventElapsedTime)
+  const auto from = events.find(reinterpret_cast<std::uintptr_t>(first));
+  const auto to = events.find(reinterpret_cast<std::uintptr_t>(second));
+  for (const auto& event : {from, to})
+    if (event == events.end() || !event->second.timed || event->second.at_ns < 0)
+      return CUDA_ERROR_INVALID_HANDLE;
+  constexpr double ns_per_ms = 1e6;
+  *ms = static_cast<float>(static_cast<double>(to->second.at_ns - from->second.at_ns) / ns_per_ms);
+  return CUDA_SUCCESS;
+}
+
 CUresult flush_writes(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope scope) {
   BEGIN(cuFlushGPUDirectRDMAWrites)
   NEED_CONTEXT
@@ -227,6 +275,11 @@ Functions device_functions() {
       ENTRY("cuStreamDestroy", stream_destroy),
       ENTRY("cuStreamSynchronize", stream_synchronize),
       ENTRY("cuStreamQuery", stream_query),
+      ENTRY("cuStreamWaitEvent", stream_wait_event),
+      ENTRY("cuEventCreate", event_create),
+      ENTRY("cuEventDestroy", event_destroy),
+      ENTRY("cuEventRecord", event_record),
+      ENTRY("cuEventElapsedTime", event_elapsed_time),
       ENTRY("cuMemGetInfo", mem_info),
       ENTRY("cuFlushGPUDirectRDMAWrites", flush_writes),
       ENTRY("cuCtxSetCurrent", set_current),

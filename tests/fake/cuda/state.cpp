@@ -21,6 +21,8 @@ std::map<std::uintptr_t, std::size_t> pinned; // cuMemHostRegister
 std::map<std::uintptr_t, std::size_t> host;   // cuMemHostAlloc
 std::set<std::uintptr_t> streams;
 std::uintptr_t next_stream = 0x1000;
+std::map<std::uintptr_t, Event> events;
+std::uintptr_t next_event = 0x2000000;
 int retained = 0;
 bool held = false;     // what is in streams is not done
 bool blocking = false; // nor does a question about them return

@@ -58,6 +58,13 @@ extern std::map<std::uintptr_t, std::size_t> pinned; // cuMemHostRegister
 extern std::map<std::uintptr_t, std::size_t> host;   // cuMemHostAlloc
 extern std::set<std::uintptr_t> streams;
 extern std::uintptr_t next_stream;
+/// By handle: whether it keeps a time, and when it was recorded last, in ns; -1: not yet.
+struct Event {
+  bool timed = false;
+  std::int64_t at_ns = -1;
+};
+extern std::map<std::uintptr_t, Event> events;
+extern std::uintptr_t next_event;
 extern int retained;
 extern bool held;     // what is in streams is not done
 extern bool blocking; // nor does a question about them return

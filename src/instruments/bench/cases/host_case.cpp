@@ -72,6 +72,8 @@ int peers_of_a_sender(const Point& point, int n_pes) {
 Routes routes_of(const Point& point, int pe, int n_pes) {
   const bool both_ways = point.direction == Direction::bi;
   Routes routes;
+  if (point.traffic == Traffic::local)
+    return routes;
   if (point.traffic == Traffic::all_to_all) {
     for (int step = 1; step < n_pes; ++step) {
       routes.to.push_back((pe + step) % n_pes);

@@ -87,6 +87,15 @@ TEST(RowPathOf, ManyPesHaveNoPair) {
             "by libfabric, shm (eth0)");
 }
 
+TEST(RowPathOf, CopiesToTheHostTakeNoNic) {
+  Point point;
+  point.traffic = Traffic::local;
+  std::vector<PathUse> uses(4);
+  for (PathUse& use : uses) // barriers between samples took one
+    use = use_of({copy_engine_name}, {{"eth0", 1}});
+  EXPECT_EQ(to_text(row_path(point, job({0, 0, 1, 1}, {"a", "b"}), uses)), "by copy engine");
+}
+
 TEST(ConnectionsInUse, OneConnectionForEachReachablePe) {
   const std::vector<PeResult> results =
       run_fork_job({.n_pes = 3, .body = [](Runtime& runtime) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "src/instruments/bench/cases/host_case.h"
 #include "src/instruments/bench/engine.h"
 #include "tests/support/expect_error.h"
 
@@ -141,6 +142,30 @@ TEST(Sweep, WindowsFollowTheMetric) {
   Sweep sweep;
   sweep.window = 3;
   EXPECT_EQ(points_of(info, sweep, 2).front().window, 3);
+}
+
+TEST(Sweep, CopiesToTheHostAreLocalForAnyNumberOfPes) {
+  const CaseInfo info = choose_cases(stream_cases(), {"host-to-device"}).front().info;
+  Sweep sweep;
+  sweep.launch.initiator = Initiator::stream;
+  sweep.sizes = {4096};
+  for (const Direction direction : {Direction::uni, Direction::bi})
+    for (const int n_pes : {1, 3}) {
+      sweep.direction = direction;
+      const std::vector<Point> points = points_of(info, sweep, n_pes);
+      ASSERT_EQ(points.size(), 1u);
+      EXPECT_EQ(points[0].traffic, Traffic::local);
+      for (int pe = 0; pe < n_pes; ++pe) {
+        const Routes routes = routes_of(points[0], pe, n_pes);
+        EXPECT_TRUE(routes.to.empty() && routes.from.empty()) << "PE " << pe;
+      }
+    }
+  sweep.traffic = Traffic::pair;
+  expect_error(ExitCode::usage, {"unsupported traffic pair", "choose one of: local"},
+               [&] { points_of(info, sweep, 2); });
+  sweep.traffic = Traffic::local;
+  expect_error(ExitCode::usage, {"unsupported traffic local"},
+               [&] { points_of(put_info(), sweep, 2); });
 }
 
 TEST(Sweep, WhatTheCaseCannotDoNamesWhatItCan) {

@@ -218,6 +218,50 @@ TEST_F(GpuLinkTest, AGpuThatIsLinkedToItsProcessorTakesThatLink) {
                                "the model");
 }
 
+/// Copies between each PE's GPU and its host.
+TEST_F(GpuLinkTest, CopiesOfTheHostHaveTheLinkOfEveryGpuOnce) {
+  EXPECT_FALSE(host_link(built.node, addresses[0]));
+  EXPECT_FALSE(host_link(built.node, ""));
+  const auto links = [this](std::uint64_t second_machine) {
+    return std::vector<HostLink>{
+        {1, addresses[0], host_link(built.node, addresses[0])},
+        {second_machine, addresses[1], host_link(built.node, addresses[1])}};
+  };
+  expect_none(host_links_limit(links(1), Direction::uni),
+              "the link of GPU " + addresses[0] + " to the host's memory");
+  expect_none(host_links_limit({}, Direction::uni), "nobody copies");
+  set_pcie(32, 16);
+  add_nvlink(LinkTarget::nvswitch, 18); // it does not lead there
+  FoundLimit found = host_links_limit({links(1)[0]}, Direction::uni);
+  ASSERT_TRUE(found.limit);
+  EXPECT_TRUE(found.limit->to_host);
+  EXPECT_NEAR(found.limit->rate_GBps, 63.0, 0.1);
+  EXPECT_EQ(found.limit->name,
+            "PCIe, 16 lanes of 32 GT/s to the host's memory: 63 GB/s by the model");
+  found = host_links_limit({links(1)[0]}, Direction::bi);
+  ASSERT_TRUE(found.limit);
+  EXPECT_NEAR(found.limit->rate_GBps, 126.0, 0.2);
+  EXPECT_EQ(found.limit->name,
+            "PCIe, 16 lanes of 32 GT/s to the host's memory, both ways: 126 GB/s by the model");
+  for (const std::uint64_t second_machine : {1, 2}) { // each has its own model
+    found = host_links_limit(links(second_machine), Direction::uni);
+    ASSERT_TRUE(found.limit);
+    EXPECT_NEAR(found.limit->rate_GBps, 126.0, 0.2);
+    EXPECT_EQ(
+        found.limit->name,
+        "2 GPUs' PCIe, 16 lanes of 32 GT/s to the host's memory: 126 GB/s together by the model");
+  }
+  auto shared = links(1); // one GPU, one link
+  shared[1] = shared[0];
+  found = host_links_limit(shared, Direction::uni);
+  ASSERT_TRUE(found.limit);
+  EXPECT_NEAR(found.limit->rate_GBps, 63.0, 0.1);
+  shared[1].machine_id = 2; // the same address on another machine
+  found = host_links_limit(shared, Direction::uni);
+  ASSERT_TRUE(found.limit);
+  EXPECT_NEAR(found.limit->rate_GBps, 126.0, 0.2);
+}
+
 TEST_F(GpuLinkTest, ACollectiveHasTheLinksOfAllItsGpus) {
   add_nvlink(LinkTarget::nvswitch, 18);
   const LeastTraffic all{100, 50, 12, false}, root{100, 50, 12, true};

@@ -29,6 +29,7 @@ public:
   GpuStream stream() override { return nullptr; }
   void copy(void*, const void*, std::size_t) override {}
   void fill(void*, int, std::size_t) override {}
+  std::unique_ptr<HostCopies> make_host_copies(std::size_t) override { return nullptr; }
   void wait(GpuStream, const char*) override {}
   void check() override {}
   void release_kernels() noexcept override {}
