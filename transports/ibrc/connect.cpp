@@ -178,25 +178,22 @@ void Connector::exchange_names(Exchange& exchange) {
   }
 }
 
-verbs::Path Connector::path_of(const Link& link, std::size_t qp_set) const {
+rc::QpPath Connector::path_of(const Link& link, std::size_t qp_set) const {
   const Nic& nic = *job_.nics[link.plan.nic];
-  verbs::Path path;
+  rc::QpPath path;
+  path.options = settings_.path;
   path.port = nic.port.number;
   path.global = link.plan.global;
-  path.peer.lid = link.peer_lid;
+  path.peer_lid = link.peer_lid;
   if (path.global) {
     const AddressPair& addresses = link.plan.addresses[link.attempt];
-    path.sgid_index = nic.addresses[addresses.mine].index;
-    path.peer.gid = addresses.theirs;
+    path.source_gid_index = nic.addresses[addresses.mine].index;
+    path.peer_gid = addresses.theirs;
   }
-  path.mtu_bytes = link.plan.mtu_bytes;
-  path.service_level = settings_.path.service_level;
-  path.traffic_class = settings_.path.traffic_class;
-  path.peer_qp = link.theirs[qp_set].number;
-  path.my_psn = link.mine[qp_set].first_packet;
-  path.peer_psn = link.theirs[qp_set].first_packet;
-  path.timeout = settings_.path.ack_timeout;
-  path.retry_count = settings_.path.retry_count;
+  path.mtu = static_cast<std::uint8_t>(verbs::mtu_code(link.plan.mtu_bytes));
+  path.peer_qpn = link.theirs[qp_set].number;
+  path.first_psn = link.mine[qp_set].first_packet;
+  path.peer_first_psn = link.theirs[qp_set].first_packet;
   path.outstanding_reads = link.plan.outstanding_reads;
   return path;
 }
@@ -206,7 +203,7 @@ void Connector::try_link(Link& link) {
   int error_number = 0;
   for (std::size_t qp_set = 0; qp_set < link.qp_sets.size() && error_number == 0; ++qp_set) {
     verbs::QueuePair& queue_pair = link.qp_sets[qp_set]->queue_pair;
-    const verbs::Path path = path_of(link, qp_set);
+    const rc::QpPath path = path_of(link, qp_set);
     error_number = link.attempt > 0 ? queue_pair.reset() : 0;
     if (error_number == 0)
       error_number = queue_pair.to_init(path.port);

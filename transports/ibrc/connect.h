@@ -64,7 +64,7 @@ private:
   bool attempt(Exchange& exchange);
   void try_link(Link& link);
   void settle(Link& link, bool peer_ready);
-  verbs::Path path_of(const Link& link, std::size_t qp_set) const;
+  rc::QpPath path_of(const Link& link, std::size_t qp_set) const;
   void begin_sending();
   void describe();
   Error no_path(const Link& link) const;

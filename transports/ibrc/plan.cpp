@@ -5,13 +5,12 @@
 
 #include "src/base/text.h"
 #include "transports/rc/ports.h"
+#include "transports/rc/qp_path.h"
 
 namespace shmemctl::ibrc {
 
 namespace {
 
-/// As many READs and atomics in flight as devices usually support; more do not help.
-constexpr int max_outstanding_reads = 16;
 constexpr std::uint64_t max_rdma_bytes = std::uint64_t{1} << 30;
 
 std::string port_name(const Hello::Nic& nic) {
@@ -108,7 +107,7 @@ PathPlan plan_path(const Pair& pair, int my_mtu, int their_mtu, const Settings& 
   PathPlan plan;
   plan.mtu_bytes = path_mtu(pair, my_mtu, their_mtu);
   plan.outstanding_reads =
-      std::min({max_outstanding_reads, static_cast<int>(pair.mine.outstanding_reads),
+      std::min({rc::max_outstanding_reads, static_cast<int>(pair.mine.outstanding_reads),
                 static_cast<int>(pair.theirs.outstanding_reads)});
   plan.max_message_bytes =
       std::min({max_rdma_bytes, pair.mine.max_message_bytes, pair.theirs.max_message_bytes});

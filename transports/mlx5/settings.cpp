@@ -14,7 +14,7 @@ QpOptions queue_options(const Options& options) {
   QpOptions queue;
   queue.wqebbs = std::bit_ceil(static_cast<std::uint32_t>(options.integer("QP_DEPTH")));
   queue.signal_every = std::min(queue.signal_every, queue.wqebbs / 4);
-  static_cast<rc::PathOptions&>(queue.path) = rc::read_path_options(options);
+  queue.path = rc::read_path_options(options);
   return queue;
 }
 
