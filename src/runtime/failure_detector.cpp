@@ -93,8 +93,7 @@ Error at_address(const Error& error, const SocketAddress& address) {
   const std::string text = address.text();
   if (error.message().find(text) != std::string::npos)
     return error;
-  return {error.code(), error.subject() + " at " + text, error.attempted(), error.system_message(),
-          error.fix()};
+  return error.with_subject(error.subject() + " at " + text);
 }
 
 } // namespace

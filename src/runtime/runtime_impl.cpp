@@ -119,19 +119,11 @@ void Runtime::Impl::start() {
 }
 
 Error Runtime::Impl::named(const Error& error) const {
-  Where where = error.where();
-  if (where.host.empty())
-    where.host = identity.host_name;
-  if (!where.pe && bootstrap)
-    where.pe = bootstrap->rank();
-  const std::string subject = phases.current().empty()
-                                  ? error.subject()
-                                  : error.subject() + " in phase " + phases.current();
-  Error result(error.code(), subject, error.attempted(), error.system_message(), error.fix(),
-               where);
-  if (error.printed())
-    result.mark_printed();
-  return result;
+  const std::optional<int> pe = bootstrap ? std::optional(bootstrap->rank()) : std::nullopt;
+  const Error here = error.located(identity.host_name, pe);
+  return phases.current().empty()
+             ? here
+             : here.with_subject(error.subject() + " in phase " + phases.current());
 }
 
 void Runtime::Impl::raise(const Error& error) {
