@@ -21,9 +21,6 @@ QpOptions queue_options(const Options& options) {
 } // namespace
 
 Settings read_settings(const Options& options) {
-  options.require_valid({"MLX5_DEVICE", "EMULATED_HCA_OVER", "QP_DEPTH", "IB_ROCE_VERSION_NUM",
-                         "IB_ADDR_FAMILY", "IB_ADDR_RANGE", "IB_WRITE_ORDER",
-                         "EMULATED_HCA_PLACEMENT"});
   Settings settings;
   const std::string device = options.text("MLX5_DEVICE");
   settings.may_be_real = device != "emulated";
