@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t allgather_kind = 1, alltoall_kind = 2;
 
-std::string words_of(std::uint64_t kind) {
+std::string text_of(std::uint64_t kind) {
   return kind == allgather_kind ? "allgather" : kind == alltoall_kind ? "alltoall" : "another call";
 }
 
@@ -131,10 +131,9 @@ void MpiBootstrap::check_header(const Header& mine, int from) const {
              sizeof theirs);
   if (theirs.kind != mine.kind || theirs.bytes != mine.bytes)
     throw Error(ExitCode::unavailable, "bootstrap mpi", "continue",
-                "PE " + std::to_string(from) + " is out of step: it calls " +
-                    words_of(theirs.kind) + " with " + std::to_string(theirs.bytes) +
-                    " bytes, this PE calls " + words_of(mine.kind) + " with " +
-                    std::to_string(mine.bytes) + " bytes",
+                "PE " + std::to_string(from) + " is out of step: it calls " + text_of(theirs.kind) +
+                    " with " + std::to_string(theirs.bytes) + " bytes, this PE calls " +
+                    text_of(mine.kind) + " with " + std::to_string(mine.bytes) + " bytes",
                 "run the same program and version on all PEs");
 }
 
