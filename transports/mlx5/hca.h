@@ -67,7 +67,7 @@ void serialize(Archive& archive, PeerInfo& info);
 /// Capabilities of a device towards its peers.
 std::uint8_t offers_of(const HcaInfo& info);
 /// Capabilities of a connection: signals use atomics if the order of WRITEs is not kept.
-QpCapabilities abilities_of(std::uint8_t mine, std::uint8_t theirs);
+QpCapabilities abilities_of(std::uint8_t local, std::uint8_t remote);
 
 /// Registered memory. The keys are valid, and the memory must stay, until the object is destroyed;
 /// no operation of this HCA accesses it afterwards.
