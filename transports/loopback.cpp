@@ -12,7 +12,7 @@ namespace {
 /// One PE is the whole job.
 class OwnExchange final : public Exchange {
 public:
-  std::vector<std::string> allgather(const std::string& mine) override { return {mine}; }
+  std::vector<std::string> allgather(const std::string& own) override { return {own}; }
   std::vector<std::string> alltoall(const std::vector<std::string>& to_each) override {
     return to_each;
   }

@@ -47,7 +47,7 @@ class Exchange {
 public:
   virtual ~Exchange() = default;
   /// Returns the strings of all PEs, by PE.
-  virtual std::vector<std::string> allgather(const std::string& mine) = 0;
+  virtual std::vector<std::string> allgather(const std::string& own) = 0;
   /// @param to_each strings to send, by destination PE. Returns the received strings, by source PE.
   virtual std::vector<std::string> alltoall(const std::vector<std::string>& to_each) = 0;
 };

@@ -1,5 +1,5 @@
-// A point in time after which a wait fails. Every wait of the runtime takes one; how long waits
-// last is in wait.h.
+// A point in time after which a wait fails. Every wait of the runtime takes one; the loop that
+// polls until then is in wait.h.
 #pragma once
 
 #include <chrono>

@@ -45,6 +45,36 @@ Error::Error(ExitCode code, std::string subject, std::string attempted, std::str
       system_message_(std::move(system_message)), fix_(printable(fix, 1000)),
       where_(std::move(where)), message_(compose(subject_, attempted_, system_message_, where_)) {}
 
+Error Error::with_subject(std::string subject) const {
+  Error error = *this;
+  error.subject_ = std::move(subject);
+  error.message_ = compose(error.subject_, attempted_, system_message_, where_);
+  return error;
+}
+
+Error Error::with_action(std::string action) const {
+  Error error = *this;
+  error.attempted_ = std::move(action);
+  error.message_ = compose(subject_, error.attempted_, system_message_, where_);
+  return error;
+}
+
+Error Error::with_where(Where where) const {
+  Error error = *this;
+  error.where_ = std::move(where);
+  error.message_ = compose(subject_, attempted_, system_message_, error.where_);
+  return error;
+}
+
+Error Error::located(const std::string& host, std::optional<int> pe) const {
+  Where where = where_;
+  if (where.host.empty())
+    where.host = host;
+  if (!where.pe)
+    where.pe = pe;
+  return with_where(std::move(where));
+}
+
 bool same_failure(const Error& left, const Error& right) {
   return left.code() == right.code() && left.subject() == right.subject() &&
          left.attempted() == right.attempted() && left.system_message() == right.system_message() &&

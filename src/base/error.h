@@ -75,6 +75,14 @@ public:
     return std::move(*this);
   }
 
+  /// The same error with another subject, action or location; it stays printed and the same on all
+  /// PEs if it was.
+  Error with_subject(std::string subject) const;
+  Error with_action(std::string action) const;
+  Error with_where(Where where) const;
+  /// The same error on this host and PE, unless it names others.
+  Error located(const std::string& host, std::optional<int> pe) const;
+
 private:
   ExitCode code_;
   std::string subject_;

@@ -20,8 +20,8 @@ std::uint64_t longest_of(const std::vector<std::string>& texts) {
 
 } // namespace
 
-std::vector<std::string> BootstrapExchange::allgather(const std::string& mine) {
-  return allgather_text(bootstrap_, mine, deadline_);
+std::vector<std::string> BootstrapExchange::allgather(const std::string& own) {
+  return allgather_text(bootstrap_, own, deadline_);
 }
 
 std::vector<std::string> BootstrapExchange::alltoall(const std::vector<std::string>& to_each) {

@@ -13,7 +13,7 @@ public:
   BootstrapExchange(Bootstrap& bootstrap, Deadline deadline)
       : bootstrap_(bootstrap), deadline_(deadline) {}
 
-  std::vector<std::string> allgather(const std::string& mine) override;
+  std::vector<std::string> allgather(const std::string& own) override;
   std::vector<std::string> alltoall(const std::vector<std::string>& to_each) override;
 
 private:

@@ -41,7 +41,7 @@ Verdict make_verdict(Verdict::Kind kind, const std::string& words) {
 }
 
 /// Another PE wrote them: they need not end with a 0, and are no text that may be printed as it is.
-std::string words_of(const Verdict& verdict) {
+std::string text_of(const Verdict& verdict) {
   return printable(
       std::string(verdict.words.data(), ::strnlen(verdict.words.data(), verdict.words.size())),
       4 * sizeof verdict.words);
@@ -93,8 +93,7 @@ Error at_address(const Error& error, const SocketAddress& address) {
   const std::string text = address.text();
   if (error.message().find(text) != std::string::npos)
     return error;
-  return {error.code(), error.subject() + " at " + text, error.attempted(), error.system_message(),
-          error.fix()};
+  return error.with_subject(error.subject() + " at " + text);
 }
 
 } // namespace
@@ -140,7 +139,7 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
   }
   if (const Verdict* bad = worst(verdicts))
     throw printed_once(bootstrap, settings.printer,
-                       Error(ExitCode::unavailable, "failure detector", "start", words_of(*bad),
+                       Error(ExitCode::unavailable, "failure detector", "start", text_of(*bad),
                              over_unix(addresses_)
                                  ? "check the output and exit status of that PE"
                                  : "allow TCP between the PEs' hosts on all ports above 1023, "

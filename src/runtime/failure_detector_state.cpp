@@ -100,15 +100,9 @@ Error State::error_of(const Failure& failure) const {
   if (!failure.error)
     return job_cannot_continue(failure);
   const Error& error = *failure.error;
-  Where where = error.where();
   if (failure.pe == rank_ || error.same_on_all_pes())
     return error;
-  if (where.host.empty())
-    where.host = failure.host;
-  if (!where.pe)
-    where.pe = failure.pe;
-  return {failure.code,           error.subject(), error.attempted(),
-          error.system_message(), failure.fix,     std::move(where)};
+  return error.located(failure.host, failure.pe);
 }
 
 bool State::print(const Failure& failure) {

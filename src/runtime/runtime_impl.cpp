@@ -119,19 +119,11 @@ void Runtime::Impl::start() {
 }
 
 Error Runtime::Impl::named(const Error& error) const {
-  Where where = error.where();
-  if (where.host.empty())
-    where.host = identity.host_name;
-  if (!where.pe && bootstrap)
-    where.pe = bootstrap->rank();
-  const std::string subject = phases.current().empty()
-                                  ? error.subject()
-                                  : error.subject() + " in phase " + phases.current();
-  Error result(error.code(), subject, error.attempted(), error.system_message(), error.fix(),
-               where);
-  if (error.printed())
-    result.mark_printed();
-  return result;
+  const std::optional<int> pe = bootstrap ? std::optional(bootstrap->rank()) : std::nullopt;
+  const Error here = error.located(identity.host_name, pe);
+  return phases.current().empty()
+             ? here
+             : here.with_subject(error.subject() + " in phase " + phases.current());
 }
 
 void Runtime::Impl::raise(const Error& error) {
@@ -454,7 +446,7 @@ void Runtime::Impl::require_one_program() {
   };
   if (program_of(placement.pe) == program_of(other->reference_pe))
     failure_detector->await_cause(other->pe);
-  const auto words_of = [&](int pe) {
+  const auto text_of = [&](int pe) {
     const std::string& program = program_of(pe);
     return program.empty() ? "a program without symmetric variables" : program;
   };
@@ -462,9 +454,9 @@ void Runtime::Impl::require_one_program() {
   where.host = placement.hosts[static_cast<std::size_t>(other->pe)].host_name;
   where.pe = other->pe;
   throw Error(ExitCode::unavailable, "global variables of the program", "share",
-              "PE " + std::to_string(other->pe) + " runs another program (" + words_of(other->pe) +
+              "PE " + std::to_string(other->pe) + " runs another program (" + text_of(other->pe) +
                   ") than PE " + std::to_string(other->reference_pe) + " (" +
-                  words_of(other->reference_pe) + ")",
+                  text_of(other->reference_pe) + ")",
               "start the same executable file on all PEs", where);
 }
 
@@ -509,11 +501,11 @@ void Runtime::Impl::undo_heap() {
 
 std::vector<Transport*> Runtime::Impl::transports_by_pe() const {
   std::vector<Transport*> transports_by_pe;
-  for (const int way : transport_index_by_pe) {
-    const auto at = static_cast<std::size_t>(way);
-    const bool other = way >= 0 && at < routed.size() && routed[at];
-    transports_by_pe.push_back(way < 0 ? nullptr
-                                       : (other ? routed[at] : transports[at].transport).get());
+  for (const int index : transport_index_by_pe) {
+    const auto at = static_cast<std::size_t>(index);
+    const bool other = index >= 0 && at < routed.size() && routed[at];
+    transports_by_pe.push_back(index < 0 ? nullptr
+                                         : (other ? routed[at] : transports[at].transport).get());
   }
   return transports_by_pe;
 }
@@ -521,10 +513,10 @@ std::vector<Transport*> Runtime::Impl::transports_by_pe() const {
 /// Collective. Atomics are atomic with each other only if all PEs execute them in the same place.
 void Runtime::Impl::route_atomics() {
   int mine = -1;
-  for (const int way : transport_index_by_pe)
-    if (way >= 0 &&
-        !transports[static_cast<std::size_t>(way)].transport->atomics_coherent_with_cpu())
-      mine = way;
+  for (const int index : transport_index_by_pe)
+    if (index >= 0 &&
+        !transports[static_cast<std::size_t>(index)].transport->atomics_coherent_with_cpu())
+      mine = index;
   const std::vector<int> all = allgather_value(*bootstrap, mine, deadline());
   const int route = *std::max_element(all.begin(), all.end());
   if (route < 0)

@@ -284,10 +284,10 @@ DeviceNetworkInputs Runtime::Impl::gpu_network_inputs() {
   DeviceNetworkInputs inputs;
   inputs.transports_by_pe = transports_by_pe();
   if (staged) {
-    Transport* const way = gpu_direct ? static_cast<Transport*>(gpu_direct) : staged;
+    Transport* const for_gpu_memory = gpu_direct ? static_cast<Transport*>(gpu_direct) : staged;
     std::replace_if(
         inputs.transports_by_pe.begin(), inputs.transports_by_pe.end(),
-        [](const Transport* base) { return base != nullptr; }, way);
+        [](const Transport* base) { return base != nullptr; }, for_gpu_memory);
     inputs.gpu_memory_path = gpu_memory_path;
     inputs.reachable = DeviceNetworkInputs::Reachable::all;
   }

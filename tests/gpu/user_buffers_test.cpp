@@ -226,7 +226,7 @@ TEST_F(OtherMemory, OfAPoolOrWithoutHandleTypesIsStaged) {
       const auto all = exchange(runtime, buffers.describe(handle));
       const auto peer = static_cast<std::size_t>(1 - runtime.pe());
       const BufferPath path = buffers.path_to(all[peer]);
-      expect(path.way == BufferPathKind::staged, path.reason);
+      expect(path.kind == BufferPathKind::staged, path.reason);
       const auto sent = patterned(size_bytes, static_cast<unsigned>(runtime.pe()));
       buffers.put(all[peer], 0, sent.data(), sent.size());
       runtime.collectives().barrier(team_world);

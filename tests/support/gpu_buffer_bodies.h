@@ -138,7 +138,7 @@ inline std::string put_and_get_buffers(Runtime& runtime, const GpuBufferCase& th
   gpu.copy(edges, memory->data() + odd_gap_bytes - 1, 1);
   gpu.copy(edges + 1, memory->data() + odd_gap_bytes + odd_size_bytes, 1);
   expect(edges[0] == std::byte{0x77} && edges[1] == std::byte{0x77}, "what is around the buffer");
-  const std::string way = std::string(to_string(buffers.path_to(all[next]).way)) + ": " +
+  const std::string way = std::string(to_string(buffers.path_to(all[next]).kind)) + ": " +
                           buffers.path_to(all[next]).reason;
   runtime.collectives().barrier(team_world);
   buffers.remove(handle);

@@ -1,13 +1,14 @@
 #include "transports/ibdevx/ibdevx.h"
 
 #include "transports/mlx5/mlx5_transport.h"
+#include "transports/registry.h"
 
 namespace shmemctl {
 
 namespace ibdevx {
 
 mlx5::Settings read_settings(const Options& options) {
-  options.require_valid({"IB_NUM_RC_PER_DEVICE"});
+  options.require_valid(find_transport("ibdevx")->options);
   mlx5::Settings settings = mlx5::read_settings(options);
   settings.name = "ibdevx";
   settings.qp_count_options = "IB_NUM_RC_PER_DEVICE to the same value";

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "transports/ibgda/ibgda_transport.h"
+#include "transports/registry.h"
 
 namespace shmemctl {
 
@@ -14,9 +15,7 @@ bool kernels_post(const Options& options) {
 }
 
 mlx5::Settings read_settings(const Options& options) {
-  options.require_valid({"IBGDA_NUM_RC_PER_PE", "IBGDA_NUM_REQUESTS_IN_BATCH",
-                         "IBGDA_ENABLE_MULTI_PORT", "DEVICE_PATH", "IBGDA_RC_MAP_BY",
-                         "IB_ENABLE_IBGDA"});
+  options.require_valid(find_transport("ibgda")->options);
   mlx5::Settings settings = mlx5::read_settings(options);
   settings.name = "ibgda";
   settings.qp_count_options = "IBGDA_NUM_RC_PER_PE and DEVICE_PATH to the same values";

@@ -91,8 +91,7 @@ bool MessageService::serve_locked() {
         break;
     }
   } catch (const Error& error) {
-    failure_.emplace(error.code(), error.subject(), error.attempted(), error.system_message(),
-                     error.fix(), Where{job_.host, job_.pe, error.where().device, std::nullopt});
+    failure_ = error.with_where({job_.host, job_.pe, error.where().device, std::nullopt});
     throw Error(*failure_);
   }
   return any;

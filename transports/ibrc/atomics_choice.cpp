@@ -14,11 +14,11 @@ const NamedCapabilities* find(const std::vector<NamedCapabilities>& all,
 
 } // namespace
 
-AtomicsMethod atomics_method(const AtomicsCapabilities& mine, const AtomicsCapabilities& theirs) {
-  const bool by_device = mine.by_device && theirs.by_device;
-  const bool by_message = mine.receives > 0 && theirs.receives > 0;
+AtomicsMethod atomics_method(const AtomicsCapabilities& local, const AtomicsCapabilities& remote) {
+  const bool by_device = local.by_device && remote.by_device;
+  const bool by_message = local.receives > 0 && remote.receives > 0;
   const auto pin_requests = [&](AtomicsPreference preference) {
-    return mine.preference == preference || theirs.preference == preference;
+    return local.preference == preference || remote.preference == preference;
   };
   if (pin_requests(AtomicsPreference::message))
     return by_message ? AtomicsMethod::message : AtomicsMethod::none;

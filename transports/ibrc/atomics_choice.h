@@ -12,7 +12,7 @@ namespace shmemctl::ibrc {
 
 /// How two PEs could execute atomics, before it is known which NICs the job will use.
 enum class AtomicsMethod { device, message, none };
-AtomicsMethod atomics_method(const AtomicsCapabilities& mine, const AtomicsCapabilities& theirs);
+AtomicsMethod atomics_method(const AtomicsCapabilities& local, const AtomicsCapabilities& remote);
 
 /// A PE of the job, with its name for messages: "PE 3 on node2".
 struct NamedCapabilities {

@@ -65,8 +65,8 @@ Hello Connector::hello() const {
 std::vector<std::unique_ptr<QpSet>> Connector::connect(const MakeService& make_service,
                                                        const MakeQpSet& make_qp_set,
                                                        Exchange& exchange) {
-  mine_ = hello();
-  const std::vector<std::string> hellos = exchange.allgather(to_bytes(mine_));
+  local_ = hello();
+  const std::vector<std::string> hellos = exchange.allgather(to_bytes(local_));
   plan(hellos);
   const bool messages = by_message(hellos);
   if (messages && !links_.empty())
@@ -96,7 +96,7 @@ void Connector::plan(const std::vector<std::string>& hellos) {
                                    {settings_.qp_sets, "IB_NUM_RC_PER_DEVICE to the same value"});
   for (const PeerLocation& peer : peers_) {
     const auto slot = static_cast<std::size_t>(peer.pe);
-    for (PathPlan& path : plan_paths(mine_, hellos_[slot], settings_, job_, peer.pe)) {
+    for (PathPlan& path : plan_paths(local_, hellos_[slot], settings_, job_, peer.pe)) {
       Link link;
       link.pe = peer.pe;
       link.peer_lid = hellos_[slot].nics[path.peer_nic].lid;
@@ -119,7 +119,7 @@ bool Connector::by_message(const std::vector<std::string>& hellos) const {
 MessageRoom Connector::message_room() const {
   MessageRoom room;
   room.qp_sets = settings_.qp_sets;
-  room.own_credits = credits_of(mine_.atomics.receives, job_.n_pes, settings_.qp_sets);
+  room.own_credits = credits_of(local_.atomics.receives, job_.n_pes, settings_.qp_sets);
   room.credits.resize(hellos_.size());
   for (const PeerLocation& peer : peers_) {
     const auto slot = static_cast<std::size_t>(peer.pe);
@@ -152,7 +152,7 @@ void Connector::make_queue_pairs(std::vector<std::unique_ptr<QpSet>>& qp_sets) {
 }
 
 bool Connector::orders_writes(const Link& link) const {
-  return mine_.nics[link.plan.nic].orders_writes &&
+  return local_.nics[link.plan.nic].orders_writes &&
          hellos_[static_cast<std::size_t>(link.pe)].nics[link.plan.peer_nic].orders_writes;
 }
 
@@ -163,40 +163,37 @@ void Connector::add(Link& link, Endpoint& endpoint) const {
   endpoint.retry_seconds =
       verbs::retry_seconds(settings_.path.ack_timeout, settings_.path.retry_count);
   link.qp_sets.push_back(&endpoint);
-  link.mine.push_back({endpoint.queue_pair.number(), verbs::first_packet_number()});
+  link.local.push_back({endpoint.queue_pair.number(), verbs::first_packet_number()});
 }
 
 void Connector::exchange_names(Exchange& exchange) {
-  std::vector<rc::QpList<QpName>> mine(hellos_.size());
+  std::vector<rc::QpList<QpName>> local(hellos_.size());
   for (const Link& link : links_)
-    mine[static_cast<std::size_t>(link.pe)].push_back(link.mine);
-  const std::vector<rc::QpList<QpName>> theirs = rc::exchange_qps(job_, exchange, peers_, mine);
+    local[static_cast<std::size_t>(link.pe)].push_back(link.local);
+  const std::vector<rc::QpList<QpName>> remote = rc::exchange_qps(job_, exchange, peers_, local);
   for (std::size_t at = 0, path = 0; at < links_.size(); ++at) {
     Link& link = links_[at];
     path = at > 0 && link.pe == links_[at - 1].pe ? path + 1 : 0;
-    link.theirs = theirs[static_cast<std::size_t>(link.pe)][path];
+    link.remote = remote[static_cast<std::size_t>(link.pe)][path];
   }
 }
 
-verbs::Path Connector::path_of(const Link& link, std::size_t qp_set) const {
+rc::QpPath Connector::path_of(const Link& link, std::size_t qp_set) const {
   const Nic& nic = *job_.nics[link.plan.nic];
-  verbs::Path path;
+  rc::QpPath path;
+  path.options = settings_.path;
   path.port = nic.port.number;
   path.global = link.plan.global;
-  path.peer.lid = link.peer_lid;
+  path.peer_lid = link.peer_lid;
   if (path.global) {
     const AddressPair& addresses = link.plan.addresses[link.attempt];
-    path.sgid_index = nic.addresses[addresses.mine].index;
-    path.peer.gid = addresses.theirs;
+    path.source_gid_index = nic.addresses[addresses.local].index;
+    path.peer_gid = addresses.remote;
   }
-  path.mtu_bytes = link.plan.mtu_bytes;
-  path.service_level = settings_.path.service_level;
-  path.traffic_class = settings_.path.traffic_class;
-  path.peer_qp = link.theirs[qp_set].number;
-  path.my_psn = link.mine[qp_set].first_packet;
-  path.peer_psn = link.theirs[qp_set].first_packet;
-  path.timeout = settings_.path.ack_timeout;
-  path.retry_count = settings_.path.retry_count;
+  path.mtu = static_cast<std::uint8_t>(verbs::mtu_code(link.plan.mtu_bytes));
+  path.peer_qpn = link.remote[qp_set].number;
+  path.first_psn = link.local[qp_set].first_packet;
+  path.peer_first_psn = link.remote[qp_set].first_packet;
   path.outstanding_reads = link.plan.outstanding_reads;
   return path;
 }
@@ -206,7 +203,7 @@ void Connector::try_link(Link& link) {
   int error_number = 0;
   for (std::size_t qp_set = 0; qp_set < link.qp_sets.size() && error_number == 0; ++qp_set) {
     verbs::QueuePair& queue_pair = link.qp_sets[qp_set]->queue_pair;
-    const verbs::Path path = path_of(link, qp_set);
+    const rc::QpPath path = path_of(link, qp_set);
     error_number = link.attempt > 0 ? queue_pair.reset() : 0;
     if (error_number == 0)
       error_number = queue_pair.to_init(path.port);
@@ -225,25 +222,25 @@ bool Connector::attempt(Exchange& exchange) {
       try_link(link);
       failed = failed || !link.ready;
     }
-  std::vector<Attempt> mine(hellos_.size(), Attempt{failed, {}});
+  std::vector<Attempt> local(hellos_.size(), Attempt{failed, {}});
   for (const Link& link : links_)
-    mine[static_cast<std::size_t>(link.pe)].paths.push_back(link.ready);
+    local[static_cast<std::size_t>(link.pe)].paths.push_back(link.ready);
   std::vector<std::string> out;
-  for (const Attempt& each : mine)
+  for (const Attempt& each : local)
     out.push_back(to_bytes(each));
   const std::vector<std::string> in = exchange.alltoall(out);
   bool done = true;
-  std::vector<Attempt> theirs;
+  std::vector<Attempt> remote;
   for (std::size_t pe = 0; pe < in.size(); ++pe) {
     std::optional<Attempt> decoded = from_bytes<Attempt>(in[pe]);
-    if (!decoded || decoded->paths.size() != mine[pe].paths.size())
+    if (!decoded || decoded->paths.size() != local[pe].paths.size())
       throw job_.malformed(static_cast<int>(pe), "the state of its connections");
     done = done && !decoded->failed_somewhere;
-    theirs.push_back(std::move(*decoded));
+    remote.push_back(std::move(*decoded));
   }
   for (std::size_t at = 0, path = 0; at < links_.size(); ++at) {
     path = at > 0 && links_[at].pe == links_[at - 1].pe ? path + 1 : 0;
-    settle(links_[at], theirs[static_cast<std::size_t>(links_[at].pe)].paths[path] != 0);
+    settle(links_[at], remote[static_cast<std::size_t>(links_[at].pe)].paths[path] != 0);
   }
   return done;
 }
@@ -267,21 +264,21 @@ void Connector::settle(Link& link, bool peer_ready) {
 
 Error Connector::no_path(const Link& link) const {
   const Nic& nic = *job_.nics[link.plan.nic];
-  const Hello::Nic& theirs = hellos_[static_cast<std::size_t>(link.pe)].nics[link.plan.peer_nic];
+  const Hello::Nic& remote = hellos_[static_cast<std::size_t>(link.pe)].nics[link.plan.peer_nic];
   std::string message =
       link.error_number != 0 ? std::strerror(link.error_number) : "that PE has no path to this one";
   std::string fix = "check both ports with ibv_devinfo, and the subnet manager";
   if (link.plan.global && nic.port.ethernet) {
     std::vector<std::string> tried;
     for (const AddressPair& pair : link.plan.addresses)
-      tried.push_back(fmt::format("{} to {}", verbs::gid_text(nic.addresses[pair.mine].raw),
-                                  verbs::gid_text(pair.theirs)));
+      tried.push_back(fmt::format("{} to {}", verbs::gid_text(nic.addresses[pair.local].raw),
+                                  verbs::gid_text(pair.remote)));
     message += ": no path from " + join(tried, ", nor from ");
     fix = "check that the addresses reach each other (ip route get, ping), or choose others with "
           "SHMEMCTL_IB_GID_INDEX (--gid-index) or SHMEMCTL_IB_ADDR_RANGE";
   }
   return {ExitCode::unavailable,
-          job_.name_of(link.pe) + ", port " + rc::port_name(theirs.device, theirs.port),
+          job_.name_of(link.pe) + ", port " + rc::port_name(remote.device, remote.port),
           "connect",
           message,
           fix,
@@ -305,12 +302,12 @@ void Connector::describe() {
     const std::string kind = link.plan.global
                                  ? verbs::to_string(link.plan.addresses[link.attempt].kind)
                                  : verbs::to_string(verbs::GidKind::infiniband);
-    const Hello::Nic& mine = mine_.nics[link.plan.nic];
-    const Hello::Nic& theirs = hellos_[slot].nics[link.plan.peer_nic];
+    const Hello::Nic& local = local_.nics[link.plan.nic];
+    const Hello::Nic& remote = hellos_[slot].nics[link.plan.peer_nic];
     std::string& text = texts_[slot];
     text += (text.empty() ? "" : "; ") +
-            fmt::format("{} -> {}, {} QPs, {}, MTU {}", rc::port_name(mine.device, mine.port),
-                        rc::port_name(theirs.device, theirs.port), link.qp_sets.size(), kind,
+            fmt::format("{} -> {}, {} QPs, {}, MTU {}", rc::port_name(local.device, local.port),
+                        rc::port_name(remote.device, remote.port), link.qp_sets.size(), kind,
                         link.plan.mtu_bytes);
     if (!orders_writes(link))
       text += service_ ? ", signals wait for completions" : ", signals behind fenced atomics";

@@ -42,12 +42,12 @@ private:
     int pe = 0;
     PathPlan plan;
     std::uint16_t peer_lid = 0;
-    std::vector<Endpoint*> qp_sets;   ///< on the first path also the one for replies, the last
-    std::vector<QpName> mine, theirs; ///< by QP set
-    std::size_t attempt = 0;          ///< which address pair is being tried
-    bool ready = false;               ///< this end, with that pair
-    bool settled = false;             ///< both ends
-    int error_number = 0;             ///< of the first attempt that failed here
+    std::vector<Endpoint*> qp_sets;    ///< on the first path also the one for replies, the last
+    std::vector<QpName> local, remote; ///< by QP set
+    std::size_t attempt = 0;           ///< which address pair is being tried
+    bool ready = false;                ///< this end, with that pair
+    bool settled = false;              ///< both ends
+    int error_number = 0;              ///< of the first attempt that failed here
   };
 
   Hello hello() const;
@@ -64,7 +64,7 @@ private:
   bool attempt(Exchange& exchange);
   void try_link(Link& link);
   void settle(Link& link, bool peer_ready);
-  verbs::Path path_of(const Link& link, std::size_t qp_set) const;
+  rc::QpPath path_of(const Link& link, std::size_t qp_set) const;
   void begin_sending();
   void describe();
   Error no_path(const Link& link) const;
@@ -72,7 +72,7 @@ private:
   JobView& job_;
   const Settings& settings_;
   const std::vector<PeerLocation>& peers_;
-  Hello mine_;
+  Hello local_;
   std::vector<Hello> hellos_; ///< by PE
   std::vector<Link> links_;   ///< by peer, then by path
   MessageService* service_ = nullptr;

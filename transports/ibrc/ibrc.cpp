@@ -101,20 +101,20 @@ Reach IbrcTransport::reach(const PeerLocation& me, const PeerLocation& peer) con
   static_cast<void>(me);
   if (!reason_.empty())
     return {0, reason_};
-  const std::optional<Summary> theirs = from_bytes<Summary>(peer.transport_info);
-  if (!theirs)
+  const std::optional<Summary> remote = from_bytes<Summary>(peer.transport_info);
+  if (!remote)
     return {0, "that PE does not speak of ibrc, or of another version"};
-  if (!theirs->reason.empty())
-    return {0, "there: " + printable(theirs->reason, rc::max_text_bytes)};
+  if (!remote->reason.empty())
+    return {0, "there: " + printable(remote->reason, rc::max_text_bytes)};
   const Summary own = summary();
-  const std::vector<Summary::Port>& mine = own.ports;
+  const std::vector<Summary::Port>& local = own.ports;
   const auto connectable = [](const Summary::Port& left, const Summary::Port& right) {
     return left.ethernet == right.ethernet &&
            (!left.ethernet || (left.gid_kinds & right.gid_kinds) != 0);
   };
   bool any = false, ethernet = false;
-  for (const Summary::Port& left : mine)
-    for (const Summary::Port& right : theirs->ports)
+  for (const Summary::Port& left : local)
+    for (const Summary::Port& right : remote->ports)
       if (connectable(left, right)) {
         any = true;
         ethernet = left.ethernet;
@@ -122,8 +122,8 @@ Reach IbrcTransport::reach(const PeerLocation& me, const PeerLocation& peer) con
   if (!any)
     return {0, fmt::format("ports of different kinds: here {}, there {}; IB_GID_INDEX and "
                            "IB_ADDR_FAMILY choose RoCE addresses",
-                           kinds_of(mine), kinds_of(theirs->ports))};
-  const AtomicsMethod outlook = atomics_method(own.atomics, theirs->atomics);
+                           kinds_of(local), kinds_of(remote->ports))};
+  const AtomicsMethod outlook = atomics_method(own.atomics, remote->atomics);
   const unsigned capabilities =
       can_put | can_get |
       (outlook == AtomicsMethod::none ? 0u : unsigned{can_atomics} | can_put_signal);

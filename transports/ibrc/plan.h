@@ -11,9 +11,9 @@ namespace shmemctl::ibrc {
 
 /// A pair of GIDs that may serve a connection; the peer's address as it travelled.
 struct AddressPair {
-  std::size_t mine = 0; ///< index in the own list of NICs
+  std::size_t local = 0; ///< index in the own list of NICs
   verbs::GidKind kind = verbs::GidKind::v2_ipv4;
-  verbs::RawGid theirs{};
+  verbs::RawGid remote{};
 };
 
 /// One NIC here to one NIC there.
@@ -29,7 +29,7 @@ struct PathPlan {
 /// Paths between two PEs, over the NICs that rc::pair_ports() pairs. Throws
 /// Error (unavailable, or usage for an option) that names both ends' ports if they cannot be
 /// connected.
-std::vector<PathPlan> plan_paths(const Hello& mine, const Hello& theirs, const Settings& settings,
+std::vector<PathPlan> plan_paths(const Hello& local, const Hello& remote, const Settings& settings,
                                  const rc::Job& job, int peer);
 
 } // namespace shmemctl::ibrc

@@ -87,19 +87,15 @@ void QpSet::transfer_over(Endpoint& endpoint, const Transfer& part, WorkChain& c
 void QpSet::add_piece(Endpoint& endpoint, WorkChain& chain, const rc::Piece& piece,
                       std::int16_t slot) {
   const Transfer& part = piece.transfer;
-  const std::uint32_t lkey =
-      piece.local ? piece.local->lkey(endpoint.port) : queues_.staging().lkey(endpoint.port);
-  std::byte* const memory = piece.local ? part.local : queues_.staging().at(slot);
+  const rc::Sge sge = piece.sge(queues_.staging(), slot, endpoint.port);
   const rc::RdmaAddress remote = piece.remote(endpoint.peer_port);
   Work work{WorkKind::put, slot, static_cast<std::uint32_t>(part.size_bytes), nullptr};
   if (part.direction == Direction::put) {
-    if (!piece.local)
-      std::memcpy(memory, part.local, part.size_bytes);
-    chain.add_write(work, memory, part.size_bytes, remote, lkey);
+    chain.add_write(work, sge.address, part.size_bytes, remote, sge.lkey);
   } else {
     work.kind = WorkKind::get;
     work.copy_to = piece.local ? nullptr : part.local;
-    chain.add_read(work, memory, part.size_bytes, remote, lkey);
+    chain.add_read(work, sge.address, part.size_bytes, remote, sge.lkey);
   }
 }
 

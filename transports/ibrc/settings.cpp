@@ -1,11 +1,11 @@
 #include "transports/ibrc/settings.h"
 
+#include "transports/registry.h"
+
 namespace shmemctl::ibrc {
 
 Settings read_settings(const Options& options) {
-  options.require_valid({"IB_ROCE_VERSION_NUM", "IB_ADDR_FAMILY", "IB_ADDR_RANGE", "IB_MTU",
-                         "IB_NUM_RC_PER_DEVICE", "IB_DISABLE_DMABUF", "IB_ATOMICS",
-                         "IB_WRITE_ORDER", "SRQ_DEPTH"});
+  options.require_valid(find_transport("ibrc")->options);
   Settings settings;
   settings.path = rc::read_path_options(options);
   settings.gid.index = settings.path.gid_index;

@@ -511,24 +511,24 @@ std::string LibfabricTransport::local_info() {
 }
 
 Reach LibfabricTransport::reach(const PeerLocation& me, const PeerLocation& peer) const {
-  const LocalInfo mine = read_local_info(me.transport_info);
-  const LocalInfo theirs = read_local_info(peer.transport_info);
-  if (!mine.problem.empty())
-    return {0, mine.problem};
+  const LocalInfo local = read_local_info(me.transport_info);
+  const LocalInfo remote = read_local_info(peer.transport_info);
+  if (!local.problem.empty())
+    return {0, local.problem};
   const std::string whom = "PE " + std::to_string(peer.pe);
-  if (!theirs.problem.empty())
-    return {0, "on " + whom + ": " + theirs.problem};
-  if (mine.provider != theirs.provider || mine.profile != theirs.profile)
-    return {0, "the provider here is " + mine.provider + " with the rules of " + mine.profile +
-                   ", that of " + whom + " is " + theirs.provider + " with those of " +
-                   theirs.profile};
-  if (mine.address_format != theirs.address_format)
+  if (!remote.problem.empty())
+    return {0, "on " + whom + ": " + remote.problem};
+  if (local.provider != remote.provider || local.profile != remote.profile)
+    return {0, "the provider here is " + local.provider + " with the rules of " + local.profile +
+                   ", that of " + whom + " is " + remote.provider + " with those of " +
+                   remote.profile};
+  if (local.address_format != remote.address_format)
     return {0, "its addresses and those of " + whom + " are of different kinds (IPv4, IPv6)"};
-  if (mine.loopback != theirs.loopback || (mine.loopback && me.machine_id != peer.machine_id))
+  if (local.loopback != remote.loopback || (local.loopback && me.machine_id != peer.machine_id))
     return {0, "a loopback interface is used, which reaches its own machine only: name another "
                "with --libfabric-interface"};
   return {can_put | can_get | can_atomics | can_put_signal,
-          "libfabric's " + mine.provider + " with the rules of " + mine.profile};
+          "libfabric's " + local.provider + " with the rules of " + local.profile};
 }
 
 void LibfabricTransport::use_nics(const std::vector<HcaPort>& nics) {

@@ -73,8 +73,8 @@ void serialize(Archive& archive, EndpointName& endpoint) {
   archive.text(endpoint.address, max_text_bytes);
 }
 
-static void serialize(Archive& archive, PieceKey::EndpointKey& way) {
-  archive(way.key, way.base);
+static void serialize(Archive& archive, PieceKey::EndpointKey& endpoint) {
+  archive(endpoint.key, endpoint.base);
 }
 
 void serialize(Archive& archive, PieceKey& key) {

@@ -37,23 +37,23 @@ void Connector::connect(Exchange& exchange) {
       exchange.allgather(peers_.empty() ? std::string() : to_bytes(hello()));
   hellos_ = rc::read_hellos<Hello>(job_, peers_, hellos,
                                    {settings_.all_qp_sets(), settings_.qp_count_options});
-  std::vector<rc::QpList<PeerInfo>> mine(static_cast<std::size_t>(job_.n_pes));
+  std::vector<rc::QpList<PeerInfo>> local(static_cast<std::size_t>(job_.n_pes));
   for (const PeerLocation& peer : peers_) {
     make_queues(peer);
     for (std::size_t path = 0; path < qp_sets_[0]->paths_to(peer.pe); ++path) {
-      std::vector<PeerInfo>& qps = mine[static_cast<std::size_t>(peer.pe)].emplace_back();
+      std::vector<PeerInfo>& qps = local[static_cast<std::size_t>(peer.pe)].emplace_back();
       for (const std::unique_ptr<QpSet>& qp_set : qp_sets_)
         qps.push_back(qp_set->endpoint(peer.pe, path).queue().local());
     }
   }
-  const std::vector<rc::QpList<PeerInfo>> theirs = rc::exchange_qps(job_, exchange, peers_, mine);
+  const std::vector<rc::QpList<PeerInfo>> remote = rc::exchange_qps(job_, exchange, peers_, local);
   for (const PeerLocation& peer : peers_)
     for (std::size_t path = 0; path < qp_sets_[0]->paths_to(peer.pe); ++path)
       for (std::size_t number = 0; number < qp_sets_.size(); ++number)
         qp_sets_[number]
             ->endpoint(peer.pe, path)
             .queue()
-            .connect(theirs[static_cast<std::size_t>(peer.pe)][path][number]);
+            .connect(remote[static_cast<std::size_t>(peer.pe)][path][number]);
   exchange.allgather({}); // both ends are ready before either sends
 }
 
@@ -62,15 +62,15 @@ std::vector<std::string> Connector::texts() const {
   const auto name_of = [](const Hello::Port& port) {
     return rc::port_name(port.device, port.port);
   };
-  const std::vector<Hello::Port> mine = hello().ports;
+  const std::vector<Hello::Port> local = hello().ports;
   for (const PeerLocation& peer : peers_) {
     const auto slot = static_cast<std::size_t>(peer.pe);
-    const std::vector<Hello::Port>& theirs = hellos_[slot].ports;
+    const std::vector<Hello::Port>& remote = hellos_[slot].ports;
     std::string& text = texts[slot];
-    const std::vector<rc::PortPair> paths = rc::pair_ports(mine.size(), theirs.size());
+    const std::vector<rc::PortPair> paths = rc::pair_ports(local.size(), remote.size());
     for (const rc::PortPair& path : paths)
-      text += fmt::format("{}{} -> {}", text.empty() ? "" : " + ", name_of(mine[path.port]),
-                          name_of(theirs[path.peer_port]));
+      text += fmt::format("{}{} -> {}", text.empty() ? "" : " + ", name_of(local[path.port]),
+                          name_of(remote[path.peer_port]));
     text += fmt::format(", {} QPs", paths.size() * qp_sets_.size());
   }
   return texts;

@@ -91,34 +91,34 @@ Summary Devices::summary() {
   return summary;
 }
 
-Reach Devices::reach(const Summary& mine, const PeerLocation& me, const PeerLocation& peer) const {
+Reach Devices::reach(const Summary& local, const PeerLocation& me, const PeerLocation& peer) const {
   if (kind_ == Summary::Kind::none)
     return {0, reason_};
-  const std::optional<Summary> theirs = from_bytes<Summary>(peer.transport_info);
-  if (!theirs)
+  const std::optional<Summary> remote = from_bytes<Summary>(peer.transport_info);
+  if (!remote)
     return {0,
             std::string("that PE does not speak of ") + settings_.name + ", or of another version"};
-  if (theirs->kind == Summary::Kind::none)
-    return {0, "there: " + printable(theirs->reason, rc::max_text_bytes)};
+  if (remote->kind == Summary::Kind::none)
+    return {0, "there: " + printable(remote->reason, rc::max_text_bytes)};
   constexpr unsigned all = can_put | can_get | can_atomics | can_put_signal;
-  if (theirs->kind != kind_)
+  if (remote->kind != kind_)
     return {0, std::string(emulated() ? "the emulated HCA here, a real one there"
                                       : "a real HCA here, the emulated one there") +
                    "; set MLX5_DEVICE alike on all PEs"};
   if (!emulated()) {
-    if (theirs->ethernet != mine.ethernet)
+    if (remote->ethernet != local.ethernet)
       return {0, "one port is InfiniBand and the other Ethernet; SHMEMCTL_HCA_LIST chooses ports"};
-    const bool atomics = mine.has_atomics && theirs->has_atomics;
+    const bool atomics = local.has_atomics && remote->has_atomics;
     return {atomics ? all : all & ~unsigned{can_atomics},
             nature() + (atomics ? "" : ", no atomics of 8 bytes")};
   }
-  if (theirs->over != settings_.over)
+  if (remote->over != settings_.over)
     return {0, "the emulated HCA is over " + settings_.over + " here and over " +
-                   printable(theirs->over) + " there; set EMULATED_HCA_OVER alike on all PEs"};
+                   printable(remote->over) + " there; set EMULATED_HCA_OVER alike on all PEs"};
   if (below_) {
     PeerLocation below_me = me, below_peer = peer;
-    below_me.transport_info = mine.below;
-    below_peer.transport_info = theirs->below;
+    below_me.transport_info = local.below;
+    below_peer.transport_info = remote->below;
     const Reach below = below_->reach(below_me, below_peer);
     return {below.capabilities & all, "emulated HCA over " + settings_.over +
                                           (below.reason.empty() ? "" : ": " + below.reason)};
@@ -128,7 +128,7 @@ Reach Devices::reach(const Summary& mine, const PeerLocation& me, const PeerLoca
     return {0, std::string("emulated HCA over shm, and on another machine") + other_way};
   if (me.node_id != peer.node_id)
     return {0, std::string("emulated HCA over shm, and on another virtual node") + other_way};
-  if (mine.network_namespace != theirs->network_namespace)
+  if (local.network_namespace != remote->network_namespace)
     return {0, std::string("emulated HCA over shm, and in another network namespace, through which "
                            "no memory can be shared") +
                    other_way};

@@ -20,7 +20,7 @@ public:
   Devices(const TransportSetup& setup, const Settings& settings);
 
   Summary summary();
-  Reach reach(const Summary& mine, const PeerLocation& me, const PeerLocation& peer) const;
+  Reach reach(const Summary& local, const PeerLocation& me, const PeerLocation& peer) const;
   /// Throws Error (unavailable) for a port that cannot be used.
   void use_nics(const std::vector<HcaPort>& nics);
   /// Opens the ports, and the executors of emulated HCAs.

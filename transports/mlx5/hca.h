@@ -67,7 +67,7 @@ void serialize(Archive& archive, PeerInfo& info);
 /// Capabilities of a device towards its peers.
 std::uint8_t offers_of(const HcaInfo& info);
 /// Capabilities of a connection: signals use atomics if the order of WRITEs is not kept.
-QpCapabilities abilities_of(std::uint8_t mine, std::uint8_t theirs);
+QpCapabilities abilities_of(std::uint8_t local, std::uint8_t remote);
 
 /// Registered memory. The keys are valid, and the memory must stay, until the object is destroyed;
 /// no operation of this HCA accesses it afterwards.
@@ -88,11 +88,6 @@ struct MemoryRequest {
       nullptr; ///< the device that owns it; nullptr: host memory
 };
 
-/// How the wire is used; ignored by the emulated HCA.
-struct PathOptions : rc::PathOptions {
-  int rnr_retries = 7; ///< 7: without end
-};
-
 struct QpOptions {
   std::uint32_t wqebbs = 1024; ///< a power of two; a WQE takes one or two
   CqMode completions = CqMode::ring;
@@ -100,7 +95,7 @@ struct QpOptions {
   std::uint32_t ring_every = 1u << 15; ///< WQEBBs: a doorbell at least this often under contention
   /// Page size: parts of different QPs never share a page. 0: ask the system.
   std::size_t page_bytes = 0;
-  PathOptions path;
+  rc::PathOptions path; ///< ignored by the emulated HCA
   /// Memory of the QP for GPU threads: accessible to them and to the HCA, page-aligned, of
   /// qp_layout(...).size_bytes (qp_layout.h). The caller fills it with zeros, and the CQEs
   /// with 0xff. nullptr: host memory of the HCA's own.

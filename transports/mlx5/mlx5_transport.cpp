@@ -95,8 +95,7 @@ rc::Registration Mlx5Transport::register_memory(std::byte* base, std::size_t siz
       registration.method = memory->method();
       registration.handles.emplace_back(std::move(memory));
     } catch (const Error& error) {
-      throw Error(error.code(), error.subject(), error.attempted() + " (" + what + ")",
-                  error.system_message(), error.fix(), job_.where(port));
+      throw error.with_action(error.attempted() + " (" + what + ")").with_where(job_.where(port));
     }
   }
   return registration;

@@ -8,8 +8,8 @@ std::uint8_t offers_of(const HcaInfo& info) {
                                    ((info.atomic_bytes & 4) != 0 ? PeerInfo::atomics_4 : 0));
 }
 
-QpCapabilities abilities_of(std::uint8_t mine, std::uint8_t theirs) {
-  const auto both = static_cast<unsigned>(mine & theirs);
+QpCapabilities abilities_of(std::uint8_t local, std::uint8_t remote) {
+  const auto both = static_cast<unsigned>(local & remote);
   QpCapabilities abilities;
   abilities.atomic_bytes =
       ((both & PeerInfo::atomics_8) != 0 ? 8 : 0) + ((both & PeerInfo::atomics_4) != 0 ? 4 : 0);

@@ -1,6 +1,5 @@
 #include "transports/mlx5/qp_set.h"
 
-#include <cstring>
 #include <vector>
 
 #include "src/abi/wqe.h"
@@ -109,18 +108,14 @@ void QpSet::post_piece(Endpoint& endpoint, const rc::Piece& piece, DoorbellMode 
   const Transfer& part = piece.transfer;
   const bool staged = !piece.local;
   rc::TakenSlot slot(staged ? &staging_ : nullptr, staged ? take_slot() : std::int16_t{-1});
-  const std::uint32_t lkey =
-      staged ? staging_.lkey(endpoint.port) : piece.local->lkey(endpoint.port);
-  std::byte* const memory = staged ? staging_.at(slot.number()) : part.local;
+  const rc::Sge sge = piece.sge(staging_, slot.number(), endpoint.port);
   const RaddrSegment remote = segment(piece.remote(endpoint.peer_port));
   const bool is_put = part.direction == Direction::put;
-  if (is_put && staged)
-    std::memcpy(memory, part.local, part.size_bytes);
   const Post how = endpoint.next(
       doorbell, staged || (piece.last && doorbell == DoorbellMode::now && part.await));
   const Endpoint::Ticket ticket =
-      is_put ? endpoint.queue().write(remote, memory, lkey, part.size_bytes, how)
-             : endpoint.queue().read(remote, memory, lkey, part.size_bytes, how);
+      is_put ? endpoint.queue().write(remote, sge.address, sge.lkey, part.size_bytes, how)
+             : endpoint.queue().read(remote, sge.address, sge.lkey, part.size_bytes, how);
   endpoint.posted(ticket);
   if (!is_put)
     endpoint.response_due();

@@ -14,16 +14,13 @@ QpOptions queue_options(const Options& options) {
   QpOptions queue;
   queue.wqebbs = std::bit_ceil(static_cast<std::uint32_t>(options.integer("QP_DEPTH")));
   queue.signal_every = std::min(queue.signal_every, queue.wqebbs / 4);
-  static_cast<rc::PathOptions&>(queue.path) = rc::read_path_options(options);
+  queue.path = rc::read_path_options(options);
   return queue;
 }
 
 } // namespace
 
 Settings read_settings(const Options& options) {
-  options.require_valid({"MLX5_DEVICE", "EMULATED_HCA_OVER", "QP_DEPTH", "IB_ROCE_VERSION_NUM",
-                         "IB_ADDR_FAMILY", "IB_ADDR_RANGE", "IB_WRITE_ORDER",
-                         "EMULATED_HCA_PLACEMENT"});
   Settings settings;
   const std::string device = options.text("MLX5_DEVICE");
   settings.may_be_real = device != "emulated";

@@ -39,7 +39,7 @@ struct Settings {
   int all_qp_sets() const { return qp_sets + kernel_qp_sets; }
 };
 
-/// The options of both. Throws Error (usage) for options that are not valid.
+/// The options of both, which are valid.
 Settings read_settings(const Options& options);
 
 } // namespace shmemctl::mlx5

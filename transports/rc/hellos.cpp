@@ -6,12 +6,12 @@
 
 namespace shmemctl::rc {
 
-void accept_hello(Job& job, int pe, const std::string& host, int qp_sets, const QpSetCount& mine) {
+void accept_hello(Job& job, int pe, const std::string& host, int qp_sets, const QpSetCount& local) {
   job.peer_hosts[static_cast<std::size_t>(pe)] = printable(host, max_text_bytes);
-  if (qp_sets != mine.here)
+  if (qp_sets != local.here)
     throw Error(ExitCode::usage, job.name_of(pe), "connect",
-                fmt::format("it creates {} QPs per peer, this PE {}", qp_sets, mine.here),
-                fmt::format("set {} on all PEs", mine.options), job.where());
+                fmt::format("it creates {} QPs per peer, this PE {}", qp_sets, local.here),
+                fmt::format("set {} on all PEs", local.options), job.where());
 }
 
 } // namespace shmemctl::rc

@@ -1,5 +1,7 @@
 #include "transports/rc/job.h"
 
+#include <utility>
+
 namespace shmemctl::rc {
 
 std::string Job::name_of(int peer) const {
@@ -12,8 +14,7 @@ Error Job::here(const Error& error) const {
   Where where = error.where();
   where.host = host;
   where.pe = pe;
-  return {error.code(),           error.subject(), error.attempted(),
-          error.system_message(), error.fix(),     where};
+  return error.with_where(std::move(where));
 }
 
 Error Job::malformed(int peer, const std::string& what) const {

@@ -3,8 +3,6 @@
 namespace shmemctl::rc {
 
 PathOptions read_path_options(const Options& options) {
-  options.require_valid(
-      {"IB_GID_INDEX", "IB_SL", "IB_TRAFFIC_CLASS", "IB_TIMEOUT", "IB_RETRY_COUNT"});
   PathOptions path;
   path.gid_index = static_cast<int>(options.integer("IB_GID_INDEX"));
   path.service_level = static_cast<int>(options.integer("IB_SL"));

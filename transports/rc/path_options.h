@@ -13,7 +13,7 @@ struct PathOptions {
   int retry_count = 6;   ///< 7 is "for ever" on some devices
 };
 
-/// Throws Error (usage) for an option that is not valid.
+/// Of options that are valid: the transport checks all that its row in the registry names.
 PathOptions read_path_options(const Options& options);
 
 } // namespace shmemctl::rc

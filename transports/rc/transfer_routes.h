@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "src/base/error.h"
 #include "transports/rc/job.h"
@@ -14,6 +15,12 @@
 
 namespace shmemctl::rc {
 
+/// The SGE of a work request; its length is that of the piece.
+struct Sge {
+  std::byte* address = nullptr;
+  std::uint32_t lkey = 0;
+};
+
 /// A part of a transfer that one work request carries.
 struct Piece {
   NicTransfer transfer;
@@ -23,6 +30,16 @@ struct Piece {
 
   RdmaAddress remote(std::size_t peer_port) const {
     return segment.at(transfer.remote.offset_bytes, peer_port);
+  }
+  /// The caller's memory, or a staging slot, into which the data of a put is copied here.
+  /// @param slot of a piece that goes through one; ignored for others
+  Sge sge(const Staging& staging, std::int16_t slot, std::size_t port) const {
+    if (local)
+      return {transfer.local, local->lkey(port)};
+    std::byte* const memory = staging.at(slot);
+    if (transfer.direction == NicTransfer::Direction::put)
+      std::memcpy(memory, transfer.local, transfer.size_bytes);
+    return {memory, staging.lkey(port)};
   }
 };
 

@@ -21,28 +21,28 @@ inline constexpr std::size_t max_text_bytes = 255; ///< of hosts, devices and re
 template <class Qp>
 using QpList = std::vector<std::vector<Qp>>;
 
-/// Collective: gives each peer its list, and returns theirs, by PE. Throws Error (unavailable) for
-/// a list that has another number of paths or QPs than this PE's.
+/// Collective: gives each peer its list, and returns those of the peers, by PE. Throws Error
+/// (unavailable) for a list that has another number of paths or QPs than this PE's.
 template <class Qp>
 std::vector<QpList<Qp>> exchange_qps(const Job& job, Exchange& exchange,
                                      const std::vector<PeerLocation>& peers,
-                                     const std::vector<QpList<Qp>>& mine) {
-  std::vector<std::string> out(mine.size());
+                                     const std::vector<QpList<Qp>>& local) {
+  std::vector<std::string> out(local.size());
   for (const PeerLocation& peer : peers)
-    out[static_cast<std::size_t>(peer.pe)] = to_bytes(mine[static_cast<std::size_t>(peer.pe)]);
+    out[static_cast<std::size_t>(peer.pe)] = to_bytes(local[static_cast<std::size_t>(peer.pe)]);
   const std::vector<std::string> in = exchange.alltoall(out);
-  std::vector<QpList<Qp>> theirs(mine.size());
+  std::vector<QpList<Qp>> remote(local.size());
   for (const PeerLocation& peer : peers) {
     const auto slot = static_cast<std::size_t>(peer.pe);
     std::optional<QpList<Qp>> list = from_bytes<QpList<Qp>>(in[slot]);
-    bool same = list && list->size() == mine[slot].size();
+    bool same = list && list->size() == local[slot].size();
     for (std::size_t path = 0; same && path < list->size(); ++path)
-      same = (*list)[path].size() == mine[slot][path].size();
+      same = (*list)[path].size() == local[slot][path].size();
     if (!same)
       throw job.malformed(peer.pe, "its list of QPs");
-    theirs[slot] = std::move(*list);
+    remote[slot] = std::move(*list);
   }
-  return theirs;
+  return remote;
 }
 
 } // namespace shmemctl::rc

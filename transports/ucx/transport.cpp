@@ -30,10 +30,10 @@ struct Introduction {
   bool atomics_coherent_with_cpu = true;
 };
 
-std::string to_text(const Introduction& mine) {
-  return mine.remote.host + "\t" + mine.remote.presence + "\t" +
-         (mine.atomics_coherent_with_cpu ? "c" : "d") + (mine.remote.in_memory ? "m" : "n") +
-         (mine.remote.handles_errors ? "e" : "n") + "\n" + mine.remote.address;
+std::string to_text(const Introduction& local) {
+  return local.remote.host + "\t" + local.remote.presence + "\t" +
+         (local.atomics_coherent_with_cpu ? "c" : "d") + (local.remote.in_memory ? "m" : "n") +
+         (local.remote.handles_errors ? "e" : "n") + "\n" + local.remote.address;
 }
 
 Introduction parse_introduction(const std::string& text) {
@@ -121,14 +121,14 @@ void UcxTransport::use_nics(const std::vector<HcaPort>& nics) {
 
 void UcxTransport::connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                            const Deadline& deadline) {
-  std::string mine;
+  std::string local;
   if (why_not_.empty()) {
     const UcxWorker::Lock lock = workers_[0]->lock();
-    mine = to_text(Introduction{{host_name_, workers_[0]->address(), presence_.name(),
-                                 context_->has_shared_memory(), context_->may_handle_errors()},
-                                atomics_coherent_with_cpu_});
+    local = to_text(Introduction{{host_name_, workers_[0]->address(), presence_.name(),
+                                  context_->has_shared_memory(), context_->may_handle_errors()},
+                                 atomics_coherent_with_cpu_});
   }
-  const std::vector<std::string> all = exchange.allgather(mine);
+  const std::vector<std::string> all = exchange.allgather(local);
   for (std::size_t pe = 0; pe < remotes_.size() && pe < all.size(); ++pe) {
     Introduction peer = parse_introduction(all[pe]);
     atomics_coherent_with_cpu_ = atomics_coherent_with_cpu_ && peer.atomics_coherent_with_cpu;
@@ -151,16 +151,16 @@ void UcxTransport::connect(const std::vector<PeerLocation>& peers, Exchange& exc
 
 /// Both ends of a connection must compute the same result.
 void UcxTransport::judge_neighbours(const std::vector<PeerLocation>& peers) {
-  const UcxRemote mine = remotes_[static_cast<std::size_t>(pe_)];
+  const UcxRemote local = remotes_[static_cast<std::size_t>(pe_)];
   const auto me = std::find_if(peers.begin(), peers.end(),
                                [this](const PeerLocation& peer) { return peer.pe == pe_; });
   for (const PeerLocation& peer : peers) {
     UcxRemote& remote = remotes_[static_cast<std::size_t>(peer.pe)];
     const bool same_machine = me != peers.end() && peer.machine_id == me->machine_id;
-    remote.in_memory = remote.in_memory && mine.in_memory && same_machine;
+    remote.in_memory = remote.in_memory && local.in_memory && same_machine;
     // UCX's shared memory transports have no peer error handling: UCX would choose a slower
     // transport that has.
-    remote.handles_errors = remote.handles_errors && mine.handles_errors && !remote.in_memory;
+    remote.handles_errors = remote.handles_errors && local.handles_errors && !remote.in_memory;
     // A name that is not seen now, though all are there, lies in another network namespace.
     if (!same_machine || !UcxPresence::is_there(remote.presence))
       remote.presence.clear();

@@ -158,15 +158,15 @@ std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& 
   return reason;
 }
 
-std::vector<GidPair> common_gids(const std::vector<GidKind>& mine,
-                                 const std::vector<GidKind>& theirs) {
+std::vector<GidPair> common_gids(const std::vector<GidKind>& local,
+                                 const std::vector<GidKind>& remote) {
   std::vector<GidPair> pairs;
-  for (std::size_t left = 0; left < mine.size(); ++left)
-    for (std::size_t right = 0; right < theirs.size(); ++right)
-      if (mine[left] == theirs[right])
+  for (std::size_t left = 0; left < local.size(); ++left)
+    for (std::size_t right = 0; right < remote.size(); ++right)
+      if (local[left] == remote[right])
         pairs.push_back({left, right});
   std::sort(pairs.begin(), pairs.end(), [&](const GidPair& left, const GidPair& right) {
-    return mine[left.mine] < mine[right.mine];
+    return local[left.local] < local[right.local];
   });
   return pairs;
 }

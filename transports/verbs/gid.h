@@ -63,10 +63,10 @@ std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& 
 
 /// Indices into both lists of entries that two ends can use with each other, best first.
 struct GidPair {
-  std::size_t mine = 0, theirs = 0;
+  std::size_t local = 0, remote = 0;
 };
 /// Both ends get the same kinds in the same order.
-std::vector<GidPair> common_gids(const std::vector<GidKind>& mine,
-                                 const std::vector<GidKind>& theirs);
+std::vector<GidPair> common_gids(const std::vector<GidKind>& local,
+                                 const std::vector<GidKind>& remote);
 
 } // namespace shmemctl::verbs

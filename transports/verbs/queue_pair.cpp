@@ -12,10 +12,16 @@ namespace shmemctl::verbs {
 
 namespace {
 
-constexpr std::uint8_t hop_limit = 64;
-/// 0.64 ms; 7 retries mean no limit, which does not matter: no more messages are sent than receives
-/// are posted.
-constexpr std::uint8_t min_rnr_timer = 12, rnr_retry = 7;
+unsigned access_flags(const rc::RemoteRights& rights) {
+  unsigned flags = 0;
+  if (rights.write)
+    flags |= IBV_ACCESS_REMOTE_WRITE;
+  if (rights.read)
+    flags |= IBV_ACCESS_REMOTE_READ;
+  if (rights.atomic)
+    flags |= IBV_ACCESS_REMOTE_ATOMIC;
+  return flags;
+}
 
 ibv_qp_attr nothing() {
   ibv_qp_attr attributes;
@@ -23,27 +29,27 @@ ibv_qp_attr nothing() {
   return attributes;
 }
 
-ibv_ah_attr address_of(const Path& path) {
-  ibv_ah_attr address;
-  std::memset(&address, 0, sizeof address);
-  address.dlid = path.peer.lid;
-  address.sl = static_cast<std::uint8_t>(path.service_level);
-  address.port_num = static_cast<std::uint8_t>(path.port);
-  if (path.global) {
-    address.is_global = 1;
-    std::memcpy(address.grh.dgid.raw, path.peer.gid.data(), path.peer.gid.size());
-    address.grh.sgid_index = static_cast<std::uint8_t>(path.sgid_index);
-    address.grh.hop_limit = hop_limit;
-    address.grh.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
-  }
-  return address;
-}
-
 } // namespace
 
 std::uint32_t first_packet_number() {
   std::random_device device;
   return device() & 0xffffff;
+}
+
+ibv_ah_attr address_of(const rc::QpPath& path) {
+  ibv_ah_attr address;
+  std::memset(&address, 0, sizeof address);
+  address.dlid = path.peer_lid;
+  address.sl = static_cast<std::uint8_t>(path.options.service_level);
+  address.port_num = static_cast<std::uint8_t>(path.port);
+  if (path.global) {
+    address.is_global = 1;
+    std::memcpy(address.grh.dgid.raw, path.peer_gid.data(), path.peer_gid.size());
+    address.grh.sgid_index = static_cast<std::uint8_t>(path.source_gid_index);
+    address.grh.hop_limit = static_cast<std::uint8_t>(rc::hop_limit);
+    address.grh.traffic_class = static_cast<std::uint8_t>(path.options.traffic_class);
+  }
+  return address;
 }
 
 ibv_mtu mtu_code(int bytes) {
@@ -90,35 +96,34 @@ int QueuePair::to_init(int port) {
   ibv_qp_attr attributes = nothing();
   attributes.qp_state = IBV_QPS_INIT;
   attributes.port_num = static_cast<std::uint8_t>(port);
-  attributes.qp_access_flags =
-      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  attributes.qp_access_flags = access_flags(rc::remote_rights);
   return functions_->modify_qp(handle_.get(), &attributes,
                                IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
                                    IBV_QP_ACCESS_FLAGS);
 }
 
-int QueuePair::to_receive(const Path& path) {
+int QueuePair::to_receive(const rc::QpPath& path) {
   ibv_qp_attr attributes = nothing();
   attributes.qp_state = IBV_QPS_RTR;
   attributes.ah_attr = address_of(path);
-  attributes.path_mtu = mtu_code(path.mtu_bytes);
-  attributes.dest_qp_num = path.peer_qp;
-  attributes.rq_psn = path.peer_psn;
+  attributes.path_mtu = static_cast<ibv_mtu>(path.mtu);
+  attributes.dest_qp_num = path.peer_qpn;
+  attributes.rq_psn = path.peer_first_psn;
   attributes.max_dest_rd_atomic = static_cast<std::uint8_t>(path.outstanding_reads);
-  attributes.min_rnr_timer = min_rnr_timer;
+  attributes.min_rnr_timer = static_cast<std::uint8_t>(rc::min_rnr_timer);
   return functions_->modify_qp(handle_.get(), &attributes,
                                IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
                                    IBV_QP_MIN_RNR_TIMER);
 }
 
-int QueuePair::to_send(const Path& path) {
+int QueuePair::to_send(const rc::QpPath& path) {
   ibv_qp_attr attributes = nothing();
   attributes.qp_state = IBV_QPS_RTS;
-  attributes.sq_psn = path.my_psn;
-  attributes.timeout = static_cast<std::uint8_t>(path.timeout);
-  attributes.retry_cnt = static_cast<std::uint8_t>(path.retry_count);
-  attributes.rnr_retry = rnr_retry;
+  attributes.sq_psn = path.first_psn;
+  attributes.timeout = static_cast<std::uint8_t>(path.options.ack_timeout);
+  attributes.retry_cnt = static_cast<std::uint8_t>(path.options.retry_count);
+  attributes.rnr_retry = static_cast<std::uint8_t>(rc::rnr_retry_count);
   attributes.max_rd_atomic = static_cast<std::uint8_t>(path.outstanding_reads);
   return functions_->modify_qp(handle_.get(), &attributes,
                                IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |

@@ -641,7 +641,7 @@ GpuOfPe place_from(const std::string& line, std::size_t pe, std::uint64_t machin
           seat["otherwise"].get<std::string>()};
 }
 
-const char* words_of(DevicePath path) {
+const char* text_of(DevicePath path) {
   switch (path) {
   case DevicePath::proxy:
     return "no limit is known for the proxy's way to a PE of the same machine: a thread of the "
@@ -703,7 +703,7 @@ GpuPath path_of(Runtime& runtime, const Point& point) {
   for (const int pe : routes_of(moves, runtime.pe(), runtime.n_pes()).to)
     if (const DevicePath by = gpu->paths_by_pe().at(static_cast<std::size_t>(pe)).path;
         by != DevicePath::load_store) {
-      path.otherwise = words_of(by);
+      path.otherwise = text_of(by);
       return path;
     }
   const bool of_host = gpu->site().heap_kind == "host";

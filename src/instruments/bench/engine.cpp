@@ -61,7 +61,7 @@ private:
     return largest;
   }
 
-  std::string words_of(const Point& point) const {
+  std::string text_of(const Point& point) const {
     std::string words = "bench " + entry_.info.name;
     if (entry_.info.sized)
       words += " " + format_size_bytes(point.size_bytes);
@@ -75,7 +75,7 @@ private:
   }
 
   void measure(const Point& point) {
-    const std::string words = words_of(point);
+    const std::string words = text_of(point);
     begin(words);
     const std::uint64_t begun_ns = SteadyClock().now_ns();
     const std::unique_ptr<Case> body = entry_.make(point);

@@ -22,8 +22,9 @@ constexpr const char* kernels_name = "gpu"; // as bringup names them
 
 /// The transport that serves a PE's host memory; nullptr if none does.
 const Transport* transport_to(const Runtime& runtime, int pe) {
-  const int way = runtime.transport_index_by_pe()[static_cast<std::size_t>(pe)];
-  return way < 0 ? nullptr : runtime.transports()[static_cast<std::size_t>(way)].transport.get();
+  const int index = runtime.transport_index_by_pe()[static_cast<std::size_t>(pe)];
+  return index < 0 ? nullptr
+                   : runtime.transports()[static_cast<std::size_t>(index)].transport.get();
 }
 
 const char* to_string(DevicePath path) {
@@ -229,16 +230,16 @@ std::vector<ConnectionRow> connections_in_use(Runtime& runtime) {
     if (pe == runtime.pe())
       continue;
     if (const Transport* transport = transport_to(runtime, pe)) {
-      std::string way = transport->connection(pe);
-      if (way.empty())
-        way = transport->is_load_store() ? "loads and stores" : "in use";
-      rows.push_back({transport->name(), runtime.pe(), pe, way});
+      std::string connection = transport->connection(pe);
+      if (connection.empty())
+        connection = transport->is_load_store() ? "loads and stores" : "in use";
+      rows.push_back({transport->name(), runtime.pe(), pe, connection});
     }
     if (PeGpu* const gpu = runtime.gpu()) {
-      const KernelPath& way = gpu->paths_by_pe().at(static_cast<std::size_t>(pe));
+      const KernelPath& route = gpu->paths_by_pe().at(static_cast<std::size_t>(pe));
       rows.push_back(
           {kernels_name, runtime.pe(), pe,
-           std::string(to_string(way.path)) + (way.reason.empty() ? "" : ": " + way.reason)});
+           std::string(to_string(route.path)) + (route.reason.empty() ? "" : ": " + route.reason)});
     }
   }
   return rows;

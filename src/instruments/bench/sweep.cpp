@@ -19,7 +19,7 @@ Error refused(const CaseInfo& info, const std::string& problem, const std::strin
   return Error(ExitCode::usage, "bench " + info.name, "", problem, fix).on_all_pes();
 }
 
-std::string words_of(const std::vector<Traffic>& traffics) {
+std::string names_of(const std::vector<Traffic>& traffics) {
   std::string words;
   for (const Traffic traffic : traffics)
     words += (words.empty() ? "" : ", ") + std::string(to_string(traffic));
@@ -31,7 +31,7 @@ Traffic traffic_of(const CaseInfo& info, const Sweep& sweep) {
     return info.traffics.empty() ? Traffic::pair : info.traffics.front();
   if (std::find(info.traffics.begin(), info.traffics.end(), *sweep.traffic) == info.traffics.end())
     throw refused(info, std::string("unsupported traffic ") + to_string(*sweep.traffic),
-                  "choose one of: " + words_of(info.traffics));
+                  "choose one of: " + names_of(info.traffics));
   return *sweep.traffic;
 }
 

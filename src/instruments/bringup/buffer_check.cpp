@@ -129,7 +129,7 @@ BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options)
     if (neighbours.to >= 0)
       attempt([&] {
         const BufferDescriptor& target = memory->of(neighbours.to);
-        own.path = to_string(runtime.buffers().path_to(target).way);
+        own.path = to_string(runtime.buffers().path_to(target).kind);
         put_all(runtime.buffers(), target, runtime.pe());
       });
     const bool put_here = [&] { // and no look before the puts are complete

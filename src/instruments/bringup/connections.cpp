@@ -13,15 +13,15 @@ namespace shmemctl {
 
 namespace {
 
-/// A way from the PE that sends it.
-struct Way {
+/// A connection of the PE that sends it.
+struct Connection {
   std::string transport;
   int target = 0;
-  std::string way;
+  std::string text;
 };
 
-void serialize(Archive& archive, Way& way) {
-  archive(way.transport, way.target, way.way);
+void serialize(Archive& archive, Connection& connection) {
+  archive(connection.transport, connection.target, connection.text);
 }
 
 } // namespace
@@ -31,27 +31,27 @@ std::string connections_message(const std::vector<TransportEntry>& transports, i
   for (const TransportEntry& entry : transports)
     for (int pe = 0; pe < n_pes; ++pe)
       if (entry.reach[static_cast<std::size_t>(pe)].capabilities != 0)
-        if (const std::string way = entry.transport->connection(pe); !way.empty())
-          mine.push_back({entry.transport->name(), 0, pe, way});
+        if (const std::string text = entry.transport->connection(pe); !text.empty())
+          mine.push_back({entry.transport->name(), 0, pe, text});
   return connections_message(mine);
 }
 
 std::string connections_message(const std::vector<ConnectionRow>& mine) {
-  std::vector<Way> ways;
+  std::vector<Connection> connections;
   for (const ConnectionRow& row : mine)
-    ways.push_back({row.transport, row.target, row.way});
-  return to_bytes(ways);
+    connections.push_back({row.transport, row.target, row.way});
+  return to_bytes(connections);
 }
 
 std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& messages) {
   std::vector<ConnectionRow> rows;
   const int n_pes = static_cast<int>(messages.size());
   for (std::size_t pe = 0; pe < messages.size(); ++pe)
-    for (Way& way : value_of_pe<std::vector<Way>>(messages[pe], pe, "connections")) {
-      if (way.target < 0 || way.target >= n_pes || way.transport.empty() || way.way.empty())
+    for (Connection& one : value_of_pe<std::vector<Connection>>(messages[pe], pe, "connections")) {
+      if (one.target < 0 || one.target >= n_pes || one.transport.empty() || one.text.empty())
         throw malformed_message(pe, "connections");
       rows.push_back(
-          {std::move(way.transport), static_cast<int>(pe), way.target, std::move(way.way)});
+          {std::move(one.transport), static_cast<int>(pe), one.target, std::move(one.text)});
     }
   std::sort(rows.begin(), rows.end(), [](const ConnectionRow& a, const ConnectionRow& b) {
     return std::tie(a.transport, a.source, a.target) < std::tie(b.transport, b.source, b.target);
@@ -64,8 +64,8 @@ std::string connections_for_people(const std::vector<ConnectionRow>& rows) {
   for (const ConnectionRow& row : rows)
     pairs[{row.transport, row.way}].emplace_back(row.source, row.target);
   std::string text;
-  for (const auto& [key, of_way] : pairs)
-    text += safe_text(key.first) + ", " + safe_text(key.second) + ": " + pair_list(of_way) + "\n";
+  for (const auto& [key, of_text] : pairs)
+    text += safe_text(key.first) + ", " + safe_text(key.second) + ": " + pair_list(of_text) + "\n";
   return text;
 }
 

@@ -10,7 +10,7 @@
 
 namespace shmemctl {
 
-/// What this PE's transports say of their ways to all PEs, as message for the others.
+/// What this PE's transports say of their connections to all PEs, as message for the others.
 std::string connections_message(const std::vector<TransportEntry>& transports, int n_pes);
 /// The same of these connections of this PE, whose `source` does not count.
 std::string connections_message(const std::vector<ConnectionRow>& mine);
@@ -18,7 +18,7 @@ std::string connections_message(const std::vector<ConnectionRow>& mine);
 /// By transport, source and target. Throws Error (unavailable) for a malformed message.
 std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& messages);
 
-/// For people: equal ways of one transport together, "rxe0:1 -> rxe0:1: 0>1, 1>0".
+/// For people: equal connections of one transport together, "rxe0:1 -> rxe0:1: 0>1, 1>0".
 std::string connections_for_people(const std::vector<ConnectionRow>& rows);
 
 /// `emulated-hca` for each transport over the emulated HCA: its figures are no hardware's.

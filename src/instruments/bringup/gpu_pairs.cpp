@@ -18,10 +18,10 @@ using kernel_check::Step;
 /// of the pair and not the end of the job.
 constexpr std::uint64_t max_signal_timeout_ns = 10'000'000'000;
 
-unsigned capabilities_of(const KernelPath& way, const std::string& heap_kind) {
-  if (way.path == DevicePath::none)
+unsigned capabilities_of(const KernelPath& route, const std::string& heap_kind) {
+  if (route.path == DevicePath::none)
     return 0;
-  const bool atomics = way.path != DevicePath::load_store || heap_kind != "host";
+  const bool atomics = route.path != DevicePath::load_store || heap_kind != "host";
   return can_put | can_get | can_put_signal | (atomics ? can_atomics : 0U);
 }
 
@@ -102,11 +102,11 @@ const char* to_string(DevicePath path) {
   return "none";
 }
 
-std::string kernel_reach_message(const std::vector<KernelPath>& ways,
+std::string kernel_reach_message(const std::vector<KernelPath>& routes,
                                  const std::string& heap_kind) {
   std::vector<ReachRow> rows(1, ReachRow(kernels_name));
-  for (const KernelPath& way : ways)
-    rows[0].add(capabilities_of(way, heap_kind), way.reason);
+  for (const KernelPath& route : routes)
+    rows[0].add(capabilities_of(route, heap_kind), route.reason);
   return to_bytes(rows);
 }
 

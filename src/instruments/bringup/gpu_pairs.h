@@ -19,7 +19,8 @@ inline constexpr const char* kernels_name = "gpu";
 
 /// This PE's row of whom its kernels reach, as message for merge_reach(). Atomics of GPUs on host
 /// memory need atomics on PCIe, which nothing tells of: they are left out there.
-std::string kernel_reach_message(const std::vector<KernelPath>& ways, const std::string& heap_kind);
+std::string kernel_reach_message(const std::vector<KernelPath>& routes,
+                                 const std::string& heap_kind);
 /// "load/store", "proxy", "ibgda", "none".
 const char* to_string(DevicePath path);
 
@@ -46,7 +47,7 @@ std::vector<PairFailure> kernel_failures(const std::vector<kernel_check::Result>
 inline constexpr const char* gpu_devices_row = "gpu-devices";
 
 /// What a PE says of its GPU, as message for the others.
-std::string gpu_site_message(const GpuInfo& info, const std::vector<KernelPath>& ways);
+std::string gpu_site_message(const GpuInfo& info, const std::vector<KernelPath>& routes);
 
 /// What all PEs said of their GPUs.
 struct GpuSummary {

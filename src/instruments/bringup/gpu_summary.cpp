@@ -22,11 +22,11 @@ constexpr std::size_t max_named = 16; ///< devices, kinds or reasons in one sent
 struct Site {
   int device = -1;
   std::string name, pci_address, heap_kind, heap_reason;
-  std::vector<std::pair<std::string, std::string>> ways; ///< path and reason, by PE
+  std::vector<std::pair<std::string, std::string>> routes; ///< path and reason, by PE
 };
 
 void serialize(Archive& archive, Site& site) {
-  archive(site.device, site.name, site.pci_address, site.heap_kind, site.heap_reason, site.ways);
+  archive(site.device, site.name, site.pci_address, site.heap_kind, site.heap_reason, site.routes);
 }
 
 std::string joined(std::vector<std::string> words, const char* separator) {
@@ -120,29 +120,29 @@ void add_staged(const std::string& reason, Findings& findings) {
 
 /// Whom kernels reach, and how: a PE itself is not counted.
 void add_paths(const std::vector<Site>& sites, GpuSummary& summary) {
-  std::map<std::pair<std::string, std::string>, std::vector<PePair>> ways;
+  std::map<std::pair<std::string, std::string>, std::vector<PePair>> routes;
   std::vector<PePair> missing;
   std::size_t pairs = 0;
   for (std::size_t source = 0; source < sites.size(); ++source)
     for (std::size_t target = 0; target < sites.size(); ++target) {
-      const auto& [path, reason] = sites[source].ways[target];
+      const auto& [path, reason] = sites[source].routes[target];
       const PePair pair(static_cast<int>(source), static_cast<int>(target));
       summary.connections.push_back(
           {kernels_name, pair.first, pair.second, path + (reason.empty() ? "" : ": " + reason)});
       if (source == target)
         continue;
       ++pairs;
-      ways[{path, reason}].push_back(pair);
+      routes[{path, reason}].push_back(pair);
       if (path == "none")
         missing.push_back(pair);
     }
   std::vector<std::string> parts;
-  for (const auto& each : ways)
+  for (const auto& each : routes)
     add_staged(each.first.second, summary.findings);
-  for (const auto& [way, list] : ways)
-    parts.push_back((way.first == "none" ? "not reached" : way.first) + ": " +
+  for (const auto& [route, list] : routes)
+    parts.push_back((route.first == "none" ? "not reached" : route.first) + ": " +
                     counted(list.size(), "pair") +
-                    (way.second.empty() ? "" : " (" + way.second + ")"));
+                    (route.second.empty() ? "" : " (" + route.second + ")"));
   CheckRow row =
       row_of("gpu-paths", "by what kernels reach other PEs",
              fmt::format("kernels reach {} of {}", pairs - missing.size(), counted(pairs, "pair")),
@@ -150,7 +150,7 @@ void add_paths(const std::vector<Site>& sites, GpuSummary& summary) {
   if (!missing.empty()) {
     const auto& [source, target] = missing.front();
     const std::string& why =
-        sites[static_cast<std::size_t>(source)].ways[static_cast<std::size_t>(target)].second;
+        sites[static_cast<std::size_t>(source)].routes[static_cast<std::size_t>(target)].second;
     row.status = "warning";
     row.fix = "SHMEMCTL_DEVICE_PATH=auto, and a transport that reaches these PEs (its rows are "
               "above); shmemctl doctor --only gpu says what hinders peer access";
@@ -165,10 +165,10 @@ void add_paths(const std::vector<Site>& sites, GpuSummary& summary) {
 
 } // namespace
 
-std::string gpu_site_message(const GpuInfo& info, const std::vector<KernelPath>& ways) {
+std::string gpu_site_message(const GpuInfo& info, const std::vector<KernelPath>& routes) {
   Site site{info.device, info.name, info.pci_address, info.heap_kind, info.heap_reason, {}};
-  for (const KernelPath& way : ways)
-    site.ways.emplace_back(to_string(way.path), way.reason);
+  for (const KernelPath& route : routes)
+    site.routes.emplace_back(to_string(route.path), route.reason);
   return to_bytes(site);
 }
 
@@ -177,7 +177,7 @@ GpuSummary merge_gpu_infos(const std::vector<std::string>& messages,
   std::vector<Site> sites;
   for (std::size_t pe = 0; pe < messages.size(); ++pe) {
     sites.push_back(value_of_pe<Site>(messages[pe], pe, "GPU summary"));
-    if (sites.back().ways.size() != messages.size())
+    if (sites.back().routes.size() != messages.size())
       throw malformed_message(pe, "GPU summary");
   }
   GpuSummary summary;

@@ -45,7 +45,7 @@ std::size_t number_of(const Loads& loads, const Family& family) {
 }
 
 /// The directions in which a link is busy longest.
-struct Ways {
+struct Directions {
   bool away = false, back = false;
 
   std::string text(const Family& family) const {
@@ -58,15 +58,15 @@ struct Ways {
 std::string family_text(const Loads& loads, const Family& family,
                         const std::vector<Bottleneck>& slowest) {
   constexpr std::size_t most_named = 2; // a sender and its receiver
-  std::map<int, Ways> links;
-  Ways of_all;
+  std::map<int, Directions> links;
+  Directions of_all;
   for (const Bottleneck& one : slowest) {
     const bool away = one.resource == family.away, back = one.resource == family.back;
     if (!away && !back)
       continue;
-    for (Ways* ways : {&links[one.index], &of_all}) {
-      ways->away = ways->away || away;
-      ways->back = ways->back || back;
+    for (Directions* directions : {&links[one.index], &of_all}) {
+      directions->away = directions->away || away;
+      directions->back = directions->back || back;
     }
   }
   const auto name_of = [&](int link) {
@@ -79,8 +79,8 @@ std::string family_text(const Loads& loads, const Family& family,
   if (links.size() > most_named)
     return fmt::format("{} of {} {} ({})", links.size(), all, family.plural, of_all.text(family));
   std::vector<std::string> names;
-  for (const auto& [link, ways] : links)
-    names.push_back(name_of(link) + " " + ways.text(family));
+  for (const auto& [link, directions] : links)
+    names.push_back(name_of(link) + " " + directions.text(family));
   return join(names, " and ");
 }
 

@@ -26,11 +26,11 @@ std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string&
                 "run an allgather", "a PE announced " + std::to_string(longest) + " bytes",
                 "run the same version of shmemctl on all hosts");
   const auto block_bytes = static_cast<std::size_t>(longest);
-  std::string mine = text;
-  mine.resize(block_bytes);
+  std::string own = text;
+  own.resize(block_bytes);
   std::string all(block_bytes * lengths.size(), '\0');
   if (block_bytes > 0)
-    bootstrap.allgather(mine.data(), all.data(), block_bytes, deadline);
+    bootstrap.allgather(own.data(), all.data(), block_bytes, deadline);
   std::vector<std::string> texts;
   for (std::size_t rank = 0; rank < lengths.size(); ++rank)
     texts.push_back(all.substr(rank * block_bytes, static_cast<std::size_t>(lengths[rank])));

@@ -88,9 +88,9 @@ std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string&
 /// Collective: the values of all PEs, by PE, as archives. Throws Error: as allgather_text(), and
 /// malformed_message().
 template <class T>
-std::vector<T> allgather_archived(Bootstrap& bootstrap, const T& mine, const std::string& what,
+std::vector<T> allgather_archived(Bootstrap& bootstrap, const T& own, const std::string& what,
                                   const Deadline& deadline) {
-  const std::vector<std::string> messages = allgather_text(bootstrap, to_bytes(mine), deadline);
+  const std::vector<std::string> messages = allgather_text(bootstrap, to_bytes(own), deadline);
   std::vector<T> values;
   for (std::size_t pe = 0; pe < messages.size(); ++pe)
     values.push_back(value_of_pe<T>(messages[pe], pe, what));

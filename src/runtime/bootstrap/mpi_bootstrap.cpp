@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t allgather_kind = 1, alltoall_kind = 2;
 
-std::string words_of(std::uint64_t kind) {
+std::string text_of(std::uint64_t kind) {
   return kind == allgather_kind ? "allgather" : kind == alltoall_kind ? "alltoall" : "another call";
 }
 
@@ -124,17 +124,16 @@ std::byte* MpiBootstrap::begin_receive(std::size_t blocks, std::size_t bytes) {
   return buffers_->receive.data() + sizeof(Header);
 }
 
-void MpiBootstrap::check_header(const Header& mine, int from) const {
+void MpiBootstrap::check_header(const Header& local, int from) const {
   const std::size_t block_bytes = buffers_->receive.size() / ranks();
-  Header theirs{};
-  copy_bytes(&theirs, buffers_->receive.data() + static_cast<std::size_t>(from) * block_bytes,
-             sizeof theirs);
-  if (theirs.kind != mine.kind || theirs.bytes != mine.bytes)
+  Header remote{};
+  copy_bytes(&remote, buffers_->receive.data() + static_cast<std::size_t>(from) * block_bytes,
+             sizeof remote);
+  if (remote.kind != local.kind || remote.bytes != local.bytes)
     throw Error(ExitCode::unavailable, "bootstrap mpi", "continue",
-                "PE " + std::to_string(from) + " is out of step: it calls " +
-                    words_of(theirs.kind) + " with " + std::to_string(theirs.bytes) +
-                    " bytes, this PE calls " + words_of(mine.kind) + " with " +
-                    std::to_string(mine.bytes) + " bytes",
+                "PE " + std::to_string(from) + " is out of step: it calls " + text_of(remote.kind) +
+                    " with " + std::to_string(remote.bytes) + " bytes, this PE calls " +
+                    text_of(local.kind) + " with " + std::to_string(local.bytes) + " bytes",
                 "run the same program and version on all PEs");
 }
 

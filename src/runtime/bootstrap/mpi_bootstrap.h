@@ -60,7 +60,7 @@ private:
   MpiComm given_communicator(const void* communicator) const;
   void copy_communicator(MpiComm original, const Deadline& deadline);
   void check(int code, const char* call) const;
-  void check_header(const Header& mine, int from) const;
+  void check_header(const Header& local, int from) const;
   std::byte* begin_send(const Header& header, std::size_t blocks, std::size_t bytes);
   std::byte* begin_receive(std::size_t blocks, std::size_t bytes);
   void wait(MpiRequest& request, const char* call, const Deadline& deadline);

@@ -185,18 +185,18 @@ int OpenshmemBootstrap::first_missing() const {
   return -1;
 }
 
-void OpenshmemBootstrap::check_headers(const Header& mine) const {
+void OpenshmemBootstrap::check_headers(const Header& local) const {
   const auto words = [](const Header& header) {
     return std::string(to_string(static_cast<Kind>(header.kind))) + " of " +
            std::to_string(header.bytes) + " bytes";
   };
   for (int from = 0; from < size(); ++from) {
-    Header theirs;
-    copy_bytes(&theirs, slot(from), sizeof theirs);
-    if (theirs.kind != mine.kind || theirs.bytes != mine.bytes || theirs.root != mine.root)
+    Header remote;
+    copy_bytes(&remote, slot(from), sizeof remote);
+    if (remote.kind != local.kind || remote.bytes != local.bytes || remote.root != local.root)
       throw Error(ExitCode::unavailable, "bootstrap openshmem", "continue",
-                  "PE " + std::to_string(from) + " is out of step: it calls " + words(theirs) +
-                      ", this PE calls " + words(mine),
+                  "PE " + std::to_string(from) + " is out of step: it calls " + words(remote) +
+                      ", this PE calls " + words(local),
                   "run the same program and version on all PEs");
   }
 }

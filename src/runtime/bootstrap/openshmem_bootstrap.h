@@ -59,7 +59,7 @@ private:
   void put_frames(const Round& round, const char* step, const Deadline& deadline);
   void wait_for_frames(const char* step, const Deadline& deadline);
   int first_missing() const;
-  void check_headers(const Header& mine) const;
+  void check_headers(const Header& local) const;
   std::byte* slot(int from) const;
   const std::byte* payload_from(int from) const { return slot(from) + sizeof(Header); }
   std::size_t payload_limit_bytes() const;

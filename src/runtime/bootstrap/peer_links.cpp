@@ -271,16 +271,16 @@ void PeerLinks::lost(const CallLabel& call, const Link& link, const std::string&
               "check the output of " + peer + ": it has exited or was killed");
 }
 
-void PeerLinks::not_in_step(const CallLabel& mine, const FrameHeader& theirs, int peer) const {
+void PeerLinks::not_in_step(const CallLabel& local, const FrameHeader& remote, int peer) const {
   const std::string other = "PE " + std::to_string(peer);
-  if (label_of(theirs) == mine)
-    throw Error(ExitCode::unavailable, mine.text(), call_attempted,
-                other + " sent " + std::to_string(theirs.size_bytes) + " bytes as round " +
-                    std::to_string(theirs.round) + ", which was not expected",
+  if (label_of(remote) == local)
+    throw Error(ExitCode::unavailable, local.text(), call_attempted,
+                other + " sent " + std::to_string(remote.size_bytes) + " bytes as round " +
+                    std::to_string(remote.round) + ", which was not expected",
                 "run the same version of shmemctl on all hosts");
-  throw Error(ExitCode::unavailable, mine.text(), call_attempted,
-              "PEs are out of step: PE " + std::to_string(rank_) + " is in " + mine.text() + ", " +
-                  other + " in " + label_of(theirs).text(),
+  throw Error(ExitCode::unavailable, local.text(), call_attempted,
+              "PEs are out of step: PE " + std::to_string(rank_) + " is in " + local.text() + ", " +
+                  other + " in " + label_of(remote).text(),
               "make the same collective calls with the same sizes in the same order on all PEs");
 }
 

@@ -58,7 +58,7 @@ private:
   void scan(const CallLabel& call, Link& link);
   [[noreturn]] void fail_with(const CallLabel& call, const std::optional<FailureReport>& report);
   [[noreturn]] void lost(const CallLabel& call, const Link& link, const std::string& problem);
-  [[noreturn]] void not_in_step(const CallLabel& mine, const FrameHeader& theirs, int peer) const;
+  [[noreturn]] void not_in_step(const CallLabel& local, const FrameHeader& remote, int peer) const;
   static void send_whole(Link& link, const Bytes& frame);
   template <class Action>
   void for_each_link(const Action& action);

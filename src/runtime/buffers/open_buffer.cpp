@@ -101,8 +101,8 @@ PagesView::~PagesView() {
 
 namespace shmemctl {
 
-const char* to_string(BufferPathKind way) {
-  switch (way) {
+const char* to_string(BufferPathKind kind) {
+  switch (kind) {
   case BufferPathKind::zero_copy:
     return "zero-copy";
   case BufferPathKind::attach:
@@ -283,9 +283,9 @@ void OpenBuffer::require_writable() const {
 void OpenBuffer::put(std::uint64_t offset_bytes, const void* source, std::size_t size_bytes) const {
   require_writable();
   const bool by_gpu = on_gpu_ || is_gpu_local(source);
-  if (path_.way == BufferPathKind::staged)
+  if (path_.kind == BufferPathKind::staged)
     owner_->staged_put(handle_, offset_bytes, source, size_bytes, opener_.user, copy_of(source));
-  else if (path_.way == BufferPathKind::attach)
+  else if (path_.kind == BufferPathKind::attach)
     (this->*(by_gpu ? &OpenBuffer::attach_gpu : &OpenBuffer::attach))(
         true, offset_bytes, const_cast<void*>(source), size_bytes);
   else if (by_gpu)
@@ -296,9 +296,9 @@ void OpenBuffer::put(std::uint64_t offset_bytes, const void* source, std::size_t
 
 void OpenBuffer::get(void* target, std::uint64_t offset_bytes, std::size_t size_bytes) const {
   const bool by_gpu = on_gpu_ || is_gpu_local(target);
-  if (path_.way == BufferPathKind::staged)
+  if (path_.kind == BufferPathKind::staged)
     owner_->staged_get(target, handle_, offset_bytes, size_bytes, opener_.user, copy_of(target));
-  else if (path_.way == BufferPathKind::attach)
+  else if (path_.kind == BufferPathKind::attach)
     (this->*(by_gpu ? &OpenBuffer::attach_gpu : &OpenBuffer::attach))(false, offset_bytes, target,
                                                                       size_bytes);
   else if (by_gpu)

@@ -82,10 +82,10 @@ enum class BufferPathKind {
   staged     ///< two copies, through shared memory in between
 };
 /// "zero-copy", "attach", "staged".
-const char* to_string(BufferPathKind way);
+const char* to_string(BufferPathKind kind);
 
 struct BufferPath {
-  BufferPathKind way = BufferPathKind::staged;
+  BufferPathKind kind = BufferPathKind::staged;
   std::string reason; ///< one clause: why this path and no faster one
 };
 

@@ -73,22 +73,22 @@ void CudaGpuRuntime::choose_paths() {
   const auto me = static_cast<std::size_t>(setup_.placement->pe);
   const std::vector<std::string>& why_not = memory_.why_not_mapped();
   for (std::size_t pe = 0; pe < why_not.size(); ++pe) {
-    KernelPath way{DevicePath::load_store, ""};
+    KernelPath route{DevicePath::load_store, ""};
     if (pe == me)
-      way.reason = "its own memory";
+      route.reason = "its own memory";
     else if (!why_not[pe].empty())
-      way = {DevicePath::none, why_not[pe]};
+      route = {DevicePath::none, why_not[pe]};
     else if (wanted == "proxy" || wanted == "ibgda")
-      way = {DevicePath::none, "SHMEMCTL_DEVICE_PATH=" + wanted + " asks for a network"};
+      route = {DevicePath::none, "SHMEMCTL_DEVICE_PATH=" + wanted + " asks for a network"};
     else if (memory_.is_host_memory())
-      way.reason = "host memory that both GPUs map";
+      route.reason = "host memory that both GPUs map";
     else if (setup_.capabilities_by_pe[pe].uuid == setup_.capabilities_by_pe[me].uuid)
-      way.reason = "memory of the same GPU";
+      route.reason = "memory of the same GPU";
     else if (setup_.placement->hosts[pe].machine_id != setup_.placement->hosts[me].machine_id)
-      way.reason = "memory of another machine of the NVLink domain";
+      route.reason = "memory of another machine of the NVLink domain";
     else
-      way.reason = "peer mapping by NVLink or PCIe";
-    paths_by_pe_.push_back(std::move(way));
+      route.reason = "peer mapping by NVLink or PCIe";
+    paths_by_pe_.push_back(std::move(route));
   }
 }
 
@@ -110,8 +110,8 @@ void CudaGpuRuntime::store_deltas() {
   const std::size_t deltas_bytes = deltas.size() * sizeof deltas[0];
   cuda::copy_now(copy_stream_, deltas_.data(), deltas.data(), deltas_bytes);
   std::vector<std::uint8_t> paths;
-  for (const KernelPath& way : paths_by_pe_)
-    paths.push_back(static_cast<std::uint8_t>(way.path));
+  for (const KernelPath& route : paths_by_pe_)
+    paths.push_back(static_cast<std::uint8_t>(route.path));
   cuda::copy_now(copy_stream_, deltas_.data() + deltas_bytes, paths.data(), n_pes);
 }
 
@@ -142,7 +142,7 @@ DeviceJob CudaGpuRuntime::job() const {
   job.cells = reinterpret_cast<DeviceTeamFlags*>(memory.cells().base());
   job.teams = reinterpret_cast<const TeamState*>(mirror_->data());
   job.members = reinterpret_cast<const std::int32_t*>(mirror_->data() + teams_bytes);
-  const auto maps = [](const KernelPath& way) { return way.path == DevicePath::load_store; };
+  const auto maps = [](const KernelPath& route) { return route.path == DevicePath::load_store; };
   if (network_)
     job.network = network_->network();
   else if (!std::all_of(paths_by_pe_.begin(), paths_by_pe_.end(), maps))

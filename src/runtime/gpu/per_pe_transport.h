@@ -49,16 +49,16 @@ public:
                              blocking);
   }
   void fence(int context) override {
-    for (Transport* way : all_)
-      way->fence(context);
+    for (Transport* transport : all_)
+      transport->fence(context);
   }
   void quiet(int context) override {
-    for (Transport* way : all_)
-      way->quiet(context);
+    for (Transport* transport : all_)
+      transport->quiet(context);
   }
   void progress() override {
-    for (Transport* way : all_)
-      way->progress();
+    for (Transport* transport : all_)
+      transport->progress();
   }
   std::string connection(int pe) const override { return to(pe).connection(pe); }
 

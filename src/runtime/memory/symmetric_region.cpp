@@ -79,8 +79,7 @@ void SymmetricRegion::grow(std::size_t more_bytes, const Deadline& deadline) {
     own.map_step(step_bytes, deadline);
   } catch (const Error& error) {
     own.unmap_step(step_bytes);
-    throw Error(error.code(), error.subject() + " for the region '" + own.name + "'",
-                error.attempted(), error.system_message(), error.fix(), error.where());
+    throw error.with_subject(error.subject() + " for the region '" + own.name + "'");
   } catch (...) {
     own.unmap_step(step_bytes);
     throw;

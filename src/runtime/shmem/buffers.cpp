@@ -78,7 +78,7 @@ SHMEMCTL_API(void, shmemx_buffer_get,
 
 SHMEMCTL_API(const char*, shmemx_buffer_path, (const shmemx_buffer_t* name)) {
   return api::guarded(
-      [&](World& world) { return to_string(buffers_of(world).path_to(descriptor_of(name)).way); });
+      [&](World& world) { return to_string(buffers_of(world).path_to(descriptor_of(name)).kind); });
 }
 
 SHMEMCTL_API(void*, shmemx_buffer_hold, (const shmemx_buffer_t* name)) {

@@ -220,13 +220,10 @@ private:
   }
 
   Error placed(const Error& error) const {
-    Where where = error.where();
-    if (where.pe || !where.host.empty() || error.printed())
+    if (error.where().pe || !error.where().host.empty() || error.printed())
       return error;
-    where.pe = rma.pe();
-    where.host = runtime_.placement().hosts[static_cast<std::size_t>(rma.pe())].host_name;
-    return {error.code(),           error.subject(), error.attempted(),
-            error.system_message(), error.fix(),     where};
+    return error.located(runtime_.placement().hosts[static_cast<std::size_t>(rma.pe())].host_name,
+                         rma.pe());
   }
 
   Runtime& runtime_;

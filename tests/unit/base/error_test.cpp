@@ -61,6 +61,40 @@ TEST(Error, TheSameFailureOfTwoPesDiffersInTheirPlaceOnly) {
       same_failure(first, Error(ExitCode::usage, "heap", "reserve memory", "no space", "", here)));
 }
 
+TEST(Error, AnotherSubjectActionOrLocationChangesTheMessageAlone) {
+  const Error error =
+      Error(ExitCode::usage, "heap", "grow", "no space", "free memory", {"", {}, "mlx5_0", 2})
+          .on_all_pes();
+  EXPECT_EQ(error.with_subject("heap in phase heap").message(),
+            "heap in phase heap (device mlx5_0, port 2): cannot grow: no space");
+  EXPECT_EQ(error.with_action("map").message(),
+            "heap (device mlx5_0, port 2): cannot map: no space");
+  EXPECT_EQ(error.with_where({"n1", 3, "", {}}).message(),
+            "heap (host n1, PE 3): cannot grow: no space");
+  for (const Error& changed : {error.with_subject("a"), error.with_action("b"),
+                               error.with_where({"n1", 3, "", {}}), error.located("n1", 3)}) {
+    EXPECT_EQ(changed.code(), ExitCode::usage);
+    EXPECT_EQ(changed.fix(), "free memory");
+    EXPECT_TRUE(changed.same_on_all_pes());
+    EXPECT_FALSE(changed.printed());
+  }
+  Error printed = error;
+  printed.mark_printed();
+  EXPECT_TRUE(printed.located("n1", 3).printed());
+  EXPECT_TRUE(printed.with_subject("a").printed());
+}
+
+TEST(Error, LocatedNamesTheHostAndPeThatAreNotKnown) {
+  const auto located = [](const Where& where) {
+    return Error(ExitCode::usage, "a", "", "b", "c", where).located("n1", 3).message();
+  };
+  EXPECT_EQ(located({}), "a (host n1, PE 3): b");
+  EXPECT_EQ(located({"n0", {}, "mlx5_0", {}}), "a (host n0, PE 3, device mlx5_0): b");
+  EXPECT_EQ(located({"", 0, "", {}}), "a (host n1, PE 0): b");
+  EXPECT_EQ(Error(ExitCode::usage, "a", "", "b", "c").located("n1", std::nullopt).message(),
+            "a (host n1): b");
+}
+
 TEST(Error, HostileNamesCannotBreakALine) {
   const Error error(ExitCode::usage, "a\nb\x1b[31m\xff", "read", "", "line1\nline2");
   EXPECT_EQ(error.message(), "a\\x0ab\\x1b[31m\\xff: cannot read");

@@ -13,12 +13,9 @@ namespace caps = command::caps;
 namespace cq = command::cq;
 namespace qp = command::qp;
 
-constexpr unsigned min_rnr_nak = 12; ///< 0.64 ms; no receives are posted, and none are needed
-constexpr unsigned hop_limit = 64;
 /// RoCE v2 takes the source port from the dynamic ones; what varies it spreads connections over
 /// paths.
 constexpr std::uint32_t first_udp_port = 0xc000;
-constexpr unsigned max_log_reads = 4; ///< 16 of them keep a connection busy
 
 QpCommand state_command(std::uint16_t code, std::uint32_t qpn) {
   QpCommand command;
@@ -35,9 +32,9 @@ void set_order(QpCommand& command, bool force) {
 }
 
 void set_rights(QpCommand& command) {
-  command.set(qp::remote_read, 1);
-  command.set(qp::remote_write, 1);
-  command.set(qp::remote_atomic, 1);
+  command.set(qp::remote_read, rc::remote_rights.read);
+  command.set(qp::remote_write, rc::remote_rights.write);
+  command.set(qp::remote_atomic, rc::remote_rights.atomic);
   command.set(qp::atomic_mode, qp::atomics_up_to_8);
 }
 
@@ -53,32 +50,33 @@ void set_gid(QpCommand& command, const std::array<std::uint8_t, 16>& gid) {
   command.set(qp::rgid_low, big_endian(gid.data() + 8, 8));
 }
 
-void set_ethernet_path(QpCommand& command, const PeerInfo& peer, const WirePath& path,
-                       const PathOptions& options) {
+void set_ethernet_path(QpCommand& command, const WirePath& path) {
   set_gid(command, path.peer_gid);
   command.set(qp::rmac_high, big_endian(path.peer_mac.data(), 2));
   command.set(qp::rmac_low, big_endian(path.peer_mac.data() + 2, 4));
   command.set(qp::source_gid_index, static_cast<std::uint64_t>(path.source_gid_index));
-  command.set(qp::hop_limit, hop_limit);
-  command.set(qp::udp_sport, first_udp_port | (peer.qpn & 0x3fff));
-  command.set(qp::eth_prio, static_cast<std::uint64_t>(options.service_level));
-  command.set(qp::dscp, static_cast<std::uint64_t>(options.traffic_class) >> 2);
+  command.set(qp::hop_limit, rc::hop_limit);
+  command.set(qp::udp_sport, first_udp_port | (path.peer_qpn & 0x3fff));
+  command.set(qp::eth_prio, static_cast<std::uint64_t>(path.options.service_level));
+  command.set(qp::dscp, static_cast<std::uint64_t>(path.options.traffic_class) >> 2);
 }
 
-void set_infiniband_path(QpCommand& command, const WirePath& path, const PathOptions& options) {
+void set_infiniband_path(QpCommand& command, const WirePath& path) {
   command.set(qp::rlid, path.peer_lid);
-  command.set(qp::service_level, static_cast<std::uint64_t>(options.service_level));
+  command.set(qp::service_level, static_cast<std::uint64_t>(path.options.service_level));
   if (!path.global)
     return;
   command.set(qp::grh, 1);
   set_gid(command, path.peer_gid);
   command.set(qp::source_gid_index, static_cast<std::uint64_t>(path.source_gid_index));
-  command.set(qp::hop_limit, hop_limit);
-  command.set(qp::tclass, static_cast<std::uint64_t>(options.traffic_class));
+  command.set(qp::hop_limit, rc::hop_limit);
+  command.set(qp::tclass, static_cast<std::uint64_t>(path.options.traffic_class));
 }
 
-unsigned log_reads(const DeviceLimits& limits) {
-  return std::min(limits.log_reads, max_log_reads);
+/// The field's code of a number that is a power of two.
+std::uint64_t log_reads(const rc::QpPath& path) {
+  return static_cast<std::uint64_t>(
+      std::countr_zero(static_cast<unsigned>(path.outstanding_reads)));
 }
 
 } // namespace
@@ -115,6 +113,11 @@ DeviceLimits limits_of(const CapsReply& general, const CapsReply& general_2,
   if (atomic.get(caps::host_order_8) == 1)
     limits.atomic_bytes |= static_cast<std::uint32_t>(atomic.get(caps::sizes)) & 8;
   return limits;
+}
+
+int outstanding_reads(const DeviceLimits& limits) {
+  return limits.log_reads < 8 ? std::min(1 << limits.log_reads, rc::max_outstanding_reads)
+                              : rc::max_outstanding_reads;
 }
 
 CqCommand create_cq_command(const QpOptions& options, const QueueObjects& objects) {
@@ -168,8 +171,7 @@ QpCommand to_init_command(std::uint32_t qpn, int port) {
   return command;
 }
 
-QpCommand to_receive_command(std::uint32_t qpn, const PeerInfo& peer, const WirePath& path,
-                             const PathOptions& options, const DeviceLimits& limits,
+QpCommand to_receive_command(std::uint32_t qpn, const WirePath& path, const DeviceLimits& limits,
                              bool force_order) {
   QpCommand command = state_command(command::init2rtr_qp, qpn);
   set_order(command, force_order);
@@ -178,26 +180,25 @@ QpCommand to_receive_command(std::uint32_t qpn, const PeerInfo& peer, const Wire
   command.set(qp::port, static_cast<std::uint64_t>(path.port));
   command.set(qp::mtu, path.mtu);
   command.set(qp::log_msg_max, limits.log_message_bytes);
-  command.set(qp::remote_qpn, peer.qpn);
-  command.set(qp::next_receive_psn, peer.first_psn);
-  command.set(qp::min_rnr_nak, min_rnr_nak);
-  command.set(qp::log_rra_max, log_reads(limits));
+  command.set(qp::remote_qpn, path.peer_qpn);
+  command.set(qp::next_receive_psn, path.peer_first_psn);
+  command.set(qp::min_rnr_nak, rc::min_rnr_timer);
+  command.set(qp::log_rra_max, log_reads(path));
   if (path.ethernet)
-    set_ethernet_path(command, peer, path, options);
+    set_ethernet_path(command, path);
   else
-    set_infiniband_path(command, path, options);
+    set_infiniband_path(command, path);
   return command;
 }
 
-QpCommand to_send_command(std::uint32_t qpn, std::uint32_t first_psn, const PathOptions& options,
-                          const DeviceLimits& limits) {
+QpCommand to_send_command(std::uint32_t qpn, const rc::QpPath& path) {
   QpCommand command = state_command(command::rtr2rts_qp, qpn);
-  command.set(qp::next_send_psn, first_psn);
+  command.set(qp::next_send_psn, path.first_psn);
   command.set(qp::log_ack_req_freq, 0);
-  command.set(qp::log_sra_max, log_reads(limits));
-  command.set(qp::retry_count, static_cast<std::uint64_t>(options.retry_count));
-  command.set(qp::rnr_retry, static_cast<std::uint64_t>(options.rnr_retries));
-  command.set(qp::ack_timeout, static_cast<std::uint64_t>(options.ack_timeout));
+  command.set(qp::log_sra_max, log_reads(path));
+  command.set(qp::retry_count, static_cast<std::uint64_t>(path.options.retry_count));
+  command.set(qp::rnr_retry, rc::rnr_retry_count);
+  command.set(qp::ack_timeout, static_cast<std::uint64_t>(path.options.ack_timeout));
   return command;
 }
 

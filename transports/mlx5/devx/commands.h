@@ -3,6 +3,7 @@
 
 #include "transports/mlx5/devx/command.h"
 #include "transports/mlx5/hca.h"
+#include "transports/rc/qp_path.h"
 #include "transports/write_order.h"
 
 namespace shmemctl::mlx5 {
@@ -36,16 +37,13 @@ struct DeviceLimits {
 /// would have to wait for completions otherwise. They do not profit from adaptive routing then.
 bool forces_order(WriteOrder requested, const DeviceLimits& limits);
 
-/// How the peer is reached.
-struct WirePath {
-  int port = 1;
+/// READs and atomics in flight of a QP; a power of two.
+int outstanding_reads(const DeviceLimits& limits);
+
+/// How the peer is reached; the firmware does not resolve addresses.
+struct WirePath : rc::QpPath {
   bool ethernet = true;
-  std::uint8_t mtu = 3; ///< the verbs' number
-  int source_gid_index = 0;
-  bool global = false; ///< InfiniBand with a GRH; always so on Ethernet
-  std::array<std::uint8_t, 16> peer_gid{};
-  std::array<std::uint8_t, 6> peer_mac{};
-  std::uint16_t peer_lid = 0;
+  std::array<std::uint8_t, 6> peer_mac{}; ///< on Ethernet
 };
 
 CapsCommand caps_command(std::uint16_t group);
@@ -59,10 +57,8 @@ QpCommand create_qp_command(const QpOptions& options, const QueueObjects& object
                             std::uint32_t cqn);
 
 QpCommand to_init_command(std::uint32_t qpn, int port);
-QpCommand to_receive_command(std::uint32_t qpn, const PeerInfo& peer, const WirePath& path,
-                             const PathOptions& options, const DeviceLimits& limits,
+QpCommand to_receive_command(std::uint32_t qpn, const WirePath& path, const DeviceLimits& limits,
                              bool force_order = false);
-QpCommand to_send_command(std::uint32_t qpn, std::uint32_t first_psn, const PathOptions& options,
-                          const DeviceLimits& limits);
+QpCommand to_send_command(std::uint32_t qpn, const rc::QpPath& path);
 
 } // namespace shmemctl::mlx5

@@ -6,6 +6,7 @@
 
 #include "src/base/error.h"
 #include "transports/mlx5/qp_layout.h"
+#include "transports/verbs/queue_pair.h"
 
 namespace shmemctl::mlx5 {
 
@@ -153,17 +154,9 @@ void DirectDevice::modify(const FirmwareObject& object, const QpCommand& command
     fail_command(step, result > 0 ? result : errno, answer);
 }
 
-std::array<std::uint8_t, 6> DirectDevice::resolve(const PeerInfo& peer, int source_gid_index,
-                                                  const PathOptions& options) {
-  ibv_ah_attr attributes{};
-  attributes.is_global = 1;
-  attributes.port_num = static_cast<std::uint8_t>(port_.number);
-  attributes.sl = static_cast<std::uint8_t>(options.service_level);
-  std::memcpy(attributes.grh.dgid.raw, peer.gid.data(), peer.gid.size());
-  attributes.grh.sgid_index = static_cast<std::uint8_t>(source_gid_index);
-  attributes.grh.hop_limit = 64;
-  attributes.grh.traffic_class = static_cast<std::uint8_t>(options.traffic_class);
-  const std::string step = "find the Ethernet address of " + verbs::gid_text(peer.gid);
+std::array<std::uint8_t, 6> DirectDevice::resolve(const rc::QpPath& path) {
+  ibv_ah_attr attributes = verbs::address_of(path);
+  const std::string step = "find the Ethernet address of " + verbs::gid_text(path.peer_gid);
   const char* fix = "check that both ports are in one network (ping the address), or choose "
                     "another GID: SHMEMCTL_IB_GID_INDEX, SHMEMCTL_IB_ADDR_RANGE";
   errno = 0;

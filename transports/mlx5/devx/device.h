@@ -57,9 +57,8 @@ public:
     return create(command.data(), command.size(), answer, step);
   }
   void modify(const FirmwareObject& object, const QpCommand& command, const char* step) const;
-  /// The Ethernet address of a peer.
-  std::array<std::uint8_t, 6> resolve(const PeerInfo& peer, int source_gid_index,
-                                      const PathOptions& options);
+  /// The Ethernet address of the peer at the other end of a path.
+  std::array<std::uint8_t, 6> resolve(const rc::QpPath& path);
 
   [[noreturn]] void fail(const std::string& step, const std::string& message,
                          const std::string& fix) const;

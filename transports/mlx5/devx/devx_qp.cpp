@@ -178,24 +178,27 @@ void DevxQp::connect(const PeerInfo& peer) {
     device.fail("connect a queue", "one port is InfiniBand and the other Ethernet",
                 "choose ports of one fabric: SHMEMCTL_HCA_LIST");
   WirePath path;
+  path.options = path_;
   path.port = wire.number;
   path.ethernet = wire.ethernet;
   path.mtu = std::min(local_.mtu, peer.mtu);
   path.peer_gid = peer.gid;
-  path.peer_lid = peer.lid;
+  path.peer_qpn = peer.qpn;
+  path.first_psn = local_.first_psn;
+  path.peer_first_psn = peer.first_psn;
+  path.outstanding_reads = outstanding_reads(port_.limits);
   if (wire.ethernet) {
     path.source_gid_index = gid_for(peer).index;
-    path.peer_mac = device.resolve(peer, path.source_gid_index, path_);
+    path.peer_mac = device.resolve(path);
   } else {
     path.global = wire.grh_required;
+    path.peer_lid = peer.lid;
   }
   const std::uint32_t qpn = local_.qpn;
   device.modify(queue_pair_, to_init_command(qpn, wire.number), "move a QP to INIT");
-  device.modify(queue_pair_,
-                to_receive_command(qpn, peer, path, path_, port_.limits, port_.force_order),
+  device.modify(queue_pair_, to_receive_command(qpn, path, port_.limits, port_.force_order),
                 "move a QP to RTR");
-  device.modify(queue_pair_, to_send_command(qpn, local_.first_psn, path_, port_.limits),
-                "move a QP to RTS");
+  device.modify(queue_pair_, to_send_command(qpn, path), "move a QP to RTS");
   abilities_ = abilities_of(local_.offers, peer.offers);
 }
 

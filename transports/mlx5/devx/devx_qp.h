@@ -41,7 +41,7 @@ private:
   const verbs::GidEntry& gid_for(const PeerInfo& peer) const;
 
   DirectPort& port_;
-  const PathOptions path_;
+  const rc::PathOptions path_;
   std::vector<verbs::GidEntry> gids_; ///< that may be used, best first; of Ethernet ports
   // Made in this order, and closed in the other.
   std::unique_ptr<void, PageMemory> memory_;

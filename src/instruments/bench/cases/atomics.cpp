@@ -113,7 +113,7 @@ struct Bare {
   static void complete(Rma&) {}
 };
 
-template <template <class> class KindOf, class Way, bool one_by_one>
+template <template <class> class KindOf, class Path, bool one_by_one>
 class AtomicCase final : public HostCase {
 public:
   using HostCase::HostCase;
@@ -143,7 +143,7 @@ public:
   }
 
   std::string cannot_run(Runtime& runtime) const override {
-    return Way::direct ? unmapped_peer(runtime) : "";
+    return Path::direct ? unmapped_peer(runtime) : "";
   }
 
 private:
@@ -198,14 +198,15 @@ private:
     Word fetched = 0;
     std::uint64_t peer = first % peers, turn = first / peers;
     for (std::uint64_t i = 0; i < count; ++i) {
-      fetched = Way::template execute<Kind, Word>(rma, memory + peer * line_bytes, deltas[peer],
-                                                  to[peer], Kind::operand(turn), Kind::after(turn));
+      fetched =
+          Path::template execute<Kind, Word>(rma, memory + peer * line_bytes, deltas[peer],
+                                             to[peer], Kind::operand(turn), Kind::after(turn));
       if (++peer < peers)
         continue;
       peer = 0;
       ++turn;
     }
-    Way::complete(rma);
+    Path::complete(rma);
     fetched_ = fetched;
   }
 
@@ -220,9 +221,9 @@ private:
     Rma& rma = context().rma;
     Word fetched = 0;
     for (std::uint64_t turn = first; turn < first + count; ++turn)
-      fetched = Way::template execute<Kind, Word>(rma, memory, delta_bytes, pe, Kind::operand(turn),
-                                                  Kind::after(turn));
-    Way::complete(rma);
+      fetched = Path::template execute<Kind, Word>(rma, memory, delta_bytes, pe,
+                                                   Kind::operand(turn), Kind::after(turn));
+    Path::complete(rma);
     fetched_ = fetched;
   }
 
@@ -241,11 +242,11 @@ private:
     std::uint64_t peer = first % peers, operation = first / peers, under_way = 0;
     std::uint64_t number = operation % words, turn = operation / words;
     for (std::uint64_t i = 0; i < count; ++i) {
-      fetched = Way::template execute<Kind, Word>(
+      fetched = Path::template execute<Kind, Word>(
           rma, memory + (peer * words + number) * line_bytes, deltas[peer], to[peer],
           Kind::operand(turn), Kind::after(turn));
       if (++under_way == words) {
-        Way::complete(rma);
+        Path::complete(rma);
         under_way = 0;
       }
       if (++peer < peers)
@@ -257,7 +258,7 @@ private:
       ++turn;
     }
     if (under_way > 0)
-      Way::complete(rma);
+      Path::complete(rma);
     fetched_ = fetched;
   }
 

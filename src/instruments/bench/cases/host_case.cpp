@@ -14,10 +14,10 @@ void HostCase::prepare(Arena& arena) {
   gpu_ = arena.point.launch.memory == MemoryKind::gpu ? arena.runtime.gpu() : nullptr;
   memory_bytes_ = arena.size_bytes;
   std::vector<Transport*> transports;
-  for (const int way : arena.runtime.transport_index_by_pe())
+  for (const int index : arena.runtime.transport_index_by_pe())
     transports.push_back(
-        way < 0 ? nullptr
-                : arena.runtime.transports()[static_cast<std::size_t>(way)].transport.get());
+        index < 0 ? nullptr
+                  : arena.runtime.transports()[static_cast<std::size_t>(index)].transport.get());
   begin({arena.runtime.rma(), arena.runtime.teams(), arena.runtime.collectives(),
          arena.runtime.pe(), arena.runtime.n_pes(), arena.memory, arena.seed,
          std::move(transports)});

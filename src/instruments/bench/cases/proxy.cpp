@@ -58,32 +58,32 @@ struct ProxyPath {
 /// What an operation is. A window of them is completed by one quiet.
 struct PutRequest {
   static constexpr bool moves_data = true, counts = false, fetches = false;
-  template <class Way>
-  static std::uint64_t issue(Way& way, const ProxyIssue& at) {
-    way.put(at);
+  template <class Path>
+  static std::uint64_t issue(Path& path, const ProxyIssue& at) {
+    path.put(at);
     return 0;
   }
 };
 struct PutSignalRequest {
   static constexpr bool moves_data = true, counts = true, fetches = false;
-  template <class Way>
-  static std::uint64_t issue(Way& way, const ProxyIssue& at) {
-    way.put_signal(at);
+  template <class Path>
+  static std::uint64_t issue(Path& path, const ProxyIssue& at) {
+    path.put_signal(at);
     return 0;
   }
 };
 struct FetchAddRequest {
   static constexpr bool moves_data = false, counts = true, fetches = true;
-  template <class Way>
-  static std::uint64_t issue(Way& way, const ProxyIssue& at) {
-    return way.fetch_add(at);
+  template <class Path>
+  static std::uint64_t issue(Path& path, const ProxyIssue& at) {
+    return path.fetch_add(at);
   }
 };
 struct AddRequest {
   static constexpr bool moves_data = false, counts = true, fetches = false;
-  template <class Way>
-  static std::uint64_t issue(Way& way, const ProxyIssue& at) {
-    way.add(at);
+  template <class Path>
+  static std::uint64_t issue(Path& path, const ProxyIssue& at) {
+    path.add(at);
     return 0;
   }
 };
@@ -119,15 +119,15 @@ public:
   void iterate(std::uint64_t first, std::uint64_t count) override {
     if (!measures())
       return;
-    ProxyPath way{context_->rma, *producer_};
-    fetched_ = perform(way, first, count, true);
+    ProxyPath path{context_->rma, *producer_};
+    fetched_ = perform(path, first, count, true);
   }
 
   bool reference(std::uint64_t first, std::uint64_t count) override {
     if (!measures())
       return false;
-    DirectPath way{context_->rma};
-    perform(way, first, count, false);
+    DirectPath path{context_->rma};
+    perform(path, first, count, false);
     return true;
   }
 
@@ -152,8 +152,8 @@ private:
     return {point_.size_bytes, peers_of_a_sender(point_, n_pes), one_by_one ? 1 : point_.window, 1};
   }
 
-  template <class Way>
-  std::uint64_t perform(Way& way, std::uint64_t first, std::uint64_t count, bool right) {
+  template <class Path>
+  std::uint64_t perform(Path& path, std::uint64_t first, std::uint64_t count, bool right) {
     TransferCursor cursor(*layout_);
     cursor.seek(first);
     std::byte* const memory = context_->memory;
@@ -165,17 +165,17 @@ private:
                 : (Kind::moves_data ? layout_->signal_offset_bytes(area)
                                     : layout_->total_bytes() + area * line_bytes);
       fetched = Kind::issue(
-          way, {memory + layout_->slot_offset_bytes(area, cursor.slot),
-                memory + (right ? cursor.source_offset_bytes() : cursor.stale_offset_bytes()),
-                point_.size_bytes, reinterpret_cast<std::uint64_t*>(memory + word_at),
-                right ? cursor.operation + 1 : 0, routes_.to[area]});
+          path, {memory + layout_->slot_offset_bytes(area, cursor.slot),
+                 memory + (right ? cursor.source_offset_bytes() : cursor.stale_offset_bytes()),
+                 point_.size_bytes, reinterpret_cast<std::uint64_t*>(memory + word_at),
+                 right ? cursor.operation + 1 : 0, routes_.to[area]});
       if (++under_way == layout_->window && !Kind::fetches) {
-        way.quiet();
+        path.quiet();
         under_way = 0;
       }
     }
     if (under_way > 0 && !Kind::fetches)
-      way.quiet();
+      path.quiet();
     return fetched;
   }
 

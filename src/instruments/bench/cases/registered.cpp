@@ -92,8 +92,8 @@ private:
   void add_peer(const BufferDescriptor& peer) {
     peers_.push_back(peer);
     const BufferPath path = buffers_->path_to(peer);
-    carriers_.insert(std::string(registered_buffer_name) + " (" + to_string(path.way) + ")");
-    if (path.way == BufferPathKind::zero_copy)
+    carriers_.insert(std::string(registered_buffer_name) + " (" + to_string(path.kind) + ")");
+    if (path.kind == BufferPathKind::zero_copy)
       mapped_.push_back(buffers_->hold(peer));
   }
 

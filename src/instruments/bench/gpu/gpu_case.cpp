@@ -30,11 +30,11 @@ KernelScope kernel_scope(CallScope scope) {
 
 } // namespace
 
-std::string unmapped(const std::vector<KernelPath>& ways, int pe) {
-  const KernelPath& way = ways.at(static_cast<std::size_t>(pe));
-  if (way.path == DevicePath::load_store)
+std::string unmapped(const std::vector<KernelPath>& routes, int pe) {
+  const KernelPath& route = routes.at(static_cast<std::size_t>(pe));
+  if (route.path == DevicePath::load_store)
     return "";
-  return "kernels cannot load from and store to PE " + std::to_string(pe) + ": " + way.reason;
+  return "kernels cannot load from and store to PE " + std::to_string(pe) + ": " + route.reason;
 }
 
 std::string too_many_blocks(const GpuInfo& site, const Launch& launch, int most) {
@@ -62,15 +62,15 @@ std::string GpuCase::cannot_run(Runtime& runtime) const {
             too_many_blocks(gpu->site(), point_.launch, max_resident_blocks(gpu->site().device));
         !reason.empty())
       return reason;
-  const std::vector<KernelPath>& ways = gpu->paths_by_pe();
+  const std::vector<KernelPath>& routes = gpu->paths_by_pe();
   for (int pe = 0; pe < runtime.n_pes(); ++pe) {
-    const KernelPath& way = ways.at(static_cast<std::size_t>(pe));
-    if (way.path == DevicePath::none)
-      return "kernels do not reach PE " + std::to_string(pe) + ": " + way.reason;
+    const KernelPath& route = routes.at(static_cast<std::size_t>(pe));
+    if (route.path == DevicePath::none)
+      return "kernels do not reach PE " + std::to_string(pe) + ": " + route.reason;
   }
   if (needs_mapping())
     for (const int pe : routes_of(point_, runtime.pe(), runtime.n_pes()).to)
-      if (std::string reason = unmapped(ways, pe); !reason.empty())
+      if (std::string reason = unmapped(routes, pe); !reason.empty())
         return reason;
   return "";
 }

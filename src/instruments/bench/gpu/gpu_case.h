@@ -107,6 +107,6 @@ private:
 /// @param most blocks that an idle device holds at once; 0 if unknown
 std::string too_many_blocks(const GpuInfo& site, const Launch& launch, int most);
 /// "PE 3" and why kernels cannot load from and store to it; "" if they can.
-std::string unmapped(const std::vector<KernelPath>& ways, int pe);
+std::string unmapped(const std::vector<KernelPath>& routes, int pe);
 
 } // namespace shmemctl::bench

@@ -229,12 +229,12 @@ std::vector<Settings> GpuSettings::dispatch_candidates(int sms) const {
   one.sms = sms;
   if (is_low_latency())
     return {one};
-  struct Way {
+  struct Stages {
     int stages, kept;
   };
-  for (const Way& way : {Way{2, 1}, Way{3, 2}, Way{4, 1}, Way{1, 0}}) {
-    one.stages = way.stages;
-    one.kept = way.kept;
+  for (const Stages& choice : {Stages{2, 1}, Stages{3, 2}, Stages{4, 1}, Stages{1, 0}}) {
+    one.stages = choice.stages;
+    one.kept = choice.kept;
     one.warps = std::nullopt;
     one.warps = own_dispatch(one).warps;
     for (const int self :

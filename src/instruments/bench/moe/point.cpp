@@ -125,7 +125,7 @@ ResultRow row_of(const Point& point, const std::string& name, const char* phase,
 }
 
 /// "PE 1 by PE 0, PE 2 by PE 0"
-std::string words_of(const Masked& masked) {
+std::string text_of(const Masked& masked) {
   std::vector<std::string> words;
   for (std::size_t rank = 0; rank < masked.size(); ++rank)
     for (const std::int32_t other : masked[rank])
@@ -140,7 +140,7 @@ void add_bandwidth(const Point& point, const Traffic& traffic, ResultRow& row) {
     row.reason +=
         fmt::format("{}no bandwidth: calls moved less than the routing says, because ranks "
                     "were masked ({})",
-                    row.reason.empty() ? "" : "; ", words_of(point.result.masked));
+                    row.reason.empty() ? "" : "; ", text_of(point.result.masked));
     return;
   }
   const double p50_us = row.stats && row.stats->p50 ? *row.stats->p50 : 0;

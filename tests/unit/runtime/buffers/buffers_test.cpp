@@ -31,7 +31,7 @@ std::size_t shared_areas() {
 
 struct Way {
   const char* name;
-  BufferPathKind way;
+  BufferPathKind kind;
   std::function<void(BuffersConfig&)> change;
 };
 
@@ -47,13 +47,13 @@ TEST_P(EachBufferPath, PutAndGetAtEveryOffset) {
   // Begins and ends inside of pages, and is larger than the staging area.
   std::byte* base = pages.base() + 123;
   const std::size_t size_bytes = pages.size_bytes() - 123 - 45;
-  if (!writers_can_be_held() && GetParam().way == BufferPathKind::zero_copy)
+  if (!writers_can_be_held() && GetParam().kind == BufferPathKind::zero_copy)
     GTEST_SKIP() << "userfaultfd is not permitted here";
   test::fill(pages.base(), pages.size_bytes(), 1);
   const BufferHandle handle = world[0].add(base, size_bytes);
   const BufferDescriptor descriptor = world[0].describe(handle);
   const BufferPath path = world[1].path_to(descriptor);
-  EXPECT_EQ(path.way, GetParam().way) << path.reason;
+  EXPECT_EQ(path.kind, GetParam().kind) << path.reason;
   EXPECT_FALSE(path.reason.empty());
 
   std::vector<std::byte> all(size_bytes);
@@ -201,7 +201,7 @@ TEST_P(EachBufferPath, MemoryFreedWhileRegisteredKillsNoPe) {
   pages.unmap();
   try {
     world[1].put(descriptor, 0, &word, 8); // into pages that only PE 1 has now, or an error
-    EXPECT_EQ(GetParam().way, BufferPathKind::zero_copy);
+    EXPECT_EQ(GetParam().kind, BufferPathKind::zero_copy);
   } catch (const Error& error) {
     EXPECT_NE(error.message().find("freed"), std::string::npos) << error.message();
   }
@@ -223,14 +223,14 @@ TEST(Buffers, SharedMappingsAndStacks) {
   BufferWorld world(2);
   const BufferPath mapped =
       world[1].path_to(world[0].describe(world[0].add(shared.base() + 100, page_bytes())));
-  EXPECT_EQ(mapped.way, BufferPathKind::zero_copy) << mapped.reason;
+  EXPECT_EQ(mapped.kind, BufferPathKind::zero_copy) << mapped.reason;
   EXPECT_NE(mapped.reason.find("shared mapping"), std::string::npos) << mapped.reason;
 
   std::array<std::uint64_t, 100> local{};
   const BufferHandle handle = world[0].add(local.data(), sizeof local);
   const BufferDescriptor descriptor = world[0].describe(handle);
   const BufferPath path = world[1].path_to(descriptor);
-  EXPECT_EQ(path.way, BufferPathKind::attach) << path.reason;
+  EXPECT_EQ(path.kind, BufferPathKind::attach) << path.reason;
   EXPECT_NE(path.reason.find("stack"), std::string::npos) << path.reason;
   const std::uint64_t word = 42;
   world[1].put(descriptor, 8, &word, 8);
@@ -243,7 +243,7 @@ TEST(Buffers, OwnBuffersAreReachedToo) {
   BufferWorld world(1);
   const BufferHandle handle = world[0].add(pages.base() + 10, 100);
   const BufferDescriptor descriptor = world[0].describe(handle);
-  EXPECT_EQ(world[0].path_to(descriptor).way, BufferPathKind::zero_copy);
+  EXPECT_EQ(world[0].path_to(descriptor).kind, BufferPathKind::zero_copy);
   const auto sent = patterned(50, 1);
   world[0].put(descriptor, 20, sent.data(), 50);
   EXPECT_EQ(first_wrong(pages.base() + 30, 50, 1), 50u);

@@ -59,7 +59,7 @@ TEST(GpuBuffersUnshared, OfAPoolOrWithoutHandleTypes) {
            const auto all = exchange(runtime, buffers.describe(handle));
            const auto peer = static_cast<std::size_t>(1 - runtime.pe());
            const BufferPath path = buffers.path_to(all[peer]);
-           expect(path.way == BufferPathKind::staged, path.reason);
+           expect(path.kind == BufferPathKind::staged, path.reason);
            expect_words(path.reason, {pool ? "cudaMallocAsync" : "requestedHandleTypes is 0x0"});
            expect_words(error_of([&] { buffers.hold(all[peer]); }), {"PE ", path.reason});
            const auto sent = patterned(300001, static_cast<unsigned>(runtime.pe()));
@@ -142,8 +142,8 @@ TEST(GpuMemoryAsLocalSide, OfBuffersOfHostMemory) {
       std::vector<std::byte> array(size_bytes);
       const BufferHandle handle = buffers.add(array.data(), array.size(), may_replace_pages);
       const auto all = exchange(runtime, buffers.describe(handle));
-      const BufferPathKind way = buffers.path_to(all[peer]).way;
-      expect((way == BufferPathKind::zero_copy) == may_replace_pages,
+      const BufferPathKind kind = buffers.path_to(all[peer]).kind;
+      expect((kind == BufferPathKind::zero_copy) == may_replace_pages,
              buffers.path_to(all[peer]).reason);
       store_pattern(gpu, memory.data() + 3, size_bytes, 5 + me);
       buffers.put(all[peer], 0, memory.data() + 3, size_bytes);

@@ -155,11 +155,11 @@ TEST(CommonGids, BothEndsAgree) {
     const auto from_left = common_gids(left, right), from_right = common_gids(right, left);
     ASSERT_EQ(from_left.size(), from_right.size());
     for (std::size_t at = 0; at < from_left.size(); ++at) {
-      EXPECT_EQ(from_left[at].mine, from_right[at].theirs);
-      EXPECT_EQ(from_left[at].theirs, from_right[at].mine);
-      EXPECT_EQ(left[from_left[at].mine], right[from_left[at].theirs]);
+      EXPECT_EQ(from_left[at].local, from_right[at].remote);
+      EXPECT_EQ(from_left[at].remote, from_right[at].local);
+      EXPECT_EQ(left[from_left[at].local], right[from_left[at].remote]);
       if (at > 0) {
-        EXPECT_LT(left[from_left[at - 1].mine], left[from_left[at].mine]);
+        EXPECT_LT(left[from_left[at - 1].local], left[from_left[at].local]);
       }
     }
   }

@@ -117,8 +117,8 @@ TEST(Plan, AllCommonKindsAreKeptInOrder) {
                                 one_roce({v2_ipv6, v1_ipv4, v2_link_local}), {}, job, 1);
   ASSERT_EQ(paths[0].addresses.size(), 2u);
   EXPECT_EQ(paths[0].addresses[0].kind, v1_ipv4);
-  EXPECT_EQ(paths[0].addresses[0].mine, 1u);
-  EXPECT_EQ(paths[0].addresses[0].theirs[15], 2);
+  EXPECT_EQ(paths[0].addresses[0].local, 1u);
+  EXPECT_EQ(paths[0].addresses[0].remote[15], 2);
   EXPECT_EQ(paths[0].addresses[1].kind, v2_link_local);
 }
 

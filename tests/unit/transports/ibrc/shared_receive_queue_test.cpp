@@ -19,8 +19,8 @@ std::unique_ptr<verbs::Device> open_first(const FakeVerbs& fake) {
 
 /// A queue pair to another one of the same device.
 void connect(verbs::QueuePair& one, const verbs::QueuePair& other) {
-  verbs::Path path;
-  path.peer_qp = other.number();
+  rc::QpPath path;
+  path.peer_qpn = other.number();
   ASSERT_EQ(one.to_init(1), 0);
   ASSERT_EQ(one.to_receive(path), 0);
   ASSERT_EQ(one.to_send(path), 0);

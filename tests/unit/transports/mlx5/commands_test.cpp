@@ -150,7 +150,7 @@ TEST(Mlx5Commands, AForcedOrder) {
   forced.force_order = true;
   const QpCommand made = create_qp_command(options_of(CqMode::ring), forced, 0xe1e2e3);
   EXPECT_EQ(made.data()[0x1c], 0x01) << "bit 0x27 of the context";
-  const QpCommand received = to_receive_command(0xabcdef, {}, {}, {}, {}, true);
+  const QpCommand received = to_receive_command(0xabcdef, {}, {}, true);
   EXPECT_EQ(received.data()[0x1c], 0x01);
   CapsReply general_2;
   general_2.data()[16 + 0x11] = 0x80; // bit 0x88
@@ -166,27 +166,26 @@ TEST(Mlx5Commands, ToInit) {
                                               {0xa9, "03e0"}}); // 8-byte atomics, all rights
 }
 
-PeerInfo peer_of() {
-  PeerInfo peer;
-  peer.qpn = 0x123456;
-  peer.first_psn = 0x234567;
-  peer.lid = 0x3456;
-  return peer;
+WirePath path_to_peer() {
+  WirePath path;
+  path.peer_qpn = 0x123456;
+  path.peer_first_psn = 0x234567;
+  return path;
 }
 
 TEST(Mlx5Commands, ToReceiveOnEthernet) {
-  WirePath path;
+  WirePath path = path_to_peer();
   path.port = 1;
   path.mtu = 5;
   path.source_gid_index = 3;
   path.peer_gid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 2, 3};
   path.peer_mac = {0x02, 0x03, 0x04, 0x05, 0x06, 0x07};
-  PathOptions options;
-  options.service_level = 3;
-  options.traffic_class = 106;
+  path.options.service_level = 3;
+  path.options.traffic_class = 106;
   DeviceLimits limits;
   limits.log_reads = 6;
-  expect_bytes(to_receive_command(0xabcdef, peer_of(), path, options, limits),
+  path.outstanding_reads = outstanding_reads(limits);
+  expect_bytes(to_receive_command(0xabcdef, path, limits),
                {{0x00, "0503"},
                 {0x09, "abcdef"},
                 {0x10, "0000000e"}, // the rights are given
@@ -204,40 +203,39 @@ TEST(Mlx5Commands, ToReceiveOnEthernet) {
 }
 
 TEST(Mlx5Commands, ToReceiveOnInfiniBand) {
-  WirePath path;
+  WirePath path = path_to_peer();
   path.port = 2;
   path.ethernet = false;
+  path.global = false;
   path.mtu = 4;
   path.peer_lid = 0x3456;
-  PathOptions options;
-  options.service_level = 5;
+  path.options.service_level = 5;
   const std::vector<std::pair<std::size_t, std::string>> common = {
       {0x00, "0503"}, {0x09, "abcdef"},  {0x10, "0000000e"},
       {0x20, "9e"},   {0x2d, "123456"},  {0x36, "3456"}, // LID
       {0x54, "0502"},                                    // service level, port
       {0xa9, "03e0"}, {0xac, "0c234567"}};
-  expect_bytes(to_receive_command(0xabcdef, peer_of(), path, options, {}), common);
+  expect_bytes(to_receive_command(0xabcdef, path, {}), common);
   path.global = true;
   path.source_gid_index = 1;
   path.peer_gid = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8};
-  options.traffic_class = 0xab;
+  path.options.traffic_class = 0xab;
   auto global = common;
   global.insert(global.end(), {{0x35, "80"}, // GRH
                                {0x39, "01"},
                                {0x3b, "40"},
                                {0x3c, "0ab0"}, // traffic class: 8 bits behind 4
                                {0x40, "fe800000000000000102030405060708"}});
-  expect_bytes(to_receive_command(0xabcdef, peer_of(), path, options, {}), global);
+  expect_bytes(to_receive_command(0xabcdef, path, {}), global);
 }
 
 TEST(Mlx5Commands, ToSend) {
-  PathOptions options;
-  options.ack_timeout = 18;
-  options.retry_count = 6;
-  options.rnr_retries = 7;
-  DeviceLimits limits;
-  limits.log_reads = 2;
-  expect_bytes(to_send_command(0xabcdef, 0x345678, options, limits),
+  rc::QpPath path;
+  path.options.ack_timeout = 18;
+  path.options.retry_count = 6;
+  path.first_psn = 0x345678;
+  path.outstanding_reads = 4;
+  expect_bytes(to_send_command(0xabcdef, path),
                {{0x00, "0504"},
                 {0x09, "abcdef"},
                 {0x38, "90"},   // timeout: the high 5 bits

@@ -39,12 +39,13 @@ protected:
   using Pieces = std::vector<std::pair<std::uint64_t, std::size_t>>;
   std::array<std::byte, 65536> memory_{};
   Job job_;
-  LocalMemory local_{[](std::byte* base, std::size_t size_bytes,
-                        const std::shared_ptr<const DeviceMemory>&, const std::string&) {
+  LocalMemory local_{[lkey = 1U](std::byte* base, std::size_t size_bytes,
+                                 const std::shared_ptr<const DeviceMemory>&,
+                                 const std::string&) mutable {
     Registration made;
     made.begin = reinterpret_cast<std::uint64_t>(base);
     made.end = made.begin + size_bytes;
-    made.keys = {{1, 2}};
+    made.keys = {{lkey++, 2}};
     return made;
   }};
   RemoteMemory remote_;
@@ -73,6 +74,30 @@ TEST_F(Routes, PiecesEndWhereRegistrationsAndSegmentsDo) {
   const NicTransfer put = routes_.put({1, 1, 0}, memory_.data(), 100, true);
   EXPECT_TRUE(put.stage);
   EXPECT_EQ(pieces_of(put, 100000), (Pieces{{0x10000, 100}}));
+}
+
+TEST_F(Routes, AnSgeIsTheCallersMemoryOrAStagingSlot) {
+  Staging staging(local_);
+  const std::int16_t slot = staging.take();
+  const auto sge_of = [&](const NicTransfer& whole) {
+    Sge sge;
+    routes_.for_each_piece(whole, 100000,
+                           [&](const Piece& piece) { sge = piece.sge(staging, slot, 0); });
+    return sge;
+  };
+  memory_[0] = std::byte{7};
+  const Sge put = sge_of(routes_.put({1, 1, 0}, memory_.data(), 100, true)); // staged
+  EXPECT_EQ(put.address, staging.at(slot));
+  EXPECT_EQ(put.lkey, 2u);
+  EXPECT_EQ(put.address[0], std::byte{7});
+  const Sge direct = sge_of(NicTransfer::get(memory_.data(), {1, 1, 0}, 100, true));
+  EXPECT_EQ(direct.address, memory_.data());
+  EXPECT_EQ(direct.lkey, 1u);
+  // Of memory that is not registered: nothing is copied before the data is there.
+  const Sge get = sge_of(NicTransfer::get(memory_.data() + 2000, {1, 1, 0}, 100, true));
+  EXPECT_EQ(get.address, staging.at(slot));
+  EXPECT_EQ(get.lkey, 2u);
+  EXPECT_EQ(get.address[0], std::byte{7});
 }
 
 TEST_F(Routes, WhatIsNotRegisteredIsRefused) {

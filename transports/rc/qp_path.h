@@ -1,0 +1,40 @@
+// What a reliable connection's QP is given on its way from RESET to RTS. Two interfaces encode
+// these values: the attributes of ibv_modify_qp (verbs/queue_pair.h), and the commands of DEVX
+// (mlx5/devx/commands.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "transports/rc/path_options.h"
+
+namespace shmemctl::rc {
+
+/// What the peer may do through a QP; given at INIT.
+struct RemoteRights {
+  bool write = true, read = true, atomic = true;
+};
+inline constexpr RemoteRights remote_rights;
+
+inline constexpr unsigned hop_limit = 64;
+/// 0.64 ms; 7 retries mean no limit, which does not matter: no more messages are sent than receives
+/// are posted.
+inline constexpr unsigned min_rnr_timer = 12, rnr_retry_count = 7;
+/// As many READs and atomics in flight as devices usually support; more do not help.
+inline constexpr int max_outstanding_reads = 16;
+
+/// How a QP reaches its peer.
+struct QpPath {
+  PathOptions options; ///< service level, traffic class, timeout, retries
+  int port = 1;
+  bool global = true;       ///< with a GRH: always on Ethernet
+  int source_gid_index = 0; ///< of the own port's table
+  std::array<std::uint8_t, 16> peer_gid{};
+  std::uint16_t peer_lid = 0; ///< InfiniBand; 0 on Ethernet
+  std::uint8_t mtu = 3;       ///< the verbs' number: 1 is 256 bytes, 5 is 4096
+  std::uint32_t peer_qpn = 0;
+  std::uint32_t first_psn = 0, peer_first_psn = 0; ///< 24 bits
+  int outstanding_reads = 1; ///< READs and atomics in flight, as requester and as responder
+};
+
+} // namespace shmemctl::rc
