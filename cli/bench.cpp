@@ -372,7 +372,7 @@ void require_ladder(const BenchFlags& flags) {
   if (flags.initiator == to_string(Initiator::stream) ||
       flags.memory == to_string(MemoryKind::registered) ||
       (flags.memory == to_string(MemoryKind::gpu) && flags.initiator != to_string(Initiator::gpu)))
-    throw bad("--ladder is by the host in host memory, or by kernels",
+    throw bad("--ladder measures either the host with host memory, or kernels",
               "omit --memory; pass --initiator gpu for kernels");
   if (!flags.min_bytes.empty() || !flags.max_bytes.empty() || !flags.step_bytes.empty() ||
       sizes_flag(flags.sizes).size() > 1)
@@ -425,7 +425,8 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
                   "Threads that make one device API call together (default: chosen by the case)")
       ->check(names_of(all_scopes));
   command
-      .add_option("--ctas", flags.ctas, "Thread blocks of the kernel (default: chosen by the case)")
+      .add_option("--ctas", flags.ctas,
+                  "Number of thread blocks of the kernel (default: chosen by the case)")
       ->type_name("N")
       ->check(CLI::Range(1, max_ctas));
   command.add_option("--threads", flags.threads, "Threads per block (default: chosen by the case)")
@@ -510,7 +511,7 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
   command.add_flag("--no-verify", flags.no_verify, "Do not verify the data");
   command.add_option("--unit", flags.unit, "Unit of bandwidths in the table (default GB/s)")
       ->check(CLI::IsMember({"GB/s", "Gb/s"}));
-  command.add_flag("--p999", flags.p999, "Add a column for p99.9, known from 1000 samples on");
+  command.add_flag("--p999", flags.p999, "Add a column for p99.9 (needs 1000 samples or more)");
   command.add_flag("--histogram", effort.histogram, "Add a histogram of the samples to each row");
   command.add_flag("--quick", flags.quick,
                    "Few sizes, short samples: a quick check that everything works");
@@ -540,10 +541,10 @@ void add_bench(CLI::App& app, Context& context) {
   command->add_option("CASE", flags->cases, "Cases to measure");
   command->add_flag(
       "--list", flags->list,
-      "List the cases with what they measure and how, and exit (of one --initiator, if given)");
+      "List the cases, what each measures and how, and exit (with --initiator: only its cases)");
   command->add_flag("--ladder", flags->ladder,
-                    "Measure one path step by step, and what each step loses: memcpy, the "
-                    "transport alone, put, MoE dispatch (at --sizes, 1M if not given)");
+                    "Measure one path step by step and show what each step loses: memcpy, the "
+                    "transport alone, put, MoE dispatch (at one size: --sizes, default 1M)");
   command->add_flag("--self-test", flags->self_test,
                     "Test the engine itself: measure known delays and rates, and compare");
   add_sweep_flags(*command, *flags);

@@ -174,7 +174,7 @@ ExitCode run_check(Context& context, const CheckFlags& flags) {
 
 void require_nagios_alone(const Context& context) {
   if (context.json_path == "-" || context.csv_path == "-")
-    throw Error(ExitCode::usage, "--nagios", "", "stdout has its one line, and no report",
+    throw Error(ExitCode::usage, "--nagios", "", "stdout is for its one line, not for a report",
                 "name a file: --json FILE");
   if (launched_size(context.environment) > 1)
     throw Error(ExitCode::usage, "--nagios", "", "it judges one host, and this is a job of several",

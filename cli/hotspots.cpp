@@ -495,7 +495,7 @@ void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
           "End after this time (default 2; with --watch: until interrupted)", 0.05, 1e7);
   command.add_flag(
       "--during", flags.during,
-      "Watch while the command runs that follows this flag; all later arguments are its own");
+      "Watch while the command after this flag runs; all later arguments belong to it");
   command
       .add_option("--interval", flags.interval_s,
                   "Sampling interval (default 0.1); peak rates are averages over one interval")
@@ -546,9 +546,9 @@ void add_hotspots(CLI::App& app, Context& context) {
   command->footer(
       "Reads the counters of every RDMA port, network interface and EFA device of this machine.\n"
       "The exit code is 1 if there is a finding of severity error or the command failed; the\n"
-      "command's exit code is in the report. After --during, a subcommand of shmemctl may stand\n"
-      "in place of a command. Under mpirun, srun or shmemctl run, one process per machine reads\n"
-      "the counters and PE 0 shows all of them.\n"
+      "command's exit code is in the report. The command after --during may also be a subcommand\n"
+      "of shmemctl. Under mpirun, srun or shmemctl run, one process per machine reads the\n"
+      "counters and PE 0 shows all of them.\n"
       "Examples:\n"
       "  shmemctl hotspots\n"
       "  shmemctl hotspots --watch 1\n"

@@ -38,8 +38,8 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
   command
       .add_option(
           "--mode", request.mode,
-          "ht: high throughput, ranks exchange counts before the rows; ll: low latency, rows "
-          "are sent at once to fixed slots")
+          "ht: high throughput; ranks exchange counts, then send the rows (the tokens' data). "
+          "ll: low latency; rows are sent at once to fixed slots")
       ->check(CLI::IsMember({"ht", "ll"}));
   command
       .add_option("--dtype", request.dtype,

@@ -62,7 +62,7 @@ constexpr const char* threshold_help =
     "A threshold is CASE[PARAMETER=VALUE,...].METRIC>=NUMBER, also with <=, > and <:\n"
     "  put[bytes=1M].bandwidth_GBps>=300     'moe-*[phase=total].p50_us<=200'\n"
     "Every matching row must meet it; a threshold that matches no row is an error (exit code 2).\n"
-    "Loads of NICs, findings and checks have thresholds, too:\n"
+    "Thresholds can also be set for NIC loads, findings and checks:\n"
     "  hotspots[device=mlx5_1].utilisation<=0.7     hotspots[kind=node].imbalance<=1.5\n"
     "  findings[severity=error]==0     findings[id=nic-*]==0     checks[status=warning]<=2\n";
 

@@ -132,7 +132,8 @@ std::vector<FindingReference> finding_rows() {
        "Give a known release, such as the one that the fix names."},
       {"pcie-degraded", "Topology and mapping", "warning, info",
        "A PCIe link to a GPU or NIC runs with fewer lanes or at a lower speed than both ends can. "
-       "The info forms: an idle GPU lowers its link speed, or the slot above can do no more.",
+       "A warning as well: the slot of one device can do less than those of its model have here. "
+       "The info forms: an idle GPU lowers its link speed, or the slots can do no more.",
        "`current_link_width`, `current_link_speed` and their maxima at both ends of the link.",
        "Reseat the device or its riser and check the slot's settings in the firmware."},
       {"port-down", "Topology and mapping", "error, warning, info",
@@ -180,7 +181,7 @@ std::vector<FindingReference> finding_rows() {
        "false.",
        "NVSHMEM's rule for booleans.", "`export NAME=0`."},
       {"env-unknown", "Options and environment", "warning",
-       "A variable with the prefix `SHMEMCTL_` is set that is not an option, so it does nothing.",
+       "A variable with the prefix `SHMEMCTL_` is set but is not an option, so it has no effect.",
        "The environment is compared with the option table.",
        "Correct the name; the fix gives the nearest spelling."},
       {"buffer-corrupt", "Bring-up and transports", "error",
@@ -238,7 +239,7 @@ std::vector<FindingReference> finding_rows() {
        "With `REMOTE_TRANSPORT=auto`, ibrc, libfabric and ucx are tried in this order.",
        "`shmemctl doctor --only rdma` says what RDMA lacks; `--remote-transport NAME` chooses."},
       {"bench-above-limit", "Benchmarks", "warning, info",
-       "Results are above the limit that they are given as a share of. It is a warning if the "
+       "Results exceed the limit of which they are reported as a share. It is a warning if the "
        "limit is a link's rate, which cannot be exceeded: the traffic took another path or the "
        "rate is wrong. It is info if the limit was itself measured.",
        "`link_fraction` above 1 by more than the spread.",
@@ -257,26 +258,26 @@ std::vector<FindingReference> finding_rows() {
        "Something else used the CPU while a case was measured: run-queue wait or steal time above "
        "1 %, a busy hardware thread beside it, a frequency change above 5 %, or throttling.",
        "`/proc/self/schedstat`, `/proc/stat`, cpufreq and thermal counters before and after.",
-       "Measure on an idle machine; trust p50 and mad, not mean and max."},
+       "Measure on an idle machine; trust min and p50, not p99 and max."},
       {"bench-ladder", "Benchmarks", "info",
        "`bench --ladder`: the bandwidth of each step of one path (memcpy or the link, the "
-       "transport "
-       "alone, put, MoE dispatch), and from which step to which most is lost.",
-       "Rows of one size; of MoE, what leaves a PE.",
-       "Look at the step that loses most alone; `bench --list` says what each case measures."},
+       "transport alone, put, MoE dispatch), and the two steps between which the most is lost.",
+       "The rows of one size; for MoE, the bytes that leave a PE.",
+       "Measure the step that loses the most by itself; `bench --list` says what each case "
+       "measures."},
       {"bench-noisy", "Benchmarks", "warning",
-       "With `--max-noise`: the median is not known as well as was asked for, although the point "
-       "was measured for 15 s more.",
+       "With `--max-noise`: the median is less certain than requested, although the point was "
+       "measured for up to 15 s more.",
        "The 95 % confidence interval of the median by the ranks of the samples, on the PE where it "
        "is widest.",
-       "Measure longer (`-D 60`) on an idle machine, or ask for less."},
+       "Measure longer (`-D 60`) on an idle machine, or pass a larger `--max-noise`."},
       {"bench-oversubscribed", "Benchmarks", "warning",
-       "More PEs than CPUs, or several PEs on one CPU: they wait for each other's time slices, and "
-       "the scheduler is what is measured.",
+       "More PEs than CPUs, or several PEs on one CPU: the PEs wait for each other's time slices, "
+       "so the results measure the scheduler.",
        "The CPU affinity of every PE.", "Start at most one PE per CPU, and bind each to its own."},
       {"bench-proxy-cost", "Benchmarks", "info",
-       "What an operation costs more because it goes through the proxy thread instead of being "
-       "called directly.",
+       "The extra time that an operation takes because it goes through the proxy thread instead of "
+       "being called directly.",
        "The same call is timed with and without the proxy, sample by sample.",
        "See the page about the proxy; `SHMEMCTL_PROXY_THREADS` and `SHMEMCTL_PROXY_CPUS` change "
        "it."},
@@ -313,7 +314,8 @@ std::vector<FindingReference> finding_rows() {
        "rank, row or token, expected and found.",
        "The first call, the last and every `--verify-every`-th are compared with the reference "
        "result, bit for bit.",
-       "Run again with `--verify-every 1`; if it stays, the transport or the memory is broken."},
+       "Run again with `--verify-every 1`; if it still fails, the transport or the memory is "
+       "broken."},
       {"moe-lost", "MoE", "error",
        "A PE was stopped, its process ended, or it no longer responds, and the others finished "
        "without it (`--patience-us`).",
@@ -417,33 +419,33 @@ std::vector<FindingReference> finding_rows() {
        "`nvidia-smi topo -p2p r`, `systemctl status nvidia-fabricmanager`; in a container, pass "
        "all GPUs."},
       {"check-bench", "The acceptance test", "error",
-       "`check`: the short sweeps between 2 PEs did not end well.",
+       "`check`: the short sweeps between 2 PEs failed or did not finish.",
        "Exit code and report of `shmemctl run -n 2 bench ... --quick`.",
-       "Run that part alone; the fix gives the command."},
+       "Run that part alone; the printed fix gives the command."},
       {"check-bench-gpu", "The acceptance test", "error",
-       "`check`: the short sweeps between kernels of 2 PEs did not end well.",
+       "`check`: the short sweeps between kernels of 2 PEs failed or did not finish.",
        "Exit code and report of `shmemctl run -n 2 bench ... --initiator gpu --quick`.",
-       "Run that part alone; the fix gives the command."},
+       "Run that part alone; the printed fix gives the command."},
       {"check-bringup", "The acceptance test", "error",
        "`check`: a job of 4 PEs did not come up, or a pair failed.",
        "Exit code and report of `shmemctl run -n 4 bringup`.",
-       "Run that part alone; the fix gives the command."},
+       "Run that part alone; the printed fix gives the command."},
       {"check-moe", "The acceptance test", "error",
-       "`check`: dispatch and combine between 2 PEs did not end well.",
+       "`check`: dispatch and combine between 2 PEs failed or did not finish.",
        "Exit code and report of `shmemctl run -n 2 moe`.",
-       "Run that part alone; the fix gives the command."},
+       "Run that part alone; the printed fix gives the command."},
       {"expected-differs", "The acceptance test", "error",
-       "`check --expect`: a device, a number of NVSwitches or a version is another one than the "
-       "file says, or cannot be read here. All that differs of a device is in one finding.",
+       "`check --expect`: a device, the number of NVSwitches or a version differs from the file, "
+       "or cannot be read here. All differences of one device are in one finding.",
        "The devices and versions that `topo` and `doctor` read, compared with the file.",
        "The fix belongs to the first difference: reseat, replace the cable, install that firmware "
        "or driver; or record the file anew on a good node."},
       {"expected-extra", "The acceptance test", "warning",
-       "`check --expect`: a GPU or an RDMA NIC is here that the file does not name.",
+       "`check --expect`: this node has a GPU or an RDMA NIC that the file does not name.",
        "The devices of the node, compared with the file.",
        "Remove the device, or record the file anew on a good node."},
       {"expected-missing", "The acceptance test", "error",
-       "`check --expect`: a GPU or an RDMA NIC that the file names is not here.",
+       "`check --expect`: this node lacks a GPU or an RDMA NIC that the file names.",
        "The devices of the node, compared with the file.",
        "`lspci -s ADDRESS`: a device that is not listed has fallen off the bus; one that is lacks "
        "its driver."},
@@ -462,7 +464,12 @@ std::vector<FindingReference> finding_rows() {
        "`report diff`: more than half of the rows are unclear, so nothing is decided about most of "
        "what was measured; or more than `--max-unclear` allows, which is an error.",
        "A row is unclear if its confidence interval contains both no change and a relevant change.",
-       "Measure longer (`--duration`), or several runs on each side, in folders."},
+       "Measure longer (`-D 5`), and more runs on each side, in folders."},
+      {"comparison-disturbed", "Reports", "warning",
+       "`report diff` of changed rows: other processes disturbed some of the runs, so the changes "
+       "may be their doing.",
+       "Findings `bench-interference` in the reports of both sides.",
+       "Measure both on a machine that does nothing else, several runs on each side."},
       {"merge-left-out", "Reports", "info",
        "`report merge`: the reports differ in topology, mapping, simulation or hot spots, so the "
        "merged one has none.",
@@ -702,43 +709,43 @@ std::vector<FindingReference> check_rows() {
        "`docker run --cap-add=IPC_LOCK --cap-add=SYS_PTRACE --cap-add=SYS_NICE`."},
       {"libcuda", group, severities,
        "The library (the CUDA driver library) is not installed. It enables GPU memory and kernels.",
-       "`dlopen` of its names.", "Install the package that the fix names."},
+       "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libnvidia-ml", group, severities,
        "The library (NVML) is not installed. It enables NVLink state and GPU health.",
-       "`dlopen` of its names.", "Install the package that the fix names."},
+       "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libibverbs", group, severities,
        "The library (libibverbs) is not installed. It enables the transport ibrc.",
-       "`dlopen` of its names.", "Install the package that the fix names."},
+       "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libmlx5", group, severities,
        "The library (libmlx5) is not installed. It enables the transports ibdevx and ibgda.",
-       "`dlopen` of its names.", "Install the package that the fix names."},
+       "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"librdmacm", group, severities,
        "The library (librdmacm) is not installed. It enables libfabric's verbs provider.",
-       "`dlopen` of its names.", "Install the package that the fix names."},
+       "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libfabric", group, severities,
        "The library (libfabric) is not installed. It enables the transport libfabric.",
-       "`dlopen` of its names.", "Install the package that the fix names."},
+       "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libucp", group, severities,
        "The library (UCX) is not installed. It enables the transport ucx.",
-       "`dlopen` of its names.", "Install the package that the fix names."},
+       "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libmpi", group, severities,
        "The library (MPI) is not installed. It enables the bootstrap mpi.",
-       "`dlopen` of its names.", "Install the package that the fix names."},
+       "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libpmix", group, severities,
        "The library (PMIx) is not installed. It enables the bootstrap pmix.",
-       "`dlopen` of its names.", "Install the package that the fix names."},
+       "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libpmi", group, severities,
        "The library (PMI-1) is not installed. It enables the bootstrap pmi.",
-       "`dlopen` of its names.", "Install the package that the fix names."},
+       "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libpmi2", group, severities,
        "The library (PMI-2) is not installed. It enables the bootstrap pmi2.",
-       "`dlopen` of its names.", "Install the package that the fix names."},
+       "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"liboshmem", group, severities,
        "The library (OpenSHMEM) is not installed. It enables the bootstrap openshmem.",
-       "`dlopen` of its names.", "Install the package that the fix names."},
+       "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libgdrapi", group, severities,
        "The library (GDRCopy) is not installed. It enables atomics on GPU memory by the CPU.",
-       "`dlopen` of its names.", "Install the package that the fix names."},
+       "`dlopen` of its names.", "Install the package that the printed fix names."},
   };
 }
 

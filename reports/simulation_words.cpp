@@ -21,7 +21,8 @@ double number_of(const json& object, const char* key) {
 std::string time_text(const json& estimate) {
   const double mean = number_of(estimate, "mean");
   const std::string text = view::decimal(mean);
-  if (const auto margin = view::number(estimate, "margin95"))
+  // A margin that is only rounding is none.
+  if (const auto margin = view::number(estimate, "margin95"); margin && *margin > mean * 1e-6)
     return text + " +- " + view::decimal(*margin, 2) + " us";
   return text + " us";
 }

@@ -7,7 +7,8 @@ build_packages="g++ cmake ninja-build ccache git libhwloc-dev libexpat1-dev nloh
   libjs-chart.js"
 test_packages="libgtest-dev libbenchmark-dev clang libclang-rt-dev clang-format python3
   python3-jsonschema python3-yaml hwloc-nox shellcheck openmpi-bin libopenmpi-dev libpmix-dev mpich
-  munge slurmctld slurmd slurm-client slurm-wlm-basic-plugins prometheus prometheus-node-exporter"
+  munge slurmctld slurmd slurm-client slurm-wlm-basic-plugins prometheus prometheus-node-exporter
+  zsh fish"
 # For the pages of `report html`. Ubuntu has no browser as a package: these tests are skipped there.
 if ! grep -qx 'ID=ubuntu' /etc/os-release 2>/dev/null; then
   test_packages="$test_packages chromium"

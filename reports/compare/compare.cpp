@@ -420,8 +420,15 @@ void for_each_index(std::size_t count, const Work& work) {
 
 ComparedSide described(const std::vector<LoadedReport>& reports, const Side& side) {
   ComparedSide description;
-  for (const LoadedReport& loaded : reports)
+  for (const LoadedReport& loaded : reports) {
     description.files.push_back(loaded.path);
+    const Findings& findings = loaded.report.findings;
+    description.disturbed +=
+        std::any_of(findings.begin(), findings.end(),
+                    [](const Finding& finding) { return finding.id == "bench-interference"; })
+            ? 1
+            : 0;
+  }
   description.runs = side.n_runs;
   description.rows = side.rows.size();
   return description;

@@ -142,6 +142,7 @@ struct Difference {
 struct ComparedSide {
   std::vector<std::string> files;
   std::size_t runs = 0, rows = 0;
+  std::size_t disturbed = 0; ///< files whose run other processes disturbed (bench-interference)
 };
 
 struct Comparison {

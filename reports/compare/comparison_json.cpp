@@ -200,7 +200,21 @@ std::optional<Finding> unclear_finding(const Comparison& comparison) {
                  "the comparison",
                  fmt::format("{} of {} {} unclear: {}", unclear, counted(compared, "row"),
                              unclear == 1 ? "is" : "are", limit),
-                 "measure longer (--duration), or several runs on each side, in folders"};
+                 "measure longer (-D 5), and more runs on each side, in folders"};
+}
+
+/// Runs that other processes disturbed, if there are changes that may be theirs.
+std::optional<Finding> disturbed_finding(const Comparison& comparison) {
+  if (comparison.base.disturbed + comparison.other.disturbed == 0 ||
+      comparison.count(RowVerdict::worse) + comparison.count(RowVerdict::better) == 0)
+    return std::nullopt;
+  return Finding{
+      "comparison-disturbed", Severity::warning, "the comparison",
+      fmt::format("other processes disturbed {} of {} of BASE and {} of {} of NEW "
+                  "(bench-interference): changes may be their doing",
+                  comparison.base.disturbed, counted(comparison.base.files.size(), "report"),
+                  comparison.other.disturbed, counted(comparison.other.files.size(), "report")),
+      "measure both on a machine that does nothing else, several runs on each side"};
 }
 
 } // namespace
@@ -221,6 +235,8 @@ Findings comparison_findings(const Comparison& comparison, bool allow_missing) {
                         "and with the same options"});
   }
   if (auto finding = unclear_finding(comparison))
+    findings.push_back(std::move(*finding));
+  if (auto finding = disturbed_finding(comparison))
     findings.push_back(std::move(*finding));
   for (const auto& [name, rows] : by_case(comparison, RowVerdict::worse))
     findings.push_back(of_case("regression", Severity::error, name, rows,

@@ -70,8 +70,8 @@ std::vector<OptionSpec> make_table() {
       choice("POLICY", "nvshmem", {"nvshmem", "nccl", "optimal"},
              "Policy that maps PEs to NICs: NVSHMEM's, NCCL's, or the optimal mapping."),
       choice("WORLD", "node", {"node", "deepep-ht", "deepep-ll"},
-             "PEs of the node that form one NVSHMEM world: all (node), each PE alone (DeepEP's "
-             "high-throughput mode), or all (DeepEP's low-latency mode)."),
+             "PEs of the node that form one NVSHMEM world. node: all of them; deepep-ht: each PE "
+             "alone (DeepEP's high-throughput mode); deepep-ll: all (DeepEP's low-latency mode)."),
       {"NVSHMEM_VERSION", OptionType::text, "",
        "NVSHMEM release to simulate, as X.Y.Z; empty: the newest known release."},
       integer("PES_PER_NODE", "0", 0, 4096, "Number of PEs per node; 0: one per GPU."),

@@ -266,7 +266,9 @@ void Rma::wait(const std::function<bool()>& condition, const char* step, int pee
 
 // What Rma knows of GPU memory: where processors must not go.
 
-/// @param region as processors may use it: parts that they may are of no interest
+/// Extends the span of GPU addresses by the mapped parts of the region that processors must not
+/// access.
+/// @param region the region with only those parts mapped that processors may access
 void Rma::set_gpu_span(const RegionView& region) {
   const RegionView& whole = regions_[static_cast<std::size_t>(region.region)];
   std::uintptr_t begin = gpu_begin_, end = begin + gpu_span_;

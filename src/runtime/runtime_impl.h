@@ -117,7 +117,8 @@ struct Runtime::Impl {
   GpuDirectTransport* gpu_direct = nullptr; ///< one of those, over it; none if NICs cannot
   std::optional<std::size_t> gpu_network;   ///< the one of `transports` whose NICs it uses
   std::string gpu_memory_path;              ///< DeviceNetworkInputs
-  /// To whose queues kernels post on GPU memory; none: ibgda_gpu_reason says why. Else it says how.
+  /// The transport to whose queues kernels post operations on GPU memory; nullptr if there is none.
+  /// ibgda_gpu_reason then says why not, otherwise by which path the NIC accesses GPU memory.
   ibgda::IbgdaTransport* ibgda_gpu = nullptr;
   std::string ibgda_gpu_reason;
   std::unique_ptr<Proxy> proxy; ///< none until it is asked for

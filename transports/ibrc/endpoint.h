@@ -70,8 +70,8 @@ public:
   }
   /// The last request begins when READs and atomics before it are done.
   void fence_last() { requests_[size_ - 1].send_flags |= IBV_SEND_FENCE; }
-  /// Whether one of them is a READ or WRITE: atomics and messages are ordered after earlier WRITEs
-  /// anyway.
+  /// Whether the chain has a READ or WRITE. Only these may be performed before earlier
+  /// WRITEs: atomics and messages are ordered after them anyway.
   bool has_transfer() const {
     for (std::size_t i = 0; i < size_; ++i)
       if (requests_[i].opcode == IBV_WR_RDMA_WRITE || requests_[i].opcode == IBV_WR_RDMA_READ)

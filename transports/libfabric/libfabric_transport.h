@@ -104,7 +104,8 @@ private:
               std::size_t size_bytes, bool blocking);
   std::size_t get_part(const Path& path, std::byte* target, const RemoteAddress& source,
                        std::size_t size_bytes, bool blocking);
-  /// Calls `part(rail, offset, bytes)` for the whole, or for equal parts by all endpoints.
+  /// Calls `part(path, offset, bytes)`: once for the whole transfer or, if it is large, not of GPU
+  /// memory, and there are several endpoints, for one part per endpoint (multiples of 4 KiB).
   template <class Part>
   void in_stripes(int context, const char* step, std::size_t size_bytes, bool of_gpu, Part&& part);
   /// This PE's own memory; nullptr if the address is another PE's, or its GPU's.

@@ -459,7 +459,7 @@ std::string reason_of_all(Runtime& runtime, const std::string& own) {
   return "";
 }
 
-/// Of this PE, 0 if it sends nothing; nothing if what anybody moved came wrong.
+/// The rate of this PE; 0 if it sends nothing. std::nullopt if verification fails on any PE.
 std::optional<double> rate_of(const char* name, Arena& arena) {
   Runtime& runtime = arena.runtime;
   const std::unique_ptr<Case> body = make_case(name, arena.point);

@@ -214,8 +214,9 @@ static std::vector<CaseRow> make_table() {
       " The same call without the proxy, on the same transport, is timed before each sample.";
 
   // What is verified.
-  const std::string slots = "each slot holds the data of its last operation, which depends on the "
-                            "iteration and the sender, and nothing else was written";
+  const std::string slots = "each slot holds the data of its last operation (data that depends on "
+                            "the iteration and on the PE it comes from), and nothing else was "
+                            "written";
   const std::string slots_and_signal = "the last signal; " + slots;
   const std::string payload = "the last payload and the number of messages";
   const std::string messages = "the number of messages";

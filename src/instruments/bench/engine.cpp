@@ -155,8 +155,8 @@ private:
     return gpu_limit_of(runtime_, point, callbacks_.links, &body);
   }
 
-  /// Of the ports of all PEs that measure. The same on all PEs.
-  /// @param on_one_machine why what needs no wire has no limit; "": what takes no GPU
+  /// The limit set by the NIC ports of all PEs that measure. The same on all PEs.
+  /// @param on_one_machine the reason to give if all PEs are on one machine; "": no GPU takes part
   FoundLimit limit_of_ports(const Point& point, const std::vector<PathUse>& uses,
                             const std::string& on_one_machine) const {
     std::vector<std::uint64_t> machines;
@@ -323,9 +323,9 @@ private:
     if (noisy_points_ > 0)
       findings_.push_back(
           {"bench-noisy", Severity::warning, subject,
-           fmt::format("p50 is known no better than to {:.1f}% at {}; --max-noise asks for {:g}%",
+           fmt::format("p50 is certain only to within {:.1f}% at {}; --max-noise asks for {:g}%",
                        worst_noise_ * 100, points(noisy_points_), effort_.max_noise * 100),
-           "measure longer (-D 60) on a machine that does nothing else, or ask for less"});
+           "measure longer (-D 60) on an idle machine, or pass a larger --max-noise"});
     for (Finding& finding : slow_pair_findings(subject, rows_))
       findings_.push_back(std::move(finding));
     if (short_points_ > 0)

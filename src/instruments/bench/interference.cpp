@@ -165,10 +165,11 @@ std::optional<Finding> interference_finding(const std::string& subject,
     who += " on CPU " + std::to_string(by_pe[worst].cpu);
   std::string message = who + ": " + disturbance(by_pe[worst]);
   if (disturbed > 1)
-    message += fmt::format(" (and {} more PEs were disturbed)", disturbed - 1);
+    message += fmt::format("; so {} {} more PE{}", disturbed == 2 ? "was" : "were", disturbed - 1,
+                           disturbed == 2 ? "" : "s");
   return Finding{
       "bench-interference", Severity::warning, subject, message,
-      "measure on a machine that does nothing else; trust p50 and mad, not mean and max"};
+      "measure on a machine that does nothing else; trust min and p50, not p99 and max"};
 }
 
 namespace {

@@ -110,11 +110,11 @@ MemoryKind check_launch(const LaunchRequest& request) {
                        : request.threads != 0 ? "--threads"
                                               : nullptr;
     if (flag)
-      throw refused("bench", std::string(flag) + " applies to kernels, and " + by + " has none",
+      throw refused("bench", std::string(flag) + " applies to kernels, so it needs --initiator gpu",
                     std::string("pass --initiator gpu, or omit ") + flag);
   }
   if (request.graph && request.initiator != Initiator::stream)
-    throw refused("bench", "--graph applies to streams, and " + by + " has none",
+    throw refused("bench", "--graph applies to streams, so it needs --initiator stream",
                   "pass --initiator stream, or omit --graph");
   if (request.ctas < 0 || request.ctas > max_ctas)
     throw refused("bench",

@@ -40,8 +40,9 @@ std::vector<SocketAddress> parse_foreign_addresses(const std::vector<std::string
 /// What is worth telling other hosts, in the same order: no loopback address if there is another
 /// one, and no link-local one if there is one that routers know.
 std::vector<SocketAddress> without_local_only(std::vector<SocketAddress> addresses);
-/// What to try for an address from another host: for an IPv6 link-local one, itself through each
-/// of this host's interfaces (its own scope first); otherwise itself.
+/// The addresses to try in order to reach `address`, which another host gave. For IPv6 link-local:
+/// the address with its own scope id, if it has one, then with that of each other interface of
+/// this host that is up and has a link-local address. Otherwise `address` alone.
 std::vector<SocketAddress> reachable_forms(const SocketAddress& address);
 /// The address of this host from which `to` is reached (port 0); nothing if there is no route.
 std::optional<SocketAddress> source_address(const SocketAddress& to);

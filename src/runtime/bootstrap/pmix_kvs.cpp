@@ -174,8 +174,8 @@ void PmixKvs::require_success(pmix::Status status, const char* step) const {
   if (status == pmix::error_lost_connection || status == pmix::error_unreachable)
     throw Error(ExitCode::unavailable, "PMIx", std::string("complete ") + step,
                 "no reply from a PMIx server: " + text,
-                "check the output of the launcher: it has exited, or does not support PMIx (srun "
-                "needs --mpi=pmix)");
+                "check the output of the launcher: it may have exited, or may not support PMIx "
+                "(srun needs --mpi=pmix)");
   throw Error(ExitCode::unavailable, "PMIx", std::string("complete ") + step, text,
               "check the output of the launcher and of the other PEs");
 }

@@ -92,7 +92,8 @@ GpuDirectChoice choose_gpu_direct(const std::string& wanted,
       return {static_cast<int>(at),
               "GPUDirect RDMA by " + join({verdict.methods.begin(), verdict.methods.end()}, ", ") +
                   " over " + name};
-    // That shared memory does not lead to other nodes is no news where there is a network.
+    // A transport that does not reach all the PEs that need it (such as shm across nodes) gives its
+    // reason only if every transport is like that.
     (verdict.reaches_all ? reasons : of_partial).push_back(name + ": " + verdict.reason);
   }
   const std::string all = join(reasons.empty() ? of_partial : reasons, "; ");

@@ -10,7 +10,7 @@
 
 namespace shmemctl {
 
-/// What one PE can with one transport of the job.
+/// Whether and how NICs can access one PE's GPU memory over one transport of the job.
 struct GpuDirectCapability {
   std::string transport;
   std::string method;      ///< "dma-buf", "peer memory"; "" if it cannot

@@ -355,7 +355,7 @@ int SharedPages::copy_to(std::byte* memory) const noexcept {
     const long data = seek(from, SEEK_DATA);
     if (data < 0 && errno == ENXIO) // only holes from there on
       return 0;
-    // The kernel does not report it: all of it.
+    // If the kernel does not report holes, the rest is copied whole.
     const auto begin = data < 0 ? from : static_cast<std::size_t>(data);
     const long hole = data < 0 ? -1 : seek(begin, SEEK_HOLE);
     const std::size_t end =

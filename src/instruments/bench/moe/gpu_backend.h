@@ -296,7 +296,8 @@ protected:
             setup_.by_expert ? at<std::int32_t>(layout_.output_rows) : nullptr};
   }
 
-  /// What came of each source; of low latency in the half of the last dispatch.
+  /// Calls act(source, Received) for each source rank with what it sent here. In low-latency mode
+  /// this is in the half of the buffer that the last dispatch used.
   template <class Act>
   void each_source(const Act& act) {
     std::int32_t first = 0;

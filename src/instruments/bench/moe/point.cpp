@@ -218,11 +218,12 @@ const char* finding_id(Culprit culprit) {
 
 Finding finding_of(const WaitVerdict& verdict, Operation operation) {
   const int pe = verdict.culprit == Culprit::receiver ? verdict.waiting : verdict.awaited;
-  return {finding_id(verdict.culprit), Severity::warning, fmt::format("PE {}", pe),
-          fmt::format("{}: {}", to_string(operation), describe(verdict)),
-          verdict.culprit == Culprit::rank
-              ? "check what else runs on the CPUs and the GPU of that PE, and their clocks"
-              : "measure that path alone: shmemctl bench put --traffic matrix"};
+  return {
+      finding_id(verdict.culprit), Severity::warning, fmt::format("PE {}", pe),
+      fmt::format("{}: {}", to_string(operation), describe(verdict)),
+      verdict.culprit == Culprit::rank
+          ? "check what else runs on the CPUs and the GPU of that PE, and their clocks"
+          : "measure that path alone, with the same launcher: shmemctl bench put --traffic matrix"};
 }
 
 std::string operation_text(const Point& point, Operation operation) {
@@ -379,8 +380,8 @@ Findings findings_of(const Point& point) {
   Findings findings;
   for (const std::string& wrong : point.result.wrong)
     findings.push_back({"moe-corrupt", Severity::error, "moe", wrong,
-                        "run it again with --verify-every 1; if it stays, the transport or the "
-                        "memory is broken"});
+                        "run it again with --verify-every 1; if it still fails, the transport "
+                        "or the memory is broken"});
   for (const Tuned& tuned : point.tuned)
     for (const Attempt& attempt : tuned.attempts)
       if (!attempt.wrong.empty())

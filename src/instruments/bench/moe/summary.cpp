@@ -53,8 +53,8 @@ std::optional<Bound> by_slow_rank(const Point& point) {
     for (const WaitVerdict& verdict : verdicts_of(point, result))
       return Bound{fmt::format("{}: {}", to_string(result.operation), describe(verdict)),
                    verdict.culprit == Culprit::rank
-                       ? "look at the CPUs, the GPU and their clocks of that PE"
-                       : "measure that path alone: shmemctl bench put --traffic matrix"};
+                       ? "see what else runs on the CPUs and the GPU of that PE, and their clocks"
+                       : "measure that path alone, with the same launcher: shmemctl bench put --traffic matrix"};
   return std::nullopt;
 }
 

@@ -62,7 +62,8 @@ public:
     return !part.cells.empty() && part.inside_us > factor * part.usual_us &&
            part.inside_us - part.usual_us > (n_ > 2 ? min_share : min_share_of_two) * call_us_;
   }
-  /// Of a row or a column. One cell may lift both: it takes most of them, and more than one.
+  /// Whether a row or column stands out: as a whole and in most of its cells, and it needs more
+  /// than one, because a single slow cell raises the mean of its row and that of its column.
   bool line_stands_out(const Part& line) const {
     const auto above = std::count_if(line.cells.begin(), line.cells.end(), [](const Cell& cell) {
       return cell.wait_us > line_factor * cell.usual_us;
@@ -147,9 +148,10 @@ std::string describe(const WaitVerdict& verdict) {
   switch (verdict.culprit) {
   case Culprit::rank:
     if (verdict.of_two)
-      return fmt::format("PE {} is slow: the other waits {:.0f} us for it, which begins {:.0f} us "
-                         "later",
-                         verdict.awaited, verdict.wait_us, verdict.late_us);
+      return fmt::format("PE {} is slow: the other PE waits {:.0f} us for it, {:.0f} us of them "
+                         "because it starts late",
+                         verdict.awaited, verdict.wait_us,
+                         std::min(verdict.late_us, verdict.wait_us));
     return fmt::format("PE {} is slow: the others wait {:.0f} us for it, and {:.0f} us for each "
                        "other",
                        verdict.awaited, verdict.wait_us, verdict.usual_us);
@@ -158,11 +160,14 @@ std::string describe(const WaitVerdict& verdict) {
                        verdict.waiting, verdict.wait_us, verdict.usual_us);
   case Culprit::link:
     if (verdict.of_two)
-      return fmt::format("the way from PE {} to PE {} is slow, or what PE {} does before it sends: "
-                         "{:.0f} us, the other way {:.0f} us; it began at most {:.0f} us later",
-                         verdict.awaited, verdict.waiting, verdict.awaited, verdict.wait_us,
-                         verdict.usual_us, verdict.late_us);
-    return fmt::format("the way from PE {} to PE {} is slow: {:.0f} us, the others {:.0f} us{}",
+      return fmt::format(
+          "the path from PE {} to PE {} is slow, or what PE {} does before it sends: "
+          "{:.0f} us, the other direction {:.0f} us{}",
+          verdict.awaited, verdict.waiting, verdict.awaited, verdict.wait_us, verdict.usual_us,
+          verdict.late_us < 0.5 ? ""
+                                : fmt::format("; PE {} starts at most {:.0f} us late",
+                                              verdict.awaited, verdict.late_us));
+    return fmt::format("the path from PE {} to PE {} is slow: {:.0f} us, the others {:.0f} us{}",
                        verdict.awaited, verdict.waiting, verdict.wait_us, verdict.usual_us,
                        verdict.more > 0 ? fmt::format("; so are {} more", verdict.more) : "");
   }

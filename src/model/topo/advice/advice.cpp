@@ -70,7 +70,7 @@ private:
     if (!reaches_target(simulate(settings)))
       return false;
     advice.lines = {"unset NVSHMEM_HCA_LIST NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING"};
-    advice.note = fmt::format("NVSHMEM {} chooses the optimal mapping by default",
+    advice.note = fmt::format("the default of NVSHMEM {} is already the optimal mapping",
                               to_string(settings.version));
     if (filtered) {
       advice.lines = {"unset NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING",
@@ -94,7 +94,7 @@ private:
       return false;
     advice.lines = {"unset NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING", filter->text()};
     advice.note =
-        fmt::format("NVSHMEM {} chooses the optimal mapping by default among the other NICs",
+        fmt::format("the default of NVSHMEM {} is the optimal mapping among the other NICs",
                     to_string(settings.version));
     advice.settings_per_rank.assign(pes(), settings);
     return true;
@@ -178,7 +178,7 @@ Advice advise_nccl(const Node& node, const Mapping& optimal) {
     advice.lines = {no_filter ? "unset NCCL_IB_HCA"
                               : "export NCCL_IB_HCA=" + shell_word("=" + join(devices, ","))};
     advice.note = no_filter
-                      ? "NCCL chooses the optimal mapping by default"
+                      ? "NCCL's default is already the optimal mapping"
                       : "among these NCCL chooses the optimal mapping by default; the leading = "
                         "requires exact names";
     return advice;

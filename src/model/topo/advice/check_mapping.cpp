@@ -219,6 +219,29 @@ private:
          without_setting()});
   }
 
+  /// ": --gpus 0,2,4,6": GPUs of PEs that share no port, if the mapping of these alone says so.
+  std::string gpus_without_sharing() const {
+    std::set<int> gpus;
+    for (const NicLoad& load : optimal_.nics)
+      if (!load.pes.empty())
+        gpus.insert(mapping_.pes[static_cast<std::size_t>(load.pes.front())].gpu);
+    if (gpus.empty() || *gpus.begin() < 0 || !mapping_.request.nvshmem_per_pe.empty() ||
+        !mapping_.request.nccl_ib_hca.empty())
+      return "";
+    MappingRequest request = mapping_.request;
+    request.gpus.assign(gpus.begin(), gpus.end());
+    const Mapping alone = map_nics(node_, request);
+    const bool shared = std::any_of(alone.nics.begin(), alone.nics.end(), [](const NicLoad& load) {
+      return load.load > 1 + rounding;
+    });
+    if (shared)
+      return "";
+    std::vector<std::string> words;
+    for (const int gpu : gpus)
+      words.push_back(std::to_string(gpu));
+    return ": --gpus " + join(words, ",");
+  }
+
   void report_unavoidable_sharing() {
     if (worst_load() <= 1 + rounding)
       return;
@@ -234,7 +257,7 @@ private:
                       fabric_.size() < fabric_ports(node_).size() ? " that NVSHMEM_HCA_LIST leaves"
                                                                   : "",
                       bandwidth_share(worst_load()), enumerate(busiest, 8)),
-          fmt::format("run one PE per NIC port (--pes-per-node {}), or add NICs", fabric_.size())},
+          "run one PE per NIC port" + gpus_without_sharing() + ", or add NICs"},
          {},
          false});
   }

@@ -293,6 +293,11 @@ bool is_positive(const Fact<T>& fact) {
   return fact && *fact > 0;
 }
 
+template <class T>
+bool is_below(const Fact<T>& fact, T expected) {
+  return is_positive(fact) && *fact < expected;
+}
+
 std::vector<LinkedDevice> linked_devices(const Node& node) {
   std::vector<LinkedDevice> devices;
   for (const Gpu& gpu : node.gpus)
@@ -312,15 +317,40 @@ std::vector<LinkedDevice> linked_devices(const Node& node) {
 struct BestLink {
   double speed_GTps = 0;
   int width = 0;
+  bool operator==(const BestLink&) const = default;
 };
 using Model = std::pair<std::uint16_t, std::uint16_t>;
+
+std::optional<Model> model_of(const LinkedDevice& device) {
+  if (!device.pci->vendor || !device.pci->device)
+    return std::nullopt;
+  return Model{*device.pci->vendor, *device.pci->device};
+}
+
+/// What most devices of a model can reach together with their slots, by their maxima: of NCCL's
+/// dumps, which have no other values, a device in a slower slot than its peers' is seen only so.
+std::map<Model, BestLink> usual_of_models(const std::vector<LinkedDevice>& devices) {
+  std::map<Model, std::vector<BestLink>> links;
+  for (const LinkedDevice& device : devices)
+    if (const auto model = model_of(device))
+      links[*model].push_back({device.pci->link.max_speed_GTps.value.value_or(0),
+                               device.pci->link.max_width.value.value_or(0)});
+  std::map<Model, BestLink> usual;
+  for (const auto& [model, all] : links)
+    for (const BestLink& link : all)
+      if (link.speed_GTps > 0 && link.width > 0 &&
+          2 * std::count(all.begin(), all.end(), link) > static_cast<std::ptrdiff_t>(all.size()))
+        usual[model] = link;
+  return usual;
+}
 
 std::map<Model, BestLink> best_of_models(const std::vector<LinkedDevice>& devices) {
   std::map<Model, BestLink> best;
   for (const LinkedDevice& device : devices) {
-    if (!device.pci->vendor || !device.pci->device)
+    const auto model = model_of(device);
+    if (!model)
       continue;
-    BestLink& link = best[{*device.pci->vendor, *device.pci->device}];
+    BestLink& link = best[*model];
     link.speed_GTps = std::max(link.speed_GTps, device.pci->link.speed_GTps.value.value_or(0));
     link.width = std::max(link.width, device.pci->link.width.value.value_or(0));
   }
@@ -330,8 +360,8 @@ std::map<Model, BestLink> best_of_models(const std::vector<LinkedDevice>& device
 BestLink expected_link(const LinkedDevice& device, const std::map<Model, BestLink>& models) {
   const PcieLink& link = device.pci->link;
   BestLink expected;
-  if (device.pci->vendor && device.pci->device)
-    expected = models.at({*device.pci->vendor, *device.pci->device});
+  if (const auto model = model_of(device))
+    expected = models.at(*model);
   if (is_positive(link.max_speed_GTps))
     expected.speed_GTps = *link.max_speed_GTps;
   if (is_positive(link.max_width))
@@ -358,8 +388,27 @@ bool slot_is_the_limit(const Node& node, const PciDevice& device) {
   return (speed_met || speed_full) && (width_met || width_full);
 }
 
+/// Whether most devices of its model here reach what they can: its slot is then another one than
+/// theirs.
+bool is_rarely_limited(const std::vector<LinkedDevice>& devices,
+                       const std::map<Model, BestLink>& models, const LinkedDevice& device) {
+  const auto model = model_of(device);
+  int peers = 0, below = 0;
+  for (const LinkedDevice& peer : devices) {
+    if (!model || model_of(peer) != model)
+      continue;
+    const BestLink expected = expected_link(peer, models);
+    ++peers;
+    below += is_below(peer.pci->link.speed_GTps, expected.speed_GTps) ||
+                     is_below(peer.pci->link.width, expected.width)
+                 ? 1
+                 : 0;
+  }
+  return 2 * below < peers;
+}
+
 /// Why a link is below its best; each is a finding of its own.
-enum class LinkCause { degraded, idle_gpu, slot };
+enum class LinkCause { degraded, idle_gpu, slot, slower_slot };
 
 /// Devices whose links are below their best for the same reason.
 class DegradedLinks {
@@ -419,6 +468,12 @@ Finding describe(LinkCause cause, const DegradedLinks& links) {
   case LinkCause::slot:
     return {"pcie-degraded", Severity::info, subject, words + "; the slot does not support more",
             "move the device to a faster slot if its bandwidth is needed"};
+  case LinkCause::slower_slot:
+    return {"pcie-degraded", Severity::warning, subject,
+            "PCIe links with a lower maximum than those of the same model here: " + links.words(),
+            fmt::format("compare the slot, the riser and the slot's settings in the firmware with "
+                        "a peer's: lspci -vvs {} | grep LnkCap",
+                        links.first_address())};
   case LinkCause::degraded:
     break;
   }
@@ -433,25 +488,32 @@ Finding describe(LinkCause cause, const DegradedLinks& links) {
 Findings check_pcie_links(const Node& node) {
   const std::vector<LinkedDevice> devices = linked_devices(node);
   const std::map<Model, BestLink> models = best_of_models(devices);
+  const std::map<Model, BestLink> usual = usual_of_models(devices);
   std::map<LinkCause, DegradedLinks> groups;
+  const auto add = [&groups](LinkCause cause, const LinkedDevice& device,
+                             const Fact<double>& speed, const Fact<int>& width,
+                             const BestLink& expected) {
+    std::vector<std::string> parts;
+    if (is_below(speed, expected.speed_GTps))
+      parts.push_back(fmt::format("at {} of {} GT/s", *speed, expected.speed_GTps));
+    if (is_below(width, expected.width))
+      parts.push_back(fmt::format("on {} of {} lanes", *width, expected.width));
+    if (!parts.empty())
+      groups[cause].add(device, enumerate(parts));
+    return !parts.empty();
+  };
   for (const LinkedDevice& device : devices) {
     const PcieLink& link = device.pci->link;
     const BestLink expected = expected_link(device, models);
-    const bool slow = is_positive(link.speed_GTps) && *link.speed_GTps < expected.speed_GTps;
-    const bool narrow = is_positive(link.width) && *link.width < expected.width;
-    if (!slow && !narrow)
-      continue;
     LinkCause cause = LinkCause::degraded;
     if (slot_is_the_limit(node, *device.pci))
-      cause = LinkCause::slot;
-    else if (device.gpu_index >= 0 && !narrow)
+      cause = is_rarely_limited(devices, models, device) ? LinkCause::slower_slot : LinkCause::slot;
+    else if (device.gpu_index >= 0 && !is_below(link.width, expected.width))
       cause = LinkCause::idle_gpu;
-    std::vector<std::string> parts;
-    if (slow)
-      parts.push_back(fmt::format("at {} of {} GT/s", *link.speed_GTps, expected.speed_GTps));
-    if (narrow)
-      parts.push_back(fmt::format("on {} of {} lanes", *link.width, expected.width));
-    groups[cause].add(device, enumerate(parts));
+    if (add(cause, device, link.speed_GTps, link.width, expected))
+      continue;
+    if (const auto model = model_of(device); model && usual.count(*model) > 0)
+      add(LinkCause::slower_slot, device, link.max_speed_GTps, link.max_width, usual.at(*model));
   }
   Findings findings;
   for (const auto& [cause, links] : groups)
@@ -571,9 +633,9 @@ Findings check_port_states(const Node& node) {
   return findings;
 }
 
-/// Ports are peers if they are of one NIC model, one link layer and one role: a storage NIC may
-/// well be connected at a lower rate than the fabric's.
-using PeerGroup = std::tuple<std::uint16_t, std::uint16_t, LinkLayer, PortRole>;
+/// Ports are peers if they are of one NIC model, one link layer (if the source has it) and one role:
+/// a storage NIC may well be connected at a lower rate than the fabric's.
+using PeerGroup = std::tuple<std::uint16_t, std::uint16_t, std::optional<LinkLayer>, PortRole>;
 
 std::map<PeerGroup, std::vector<PortRef>> peer_groups(const Node& node) {
   std::map<std::pair<int, int>, PortRole> roles;
@@ -589,8 +651,8 @@ std::map<PeerGroup, std::vector<PortRef>> peer_groups(const Node& node) {
       continue;
     for (const NicPort& port : nic.ports) {
       const auto role = roles.find({static_cast<int>(i), port.number});
-      if (role != roles.end() && port.rate_Gbps && port.link_layer)
-        groups[{*device.vendor, *device.device, *port.link_layer, role->second}].push_back(
+      if (role != roles.end() && port.rate_Gbps)
+        groups[{*device.vendor, *device.device, port.link_layer.value, role->second}].push_back(
             {static_cast<int>(i), &port});
     }
   }

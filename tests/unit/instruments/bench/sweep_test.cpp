@@ -78,9 +78,8 @@ TEST(Sweep, AStepInBytesIsAddedAndTheLargestSizeIsThere) {
   EXPECT_EQ(sizes(put_info(), sweep), (Sizes{100, 200, 300, 400, 450}));
   CaseInfo words = put_info();
   words.element_bytes = 8;
-  EXPECT_NE(expect_error(ExitCode::usage, {"invalid step"}, [&] {
-              points_of(words, sweep, 2);
-            }).find("| pass -i 104"),
+  EXPECT_NE(expect_error(ExitCode::usage, {"invalid step"}, [&] { points_of(words, sweep, 2); })
+                .find("| pass -i 104"),
             std::string::npos);
   sweep.step_bytes = 1;
   sweep.max_bytes = 1 << 20;

@@ -98,8 +98,9 @@ TEST(WaitMatrix, TheLateOneOfTwoRanksIsSlow) {
   EXPECT_EQ(verdicts[0].culprit, Culprit::rank);
   EXPECT_EQ(verdicts[0].awaited, 1);
   EXPECT_EQ(verdicts[0].waiting, -1);
-  EXPECT_EQ(describe(verdicts[0]),
-            "PE 1 is slow: the other waits 400 us for it, which begins 380 us later");
+  EXPECT_EQ(
+      describe(verdicts[0]),
+      "PE 1 is slow: the other PE waits 400 us for it, 380 us of them because it starts late");
   verdicts = judge_waits(waits, 500, {{0, 100}, {-100, 0}});
   ASSERT_EQ(verdicts.size(), 1U);
   EXPECT_EQ(verdicts[0].culprit, Culprit::link) << "100 us of 390 explain little";

@@ -107,6 +107,17 @@ TEST(PortSlow, BelowItsPeersOfTheSameModel) {
   EXPECT_TRUE(contains(slow->message, "400 Gb/s")) << slow->message;
 }
 
+TEST(PortSlow, ASourceWithoutLinkLayersShowsItAsWell) {
+  NodeBuilder builder = NodeBuilder::hgx(8);
+  for (Nic& nic : builder.node.nics)
+    nic.ports[0].link_layer = {};
+  builder.node.nics[3].ports[0].rate_Gbps = known(200.0, "built");
+  const Findings findings = checked(builder);
+  const Finding* slow = find(findings, "port-slow");
+  ASSERT_NE(slow, nullptr);
+  EXPECT_EQ(slow->subject, "mlx5_3/1");
+}
+
 TEST(PortSlow, AnotherModelIsNoPeer) {
   NodeBuilder builder = NodeBuilder::hgx(8);
   builder.node.nics[3].ports[0].rate_Gbps = known(200.0, "built");
@@ -155,6 +166,34 @@ TEST(PcieDegraded, ASlotThatCanDoNoMoreIsInformation) {
   builder.link(root, 16, 16, 16, 16);
   builder.link(builder.node.nics[0].pci, 16, 16, 32, 16);
   EXPECT_EQ(ids(checked(builder)), "pcie-degraded(info)");
+}
+
+TEST(PcieDegraded, ASlowerSlotThanItsPeersIsAWarning) {
+  // As sysfs has it: the slot of one of four can do half of what the NIC can.
+  NodeBuilder builder = NodeBuilder::hgx(4);
+  for (const Nic& nic : builder.node.nics)
+    builder.link(nic.pci, 32, 16, 32, 16);
+  builder.link(builder.node.nics[3].pci, 16, 16, 32, 16);
+  builder.link(builder.pci(builder.node.nics[3].pci).parent, 16, 16, 16, 16);
+  Findings findings = checked(builder);
+  ASSERT_EQ(ids(findings), "pcie-degraded(warning)");
+  EXPECT_TRUE(contains(findings[0].message, "mlx5_3 at 16 of 32 GT/s")) << findings[0].message;
+  // As NCCL's dumps have it: only what device and slot can both do.
+  builder = NodeBuilder::hgx(4);
+  for (const Nic& nic : builder.node.nics) {
+    PcieLink& link = builder.pci(nic.pci).link;
+    const bool slower = nic.name == "mlx5_1";
+    link.max_speed_GTps = known(slower ? 8.0 : 32.0, "built");
+    link.max_width = known(slower ? 8 : 16, "built");
+  }
+  findings = checked(builder);
+  ASSERT_EQ(ids(findings), "pcie-degraded(warning)");
+  EXPECT_EQ(findings[0].subject, "mlx5_1");
+  EXPECT_TRUE(contains(findings[0].message, "at 8 of 32 GT/s and on 8 of 16 lanes"))
+      << findings[0].message;
+  // Two of four are another kind of slot, and not a fault of one.
+  builder.pci(builder.node.nics[0].pci).link = builder.pci(builder.node.nics[1].pci).link;
+  EXPECT_EQ(ids(checked(builder)), "");
 }
 
 TEST(PcieDegraded, AWidthOfZeroSaysNothing) {
