@@ -154,6 +154,11 @@ ResultColumns::ResultColumns(const ResultRow& row, const std::vector<std::string
   for (const std::string& name : varying)
     if (has_parameter(row, name))
       varying_.push_back(name);
+  // What the engine chooses differs from row to row; as a constant it would end the table at each.
+  if (style.verbose)
+    for (const std::string& name : parameter_names({&row}))
+      if (is_chosen(name) && !contains(varying_, name))
+        varying_.push_back(name);
   run_ = row.run.has_value();
   choose_values(row);
   leave_out();
@@ -313,7 +318,7 @@ std::vector<int> ResultColumns::widths() const {
   for (const Column& column : headers()) {
     const bool value = column.align == Align::right &&
                        std::none_of(varying_.begin(), varying_.end(), [&](const auto& name) {
-                         return label_of(name) == column.header;
+                         return !is_chosen(name) && label_of(name) == column.header;
                        });
     widths.push_back(std::max(display_width(column.header), value                     ? value_width
                                                             : column.header == "size" ? size_width

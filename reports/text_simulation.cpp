@@ -164,14 +164,17 @@ std::string simulation_text(const nlohmann::json& simulation, const TextStyle& s
   if (variants.empty())
     return "";
   std::string out = verdict(simulation, style);
-  out += "\n" + variants_table(variants, style) + "\n";
+  out += "\n" + variants_table(variants, style);
+  std::string groups;
   for (const json& variant : variants) {
     const json& slowest = view::member(variant, "slowest_group_us");
     if (slowest.is_object() && view::text(variant, "same_nics_as").empty())
-      out +=
+      groups +=
           fmt::format("{}: the slowest of {} groups takes {} a step\n", view::text(variant, "name"),
                       view::text(simulation, "groups"), time_text(slowest));
   }
+  if (!groups.empty())
+    out += "\n" + groups;
   for (const json& variant : variants) {
     if (view::text(variant, "name") == "optimal" && !style.verbose)
       continue;

@@ -167,7 +167,8 @@ std::string last_line(const Verdict& verdict, const TextStyle& style) {
     break;
   case Verdict::Kind::nothing:
     word = "nothing to check";
-    line = ": no GPU, no RDMA device; " + where + rest;
+    line = ": no GPU, no RDMA device; " +
+           (verdict.host.empty() ? "" : safe_text(verdict.host) + "; ") + rest;
     colour = Colour::yellow;
     break;
   case Verdict::Kind::incomplete:

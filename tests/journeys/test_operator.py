@@ -14,7 +14,7 @@ from job_support import PATIENCE_S, marked, processes_with
 from support import BINARY, DATA, clean_environment, run
 
 PARTS = ["topo", "doctor", "gpu-links", "bringup", "bench", "moe", "bench-gpu"]
-END = re.compile(r"^(PASS|FAIL|nothing to check): .*; \d+ errors?, \d+ warnings?(, \d+ info)?; [\d.]+ s$", re.MULTILINE)
+END = re.compile(r"^(PASS|FAIL|nothing to check): .*[;,] \d+ errors?, \d+ warnings?(, \d+ info)?; [\d.]+ s$", re.MULTILINE)
 CODES = {"PASS": 0, "FAIL": 1, "nothing to check": 3}
 STATUS = re.compile(r"^shmemctl: \d+ s, ", re.MULTILINE)
 

@@ -367,6 +367,25 @@ TEST(LiveResults, PrintHeadersOnceAndARowAtATime) {
   EXPECT_EQ(live.end(), "put, get: not verified: verification is switched off\n");
 }
 
+TEST(LiveResults, WithVerboseTheBatchIsAColumnAndEndsNoTable) {
+  ResultRow row = wide_row();
+  row.windows.reset();
+  row.limit_note = "";
+  row.params["batch"] = 131072;
+  TextStyle style;
+  style.verbose = true;
+  LiveResults live({"size_bytes", "window"}, style);
+  const std::string first = live.add(row);
+  EXPECT_NE(first.find("\n  size  window     batch  min [us]"), std::string::npos) << first;
+  EXPECT_NE(first.find("\n    4M      64    131072  "), std::string::npos) << first;
+  EXPECT_EQ(first.find("batch 131072"), std::string::npos) << first;
+  EXPECT_LE(widest_line(first), 100) << first;
+  row.params["batch"] = 4;
+  const std::string second = live.add(row);
+  EXPECT_EQ(second.find("    4M      64         4  "), 0U) << second;
+  EXPECT_EQ(second.find('\n'), second.size() - 1) << "no second header";
+}
+
 TEST(LiveResults, ARowWithoutTimesNeedsNoColumns) {
   ResultRow row = wide_row();
   LiveResults live({"size_bytes", "window"}, {});
@@ -625,6 +644,16 @@ nlohmann::json simulated(double over_even, const nlohmann::json& more = nlohmann
 std::string first_line(const nlohmann::json& simulation) {
   const std::string text = simulation_text(simulation, {});
   return text.substr(0, text.find('\n'));
+}
+
+TEST(SimulationText, ItsPartsAreOneBlankLineApart) {
+  for (const nlohmann::json& more :
+       {nlohmann::json::object(), nlohmann::json{{"slowest_group_us", {{"mean", 12}}}}}) {
+    const std::string text = simulation_text(simulated(2, more), {});
+    EXPECT_NE(text.find("\n\ngiven\n"), std::string::npos) << text;
+    EXPECT_EQ(text.find("\n\n\n"), std::string::npos) << text;
+    EXPECT_EQ(text.find("12 us a step") != std::string::npos, !more.empty()) << text;
+  }
 }
 
 TEST(SimulationText, NamesABusiestNicOnlyIfThereIsOne) {

@@ -95,7 +95,8 @@ TEST(VerdictText, AMachineWithoutDevicesHasNotPassed) {
   report.findings = {finding(nothing_to_check_id, Severity::warning, "no GPU, no RDMA device")};
   report.exit_code = ExitCode::unavailable;
   const std::string text = shown_of(report);
-  EXPECT_NE(text.find("\nnothing to check: no GPU, no RDMA device; node7"), std::string::npos)
+  EXPECT_NE(text.find("\nnothing to check: no GPU, no RDMA device; node7; 0 errors, 1 warning"),
+            std::string::npos)
       << text;
   EXPECT_EQ(text.find("PASS"), std::string::npos);
   report.findings.push_back(finding("heap", Severity::error, "no shared memory"));
