@@ -9,7 +9,9 @@ import re
 import socket
 
 # Findings about the machine that measured. They come and go with its load and its number of cores.
-OF_THE_MACHINE = ("bench-", "moe-slow-", "moe-imbalance", "placement-")
+OF_THE_MACHINE = ("bench-above-limit", "bench-drift", "bench-interference", "bench-noisy", "bench-oversubscribed",
+                  "bench-slow-pair", "bench-stall", "bench-tcp-retransmits", "bench-unpinned", "moe-slow-link",
+                  "moe-slow-rank", "moe-slow-receiver")
 HOST_OF_THE_PAGES = "vm"
 NUMBER = re.compile(r"\d[\d.]*(?:e[-+]\d+)?")
 FINDING = re.compile(r"\[([x!i])\] ([a-z0-9-]+)( ×\d+)?  ")
@@ -72,7 +74,7 @@ def without_hosts(line):
     hosts = {socket.gethostname(), socket.gethostname().split(".")[0], HOST_OF_THE_PAGES}
     line = re.sub(r"(?<![\w.-])(?:" + "|".join(map(re.escape, sorted(hosts, reverse=True))) + r")(?![\w-])", "HOST", line)
     line = re.sub(r"(?<=\s)/\S*/(?=(?:shmemctl|mpirun|srun)\b)", "", line)
-    return re.sub(r"(?<=by libfabric )\S+$", "INTERFACE", line)
+    return re.sub(r"(?<=by libfabric )\S.*$", "INTERFACE", line)
 
 
 def joined(lines):
@@ -95,7 +97,7 @@ def measured(lines):
         finding = FINDING.match(line)
         if finding or not line.startswith(" "):
             dropping = False
-        if finding and finding[2].startswith(OF_THE_MACHINE):
+        if finding and finding[2] in OF_THE_MACHINE:
             dropping = True  # and its fix
         if re.match(r"[a-z ]+: how long a PE waits for another", line):
             dropping = True  # shown where a rank is slow

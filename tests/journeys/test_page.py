@@ -43,7 +43,7 @@ class Difference(unittest.TestCase):
     def test_what_the_program_changed_is_one(self):
         for old, new in (("command ", "invocation "), ("--quick", "--slow"), ("started by run", "started by mpirun"),
                          ("by shm", "by ucx"), ("p99 [us]", "p99.9"), ("     1 ", "     2 "), ("passed", "failed"),
-                         ("uni", "bi"), ("bench-interference", "data-wrong"), ("1 result ", "2 results "),
+                         ("uni", "bi"), ("bench-interference", "bench-corrupt"), ("1 result ", "2 results "),
                          ("        -  ", ""), ("shmemctl 0.1.0", "0.1.0")):
             changed = [line.replace(old, new) for line in BENCH]
             self.assertNotEqual(changed, BENCH, old)
