@@ -1,6 +1,7 @@
 """What the tests of tutorials share: a folder in which `shmemctl` is a command and tests/data is the tree's."""
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -12,6 +13,15 @@ from support import BINARY, SOURCE, clean_environment, launcher_environment
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             # Two ranks or more on whatever number of cores this machine has; nothing is started elsewhere.
             "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_plm": "isolated"}
+
+
+def has_open_mpi():
+    """Other MPIs have an mpirun, too, with other flags."""
+    return shutil.which("mpirun") is not None and "Open MPI" in subprocess.run(
+        ["mpirun", "--version"], capture_output=True, text=True, check=False).stdout
+
+
+needs_open_mpi = unittest.skipUnless(has_open_mpi(), "no mpirun of Open MPI")
 
 
 class Journey(unittest.TestCase):

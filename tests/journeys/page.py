@@ -9,14 +9,18 @@ import re
 import socket
 
 # Findings about the machine that measured. They come and go with its load and its number of cores.
-OF_THE_MACHINE = ("bench-", "moe-slow-", "moe-imbalance", "placement-")
+OF_THE_MACHINE = ("bench-above-limit", "bench-drift", "bench-interference", "bench-noisy", "bench-oversubscribed",
+                  "bench-slow-pair", "bench-stall", "bench-tcp-retransmits", "bench-unpinned", "moe-slow-link",
+                  "moe-slow-rank", "moe-slow-receiver")
 HOST_OF_THE_PAGES = "vm"
 NUMBER = re.compile(r"\d[\d.]*(?:e[-+]\d+)?")
 FINDING = re.compile(r"\[([x!i])\] ([a-z0-9-]+)( ×\d+)?  ")
 VALUES = r"((?:[\d.e+-]+(?:%!?)? +)*[\d.e+-]+(?:%!?)?)"
 ROW = re.compile(r" *(?:([a-z-]+)|(\d+[KMG]?)) +" + VALUES + r" +(passed|failed|unchecked)")
 SUMMARY = re.compile(r"(?:\d+ GPUs?, \d+ NICs?\. )?(\d+ results? \(.*\))\. (?:No findings|\d+ findings? \(.*\))\.")
-HEADER = re.compile(r"  (command|job|CPUs|GPUs)  ")
+HEADER = re.compile(r"  (command|job|CPUs|GPUs|path)  ")
+# What columns need or mean, said below tables where the samples were few.
+OF_COLUMNS = re.compile(r"p99 takes \d+ samples: |GB/s counts all rows ")
 WIDEST = 100
 
 
@@ -72,7 +76,7 @@ def without_hosts(line):
     hosts = {socket.gethostname(), socket.gethostname().split(".")[0], HOST_OF_THE_PAGES}
     line = re.sub(r"(?<![\w.-])(?:" + "|".join(map(re.escape, sorted(hosts, reverse=True))) + r")(?![\w-])", "HOST", line)
     line = re.sub(r"(?<=\s)/\S*/(?=(?:shmemctl|mpirun|srun)\b)", "", line)
-    return re.sub(r"(?<=by libfabric )\S+$", "INTERFACE", line)
+    return re.sub(r"(?<=by libfabric )\S.*$", "INTERFACE", line)
 
 
 def joined(lines):
@@ -95,16 +99,17 @@ def measured(lines):
         finding = FINDING.match(line)
         if finding or not line.startswith(" "):
             dropping = False
-        if finding and finding[2].startswith(OF_THE_MACHINE):
+        if finding and finding[2] in OF_THE_MACHINE:
             dropping = True  # and its fix
         if re.match(r"[a-z ]+: how long a PE waits for another", line):
             dropping = True  # shown where a rank is slow
-        if dropping or not line.strip() or re.match(r"[a-z-]+: (! above|cores used: )", line):
+        if dropping or not line.strip() or OF_COLUMNS.match(line) or \
+                re.match(r"[a-z-]+: (! above|cores used: )", line):
             continue
         header, row, summary = HEADER.match(line), ROW.fullmatch(line), SUMMARY.fullmatch(line)
         if re.fullmatch(r"shmemctl \S+ \(.*\), \d{4}-\d\d-\d\dT[\d:.]+Z", line):
             out.append("shmemctl VERSION (REVISION), DATE")
-        elif header and header[1] in ("CPUs", "GPUs"):  # this machine's
+        elif header and header[1] in ("CPUs", "GPUs", "path"):  # this machine's
             out.extend(["CPUs"] if header[1] == "CPUs" else [])
         elif row:
             out.append(f"row {row[1] or ''} {row[2] or ''}: {len(row[3].split())} values, {row[4]}")

@@ -2,10 +2,9 @@
 cluster do? Every command of the page through pipes, on a terminal of 80 x 24, and under mpirun."""
 import json
 import re
-import shutil
 import unittest
 
-from journey import Journey, lines_of
+from journey import Journey, lines_of, needs_open_mpi
 from page import commands_of, console_commands, difference, measured_difference, unaligned
 from support import SOURCE
 
@@ -30,7 +29,7 @@ class Moe(Journey):
                 self.assertRegex(terminal.screen.visible(), LAST_LINES)
                 self.assertNotRegex(terminal.screen.text(), r"(?m)^shmemctl: \d+ s, ")
 
-    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+    @needs_open_mpi
     def test_under_mpirun_it_is_the_same(self):
         command, shown = console_commands(PAGE, "shmemctl run -n 4 moe")[0]
         by_mpirun = command.replace("shmemctl run -n 4", "mpirun -n 4 shmemctl")

@@ -38,12 +38,14 @@ class Difference(unittest.TestCase):
         quiet = [line.replace("80.2%", "120.2%!").replace("(vm", "(HOST") for line in BENCH
                  if "bench-interference" not in line and "fix:" not in line]
         quiet[-1] = "8 GPUs, 8 NICs. 1 result (1 passed). No findings."
+        quiet.insert(5, "  path     PE 0 (vm) -> PE 1 (vm) by shm")
+        quiet.insert(-1, "p99 takes 100 samples: measure longer for it")
         self.assertEqual(measured_difference(BENCH, quiet), "")
 
     def test_what_the_program_changed_is_one(self):
         for old, new in (("command ", "invocation "), ("--quick", "--slow"), ("started by run", "started by mpirun"),
                          ("by shm", "by ucx"), ("p99 [us]", "p99.9"), ("     1 ", "     2 "), ("passed", "failed"),
-                         ("uni", "bi"), ("bench-interference", "data-wrong"), ("1 result ", "2 results "),
+                         ("uni", "bi"), ("bench-interference", "bench-corrupt"), ("1 result ", "2 results "),
                          ("        -  ", ""), ("shmemctl 0.1.0", "0.1.0")):
             changed = [line.replace(old, new) for line in BENCH]
             self.assertNotEqual(changed, BENCH, old)
