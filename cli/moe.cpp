@@ -208,7 +208,7 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
       report.findings.push_back(std::move(finding));
     session.checkpoint();
     if (session.wants_text())
-      std::cout << (flags.tune && style.verbose ? moe::tuned_text(tuned, style) + "\n" : "")
+      std::cout << (flags.tune ? moe::tuned_text(tuned, style) + "\n" : "")
                 << results_text(style.verbose ? rows : whole_calls(rows), style)
                 << (style.verbose ? text_of(point) : slow_text_of(point))
                 << to_text(moe::summary_of(point, rows, style.gigabits), style) << '\n'

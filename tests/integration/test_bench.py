@@ -425,7 +425,7 @@ class Faults(BenchTest):
                     [BINARY, "run", "-n", "2", "bench", first, name, *size, "-D", "3", "--timeout", "200",
                      "--json", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                     env=self.environment(), preexec_fn=default_signals)
-                row = re.compile(rb" +8 +\d|" + first.encode() + rb" +\d")  # behind the header, which names both
+                row = re.compile(rb" +[\d.]+ +[\d.]+ ")  # below the headers
                 while (line := job.stdout.readline()) and not row.match(line):
                     pass
                 pes = [pid for pid in processes_with(self.mark) if self.pe_of(pid) == "1"]

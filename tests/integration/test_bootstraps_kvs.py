@@ -3,6 +3,7 @@ srun, PMI-1 and PMI-2 under Hydra's mpiexec and srun. Slurm is started and stopp
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -195,7 +196,8 @@ class LauncherTests:
         self.assertEqual(sizes, cases)
         self.assertEqual([pin["pe"] for pin in report["measurement"]["pinning"]], [0, 1])
         for case in cases:
-            rows = [line for line in done.stdout.splitlines() if line.startswith(f"{case} ")]
+            table = re.search(rf"(?ms)^{case}: .*?^$", done.stdout)[0]
+            rows = [line for line in table.splitlines() if line.endswith("  passed")]
             self.assertEqual(len(rows), len(cases[case]), done.stdout)
 
     def test_an_error_is_printed_once(self):

@@ -126,7 +126,7 @@ CALLS = {
     ),
     "another launcher's habits": (
         ("run -np 4 bench put", "unknown option -np", "did you mean -n?"),
-        ("run -v -n 2 bench put", "run: -v is not an option of run", "write it before run, or behind the command"),
+        ("run -v -n 2 bench put", "run: -v is not an option of run", "write options of the command after it"),
         ("run -n 2 benhc put", "benhc: cannot run: no such program", "did you mean bench"),
         ("run -n 2 --json x.json", "--json is not an option of run", "write options of the command after it"),
         ("--json x.json run -n 2 bench put", "--json is an option of the command", "write it after the command"),

@@ -55,6 +55,7 @@ class Secrets(CliTest):
         self.assertFalse({"AWS_SESSION", "NCCL_IB_HCA_OTHER", "HOME"} & set(recorded), recorded)
         self.run_hidden("env", env=env)
         code, out, err = run("bringup", env={"SHMEMCTL_BOOTSTRAP": "uid",
+                                             "SHMEMCTL_BOOTSTRAP_UID_RANK": "0", "SHMEMCTL_BOOTSTRAP_UID_SIZE": "2",
                                              "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID": MARK})
         self.assertEqual(code, 2, err)
         self.assertIn("no :port given", err)

@@ -23,6 +23,9 @@ FOREIGN = {
 # Flags that stand by themselves on a page that says whose they are.
 ALONE = {
     "docs/explanation/bootstrap.md": {"--export-dynamic-symbol"},  # the linker's
+    # Of any program that a report's command line names.
+    "CHANGELOG.md": {"--token", "--password", "--api-key"},
+    "docs/reference/report.md": {"--token", "--password", "--api-key"},
 }
 # Pages about a script of ours, whose flags stand by themselves there.
 SCRIPT_OF = {"docs/explanation/lab.md": "scripts/lab/options.py"}

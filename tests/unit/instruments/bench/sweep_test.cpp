@@ -65,7 +65,7 @@ TEST(Sweep, AListOfSizesIsMeasuredInItsOrder) {
   EXPECT_NE(refused(words, sweep, "8 bytes: 12").find("| pass --sizes 16"), std::string::npos);
   words.only_bytes = {4, 8};
   sweep.sizes = {8, 16};
-  EXPECT_NE(refused(words, sweep, "4, 8 bytes only, not 16").find("| pass --sizes 4,8"),
+  EXPECT_NE(refused(words, sweep, "4, 8 bytes only, not 16").find("--sizes 4,8"),
             std::string::npos);
   sweep.sizes = {std::size_t{1} << 63};
   EXPECT_NE(refused(put_info(), sweep, "exceeds any memory").find("--sizes"), std::string::npos);
@@ -161,8 +161,10 @@ TEST(Sweep, CopiesToTheHostAreLocalForAnyNumberOfPes) {
       }
     }
   sweep.traffic = Traffic::pair;
-  expect_error(ExitCode::usage, {"unsupported traffic pair", "choose one of: local"},
-               [&] { points_of(info, sweep, 2); });
+  EXPECT_NE(expect_error(ExitCode::usage, {"unsupported traffic pair"},
+                         [&] { points_of(info, sweep, 2); })
+                .find("local"),
+            std::string::npos);
   sweep.traffic = Traffic::local;
   expect_error(ExitCode::usage, {"unsupported traffic local"},
                [&] { points_of(put_info(), sweep, 2); });

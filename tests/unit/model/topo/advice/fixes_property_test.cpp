@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/base/text.h"
 #include "src/model/topo/mapping/ports.h"
 #include "tests/support/printed_lines.h"
 #include "tests/support/random_case.h"
@@ -190,10 +191,32 @@ std::vector<MappingRequest> attempts(const Node& node, const MappingRequest& req
   return found;
 }
 
+/// NICs that the user excludes by name: no fix may use them.
+std::set<std::string> excluded_by_user(const Job& job) {
+  std::set<std::string> names;
+  const std::string list = job.request.nvshmem.hca_list.value_or("");
+  if (!list.empty() && list[0] == '^')
+    for (const std::string& entry : split(list.substr(1), ','))
+      names.insert(entry.substr(0, entry.find(':')));
+  return names;
+}
+
+bool uses_any(const Job& job, const MappingRequest& request, const std::set<std::string>& names) {
+  const Mapping mapping = map_nics(job.node, request);
+  return std::any_of(mapping.pes.begin(), mapping.pes.end(), [&](const PeMapping& pe) {
+    return std::any_of(pe.nics.begin(), pe.nics.end(), [&](const NicUse& use) {
+      return names.count(job.node.nics[static_cast<std::size_t>(use.nic)].name) > 0;
+    });
+  });
+}
+
 /// Settings that leave no error and bring no warning; "" if none of the attempts does.
 std::string mended_by(const Job& job) {
   const Findings before = findings_of(job.node, job.request);
+  const std::set<std::string> excluded = excluded_by_user(job);
   for (const MappingRequest& attempt : attempts(job.node, job.request)) {
+    if (uses_any(job, attempt, excluded))
+      continue;
     const Findings after = findings_of(job.node, attempt);
     const bool mended = std::all_of(after.begin(), after.end(), [&](const Finding& finding) {
       return finding.severity == Severity::info ||
