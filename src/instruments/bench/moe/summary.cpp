@@ -54,7 +54,8 @@ std::optional<Bound> by_slow_rank(const Point& point) {
       return Bound{fmt::format("{}: {}", to_string(result.operation), describe(verdict)),
                    verdict.culprit == Culprit::rank
                        ? "see what else runs on the CPUs and the GPU of that PE, and their clocks"
-                       : "measure that path alone, with the same launcher: shmemctl bench put --traffic matrix"};
+                       : "measure that path alone, with the same launcher: shmemctl bench put "
+                         "--traffic matrix"};
   return std::nullopt;
 }
 
