@@ -144,10 +144,8 @@ TEST(Merge, HotSpotsOfDifferentHostsStandSideBySide) {
 
 TEST(Merge, PartsThatDifferAreLeftOutWithAFinding) {
   LoadedReport first = node("a", 10, 1), second = node("b", 10, 2);
-  first.report.mapping = second.report.mapping = {{"policy", "nvshmem"},
-                                                  {"world", "node"},
-                                                  {"pes", json::array()},
-                                                  {"nics", json::array()}};
+  first.report.mapping = second.report.mapping = {
+      {"policy", "nvshmem"}, {"world", "node"}, {"pes", json::array()}, {"nics", json::array()}};
   first.report.topology = {{"gpus", json::array()},
                            {"nics", json::array()},
                            {"distances", {{"labels", json::array()}, {"matrix", json::array()}}}};
