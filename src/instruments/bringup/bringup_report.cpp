@@ -155,7 +155,7 @@ void add_transport_choice(const RemoteChoice& choice, Findings& findings) {
   if (!choice.automatic || choice.rejected.empty())
     return;
   findings.push_back({"transport-fallback", Severity::info, "PEs that share no memory",
-                      "they are reached by " + to_text(choice),
+                      "PEs of other nodes are reached by " + to_text(choice),
                       "for RDMA, shmemctl doctor --only rdma says what is missing; to choose "
                       "yourself, --remote-transport NAME"});
 }
