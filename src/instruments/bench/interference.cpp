@@ -167,9 +167,8 @@ std::optional<Finding> interference_finding(const std::string& subject,
   if (disturbed > 1)
     message += fmt::format("; so {} {} more PE{}", disturbed == 2 ? "was" : "were", disturbed - 1,
                            disturbed == 2 ? "" : "s");
-  return Finding{
-      "bench-interference", Severity::warning, subject, message,
-      "measure on a machine that does nothing else; trust min and p50, not p99 and max"};
+  return Finding{"bench-interference", Severity::warning, subject, message,
+                 "measure on a machine that does nothing else; trust min and p50, not p99 and max"};
 }
 
 namespace {

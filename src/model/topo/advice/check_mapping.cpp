@@ -231,9 +231,8 @@ private:
     MappingRequest request = mapping_.request;
     request.gpus.assign(gpus.begin(), gpus.end());
     const Mapping alone = map_nics(node_, request);
-    const bool shared = std::any_of(alone.nics.begin(), alone.nics.end(), [](const NicLoad& load) {
-      return load.load > 1 + rounding;
-    });
+    const bool shared = std::any_of(alone.nics.begin(), alone.nics.end(),
+                                    [](const NicLoad& load) { return load.load > 1 + rounding; });
     if (shared)
       return "";
     std::vector<std::string> words;

@@ -490,9 +490,8 @@ Findings check_pcie_links(const Node& node) {
   const std::map<Model, BestLink> models = best_of_models(devices);
   const std::map<Model, BestLink> usual = usual_of_models(devices);
   std::map<LinkCause, DegradedLinks> groups;
-  const auto add = [&groups](LinkCause cause, const LinkedDevice& device,
-                             const Fact<double>& speed, const Fact<int>& width,
-                             const BestLink& expected) {
+  const auto add = [&groups](LinkCause cause, const LinkedDevice& device, const Fact<double>& speed,
+                             const Fact<int>& width, const BestLink& expected) {
     std::vector<std::string> parts;
     if (is_below(speed, expected.speed_GTps))
       parts.push_back(fmt::format("at {} of {} GT/s", *speed, expected.speed_GTps));
@@ -633,8 +632,8 @@ Findings check_port_states(const Node& node) {
   return findings;
 }
 
-/// Ports are peers if they are of one NIC model, one link layer (if the source has it) and one role:
-/// a storage NIC may well be connected at a lower rate than the fabric's.
+/// Ports are peers if they are of one NIC model, one link layer (if the source has it) and one
+/// role: a storage NIC may well be connected at a lower rate than the fabric's.
 using PeerGroup = std::tuple<std::uint16_t, std::uint16_t, std::optional<LinkLayer>, PortRole>;
 
 std::map<PeerGroup, std::vector<PortRef>> peer_groups(const Node& node) {
