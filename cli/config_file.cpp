@@ -56,7 +56,7 @@ std::vector<const CLI::App*> children_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-/// Those that ask for something else than a run cannot stand in a file.
+/// Flags that ask for something other than a run cannot be set in a file.
 bool may_stand_in_file(const std::string& flag) {
   return flag != "help" && flag != "version" && flag != "config";
 }
@@ -113,7 +113,7 @@ void require_known(const CLI::App& root, const ConfigEntry& entry) {
   throw input_error(
       entry.file, "",
       may_stand_in_file(flag) ? section_text(entry) + "unknown option \"" + entry.name + "\""
-                              : "\"" + entry.name + "\" cannot stand in a configuration file",
+                              : "\"" + entry.name + "\" cannot be set in a configuration file",
       (meant.empty() || !may_stand_in_file(flag) ? "" : "did you mean " + either(meant) + "? ") +
           "run shmemctl env to list all options, or SUBCOMMAND --help for flags");
 }

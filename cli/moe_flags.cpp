@@ -52,8 +52,8 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
   command
       .add_option(
           "--combine", request.combine,
-          "weighted: one row per choice returns and is summed at the token's source rank; partial: "
-          "each rank sums its rows and returns one (only with --mode ll)")
+          "weighted: one row per expert choice is returned and summed at the token's source rank; "
+          "partial: each rank sums a token's rows and returns one row (only with --mode ll)")
       ->check(CLI::IsMember({"weighted", "partial"}));
   command
       .add_option(

@@ -232,7 +232,7 @@ void add_report_diff(CLI::App& report, Context& context) {
                    "Exit 1 if more than this share of the rows is unclear [any share passes]")
       ->type_name("FRACTION");
   command->add_flag("--allow-missing", flags->allow_missing,
-                    "Rows of BASE that are missing in NEW do not count as failures");
+                    "Rows of BASE that are missing from NEW do not count as failures");
   const auto thresholds = add_threshold_flags(*command);
   command->callback([&context, flags, thresholds] {
     context.run = [=](Context& run_context) { return diff(run_context, *flags, *thresholds); };

@@ -98,8 +98,7 @@ void add_cluster_flags(CLI::App& command, sim::Request& request) {
       ->type_name("FABRIC")
       ->check(CLI::IsMember({"rail", "fat-tree"}));
   command
-      .add_option("--leaf-nodes", request.leaf_nodes,
-                  "Nodes per group of leaf switches (default 32)")
+      .add_option("--leaf-nodes", request.leaf_nodes, "Nodes that share leaf switches (default 32)")
       ->check(CLI::Range(0, 1 << 24));
   command
       .add_option("--oversubscription", request.oversubscription,

@@ -36,7 +36,8 @@ inline std::string refuse_numbers(const Shape& shape, int ranks_limit) {
              ? "kernels know " + std::to_string(ranks_limit) + " ranks and 65536 experts at most"
              : "";
 }
-/// The same of kernels that move rows in bulk, within one NVLink domain.
+/// The same for kernels that use bulk copies, within one NVLink domain: also why the GPU is too
+/// old.
 inline std::string refuse_shape(const Shape& shape) {
   const std::string refused = refuse_numbers(shape, max_ranks_of_kernels);
   return refused.empty() ? refuse_old_device() : refused;

@@ -18,7 +18,7 @@ struct LoadedReport {
 /// would count as two measurements).
 std::vector<LoadedReport> load_reports(const std::vector<std::string>& paths);
 
-/// The runs of a report: those of a merged one, else itself.
+/// The runs in a report: all runs of a merged report, otherwise the report's own run.
 std::vector<RunInfo> runs_of(const Report& report);
 /// What identifies the run of a report; "" if the run has no start time to identify it.
 std::string identity_of(const RunInfo& run);

@@ -250,7 +250,8 @@ Error no_port_matches(const Threshold& threshold, const std::vector<LoadedReport
   std::vector<std::string> shown(names.begin(), names.end());
   shown.resize(std::min(shown.size(), max_shown));
   return input_error(threshold.source, "",
-                     begin + "no NIC meets the conditions and has a known " + threshold.metric,
+                     begin + "no NIC or group that meets the conditions has a known " +
+                         threshold.metric,
                      near && !devices.contains(wanted) ? "did you mean device=" + *near + "?"
                                                        : "use one of these: " + join(shown, ", "));
 }

@@ -61,8 +61,8 @@ struct ProxyHeader {
   alignas(proxy_line_pair_bytes) std::uint64_t quieted;
   /// Proxy thread: the transport call in progress, for timeout messages. See ProxyServing.
   alignas(proxy_line_pair_bytes) std::uint64_t serving;
-  /// Set once by any thread: nonzero when the proxy has failed. Requests are then answered with a
-  /// failure instead of executed.
+  /// A ProxyChannel::Condition, raised by whichever thread finds a failure. 1: requests are
+  /// answered with a failure instead of being executed; 2: nothing more is answered.
   alignas(proxy_line_pair_bytes) std::uint64_t failed;
 };
 

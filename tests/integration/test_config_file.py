@@ -112,8 +112,8 @@ class ConfigFiles(CliTest):
                             ("[topo]\nmin-bytes = 8\n", ('[topo] unknown option "min-bytes"',)),
                             ("[bnech]\nmin-bytes = 8\n", ("[bnech] names no subcommand", "did you mean bench?")),
                             ("[report.dif]\nalpha = 1%\n", ("[report.dif] names no subcommand", "did you mean diff?")),
-                            ("config = x\n", ('"config" cannot stand in a configuration file',)),
-                            ("help = true\n", ('"help" cannot stand in a configuration file',))):
+                            ("config = x\n", ('"config" cannot be set in a configuration file',)),
+                            ("help = true\n", ('"help" cannot be set in a configuration file',))):
             with self.subTest(text=text):
                 err = self.refused(text, "topo", "--from", NODE)
                 for word in (str(self.file), *words):

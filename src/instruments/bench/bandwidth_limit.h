@@ -176,8 +176,8 @@ struct GpuLimit {
   FoundLimit found;
   double collective_bytes = 0; ///< of a collective: what the limit is about, by PE
 };
-/// Collective, the same on all PEs of a machine. The measured limit of kernels (what a copy engine
-/// moves, multiprocessors need not reach), else the model's.
+/// Collective, the same on all PEs of a machine. For operations that kernels issue, the measured
+/// limit of kernels, because SMs may not reach the rate of a copy engine; otherwise the model's.
 /// @param links may be nullptr: the model's
 /// @param body of a collective, which says what it moves; else it may be nullptr
 GpuLimit gpu_limit_of(Runtime& runtime, const Point& point, LinkMeter* links,

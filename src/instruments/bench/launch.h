@@ -39,8 +39,8 @@ inline constexpr int max_ctas = 4096, max_threads = 1024, warp_threads = 32;
 struct LaunchRules {
   std::vector<CallScope>
       scopes; ///< those that it knows, its default first; empty: no kernel of ours
-  /// Calls of one thread, warp or block one after the other; otherwise each thread, warp or block
-  /// of the grid makes calls of its own.
+  /// One thread, warp or block makes all calls, one after another; if false, each thread, warp or
+  /// block of the grid makes calls of its own.
   bool one_caller = true;
   int ctas = 1;      ///< by default
   int threads = 128; ///< of a block, by default, where the scope leaves a choice

@@ -38,8 +38,8 @@ struct PathUse {
   std::map<std::string, double> cores = {}; ///< core_shares() of its threads meanwhile
 };
 
-/// "shm", "libfabric"; of kernels and of GPU memory "p2p", "ibgda", "proxy over ibrc". "" for a PE
-/// that nothing reaches.
+/// "shm", "libfabric"; for GPU memory "p2p", "ibgda", "proxy over ibrc". "" if nothing reaches the
+/// PE.
 std::string carrier_of(Runtime& runtime, const Launch& launch, int pe);
 
 /// This PE's transports for a point; ports and counters are the caller's to fill in.

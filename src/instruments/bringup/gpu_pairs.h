@@ -30,8 +30,8 @@ struct KernelFindings {
 };
 
 /// Collective: put, get, fetch-add, compare-and-swap and put with signal of every pair by kernels,
-/// all at the same time; who received looks. Throws Error: what a kernel's wait has reported, a
-/// lost PE, the heap is too small.
+/// all at the same time; whoever received data verifies it. Throws Error: what a kernel's wait has
+/// reported, a lost PE, the heap is too small.
 /// @param reach     of kernels, the same on all PEs
 /// @param transport its number in the verdict
 /// @param gather    collective: one text of each PE at every PE

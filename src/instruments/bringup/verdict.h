@@ -14,8 +14,8 @@ namespace shmemctl {
 struct BringupVerdict {
   int n_pes = 1;
   std::vector<TransportReach> transports;
-  /// Of all PEs, sorted: the first is the first pair that differs. Those of one transfer that
-  /// several PEs saw stand once each.
+  /// Failures of all PEs, sorted by transport, then pair. Identical ones that several PEs reported
+  /// are listed once.
   std::vector<PairFailure> failures;
   std::vector<PePair> unreachable; ///< by no transport
   std::string advice;              ///< RemoteChoice::advice

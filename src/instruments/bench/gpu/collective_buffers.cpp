@@ -21,8 +21,9 @@ std::uint64_t CollectiveBuffers::payload_bytes(int pe) const {
   return sum;
 }
 
-// Every byte of a source is read once, and every byte of a result is written once. GPUs share what
-// has come to one of their PEs, and send what they have added up themselves.
+// Every byte of a source is read once, and every byte of a result is written once. Data that
+// several PEs of a GPU need crosses to that GPU only once, and where values are summed, a GPU sends
+// its own partial sum instead of each PE's values.
 LeastTraffic CollectiveBuffers::min_traffic(const std::vector<int>& gpu_of_pe) const {
   const auto size = static_cast<double>(size_bytes);
   const auto pes = static_cast<double>(n_pes);

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t control_bytes = 4096;
 static_assert(sizeof(KernelControl) <= control_bytes);
 
-/// Of kernels that fill and look: enough to keep any GPU busy.
+/// Launch size of the kernels that fill and verify buffers: enough to keep any GPU busy.
 constexpr int helper_ctas = 64, helper_threads = 256;
 
 KernelScope kernel_scope(CallScope scope) {

@@ -321,7 +321,8 @@ protected:
                            static_cast<std::size_t>(setup_.shape.n_ranks) +
                        static_cast<std::size_t>(me_)];
   }
-  /// High throughput: what this rank gives back of the weights of a source's rows.
+  /// High throughput: where the top-k weights that this rank returns for the rows of `source` are;
+  /// nullptr if it returns none.
   float* output_weights_of(std::int32_t source) const {
     return setup_.combined_weights
                ? output_weights() +
@@ -372,7 +373,7 @@ protected:
   virtual std::vector<const GpuRegion*> written_regions() const;
   /// What is found out about where rows go: by notify, or by each dispatch of low latency.
   virtual std::vector<const GpuRegion*> plan_regions() const;
-  /// What verification looks around.
+  /// Regions whose guard bytes verification checks.
   virtual std::vector<const GpuRegion*> guarded_regions() const;
   Received packed_rows(std::int32_t first, std::size_t count) const;
   std::optional<std::string> wrong_counts();

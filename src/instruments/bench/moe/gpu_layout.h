@@ -14,7 +14,7 @@
 namespace shmemctl::moe {
 
 Scales scales_of(const Setup& setup);
-/// Setup::scale_bytes of kernels: UE8M0 takes one, where they carry it.
+/// Setup::scale_bytes for kernels: 1 if they carry UE8M0 scales, otherwise 4.
 std::int32_t scale_bytes_of(const Setup& setup);
 
 /// A region of the memory, between guard bytes that must not be written.

@@ -55,8 +55,8 @@ private:
   std::byte* value_row(std::size_t buffer, std::size_t index) const {
     return memory_ + buffer + index * back_row_bytes();
   }
-  /// In the memory of the rank that adds up: what local rank `local` gives back of a token of the
-  /// rank with the same local index on `node`.
+  /// In the memory of the rank that sums: where local rank `local` puts its result for a token of
+  /// the rank on `node` that has the summing rank's local index.
   std::byte* output_row_in(std::int32_t local, std::int32_t node, std::int32_t token) const {
     return value_row(layout_.back,
                      as_size(local * setup_.n_nodes()) * as_size(setup_.shape.max_tokens) +

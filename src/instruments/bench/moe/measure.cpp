@@ -175,8 +175,8 @@ private:
       ++verified_;
   }
 
-  /// Each operation in its two halves, launched apart, with a meeting between: then what is
-  /// received has been sent. The last ones are looked at.
+  /// Each operation in its two phases, launched separately, with a barrier between them: whatever
+  /// is received has been sent by then. The last ones are verified.
   void phases() {
     for (int i = 0; backend_.has_phases() && i < effort_.iterations; ++i) {
       if (i % 16 == 0 || progress_.is_due())

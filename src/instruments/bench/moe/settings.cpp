@@ -20,7 +20,7 @@ std::string all_names() {
 
 Error bad(const std::string& flag, const std::string& text, const std::string& problem) {
   return Error(ExitCode::usage, flag, "read " + printable(text), problem,
-               "write sms=24,warps=7 with names of: " + all_names())
+               "write each setting once, as in sms=24,warps=7; the names are: " + all_names())
       .on_all_pes();
 }
 

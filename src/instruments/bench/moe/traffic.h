@@ -10,15 +10,15 @@ namespace shmemctl::moe {
 
 /// Of one call, by rank.
 struct Traffic {
-  /// DeepEP's count: values and scales of every row that a rank receives (of a combine: gives
-  /// back), its own among them; with low latency a row for each choice, however many travel.
+  /// As DeepEP counts: values and scales of every row that a rank receives (in a combine: returns),
+  /// including its own; with low latency one row per expert choice, however many are sent.
   std::vector<std::uint64_t> logical_bytes;
   /// What a rank's rows bring to other ranks: values and scales that really leave it, for
   /// themselves or handed on.
   std::vector<std::uint64_t> sent_bytes;
   /// Of these, to ranks of other nodes.
   std::vector<std::uint64_t> crossing_bytes;
-  /// [from][to]: the same by way, of ranks that are not the same.
+  /// [from][to]: sent_bytes by pair of ranks; 0 from a rank to itself.
   std::vector<std::uint64_t> moved_bytes;
 };
 Traffic dispatch_traffic(const Setup& setup);

@@ -363,13 +363,14 @@ private:
     foreign_.into(node_.notes, "elements that NCCL does not have there were left out");
     endless_.into(node_.notes,
                   "NVLinks were left out of the distances: the file does not say to which GPU");
-    merged_.into(node_.remarks, "NICs that NCCL has merged stand where the first of them is, each "
-                                "with its share of their speed");
-    direct_.into(node_.remarks, "NICs with a name in _dma stand where their data-direct function "
-                                "is: the file does not say where the HCA itself is");
+    merged_.into(node_.remarks, "NICs that NCCL has merged are shown at the place of the first, "
+                                "each with its share of their total speed");
+    direct_.into(node_.remarks, "NICs with a name in _dma are shown at the place of their "
+                                "data-direct function: the file does not say where the HCA "
+                                "itself is");
     if (repeated_dev_)
-      node_.remarks.emplace_back("the dev numbers of <net> are not one for each device: RDMA "
-                                 "devices stand in the order of their names");
+      node_.remarks.emplace_back("the dev numbers of <net> are missing or not unique: RDMA "
+                                 "devices are listed in the order of their names");
   }
 
   /// One XML may hold several hosts of an NVLink domain.
