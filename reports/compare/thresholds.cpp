@@ -362,7 +362,8 @@ private:
     if (keys.empty())
       return;
     for (std::size_t i = 0; i < threshold.conditions.size(); ++i) {
-      const auto& [key, value] = threshold.conditions[i];
+      const std::string& key = threshold.conditions[i].first;
+      const std::string& value = threshold.conditions[i].second; // clang 14 captures no binding
       if (std::find(keys.begin(), keys.end(), key) == keys.end())
         fail(condition_columns_[i], one_of(key, keys));
       const std::vector<std::string> values = condition_values(key);
