@@ -26,6 +26,8 @@ constexpr std::size_t stamped_bytes = std::size_t{64} << 10;
 /// A batch takes about this share of a slot, so that a slot has several.
 constexpr double batch_share = 0.125;
 constexpr std::size_t fewest_batches = 2, most_batches = 4096;
+/// Many flows need longer than one to find their rates.
+constexpr double slots_of_flow = 4;
 /// FAULT=slow:PE:fabric: each batch takes so many times as long.
 constexpr int slow_times = 4;
 
@@ -145,6 +147,9 @@ double Measurement::batch_s(int partner, int window) const {
 
 void Measurement::send(int partner, Record& record) {
   stamp(effort_.max_window);
+  slow_ = is_fault(options_, FaultKind::slow, runtime_.pe(), phase_name) ||
+          is_fault(options_, FaultKind::slow, runtime_.pe(),
+                   fmt::format("{}-{}", phase_name, partner));
   const auto transport = runtime_.transport_index_by_pe()[static_cast<std::size_t>(partner)];
   const bool over_tcp = transport >= 0 && runtime_.transports()[static_cast<std::size_t>(transport)]
                                                   .transport->connection(partner)
@@ -224,9 +229,9 @@ std::vector<PairFigure> Measurement::run(const PartnerOf& partner_of, int rounds
   return collect(partner_of, rounds);
 }
 
-std::vector<PairFigure> Measurement::collect(const PartnerOf& partner_of, int rounds) {
+template <class Use>
+void Measurement::read_records(int rounds, const Use& use) {
   sync(); // all records are written
-  std::vector<PairFigure> figures;
   if (runtime_.pe() == 0) {
     const std::size_t size_bytes = static_cast<std::size_t>(rounds) * sizeof(Record);
     for (int pe = 0; pe < runtime_.n_pes(); ++pe) {
@@ -234,11 +239,59 @@ std::vector<PairFigure> Measurement::collect(const PartnerOf& partner_of, int ro
         std::memcpy(at(scratch_at_), at(records_at_), size_bytes);
       else if (size_bytes > 0)
         runtime_.rma().get(at(scratch_at_), at(records_at_), size_bytes, pe);
-      add_pe(pe, reinterpret_cast<const Record*>(at(scratch_at_)), partner_of, rounds, figures);
+      use(pe, reinterpret_cast<const Record*>(at(scratch_at_)));
     }
   }
   sync(); // they may be overwritten
+}
+
+std::vector<PairFigure> Measurement::collect(const PartnerOf& partner_of, int rounds) {
+  std::vector<PairFigure> figures;
+  read_records(rounds, [&](int pe, const Record* records) {
+    add_pe(pe, records, partner_of, rounds, figures);
+  });
   return figures;
+}
+
+double Measurement::flow_GBps(const std::vector<int>& targets) const {
+  Rma& rma = runtime_.rma();
+  const Clock::time_point start = Clock::now();
+  std::size_t next = 0;
+  double bytes = 0, taken_s = 0;
+  while (taken_s < slots_of_flow * effort_.slot_s) {
+    for (int i = 0; i < effort_.max_window; ++i) {
+      const std::size_t offset = static_cast<std::size_t>(i) * effort_.message_bytes;
+      rma.put(at(landing_at_ + offset), at(source_at_ + offset), effort_.message_bytes,
+              targets[next], 0, false);
+      next = (next + 1) % targets.size();
+      bytes += static_cast<double>(effort_.message_bytes);
+    }
+    rma.quiet();
+    taken_s = seconds_since(start);
+  }
+  return bytes / taken_s * 1e-9;
+}
+
+std::vector<std::vector<double>> Measurement::run_flows(
+    const std::function<std::vector<int>(int pe, int round)>& targets_of, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    announce_(round, rounds);
+    const std::vector<int> targets = targets_of(runtime_.pe(), round);
+    record(round) = {0, not_measured, not_measured, Record::nothing};
+    sync();
+    if (!targets.empty())
+      record(round).GBps = static_cast<float>(flow_GBps(targets));
+  }
+  std::vector<std::vector<double>> sent;
+  if (runtime_.pe() == 0)
+    sent.assign(static_cast<std::size_t>(rounds),
+                std::vector<double>(static_cast<std::size_t>(runtime_.n_pes()), 0));
+  read_records(rounds, [&](int pe, const Record* records) {
+    for (int round = 0; round < rounds; ++round)
+      sent[static_cast<std::size_t>(round)][static_cast<std::size_t>(pe)] =
+          static_cast<double>(records[round].GBps);
+  });
+  return sent;
 }
 
 void Measurement::add_pe(int pe, const Record* records, const PartnerOf& partner_of, int rounds,

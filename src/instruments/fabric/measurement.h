@@ -56,8 +56,15 @@ public:
   /// slot, then the other one, then both put words for the latency, each part after a sync of all
   /// PEs. The rates are medians over batches of puts, each ended by a quiet.
   /// @param partner_of the same on all PEs; only PE 0 asks for other PEs than itself
+  /// @param rounds at most as many as the constructor was told
   /// @return on PE 0 both directions of each pair; empty elsewhere
   std::vector<PairFigure> run(const PartnerOf& partner_of, int rounds);
+
+  /// By round: each PE puts to its targets, one message to each in turn, all PEs at once, for four
+  /// slots. The memory that they write to is the same: it is not verified.
+  /// @return on PE 0 by round, by PE: GB/s that it sent; empty elsewhere
+  std::vector<std::vector<double>>
+  run_flows(const std::function<std::vector<int>(int pe, int round)>& targets_of, int rounds);
 
   /// PE 0: the others must be in follow(). Measures rounds that only PE 0 knows.
   std::vector<PairFigure> lead(const std::vector<Round>& rounds);
@@ -80,6 +87,10 @@ private:
   void send(int partner, Record& record);
   void time_latency(int partner, Record& record) const;
   double batch_s(int partner, int window) const;
+  double flow_GBps(const std::vector<int>& targets) const;
+  /// PE 0: use(pe, records) of each PE. Collective.
+  template <class Use>
+  void read_records(int rounds, const Use& use);
   void stamp(int window);
   bool arrived(int source) const;
   std::vector<PairFigure> collect(const PartnerOf& partner_of, int rounds);
@@ -97,6 +108,7 @@ private:
   SymmetricBlock memory_;
   std::uint64_t slot_ = 0; ///< counts the parts of all rounds; stamps tell them apart
   bool faulted_ = false;   ///< FAULT has had its moment
+  bool slow_ = false;      ///< FAULT slows this PE towards its partner
   std::vector<CorruptPair> corrupt_;
   std::uint64_t verified_ = 0;
 };
