@@ -95,8 +95,8 @@ public:
     result_.effort = effort_for(schedule_->rounds(),
                                 request.quick ? quick_budget_s : default_budget_s, request.quick);
     callbacks_.say("allocating buffers");
-    const int most_rounds = std::max({schedule_->rounds(), static_cast<int>(most_second_rounds),
-                                      PatternPlan::most_senders + 1});
+    const int most_rounds = std::max(
+        {schedule_->rounds(), static_cast<int>(most_second_rounds), PatternPlan::most_senders + 1});
     measurement_.emplace(runtime, options, result_.effort, most_rounds,
                          [this](int round, int rounds) { announce(round, rounds); });
   }
@@ -148,9 +148,9 @@ private:
                        result_.effort.passes > 1
                            ? fmt::format(", pass {} of {}", pass + 1, result_.effort.passes)
                            : ""));
-      passes.push_back(measurement_->run(
-          [this](int pe, int round) { return schedule_->partner(pe, round); },
-          schedule_->rounds()));
+      passes.push_back(
+          measurement_->run([this](int pe, int round) { return schedule_->partner(pe, round); },
+                            schedule_->rounds()));
     }
     step("measuring suspects again");
     if (!leads()) {
@@ -180,8 +180,7 @@ private:
       suspects.push_back(std::move(suspect));
     Confirmed confirmed = confirm(
         endpoints, std::move(suspects),
-        [this](const std::vector<Round>& rounds) { return measurement_->lead(rounds); },
-        criteria_);
+        [this](const std::vector<Round>& rounds) { return measurement_->lead(rounds); }, criteria_);
     add_verdicts(confirmed.slow, result_.slow);
     result_.transient.insert(result_.transient.end(), confirmed.transient.begin(),
                              confirmed.transient.end());
@@ -221,8 +220,7 @@ private:
           runtime_.placement().my_node())
         if (const int way = runtime_.transport_index_by_pe()[static_cast<std::size_t>(pe)];
             way >= 0)
-          transports.insert(
-              runtime_.transports()[static_cast<std::size_t>(way)].transport->name());
+          transports.insert(runtime_.transports()[static_cast<std::size_t>(way)].transport->name());
     mine.nics = join({nics.begin(), nics.end()}, ", ");
     mine.transports = join({transports.begin(), transports.end()}, ", ");
     const std::vector<std::string> texts = runtime_.gather_text(to_bytes(mine));

@@ -24,9 +24,10 @@ struct Request {
 
 /// The job as this instrument names it.
 struct JobMap {
-  std::vector<std::string> hosts; ///< names, each once: "node7", or "vm node 1" where several share one
-  std::vector<Endpoint> endpoints; ///< by PE
-  std::vector<std::string> nics;   ///< by PE: that carried its data, "mlx5_0"; "" where unknown
+  std::vector<std::string>
+      hosts; ///< names, each once: "node7", or "vm node 1" where several share one
+  std::vector<Endpoint> endpoints;     ///< by PE
+  std::vector<std::string> nics;       ///< by PE: that carried its data, "mlx5_0"; "" where unknown
   std::vector<std::string> transports; ///< by PE: to the PEs of other hosts, "ibrc"
   /// Each host has a kernel and a network of its own, so that its counters are its own.
   bool own_counters = false;
@@ -76,8 +77,8 @@ struct Callbacks {
   std::function<void(const Result& so_far)> update;
 };
 
-/// Collective. The result is on PE 0. Throws Error: usage (all PEs are on one host), unavailable (the
-/// heap is too small, a PE was lost), deadline.
+/// Collective. The result is on PE 0. Throws Error: usage (all PEs are on one host), unavailable
+/// (the heap is too small, a PE was lost), deadline.
 Result measure(Runtime& runtime, const Options& options, const Request& request,
                const Callbacks& callbacks);
 

@@ -46,9 +46,9 @@ std::set<int> corrupt_pes(const Result& result) {
 }
 
 bool is_corrupt(const Result& result, int source, int target) {
-  return std::any_of(
-      result.corrupt.begin(), result.corrupt.end(),
-      [&](const CorruptPair& pair) { return pair.source == source && pair.target == target; });
+  return std::any_of(result.corrupt.begin(), result.corrupt.end(), [&](const CorruptPair& pair) {
+    return pair.source == source && pair.target == target;
+  });
 }
 
 void set_verified(ResultRow& row, bool corrupt) {
@@ -230,8 +230,7 @@ std::string subject_of(const Suspect& suspect, const Result& result) {
   }
   case Part::pair:
     return fmt::format("{}{} {} {}{} (PE {}, PE {})", host_of(result, suspect.source),
-                       nic_of(suspect.source),
-                       suspect.direction == Direction::both ? "<->" : "->",
+                       nic_of(suspect.source), suspect.direction == Direction::both ? "<->" : "->",
                        host_of(result, suspect.target), nic_of(suspect.target), suspect.source,
                        suspect.target);
   }
@@ -240,14 +239,12 @@ std::string subject_of(const Suspect& suspect, const Result& result) {
 
 std::string words_of(const Suspect& suspect, const Result& result) {
   const std::string subject = subject_of(suspect, result);
-  const char* const verb = suspect.metric == Metric::latency        ? "takes"
-                           : suspect.direction == Direction::sending ? "sends at"
-                           : suspect.direction == Direction::receiving
-                               ? "receives at"
-                               : "sends and receives at";
-  const std::string values =
-      fmt::format("{}, {:.1f} times slower than", number_text(suspect.value, suspect.metric),
-                  suspect.times);
+  const char* const verb = suspect.metric == Metric::latency           ? "takes"
+                           : suspect.direction == Direction::sending   ? "sends at"
+                           : suspect.direction == Direction::receiving ? "receives at"
+                                                                       : "sends and receives at";
+  const std::string values = fmt::format("{}, {:.1f} times slower than",
+                                         number_text(suspect.value, suspect.metric), suspect.times);
   const std::string peers = number_text(suspect.peers, suspect.metric);
   switch (suspect.part) {
   case Part::rail:
@@ -301,9 +298,10 @@ std::string fix_of(const Suspect& suspect, const Result& result) {
     return "look at what these hosts share: the uplinks of their leaf switch, or its routes";
   case Part::host:
   case Part::nic:
-    return fmt::format("on {}, look at the rate of the NIC's port and its PCIe link (shmemctl "
-                       "doctor, shmemctl topo), its cable and switch port, and what else runs there",
-                       result.job.hosts[at(suspect.hosts.front())]);
+    return fmt::format(
+        "on {}, look at the rate of the NIC's port and its PCIe link (shmemctl "
+        "doctor, shmemctl topo), its cable and switch port, and what else runs there",
+        result.job.hosts[at(suspect.hosts.front())]);
   case Part::pair:
     return fmt::format("look at the path between {} and {}: links between their switches, routes "
                        "(ibtracert, traceroute); both are as fast as others to other hosts",
@@ -370,8 +368,7 @@ Finding finding_of(const Verdict& verdict, const Result& result, const json& hot
   const Cause cause = cause_of(suspect, result, hotspots);
   const std::string often =
       result.runs > 1 ? fmt::format("; in {} of {} runs", verdict.runs, result.runs) : "";
-  return {id_of(suspect),
-          suspect.metric == Metric::bandwidth ? Severity::error : Severity::warning,
+  return {id_of(suspect), suspect.metric == Metric::bandwidth ? Severity::error : Severity::warning,
           subject_of(suspect, result),
           words_of(suspect, result) + again_of(suspect) + often +
               (cause.text.empty() ? "" : "; " + cause.text),
@@ -407,10 +404,9 @@ Cause cause_of(const Suspect& suspect, const Result& result, const json& hotspot
     std::vector<std::string> texts;
     for (const json* sign : signs)
       if (texts.size() < most_named)
-        texts.push_back(fmt::format("{} of {} rose by {} on {}", view::text(*sign, "counter"),
-                                    view::text(*sign, "device"),
-                                    view::scalar(view::member(*sign, "delta")).value_or("?"),
-                                    view::text(*sign, "host")));
+        texts.push_back(fmt::format(
+            "{} of {} rose by {} on {}", view::text(*sign, "counter"), view::text(*sign, "device"),
+            view::scalar(view::member(*sign, "delta")).value_or("?"), view::text(*sign, "host")));
     return join(texts, ", ");
   };
   for (const char* id : {"link-flapping", "nic-lossy"})
@@ -449,8 +445,8 @@ Findings findings_of(const Result& result, const json& hotspots) {
     findings.push_back(
         {"fabric-slow-under-load", Severity::warning,
          fmt::format("{} (PE {})", host_of(result, slow.pe), slow.pe),
-         fmt::format("{}: PE {} on {} {} {} GB/s, its peers {} (median), twice", to_string(slow.pattern),
-                     slow.pe, host_of(result, slow.pe),
+         fmt::format("{}: PE {} on {} {} {} GB/s, its peers {} (median), twice",
+                     to_string(slow.pattern), slow.pe, host_of(result, slow.pe),
                      slow.pattern == Pattern::incast ? "receives" : "sends",
                      view::decimal(slow.GBps, 3), view::decimal(slow.peers_GBps, 3)),
          "look at the switch port of that NIC: its buffers, ECN and PFC; shmemctl hotspots shows "
@@ -506,8 +502,13 @@ std::string summary_of(const Result& result, const TextStyle& style) {
     nics.resize(most_shown);
     text += fmt::format("the slowest {} NICs and directions:\n", most_shown);
   }
-  Table table({{"host"}, {"rail", Align::right}, {"NIC"}, {"direction"}, {"p50 [GB/s]", Align::right},
-               {"slowest pair", Align::right}, {"pairs", Align::right}});
+  Table table({{"host"},
+               {"rail", Align::right},
+               {"NIC"},
+               {"direction"},
+               {"p50 [GB/s]", Align::right},
+               {"slowest pair", Align::right},
+               {"pairs", Align::right}});
   for (const ResultRow& row : nics)
     table.add({safe_text(row.params["host"].get<std::string>()), row.params["rail"].dump(),
                row.path ? safe_text(join(row.path->nics, ", ")) : "",

@@ -29,7 +29,7 @@ constexpr std::size_t fewest_batches = 2, most_batches = 4096;
 /// Many flows need longer than one to find their rates.
 constexpr double slots_of_flow = 4;
 /// FAULT=slow:PE:fabric: each batch takes so many times as long.
-constexpr int slow_times = 4;
+constexpr int slow_times = 20;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -147,9 +147,9 @@ double Measurement::batch_s(int partner, int window) const {
 
 void Measurement::send(int partner, Record& record) {
   stamp(effort_.max_window);
-  slow_ = is_fault(options_, FaultKind::slow, runtime_.pe(), phase_name) ||
-          is_fault(options_, FaultKind::slow, runtime_.pe(),
-                   fmt::format("{}-{}", phase_name, partner));
+  slow_ =
+      is_fault(options_, FaultKind::slow, runtime_.pe(), phase_name) ||
+      is_fault(options_, FaultKind::slow, runtime_.pe(), fmt::format("{}-{}", phase_name, partner));
   const auto transport = runtime_.transport_index_by_pe()[static_cast<std::size_t>(partner)];
   const bool over_tcp = transport >= 0 && runtime_.transports()[static_cast<std::size_t>(transport)]
                                                   .transport->connection(partner)
@@ -272,8 +272,9 @@ double Measurement::flow_GBps(const std::vector<int>& targets) const {
   return bytes / taken_s * 1e-9;
 }
 
-std::vector<std::vector<double>> Measurement::run_flows(
-    const std::function<std::vector<int>(int pe, int round)>& targets_of, int rounds) {
+std::vector<std::vector<double>>
+Measurement::run_flows(const std::function<std::vector<int>(int pe, int round)>& targets_of,
+                       int rounds) {
   for (int round = 0; round < rounds; ++round) {
     announce_(round, rounds);
     const std::vector<int> targets = targets_of(runtime_.pe(), round);

@@ -29,7 +29,8 @@ PatternPlan::PatternPlan(const std::vector<Endpoint>& endpoints, Pattern pattern
   for (std::size_t pe = 0; pe < endpoints.size(); ++pe)
     by_host[pe] = static_cast<int>(pe);
   std::sort(by_host.begin(), by_host.end(), [&](int a, int b) {
-    return endpoints[static_cast<std::size_t>(a)].host < endpoints[static_cast<std::size_t>(b)].host;
+    return endpoints[static_cast<std::size_t>(a)].host <
+           endpoints[static_cast<std::size_t>(b)].host;
   });
   int most = 0;
   for (const int pe : by_host) {
@@ -64,8 +65,7 @@ std::vector<PatternRate> rates_of(const PatternPlan& plan, Pattern pattern, std:
   std::map<int, PatternRate> rates;
   for (std::size_t round = 0; round < sent.size(); ++round)
     for (std::size_t pe = 0; pe < n_pes; ++pe) {
-      const std::vector<int> targets =
-          plan.targets(static_cast<int>(pe), static_cast<int>(round));
+      const std::vector<int> targets = plan.targets(static_cast<int>(pe), static_cast<int>(round));
       if (targets.empty() || !(sent[round][pe] > 0))
         continue;
       const int who = pattern == Pattern::incast ? targets.front() : static_cast<int>(pe);

@@ -68,7 +68,8 @@ std::vector<PatternRate> run(const std::vector<double>& rates) {
 }
 
 TEST(FabricPatterns, SlowInEachRunIsSlow) {
-  const std::vector<PatternRate> sound = run({40, 41, 42, 40, 41}), slow = run({40, 20, 42, 40, 41});
+  const std::vector<PatternRate> sound = run({40, 41, 42, 40, 41}),
+                                 slow = run({40, 20, 42, 40, 41});
   const std::vector<SlowUnderLoad> found = slow_under_load(Pattern::incast, {slow, slow});
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].pe, 1);
@@ -78,8 +79,9 @@ TEST(FabricPatterns, SlowInEachRunIsSlow) {
   EXPECT_TRUE(slow_under_load(Pattern::incast, {sound, sound}).empty());
   EXPECT_TRUE(slow_under_load(Pattern::incast, {run({40, 20, 30}), run({40, 20, 30})}).empty())
       << "three are too few to tell what is usual";
-  EXPECT_TRUE(slow_under_load(Pattern::incast, {run({10, 20, 40, 80, 160}), run({10, 20, 40, 80, 160})})
-                  .empty())
+  EXPECT_TRUE(
+      slow_under_load(Pattern::incast, {run({10, 20, 40, 80, 160}), run({10, 20, 40, 80, 160})})
+          .empty())
       << "all differ";
 }
 
