@@ -17,7 +17,7 @@ struct PairFigure {
   int source = 0, target = 0; ///< PEs
   float GBps = not_measured;
   float latency_us = not_measured;
-  /// Standard deviation of ln(GBps) over the passes, estimated by their MAD.
+  /// Standard error of ln(GBps), by repetitions.
   float noise = not_measured;
   float latency_noise = not_measured;
   float resent = not_measured; ///< share of TCP segments that were sent again meanwhile

@@ -28,8 +28,9 @@ constexpr double batch_share = 0.125;
 constexpr std::size_t fewest_batches = 2, most_batches = 4096;
 /// Many flows need longer than one to find their rates.
 constexpr double slots_of_flow = 4;
-/// FAULT=slow:PE:fabric: each batch takes so many times as long.
+/// FAULT=slow:PE:fabric: each batch takes so many times as long, and so long at least.
 constexpr int slow_times = 20;
+constexpr std::chrono::milliseconds slow_at_least{200};
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -141,7 +142,8 @@ double Measurement::batch_s(int partner, int window) const {
       is_fault(options_, FaultKind::slow, runtime_.pe(), phase_name) ||
       is_fault(options_, FaultKind::slow, runtime_.pe(), fmt::format("{}-{}", phase_name, partner));
   if (slow)
-    std::this_thread::sleep_for((slow_times - 1) * (Clock::now() - start));
+    std::this_thread::sleep_for(
+        std::max<Clock::duration>((slow_times - 1) * (Clock::now() - start), slow_at_least));
   return seconds_since(start);
 }
 

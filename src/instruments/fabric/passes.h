@@ -8,8 +8,8 @@
 namespace shmemctl::fabric {
 
 /// By ordered pair, the median over the passes that measured it, and with three or more of them the
-/// spread of the logarithm (1.4826 * MAD), with one or two the larger noise that a pass had, if
-/// any. Of `resent`, the mean. Ordered by source, then target.
+/// standard error of that median's logarithm, by their MAD; with one or two the larger noise that a
+/// pass had, if any. Of `resent`, the mean. Ordered by source, then target.
 std::vector<PairFigure> medians_of(const std::vector<std::vector<PairFigure>>& passes);
 
 } // namespace shmemctl::fabric

@@ -27,7 +27,8 @@ TEST(FabricPasses, MediansOfEachPair) {
   EXPECT_FLOAT_EQ(figures[0].GBps, 2);
   EXPECT_FLOAT_EQ(figures[0].latency_us, 1.5F);
   EXPECT_FLOAT_EQ(figures[0].resent, 0.05F);
-  EXPECT_NEAR(figures[0].noise, 1.4826 * std::log(1.5), 1e-5) << "ln 1, ln 2, ln 3";
+  EXPECT_NEAR(figures[0].noise, 1.2533 * 1.4826 * std::log(1.5) / std::sqrt(3), 1e-5)
+      << "of ln 1, ln 2, ln 3";
   EXPECT_EQ(figures[1].source, 1);
   EXPECT_FLOAT_EQ(figures[1].GBps, 15);
   EXPECT_FLOAT_EQ(figures[1].resent, 0.25F);
