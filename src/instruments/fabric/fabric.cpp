@@ -122,8 +122,8 @@ private:
 
   void require_hosts() const {
     if (result_.job.hosts.size() < 2)
-      throw Error(ExitCode::usage, "fabric", "measure pairs of hosts",
-                  fmt::format("all PEs are on one ({})", result_.job.hosts.front()),
+      throw Error(ExitCode::usage, "fabric", "",
+                  fmt::format("all PEs are on one host ({})", result_.job.hosts.front()),
                   "start PEs on several hosts (mpirun --host a,b; srun -N 2), or split this one: "
                   "shmemctl run -n 4 --nodes 2 fabric");
   }
