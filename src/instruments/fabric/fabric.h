@@ -63,6 +63,8 @@ struct Result {
   std::uint64_t verified = 0; ///< measurements whose data was looked at and was right
   std::vector<PatternResult> patterns;
   std::vector<SlowUnderLoad> slow_under_load;
+  /// PEs share cores: what is slow may be the scheduler. Set by the caller.
+  bool shares_cores = false;
 };
 
 /// The same part in the same direction, whatever the numbers.
