@@ -73,7 +73,10 @@ ExitCode measure(const Context& context, const FabricFlags& flags, JobSession& s
     report.results = fabric::rows_of(so_far);
     session.checkpoint();
   };
-  const fabric::Result result = fabric::measure(runtime, options, flags.request, callbacks);
+  fabric::Result result = fabric::measure(runtime, options, flags.request, callbacks);
+  result.shares_cores =
+      std::any_of(pinning.findings().begin(), pinning.findings().end(),
+                  [](const Finding& finding) { return finding.id == "bench-oversubscribed"; });
   session.step("gathering the NIC counters of all hosts");
   const bool nics_wrong = nics.end(report, false);
   session.step("gathering the verdict");

@@ -382,7 +382,7 @@ std::vector<FindingReference> finding_rows() {
        "`fabric` stamps the first and the last word of each 64 KiB with the sender, the round and "
        "the place, and the receiver looks at them.",
        "Verify these pairs byte by byte: `shmemctl bringup`."},
-      {"fabric-one-way", "Pairs of hosts", "error",
+      {"fabric-one-way", "Pairs of hosts", "error, warning",
        "A host, or one NIC of a host, is slow in one direction only: in sending or in receiving.",
        "As `fabric-slow-host`, by direction.",
        "Look at the cable and the switch port (errors are counted on the receiving end), at pause "

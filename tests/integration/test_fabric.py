@@ -49,6 +49,11 @@ class FabricTest(CliTest):
         errors = [finding for finding in report["findings"] if finding["severity"] == "error"]
         self.assertEqual(code, 1 if errors else 0, errors)
 
+    def severity(self, report):
+        """Of a bandwidth: where PEs share cores, it may be the scheduler's."""
+        shared = any(finding["id"] == "bench-oversubscribed" for finding in report["findings"])
+        return "warning" if shared else "error"
+
     def require_verdict(self, out):
         """The verdict depends on the noise; which row is slowest does not."""
         noise = float(re.search(r"noise ([0-9.]+)%", out).group(1))
@@ -61,9 +66,10 @@ class FabricTest(CliTest):
         slowest = min(sending, key=lambda row: row["bandwidth_GBps"])
         self.assertTrue(slowest["params"]["host"].endswith("node 1"), sending)
         self.require_verdict(out)
-        self.assertEqual(code, 1, out + err)
+        severity = self.severity(report)
+        self.assertEqual(code, 1 if severity == "error" else 0, out + err)
         named = [finding for finding in report["findings"] if finding["id"] in ("fabric-one-way", "fabric-slow-host")
-                 and finding["severity"] == "error"]
+                 and finding["severity"] == severity]
         self.assertTrue(any(finding["subject"].endswith("node 1") for finding in named), report["findings"])
 
     def test_a_slow_pair_is_named_with_its_direction(self):
@@ -71,9 +77,10 @@ class FabricTest(CliTest):
         slowest = min(self.rows(report, "fabric-pair"), key=lambda row: row["bandwidth_GBps"])["params"]
         self.assertTrue(slowest["from_host"].endswith("node 0") and slowest["to_host"].endswith("node 2"), slowest)
         self.require_verdict(out)
-        self.assertEqual(code, 1, out + err)
+        severity = self.severity(report)
+        self.assertEqual(code, 1 if severity == "error" else 0, out + err)
         pairs = [finding["subject"] for finding in report["findings"] if finding["id"] == "fabric-slow-pair"
-                 and finding["severity"] == "error"]
+                 and finding["severity"] == severity]
         self.assertTrue(any("node 0" in subject.split("->")[0] and "node 2" in subject.split("->")[-1]
                             for subject in pairs if "<->" not in subject), report["findings"])
 

@@ -368,7 +368,9 @@ Finding finding_of(const Verdict& verdict, const Result& result, const json& hot
   const Cause cause = cause_of(suspect, result, hotspots);
   const std::string often =
       result.runs > 1 ? fmt::format("; in {} of {} runs", verdict.runs, result.runs) : "";
-  return {id_of(suspect), suspect.metric == Metric::bandwidth ? Severity::error : Severity::warning,
+  return {id_of(suspect),
+          suspect.metric == Metric::bandwidth && !result.shares_cores ? Severity::error
+                                                                      : Severity::warning,
           subject_of(suspect, result),
           words_of(suspect, result) + again_of(suspect) + often +
               (cause.text.empty() ? "" : "; " + cause.text),

@@ -29,7 +29,7 @@ Cause cause_of(const Suspect& suspect, const Result& result, const nlohmann::jso
 
 /// fabric-slow-host, fabric-slow-nic, fabric-slow-rail, fabric-slow-group, fabric-slow-pair,
 /// fabric-one-way, fabric-slow-under-load, fabric-corrupt, and as info fabric-transient. Bandwidths
-/// are errors, latencies and patterns warnings.
+/// are errors, latencies and patterns warnings; in a job whose PEs share cores, all are.
 Findings findings_of(const Result& result, const nlohmann::json& hotspots);
 
 /// "4 hosts, 2 rails, 24 pairs in 3 rounds, ..." and the usual figures; then the slowest NICs.

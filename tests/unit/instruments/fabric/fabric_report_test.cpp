@@ -139,6 +139,14 @@ TEST(FabricReport, ASlowHostIsAnErrorWithItsNumbers) {
             "GB/s");
 }
 
+TEST(FabricReport, WherePesShareCoresNothingIsAnError) {
+  Result result = four_hosts();
+  result.slow.push_back({slow_host(1), 1});
+  result.shares_cores = true;
+  ASSERT_EQ(findings_of(result, nullptr).size(), 1U);
+  EXPECT_EQ(findings_of(result, nullptr)[0].severity, Severity::warning);
+}
+
 TEST(FabricReport, LatencyIsAWarningAndSaidOnce) {
   Result result = four_hosts();
   result.slow.push_back({slow_host(1, Metric::latency), 1});
