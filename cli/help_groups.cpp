@@ -40,6 +40,9 @@ constexpr Group option_groups[] = {
     {"bringup", "Transports", "remote-transport"},
     {"bench", "Transports", "remote-transport"},
     {"moe", "Transports", "remote-transport"},
+    {"fabric", "What is measured", "cross-rail quick soak patterns pin"},
+    {"fabric", "Runtime", "gpus"},
+    {"fabric", "Transports", "remote-transport"},
     {"*", "Runtime", "bootstrap symmetric-size heap device-path"},
     {"*", "Transports",
      "transport ib-gid-index ib-sl ib-traffic-class ib-atomics emulated-hca-over "
@@ -54,7 +57,7 @@ constexpr Group option_groups[] = {
 constexpr Group subcommand_groups[] = {
     {"", "Look at a machine", "check topo doctor env"},
     {"", "Measure a job", "run bringup bench moe"},
-    {"", "Find the hot spot", "hotspots sim"},
+    {"", "Find the hot spot", "hotspots fabric sim"},
     {"", "Reports", "report"},
     {"", "This program", "help version completion"},
 };

@@ -156,7 +156,7 @@ void build(CLI::App& app, Context& context) {
   add_common_flags(app, context);
   for (const auto add :
        {add_check, add_topo, add_doctor, add_env, add_bringup, add_bench, add_moe, add_sim, add_run,
-        add_hotspots, add_report, add_help, add_version, add_completion, add_reference})
+        add_hotspots, add_fabric, add_report, add_help, add_version, add_completion, add_reference})
     add(app, context);
   set_help_groups(app);
 }
@@ -237,7 +237,8 @@ int run(int argc, char** argv) {
   }
   for (const CLI::App* chosen : app.get_subcommands())
     context.runs_as_job = context.runs_as_job || chosen->get_name() == "bench" ||
-                          chosen->get_name() == "bringup" || chosen->get_name() == "moe";
+                          chosen->get_name() == "bringup" || chosen->get_name() == "moe" ||
+                          chosen->get_name() == "fabric";
   context.json_by_host = put_host(context.json_path);
   context.csv_by_host = put_host(context.csv_path);
   try {

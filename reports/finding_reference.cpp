@@ -379,6 +379,53 @@ std::vector<FindingReference> finding_rows() {
        "Bytes and time of each long transfer, by port.",
        "Look at its link, cable and switch port, at its PCIe link (`shmemctl topo`), and at the "
        "port at the other end (`shmemctl bringup`). `SHMEMCTL_HCA_LIST=^DEVICE` excludes it."},
+      {"fabric-corrupt", "Pairs of hosts", "error",
+       "What one PE put did not arrive unchanged at a PE of another host.",
+       "`fabric` stamps the first and the last word of each 64 KiB with the sender, the round and "
+       "the place, and the receiver looks at them.",
+       "Verify these pairs byte by byte: `shmemctl bringup`."},
+      {"fabric-one-way", "Pairs of hosts", "error, warning",
+       "A host, or one NIC of a host, is slow in one direction only: in sending or in receiving.",
+       "As `fabric-slow-host`, by direction.",
+       "Look at the cable and the switch port (errors are counted on the receiving end), at pause "
+       "frames that it gets, and at the settings of its PCIe slot."},
+      {"fabric-slow-group", "Pairs of hosts", "error, warning",
+       "Several hosts are fast among themselves and slow to all others.",
+       "As `fabric-slow-host`; three quarters of the pairs among them are not slow.",
+       "Look at what they share: the uplinks of their leaf switch, its routes."},
+      {"fabric-slow-host", "Pairs of hosts", "error, warning",
+       "All NICs of a host (its only one, or three of four) are slower than those of the other "
+       "hosts. Bandwidths that are 1.2 times worse are errors, latencies that are 1.5 times worse "
+       "are warnings.",
+       "`fabric` measures every pair of hosts. Medians over its partners give what each NIC adds; "
+       "what is beyond the noise is measured up to four more times with few others at work, and "
+       "has to be slow each time.",
+       "On that host, look at the port's rate, the PCIe link, the cable and what else runs there: "
+       "`shmemctl doctor`, `shmemctl topo`. Where counters say that packets are lost or that the "
+       "network is congested, the finding says so."},
+      {"fabric-slow-nic", "Pairs of hosts", "error, warning",
+       "One NIC of a host is slower than those of the other hosts, its other NICs are not.",
+       "As `fabric-slow-host`, for one local rank.",
+       "Look at the rate of the NIC's port, its PCIe link, its cable and its switch port."},
+      {"fabric-slow-pair", "Pairs of hosts", "error, warning",
+       "Two hosts are slow with each other, in one or both directions, and not with others: "
+       "bandwidths 1.33 times, latencies twice as bad as both have with others.",
+       "What neither the hosts nor the rail explain; as `fabric-slow-host`.",
+       "Look at the path between them: links between their switches, routes."},
+      {"fabric-slow-rail", "Pairs of hosts", "error, warning",
+       "All pairs of a rail (PEs with one local rank) are slower than those of the other rails.",
+       "The medians of all pairs of each rail; as `fabric-slow-host`.",
+       "Look at the leaf switches of that rail, and at what else they carry."},
+      {"fabric-slow-under-load", "Pairs of hosts", "warning",
+       "A PE receives under incast, or sends in all-to-all, at less than two thirds of the median "
+       "of its peers, although its pairs may be sound.",
+       "`fabric --patterns`: twice, beyond six standard deviations of the peers.",
+       "Look at the buffers, ECN and PFC of its switch port; `shmemctl hotspots` shows pauses and "
+       "drops."},
+      {"fabric-transient", "Pairs of hosts", "info",
+       "Something was slow when all pairs were measured, and not when it was measured again.",
+       "As `fabric-slow-host`.",
+       "Other traffic or another process was in the way. `--soak DURATION` tells how often."},
       {"nic-hotspot-predicted", "Simulation", "warning",
        "`sim`: a NIC carries 1.2 times the even share or more, or the mapping makes a step at "
        "least 5 % longer than the best mapping.",

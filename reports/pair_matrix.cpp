@@ -18,7 +18,8 @@ using nlohmann::json;
 /// A picture of two is of no use.
 constexpr std::size_t fewest_labels = 3;
 
-constexpr PairNames pair_names[] = {{"first_pe", "second_pe", "PE"}, {"source", "target", "GPU"}};
+constexpr PairNames pair_names[] = {
+    {"first_pe", "second_pe", "PE"}, {"source", "target", "GPU"}, {"from_host", "to_host", "host"}};
 
 struct Pair {
   std::string source, target;

@@ -1,4 +1,4 @@
-// Numbers for ordered pairs, of PEs or GPUs, that a report has as rows or as a matrix.
+// Numbers for ordered pairs, of PEs, hosts or GPUs, that a report has as rows or as a matrix.
 #pragma once
 
 #include <cstddef>
@@ -29,13 +29,13 @@ struct PairMatrix {
 /// Parameters that name the two members of a pair.
 struct PairNames {
   const char *source, *target;
-  const char* kind; ///< "PE", "GPU"
+  const char* kind; ///< "PE", "GPU", "host"
 };
 /// Empty if the row is not of a pair.
 const PairNames* pair_names_of(const ResultRow& row);
 
-/// Every matrix with at least three labels: `bench --traffic matrix`, copies between GPUs, and who
-/// waited for whom in `moe`.
+/// Every matrix with at least three labels: `bench --traffic matrix`, the hosts of `fabric`, copies
+/// between GPUs, and who waited for whom in `moe`.
 std::vector<PairMatrix> pair_matrices(const Report& report);
 
 } // namespace shmemctl

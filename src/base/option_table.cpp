@@ -164,7 +164,8 @@ std::vector<OptionSpec> runtime_options() {
        "Check every call: equal sizes on all PEs, symmetric addresses, no double free."},
       {"FAULT", OptionType::text, "",
        "Fault injection for tests: kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE or error:PE:PHASE "
-       "makes a PE fail in that phase; corrupt:PE:verify corrupts the data that bench verifies."},
+       "makes a PE fail in that phase; corrupt:PE:verify corrupts the data that bench verifies; "
+       "slow:PE:fabric, or slow:PE:fabric-TO, slows what fabric sends, to all PEs or to one."},
   };
 }
 

@@ -35,6 +35,23 @@ std::optional<std::uint64_t> parse_size_bytes(std::string_view text) {
   return static_cast<std::uint64_t>(std::llround(*number * factor));
 }
 
+std::optional<double> parse_duration_s(std::string_view text) {
+  text = trim(text);
+  double factor = 1;
+  if (!text.empty()) {
+    static constexpr std::string_view letters = "smhd";
+    static constexpr std::array<double, letters.size()> seconds = {1, 60, 3600, 86400};
+    if (const std::size_t unit = letters.find(text.back()); unit != std::string_view::npos) {
+      factor = seconds.at(unit);
+      text.remove_suffix(1);
+    }
+  }
+  const std::optional<double> number = parse_number(text);
+  if (!number || *number < 0 || !std::isfinite(*number * factor))
+    return std::nullopt;
+  return *number * factor;
+}
+
 std::string format_size_bytes(std::uint64_t size_bytes) {
   static constexpr std::array<const char*, 5> letters = {"", "K", "M", "G", "T"};
   std::size_t power = 0;

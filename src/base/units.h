@@ -14,6 +14,10 @@ std::optional<std::uint64_t> parse_size_bytes(std::string_view text);
 /// The shortest exact form: 4096 -> "4K", 1000 -> "1000".
 std::string format_size_bytes(std::uint64_t size_bytes);
 
+/// "90", "90s", "30m", "8h", "2d" to seconds, fractions too; nothing for anything else, and for what
+/// is not finite or negative.
+std::optional<double> parse_duration_s(std::string_view text);
+
 /// PCIe payload-independent raw rate of one direction in GB/s (10^9 B/s) after line coding:
 /// 8b/10b up to 5 GT/s, 128b/130b from 8 GT/s, 242B/256B FLIT from 64 GT/s (PCIe 6.0 base spec).
 double pcie_bandwidth_GBps(double speed_GTps, int width);

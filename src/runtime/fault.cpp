@@ -23,6 +23,8 @@ std::optional<FaultKind> kind_of(const std::string& word) {
     return FaultKind::error;
   if (word == "corrupt")
     return FaultKind::corrupt;
+  if (word == "slow")
+    return FaultKind::slow;
   return std::nullopt;
 }
 
@@ -52,8 +54,8 @@ std::optional<Fault> parse_fault(const std::string& text) {
   constexpr long long max_pes = 1 << 30;
   if (!complete || !kind || !pe || *pe < 0 || *pe >= max_pes || parts[2].empty())
     throw Error(ExitCode::usage, "SHMEMCTL_FAULT=" + text, "", "invalid fault",
-                "unset it, or write kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE, error:PE:PHASE or "
-                "corrupt:PE:verify");
+                "unset it, or write kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE, error:PE:PHASE, "
+                "corrupt:PE:verify or slow:PE:fabric");
   return Fault{*kind, static_cast<int>(*pe), parts[2]};
 }
 
@@ -79,6 +81,7 @@ void inject_fault(const Options& options, int pe, const std::string& phase) {
     throw Error(ExitCode::unavailable, "SHMEMCTL_FAULT=" + options.text("FAULT"), "",
                 "this PE was asked to fail", "unset it");
   case FaultKind::corrupt:
+  case FaultKind::slow:
     break;
   }
 }

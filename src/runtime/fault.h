@@ -9,11 +9,12 @@
 namespace shmemctl {
 
 enum class FaultKind {
-  kill,   ///< SIGKILL to itself
-  stop,   ///< SIGSTOP to itself: alive, and silent
-  exit,   ///< exit code 9, without an error message
-  error,  ///< an Error in that phase
-  corrupt ///< a byte of its memory changes; done by the caller of is_fault()
+  kill,    ///< SIGKILL to itself
+  stop,    ///< SIGSTOP to itself: alive, and silent
+  exit,    ///< exit code 9, without an error message
+  error,   ///< an Error in that phase
+  corrupt, ///< a byte of its memory changes; done by the caller of is_fault()
+  slow     ///< what it sends takes longer; done by the caller of is_fault()
 };
 
 struct Fault {

@@ -15,6 +15,16 @@ TEST(Units, SizesArePowersOf1024) {
     EXPECT_EQ(parse_size_bytes(text), std::nullopt) << text;
 }
 
+TEST(Units, DurationsHaveALetter) {
+  EXPECT_EQ(parse_duration_s("90"), 90);
+  EXPECT_EQ(parse_duration_s("90s"), 90);
+  EXPECT_EQ(parse_duration_s("1.5m"), 90);
+  EXPECT_EQ(parse_duration_s(" 8h "), 28800);
+  EXPECT_EQ(parse_duration_s("2d"), 172800);
+  for (const char* text : {"", "s", "-1", "1w", "1hh", "nan", "inf", "1e400", "1h30m"})
+    EXPECT_EQ(parse_duration_s(text), std::nullopt) << text;
+}
+
 TEST(Units, FormattedSizesReadBack) {
   for (std::uint64_t size : {0ULL, 1ULL, 1000ULL, 1024ULL, 1536ULL, 1ULL << 40, 3ULL << 50})
     EXPECT_EQ(parse_size_bytes(format_size_bytes(size)), size);
