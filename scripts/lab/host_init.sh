@@ -3,6 +3,7 @@
 # The first process of a test host (cluster.py): host_init.sh NUMBER. It is in namespaces of its own
 # already, and makes of what it sees there a host: the machine's root read-only, and what differs
 # between hosts from the folder /media/NUMBER. When it ends, the kernel ends all else on the host.
+# shellcheck disable=SC2154 # the settings are assigned in a file
 set -eu
 # This /proc is still the machine's: the number is the one that the machine knows this process by.
 read -r pid _ </proc/self/stat
@@ -68,5 +69,4 @@ mount -t sysfs -o ro sysfs /sys
 
 echo "$pid"
 # Children that lost their parents are reaped by the kernel; the host ends with this end of file.
-
 exec env --ignore-signal=CHLD cat >/dev/null
