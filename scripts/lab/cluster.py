@@ -19,7 +19,7 @@ import subprocess
 import host_network
 import host_services
 from errors import LabError, Unavailable
-from host import Host
+from host import Host, share_of_cpus
 from image import program
 from machine import die_with_parent
 
@@ -128,7 +128,8 @@ class Cluster:
         munge_key = os.urandom(128)
         for host_options in options.hosts:
             folder = top / str(host_options.number)
-            host = Host(host_options, self.rack_pid, folder, self.work)
+            host = Host(host_options, self.rack_pid, folder, self.work,
+                        share_of_cpus(host_options.number, len(options.hosts)))
             self.hosts[host.key] = host
             self.write_folder(host, key, munge_key)
         for host in self.all:

@@ -70,12 +70,19 @@ class Command:
         return Finished(code, *self.text(), time.monotonic() - self.started)
 
 
+def share_of_cpus(number, count):
+    """CPUs of host `number` (from 1) of `count`: a part of the machine's, or one that is shared."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return cpus[number - 1::count] or [cpus[(number - 1) % len(cpus)]]
+
+
 class Host:
     """`options` is host_options.HostOptions; `rack` the process that holds the bridge; `folder` is this
-    host's in the rack's /media, seen from the machine."""
+    host's in the rack's /media, seen from the machine; `cpus` are those that it may use."""
 
-    def __init__(self, options, rack, folder, work):
+    def __init__(self, options, rack, folder, work, cpus):
         self.options = options
+        self.cpus = cpus
         self.rack = rack
         self.folder = folder
         self.work = work
@@ -130,6 +137,11 @@ class Host:
         clock = ["-T"] if self.options.clock_s and not namespaces else []
         return ["nsenter", "-t", str(self.pid), *(namespaces or ("-m", "-u", "-n", "-i", "-p")), *clock, "--"]
 
+    def prepare(self):
+        """Runs in the process that becomes a command."""
+        die_with_parent()
+        os.sched_setaffinity(0, self.cpus)
+
     def environment(self, variables):
         sysroot = {"SHMEMCTL_SYSROOT": SYSROOT} if self.options.sysroot else {}
         return {"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8", "USER": "root", "SHELL": "/bin/sh", "SLURM_CONF": "/run/lab/slurm/slurm.conf",
@@ -145,7 +157,7 @@ class Host:
             process = subprocess.Popen(
                 [*self.inside(), *map(str, words)], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                 cwd="/", env=self.environment({name: str(value) for name, value in variables.items()}),
-                preexec_fn=die_with_parent, start_new_session=True)
+                preexec_fn=self.prepare, start_new_session=True)
         return Command(process, self.work, number)
 
     def run(self, *words, timeout=120, **variables):

@@ -19,7 +19,8 @@ def run(cluster, line, events, timeout_s):
     """The exit code of a shell line on the first host, or of a shell."""
     first = cluster.all[0]
     words = ["/bin/sh", "-c", line] if line else ["/bin/bash", "--norc", "-i"]
-    process = subprocess.Popen([*first.inside(), *words], cwd="/", env=first.environment({}))
+    process = subprocess.Popen([*first.inside(), *words], cwd="/", env=first.environment({}),
+                               preexec_fn=first.prepare)
     begin = time.monotonic()
     waiting = sorted(events, key=lambda event: event.after_s)
     while process.poll() is None:
