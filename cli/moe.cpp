@@ -32,14 +32,14 @@ bool has_equal_nodes(const Placement& placement) {
   return placement.equal_pes_per_node && placement.distribution == Distribution::block;
 }
 
-/// Whether no rank forwards rows: because the user says so, or because nodes differ, so that not every
-/// rank has one with the same local index on each node.
+/// Whether no rank forwards rows: because the user says so, or because nodes differ, so that not
+/// every rank has one with the same local index on each node.
 bool sends_directly(const Placement& placement, const moe::Request& request) {
   return request.flat || !has_equal_nodes(placement);
 }
 
-/// Ranks per node, where rows between nodes are forwarded by the rank with the same local index on the
-/// other node; else all ranks.
+/// Ranks per node, where rows between nodes are forwarded by the rank with the same local index on
+/// the other node; else all ranks.
 int node_ranks_of(const Placement& placement, const moe::Request& request) {
   if (placement.n_nodes() == 1 && request.flat)
     throw bad_moe("--flat needs several nodes, and this job has one",

@@ -88,7 +88,7 @@ class Host:
         self.work = work
         self.process = None
         self.pid = None
-        self.commands = 0
+        self.commands = []
 
     @property
     def key(self):
@@ -151,14 +151,20 @@ class Host:
 
     def start_command(self, *words, **variables):
         """A Command; `variables` are added to its environment."""
-        self.commands += 1
-        number = f"{self.key}{self.commands}"
+        number = f"{self.key}{len(self.commands)}"
         with open(self.work / f"{number}.out", "wb") as out, open(self.work / f"{number}.err", "wb") as err:
             process = subprocess.Popen(
                 [*self.inside(), *map(str, words)], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                 cwd="/", env=self.environment({name: str(value) for name, value in variables.items()}),
                 preexec_fn=self.prepare, start_new_session=True)
-        return Command(process, self.work, number)
+        self.commands.append(Command(process, self.work, number))
+        return self.commands[-1]
+
+    def end_commands(self):
+        """Ends those that were started here and still run."""
+        for command in self.commands:
+            if command.running():
+                command.wait(0)
 
     def run(self, *words, timeout=120, **variables):
         return self.start_command(*words, **variables).wait(timeout)

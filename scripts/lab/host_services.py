@@ -20,7 +20,7 @@ SLURM = "/run/lab/slurm"
 
 def sshd_config():
     return (f"HostKey /run/lab/files/host_key\nAuthorizedKeysFile /run/lab/files/key.pub\nStrictModes no\n"
-            f"UsePAM no\nPermitRootLogin yes\nMaxStartups 200\nMaxSessions 200\nUseDNS no\nPidFile none\n"
+            f"UsePAM no\nSubsystem sftp internal-sftp\nPermitRootLogin yes\nMaxStartups 200\nMaxSessions 200\nUseDNS no\nPidFile none\n"
             f"SetEnv PATH={host.PATH} LC_ALL=C.UTF-8 XDG_CONFIG_HOME=/nonexistent\n")
 
 

@@ -146,6 +146,7 @@ class HostsTest(unittest.TestCase):
 
     def kill_jobs(self):
         for host in self.cluster.all:
+            host.end_commands()
             host.kill_jobs()
 
     # --- jobs ---
