@@ -144,8 +144,8 @@ class Host:
 
     def environment(self, variables):
         sysroot = {"SHMEMCTL_SYSROOT": SYSROOT} if self.options.sysroot else {}
-        return {"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8", "USER": "root", "SHELL": "/bin/sh", "SLURM_CONF": "/run/lab/slurm/slurm.conf",
-                "TERM": os.environ.get("TERM", "dumb"), "LAB_HOST": self.key,
+        return {"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8", "USER": "root", "SHELL": "/bin/sh",
+                "SLURM_CONF": "/run/lab/slurm/slurm.conf", "TERM": os.environ.get("TERM", "dumb"), "LAB_HOST": self.key,
                 "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                 "XDG_CONFIG_HOME": "/nonexistent", **sysroot, **variables}
 

@@ -20,7 +20,8 @@ SLURM = "/run/lab/slurm"
 
 def sshd_config():
     return (f"HostKey /run/lab/files/host_key\nAuthorizedKeysFile /run/lab/files/key.pub\nStrictModes no\n"
-            f"UsePAM no\nSubsystem sftp internal-sftp\nPermitRootLogin yes\nMaxStartups 200\nMaxSessions 200\nUseDNS no\nPidFile none\n"
+            "UsePAM no\nSubsystem sftp internal-sftp\nPermitRootLogin yes\nMaxStartups 200\nMaxSessions 200\n"
+            "UseDNS no\nPidFile none\n"
             f"SetEnv PATH={host.PATH} LC_ALL=C.UTF-8 XDG_CONFIG_HOME=/nonexistent\n")
 
 
@@ -75,9 +76,9 @@ def slurm_version():
 
 
 def write_slurm(one, options):
-    nodes = ",".join(other.key for other in options.hosts)
+    nodes = ",".join(other.hostname for other in options.hosts)
     (one.folder / "files/slurm.conf").write_text(
-        SLURM_CONFIGURATION.format(first=options.hosts[0].key, nodes=nodes), encoding="utf-8")
+        SLURM_CONFIGURATION.format(first=options.hosts[0].hostname, nodes=nodes), encoding="utf-8")
     # The words for "leave control groups alone" changed.
     (one.folder / "files/cgroup.conf").write_text(
         "CgroupPlugin=disabled\n" if slurm_version() >= (23, 2)
@@ -101,7 +102,7 @@ def start_slurm(cluster):
     cluster.each(start_munged)
     first = cluster.all[0]
     first.must_run("cannot start slurmctld", program("slurmctld"))
-    cluster.each(lambda one: one.must_run("cannot start slurmd", program("slurmd"), "-N", one.key))
+    cluster.each(lambda one: one.must_run("cannot start slurmd", program("slurmd"), "-N", one.options.hostname))
     end = time.monotonic() + READY_LIMIT_S
     while True:
         states = first.run(program("sinfo"), "-h", "-N", "-o", "%t").out.split()
