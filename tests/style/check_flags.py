@@ -23,6 +23,9 @@ FOREIGN = {
 # Flags that stand by themselves on a page that says whose they are.
 ALONE = {
     "docs/explanation/bootstrap.md": {"--export-dynamic-symbol"},  # the linker's
+    # those of scripts/lab/hosts
+    "docs/development.md": {"--at", "--cable", "--clocks", "--rate", "--sysroots"},
+    "docs/tutorials/several-hosts.md": {"--kill-on-bad-exit", "--nodes", "--ntasks-per-node", "--time"},  # Slurm's
 }
 # Pages about a script of ours, whose flags stand by themselves there.
 SCRIPT_OF = {"docs/explanation/lab.md": "scripts/lab/options.py"}
