@@ -8,7 +8,6 @@ and boot id. The bridge is in a network namespace of its own, and all processes 
 whose first process ends with this one, however this one ends: nothing is left of the hosts, and nothing
 of the machine beside them is touched.
 """
-import concurrent.futures
 import json
 import os
 import pathlib
@@ -19,7 +18,7 @@ import subprocess
 import host_network
 import host_services
 from errors import LabError, Unavailable
-from host import Host, share_of_cpus
+from host import START_LIMIT_S, Host, share_of_cpus
 from image import program
 from machine import die_with_parent
 
@@ -137,19 +136,18 @@ class Cluster:
         for host in self.all:
             host.came_up()
         self.in_rack("ip", "".join(host_network.plug_batch(host.options, host.pid) for host in self.all))
-        self.each(self.finish)
+        for host in self.all:
+            self.batch(host.inside("-n"), "ip", host_network.address_batch(host.options, options.family))
+        self.must_run_on_all("cannot start sshd", lambda host: host_services.SSHD)
         if options.slurm:
             host_services.start_slurm(self)
 
-    def each(self, function):
-        """Calls it for all hosts at once; the first error is raised."""
-        with concurrent.futures.ThreadPoolExecutor(len(self.all)) as pool:
-            for _ in pool.map(function, self.all):
-                pass
-
-    def finish(self, host):
-        self.batch(host.inside("-n"), "ip", host_network.address_batch(host.options, self.options.family))
-        host_services.start_sshd(host)
+    def must_run_on_all(self, what, words_of):
+        """Runs the command words_of(host) on all hosts at once; it has to work."""
+        # No threads: a child that dies with its parent would die with the thread.
+        commands = [(host, host.start_command(*words_of(host))) for host in self.all]
+        for host, command in commands:
+            host.require(what, command.wait(START_LIMIT_S))
 
     def write_folder(self, host, key, munge_key):
         """What the host's first process reads, and what its jobs find in /run/lab/files."""

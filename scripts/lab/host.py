@@ -171,11 +171,14 @@ class Host:
 
     def must_run(self, what, *words, timeout=START_LIMIT_S, **variables):
         """The output of a step that has to work."""
-        done = self.run(*words, timeout=timeout, **variables)
+        return self.require(what, self.run(*words, timeout=timeout, **variables))
+
+    def require(self, what, done):
+        """The output of a step that has worked."""
         if done.code != 0:
             said = done.err.strip() or done.out.strip() or "no output"
-            raise LabError(f"host {self.key}: {what}: {words[0]} ended with {done.code}: "
-                           f"{said.splitlines()[-1]}", "run the command by hand in scripts/lab/hosts")
+            raise LabError(f"host {self.key}: {what}: exit {done.code}: {said.splitlines()[-1]}",
+                           "run the command by hand in scripts/lab/hosts")
         return done.out
 
     # --- what is there ---

@@ -16,6 +16,8 @@ ConnectTimeout 10
 READY_LIMIT_S = 90
 SLURM_PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sinfo")
 SLURM = "/run/lab/slurm"
+# sshd wants to be called by its whole path.
+SSHD = ("sh", "-c", 'exec "$(command -v sshd)" -f /run/lab/files/sshd_config')
 
 
 def sshd_config():
@@ -23,10 +25,6 @@ def sshd_config():
             "UsePAM no\nSubsystem sftp internal-sftp\nPermitRootLogin yes\nMaxStartups 200\nMaxSessions 200\n"
             "UseDNS no\nPidFile none\n"
             f"SetEnv PATH={host.PATH} LC_ALL=C.UTF-8 XDG_CONFIG_HOME=/nonexistent\n")
-
-
-def start_sshd(one):
-    one.must_run("cannot start sshd", program("sshd"), "-f", "/run/lab/files/sshd_config")
 
 
 # --- Slurm ---
@@ -90,19 +88,17 @@ def start_slurm(cluster):
     why_not = why_no_slurm()
     if why_not:
         raise Unavailable(why_not, "install the packages")
-    def start_munged(one):
-        # munged checks who may write to the folders of its files.
-        one.must_run("cannot prepare Slurm", "sh", "-c", f"mkdir -p {SLURM}/state {SLURM}/spool && "
-                     f"chmod 755 /run /run/lab {SLURM} && cp /run/lab/files/slurm.conf "
-                     f"/run/lab/files/cgroup.conf /run/lab/files/munge.key {SLURM} && "
-                     f"chmod 600 {SLURM}/munge.key")
-        one.must_run("cannot start munged", program("munged"), f"--socket={SLURM}/munge.socket",
-                     f"--key-file={SLURM}/munge.key", f"--pid-file={SLURM}/munged.pid",
-                     f"--log-file={SLURM}/munged.log", f"--seed-file={SLURM}/munge.seed")
-    cluster.each(start_munged)
+    # munged checks who may write to the folders of its files.
+    cluster.must_run_on_all("cannot prepare Slurm", lambda one: (
+        "sh", "-c", f"mkdir -p {SLURM}/state {SLURM}/spool && chmod 755 /run /run/lab {SLURM} && "
+        f"cp /run/lab/files/slurm.conf /run/lab/files/cgroup.conf /run/lab/files/munge.key {SLURM} && "
+        f"chmod 600 {SLURM}/munge.key"))
+    cluster.must_run_on_all("cannot start munged", lambda one: (
+        program("munged"), f"--socket={SLURM}/munge.socket", f"--key-file={SLURM}/munge.key",
+        f"--pid-file={SLURM}/munged.pid", f"--log-file={SLURM}/munged.log", f"--seed-file={SLURM}/munge.seed"))
     first = cluster.all[0]
     first.must_run("cannot start slurmctld", program("slurmctld"))
-    cluster.each(lambda one: one.must_run("cannot start slurmd", program("slurmd"), "-N", one.options.hostname))
+    cluster.must_run_on_all("cannot start slurmd", lambda one: (program("slurmd"), "-N", one.options.hostname))
     end = time.monotonic() + READY_LIMIT_S
     while True:
         states = first.run(program("sinfo"), "-h", "-N", "-o", "%t").out.split()

@@ -25,7 +25,6 @@ PATIENCE_S = 200
 #: What a job of these tests needs: hosts share the memory of one machine.
 SMALL = {"SHMEMCTL_SYMMETRIC_SIZE": "64M"}
 MOE = ("moe", "--num-tokens", 16, "--hidden", 256, "--num-topk", 2, "--num-experts", 12, "--iters", 3)
-OMPI_VARIABLES = {"OMPI_MCA_orte_base_help_aggregate": "1"}
 
 
 def open_mpi():
@@ -165,7 +164,7 @@ class HostsTest(unittest.TestCase):
         if variables and isinstance(launcher, OpenMpi):
             at = command.index("shmemctl")
             command[at:at] = [word for name in variables for word in ("-x", name)]
-        return self.first.start_command(*command, **SMALL, **OMPI_VARIABLES, **variables)
+        return self.first.start_command(*command, **SMALL, **variables)
 
     def job(self, launcher, pes, *arguments, code=0, by_node=False, **variables):
         """(Finished, report) of a job that has to end with this code."""

@@ -21,11 +21,11 @@ class FourHosts(HostsTest):
 
 
 class Launchers(FourHosts):
-    def check_launcher(self, launcher):
+    def check_launcher(self, launcher, pes_per_host=1):
         with self.subTest("bringup"):
-            done, report = self.job(launcher, {"a": 2, "b": 2, "c": 2, "d": 2}, "bringup")
+            done, report = self.job(launcher, {host: pes_per_host for host in NAMES}, "bringup")
             self.assert_verified(report, NAMES)
-            self.assertEqual((report["job"]["pes"], report["job"]["nodes"]), (8, 4))
+            self.assertEqual((report["job"]["pes"], report["job"]["nodes"]), (4 * pes_per_host, 4))
             self.assertEqual((report["job"]["launcher"], report["job"]["bootstrap"]),
                              (launcher.name, launcher.bootstrap))
             self.assertIn("transport-fallback", [finding["id"] for finding in report["findings"]], done)
@@ -44,7 +44,7 @@ class Launchers(FourHosts):
             self.assertLessEqual({("a", "eth0"), ("b", "enp5s0np0"), ("c", "ens1f0"), ("d", "ib0")}, watched)
 
     def test_open_mpi_over_ssh(self):
-        self.check_launcher(OpenMpi())
+        self.check_launcher(OpenMpi(), 2)
 
     def test_hydra_over_ssh(self):
         self.check_launcher(Hydra())
