@@ -32,23 +32,20 @@ bool has_equal_nodes(const Placement& placement) {
   return placement.equal_pes_per_node && placement.distribution == Distribution::block;
 }
 
-/// Whether no rank forwards rows, so that nodes may differ. Low latency then sends directly.
+/// Whether no rank forwards rows: because the user says so, or because nodes differ, so that not
+/// every rank has one with the same local index on each node.
 bool sends_directly(const Placement& placement, const moe::Request& request) {
-  return request.flat || (request.mode == "ll" && !has_equal_nodes(placement));
+  return request.flat || !has_equal_nodes(placement);
 }
 
-/// Ranks per node, if all nodes have the same number of consecutive ranks; rows between nodes are
-/// forwarded by the rank with the same local index on the other node.
+/// Ranks per node, where rows between nodes are forwarded by the rank with the same local index on
+/// the other node; else all ranks.
 int node_ranks_of(const Placement& placement, const moe::Request& request) {
   if (placement.n_nodes() == 1 && request.flat)
     throw bad_moe("--flat needs several nodes, and this job has one",
                   "omit it, or start PEs on several nodes");
   if (placement.n_nodes() == 1 || sends_directly(placement, request))
     return placement.n_pes;
-  if (!has_equal_nodes(placement))
-    throw bad_moe(
-        "internode dispatch needs the same number of PEs on every node, in contiguous ranges",
-        "place the PEs that way, or pass --flat");
   return placement.n_pes / placement.n_nodes();
 }
 

@@ -17,6 +17,9 @@ fi
 lab_packages="qemu-system-x86 busybox-static kmod iproute2 ibverbs-providers ibverbs-utils perftest
   pciutils zstd"
 
+# For hosts made of namespaces (docs/development.md, "Test hosts"), with what is in test_packages.
+hosts_packages="iproute2 openssh-client openssh-server"
+
 # The packages of "$@" that are not installed.
 missing_packages() {
   for package in "$@"; do

@@ -5,6 +5,7 @@
 #   PART      all, in this order, or some of:
 #     release     every test of this host, and alone those for a quiet machine (SHMEMCTL_SOAK=1)
 #     lab         every test in virtual machines with Soft-RoCE (half an hour)
+#     hosts       every test on hosts made of namespaces: launchers, networks, faults (root only)
 #     litmus      memory order between PEs at full speed (a quarter of DURATION)
 #     transports  teams, collectives, random programs and memory order over each network transport
 #     asan        every test under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -21,7 +22,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
-parts=(release lab litmus transports asan tsan again mutants gpu fuzz tidy)
+parts=(release lab hosts litmus transports asan tsan again mutants gpu fuzz tidy)
 
 fail() { echo "soak: $1" >&2; exit 2; }
 
@@ -48,7 +49,7 @@ quiet_tests='integration\.(test_bench|test_report_html)|FailureDetectorFaults\.T
 
 release() {
   build release &&
-    tests_of build -j "$(nproc)" -LE lab -E "^($quiet_tests)\$" &&
+    tests_of build -j "$(nproc)" -LE "lab|hosts" -E "^($quiet_tests)\$" &&
     SHMEMCTL_SOAK=1 tests_of build -R "^($quiet_tests)\$"
 }
 
@@ -57,6 +58,13 @@ lab() {
   install_packages $lab_packages &&
     build release &&
     SHMEMCTL_SOAK=1 tests_of build -L lab
+}
+
+hosts() {
+  # shellcheck disable=SC2086 # a list of words
+  install_packages $hosts_packages &&
+    build release &&
+    tests_of build -L hosts
 }
 
 litmus() {

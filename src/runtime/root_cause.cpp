@@ -195,9 +195,10 @@ Failure silent(const State& state, const Asker& ask, const std::vector<int>& pes
   message += "; last phase " + (several ? number_of(first) : "it") +
              " reported: " + (phase.empty() ? "unknown" : phase);
   const std::string host = state.host_of(first);
-  Failure failure = blame(state, first, phase, message,
-                          "look whether " + number_of(first) + " is stopped, or its host hangs" +
-                              (host.empty() ? "" : ": ps and the kernel log on host " + host));
+  Failure failure = blame(
+      state, first, phase, message,
+      "look whether " + number_of(first) + " is stopped, or its host hangs or cannot be reached" +
+          (host.empty() ? "" : ": ping, ps and the kernel log on host " + host));
   failure.unresponsive = true;
   return failure;
 }

@@ -26,6 +26,9 @@ ALONE = {
     # Of any program that a report's command line names.
     "CHANGELOG.md": {"--token", "--password", "--api-key"},
     "docs/reference/report.md": {"--token", "--password", "--api-key"},
+    # those of scripts/lab/hosts
+    "docs/development.md": {"--at", "--cable", "--clocks", "--rate", "--sysroots"},
+    "docs/tutorials/several-hosts.md": {"--kill-on-bad-exit", "--nodes", "--ntasks-per-node", "--time"},  # Slurm's
 }
 # Pages about a script of ours, whose flags stand by themselves there.
 SCRIPT_OF = {"docs/explanation/lab.md": "scripts/lab/options.py"}

@@ -310,14 +310,32 @@ std::vector<SocketAddress> session_addresses(const HostAndPort& session, const s
   return resolve(session.host, session.port, family, deadline);
 }
 
+/// On the host of rank 0 a name may lead to loopback (Debian's 127.0.1.1), while other hosts reach
+/// it by that name. Rank 0 then listens everywhere: its host's own addresses lead to it as well,
+/// and put first they show that not all PEs need to be here.
+void add_own_addresses(std::vector<SocketAddress>& addresses, const HostAndPort& session,
+                       const InterfaceFilter& filter) {
+  if (session.is_address || session.host == "localhost" ||
+      !std::all_of(addresses.begin(), addresses.end(), is_loopback))
+    return;
+  std::vector<SocketAddress> all;
+  for (const SocketAddress& own : usable_addresses(filter))
+    if (!is_loopback(own) && own.family() == addresses.front().family())
+      all.push_back(own.with_port(session.port));
+  all.insert(all.end(), addresses.begin(), addresses.end());
+  addresses = std::move(all);
+}
+
 void use_session(UidArguments& arguments, const Options& options, const Deadline& deadline) {
   const std::string text = options.text("BOOTSTRAP_UID_SESSION_ID");
   const HostAndPort session = parse_session_id(text);
   arguments.id.secret = session_secret(options, session.port);
   arguments.id.addresses =
       session_addresses(session, text, family_number(arguments.interfaces.family), deadline);
-  if (arguments.rank != 0)
+  if (arguments.rank != 0) {
+    add_own_addresses(arguments.id.addresses, session, arguments.interfaces);
     return;
+  }
   arguments.rendezvous = Rendezvous::start_at(own_address(arguments.id.addresses, session),
                                               arguments.id.secret, deadline.remaining_s());
   arguments.id = arguments.rendezvous->id();
