@@ -58,6 +58,16 @@ elif ! cmp -s "$new" "$sums"; then
   exit 3
 fi
 
+# Of Boost's fourteen thousand files, what the distributions of Boost.Math include.
+boost=$(echo "$work"/deb/*/libboost*.deb)
+parts="array assert concept config container core cstdint current_function detail exception integer iterator
+  lexical_cast limits math move mpl next_prior noncopyable numeric/conversion numeric/interval predef
+  preprocessor range smart_ptr static_assert swap throw_exception type utility version"
+mkdir -p "$work/root"
+# shellcheck disable=SC2086 # a list of words
+dpkg-deb --fsys-tarfile "$boost" | tar -x -C "$work/root" --no-same-owner --wildcards \
+  $(printf './usr/include/boost/%s* ' $parts) './usr/share/doc/*/copyright'
+rm "$boost"
 debian_unpack "$work/root" "$work"/deb/*/*.deb || exit
 python3 "$tree/scripts/portable/stubs.py" "$work/root" "$glibc"
 echo "$glibc" >"$work/root/glibc"

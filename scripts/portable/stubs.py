@@ -15,7 +15,7 @@ import tempfile
 
 LIBRARIES = ["libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",
              "ld-linux-x86-64.so.2"]
-Symbol = collections.namedtuple("Symbol", "name kind size version default")
+Symbol = collections.namedtuple("Symbol", "name kind weak address size version default")
 
 
 def numbers(version):
@@ -33,7 +33,8 @@ def exported(path):
             continue
         named = re.fullmatch(r"([^@]+)(@@?)GLIBC_([0-9.]+)", fields[7])
         if named and fields[4] in ("GLOBAL", "WEAK") and fields[3] in ("FUNC", "IFUNC", "OBJECT"):
-            symbols.append(Symbol(named[1], fields[3], int(fields[2], 0), named[3], named[2] == "@@"))
+            symbols.append(Symbol(named[1], fields[3], fields[4] == "WEAK", fields[1], int(fields[2], 0),
+                                  named[3], named[2] == "@@"))
     return symbols
 
 
@@ -55,15 +56,23 @@ def for_version(symbols, newest):
 
 
 def assembly(symbols):
-    lines = []
-    for number, symbol in enumerate(symbols):
-        stub = f"shmemctl_stub_{number}"
-        data = symbol.kind == "OBJECT"
-        lines += [".bss" if data else ".text", ".p2align 6", f".globl {stub}",
-                  f".type {stub}, @{'object' if data else 'function'}", f"{stub}:"]
-        lines += [f".skip {symbol.size}", f".size {stub}, {symbol.size}"] if data else ["ret"]
-        lines.append(f".symver {stub}, {symbol.name}@{'@' if symbol.default else ''}"
-                     f"GLIBC_{symbol.version}, remove")
+    """Data that has several names keeps them all: a program's copy of `environ` must be the one that
+    the real library calls `__environ`."""
+    places = collections.defaultdict(list)
+    for symbol in symbols:
+        places[symbol.address if symbol.kind == "OBJECT" else symbol].append(symbol)
+    lines, number = [], 0
+    for names in places.values():
+        data = names[0].kind == "OBJECT"
+        lines += [".bss" if data else ".text", ".p2align 6"]
+        for symbol in names:
+            stub, number = f"shmemctl_stub_{number}", number + 1
+            lines += [f".{'weak' if symbol.weak else 'globl'} {stub}",
+                      f".type {stub}, @{'object' if data else 'function'}",
+                      f".size {stub}, {symbol.size if data else 1}",
+                      f".symver {stub}, {symbol.name}@{'@' if symbol.default else ''}GLIBC_{symbol.version}, remove",
+                      f"{stub}:"]
+        lines.append(f".skip {max(symbol.size for symbol in names)}" if data else "ret")
     return "\n".join(lines + ['.section .note.GNU-stack,"",@progbits', ""])
 
 
