@@ -9,6 +9,7 @@ preset=${1:-release}
 [ $# -eq 0 ] || shift
 # shellcheck disable=SC2086 # lists of words
 install_packages $build_packages
+unpack_packages
 build="build-$preset"
 [ "$preset" != release ] || build=build
 if [ ! -f "$build/build.ninja" ] || [ -n "${CMAKE_ARGS:-}" ]; then

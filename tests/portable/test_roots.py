@@ -42,9 +42,8 @@ def make_root(release, packages):
 . {SOURCE}/scripts/portable/debian.sh
 wanted=$(debian_closure "$1" "$2" {' '.join(packages)})
 mkdir -p "$1/deb/$2" "$3"
-for package in $wanted; do
-  ls "$1/deb/$2/$package"_*.deb >/dev/null 2>&1 || debian_download "$1" "$2" "$1/deb/$2" "$package"
-done
+missing=$(for package in $wanted; do ls "$1/deb/$2/$package"_*.deb >/dev/null 2>&1 || echo "$package"; done)
+[ -z "$missing" ] || debian_download "$1" "$2" "$1/deb/$2" $missing
 {merged}
 for package in $wanted; do debian_unpack "$3" "$1/deb/$2/$package"_*.deb; done
 mkdir -p "$3/proc" "$3/sys" "$3/dev" "$3/tmp" "$3/etc"
