@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything and runs the tests that are for every change: all but
-# those with the label lab-long, which scripts/soak.sh runs. No test is repeated until it passes; what
+# those with the labels lab-long and portable, which scripts/soak.sh runs. No test is repeated until it passes; what
 # tests/quarantine.txt names is run and reported, but does not fail the run.
 #   SHMEMCTL_FUZZ_SECONDS  seconds for each fuzz target (default 5; 0 skips fuzzing)
 set -euo pipefail
@@ -16,6 +16,6 @@ SHMEMCTL_FUZZ_SEED=1 SHMEMCTL_FUZZ_RUNTIME=OFF scripts/fuzz.sh "${SHMEMCTL_FUZZ_
 
 echo "== tests ($SECONDS s)" >&2
 status=0
-scripts/run_tests.sh build -j "$(nproc)" -LE lab-long || status=$?
+scripts/run_tests.sh build -j "$(nproc)" -LE 'lab-long|portable' || status=$?
 echo "== done in $SECONDS s" >&2
 exit "$status"
