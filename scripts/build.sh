@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds a preset: scripts/build.sh [release|debug|asan|tsan|no-cuda|fuzz|tidy] [ninja arguments...]
+# Builds a preset: scripts/build.sh [release|debug|asan|tsan|no-cuda|fuzz|tidy|portable] [ninja arguments...]
 # CMAKE_ARGS in the environment holds further arguments for cmake.
 set -euo pipefail
 cd "$(dirname "$0")/.."

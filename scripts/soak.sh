@@ -223,7 +223,7 @@ tidy() { scripts/build.sh tidy tidy; }
 
 portable() {
   [ -f build-sysroot/sysroot.sums ] || scripts/sysroot.sh build-sysroot || return
-  build portable shmemctl && (
+  scripts/build.sh portable shmemctl && (
     cd tests/portable &&
       SHMEMCTL_BINARY="$PWD/../../build-portable/shmemctl" PYTHONPATH=../integration python3 test_roots.py -v
   )

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything and runs the tests that are for every change: all but
-# those with the labels lab-long and portable, which scripts/soak.sh runs. No test is repeated until it passes; what
-# tests/quarantine.txt names is run and reported, but does not fail the run.
+# those with the labels lab-long and portable, which scripts/soak.sh runs. No test is repeated until it
+# passes; what tests/quarantine.txt names is run and reported, but does not fail the run.
 #   SHMEMCTL_FUZZ_SECONDS  seconds for each fuzz target (default 5; 0 skips fuzzing)
 set -euo pipefail
 cd "$(dirname "$0")/.."
