@@ -11,6 +11,7 @@
 #include "src/base/json_values.h"
 #include "src/base/secret_filter.h"
 #include "src/base/severity.h"
+#include "src/base/signal_name.h"
 #include "src/base/watchdog.h"
 #include "src/instruments/bringup/bringup.h"
 #include "src/model/topo/mapping/mapping_json.h"
@@ -103,7 +104,7 @@ void JobSession::watch_failure_detector(FailureDetector* failure_detector) {
 /// A launcher ends all PEs when it has lost one: then the report must name the loss, whose notice
 /// may arrive a little later than the signal.
 void JobSession::interrupted(int signal) {
-  const std::string interruption = std::string("interrupted by SIG") + ::sigabbrev_np(signal);
+  const std::string interruption = "interrupted by " + signal_name(signal);
   const Error error(ExitCode::interrupted, "run", "finish", interruption, "run it again");
   const std::lock_guard lock(failure_detector_mutex_);
   if (!failure_detector_)

@@ -1,6 +1,7 @@
 // The command line: parse, run one subcommand, print an error as two lines, return the exit code.
 #include <algorithm>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <poll.h>
 #include <unistd.h>
@@ -36,6 +37,25 @@ std::string version_text() {
   text += "\n  never run on real hardware: mlx5 InfiniBand, mlx5 RoCE, mlx5 DEVX (ibdevx, ibgda), "
           "GPUDirect RDMA, EFA, bytes that NVLinks count";
   return text;
+}
+
+/// `--version --json`, in either order: without a file, since there is no report.
+bool wants_version_as_json(std::vector<std::string> words) {
+  std::replace(words.begin(), words.end(), std::string("--json=-"), std::string("--json"));
+  const auto json = std::find(words.begin(), words.end(), "--json");
+  if (json == words.end())
+    return false;
+  const auto next = words.erase(json);
+  if (next != words.end() && *next == "-")
+    words.erase(next);
+  return words.size() == 1 &&
+         (words[0] == "--version" || words[0] == "-V" || words[0] == "version");
+}
+
+std::string version_json() {
+  nlohmann::json object = to_json(tool_info());
+  object["report_schema"] = report_schema_version;
+  return object.dump(1);
 }
 
 void add_common_flags(CLI::App& app, Context& context) {
@@ -149,7 +169,8 @@ void build(CLI::App& app, Context& context) {
   app.name("shmemctl");
   app.footer("shmemctl help SUBCOMMAND shows the options of one, with examples.");
   set_help_format(app, help_width(context.environment));
-  app.set_version_flag("-V,--version", version_text, "Print version, revision and build options");
+  app.set_version_flag("-V,--version", version_text,
+                       "Print version, revision and build options; with --json, as JSON");
   app.require_subcommand(1);
   app.fallthrough();
   app.option_defaults()->always_capture_default(false);
@@ -215,6 +236,11 @@ int run(int argc, char** argv) {
   build(app, context);
   if (argc > 1 && argv[1] == std::string(completion_request)) {
     print_candidates(app, {argv + 2, argv + argc});
+    return static_cast<int>(ExitCode::ok);
+  }
+  if (wants_version_as_json({context.argv.begin() + 1, context.argv.end()})) {
+    std::cout << version_json() << '\n';
+    require_stdout();
     return static_cast<int>(ExitCode::ok);
   }
   timeout_is_an_option();

@@ -9,7 +9,9 @@ find_path(HWLOC_INCLUDE_DIR hwloc.h REQUIRED)
 find_library(HWLOC_STATIC NAMES libhwloc.a REQUIRED)
 find_path(EXPAT_INCLUDE_DIR expat.h REQUIRED)
 find_library(EXPAT_STATIC NAMES libexpat.a REQUIRED)
-find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)
+# In build-packages scripts/packages.sh unpacks it, because its package drags in Qt and databases.
+find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp
+          HINTS ${CMAKE_SOURCE_DIR}/build-packages/usr/include REQUIRED)
 # Distributions of statistics (Boost.Math, headers only).
 find_path(BOOST_MATH_INCLUDE_DIR boost/math/distributions/students_t.hpp REQUIRED)
 

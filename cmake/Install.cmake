@@ -1,3 +1,5 @@
+# Two components: `runtime`, which the packages of a release hold (Package.cmake), and `development`,
+# for programs that link the library. `cmake --install` installs both.
 include(GNUInstallDirs)
 set(merge_words "")
 foreach(word IN LISTS merge_arguments)
@@ -17,10 +19,10 @@ if(NOT EXISTS \"\${merged}\" OR \"\${core}\" IS_NEWER_THAN \"\${merged}\")
   if(failed)
     message(FATAL_ERROR \"\${merged} cannot be made, so nothing was installed\")
   endif()
-endif()")
-install(TARGETS shmemctl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()" COMPONENT development)
+install(TARGETS shmemctl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
 install(FILES ${CMAKE_BINARY_DIR}/libshmemctl.a ${CMAKE_BINARY_DIR}/libshmemctl_all.a
-        DESTINATION ${CMAKE_INSTALL_LIBDIR})
+        DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 # Man pages and completions are asked of the program that is installed, so they are never older than
 # it. A binary that cannot run here (a sanitizer's, another processor's) goes without them.
 install(CODE "
@@ -44,25 +46,25 @@ if(failed)
   foreach(folder man bash zsh fish)
     file(MAKE_DIRECTORY \"\${pages}/\${folder}\")
   endforeach()
-endif()")
-install(DIRECTORY ${CMAKE_BINARY_DIR}/pages/man/ DESTINATION ${CMAKE_INSTALL_MANDIR})
+endif()" COMPONENT runtime)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/pages/man/ DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT runtime)
 install(DIRECTORY ${CMAKE_BINARY_DIR}/pages/bash/
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT runtime)
 install(DIRECTORY ${CMAKE_BINARY_DIR}/pages/zsh/
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT runtime)
 install(DIRECTORY ${CMAKE_BINARY_DIR}/pages/fish/
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY reports/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/schema)
-install(DIRECTORY reports/grafana/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/grafana)
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT runtime)
+install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+install(DIRECTORY reports/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/schema COMPONENT runtime)
+install(DIRECTORY reports/grafana/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/grafana COMPONENT runtime)
 install(DIRECTORY scripts/ci/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/ci
-        USE_SOURCE_PERMISSIONS)
-install(FILES src/instruments/hotspots/nic_thresholds.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl)
-install(DIRECTORY src/runtime/shmem/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+        USE_SOURCE_PERMISSIONS COMPONENT runtime)
+install(FILES src/instruments/hotspots/nic_thresholds.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl COMPONENT runtime)
+install(DIRECTORY src/runtime/shmem/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 foreach(header ${SHMEMCTL_DEVICE_HEADERS})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${CMAKE_BINARY_DIR}/include/shmemctl/device/${header}
-          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shmemctl/device/${folder})
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shmemctl/device/${folder} COMPONENT development)
 endforeach()
 
 # For users: pkg-config, and CMake's find_package(shmemctl). Both find the rest from where they lie.
@@ -75,7 +77,8 @@ include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/generated/shmemctlConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/generated/shmemctl.pc
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 install(FILES ${CMAKE_BINARY_DIR}/generated/shmemctlConfig.cmake
         ${CMAKE_BINARY_DIR}/generated/shmemctlConfigVersion.cmake
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/shmemctl)
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/shmemctl COMPONENT development)
+include(cmake/Package.cmake)

@@ -19,6 +19,7 @@
 #include "src/base/file_descriptor.h"
 #include "src/base/log.h"
 #include "src/base/service_thread.h"
+#include "src/base/signal_name.h"
 #include "src/base/text.h"
 #include "src/base/watchdog.h"
 
@@ -85,12 +86,6 @@ public:
 private:
   sigset_t before_{};
 };
-
-/// "SIGINT".
-std::string signal_name(int signal) {
-  const char* const abbreviation = ::sigabbrev_np(signal);
-  return abbreviation ? std::string("SIG") + abbreviation : "signal " + std::to_string(signal);
-}
 
 Finding interrupted_by(int signal, pid_t sender) {
   const std::string name = signal_name(signal);

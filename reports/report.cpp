@@ -13,6 +13,7 @@
 #include "reports/report_file.h"
 #include "reports/validate.h"
 #include "revision.h"
+#include "src/base/cuda_release.h"
 #include "src/base/json_values.h"
 #include "src/base/options.h"
 #include "src/base/severity.h"
@@ -337,11 +338,22 @@ ToolInfo tool_info() {
   tool.build = {{"cuda", SHMEMCTL_CUDA_VERSION},
                 {"compiler", SHMEMCTL_COMPILER},
                 {"type", SHMEMCTL_BUILD_TYPE}};
-  if (SHMEMCTL_HAVE_CUDA != 0)
+  const std::string glibc = SHMEMCTL_GLIBC;
+  tool.build["glibc"] =
+      glibc.empty() ? std::to_string(__GLIBC__) + "." + std::to_string(__GLIBC_MINOR__) : glibc;
+  if (SHMEMCTL_HAVE_CUDA != 0) {
     tool.build["cuda_architectures"] = SHMEMCTL_CUDA_ARCHITECTURES;
+    const auto toolkit = parse_integer(split(SHMEMCTL_CUDA_VERSION, '.').front());
+    tool.build["cuda_driver"] =
+        std::string(oldest_driver_branch(static_cast<int>(toolkit.value_or(0)))) + " or newer";
+  }
   if (const std::string sanitize = SHMEMCTL_SANITIZE; !sanitize.empty())
     tool.build["sanitize"] = sanitize;
   return tool;
+}
+
+json to_json(const ToolInfo& tool) {
+  return tool_json(tool);
 }
 
 json to_json(const Report& report) {

@@ -38,11 +38,15 @@ RowPath row_path_from_json(const nlohmann::json& object);
 
 struct ToolInfo {
   std::string version, git_revision;
-  std::optional<bool> git_dirty;            ///< unknown outside a checkout
-  std::map<std::string, std::string> build; ///< "cuda": "13.0" or "none", "compiler": ...
+  std::optional<bool> git_dirty; ///< unknown outside a checkout
+  std::map<std::string, std::string>
+      build; ///< "cuda": "13.0" or "none", "compiler": ...
+             ///< "glibc": the oldest one that this binary starts with
 };
 /// Of this binary.
 ToolInfo tool_info();
+/// As in a report's `tool`.
+nlohmann::json to_json(const ToolInfo& tool);
 
 enum class ReportStatus { complete, incomplete, failed };
 enum class Verified { passed, failed, unchecked };

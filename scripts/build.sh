@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds a preset: scripts/build.sh [release|debug|asan|tsan|no-cuda|fuzz|tidy] [ninja arguments...]
+# Builds a preset: scripts/build.sh [release|debug|asan|tsan|no-cuda|fuzz|tidy|portable] [ninja arguments...]
 # CMAKE_ARGS in the environment holds further arguments for cmake.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,6 +9,7 @@ preset=${1:-release}
 [ $# -eq 0 ] || shift
 # shellcheck disable=SC2086 # lists of words
 install_packages $build_packages
+unpack_packages
 build="build-$preset"
 [ "$preset" != release ] || build=build
 if [ ! -f "$build/build.ninja" ] || [ -n "${CMAKE_ARGS:-}" ]; then

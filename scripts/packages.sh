@@ -3,8 +3,14 @@
 # Needs root or sudo only if something is missing.
 
 build_packages="g++ cmake ninja-build ccache git libhwloc-dev libexpat1-dev nlohmann-json3-dev
-  libcli11-dev libfmt-dev libvalijson-dev libboost-dev libibverbs-dev libfabric-dev libucx-dev
+  libcli11-dev libfmt-dev libboost-dev libibverbs-dev libfabric-dev libucx-dev
   libjs-chart.js"
+# Headers only, but the package depends on Qt, Poco and MariaDB's client (175 packages, 370 MB): unpacked into
+# build-packages, where CMake finds it, unless it is installed.
+unpacked_packages="libvalijson-dev"
+# For scripts/release.sh.
+# shellcheck disable=SC2034
+release_packages="rpm zstd"
 test_packages="libgtest-dev libbenchmark-dev clang libclang-rt-dev clang-format python3
   python3-jsonschema python3-yaml hwloc-nox shellcheck openmpi-bin libopenmpi-dev libpmix-dev mpich
   munge slurmctld slurmd slurm-client slurm-wlm-basic-plugins prometheus prometheus-node-exporter
@@ -19,6 +25,27 @@ lab_packages="qemu-system-x86 busybox-static kmod iproute2 ibverbs-providers ibv
 
 # For hosts made of namespaces (docs/development.md, "Test hosts"), with what is in test_packages.
 hosts_packages="iproute2 openssh-client openssh-server"
+
+# unpack_packages: those of $unpacked_packages that are not installed, into build-packages. As no package
+# is installed, what they depend on is not either.
+unpack_packages() {
+  command -v dpkg-query >/dev/null && command -v apt-get >/dev/null || return 0
+  for package in $(missing_packages $unpacked_packages); do
+    [ ! -e "build-packages/usr/share/doc/$package/copyright" ] || continue
+    echo "scripts: unpacking $package into build-packages/" >&2
+    download=$(mktemp -d)
+    if ! (cd "$download" && { apt-get download -qq "$package" 2>/dev/null ||
+      { $(as_root_or_nothing) apt-get update -qq && apt-get download -qq "$package"; }; }) >&2 ||
+      ! dpkg-deb -x "$download/$package"_*.deb build-packages; then
+      rm -rf "$download"
+      echo "scripts: cannot download the package $package: is a mirror reachable?" >&2
+      return 3
+    fi
+    rm -rf "$download"
+  done
+}
+
+as_root_or_nothing() { [ "$(id -u)" -eq 0 ] || echo sudo; }
 
 # The packages of "$@" that are not installed.
 missing_packages() {

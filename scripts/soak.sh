@@ -18,11 +18,13 @@
 #                 service, which this starts
 #     fuzz        each parser (half of DURATION, or SHMEMCTL_FUZZ_SECONDS for each)
 #     tidy        clang-tidy
+#     portable    the binary of a release in root file systems of Debian 11, 12 and 13, which are
+#                 downloaded; as root, where there is a CUDA toolkit
 # A part that fails does not keep the others from running; the end says which failed (exit code 1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
-parts=(release lab hosts litmus transports asan tsan again mutants gpu fuzz tidy)
+parts=(release lab hosts litmus transports asan tsan again mutants gpu fuzz tidy portable)
 
 fail() { echo "soak: $1" >&2; exit 2; }
 
@@ -49,7 +51,7 @@ quiet_tests='integration\.(test_bench|test_report_html)|FailureDetectorFaults\.T
 
 release() {
   build release &&
-    tests_of build -j "$(nproc)" -LE "lab|hosts" -E "^($quiet_tests)\$" &&
+    tests_of build -j "$(nproc)" -LE 'lab|hosts|portable' -E "^($quiet_tests)\$" &&
     SHMEMCTL_SOAK=1 tests_of build -R "^($quiet_tests)\$"
 }
 
@@ -227,6 +229,14 @@ gpu() {
 
 tidy() { scripts/build.sh tidy tidy; }
 
+portable() {
+  [ -f build-sysroot/sysroot.sums ] || scripts/sysroot.sh build-sysroot || return
+  scripts/build.sh portable shmemctl && (
+    cd tests/portable &&
+      SHMEMCTL_BINARY="$PWD/../../build-portable/shmemctl" PYTHONPATH=../integration python3 test_roots.py -v
+  )
+}
+
 case ${1:-} in
 -h | --help) exec sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" ;;
 esac
@@ -239,6 +249,7 @@ done
 
 # shellcheck disable=SC2086 # lists of words
 install_packages $build_packages $test_packages clang-tidy
+unpack_packages
 failed=()
 for part in "${parts[@]}"; do
   echo "== soak: $part" >&2

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything and runs the tests that are for every change: all but
-# those with the labels lab-long and hosts-long, which scripts/soak.sh runs. No test is repeated until
-# it passes; what tests/quarantine.txt names is run and reported, but does not fail the run.
+# those with the labels lab-long, hosts-long and portable, which scripts/soak.sh runs. No test is
+# repeated until it passes; what tests/quarantine.txt names is run and reported, but does not fail
+# the run.
 #   SHMEMCTL_FUZZ_SECONDS  seconds for each fuzz target (default 5; 0 skips fuzzing)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,6 +17,6 @@ SHMEMCTL_FUZZ_SEED=1 SHMEMCTL_FUZZ_RUNTIME=OFF scripts/fuzz.sh "${SHMEMCTL_FUZZ_
 
 echo "== tests ($SECONDS s)" >&2
 status=0
-scripts/run_tests.sh build -j "$(nproc)" -LE "lab-long|hosts-long" || status=$?
+scripts/run_tests.sh build -j "$(nproc)" -LE 'lab-long|hosts-long|portable' || status=$?
 echo "== done in $SECONDS s" >&2
 exit "$status"

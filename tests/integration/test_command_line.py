@@ -29,6 +29,21 @@ class ExitCodes(CliTest):
         for word in ("shmemctl", "cuda:", "compiler:", "never run on real hardware"):
             self.assertIn(word, out)
 
+    def test_version_as_json(self):
+        code, out, err = run("--version", "--json")
+        self.assertEqual((code, err), (0, ""))
+        tool = json.loads(out)
+        self.assertEqual((tool["name"], set(tool)), (
+            "shmemctl", {"name", "version", "git_revision", "git_dirty", "build", "report_schema"}
+            | ({"git_revision_reason", "git_dirty_reason"} & set(tool))))
+        self.assertIn("shmemctl " + tool["version"], run("--version")[1])
+        self.assertRegex(tool["build"]["glibc"], r"^2\.\d+$")
+        if tool["build"]["cuda"] != "none":
+            self.assertRegex(tool["build"]["cuda_driver"], r"^\d+ or newer$")
+        for same in (["--json", "--version"], ["version", "--json"], ["-V", "--json", "-"], ["--json=-", "-V"]):
+            self.assertEqual(run(*same), (0, out, ""), same)
+        self.assert_refused(run("--version", "--json", "-", "-", "--no-such"))
+
     def test_bad_invocations_are_2(self):
         for arguments in ([], ["nothing"], ["topo", "--no-such-flag"], ["topo", "--world", "mars"],
                           ["topo", "--pes-per-node", "-1"], ["topo", "--nvshmem-version", "x"],

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "build_info.h"
+#include "src/base/cuda_release.h"
 #include "src/base/text.h"
 #include "src/instruments/doctor/checks.h"
 #include "src/instruments/doctor/libraries.h"
@@ -45,10 +46,6 @@ std::optional<CheckResult> library_mismatch(const Sysroot& sysroot, const std::s
 }
 
 /// The oldest driver branch that runs binaries of a CUDA major version (CUDA release notes).
-const char* driver_branch_for(int cuda_major) {
-  return cuda_major >= 13 ? "580" : cuda_major == 12 ? "525" : "450";
-}
-
 CheckResult init_failure(const CudaProbe& probe, const std::string& evidence) {
   const int result = *probe.init_result;
   const std::string reason = "CUDA does not initialize: " + cuda_error_name(result);
@@ -121,10 +118,11 @@ CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit
   const std::vector<int> driver = version_numbers(version);
   const std::string upgrade = "apt-get install -y cuda-compat-" + std::to_string(toolkit[0]) + "-" +
                               std::to_string(toolkit[1]) + "  # or a driver of branch " +
-                              driver_branch_for(toolkit[0]) + " or newer";
+                              oldest_driver_branch(toolkit[0]) + " or newer";
   if (driver[0] < toolkit[0])
     return failed("the driver supports CUDA " + version + ", but this binary is built with CUDA " +
-                      toolkit_version,
+                      toolkit_version + ": its kernels need a driver of branch " +
+                      oldest_driver_branch(toolkit[0]) + " or newer",
                   evidence, upgrade);
   if (driver < toolkit)
     return warned("the driver supports CUDA " + version + ", this binary is built with CUDA " +
@@ -132,7 +130,8 @@ CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit
                       ": it runs, except on GPUs newer than those it was compiled for",
                   evidence, upgrade);
   return passed("the driver supports CUDA " + version + "; this binary is built with CUDA " +
-                    toolkit_version,
+                    toolkit_version + ", whose kernels need a driver of branch " +
+                    oldest_driver_branch(toolkit[0]) + " or newer",
                 evidence);
 }
 

@@ -14,6 +14,7 @@
 #include "src/base/error.h"
 #include "src/base/process.h"
 #include "src/base/secret.h"
+#include "src/base/signal_name.h"
 #include "src/instruments/launch/spawn.h"
 
 namespace shmemctl {
@@ -21,11 +22,6 @@ namespace shmemctl {
 namespace {
 
 constexpr double grace_s = 3;
-
-std::string signal_name(int signal) {
-  const char* const abbreviation = ::sigabbrev_np(signal);
-  return abbreviation ? std::string("SIG") + abbreviation : fmt::format("signal {}", signal);
-}
 
 constexpr const char* id_variable = "SHMEMCTL_DURING_ID";
 

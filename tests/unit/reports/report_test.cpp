@@ -129,6 +129,8 @@ TEST(Report, ToolSaysHowItWasBuilt) {
   EXPECT_TRUE(std::regex_match(tool.version, std::regex("[0-9]+\\.[0-9]+\\.[0-9]+")));
   EXPECT_EQ(tool.build.count("cuda"), 1u);
   EXPECT_NE(tool.build.at("compiler"), "");
+  EXPECT_TRUE(std::regex_match(tool.build.at("glibc"), std::regex("2\\.[0-9]+")));
+  EXPECT_EQ(tool.build.count("cuda_driver"), tool.build.at("cuda") == "none" ? 0U : 1U);
 }
 
 TEST(Report, TimeIsRfc3339Utc) {

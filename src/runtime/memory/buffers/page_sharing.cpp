@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/rseq.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
@@ -17,10 +20,6 @@
 #include "src/base/log.h"
 #include "src/base/process.h"
 #include "src/runtime/memory/process_vm_copy.h"
-
-#if __has_include(<sys/rseq.h>)
-#include <sys/rseq.h>
-#endif
 
 namespace shmemctl {
 
@@ -98,12 +97,15 @@ bool holds_own_stack(const PageSpan& pages) {
   if (overlap(pages, control, control + control_block_bytes) ||
       overlap(pages, error_word, error_word + sizeof errno))
     return true;
-#if __has_include(<sys/rseq.h>)
-  const auto restartable = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()) +
-                           static_cast<std::uintptr_t>(__rseq_offset);
-  if (overlap(pages, restartable, restartable + sizeof(struct rseq)))
-    return true;
-#endif
+  // glibc 2.35 and newer have one; it is looked up, because the binary may start with an older one.
+  static const auto* const rseq_offset =
+      static_cast<const std::ptrdiff_t*>(::dlsym(RTLD_DEFAULT, "__rseq_offset"));
+  if (rseq_offset) {
+    const auto restartable = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()) +
+                             static_cast<std::uintptr_t>(*rseq_offset);
+    if (overlap(pages, restartable, restartable + sizeof(struct rseq)))
+      return true;
+  }
   pthread_attr_t attributes;
   if (::pthread_getattr_np(::pthread_self(), &attributes) != 0)
     return true;
