@@ -242,6 +242,26 @@ TEST(Compare, ThatNothingIsDecidedIsSaid) {
   EXPECT_TRUE(ids(compare({noisy(1, 1), put(8, 10, 3)}, {noisy(1, 4), put(8, 10, 6)})).empty());
 }
 
+TEST(Compare, RunsThatOthersDisturbedAreSaidWhereSomethingChanged) {
+  const auto found = [](double other_us, bool disturbed) {
+    LoadedReport base = report_of("a", {put(8, 10, 3)});
+    if (disturbed)
+      base.report.findings = {{"bench-interference", Severity::warning, "bench put", "m", "f"}};
+    std::vector<std::string> messages;
+    for (const Finding& finding : comparison_findings(
+             compare_reports({base}, {report_of("b", {put(8, other_us, 6)})}, {}), false))
+      if (finding.id == "comparison-disturbed")
+        messages.push_back(finding.message);
+    return messages;
+  };
+  ASSERT_EQ(found(20, true).size(), 1u);
+  EXPECT_NE(found(20, true)[0].find("1 of 1 report of BASE and 0 of 1 report of NEW"),
+            std::string::npos)
+      << found(20, true)[0];
+  EXPECT_TRUE(found(20, false).empty());
+  EXPECT_TRUE(found(10, true).empty()) << "nothing changed that could be their doing";
+}
+
 TEST(Compare, MoreUnclearRowsThanAllowedFail) {
   const auto noisy = [](int size, std::uint64_t seed) {
     return timed_row("put", {{"size_bytes", size}}, Noise(seed).samples(8, 10, 0.5));

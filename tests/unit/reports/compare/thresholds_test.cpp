@@ -235,7 +235,7 @@ TEST(SectionThreshold, OneAboutNothingIsAnErrorNotAPass) {
                                       [] { hold_node("findings[id=nic-hotpsot]==0"); });
   EXPECT_NE(id.find("did you mean nic-hotspot?"), std::string::npos) << id;
   EXPECT_TRUE(hold_node("findings[id=mapping-collapse]==0").missed.empty()) << "an id, not found";
-  const std::string device = expect_error(ExitCode::usage, {"no NIC meets"}, [] {
+  const std::string device = expect_error(ExitCode::usage, {"no NIC or group that meets"}, [] {
     hold_node("hotspots[device=mlx5_11].utilisation<=1");
   });
   EXPECT_NE(device.find("did you mean device=mlx5_1?"), std::string::npos) << device;
