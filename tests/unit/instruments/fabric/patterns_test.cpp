@@ -5,16 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/instruments/fabric/simulated_network.h"
+
 namespace shmemctl::fabric {
 namespace {
-
-std::vector<Endpoint> grid(int hosts, int rails) {
-  std::vector<Endpoint> endpoints;
-  for (int host = 0; host < hosts; ++host)
-    for (int rail = 0; rail < rails; ++rail)
-      endpoints.push_back({host, rail});
-  return endpoints;
-}
 
 TEST(FabricPatterns, InIncastEachPeReceivesOnceFromItsGroup) {
   for (const int hosts : {2, 5, 9, 20}) {

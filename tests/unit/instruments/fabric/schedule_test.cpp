@@ -6,17 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/instruments/fabric/simulated_network.h"
+
 namespace shmemctl::fabric {
 namespace {
-
-/// Block placement: PE = host * rails + rail.
-std::vector<Endpoint> grid(int hosts, int rails) {
-  std::vector<Endpoint> endpoints;
-  for (int host = 0; host < hosts; ++host)
-    for (int rail = 0; rail < rails; ++rail)
-      endpoints.push_back({host, rail});
-  return endpoints;
-}
 
 std::set<std::pair<int, int>> all_pairs(const Schedule& schedule) {
   std::set<std::pair<int, int>> pairs;

@@ -16,6 +16,15 @@
 
 namespace shmemctl::fabric {
 
+/// One endpoint per rail of each host in block placement: PE = host * rails + rail.
+inline std::vector<Endpoint> grid(int hosts, int rails) {
+  std::vector<Endpoint> endpoints;
+  for (int host = 0; host < hosts; ++host)
+    for (int rail = 0; rail < rails; ++rail)
+      endpoints.push_back({host, rail});
+  return endpoints;
+}
+
 struct Noise {
   double sigma = 0.03; ///< of the logarithm of each measurement
   /// Shares a link with other traffic: one measurement in so many, at 0.3 to 0.9 of the rate.
@@ -26,10 +35,7 @@ struct Noise {
 class SimulatedNetwork {
 public:
   SimulatedNetwork(int hosts, int rails, Noise noise, unsigned seed)
-      : hosts_(hosts), rails_(rails), noise_(noise), random_(seed) {
-    for (int host = 0; host < hosts; ++host)
-      for (int rail = 0; rail < rails; ++rail)
-        endpoints_.push_back({host, rail});
+      : hosts_(hosts), rails_(rails), noise_(noise), random_(seed), endpoints_(grid(hosts, rails)) {
     sends_.assign(endpoints_.size(), 1);
     receives_.assign(endpoints_.size(), 1);
     lossy_.assign(endpoints_.size(), false);
