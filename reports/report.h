@@ -141,7 +141,7 @@ struct PhaseRow {
 struct ConnectionRow {
   std::string transport;
   int source = 0, target = 0;
-  std::string way; ///< "rxe0:1 -> rxe0:1, 2 QPs"
+  std::string path; ///< key "way": "rxe0:1 -> rxe0:1, 2 QPs"
 };
 
 /// `doctor`'s results: key "checks", one per precondition.
