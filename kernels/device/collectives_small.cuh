@@ -280,7 +280,7 @@ __device__ inline bool reduce_small(const DeviceJob& job, const TeamView& team, 
   if (!collective.begin_and_send(source, size_bytes, stride_bytes, team.me))
     return false;
   Scope::sync(); // `dest` may be `source`, from which other threads have sent this thread's part
-  const std::byte* const mine =
+  const std::byte* const own_block =
       static_cast<const std::byte*>(source) + static_cast<std::size_t>(team.me) * stride_bytes;
   const auto pairs = static_cast<unsigned>(plan::pairs_of(size_bytes));
   constexpr int at_once = 4; // loads in flight
@@ -298,7 +298,7 @@ __device__ inline bool reduce_small(const DeviceJob& job, const TeamView& team, 
       for (int i = 0; i < at_once; ++i)
         if (first + i < team.n) {
           const std::uint64_t data =
-              first + i == team.me ? load_eight(mine, size_bytes, pair * std::size_t{8})
+              first + i == team.me ? load_eight(own_block, size_bytes, pair * std::size_t{8})
                                    : collective.finish(seen[i], first + i, pair, first + i, ok);
           if (first + i == 0)
             sum = Accumulator<T, std::uint64_t>(data);

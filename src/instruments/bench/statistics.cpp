@@ -27,10 +27,10 @@ void Moments::add(double value) {
 void Moments::merge(const Moments& other) {
   if (other.count_ == 0)
     return;
-  const auto mine = static_cast<double>(count_), theirs = static_cast<double>(other.count_);
+  const auto own_count = static_cast<double>(count_), theirs = static_cast<double>(other.count_);
   const double distance = other.mean_ - mean_;
-  squares_ += other.squares_ + distance * distance * mine * theirs / (mine + theirs);
-  mean_ += distance * theirs / (mine + theirs);
+  squares_ += other.squares_ + distance * distance * own_count * theirs / (own_count + theirs);
+  mean_ += distance * theirs / (own_count + theirs);
   count_ += other.count_;
 }
 

@@ -57,11 +57,11 @@ struct Neighbours {
 };
 Neighbours neighbours_of(Runtime& runtime) {
   Teams& teams = runtime.teams();
-  const int n = teams.n_pes(team_shared), mine = teams.my_pe(team_shared);
+  const int n = teams.n_pes(team_shared), my_pe = teams.my_pe(team_shared);
   if (n < 2)
     return {};
-  return {teams.world_pe(team_shared, (mine + n - 1) % n),
-          teams.world_pe(team_shared, (mine + 1) % n)};
+  return {teams.world_pe(team_shared, (my_pe + n - 1) % n),
+          teams.world_pe(team_shared, (my_pe + 1) % n)};
 }
 
 void put_all(Buffers& buffers, const BufferDescriptor& target, int source_pe) {

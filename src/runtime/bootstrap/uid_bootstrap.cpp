@@ -84,9 +84,9 @@ public:
   void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                  const Deadline& deadline) override {
     auto* blocks = static_cast<std::byte*>(receive);
-    std::byte* mine = blocks + static_cast<std::size_t>(rank()) * bytes_per_rank;
-    if (bytes_per_rank > 0 && mine != send)
-      std::memcpy(mine, send, bytes_per_rank);
+    std::byte* own_block = blocks + static_cast<std::size_t>(rank()) * bytes_per_rank;
+    if (bytes_per_rank > 0 && own_block != send)
+      std::memcpy(own_block, send, bytes_per_rank);
     const auto plan = plan_allgather(rank(), size(), blocks, bytes_per_rank);
     call(*plan, FrameKind::allgather, bytes_per_rank, 0, deadline);
   }

@@ -52,7 +52,7 @@ private:
   void make_of_chunks(GpuSetup& setup, std::size_t heap_bytes);
   void make_of_ipc(GpuSetup& setup, std::size_t heap_bytes);
   Matrix try_mapping(GpuSetup& setup);
-  Matrix gather(GpuSetup& setup, const std::vector<std::string>& mine) const;
+  Matrix gather(GpuSetup& setup, const std::vector<std::string>& reasons) const;
   void explain(const GpuSetup& setup, const Matrix& why_not, const std::vector<int>& group);
 
   std::shared_ptr<const cuda::Device> device_;

@@ -161,10 +161,11 @@ void ProxyChannel::fail(const Error& error, Condition condition, unsigned ring) 
     // throw_failure() says so.
   }
   for (unsigned each = 0; each < n_fifos(); ++each) {
-    const Condition mine = each == ring ? condition : Condition::failed;
+    const Condition ring_condition = each == ring ? condition : Condition::failed;
     std::uint64_t& failed = memories_[each]->header().failed;
     // Release: a reader that sees this also sees the error.
-    HostAtomics::store_release(&failed, std::max(failed, static_cast<std::uint64_t>(mine)));
+    HostAtomics::store_release(&failed,
+                               std::max(failed, static_cast<std::uint64_t>(ring_condition)));
   }
 }
 

@@ -115,10 +115,10 @@ private:
 
   /// All ranks have the times of the slowest, and what any of them found wrong.
   void share() {
-    json mine = json::array();
+    json own_times = json::array();
     for (const Attempt& attempt : tuned_.attempts)
-      mine.push_back({attempt.first_us, attempt.last_us, attempt.wrong});
-    for (const std::string& text : rank_.gather(json_line(mine))) {
+      own_times.push_back({attempt.first_us, attempt.last_us, attempt.wrong});
+    for (const std::string& text : rank_.gather(json_line(own_times))) {
       const json theirs = try_from_json_line(text);
       if (!theirs.is_array() || theirs.size() != tuned_.attempts.size())
         throw Error(ExitCode::unavailable, "trials of a PE", "compare",
