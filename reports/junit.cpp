@@ -121,8 +121,8 @@ std::string unless_empty(const std::string& name, const std::string& otherwise) 
   return name.empty() ? otherwise : name;
 }
 
-/// The parameters that bench chooses by the size, unless it is told: they are in a name only where
-/// rows would have the same name without.
+/// The parameters that bench chooses by the size, unless options give them: they are in a name only
+/// where rows would have the same name without.
 constexpr const char* chosen_by_size = "window";
 
 json without_chosen(json params) {

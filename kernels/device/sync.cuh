@@ -192,11 +192,10 @@ inline __device__ __noinline__ bool grid_sync(const DeviceJob& job, int team_num
     const std::uint64_t arrivals = earlier + arrival;
     if (static_cast<std::uint32_t>(arrivals) == static_cast<std::uint32_t>(Grid::size())) {
       ok = arrivals < one_failure;
-      const std::uint64_t behind =
-          (before & ~had_failure) + one_generation + (ok ? 0 : had_failure);
+      const std::uint64_t after = (before & ~had_failure) + one_generation + (ok ? 0 : had_failure);
       store_relaxed(arrived, 0); // no block arrives for the next barrier before this one is over
       // As above: both words are in one cache line.
-      store_release_device(generation, behind);
+      store_release_device(generation, after);
     } else {
       std::uint64_t seen = 0;
       ok = watch_word(job, generation, Compare::not_equal, before, seen, times);

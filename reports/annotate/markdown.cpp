@@ -166,7 +166,7 @@ struct Parameter {
   bool differs = false;
 };
 
-/// The parameters of rows by case: those that all rows of a case share are told once.
+/// The parameters of rows by case: those that all rows of a case share are listed once.
 class Parameters {
 public:
   void learn(const std::string& case_name, const json& params) {

@@ -27,7 +27,7 @@ inline constexpr std::uint32_t archive_version = 2;
 /// with a flag. Reading stays within the bytes, whatever they are: from the first value that is not
 /// there, or not as required, on all that is read is zero or empty, and good() is false.
 ///
-/// A struct has a function beside it, which is found by the type of its argument:
+/// A struct has a function next to it, which is found by the type of its argument:
 ///
 ///     void serialize(Archive& archive, Site& site) { archive(site.device, site.name); }
 class Archive {

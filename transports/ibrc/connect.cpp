@@ -314,7 +314,7 @@ void Connector::describe() {
                         rc::port_name(remote.device, remote.port), link.qp_sets.size(), kind,
                         link.plan.mtu_bytes);
     if (!orders_writes(link))
-      text += service_ ? ", signals wait for completions" : ", signals behind fenced atomics";
+      text += service_ ? ", signals wait for completions" : ", signals after fenced atomics";
   }
   for (const PeerLocation& peer : peers_)
     if (service_)

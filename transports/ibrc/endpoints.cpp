@@ -148,7 +148,7 @@ void Endpoints::await_fenced(const Endpoint& endpoint, const WorkChain& chain) {
     if ((other == &endpoint && !own) || other->has_retired(position))
       continue;
     request_completion(*other);
-    wait([&] { return other->unheard || other->has_retired(position); }, "a fence", other->pe);
+    wait([&] { return other->dead || other->has_retired(position); }, "a fence", other->pe);
   }
 }
 
@@ -194,7 +194,7 @@ void Endpoints::refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_sen
   WorkChain flush;
   ibv_send_wr* again = nullptr;
   if (endpoint.unsignalled > 0)
-    endpoint.unheard = post_flush(endpoint, flush, &again) != 0;
+    endpoint.dead = post_flush(endpoint, flush, &again) != 0;
   if (!failure_)
     failure_ = endpoint.failure;
   throw Error(*endpoint.failure);
@@ -211,7 +211,7 @@ void Endpoints::fail(Endpoint& endpoint, const Error& failure) {
 void Endpoints::drain(Endpoint& endpoint, const char* step) {
   request_completion(endpoint);
   const std::uint32_t position = endpoint.posted;
-  wait([&] { return endpoint.unheard || endpoint.has_retired(position); }, step, endpoint.pe);
+  wait([&] { return endpoint.dead || endpoint.has_retired(position); }, step, endpoint.pe);
   if (endpoint.failure)
     throw Error(*endpoint.failure);
 }
@@ -233,7 +233,7 @@ void Endpoints::quiet() {
   for (Endpoint* endpoint : endpoints_.active())
     request_completion(*endpoint);
   for (Endpoint* endpoint : endpoints_.active())
-    wait([&] { return endpoint->unheard || endpoint->in_flight() == 0; }, "quiet", endpoint->pe);
+    wait([&] { return endpoint->dead || endpoint->in_flight() == 0; }, "quiet", endpoint->pe);
   endpoints_.deactivate_all();
   if (failure_)
     throw Error(*failure_);

@@ -29,7 +29,7 @@ public:
   Endpoint& endpoint(int pe, std::size_t path) const { return endpoints_.at(pe, path); }
   rc::Staging& staging() { return staging_; }
   /// Receives the old value of an atomic that is waited for.
-  std::uint64_t* result() const { return reinterpret_cast<std::uint64_t*>(staging_.behind()); }
+  std::uint64_t* result() const { return reinterpret_cast<std::uint64_t*>(staging_.extra()); }
   /// Receives old values that are not used.
   std::uint64_t* ignored() const { return result() + 1; }
 
@@ -68,7 +68,7 @@ private:
   void make_room(Endpoint& endpoint, std::size_t requests);
   bool wants_signal(const Endpoint& endpoint, const Completions& completions,
                     const Work& work) const;
-  /// Makes sure that a completion will come for everything posted.
+  /// A completion will come for everything posted.
   void request_completion(Endpoint& endpoint);
   /// Posts a request that completes after everything before it. Returns an errno, 0 on success.
   int post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** refused);

@@ -50,7 +50,7 @@ public:
   std::uint64_t fetch(const RaddrSegment& remote, const AtomicFields& fields,
                       const Post& post = {DoorbellMode::now, true, false});
 
-  /// Tells the device of WQEs that were posted with DoorbellMode::later.
+  /// Rings the doorbell for WQEs that were posted with DoorbellMode::later.
   void flush();
   /// Processes available CQEs.
   void progress();

@@ -28,7 +28,7 @@ enum class Metric {
   rate       ///< many small operations under way; operations per second
 };
 
-/// Who sends to whom at one point.
+/// Which PE sends to which at one point.
 enum class Traffic {
   pair,       ///< PE 0 and PE 1 (or --pair A,B)
   pairs,      ///< PE i of the first half and PE i + n/2
@@ -150,10 +150,10 @@ public:
   virtual std::uint64_t batch_multiple() const { return 1; }
   /// What iterations first .. first + count - 1 move, moved the plainest way: memcpy of the same
   /// sizes between the same buffers, for paths that are loads and stores (Rma::direct()). The
-  /// engine times it beside the samples: it is the limit that link_fraction is a share of. Always
-  /// called right before iterate() of the same numbers; what it leaves must not pass for that one's
-  /// work (data of earlier iterations is right). False, at once, where there is no such way; called
-  /// with count 0 to ask.
+  /// engine times it along with the samples: it is the limit that link_fraction is a share of.
+  /// Always called right before iterate() of the same numbers; what it leaves must not pass for
+  /// that one's work (data of earlier iterations is right). False, at once, where there is no such
+  /// way; called with count 0 to ask.
   virtual bool reference(std::uint64_t first, std::uint64_t count) {
     static_cast<void>(first);
     static_cast<void>(count);

@@ -123,7 +123,7 @@ Stats stats_of(const std::vector<std::vector<double>>& samples_by_pe) {
     stats.p99 = quantile(all, 0.99);
   if (all.size() >= 1000)
     stats.p999 = quantile(all, 0.999);
-  // Rounding must not put the mean of equal samples beside them.
+  // Rounding must not move the mean of equal samples away from them.
   stats.mean = std::clamp(moments.mean(), all.front(), all.back());
   if (all.size() >= 2) {
     stats.stddev = moments.stddev();

@@ -50,8 +50,8 @@ PatternKey key_of(const BufferPut& put, int source, int target) {
   return {source, target, patterns_number, 0, put.size_bytes};
 }
 
-/// Of the PEs that share memory with this one, in a ring: who puts here, and to whom this one puts.
-/// Both are -1 for a PE that shares memory with no other.
+/// In a ring of the PEs that share memory with this one: the PE that puts here, and the PE that
+/// this one puts to. Both are -1 for a PE that shares memory with no other.
 struct Neighbours {
   int from = -1, to = -1;
 };

@@ -118,8 +118,8 @@ SHMEMCTL_HOST_DEVICE constexpr std::int64_t max_packed_rows(const Shape& shape) 
          std::int64_t{local} * (shape.expert_alignment - 1);
 }
 
-// A count and its flag in one word: the epoch of its call stands beside it, so that nothing need be
-// zeroed between calls. Epochs begin at 1.
+// A count and its flag in one word: the epoch of its call is stored with it, so that nothing need
+// be zeroed between calls. Epochs begin at 1.
 
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t count_word(std::uint64_t epoch, std::int32_t count) {
   return epoch << 32 | static_cast<std::uint32_t>(count);

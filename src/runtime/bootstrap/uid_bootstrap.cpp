@@ -257,7 +257,7 @@ UniqueId UniqueId::parse(const std::string& text) {
     refuse("it ends after its version");
   const std::string its_version = text.substr(prefix.size(), version_end - prefix.size());
   if (its_version != std::to_string(version))
-    refuse("it is of version \"" + printable(its_version, 20) + "\", and this tool reads version " +
+    refuse("its version is \"" + printable(its_version, 20) + "\", and this tool reads version " +
            std::to_string(version));
   const std::size_t secret_end = text.find(':', version_end + 1);
   if (secret_end == std::string::npos)

@@ -189,7 +189,7 @@ void ProxyChannel::give_up(const std::string& step, unsigned ring) {
     const std::uint64_t word = HostAtomics::load_relaxed(&header(ring).serving);
     if (word != 0) {
       const ProxyServing serving = to_serving(word);
-      health_.give_up(step + " behind a " + name_of(serving.op) + " of the proxy", serving.pe);
+      health_.give_up(step + " after a " + name_of(serving.op) + " of the proxy", serving.pe);
     }
     throw timeout_error(step, ring);
   } catch (const Error& error) {

@@ -171,7 +171,7 @@ const verbs::GidEntry& DevxQp::gid_for(const PeerInfo& peer) const {
                     "choose GIDs of one kind on all PEs: IB_ADDR_FAMILY, IB_GID_INDEX");
 }
 
-void DevxQp::modify(rc::QpState state, const WirePath& path) {
+void DevxQp::move_to(rc::QpState state, const WirePath& path) {
   const std::uint32_t qpn = local_.qpn;
   switch (state) {
   case rc::QpState::reset: // as it is created
@@ -213,7 +213,7 @@ void DevxQp::connect(const PeerInfo& peer) {
     path.peer_lid = peer.lid;
   }
   rc::move_qp(rc::QpState::reset, rc::QpState::rts, [&](rc::QpState state) {
-    modify(state, path);
+    move_to(state, path);
     return 0; // what the device refuses is an Error
   });
   abilities_ = abilities_of(local_.offers, peer.offers);

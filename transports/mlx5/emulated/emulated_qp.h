@@ -24,8 +24,8 @@ struct InjectedFault {
   Syndrome syndrome = Syndrome::retries_exceeded;
 };
 
-/// Not thread safe: EmulatedHca sees to that. The memory that the view points to may be written by
-/// anybody with anything at any time.
+/// Not thread safe: EmulatedHca serializes calls. The memory that the view points to may be written
+/// by anybody with anything at any time.
 class EmulatedQp {
 public:
   /// @param keys this HCA's own memory; outlives the queue

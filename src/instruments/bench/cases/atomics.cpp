@@ -211,7 +211,7 @@ private:
   }
 
   /// With so few variables that all stay in registers. On Intel's processors a locked instruction
-  /// takes half as long again behind a store, or behind a load that needs another one's result.
+  /// takes half as long again after a store, or after a load that needs another one's result.
   template <class Word>
   void iterate_to_one_peer(std::uint64_t first, std::uint64_t count) {
     using Kind = KindOf<Word>;

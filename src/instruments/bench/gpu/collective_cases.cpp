@@ -48,7 +48,7 @@ public:
       return wrong;
     const std::size_t end = at.dest_data_bytes();
     if (const auto stray = compare_zero(dest.data() + end, dest.size() - end))
-      return wrong_at(end + stray->offset_bytes, 0, stray->found, last, "behind the result");
+      return wrong_at(end + stray->offset_bytes, 0, stray->found, last, "after the result");
     return std::nullopt;
   }
 

@@ -19,7 +19,7 @@ namespace shmemctl::bench {
 
 /// By a kernel: iterate() launches one that does all of its iterations, and waits for it. The time
 /// is the kernel's own: from when all PEs have met inside it until what was asked for is complete.
-/// By a stream: iterate() puts the operations into it, behind a barrier of all PEs' streams, and
+/// By a stream: iterate() puts the operations into it, after a barrier of all PEs' streams, and
 /// the time is that between two events. A graph holds `variants` of them, whose number modulo that
 /// is all that they depend on.
 class GpuCase : public Case {

@@ -401,7 +401,7 @@ protected:
   const GpuLayout layout_;
   const MetadataLayout record_;
   std::vector<std::int32_t> masked_;
-  Routing active_routing_;               ///< what there is of the routing beside masked ranks
+  Routing active_routing_;               ///< the routing without masked ranks
   std::vector<std::int32_t> row_counts_; ///< [source][destination], of that
   bench::StreamTimer timer_, notify_timer_, pack_timer_;
   LowLatencyCalls calls_;

@@ -154,7 +154,7 @@ protected:
   std::vector<std::uint16_t> combined_;
   std::vector<float> combined_weights_; ///< [token][choice]
   const HostLayout layout_;
-  /// What there is of the routing beside masked ranks.
+  /// The routing without masked ranks.
   const Routing& active_routing() const { return active_routing_; }
   bool is_masked(std::int32_t rank) const { return masked_.count(rank) != 0; }
 

@@ -306,7 +306,7 @@ std::optional<std::string> HighThroughput::wrong_counts_or_gaps(std::size_t rows
   const std::size_t used = rows * row_layout_.stride_bytes();
   const std::size_t all = as_size(setup_.shape.max_rows()) * row_layout_.stride_bytes();
   if (const auto at = first_written(memory_ + layout_.receive + used, all - used))
-    return fmt::format("byte {} behind its {} rows was written", *at, rows);
+    return fmt::format("byte {} after its {} rows was written", *at, rows);
   return std::nullopt;
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Settings that get more calls, beside the backend's own choice.
+/// Settings that get more calls, besides the backend's own choice.
 constexpr std::size_t n_finalists = 8;
 
 /// One rank's part of the trials of one direction.
@@ -206,7 +206,7 @@ void choose(Tuned& tuned) {
   tuned.chosen = 0;
   tuned.noise_us = 0;
   if (!fastest)
-    return; // all were wrong: that is told, and the run fails
+    return; // all were wrong: that is reported, and the run fails
   const Attempt* best = fastest;
   for (const Attempt& attempt : tuned.attempts) {
     if (!is_last(attempt))

@@ -24,7 +24,7 @@ constexpr std::size_t max_links = 5;
 struct Cell {
   double wait_us = 0, usual_us = 0;
 };
-/// Some cells of the matrix beside the others.
+/// Some cells of the matrix compared with the others.
 struct Part {
   std::vector<Cell> cells; ///< that can be compared with others
   double inside_us = 0, usual_us = 0;

@@ -352,7 +352,7 @@ DeviceTable empty_table(const std::vector<HcaFacts>& devices, const char* reason
   return table;
 }
 
-/// What the settings choose by name, where it cannot be told whether a device without a known name
+/// What the settings choose by name, where it is unknown whether a device without a known name
 /// is meant; "" if it can. A list all of whose names are other devices' is decided.
 std::string undecided_by_name(const std::vector<HcaFacts>& devices, const NvshmemSettings& settings,
                               const DeviceTable& table) {
