@@ -129,7 +129,7 @@ private:
     }
     __syncthreads();
   }
-  /// By a warp: of this lane and those before.
+  /// Called by a warp: the sum of `value` over this lane and those before it.
   __device__ std::int32_t sum_up_to(std::int32_t value) const {
     std::int32_t sum = value;
 #pragma unroll

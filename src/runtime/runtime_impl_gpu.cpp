@@ -187,7 +187,7 @@ std::vector<Transport*> Runtime::Impl::staging_transports() const {
 
 std::string Runtime::Impl::why_no_ibgda_gpu(ibgda::IbgdaTransport& ibgda) {
   if (!ibgda.is_connected())
-    return "ibgda reaches nobody";
+    return "ibgda reaches no other PE";
   if (ibgda.is_emulated()) {
     const std::vector<Transport*> base = transports_by_pe();
     if (!ibgda.carrier() && std::find(base.begin(), base.end(), &ibgda) != base.end())

@@ -13,8 +13,8 @@ namespace shmemctl::rc {
 
 /// When the HCA is notified of a posted request.
 enum class Doorbell {
-  now,   ///< and of those posted before it
-  later, ///< by a later request of the same operation
+  now,   ///< at once, and of the requests posted before it
+  later, ///< together with a later request of the same operation
   lazy   ///< nobody waits for it yet: it may be notified of several operations together
 };
 

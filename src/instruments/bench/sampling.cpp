@@ -25,7 +25,7 @@ void halve(std::vector<double>& samples) {
   samples.resize(samples.size() / 2);
 }
 
-/// The longer one of two neighbours stays.
+/// Keeps the longer one of every two neighbours.
 void keep_longest(std::vector<double>& times) {
   for (std::size_t i = 0; i + 1 < times.size(); i += 2)
     times[i / 2] = std::max(times[i], times[i + 1]);
@@ -34,7 +34,7 @@ void keep_longest(std::vector<double>& times) {
 
 /// Windows of a long run have equal numbers of operations: each is this many rounds.
 constexpr std::uint64_t windows_of_round = 10;
-/// Then the slower one of two neighbours stays. Even.
+/// Beyond it, only the slower one of every two neighbours is kept. Even.
 constexpr std::size_t max_windows = 4096;
 
 /// Takes samples into `samples`, and the time that each took into `sample_s` if that is given.

@@ -43,7 +43,7 @@ const char* fix_of(CUresult result) {
   case CUDA_ERROR_LAUNCH_TIMEOUT:
     return "the GPU also drives a display, which ends long kernels: nvidia-smi -q -d DISPLAY";
   case CUDA_ERROR_ASSERT:
-    return "an assert in a kernel has failed; what it printed stands on this PE's output";
+    return "an assert in a kernel has failed; what it printed is in this PE's output";
   case CUDA_ERROR_ILLEGAL_ADDRESS:
   case CUDA_ERROR_ILLEGAL_INSTRUCTION:
   case CUDA_ERROR_MISALIGNED_ADDRESS:

@@ -8,7 +8,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// What a kind gets: sizes are of one PE's block.
+/// The arguments of a collective; the size is that of one PE's block.
 struct Blocks {
   const HostCaseContext& context;
   std::size_t size_bytes;

@@ -54,7 +54,7 @@ protected:
   virtual std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) = 0;
   /// After each launch: control() has what it left.
   virtual void launched() {}
-  /// Most blocks that are resident at once on this PE's GPU; 0 if unknown. Only asked for grids.
+  /// How many blocks can be resident at once on this PE's GPU; 0 if unknown. Only used for grids.
   virtual int max_resident_blocks(int device) const {
     static_cast<void>(device);
     return 0;

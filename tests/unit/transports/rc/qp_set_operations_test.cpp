@@ -156,11 +156,9 @@ TEST_F(LoggedOperations, ASignalWaitsForAStripedPayload) {
 }
 
 TEST_F(LoggedOperations, PesWithoutAPathAreRefused) {
-  test::expect_error(
-      [&] {
-        qp_set_.put({2, 1, 0}, memory_.data(), 8, true);
-      },
-      ExitCode::unavailable, "PE 2 on node2", "not connected");
+  test::expect_error(ExitCode::unavailable, {"PE 2 on node2", "not connected"}, [&] {
+    qp_set_.put({2, 1, 0}, memory_.data(), 8, true);
+  });
   qp_set_.progress(); // the lock is free again
   EXPECT_EQ(qp_set_.take_log(), Log{"0: poll"});
 }
