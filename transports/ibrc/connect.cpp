@@ -7,8 +7,7 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "transports/ibrc/atomics_choice.h"
-#include "transports/rc/hellos.h"
-#include "transports/rc/ports.h"
+#include "transports/rc/connect.h"
 #include "transports/verbs/status.h"
 
 namespace shmemctl::ibrc {

@@ -5,14 +5,26 @@
 #include <optional>
 #include <vector>
 
+#include "src/base/wait.h"
 #include "transports/ibrc/endpoint.h"
 #include "transports/ibrc/job_view.h"
 #include "transports/ibrc/throughput_meter.h"
-#include "transports/ibrc/wait.h"
 #include "transports/rc/endpoint_table.h"
 #include "transports/rc/staging.h"
 
 namespace shmemctl::ibrc {
+
+/// How ibrc waits for completions and messages. Polls without a pause first: a completion takes
+/// microseconds, and polling the CQ is pause enough. Then yields, then sleeps, since the peer may
+/// need this core. Checks every 50 ms, when callers also poll asynchronous events and probe the
+/// peer.
+inline constexpr BackoffPolicy wait_backoff{.spins = 2000,
+                                            .relaxes = false,
+                                            .yields = 2000,
+                                            .first_sleep = std::chrono::microseconds(50),
+                                            .max_sleep = std::chrono::microseconds(50),
+                                            .yields_per_check = 1,
+                                            .check_interval = std::chrono::milliseconds(50)};
 
 /// Not thread safe: called under the QP set's lock. All calls throw Error (unavailable) for a work
 /// request that failed, which names device, port, peer and the completion's status, and what

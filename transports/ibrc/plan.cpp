@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "src/base/text.h"
-#include "transports/rc/ports.h"
+#include "transports/rc/connect.h"
 #include "transports/rc/qp_path.h"
 
 namespace shmemctl::ibrc {

@@ -8,7 +8,7 @@
 
 #include "src/base/archive.h"
 #include "transports/ibrc/settings.h"
-#include "transports/rc/wire.h"
+#include "transports/rc/connect.h"
 #include "transports/verbs/gid.h"
 
 namespace shmemctl::ibrc {

@@ -18,7 +18,7 @@
 #include "src/abi/qp_view.h"
 #include "src/base/archive.h"
 #include "transports/device_memory_user.h"
-#include "transports/rc/path_options.h"
+#include "transports/rc/qp_path.h"
 
 namespace shmemctl::mlx5 {
 

@@ -10,7 +10,6 @@
 #include "src/base/sysroot.h"
 #include "transports/verbs/functions.h"
 #include "transports/verbs/gid.h"
-#include "transports/verbs/handles.h"
 
 namespace shmemctl::verbs {
 

@@ -5,7 +5,7 @@
 
 #include "transports/rc/qp_path.h"
 #include "transports/verbs/device.h"
-#include "transports/verbs/handles.h"
+#include "transports/verbs/functions.h"
 
 namespace shmemctl::verbs {
 
