@@ -28,7 +28,7 @@ std::uint64_t name_of(const Endpoint& endpoint, std::uint32_t position) {
 } // namespace
 
 Endpoints::Endpoints(JobView& job, const rc::LocalMemory& local, std::size_t endpoints)
-    : job_(job), staging_(local, results_bytes), paces_(job.nics.size()), endpoints_(job.n_pes) {
+    : job_(job), staging_(local, results_bytes), meters_(job.nics.size()), endpoints_(job.n_pes) {
   for (const UsedDevice& used : job.devices) {
     verbs::Device& device = *used.device;
     const auto most =
@@ -98,7 +98,7 @@ void Endpoints::post(Endpoint& endpoint, WorkChain& chain, bool signalled) {
     request.next = i + 1 < count ? &chain.request(i + 1) : nullptr;
     endpoint.work(position) = chain.work(i);
     if (ThroughputMeter::concerns(chain.work(i).size_bytes))
-      paces_[endpoint.port].begin();
+      meters_[endpoint.port].begin();
     signalled = signalled || wants_signal(endpoint, completions, chain.work(i));
   }
   if (signalled)
@@ -296,7 +296,7 @@ std::uint32_t Endpoints::retire(Endpoint& endpoint, std::uint32_t end, bool succ
   for (; endpoint.retired != end; ++endpoint.retired) {
     const Work& work = endpoint.work(endpoint.retired);
     if (ThroughputMeter::concerns(work.size_bytes))
-      paces_[endpoint.port].end(*job_.nics[endpoint.port], success ? work.size_bytes : 0);
+      meters_[endpoint.port].end(*job_.nics[endpoint.port], success ? work.size_bytes : 0);
     if (work.staging_slot < 0)
       continue;
     if (work.copy_to && success)

@@ -95,7 +95,7 @@ private:
   JobView& job_;
   rc::Staging staging_;                  ///< after its slots: results of atomics
   std::vector<Completions> completions_; ///< by device; destroyed after the QPs
-  std::vector<ThroughputMeter> paces_;   ///< by NIC
+  std::vector<ThroughputMeter> meters_;  ///< by NIC
   rc::EndpointTable<Endpoint> endpoints_;
   std::optional<Error> failure_; ///< the first one
 };
