@@ -135,7 +135,9 @@ public:
     }
     return data_of(seen);
   }
-  __device__ WordPair look(int slot, unsigned pair) { return load_pair_relaxed(words(slot, pair)); }
+  __device__ WordPair load_pair(int slot, unsigned pair) {
+    return load_pair_relaxed(words(slot, pair));
+  }
 
   /// Receives from every other member i, in slot i: `size_bytes` to target + i * size_bytes.
   __device__ bool receive_all(void* target, std::size_t size_bytes) {
@@ -147,7 +149,7 @@ public:
 #pragma unroll
       for (int i = 0; i < at_once; ++i) {
         if (ahead.more())
-          seen[i] = look(ahead.member(team_.me, team_.n), ahead.pair());
+          seen[i] = load_pair(ahead.member(team_.me, team_.n), ahead.pair());
         ahead.next();
       }
 #pragma unroll
@@ -293,7 +295,7 @@ __device__ inline bool reduce_small(const DeviceJob& job, const TeamView& team, 
 #pragma unroll
       for (int i = 0; i < at_once; ++i)
         if (first + i < team.n && first + i != team.me)
-          seen[i] = collective.look(first + i, pair);
+          seen[i] = collective.load_pair(first + i, pair);
 #pragma unroll
       for (int i = 0; i < at_once; ++i)
         if (first + i < team.n) {

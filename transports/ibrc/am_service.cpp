@@ -122,17 +122,17 @@ bool MessageService::serve_locked() {
 
 void MessageService::run() {
   try {
-    int looks = 0;
+    int polls = 0;
     while (!stop_.load(std::memory_order_acquire)) {
       bool any = false;
       {
         const std::lock_guard lock(mutex_);
         any = serve_locked();
       }
-      looks = any ? 0 : looks + 1;
-      if (looks == polls_before_sleep) {
+      polls = any ? 0 : polls + 1;
+      if (polls == polls_before_sleep) {
         sleep();
-        looks = 0;
+        polls = 0;
       }
     }
   } catch (const Error& error) {

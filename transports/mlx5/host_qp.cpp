@@ -55,13 +55,13 @@ public:
     }
     std::this_thread::yield();
     if (turns_ % yields_between_polls == 0)
-      look();
+      check();
   }
 
 private:
   static constexpr unsigned spins = 2000, yields_between_polls = 64;
 
-  void look() {
+  void check() {
     const auto now = Deadline::Clock::now();
     if (turns_ < spins + yields_between_polls) {
       begin_ = checked_ = now;
