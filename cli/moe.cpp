@@ -266,8 +266,7 @@ void add_lost(const Runtime& runtime, std::size_t left_out, Report& report) {
              left_out > 0 ? fmt::format(" to the end of this point, and left {} out", left_out)
                           : "",
              lost.why),
-         fmt::format("look at the output of PE {}, at its exit status and at the kernel log of its "
-                     "host",
+         fmt::format("check the output of PE {}, its exit status and the kernel log of its host",
                      lost.pe)});
   }
 }

@@ -42,7 +42,7 @@ public:
   const std::shared_ptr<const DeviceMemory>& device_memory() const { return device_memory_; }
 
 private:
-  /// By PE, by PE: "" where the one can map the other's memory.
+  /// [pe][other]: "" if the first can map the other's memory, else why not.
   using Matrix = std::vector<std::vector<std::string>>;
   bool is_fabric() const { return kind_ == "fabric"; }
   /// PEs that may be able to map this one's memory, this one among them: the same list on all.
