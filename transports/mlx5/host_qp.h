@@ -72,6 +72,9 @@ private:
 
   template <class Build>
   Ticket post(std::uint32_t wqebbs, const Post& how, const Build& build);
+  template <class Build>
+  Ticket post_parts(const RaddrSegment& remote, const void* memory, std::uint32_t lkey,
+                    std::size_t size_bytes, const Post& how, const Build& build);
   void check_failure() const;
   [[noreturn]] void throw_failure(const Failure& failure) const;
   Where where() const;
