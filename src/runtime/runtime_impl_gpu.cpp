@@ -10,7 +10,6 @@
 #include "src/runtime/runtime_impl.h"
 #include "transports/gpudirect/gpudirect.h"
 #include "transports/ibgda/ibgda.h"
-#include "transports/ibgda/ibgda_transport.h"
 #include "transports/p2p/p2p.h"
 #include "transports/staged/staged.h"
 
