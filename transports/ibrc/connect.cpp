@@ -273,7 +273,7 @@ Error Connector::no_path(const Link& link) const {
                                   verbs::gid_text(pair.remote)));
     message += ": no path from " + join(tried, ", nor from ");
     fix = "check that the addresses reach each other (ip route get, ping), or choose others with "
-          "SHMEMCTL_IB_GID_INDEX (--gid-index) or SHMEMCTL_IB_ADDR_RANGE";
+          "SHMEMCTL_IB_GID_INDEX (--ib-gid-index) or SHMEMCTL_IB_ADDR_RANGE";
   }
   return {ExitCode::unavailable,
           job_.name_of(link.pe) + ", port " + rc::port_name(remote.device, remote.port),

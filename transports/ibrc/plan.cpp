@@ -98,7 +98,7 @@ std::vector<AddressPair> address_pairs(const Pair& pair) {
     throw pair.error("their addresses are of different kinds: here " + kinds_of(pair.local) +
                          ", there " + kinds_of(pair.remote),
                      "give both ports addresses of one family, or choose by IB_GID_INDEX "
-                     "(--gid-index), IB_ADDR_FAMILY and IB_ROCE_VERSION_NUM");
+                     "(--ib-gid-index), IB_ADDR_FAMILY and IB_ROCE_VERSION_NUM");
   return pairs;
 }
 

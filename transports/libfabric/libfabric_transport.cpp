@@ -526,7 +526,7 @@ Reach LibfabricTransport::reach(const PeerLocation& me, const PeerLocation& peer
     return {0, "its addresses and those of " + whom + " are of different kinds (IPv4, IPv6)"};
   if (local.loopback != remote.loopback || (local.loopback && me.machine_id != peer.machine_id))
     return {0, "a loopback interface is used, which reaches its own machine only: name another "
-               "with --libfabric-interface"};
+               "with SHMEMCTL_LIBFABRIC_INTERFACE"};
   return {can_put | can_get | can_atomics | can_put_signal,
           "libfabric's " + local.provider + " with the rules of " + local.profile};
 }
