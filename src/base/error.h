@@ -75,8 +75,8 @@ public:
     return std::move(*this);
   }
 
-  /// The same error with another subject, action, location or fix; it stays printed and the same on all
-  /// PEs if it was.
+  /// The same error with another subject, action, location or fix; it stays printed and the same on
+  /// all PEs if it was.
   Error with_subject(std::string subject) const;
   Error with_action(std::string action) const;
   Error with_where(Where where) const;
