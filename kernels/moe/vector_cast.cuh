@@ -79,7 +79,7 @@ struct EightFloats {
 /// Lanes that have a group of channels with one scale together, eight channels each.
 inline constexpr int lanes_per_scale = channels_per_scale / 8;
 
-/// Of the calling lane's group of lanes; whole groups call.
+/// The largest value in the calling lane's group of lanes; called by whole groups.
 __device__ inline float largest_of_group(float value, std::uint32_t lanes = 0xffffffffu) {
 #pragma unroll
   for (int distance = lanes_per_scale / 2; distance > 0; distance /= 2)

@@ -57,7 +57,7 @@ std::string as_variable(std::string_view flag) {
   return name;
 }
 
-/// Of a variable or of a flag.
+/// Whether a variable or flag of that name holds a secret.
 bool names_secret(std::string_view name) {
   if (name.empty())
     return false;

@@ -744,7 +744,7 @@ TransportEntry Runtime::Impl::choose_remote() {
   return std::move(*best);
 }
 
-/// Of the transports that no option names: the first that would close all gaps.
+/// The first transport that no option names and that would close all gaps.
 std::string Runtime::Impl::find_remote_advice() {
   if (remote_choice.automatic)
     return ""; // all were tried

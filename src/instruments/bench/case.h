@@ -89,7 +89,7 @@ struct Arena {
   std::byte* memory = nullptr;
   std::size_t size_bytes = 0;
   std::uint64_t seed = 0; ///< the same on all PEs, another for each point and run
-  /// Of MemoryKind::registered: `memory` here, and the descriptors of all PEs.
+  /// With MemoryKind::registered: `memory` as a buffer of this PE, and the descriptors of all PEs.
   const RegisteredMemory* registered = nullptr;
 };
 
@@ -127,7 +127,8 @@ public:
   /// Payload bytes and operations of one iteration that this PE issued, each counted once.
   virtual std::uint64_t bytes_per_iteration() const = 0;
   virtual std::uint64_t operations_per_iteration() const { return 1; }
-  /// Of a collective: what a share of its limit counts. Asked after prepare(). Nothing of others.
+  /// The traffic that a collective's share of its limit counts; nothing for other cases. Called
+  /// after prepare().
   /// @param gpu_of_pe numbers of the GPUs, from 0
   virtual std::optional<LeastTraffic> min_traffic(const std::vector<int>& gpu_of_pe) const {
     static_cast<void>(gpu_of_pe);

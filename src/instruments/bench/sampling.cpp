@@ -62,7 +62,7 @@ public:
       samples_.window_us.push_back(window_us_ / window_operations_);
     window_us_ = window_operations_ = 0;
   }
-  /// Of two neighbours the slower one stays.
+  /// Keeps the slower one of every two neighbours.
   void merge_windows() { keep_longest(samples_.window_us); }
 
   /// Two neighbours become one sample of twice the length.

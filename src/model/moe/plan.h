@@ -50,7 +50,8 @@ SHMEMCTL_HOST_DEVICE constexpr RankMask ranks_of_token(const Shape& shape,
   return ranks;
 }
 
-/// Of counts[source][destination] (row major): the first row that `source` fills on `destination`.
+/// The first row that `source` fills on `destination`.
+/// @param counts [source][destination], row major
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t base_of(const std::int32_t* counts,
                                                     std::int32_t n_ranks, std::int32_t source,
                                                     std::int32_t destination) {

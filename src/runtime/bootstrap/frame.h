@@ -66,7 +66,7 @@ HeaderProblem decode_header(const std::byte* wire, std::uint64_t max_payload_byt
 /// A frame whose payload is at hand.
 Bytes encode_frame(FrameKind kind, const Bytes& payload = {});
 
-/// Of connect_request and challenge.
+/// The payload of connect_request and challenge.
 Bytes encode_nonce(const Nonce& nonce);
 std::optional<Nonce> decode_nonce(const Bytes& payload);
 

@@ -152,7 +152,7 @@ private:
   std::uint64_t words_per_peer() const {
     return one_by_one ? 1 : static_cast<std::uint64_t>(std::max(point().window, 1));
   }
-  /// Of a peer's word.
+  /// Where a peer's word is.
   std::size_t offset_bytes(std::uint64_t area, std::uint64_t number) const {
     return (area * words_per_peer() + number) * line_bytes;
   }

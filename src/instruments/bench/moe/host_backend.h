@@ -169,7 +169,7 @@ private:
                ? static_cast<std::size_t>(setup.shape.hidden) * sizeof(std::uint16_t)
                : RowLayout(setup).stride_bytes();
   }
-  /// Of a row, of a direction.
+  /// The size of a row in that direction.
   std::size_t row_bytes(Direction direction) const { return row_bytes(setup_, direction); }
   void mask(std::int32_t rank);
 

@@ -200,8 +200,8 @@ void LowLatency::signal_begin() {
       signal(words(layout_.signals.ready) + me_, epoch_, to.rank);
 }
 
-/// Of each source, how long it took until its first row arrived, and from then on until its
-/// last row had come.
+/// Measures for each source the time until its first row has arrived, and from then on until its
+/// last one has.
 void LowLatency::receive_all(Times& times) {
   const Clock::time_point sent = Clock::now();
   std::vector<bool> begun(as_size(n_));

@@ -26,7 +26,7 @@ bool has(const GpuLinks& links, std::size_t rank) {
          links.ranks.end();
 }
 
-/// Of all ranks, between machines.
+/// What all ranks send between machines.
 std::uint64_t bytes_between_machines(const Links& links, const Traffic& traffic) {
   const std::size_t n = links.machine_of.size();
   std::uint64_t bytes = 0;

@@ -16,7 +16,7 @@
 
 namespace shmemctl::moe {
 
-/// Of one GPU, over all calls of a point.
+/// The NVLink traffic of one GPU in all calls of a point.
 struct NvlinkUse {
   std::string host, gpu;           ///< PCI address
   std::vector<std::int32_t> ranks; ///< on it

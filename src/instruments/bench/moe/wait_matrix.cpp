@@ -10,11 +10,11 @@ namespace shmemctl::moe {
 namespace {
 
 constexpr double line_factor = 3, cell_factor = 5, min_share = 0.1;
-/// Of two ranks, one is always the later one.
+/// With two ranks, one is always the later one, so its share of the waits must be at least this.
 constexpr double min_share_of_two = 0.5;
-/// Of a wait between two ranks, for the rank to be blamed and not the link.
+/// The share of a wait between two ranks from which on the rank is blamed and not the link.
 constexpr double min_lateness = 0.5;
-/// So many other cells of its kind it takes to say what is usual, where there are more than two
+/// How many other cells of the same kind are needed to know what is usual, with more than two
 /// ranks: of two cells, too, one is always the later rank's.
 constexpr int min_others = 2;
 /// If more stand out, no single one is the cause, and a list of hundreds is not useful.
