@@ -236,8 +236,8 @@ UsageError unexpected_argument(const Chain& chain, const std::string& word) {
   return usage;
 }
 
-/// Of a message "--world: mars not in {node,deepep-ht}", "--iters: Value abc not in range 1 to 8"
-/// or "--gpus: x is not ...": the value; "" if it says something else.
+/// The value in a message like "--world: mars not in {node,deepep-ht}", "--iters: Value abc not in
+/// range 1 to 8" or "--gpus: x is not ..."; "" if it says something else.
 std::string refused_value(const std::string& message, const std::string& name) {
   std::size_t begin = name.size() + 2;
   if (message.compare(begin, 6, "Value ") == 0)

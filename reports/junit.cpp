@@ -41,7 +41,7 @@ std::optional<double> sum_of_times(const std::vector<TestCase>& tests) {
   return sum;
 }
 
-/// Of the whole run, from its start to its end.
+/// The time of the whole run, from its start to its end.
 std::optional<double> time_of(const Report& report) {
   const auto start = unix_time(report.started_at), end = unix_time(report.finished_at);
   return start && end && *end >= *start ? std::optional<double>(*end - *start) : std::nullopt;

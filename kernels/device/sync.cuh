@@ -152,7 +152,7 @@ __device__ inline bool barrier(const DeviceJob& job, int team_number = team_worl
   return sync<Scope>(job, team_number) && ok;
 }
 
-/// Of all PEs of the job.
+/// A barrier of all PEs of the job.
 template <class Scope>
 __device__ inline bool barrier_all(const DeviceJob& job) {
   return barrier<Scope>(job, team_world);

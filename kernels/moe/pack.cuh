@@ -13,7 +13,7 @@ inline constexpr int pack_threads = 512;
 /// Experts of received rows that a block caches in shared memory; those of further rows are read
 /// from the metadata again.
 inline constexpr std::int32_t cached_choices = 8192;
-/// Of shared memory, by block.
+/// The shared memory that a block needs.
 constexpr std::size_t pack_shared_bytes(std::int32_t local_experts) {
   return 2 * static_cast<std::size_t>(local_experts) * sizeof(std::int32_t) +
          cached_choices * sizeof(std::int16_t);

@@ -53,7 +53,7 @@ std::vector<std::string> sentences_of(const json& simulation) {
   return sentences;
 }
 
-/// Of each variant, how long a step takes and its parts do.
+/// How long a step and its parts take in each variant.
 json times_chart(const Shown& one) {
   BarChart chart;
   chart.title = labelled(one.label, "Time of a step");

@@ -619,7 +619,7 @@ struct DrawnNodes {
   std::vector<std::string> hosts;
 };
 
-/// Of a report what a picture needs: rows may be many.
+/// The part of a report that a picture needs: there may be many rows.
 Report drawn_part(const Report& report) {
   Report part;
   part.topology = report.topology;

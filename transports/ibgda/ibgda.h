@@ -43,9 +43,9 @@ public:
   }
   /// Each warp has a QP of them, else each block.
   bool kernel_qp_per_warp() const { return settings().kernel_qp_per_warp; }
-  /// Of each of its QPs: the memory from QpView::WQEs on, in whole pages.
+  /// The memory of each of its QPs, from the WQEs on, in whole pages.
   std::size_t queue_bytes() const { return mlx5::qp_layout(settings().queue).size_bytes; }
-  /// What those pages are: the operating system's.
+  /// The size of those pages, which is the operating system's.
   std::size_t page_bytes() const { return mlx5::page_bytes_of(settings().queue); }
 };
 

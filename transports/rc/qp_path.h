@@ -18,7 +18,7 @@ struct PathOptions {
   int retry_count = 6;   ///< 7 is "for ever" on some devices
 };
 
-/// Of options that are valid: the transport checks all that its row in the registry names.
+/// The options must be valid: the transport checks all that its row in the registry names.
 PathOptions read_path_options(const Options& options);
 
 /// What the peer may do through a QP; given at INIT.

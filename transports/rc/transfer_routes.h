@@ -98,7 +98,8 @@ struct Piece {
   }
 };
 
-/// Of one QP set. All throw Error (unavailable) for memory that the peer has not registered.
+/// The routes of one QP set. All functions throw Error (unavailable) for memory that the peer has
+/// not registered.
 class TransferRoutes {
 public:
   /// @param qp_set its number: small transfers of different sets prefer different paths

@@ -10,9 +10,11 @@ namespace shmemctl::moe {
 namespace {
 
 constexpr double line_factor = 3, cell_factor = 5, min_share = 0.1;
-/// With two ranks, one is always the later one, so its share of the waits must be at least this.
+/// With two ranks, of which one is always the later one: the share of a call that waits must
+/// exceed.
 constexpr double min_share_of_two = 0.5;
-/// The share of a wait between two ranks from which on the rank is blamed and not the link.
+/// The share of a wait between two ranks that the rank's lateness must explain, so that the rank is
+/// blamed and not the link.
 constexpr double min_lateness = 0.5;
 /// How many other cells of the same kind are needed to know what is usual, with more than two
 /// ranks: of two cells, too, one is always the later rank's.
