@@ -1,4 +1,4 @@
-// What may stand at the cursor of a command line: the answers that completion scripts ask for.
+// What can be inserted at the cursor of a command line, for completion scripts.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@
 
 namespace shmemctl {
 
-/// One word that may stand at the cursor.
+/// One word that can be inserted at the cursor.
 struct Candidate {
   std::string word;
   std::string description; ///< short; may be empty

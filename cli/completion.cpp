@@ -1,5 +1,6 @@
-// `shmemctl completion bash|zsh|fish`: a script that asks the program what may stand at the cursor
-// (cli/complete.h), so that all shells offer the same, and never more than the program takes.
+// `shmemctl completion bash|zsh|fish`: a script that asks the program what can be inserted at the
+// cursor (cli/complete.h), so that all shells offer the same, and never more than the program
+// takes.
 #include <iostream>
 #include <memory>
 #include <string>

@@ -176,7 +176,7 @@ public:
   }
 
 private:
-  /// The command line has an option that cannot stand beside this one.
+  /// The command line has an option that excludes this one.
   static bool excluded(const CLI::Option& option) {
     const auto& others = option.get_excludes();
     return std::any_of(others.begin(), others.end(),

@@ -21,7 +21,7 @@ struct ConfigEntry {
 
 /// What configuration files set in one run.
 struct Configuration {
-  /// Option name ("HCA_LIST") -> text, and with "@" behind the name the file, as Options takes
+  /// Option name ("HCA_LIST") -> text, and with "@" after the name the file, as Options takes
   /// them.
   std::map<std::string, std::string> options;
   std::vector<ConfigEntry> flags; ///< flags that are not options, and apply to this run

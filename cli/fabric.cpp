@@ -126,9 +126,10 @@ void add_fabric(CLI::App& app, Context& context) {
                     "Measure each NIC with each NIC of every other host, not along rails only");
   command->add_flag("--quick", flags->request.quick, "Short slots: a quick look");
   command
-      ->add_option("--soak", flags->soak,
-                   "Repeat the measurement for so long: 90s, 30m, 8h; findings say in how many of "
-                   "the runs")
+      ->add_option(
+          "--soak", flags->soak,
+          "Repeat the measurement for this long: 90s, 30m, 8h; findings say in how many of "
+          "the runs")
       ->type_name("DURATION");
   command->add_flag("--patterns", flags->request.patterns,
                     "Measure incast and all-to-all as well, under which some faults show that no "

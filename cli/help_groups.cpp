@@ -67,7 +67,7 @@ struct Example {
   const char* text;
 };
 
-/// Of subcommands whose own notes have none.
+/// Examples of subcommands whose footers have none.
 constexpr Example examples[] = {
     {"report show", "Example: shmemctl report show put.json"},
     {"report validate", "Example: shmemctl report validate runs/*.json"},

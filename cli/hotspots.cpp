@@ -145,9 +145,9 @@ public:
     report.job = {bootstrap.size(), static_cast<int>(gathering_.hosts().size()), bootstrap.name(),
                   launcher_name(run.context.environment)};
     report.hosts = nlohmann::json::array();
-    const auto mine = gathering_.leads() ? host_json(run.source.node, run.source.sysroot.get())
-                                         : nlohmann::json();
-    for (nlohmann::json& host : gathering_.gather_values(mine, deadline(0)))
+    const auto own_host = gathering_.leads() ? host_json(run.source.node, run.source.sysroot.get())
+                                             : nlohmann::json();
+    for (nlohmann::json& host : gathering_.gather_values(own_host, deadline(0)))
       if (host.is_object())
         report.hosts.push_back(std::move(host));
     if (leads_job())
@@ -223,11 +223,11 @@ private:
   }
 
   /// Collective. The counters of all machines; only on PE 0.
-  Hotspots gather(const NodeTotals* mine) {
+  Hotspots gather(const NodeTotals* totals) {
     run_.session.phase("gathering the counters of " + std::to_string(gathering_.hosts().size()) +
                        " hosts");
-    HostPart part{mine, {}};
-    if (mine)
+    HostPart part{totals, {}};
+    if (totals)
       part.users = users();
     last_ = gathering_.gather(part, deadline(round_s_));
     if (!leads_job())

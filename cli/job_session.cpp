@@ -38,13 +38,14 @@ nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
   for (int pe = 0; pe < placement.n_pes; ++pe)
     if (seen.insert(placement.hosts[static_cast<std::size_t>(pe)].machine_id).second)
       speakers.insert(pe);
-  std::string mine;
+  std::string own_machine;
   if (speakers.count(runtime.pe()) != 0) {
     const Sysroot sysroot;
-    mine = json_line(host_json(read_machine(sysroot, options.text("NVML_LIBRARY")), &sysroot));
+    own_machine =
+        json_line(host_json(read_machine(sysroot, options.text("NVML_LIBRARY")), &sysroot));
   }
   nlohmann::json hosts = nlohmann::json::array();
-  for (const std::string& text : runtime.gather_text(mine))
+  for (const std::string& text : runtime.gather_text(own_machine))
     if (nlohmann::json host = try_from_json_line(text); host.is_object())
       hosts.push_back(std::move(host));
   return hosts;

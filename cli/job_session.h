@@ -31,7 +31,7 @@ public:
   /// wait in it: then a call that hangs ends the process.
   void step(const std::string& name);
   /// The launcher says that this is PE 0: from now on the report is written, however the run ends.
-  /// lead() refuses a file that cannot be written, when all PEs can be told.
+  /// lead() refuses a file that cannot be written, while all PEs can still be notified.
   void expect_to_lead();
   /// A phase of the bring-up begins. Completed phases and their times are in the report even if
   /// this is the last one.

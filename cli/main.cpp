@@ -81,10 +81,10 @@ void add_common_flags(CLI::App& app, Context& context) {
   add_option(app, context, "LOG_SUBSYSTEMS");
 }
 
-/// Of an error in the command line, which all processes of a job have: whether rank 0 prints it, so
-/// that this one need not. `run` prints one of them. Other launchers may end the job when its first
+/// Whether rank 0 prints an error in the command line, which all processes of a job have, so that
+/// this one need not. `run` prints one of them. Other launchers may end the job when its first
 /// process fails: this one waits for that, or rank 0 might be ended before it has printed anything.
-/// What still lives after two seconds is not ended, and prints for itself, except under launchers
+/// A process that is not ended within two seconds prints it itself, except under launchers
 /// that let the others live.
 bool rank_0_prints_it(const Context& context) {
   constexpr int patience_ms = 2000;

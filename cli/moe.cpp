@@ -81,9 +81,9 @@ std::optional<moe::RecordedRouting> read_recorded(const moe::Request& request) {
 /// Checks that all PEs have read the same file.
 void require_one_routing(Runtime& runtime, const moe::RecordedRouting& recorded,
                          const std::string& file) {
-  const std::string mine =
+  const std::string own_text =
       fmt::format("{:016x}", moe::routing_hash(recorded.shape, recorded.routing));
-  const std::vector<std::string> all = runtime.gather_text(mine);
+  const std::vector<std::string> all = runtime.gather_text(own_text);
   for (std::size_t pe = 0; pe < all.size(); ++pe)
     if (all[pe] != all[0])
       throw Error(ExitCode::usage, file, "read", fmt::format("PE {} reads a different file", pe),
@@ -266,8 +266,7 @@ void add_lost(const Runtime& runtime, std::size_t left_out, Report& report) {
              left_out > 0 ? fmt::format(" to the end of this point, and left {} out", left_out)
                           : "",
              lost.why),
-         fmt::format("look at the output of PE {}, at its exit status and at the kernel log of its "
-                     "host",
+         fmt::format("check the output of PE {}, its exit status and the kernel log of its host",
                      lost.pe)});
   }
 }

@@ -155,8 +155,8 @@ void require_program(const CLI::App& app, const std::string& name, const Environ
                                                : std::vector<std::string>();
     if (meant.empty())
       throw;
-    throw Error(error.code(), error.subject(), "run", error.system_message(),
-                "did you mean " + either(meant) + ", of shmemctl? Otherwise " + error.fix());
+    throw error.with_fix("did you mean " + either(meant) + ", of shmemctl? Otherwise " +
+                         error.fix());
   }
 }
 

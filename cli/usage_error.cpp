@@ -198,7 +198,7 @@ UsageError unknown_option(const Chain& chain, const std::string& argument) {
   if (!chain.back()->get_fallthrough() && chain.size() > 1 &&
       chain.front()->get_option_no_throw(flag) != nullptr)
     return {command + ": unknown option " + printable(flag),
-            "write it before " + chain.back()->get_name() + ", or behind the command"};
+            "write it before " + chain.back()->get_name() + ", or after the command"};
   std::vector<std::string> takers =
       flag.size() > 2 ? takers_of(flag, *chain.front(), "") : std::vector<std::string>();
   takers.resize(std::min(takers.size(), most_takers));
@@ -236,8 +236,8 @@ UsageError unexpected_argument(const Chain& chain, const std::string& word) {
   return usage;
 }
 
-/// Of a message "--world: mars not in {node,deepep-ht}", "--iters: Value abc not in range 1 to 8"
-/// or "--gpus: x is not ...": the value; "" if it says something else.
+/// The value in a message like "--world: mars not in {node,deepep-ht}", "--iters: Value abc not in
+/// range 1 to 8" or "--gpus: x is not ..."; "" if it says something else.
 std::string refused_value(const std::string& message, const std::string& name) {
   std::size_t begin = name.size() + 2;
   if (message.compare(begin, 6, "Value ") == 0)

@@ -20,7 +20,7 @@ std::vector<const CLI::App*> recognised(const CLI::App& app);
 /// Describes why a value of this option was refused, wherever it came from.
 UsageError describe_value_error(const CLI::Option& option, const CLI::ParseError& error);
 
-/// Whether a word stands where a subcommand should, and is none.
+/// Whether a word is in the place of a subcommand and is not one.
 /// @param app the application whose parse() threw
 bool names_unknown_subcommand(const CLI::App& app);
 

@@ -45,7 +45,7 @@ ReduceKernel reduce_kernel(NumberType type);
 
 /// Largest copy by one block: takes about as long as a launch.
 inline constexpr int copy_threads = 1024;
-/// Of collectives.
+/// Block size of collectives.
 inline constexpr int block_threads = 512;
 
 } // namespace shmemctl::on_stream

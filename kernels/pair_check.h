@@ -120,7 +120,7 @@ enum class Step : int {
   prepare, ///< this PE's own memory
   act,     ///< put, get, atomics, put with signal, to all peers at the same time
   await,   ///< signals and their payloads
-  look     ///< results of puts and atomics of others
+  verify   ///< results of puts and atomics of others
 };
 
 /// Enqueues a step.

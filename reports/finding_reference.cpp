@@ -71,7 +71,7 @@ std::vector<FindingReference> finding_rows() {
        "Write the devices in the order in which `topo` lists them, or pin them for each rank with "
        "the line that the finding prints."},
       {"mapping-unknown", "Topology and mapping", "warning",
-       "Which NIC a PE uses cannot be told, because the source lacks a fact that NVSHMEM's rules "
+       "Which NIC a PE uses is unknown, because the source lacks a fact that NVSHMEM's rules "
        "need (a distance or a name).",
        "The mapping policy reports what it could not decide.",
        "Run `shmemctl topo` with the same settings on the host itself."},

@@ -41,7 +41,7 @@ std::optional<double> sum_of_times(const std::vector<TestCase>& tests) {
   return sum;
 }
 
-/// Of the whole run, from its start to its end.
+/// The time of the whole run, from its start to its end.
 std::optional<double> time_of(const Report& report) {
   const auto start = unix_time(report.started_at), end = unix_time(report.finished_at);
   return start && end && *end >= *start ? std::optional<double>(*end - *start) : std::nullopt;
@@ -121,8 +121,8 @@ std::string unless_empty(const std::string& name, const std::string& otherwise) 
   return name.empty() ? otherwise : name;
 }
 
-/// The parameters that bench chooses by the size, unless it is told: they are in a name only where
-/// rows would have the same name without.
+/// The parameters that bench chooses by the size, unless options give them: they are in a name only
+/// where rows would have the same name without.
 constexpr const char* chosen_by_size = "window";
 
 json without_chosen(json params) {

@@ -166,7 +166,7 @@ struct ReportOutput::State {
   }
 
   /// Call with the mutex held, after write_incomplete() has returned true. Who has not asked for a
-  /// file is told only if it was they who ended the run: a launcher ends the PEs of a job by
+  /// file is reported only if it was they who ended the run: a launcher ends the PEs of a job by
   /// SIGTERM.
   void tell(int signal) const {
     const bool to_a_file = !targets.json_path.empty() || !targets.csv_path.empty();

@@ -53,8 +53,8 @@ public:
   using SignalHandler = std::function<bool(int signal, bool from_terminal)>;
   void ask_before_ending(SignalHandler handler);
 
-  /// Whether an end by a signal is told on stderr, with what was kept and where; by default not:
-  /// of the processes of a job, one tells it.
+  /// Whether an end by a signal is reported on stderr, with what was kept and where; by default
+  /// not: of the processes of a job, one tells it.
   void tell_interruption(bool tell);
 
   /// The error for the finding `run-aborted` if a signal ends the run. Without it the finding names

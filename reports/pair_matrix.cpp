@@ -119,7 +119,7 @@ void add_waits(const json& point, const json& waits, std::vector<PairMatrix>& ma
       matrix.title += " " + parameter_text(name, value);
   if (const auto run = view::scalar(view::member(point, "run")))
     matrix.title += " (run " + *run + ")";
-  matrix.title += ", " + view::text(waits, "operation") + ": who waited for whom";
+  matrix.title += ", " + view::text(waits, "operation") + ": which rank waited for which";
   matrix.unit = "us";
   matrix.row_is = "PE that waits";
   matrix.column_is = "for PE";

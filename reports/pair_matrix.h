@@ -35,7 +35,7 @@ struct PairNames {
 const PairNames* pair_names_of(const ResultRow& row);
 
 /// Every matrix with at least three labels: `bench --traffic matrix`, the hosts of `fabric`, copies
-/// between GPUs, and who waited for whom in `moe`.
+/// between GPUs, and which rank waited for which in `moe`.
 std::vector<PairMatrix> pair_matrices(const Report& report);
 
 } // namespace shmemctl

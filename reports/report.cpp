@@ -227,7 +227,7 @@ json connection_json(const ConnectionRow& row) {
   return {{"transport", row.transport},
           {"source", row.source},
           {"target", row.target},
-          {"way", row.way}};
+          {"way", row.path}};
 }
 
 json check_json(const CheckRow& row) {

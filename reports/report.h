@@ -43,7 +43,7 @@ struct ToolInfo {
       build; ///< "cuda": "13.0" or "none", "compiler": ...
              ///< "glibc": the oldest one that this binary starts with
 };
-/// Of this binary.
+/// Describes this binary.
 ToolInfo tool_info();
 /// As in a report's `tool`.
 nlohmann::json to_json(const ToolInfo& tool);
@@ -65,7 +65,8 @@ struct HistogramBin {
   std::size_t count = 0;
 };
 
-/// Of a run of given duration, cut into windows of equal numbers of operations: the worst of them.
+/// The worst windows of a run of given duration, which is cut into windows of equal numbers of
+/// operations.
 struct RowWindows {
   double length_s = 0; ///< at the usual speed
   std::size_t count = 0;
@@ -91,7 +92,7 @@ struct ResultRow {
   std::optional<RowPath> path = std::nullopt;  ///< the path, if it is known
   std::string limit_note = {};                 ///< why link_fraction may exceed 1
   std::optional<double> time_s = std::nullopt; ///< that measuring and verifying the row took
-  /// Of a collective: what nccl-tests calls so, from the median time.
+  /// Only of collectives: what nccl-tests calls so, from the median time.
   std::optional<double> algbw_GBps = std::nullopt, busbw_GBps = std::nullopt;
   std::vector<HistogramBin> histogram = {}; ///< of all samples, if it was asked for
   std::optional<RowWindows> windows = std::nullopt;
@@ -141,7 +142,7 @@ struct PhaseRow {
 struct ConnectionRow {
   std::string transport;
   int source = 0, target = 0;
-  std::string way; ///< "rxe0:1 -> rxe0:1, 2 QPs"
+  std::string path; ///< key "way": "rxe0:1 -> rxe0:1, 2 QPs"
 };
 
 /// `doctor`'s results: key "checks", one per precondition.

@@ -140,10 +140,11 @@ std::vector<std::string> ratio_lines(const json& simulation) {
   if (!view::text(variant_named(variants, "optimal"), "same_nics_as").empty())
     lines.emplace_back("the mapping is the best one");
   else if (const auto price = view::number(simulation, "price_of_mapping"))
-    lines.push_back(differs_from_given("optimal")
-                        ? fmt::format("price of the mapping: {} times a step with the best one",
-                                      view::decimal(*price, 3))
-                        : "the best mapping is not faster");
+    lines.push_back(
+        differs_from_given("optimal")
+            ? fmt::format("cost of the mapping: a step takes {} times as long as with the best one",
+                          view::decimal(*price, 3))
+            : "the best mapping is not faster");
   if (const auto factor = view::number(simulation, "what_if_factor")) {
     std::vector<std::string> changes;
     for (const json& change : view::list(simulation, "changes"))

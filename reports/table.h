@@ -41,7 +41,7 @@ public:
 private:
   template <class Cell>
   std::string line(const std::vector<int>& widths, const Cell& cell) const;
-  /// Of each column, for its cells and its header.
+  /// The width of each column, for its cells and its header.
   std::vector<int> widths() const;
 
   std::vector<Column> columns_;

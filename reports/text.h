@@ -14,7 +14,7 @@ namespace shmemctl {
 /// The whole report: matrix in the layout of `nvidia-smi topo -m`, mapping, advice, checks,
 /// results, counters, findings, and a closing line with totals. Prints what the report has; never
 /// throws for a report that report_from_json() returned, whatever its strings contain.
-/// Of a report of `check` the verdict alone; with `verbose` all, and the verdict last.
+/// Only the verdict of a report of `check`; with `verbose` all, and the verdict last.
 void write_text(std::ostream& out, const Report& report, const TextStyle& style);
 
 /// The report's sections, each "" if the report has no data for it.

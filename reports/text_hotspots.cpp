@@ -111,7 +111,7 @@ std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style
                                  {"link", Align::right},
                                  {"sent", Align::right},
                                  {"received", Align::right},
-                                 {"way"},
+                                 {"direction"},
                                  {"PEs"},
                                  {""}};
   if (hosts > 1)

@@ -33,8 +33,8 @@ std::string most_often_text(const json& operation) {
                      100 * number_of(often, "share_of_steps"));
 }
 
-/// What limits most steps is not what limits the mean step: a table with both looks wrong to whom
-/// did not ask for it.
+/// What limits most steps is not what limits the mean step: a table with both looks wrong to a
+/// reader who did not ask for it.
 std::string variants_table(const json& variants, const TextStyle& style) {
   std::vector<Column> columns = {{"variant"},
                                  {"policy"},
@@ -65,7 +65,7 @@ std::string variants_table(const json& variants, const TextStyle& style) {
   return table.text(style);
 }
 
-/// Rows that print the same cells behind their first one.
+/// Rows that print the same cells after their first one.
 struct AlikeRows {
   std::string first; ///< first cell of the first row
   std::vector<std::string> cells;

@@ -205,9 +205,9 @@ public:
     validator_.validate(schema_, Adapter(target), &results);
     std::vector<SchemaViolation> found = collect(results);
     if (found.empty())
-      found.push_back({"", shortened ? "the document breaks the schema beyond its first " +
+      found.push_back({"", shortened ? "the document violates the schema beyond its first " +
                                            std::to_string(max_values) + " values"
-                                     : "the document breaks the schema"});
+                                     : "the document violates the schema"});
     return found;
   }
 

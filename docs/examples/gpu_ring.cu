@@ -59,8 +59,9 @@ int main() {
   auto* signal = static_cast<std::uint64_t*>(shmemx_gpu_calloc(1, sizeof(std::uint64_t)));
 
   const cudaStream_t stream = shmemx_gpu_stream();
-  const std::vector<std::uint64_t> mine = row_of(me);
-  require(cudaMemcpyAsync(outbox, mine.data(), words * sizeof *outbox, cudaMemcpyDefault, stream));
+  const std::vector<std::uint64_t> own_row = row_of(me);
+  require(
+      cudaMemcpyAsync(outbox, own_row.data(), words * sizeof *outbox, cudaMemcpyDefault, stream));
   ring<<<1, 128, 0, stream>>>(shmemx_gpu_job(), shmemx_gpu_team(everybody), inbox, outbox, signal);
   require(cudaGetLastError());
   shmemx_gpu_wait(stream); // also for what kernels have reported

@@ -1,6 +1,6 @@
 // Launchers of measuring kernels: which of the two builds of a kernel is launched
 // (kernels/build_variants.h), and what a binary without CUDA has instead. A launcher is declared
-// once, beside its arguments, and defined in one file, which nvcc compiles twice.
+// once, next to its arguments, and defined in one file, which nvcc compiles twice.
 #pragma once
 
 #include <string>

@@ -93,13 +93,13 @@ struct GetValue {
 template <class Operation, class Scope>
 __device__ bool run_messages(TimedRegion& region, const DeviceJob& job,
                              const TransferArguments& a) {
-  const Assignment mine = assignment_of(Scope::caller(), Scope::callers(), a.peers);
-  const Piece piece = a.own_messages ? Piece{mine.index * a.size_bytes, a.size_bytes}
-                                     : piece_of(a.size_bytes, mine.index, mine.count);
+  const Assignment own_part = assignment_of(Scope::caller(), Scope::callers(), a.peers);
+  const Piece piece = a.own_messages ? Piece{own_part.index * a.size_bytes, a.size_bytes}
+                                     : piece_of(a.size_bytes, own_part.index, own_part.count);
   Cursor cursor(a.first, a.slots);
   for (std::uint64_t i = 0; i < a.count; ++i, cursor.next()) {
     std::byte* const source = a.memory + cursor.source_offset_bytes() + piece.begin_bytes;
-    for (std::uint64_t k = mine.first; k < a.peers; k += mine.step) {
+    for (std::uint64_t k = own_part.first; k < a.peers; k += own_part.step) {
       const int pe = peer_of(job.pe, job.n_pes, k, a.peers, a.only_peer);
       std::byte* const slot = a.memory + a.slots_offset_bytes +
                               (k * a.slots + cursor.slot) * a.slot_bytes + piece.begin_bytes;

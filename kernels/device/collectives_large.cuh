@@ -139,12 +139,12 @@ private:
   /// Adds `count` to this member's done flag at all members.
   __device__ bool set_done_flags(std::uint64_t count) {
     bool ok = true, released = false;
-    std::uint64_t* const mine = &team_.cells->done[team_.me];
+    std::uint64_t* const own_flag = &team_.cells->done[team_.me];
     for (int i = Scope::rank(); i < team_.n; i += Scope::size())
-      if (std::uint64_t* const there = peer_flag(job_, mine, team_.pe(i)))
+      if (std::uint64_t* const there = peer_flag(job_, own_flag, team_.pe(i)))
         add_release(there, count);
       else // the whole, by one part: no one else writes the word
-        ok = set_flag(job_, mine, done_, team_.pe(i), released) && ok;
+        ok = set_flag(job_, own_flag, done_, team_.pe(i), released) && ok;
     return ok;
   }
 
@@ -335,17 +335,17 @@ __device__ inline bool reduce_large(const DeviceJob& job, const TeamView& team, 
   const plan::Piece chunk =
       scatter ? plan::Piece{0, count}
               : plan::piece_of(count, static_cast<std::uint64_t>(team.n), me, wide);
-  const plan::Piece mine = plan::piece_of(chunk.size, static_cast<std::uint64_t>(share.parts),
-                                          static_cast<std::uint64_t>(share.part), wide);
-  const T* const from = source + (scatter ? me * count : 0) + chunk.begin + mine.begin;
-  T* const to = dest + chunk.begin + mine.begin;
+  const plan::Piece own_piece = plan::piece_of(chunk.size, static_cast<std::uint64_t>(share.parts),
+                                               static_cast<std::uint64_t>(share.part), wide);
+  const T* const from = source + (scatter ? me * count : 0) + chunk.begin + own_piece.begin;
+  T* const to = dest + chunk.begin + own_piece.begin;
   std::uint64_t done = 0;
   if ((reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to)) % 16 == 0) {
-    done = mine.size / wide * wide;
+    done = own_piece.size / wide * wide;
     reduce_units<Scope, T>(job, team, reinterpret_cast<int4*>(to),
                            reinterpret_cast<const int4*>(from), done / wide, op, !scatter);
   }
-  reduce_units<Scope, T>(job, team, to + done, from + done, mine.size - done, op, !scatter);
+  reduce_units<Scope, T>(job, team, to + done, from + done, own_piece.size - done, op, !scatter);
   return collective.end(true);
 }
 

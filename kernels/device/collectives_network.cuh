@@ -100,13 +100,14 @@ reduce_over_network(const DeviceJob& job, const TeamView& team, T* dest, const T
   const plan::Piece chunk =
       scatter ? plan::Piece{0, count}
               : plan::piece_of(count, static_cast<std::uint64_t>(team.n), me, wide);
-  const plan::Piece mine = plan::piece_of(chunk.size, static_cast<std::uint64_t>(scratch.parts()),
-                                          static_cast<std::uint64_t>(share.part), wide);
-  const T* const from = source + (scatter ? me * count : 0) + chunk.begin + mine.begin;
-  T* const to = dest + chunk.begin + mine.begin;
+  const plan::Piece own_piece =
+      plan::piece_of(chunk.size, static_cast<std::uint64_t>(scratch.parts()),
+                     static_cast<std::uint64_t>(share.part), wide);
+  const T* const from = source + (scatter ? me * count : 0) + chunk.begin + own_piece.begin;
+  T* const to = dest + chunk.begin + own_piece.begin;
   const std::uint64_t window = scratch.slot_bytes() / sizeof(T);
-  for (std::uint64_t at = 0; at < mine.size; at += window) {
-    const std::uint64_t here = mine.size - at < window ? mine.size - at : window;
+  for (std::uint64_t at = 0; at < own_piece.size; at += window) {
+    const std::uint64_t here = own_piece.size - at < window ? own_piece.size - at : window;
     if (!fetch_window<Scope, T>(job, team, scratch, from + at, here))
       return false; // the done flag must not be set
     add_window<Scope, T>(job, team, scratch, to + at, from + at, here, op, !scatter);

@@ -135,7 +135,9 @@ public:
     }
     return data_of(seen);
   }
-  __device__ WordPair look(int slot, unsigned pair) { return load_pair_relaxed(words(slot, pair)); }
+  __device__ WordPair load_pair(int slot, unsigned pair) {
+    return load_pair_relaxed(words(slot, pair));
+  }
 
   /// Receives from every other member i, in slot i: `size_bytes` to target + i * size_bytes.
   __device__ bool receive_all(void* target, std::size_t size_bytes) {
@@ -147,7 +149,7 @@ public:
 #pragma unroll
       for (int i = 0; i < at_once; ++i) {
         if (ahead.more())
-          seen[i] = look(ahead.member(team_.me, team_.n), ahead.pair());
+          seen[i] = load_pair(ahead.member(team_.me, team_.n), ahead.pair());
         ahead.next();
       }
 #pragma unroll
@@ -280,7 +282,7 @@ __device__ inline bool reduce_small(const DeviceJob& job, const TeamView& team, 
   if (!collective.begin_and_send(source, size_bytes, stride_bytes, team.me))
     return false;
   Scope::sync(); // `dest` may be `source`, from which other threads have sent this thread's part
-  const std::byte* const mine =
+  const std::byte* const own_block =
       static_cast<const std::byte*>(source) + static_cast<std::size_t>(team.me) * stride_bytes;
   const auto pairs = static_cast<unsigned>(plan::pairs_of(size_bytes));
   constexpr int at_once = 4; // loads in flight
@@ -293,12 +295,12 @@ __device__ inline bool reduce_small(const DeviceJob& job, const TeamView& team, 
 #pragma unroll
       for (int i = 0; i < at_once; ++i)
         if (first + i < team.n && first + i != team.me)
-          seen[i] = collective.look(first + i, pair);
+          seen[i] = collective.load_pair(first + i, pair);
 #pragma unroll
       for (int i = 0; i < at_once; ++i)
         if (first + i < team.n) {
           const std::uint64_t data =
-              first + i == team.me ? load_eight(mine, size_bytes, pair * std::size_t{8})
+              first + i == team.me ? load_eight(own_block, size_bytes, pair * std::size_t{8})
                                    : collective.finish(seen[i], first + i, pair, first + i, ok);
           if (first + i == 0)
             sum = Accumulator<T, std::uint64_t>(data);

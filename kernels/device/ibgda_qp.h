@@ -306,12 +306,12 @@ private:
     number = 1 + who_ % (n_results - 1);
     wait_.start();
     // Acquire: the previous user has read its result.
-    for (std::uint32_t looks = 1;
+    for (std::uint32_t polls = 1;
          Memory::load(network_.qp_result_locks + number) != 0 ||
          !Memory::compare_exchange_acquire(network_.qp_result_locks + number, 0, 1);
-         ++looks) {
+         ++polls) {
       number = number + 1 == n_results ? 1 : number + 1;
-      if (looks % n_results == 0 && !wait_.pause())
+      if (polls % n_results == 0 && !wait_.pause())
         return fail(WaitKind::qp_result, n_results - 1, 0);
     }
     wait_.stop();

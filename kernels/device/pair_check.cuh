@@ -27,9 +27,9 @@ public:
       if ((flags_ & kernel_check::is_reached) != 0)
         await();
       break;
-    case kernel_check::Step::look:
+    case kernel_check::Step::verify:
       if ((flags_ & kernel_check::is_reached) != 0)
-        look();
+        verify();
       break;
     }
   }
@@ -168,7 +168,7 @@ private:
     }
   }
 
-  __device__ void look() const {
+  __device__ void verify() const {
     for (int i = 0; i < Layout::n_sizes; ++i)
       compare(Layout::put_arrives, i, kernel_check::put, peer_, me_);
     if (Block::rank() != 0 || (flags_ & kernel_check::has_atomics) == 0)

@@ -99,7 +99,7 @@ private:
     const std::uint32_t n_results = network_.rings.views[ring].n_results;
     std::uint32_t number = who_ % n_results;
     wait_.start();
-    for (std::uint32_t looks = 1;; ++looks) {
+    for (std::uint32_t polls = 1;; ++polls) {
       std::uint64_t* const word = word_of(ring, number);
       const std::uint64_t seen = Atomics::load_relaxed(word);
       // Acquire: the previous user has read its result.
@@ -108,7 +108,7 @@ private:
         break;
       }
       number = number + 1 == n_results ? 0 : number + 1;
-      if (looks % n_results == 0 && !wait_.pause())
+      if (polls % n_results == 0 && !wait_.pause())
         return fail(WaitKind::fifo_result, n_results);
     }
     wait_.stop();

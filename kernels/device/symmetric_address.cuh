@@ -40,11 +40,11 @@ __device__ inline NetworkAddress network_address_of(const DeviceJob& job, const 
 }
 
 /// pointer_to() for words of DeviceTeamFlags.
-__device__ inline std::uint64_t* peer_flag(const DeviceJob& job, std::uint64_t* mine, int pe) {
+__device__ inline std::uint64_t* peer_flag(const DeviceJob& job, std::uint64_t* own_flag, int pe) {
   const std::int64_t delta = detail::cells_delta_of(job, pe);
   if (delta == DeviceJob::unreachable)
     return nullptr;
-  return reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(mine) +
+  return reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(own_flag) +
                                           static_cast<std::uintptr_t>(delta));
 }
 

@@ -63,16 +63,16 @@ __device__ inline bool is_member(const DeviceJob& job, int team_number, const Te
 /// thread has its own, so that the threads need not agree on anything.
 template <class Scope>
 __device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& team) {
-  std::uint64_t* const mine = &team.cells->arrived[team.me];
+  std::uint64_t* const own_flag = &team.cells->arrived[team.me];
   for (int i = Scope::rank(); i < team.n; i += Scope::size())
-    if (std::uint64_t* const there = peer_flag(job, mine, team.pe(i)); i != team.me && there)
+    if (std::uint64_t* const there = peer_flag(job, own_flag, team.pe(i)); i != team.me && there)
       // A release each: covers what the scope's threads did before their preceding sync.
       add_release(there, 1);
   bool ok = true, released = false;
   const bool may_use_network = has_network(job);
   if (may_use_network)
     for (int i = Scope::rank(); i < team.n; i += Scope::size())
-      if (i != team.me && peer_flag(job, mine, team.pe(i)) == nullptr) {
+      if (i != team.me && peer_flag(job, own_flag, team.pe(i)) == nullptr) {
         const std::uint64_t number = team.cells->expected[i] + 1;
         ok = set_flag(job, &team.cells->arrived_network[plan::word_of_barrier(number)][team.me],
                       number, team.pe(i), released) &&
@@ -82,7 +82,7 @@ __device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& tea
     if (i != team.me) {
       const std::uint64_t number = ++team.cells->expected[i];
       const std::uint64_t* word = &team.cells->arrived[i];
-      if (may_use_network && peer_flag(job, mine, team.pe(i)) == nullptr)
+      if (may_use_network && peer_flag(job, own_flag, team.pe(i)) == nullptr)
         word = &team.cells->arrived_network[plan::word_of_barrier(number)][i];
       bool in_time = true;
       wait_at_least(job, word, number, team.pe(i), in_time);
@@ -152,7 +152,7 @@ __device__ inline bool barrier(const DeviceJob& job, int team_number = team_worl
   return sync<Scope>(job, team_number) && ok;
 }
 
-/// Of all PEs of the job.
+/// A barrier of all PEs of the job.
 template <class Scope>
 __device__ inline bool barrier_all(const DeviceJob& job) {
   return barrier<Scope>(job, team_world);
@@ -192,11 +192,10 @@ inline __device__ __noinline__ bool grid_sync(const DeviceJob& job, int team_num
     const std::uint64_t arrivals = earlier + arrival;
     if (static_cast<std::uint32_t>(arrivals) == static_cast<std::uint32_t>(Grid::size())) {
       ok = arrivals < one_failure;
-      const std::uint64_t behind =
-          (before & ~had_failure) + one_generation + (ok ? 0 : had_failure);
+      const std::uint64_t after = (before & ~had_failure) + one_generation + (ok ? 0 : had_failure);
       store_relaxed(arrived, 0); // no block arrives for the next barrier before this one is over
       // As above: both words are in one cache line.
-      store_release_device(generation, behind);
+      store_release_device(generation, after);
     } else {
       std::uint64_t seen = 0;
       ok = watch_word(job, generation, Compare::not_equal, before, seen, times);

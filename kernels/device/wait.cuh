@@ -15,7 +15,7 @@ namespace shmemctl::device {
 namespace detail {
 
 template <class T>
-__device__ inline T look(const T* at) {
+__device__ inline T load_word(const T* at) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "words of 4 or 8 bytes");
   using Word = typename std::conditional<sizeof(T) == 4, std::uint32_t, std::uint64_t>::type;
   // An acquire load at each poll: a fence after the last one would take 0.6 us (H200).
@@ -27,7 +27,7 @@ template <class T>
 __device__ inline bool watch_word(const DeviceJob& job, const T* at, Compare compare, T value,
                                   T& seen, unsigned times = 1) {
   const auto poll = [&] {
-    seen = look(at);
+    seen = load_word(at);
     return compares(compare, seen, value);
   };
   return poll_until(job, poll, times);
@@ -48,7 +48,7 @@ __device__ inline bool wait_word(const DeviceJob& job, const T* at, Compare comp
 /// Test: whether the comparison holds now.
 template <class T>
 __device__ inline bool test(const T* at, Compare compare, T value) {
-  return compares(compare, detail::look(at), value);
+  return compares(compare, detail::load_word(at), value);
 }
 
 /// Waits until the comparison holds.
@@ -103,7 +103,9 @@ struct Words {
 
   __device__ bool counts(std::size_t i) const { return status == nullptr || status[i] == 0; }
   __device__ T wanted(std::size_t i) const { return values != nullptr ? values[i] : value; }
-  __device__ bool holds(std::size_t i) const { return compares(compare, look(at + i), wanted(i)); }
+  __device__ bool holds(std::size_t i) const {
+    return compares(compare, load_word(at + i), wanted(i));
+  }
 };
 
 /// By the calling thread: index of the first comparison that holds; -1 if none.
@@ -148,7 +150,7 @@ __device__ inline bool wait_any(const DeviceJob& job, const Words<T>& words, int
       return found >= 0;
     };
     if (first < words.count && !poll_until(job, poll)) {
-      report_wait(job, peer, to_bits(words.wanted(first)), to_bits(look(words.at + first)),
+      report_wait(job, peer, to_bits(words.wanted(first)), to_bits(load_word(words.at + first)),
                   words.at + first);
       ok = false;
     }

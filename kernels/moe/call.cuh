@@ -74,10 +74,11 @@ public:
     device::Block::sync();
     bool last = false, all_ok = true;
     if (device::Block::rank() == 0) {
-      const std::uint32_t mine = count_of_block(ok);
+      const std::uint32_t block_count = count_of_block(ok);
       // Acquire-release at GPU scope: the last block observes the stores of all blocks, and its
       // system scope releases below make them visible to the other ranks.
-      const std::uint32_t done = device::atomic_word_add_ordered(&flags_->blocks_done, mine) + mine;
+      const std::uint32_t done =
+          device::atomic_word_add_ordered(&flags_->blocks_done, block_count) + block_count;
       last = blocks_in(done) == gridDim.x;
       all_ok = done == gridDim.x;
     }

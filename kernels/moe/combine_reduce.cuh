@@ -49,14 +49,14 @@ public:
         units_(static_cast<std::int64_t>(shape.tokens) * chunks_) {
     const auto n_warps = static_cast<std::int32_t>(blockDim.x / 32);
     const auto warp = static_cast<std::int32_t>(threadIdx.x / 32);
-    const std::int32_t mine = warp * shape.stages, all = n_warps * shape.stages;
+    const std::int32_t first_stage = warp * shape.stages, all = n_warps * shape.stages;
     workers_ = static_cast<std::int64_t>(gridDim.x) * n_warps;
     worker_ = static_cast<std::int64_t>(warp) * gridDim.x + blockIdx.x;
-    stage_memory_ = shared + static_cast<std::ptrdiff_t>(mine) * shape.stage_bytes();
+    stage_memory_ = shared + static_cast<std::ptrdiff_t>(first_stage) * shape.stage_bytes();
     auto* const stages = reinterpret_cast<ReduceStage*>(shared + static_cast<std::ptrdiff_t>(all) *
                                                                      shape.stage_bytes());
-    stages_ = stages + mine;
-    weights_ = reinterpret_cast<float*>(stages + all) + mine * shape.rows;
+    stages_ = stages + first_stage;
+    weights_ = reinterpret_cast<float*>(stages + all) + first_stage * shape.rows;
     if (lane_ == 0) {
       for (int i = 0; i < shape.stages; ++i)
         stages_[i].barrier.init();
@@ -123,8 +123,8 @@ private:
     if (unit >= units_)
       return;
     const Chunk chunk = chunk_of(unit);
-    const bool mine = row_.at != nullptr && (ranks_ >> row_.rank & 1) != 0;
-    const std::uint32_t there = __ballot_sync(0xffffffffu, mine);
+    const bool takes_part = row_.at != nullptr && (ranks_ >> row_.rank & 1) != 0;
+    const std::uint32_t there = __ballot_sync(0xffffffffu, takes_part);
     if (Rows::weighted && lane_ < shape_.rows)
       weights_[stage * shape_.rows + lane_] = row_.weight;
     if (lane_ == 0) {
@@ -132,7 +132,7 @@ private:
       stages_[stage].barrier.expect(static_cast<std::uint32_t>(__popc(there) * chunk.size_bytes));
     }
     __syncwarp();
-    if (mine)
+    if (takes_part)
       device::bulk_load(stage_memory_ + static_cast<std::ptrdiff_t>(stage) * shape_.stage_bytes() +
                             lane_ * shape_.chunk_bytes,
                         row_.at + chunk.begin_bytes, static_cast<std::uint32_t>(chunk.size_bytes),

@@ -43,15 +43,15 @@ public:
       : job_(job), all_(all), epoch_(epoch), buffer_(buffer_of_epoch(epoch)), failed_(failed),
         n_(all.shape.n_ranks), thread_(device::Block::rank()) {}
 
-  /// @param mine [ranks]: my rows for each
-  __device__ void publish(const std::int32_t (&mine)[ranks]) const {
+  /// @param counts [ranks]: my rows for each
+  __device__ void publish(const std::int32_t (&counts)[ranks]) const {
     for (std::int32_t to = thread_; to < n_; to += device::Block::size()) {
       std::uint64_t* const words =
           device::pointer_to(job_, &all_.memory.flags->counts[buffer_][job_.pe][0], to);
 #pragma unroll
       for (int rank = 0; rank < ranks; ++rank)
         if (rank < n_)
-          device::store_relaxed(words + rank, count_word(epoch_, mine[rank]));
+          device::store_relaxed(words + rank, count_word(epoch_, counts[rank]));
     }
   }
   /// @param counts [ranks * ranks], which the block's threads share
@@ -168,8 +168,9 @@ __device__ inline void finish_notify(const DeviceJob& job, const NotifyArguments
   bool failed = false;
   if (device::Block::rank() == 0) {
     device::fence_system();
-    const std::uint32_t mine = count_of_block(ok);
-    const std::uint32_t done = device::atomic_word_add(&flags->blocks_done, mine) + mine;
+    const std::uint32_t block_count = count_of_block(ok);
+    const std::uint32_t done =
+        device::atomic_word_add(&flags->blocks_done, block_count) + block_count;
     if (blocks_in(done) == gridDim.x) {
       failed = done != gridDim.x;
       device::store_relaxed(&flags->blocks_done, 0u);

@@ -42,7 +42,7 @@ std::string launch_checked(void (*kernel)(DeviceJob, Arguments), const DeviceJob
     return refused;
   return launch_blocks(kernel, job, arguments, blocks, threads, shared_bytes, stream);
 }
-/// Of blocks that wait for blocks of other ranks, and those for them.
+/// Launches blocks that wait for blocks of other ranks, which wait for them in turn.
 template <class Arguments>
 std::string launch_waiting(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
                            const Arguments& arguments, void* stream) {

@@ -63,7 +63,7 @@ private:
       if (const std::int32_t expert = all_.experts[i]; expert >= 0)
         add_shared(chosen_ + expert);
   }
-  /// Of this thread's tokens.
+  /// Clears the slots of this thread's tokens.
   __device__ void clear_slots() const {
     for (std::int64_t i = std::int64_t{counts_.begin()} * n_; i < std::int64_t{counts_.end()} * n_;
          ++i)

@@ -82,8 +82,8 @@ private:
     PackedCounts before[tokens_of_thread];
 #pragma unroll
     for (int i = 0; i < tokens_of_thread; ++i) {
-      const PackedCounts mine = PackedCounts::of(masks[i]), sum = scan_warp(mine);
-      before[i] = sum - mine;
+      const PackedCounts counts = PackedCounts::of(masks[i]), sum = scan_warp(counts);
+      before[i] = sum - counts;
       if (lane == 31)
         of_warps[i * notify_warps + warp] = sum;
     }

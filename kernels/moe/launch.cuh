@@ -102,7 +102,7 @@ std::string launch_in_order(const std::string& refused, const Launch& launch, co
   return failure;
 }
 
-/// Of those that move rows in bulk: a block on each of `tuning.sms` multiprocessors.
+/// Launches a kernel that moves rows in bulk: a block on each of `tuning.sms` multiprocessors.
 template <class Arguments>
 std::string launch(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
                    const Arguments& arguments, const Tuning& tuning, std::size_t shared_bytes,

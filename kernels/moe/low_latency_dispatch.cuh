@@ -18,7 +18,7 @@ public:
     std::byte* rows[max_ranks_of_kernels]; ///< destination row of the token; nullptr: not sent to
                                            ///< that rank
     std::uint32_t* records[max_ranks_of_kernels];
-    std::uint32_t mine; ///< destination ranks of the token
+    std::uint32_t own_ranks; ///< destination ranks of the token
     static constexpr std::int32_t tokens = 512;
     std::uint32_t ranks[tokens]; ///< destination ranks of a run of tokens
   };
@@ -127,16 +127,16 @@ private:
                  1u << rank_of_expert_(static_cast<std::uint32_t>(expert)));
     __syncthreads();
   }
-  /// Adds the tokens before index `mine` to shared_.before, by rank.
-  __device__ void count_tokens(std::int32_t mine, std::int32_t count) {
+  /// Adds the tokens before index `token` to shared_.before, by rank.
+  __device__ void count_tokens(std::int32_t token, std::int32_t count) {
     const auto thread = static_cast<std::int32_t>(threadIdx.x);
     for (std::int32_t first = 0; first < count; first += static_cast<std::int32_t>(blockDim.x)) {
       const std::int32_t i = first + thread;
       const std::uint32_t ranks = i < count ? shared_.ranks[i] : 0;
-      if (i == mine)
-        shared_.mine = ranks;
+      if (i == token)
+        shared_.own_ranks = ranks;
       for (std::int32_t rank = 0; rank < n_; ++rank) {
-        const std::uint32_t votes = __ballot_sync(0xffffffffu, i < mine && goes_to(ranks, rank));
+        const std::uint32_t votes = __ballot_sync(0xffffffffu, i < token && goes_to(ranks, rank));
         if (thread % 32 == 0 && votes != 0)
           atomicAdd(&shared_.before[rank], __popc(votes));
       }
@@ -145,7 +145,7 @@ private:
   }
   /// Called by the thread of that rank.
   __device__ void point_to(std::int32_t token, std::int32_t rank) {
-    const bool goes = goes_to(shared_.mine, rank);
+    const bool goes = goes_to(shared_.own_ranks, rank);
     const std::int32_t slot = goes ? shared_.before[rank] : -1;
     all_.slots[static_cast<std::int64_t>(token) * n_ + rank] = slot;
     shared_.rows[rank] = nullptr;
@@ -213,11 +213,11 @@ private:
     const int lane = static_cast<int>(threadIdx.x % 32);
     for (std::int32_t first = 0; first < units; first += static_cast<std::int32_t>(blockDim.x)) {
       const std::int32_t unit = first + static_cast<std::int32_t>(threadIdx.x);
-      const bool mine = unit < units;
+      const bool has_unit = unit < units;
       EightFloats low, high;
       low.set(0);
       high.set(0);
-      if (mine) {
+      if (has_unit) {
         low.take(first == 0 ? first_[0] : __ldg(row + 2 * unit));
         high.take(first == 0 ? first_[1] : __ldg(row + 2 * unit + 1));
       }
@@ -227,10 +227,10 @@ private:
         largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, distance));
       const Fp8Scale scale = scale_of(largest, are_powers(all_.scales));
       const uint2 a = low.as_e4m3(scale.factor), b = high.as_e4m3(scale.factor);
-      std::uint32_t bytes = mine ? ue8m0_of_scale(scale.scale) : 0u;
+      std::uint32_t bytes = has_unit ? ue8m0_of_scale(scale.scale) : 0u;
       bytes |= __shfl_down_sync(0xffffffffu, bytes, 8) << 8;
       bytes |= __shfl_down_sync(0xffffffffu, bytes, 16) << 16;
-      if (!mine)
+      if (!has_unit)
         continue;
       each_rank([&](std::int32_t rank) {
         reinterpret_cast<uint4*>(shared_.rows[rank])[unit] = make_uint4(a.x, a.y, b.x, b.y);

@@ -40,7 +40,7 @@ public:
   }
 
 private:
-  /// Of this block's tokens.
+  /// Finds the slots of this block's tokens.
   __device__ void find_slots() const {
     for (std::int32_t rank = device::Block::rank(); rank < n_; rank += device::Block::size())
       sent_[rank] = 0;

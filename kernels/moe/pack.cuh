@@ -13,7 +13,7 @@ inline constexpr int pack_threads = 512;
 /// Experts of received rows that a block caches in shared memory; those of further rows are read
 /// from the metadata again.
 inline constexpr std::int32_t cached_choices = 8192;
-/// Of shared memory, by block.
+/// The shared memory that a block needs.
 constexpr std::size_t pack_shared_bytes(std::int32_t local_experts) {
   return 2 * static_cast<std::size_t>(local_experts) * sizeof(std::int32_t) +
          cached_choices * sizeof(std::int16_t);
@@ -90,11 +90,11 @@ private:
   __device__ void find_sources() {
     if (thread_ < 32) { // by lanes: loads that wait for each other take a microsecond
       constexpr int each = ranks_limit <= 32 ? 1 : ranks_limit / 32;
-      std::int32_t counts[each], mine = 0;
+      std::int32_t counts[each], own_rows = 0;
 #pragma unroll
       for (int i = 0; i < each; ++i)
-        mine += counts[i] = rows_from(thread_ * each + i);
-      std::int32_t before = sum_up_to(mine) - mine;
+        own_rows += counts[i] = rows_from(thread_ * each + i);
+      std::int32_t before = sum_up_to(own_rows) - own_rows;
 #pragma unroll
       for (int i = 0; i < each; ++i) {
         if (const int source = thread_ * each + i; source < ranks_limit)
@@ -129,9 +129,9 @@ private:
     }
     __syncthreads();
   }
-  /// By a warp: of this lane and those before.
-  __device__ std::int32_t sum_up_to(std::int32_t mine) const {
-    std::int32_t sum = mine;
+  /// Called by a warp: the sum of `value` over this lane and those before it.
+  __device__ std::int32_t sum_up_to(std::int32_t value) const {
+    std::int32_t sum = value;
 #pragma unroll
     for (int distance = 1; distance < 32; distance *= 2) {
       const std::int32_t other = __shfl_up_sync(0xffffffffu, sum, distance);
@@ -149,12 +149,12 @@ private:
     if (thread_ < 32) {
       const std::int32_t each = (local_ + 31) / 32, begin = thread_ * each;
       const std::int32_t end = begin + each < local_ ? begin + each : local_;
-      std::int32_t mine = 0;
+      std::int32_t own_rows = 0;
 #pragma unroll 1
       for (std::int32_t expert = begin; expert < end; ++expert)
-        mine += aligned(offsets_[expert]);
-      const std::int32_t sum = sum_up_to(mine);
-      std::int32_t before = sum - mine;
+        own_rows += aligned(offsets_[expert]);
+      const std::int32_t sum = sum_up_to(own_rows);
+      std::int32_t before = sum - own_rows;
 #pragma unroll 1
       for (std::int32_t expert = begin; expert < end; ++expert) {
         const std::int32_t count = offsets_[expert];

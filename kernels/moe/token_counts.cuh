@@ -12,7 +12,7 @@ class TokenCounts {
 public:
   static constexpr std::int32_t segment_threads = token_segment_threads;
 
-  /// Of shared memory: counts by thread, and sums by segment.
+  /// The shared memory that it needs: counts by thread, and sums by segment.
   static SHMEMCTL_HOST_DEVICE constexpr std::int32_t words(std::int32_t columns,
                                                            std::int32_t threads) {
     return token_count_words(columns, threads);

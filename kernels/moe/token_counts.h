@@ -49,7 +49,7 @@ private:
 /// Threads whose counts are added up by one thread.
 inline constexpr std::int32_t token_segment_threads = 32;
 
-/// Of a block of `threads`, in words: counts by thread, and sums by segment.
+/// The words that a block of `threads` needs: counts by thread, and sums by segment.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t token_count_words(std::int32_t columns,
                                                               std::int32_t threads) {
   return columns * (threads + (threads + token_segment_threads - 1) / token_segment_threads + 1);

@@ -79,12 +79,12 @@ struct EightFloats {
 /// Lanes that have a group of channels with one scale together, eight channels each.
 inline constexpr int lanes_per_scale = channels_per_scale / 8;
 
-/// Of the calling lane's group of lanes; whole groups call.
-__device__ inline float largest_of_group(float mine, std::uint32_t lanes = 0xffffffffu) {
+/// The largest value in the calling lane's group of lanes; called by whole groups.
+__device__ inline float largest_of_group(float value, std::uint32_t lanes = 0xffffffffu) {
 #pragma unroll
   for (int distance = lanes_per_scale / 2; distance > 0; distance /= 2)
-    mine = fmaxf(mine, __shfl_xor_sync(lanes, mine, distance));
-  return mine;
+    value = fmaxf(value, __shfl_xor_sync(lanes, value, distance));
+  return value;
 }
 __device__ inline Fp8Scale scale_of(float largest, bool power_scales) {
   return power_scales ? fp8_power_scale(largest) : fp8_scale(largest);

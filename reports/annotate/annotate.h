@@ -17,10 +17,10 @@ struct Remark {
   std::string path; ///< of the report
 };
 
-/// Of one report: its findings, its failed rows that no finding covers, and the fact that it is
-/// incomplete. Errors first.
+/// The remarks of one report: its findings, its failed rows that no finding covers, and that it is
+/// incomplete if so. Errors first.
 std::vector<Remark> remarks_of(const LoadedReport& loaded);
-/// Of all of them, errors first.
+/// The remarks of all reports, errors first.
 std::vector<Remark> remarks_of(const std::vector<LoadedReport>& reports);
 
 std::string write_github(const std::vector<LoadedReport>& reports);

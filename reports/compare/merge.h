@@ -16,7 +16,7 @@ namespace shmemctl {
 /// run's is; the exit code is the highest.
 Report merge_reports(const std::vector<LoadedReport>& reports);
 
-/// What the message of a run's finding begins with in a merged report: "node7 at 2026-...: ".
+/// The prefix of a run's findings in a merged report: "node7 at 2026-...: ".
 std::string prefix_of(const RunInfo& run);
 
 } // namespace shmemctl

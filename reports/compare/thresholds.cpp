@@ -236,7 +236,7 @@ std::string fix_of(const Threshold& threshold) {
     return "do what they say (shmemctl report show prints their fixes)" + otherwise;
   case ThresholdSubject::ports:
   case ThresholdSubject::groups:
-    return "run shmemctl topo: it tells which PEs use that NIC, and how to spread them" + otherwise;
+    return "run shmemctl topo: it shows which PEs use that NIC, and how to spread them" + otherwise;
   }
   return otherwise;
 }

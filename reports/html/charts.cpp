@@ -252,7 +252,8 @@ RowGroup without_matrices(RowGroup group) {
   return group;
 }
 
-/// Who sends to whom over what, if that is the same for all rows: "" if it is not, or not known.
+/// Which PE sends to which over what, if that is the same for all rows: "" if it is not, or not
+/// known.
 std::string common_path(const RowGroup& group) {
   std::set<std::string> paths;
   for (const SideRow* row : group.rows)

@@ -21,7 +21,7 @@ struct FindingGroup {
   std::vector<PlacedFinding> findings;
 
   const Finding& first() const { return *findings.front().finding; }
-  /// Host or device, as the finding names it; behind the label of its report if several reports
+  /// Host or device, as the finding names it; after the label of its report if several reports
   /// are shown. Each once, in order of appearance.
   std::vector<std::string> subjects() const;
 };

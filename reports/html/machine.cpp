@@ -143,10 +143,10 @@ json phases_table(const std::vector<Shown>& shown) {
 json connections_table(const std::vector<Shown>& shown) {
   TableBlock table(
       "Connections",
-      {{"transport"}, {"from PE", ColumnKind::number}, {"to PE", ColumnKind::number}, {"way"}});
+      {{"transport"}, {"from PE", ColumnKind::number}, {"to PE", ColumnKind::number}, {"path"}});
   for (const Shown& one : shown)
     for (const ConnectionRow& row : one.report().connections)
-      table.add({cell(row.transport), row.source, row.target, cell(row.way)});
+      table.add({cell(row.transport), row.source, row.target, cell(row.path)});
   table.fold();
   return table.empty() ? json() : table.block();
 }

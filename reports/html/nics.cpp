@@ -55,7 +55,7 @@ json loads_table(const std::vector<const json*>& ports, const Faulty& faulty) {
                              {"of link", ColumnKind::share},
                              {"peak sent [GB/s]", ColumnKind::number},
                              {"peak received [GB/s]", ColumnKind::number},
-                             {"way"},
+                             {"direction"},
                              {"PEs"},
                              {"verdict", ColumnKind::status}});
   for (const json* port : ports) {
@@ -158,7 +158,7 @@ json signs_table(const std::vector<Shown>& shown, const PortNames& names) {
 
 json groups_table(const std::vector<Shown>& shown) {
   TableBlock table("How even it is", {{"group"},
-                                      {"way"},
+                                      {"direction"},
                                       {"ports", ColumnKind::number},
                                       {"median", ColumnKind::number},
                                       {"spread (MAD)", ColumnKind::number},

@@ -53,7 +53,7 @@ std::vector<std::string> sentences_of(const json& simulation) {
   return sentences;
 }
 
-/// Of each variant, how long a step takes and its parts do.
+/// How long a step and its parts take in each variant.
 json times_chart(const Shown& one) {
   BarChart chart;
   chart.title = labelled(one.label, "Time of a step");
@@ -79,7 +79,7 @@ std::optional<double> megabytes_of(const json& object, const char* key) {
   return size_bytes ? std::optional<double>(*size_bytes / 1e6) : std::nullopt;
 }
 
-/// What the listed NICs of a variant carry, the hot ones red, beside the even share.
+/// What the listed NICs of a variant carry, the hot ones red, next to the even share.
 json nics_chart(const Shown& one, const json& variant) {
   BarChart chart;
   chart.title = labelled(one.label, "Bytes of the busiest NICs, " + view::text(variant, "name"));

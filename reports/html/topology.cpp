@@ -461,7 +461,7 @@ std::set<std::pair<std::string, std::string>> measured_hot_nics(const Report& re
     if (finding.severity == Severity::info ||
         (finding.id != "nic-hotspot-measured" && finding.id != "nic-congested"))
       continue;
-    const std::size_t space = finding.subject.rfind(' '); // behind the host
+    const std::size_t space = finding.subject.rfind(' '); // after the host
     hot.emplace(space == std::string::npos ? own_host : finding.subject.substr(0, space),
                 device_of(finding.subject.substr(space == std::string::npos ? 0 : space + 1)));
   }
@@ -619,7 +619,7 @@ struct DrawnNodes {
   std::vector<std::string> hosts;
 };
 
-/// Of a report what a picture needs: rows may be many.
+/// The part of a report that a picture needs: there may be many rows.
 Report drawn_part(const Report& report) {
   Report part;
   part.topology = report.topology;

@@ -113,7 +113,7 @@ public:
   /// Stores word `word` of the WQE that starts at WQEBB `start`; WQEBBs wrap around.
   SHMEMCTL_HOST_DEVICE void set(std::uint64_t start, unsigned word, std::uint64_t value) const {
     const std::uint64_t mask = (std::uint64_t{Shape::words_of_wqebb} << view_.wqebbs_log2) - 1;
-    // Plain: try_publish() is behind it.
+    // Plain: try_publish() follows it.
     Memory::store_plain(view_.wqes + ((start * Shape::words_of_wqebb + word) & mask), value);
   }
 

@@ -18,8 +18,8 @@
 
 namespace shmemctl {
 
-/// Of all messages that are archives. To be raised when the fields of one change: the PEs of a job
-/// compare it once, when they gather their hosts, and no message has a version of its own.
+/// The version of all messages that are archives. Raise it when the fields of one change: the PEs
+/// of a job compare it once, when they gather their hosts, and no message has a version of its own.
 inline constexpr std::uint32_t archive_version = 2;
 
 /// Writes values as bytes, or reads them from bytes. Numbers are little-endian and have as many
@@ -27,7 +27,7 @@ inline constexpr std::uint32_t archive_version = 2;
 /// with a flag. Reading stays within the bytes, whatever they are: from the first value that is not
 /// there, or not as required, on all that is read is zero or empty, and good() is false.
 ///
-/// A struct has a function beside it, which is found by the type of its argument:
+/// A struct has a function next to it, which is found by the type of its argument:
 ///
 ///     void serialize(Archive& archive, Site& site) { archive(site.device, site.name); }
 class Archive {

@@ -17,7 +17,7 @@ struct DmaBuf {
   std::uint64_t offset_bytes = 0; ///< offset of the requested range in it
 };
 
-/// Of one device. Thread safe.
+/// The memory of one device. Thread safe.
 class DeviceMemory {
 public:
   virtual ~DeviceMemory() = default;

@@ -52,6 +52,12 @@ Error Error::with_subject(std::string subject) const {
   return error;
 }
 
+Error Error::with_fix(const std::string& fix) const {
+  Error error = *this;
+  error.fix_ = printable(fix, 1000);
+  return error;
+}
+
 Error Error::with_action(std::string action) const {
   Error error = *this;
   error.attempted_ = std::move(action);

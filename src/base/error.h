@@ -75,11 +75,12 @@ public:
     return std::move(*this);
   }
 
-  /// The same error with another subject, action or location; it stays printed and the same on all
-  /// PEs if it was.
+  /// The same error with another subject, action, location or fix; it stays printed and the same on
+  /// all PEs if it was.
   Error with_subject(std::string subject) const;
   Error with_action(std::string action) const;
   Error with_where(Where where) const;
+  Error with_fix(const std::string& fix) const;
   /// The same error on this host and PE, unless it names others.
   Error located(const std::string& host, std::optional<int> pe) const;
 

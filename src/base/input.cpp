@@ -27,8 +27,8 @@ namespace shmemctl {
 
 namespace {
 
-/// The file beside a missing one whose name is nearest: "put.json" of "pt.json"; "" if none is
-/// near.
+/// The file in the folder of a missing one whose name is nearest: "put.json" of "pt.json"; "" if
+/// none is near.
 std::string file_meant(const std::string& path) {
   constexpr std::size_t most = 1000; // enough to be useful, and not slow
   const std::filesystem::path missing(path);

@@ -121,8 +121,9 @@ HIDDEN int _dl_find_object(void* address, FoundObject* result) {
   return ::dl_iterate_phdr(look_into, &wanted) == 1 ? 0 : -1;
 }
 
-/// glibc 2.30, whose own is taken where there is one. Otherwise a wait by the wall clock that ends
-/// after a second, as a spurious wakeup, so that a clock that is set does not prolong the wait.
+/// Since glibc 2.30, whose function is used if it is there. Otherwise this waits on the wall clock
+/// for at most a second and returns as from a spurious wakeup, so that setting the clock cannot
+/// prolong the wait.
 HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                   clockid_t clock, const timespec* until) {
   using Function = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);

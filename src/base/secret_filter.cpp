@@ -57,11 +57,11 @@ std::string as_variable(std::string_view flag) {
   return name;
 }
 
-/// Of a variable or of a flag.
+/// Whether a variable or flag of that name holds a secret.
 bool names_secret(std::string_view name) {
   if (name.empty())
     return false;
-  // "-xA_TOKEN": a variable behind what launchers put before it.
+  // "-xA_TOKEN": a variable after what launchers put before it.
   if (is_secret_variable(name.substr(name.find_last_of("-.") + 1)))
     return true;
   if (name.find_first_of("-.") == std::string_view::npos)
@@ -94,14 +94,14 @@ std::size_t end_of_value(const std::string& text, std::size_t begin) {
 /// A value in a text: [begin, end).
 using Range = std::pair<std::size_t, std::size_t>;
 
-/// The value that begins at `begin`, or behind its quote.
+/// The value that begins at `begin`, or after its quote.
 Range value_at(const std::string& text, std::size_t begin) {
   if (begin < text.size() && is_quote(text[begin]))
     return {begin + 1, std::min(text.find(text[begin], begin + 1), text.size())};
   return {begin, end_of_value(text, begin)};
 }
 
-/// Replaces the value, and returns the position behind it.
+/// Replaces the value, and returns the position after it.
 std::size_t hide(std::string& text, const Range& value) {
   const auto& [begin, end] = value;
   const std::string instead = stand_in();
@@ -183,7 +183,7 @@ bool announces_script(const std::string& word) {
          word.back() == 'c';
 }
 
-/// The position behind the sign of "NAME=value" or "--name=value" of a secret; 0 if the word is
+/// The position after the sign of "NAME=value" or "--name=value" of a secret; 0 if the word is
 /// none.
 std::size_t secret_value_in(const std::string& word) {
   const std::size_t sign = word.find('=');

@@ -89,12 +89,12 @@ void set_no_delay(int descriptor, int family) {
 bool connected_to_itself(int descriptor, int family) {
   if (family == AF_UNIX)
     return false;
-  sockaddr_storage mine{}, other{};
-  socklen_t mine_length = sizeof(mine), other_length = sizeof(other);
-  if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&mine), &mine_length) != 0 ||
+  sockaddr_storage local{}, other{};
+  socklen_t local_length = sizeof(local), other_length = sizeof(other);
+  if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&local), &local_length) != 0 ||
       getpeername(descriptor, reinterpret_cast<sockaddr*>(&other), &other_length) != 0)
     return false;
-  return mine_length == other_length && std::memcmp(&mine, &other, mine_length) == 0;
+  return local_length == other_length && std::memcmp(&local, &other, local_length) == 0;
 }
 
 /// The result of a connection that was started: 0, or an errno.

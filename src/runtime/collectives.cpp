@@ -291,16 +291,16 @@ bool Collectives::reduce_scatter(TeamId team, void* target, const void* source,
     return false;
   const std::size_t size = element_bytes(type);
   teams_.sync(team);
-  const std::size_t mine = static_cast<std::size_t>(teams_.my_pe(team)) * elements;
+  const std::size_t own_block = static_cast<std::size_t>(teams_.my_pe(team)) * elements;
   const auto* from = static_cast<const std::byte*>(source);
   auto* to = static_cast<std::byte*>(target);
-  const bool in_place = to == from + mine * size;
+  const bool in_place = to == from + own_block * size;
   Reducer reducer(teams_, team, from, size, kernel);
   const std::size_t block = reducer.block_elements();
   for (std::size_t first = 0; first < elements; first += block) {
     const std::size_t count = std::min(block, elements - first);
     std::byte* result = in_place ? reducer.accumulator() : to + first * size;
-    reducer.block(result, mine + first, count);
+    reducer.block(result, own_block + first, count);
     if (in_place)
       std::memcpy(to + first * size, result, count * size);
   }

@@ -108,7 +108,7 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
   // Half of the time is left for telling the others that it failed.
   const Deadline limit = deadline.at_most(std::chrono::duration<double>(
       std::min(settings.connect_limit_s, deadline.remaining_s() / 2)));
-  Verdict mine;
+  Verdict verdict;
   try {
     const std::vector<int> peers = connects_to(state_->rank(), state_->size());
     for (std::size_t i = 0; i < peers.size(); ++i)
@@ -117,13 +117,13 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
     const int missing = thread_.wait_linked(neighbours(state_->rank(), state_->size()), limit);
     state_->check();
     if (missing >= 0)
-      mine = make_verdict(Verdict::Kind::not_connected, state_->describe(missing) +
-                                                            " did not connect to " +
-                                                            state_->describe(state_->rank()));
+      verdict = make_verdict(Verdict::Kind::not_connected, state_->describe(missing) +
+                                                               " did not connect to " +
+                                                               state_->describe(state_->rank()));
   } catch (const Error& error) {
     state_->check();
-    mine = make_verdict(Verdict::Kind::cannot_connect,
-                        state_->describe(state_->rank()) + ": " + error.message());
+    verdict = make_verdict(Verdict::Kind::cannot_connect,
+                           state_->describe(state_->rank()) + ": " + error.message());
   }
   // A PE that brought a problem announces it and leaves as soon as it has all verdicts. Where they
   // are still on their way, the job has failed by then, with what it has announced; all are
@@ -131,9 +131,9 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
   std::vector<Verdict> verdicts;
   try {
     const Watched watched(bootstrap, *this);
-    verdicts = allgather_value(bootstrap, mine, deadline);
+    verdicts = allgather_value(bootstrap, verdict, deadline);
   } catch (const Error&) {
-    if (mine.kind == Verdict::Kind::good && state_->failed())
+    if (verdict.kind == Verdict::Kind::good && state_->failed())
       return;
     throw;
   }
@@ -382,14 +382,14 @@ bool can_be_reached(const ListenAddresses& pe, const std::vector<ListenAddresses
 }
 
 /// What this PE tries for another one.
-std::vector<SocketAddress> addresses_for(const ListenAddresses& mine, const ListenAddresses& other,
+std::vector<SocketAddress> addresses_for(const ListenAddresses& local, const ListenAddresses& other,
                                          bool over_unix) {
   std::vector<std::string> texts = addresses_of(other);
   texts.erase(std::remove_if(
                   texts.begin(), texts.end(),
                   [&](const std::string& text) { return starts_with(text, "unix:") != over_unix; }),
               texts.end());
-  return addresses_to_try(texts, same_network(mine, other));
+  return addresses_to_try(texts, same_network(local, other));
 }
 
 } // namespace
@@ -410,10 +410,10 @@ Listeners::Listeners(const std::vector<SocketAddress>& tcp_addresses) {
 AddressBook Listeners::exchange(Bootstrap& bootstrap, const std::vector<std::string>& host_names,
                                 const Settings& settings, const Deadline& deadline) {
   const HostIdentity identity = read_machine_identity(Sysroot());
-  ListenAddresses mine{identity.machine_id, identity.network_namespace, {}};
+  ListenAddresses local{identity.machine_id, identity.network_namespace, {}};
   const std::string text = address_text(listeners_);
-  std::copy(text.begin(), text.end(), mine.addresses.begin());
-  const std::vector<ListenAddresses> all = allgather_value(bootstrap, mine, deadline);
+  std::copy(text.begin(), text.end(), local.addresses.begin());
+  const std::vector<ListenAddresses> all = allgather_value(bootstrap, local, deadline);
 
   const bool over_unix = !settings.always_tcp && all_over_unix(all);
   AddressBook addresses;

@@ -57,9 +57,9 @@ enum class Presence {
 /// Every PE has a thread that holds connections to its neighbours in a binary tree over all PEs. A
 /// PE that fails announces it; the death of a PE is detected by its neighbours when the connection
 /// closes without a Goodbye. Both are flooded over the remaining tree; the first failure wins. Any
-/// PE can be queried for its state (phase, step, whom it waits for): give_up() follows that chain,
-/// so that a timeout error names the PE that all others wait for, even if that PE is stopped and
-/// does not respond.
+/// PE can be queried for its state (phase, step, which PE it waits for): give_up() follows that
+/// chain, so that a timeout error names the PE that all others wait for, even if that PE is stopped
+/// and does not respond.
 ///
 /// If the PEs have an ErrorPrinter, one of them prints the job's failure: PE 0, or PE 1 if it is
 /// PE 0 that was lost or does not respond. It notifies the others once it has printed; they wait

@@ -132,9 +132,9 @@ Failure lost_pe(const State& state, int pe, const std::string& how) {
   failure.phase = phase ? phase->name : "";
   failure.message = state.describe(pe) + " was lost" +
                     (failure.phase.empty() ? "" : " in phase " + failure.phase) + ": " + how;
-  failure.fix = "look at the output and exit status of PE " + std::to_string(pe) +
-                (failure.host.empty() ? "" : " and at the kernel log of host " + failure.host) +
-                ": a killed process has no last words";
+  failure.fix = "check the output and exit status of PE " + std::to_string(pe) +
+                (failure.host.empty() ? "" : " and the kernel log of host " + failure.host) +
+                ": a killed process prints nothing";
   failure.code = ExitCode::unavailable;
   failure.unresponsive = starts_with(how, out_of_reach);
   return failure;

@@ -39,8 +39,8 @@ public:
   /// Waits until the job has failed, at most until the deadline.
   void wait_failed(const Deadline& deadline);
 
-  /// Waits until a PE has printed the job's failure and the neighbours have been told; false if the
-  /// deadline passes first.
+  /// Waits until a PE has printed the job's failure and the neighbours have been notified; false if
+  /// the deadline passes first.
   bool wait_printed(const Deadline& deadline);
 
   /// Makes the thread read the state again: phase, failure, goodbye.

@@ -145,7 +145,7 @@ Proven with_proof(const Handshake& handshake, const Secret& secret, Proven messa
   return message;
 }
 
-/// Of a frame's first bytes, as many as there are.
+/// Whether a frame can begin with these bytes, which may be fewer than a header.
 bool plausible_start(std::string_view bytes) {
   if (bytes.substr(0, magic.size()) != magic.substr(0, bytes.size()))
     return false;

@@ -78,8 +78,8 @@ void serialize(Archive& archive, ConnectionRequest& request);
 void serialize(Archive& archive, Challenge& challenge);
 void serialize(Archive& archive, Printed& printed);
 
-/// Of Hello, Query, Welcome and Status: the proof that fits to all else in it. The others have
-/// none, and are never taken for proven.
+/// The proof that matches everything else in the message. Only Hello, Query, Welcome and Status
+/// have one; other messages never count as proven.
 Proof proof_of(const Handshake& handshake, const Secret& secret, Message message);
 bool is_proven(const Handshake& handshake, const Secret& secret, const Message& message);
 

@@ -38,15 +38,15 @@ std::vector<HcaPort> ports_of_pe(const Node& node, const Mapping& mapping, std::
   std::vector<HcaPort> ports;
   if (local_pe >= mapping.pes.size())
     return ports;
-  const PeMapping& mine = mapping.pes[local_pe];
-  if (mine.gpu < 0) {
+  const PeMapping& pe_mapping = mapping.pes[local_pe];
+  if (pe_mapping.gpu < 0) {
     const std::vector<HcaPort> all = ports_of_table(node, mapping);
     for (std::size_t at = all.empty() ? 0 : local_pe % all.size(); at < all.size(); at += local_pes)
       ports.push_back(all[at]);
     return ports;
   }
-  for (int i = 0; i < mine.used && i < static_cast<int>(mine.nics.size()); ++i) {
-    const NicUse& use = mine.nics[static_cast<std::size_t>(i)];
+  for (int i = 0; i < pe_mapping.used && i < static_cast<int>(pe_mapping.nics.size()); ++i) {
+    const NicUse& use = pe_mapping.nics[static_cast<std::size_t>(i)];
     add_once(ports, {node.nics[static_cast<std::size_t>(use.nic)].name, use.port});
   }
   return ports;
@@ -55,15 +55,15 @@ std::vector<HcaPort> ports_of_pe(const Node& node, const Mapping& mapping, std::
 Mapping mapping_in_use(const Node& node, Mapping mapping, std::size_t local_pes) {
   const Mapping given = mapping;
   for (std::size_t pe = 0; pe < mapping.pes.size(); ++pe) {
-    PeMapping& mine = mapping.pes[pe];
-    if (mine.gpu >= 0)
+    PeMapping& pe_mapping = mapping.pes[pe];
+    if (pe_mapping.gpu >= 0)
       continue;
-    mine.nics = uses_of(node, ports_of_pe(node, given, pe, local_pes));
-    mine.used = static_cast<int>(mine.nics.size());
-    if (mine.nics.empty())
+    pe_mapping.nics = uses_of(node, ports_of_pe(node, given, pe, local_pes));
+    pe_mapping.used = static_cast<int>(pe_mapping.nics.size());
+    if (pe_mapping.nics.empty())
       continue;
-    mine.chosen_by = "shared";
-    mine.reason = "it has no GPU: the PEs of the node share all NICs";
+    pe_mapping.chosen_by = "shared";
+    pe_mapping.reason = "it has no GPU: the PEs of the node share all NICs";
   }
   fill_loads(node, mapping);
   return mapping;

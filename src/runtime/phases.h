@@ -26,7 +26,7 @@ public:
   void run(const std::string& name, const Step& enter, Step undo = {});
   /// In reverse order. Undo steps must not throw; one that does is logged and the rest go on.
   void undo_all() noexcept;
-  /// Of every phase that was run, the failed one included, in order.
+  /// The time of each phase that was run, in order, including one that failed.
   const std::vector<PhaseTime>& times() const { return times_; }
   /// The phase being run, or the one that failed; "" outside.
   const std::string& current() const { return current_; }

@@ -187,9 +187,10 @@ private:
   }
   bool is_gpu_memory(const void* address) const;
   void set_gpu_span(const RegionView& region);
-  /// Of an operation on `address`: processors and NICs do not reach GPU memory.
+  /// Throws if `local` may not be used for an operation on `address`: CPUs and NICs do not reach
+  /// GPU memory.
   void require_local(const RemoteAddress& address, const void* local) const;
-  /// Held over an operation on that context; empty if the caller sees to the order.
+  /// Held over an operation on that context; empty if the caller keeps the order.
   std::unique_lock<std::mutex> lock_context(int context);
   void require(const RemoteAddress& address, const void* local, std::size_t size_bytes) const;
   void put_by_transport(void* target, const void* source, std::size_t size_bytes, int pe,

@@ -24,7 +24,13 @@ public:
   }
   void put_signal(int context, const RemoteAddress& target, const void* source,
                   std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
-                  SignalOp op, bool blocking) override;
+                  SignalOp op, bool blocking) override {
+    if (size_bytes > 0)
+      below().put(context, target, source, size_bytes, blocking);
+    below().quiet(context); // the payload is visible before the NIC executes the signal
+    const AtomicOp what = op == SignalOp::add ? AtomicOp::add : AtomicOp::set;
+    atomics_.post_atomic(context, signal, {what, sizeof signal_value, signal_value});
+  }
   /// Stores may not overtake atomics that the NIC still has.
   void fence(int context) override { quiet(context); }
   void quiet(int context) override {

@@ -127,15 +127,15 @@ Error Runtime::Impl::named(const Error& error) const {
 }
 
 void Runtime::Impl::raise(const Error& error) {
-  const Error mine = named(error);
+  const Error failure = named(error);
   if (!failure_detector) {
     if (bootstrap && error.code() == ExitCode::deadline)
-      ended_by = std::make_unique<Failure>(without_failure_detector(mine, bootstrap->rank()));
-    throw request.problem ? *request.problem : mine; // the problem cannot be announced any more
+      ended_by = std::make_unique<Failure>(without_failure_detector(failure, bootstrap->rank()));
+    throw request.problem ? *request.problem : failure; // the problem cannot be announced any more
   }
-  Error ending = mine;
+  Error ending = failure;
   const bool first =
-      failure_detector->announce(mine, phases.current().empty() ? "running" : phases.current());
+      failure_detector->announce(failure, phases.current().empty() ? "running" : phases.current());
   // The job's first failure takes precedence, also over what it caused on this PE.
   if (!first)
     try {
@@ -143,7 +143,7 @@ void Runtime::Impl::raise(const Error& error) {
     } catch (const Error& cause) {
       ending = cause;
     }
-  if (error.printed() || failure_detector->await_printed(first ? &mine : nullptr))
+  if (error.printed() || failure_detector->await_printed(first ? &failure : nullptr))
     ending.mark_printed();
   throw ending;
 }
@@ -320,10 +320,11 @@ PeHost host_of(const std::string& bytes, std::size_t pe) {
 } // namespace
 
 void Runtime::Impl::gather_hosts() {
-  HostMessage mine;
-  mine.host = {identity.host_name,         identity.machine_id,    identity.node_id,
-               identity.network_namespace, identity.pid_namespace, ::getpid()};
-  const std::vector<std::string> messages = allgather_text(*bootstrap, to_bytes(mine), deadline());
+  HostMessage message;
+  message.host = {identity.host_name,         identity.machine_id,    identity.node_id,
+                  identity.network_namespace, identity.pid_namespace, ::getpid()};
+  const std::vector<std::string> messages =
+      allgather_text(*bootstrap, to_bytes(message), deadline());
   std::vector<PeHost> hosts;
   try {
     for (std::size_t pe = 0; pe < messages.size(); ++pe)
@@ -512,12 +513,12 @@ std::vector<Transport*> Runtime::Impl::transports_by_pe() const {
 
 /// Collective. Atomics are atomic with each other only if all PEs execute them in the same place.
 void Runtime::Impl::route_atomics() {
-  int mine = -1;
+  int own_index = -1;
   for (const int index : transport_index_by_pe)
     if (index >= 0 &&
         !transports[static_cast<std::size_t>(index)].transport->atomics_coherent_with_cpu())
-      mine = index;
-  const std::vector<int> all = allgather_value(*bootstrap, mine, deadline());
+      own_index = index;
+  const std::vector<int> all = allgather_value(*bootstrap, own_index, deadline());
   const int route = *std::max_element(all.begin(), all.end());
   if (route < 0)
     return;
@@ -666,8 +667,8 @@ void Runtime::Impl::ask_reach(TransportEntry& entry) {
   if (const auto reason = missing_somewhere(entry.info))
     entry.transport = std::make_unique<AbsentTransport>(
         entry.transport->name(), *reason, "run the same build on all hosts, and look at that PE's");
-  const auto mine = static_cast<std::size_t>(placement.pe);
-  const PeerLocation me = place_of(mine, entry.info[mine]);
+  const auto own = static_cast<std::size_t>(placement.pe);
+  const PeerLocation me = place_of(own, entry.info[own]);
   for (std::size_t pe = 0; pe < count(); ++pe) {
     Reach reach = entry.transport->reach(me, place_of(pe, entry.info[pe]));
     const bool mapped =
@@ -685,13 +686,13 @@ void Runtime::Impl::assign_transport(std::size_t index) {
 }
 
 ReachGap Runtime::Impl::gap_of(const TransportEntry& entry) {
-  std::uint64_t mine = 0;
+  std::uint64_t unreached = 0;
   std::string reason;
   for (std::size_t pe = 0; pe < count(); ++pe)
-    if (transport_index_by_pe[pe] < 0 && entry.reach[pe].capabilities == 0 && mine++ == 0)
+    if (transport_index_by_pe[pe] < 0 && entry.reach[pe].capabilities == 0 && unreached++ == 0)
       reason = "PE " + std::to_string(placement.pe) + " (host " + identity.host_name + ") to PE " +
                std::to_string(pe) + ": " + entry.reach[pe].reason;
-  const std::vector<std::uint64_t> all = allgather_value(*bootstrap, mine, deadline());
+  const std::vector<std::uint64_t> all = allgather_value(*bootstrap, unreached, deadline());
   ReachGap gap{std::accumulate(all.begin(), all.end(), std::uint64_t{0}), ""};
   if (gap.pairs == 0)
     return gap;
@@ -743,7 +744,7 @@ TransportEntry Runtime::Impl::choose_remote() {
   return std::move(*best);
 }
 
-/// Of the transports that no option names: the first that would close all gaps.
+/// The first transport that no option names and that would close all gaps.
 std::string Runtime::Impl::find_remote_advice() {
   if (remote_choice.automatic)
     return ""; // all were tried

@@ -47,7 +47,7 @@ struct Runtime::Impl {
   /// Announces the error with PE, host and phase, and throws it; a failure of another PE that is
   /// known by now takes precedence.
   [[noreturn]] void raise(const Error& error);
-  /// Announces the error with which this PE came, or which hold_problem() has kept, and throws it.
+  /// Announces and throws the error that this PE was started with, or that hold_problem() has kept.
   [[noreturn]] void raise_problem();
   /// Runs `step`, which must not be collective. After the bootstrap and before the failure detector
   /// runs, an Error of it is kept for raise_problem(): thrown at once it would leave the other PEs

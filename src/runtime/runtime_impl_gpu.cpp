@@ -10,7 +10,6 @@
 #include "src/runtime/runtime_impl.h"
 #include "transports/gpudirect/gpudirect.h"
 #include "transports/ibgda/ibgda.h"
-#include "transports/ibgda/ibgda_transport.h"
 #include "transports/p2p/p2p.h"
 #include "transports/staged/staged.h"
 
@@ -57,12 +56,13 @@ GpuHooks Runtime::Impl::gpu_hooks() {
 void Runtime::Impl::enter_gpu() {
   std::string why;
   std::unique_ptr<OpenedGpu> opened = open_my_gpu(why);
-  GpuCapabilities mine;
-  mine.reason = why;
+  GpuCapabilities own_capabilities;
+  own_capabilities.reason = why;
   if (opened)
-    mine = opened->capabilities();
+    own_capabilities = opened->capabilities();
   GpuSetup setup;
-  setup.capabilities_by_pe = allgather_archived(*bootstrap, mine, "GPU capabilities", deadline());
+  setup.capabilities_by_pe =
+      allgather_archived(*bootstrap, own_capabilities, "GPU capabilities", deadline());
   no_gpu_reason = why_no_gpus(setup.capabilities_by_pe, placement);
   if (!no_gpu_reason.empty() && request.gpu == GpuUse::required)
     throw Error(ExitCode::unavailable, "GPUs", "assign one to each PE", no_gpu_reason,
@@ -130,10 +130,11 @@ std::vector<Transport*> Runtime::Impl::make_gpu_transports() {
 bool Runtime::Impl::need_gpu_network(const RegionView& heap_view) {
   const std::string wanted = options.text("DEVICE_PATH");
   const std::vector<Transport*> base = transports_by_pe();
-  bool mine = wanted == "proxy" || wanted == "ibgda";
+  bool needs_network = wanted == "proxy" || wanted == "ibgda";
   for (std::size_t pe = 0; pe < count(); ++pe)
-    mine = mine || (base[pe] && !heap_view.mapped[pe]);
-  const std::vector<char> all = allgather_value(*bootstrap, static_cast<char>(mine), deadline());
+    needs_network = needs_network || (base[pe] && !heap_view.mapped[pe]);
+  const std::vector<char> all =
+      allgather_value(*bootstrap, static_cast<char>(needs_network), deadline());
   return wanted != "p2p" && std::find(all.begin(), all.end(), 1) != all.end();
 }
 
@@ -153,12 +154,12 @@ void Runtime::Impl::choose_gpu_network(const RegionView& heap_view) {
                                   (can_put | can_get));
     candidates.push_back(std::move(candidate));
   }
-  GpuDirectCapabilities mine;
+  GpuDirectCapabilities own_capabilities;
   if (wanted != "off")
-    mine = try_gpu_direct(candidates, needed, gpu->device_memory(),
-                          gpu->views().back()); // the cells: of a fixed size
+    own_capabilities = try_gpu_direct(candidates, needed, gpu->device_memory(),
+                                      gpu->views().back()); // the cells: of a fixed size
   const std::vector<GpuDirectCapabilities> by_pe =
-      allgather_archived(*bootstrap, mine, "GPUDirect capabilities", deadline());
+      allgather_archived(*bootstrap, own_capabilities, "GPUDirect capabilities", deadline());
   const GpuDirectChoice choice = choose_gpu_direct(wanted, by_pe);
   gpu_memory_path = choice.text;
   if (choice.transport >= 0)
@@ -185,7 +186,7 @@ std::vector<Transport*> Runtime::Impl::staging_transports() const {
 
 std::string Runtime::Impl::why_no_ibgda_gpu(ibgda::IbgdaTransport& ibgda) {
   if (!ibgda.is_connected())
-    return "ibgda reaches nobody";
+    return "ibgda reaches no other PE";
   if (ibgda.is_emulated()) {
     const std::vector<Transport*> base = transports_by_pe();
     if (!ibgda.carrier() && std::find(base.begin(), base.end(), &ibgda) != base.end())
@@ -208,8 +209,8 @@ std::string Runtime::Impl::why_no_ibgda_gpu(ibgda::IbgdaTransport& ibgda) {
 
 void Runtime::Impl::choose_ibgda_gpu() {
   ibgda::IbgdaTransport* const ibgda = wanted_ibgda();
-  const std::string mine = ibgda ? why_no_ibgda_gpu(*ibgda) : "it has no such transport";
-  const std::vector<std::string> all = allgather_text(*bootstrap, mine, deadline());
+  const std::string own_reason = ibgda ? why_no_ibgda_gpu(*ibgda) : "it has no such transport";
+  const std::vector<std::string> all = allgather_text(*bootstrap, own_reason, deadline());
   const auto without =
       std::find_if(all.begin(), all.end(), [](const std::string& why) { return !why.empty(); });
   if (without != all.end()) {

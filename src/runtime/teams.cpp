@@ -250,13 +250,13 @@ TeamMembers Teams::slice_of(TeamId parent, const Slice& slice) const {
 std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>& slices,
                                          std::uint64_t arguments) {
   const int me = my_pe(parent);
-  std::vector<std::optional<TeamMembers>> mine(slices.size());
+  std::vector<std::optional<TeamMembers>> members_by_slice(slices.size());
   std::size_t list_members = 0;
   for (std::size_t i = 0; i < slices.size(); ++i) {
     if (slices[i].member(me) < 0)
       continue;
-    mine[i] = slice_of(parent, slices[i]);
-    list_members += mine[i]->list.size();
+    members_by_slice[i] = slice_of(parent, slices[i]);
+    list_members += members_by_slice[i]->list.size();
   }
   sync(parent); // all members have arrived: from here on no member waits for a busy PE
                 // elsewhere
@@ -273,8 +273,8 @@ std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>
     return std::nullopt;
   state_.change([&](State& state) {
     for (std::size_t i = 0; i < slices.size(); ++i) {
-      if (mine[i])
-        create(state, (*slots)[i], std::move(*mine[i]));
+      if (members_by_slice[i])
+        create(state, (*slots)[i], std::move(*members_by_slice[i]));
       else
         (*slots)[i] = invalid_team;
     }

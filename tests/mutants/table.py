@@ -142,7 +142,7 @@ DEVICE = [
         Edit(SYNC, "atomic_word_add_ordered(arrived, arrival)", "atomic_word_add(arrived, arrival)"),
     ]),
     Mutant("GRID_RELEASE", "release of the end of a grid barrier", (HOST, LITMUS), [
-        Edit(SYNC, "store_release_device(generation, behind);", "store_relaxed(generation, behind);"),
+        Edit(SYNC, "store_release_device(generation, after);", "store_relaxed(generation, after);"),
     ]),
     Mutant("FLAG_RELEASE", "release of the flags of barriers and collectives", (HOST, LITMUS), [
         Edit(ADDRESS, "    store_release(there, value);", "    store_relaxed(there, value);"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No page names a flag that no subcommand has.
+"""No page names a flag that no subcommand has, and no text of the program does.
 
 Flags of this program are those of docs/reference/commands, which a test holds to the binary. A flag of
 another tool is allowed behind that tool's name in the same code span or line, if FOREIGN lists it; a
@@ -32,6 +32,17 @@ ALONE = {
 }
 # Pages about a script of ours, whose flags stand by themselves there.
 SCRIPT_OF = {"docs/explanation/lab.md": "scripts/lab/options.py"}
+# Texts of the program that hold flags of other programs, apart from the name of the tool.
+ALONE_IN_SOURCES = {
+    "cli/run.cpp": {"--its-option"},  # of any program
+    "src/base/secret_filter.cpp": {"--api", "--gmca", "--mca", "--name", "--no-"},
+    "src/instruments/check/expectation.cpp": {"--query"},  # mlxfwmanager's
+    "src/instruments/doctor/system.cpp": {"--cap-add"},  # of docker and podman
+    "src/model/topo/advice/check_node.cpp": {"--query-gpu"},  # nvidia-smi's
+    "src/runtime/bootstrap/openshmem_library.cpp": {"--export-dynamic-symbol"},  # the linker's
+    "transports/verbs/device.cpp": {"--device"},  # of docker and podman
+}
+COMMENT_OR_STRINGS = re.compile(r'//[^\n]*|/\*.*?\*/|((?:"(?:[^"\\\n]|\\.)*"\s*)+)', re.DOTALL)
 TEST_PROGRAMS = re.compile(r"\btest_\w+|\bbench_\w+|\bgpu_litmus\w*")
 
 
@@ -103,9 +114,32 @@ def problems_of(root):
     return problems
 
 
+def strings_of(text):
+    """(line, text) of each string literal of a C++ source; adjacent ones are one."""
+    for match in COMMENT_OR_STRINGS.finditer(text):
+        if match[1]:
+            literal = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', match[1]))
+            yield text.count("\n", 0, match.start()) + 1, literal.replace("\\n", "\n")
+
+
+def problems_of_sources(root, own):
+    problems = []
+    for folder in ("cli", "kernels", "reports", "src", "transports"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in (".h", ".cpp", ".cu", ".cuh"):
+                continue
+            name = str(path.relative_to(root))
+            for number, literal in strings_of(path.read_text(encoding="utf-8")):
+                for line in literal.split("\n"):
+                    for flag in unknown_flags(line, own, root):
+                        if flag not in ALONE_IN_SOURCES.get(name, ()):
+                            problems.append(f"{name}:{number}: no subcommand has {flag}: {line.strip()[:100]}")
+    return problems
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()
-    problems = problems_of(root)
+    problems = problems_of(root) + problems_of_sources(root, own_flags(root))
     print("\n".join(problems) or "every flag exists")
     return 1 if problems else 0
 

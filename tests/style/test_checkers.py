@@ -56,6 +56,22 @@ class Flags(unittest.TestCase):
         self.assertEqual(self.unknown("scripts/generate_reference.sh --man x"), [])
         self.assertEqual(self.unknown("scripts/generate_reference.sh --women x"), ["--women"])
 
+    def test_strings_of_sources(self):
+        text = '''// names "--nothing"
+  fail("set it with " // --comment
+       "--iters", "a \\"quoted\\" --json");'''
+        self.assertEqual([literal for _, literal in check_flags.strings_of(text)],
+                         ["set it with ", "--iters", 'a \\"quoted\\" --json'])
+
+    def test_a_source_that_names_no_flag_of_ours(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "src").mkdir()
+            (root / "src" / "a.cpp").write_text(
+                'fail("raise --iters, or nvidia-smi --reset-gpu",\n     "name it with " "--gid-index");\n', encoding="utf-8")
+            self.assertEqual(check_flags.problems_of_sources(root, self.own), [
+                "src/a.cpp:2: no subcommand has --gid-index: name it with --gid-index"])
+
 
 if __name__ == "__main__":
     unittest.main()

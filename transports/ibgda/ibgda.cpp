@@ -2,7 +2,6 @@
 
 #include <bit>
 
-#include "transports/ibgda/ibgda_transport.h"
 #include "transports/registry.h"
 
 namespace shmemctl {

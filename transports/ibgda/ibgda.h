@@ -3,9 +3,14 @@
 // HCA, which accesses memory of this node or uses another transport.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "src/base/options.h"
+#include "transports/mlx5/mlx5_transport.h"
+#include "transports/mlx5/qp_layout.h"
+#include "transports/mlx5/settings.h"
 #include "transports/transport.h"
 
 namespace shmemctl {
@@ -19,6 +24,30 @@ namespace ibgda {
 /// Whether kernels shall post to QPs themselves: for all PEs (DEVICE_PATH=ibgda), or for those
 /// whose memory is not mapped (DEVICE_PATH=auto and IB_ENABLE_IBGDA).
 bool kernels_post(const Options& options);
+
+/// Throws Error (usage) for options that are not valid.
+mlx5::Settings read_settings(const Options& options);
+
+class IbgdaTransport final : public mlx5::Mlx5Transport {
+public:
+  using Mlx5Transport::Mlx5Transport;
+
+  /// Whether kernels have their own QP sets, to which the host never posts.
+  bool has_kernel_qp_sets() const { return settings().kernel_qp_sets > 0; }
+  /// The first of them, and how many there are.
+  std::uint32_t first_kernel_qp_set() const {
+    return static_cast<std::uint32_t>(settings().qp_sets);
+  }
+  std::uint32_t kernel_qp_sets() const {
+    return static_cast<std::uint32_t>(settings().kernel_qp_sets);
+  }
+  /// Each warp has a QP of them, else each block.
+  bool kernel_qp_per_warp() const { return settings().kernel_qp_per_warp; }
+  /// The memory of each of its QPs, from the WQEs on, in whole pages.
+  std::size_t queue_bytes() const { return mlx5::qp_layout(settings().queue).size_bytes; }
+  /// The size of those pages, which is the operating system's.
+  std::size_t page_bytes() const { return mlx5::page_bytes_of(settings().queue); }
+};
 
 } // namespace ibgda
 

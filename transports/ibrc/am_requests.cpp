@@ -33,7 +33,7 @@ std::uint64_t Requests::word(const Target& target, std::size_t at) {
       .load(std::memory_order_acquire);
 }
 
-bool Requests::look(Target& target, Endpoint& endpoint) {
+bool Requests::poll_replies(Target& target, Endpoint& endpoint) {
   const std::uint64_t done = word(target, ReplyBlock::done_at);
   if (done == target.done)
     return false;
@@ -54,8 +54,8 @@ void Requests::refused(Target& target, Endpoint& endpoint, std::uint64_t refusal
 template <class Done>
 void Requests::wait(Target& target, Endpoint& endpoint, const char* step, Done&& done) {
   Wait waiting(*job_.health, job_.timeout_s, {step, endpoint.pe}, wait_backoff);
-  for (int looks = 1;;) {
-    if (look(target, endpoint))
+  for (int checks = 1;;) {
+    if (poll_replies(target, endpoint))
       waiting.progressed();
     if (endpoint.failure)
       throw Error(*endpoint.failure);
@@ -64,7 +64,7 @@ void Requests::wait(Target& target, Endpoint& endpoint, const char* step, Done&&
     // Serve, since the peer may wait for a reply of this PE.
     service_.serve();
     queues_.poll();
-    if (waiting.pause() && looks++ % polls_between_probes == 0)
+    if (waiting.pause() && checks++ % polls_between_probes == 0)
       probe(endpoint);
   }
 }

@@ -53,8 +53,8 @@ private:
 
   Target& target(int pe) { return targets_[static_cast<std::size_t>(pe)]; }
   static std::uint64_t word(const Target& target, std::size_t at);
-  /// Sees how many are done. True if there are more than before.
-  bool look(Target& target, Endpoint& endpoint);
+  /// Reads how many are done. True if there are more than before.
+  bool poll_replies(Target& target, Endpoint& endpoint);
   void refused(Target& target, Endpoint& endpoint, std::uint64_t word);
   template <class Done>
   void wait(Target& target, Endpoint& endpoint, const char* step, Done&& done);

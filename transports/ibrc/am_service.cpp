@@ -26,6 +26,29 @@ std::size_t connected(const std::vector<std::uint32_t>& credits) {
 
 } // namespace
 
+MessageMemory::MessageMemory(const JobView& job, const std::vector<std::uint32_t>& credits,
+                             int qp_sets)
+    : job_(job) {
+  std::size_t all_bytes = 0;
+  for (const std::uint32_t each : credits) {
+    targets_.push_back({each, all_bytes});
+    all_bytes += each == 0 ? 0 : ReplyBlock{each}.size_bytes() * static_cast<std::size_t>(qp_sets);
+  }
+  pages_ = rc::Pages(all_bytes, "memory for messages");
+  for (const UsedDevice& used : job.devices)
+    handles_.push_back(verbs::register_memory(*used.device, pages_.data(), all_bytes,
+                                              verbs::MemoryKind::host, {}, "memory for messages"));
+}
+
+ReplyAddress MessageMemory::place_for(int pe) const {
+  ReplyAddress place;
+  place.credits = targets_[static_cast<std::size_t>(pe)].credits;
+  place.address = reinterpret_cast<std::uintptr_t>(block(pe, 0));
+  for (const auto& nic : job_.nics)
+    place.keys.push_back(handles_[nic->device_index]->rkey);
+  return place;
+}
+
 MessageService::MessageService(JobView& job, const MessageRoom& room)
     : job_(job), memory_(job, room.credits, room.qp_sets),
       responder_(job, regions_, room.own_credits, connected(room.credits)),
@@ -99,17 +122,17 @@ bool MessageService::serve_locked() {
 
 void MessageService::run() {
   try {
-    int looks = 0;
+    int polls = 0;
     while (!stop_.load(std::memory_order_acquire)) {
       bool any = false;
       {
         const std::lock_guard lock(mutex_);
         any = serve_locked();
       }
-      looks = any ? 0 : looks + 1;
-      if (looks == polls_before_sleep) {
+      polls = any ? 0 : polls + 1;
+      if (polls == polls_before_sleep) {
         sleep();
-        looks = 0;
+        polls = 0;
       }
     }
   } catch (const Error& error) {

@@ -7,8 +7,7 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "transports/ibrc/atomics_choice.h"
-#include "transports/rc/hellos.h"
-#include "transports/rc/ports.h"
+#include "transports/rc/connect.h"
 #include "transports/verbs/status.h"
 
 namespace shmemctl::ibrc {
@@ -198,17 +197,16 @@ rc::QpPath Connector::path_of(const Link& link, std::size_t qp_set) const {
   return path;
 }
 
-/// A queue pair only becomes ready to receive if the system finds a path to the peer's address.
+/// A QP only becomes ready to receive if the system finds a path to the peer's address.
 void Connector::try_link(Link& link) {
   int error_number = 0;
   for (std::size_t qp_set = 0; qp_set < link.qp_sets.size() && error_number == 0; ++qp_set) {
     verbs::QueuePair& queue_pair = link.qp_sets[qp_set]->queue_pair;
     const rc::QpPath path = path_of(link, qp_set);
-    error_number = link.attempt > 0 ? queue_pair.reset() : 0;
+    const auto modify = [&](rc::QpState state) { return queue_pair.modify(state, path); };
+    error_number = link.attempt > 0 ? modify(rc::QpState::reset) : 0;
     if (error_number == 0)
-      error_number = queue_pair.to_init(path.port);
-    if (error_number == 0)
-      error_number = queue_pair.to_receive(path);
+      error_number = rc::move_qp(rc::QpState::reset, rc::QpState::rtr, modify);
   }
   link.ready = error_number == 0;
   if (link.error_number == 0)
@@ -275,7 +273,7 @@ Error Connector::no_path(const Link& link) const {
                                   verbs::gid_text(pair.remote)));
     message += ": no path from " + join(tried, ", nor from ");
     fix = "check that the addresses reach each other (ip route get, ping), or choose others with "
-          "SHMEMCTL_IB_GID_INDEX (--gid-index) or SHMEMCTL_IB_ADDR_RANGE";
+          "SHMEMCTL_IB_GID_INDEX (--ib-gid-index) or SHMEMCTL_IB_ADDR_RANGE";
   }
   return {ExitCode::unavailable,
           job_.name_of(link.pe) + ", port " + rc::port_name(remote.device, remote.port),
@@ -287,12 +285,17 @@ Error Connector::no_path(const Link& link) const {
 
 void Connector::begin_sending() {
   for (const Link& link : links_)
-    for (std::size_t qp_set = 0; qp_set < link.qp_sets.size(); ++qp_set)
-      if (const int error_number = link.qp_sets[qp_set]->queue_pair.to_send(path_of(link, qp_set));
+    for (std::size_t qp_set = 0; qp_set < link.qp_sets.size(); ++qp_set) {
+      verbs::QueuePair& queue_pair = link.qp_sets[qp_set]->queue_pair;
+      const rc::QpPath path = path_of(link, qp_set);
+      if (const int error_number =
+              rc::move_qp(rc::QpState::rtr, rc::QpState::rts,
+                          [&](rc::QpState state) { return queue_pair.modify(state, path); });
           error_number != 0)
         throw Error(ExitCode::unavailable, job_.name_of(link.pe), "move its QP to RTS",
                     std::strerror(error_number), "check the kernel log: dmesg",
                     job_.where(*job_.nics[link.plan.nic]));
+    }
 }
 
 void Connector::describe() {
@@ -310,7 +313,7 @@ void Connector::describe() {
                         rc::port_name(remote.device, remote.port), link.qp_sets.size(), kind,
                         link.plan.mtu_bytes);
     if (!orders_writes(link))
-      text += service_ ? ", signals wait for completions" : ", signals behind fenced atomics";
+      text += service_ ? ", signals wait for completions" : ", signals after fenced atomics";
   }
   for (const PeerLocation& peer : peers_)
     if (service_)

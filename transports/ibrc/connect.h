@@ -1,6 +1,7 @@
 // Connects the QPs of all QP sets to all peers.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

@@ -135,8 +135,8 @@ struct Endpoint : rc::EndpointPath {
   std::vector<Work> works;       ///< by position
   std::optional<Error> failure;
   ibv_wc_status failure_status = IBV_WC_SUCCESS;
-  bool broken = false;  ///< a completion has reported the failure
-  bool unheard = false; ///< the device accepts nothing more, and completions in flight are lost
+  bool broken = false; ///< a completion has reported the failure
+  bool dead = false;   ///< the device accepts nothing more, and completions in flight are lost
 
   std::uint32_t in_flight() const { return posted - retired; }
   bool has_retired(std::uint32_t position) const {

@@ -28,7 +28,7 @@ std::uint64_t name_of(const Endpoint& endpoint, std::uint32_t position) {
 } // namespace
 
 Endpoints::Endpoints(JobView& job, const rc::LocalMemory& local, std::size_t endpoints)
-    : job_(job), staging_(local, results_bytes), paces_(job.nics.size()), endpoints_(job.n_pes) {
+    : job_(job), staging_(local, results_bytes), meters_(job.nics.size()), endpoints_(job.n_pes) {
   for (const UsedDevice& used : job.devices) {
     verbs::Device& device = *used.device;
     const auto most =
@@ -98,7 +98,7 @@ void Endpoints::post(Endpoint& endpoint, WorkChain& chain, bool signalled) {
     request.next = i + 1 < count ? &chain.request(i + 1) : nullptr;
     endpoint.work(position) = chain.work(i);
     if (ThroughputMeter::concerns(chain.work(i).size_bytes))
-      paces_[endpoint.port].begin();
+      meters_[endpoint.port].begin();
     signalled = signalled || wants_signal(endpoint, completions, chain.work(i));
   }
   if (signalled)
@@ -148,7 +148,7 @@ void Endpoints::await_fenced(const Endpoint& endpoint, const WorkChain& chain) {
     if ((other == &endpoint && !own) || other->has_retired(position))
       continue;
     request_completion(*other);
-    wait([&] { return other->unheard || other->has_retired(position); }, "a fence", other->pe);
+    wait([&] { return other->dead || other->has_retired(position); }, "a fence", other->pe);
   }
 }
 
@@ -194,7 +194,7 @@ void Endpoints::refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_sen
   WorkChain flush;
   ibv_send_wr* again = nullptr;
   if (endpoint.unsignalled > 0)
-    endpoint.unheard = post_flush(endpoint, flush, &again) != 0;
+    endpoint.dead = post_flush(endpoint, flush, &again) != 0;
   if (!failure_)
     failure_ = endpoint.failure;
   throw Error(*endpoint.failure);
@@ -211,7 +211,7 @@ void Endpoints::fail(Endpoint& endpoint, const Error& failure) {
 void Endpoints::drain(Endpoint& endpoint, const char* step) {
   request_completion(endpoint);
   const std::uint32_t position = endpoint.posted;
-  wait([&] { return endpoint.unheard || endpoint.has_retired(position); }, step, endpoint.pe);
+  wait([&] { return endpoint.dead || endpoint.has_retired(position); }, step, endpoint.pe);
   if (endpoint.failure)
     throw Error(*endpoint.failure);
 }
@@ -233,7 +233,7 @@ void Endpoints::quiet() {
   for (Endpoint* endpoint : endpoints_.active())
     request_completion(*endpoint);
   for (Endpoint* endpoint : endpoints_.active())
-    wait([&] { return endpoint->unheard || endpoint->in_flight() == 0; }, "quiet", endpoint->pe);
+    wait([&] { return endpoint->dead || endpoint->in_flight() == 0; }, "quiet", endpoint->pe);
   endpoints_.deactivate_all();
   if (failure_)
     throw Error(*failure_);
@@ -296,7 +296,7 @@ std::uint32_t Endpoints::retire(Endpoint& endpoint, std::uint32_t end, bool succ
   for (; endpoint.retired != end; ++endpoint.retired) {
     const Work& work = endpoint.work(endpoint.retired);
     if (ThroughputMeter::concerns(work.size_bytes))
-      paces_[endpoint.port].end(*job_.nics[endpoint.port], success ? work.size_bytes : 0);
+      meters_[endpoint.port].end(*job_.nics[endpoint.port], success ? work.size_bytes : 0);
     if (work.staging_slot < 0)
       continue;
     if (work.copy_to && success)

@@ -5,14 +5,26 @@
 #include <optional>
 #include <vector>
 
+#include "src/base/wait.h"
 #include "transports/ibrc/endpoint.h"
 #include "transports/ibrc/job_view.h"
 #include "transports/ibrc/throughput_meter.h"
-#include "transports/ibrc/wait.h"
 #include "transports/rc/endpoint_table.h"
 #include "transports/rc/staging.h"
 
 namespace shmemctl::ibrc {
+
+/// How ibrc waits for completions and messages. Polls without a pause first: a completion takes
+/// microseconds, and polling the CQ is pause enough. Then yields, then sleeps, since the peer may
+/// need this core. Checks every 50 ms, when callers also poll asynchronous events and probe the
+/// peer.
+inline constexpr BackoffPolicy wait_backoff{.spins = 2000,
+                                            .relaxes = false,
+                                            .yields = 2000,
+                                            .first_sleep = std::chrono::microseconds(50),
+                                            .max_sleep = std::chrono::microseconds(50),
+                                            .yields_per_check = 1,
+                                            .check_interval = std::chrono::milliseconds(50)};
 
 /// Not thread safe: called under the QP set's lock. All calls throw Error (unavailable) for a work
 /// request that failed, which names device, port, peer and the completion's status, and what
@@ -29,7 +41,7 @@ public:
   Endpoint& endpoint(int pe, std::size_t path) const { return endpoints_.at(pe, path); }
   rc::Staging& staging() { return staging_; }
   /// Receives the old value of an atomic that is waited for.
-  std::uint64_t* result() const { return reinterpret_cast<std::uint64_t*>(staging_.behind()); }
+  std::uint64_t* result() const { return reinterpret_cast<std::uint64_t*>(staging_.extra()); }
   /// Receives old values that are not used.
   std::uint64_t* ignored() const { return result() + 1; }
 
@@ -68,7 +80,7 @@ private:
   void make_room(Endpoint& endpoint, std::size_t requests);
   bool wants_signal(const Endpoint& endpoint, const Completions& completions,
                     const Work& work) const;
-  /// Makes sure that a completion will come for everything posted.
+  /// A completion will come for everything posted.
   void request_completion(Endpoint& endpoint);
   /// Posts a request that completes after everything before it. Returns an errno, 0 on success.
   int post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** refused);
@@ -83,7 +95,7 @@ private:
   JobView& job_;
   rc::Staging staging_;                  ///< after its slots: results of atomics
   std::vector<Completions> completions_; ///< by device; destroyed after the QPs
-  std::vector<ThroughputMeter> paces_;   ///< by NIC
+  std::vector<ThroughputMeter> meters_;  ///< by NIC
   rc::EndpointTable<Endpoint> endpoints_;
   std::optional<Error> failure_; ///< the first one
 };

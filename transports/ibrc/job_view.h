@@ -31,7 +31,7 @@ struct Nic {
   verbs::Port port;
   std::vector<verbs::GidEntry> addresses; ///< candidates, best first
   std::atomic<std::uint64_t> put_bytes{0}, get_bytes{0}, operations{0};
-  std::atomic<std::uint64_t> long_bytes{0}, long_ns{0}; ///< pace.h
+  std::atomic<std::uint64_t> long_bytes{0}, long_ns{0}; ///< ThroughputMeter
 };
 
 struct JobView : rc::Job {

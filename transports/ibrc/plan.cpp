@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "src/base/text.h"
-#include "transports/rc/ports.h"
+#include "transports/rc/connect.h"
 #include "transports/rc/qp_path.h"
 
 namespace shmemctl::ibrc {
@@ -98,7 +98,7 @@ std::vector<AddressPair> address_pairs(const Pair& pair) {
     throw pair.error("their addresses are of different kinds: here " + kinds_of(pair.local) +
                          ", there " + kinds_of(pair.remote),
                      "give both ports addresses of one family, or choose by IB_GID_INDEX "
-                     "(--gid-index), IB_ADDR_FAMILY and IB_ROCE_VERSION_NUM");
+                     "(--ib-gid-index), IB_ADDR_FAMILY and IB_ROCE_VERSION_NUM");
   return pairs;
 }
 

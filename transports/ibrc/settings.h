@@ -2,7 +2,7 @@
 #pragma once
 
 #include "src/base/options.h"
-#include "transports/rc/path_options.h"
+#include "transports/rc/qp_path.h"
 #include "transports/verbs/gid.h"
 #include "transports/write_order.h"
 

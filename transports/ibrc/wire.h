@@ -8,7 +8,7 @@
 
 #include "src/base/archive.h"
 #include "transports/ibrc/settings.h"
-#include "transports/rc/wire.h"
+#include "transports/rc/connect.h"
 #include "transports/verbs/gid.h"
 
 namespace shmemctl::ibrc {
@@ -21,7 +21,7 @@ inline constexpr std::size_t qp_sets = 66; ///< one of them for replies
 /// A PE's capabilities for atomics.
 struct AtomicsCapabilities {
   AtomicsPreference preference = AtomicsPreference::automatic;
-  bool by_device = true;      ///< its devices make them
+  bool by_device = true;      ///< its HCAs execute them
   std::uint32_t receives = 0; ///< receives that each of its devices can post; 0: no messages
   bool operator==(const AtomicsCapabilities&) const = default;
 };

@@ -116,7 +116,7 @@ bool find_provider(const ProviderRequest& request, Provider& found, Unavailable&
   const auto library = Library::open(request.library_file, why);
   if (!library) {
     problem = {"libfabric cannot be opened: " + why,
-               "install libfabric1, or name the file with --libfabric-library"};
+               "install libfabric1, or name the file with SHMEMCTL_LIBFABRIC_LIBRARY"};
     return false;
   }
   std::string tried;

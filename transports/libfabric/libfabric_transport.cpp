@@ -24,7 +24,7 @@ bool is_word(std::uint64_t offset_bytes, std::size_t size_bytes) {
   return (size_bytes == 2 || size_bytes == 4 || size_bytes == 8) && offset_bytes % size_bytes == 0;
 }
 
-RemoteAddress behind(RemoteAddress address, std::size_t bytes) {
+RemoteAddress advanced(RemoteAddress address, std::size_t bytes) {
   address.offset_bytes += bytes;
   return address;
 }
@@ -76,7 +76,7 @@ void LibfabricTransport::put(int context, const RemoteAddress& target, const voi
   const auto* const bytes = static_cast<const std::byte*>(source);
   in_stripes(context, "put", size_bytes, of_gpu,
              [&](const Path& path, std::size_t at, std::size_t part_bytes) {
-               put_on(path, behind(target, at), bytes + at, part_bytes, blocking);
+               put_on(path, advanced(target, at), bytes + at, part_bytes, blocking);
              });
 }
 
@@ -92,7 +92,7 @@ void LibfabricTransport::put_on(const Path& path, const RemoteAddress& target,
                                 const std::byte* source, std::size_t size_bytes, bool blocking,
                                 const std::uint64_t* immediate, std::uint32_t* writes) {
   for (std::size_t at = 0; at < size_bytes;) {
-    at += put_part(path, behind(target, at), source + at, size_bytes - at, blocking, immediate);
+    at += put_part(path, advanced(target, at), source + at, size_bytes - at, blocking, immediate);
     if (writes)
       ++*writes;
   }
@@ -157,14 +157,14 @@ void LibfabricTransport::get(int context, void* target, const RemoteAddress& sou
   const bool of_gpu = memory_.devices().has(source.region) || memory_.devices().hold(target);
   in_stripes(context, "get", size_bytes, of_gpu,
              [&](const Path& path, std::size_t at, std::size_t part_bytes) {
-               get_on(path, bytes + at, behind(source, at), part_bytes, blocking);
+               get_on(path, bytes + at, advanced(source, at), part_bytes, blocking);
              });
 }
 
 void LibfabricTransport::get_on(const Path& path, std::byte* target, const RemoteAddress& source,
                                 std::size_t size_bytes, bool blocking) {
   for (std::size_t at = 0; at < size_bytes;)
-    at += get_part(path, target + at, behind(source, at), size_bytes - at, blocking);
+    at += get_part(path, target + at, advanced(source, at), size_bytes - at, blocking);
 }
 
 std::size_t LibfabricTransport::get_part(const Path& path, std::byte* target,
@@ -526,7 +526,7 @@ Reach LibfabricTransport::reach(const PeerLocation& me, const PeerLocation& peer
     return {0, "its addresses and those of " + whom + " are of different kinds (IPv4, IPv6)"};
   if (local.loopback != remote.loopback || (local.loopback && me.machine_id != peer.machine_id))
     return {0, "a loopback interface is used, which reaches its own machine only: name another "
-               "with --libfabric-interface"};
+               "with SHMEMCTL_LIBFABRIC_INTERFACE"};
   return {can_put | can_get | can_atomics | can_put_signal,
           "libfabric's " + local.provider + " with the rules of " + local.profile};
 }

@@ -62,7 +62,7 @@ public:
   /// The youngest that begins there.
   void remove_local(void* base);
 
-  /// How the first bytes of this memory are named to an endpoint, and how many they are.
+  /// The descriptor of this memory's first bytes for an endpoint, and how many it covers.
   LocalPart local(std::size_t endpoint, const void* memory, std::size_t size_bytes) const;
   /// Throws Error if that PE has sent no key for the address.
   RemotePart remote(std::size_t endpoint, const RemoteAddress& address,

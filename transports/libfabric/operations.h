@@ -46,7 +46,7 @@ struct alignas(64) Operation {
   std::byte* bounce = nullptr;  ///< freed at completion
   void* copy_to = nullptr;      ///< where a read is copied from `bounce` or the payload
   std::byte* payload = nullptr; ///< payload_bytes of registered memory
-  /// Of requests: written by the reply, and whether the target refused.
+  /// Only of requests: written by the reply, and whether the target refused.
   std::uint64_t answer = 0;
   bool refused = false;
 };

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "transports/rc/hellos.h"
-#include "transports/rc/ports.h"
+#include "transports/rc/connect.h"
 
 namespace shmemctl::mlx5 {
 

@@ -18,7 +18,7 @@
 #include "src/abi/qp_view.h"
 #include "src/base/archive.h"
 #include "transports/device_memory_user.h"
-#include "transports/rc/path_options.h"
+#include "transports/rc/qp_path.h"
 
 namespace shmemctl::mlx5 {
 
@@ -115,7 +115,7 @@ public:
   virtual void connect(const PeerInfo& peer) = 0;
   /// Addresses of the queue and its completions; valid as long as the object.
   virtual const QpView& view() const = 0;
-  /// Behind connect(): what both ends together offer.
+  /// After connect(): what both ends support.
   virtual QpCapabilities abilities() const = 0;
   /// Called by threads that wait for a completion. A real device does nothing here.
   virtual void progress() {}

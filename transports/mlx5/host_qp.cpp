@@ -55,13 +55,13 @@ public:
     }
     std::this_thread::yield();
     if (turns_ % yields_between_polls == 0)
-      look();
+      check();
   }
 
 private:
   static constexpr unsigned spins = 2000, yields_between_polls = 64;
 
-  void look() {
+  void check() {
     const auto now = Deadline::Clock::now();
     if (turns_ < spins + yields_between_polls) {
       begin_ = checked_ = now;
@@ -168,19 +168,37 @@ HostQp::Ticket HostQp::post(std::uint32_t wqebbs, const Post& how, const Build& 
   return start + 1;
 }
 
-HostQp::Ticket HostQp::write(const RaddrSegment& remote, const void* source, std::uint32_t lkey,
-                             std::size_t size_bytes, const Post& how) {
+/// A WQE for each part that one WQE can carry. Returns the ticket of the last one.
+template <class Build>
+HostQp::Ticket HostQp::post_parts(const RaddrSegment& remote, const void* memory,
+                                  std::uint32_t lkey, std::size_t size_bytes, const Post& how,
+                                  const Build& build) {
   Ticket ticket = 0;
-  const auto address = reinterpret_cast<std::uint64_t>(source);
+  const auto address = reinterpret_cast<std::uint64_t>(memory);
   for (std::size_t at = 0; at < size_bytes;) {
     const std::size_t count = std::min<std::size_t>(size_bytes - at, info_.max_rdma_bytes);
-    const DataSegment local{address + at, lkey, static_cast<std::uint32_t>(count)};
+    const RaddrSegment remote_part{remote.address + at, remote.rkey};
+    const DataSegment local_part{address + at, lkey, static_cast<std::uint32_t>(count)};
     ticket = post(1, how, [&](auto& slot, const WqeHead& head) {
-      build_write(slot, head, {remote.address + at, remote.rkey}, local);
+      build(slot, head, remote_part, local_part);
     });
     at += count;
   }
   return ticket;
+}
+
+HostQp::Ticket HostQp::write(const RaddrSegment& remote, const void* source, std::uint32_t lkey,
+                             std::size_t size_bytes, const Post& how) {
+  return post_parts(remote, source, lkey, size_bytes, how,
+                    [](auto& slot, const WqeHead& head, const RaddrSegment& to,
+                       const DataSegment& from) { build_write(slot, head, to, from); });
+}
+
+HostQp::Ticket HostQp::read(const RaddrSegment& remote, void* target, std::uint32_t lkey,
+                            std::size_t size_bytes, const Post& how) {
+  return post_parts(remote, target, lkey, size_bytes, how,
+                    [](auto& slot, const WqeHead& head, const RaddrSegment& from,
+                       const DataSegment& to) { build_read(slot, head, from, to); });
 }
 
 HostQp::Ticket HostQp::write_inline(const RaddrSegment& remote, const void* source,
@@ -208,21 +226,6 @@ HostQp::Ticket HostQp::write_inline(const RaddrSegment& remote, const void* sour
   return post(wqebbs_for(inline_ds_count(size)), how, [&](auto& slot, const WqeHead& head) {
     build_inline_write(slot, head, remote, static_cast<const unsigned char*>(source), size);
   });
-}
-
-HostQp::Ticket HostQp::read(const RaddrSegment& remote, void* target, std::uint32_t lkey,
-                            std::size_t size_bytes, const Post& how) {
-  Ticket ticket = 0;
-  const auto address = reinterpret_cast<std::uint64_t>(target);
-  for (std::size_t at = 0; at < size_bytes;) {
-    const std::size_t count = std::min<std::size_t>(size_bytes - at, info_.max_rdma_bytes);
-    const DataSegment local{address + at, lkey, static_cast<std::uint32_t>(count)};
-    ticket = post(1, how, [&](auto& slot, const WqeHead& head) {
-      build_read(slot, head, {remote.address + at, remote.rkey}, local);
-    });
-    at += count;
-  }
-  return ticket;
 }
 
 HostQp::Ticket HostQp::update(const RaddrSegment& remote, const AtomicFields& fields,

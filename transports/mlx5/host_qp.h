@@ -50,7 +50,7 @@ public:
   std::uint64_t fetch(const RaddrSegment& remote, const AtomicFields& fields,
                       const Post& post = {DoorbellMode::now, true, false});
 
-  /// Tells the device of WQEs that were posted with DoorbellMode::later.
+  /// Rings the doorbell for WQEs that were posted with DoorbellMode::later.
   void flush();
   /// Processes available CQEs.
   void progress();
@@ -72,6 +72,9 @@ private:
 
   template <class Build>
   Ticket post(std::uint32_t wqebbs, const Post& how, const Build& build);
+  template <class Build>
+  Ticket post_parts(const RaddrSegment& remote, const void* memory, std::uint32_t lkey,
+                    std::size_t size_bytes, const Post& how, const Build& build);
   void check_failure() const;
   [[noreturn]] void throw_failure(const Failure& failure) const;
   Where where() const;

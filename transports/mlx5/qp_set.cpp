@@ -1,7 +1,5 @@
 #include "transports/mlx5/qp_set.h"
 
-#include <vector>
-
 #include "src/abi/wqe.h"
 
 namespace shmemctl::mlx5 {
@@ -40,79 +38,29 @@ NicTraffic QpSet::traffic(std::size_t port) const {
           traffic.operations.load(std::memory_order_relaxed)};
 }
 
-// Transfers.
+// Posting.
 
-void QpSet::put(const RemoteAddress& target, const void* source, std::size_t size_bytes,
-                bool blocking) {
-  if (size_bytes == 0)
-    return;
-  const std::lock_guard lock(mutex_);
-  Endpoint& endpoint = begin_usual(target.pe);
-  if (!put_inline(endpoint, target, source, size_bytes,
-                  blocking ? DoorbellMode::now : endpoint.lazy_doorbell()))
-    transfer(routes_.put(target, source, size_bytes, blocking));
+DoorbellMode QpSet::mode_of(Endpoint& endpoint, rc::Doorbell doorbell) {
+  if (doorbell == rc::Doorbell::lazy)
+    return endpoint.lazy_doorbell();
+  return doorbell == rc::Doorbell::now ? DoorbellMode::now : DoorbellMode::later;
 }
 
-void QpSet::get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking) {
-  if (size_bytes == 0)
-    return;
-  const std::lock_guard lock(mutex_);
-  transfer(Transfer::get(target, source, size_bytes, blocking));
+void QpSet::post_inline(Endpoint& endpoint, const rc::RdmaAddress& remote, const void* source,
+                        std::size_t size_bytes, rc::Doorbell doorbell) {
+  const Post how = endpoint.next(mode_of(endpoint, doorbell));
+  endpoint.posted(endpoint.queue().write_inline(segment(remote), source, size_bytes, how));
 }
 
-bool QpSet::put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
-                       std::size_t size_bytes, DoorbellMode doorbell) {
-  const rc::SegmentKey* found =
-      routes_.inline_target(target, source, size_bytes, HostQp::max_inline);
-  if (!found)
-    return false;
-  const RaddrSegment remote = segment(found->at(target.offset_bytes, endpoint.peer_port));
-  endpoint.posted(
-      endpoint.queue().write_inline(remote, source, size_bytes, endpoint.next(doorbell)));
-  count(endpoint, Direction::put, size_bytes);
-  return true;
-}
-
-void QpSet::transfer(const Transfer& whole) {
-  std::vector<Endpoint*> used;
-  Endpoint& usual = begin_usual(whole.remote.pe);
-  if (!is_striped(whole)) {
-    transfer_over(usual, whole, DoorbellMode::now);
-    if (whole.await) {
-      usual.queue().wait(usual.last());
-      usual.retire(staging_);
-    }
-    return;
-  }
-  rc::for_each_stripe(whole, paths_to(whole.remote.pe),
-                      [&](std::size_t number, const Transfer& part) {
-                        used.push_back(&begin(whole.remote.pe, number));
-                        transfer_over(*used.back(), part, DoorbellMode::now);
-                      });
-  if (whole.await)
-    for (Endpoint* endpoint : used) {
-      endpoint->queue().wait(endpoint->last());
-      endpoint->retire(staging_);
-    }
-}
-
-void QpSet::transfer_over(Endpoint& endpoint, const Transfer& part, DoorbellMode doorbell) {
-  count(endpoint, part.direction, part.size_bytes);
-  // HostQp splits what is too long for one WQE.
-  routes_.for_each_piece(part, part.size_bytes, [&](const rc::Piece& piece) {
-    post_piece(endpoint, piece, piece.last ? doorbell : DoorbellMode::later);
-  });
-}
-
-void QpSet::post_piece(Endpoint& endpoint, const rc::Piece& piece, DoorbellMode doorbell) {
-  const Transfer& part = piece.transfer;
+void QpSet::post_piece(Endpoint& endpoint, const rc::Piece& piece, rc::Doorbell doorbell) {
+  const rc::NicTransfer& part = piece.transfer;
   const bool staged = !piece.local;
   rc::TakenSlot slot(staged ? &staging_ : nullptr, staged ? take_slot() : std::int16_t{-1});
   const rc::Sge sge = piece.sge(staging_, slot.number(), endpoint.port);
   const RaddrSegment remote = segment(piece.remote(endpoint.peer_port));
   const bool is_put = part.direction == Direction::put;
-  const Post how = endpoint.next(
-      doorbell, staged || (piece.last && doorbell == DoorbellMode::now && part.await));
+  const Post how = endpoint.next(mode_of(endpoint, doorbell),
+                                 staged || (doorbell == rc::Doorbell::now && part.await));
   const Endpoint::Ticket ticket =
       is_put ? endpoint.queue().write(remote, sge.address, sge.lkey, part.size_bytes, how)
              : endpoint.queue().read(remote, sge.address, sge.lkey, part.size_bytes, how);
@@ -168,10 +116,12 @@ void QpSet::quiet() {
   endpoints_.deactivate_all();
 }
 
-void QpSet::progress() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock())
-    return;
+void QpSet::wait(Endpoint& endpoint, const char*) {
+  endpoint.queue().wait(endpoint.last());
+  endpoint.retire(staging_);
+}
+
+void QpSet::poll() {
   for (Endpoint* endpoint : endpoints_.active()) {
     endpoint->flush();
     endpoint->queue().progress();
@@ -200,9 +150,9 @@ void QpSet::require_atomics(Endpoint& endpoint, std::size_t size_bytes) const {
 
 std::uint64_t QpSet::atomic(const RemoteAddress& target, const AtomicRequest& request) {
   const std::lock_guard lock(mutex_);
-  Endpoint& endpoint = begin_atomic(target.pe);
+  Endpoint& endpoint = begin(target.pe, atomic_path(target.pe));
   require_atomics(endpoint, request.size_bytes);
-  const RaddrSegment word = remote_word(endpoint, target, request.size_bytes);
+  const RaddrSegment word = segment(remote_word(endpoint, target, request.size_bytes));
   count(endpoint, Direction::put, 0);
   Post how = endpoint.next_atomic(DoorbellMode::now);
   how.completion = true;
@@ -212,56 +162,32 @@ std::uint64_t QpSet::atomic(const RemoteAddress& target, const AtomicRequest& re
 
 void QpSet::post_atomic(const RemoteAddress& target, const AtomicRequest& request) {
   const std::lock_guard lock(mutex_);
-  Endpoint& endpoint = begin_atomic(target.pe);
+  Endpoint& endpoint = begin(target.pe, atomic_path(target.pe));
   require_atomics(endpoint, request.size_bytes);
-  const RaddrSegment word = remote_word(endpoint, target, request.size_bytes);
+  const RaddrSegment word = segment(remote_word(endpoint, target, request.size_bytes));
   count(endpoint, Direction::put, 0);
   endpoint.posted(
       endpoint.queue().update(word, fields_of(request), endpoint.next_atomic(DoorbellMode::now)));
   endpoint.response_due();
 }
 
-void QpSet::put_signal(const RemoteAddress& target, const void* source, std::size_t size_bytes,
-                       const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
-                       bool blocking) {
-  const std::lock_guard lock(mutex_);
-  // Additions use the path of atomics; a signal that is set uses the payload's path.
-  Endpoint& endpoint = op == SignalOp::add ? begin_atomic(signal.pe) : begin_usual(signal.pe);
-  Transfer payload = routes_.put(target, source, size_bytes, blocking);
-  if (size_bytes == 0 || put_inline(endpoint, target, source, size_bytes, DoorbellMode::later)) {
-    payload.await = false;
-  } else if (is_striped(payload)) {
-    // The signal would overtake the parts on other paths.
-    payload.await = true;
-    transfer(payload);
-    payload.await = false;
-  } else {
-    transfer_over(endpoint, payload, DoorbellMode::later);
-  }
-  if (size_bytes > 0 && op == SignalOp::set &&
+void QpSet::post_signal(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value,
+                        SignalOp op, bool after_payload, bool await) {
+  if (after_payload && op == SignalOp::set &&
       endpoint.abilities().signals == SignalMethod::completion) {
     endpoint.queue().wait(endpoint.queue().request_quiet());
     endpoint.retire(staging_);
   }
-  post_signal(endpoint, signal, signal_value, op, payload.await);
-  if (payload.await) {
-    endpoint.queue().wait(endpoint.last());
-    endpoint.retire(staging_);
-  }
-}
-
-void QpSet::post_signal(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value,
-                        SignalOp op, bool completion) {
-  const RaddrSegment word = remote_word(endpoint, signal, sizeof value);
+  const RaddrSegment word = segment(remote_word(endpoint, signal, sizeof value));
   if (op == SignalOp::set && endpoint.abilities().signals != SignalMethod::atomic) {
-    const Post how = endpoint.next(DoorbellMode::now, completion);
+    const Post how = endpoint.next(DoorbellMode::now, await);
     endpoint.posted(endpoint.queue().write_inline(word, &value, sizeof value, how));
     return;
   }
   require_atomics(endpoint, sizeof value);
   const AtomicFields fields = op == SignalOp::set ? atomic_swap(8, value) : atomic_add(8, value);
   endpoint.posted(
-      endpoint.queue().update(word, fields, endpoint.next_atomic(DoorbellMode::now, completion)));
+      endpoint.queue().update(word, fields, endpoint.next_atomic(DoorbellMode::now, await)));
   endpoint.response_due();
 }
 

@@ -29,8 +29,8 @@ SyndromeText syndrome_text(std::uint8_t syndrome) {
   case Syndrome::memory_window:
     return {"memory window bind error", report};
   case Syndrome::bad_response:
-    return {"bad response error",
-            "look at the peer's device and at the fabric's error counters; update both firmwares"};
+    return {"bad response error", "check the peer's device and the error counters of the fabric; "
+                                  "update the firmware on both sides"};
   case Syndrome::local_access:
     return {"local access error", report};
   case Syndrome::remote_invalid_request:
@@ -52,7 +52,7 @@ SyndromeText syndrome_text(std::uint8_t syndrome) {
     return {"remote aborted error", "look at the peer's first error"};
   }
   return {fmt::format("unknown syndrome {:#04x}", syndrome),
-          "look the syndrome up in the device's manual, and at its counters"};
+          "look up the syndrome in the device's manual, and check its counters"};
 }
 
 std::string opcode_text(std::uint8_t opcode) {

@@ -8,7 +8,7 @@
 
 #include "src/base/archive.h"
 #include "transports/mlx5/hca.h"
-#include "transports/rc/wire.h"
+#include "transports/rc/connect.h"
 
 namespace shmemctl::mlx5 {
 

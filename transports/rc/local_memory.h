@@ -6,16 +6,17 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <shared_mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "transports/device_memory_user.h"
 #include "transports/device_regions.h"
-#include "transports/rc/region_extents.h"
-#include "transports/rc/registered_ranges.h"
 #include "transports/rc/segment_key.h"
 #include "transports/transport.h"
 
@@ -42,6 +43,94 @@ struct Registration {
 using Register = std::function<Registration(std::byte* base, std::size_t size_bytes,
                                             const std::shared_ptr<const DeviceMemory>& gpu,
                                             const std::string& what)>;
+
+/// How much of each region is registered: regions grow, and only the new part is registered then.
+/// Not thread safe.
+class RegionExtents {
+public:
+  /// A part of a region that is to be registered.
+  struct Part {
+    std::byte* base = nullptr;
+    std::size_t offset_bytes = 0; ///< in the region
+    std::size_t size_bytes = 0;
+  };
+
+  /// What is not registered yet; nothing if all is. A region with another base is a new one.
+  std::optional<Part> unregistered(const RegionView& region) const {
+    const auto found = extents_.find(region.region);
+    const std::size_t known =
+        found != extents_.end() && found->second.base == region.base ? found->second.size_bytes : 0;
+    if (region.size_bytes <= known)
+      return std::nullopt;
+    return Part{region.base + known, known, region.size_bytes - known};
+  }
+  /// All of the region is registered.
+  void set(const RegionView& region) { extents_[region.region] = {region.base, region.size_bytes}; }
+  void drop(int region) { extents_.erase(region); }
+
+private:
+  struct Extent {
+    std::byte* base = nullptr;
+    std::size_t size_bytes = 0;
+  };
+
+  std::map<int, Extent> extents_; ///< by region
+};
+
+/// Registrations of memory outside of all regions, by start address: ranges may overlap, and
+/// several may start at the same address. Thread safe. A program that adds nothing pays for one
+/// load.
+/// @tparam Value the registration; destroyed when the range is removed
+template <class Value>
+class RegisteredRanges {
+public:
+  void add(std::uint64_t begin, std::uint64_t end, Value value) {
+    const std::unique_lock lock(mutex_);
+    ranges_.emplace(begin, Range{end, std::move(value)});
+    count_.store(ranges_.size(), std::memory_order_release);
+  }
+  /// One that begins there; nothing happens if there is none.
+  void remove(std::uint64_t begin) {
+    typename Ranges::node_type gone; // deregistered when the lock is free
+    const std::unique_lock lock(mutex_);
+    const auto found = ranges_.find(begin);
+    if (found != ranges_.end())
+      gone = ranges_.extract(found);
+    count_.store(ranges_.size(), std::memory_order_release);
+  }
+  /// read(value) of the one that holds this byte and begins last, before another thread can remove
+  /// it.
+  template <class Read>
+  auto find(std::uint64_t address, Read&& read) const
+      -> std::optional<decltype(read(std::declval<const Value&>()))> {
+    if (count_.load(std::memory_order_acquire) == 0) [[likely]]
+      return std::nullopt;
+    const std::shared_lock lock(mutex_);
+    for (auto next = ranges_.upper_bound(address); next != ranges_.begin();) {
+      --next;
+      if (address < next->second.end)
+        return read(next->second.value);
+    }
+    return std::nullopt;
+  }
+  template <class Each>
+  void for_each(Each&& each) const {
+    const std::shared_lock lock(mutex_);
+    for (const auto& [begin, range] : ranges_)
+      each(range.value);
+  }
+
+private:
+  struct Range {
+    std::uint64_t end = 0;
+    Value value;
+  };
+  using Ranges = std::multimap<std::uint64_t, Range>;
+
+  mutable std::shared_mutex mutex_;
+  Ranges ranges_; ///< by begin
+  std::atomic<std::size_t> count_{0};
+};
 
 /// Thread safe; find() takes no lock unless the program has buffers. Registrations stay where they
 /// are.

@@ -1,14 +1,25 @@
-// What a reliable connection's QP is given on its way from RESET to RTS. Two interfaces encode
-// these values: the attributes of ibv_modify_qp (verbs/queue_pair.h), and the commands of DEVX
-// (mlx5/devx/commands.h).
+// A reliable connection's QP from RESET to RTS: the order of its states, and what it is given on
+// the way. Two interfaces encode these values: the attributes of ibv_modify_qp
+// (verbs/queue_pair.h), and the commands of DEVX (mlx5/devx/commands.h).
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-#include "transports/rc/path_options.h"
+#include "src/base/options.h"
 
 namespace shmemctl::rc {
+
+struct PathOptions {
+  int gid_index = -1; ///< -1: the transport chooses among the port's GIDs
+  int service_level = 0;
+  int traffic_class = 0; ///< of RoCE
+  int ack_timeout = 18;  ///< 4.096 us times 2 to this power
+  int retry_count = 6;   ///< 7 is "for ever" on some devices
+};
+
+/// The options must be valid: the transport checks all that its row in the registry names.
+PathOptions read_path_options(const Options& options);
 
 /// What the peer may do through a QP; given at INIT.
 struct RemoteRights {
@@ -36,5 +47,21 @@ struct QpPath {
   std::uint32_t first_psn = 0, peer_first_psn = 0; ///< 24 bits
   int outstanding_reads = 1; ///< READs and atomics in flight, as requester and as responder
 };
+
+enum class QpState { reset, init, rtr, rts };
+
+/// Takes a QP through the states after `from`, up to `to`. Both ends must be at RTR before either
+/// sends: ibrc, where the kernel resolves the peer's address on the change to RTR and may refuse
+/// it, stops there and tries other GIDs; DEVX goes to RTS at once, and its PEs synchronize after
+/// it.
+/// @param modify called with each state; returns 0 or an errno value, which ends it, or throws
+/// @return 0, or what modify() returned
+template <class Modify>
+int move_qp(QpState from, QpState to, Modify&& modify) {
+  for (int state = static_cast<int>(from) + 1; state <= static_cast<int>(to); ++state)
+    if (const int error_number = modify(static_cast<QpState>(state)); error_number != 0)
+      return error_number;
+  return 0;
+}
 
 } // namespace shmemctl::rc

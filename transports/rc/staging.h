@@ -16,9 +16,9 @@ public:
   static constexpr std::size_t slot_bytes = std::size_t{16} << 10;
   static constexpr std::int16_t slots = 64;
 
-  /// @param behind_bytes additional bytes after the slots. Throws Error (unavailable).
-  explicit Staging(const LocalMemory& local, std::size_t behind_bytes = 0)
-      : memory_(slots * slot_bytes + behind_bytes, purpose),
+  /// @param extra_bytes additional bytes after the slots. Throws Error (unavailable).
+  explicit Staging(const LocalMemory& local, std::size_t extra_bytes = 0)
+      : memory_(slots * slot_bytes + extra_bytes, purpose),
         registration_(local.register_memory(memory_.data(), memory_.size_bytes(), purpose)) {
     for (std::int16_t slot = slots; slot-- > 0;)
       free_.push_back(slot);
@@ -36,7 +36,7 @@ public:
     return memory_.data() + static_cast<std::size_t>(slot) * slot_bytes;
   }
   /// The additional bytes.
-  std::byte* behind() const { return memory_.data() + slots * slot_bytes; }
+  std::byte* extra() const { return memory_.data() + slots * slot_bytes; }
   std::uint32_t lkey(std::size_t port) const { return registration_.lkey(port); }
 
 private:

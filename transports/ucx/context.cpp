@@ -19,9 +19,9 @@ namespace {
 /// The version of UCX's API that introduced the newest function used here.
 constexpr unsigned api_major = 1, api_minor = 11;
 
-/// Of a context: pipes, an event queue and a timer of UCX's thread, and descriptors for querying
-/// devices. Of a worker: an event queue and an event; for each of its transports on a device a
-/// socket or a file, an event channel, and temporarily another socket.
+/// Open files. A context: pipes, an event queue and a timer of UCX's thread, and descriptors for
+/// querying devices. A worker: an event queue and an event; for each of its transports on a device
+/// a socket or a file, an event channel, and temporarily another socket.
 constexpr std::size_t files_of_context = 12, files_of_worker = 4, files_of_resource = 3;
 
 constexpr const char* second_protocols = "PROTO_ENABLE";

@@ -113,7 +113,7 @@ private:
   void check(OrderedTurn& turn);
   /// Waits until the context may have one more request in flight.
   void make_room(OrderedTurn& turn);
-  /// Of those with operations in flight; nullptr if none has.
+  /// A peer with operations in flight that has failed; nullptr if there is none.
   static const UcxPeer* failed_peer(const UcxIssued& issued);
   [[noreturn]] void fail(UcxWorker::Lock& lock, const UcxPeer& peer, ucs_status_t status,
                          const char* step);

@@ -51,7 +51,7 @@ UcxWorker::UcxWorker(std::shared_ptr<const UcxContext> context, const UcxMemory&
   context_->require_files_of_worker();
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  params.thread_mode = UCS_THREAD_MODE_SERIALIZED; // the lock sees to it
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED; // under the lock
   // With other settings than its own (UCX_MEM_MMAP_HOOK_MODE=none) UCX starts its thread only here.
   const SignalsBlocked blocked(SignalsBlocked::But::faults);
   ucs_status_t status = api().worker_create(context_->get(), &params, &worker_);

@@ -168,7 +168,7 @@ public:
         std::this_thread::yield();
     }
     if (++turns_ % iterations_between_polls == 0 || naps_)
-      look();
+      check();
   }
 
 private:
@@ -177,14 +177,14 @@ private:
   /// with such a wait.
   static constexpr auto polling = std::chrono::milliseconds(2);
   static constexpr auto nap = std::chrono::microseconds(50);
-  static constexpr auto look_every = std::chrono::milliseconds(20);
+  static constexpr auto check_interval = std::chrono::milliseconds(20);
 
-  void look() {
+  void check() {
     const auto now = Deadline::Clock::now();
     naps_ = naps_ || now - began_ >= polling;
-    if (now - looked_ < look_every)
+    if (now - checked_ < check_interval)
       return;
-    looked_ = now;
+    checked_ = now;
     worker_.watch_peer(about_.peer);
     const UcxUnlocked unlocked(lock_);
     about_.health.waiting_for_network(about_.peer);
@@ -200,7 +200,7 @@ private:
   unsigned idle_ = 0, turns_ = 0;
   bool long_ = false, naps_ = false;
   const Deadline::Clock::time_point began_ = Deadline::Clock::now();
-  Deadline::Clock::time_point looked_ = began_;
+  Deadline::Clock::time_point checked_ = began_;
 };
 
 template <class Done>

@@ -10,7 +10,6 @@
 #include "src/base/sysroot.h"
 #include "transports/verbs/functions.h"
 #include "transports/verbs/gid.h"
-#include "transports/verbs/handles.h"
 
 namespace shmemctl::verbs {
 
@@ -77,7 +76,7 @@ struct LeftOut {
 struct Survey {
   std::vector<std::unique_ptr<Device>> devices; ///< those with RC queue pairs that open, by name
   std::vector<LeftOut> left_out;
-  std::vector<std::string> unseen; ///< that the kernel has and the library does not show
+  std::vector<std::string> unseen; ///< devices that libibverbs does not list, and the kernel does
   /// Why there is no device; "" if there is one.
   std::string reason() const;
 };

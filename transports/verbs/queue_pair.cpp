@@ -23,12 +23,6 @@ unsigned access_flags(const rc::RemoteRights& rights) {
   return flags;
 }
 
-ibv_qp_attr nothing() {
-  ibv_qp_attr attributes;
-  std::memset(&attributes, 0, sizeof attributes);
-  return attributes;
-}
-
 } // namespace
 
 std::uint32_t first_packet_number() {
@@ -92,48 +86,43 @@ QueuePair::QueuePair(Device& device, ibv_cq* completions, int depth, int inline_
   throw Error(ExitCode::unavailable, "QP", "create", refused.message, refused.fix, where);
 }
 
-int QueuePair::to_init(int port) {
-  ibv_qp_attr attributes = nothing();
-  attributes.qp_state = IBV_QPS_INIT;
-  attributes.port_num = static_cast<std::uint8_t>(port);
-  attributes.qp_access_flags = access_flags(rc::remote_rights);
-  return functions_->modify_qp(handle_.get(), &attributes,
-                               IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                                   IBV_QP_ACCESS_FLAGS);
-}
-
-int QueuePair::to_receive(const rc::QpPath& path) {
-  ibv_qp_attr attributes = nothing();
-  attributes.qp_state = IBV_QPS_RTR;
-  attributes.ah_attr = address_of(path);
-  attributes.path_mtu = static_cast<ibv_mtu>(path.mtu);
-  attributes.dest_qp_num = path.peer_qpn;
-  attributes.rq_psn = path.peer_first_psn;
-  attributes.max_dest_rd_atomic = static_cast<std::uint8_t>(path.outstanding_reads);
-  attributes.min_rnr_timer = static_cast<std::uint8_t>(rc::min_rnr_timer);
-  return functions_->modify_qp(handle_.get(), &attributes,
-                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                                   IBV_QP_MIN_RNR_TIMER);
-}
-
-int QueuePair::to_send(const rc::QpPath& path) {
-  ibv_qp_attr attributes = nothing();
-  attributes.qp_state = IBV_QPS_RTS;
-  attributes.sq_psn = path.first_psn;
-  attributes.timeout = static_cast<std::uint8_t>(path.options.ack_timeout);
-  attributes.retry_cnt = static_cast<std::uint8_t>(path.options.retry_count);
-  attributes.rnr_retry = static_cast<std::uint8_t>(rc::rnr_retry_count);
-  attributes.max_rd_atomic = static_cast<std::uint8_t>(path.outstanding_reads);
-  return functions_->modify_qp(handle_.get(), &attributes,
-                               IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                   IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
-}
-
-int QueuePair::reset() {
-  ibv_qp_attr attributes = nothing();
-  attributes.qp_state = IBV_QPS_RESET;
-  return functions_->modify_qp(handle_.get(), &attributes, IBV_QP_STATE);
+int QueuePair::modify(rc::QpState state, const rc::QpPath& path) {
+  ibv_qp_attr attributes;
+  std::memset(&attributes, 0, sizeof attributes);
+  int mask = IBV_QP_STATE;
+  switch (state) {
+  case rc::QpState::reset:
+    attributes.qp_state = IBV_QPS_RESET;
+    break;
+  case rc::QpState::init:
+    attributes.qp_state = IBV_QPS_INIT;
+    attributes.port_num = static_cast<std::uint8_t>(path.port);
+    attributes.qp_access_flags = access_flags(rc::remote_rights);
+    mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    break;
+  case rc::QpState::rtr:
+    attributes.qp_state = IBV_QPS_RTR;
+    attributes.ah_attr = address_of(path);
+    attributes.path_mtu = static_cast<ibv_mtu>(path.mtu);
+    attributes.dest_qp_num = path.peer_qpn;
+    attributes.rq_psn = path.peer_first_psn;
+    attributes.max_dest_rd_atomic = static_cast<std::uint8_t>(path.outstanding_reads);
+    attributes.min_rnr_timer = static_cast<std::uint8_t>(rc::min_rnr_timer);
+    mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    break;
+  case rc::QpState::rts:
+    attributes.qp_state = IBV_QPS_RTS;
+    attributes.sq_psn = path.first_psn;
+    attributes.timeout = static_cast<std::uint8_t>(path.options.ack_timeout);
+    attributes.retry_cnt = static_cast<std::uint8_t>(path.options.retry_count);
+    attributes.rnr_retry = static_cast<std::uint8_t>(rc::rnr_retry_count);
+    attributes.max_rd_atomic = static_cast<std::uint8_t>(path.outstanding_reads);
+    mask |= IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+            IBV_QP_MAX_QP_RD_ATOMIC;
+    break;
+  }
+  return functions_->modify_qp(handle_.get(), &attributes, mask);
 }
 
 } // namespace shmemctl::verbs

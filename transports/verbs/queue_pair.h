@@ -5,7 +5,7 @@
 
 #include "transports/rc/qp_path.h"
 #include "transports/verbs/device.h"
-#include "transports/verbs/handles.h"
+#include "transports/verbs/functions.h"
 
 namespace shmemctl::verbs {
 
@@ -27,12 +27,9 @@ public:
   std::uint32_t number() const { return handle_->qp_num; }
   std::size_t inline_bytes() const { return inline_bytes_; }
 
-  /// The state transitions, each from the previous state. Return 0 or an errno value.
-  int to_init(int port);
-  int to_receive(const rc::QpPath& path);
-  int to_send(const rc::QpPath& path);
-  /// To RESET, from any state.
-  int reset();
+  /// Changes its state: to RESET from any, to another from the one before it (rc::move_qp()).
+  /// @return 0 or an errno value
+  int modify(rc::QpState state, const rc::QpPath& path);
 
 private:
   const Functions* functions_;

@@ -12,7 +12,7 @@
 #include "src/base/sysroot.h"
 #include "transports/device_memory_user.h"
 #include "transports/verbs/device.h"
-#include "transports/verbs/handles.h"
+#include "transports/verbs/functions.h"
 
 namespace shmemctl::verbs {
 

@@ -9,7 +9,7 @@
 #include "src/base/error.h"
 #include "transports/rc/pages.h"
 #include "transports/verbs/device.h"
-#include "transports/verbs/handles.h"
+#include "transports/verbs/functions.h"
 #include "transports/verbs/queue_pair.h"
 
 namespace shmemctl::verbs {

@@ -42,20 +42,22 @@ std::string status_meaning(ibv_wc_status status, const FailureScene& scene) {
 
 std::string status_fix(ibv_wc_status status, const FailureScene& scene) {
   if (scene.port_state != "ACTIVE")
-    return "bring the link up (ip link, ibstat), look at cable and switch, and start again";
+    return "bring the link up (ip link, ibstat), check cable and switch, and start again";
   switch (status) {
   case IBV_WC_RETRY_EXC_ERR:
-    return fmt::format("look whether {} is still there and its port up; if small transfers pass, "
-                       "some switch on the way takes less than the MTU of {} bytes: set IB_MTU "
-                       "lower; a busy network wants a higher IB_TIMEOUT",
-                       scene.peer, scene.mtu_bytes);
+    return fmt::format(
+        "check that {} is still running and its port is up; if small transfers pass, "
+        "some switch on the path has a smaller MTU than {} bytes: set IB_MTU lower; "
+        "a busy network needs a higher IB_TIMEOUT",
+        scene.peer, scene.mtu_bytes);
   case IBV_WC_REM_ACCESS_ERR:
   case IBV_WC_REM_INV_REQ_ERR:
-    return "look whether " + scene.peer +
-           " still has that memory; if so, report this as a bug in shmemctl, with the command line";
+    return "check that " + scene.peer +
+           " still has that memory registered; if it has, report this as a bug in shmemctl, with "
+           "the command line";
   case IBV_WC_REM_OP_ERR:
   case IBV_WC_RNR_RETRY_EXC_ERR:
-    return "look at the kernel's log where " + scene.peer + " runs: dmesg";
+    return "check the kernel log of the host of " + scene.peer + ": dmesg";
   case IBV_WC_LOC_PROT_ERR:
   case IBV_WC_LOC_ACCESS_ERR:
     return "use memory that stays mapped until quiet; if it does, report this as a bug in "

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double measured_tolerance = 0.05, rate_tolerance = 0.02;
 
-/// Timed beside each sample, or shortly before.
+/// Timed along with each sample, or shortly before.
 bool is_measured(const std::string& limit) {
   return limit == reference_name || limit == direct_name ||
          limit.find("measured") != std::string::npos;
@@ -19,11 +19,13 @@ bool is_measured(const std::string& limit) {
 
 std::string note_of(const std::string& limit) {
   if (limit == reference_name)
-    return "above its limit: memcpy is timed beside it and is no bound; the C library chooses its "
+    return "above its limit: memcpy is timed along with it and is no bound; the C library chooses "
+           "its "
            "stores by size, and what keeps the target in the cache can be faster, or something "
            "else on the machine held memcpy up";
   if (limit == direct_name)
-    return "above its limit: the call without the proxy is timed beside it, and something else on "
+    return "above its limit: the call without the proxy is timed along with it, and something else "
+           "on "
            "the machine held it up";
   if (is_measured(limit))
     return "above its limit: that was measured once, before the rows, with other sizes and kernels";

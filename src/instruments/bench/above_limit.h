@@ -10,7 +10,7 @@
 namespace shmemctl::bench {
 
 /// Sets limit_note where the share is above 1 by more than measuring explains: 5 % where the limit
-/// is measured beside it, 2 % where it is a link's rate.
+/// is measured along with it, 2 % where it is a link's rate.
 void note_above_limit(ResultRow& row);
 
 /// `bench-above-limit` for rows that have a note, one for all: how many, the one furthest above its

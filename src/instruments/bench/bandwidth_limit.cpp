@@ -286,7 +286,7 @@ FoundLimit host_limit(const Node& node, const Flow& flow) {
   return {all, ""};
 }
 
-/// Of all these GPUs together.
+/// The limit of all these GPUs together.
 std::optional<LinkLimit> together(const Node& node, const Partners& partners) {
   LinkLimit all;
   for (const auto& [gpu, others] : partners) {
@@ -337,7 +337,7 @@ std::optional<LinkLimit> gpu_links_limit(const Node& node, const std::string& gp
 
 namespace {
 
-/// Of all that send, or of all that receive if that is less.
+/// The limit of all GPUs that send, or of all that receive if that is less.
 FoundLimit links_limit(const Node& node, const Flow& flow) {
   const auto out = together(node, flow.to), in = together(node, flow.from);
   if (!out || !in)

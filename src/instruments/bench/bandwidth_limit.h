@@ -61,7 +61,8 @@ struct FoundLimit {
   std::optional<LinkLimit> limit;
   std::string reason = {};
 };
-/// Of all these ports together, each counted once. Nothing if there is none, or one is not known.
+/// The limit of all these ports together, each counted once. Nothing if there is none, or the rate
+/// of one is unknown.
 std::optional<LinkLimit> link_limit(const std::vector<PortUse>& ports);
 
 /// What moves from one GPU to another in one direction, in 10^9 bytes per second: "NVLink, 18 links
@@ -75,7 +76,7 @@ std::optional<LinkLimit> gpu_link(const Node& node, const std::string& from, con
 std::optional<LinkLimit> gpu_links_limit(const Node& node, const std::string& gpu,
                                          const std::vector<std::string>& others);
 
-/// Of a PE's GPU.
+/// A PE's GPU.
 struct GpuOfPe {
   std::uint64_t machine_id = 0;
   std::string pci_address; ///< "": none
@@ -86,8 +87,8 @@ struct GpuOfPe {
   bool in_host_memory = false;
   std::string otherwise = {}; ///< where neither is so: by what, "no limit is known for ..."
 };
-/// Of all GPUs of a point that send together, each over its own links once, however many PEs it
-/// has; or of all that receive, if that is less; gets take as much the other way. Where all
+/// The limit of all GPUs of a point that send together, each over its own links once, however many
+/// PEs it has; or of all that receive, if that is less; gets take as much the other way. Where all
 /// traffic stays on its PEs' own GPU, of these GPUs' memory, of which each byte takes a read and a
 /// write. Where the heap is memory of the host, of the links to it of all GPUs that send. The
 /// reason for collectives, several machines, traffic that takes a network or the host's processors,
@@ -96,9 +97,9 @@ struct GpuOfPe {
 /// @param node of the machine @param by_pe the GPU of each PE
 FoundLimit gpu_link_limit(const Node& node, const Point& point, const std::vector<GpuOfPe>& by_pe);
 
-/// Of a collective of all PEs: of the memory of the one GPU that all share; of the links of all
-/// GPUs together, of the root's where only that has to send; of their links to the host. A share
-/// counts limited_bytes().
+/// The limit of a collective of all PEs: that of the memory of the one GPU that all share; or of
+/// the links of all GPUs together, or the root's if only that has to send; or of their links to the
+/// host. A share counts limited_bytes().
 FoundLimit gpu_collective_limit(const Node& node, const LeastTraffic& traffic,
                                 const std::vector<GpuOfPe>& by_pe);
 /// What of it that limit is about: what crosses links; half of what memory reads and writes; over
@@ -112,9 +113,9 @@ struct HostLink {
 };
 /// PCIe at full speed after its line code, or NVLink-C2C. @param pci_address of the GPU
 std::optional<LinkLimit> host_link(const Node& node, const std::string& pci_address);
-/// Of copies between each PE's GPU and its host's memory (Traffic::local), of all PEs together:
-/// each GPU's link counts once, however many PEs it has, and in both directions if they copy both
-/// ways.
+/// The limit of copies between each PE's GPU and its host's memory (Traffic::local), all PEs
+/// together: each GPU's link counts once, however many PEs it has, and in both directions if they
+/// copy both ways.
 FoundLimit host_links_limit(const std::vector<HostLink>& by_pe, Direction direction);
 
 /// By PE: the number of its GPU, from 0 in the order of the PEs.

@@ -28,7 +28,7 @@ enum class Metric {
   rate       ///< many small operations under way; operations per second
 };
 
-/// Who sends to whom at one point.
+/// Which PE sends to which at one point.
 enum class Traffic {
   pair,       ///< PE 0 and PE 1 (or --pair A,B)
   pairs,      ///< PE i of the first half and PE i + n/2
@@ -89,7 +89,7 @@ struct Arena {
   std::byte* memory = nullptr;
   std::size_t size_bytes = 0;
   std::uint64_t seed = 0; ///< the same on all PEs, another for each point and run
-  /// Of MemoryKind::registered: `memory` here, and the descriptors of all PEs.
+  /// With MemoryKind::registered: `memory` as a buffer of this PE, and the descriptors of all PEs.
   const RegisteredMemory* registered = nullptr;
 };
 
@@ -127,7 +127,8 @@ public:
   /// Payload bytes and operations of one iteration that this PE issued, each counted once.
   virtual std::uint64_t bytes_per_iteration() const = 0;
   virtual std::uint64_t operations_per_iteration() const { return 1; }
-  /// Of a collective: what a share of its limit counts. Asked after prepare(). Nothing of others.
+  /// The traffic that a collective's share of its limit counts; nothing for other cases. Called
+  /// after prepare().
   /// @param gpu_of_pe numbers of the GPUs, from 0
   virtual std::optional<LeastTraffic> min_traffic(const std::vector<int>& gpu_of_pe) const {
     static_cast<void>(gpu_of_pe);
@@ -150,10 +151,10 @@ public:
   virtual std::uint64_t batch_multiple() const { return 1; }
   /// What iterations first .. first + count - 1 move, moved the plainest way: memcpy of the same
   /// sizes between the same buffers, for paths that are loads and stores (Rma::direct()). The
-  /// engine times it beside the samples: it is the limit that link_fraction is a share of. Always
-  /// called right before iterate() of the same numbers; what it leaves must not pass for that one's
-  /// work (data of earlier iterations is right). False, at once, where there is no such way; called
-  /// with count 0 to ask.
+  /// engine times it along with the samples: it is the limit that link_fraction is a share of.
+  /// Always called right before iterate() of the same numbers; what it leaves must not pass for
+  /// that one's work (data of earlier iterations is right). False, at once, where there is no such
+  /// way; called with count 0 to ask.
   virtual bool reference(std::uint64_t first, std::uint64_t count) {
     static_cast<void>(first);
     static_cast<void>(count);

@@ -101,7 +101,7 @@ std::string heading_of(Initiator initiator) {
   return "";
 }
 
-/// Of all initiators.
+/// The cases of all initiators.
 std::vector<BenchCase> all_cases() {
   std::vector<BenchCase> all;
   for (const Initiator initiator : all_initiators)

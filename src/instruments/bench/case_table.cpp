@@ -49,7 +49,7 @@ struct Variant {
   std::string loop; ///< sentences: the timed loop
   LaunchRules launch = {};
   std::vector<MemoryKind> memories = {};
-  std::string also_verified = {}; ///< behind CaseRow::verified
+  std::string also_verified = {}; ///< added to CaseRow::verified
 };
 
 struct CaseRow {
@@ -95,7 +95,7 @@ constexpr std::size_t KiB = std::size_t{1} << 10, MiB = std::size_t{1} << 20;
 
 } // namespace
 
-// What makes a case: a function that SHMEMCTL_CASE(name, ...) defines beside the case's class. Its
+// What makes a case: a function that SHMEMCTL_CASE(name, ...) defines next to the case's class. Its
 // row is its only declaration.
 #define MAKER(name)                                                                                \
   [](const Point& point) {                                                                         \
@@ -231,7 +231,7 @@ static std::vector<CaseRow> make_table() {
   const std::string result = "the complete result of the last call (the data differ in each "
                              "iteration, so a stale result fails)";
   const std::string last_copy = "the last copy, read at the other side byte by byte, the source, "
-                                "and that nothing was written behind the copy";
+                                "and that nothing was written after the copy";
   const std::string requested = "the data, signals and sums at the target";
 
   // One row for each case. name, group, metric, what it measures, what is verified; then, for each
@@ -279,7 +279,7 @@ static std::vector<CaseRow> make_table() {
       {"put-signal-pingpong", p2p, latency, "half the round-trip time of a put with signal", payload,
        {host(MAKER(put_signal_pingpong_by_host), pingpong, to_4M, "The receiver waits for the signal."),
         stream(MAKER(put_signal_pingpong_by_gpu), pingpong, to_4M, "The stream of the receiver waits for the signal."),
-        kernel(MAKER(put_signal_pingpong_by_gpu), pingpong, to_4M, caller, "The receiver waits for the signal. The signal of an 8-byte payload lies right behind it, so that both are one store.")}},
+        kernel(MAKER(put_signal_pingpong_by_gpu), pingpong, to_4M, caller, "The receiver waits for the signal. The signal of an 8-byte payload lies right after it, so that both are one store.")}},
       {"signal-pingpong", p2p, latency, "half the round-trip time of a signal", messages,
        {host(MAKER(signal_pingpong_by_host), pingpong, unsized, pingpong_signal),
         stream(MAKER(signal_pingpong_by_gpu), pingpong, unsized, pingpong_signal),

@@ -179,7 +179,7 @@ private:
                           "not tell the rate of one, or no wire has it"};
   }
 
-  /// Of each thread by name: on the PE where it had most.
+  /// The cores that each thread had, by name, on the PE where it had most.
   static std::map<std::string, double> most_cores(const std::vector<PathUse>& uses) {
     std::map<std::string, double> most;
     for (const PathUse& use : uses)

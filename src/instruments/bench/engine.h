@@ -20,8 +20,8 @@ struct Effort {
   double duration_s = 0;        ///< -D: instead of iterations
   double budget_s = 0.2;        ///< per point when neither is given
   bool verify = true;
-  /// Of a point without iterations and duration: it is sampled until p50 is known to such a share
-  /// of it (median_error()), at most for 15 s. 0: as long as budget_s says.
+  /// A point without iterations and duration is sampled until the relative error of its p50
+  /// (median_error()) is at most this, or for 15 s. 0: for budget_s.
   double max_noise = 0;
   bool histogram = false; ///< rows have one
 };
@@ -57,7 +57,8 @@ struct EngineCallbacks {
   PointBegins begins;
   PointDone done;
   BeforeVerification before_verification;
-  /// Of the job; measures what kernels' rows are compared with. nullptr: that is the model's.
+  /// Measures the limit of kernels' rows, once per job. nullptr: they are compared with the model's
+  /// limit.
   LinkMeter* links = nullptr;
 };
 

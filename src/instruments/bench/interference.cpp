@@ -194,7 +194,7 @@ std::optional<std::vector<std::string>> line_of(std::string_view text, std::stri
   return std::nullopt;
 }
 
-/// The hardware threads beside this one.
+/// The other hardware threads of its core.
 std::optional<CpuTicks> sibling_ticks(const Sysroot& sysroot, const std::string& stat, int cpu) {
   const auto text = sysroot.read_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
                                       "/topology/thread_siblings_list");

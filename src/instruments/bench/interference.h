@@ -64,8 +64,8 @@ std::string to_text(const Interference& interference);
 Interference interference_from(const std::string& text);
 
 /// `bench-interference` for the PEs that were disturbed: more than 1 % of the time waited for or
-/// stolen, more than 10 % beside a busy hardware thread, a frequency that moved by more than 5 %, a
-/// core that was throttled. @param by_pe of all PEs
+/// stolen, more than 10 % next to a busy hardware thread, a frequency that moved by more than 5 %,
+/// a core that was throttled. @param by_pe of all PEs
 std::optional<Finding> interference_finding(const std::string& subject,
                                             const std::vector<Interference>& by_pe);
 

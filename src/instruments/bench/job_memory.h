@@ -52,7 +52,7 @@ struct PeSamples {
   double limited_bytes_per_iteration = 0; ///< of those that the point's limit is about
   std::vector<double> operation_us;       ///< by sample, in the order of time
   std::vector<double> reference_us;       ///< the same by the plainest way; empty if there is none
-  /// Of a long run, one window after the other: the mean time of an operation. Not gathered.
+  /// The mean time of an operation in each window of a long run, in order. Not gathered.
   std::vector<double> window_us = {};
 };
 
@@ -95,7 +95,7 @@ public:
 
   std::byte* get() const { return address_; }
   std::size_t size_bytes() const { return size_bytes_; }
-  /// Of MemoryKind::registered; nullptr of the others.
+  /// Only of MemoryKind::registered; else nullptr.
   const RegisteredMemory* registered() const { return registered_.get(); }
   /// Fills the first bytes with zeros.
   void clear(std::size_t size_bytes);

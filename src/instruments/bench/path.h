@@ -60,7 +60,7 @@ RowPath row_path(const Point& point, const Placement& placement, const std::vect
 std::optional<RowPath> planned_path(Runtime& runtime, const std::vector<Point>& points);
 
 /// What this PE's operations go by to each of the others, for connections_message(): one
-/// way for each PE, that which is in use, and that of kernels beside it in a job with GPUs.
+/// way for each PE, that which is in use, and also that of kernels in a job with GPUs.
 std::vector<ConnectionRow> connections_in_use(Runtime& runtime);
 
 } // namespace shmemctl::bench

@@ -176,7 +176,7 @@ Pinning::Pinning(Runtime& runtime, const PinChoice& choice, const Sysroot& sysro
   cpu_ = own.cpu;
   states = gather(runtime, own);
 
-  std::vector<PinRow> mine(1);
+  std::vector<PinRow> own_row(1);
   const CpuSet now = restore_ ? CpuSet{target} : before_;
   const json text = {{"cpus", format_cpulist(now)}, {"numa", layout.numa_of(now).value_or(-1)}};
   const std::vector<std::string> texts = runtime.gather_text(json_line(text));

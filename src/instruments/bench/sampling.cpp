@@ -25,16 +25,16 @@ void halve(std::vector<double>& samples) {
   samples.resize(samples.size() / 2);
 }
 
-/// The longer one of two neighbours stays.
+/// Keeps the longer one of every two neighbours.
 void keep_longest(std::vector<double>& times) {
   for (std::size_t i = 0; i + 1 < times.size(); i += 2)
     times[i / 2] = std::max(times[i], times[i + 1]);
   times.resize(times.size() / 2);
 }
 
-/// Windows of a long run have equal numbers of operations: of so many windows a round.
+/// Windows of a long run have equal numbers of operations: each is this many rounds.
 constexpr std::uint64_t windows_of_round = 10;
-/// Then the slower one of two neighbours stays. Even.
+/// Beyond it, only the slower one of every two neighbours is kept. Even.
 constexpr std::size_t max_windows = 4096;
 
 /// Takes samples into `samples`, and the time that each took into `sample_s` if that is given.
@@ -62,7 +62,7 @@ public:
       samples_.window_us.push_back(window_us_ / window_operations_);
     window_us_ = window_operations_ = 0;
   }
-  /// Of two neighbours the slower one stays.
+  /// Keeps the slower one of every two neighbours.
   void merge_windows() { keep_longest(samples_.window_us); }
 
   /// Two neighbours become one sample of twice the length.
@@ -126,8 +126,8 @@ Sampler::Sampler(Runtime& runtime, Case& body, const Clock& clock)
     : runtime_(runtime), case_(body), clock_(clock), measures_(body.measures()),
       has_reference_(body.reference(0, 0)) {}
 
-/// PEs reach the barrier at different times, and who waits long there wakes up late; all leave the
-/// sync behind it within one another's sight.
+/// PEs reach the barrier at different times, and one that waits there for long wakes up late. They
+/// reach the sync that follows almost together, so nobody sleeps in it.
 void Sampler::start_together() {
   runtime_.collectives().barrier(team_world);
   runtime_.teams().sync(team_world);
@@ -276,7 +276,8 @@ constexpr double longest_warm_up_s = 5;
 /// Samples are not made longer than this share of a point's time for the sake of the start.
 constexpr double shortest_share = 1.0 / 50;
 constexpr double min_samples = 5;
-/// -n operations are in so many samples at least, if there are as many: a single one has no spread.
+/// -n operations are split into at least this many samples, if there are as many: a single one has
+/// no spread.
 constexpr std::uint64_t fewest_of_n = 20;
 /// p99 does not get better with more samples than this; the rest of the memory is for long runs.
 constexpr double enough_samples = 4096;

@@ -27,10 +27,10 @@ void Moments::add(double value) {
 void Moments::merge(const Moments& other) {
   if (other.count_ == 0)
     return;
-  const auto mine = static_cast<double>(count_), theirs = static_cast<double>(other.count_);
+  const auto own_count = static_cast<double>(count_), theirs = static_cast<double>(other.count_);
   const double distance = other.mean_ - mean_;
-  squares_ += other.squares_ + distance * distance * mine * theirs / (mine + theirs);
-  mean_ += distance * theirs / (mine + theirs);
+  squares_ += other.squares_ + distance * distance * own_count * theirs / (own_count + theirs);
+  mean_ += distance * theirs / (own_count + theirs);
   count_ += other.count_;
 }
 
@@ -123,7 +123,7 @@ Stats stats_of(const std::vector<std::vector<double>>& samples_by_pe) {
     stats.p99 = quantile(all, 0.99);
   if (all.size() >= 1000)
     stats.p999 = quantile(all, 0.999);
-  // Rounding must not put the mean of equal samples beside them.
+  // Rounding must not move the mean of equal samples away from them.
   stats.mean = std::clamp(moments.mean(), all.front(), all.back());
   if (all.size() >= 2) {
     stats.stddev = moments.stddev();

@@ -18,7 +18,7 @@ public:
 
   std::size_t count() const { return count_; }
   double mean() const { return mean_; }
-  /// Of a sample (divided by n - 1); 0 for fewer than two numbers.
+  /// The sample's standard deviation (divided by n - 1); 0 for fewer than two numbers.
   double stddev() const;
 
 private:
@@ -48,7 +48,7 @@ std::vector<HistogramBin> histogram_of(const std::vector<std::vector<double>>& s
 /// p99 from 100 samples, p99.9 from 1000, stddev and mad from two. Throws Error (unavailable) for a
 /// sample that is not finite: no clock gives one.
 Stats stats_of(const std::vector<double>& samples);
-/// Of all PEs' samples as one.
+/// Statistics of the samples of all PEs together.
 Stats stats_of(const std::vector<std::vector<double>>& samples_by_pe);
 
 } // namespace shmemctl::bench

@@ -82,7 +82,7 @@ std::optional<Finding> tcp_finding(const std::string& subject,
       "bench-tcp-retransmits", Severity::warning, subject,
       join(words, "; ") + ": packets were lost or came too late, and the transport runs "
                           "over TCP",
-      "look for drops with shmemctl hotspots and ethtool -S, and at the MTU of all hosts"};
+      "check for drops with shmemctl hotspots and ethtool -S, and compare the MTU of all hosts"};
 }
 
 } // namespace shmemctl::bench

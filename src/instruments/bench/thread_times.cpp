@@ -7,7 +7,8 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// Of those that move data for PEs; others wait for signals, deadlines and lost PEs.
+/// Whether a thread of that name moves data for PEs; others wait for signals, deadlines and lost
+/// PEs.
 bool serves(const std::string& name) {
   for (const char* known : {"proxy", "libfabric", "ucx", "ibrc", "staged", "emulated-mlx5"})
     if (starts_with(name, known))

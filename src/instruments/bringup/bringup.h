@@ -19,11 +19,11 @@ std::vector<PhaseRow> gather_phases(Runtime& runtime);
 std::vector<PhaseRow> merge_phases(const std::vector<std::string>& messages);
 std::string phases_message(const std::vector<PhaseTime>& times);
 
-/// Collective: who reaches whom. The same on every PE.
+/// Collective: which PE reaches which. The same on every PE.
 std::vector<TransportReach> gather_reach(Runtime& runtime);
 
-/// Collective: what the PEs' GPUs are and whom their kernels reach; the same on every PE. Without
-/// GPUs: nothing, but the reason where the node has some.
+/// Collective: what the PEs' GPUs are and which PEs their kernels reach; the same on every PE.
+/// Without GPUs: nothing, but the reason where the node has some.
 GpuSummary gather_gpus(Runtime& runtime);
 
 /// Called before each round of each transport.

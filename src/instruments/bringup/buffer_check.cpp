@@ -50,18 +50,18 @@ PatternKey key_of(const BufferPut& put, int source, int target) {
   return {source, target, patterns_number, 0, put.size_bytes};
 }
 
-/// Of the PEs that share memory with this one, in a ring: who puts here, and to whom this one puts.
-/// Both are -1 for a PE that shares memory with no other.
+/// In a ring of the PEs that share memory with this one: the PE that puts here, and the PE that
+/// this one puts to. Both are -1 for a PE that shares memory with no other.
 struct Neighbours {
   int from = -1, to = -1;
 };
 Neighbours neighbours_of(Runtime& runtime) {
   Teams& teams = runtime.teams();
-  const int n = teams.n_pes(team_shared), mine = teams.my_pe(team_shared);
+  const int n = teams.n_pes(team_shared), my_pe = teams.my_pe(team_shared);
   if (n < 2)
     return {};
-  return {teams.world_pe(team_shared, (mine + n - 1) % n),
-          teams.world_pe(team_shared, (mine + 1) % n)};
+  return {teams.world_pe(team_shared, (my_pe + n - 1) % n),
+          teams.world_pe(team_shared, (my_pe + 1) % n)};
 }
 
 void put_all(Buffers& buffers, const BufferDescriptor& target, int source_pe) {

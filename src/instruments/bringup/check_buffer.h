@@ -7,7 +7,7 @@
 namespace shmemctl {
 
 /// Places for transfers of one size. The source has a slot of its own where memory allows, so that
-/// bytes which arrive at a wrong PE do not hide behind those that belong there.
+/// bytes which arrive at a wrong PE are not hidden by those that belong there.
 struct CheckSection {
   std::size_t begin_bytes = 0;
   std::size_t slots = 1, stride_bytes = 0;

@@ -27,19 +27,19 @@ void serialize(Archive& archive, Connection& connection) {
 } // namespace
 
 std::string connections_message(const std::vector<TransportEntry>& transports, int n_pes) {
-  std::vector<ConnectionRow> mine;
+  std::vector<ConnectionRow> rows;
   for (const TransportEntry& entry : transports)
     for (int pe = 0; pe < n_pes; ++pe)
       if (entry.reach[static_cast<std::size_t>(pe)].capabilities != 0)
         if (const std::string text = entry.transport->connection(pe); !text.empty())
-          mine.push_back({entry.transport->name(), 0, pe, text});
-  return connections_message(mine);
+          rows.push_back({entry.transport->name(), 0, pe, text});
+  return connections_message(rows);
 }
 
-std::string connections_message(const std::vector<ConnectionRow>& mine) {
+std::string connections_message(const std::vector<ConnectionRow>& rows) {
   std::vector<Connection> connections;
-  for (const ConnectionRow& row : mine)
-    connections.push_back({row.transport, row.target, row.way});
+  for (const ConnectionRow& row : rows)
+    connections.push_back({row.transport, row.target, row.path});
   return to_bytes(connections);
 }
 
@@ -62,7 +62,7 @@ std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& mes
 std::string connections_for_people(const std::vector<ConnectionRow>& rows) {
   std::map<std::pair<std::string, std::string>, std::vector<PePair>> pairs;
   for (const ConnectionRow& row : rows)
-    pairs[{row.transport, row.way}].emplace_back(row.source, row.target);
+    pairs[{row.transport, row.path}].emplace_back(row.source, row.target);
   std::string text;
   for (const auto& [key, of_text] : pairs)
     text += safe_text(key.first) + ", " + safe_text(key.second) + ": " + pair_list(of_text) + "\n";
@@ -72,7 +72,7 @@ std::string connections_for_people(const std::vector<ConnectionRow>& rows) {
 Findings emulated_hca_findings(const std::vector<ConnectionRow>& rows) {
   std::set<std::string> transports;
   for (const ConnectionRow& row : rows)
-    if (row.way.find("emulated HCA") != std::string::npos)
+    if (row.path.find("emulated HCA") != std::string::npos)
       transports.insert(row.transport);
   Findings findings;
   for (const std::string& transport : transports)

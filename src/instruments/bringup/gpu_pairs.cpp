@@ -156,7 +156,7 @@ check_pairs_by_kernels(PeGpu& gpu, const TransportReach& reach, int transport,
     check.start(Step::await);
     check.wait();
     gather("");
-    check.start(Step::look);
+    check.start(Step::verify);
     check.wait();
     findings.failures = kernel_failures(check.results(), gpu.job().pe, transport);
   }

@@ -17,7 +17,7 @@ namespace shmemctl {
 /// The name of kernels among the transports of a verdict.
 inline constexpr const char* kernels_name = "gpu";
 
-/// This PE's row of whom its kernels reach, as message for merge_reach(). Atomics of GPUs on host
+/// Which PEs this PE's kernels reach, as a message for merge_reach(). Atomics of GPUs on host
 /// memory need atomics on PCIe, which nothing tells of: they are left out there.
 std::string kernel_reach_message(const std::vector<KernelPath>& routes,
                                  const std::string& heap_kind);

@@ -22,9 +22,9 @@ public:
   void prepare();
   /// Does everything to the target, and verifies what that returns.
   void act();
-  /// Looks at each payload in the moment in which its signal arrives.
+  /// Checks each payload when its signal arrives.
   void await_signals();
-  /// Looks at own memory: what should have arrived has, and nothing else did.
+  /// Checks this PE's memory: what was sent has arrived, and nothing else was written.
   void verify();
 
 private:

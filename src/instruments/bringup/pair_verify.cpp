@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t shown_bytes = 8;
 constexpr const char* nothing_arrived = "nothing arrived";
 constexpr const char* rest_missing = "from here on nothing arrived";
-constexpr const char* outside = "bytes beside the transfer were overwritten";
+constexpr const char* outside = "bytes outside the transfer were overwritten";
 
 constexpr const char* late = "it arrived after quiet had returned";
 
@@ -77,10 +77,10 @@ bool PairRound::compare_payload(PairOp op, int source, int target, const std::by
 
 void PairRound::verify_landing(const CheckSection& landing) {
   const std::byte* begin = at(landing.begin_bytes);
-  const std::size_t behind = landing.payload_bytes + landing.size_bytes;
+  const std::size_t end = landing.payload_bytes + landing.size_bytes;
   compare_payload(PairOp::get, pe_, target_, begin + landing.payload_bytes, landing.size_bytes);
   if (sentinel_difference(begin, landing.payload_bytes) ||
-      sentinel_difference(begin + behind, landing.stride_bytes - behind))
+      sentinel_difference(begin + end, landing.stride_bytes - end))
     fail(PairOp::get, pe_, target_, landing.size_bytes, outside);
 }
 
@@ -130,12 +130,12 @@ void PairRound::verify() {
 void PairRound::verify_section(PairOp op, const CheckSection& section, bool payload_was_verified) {
   const std::size_t own = section.slot_of(source_);
   std::byte* slot = at(section.slot_begin(own));
-  const std::size_t behind = section.payload_bytes + section.size_bytes;
+  const std::size_t end = section.payload_bytes + section.size_bytes;
   if (may(op, source_, pe_)) {
     if (!payload_was_verified)
       compare_payload(op, source_, pe_, slot + section.payload_bytes, section.size_bytes);
     if (sentinel_difference(slot, section.payload_bytes) ||
-        sentinel_difference(slot + behind, section.stride_bytes - behind))
+        sentinel_difference(slot + end, section.stride_bytes - end))
       fail(op, source_, pe_, section.size_bytes, outside);
     std::fill_n(slot, section.stride_bytes, sentinel);
   }
@@ -245,7 +245,7 @@ void PairRound::verify_idle_cells(const CheckSection& section, PairOp first, Pai
     for (std::size_t i = 0; op == PairOp::put_signal && i < world_.layout.n_sizes(); ++i)
       is_late = is_late || load<std::uint64_t>(at(world_.layout.signal_offset(other, i))) ==
                                signal_value(other, pe_, i);
-    if (other == source_) // a write beside the word
+    if (other == source_) // a write next to the word
       fail(op, other, pe_, 8, outside);
     else if (is_late)
       fail(op, other, pe_, 8, late);

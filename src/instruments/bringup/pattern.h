@@ -7,7 +7,7 @@
 
 namespace shmemctl {
 
-/// What a pattern depends on, beside the offset.
+/// What a pattern depends on, besides the offset.
 struct PatternKey {
   int source = 0, target = 0;
   int transport = 0;

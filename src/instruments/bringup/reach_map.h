@@ -1,4 +1,4 @@
-// Who reaches whom, by which transport: what every PE knows of itself, put together.
+// Which PE reaches which, by which transport: what every PE knows of itself, gathered.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ struct ExpectedPort {
 struct ExpectedDevice {
   std::optional<std::string> name;   ///< of a NIC: "mlx5_0"
   std::optional<std::string> pci;    ///< "0000:18:00.0"
-  int count = 1;                     ///< so many of the kind; only without `name` and `pci`
+  int count = 1;                     ///< how many of the kind; only without `name` and `pci`
   std::optional<std::string> pci_id; ///< vendor and device: "10de:2330"
   std::optional<std::string> model;  ///< of a GPU
   std::optional<std::string> firmware;

@@ -184,7 +184,7 @@ Findings judge_links(const Node& node, const cuda::LinkSurvey& survey) {
     findings.push_back(
         {"gpu-link-corrupt", Severity::error, "GPU memory over peer links",
          "bytes that one GPU copied to another one did not arrive: " + list_of(corrupt),
-         "look with nvidia-smi nvlink --errorcounters and dmesg for Xid errors; "
+         "check nvidia-smi nvlink --errorcounters, and dmesg for Xid errors; "
          "see pcie-acs and iommu of shmemctl doctor"});
   if (!refused.empty())
     findings.push_back({"gpu-p2p-unavailable", Severity::error, "GPUs joined by NVLink",

@@ -85,16 +85,16 @@ void read_host_part(const std::string& text, const std::string& host, GatheredHo
   }
 }
 
-JobGathering::JobGathering(Bootstrap& bootstrap, const PeMachine& mine, const Deadline& deadline)
+JobGathering::JobGathering(Bootstrap& bootstrap, const PeMachine& machine, const Deadline& deadline)
     : bootstrap_(bootstrap) {
-  const auto machines = machines_from(allgather_text(bootstrap, machine_text(mine), deadline));
+  const auto machines = machines_from(allgather_text(bootstrap, machine_text(machine), deadline));
   hosts_ = job_hosts(machines);
   my_host_ = host_of_pes(hosts_, machines.size()).at(static_cast<std::size_t>(bootstrap.rank()));
 }
 
-GatheredHosts JobGathering::gather(const HostPart& mine, const Deadline& deadline) {
+GatheredHosts JobGathering::gather(const HostPart& part, const Deadline& deadline) {
   const std::vector<std::string> texts = allgather_text(
-      bootstrap_, leads() ? host_part_text(mine, max_part_bytes(bootstrap_.size())) : "", deadline);
+      bootstrap_, leads() ? host_part_text(part, max_part_bytes(bootstrap_.size())) : "", deadline);
   GatheredHosts all;
   if (bootstrap_.rank() == 0)
     for (const JobHost& host : hosts_)
@@ -102,10 +102,10 @@ GatheredHosts JobGathering::gather(const HostPart& mine, const Deadline& deadlin
   return all;
 }
 
-std::vector<nlohmann::json> JobGathering::gather_values(const nlohmann::json& mine,
+std::vector<nlohmann::json> JobGathering::gather_values(const nlohmann::json& value,
                                                         const Deadline& deadline) {
   const std::vector<std::string> texts =
-      allgather_text(bootstrap_, leads() ? json_line(mine) : "", deadline);
+      allgather_text(bootstrap_, leads() ? json_line(value) : "", deadline);
   std::vector<json> values;
   for (const JobHost& host : hosts_)
     values.push_back(try_from_json_line(texts[static_cast<std::size_t>(host.leader)]));

@@ -46,17 +46,17 @@ class JobGathering {
 public:
   /// Collective: determines which PEs share a machine. The bootstrap must outlive this object.
   /// Throws Error.
-  JobGathering(Bootstrap& bootstrap, const PeMachine& mine, const Deadline& deadline);
+  JobGathering(Bootstrap& bootstrap, const PeMachine& machine, const Deadline& deadline);
 
   const std::vector<JobHost>& hosts() const { return hosts_; }
   const JobHost& my_host() const { return hosts_[my_host_]; }
   bool leads() const { return my_host().leader == bootstrap_.rank(); }
-  /// Collective: the parts of all leaders on PE 0, empty elsewhere. @param mine the part of a
+  /// Collective: the parts of all leaders on PE 0, empty elsewhere. @param part the part of a
   /// leader
-  GatheredHosts gather(const HostPart& mine, const Deadline& deadline);
+  GatheredHosts gather(const HostPart& part, const Deadline& deadline);
   /// Collective: one JSON value of each leader, on every PE; values passed by other PEs are
   /// ignored.
-  std::vector<nlohmann::json> gather_values(const nlohmann::json& mine, const Deadline& deadline);
+  std::vector<nlohmann::json> gather_values(const nlohmann::json& value, const Deadline& deadline);
   /// Collective: the value of PE 0, on every PE.
   ExitCode agree(ExitCode code, const Deadline& deadline);
 

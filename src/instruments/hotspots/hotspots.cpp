@@ -286,12 +286,12 @@ std::string sign_text(const CounterSign& sign, const NicThresholds& thresholds) 
 const char* fix_of(const std::string& finding) {
   if (finding == "link-flapping")
     return "reseat or replace cable and transceiver, check the switch port (ibstat, ethtool, "
-           "mlxlink), then at the kernel's log";
+           "mlxlink), then the kernel log (dmesg)";
   if (finding == "nic-lossy")
-    return "check PFC and buffers of host and switch port, and this host's PCIe link (shmemctl "
-           "topo), and at the port's link errors";
-  return "check ECN and PFC of the switches on the path, and how many senders share a receiver "
-         "(shmemctl moe), and at this host's PCIe link (shmemctl topo)";
+    return "check PFC and buffers of host and switch port, this host's PCIe link (shmemctl topo), "
+           "and the link errors of the port";
+  return "check ECN and PFC of the switches on the path, how many senders share a receiver "
+         "(shmemctl moe), and this host's PCIe link (shmemctl topo)";
 }
 
 void add_signs(const Hotspots& hotspots, const NicThresholds& thresholds, Findings& findings) {

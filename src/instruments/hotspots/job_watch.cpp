@@ -205,12 +205,12 @@ NicWatch::NicWatch(Runtime& runtime, const Options& options)
   const Sysroot sysroot(root.empty() ? "/" : root);
   const Placement& placement = runtime.placement();
   const auto me = static_cast<std::size_t>(placement.pe);
-  PeMachine mine{placement.hosts[me].machine_id, placement.hosts[me].host_name};
+  PeMachine machine{placement.hosts[me].machine_id, placement.hosts[me].host_name};
   if (!sysroot.live()) {
     const HostIdentity identity = read_machine_identity(sysroot);
-    mine = {identity.machine_id, identity.host_name};
+    machine = {identity.machine_id, identity.host_name};
   }
-  const auto machines = machines_from(runtime.gather_text(machine_text(mine)));
+  const auto machines = machines_from(runtime.gather_text(machine_text(machine)));
   hosts_ = job_hosts(machines);
   const JobHost& host = hosts_[host_of_pes(hosts_, machines.size())[me]];
   Node node = sysroot.live() ? runtime.node() : read_machine(sysroot);
@@ -238,16 +238,16 @@ void NicWatch::sample() {
 }
 
 bool NicWatch::end(Report& report, bool alike) {
-  WatchPart mine;
-  mine.leads = sampler_.has_value();
-  if (mine.leads) {
+  WatchPart part;
+  part.leads = sampler_.has_value();
+  if (part.leads) {
     sample();
-    mine.totals = *totals_;
+    part.totals = *totals_;
   }
-  mine.claims = traffic_since(claimed_before_, traffic_of(runtime_));
-  mine.mapped = mapped_;
+  part.claims = traffic_since(claimed_before_, traffic_of(runtime_));
+  part.mapped = mapped_;
   const std::vector<std::string> texts =
-      runtime_.gather_text(watch_text(mine, max_part_bytes(runtime_.n_pes())));
+      runtime_.gather_text(watch_text(part, max_part_bytes(runtime_.n_pes())));
   bool wrong = false;
   if (runtime_.pe() == 0) {
     std::vector<WatchPart> parts;

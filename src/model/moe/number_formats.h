@@ -85,7 +85,7 @@ SHMEMCTL_HOST_DEVICE inline Fp8Scale fp8_power_scale(float largest) {
   const std::uint32_t exponent = (bits >> 23) + ((bits & 0x7fffffU) != 0 ? 1 : 0);
   return {float_of((254U - exponent) << 23), float_of(exponent << 23)};
 }
-/// Of a power of two: its byte in UE8M0.
+/// The UE8M0 byte of a scale, which is a power of two.
 SHMEMCTL_HOST_DEVICE inline std::uint8_t ue8m0_of_scale(float scale) {
   return static_cast<std::uint8_t>(bits_of(scale) >> 23);
 }

@@ -70,9 +70,9 @@ SHMEMCTL_HOST_DEVICE constexpr float expert_factor(std::int32_t expert) {
 // each node's rows are added in FP32 in rank order and rounded to BF16 before they cross, and the
 // source rank adds bias and the nodes' sums in order of nodes.
 
-/// Of all experts of the token on that rank at once: the sum of their magnitudes with the product
-/// of their signs, which is never 0 and has few bits (14), so that the order of experts does not
-/// matter.
+/// The factor of all experts of the token on that rank: the sum of their magnitudes with the
+/// product of their signs, which is never 0 and has few bits (14), so that the order of experts
+/// does not matter.
 SHMEMCTL_HOST_DEVICE inline float rank_factor(const Shape& shape, const std::int32_t* experts,
                                               std::int32_t rank) {
   float magnitude = 0, sign = 1;

@@ -50,7 +50,8 @@ SHMEMCTL_HOST_DEVICE constexpr RankMask ranks_of_token(const Shape& shape,
   return ranks;
 }
 
-/// Of counts[source][destination] (row major): the first row that `source` fills on `destination`.
+/// The first row that `source` fills on `destination`.
+/// @param counts [source][destination], row major
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t base_of(const std::int32_t* counts,
                                                     std::int32_t n_ranks, std::int32_t source,
                                                     std::int32_t destination) {
@@ -118,8 +119,8 @@ SHMEMCTL_HOST_DEVICE constexpr std::int64_t max_packed_rows(const Shape& shape) 
          std::int64_t{local} * (shape.expert_alignment - 1);
 }
 
-// A count and its flag in one word: the epoch of its call stands beside it, so that nothing need be
-// zeroed between calls. Epochs begin at 1.
+// A count and its flag in one word: the epoch of its call is stored with it, so that nothing need
+// be zeroed between calls. Epochs begin at 1.
 
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t count_word(std::uint64_t epoch, std::int32_t count) {
   return epoch << 32 | static_cast<std::uint32_t>(count);

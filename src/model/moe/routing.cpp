@@ -227,16 +227,16 @@ RankRouting make_rank_routing(const Shape& shape, const RoutingRequest& request,
                               std::int32_t rank) {
   check(shape, request);
   constexpr std::uint64_t apart = 0xd1342543de82ef95U; // odd: no two steps of 2^64 begin alike
-  RankRouting mine{shape.top_k, {}};
+  RankRouting routing{shape.top_k, {}};
   const std::int32_t tokens = tokens_of_rank(shape, request, rank);
-  mine.experts.reserve(static_cast<std::size_t>(tokens) * static_cast<std::size_t>(shape.top_k));
+  routing.experts.reserve(static_cast<std::size_t>(tokens) * static_cast<std::size_t>(shape.top_k));
   // Seeds are mixed first: next to each other, they would begin one draw apart.
   Chooser chooser(shape, request,
                   scattered(request.seed + Draws::step) + static_cast<std::uint64_t>(rank) +
                       request.step * apart);
   for (std::int32_t token = 0; token < tokens; ++token)
-    chooser.next(mine.experts);
-  return mine;
+    chooser.next(routing.experts);
+  return routing;
 }
 
 Routing make_routing(const Shape& shape, const RoutingRequest& request) {

@@ -19,7 +19,7 @@ struct RankRouting {
   }
 };
 
-/// Of all ranks.
+/// By rank.
 using Routing = std::vector<RankRouting>;
 
 enum class RoutingKind {

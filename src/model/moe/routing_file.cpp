@@ -48,7 +48,7 @@ public:
         subject_, fmt::format("line {}", number_), problem,
         "record it again with shmemctl moe --record, or see docs/explanation/moe.md");
   }
-  /// The number behind `word` at `index`.
+  /// The number after `word` at `index`.
   std::int32_t named(const std::vector<std::string>& words, std::size_t index,
                      const std::string& word, std::int32_t least, std::int32_t most) const {
     if (words.size() < index + 2 || words[index] != word)

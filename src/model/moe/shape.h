@@ -10,7 +10,7 @@ namespace shmemctl::moe {
 inline constexpr int max_top_k = 32;           ///< a warp's lanes hold a token's choices
 inline constexpr int max_ranks = 64;           ///< a RankMask has a bit for each
 inline constexpr int max_ranks_of_kernels = 8; ///< of a node, in our kernels
-inline constexpr int channels_per_scale = 128; ///< FP8: so many values share a scale
+inline constexpr int channels_per_scale = 128; ///< FP8: values that share a scale
 inline constexpr std::int32_t no_expert = -1;  ///< a choice that is masked
 
 /// What travels in a dispatch. A combine is always BF16.

@@ -29,7 +29,7 @@ struct GroupRule {
 };
 
 /// The value that it names is one that this function accepts, if all other values are legal.
-/// @param ranks_limit most ranks that whoever runs it knows
+/// @param ranks_limit the most ranks that the caller supports
 /// @return nothing if all is well
 std::optional<BrokenRule> broken_rule(const Shape& shape, Format format,
                                       int ranks_limit = max_ranks, const GroupRule& groups = {});

@@ -57,7 +57,7 @@ struct Directions {
 
 std::string family_text(const Loads& loads, const Family& family,
                         const std::vector<Bottleneck>& slowest) {
-  constexpr std::size_t most_named = 2; // a sender and its receiver
+  constexpr std::size_t max_named = 2; // a sender and its receiver
   std::map<int, Directions> links;
   Directions of_all;
   for (const Bottleneck& one : slowest) {
@@ -76,7 +76,7 @@ std::string family_text(const Loads& loads, const Family& family,
   const std::size_t all = number_of(loads, family);
   if (links.size() > 1 && links.size() == all)
     return fmt::format("{} ({})", family.each, of_all.text(family));
-  if (links.size() > most_named)
+  if (links.size() > max_named)
     return fmt::format("{} of {} {} ({})", links.size(), all, family.plural, of_all.text(family));
   std::vector<std::string> names;
   for (const auto& [link, directions] : links)

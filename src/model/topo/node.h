@@ -186,7 +186,8 @@ struct Node {
   std::vector<Gpu> gpus;      ///< index == position
   std::vector<Nic> nics;      ///< RDMA devices first, in enumeration order; then the others
   int nvswitches = 0;         ///< NVSwitch PCI functions seen
-  /// Of NVIDIA's driver, and the newest CUDA that it serves ("13.0"); of the live machine only.
+  /// The version of NVIDIA's driver, and the newest CUDA that it supports ("13.0"). Only known for
+  /// the live machine.
   Fact<std::string> driver_version, cuda_version;
   int hidden_nics = 0; ///< NICs that exist according to the source but are not in it
   std::optional<DistanceMatrix> recorded;

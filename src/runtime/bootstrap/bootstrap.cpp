@@ -61,7 +61,7 @@ struct PendingAbort {
 
 std::mutex pending_mutex;
 
-/// Never destroyed: exit handlers run beside the destructors of static objects.
+/// Never destroyed: exit handlers run among the destructors of static objects.
 PendingAbort*& pending() {
   static PendingAbort* job = nullptr;
   return job;

@@ -39,9 +39,9 @@ public:
     Transfer transfer;
     transfer.sends = transfer.receives = true;
     transfer.receive = run_of_blocks(rank_ - known - count + 1, count);
-    const std::array<Piece, 2> mine = run_of_blocks(rank_ - count + 1, count);
-    for (std::size_t i = 0; i < mine.size(); ++i)
-      transfer.send[i] = {mine[i].data, mine[i].size_bytes};
+    const std::array<Piece, 2> blocks = run_of_blocks(rank_ - count + 1, count);
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      transfer.send[i] = {blocks[i].data, blocks[i].size_bytes};
     return transfer;
   }
 

@@ -59,7 +59,7 @@ std::vector<SocketAddress> advertised_addresses(const UniqueId& id, const Interf
   return offered;
 }
 
-/// An accepted connection of a neighbour behind. It is in use once the neighbour has confirmed it:
+/// An accepted connection of a lower neighbour. It is in use once the neighbour has confirmed it:
 /// until then the neighbour may have given it up and may connect again.
 struct Candidate {
   Socket socket;

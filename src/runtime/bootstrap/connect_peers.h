@@ -27,10 +27,10 @@ struct ConnectRequest {
   Socket* rendezvous = nullptr;
   std::string who = {}; ///< host and process of this PE, for messages
 };
-/// Connects forth and lets those behind in, all at the same time, and returns once the rendezvous
-/// reports that all PEs are connected; until then a neighbour that has lost its connection may
-/// connect again. Throws Error; PEs that are connected by then are sent the reason, and so is the
-/// rendezvous.
+/// Connects to the higher neighbours and accepts connections of the lower ones, all at the same
+/// time, and returns once the rendezvous reports that all PEs are connected; until then a neighbour
+/// that has lost its connection may connect again. Throws Error; PEs that are connected by then are
+/// sent the reason, and so is the rendezvous.
 NeighbourSockets connect_neighbours(const ConnectRequest& request, std::vector<Listener> listeners,
                                     const Deadline& deadline);
 

@@ -58,7 +58,7 @@ struct FrameHeader {
 };
 
 enum class HeaderProblem { none, not_ours, other_version, too_long };
-/// Reads wire_bytes bytes. The other fields are of no meaning unless there is no problem, but
+/// Reads wire_bytes bytes. The other fields have no meaning unless there is no problem, but
 /// `version` is right if the problem is other_version.
 HeaderProblem decode_header(const std::byte* wire, std::uint64_t max_payload_bytes,
                             FrameHeader& header);
@@ -66,7 +66,7 @@ HeaderProblem decode_header(const std::byte* wire, std::uint64_t max_payload_byt
 /// A frame whose payload is at hand.
 Bytes encode_frame(FrameKind kind, const Bytes& payload = {});
 
-/// Of connect_request and challenge.
+/// The payload of connect_request and challenge.
 Bytes encode_nonce(const Nonce& nonce);
 std::optional<Nonce> decode_nonce(const Bytes& payload);
 

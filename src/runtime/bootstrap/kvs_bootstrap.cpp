@@ -123,11 +123,11 @@ void KvsBootstrap::introduce(const Deadline& deadline) {
                 "choose another SHMEMCTL_BOOTSTRAP");
   std::random_device random;
   const std::string start = "shmemctl1/" + std::to_string(size()) + "/";
-  const std::string mine = start + std::to_string(random()) + "/" + std::to_string(random());
-  const std::string mine_key = prefix_ + "hello-" + std::to_string(rank());
-  call_store([&] { kvs_->put(mine_key, mine, deadline); });
+  const std::string own_hello = start + std::to_string(random()) + "/" + std::to_string(random());
+  const std::string own_key = prefix_ + "hello-" + std::to_string(rank());
+  call_store([&] { kvs_->put(own_key, own_hello, deadline); });
   fence(deadline);
-  check_hello(rank(), mine, deadline);
+  check_hello(rank(), own_hello, deadline);
   check_hello((rank() + 1) % size(), start, deadline);
 }
 
@@ -237,12 +237,12 @@ void KvsBootstrap::get(int from, int receiver, void* payload, std::size_t size_b
 void KvsBootstrap::allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                              const Deadline& deadline) {
   begin(Call::allgather);
-  std::byte* mine = block(receive, rank(), bytes_per_rank);
-  if (mine != send)
-    copy_bytes(mine, send, bytes_per_rank);
+  std::byte* own_block = block(receive, rank(), bytes_per_rank);
+  if (own_block != send)
+    copy_bytes(own_block, send, bytes_per_rank);
   if (size() == 1)
     return;
-  put(everyone, mine, bytes_per_rank, deadline);
+  put(everyone, own_block, bytes_per_rank, deadline);
   fence(deadline);
   // Each begins with its neighbour, so that no server is asked for one value by all at once.
   for (int step = 1; step < size(); ++step) {

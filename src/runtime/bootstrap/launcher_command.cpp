@@ -14,7 +14,7 @@ namespace shmemctl {
 namespace {
 
 /// A launcher, its daemon and a shell or two are between a user and a PE.
-constexpr int most_ancestors = 8;
+constexpr int max_ancestors = 8;
 
 std::string base_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1); // npos + 1 is 0
@@ -94,7 +94,7 @@ std::vector<std::string> launcher_command(const Sysroot& sysroot, const Environm
   if (launcher == "none" || own.empty())
     return {};
   std::string process = "self";
-  for (int i = 0; i < most_ancestors; ++i) {
+  for (int i = 0; i < max_ancestors; ++i) {
     const std::optional<long long> parent = parent_of(sysroot, process);
     if (!parent || *parent <= 1)
       break;

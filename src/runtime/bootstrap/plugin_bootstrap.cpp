@@ -108,8 +108,8 @@ void PluginBootstrap::open(const Deadline& deadline) {
   call->table.struct_size = sizeof(shmemctl_bootstrap);
   run(
       call, "shmemctl_bootstrap_open",
-      [entry = entry_](Call& mine, std::uint32_t timeout_ms) {
-        return entry(SHMEMCTL_BOOTSTRAP_ABI, &mine.table, timeout_ms, &mine.failure);
+      [entry = entry_](Call& plugin_call, std::uint32_t timeout_ms) {
+        return entry(SHMEMCTL_BOOTSTRAP_ABI, &plugin_call.table, timeout_ms, &plugin_call.failure);
       },
       deadline);
   check_table(call->table);
@@ -161,9 +161,10 @@ void PluginBootstrap::allgather(const void* send, void* receive, std::size_t byt
   copy_bytes(call->send.data(), send, bytes_per_rank);
   run(
       call, "allgather",
-      [bytes_per_rank](Call& mine, std::uint32_t timeout_ms) {
-        return mine.table.allgather(mine.table.context, mine.send.data(), mine.receive.data(),
-                                    bytes_per_rank, timeout_ms, &mine.failure);
+      [bytes_per_rank](Call& plugin_call, std::uint32_t timeout_ms) {
+        return plugin_call.table.allgather(plugin_call.table.context, plugin_call.send.data(),
+                                           plugin_call.receive.data(), bytes_per_rank, timeout_ms,
+                                           &plugin_call.failure);
       },
       deadline);
   copy_bytes(receive, call->receive.data(), call->receive.size());
@@ -177,9 +178,10 @@ void PluginBootstrap::alltoall(const void* send, void* receive, std::size_t byte
   copy_bytes(call->send.data(), send, call->send.size());
   run(
       call, "alltoall",
-      [bytes_per_rank](Call& mine, std::uint32_t timeout_ms) {
-        return mine.table.alltoall(mine.table.context, mine.send.data(), mine.receive.data(),
-                                   bytes_per_rank, timeout_ms, &mine.failure);
+      [bytes_per_rank](Call& plugin_call, std::uint32_t timeout_ms) {
+        return plugin_call.table.alltoall(plugin_call.table.context, plugin_call.send.data(),
+                                          plugin_call.receive.data(), bytes_per_rank, timeout_ms,
+                                          &plugin_call.failure);
       },
       deadline);
   copy_bytes(receive, call->receive.data(), call->receive.size());
@@ -188,8 +190,9 @@ void PluginBootstrap::alltoall(const void* send, void* receive, std::size_t byte
 void PluginBootstrap::barrier(const Deadline& deadline) {
   run(
       new_call(), "barrier",
-      [](Call& mine, std::uint32_t timeout_ms) {
-        return mine.table.barrier(mine.table.context, timeout_ms, &mine.failure);
+      [](Call& plugin_call, std::uint32_t timeout_ms) {
+        return plugin_call.table.barrier(plugin_call.table.context, timeout_ms,
+                                         &plugin_call.failure);
       },
       deadline);
 }
@@ -202,9 +205,9 @@ void PluginBootstrap::broadcast(void* data, std::size_t size_bytes, int root,
     copy_bytes(call->receive.data(), data, size_bytes);
   run(
       call, "broadcast",
-      [size_bytes, root](Call& mine, std::uint32_t timeout_ms) {
-        return mine.table.broadcast(mine.table.context, mine.receive.data(), size_bytes, root,
-                                    timeout_ms, &mine.failure);
+      [size_bytes, root](Call& plugin_call, std::uint32_t timeout_ms) {
+        return plugin_call.table.broadcast(plugin_call.table.context, plugin_call.receive.data(),
+                                           size_bytes, root, timeout_ms, &plugin_call.failure);
       },
       deadline);
   copy_bytes(data, call->receive.data(), size_bytes);
@@ -228,8 +231,9 @@ void PluginBootstrap::abort(ExitCode code, const std::string& message) noexcept 
 void PluginBootstrap::finish(const Deadline& deadline) {
   run(
       new_call(), "finish",
-      [](Call& mine, std::uint32_t timeout_ms) {
-        return mine.table.finish(mine.table.context, timeout_ms, &mine.failure);
+      [](Call& plugin_call, std::uint32_t timeout_ms) {
+        return plugin_call.table.finish(plugin_call.table.context, timeout_ms,
+                                        &plugin_call.failure);
       },
       deadline);
 }

@@ -77,7 +77,7 @@ private:
 /// its text); `deadline`.
 class PmiConnection {
 public:
-  /// A wait: until when, whom to ask meanwhile, and what for (for messages).
+  /// A wait: its deadline, the health to check meanwhile, and its purpose (for messages).
   struct Wait {
     const Deadline& deadline;
     JobHealth& health;

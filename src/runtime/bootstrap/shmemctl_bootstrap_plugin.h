@@ -46,7 +46,7 @@ typedef struct {
 
 /* Filled in by the plugin; every member must be set. `context` is passed to each function. */
 typedef struct {
-  uint32_t struct_size; /* set by the host: the size that it knows; do not write behind it */
+  uint32_t struct_size; /* set by the host: the size that it knows; do not write beyond it */
   uint32_t abi_version; /* set by the plugin: the SHMEMCTL_BOOTSTRAP_ABI it was compiled with */
   int32_t rank;         /* of this process, from 0 to size - 1, each exactly once */
   int32_t size;         /* of the job, the same on all ranks */

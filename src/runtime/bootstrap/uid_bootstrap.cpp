@@ -84,9 +84,9 @@ public:
   void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                  const Deadline& deadline) override {
     auto* blocks = static_cast<std::byte*>(receive);
-    std::byte* mine = blocks + static_cast<std::size_t>(rank()) * bytes_per_rank;
-    if (bytes_per_rank > 0 && mine != send)
-      std::memcpy(mine, send, bytes_per_rank);
+    std::byte* own_block = blocks + static_cast<std::size_t>(rank()) * bytes_per_rank;
+    if (bytes_per_rank > 0 && own_block != send)
+      std::memcpy(own_block, send, bytes_per_rank);
     const auto plan = plan_allgather(rank(), size(), blocks, bytes_per_rank);
     call(*plan, FrameKind::allgather, bytes_per_rank, 0, deadline);
   }
@@ -257,7 +257,7 @@ UniqueId UniqueId::parse(const std::string& text) {
     refuse("it ends after its version");
   const std::string its_version = text.substr(prefix.size(), version_end - prefix.size());
   if (its_version != std::to_string(version))
-    refuse("it is of version \"" + printable(its_version, 20) + "\", and this tool reads version " +
+    refuse("its version is \"" + printable(its_version, 20) + "\", and this tool reads version " +
            std::to_string(version));
   const std::size_t secret_end = text.find(':', version_end + 1);
   if (secret_end == std::string::npos)

@@ -14,7 +14,7 @@ namespace shmemctl::buffers {
 class GpuMapping {
 public:
   virtual ~GpuMapping() = default;
-  /// Of the buffer's first allocation.
+  /// Where the buffer's first allocation is mapped.
   virtual std::byte* base() const = 0;
 };
 

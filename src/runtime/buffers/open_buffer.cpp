@@ -119,14 +119,14 @@ namespace {
 constexpr std::size_t max_bounce_bytes = std::size_t{1} << 20;
 }
 
-OpenBuffer::OpenBuffer(int my_pe, const RegisteredBuffer& mine,
+OpenBuffer::OpenBuffer(int my_pe, const RegisteredBuffer& buffer,
                        std::shared_ptr<const RegistrationTable> table, const Opener& opener)
-    : owner_pe_(my_pe), handle_(mine.handle), opener_(opener), table_(std::move(table)),
-      pages_(reinterpret_cast<std::byte*>(mine.extent.pages.begin)),
-      page_gap_bytes_(mine.extent.page_gap_bytes()), address_(mine.extent.address),
-      size_bytes_(mine.extent.size_bytes), writable_(mine.writable),
-      on_gpu_(mine.gpu != nullptr), path_{BufferPathKind::zero_copy, "it is this PE's own memory"} {
-}
+    : owner_pe_(my_pe), handle_(buffer.handle), opener_(opener), table_(std::move(table)),
+      pages_(reinterpret_cast<std::byte*>(buffer.extent.pages.begin)),
+      page_gap_bytes_(buffer.extent.page_gap_bytes()), address_(buffer.extent.address),
+      size_bytes_(buffer.extent.size_bytes), writable_(buffer.writable),
+      on_gpu_(buffer.gpu != nullptr), path_{BufferPathKind::zero_copy,
+                                            "it is this PE's own memory"} {}
 
 OpenBuffer::OpenBuffer(std::shared_ptr<OwnerConnection> owner, const BufferHandle& handle,
                        const Opener& opener)

@@ -106,7 +106,7 @@ struct Opener {
 class OpenBuffer {
 public:
   /// A buffer of this PE itself.
-  OpenBuffer(int my_pe, const RegisteredBuffer& mine,
+  OpenBuffer(int my_pe, const RegisteredBuffer& buffer,
              std::shared_ptr<const RegistrationTable> table, const Opener& opener);
   /// Another PE's: queries it, and tries the paths in order. Throws Error.
   OpenBuffer(std::shared_ptr<OwnerConnection> owner, const BufferHandle& handle,

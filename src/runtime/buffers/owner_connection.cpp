@@ -173,9 +173,9 @@ void OwnerConnection::staged_get(void* target, const BufferHandle& handle,
   }
 }
 
-void OwnerConnection::close(const BufferHandle& mine) {
+void OwnerConnection::close(const BufferHandle& handle) {
   const std::lock_guard lock(mutex_);
-  require_done(call({.kind = RequestKind::close, .handle = mine}).response, "close");
+  require_done(call({.kind = RequestKind::close, .handle = handle}).response, "close");
 }
 
 } // namespace shmemctl::buffers

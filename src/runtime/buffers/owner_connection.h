@@ -50,7 +50,7 @@ public:
                   std::size_t size_bytes, std::uint32_t user, const LocalCopy& copy);
 
   /// Tells that PE to forget a buffer of this PE. On return it has no mapping of it any more.
-  void close(const BufferHandle& mine);
+  void close(const BufferHandle& handle);
 
 private:
   void connect(const Deadline& deadline);

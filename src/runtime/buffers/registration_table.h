@@ -26,9 +26,9 @@ void require_plausible(const TableShape& shape);
 /// generation and then waits until all counters are 0.
 class RegistrationTable {
 public:
-  /// The owner's: reserves address space for all slots; memory is committed slot by slot.
+  /// For the owner: reserves address space for all slots; memory is committed slot by slot.
   explicit RegistrationTable(const TableShape& shape, const char* backing_kind);
-  /// A user's.
+  /// For a user: maps the owner's table.
   RegistrationTable(FileDescriptor descriptor, const TableShape& shape);
   ~RegistrationTable();
   RegistrationTable(const RegistrationTable&) = delete;

@@ -21,7 +21,7 @@ namespace shmemctl::buffers {
 
 /// What a PE does for others beyond its pool of buffers.
 struct ServiceCallbacks {
-  GpuBufferBackend* gpu = nullptr; ///< not owned; nullptr: no buffer is of a GPU
+  GpuBufferBackend* gpu = nullptr; ///< not owned; nullptr: no buffer is in GPU memory
   /// A buffer of that PE is about to go: on return this PE maps it no more.
   std::function<void(int owner_pe, const BufferHandle& theirs)> forget;
 };

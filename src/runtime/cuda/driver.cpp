@@ -43,7 +43,7 @@ const char* fix_of(CUresult result) {
   case CUDA_ERROR_LAUNCH_TIMEOUT:
     return "the GPU also drives a display, which ends long kernels: nvidia-smi -q -d DISPLAY";
   case CUDA_ERROR_ASSERT:
-    return "an assert in a kernel has failed; what it printed stands on this PE's output";
+    return "an assert in a kernel has failed; what it printed is in this PE's output";
   case CUDA_ERROR_ILLEGAL_ADDRESS:
   case CUDA_ERROR_ILLEGAL_INSTRUCTION:
   case CUDA_ERROR_MISALIGNED_ADDRESS:
@@ -51,16 +51,16 @@ const char* fix_of(CUresult result) {
   case CUDA_ERROR_INVALID_PC:
   case CUDA_ERROR_LAUNCH_FAILED:
     return "a kernel of this PE has failed: run the program under compute-sanitizer; if that finds "
-           "nothing, look with dmesg for other Xid errors than 13, 31 and 43 (a broken GPU)";
+           "nothing, check dmesg for Xid errors other than 13, 31 and 43 (a broken GPU)";
   case CUDA_ERROR_HARDWARE_STACK_ERROR:
   case CUDA_ERROR_UNKNOWN:
-    return "look with dmesg for Xid errors (79: the GPU has left the bus); nvidia-smi; reset the "
+    return "check dmesg for Xid errors (79: the GPU has left the bus) and nvidia-smi; reset the "
            "GPU or restart the node";
   case CUDA_ERROR_NOT_PERMITTED:
   case CUDA_ERROR_OPERATING_SYSTEM:
-    return "look at limits of the container and with dmesg for messages of the driver";
+    return "check the limits of the container, and dmesg for messages of the driver";
   default:
-    return "look with dmesg for Xid errors; shmemctl doctor --only driver,gpu";
+    return "check dmesg for Xid errors, and run shmemctl doctor --only driver,gpu";
   }
 }
 

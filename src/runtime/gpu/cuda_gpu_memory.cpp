@@ -65,12 +65,12 @@ GpuMemory::~GpuMemory() = default;
 std::unique_ptr<LocalPeers> GpuMemory::open_peers(const GpuSetup& setup,
                                                   const std::vector<int>& pes,
                                                   std::uint8_t what_for) const {
-  const auto mine = std::find(pes.begin(), pes.end(), setup.placement->pe) - pes.begin();
+  const auto own_slot = std::find(pes.begin(), pes.end(), setup.placement->pe) - pes.begin();
   if (is_fabric())
-    return make_gathered_peers(pes, static_cast<int>(mine), setup.hooks.gather);
+    return make_gathered_peers(pes, static_cast<int>(own_slot), setup.hooks.gather);
   Secret secret = setup.secret;
   secret[0] ^= what_for;
-  return make_local_peers(secret, pes, static_cast<int>(mine),
+  return make_local_peers(secret, pes, static_cast<int>(own_slot),
                           [health = setup.health] { health->check(); });
 }
 
@@ -105,30 +105,31 @@ void GpuMemory::make_of_chunks(GpuSetup& setup, std::size_t heap_bytes) {
 /// By a small allocation that every PE exports to every other one.
 GpuMemory::Matrix GpuMemory::try_mapping(GpuSetup& setup) {
   const std::size_t n_pes = setup.capabilities_by_pe.size();
-  std::vector<std::string> mine(n_pes);
+  std::vector<std::string> reasons(n_pes);
   {
     const std::vector<int> pes = candidates(setup);
     const auto peers = open_peers(setup, pes, 1);
-    mine = try_vmm_mapping(device_, *backing_, *peers, pes, setup, deadline_of(setup));
+    reasons = try_vmm_mapping(device_, *backing_, *peers, pes, setup, deadline_of(setup));
   }
   const Placement& placement = *setup.placement;
   const auto me = static_cast<std::size_t>(placement.pe);
   for (std::size_t pe = 0; pe < n_pes; ++pe) // fabric handles would reach them
     if (placement.hosts[pe].machine_id == placement.hosts[me].machine_id &&
         placement.node[pe] != placement.my_node())
-      mine[pe] = "on another virtual node";
-  return gather(setup, mine);
+      reasons[pe] = "on another virtual node";
+  return gather(setup, reasons);
 }
 
-GpuMemory::Matrix GpuMemory::gather(GpuSetup& setup, const std::vector<std::string>& mine) const {
+GpuMemory::Matrix GpuMemory::gather(GpuSetup& setup,
+                                    const std::vector<std::string>& reasons) const {
   constexpr char separator = '\n';
   std::string line;
-  for (const std::string& reason : mine)
+  for (const std::string& reason : reasons)
     line += reason + separator;
   Matrix all;
   for (const std::string& text : setup.hooks.gather(line)) {
     std::vector<std::string> row = split(text, separator);
-    row.resize(mine.size());
+    row.resize(reasons.size());
     all.push_back(std::move(row));
   }
   return all;
@@ -141,9 +142,9 @@ void GpuMemory::make_of_ipc(GpuSetup& setup, std::size_t heap_bytes) {
   auto cells = std::make_unique<IpcRegion>("gpu cells", device_, stream,
                                            round_up(cells_bytes, granularity_bytes), pe, n_pes);
   const std::vector<std::string> handles = setup.hooks.gather(cells->handle());
-  std::vector<std::string> mine(n_pes);
+  std::vector<std::string> reasons(n_pes);
   for (const int peer : setup.mappable_pes) {
-    std::string& reason = mine[static_cast<std::size_t>(peer)];
+    std::string& reason = reasons[static_cast<std::size_t>(peer)];
     reason =
         why_no_peer_access(*device_, setup.capabilities_by_pe[static_cast<std::size_t>(peer)].uuid);
     if (peer == pe || !reason.empty())
@@ -154,7 +155,7 @@ void GpuMemory::make_of_ipc(GpuSetup& setup, std::size_t heap_bytes) {
       reason = error.message();
     }
   }
-  const Matrix why_not = gather(setup, mine);
+  const Matrix why_not = gather(setup, reasons);
   std::vector<int> mapped;
   for (const int peer : setup.mappable_pes) {
     const auto me = static_cast<std::size_t>(pe), other = static_cast<std::size_t>(peer);
@@ -288,18 +289,18 @@ std::string why_no_peer_access(const cuda::Device& device, const std::string& uu
     if (other.uuid != uuid)
       continue;
     int can = 0, atomics = 0;
-    CUdevice mine = 0, theirs = 0;
+    CUdevice own_device = 0, theirs = 0;
     const cuda::Functions& call = device.call();
     const std::string pair = " from " + device.text() + " (" + device.info().pci_address +
                              ") to GPU " + std::to_string(other.ordinal) + " (" +
                              other.pci_address + ")";
-    if (call.device_get(&mine, device.info().ordinal) != CUDA_SUCCESS ||
+    if (call.device_get(&own_device, device.info().ordinal) != CUDA_SUCCESS ||
         call.device_get(&theirs, other.ordinal) != CUDA_SUCCESS ||
-        call.device_can_access_peer(&can, mine, theirs) != CUDA_SUCCESS || can == 0)
+        call.device_can_access_peer(&can, own_device, theirs) != CUDA_SUCCESS || can == 0)
       return "CUDA has no peer access" + pair;
     // Kernels count the members of a barrier by them.
     if (call.device_get_p2p_attribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
-                                      mine, theirs) != CUDA_SUCCESS ||
+                                      own_device, theirs) != CUDA_SUCCESS ||
         atomics == 0)
       return "the link has no native atomics" + pair;
   }
@@ -317,11 +318,11 @@ std::vector<std::string> try_vmm_mapping(const std::shared_ptr<const cuda::Devic
   const auto range = backing.reserve(slots * chunk_bytes);
   const auto place = [&](std::size_t slot) { return range->base() + slot * chunk_bytes; };
   const cuda::Stream stream(device);
-  const std::unique_ptr<Chunk> mine = backing.create(chunk_bytes);
-  mine->map(place(my_slot));
+  const std::unique_ptr<Chunk> chunk = backing.create(chunk_bytes);
+  chunk->map(place(my_slot));
   const std::uint64_t mark = mark_of(setup.placement->pe);
   cuda::copy_now(stream, place(my_slot), &mark, sizeof mark);
-  std::vector<FileDescriptor> theirs = peers.exchange(mine->descriptor(), deadline);
+  std::vector<FileDescriptor> theirs = peers.exchange(chunk->descriptor(), deadline);
   for (std::size_t slot = 0; slot < slots; ++slot) {
     const int pe = candidates[slot];
     std::string& reason = why_not[static_cast<std::size_t>(pe)];

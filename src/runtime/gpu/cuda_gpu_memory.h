@@ -42,7 +42,7 @@ public:
   const std::shared_ptr<const DeviceMemory>& device_memory() const { return device_memory_; }
 
 private:
-  /// By PE, by PE: "" where the one can map the other's memory.
+  /// [pe][other]: "" if the first can map the other's memory, else why not.
   using Matrix = std::vector<std::vector<std::string>>;
   bool is_fabric() const { return kind_ == "fabric"; }
   /// PEs that may be able to map this one's memory, this one among them: the same list on all.
@@ -52,7 +52,7 @@ private:
   void make_of_chunks(GpuSetup& setup, std::size_t heap_bytes);
   void make_of_ipc(GpuSetup& setup, std::size_t heap_bytes);
   Matrix try_mapping(GpuSetup& setup);
-  Matrix gather(GpuSetup& setup, const std::vector<std::string>& mine) const;
+  Matrix gather(GpuSetup& setup, const std::vector<std::string>& reasons) const;
   void explain(const GpuSetup& setup, const Matrix& why_not, const std::vector<int>& group);
 
   std::shared_ptr<const cuda::Device> device_;

@@ -6,7 +6,7 @@
 #include "src/base/timeout_hint.h"
 #include "src/runtime/gpu/device_queues.h"
 #include "src/runtime/gpu/kernel_proxy.h"
-#include "transports/ibgda/ibgda_transport.h"
+#include "transports/ibgda/ibgda.h"
 #include "transports/mlx5/syndrome_text.h"
 
 namespace shmemctl {

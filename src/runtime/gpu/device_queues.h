@@ -10,7 +10,7 @@
 
 #include "src/abi/device_network.h"
 #include "src/runtime/gpu/kernel_memory.h"
-#include "transports/ibgda/ibgda_transport.h"
+#include "transports/ibgda/ibgda.h"
 
 namespace shmemctl {
 

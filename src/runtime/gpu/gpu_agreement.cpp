@@ -64,11 +64,11 @@ HeapKind choose_gpu_heap(const std::string& wanted,
 
 int pes_on_device(const std::vector<GpuCapabilities>& capabilities_by_pe,
                   const Placement& placement) {
-  const auto mine = static_cast<std::size_t>(placement.pe);
+  const auto own_pe = static_cast<std::size_t>(placement.pe);
   int count = 0;
   for (std::size_t pe = 0; pe < capabilities_by_pe.size(); ++pe)
-    if (capabilities_by_pe[pe].uuid == capabilities_by_pe[mine].uuid &&
-        placement.hosts[pe].machine_id == placement.hosts[mine].machine_id)
+    if (capabilities_by_pe[pe].uuid == capabilities_by_pe[own_pe].uuid &&
+        placement.hosts[pe].machine_id == placement.hosts[own_pe].machine_id)
       ++count;
   return count;
 }

@@ -7,7 +7,7 @@
 namespace shmemctl {
 
 /// Puts copies into streams and takes the time that the device needs for them. Two streams: the
-/// PE's own (PeGpu::stream()), and one beside it, whose copies run at the same time. Not thread
+/// PE's own (PeGpu::stream()), and a second one, whose copies run at the same time. Not thread
 /// safe. All but host_memory() throw Error (unavailable) with the driver's reason.
 class HostCopies {
 public:
@@ -21,9 +21,9 @@ public:
   /// Puts a copy into the PE's stream. One of the addresses is within host_memory(), the other one
   /// within memory of this PE's GPU; returns at once.
   virtual void start(void* to, const void* from, std::size_t size_bytes) = 0;
-  /// ... into the stream beside it. Only between fork() and join().
+  /// ... into the second stream. Only between fork() and join().
   virtual void start_beside(void* to, const void* from, std::size_t size_bytes) = 0;
-  /// What is put into the stream beside the PE's waits for what is in the PE's by now.
+  /// What is put into the second stream waits for what is in the PE's by now.
   virtual void fork() = 0;
   /// ... and what is put into the PE's stream waits for both.
   virtual void join() = 0;

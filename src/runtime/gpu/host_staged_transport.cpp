@@ -9,7 +9,7 @@ namespace {
 /// What is copied at once.
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
-RemoteAddress behind(const RemoteAddress& address, std::size_t bytes) {
+RemoteAddress advanced(const RemoteAddress& address, std::size_t bytes) {
   return {address.pe, address.region, address.offset_bytes + bytes};
 }
 
@@ -41,7 +41,7 @@ void HostStagedTransport::put(int context, const RemoteAddress& target, const vo
   for (std::size_t done = 0; done < size_bytes; done += buffer.size()) {
     buffer.resize(std::min(buffer.size(), size_bytes - done));
     memory_->copy(buffer.data(), static_cast<const std::byte*>(source) + done, buffer.size());
-    below().put(context, behind(target, done), buffer.data(), buffer.size(), true);
+    below().put(context, advanced(target, done), buffer.data(), buffer.size(), true);
   }
 }
 
@@ -54,7 +54,7 @@ void HostStagedTransport::get(int context, void* target, const RemoteAddress& so
   std::vector<std::byte> buffer(std::min(size_bytes, piece_bytes));
   for (std::size_t done = 0; done < size_bytes; done += buffer.size()) {
     buffer.resize(std::min(buffer.size(), size_bytes - done));
-    below().get(context, buffer.data(), behind(source, done), buffer.size(), true);
+    below().get(context, buffer.data(), advanced(source, done), buffer.size(), true);
     memory_->copy(static_cast<std::byte*>(target) + done, buffer.data(), buffer.size());
   }
 }
@@ -75,8 +75,8 @@ void HostStagedTransport::put_signal(int context, const RemoteAddress& target, c
   }
   std::vector<std::byte> buffer(last);
   memory_->copy(buffer.data(), static_cast<const std::byte*>(source) + before, last);
-  below().put_signal(context, behind(target, before), buffer.data(), last, signal, signal_value, op,
-                     true);
+  below().put_signal(context, advanced(target, before), buffer.data(), last, signal, signal_value,
+                     op, true);
 }
 
 } // namespace shmemctl

@@ -1,5 +1,5 @@
-// Memory that kernels use beside the heap, as the host allocates and maps it. No CUDA header: tests
-// implement it with plain memory, and "kernels" that are threads.
+// Memory that kernels use besides the heap, as the host allocates and maps it. No CUDA header:
+// tests implement it with plain memory, and "kernels" that are threads.
 #pragma once
 
 #include <cstddef>

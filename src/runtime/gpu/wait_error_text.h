@@ -16,7 +16,7 @@ struct WaitErrorText {
 
 /// Whether the report concerns the kernels' network: then DeviceNetworkPart has the text.
 bool is_of_network(WaitKind kind);
-/// Of all other kinds.
+/// The text for all other kinds.
 /// @param pe      whose kernel it was
 /// @param no_path why kernels have no path to the report's peer; "" if that is not known
 WaitErrorText describe_wait(const WaitReport& report, int pe, double timeout_s,

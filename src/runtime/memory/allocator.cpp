@@ -114,7 +114,7 @@ struct Allocator::Impl {
   }
 
   /// Links `block` into the address order after `previous` (none: at the front).
-  void link_behind(std::uint32_t block, std::uint32_t previous, std::uint32_t next) {
+  void link_after(std::uint32_t block, std::uint32_t previous, std::uint32_t next) {
     blocks[block].previous = previous;
     blocks[block].next = next;
     if (previous != none)
@@ -151,27 +151,27 @@ std::uint64_t Allocator::Impl::take(std::uint32_t block, std::uint64_t size_byte
   const std::uint64_t begin = blocks[block].offset_bytes;
   const std::uint64_t end = begin + blocks[block].size_bytes;
   const std::uint64_t start = round_up_to_power(begin, alignment);
-  const std::uint64_t behind_bytes = end - (start + size_bytes);
+  const std::uint64_t rest_bytes = end - (start + size_bytes);
   std::uint32_t taken;
-  if (start == begin && behind_bytes == 0) {
+  if (start == begin && rest_bytes == 0) {
     free_blocks.remove(block);
     taken = block;
   } else if (start == begin) {
     // The free block keeps its node in the tree: its front is cut off.
     taken = make_block(start, size_bytes);
-    link_behind(taken, blocks[block].previous, block);
+    link_after(taken, blocks[block].previous, block);
     blocks[block].offset_bytes = start + size_bytes;
-    blocks[block].size_bytes = behind_bytes;
+    blocks[block].size_bytes = rest_bytes;
     free_blocks.refresh(block);
   } else {
     taken = make_block(start, size_bytes);
-    link_behind(taken, block, blocks[block].next);
+    link_after(taken, block, blocks[block].next);
     blocks[block].size_bytes = start - begin;
     free_blocks.refresh(block);
-    if (behind_bytes > 0) {
-      const std::uint32_t behind = make_block(start + size_bytes, behind_bytes);
-      link_behind(behind, taken, blocks[taken].next);
-      free_blocks.insert(behind);
+    if (rest_bytes > 0) {
+      const std::uint32_t next = make_block(start + size_bytes, rest_bytes);
+      link_after(next, taken, blocks[taken].next);
+      free_blocks.insert(next);
     }
   }
   blocks[taken].asked_bytes = asked;
@@ -188,22 +188,22 @@ void Allocator::Impl::release(std::uint32_t block) {
   used -= freed.size_bytes;
   --live_count;
   freed.asked_bytes = 0;
-  const std::uint32_t before = freed.previous, behind = freed.next;
+  const std::uint32_t before = freed.previous, next = freed.next;
   const std::uint64_t end = freed.offset_bytes + freed.size_bytes;
   if (is_free(before)) {
     std::uint64_t joined_end = end;
-    if (is_free(behind)) {
-      joined_end += blocks[behind].size_bytes;
-      free_blocks.remove(behind);
-      drop_block(behind);
+    if (is_free(next)) {
+      joined_end += blocks[next].size_bytes;
+      free_blocks.remove(next);
+      drop_block(next);
     }
     blocks[before].size_bytes = joined_end - blocks[before].offset_bytes;
     free_blocks.refresh(before);
     drop_block(block);
-  } else if (is_free(behind)) {
-    blocks[behind].size_bytes += freed.size_bytes;
-    blocks[behind].offset_bytes = freed.offset_bytes;
-    free_blocks.refresh(behind);
+  } else if (is_free(next)) {
+    blocks[next].size_bytes += freed.size_bytes;
+    blocks[next].offset_bytes = freed.offset_bytes;
+    free_blocks.refresh(next);
     drop_block(block);
   } else {
     free_blocks.insert(block);
@@ -259,7 +259,7 @@ void Allocator::grow(std::size_t more_bytes) {
     own.free_blocks.refresh(own.last);
   } else {
     const std::uint32_t block = own.make_block(own.managed, added);
-    own.link_behind(block, own.last, none);
+    own.link_after(block, own.last, none);
     own.free_blocks.insert(block);
   }
   own.managed = end;

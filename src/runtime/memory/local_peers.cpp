@@ -117,7 +117,7 @@ public:
   int slots() const override { return static_cast<int>(pes_.size()); }
   int my_slot() const override { return my_slot_; }
 
-  std::vector<FileDescriptor> exchange(int mine, const Deadline& deadline) override {
+  std::vector<FileDescriptor> exchange(int descriptor, const Deadline& deadline) override {
     if (slots() == 1)
       return std::vector<FileDescriptor>(1);
     if (failed_)
@@ -125,7 +125,7 @@ public:
                   "check the first error");
     failed_ = true;
     try {
-      send_and_receive(mine, deadline);
+      send_and_receive(descriptor, deadline);
     } catch (...) {
       current_.clear();
       early_.clear();
@@ -163,7 +163,7 @@ private:
                        "use a kernel and container that allow abstract Unix sockets");
   }
 
-  void send_and_receive(int mine, const Deadline& deadline) {
+  void send_and_receive(int descriptor, const Deadline& deadline) {
     std::vector<std::size_t> unsent;
     // Every PE begins with its right-hand neighbour, so that no queue is filled by all at once.
     for (std::size_t step = 1; step < pes_.size(); ++step)
@@ -174,7 +174,7 @@ private:
     while (true) {
       const std::size_t before = unsent.size() + missing;
       const bool more_to_read = receive(missing);
-      send(unsent, mine);
+      send(unsent, descriptor);
       if (unsent.empty() && missing == 0)
         return;
       if (check_ && next_check.passed()) {
@@ -263,17 +263,17 @@ private:
     return message.sequence == sequence_;
   }
 
-  void send(std::vector<std::size_t>& unsent, int mine) {
+  void send(std::vector<std::size_t>& unsent, int descriptor) {
     unsent.erase(std::remove_if(unsent.begin(), unsent.end(),
-                                [&](std::size_t slot) { return send_one(slot, mine); }),
+                                [&](std::size_t slot) { return send_one(slot, descriptor); }),
                  unsent.end());
   }
 
   /// False if it cannot be sent now.
-  bool send_one(std::size_t slot, int mine) {
+  bool send_one(std::size_t slot, int descriptor) {
     PeerDatagram datagram =
         encode({static_cast<std::uint32_t>(pes_[static_cast<std::size_t>(my_slot_)]),
-                static_cast<std::uint32_t>(pes_[slot]), sequence_, mine >= 0},
+                static_cast<std::uint32_t>(pes_[slot]), sequence_, descriptor >= 0},
                secret_);
     iovec piece{datagram.data(), datagram.size()};
     alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(int))]{};
@@ -282,14 +282,14 @@ private:
     header.msg_namelen = addresses_[slot].length;
     header.msg_iov = &piece;
     header.msg_iovlen = 1;
-    if (mine >= 0) {
+    if (descriptor >= 0) {
       header.msg_control = control;
       header.msg_controllen = sizeof control;
       cmsghdr* part = CMSG_FIRSTHDR(&header);
       part->cmsg_level = SOL_SOCKET;
       part->cmsg_type = SCM_RIGHTS;
       part->cmsg_len = CMSG_LEN(sizeof(int));
-      std::memcpy(CMSG_DATA(part), &mine, sizeof mine);
+      std::memcpy(CMSG_DATA(part), &descriptor, sizeof descriptor);
     }
     if (::sendmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
       return true;
@@ -393,9 +393,9 @@ public:
   int slots() const override { return static_cast<int>(pes_.size()); }
   int my_slot() const override { return my_slot_; }
 
-  std::vector<FileDescriptor> exchange(int mine, const Deadline&) override {
+  std::vector<FileDescriptor> exchange(int descriptor, const Deadline&) override {
     const std::vector<std::string> all =
-        gather_(mine < 0 ? no_handle : to_hex(handle_in_file(mine)));
+        gather_(descriptor < 0 ? no_handle : to_hex(handle_in_file(descriptor)));
     std::vector<FileDescriptor> theirs(pes_.size());
     for (std::size_t slot = 0; slot < pes_.size(); ++slot) {
       const std::string& said = all.at(static_cast<std::size_t>(pes_[slot]));

@@ -47,10 +47,10 @@ public:
   virtual ~LocalPeers() = default;
   virtual int slots() const = 0;
   virtual int my_slot() const = 0;
-  /// Gives `mine` to every peer and takes theirs, by slot (my own slot is empty). A PE may give
-  /// -1 for none. Throws Error: deadline, naming the PEs that sent nothing; unavailable.
-  /// After an Error there is no other exchange.
-  virtual std::vector<FileDescriptor> exchange(int mine, const Deadline& deadline) = 0;
+  /// Gives `descriptor` to every peer and takes theirs, by slot (my own slot is empty). A PE may
+  /// give -1 for none. Throws Error: deadline, naming the PEs that sent nothing; unavailable. After
+  /// an Error there is no other exchange.
+  virtual std::vector<FileDescriptor> exchange(int descriptor, const Deadline& deadline) = 0;
 };
 
 /// Over Unix datagram sockets with abstract names made of the job's secret: nothing is left in a

@@ -47,7 +47,7 @@ struct ProgramData {
   std::string build_id; ///< hexadecimal; of the file's contents where the linker wrote none
   const PageRange& pages() const { return layout.pages; }
 };
-/// Of the main program. Throws Error (unavailable).
+/// The static data of the main program. Throws Error (unavailable).
 ProgramData find_program_data();
 
 /// The GNU build id in the notes of a program (the bytes of a PT_NOTE segment), in hexadecimal.

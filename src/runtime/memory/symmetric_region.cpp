@@ -47,9 +47,9 @@ struct SymmetricRegion::Impl {
 
 /// Maps one step of every slot. Descriptors are closed at the end: the mappings hold the memory.
 void SymmetricRegion::Impl::map_step(std::size_t step_bytes, const Deadline& deadline) {
-  const std::unique_ptr<Chunk> mine = backing.create(step_bytes);
-  mine->map(slot_base(my_slot) + committed_bytes);
-  std::vector<FileDescriptor> theirs = peers.exchange(mine->descriptor(), deadline);
+  const std::unique_ptr<Chunk> chunk = backing.create(step_bytes);
+  chunk->map(slot_base(my_slot) + committed_bytes);
+  std::vector<FileDescriptor> theirs = peers.exchange(chunk->descriptor(), deadline);
   for (std::size_t slot = 0; slot < slots; ++slot)
     if (slot != my_slot)
       backing.import(std::move(theirs[slot]), step_bytes)->map(slot_base(slot) + committed_bytes);

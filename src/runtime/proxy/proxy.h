@@ -116,9 +116,9 @@ public:
   /// Accepts no more requests, executes and completes all that were accepted before, and ends the
   /// threads. Throws the first Error of the proxy, also on another call.
   void stop();
-  /// Of all threads: sums, and the largest depth.
+  /// All threads together: sums, and the largest depth.
   ProxyStatistics statistics() const;
-  /// Of one thread; the producers' stalls are not known by thread.
+  /// One thread's; the stalls of producers are not known by thread.
   ProxyStatistics statistics(unsigned ring) const { return threads_[ring]->statistics(); }
 
 private:

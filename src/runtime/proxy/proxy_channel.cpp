@@ -161,10 +161,11 @@ void ProxyChannel::fail(const Error& error, Condition condition, unsigned ring) 
     // throw_failure() says so.
   }
   for (unsigned each = 0; each < n_fifos(); ++each) {
-    const Condition mine = each == ring ? condition : Condition::failed;
+    const Condition ring_condition = each == ring ? condition : Condition::failed;
     std::uint64_t& failed = memories_[each]->header().failed;
     // Release: a reader that sees this also sees the error.
-    HostAtomics::store_release(&failed, std::max(failed, static_cast<std::uint64_t>(mine)));
+    HostAtomics::store_release(&failed,
+                               std::max(failed, static_cast<std::uint64_t>(ring_condition)));
   }
 }
 
@@ -188,7 +189,7 @@ void ProxyChannel::give_up(const std::string& step, unsigned ring) {
     const std::uint64_t word = HostAtomics::load_relaxed(&header(ring).serving);
     if (word != 0) {
       const ProxyServing serving = to_serving(word);
-      health_.give_up(step + " behind a " + name_of(serving.op) + " of the proxy", serving.pe);
+      health_.give_up(step + " after a " + name_of(serving.op) + " of the proxy", serving.pe);
     }
     throw timeout_error(step, ring);
   } catch (const Error& error) {

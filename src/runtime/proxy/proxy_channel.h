@@ -108,7 +108,7 @@ public:
     failed = 1, ///< requests are still taken, and answered as failed
     stuck = 2   ///< nothing more will be answered: a slot stays empty, or the thread has left
   };
-  /// Of a ring; if one is not well, none is.
+  /// The condition of a ring; if one has failed, all have.
   Condition condition(unsigned ring = 0) const {
     // Acquire: a producer that sees the failure reads the error after it.
     return static_cast<Condition>(HostAtomics::load_acquire(&memories_[ring]->header().failed));

@@ -28,7 +28,7 @@ public:
            bool blocking = false);
   /// `target` holds the data after quiet(), or on return if it is `blocking`.
   void get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking = true);
-  /// Of the low 1, 2, 4 or 8 bytes of `value`, which travel in the request.
+  /// Puts the low 1, 2, 4 or 8 bytes of `value`, which are part of the request.
   void put_value(const RemoteAddress& target, std::uint64_t value, unsigned size_bytes);
   std::uint64_t get_value(const RemoteAddress& source, unsigned size_bytes);
   /// Waits for the old value.

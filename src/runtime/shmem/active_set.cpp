@@ -10,7 +10,7 @@ namespace shmemctl::api {
 
 namespace {
 
-/// Of a reduction, at a time.
+/// A reduction works on this much at a time.
 constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 
 std::byte* at(void* base, std::size_t offset_bytes) {

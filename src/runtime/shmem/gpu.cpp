@@ -1,49 +1,47 @@
 // GPUs: an extension (shmemctl/functions_gpu.h).
-#include "src/runtime/shmem/gpu.h"
-
 #include <bit>
 #include <cstring>
 #include <limits>
 
 #include "kernels/on_stream.h"
+#include "src/runtime/gpu/gpu.h"
 #include "src/runtime/shmem/api.h"
 #include "src/runtime/shmem/include/shmemx.h"
-
-namespace shmemctl::api {
-
-PeGpu& gpu_of(World& world) {
-  if (PeGpu* const gpu = world.gpu())
-    return *gpu;
-  throw wrong_use("GPU", "use", world.why_no_gpu(),
-                  "call shmemx_gpu_init, and check what it returns where GPUs are optional");
-}
-
-int team_number(shmem_team_t team) {
-  if (!team)
-    throw wrong_use("SHMEM_TEAM_INVALID", "use in kernels", "not a team",
-                    "check what the call that created the team returned");
-  return team->id;
-}
-
-} // namespace shmemctl::api
+#include "src/runtime/shmem/world.h"
 
 using namespace shmemctl;
 using api::World;
 
 namespace {
 
+/// Throws Error (usage) if the job has no GPUs.
+PeGpu& gpu_of(World& world) {
+  if (PeGpu* const gpu = world.gpu())
+    return *gpu;
+  throw api::wrong_use("GPU", "use", world.why_no_gpu(),
+                       "call shmemx_gpu_init, and check what it returns where GPUs are optional");
+}
+
+/// The number of a team. Throws Error (usage) for SHMEM_TEAM_INVALID.
+int team_number(shmem_team_t team) {
+  if (!team)
+    throw api::wrong_use("SHMEM_TEAM_INVALID", "use in kernels", "not a team",
+                         "check what the call that created the team returned");
+  return team->id;
+}
+
 /// As cudaMalloc.
 constexpr std::size_t usual_alignment_bytes = 256;
 
 void* allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
   return api::guarded([&](World& world) -> void* {
-    PeGpu& gpu = api::gpu_of(world);
+    PeGpu& gpu = gpu_of(world);
     return size_bytes == 0 ? nullptr : gpu.allocate(size_bytes, alignment_bytes);
   });
 }
 
 void* place_at(World& world, const void* address, int pe) {
-  PeGpu& gpu = api::gpu_of(world);
+  PeGpu& gpu = gpu_of(world);
   const auto target =
       static_cast<std::size_t>(api::world_pe_in_team(world, shmemctl_default_context, pe));
   const DeviceJob job = gpu.job();
@@ -67,7 +65,7 @@ SHMEMCTL_API(const char*, shmemx_gpu_why_not, (void)) {
 
 SHMEMCTL_API(const char*, shmemx_gpu_path, (int pe)) {
   return api::guarded([&](World& world) {
-    PeGpu& gpu = api::gpu_of(world);
+    PeGpu& gpu = gpu_of(world);
     const int target = api::world_pe_in_team(world, shmemctl_default_context, pe);
     return gpu.paths_by_pe()[static_cast<std::size_t>(target)].reason.c_str();
   });
@@ -83,7 +81,7 @@ SHMEMCTL_API(void*, shmemx_gpu_calloc, (size_t count, size_t size)) {
   void* const block = allocate(count * size, usual_alignment_bytes);
   if (block)
     api::guarded([&](World& world) {
-      api::gpu_of(world).fill(block, 0, count * size);
+      gpu_of(world).fill(block, 0, count * size);
       // No PE may write into a block before its owner has cleared it.
       world.collectives.barrier(team_world);
     });
@@ -96,7 +94,7 @@ SHMEMCTL_API(void*, shmemx_gpu_align, (size_t alignment, size_t size)) {
 
 SHMEMCTL_API(void, shmemx_gpu_free, (void* ptr)) {
   if (ptr)
-    api::guarded([&](World& world) { api::gpu_of(world).free(ptr); });
+    api::guarded([&](World& world) { gpu_of(world).free(ptr); });
 }
 
 SHMEMCTL_API(void*, shmemx_gpu_ptr, (const void* dest, int pe)) {
@@ -105,7 +103,7 @@ SHMEMCTL_API(void*, shmemx_gpu_ptr, (const void* dest, int pe)) {
 
 SHMEMCTL_API(void, shmemx_gpu_job, (void* job, size_t job_bytes)) {
   api::guarded([&](World& world) {
-    PeGpu& gpu = api::gpu_of(world);
+    PeGpu& gpu = gpu_of(world);
     if (job_bytes != sizeof(DeviceJob))
       throw api::wrong_use("shmemctl::DeviceJob", "fill in",
                            "the program expects " + std::to_string(job_bytes) +
@@ -118,26 +116,23 @@ SHMEMCTL_API(void, shmemx_gpu_job, (void* job, size_t job_bytes)) {
 }
 
 SHMEMCTL_API(int, shmemx_gpu_team, (shmem_team_t team)) {
-  return api::guarded([&](World&) { return api::team_number(team); });
+  return api::guarded([&](World&) { return team_number(team); });
 }
 
 SHMEMCTL_API(shmemx_stream_t, shmemx_gpu_stream, (void)) {
   return api::guarded(
-      [](World& world) { return static_cast<shmemx_stream_t>(api::gpu_of(world).stream()); });
+      [](World& world) { return static_cast<shmemx_stream_t>(gpu_of(world).stream()); });
 }
 
 SHMEMCTL_API(void, shmemx_gpu_wait, (shmemx_stream_t stream)) {
-  api::guarded([&](World& world) { api::gpu_of(world).wait(stream, "shmemx_gpu_wait"); });
+  api::guarded([&](World& world) { gpu_of(world).wait(stream, "shmemx_gpu_wait"); });
 }
 
 SHMEMCTL_API(void, shmemx_gpu_check, (void)) {
-  api::guarded([](World& world) { api::gpu_of(world).check(); });
+  api::guarded([](World& world) { gpu_of(world).check(); });
 }
 
 // Operations on streams: an extension (shmemctl/functions_gpu.h).
-
-using namespace shmemctl;
-using api::World;
 
 namespace {
 
@@ -145,7 +140,7 @@ namespace {
 template <class Body>
 void with_job(Body&& body) {
   api::guarded([&](World& world) {
-    PeGpu& gpu = api::gpu_of(world);
+    PeGpu& gpu = gpu_of(world);
     gpu.check();
     body(on_stream::Job(gpu.job(), gpu.heap_delta_bytes(), gpu.site().heap_kind == "host"), world);
   });
@@ -241,21 +236,20 @@ SHMEMCTL_API(void, shmemx_quiet_on_stream, (shmemx_stream_t stream)) {
 
 SHMEMCTL_API(void, shmemx_barrier_on_stream, (shmem_team_t team, shmemx_stream_t stream)) {
   with_job([&](const on_stream::Job& job, World&) {
-    on_stream::barrier(job, api::team_number(team), stream);
+    on_stream::barrier(job, team_number(team), stream);
   });
 }
 
 SHMEMCTL_API(void, shmemx_sync_on_stream, (shmem_team_t team, shmemx_stream_t stream)) {
-  with_job([&](const on_stream::Job& job, World&) {
-    on_stream::sync(job, api::team_number(team), stream);
-  });
+  with_job(
+      [&](const on_stream::Job& job, World&) { on_stream::sync(job, team_number(team), stream); });
 }
 
 SHMEMCTL_API(void, shmemx_broadcastmem_on_stream,
              (shmem_team_t team, void* dest, const void* source, size_t nbytes, int root,
               shmemx_stream_t stream)) {
   with_job([&](const on_stream::Job& job, World& world) {
-    const int number = api::team_number(team);
+    const int number = team_number(team);
     if (root < 0 || root >= world.teams.n_pes(number))
       throw api::wrong_use("root " + std::to_string(root), "broadcast",
                            "the team has PEs 0 to " + std::to_string(world.teams.n_pes(number) - 1),
@@ -268,7 +262,7 @@ SHMEMCTL_API(void, shmemx_fcollectmem_on_stream,
              (shmem_team_t team, void* dest, const void* source, size_t nbytes,
               shmemx_stream_t stream)) {
   with_job([&](const on_stream::Job& job, World&) {
-    on_stream::fcollect(job, api::team_number(team), dest, source, nbytes, stream);
+    on_stream::fcollect(job, team_number(team), dest, source, nbytes, stream);
   });
 }
 
@@ -276,7 +270,7 @@ SHMEMCTL_API(void, shmemx_alltoallmem_on_stream,
              (shmem_team_t team, void* dest, const void* source, size_t nbytes,
               shmemx_stream_t stream)) {
   with_job([&](const on_stream::Job& job, World&) {
-    on_stream::alltoall(job, api::team_number(team), dest, source, nbytes, stream);
+    on_stream::alltoall(job, team_number(team), dest, source, nbytes, stream);
   });
 }
 
@@ -285,7 +279,7 @@ SHMEMCTL_API(void, shmemx_alltoallvmem_on_stream,
               const uint64_t* source_offsets, const uint64_t* dest_offsets,
               shmemx_stream_t stream)) {
   with_job([&](const on_stream::Job& job, World&) {
-    on_stream::alltoallv(job, api::team_number(team), dest, source,
+    on_stream::alltoallv(job, team_number(team), dest, source,
                          {nbytes, source_offsets, dest_offsets}, stream);
   });
 }
@@ -295,7 +289,7 @@ SHMEMCTL_API(void, shmemx_reduce_on_stream,
               shmemx_op_t op, shmemx_stream_t stream)) {
   with_job([&](const on_stream::Job& job, World&) {
     const on_stream::NumberType numbers = number_type(type);
-    on_stream::reduce(job, api::team_number(team), dest, source, nreduce, numbers,
+    on_stream::reduce(job, team_number(team), dest, source, nreduce, numbers,
                       reduce_op(op, numbers), stream);
   });
 }
@@ -305,7 +299,7 @@ SHMEMCTL_API(void, shmemx_reducescatter_on_stream,
               shmemx_op_t op, shmemx_stream_t stream)) {
   with_job([&](const on_stream::Job& job, World&) {
     const on_stream::NumberType numbers = number_type(type);
-    on_stream::reducescatter(job, api::team_number(team), dest, source, nreduce, numbers,
+    on_stream::reducescatter(job, team_number(team), dest, source, nreduce, numbers,
                              reduce_op(op, numbers), stream);
   });
 }

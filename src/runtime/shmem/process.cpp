@@ -303,8 +303,8 @@ void at_exit(int status, void*) {
   process->world->fail_with_status(status);
 }
 
-/// Of the initialisation. The other PEs may have the same error, which one PE prints then, or wait
-/// for this one.
+/// Ends the process because initialisation failed. The other PEs may have the same error, which one
+/// PE prints then, or wait for this one.
 [[noreturn]] void fail_to_start(Error error, const Environment& environment) {
   stage = Stage::ending;
   if (!reached_bootstrap && share_problem(environment, {}, error, print_failure))

@@ -116,7 +116,7 @@ void World::destroy_context(shmem_ctx_t context) {
   rma.quiet(context->number);
   const std::lock_guard lock(handles_mutex_);
   const auto found = std::find_if(contexts_.begin(), contexts_.end(),
-                                  [&](const auto& mine) { return mine.get() == context; });
+                                  [&](const auto& each) { return each.get() == context; });
   if (found == contexts_.end())
     return; // SHMEM_CTX_DEFAULT stays
   numbers_.reset(static_cast<std::size_t>(context->number));
@@ -143,7 +143,7 @@ void World::destroy_team(shmem_team_t team) {
     destroy_context(context);
   teams.destroy(team->id);
   const std::lock_guard lock(handles_mutex_);
-  std::erase_if(teams_, [&](const auto& mine) { return mine.get() == team; });
+  std::erase_if(teams_, [&](const auto& each) { return each.get() == team; });
 }
 
 } // namespace shmemctl::api

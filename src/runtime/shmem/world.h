@@ -125,7 +125,7 @@ decltype(auto) guarded(Body&& body) {
 Error wrong_use(const std::string& subject, const std::string& attempted,
                 const std::string& problem, const std::string& fix);
 
-/// Of SHMEM_SIGNAL_SET and SHMEM_SIGNAL_ADD. Throws Error (usage).
+/// Converts SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD. Throws Error (usage) for another value.
 SignalOp signal_op(int op);
 /// Throws Error (usage) for a value that is not one of SHMEM_CMP_*.
 void require_comparison(int cmp);

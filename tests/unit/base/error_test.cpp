@@ -82,6 +82,21 @@ TEST(Error, AnotherSubjectActionOrLocationChangesTheMessageAlone) {
   printed.mark_printed();
   EXPECT_TRUE(printed.located("n1", 3).printed());
   EXPECT_TRUE(printed.with_subject("a").printed());
+  EXPECT_TRUE(printed.with_fix("buy memory").printed());
+}
+
+TEST(Error, AnotherFixChangesNothingElse) {
+  Error error = Error(ExitCode::usage, "bruingup", "run", "no such program", "check its name",
+                      {"n1", 3, "", {}})
+                    .on_all_pes();
+  error.mark_printed();
+  const Error changed = error.with_fix("did you mean bringup?\nOtherwise " + error.fix());
+  EXPECT_EQ(changed.fix(), "did you mean bringup?\\x0aOtherwise check its name");
+  EXPECT_EQ(changed.message(), error.message());
+  EXPECT_EQ(changed.code(), ExitCode::usage);
+  EXPECT_EQ(changed.where().pe, 3);
+  EXPECT_TRUE(changed.printed());
+  EXPECT_TRUE(changed.same_on_all_pes());
 }
 
 TEST(Error, LocatedNamesTheHostAndPeThatAreNotKnown) {

@@ -117,7 +117,8 @@ TEST(HeatMap, WaitsOfMoe) {
   Report report = sample_report();
   report.moe[0]["waits"][0]["wait_us"] = {{0, 1, 50}, {1, 0, 45}, {2, 1, 0}};
   const std::string text = heat_maps_text(report, {});
-  EXPECT_NE(text.find("moe mode=ht tokens=128, dispatch: who waited for whom"), std::string::npos)
+  EXPECT_NE(text.find("moe mode=ht tokens=128, dispatch: which rank waited for which"),
+            std::string::npos)
       << text;
   EXPECT_NE(text.find("0   ··██\n1 ··  ██\n2 ····\n"), std::string::npos) << text;
   EXPECT_NE(text.find("worst: PE that waits 0 for PE 2: 50 us"), std::string::npos) << text;

@@ -690,7 +690,7 @@ TEST(SimulationText, WhatChanceExplainsIsNoDifference) {
   EXPECT_NE(same.find("(--kill-nic 1/mlx5_0) a step takes as long as without\n"), std::string::npos)
       << same;
   const std::string other = text_of(50, 200);
-  EXPECT_NE(other.find("price of the mapping: 2 times a step with the best one\n"),
+  EXPECT_NE(other.find("cost of the mapping: a step takes 2 times as long as with the best one\n"),
             std::string::npos)
       << other;
   EXPECT_NE(other.find("a step takes 2 times as long\n"), std::string::npos) << other;

@@ -5,7 +5,6 @@
 #include "tests/unit/transports/conformance.h"
 #include "transports/ibdevx/ibdevx.h"
 #include "transports/ibgda/ibgda.h"
-#include "transports/ibgda/ibgda_transport.h"
 #include "transports/mlx5/mlx5_transport.h"
 
 namespace shmemctl::test {

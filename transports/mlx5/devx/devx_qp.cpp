@@ -171,6 +171,24 @@ const verbs::GidEntry& DevxQp::gid_for(const PeerInfo& peer) const {
                     "choose GIDs of one kind on all PEs: IB_ADDR_FAMILY, IB_GID_INDEX");
 }
 
+void DevxQp::move_to(rc::QpState state, const WirePath& path) {
+  const std::uint32_t qpn = local_.qpn;
+  switch (state) {
+  case rc::QpState::reset: // as it is created
+    break;
+  case rc::QpState::init:
+    port_.device.modify(queue_pair_, to_init_command(qpn, path.port), "move a QP to INIT");
+    break;
+  case rc::QpState::rtr:
+    port_.device.modify(queue_pair_, to_receive_command(qpn, path, port_.limits, port_.force_order),
+                        "move a QP to RTR");
+    break;
+  case rc::QpState::rts:
+    port_.device.modify(queue_pair_, to_send_command(qpn, path), "move a QP to RTS");
+    break;
+  }
+}
+
 void DevxQp::connect(const PeerInfo& peer) {
   DirectDevice& device = port_.device;
   const verbs::Port& wire = device.port();
@@ -194,11 +212,10 @@ void DevxQp::connect(const PeerInfo& peer) {
     path.global = wire.grh_required;
     path.peer_lid = peer.lid;
   }
-  const std::uint32_t qpn = local_.qpn;
-  device.modify(queue_pair_, to_init_command(qpn, wire.number), "move a QP to INIT");
-  device.modify(queue_pair_, to_receive_command(qpn, path, port_.limits, port_.force_order),
-                "move a QP to RTR");
-  device.modify(queue_pair_, to_send_command(qpn, path), "move a QP to RTS");
+  rc::move_qp(rc::QpState::reset, rc::QpState::rts, [&](rc::QpState state) {
+    move_to(state, path);
+    return 0; // what the device refuses is an Error
+  });
   abilities_ = abilities_of(local_.offers, peer.offers);
 }
 

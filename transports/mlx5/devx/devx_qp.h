@@ -39,6 +39,7 @@ private:
   void listen();
   void subscribe(const FirmwareObject& object, std::uint16_t event, std::uint64_t cookie);
   const verbs::GidEntry& gid_for(const PeerInfo& peer) const;
+  void move_to(rc::QpState state, const WirePath& path);
 
   DirectPort& port_;
   const rc::PathOptions path_;

@@ -17,15 +17,15 @@ std::uint32_t low(std::uint64_t word) {
 
 class Reader {
 public:
-  Reader(std::span<const std::uint64_t> words, DecodedWqe& wqe) : words_(words), entry_(wqe) {}
+  Reader(std::span<const std::uint64_t> words, DecodedWqe& wqe) : words_(words), wqe_(wqe) {}
 
   Outcome read() {
     const WqeStart start = decode_start(words_[0]);
-    entry_.opcode = static_cast<Opcode>(start.opcode);
-    entry_.flags = static_cast<std::uint8_t>(to_wire(words_[1]) >> 32);
-    entry_.size_bytes = 0;
-    entry_.n_pieces = 0;
-    switch (entry_.opcode) {
+    wqe_.opcode = static_cast<Opcode>(start.opcode);
+    wqe_.flags = static_cast<std::uint8_t>(to_wire(words_[1]) >> 32);
+    wqe_.size_bytes = 0;
+    wqe_.n_pieces = 0;
+    switch (wqe_.opcode) {
     case Opcode::nop:
       return {};
     case Opcode::rdma_write:
@@ -45,16 +45,16 @@ private:
     if (words_.size() < 4)
       return refuse(EmulatedFault::bad_size);
     read_remote();
-    return read_pieces(4, entry_.opcode == Opcode::rdma_write);
+    return read_pieces(4, wqe_.opcode == Opcode::rdma_write);
   }
 
   Outcome read_atomic(std::uint8_t modifier) {
     const bool masked =
-        entry_.opcode == Opcode::atomic_masked_cs || entry_.opcode == Opcode::atomic_masked_fa;
+        wqe_.opcode == Opcode::atomic_masked_cs || wqe_.opcode == Opcode::atomic_masked_fa;
     if (masked ? modifier != modifier_atomic_4 && modifier != modifier_atomic_8 : modifier != 0)
       return refuse(EmulatedFault::bad_modifier);
-    AtomicFields& fields = entry_.atomic;
-    fields = {entry_.opcode, std::uint8_t{8}, 0, 0, 0, 0};
+    AtomicFields& fields = wqe_.atomic;
+    fields = {wqe_.opcode, std::uint8_t{8}, 0, 0, 0, 0};
     if (modifier == modifier_atomic_4)
       fields.size_bytes = 4;
     const std::size_t ds_count = atomic_ds_count(fields);
@@ -64,15 +64,15 @@ private:
     read_operands(masked);
     if (const Outcome outcome = read_pieces(2 * ds_count - 2, false))
       return outcome;
-    if (entry_.size_bytes != fields.size_bytes)
+    if (wqe_.size_bytes != fields.size_bytes)
       return {Syndrome::local_length, EmulatedFault::bad_result_piece};
     return {};
   }
 
-  void read_remote() { entry_.remote = {to_wire(words_[2]), high(words_[3])}; }
+  void read_remote() { wqe_.remote = {to_wire(words_[2]), high(words_[3])}; }
 
   void read_operands(bool masked) {
-    AtomicFields& fields = entry_.atomic;
+    AtomicFields& fields = wqe_.atomic;
     const bool swaps =
         fields.opcode == Opcode::atomic_cs || fields.opcode == Opcode::atomic_masked_cs;
     if (fields.size_bytes == 4) {
@@ -113,17 +113,17 @@ private:
         piece.address = to_wire(words_[at + 1]);
         at += 2;
       }
-      entry_.size_bytes += piece.size_bytes;
+      wqe_.size_bytes += piece.size_bytes;
       if (piece.size_bytes > 0)
-        entry_.pieces[entry_.n_pieces++] = piece;
+        wqe_.pieces[wqe_.n_pieces++] = piece;
     }
-    if (entry_.size_bytes > max_rdma_bytes)
+    if (wqe_.size_bytes > max_rdma_bytes)
       return {Syndrome::local_length, EmulatedFault::message_too_long};
     return {};
   }
 
   std::span<const std::uint64_t> words_;
-  DecodedWqe& entry_;
+  DecodedWqe& wqe_;
 };
 
 } // namespace

@@ -15,7 +15,7 @@ namespace shmemctl::mlx5 {
 /// The number of a emulated HCA in the job; never 0.
 std::uint64_t emulated_device_id(int pe, std::size_t port);
 
-/// Of one HCA. Thread safe.
+/// The paths of one HCA. Thread safe.
 class EmulatedPaths {
 public:
   /// @param below nullptr: memory that is mapped here

@@ -38,7 +38,7 @@ EmulatedQp::EmulatedQp(const QpView& view, const KeyTable& keys, Placement place
 }
 
 unsigned EmulatedQp::serve(unsigned most) {
-  if (state_ == State::dead || (position_ == announced_ && !look() && pending_.empty()))
+  if (state_ == State::dead || (position_ == announced_ && !poll_doorbell() && pending_.empty()))
     return 0;
   unsigned count = 0;
   while (count < most && position_ != announced_ && state_ != State::dead) {
@@ -100,14 +100,14 @@ Outcome EmulatedQp::carry_out_pending(const PendingOperation& operation) {
 }
 
 /// The register says whether there is more to do, the doorbell record how much.
-bool EmulatedQp::look() {
+bool EmulatedQp::poll_doorbell() {
   // Acquire: the record, and the WQEs, as they were when it was written.
   const std::uint64_t doorbell = HostMemory::load_acquire(view_.doorbell);
   if (doorbell == seen_doorbell_)
     return false;
   seen_doorbell_ = doorbell;
   if ((to_wire(doorbell) >> 8 & 0xffffff) != view_.qpn)
-    return false; // another queue's business
+    return false; // the doorbell of another QP
   const auto record = static_cast<std::uint16_t>(read_record(view_.send_record));
   const auto ahead = static_cast<std::uint16_t>(record - position_);
   if (ahead > 1u << view_.wqebbs_log2) {
@@ -141,8 +141,8 @@ void EmulatedQp::step() {
     return;
   }
   ++executed_;
-  if ((entry_.flags & flag_completion) != 0)
-    done_.push_back({start.opcode, index, static_cast<std::uint32_t>(entry_.size_bytes)});
+  if ((wqe_.flags & flag_completion) != 0)
+    done_.push_back({start.opcode, index, static_cast<std::uint32_t>(wqe_.size_bytes)});
 }
 
 /// Copies the WQE at the position once, since it may change concurrently. Returns its number of
@@ -169,7 +169,7 @@ Outcome EmulatedQp::carry_out(std::size_t n_words) {
     return {Syndrome::local_operation, EmulatedFault::bad_size};
   if (wqebbs_for(start.ds_count) > announced_ - position_)
     return {Syndrome::local_operation, EmulatedFault::behind_producer};
-  if (const Outcome outcome = decode_wqe({words_, n_words}, entry_))
+  if (const Outcome outcome = decode_wqe({words_, n_words}, wqe_))
     return outcome;
   if (const std::optional<Outcome> fault = injected())
     return *fault;
@@ -182,36 +182,35 @@ Outcome EmulatedQp::carry_out(std::size_t n_words) {
 }
 
 Outcome EmulatedQp::execute() {
-  if ((entry_.flags & flag_fence) != 0 && !pending_.empty()) {
+  if ((wqe_.flags & flag_fence) != 0 && !pending_.empty()) {
     const auto execute = [this](const PendingOperation& each) { return carry_out_pending(each); };
     PendingOperation failed;
     if (const Outcome outcome = pending_.execute_with_reply(execute, failed))
       return outcome;
   }
-  if (entry_.opcode == Opcode::nop)
+  if (wqe_.opcode == Opcode::nop)
     return {};
   if (!peer_)
     return {Syndrome::local_operation, EmulatedFault::not_connected};
-  const bool writes_memory = entry_.opcode != Opcode::rdma_write;
+  const bool writes_memory = wqe_.opcode != Opcode::rdma_write;
   if (const Outcome outcome = gather(writes_memory ? unsigned{access_local_write} : 0u))
     return outcome;
-  const std::span<const BytePiece> pieces(pieces_.data(), entry_.n_pieces);
-  const bool is_atomic = entry_.opcode != Opcode::rdma_write && entry_.opcode != Opcode::rdma_read;
-  if (!is_atomic && entry_.size_bytes == 0)
+  const std::span<const BytePiece> pieces(pieces_.data(), wqe_.n_pieces);
+  const bool is_atomic = wqe_.opcode != Opcode::rdma_write && wqe_.opcode != Opcode::rdma_read;
+  if (!is_atomic && wqe_.size_bytes == 0)
     return {}; // accesses no memory, so no key is checked
   if (placement_ == Placement::any)
     return postpone();
   if (is_atomic)
-    return execute_atomic(entry_.remote, entry_.atomic, pieces_[0]);
-  return entry_.opcode == Opcode::rdma_write
-             ? peer_->write(entry_.remote, pieces, entry_.size_bytes)
-             : peer_->read(entry_.remote, pieces, entry_.size_bytes);
+    return execute_atomic(wqe_.remote, wqe_.atomic, pieces_[0]);
+  return wqe_.opcode == Opcode::rdma_write ? peer_->write(wqe_.remote, pieces, wqe_.size_bytes)
+                                           : peer_->read(wqe_.remote, pieces, wqe_.size_bytes);
 }
 
 /// Finds the local pieces.
 Outcome EmulatedQp::gather(unsigned access) {
-  for (std::size_t i = 0; i < entry_.n_pieces; ++i) {
-    const WqePiece& piece = entry_.pieces[i];
+  for (std::size_t i = 0; i < wqe_.n_pieces; ++i) {
+    const WqePiece& piece = wqe_.pieces[i];
     if (piece.in_entry) {
       pieces_[i] = {const_cast<std::byte*>(piece.in_entry), piece.size_bytes};
       continue;
@@ -228,32 +227,32 @@ Outcome EmulatedQp::gather(unsigned access) {
 /// Detectable failures are reported now; the operation itself is deferred.
 Outcome EmulatedQp::postpone() {
   PendingOperation operation;
-  operation.opcode = entry_.opcode;
+  operation.opcode = wqe_.opcode;
   operation.index = static_cast<std::uint16_t>(position_);
-  operation.remote = entry_.remote;
-  operation.size_bytes = entry_.size_bytes;
-  operation.atomic = entry_.atomic;
+  operation.remote = wqe_.remote;
+  operation.size_bytes = wqe_.size_bytes;
+  operation.atomic = wqe_.atomic;
   unsigned access = access_remote_read;
-  if (entry_.opcode == Opcode::rdma_write)
+  if (wqe_.opcode == Opcode::rdma_write)
     access = access_remote_write;
-  else if (entry_.opcode != Opcode::rdma_read)
+  else if (wqe_.opcode != Opcode::rdma_read)
     access = access_remote_atomic;
   if (access == access_remote_atomic)
-    if (const Outcome outcome = check_alignment(entry_.remote, entry_.atomic))
+    if (const Outcome outcome = check_alignment(wqe_.remote, wqe_.atomic))
       return outcome;
-  if (const Outcome outcome = peer_->check(entry_.remote, entry_.size_bytes, access))
+  if (const Outcome outcome = peer_->check(wqe_.remote, wqe_.size_bytes, access))
     return outcome;
-  for (std::size_t i = 0; i < entry_.n_pieces; ++i) {
-    if (!entry_.pieces[i].in_entry)
+  for (std::size_t i = 0; i < wqe_.n_pieces; ++i) {
+    if (!wqe_.pieces[i].in_entry)
       continue;
     const std::byte* const bytes = pieces_[i].bytes; // the WQE is not there for long
     operation.inline_bytes.insert(operation.inline_bytes.end(), bytes,
                                   bytes + pieces_[i].size_bytes);
   }
   std::byte* copied = operation.inline_bytes.data();
-  for (std::size_t i = 0; i < entry_.n_pieces; ++i) {
+  for (std::size_t i = 0; i < wqe_.n_pieces; ++i) {
     BytePiece piece = pieces_[i];
-    if (entry_.pieces[i].in_entry) {
+    if (wqe_.pieces[i].in_entry) {
       piece.bytes = copied;
       copied += piece.size_bytes;
     }
@@ -279,7 +278,7 @@ Outcome EmulatedQp::execute_atomic(const RaddrSegment& remote, const AtomicField
 std::optional<Outcome> EmulatedQp::injected() {
   if (faults_.empty())
     return std::nullopt;
-  if (faults_.front().after_entries-- > 0)
+  if (faults_.front().after_wqes-- > 0)
     return std::nullopt;
   const Outcome outcome{faults_.front().syndrome, EmulatedFault::injected};
   faults_.pop_front();

@@ -18,14 +18,14 @@
 
 namespace shmemctl::mlx5 {
 
-/// An injected failure: `after_entries` more WQEs are executed, the next one fails.
+/// An injected failure: `after_wqes` more WQEs are executed, the next one fails.
 struct InjectedFault {
-  std::uint64_t after_entries = 0;
+  std::uint64_t after_wqes = 0;
   Syndrome syndrome = Syndrome::retries_exceeded;
 };
 
-/// Not thread safe: EmulatedHca sees to that. The memory that the view points to may be written by
-/// anybody with anything at any time.
+/// Not thread safe: EmulatedHca serializes calls. The memory that the view points to may be written
+/// by anybody with anything at any time.
 class EmulatedQp {
 public:
   /// @param keys this HCA's own memory; outlives the queue
@@ -60,7 +60,7 @@ private:
     std::uint32_t size_bytes;
   };
 
-  bool look();
+  bool poll_doorbell();
   void step();
   std::size_t fetch();
   Outcome carry_out(std::size_t n_words);
@@ -91,7 +91,7 @@ private:
   std::deque<InjectedFault> faults_;
   std::vector<Done> done_;
   std::uint64_t words_[2 * max_ds_count] = {};
-  DecodedWqe entry_;
+  DecodedWqe wqe_;
   std::array<BytePiece, DecodedWqe::max_pieces> pieces_{};
   std::string fatal_event_, thrown_;
   Detail detail_;

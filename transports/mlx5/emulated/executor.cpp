@@ -182,7 +182,7 @@ void TransportExecutor::write_piece(const RemoteAddress& target, const BytePiece
   std::uint64_t word = 0;
   const bool is_word =
       !piece.is_gpu && piece.size_bytes == sizeof word && target.offset_bytes % sizeof word == 0;
-  // What may be a signal is stored whole: a copy into a GPU promises less.
+  // A word may be a signal: it must be stored at once, which a copy into a GPU does not promise.
   if (reaches_ == Reaches::gpus && is_word) {
     std::memcpy(&word, piece.bytes, sizeof word);
     transport_.put_signal(context_, target, nullptr, 0, target, word, SignalOp::set, true);

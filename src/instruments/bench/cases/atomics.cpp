@@ -152,7 +152,7 @@ private:
   std::uint64_t words_per_peer() const {
     return one_by_one ? 1 : static_cast<std::uint64_t>(std::max(point().window, 1));
   }
-  /// Of a peer's word.
+  /// Where a peer's word is.
   std::size_t offset_bytes(std::uint64_t area, std::uint64_t number) const {
     return (area * words_per_peer() + number) * line_bytes;
   }
@@ -211,7 +211,7 @@ private:
   }
 
   /// With so few variables that all stay in registers. On Intel's processors a locked instruction
-  /// takes half as long again behind a store, or behind a load that needs another one's result.
+  /// takes half as long again after a store, or after a load that needs another one's result.
   template <class Word>
   void iterate_to_one_peer(std::uint64_t first, std::uint64_t count) {
     using Kind = KindOf<Word>;

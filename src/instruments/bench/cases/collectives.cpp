@@ -8,7 +8,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// What a kind gets: sizes are of one PE's block.
+/// The arguments of a collective; the size is that of one PE's block.
 struct Blocks {
   const HostCaseContext& context;
   std::size_t size_bytes;
@@ -109,14 +109,14 @@ protected:
     return {context().pe, offset_bytes, expected, found,
             what + " in iteration " + std::to_string(number)};
   }
-  /// Nothing was written behind the result.
+  /// Nothing was written after the result.
   std::optional<WrongByte> verify_rest(std::uint64_t number) const {
     const std::size_t at = target_offset_bytes(context().n_pes) +
                            Kind::target_blocks(context().n_pes) * point().size_bytes;
     const auto difference = compare_zero(context().memory + at, bytes_for(context().n_pes) - at);
     if (!difference)
       return std::nullopt;
-    return wrong(at + difference->offset_bytes, 0, difference->found, number, "behind the result");
+    return wrong(at + difference->offset_bytes, 0, difference->found, number, "after the result");
   }
 };
 

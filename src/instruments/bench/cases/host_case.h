@@ -40,7 +40,7 @@ public:
 protected:
   virtual void set_up() = 0;
   const Point& point() const { return point_; }
-  /// Of begin(): valid from set_up() on.
+  /// What begin() was given; valid from set_up() on.
   const HostCaseContext& context() const { return *context_; }
   /// For cases that load and store at their peers: names a peer that is not mapped here; "" if all
   /// are.

@@ -10,7 +10,7 @@
 
 namespace shmemctl::bench {
 
-/// Of a source area for messages of this size.
+/// The size of a source area for messages of this size.
 inline constexpr std::size_t source_bytes(std::size_t size_bytes) {
   return (size_bytes + variants * variant_step_bytes + 63) / 64 * 64;
 }

@@ -50,7 +50,7 @@ struct SignalPingPong : PingPongKind {
   }
 };
 
-/// Bare loads and stores; the runtime only sees to it that no wait is endless.
+/// Bare loads and stores; the runtime only limits waits.
 struct CacheLinePingPong : PingPongKind {
   static constexpr bool direct = true;
   static bool has_payload(std::size_t) { return false; }

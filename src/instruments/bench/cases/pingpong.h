@@ -126,10 +126,12 @@ private:
   }
 
   void set_up() override {
-    const Routes mine = routes(context().pe, context().n_pes);
-    role_ = !mine.to.empty() ? Role::asks : !mine.from.empty() ? Role::answers : Role::none;
+    const Routes own_routes = routes(context().pe, context().n_pes);
+    role_ = !own_routes.to.empty()     ? Role::asks
+            : !own_routes.from.empty() ? Role::answers
+                                       : Role::none;
     if (role_ != Role::none)
-      peer_ = role_ == Role::asks ? mine.to[0] : mine.from[0];
+      peer_ = role_ == Role::asks ? own_routes.to[0] : own_routes.from[0];
     fill_pattern(context().memory, source_bytes(point().size_bytes), context().seed, context().pe);
   }
 

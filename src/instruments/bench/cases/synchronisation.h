@@ -16,7 +16,7 @@ public:
   std::uint64_t bytes_per_iteration() const override { return 0; }
   void iterate(std::uint64_t first, std::uint64_t count) override;
   /// Collective. In each of some rounds every PE writes the round's number to all PEs before its
-  /// call, one of them late; behind the call each checks that it has the numbers of all.
+  /// call, one of them late; after the call each checks that it has the numbers of all.
   std::optional<WrongByte> verify(std::uint64_t iterations) override;
 
 protected:

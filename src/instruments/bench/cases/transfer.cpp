@@ -44,7 +44,7 @@ template <class Use>
     use(std::uint8_t{});
 }
 
-/// Of one element, from a variable.
+/// Puts one element from a variable.
 struct PutElement : Quiet {
   [[gnu::always_inline]] static void issue(const Issue& at) {
     with_word(at.size_bytes, [&](auto value) {

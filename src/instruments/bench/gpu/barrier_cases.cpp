@@ -18,7 +18,7 @@ public:
   bool measures() const override { return true; }
   std::uint64_t bytes_per_iteration() const override { return 0; }
 
-  /// Makes more calls. Before each call a PE writes its number to all PEs; behind it, it checks
+  /// Makes more calls. Before each call a PE writes its number to all PEs; after it, it checks
   /// that it has the numbers of all.
   std::optional<WrongByte> verify(std::uint64_t) override {
     constexpr std::uint64_t calls = 200;

@@ -87,7 +87,7 @@ float whole_number(std::int64_t range, std::uint64_t word) {
   return static_cast<float>(static_cast<std::int64_t>(word & (2 * range - 1)) - range);
 }
 
-/// Of a floating-point type.
+/// The value of a word, for floating-point types.
 float value_of(CollectiveNumber number, std::uint64_t word) {
   return whole_number(number == CollectiveNumber::bf16   ? bf16_range
                       : number == CollectiveNumber::fp16 ? fp16_range

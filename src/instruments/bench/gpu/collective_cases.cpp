@@ -48,7 +48,7 @@ public:
       return wrong;
     const std::size_t end = at.dest_data_bytes();
     if (const auto stray = compare_zero(dest.data() + end, dest.size() - end))
-      return wrong_at(end + stray->offset_bytes, 0, stray->found, last, "behind the result");
+      return wrong_at(end + stray->offset_bytes, 0, stray->found, last, "after the result");
     return std::nullopt;
   }
 
@@ -147,10 +147,10 @@ private:
   std::optional<WrongByte> verify_numbers(const std::vector<std::byte>& dest,
                                           std::uint64_t last) const {
     const std::size_t width = width_of(number_type);
-    const std::size_t mine = kernel == CollectiveKernel::reducescatter
-                                 ? static_cast<std::size_t>(pe()) * point().size_bytes
-                                 : 0;
-    const std::size_t first = (variant_offset_bytes(last) + mine) / width;
+    const std::size_t own_offset_bytes = kernel == CollectiveKernel::reducescatter
+                                             ? static_cast<std::size_t>(pe()) * point().size_bytes
+                                             : 0;
+    const std::size_t first = (variant_offset_bytes(last) + own_offset_bytes) / width;
     for (std::size_t i = 0; i < point().size_bytes / width; ++i) {
       const std::uint64_t expected = sum_bits(number_type, seed(), n_pes(), first + i);
       std::uint64_t found = 0;

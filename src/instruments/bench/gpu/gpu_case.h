@@ -19,7 +19,7 @@ namespace shmemctl::bench {
 
 /// By a kernel: iterate() launches one that does all of its iterations, and waits for it. The time
 /// is the kernel's own: from when all PEs have met inside it until what was asked for is complete.
-/// By a stream: iterate() puts the operations into it, behind a barrier of all PEs' streams, and
+/// By a stream: iterate() puts the operations into it, after a barrier of all PEs' streams, and
 /// the time is that between two events. A graph holds `variants` of them, whose number modulo that
 /// is all that they depend on.
 class GpuCase : public Case {
@@ -54,7 +54,7 @@ protected:
   virtual std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) = 0;
   /// After each launch: control() has what it left.
   virtual void launched() {}
-  /// Most blocks that are resident at once on this PE's GPU; 0 if unknown. Only asked for grids.
+  /// How many blocks can be resident at once on this PE's GPU; 0 if unknown. Only used for grids.
   virtual int max_resident_blocks(int device) const {
     static_cast<void>(device);
     return 0;

@@ -22,7 +22,7 @@ struct CopySide {
   std::size_t size_bytes = 0;
   bool sends = false, receives = false;
 
-  /// Zeros behind the slot, which a copy must not touch.
+  /// Zeros after the slot, which a copy must not touch.
   static constexpr std::size_t guard_bytes = 64;
 
   std::size_t source_size_bytes() const { return sends ? source_bytes(size_bytes) : 0; }
@@ -173,7 +173,7 @@ private:
     }
     if (const auto difference =
             compare_zero(bytes + slot + copied, side.slot_size_bytes() - copied))
-      return wrong(*difference, slot + copied, "what lies behind the copies");
+      return wrong(*difference, slot + copied, "what lies after the copies");
     return std::nullopt;
   }
 

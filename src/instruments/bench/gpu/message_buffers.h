@@ -14,7 +14,7 @@
 namespace shmemctl::bench {
 
 /// Where such a case's memory has what: the source, a slot for what comes, and its flag. Where data
-/// and flag are one store (8 bytes), the flag lies right behind the data.
+/// and flag are one store (8 bytes), the flag lies right after the data.
 struct MessageBuffers {
   explicit MessageBuffers(std::size_t size) : size_bytes(size) {}
   std::size_t size_bytes;

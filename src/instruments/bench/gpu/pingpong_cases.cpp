@@ -35,12 +35,12 @@ protected:
   void set_up() override {
     Point one_way = point();
     one_way.direction = Direction::uni;
-    const Routes mine = routes_of(one_way, pe(), n_pes());
-    role_ = !mine.to.empty()     ? PingPongRole::asks
-            : !mine.from.empty() ? PingPongRole::answers
-                                 : PingPongRole::none;
+    const Routes own_routes = routes_of(one_way, pe(), n_pes());
+    role_ = !own_routes.to.empty()     ? PingPongRole::asks
+            : !own_routes.from.empty() ? PingPongRole::answers
+                                       : PingPongRole::none;
     if (role_ != PingPongRole::none)
-      peer_ = role_ == PingPongRole::asks ? mine.to[0] : mine.from[0];
+      peer_ = role_ == PingPongRole::asks ? own_routes.to[0] : own_routes.from[0];
     fill(memory(), source_bytes(point().size_bytes), pe());
   }
   std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) override {

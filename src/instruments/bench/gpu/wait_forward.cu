@@ -58,7 +58,8 @@ public:
 
   std::size_t bytes_for(int) const override { return places().total_bytes(); }
   bool measures() const override { return pe() == 0; }
-  /// Of a round, of which a hop is one by the number of PEs: PE 0 alone measures.
+  /// The traffic of a round of all PEs; a hop is that divided by the number of PEs. Only PE 0
+  /// measures.
   std::optional<LeastTraffic> min_traffic(const std::vector<int>& gpu_of_pe) const override {
     const auto size = static_cast<double>(point().size_bytes);
     double between_gpus = 0;

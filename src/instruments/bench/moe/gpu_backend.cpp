@@ -396,7 +396,7 @@ void GpuBackend::check_after_rows() {
                   end_of(layout_.records));
 }
 
-/// Low latency: behind the rows of each source, in both halves. (All calls since the memory was
+/// Low latency: after the rows of each source, in both halves. (All calls since the memory was
 /// filled had the same routing, so each half has the same gaps.) A masked one may write its slots
 /// late: nobody reads them.
 void GpuBackend::check_between_slots() {
@@ -429,7 +429,7 @@ std::optional<std::string> GpuBackend::wrong_untouched() {
   if (setup_.by_expert)
     check_between_experts();
   if (read_mismatch().rows != 0)
-    return "something was written beside the rows";
+    return "something was written outside the rows";
   return std::nullopt;
 }
 

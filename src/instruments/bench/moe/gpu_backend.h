@@ -16,7 +16,7 @@ namespace shmemctl::moe {
 /// Multiprocessors of the GPU that are this PE's part.
 std::int32_t shared_sms(const PeGpu& gpu);
 
-/// Of the kernels that move the rows of such a setup there. `setup` outlives it.
+/// The settings of the kernels that move the rows of that setup. `setup` must outlive them.
 GpuSettings gpu_settings_of(const PeGpu& gpu, const Setup& setup, const MoePath& path);
 
 /// What kernels do not support for any request: a shape, larger nodes, too many or too few SMs.
@@ -169,7 +169,7 @@ protected:
       launched(launch_combine(gpu_.job(), combine_arguments(), stream()));
   }
 
-  /// Of low latency: what is received lies in the next half of the memory.
+  /// With low latency, what the next dispatch receives is in the other half of the memory.
   void count_dispatch(Phases phases) { dispatches_ += phases == Phases::send ? 0 : 1; }
   /// A dispatch's second half packs, too, where rows are packed.
   double run_phase(Direction direction, Phases phases);
@@ -385,7 +385,7 @@ protected:
   void check_after_rows();
   void check_between_slots();
   void check_between_experts();
-  /// Of the memory from `begin` to `end`.
+  /// Checks that the memory from `begin` to `end` was not written.
   void check_untouched(const std::byte* begin, const std::byte* end) {
     if (begin < end)
       launched(launch_check_untouched(begin, static_cast<std::size_t>(end - begin),
@@ -401,7 +401,7 @@ protected:
   const GpuLayout layout_;
   const MetadataLayout record_;
   std::vector<std::int32_t> masked_;
-  Routing active_routing_;               ///< what there is of the routing beside masked ranks
+  Routing active_routing_;               ///< the routing without masked ranks
   std::vector<std::int32_t> row_counts_; ///< [source][destination], of that
   bench::StreamTimer timer_, notify_timer_, pack_timer_;
   LowLatencyCalls calls_;

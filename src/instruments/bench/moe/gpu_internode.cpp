@@ -101,7 +101,7 @@ private:
     parts.insert(parts.end(), {&internode_layout_.rows_out, &internode_layout_.sums_out});
     return parts;
   }
-  /// Of the ranks that this one waits for: those of its node and of its rail.
+  /// The waits for the ranks of its node and of its rail, the only ones that this rank waits for.
   Waits waits(int) override {
     const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
     Waits sums(2 * n);

@@ -145,7 +145,7 @@ LowLatencyInternodeLayout::LowLatencyInternodeLayout(const Setup& setup) : GpuLa
       add(setup.by_expert ? all_rows * count(shape.top_k) * sizeof(std::int32_t) : 0);
 
   const std::string times_top_k = of_row > 1 ? " * top_k" : "";
-  uses.push_back({"words behind rows", "ranks * max_tokens * (32 B + 8 B" + times_top_k + ")",
+  uses.push_back({"words after rows", "ranks * max_tokens * (32 B + 8 B" + times_top_k + ")",
                   row_signals.size_bytes + output_signals.size_bytes});
   uses.push_back({"rows and records to send",
                   "2 * max_tokens * (hidden * bytes of a value + ranks * a record)",

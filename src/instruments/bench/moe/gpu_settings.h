@@ -28,7 +28,7 @@ struct GpuSettings {
   int min_num_sms() const;
   /// Whether a block of a dispatch holds a row at all.
   bool holds_a_row() const { return is_low_latency() || is_internode() || dispatch_stages() > 0; }
-  /// Experts of all ranks at most, whose counts a block of notify holds.
+  /// The most experts, over all ranks, whose counts a block of notify can hold.
   std::int32_t max_experts() const;
 
 private:

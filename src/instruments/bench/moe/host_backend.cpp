@@ -88,9 +88,9 @@ void HostBackend::put_row(std::byte* target, const std::byte* row, std::int32_t 
   if (mutates(Mutation::Kind::skipped_chunk) && !skipped_) {
     skipped_ = true;
     const std::size_t chunk = row_layout_.payload_bytes() / 4;
-    const std::size_t behind = row_layout_.payload_bytes();
-    put(target, row, behind - chunk, rank);
-    return put(target + behind, row + behind, row_layout_.stride_bytes() - behind, rank);
+    const std::size_t end = row_layout_.payload_bytes();
+    put(target, row, end - chunk, rank);
+    return put(target + end, row + end, row_layout_.stride_bytes() - end, rank);
   }
   put(target, row, row_layout_.stride_bytes(), rank);
 }
@@ -188,7 +188,7 @@ std::optional<std::string> HostBackend::verify_dispatch() {
   if (const auto wrong = wrong_counts_or_gaps(rows.size()))
     return fmt::format("rank {}: {}", me_, *wrong);
   if (const auto broken = layout_.buffers.broken_guard(memory_))
-    return fmt::format("rank {}: something was written beside the {}", me_, *broken);
+    return fmt::format("rank {}: something was written outside the {}", me_, *broken);
   return std::nullopt;
 }
 
@@ -202,7 +202,7 @@ std::optional<std::string> HostBackend::verify_combine() {
     if (const auto wrong = wrong_weights(setup_, me_, token, combined_weights_of(token)))
       return fmt::format("rank {}: {}", me_, *wrong);
   if (const auto broken = layout_.buffers.broken_guard(memory_))
-    return fmt::format("rank {}: something was written beside the {}", me_, *broken);
+    return fmt::format("rank {}: something was written outside the {}", me_, *broken);
   return std::nullopt;
 }
 

@@ -154,7 +154,7 @@ protected:
   std::vector<std::uint16_t> combined_;
   std::vector<float> combined_weights_; ///< [token][choice]
   const HostLayout layout_;
-  /// What there is of the routing beside masked ranks.
+  /// The routing without masked ranks.
   const Routing& active_routing() const { return active_routing_; }
   bool is_masked(std::int32_t rank) const { return masked_.count(rank) != 0; }
 
@@ -169,7 +169,7 @@ private:
                ? static_cast<std::size_t>(setup.shape.hidden) * sizeof(std::uint16_t)
                : RowLayout(setup).stride_bytes();
   }
-  /// Of a row, of a direction.
+  /// The size of a row in that direction.
   std::size_t row_bytes(Direction direction) const { return row_bytes(setup_, direction); }
   void mask(std::int32_t rank);
 

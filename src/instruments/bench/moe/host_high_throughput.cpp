@@ -137,12 +137,12 @@ void HighThroughput::make_plan() {
   const Shape& shape = setup_.shape;
   masks_.clear();
   relays_.assign(as_size(setup_.n_nodes()), 0);
-  std::vector<std::int32_t> mine(as_size(n_));
+  std::vector<std::int32_t> own_counts(as_size(n_));
   std::vector<std::int32_t> chosen(as_size(shape.n_experts));
   for (std::int32_t token = 0; token < tokens(); ++token) {
     masks_.push_back(ranks_of_token(shape, mine_.choices(token)));
     for (std::int32_t rank = 0; rank < n_; ++rank)
-      mine[as_size(rank)] += goes_to(masks_.back(), rank) ? 1 : 0;
+      own_counts[as_size(rank)] += goes_to(masks_.back(), rank) ? 1 : 0;
     for (std::int32_t node = 0; node < setup_.n_nodes(); ++node)
       relays_[as_size(node)] += ranks_on_node(masks_.back(), node, setup_.node_ranks) != 0 ? 1 : 0;
     for (std::int32_t k = 0; k < shape.top_k; ++k)
@@ -151,7 +151,7 @@ void HighThroughput::make_plan() {
   }
   auto* out = reinterpret_cast<std::int32_t*>(memory_ + layout_.counts_out);
   for (std::int32_t rank = 0; rank < n_; ++rank) {
-    out = std::copy(mine.begin(), mine.end(), out);
+    out = std::copy(own_counts.begin(), own_counts.end(), out);
     const auto first = chosen.begin() + shape.first_expert(rank);
     out = std::copy(first, first + shape.local_experts(), out);
   }
@@ -306,7 +306,7 @@ std::optional<std::string> HighThroughput::wrong_counts_or_gaps(std::size_t rows
   const std::size_t used = rows * row_layout_.stride_bytes();
   const std::size_t all = as_size(setup_.shape.max_rows()) * row_layout_.stride_bytes();
   if (const auto at = first_written(memory_ + layout_.receive + used, all - used))
-    return fmt::format("byte {} behind its {} rows was written", *at, rows);
+    return fmt::format("byte {} after its {} rows was written", *at, rows);
   return std::nullopt;
 }
 

@@ -200,8 +200,8 @@ void LowLatency::signal_begin() {
       signal(words(layout_.signals.ready) + me_, epoch_, to.rank);
 }
 
-/// Of each source, how long it took until it was heard to have begun, and from then on until its
-/// last row had come.
+/// Measures for each source the time until its first row has arrived, and from then on until its
+/// last one has.
 void LowLatency::receive_all(Times& times) {
   const Clock::time_point sent = Clock::now();
   std::vector<bool> begun(as_size(n_));
@@ -427,7 +427,7 @@ std::optional<std::string> LowLatency::wrong_counts_or_gaps(std::size_t /*rows*/
       if (const auto at =
               first_written(slot(buffer, source, used),
                             as_size(setup_.shape.max_tokens - used) * row_layout_.stride_bytes()))
-        return fmt::format("byte {} behind the {} rows of rank {} was written", *at, used, source);
+        return fmt::format("byte {} after the {} rows of rank {} was written", *at, used, source);
     }
   return setup_.by_expert ? wrong_packed() : std::nullopt;
 }
@@ -450,7 +450,7 @@ std::optional<std::string> LowLatency::wrong_packed() const {
                                  : static_cast<std::int32_t>(layout_.packed_rows);
     if (first_written(packed_row(output_row),
                       as_size(end - output_row) * row_layout_.stride_bytes()))
-      return fmt::format("something was written behind the packed rows of expert {} here", expert);
+      return fmt::format("something was written after the packed rows of expert {} here", expert);
   }
   return std::nullopt;
 }

@@ -26,7 +26,7 @@ bool has(const GpuLinks& links, std::size_t rank) {
          links.ranks.end();
 }
 
-/// Of all ranks, between machines.
+/// What all ranks send between machines.
 std::uint64_t bytes_between_machines(const Links& links, const Traffic& traffic) {
   const std::size_t n = links.machine_of.size();
   std::uint64_t bytes = 0;
@@ -317,7 +317,7 @@ Links LinkWatch::end() {
   all_ranks.traffic = bench::Traffic::all_to_all;
   if (by_kernels_)
     all_ranks.launch.memory = bench::MemoryKind::gpu;
-  const json mine{
+  const json own_counters{
       {"transports", bench::own_path(runtime_, all_ranks).transports},
       {"gpu", runtime_.gpu() ? runtime_.gpu()->site().pci_address : ""},
       {"nvlinks", counted},
@@ -327,7 +327,7 @@ Links LinkWatch::end() {
          own.nics = nics_used(before_, after);
          return nics_json(own);
        }()}};
-  const std::vector<std::string> texts = runtime_.gather_text(json_line(mine));
+  const std::vector<std::string> texts = runtime_.gather_text(json_line(own_counters));
   std::vector<bench::GpuOfPe> gpus;
   std::vector<bench::PortUse> ports;
   std::set<std::string> transports;

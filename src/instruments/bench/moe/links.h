@@ -16,7 +16,7 @@
 
 namespace shmemctl::moe {
 
-/// Of one GPU, over all calls of a point.
+/// The NVLink traffic of one GPU in all calls of a point.
 struct NvlinkUse {
   std::string host, gpu;           ///< PCI address
   std::vector<std::int32_t> ranks; ///< on it
@@ -103,7 +103,7 @@ struct LinkShare {
 std::optional<LinkShare> share_of(const Links& links, const Traffic& traffic, double call_us);
 
 /// "links" and "nics" of a point of the report.
-/// @param calls that the point made, for what all of them moved beside what was counted
+/// @param calls that the point made, for what all of them moved besides what was counted
 nlohmann::json links_json(const Links& links, const Traffic& dispatch, const Traffic& combine,
                           const std::optional<CallCount>& calls);
 nlohmann::json nics_json(const Links& links);

@@ -203,9 +203,9 @@ private:
     }
   }
 
-  /// Calls that one PE does not come to, without any meeting between; verified are the last pair,
-  /// and the one behind that in which it was masked: of low latency's halves it takes the other
-  /// one, which nothing has written to since it was filled.
+  /// Calls that one PE takes no part in, without a barrier between them. Two are verified: the last
+  /// pair, and the one after that in which the PE was masked. That one uses the other half of low
+  /// latency's buffers, which nothing has written to since it was filled.
   void go_on_without(int absent) {
     const Stopwatch watch(without_wall_s_);
     progress_.begin(fmt::format("continuing without PE {}", absent));

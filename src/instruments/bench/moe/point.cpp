@@ -45,7 +45,7 @@ void add_routing(const Point& point, json& params) {
   }
 }
 
-/// Where rows go, with what beside their values, and what holds calls up.
+/// Where rows go, what is sent with them besides their values, and what delays calls.
 void add_path(const Point& point, json& params) {
   const Setup& setup = point.setup;
   const bool straight = !setup.node_of_rank.empty();
@@ -362,7 +362,7 @@ json json_of(const Point& point) {
   json all{{"params", params_of(point, "total")},
            {"window", point.window},
            {"caches", "warm: each call has the buffers of the one before, and nothing is flushed; "
-                      "but a timed call that is verified begins behind a fill of what it writes"},
+                      "but a timed call that is verified begins after a fill of what it writes"},
            {"links", links_json(point.links, there, back, point.result.calls)},
            {"nics", nics_json(point.links)},
            {"nvlinks", nvlinks_json(point.links.nvlinks)},

@@ -52,7 +52,7 @@ nlohmann::json json_of(const Point& point);
 Findings findings_of(const Point& point);
 /// Memory, traffic and the wait matrices, for people.
 std::string text_of(const Point& point);
-/// Of text_of() the wait matrices in which somebody is slow; "" if nobody is.
+/// The wait matrices of text_of() that show a slow rank; "" if none does.
 std::string slow_text_of(const Point& point);
 
 } // namespace shmemctl::moe

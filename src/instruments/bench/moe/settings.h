@@ -12,7 +12,8 @@ namespace shmemctl::moe {
 enum class Direction { dispatch, combine };
 const char* to_string(Direction direction);
 
-/// Of one direction. Nothing: the backend's own choice. A backend knows some of these.
+/// Launch settings of one direction; empty ones are chosen by the backend. A backend uses some of
+/// them.
 struct Settings {
   std::optional<std::int32_t> sms;         ///< multiprocessors of a kernel
   std::optional<std::int32_t> warps;       ///< of a block

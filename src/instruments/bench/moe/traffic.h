@@ -8,7 +8,7 @@
 
 namespace shmemctl::moe {
 
-/// Of one call, by rank.
+/// The traffic of one call, by rank.
 struct Traffic {
   /// As DeepEP counts: values and scales of every row that a rank receives (in a combine: returns),
   /// including its own; with low latency one row per expert choice, however many are sent.
@@ -16,7 +16,7 @@ struct Traffic {
   /// What a rank's rows bring to other ranks: values and scales that really leave it, for
   /// themselves or handed on.
   std::vector<std::uint64_t> sent_bytes;
-  /// Of these, to ranks of other nodes.
+  /// The part of these to ranks of other nodes.
   std::vector<std::uint64_t> crossing_bytes;
   /// [from][to]: sent_bytes by pair of ranks; 0 from a rank to itself.
   std::vector<std::uint64_t> moved_bytes;

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Settings that get more calls, beside the backend's own choice.
+/// Settings that get more calls, besides the backend's own choice.
 constexpr std::size_t n_finalists = 8;
 
 /// One rank's part of the trials of one direction.
@@ -115,10 +115,10 @@ private:
 
   /// All ranks have the times of the slowest, and what any of them found wrong.
   void share() {
-    json mine = json::array();
+    json own_times = json::array();
     for (const Attempt& attempt : tuned_.attempts)
-      mine.push_back({attempt.first_us, attempt.last_us, attempt.wrong});
-    for (const std::string& text : rank_.gather(json_line(mine))) {
+      own_times.push_back({attempt.first_us, attempt.last_us, attempt.wrong});
+    for (const std::string& text : rank_.gather(json_line(own_times))) {
       const json theirs = try_from_json_line(text);
       if (!theirs.is_array() || theirs.size() != tuned_.attempts.size())
         throw Error(ExitCode::unavailable, "trials of a PE", "compare",
@@ -206,7 +206,7 @@ void choose(Tuned& tuned) {
   tuned.chosen = 0;
   tuned.noise_us = 0;
   if (!fastest)
-    return; // all were wrong: that is told, and the run fails
+    return; // all were wrong: that is reported, and the run fails
   const Attempt* best = fastest;
   for (const Attempt& attempt : tuned.attempts) {
     if (!is_last(attempt))

@@ -27,7 +27,7 @@ struct Tuned {
   Direction direction;
   std::vector<Attempt> attempts; ///< the backend's own choice is the first
   std::size_t chosen = 0;
-  /// Of the last: two that differ by less than this are as good as each other.
+  /// Noise of the last round: attempts that differ by less are equally good.
   double noise_us = 0;
 
   const Attempt& choice() const { return attempts[chosen]; }

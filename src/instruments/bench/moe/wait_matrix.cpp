@@ -10,11 +10,13 @@ namespace shmemctl::moe {
 namespace {
 
 constexpr double line_factor = 3, cell_factor = 5, min_share = 0.1;
-/// Of two ranks, one is always the later one.
+/// With two ranks, of which one is always the later one: the share of a call that waits must
+/// exceed.
 constexpr double min_share_of_two = 0.5;
-/// Of a wait between two ranks, for the rank to be blamed and not the link.
+/// The share of a wait between two ranks that the rank's lateness must explain, so that the rank is
+/// blamed and not the link.
 constexpr double min_lateness = 0.5;
-/// So many other cells of its kind it takes to say what is usual, where there are more than two
+/// How many other cells of the same kind are needed to know what is usual, with more than two
 /// ranks: of two cells, too, one is always the later rank's.
 constexpr int min_others = 2;
 /// If more stand out, no single one is the cause, and a list of hundreds is not useful.
@@ -24,7 +26,7 @@ constexpr std::size_t max_links = 5;
 struct Cell {
   double wait_us = 0, usual_us = 0;
 };
-/// Some cells of the matrix beside the others.
+/// Some cells of the matrix compared with the others.
 struct Part {
   std::vector<Cell> cells; ///< that can be compared with others
   double inside_us = 0, usual_us = 0;

@@ -1,4 +1,4 @@
-// Who waits for whom, and what that says: a slow rank, a slow receiver, or a slow link.
+// Which rank waits for which, and what that says: a slow rank, a slow receiver, or a slow link.
 #pragma once
 
 #include <functional>

@@ -437,7 +437,7 @@ public:
   FixSearch(const Node& node, const Mapping& mapping, const Mapping& optimal,
             const Diagnoses& before)
       : node_(node), request_(mapping.request), optimal_(optimal), before_(before) {
-    after_.emplace("", before); // the mapping as it was given, whoever chose it
+    after_.emplace("", before); // the mapping as it was given, no matter who chose it
   }
 
   Findings run() {

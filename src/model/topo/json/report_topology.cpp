@@ -1,4 +1,4 @@
-// The key `topology` of a report: GPUs, NICs and the distance matrix, beside the complete node.
+// The key `topology` of a report: GPUs, NICs and the distance matrix, next to the complete node.
 #include "src/model/topo/json/report_topology.h"
 
 #include <map>

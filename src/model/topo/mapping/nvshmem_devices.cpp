@@ -352,8 +352,8 @@ DeviceTable empty_table(const std::vector<HcaFacts>& devices, const char* reason
   return table;
 }
 
-/// What the settings choose by name, where it cannot be told whether a device without a known name
-/// is meant; "" if it can. A list all of whose names are other devices' is decided.
+/// The setting that chooses devices by name, if a device without a known name may be meant; "" if
+/// the choice is certain, as with a list of names that are all other devices'.
 std::string undecided_by_name(const std::vector<HcaFacts>& devices, const NvshmemSettings& settings,
                               const DeviceTable& table) {
   const auto has_name = [&devices](const std::string& name) {

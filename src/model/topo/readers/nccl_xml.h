@@ -13,7 +13,7 @@
 
 namespace shmemctl::nccl {
 
-/// Why a fact is unknown for which NCCL has no attribute.
+/// Why a fact is unknown if NCCL has no attribute for it.
 inline constexpr const char* silent = "NCCL's XML does not tell";
 
 inline std::string line_of(const XmlElement& element) {

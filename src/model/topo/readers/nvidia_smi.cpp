@@ -32,7 +32,7 @@ bool is_numbered(std::string_view label, std::string_view stem) {
          label.find_first_not_of("0123456789", stem.size()) == std::string_view::npos;
 }
 
-/// The offset behind a terminal control sequence (ECMA-48: CSI, OSC, two bytes) that begins at
+/// The offset after a terminal control sequence (ECMA-48: CSI, OSC, two bytes) that begins at
 /// `at`.
 std::size_t skip_escape(std::string_view text, std::size_t at) {
   auto skip_while = [text](std::size_t from, char low, char high) {
@@ -126,7 +126,7 @@ public:
   Table finish(std::size_t lines) {
     if (untitled_text_ > 0)
       table_.notes.push_back("line " + std::to_string(untitled_text_) +
-                             ": what stands behind the cells has no title and is not read");
+                             ": the text after the cells has no title and is not read");
     if (state_ == State::search && p2p_line_ > 0)
       throw table_error(subject_, p2p_line_, "this matrix is of topo -p2p, not of topo -m or -mp");
     if (state_ == State::search)
@@ -347,7 +347,7 @@ private:
   std::set<std::string> titles_;  ///< of columns
   std::set<std::string> seen_;    ///< of rows
   std::size_t untitled_ = 0;      ///< rows without a column
-  std::size_t untitled_text_ = 0; ///< line of the first text behind cells that has no title
+  std::size_t untitled_text_ = 0; ///< line of the first text after cells that has no title
   bool cut_ = false;              ///< the line that is being read has no end
   Table table_;
 };

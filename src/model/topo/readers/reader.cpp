@@ -16,7 +16,7 @@ namespace shmemctl {
 
 namespace {
 
-/// Offset behind the comment, processing instruction or declaration (<!--, <?, <!) that begins at
+/// Offset after the comment, processing instruction or declaration (<!--, <?, <!) that begins at
 /// `at`; npos if it is not terminated.
 std::size_t past_markup(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at);

@@ -177,7 +177,7 @@ Fact<int> numa_of_local_cpus(const Sysroot& sysroot, const std::string& path, co
   return numa;
 }
 
-/// The last "pciDDDD:BB" of a path and what follows it; VMD puts a second one behind the first.
+/// The last "pciDDDD:BB" of a path and what follows it; VMD puts a second one after the first.
 std::vector<std::string> below_host_bridge(const std::string& path) {
   std::vector<std::string> parts = split(path, '/');
   for (std::size_t i = parts.size(); i-- > 0;)

@@ -115,7 +115,7 @@ bool is_plain_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
 }
 
-/// The PCI function below the device, or behind the netdev of a software device.
+/// The PCI function of the device, or of the netdev under a software device.
 int function_of(const Sysroot& sysroot, const std::string& device, PciTree& pci, const Nic& nic) {
   if (const std::optional<std::string> path = sysroot.realpath(device + "/device"))
     return pci.add_ancestor(*path);

@@ -156,7 +156,7 @@ void check_bytes(const std::string& text, const std::string& subject) {
                       fix);
   if (const auto at = first_non_utf8(text))
     throw input_error(subject, position_of(text, *at), "invalid UTF-8", fix);
-  // expat takes `<` NUL for UTF-16 whatever encoding it was told.
+  // expat takes `<` NUL for UTF-16 whatever encoding it was given.
   if (const std::size_t at = text.find('\0'); at != std::string::npos)
     throw input_error(subject, position_of(text, at), "invalid UTF-8: NUL byte", fix);
 }

@@ -61,7 +61,7 @@ struct MappedArea {
 
 /// The lines of /proc/PID/maps; malformed ones are skipped. Accepts any bytes.
 std::vector<MappedArea> parse_address_map(std::string_view text);
-/// Of this process, ascending. Throws Error (unavailable).
+/// The mappings of this process, ascending. Throws Error (unavailable).
 std::vector<MappedArea> read_address_map();
 
 /// Those that overlap `pages`, cut at its ends.

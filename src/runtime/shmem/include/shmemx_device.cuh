@@ -15,7 +15,7 @@
 #pragma GCC diagnostic pop
 #include "shmemx.h"
 
-/* Of this PE, as it is now: taken anew behind shmemx_gpu_malloc, and where teams come and go. */
+/* Of this PE, as it is now: take it again after shmemx_gpu_malloc, and where teams come and go. */
 inline shmemctl::DeviceJob shmemx_gpu_job() {
   shmemctl::DeviceJob job;
   shmemx_gpu_job(&job, sizeof job);

@@ -104,7 +104,7 @@ TEST(ConnectionsInUse, OneConnectionForEachReachablePe) {
                       std::string text;
                       for (const ConnectionRow& row : rows)
                         text += std::to_string(row.source) + ">" + std::to_string(row.target) +
-                                " " + row.transport + " " + row.way + "\n";
+                                " " + row.transport + " " + row.path + "\n";
                       return text;
                     }});
   for (const PeResult& result : results)

@@ -18,7 +18,7 @@ TEST(Connections, AreMergedByTransportSourceAndTarget) {
   EXPECT_EQ(rows[0].source, 0);
   EXPECT_EQ(rows[0].target, 1);
   EXPECT_EQ(rows[1].source, 1);
-  EXPECT_EQ(rows[2].way, "tcp eth0");
+  EXPECT_EQ(rows[2].path, "tcp eth0");
 }
 
 TEST(Connections, EqualPathsAreGrouped) {

@@ -105,7 +105,7 @@ TEST(GpuPairs, DevicesHeapAndPaths) {
   EXPECT_TRUE(summary.findings.empty());
   ASSERT_EQ(summary.connections.size(), 16u);
   EXPECT_EQ(summary.connections[1].transport, "gpu");
-  EXPECT_EQ(summary.connections[1].way, "load/store: its heap is mapped");
+  EXPECT_EQ(summary.connections[1].path, "load/store: its heap is mapped");
   EXPECT_EQ(gpu_rows_text(summary.rows).rfind("GPUs\n  gpu-devices: 4 PEs on 2 GPUs", 0), 0u);
   EXPECT_EQ(gpu_rows_text({}), "");
 }

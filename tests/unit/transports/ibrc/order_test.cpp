@@ -70,7 +70,7 @@ TEST(IbrcOrder, SignalsAndFencesHoldOnDevicesThatReorder) {
               VerbsSend(verbs_fence_and_put), VerbsSend(verbs_fence_and_atomic)})
           EXPECT_EQ(late_over_verbs(me, {size_bytes, 40}, send), 0u) << size_bytes;
       EXPECT_NE(me.transport->connection(1 - me.pe).find(has_atomics
-                                                             ? ", signals behind fenced atomics"
+                                                             ? ", signals after fenced atomics"
                                                              : ", signals wait for completions"),
                 std::string::npos)
           << me.transport->connection(1 - me.pe);
@@ -144,7 +144,7 @@ TEST(IbrcOrder, WhatTheOptionSays) {
           me.barrier();
         },
         wanted);
-    return text.find("signals behind fenced atomics") != std::string::npos;
+    return text.find("signals after fenced atomics") != std::string::npos;
   };
   EXPECT_TRUE(text_with(some_hca, "auto"));
   EXPECT_FALSE(text_with(some_hca, "kept"));

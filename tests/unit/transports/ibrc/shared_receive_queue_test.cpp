@@ -21,9 +21,9 @@ std::unique_ptr<verbs::Device> open_first(const FakeVerbs& fake) {
 void connect(verbs::QueuePair& one, const verbs::QueuePair& other) {
   rc::QpPath path;
   path.peer_qpn = other.number();
-  ASSERT_EQ(one.to_init(1), 0);
-  ASSERT_EQ(one.to_receive(path), 0);
-  ASSERT_EQ(one.to_send(path), 0);
+  ASSERT_EQ(rc::move_qp(rc::QpState::reset, rc::QpState::rts,
+                        [&](rc::QpState state) { return one.modify(state, path); }),
+            0);
 }
 
 bool readable(int descriptor, int timeout_ms) {

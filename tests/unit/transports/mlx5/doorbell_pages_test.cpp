@@ -8,7 +8,7 @@
 #include "tests/support/transport_world.h"
 #include "tests/unit/kernels/device_network/kernel_threads.h"
 #include "tests/unit/transports/mlx5/fake_device.h"
-#include "transports/ibgda/ibgda_transport.h"
+#include "transports/ibgda/ibgda.h"
 
 namespace shmemctl::test {
 namespace {

@@ -50,7 +50,7 @@ void shmemx_gpu_free(void* ptr);
 void* shmemx_gpu_ptr(const void* dest, int pe);
 
 /* Copies what kernels are given, a shmemctl::DeviceJob: to be passed by value or kept in a
- * __constant__ variable. Taken anew behind shmemx_gpu_malloc, and where teams were made or
+ * __constant__ variable. Take it again after shmemx_gpu_malloc, and where teams were made or
  * destroyed. C++ has shmemx_gpu_job() of shmemx_device.cuh. */
 void shmemx_gpu_job(void* job, size_t job_bytes);
 /* The number by which operations of kernels know a team. */
@@ -59,7 +59,7 @@ int shmemx_gpu_team(shmem_team_t team);
 /* This PE's own stream: of the highest priority, waits for no other one. */
 shmemx_stream_t shmemx_gpu_stream(void);
 /* Until all that was put into the stream is done. An error is what a kernel has met in the meantime
- * (whom it waited for, with what it expected and has seen), a failure of the GPU, a lost PE, or
+ * (which PE it waited for, with what it expected and has seen), a failure of the GPU, a lost PE, or
  * SHMEMCTL_TIMEOUT. Once a kernel has reported one, a program that waits elsewhere is ended too. */
 void shmemx_gpu_wait(shmemx_stream_t stream);
 /* The same without waiting. */
@@ -82,7 +82,7 @@ void shmemx_quiet_on_stream(shmemx_stream_t stream);
 void shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t stream);
 void shmemx_sync_on_stream(shmem_team_t team, shmemx_stream_t stream);
 
-/* Sizes are of what each member gives to each one. One at a time for each team. */
+/* Sizes are those that each member sends to each other. One at a time for each team. */
 
 void shmemx_broadcastmem_on_stream(shmem_team_t team, void* dest, const void* source, size_t nbytes,
                                    int root, shmemx_stream_t stream);
@@ -110,7 +110,7 @@ typedef enum {
   SHMEMX_UINT32,
   SHMEMX_UINT64
 } shmemx_type_t;
-/* The last three are of whole numbers only; with other types they end the job. */
+/* The last three take integers only; with other types they end the job. */
 typedef enum {
   SHMEMX_SUM,
   SHMEMX_MIN,

@@ -1,4 +1,4 @@
-/* C11: the type-generic names, chosen by the type of the pointer that comes first, or second behind
+/* C11: the type-generic names, chosen by the type of the pointer that comes first, or second after
  * a context. Pointers to const are taken too, where only reading is done. */
 #ifndef SHMEMCTL_GENERIC_C11_H
 #define SHMEMCTL_GENERIC_C11_H
@@ -10,7 +10,7 @@ void shmemctl_no_routine_for_this_type(void);
 #define SHMEMCTL_SECOND(first, second, ...) second
 #define SHMEMCTL_CASE(type, function) type* : function, const type* : function
 
-/* The cases of each table: P and OP are what stands before and behind the type's name. Each row
+/* The cases of each table: P and OP are what stands before and after the type's name. Each row
  * differs from the others as a type; the names of fixed width are aliases of some. */
 
 #define SHMEMCTL_RMA_CASES(P, OP)                                                                  \

@@ -95,7 +95,7 @@ TEST(MoeMutation, OneChangedByteIsFound) {
           backend->corrupt();
           EXPECT_FALSE(backend->verify_dispatch());
           me.heap[layout.receive - 1] ^= std::byte{1};
-          EXPECT_NE(backend->verify_dispatch().value_or("").find("beside the received rows"),
+          EXPECT_NE(backend->verify_dispatch().value_or("").find("outside the received rows"),
                     std::string::npos);
           me.heap[layout.receive - 1] ^= std::byte{1};
           // The last slot of all is a gap in this routing, of either mode.
@@ -139,7 +139,7 @@ TEST(MoeMutation, OneChangedByteOfPackedRowsIsFound) {
         first[0] ^= std::byte{1};
         std::byte* const gap = first + expected.rows[0].size() * row;
         *gap = std::byte{0};
-        EXPECT_NE(found().find("behind the packed rows of expert 0"), std::string::npos);
+        EXPECT_NE(found().find("after the packed rows of expert 0"), std::string::npos);
         *gap = poison_byte;
         std::swap_ranges(first, first + row, first + row);
         EXPECT_NE(found().find("packed row 0 of expert 0 here: expected token"), std::string::npos)

@@ -12,7 +12,6 @@
 #include "tests/support/transport_world.h"
 #include "transports/ibdevx/ibdevx.h"
 #include "transports/ibgda/ibgda.h"
-#include "transports/ibgda/ibgda_transport.h"
 #include "transports/mlx5/mlx5_transport.h"
 
 namespace shmemctl::test {

@@ -174,7 +174,7 @@ TEST(NvidiaSmiPartial, WordsThatDoNotMatchTheColumnTitlesAreIgnored) {
   EXPECT_TRUE(says(node, "the NUMA Affinity column is damaged")) << notes_of(node);
   const Node untitled = read_nvidia_smi("GPU0 GPU1\nGPU0 X SYS 0-7\nGPU1 SYS X 8-15\n", "file");
   EXPECT_FALSE(untitled.gpus[0].cpus.known());
-  EXPECT_TRUE(says(untitled, "line 2: what stands behind the cells has no title"));
+  EXPECT_TRUE(says(untitled, "line 2: the text after the cells has no title"));
 }
 
 TEST(NvidiaSmiPartial, ListsOfNumaNodesAndTheGpusOwnNodeAreKept) {

@@ -1,4 +1,4 @@
-#include "transports/rc/path_options.h"
+#include "transports/rc/qp_path.h"
 
 namespace shmemctl::rc {
 

@@ -1,7 +1,26 @@
-// The operations on streams of a build without CUDA.
+// What stands in for kernels in a build without CUDA: the probe of devices, the check of pairs, and
+// operations on streams.
+#include "kernels/device_probe.h"
 #include "kernels/on_stream.h"
-
+#include "kernels/pair_check.h"
 #include "src/base/error.h"
+
+namespace shmemctl {
+
+std::vector<DeviceProbe> probe_devices(std::string& why, std::size_t /*words*/) {
+  why = "this binary was built without CUDA";
+  return {};
+}
+
+} // namespace shmemctl
+
+namespace shmemctl::kernel_check {
+
+std::string launch(Step, const DeviceJob&, std::byte*, const Layout&, std::uint64_t, void*) {
+  return "this shmemctl was built without CUDA";
+}
+
+} // namespace shmemctl::kernel_check
 
 namespace shmemctl::on_stream {
 
