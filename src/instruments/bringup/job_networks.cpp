@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -67,6 +68,10 @@ std::vector<const Transport*> carriers_to(Runtime& runtime, int pe) {
   return carriers;
 }
 
+bool is_port(std::int32_t number) {
+  return number >= 0 && number <= std::numeric_limits<std::uint16_t>::max();
+}
+
 NetworkPort port_of(const HcaPort& nic) {
   return {nic.device, nic.port};
 }
@@ -121,8 +126,11 @@ std::vector<NetworkRow> merge_networks(const std::vector<std::string>& messages,
       NetworkUse use;
       use.node = node_of_pe.at(pe);
       use.transport = std::move(sent.transport);
-      for (const SentUse::SentLink& link : sent.links)
+      for (const SentUse::SentLink& link : sent.links) {
+        if (!is_port(link.first_port) || !is_port(link.second_port))
+          throw malformed_message(pe, "networks");
         use.links.push_back({{link.first, link.first_port}, {link.second, link.second_port}});
+      }
       for (const NodeRange& range : sent.targets) {
         if (range.first < 0 || range.second >= n_nodes || range.second < range.first ||
             use.transport.empty())

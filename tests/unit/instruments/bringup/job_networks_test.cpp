@@ -40,7 +40,9 @@ TEST(JobNetworks, WhatIsNoneIsRefused) {
   EXPECT_EQ(merge_networks({message("ucx", {1}), none}, {0, 1}, 2).size(), 1u);
   for (const std::string& bad :
        {std::string(), std::string("x"), message("ucx", {1}) + "x", message("ucx", {2}),
-        message("ucx", {-1}), message("ucx", {std::numeric_limits<int>::max()}), message("", {1})})
+        message("ucx", {-1}), message("ucx", {std::numeric_limits<int>::max()}), message("", {1}),
+        networks_message({{0, "ucx", {{{"eth0", 65536}, {"", 1}}}, {1}}}),
+        networks_message({{0, "ucx", {{{"eth0", 1}, {"eth0", -1}}}, {1}}})})
     EXPECT_THROW(merge_networks({bad, none}, {0, 1}, 2), Error);
 }
 
