@@ -138,7 +138,9 @@ std::string job_text(const Report& report, const std::vector<std::string>& gpu_b
       report.job.command.empty() ? report.command : report.job.command;
   return coloured(title, Colour::bold, style) + "\n" + line("command", command_text(command)) +
          line("job", job_words(report)) + line("CPUs", pinning_text(report)) +
-         line("GPUs", gpus_text(gpu_by_pe)) + line("path", safe_text(path)) + network_lines(report);
+         line("GPUs", gpus_text(gpu_by_pe)) + line("path", safe_text(path)) +
+         // Of two nodes the path says it.
+         (path.empty() || report.job.nodes > 2 ? network_lines(report) : "");
 }
 
 } // namespace shmemctl
