@@ -38,9 +38,9 @@ json hosts_of(int count) {
 
 TEST(HostsTable, HostsThatAreAlikeAreOneRow) {
   EXPECT_EQ(hosts_text(hosts_of(1024), TextStyle{}),
-            "host              node    PEs             GPUs      NICs                      "
+            "host             node    PEs             GPUs      NICs                      "
             "CPU                              kernel  driver         libraries\n"
-            "node[0001-1024]   0-1023  0-8191, 8 each  8 x H100  mlx5_[0-7] 400G fw 28.39  "
+            "node[0001-1024]  0-1023  0-8191, 8 each  8 x H100  mlx5_[0-7] 400G fw 28.39  "
             "2 x AMD EPYC 9654, 2 NUMA nodes  6.1.0   nvidia 580.65  libfabric 1.22\n");
 }
 
@@ -55,10 +55,10 @@ TEST(HostsTable, WhatDiffersIsMarked) {
             "all hosts: GPUs 8 x H100\n"
             "all hosts: CPU 2 x AMD EPYC 9654, 2 NUMA nodes\n"
             "all hosts: libraries libfabric 1.22\n"
-            "host                node   PEs                NICs                              "
-            "                   kernel   driver\n"
-            "node[0001-0002,0004]  0-1,3  0-15,24-31, 8 each  mlx5_[0-7] 400G fw 28.39          "
-            "                   6.1.0    nvidia 580.65\n"
+            "host                  node   PEs                 NICs                            "
+            "                      kernel   driver\n"
+            "node[0001-0002,0004]  0-1,3  0-15,24-31, 8 each  mlx5_[0-7] 400G fw 28.39        "
+            "                      6.1.0    nvidia 580.65\n"
             "node0003              2      16-23               mlx5_[0-2,4-7] 400G fw 28.39, "
             "mlx5_3 400G fw 28.40 *  6.1.1 *  - *\n"
             "* most hosts have another value, or no value is that of most\n");
@@ -66,7 +66,7 @@ TEST(HostsTable, WhatDiffersIsMarked) {
 
 TEST(HostsTable, OfTwoValuesNoneIsUsual) {
   json hosts = hosts_of(2);
-  hosts[1]["pes"].erase(0);
+  hosts[1]["pes"] = json::array({8});
   hosts[1]["kernel"] = nullptr;
   const HostsTable table = hosts_table(std::vector<json>(hosts.begin(), hosts.end()));
   ASSERT_EQ(table.rows.size(), 2u);
