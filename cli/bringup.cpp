@@ -4,6 +4,7 @@
 
 #include "cli/job_session.h"
 #include "cli/session.h"
+#include "reports/networks.h"
 #include "reports/text.h"
 #include "src/instruments/bringup/bringup.h"
 #include "src/instruments/bringup/buffer_check.h"
@@ -54,7 +55,11 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
       runtime.gather_text(connections_message(runtime.transports(), runtime.n_pes())));
   report.connections.insert(report.connections.end(), gpus.connections.begin(),
                             gpus.connections.end());
-  if (const std::string summary = connections_for_people(report.connections);
+  // Each connection of several nodes would be a line with an address of its own.
+  const bool single = placement.n_nodes() == 1 || context.verbose;
+  if (const std::string summary =
+          networks_text(report.networks, node_names_of(report.hosts), style) +
+          (single ? connections_for_people(report.connections) : std::string());
       session.wants_text() && !summary.empty())
     std::cout << summary << '\n' << std::flush;
 

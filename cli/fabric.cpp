@@ -8,6 +8,7 @@
 
 #include "cli/job_session.h"
 #include "cli/session.h"
+#include "reports/networks.h"
 #include "reports/text.h"
 #include "src/base/severity.h"
 #include "src/base/text.h"
@@ -66,7 +67,9 @@ ExitCode measure(const Context& context, const FabricFlags& flags, JobSession& s
   NicWatch nics(runtime, options);
   TextStyle style = text_style(context, options);
   if (session.wants_text())
-    std::cout << placement_text(runtime.placement()) << '\n' << std::flush;
+    std::cout << placement_text(runtime.placement()) << '\n'
+              << networks_text(report.networks, node_names_of(report.hosts), style) << '\n'
+              << std::flush;
   fabric::Callbacks callbacks;
   callbacks.say = [&session](const std::string& words) { session.step(words); };
   callbacks.update = [&](const fabric::Result& so_far) {

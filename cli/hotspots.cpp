@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "cli/host_story.h"
 #include "cli/session.h"
 #include "cli/terminal.h"
 #include "reports/text.h"
@@ -144,12 +145,7 @@ public:
     Report& report = run.session.report();
     report.job = {bootstrap.size(), static_cast<int>(gathering_.hosts().size()), bootstrap.name(),
                   launcher_name(run.context.environment)};
-    report.hosts = nlohmann::json::array();
-    const auto own_host = gathering_.leads() ? host_json(run.source.node, run.source.sysroot.get())
-                                             : nlohmann::json();
-    for (nlohmann::json& host : gathering_.gather_values(own_host, deadline(0)))
-      if (host.is_object())
-        report.hosts.push_back(std::move(host));
+    describe_hosts();
     if (leads_job())
       put_node(run.source.node, numbered_by_job(run.mapping, gathering_.my_host().pes), report);
     run.session.checkpoint();
@@ -195,6 +191,26 @@ private:
     return Deadline::after(std::chrono::duration<double>(timeout_s() + more_s));
   }
   bool leads_job() const { return bootstrap_.rank() == 0; }
+
+  /// Collective.
+  void describe_hosts() {
+    std::vector<HostPlace> places;
+    for (const JobHost& host : gathering_.hosts())
+      places.push_back({host.leader, host.pes, {static_cast<int>(places.size())}});
+    std::optional<HostStory> mine;
+    for (const HostPlace& place : places)
+      if (place.speaker == bootstrap_.rank())
+        mine = host_story(run_.source.node, run_.mapping, place.pes, place,
+                          with_virtual_interfaces(run_.source.node, *run_.source.sysroot),
+                          run_.source.sysroot.get());
+    JobHosts all =
+        gather_job_hosts(places, bootstrap_.rank(), mine, [this](const std::string& text) {
+          return allgather_text(bootstrap_, text, deadline(0));
+        });
+    Report& report = run_.session.report();
+    report.hosts = std::move(all.hosts);
+    report.other_nodes = std::move(all.other_nodes);
+  }
 
   void begin() {
     if (gathering_.leads())

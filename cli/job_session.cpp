@@ -4,8 +4,10 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <iostream>
-#include <set>
+#include <optional>
+#include <utility>
 
+#include "cli/host_story.h"
 #include "cli/session.h"
 #include "reports/text.h"
 #include "src/base/json_values.h"
@@ -14,10 +16,11 @@
 #include "src/base/signal_name.h"
 #include "src/base/watchdog.h"
 #include "src/instruments/bringup/bringup.h"
+#include "src/instruments/bringup/job_networks.h"
 #include "src/model/topo/mapping/mapping_json.h"
 #include "src/model/topo/mapping/request.h"
 #include "src/model/topo/readers/reader.h"
-#include "src/model/topo/writers/writer.h"
+#include "src/model/topo/readers/sysfs_nics.h"
 #include "src/runtime/bootstrap/launcher_command.h"
 #include "src/runtime/bootstrap/launcher_variables.h"
 #include "src/runtime/gpu/gpu.h"
@@ -30,25 +33,23 @@ namespace {
 constexpr double slack_factor = 1.5;
 constexpr double slack_s = 2;
 
-/// Collective: one entry for each machine, described by its first PE.
-nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
-  const Placement& placement = runtime.placement();
-  std::set<std::uint64_t> seen;
-  std::set<int> speakers;
-  for (int pe = 0; pe < placement.n_pes; ++pe)
-    if (seen.insert(placement.hosts[static_cast<std::size_t>(pe)].machine_id).second)
-      speakers.insert(pe);
-  std::string own_machine;
-  if (speakers.count(runtime.pe()) != 0) {
-    const Sysroot sysroot;
-    own_machine =
-        json_line(host_json(read_machine(sysroot, options.text("NVML_LIBRARY")), &sysroot));
-  }
-  nlohmann::json hosts = nlohmann::json::array();
-  for (const std::string& text : runtime.gather_text(own_machine))
-    if (nlohmann::json host = try_from_json_line(text); host.is_object())
-      hosts.push_back(std::move(host));
-  return hosts;
+/// Collective: each host once, described by its first PE, and the nodes that differ from PE 0's.
+JobHosts gather_hosts(Runtime& runtime, const Options& options) {
+  const std::vector<HostPlace> places = host_places(runtime.placement());
+  std::optional<HostStory> own;
+  for (const HostPlace& place : places)
+    if (place.speaker == runtime.pe()) {
+      const Sysroot sysroot;
+      const std::vector<int>& pes =
+          runtime.placement().node_pes[static_cast<std::size_t>(runtime.placement().my_node())];
+      own = host_story(
+          runtime.node(), mapping_in_use(runtime.node(), runtime.nics(), pes.size()), pes, place,
+          with_virtual_interfaces(read_machine(sysroot, options.text("NVML_LIBRARY")), sysroot),
+          &sysroot);
+    }
+  return gather_job_hosts(places, runtime.pe(), own, [&runtime](const std::string& text) {
+    return runtime.gather_text(text);
+  });
 }
 
 /// What one world reports to the others of an INIT_MODE with several: at most about 1 MiB, the
@@ -196,10 +197,11 @@ void JobSession::know_hosts(const Placement& placement) {
   report_.job.pes = placement.n_pes;
   report_.job.nodes = placement.n_nodes();
   report_.hosts = nlohmann::json::array();
-  std::set<std::uint64_t> seen;
-  for (const PeHost& host : placement.hosts)
-    if (seen.insert(host.machine_id).second)
-      report_.hosts.push_back({{"name", host.host_name}});
+  for (const HostPlace& place : host_places(placement))
+    report_.hosts.push_back(
+        {{"name", placement.hosts[static_cast<std::size_t>(place.speaker)].host_name},
+         {"pes", place.pes},
+         {"nodes", place.nodes}});
   checkpoint();
 }
 
@@ -309,9 +311,12 @@ void describe_job(Runtime& runtime, const Context& context, const Options& optio
       SecretFilter(options)(launcher_command(Sysroot(), context.environment, context.argv))};
   report.phases = gather_phases(runtime);
   add_transport_choice(runtime.remote_choice(), report.findings);
+  report.networks = gather_networks(runtime);
   if (context.json_path.empty())
     return;
-  report.hosts = gather_hosts(runtime, options);
+  JobHosts hosts = gather_hosts(runtime, options);
+  report.hosts = std::move(hosts.hosts);
+  report.other_nodes = std::move(hosts.other_nodes);
   if (runtime.bootstrap().rank() != 0)
     return;
   const std::vector<int>& pes = placement.node_pes[static_cast<std::size_t>(placement.my_node())];

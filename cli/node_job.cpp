@@ -244,8 +244,13 @@ private:
       return;
     }
     std::vector<LoadedReport> reports;
-    for (HostOutcome& outcome : outcomes)
+    for (HostOutcome& outcome : outcomes) {
+      for (nlohmann::json& host : outcome.report.hosts) {
+        host["nodes"] = nlohmann::json::array({reports.size()});
+        host["pes"] = outcome.pes;
+      }
       reports.push_back({outcome.host, std::move(outcome.report)});
+    }
     Report merged = merge_reports(reports);
     merged.exit_code = code;
     merged.job.pes = bootstrap_.size();

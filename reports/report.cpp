@@ -379,6 +379,9 @@ json to_json(const Report& report) {
     document["phases"] = list_json(report.phases, phase_json);
   if (!report.connections.empty())
     document["connections"] = list_json(report.connections, connection_json);
+  if (!report.networks.empty())
+    document["networks"] =
+        list_json(report.networks, [](const NetworkRow& row) { return to_json(row); });
   if (const auto& measurement = report.measurement)
     document["measurement"] = {{"timer",
                                 {{"clock", measurement->clock},
@@ -391,6 +394,8 @@ json to_json(const Report& report) {
     document["topology"] = report.topology;
   if (!report.mapping.is_null())
     document["mapping"] = report.mapping;
+  if (!report.other_nodes.empty())
+    document["other_nodes"] = report.other_nodes;
   if (!report.moe.empty())
     document["moe"] = report.moe;
   if (!report.hotspots.is_null())
@@ -677,6 +682,8 @@ Report read_report(const json& document) {
     report.topology = *topology;
   if (const json* mapping = member(document, "mapping"))
     report.mapping = *mapping;
+  if (const json* nodes = member(document, "other_nodes"))
+    report.other_nodes = *nodes;
   if (const json* moe = member(document, "moe"))
     report.moe = *moe;
   if (const json* hotspots = member(document, "hotspots"))
@@ -690,6 +697,7 @@ Report read_report(const json& document) {
   report.runs = read_list<RunInfo>(document, "runs", read_run);
   report.phases = read_list<PhaseRow>(document, "phases", read_phase);
   report.connections = read_list<ConnectionRow>(document, "connections", read_connection);
+  report.networks = read_list<NetworkRow>(document, "networks", network_row_from_json);
   if (const json* measurement = member(document, "measurement")) {
     const json& timer = measurement->at("timer");
     report.measurement = {text(timer, "clock"), timer.at("resolution_ns").get<double>(),

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/networks.h"
 #include "src/base/error.h"
 #include "src/base/finding.h"
 #include "src/base/report_schema.h"
@@ -192,6 +193,7 @@ struct Report {
   std::vector<PhaseRow> phases; ///< in order of execution
   std::optional<Measurement> measurement;
   std::vector<ConnectionRow> connections; ///< of transports that have something to report
+  std::vector<NetworkRow> networks;       ///< that pairs of nodes used
   nlohmann::json hosts = nlohmann::json::array();
   /// Options that were set, and variables of other libraries from the allow-list
   /// (recorded_variables()); no secrets.
@@ -199,6 +201,8 @@ struct Report {
   std::vector<OptionEntry> options;
   nlohmann::json topology; ///< null if there is none
   nlohmann::json mapping;
+  /// Of a job: nodes whose topology or mapping is not the above, each kind once.
+  nlohmann::json other_nodes = nlohmann::json::array();
   std::vector<CheckRow> checks;
   std::vector<ResultRow> results;
   std::vector<NicCounter> nic_counters;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "reports/hosts_table.h"
 #include "reports/json_view.h"
 #include "reports/table.h"
 #include "reports/verdict.h"
@@ -178,6 +179,8 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
   const bool whole = (report.hotspots.is_null() && !simulated) || style.verbose;
   for (const std::string& section :
        {simulation_text(report.simulation, style), runs_text(report.runs, style),
+        hosts_text(report.hosts, style),
+        networks_text(report.networks, node_names_of(report.hosts), style),
         whole ? topology_text(report.topology, style) : "",
         whole ? mapping_text(report, style) : "", compare_versions_text(report.mapping, style),
         whole ? advice_text(report.mapping, style) : "", options_text(report.options, style),

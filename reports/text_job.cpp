@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reports/json_view.h"
+#include "reports/networks.h"
 #include "reports/report.h"
 #include "reports/text.h"
 #include "src/base/text.h"
@@ -105,6 +106,23 @@ std::string job_words(const Report& report) {
   return text;
 }
 
+/// A line for each group of pairs of nodes that are alike.
+std::string network_lines(const Report& report) {
+  constexpr std::size_t most_lines = 4;
+  const std::vector<std::string> names = node_names_of(report.hosts);
+  std::string lines;
+  for (std::size_t i = 0; i < report.networks.size() && i < most_lines; ++i) {
+    const NetworkRow& row = report.networks[i];
+    const std::string links = links_text(row);
+    lines +=
+        line(i == 0 ? "network" : "", between_text(row, names) + " by " + safe_text(row.transport) +
+                                          (links.empty() ? "" : " " + links));
+  }
+  if (report.networks.size() > most_lines)
+    lines += line("", "and " + std::to_string(report.networks.size() - most_lines) + " more");
+  return lines;
+}
+
 } // namespace
 
 std::string job_text(const Report& report, const std::vector<std::string>& gpu_by_pe,
@@ -120,7 +138,9 @@ std::string job_text(const Report& report, const std::vector<std::string>& gpu_b
       report.job.command.empty() ? report.command : report.job.command;
   return coloured(title, Colour::bold, style) + "\n" + line("command", command_text(command)) +
          line("job", job_words(report)) + line("CPUs", pinning_text(report)) +
-         line("GPUs", gpus_text(gpu_by_pe)) + line("path", safe_text(path));
+         line("GPUs", gpus_text(gpu_by_pe)) + line("path", safe_text(path)) +
+         // Of two nodes the path says it.
+         (path.empty() || report.job.nodes > 2 ? network_lines(report) : "");
 }
 
 } // namespace shmemctl

@@ -66,6 +66,7 @@ public:
 
   std::vector<NicTraffic> traffic() const override { return below_.traffic(); }
   std::string connection(int pe) const override { return below_.connection(pe); }
+  std::vector<NicPair> nics_to(int pe) const override { return below_.nics_to(pe); }
 
 protected:
   /// @param below outlives this

@@ -31,6 +31,13 @@ struct HcaPort {
   bool operator==(const HcaPort&) const = default;
 };
 
+/// What joins two PEs: a port here and one there. A device without a name: the transport does not
+/// tell.
+struct NicPair {
+  HcaPort local, remote;
+  bool operator==(const NicPair&) const = default;
+};
+
 /// What a transport claims to have moved through a port: payload bytes, to be compared with the
 /// port's own counters.
 struct NicTraffic {
@@ -178,6 +185,12 @@ public:
   virtual std::vector<NicTraffic> traffic() const { return {}; }
   /// How that PE is connected: "rxe0:1 -> rxe0:1, 2 QPs"; "" if there is nothing to say.
   virtual std::string connection(int pe) const {
+    static_cast<void>(pe);
+    return {};
+  }
+  /// The ports by which that PE is reached, best first; none for this PE, for one that is not
+  /// connected, and for a transport without NICs.
+  virtual std::vector<NicPair> nics_to(int pe) const {
     static_cast<void>(pe);
     return {};
   }

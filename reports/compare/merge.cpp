@@ -34,17 +34,32 @@ void append_findings(const Report& report, Findings& to) {
   }
 }
 
-void append_moe(const json& from, int first_run, json& to) {
-  for (json point : from) {
-    point["run"] = first_run + point.value("run", 0);
-    to.push_back(std::move(point));
+void append_objects(const json& from, int first_run, json& to) {
+  for (json object : from) {
+    object["run"] = first_run + object.value("run", 0);
+    to.push_back(std::move(object));
   }
 }
 
+/// Its numbers in a job are those of one run: another run may have others.
+json without_numbers(json host) {
+  if (host.is_object())
+    for (const char* key : {"nodes", "pes"})
+      host.erase(key);
+  return host;
+}
+
+/// Each host once; with its nodes and PEs if it has the same in all runs.
 void add_hosts(const json& hosts, json& to) {
-  for (const json& host : hosts)
-    if (std::find(to.begin(), to.end(), host) == to.end())
+  for (const json& host : hosts) {
+    const auto known = std::find_if(to.begin(), to.end(), [&host](const json& one) {
+      return without_numbers(one) == without_numbers(host);
+    });
+    if (known == to.end())
       to.push_back(host);
+    else if (*known != host)
+      *known = without_numbers(host);
+  }
 }
 
 Finding left_out(const char* name) {
@@ -217,7 +232,9 @@ Report merge_reports(const std::vector<LoadedReport>& reports) {
     append(report.checks, first_run, merged.checks);
     append(report.nic_counters, first_run, merged.nic_counters);
     append_findings(report, merged.findings);
-    append_moe(report.moe, first_run, merged.moe);
+    append_objects(report.moe, first_run, merged.moe);
+    append(report.networks, first_run, merged.networks);
+    append_objects(report.other_nodes, first_run, merged.other_nodes);
     add_hosts(report.hosts, merged.hosts);
   }
   merged.status =

@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
+#include <utility>
 
 #include "reports/compare/compare.h"
 #include "reports/compare/load.h"
+#include "reports/hosts_table.h"
 #include "reports/html/blocks.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
+#include "reports/networks.h"
 #include "reports/report.h"
 #include "src/base/text.h"
 
@@ -37,45 +40,51 @@ std::vector<json> result_cells(const Shown& one, const ResultRow& row,
   return cells;
 }
 
-json hosts_table(const std::vector<Shown>& shown) {
-  TableBlock table("Hosts", {{"host"},
-                             {"kernel"},
-                             {"CPU"},
-                             {"packages", ColumnKind::number},
-                             {"NUMA nodes", ColumnKind::number},
-                             {"logical CPUs", ColumnKind::number},
-                             {"GPUs"},
-                             {"NICs"},
-                             {"software"}});
+json hosts_block(const std::vector<Shown>& shown) {
+  std::vector<json> hosts;
   std::set<json> seen;
   for (const Shown& one : shown)
     for (const json& host : one.report().hosts) {
-      if (!seen.insert(host).second)
-        continue;
-      std::map<std::string, int> gpus;
-      for (const json& gpu : view::list(host, "gpus"))
-        ++gpus[view::text(gpu, "name", "GPU")];
-      std::vector<std::string> kinds, nics, versions;
-      for (const auto& [name, count] : gpus)
-        kinds.push_back(std::to_string(count) + " x " + name);
-      for (const json& hca : view::list(host, "hcas")) {
-        std::string nic = view::text(hca, "name", "?") + ":" + view::text(hca, "port", "?");
-        if (const auto rate = view::number(hca, "rate_Gbps"))
-          nic += " " + view::decimal(*rate) + "G";
-        if (const std::string firmware = view::text(hca, "firmware"); !firmware.empty())
-          nic += " fw " + firmware;
-        nics.push_back(std::move(nic));
-      }
-      if (const json& all = view::member(host, "versions"); all.is_object())
-        for (const auto& [name, version] : all.items())
-          if (const auto text = view::scalar(version))
-            versions.push_back(name + " " + *text);
-      const json& cpus = view::member(host, "cpus");
-      table.add({cell(view::member(host, "name")), cell(view::member(host, "kernel")),
-                 cell(view::member(cpus, "model")), cell(view::member(cpus, "packages")),
-                 cell(view::member(cpus, "numa_nodes")), cell(view::member(cpus, "logical")),
-                 cell(join(kinds, ", ")), cell(join(nics, ", ")), cell(join(versions, ", "))});
+      json own = host; // its numbers in the job are other ones in another report
+      own.erase("nodes");
+      own.erase("pes");
+      if (seen.insert(std::move(own)).second)
+        hosts.push_back(host);
     }
+  const HostsTable table = hosts_table(hosts);
+  if (table.rows.empty())
+    return nullptr;
+  std::vector<PageColumn> columns{{"hosts", ColumnKind::number}};
+  for (const std::string& title : table.columns)
+    columns.push_back({title});
+  TableBlock block(table.any_differs() ? "Hosts (* most have another value, or no value is that of "
+                                         "most)"
+                                       : "Hosts",
+                   columns);
+  for (const HostsTable::Row& row : table.rows) {
+    std::vector<json> cells{row.hosts};
+    for (const HostsTable::Cell& one : row.cells)
+      cells.push_back(one.differs ? json((one.text.empty() ? "-" : one.text) + " *")
+                                  : cell(one.text));
+    block.add(std::move(cells));
+  }
+  return block.block();
+}
+
+json networks_block(const std::vector<Shown>& shown) {
+  TableBlock table("Networks between nodes", {{"where"},
+                                              {"run", ColumnKind::number},
+                                              {"between"},
+                                              {"pairs", ColumnKind::number},
+                                              {"transport"},
+                                              {"interfaces and NICs"}});
+  for (const Shown& one : shown) {
+    const std::vector<std::string> names = node_names_of(one.report().hosts);
+    for (const NetworkRow& row : one.report().networks)
+      table.add({cell(one.label), row.run ? json(*row.run) : json(),
+                 cell(between_text(row, row.run ? std::vector<std::string>() : names)), row.pairs,
+                 cell(row.transport), cell(links_text(row))});
+  }
   return table.empty() ? json() : table.block();
 }
 
@@ -210,8 +219,9 @@ json results_section(const std::vector<Shown>& shown) {
 
 json machine_section(const std::vector<Shown>& shown) {
   json blocks = json::array();
-  for (json block : {hosts_table(shown), runs_table(shown), phases_table(shown),
-                     pinning_table(shown), connections_table(shown), settings_table(shown)})
+  for (json block :
+       {hosts_block(shown), networks_block(shown), runs_table(shown), phases_table(shown),
+        pinning_table(shown), connections_table(shown), settings_table(shown)})
     if (!block.is_null())
       blocks.push_back(std::move(block));
   return section("machine", "Machine and software", std::move(blocks));

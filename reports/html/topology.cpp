@@ -13,7 +13,9 @@
 #include "reports/html/blocks.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
+#include "reports/networks.h"
 #include "reports/table.h"
+#include "src/base/folded_names.h"
 #include "src/base/json_values.h"
 #include "src/base/text.h"
 
@@ -631,6 +633,24 @@ Report drawn_part(const Report& report) {
   return part;
 }
 
+/// Nodes of a job that differ from that of PE 0. Of several of a kind all are named.
+void add_other_nodes(const Report& report, std::vector<Report>& to) {
+  const std::vector<std::string> all_names = node_names_of(report.hosts);
+  for (const json& node : report.other_nodes) {
+    Report part;
+    part.topology = view::member(node, "topology");
+    part.mapping = view::member(node, "mapping");
+    part.hotspots = report.hotspots;
+    std::vector<std::string> names;
+    for (const json& number : view::list(node, "nodes"))
+      if (const auto at = whole_number<std::size_t>(number); at && *at < all_names.size())
+        names.push_back(all_names[*at]);
+    if (part.topology.is_object() && names.size() > 1)
+      part.topology["hostname"] = fold_names(names);
+    to.push_back(std::move(part));
+  }
+}
+
 /// A part for each node that the report describes: of a merged one whose runs differ in their node,
 /// one for each run, with the findings of that run.
 std::vector<Report> parts_of(const Report& report) {
@@ -639,8 +659,11 @@ std::vector<Report> parts_of(const Report& report) {
       std::any_of(report.runs.begin(), report.runs.end(), [](const RunInfo& run) {
         return run.topology.is_object() || run.mapping.is_object();
       });
-  if (!runs_differ)
-    return {drawn_part(report)};
+  if (!runs_differ) {
+    parts.push_back(drawn_part(report));
+    add_other_nodes(report, parts);
+    return parts;
+  }
   for (const RunInfo& run : report.runs) {
     Report part;
     part.topology = run.topology;
@@ -653,6 +676,7 @@ std::vector<Report> parts_of(const Report& report) {
         [&prefix](const Finding& finding) { return starts_with(finding.message, prefix); });
     parts.push_back(std::move(part));
   }
+  add_other_nodes(report, parts);
   return parts;
 }
 

@@ -5,6 +5,7 @@
 
 #include "src/instruments/bringup/bringup.h"
 #include "src/instruments/bringup/connections.h"
+#include "src/instruments/bringup/job_networks.h"
 #include "src/instruments/hotspots/job_watch.h"
 #include "src/instruments/launch/processes.h"
 #include "src/runtime/fault.h"
@@ -54,6 +55,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   survive([&] {
     connections_for_people(
         merge_connections({text, connections_message(std::vector<ConnectionRow>())}));
+  });
+  survive([&] {
+    for (const NetworkRow& row : merge_networks({text, networks_message({})}, {0, 1}, 2))
+      require(row.pairs == 1 && !networks_text({row}, {"a"}, TextStyle{}).empty());
   });
   survive([&] { gpu_rows_text(merge_gpu_infos({text, text}, {{"a"}, {"b"}}).rows); });
   survive([&] {

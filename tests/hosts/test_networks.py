@@ -189,6 +189,10 @@ class OtherTrees(HostsTest):
         report = json.loads((self.out / "trees.json").read_text(encoding="utf-8"))
         ports = sorted((port["host"], port["device"]) for port in report["hotspots"]["ports"])
         self.assertEqual(ports, [("a", "mlx5_0"), ("a", "mlx5_1"), *(("b", f"mlx5_{i}") for i in range(4))])
+        # The report has the topology of both.
+        self.assertEqual([nic["name"] for nic in report["topology"]["nics"]], ["mlx5_0", "mlx5_1"])
+        self.assertEqual([(node["nodes"], node["topology"]["hostname"], len(node["topology"]["nics"]))
+                          for node in report["other_nodes"]], [([1], "b", 4)])
 
 
 class Impaired(HostsTest):

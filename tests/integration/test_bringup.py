@@ -194,6 +194,26 @@ class VirtualNodes(BringupTest):
             self.assertIn("0>2", unreachable[0]["message"])
             self.assertRegex(out, r"(?m)^  PE 0 \+ \+ \. \.$")
 
+    def test_the_network_of_each_pair_of_nodes_is_named(self):
+        (code, out, err), document = self.report(6, nodes=3)
+        if any(f["id"] == "pair-unreachable" for f in document["findings"]):
+            self.skipTest("no network transport reaches another node here")
+        self.assertEqual(code, 0, err)
+        name = socket.gethostname()
+        self.assertEqual([(host["name"], host["nodes"], host["pes"]) for host in document["hosts"]],
+                         [(name, [0, 1, 2], [0, 1, 2, 3, 4, 5])])
+        rows = document["networks"]
+        self.assertEqual(len(rows), 1, rows)  # the nodes are one machine: all pairs are alike
+        self.assertEqual((rows[0]["first"], rows[0]["second"], rows[0]["pairs"], rows[0]["both_ways"]),
+                         ([0, 1, 2], [0, 1, 2], 3, True))
+        link = rows[0]["links"][0]
+        self.assertEqual(link["first"], link["second"])
+        self.assertRegex(out, rf"(?m)^among {re.escape(name)} node \[0-2\] +3  {rows[0]['transport']} "
+                              rf".*{re.escape(link['first']['device'])}")
+        self.assertEqual([], document.get("other_nodes", []))
+        self.assertNotIn("0>2", out)
+        self.assertIn("0>2", self.bringup(6, "--verbose", nodes=3)[1])
+
 
 class Worlds(BringupTest):
     """INIT_MODE=per-local-rank: several worlds, of which each has a PE 0, and one job."""

@@ -391,6 +391,29 @@ class Jobs(HotspotsTest):
         words = f"case $SHMEMCTL_LOCAL_RANK in {choose} esac; {before} SHMEMCTL_SYSROOT=$tree exec \"$0\" \"$@\""
         return run("run", "-n", len(tree_of_pe), "sh", "-c", words, BINARY, *arguments, "--timeout", timeout)
 
+    def test_a_node_that_differs_has_its_own_topology_once(self):
+        for link in ("sys/class/infiniband/mlx5_3", "sys/bus/pci/devices/0000:1b:00.0"):
+            (self.trees[2].folder / link).unlink()
+        self.trees[2].write("proc/sys/kernel/osrelease", "6.2.0")
+        for tree in self.trees[:2]:
+            tree.write("proc/sys/kernel/osrelease", "6.1.0")
+        file = self.folder / "report.json"
+        code, _, err = self.job([0, 0, 1, 2, 2], "hotspots", "-D", "0.5", "--json", file)
+        self.assertIn(code, (0, 1), err)
+        report = json.loads(file.read_text(encoding="utf-8"))
+        self.assertEqual(run("report", "validate", file)[0], 0)
+        self.assertEqual([(host["name"], host["nodes"], host["pes"]) for host in report["hosts"]],
+                         [("nodea", [0], [0, 1]), ("nodeb", [1], [2]), ("nodec", [2], [3, 4])])
+        self.assertEqual(len(report["topology"]["nics"]), 4)
+        # nodeb is of nodea's kind, with another number of PEs.
+        others = {tuple(node["nodes"]): node for node in report["other_nodes"]}
+        self.assertEqual(len(others[(2,)]["topology"]["nics"]), 3)
+        self.assertEqual(others[(2,)]["topology"]["hostname"], "nodec")
+        self.assertNotIn((0,), others)
+        text = run("report", "show", file)[1]
+        self.assertRegex(text, r"(?m)^nodec +2 +3-4 +mlx5_\[0-2\] 400G \*.* 6\.2\.0 \*")
+        self.assertRegex(text, r"(?m)^nodea +0 +0-1 +mlx5_\[0-3\] 400G .* 6\.1\.0")
+
     def test_all_hosts_are_joined_and_each_is_read_once(self):
         shutil.rmtree(self.trees[2].folder / "sys/devices/pci0000:19/0000:19:00.0/infiniband/mlx5_1/ports/1/counters")
         file = self.folder / "report.json"

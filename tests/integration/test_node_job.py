@@ -72,7 +72,9 @@ class TwoHosts(NodeJobTest):
         self.assertEqual(headings, ["== host nodea (PEs 0 to 1, 2 of them) ==", "== host nodeb (PE 2) =="])
         document = json.loads(file.read_text())
         self.assertEqual(run("report", "validate", file)[0], 0)
-        self.assertEqual([host["name"] for host in document["hosts"]], ["nodea", "nodeb"])
+        self.assertEqual([(host["name"], host["nodes"], host["pes"]) for host in document["hosts"]],
+                         [("nodea", [0], [0, 1]), ("nodeb", [1], [2])])
+        self.assertRegex(run("report", "show", file)[1], r"(?m)^host +node +PEs ")
         self.assertEqual(len(document["runs"]), 2)
         self.assertEqual((document["job"]["pes"], document["job"]["nodes"]), (3, 2))
         self.assertEqual((document["job"]["launcher"], document["exit_code"]), ("run", code))

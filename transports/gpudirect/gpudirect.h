@@ -56,6 +56,7 @@ public:
   /// Atomics are executed by GPUs, as all others on these regions.
   bool atomics_coherent_with_cpu() const override { return true; }
   std::string connection(int pe) const override;
+  std::vector<NicPair> nics_to(int pe) const override { return settings_.network->nics_to(pe); }
   Transport& for_host_memory() override { return of_host_; }
 
 private:

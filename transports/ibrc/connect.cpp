@@ -300,6 +300,7 @@ void Connector::begin_sending() {
 
 void Connector::describe() {
   texts_.resize(hellos_.size());
+  nics_.resize(hellos_.size());
   for (const Link& link : links_) {
     const auto slot = static_cast<std::size_t>(link.pe);
     const std::string kind = link.plan.global
@@ -307,6 +308,7 @@ void Connector::describe() {
                                  : verbs::to_string(verbs::GidKind::infiniband);
     const Hello::Nic& local = local_.nics[link.plan.nic];
     const Hello::Nic& remote = hellos_[slot].nics[link.plan.peer_nic];
+    nics_[slot].push_back({{local.device, local.port}, {remote.device, remote.port}});
     std::string& text = texts_[slot];
     text += (text.empty() ? "" : "; ") +
             fmt::format("{} -> {}, {} QPs, {}, MTU {}", rc::port_name(local.device, local.port),

@@ -36,6 +36,8 @@ public:
   std::vector<std::unique_ptr<QpSet>> connect(const MakeService& make_service,
                                               const MakeQpSet& make_qp_set, Exchange& exchange);
   const ConnectionTexts& texts() const { return texts_; }
+  /// The ports of the connections, by PE.
+  const std::vector<std::vector<NicPair>>& nics() const { return nics_; }
 
 private:
   /// One path to one peer, while it is being connected.
@@ -78,6 +80,7 @@ private:
   std::vector<Link> links_;   ///< by peer, then by path
   MessageService* service_ = nullptr;
   ConnectionTexts texts_;
+  std::vector<std::vector<NicPair>> nics_;
 };
 
 } // namespace shmemctl::ibrc

@@ -237,6 +237,7 @@ void IbrcTransport::connect(const std::vector<PeerLocation>& peers, Exchange& ex
       exchange);
   host_qp_sets_ = std::max<std::size_t>(qp_sets_.size(), 1);
   texts_ = connector.texts();
+  nics_ = connector.nics();
 }
 
 /// With each device once, whatever ports of it are used.
@@ -330,6 +331,11 @@ std::vector<NicTraffic> IbrcTransport::traffic() const {
 std::string IbrcTransport::connection(int pe) const {
   const auto slot = static_cast<std::size_t>(pe);
   return slot < texts_.size() ? texts_[slot] : std::string();
+}
+
+std::vector<NicPair> IbrcTransport::nics_to(int pe) const {
+  const auto slot = static_cast<std::size_t>(pe);
+  return pe != job_.pe && slot < nics_.size() ? nics_[slot] : std::vector<NicPair>();
 }
 
 } // namespace ibrc

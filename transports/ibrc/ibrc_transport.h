@@ -55,6 +55,7 @@ public:
   bool atomics_coherent_with_cpu() const override;
   std::vector<NicTraffic> traffic() const override;
   std::string connection(int pe) const override;
+  std::vector<NicPair> nics_to(int pe) const override;
 
 private:
   /// A port of a device that the survey has found.
@@ -95,6 +96,7 @@ private:
   rc::RemoteMemory remote_;
   std::unique_ptr<MessageService> service_; ///< if atomics go by message
   ConnectionTexts texts_;
+  std::vector<std::vector<NicPair>> nics_; ///< of the connections, by PE
 };
 
 } // namespace shmemctl::ibrc

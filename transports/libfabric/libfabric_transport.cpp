@@ -676,6 +676,16 @@ std::string LibfabricTransport::connection(int pe) const {
   return text + ", " + provider_.name + ", rules of " + provider_.profile.name;
 }
 
+std::vector<NicPair> LibfabricTransport::nics_to(int pe) const {
+  std::vector<NicPair> nics;
+  if (pe == setup_.pe || pe < 0 || pe >= setup_.n_pes)
+    return nics;
+  for (const auto& rail : rails_)
+    if (const EndpointName& peer = rail->peer(pe); !peer.address.empty())
+      nics.push_back({{rail->endpoint().device(), 1}, {peer.device, 1}});
+  return nics;
+}
+
 } // namespace shmemctl::fabric
 
 namespace shmemctl {

@@ -63,6 +63,7 @@ public:
   bool atomics_coherent_with_cpu() const override;
   std::vector<NicTraffic> traffic() const override;
   std::string connection(int pe) const override;
+  std::vector<NicPair> nics_to(int pe) const override;
 
 private:
   /// Is counted while it lives.

@@ -75,4 +75,17 @@ std::vector<std::string> Connector::texts() const {
   return texts;
 }
 
+std::vector<std::vector<NicPair>> Connector::nics() const {
+  std::vector<std::vector<NicPair>> nics(static_cast<std::size_t>(job_.n_pes));
+  const auto of = [](const Hello::Port& port) { return HcaPort{port.device, port.port}; };
+  const std::vector<Hello::Port> local = hello().ports;
+  for (const PeerLocation& peer : peers_) {
+    const auto slot = static_cast<std::size_t>(peer.pe);
+    const std::vector<Hello::Port>& remote = hellos_[slot].ports;
+    for (const rc::PortPair& path : rc::pair_ports(local.size(), remote.size()))
+      nics[slot].push_back({of(local[path.port]), of(remote[path.peer_port])});
+  }
+  return nics;
+}
+
 } // namespace shmemctl::mlx5

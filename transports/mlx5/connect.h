@@ -25,6 +25,8 @@ public:
   void connect(Exchange& exchange);
   /// By PE: "emulated-mlx5:1 -> emulated-mlx5:1, 2 QPs"
   std::vector<std::string> texts() const;
+  /// The ports of the connections, by PE.
+  std::vector<std::vector<NicPair>> nics() const;
 
 private:
   Hello hello() const;

@@ -45,6 +45,7 @@ void Mlx5Transport::connect(const std::vector<PeerLocation>& peers, Exchange& ex
   Connector connector(job_, settings_, peers, qp_sets_);
   connector.connect(exchange);
   texts_ = connector.texts();
+  nics_ = connector.nics();
 }
 
 TableImage Mlx5Transport::queue_table() const {
@@ -284,6 +285,15 @@ std::string Mlx5Transport::connection(int pe) const {
     if (const std::string path = below->connection(pe); !path.empty())
       text += " (" + path + ")";
   return text;
+}
+
+std::vector<NicPair> Mlx5Transport::nics_to(int pe) const {
+  if (const Transport* below = devices_.below())
+    return below->nics_to(pe);
+  const auto slot = static_cast<std::size_t>(pe);
+  if (devices_.emulated() || pe == job_.pe || slot >= nics_.size())
+    return {};
+  return nics_[slot];
 }
 
 } // namespace shmemctl::mlx5

@@ -40,6 +40,8 @@ public:
   bool atomics_coherent_with_cpu() const override;
   std::vector<NicTraffic> traffic() const override;
   std::string connection(int pe) const override;
+  /// Of an emulated HCA those of the transport that carries its data: it has no port of its own.
+  std::vector<NicPair> nics_to(int pe) const override;
 
   // Memory of GPUs.
   DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
@@ -87,6 +89,7 @@ private:
   rc::RemoteMemory remote_;
   RegionTable regions_;
   std::vector<std::string> texts_;
+  std::vector<std::vector<NicPair>> nics_; ///< of the connections, by PE
 };
 
 } // namespace shmemctl::mlx5

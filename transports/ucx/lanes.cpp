@@ -30,6 +30,17 @@ bool is_memory(const UcxLane& lane) {
   return std::find(names.begin(), names.end(), lane.transport) != names.end();
 }
 
+/// "mlx5_0:2" and "eth0", whose port is 1; nothing for what is no port.
+std::optional<HcaPort> port_of(const std::string& device) {
+  const std::size_t colon = device.rfind(':');
+  if (colon == std::string::npos)
+    return HcaPort{device, 1};
+  const std::optional<long long> port = parse_integer(device.substr(colon + 1));
+  if (!port || *port < 1 || *port > 255)
+    return std::nullopt;
+  return HcaPort{device.substr(0, colon), static_cast<int>(*port)};
+}
+
 } // namespace
 
 std::vector<UcxLane> parse_lanes(std::string_view printed) {
@@ -93,14 +104,16 @@ std::optional<HcaPort> only_port(const std::vector<UcxLane>& lanes) {
   const auto same = [&](const UcxLane& lane) { return lane.device == lanes[0].device; };
   if (lanes.empty() || all_memory(lanes) || !std::all_of(lanes.begin(), lanes.end(), same))
     return std::nullopt;
-  const std::string& device = lanes[0].device;
-  const std::size_t colon = device.rfind(':');
-  if (colon == std::string::npos)
-    return HcaPort{device, 1};
-  const std::optional<long long> port = parse_integer(device.substr(colon + 1));
-  if (!port || *port < 1 || *port > 255)
-    return std::nullopt;
-  return HcaPort{device.substr(0, colon), static_cast<int>(*port)};
+  return port_of(lanes[0].device);
+}
+
+std::vector<HcaPort> ports_of(const std::vector<UcxLane>& lanes) {
+  std::vector<HcaPort> ports;
+  for (const UcxLane& lane : lanes)
+    if (const auto port = is_memory(lane) ? std::nullopt : port_of(lane.device);
+        port && std::find(ports.begin(), ports.end(), *port) == ports.end())
+      ports.push_back(*port);
+  return ports;
 }
 
 bool all_memory(const std::vector<UcxLane>& lanes) {

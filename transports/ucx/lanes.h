@@ -31,6 +31,9 @@ std::vector<UcxLane> parse_resources(std::string_view printed);
 /// "tcp/eth0, rc_verbs/mlx5_0:1".
 std::string to_text(const std::vector<UcxLane>& lanes);
 
+/// The ports that they use, each once; shared memory uses none.
+std::vector<HcaPort> ports_of(const std::vector<UcxLane>& lanes);
+
 /// The port that all of them use; nothing if they use several, or memory.
 std::optional<HcaPort> only_port(const std::vector<UcxLane>& lanes);
 

@@ -233,6 +233,17 @@ std::string UcxTransport::connection(int pe) const {
   return peer ? to_text(peer->lanes) : std::string();
 }
 
+std::vector<NicPair> UcxTransport::nics_to(int pe) const {
+  std::vector<NicPair> nics;
+  if (!workers_[0] || pe < 0 || pe >= n_pes_ || pe == pe_)
+    return nics;
+  const UcxWorker::Lock lock = workers_[0]->lock();
+  if (const UcxPeer* const peer = workers_[0]->known_peer(pe))
+    for (const HcaPort& port : ports_of(peer->lanes))
+      nics.push_back({port, {}});
+  return nics;
+}
+
 std::unique_ptr<Transport> make_ucx_transport(const TransportSetup& setup,
                                               const UcxSettings& settings) {
   return std::make_unique<UcxTransport>(setup, settings);

@@ -85,6 +85,8 @@ public:
 
   std::vector<NicTraffic> traffic() const override;
   std::string connection(int pe) const override;
+  /// UCX tells the ports here only.
+  std::vector<NicPair> nics_to(int pe) const override;
 
 private:
   /// Contexts share workers: each more costs an endpoint and its memory per peer.

@@ -102,16 +102,6 @@ GatheredHosts JobGathering::gather(const HostPart& part, const Deadline& deadlin
   return all;
 }
 
-std::vector<nlohmann::json> JobGathering::gather_values(const nlohmann::json& value,
-                                                        const Deadline& deadline) {
-  const std::vector<std::string> texts =
-      allgather_text(bootstrap_, leads() ? json_line(value) : "", deadline);
-  std::vector<json> values;
-  for (const JobHost& host : hosts_)
-    values.push_back(try_from_json_line(texts[static_cast<std::size_t>(host.leader)]));
-  return values;
-}
-
 ExitCode JobGathering::agree(ExitCode code, const Deadline& deadline) {
   return allgather_value(bootstrap_, code, deadline).front();
 }

@@ -54,9 +54,6 @@ public:
   /// Collective: the parts of all leaders on PE 0, empty elsewhere. @param part the part of a
   /// leader
   GatheredHosts gather(const HostPart& part, const Deadline& deadline);
-  /// Collective: one JSON value of each leader, on every PE; values passed by other PEs are
-  /// ignored.
-  std::vector<nlohmann::json> gather_values(const nlohmann::json& value, const Deadline& deadline);
   /// Collective: the value of PE 0, on every PE.
   ExitCode agree(ExitCode code, const Deadline& deadline);
 

@@ -61,6 +61,7 @@ public:
       transport->progress();
   }
   std::string connection(int pe) const override { return to(pe).connection(pe); }
+  std::vector<NicPair> nics_to(int pe) const override { return to(pe).nics_to(pe); }
 
 private:
   Transport& to(int pe) const { return *paths_[static_cast<std::size_t>(pe)]; }

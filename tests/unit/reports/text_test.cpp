@@ -456,6 +456,32 @@ TEST(JobText, SaysWhatWasRunAndWhere) {
   EXPECT_LE(widest_line(text), 100) << text;
 }
 
+TEST(JobText, SaysWhichNetworkJoinsTheNodes) {
+  Report report;
+  report.hosts = json::parse(R"([{"name": "n0", "nodes": [0]}, {"name": "n1", "nodes": [1]},
+                                 {"name": "n2", "nodes": [2]}])");
+  report.job.nodes = 3;
+  for (int i = 0; i < 6; ++i) {
+    NetworkRow row;
+    row.transport = "libfabric";
+    row.links = {{{"eth" + std::to_string(i), 1}, {"ib0", 1}}};
+    row.first = {0};
+    row.second = {1, 2};
+    row.pairs = 2;
+    report.networks.push_back(row);
+  }
+  EXPECT_NE(job_text(report, {}, {}, "PE 0 (n0) -> PE 1 (n1) by libfabric eth0")
+                .find("  network  n0 <-> n[1-2] by libfabric eth0 <-> ib0\n"
+                      "           n0 <-> n[1-2] by libfabric eth1 <-> ib0\n"
+                      "           n0 <-> n[1-2] by libfabric eth2 <-> ib0\n"
+                      "           n0 <-> n[1-2] by libfabric eth3 <-> ib0\n"
+                      "           and 2 more\n"),
+            std::string::npos);
+  report.job.nodes = 2;
+  EXPECT_EQ(job_text(report, {}, {}, "PE 0 (n0) -> PE 1 (n1)").find("network"), std::string::npos);
+  EXPECT_NE(job_text(report, {}, {}).find("network"), std::string::npos);
+}
+
 TEST(ResultsText, AReasonForNoShareStandsOnceBelowTheTable) {
   Report report = sample_full_report();
   ResultRow row = report.results.at(0);

@@ -162,6 +162,49 @@ TEST(Topology, AMergedReportShowsEachNodeThatDiffers) {
   EXPECT_EQ(red_nics(page_model({{all}, {}})).size(), 3u);
 }
 
+TEST(Topology, NodesOfAJobThatDifferAreDrawnToo) {
+  LoadedReport run = run_of("2026-11-20T00:00:00Z");
+  run.report.hosts = json::array();
+  for (int number = 0; number < 4; ++number)
+    run.report.hosts.push_back(
+        {{"name", "node" + std::to_string(number)}, {"nodes", json::array({number})}});
+  run.report.topology = sample_topology();
+  run.report.topology["hostname"] = "node0";
+  json other = sample_topology();
+  other["hostname"] = "node1";
+  other["distances"]["matrix"][0][1] = "SYS";
+  run.report.other_nodes = {{{"nodes", {1, 3}}, {"topology", other}},
+                            {{"nodes", {2}}, {"left_out", "too long"}}};
+  std::set<std::string> titles;
+  for (const json& block : find_section(page_model({{run}, {}}), "topology").at("blocks"))
+    if (block.at("type") == "topology")
+      titles.insert(block.at("title"));
+  EXPECT_EQ(titles, (std::set<std::string>{"node0: GPUs and NICs", "node[1,3]: GPUs and NICs"}));
+}
+
+TEST(Machine, HostsAndNetworksOfAJobAreTables) {
+  LoadedReport run = run_of("2026-11-20T00:00:00Z");
+  run.report.hosts = json::array();
+  for (int number = 0; number < 3; ++number)
+    run.report.hosts.push_back({{"name", "node" + std::to_string(number)},
+                                {"nodes", json::array({number})},
+                                {"pes", json::array({number})},
+                                {"kernel", number == 2 ? "6.2" : "6.1"}});
+  NetworkRow row;
+  row.transport = "libfabric";
+  row.links = {{{"eth0", 1}, {"eth0", 1}}};
+  row.first = row.second = {0, 1, 2};
+  row.pairs = 3;
+  run.report.networks = {row};
+  const json machine = find_section(page_model({{run}, {}}), "machine");
+  const json hosts = table_titled(machine, "Hosts");
+  EXPECT_EQ(hosts.at("rows"), json::parse(R"([[2, "node[0-1]", "0-1", "0-1, 1 each", "6.1"],
+                                              [1, "node2", "2", "2", "6.2 *"]])"));
+  const json networks = table_titled(machine, "Networks");
+  EXPECT_EQ(networks.at("rows"), json::parse(R"([["", null, "among node[0-2]", 3, "libfabric",
+                                                  "eth0 <-> eth0"]])"));
+}
+
 /// A NIC that one mapping overloads is not hot in the picture of another mapping of that host.
 TEST(Topology, WhatAMappingMakesHotIsThatOfItsReport) {
   LoadedReport collapsed = run_of("2026-11-21T03:33:01Z", 1, "topo");

@@ -217,6 +217,9 @@ TEST_P(Conformance, TellsWhatItMoved) {
       EXPECT_EQ(get_bytes, 1000u);
       EXPECT_NE(me.transport->connection(peer), "");
     }
+    for (const NicPair& nics : me.transport->nics_to(peer))
+      EXPECT_FALSE(nics.local.device.empty());
+    EXPECT_TRUE(me.transport->nics_to(me.pe).empty());
     me.barrier();
   });
 }

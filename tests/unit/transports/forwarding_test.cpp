@@ -84,6 +84,10 @@ public:
   std::string connection(int pe) const override {
     return note("connection " + std::to_string(pe), "by cable");
   }
+  std::vector<NicPair> nics_to(int pe) const override {
+    note("nics_to " + std::to_string(pe), "");
+    return {{{"nic0", 1}, {"nic1", 2}}};
+  }
 
 private:
   std::string note(std::string call, std::string result) const {
@@ -159,10 +163,11 @@ void expect_operations(Transport& transport, const CallLog& below, bool counts_t
     EXPECT_EQ(transport.traffic()[0].put_bytes, 1u);
   }
   EXPECT_EQ(transport.connection(1), "by cable");
+  EXPECT_EQ(transport.nics_to(1), (std::vector<NicPair>{{{"nic0", 1}, {"nic1", 2}}}));
   EXPECT_EQ(below.calls, (Calls{"local_info", "reach 0 1", "put 6 1:2+8 5 4 blocking",
                                 "get 6 1:2+8 5 4", "atomic 6 1:2+8 9", "post_atomic 6 1:2+8 9",
                                 "put_signal 1:0+16 11 add 6 1:2+8 5 4 blocking", "fence 6",
-                                "quiet 6", "progress", "connection 1"}));
+                                "quiet 6", "progress", "connection 1", "nics_to 1"}));
   // A caller that bypasses the transport would bypass what a derived class changes.
   EXPECT_FALSE(transport.is_load_store());
   EXPECT_FALSE(transport.has_direct_atomics());

@@ -73,6 +73,23 @@ json hcas_json(const Node& node) {
   return hcas;
 }
 
+/// What carries traffic besides the HCAs.
+json interfaces_json(const Node& node) {
+  json interfaces = json::array();
+  for (const Nic& nic : node.nics) {
+    const NicPort* const port = nic.ports.empty() ? nullptr : &nic.ports.front();
+    const bool down = port != nullptr && port->state && *port->state != PortState::active;
+    if (!nic.rdma || *nic.rdma || down)
+      continue;
+    json object = {{"name", nic.name}};
+    put(object, "driver", nic.driver);
+    put(object, "rate_Gbps",
+        port != nullptr ? port->rate_Gbps : unknown<double>("the source does not report ports"));
+    interfaces.push_back(std::move(object));
+  }
+  return interfaces;
+}
+
 Fact<std::string> line_of(const Sysroot* sysroot, const char* path) {
   const auto text = sysroot != nullptr ? sysroot->read_line(path) : std::nullopt;
   if (text && !text->empty() && !first_non_utf8(*text))
@@ -114,6 +131,7 @@ json host_json(const Node& node, const Sysroot* sysroot) {
   json host = {{"cpus", cpus_json(node)},
                {"gpus", gpus_json(node)},
                {"hcas", hcas_json(node)},
+               {"interfaces", interfaces_json(node)},
                {"versions", versions_json(node, sysroot)}};
   put(host, "name",
       node.hostname.empty() ? unknown<std::string>("not reported by the source")

@@ -53,6 +53,37 @@ TEST(Merge, EachPartNamesItsRun) {
   EXPECT_EQ(merged.finished_at, "2026-11-21T03:34:00Z");
 }
 
+NetworkRow network_of(const std::string& transport) {
+  NetworkRow row;
+  row.transport = transport;
+  row.first = row.second = {0, 1};
+  row.pairs = 1;
+  return row;
+}
+
+TEST(Merge, HostsOfTwoJobsStandOnceAndNumbersStayWithTheirRun) {
+  LoadedReport first = node("a", 10, 1), second = node("a", 20, 2);
+  for (LoadedReport* loaded : {&first, &second}) {
+    loaded->report.hosts = json::parse(R"([{"name": "a", "nodes": [0], "pes": [0]},
+                                           {"name": "b", "nodes": [1], "pes": [1]}])");
+    loaded->report.other_nodes = json::parse(R"([{"nodes": [1], "left_out": "too long"}])");
+  }
+  second.report.hosts[1]["pes"] = {1, 2};
+  first.report.networks = {network_of("ibrc")};
+  second.report.networks = {network_of("libfabric")};
+  const Report merged = merge_reports({first, second});
+  EXPECT_TRUE(validate_report(to_json(merged)).empty());
+  EXPECT_EQ(merged.hosts,
+            json::parse(R"([{"name": "a", "nodes": [0], "pes": [0]}, {"name": "b"}])"));
+  ASSERT_EQ(merged.networks.size(), 2u);
+  EXPECT_EQ(merged.networks[1].run, 1);
+  EXPECT_EQ(merged.other_nodes[1]["run"], 1);
+  std::ostringstream out;
+  write_text(out, merged, {});
+  EXPECT_NE(out.str().find("  1  among node [0-1]      1  libfabric  -"), std::string::npos)
+      << out.str();
+}
+
 TEST(Merge, RowsNameTheirRunInTextAndCsv) {
   const Report merged = merge_reports({node("a", 10, 1), node("b", 20, 2)});
   std::ostringstream out;

@@ -126,6 +126,10 @@ TEST(Posting, LargePutsUseAllNics) {
                     std::string::npos);
           EXPECT_NE(me.transport->connection(1).find("fake1:1 -> fake1:1, 2 QPs"),
                     std::string::npos);
+          EXPECT_EQ(me.transport->nics_to(1), (std::vector<NicPair>{{{"fake0", 1}, {"fake0", 1}},
+                                                                    {{"fake1", 1}, {"fake1", 1}}}));
+          EXPECT_TRUE(me.transport->nics_to(0).empty());
+          EXPECT_TRUE(me.transport->nics_to(2).empty());
         }
         me.barrier();
       },

@@ -38,6 +38,14 @@ TEST(UcxLanes, AreReadFromWhatUcxPrints) {
     EXPECT_TRUE(parse_lanes(text).empty()) << text;
 }
 
+TEST(UcxLanes, TheirPortsAreEachThereOnce) {
+  EXPECT_EQ(ports_of(parse_lanes(over_rc)), (std::vector<HcaPort>{{"mlx5_0", 1}, {"mlx5_1", 1}}));
+  EXPECT_EQ(ports_of({{"tcp", "eth0"}, {"posix", "memory"}, {"tcp", "eth0"}, {"rc", "mlx5_0:2"}}),
+            (std::vector<HcaPort>{{"eth0", 1}, {"mlx5_0", 2}}));
+  EXPECT_TRUE(ports_of(parse_lanes(over_memory)).empty());
+  EXPECT_TRUE(ports_of({{"rc", "mlx5_0:x"}, {"rc", "mlx5_0:0"}, {"rc", "mlx5_0:256"}}).empty());
+}
+
 TEST(UcxLanes, AtomicsAreRead) {
   const auto of_memory =
       parse_atomics("#     atomics: 0:self/memory0, 3:sysv/memory, 4:posix/memory\n#\n");

@@ -21,6 +21,11 @@ TEST(UcxWorld, ConnectionsNameTransportAndDevice) {
       EXPECT_EQ(me.transport->connection(pe).substr(0, 4), "tcp/");
     EXPECT_EQ(me.transport->connection(me.n_pes), "");
     EXPECT_EQ(me.transport->connection(-1), "");
+    ASSERT_FALSE(me.transport->nics_to(1 - me.pe).empty());
+    EXPECT_FALSE(me.transport->nics_to(1 - me.pe)[0].local.device.empty());
+    EXPECT_TRUE(me.transport->nics_to(1 - me.pe)[0].remote.device.empty()) << "UCX does not tell";
+    for (const int pe : {me.pe, -1, me.n_pes})
+      EXPECT_TRUE(me.transport->nics_to(pe).empty());
     EXPECT_TRUE(me.transport->atomics_coherent_with_cpu());
   });
   if (!reason.empty())
@@ -29,6 +34,7 @@ TEST(UcxWorld, ConnectionsNameTransportAndDevice) {
     EXPECT_NE(me.transport->connection(1 - me.pe).find("/memory"), std::string::npos);
     EXPECT_NE(me.transport->connection(me.pe).find("self/"), std::string::npos);
     EXPECT_TRUE(me.transport->traffic().empty());
+    EXPECT_TRUE(me.transport->nics_to(1 - me.pe).empty());
   });
   EXPECT_EQ(reason, "");
 }

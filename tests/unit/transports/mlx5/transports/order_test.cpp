@@ -104,6 +104,7 @@ TEST(Mlx5Order, WithoutAtomicsSignalsWaitForTheirPayload) {
     EXPECT_EQ(me.transport->connection(1 - me.pe),
               "emulated-mlx5:1 -> emulated-mlx5:1, 2 QPs, emulated HCA over shm, signals wait for "
               "completions, no atomics");
+    EXPECT_TRUE(me.transport->nics_to(1 - me.pe).empty()) << "an emulated HCA has no port";
     for (const std::uint8_t size_bytes : {std::uint8_t{4}, std::uint8_t{8}})
       expect_error(
           ExitCode::unavailable, {"atomic of", "does not support this size", "emulated-mlx5"}, [&] {

@@ -1,0 +1,51 @@
+#include "cli/host_story.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/session.h"
+#include "src/base/loaded_libraries.h"
+#include "src/model/topo/mapping/mapping_json.h"
+#include "src/model/topo/writers/node_kind.h"
+#include "src/model/topo/writers/writer.h"
+
+namespace shmemctl {
+
+std::vector<HostPlace> host_places(const Placement& placement) {
+  std::vector<HostPlace> places;
+  std::map<std::uint64_t, std::size_t> index;
+  for (std::size_t pe = 0; pe < placement.hosts.size(); ++pe) {
+    const auto found = index.emplace(placement.hosts[pe].machine_id, places.size());
+    if (found.second)
+      places.push_back({static_cast<int>(pe), {}, {}});
+    HostPlace& place = places[found.first->second];
+    place.pes.push_back(static_cast<int>(pe));
+    if (const int node = placement.node[pe];
+        std::find(place.nodes.begin(), place.nodes.end(), node) == place.nodes.end())
+      place.nodes.push_back(node);
+  }
+  return places;
+}
+
+HostStory host_story(const Node& node, const Mapping& mapping, const std::vector<int>& node_pes,
+                     const HostPlace& place, const Node& machine, const Sysroot* sysroot) {
+  HostStory story;
+  story.host = host_json(machine, sysroot);
+  if (sysroot != nullptr && sysroot->live()) // libraries of this process are not those of a copy
+    for (const auto& [name, version] : loaded_library_versions())
+      story.host["versions"][name] = version;
+  story.host["pes"] = place.pes;
+  story.host["nodes"] = place.nodes;
+  Report report;
+  put_node(node, numbered_by_job(mapping, node_pes), report);
+  story.kind = node_kind(report.topology, mapping_json(node, mapping, {}));
+  story.topology = std::move(report.topology);
+  story.mapping = std::move(report.mapping);
+  return story;
+}
+
+} // namespace shmemctl

@@ -1,0 +1,24 @@
+// What a job's report says of the host of a PE.
+#pragma once
+
+#include <vector>
+
+#include "reports/job_hosts.h"
+#include "src/base/sysroot.h"
+#include "src/model/topo/mapping/mapping.h"
+#include "src/model/topo/node.h"
+#include "src/runtime/identity.h"
+
+namespace shmemctl {
+
+/// The hosts of a job in order of their first PE, which is the speaker.
+std::vector<HostPlace> host_places(const Placement& placement);
+
+/// Of this host.
+/// @param node as the job uses it, with its mapping, whose PEs are numbered from 0
+/// @param node_pes PEs of the host's first node
+/// @param machine the node as `hosts` describes it, read from `sysroot`
+HostStory host_story(const Node& node, const Mapping& mapping, const std::vector<int>& node_pes,
+                     const HostPlace& place, const Node& machine, const Sysroot* sysroot);
+
+} // namespace shmemctl

@@ -1,0 +1,42 @@
+// What the hosts of a job are, gathered on PE 0: each host once, and each kind of node once.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shmemctl {
+
+/// One host of a job: the PE that describes it, its PEs, and the numbers of its nodes.
+struct HostPlace {
+  int speaker = 0;
+  std::vector<int> pes, nodes;
+};
+
+/// What the speaker of a host says of it.
+struct HostStory {
+  nlohmann::json host;              ///< of `hosts` in the report
+  std::string kind;                 ///< equal texts: topology and mapping are of one kind
+  nlohmann::json topology, mapping; ///< of its first node
+};
+
+struct JobHosts {
+  nlohmann::json hosts = nlohmann::json::array();       ///< by host
+  nlohmann::json other_nodes = nlohmann::json::array(); ///< of kinds other than the first host's
+};
+
+/// Gathers one text of each PE at every PE, each of at most 1 MiB.
+using GatherTexts = std::function<std::vector<std::string>(const std::string&)>;
+
+/// Collective: every PE calls it with the same places. Topology and mapping of each kind of node
+/// other than the first host's are sent once, of at most 16 kinds, and of at most 8 MiB each; what
+/// is left out says so.
+/// @param pe this PE
+/// @param mine of a speaker; empty on all others
+/// @return on PE 0; empty elsewhere
+JobHosts gather_job_hosts(const std::vector<HostPlace>& places, int pe,
+                          const std::optional<HostStory>& mine, const GatherTexts& gather);
+
+} // namespace shmemctl

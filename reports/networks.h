@@ -1,0 +1,70 @@
+// Which network each pair of a job's nodes used: key "networks".
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/table.h"
+
+namespace shmemctl {
+
+/// A port of a NIC, or an interface, whose port is 1. Without a name: the transport does not tell.
+struct NetworkPort {
+  std::string device;
+  int port = 1;
+  auto operator<=>(const NetworkPort&) const = default;
+};
+
+/// Two ports that data went between.
+struct NetworkLink {
+  NetworkPort first, second;
+  auto operator<=>(const NetworkLink&) const = default;
+};
+
+/// Pairs of nodes that are alike: each node of `first` with each other one of `second`.
+struct NetworkRow {
+  std::string transport;          ///< "libfabric"
+  std::vector<NetworkLink> links; ///< sorted; none for a transport that names no ports
+  std::vector<int> first, second; ///< numbers of nodes in the job, ascending
+  bool both_ways = true;          ///< false: only what `first` sends to `second`
+  std::size_t pairs = 0;          ///< of nodes, each once
+  std::optional<int> run = std::nullopt;
+};
+
+nlohmann::json to_json(const NetworkRow& row);
+/// From a document that is valid by the schema.
+NetworkRow network_row_from_json(const nlohmann::json& object);
+
+/// What one PE uses to reach the PEs of other nodes.
+struct NetworkUse {
+  int node = 0; ///< of the PE
+  std::string transport;
+  std::vector<NetworkLink> links; ///< from here to there; `second` without a name is unknown
+  std::vector<int> targets;       ///< nodes
+};
+
+/// All pairs of nodes, in as few rows as their links allow; a pair whose PEs use several
+/// transports is in a row of each. Where only the other side tells its ports, they are taken from
+/// what it uses in the other direction.
+/// @param n_nodes of the job; uses of other nodes, and of a node itself, do not count
+std::vector<NetworkRow> network_rows(const std::vector<NetworkUse>& uses, int n_nodes);
+
+/// "eth0 <-> enp5s0"; ports that all reach each other in short: "mlx5_[0-7] <-> mlx5_[0-7]".
+std::string links_text(const NetworkRow& row);
+
+/// A table: between which nodes, how many pairs, transport, ports on both sides. "" without rows.
+/// Of more than 50 rows the first ones, with `verbose` all.
+/// @param node_names by number; a node that is not there is called by its number
+std::string networks_text(const std::vector<NetworkRow>& rows,
+                          const std::vector<std::string>& node_names, const TextStyle& style);
+/// The nodes of a row as networks_text() calls them: "among a, b", "a <-> b", "a -> b".
+std::string between_text(const NetworkRow& row, const std::vector<std::string>& node_names);
+
+/// By node of the job: the name of its host in `hosts`, with the node's number behind a name that
+/// several nodes have. @param hosts of the report, with their key "nodes"
+std::vector<std::string> node_names_of(const nlohmann::json& hosts);
+
+} // namespace shmemctl

@@ -1,0 +1,16 @@
+// The versions of libraries that this process has loaded.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace shmemctl {
+
+/// Of the C library, and of libfabric, UCX and libibverbs if they are loaded: as they tell it,
+/// libibverbs by the name of its file. Loads nothing.
+std::map<std::string, std::string> loaded_library_versions();
+
+/// "1.14.44.0" of "/usr/lib/libibverbs.so.1.14.44.0"; "" of a name without a version.
+std::string version_in_library_name(const std::string& file);
+
+} // namespace shmemctl
