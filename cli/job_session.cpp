@@ -17,7 +17,6 @@
 #include "src/model/topo/mapping/mapping_json.h"
 #include "src/model/topo/mapping/request.h"
 #include "src/model/topo/readers/reader.h"
-#include "src/model/topo/writers/writer.h"
 #include "src/runtime/bootstrap/launcher_command.h"
 #include "src/runtime/bootstrap/launcher_variables.h"
 #include "src/runtime/gpu/gpu.h"
@@ -41,7 +40,7 @@ nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
   std::string mine;
   if (speakers.count(runtime.pe()) != 0) {
     const Sysroot sysroot;
-    mine = json_line(host_json(read_machine(sysroot, options.text("NVML_LIBRARY")), &sysroot));
+    mine = json_line(described_host(read_machine(sysroot, options.text("NVML_LIBRARY")), &sysroot));
   }
   nlohmann::json hosts = nlohmann::json::array();
   for (const std::string& text : runtime.gather_text(mine))
