@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "cli/expect.h"
+#include "cli/host_comparison.h"
 #include "cli/node_job.h"
 #include "reports/verdict.h"
 #include "src/base/text.h"
@@ -45,7 +46,7 @@ public:
   ExitCode run() {
     source_ = session_.load({});
     Report& report = session_.report();
-    report.hosts = nlohmann::json::array({host_json(source_.node, source_.sysroot.get())});
+    report.hosts = nlohmann::json::array({described_host(source_.node, source_.sysroot.get())});
     report.topology = topology_json(source_.node);
     const bool nothing = nothing_to_check(source_.node);
     if (nothing)
@@ -164,10 +165,14 @@ void set_time_limit(Session& session, const Context& context, const Options& opt
 }
 
 ExitCode run_check(Context& context, const CheckFlags& flags) {
-  return with_node_session(context, true, [&](Session& session, const Options& options) {
-    set_time_limit(session, context, options, flags.choice.level);
-    return Acceptance(session, context, options, flags).run();
-  });
+  HostComparison hosts;
+  return with_node_session(
+      context, true,
+      [&](Session& session, const Options& options) {
+        set_time_limit(session, context, options, flags.choice.level);
+        return Acceptance(session, context, options, flags).run();
+      },
+      &hosts);
 }
 
 void require_nagios_alone(const Context& context) {

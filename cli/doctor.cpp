@@ -1,9 +1,11 @@
 // `shmemctl doctor`: checks the prerequisites of one-sided GPU communication on this node.
 #include <iostream>
 
+#include "cli/host_comparison.h"
 #include "cli/node_job.h"
 #include "reports/table.h"
 #include "src/instruments/doctor/doctor.h"
+#include "src/runtime/bootstrap/launcher_variables.h"
 
 namespace shmemctl {
 
@@ -11,6 +13,7 @@ namespace {
 
 struct DoctorFlags {
   std::vector<std::string> only, skip;
+  std::string golden; ///< --against
   bool list = false;
 };
 
@@ -22,6 +25,25 @@ ExitCode list_checks() {
   return ExitCode::ok;
 }
 
+ExitCode diagnose(Context& context, const DoctorFlags& flags) {
+  HostComparison hosts(flags.golden);
+  const bool alone = launched_size(context.environment) <= 1; // else it is for all hosts together
+  return with_node_session(
+      context, true,
+      [&](Session& session, const Options&) {
+        if (alone && hosts.has_golden()) {
+          session.phase("reading " + flags.golden);
+          hosts.read_golden();
+        }
+        const NodeSource source = session.load({});
+        run_doctor(session, source, context.environment, flags.only, flags.skip);
+        if (alone)
+          hosts.judge_own(session.report());
+        return session.finish();
+      },
+      &hosts);
+}
+
 } // namespace
 
 void add_doctor(CLI::App& app, Context& context) {
@@ -31,7 +53,9 @@ void add_doctor(CLI::App& app, Context& context) {
   command->footer("Examples:\n"
                   "  shmemctl doctor\n"
                   "  shmemctl doctor --only rdma,memlock --verbose\n"
-                  "  shmemctl doctor --sysroot copy-of-a-node --json doctor.json");
+                  "  shmemctl doctor --sysroot copy-of-a-node --json doctor.json\n"
+                  "  shmemctl doctor --against golden.json\n"
+                  "  mpirun -n 64 --map-by ppr:1:node shmemctl doctor");
   auto flags = std::make_shared<DoctorFlags>();
   add_option(*command, context, "SYSROOT");
   command->add_flag("--list", flags->list, "List all checks and exit");
@@ -41,15 +65,16 @@ void add_doctor(CLI::App& app, Context& context) {
   command->add_option("--skip", flags->skip, "Skip these checks or groups (comma-separated)")
       ->delimiter(',')
       ->type_name("ID");
+  command
+      ->add_option("--against", flags->golden,
+                   "A report of doctor on a node that is known to be good: what differs from it is "
+                   "a warning. Without it, the hosts of a job are compared with one another")
+      ->type_name("FILE");
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) {
       if (flags->list)
         return list_checks();
-      return with_node_session(run_context, true, [&](Session& session, const Options&) {
-        const NodeSource source = session.load({});
-        run_doctor(session, source, run_context.environment, flags->only, flags->skip);
-        return session.finish();
-      });
+      return diagnose(run_context, *flags);
     };
   });
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "cli/host_story.h"
+#include "cli/host_description.h"
 #include "cli/session.h"
 #include "cli/terminal.h"
 #include "reports/text.h"
@@ -194,17 +194,17 @@ private:
 
   /// Collective.
   void describe_hosts() {
-    std::vector<HostPlace> places;
+    std::vector<HostPes> places;
     for (const JobHost& host : gathering_.hosts())
       places.push_back({host.leader, host.pes, {static_cast<int>(places.size())}});
-    std::optional<HostStory> mine;
-    for (const HostPlace& place : places)
-      if (place.speaker == bootstrap_.rank())
-        mine = host_story(run_.source.node, run_.mapping, place.pes, place,
-                          with_virtual_interfaces(run_.source.node, *run_.source.sysroot),
-                          run_.source.sysroot.get());
+    std::optional<HostDescription> own;
+    for (const HostPes& place : places)
+      if (place.leader == bootstrap_.rank())
+        own = describe_host(run_.source.node, run_.mapping, place.pes, place,
+                            with_virtual_interfaces(run_.source.node, *run_.source.sysroot),
+                            run_.source.sysroot.get());
     JobHosts all =
-        gather_job_hosts(places, bootstrap_.rank(), mine, [this](const std::string& text) {
+        gather_job_hosts(places, bootstrap_.rank(), own, [this](const std::string& text) {
           return allgather_text(bootstrap_, text, deadline(0));
         });
     Report& report = run_.session.report();
@@ -334,7 +334,7 @@ void describe(HotspotRun& run) {
   const Node& node = run.source.node;
   Report& report = run.session.report();
   report.job.pes = static_cast<int>(run.mapping.pes.size());
-  report.hosts = nlohmann::json::array({host_json(node, run.source.sysroot.get())});
+  report.hosts = nlohmann::json::array({described_host(node, run.source.sysroot.get())});
   put_node(node, run.mapping, report);
 }
 

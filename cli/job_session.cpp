@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "cli/host_story.h"
+#include "cli/host_description.h"
 #include "cli/session.h"
 #include "reports/text.h"
 #include "src/base/json_values.h"
@@ -35,14 +35,14 @@ constexpr double slack_s = 2;
 
 /// Collective: each host once, described by its first PE, and the nodes that differ from PE 0's.
 JobHosts gather_hosts(Runtime& runtime, const Options& options) {
-  const std::vector<HostPlace> places = host_places(runtime.placement());
-  std::optional<HostStory> own;
-  for (const HostPlace& place : places)
-    if (place.speaker == runtime.pe()) {
+  const std::vector<HostPes> places = hosts_of_job(runtime.placement());
+  std::optional<HostDescription> own;
+  for (const HostPes& place : places)
+    if (place.leader == runtime.pe()) {
       const Sysroot sysroot;
       const std::vector<int>& pes =
           runtime.placement().node_pes[static_cast<std::size_t>(runtime.placement().my_node())];
-      own = host_story(
+      own = describe_host(
           runtime.node(), mapping_in_use(runtime.node(), runtime.nics(), pes.size()), pes, place,
           with_virtual_interfaces(read_machine(sysroot, options.text("NVML_LIBRARY")), sysroot),
           &sysroot);
@@ -197,9 +197,9 @@ void JobSession::know_hosts(const Placement& placement) {
   report_.job.pes = placement.n_pes;
   report_.job.nodes = placement.n_nodes();
   report_.hosts = nlohmann::json::array();
-  for (const HostPlace& place : host_places(placement))
+  for (const HostPes& place : hosts_of_job(placement))
     report_.hosts.push_back(
-        {{"name", placement.hosts[static_cast<std::size_t>(place.speaker)].host_name},
+        {{"name", placement.hosts[static_cast<std::size_t>(place.leader)].host_name},
          {"pes", place.pes},
          {"nodes", place.nodes}});
   checkpoint();

@@ -5,11 +5,13 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "reports/compare/host_differences.h"
 #include "reports/compare/merge.h"
 #include "reports/report_file.h"
 #include "reports/text.h"
 #include "reports/verdict.h"
 #include "src/base/json_values.h"
+#include "src/base/severity.h"
 #include "src/base/text.h"
 #include "src/instruments/hotspots/gather_hosts.h"
 #include "src/runtime/bootstrap/launcher_variables.h"
@@ -105,9 +107,10 @@ std::string pes_text(const std::vector<int>& pes) {
 
 class NodeJob {
 public:
-  NodeJob(Session& session, const Context& given, const Options& options, Bootstrap& bootstrap)
+  NodeJob(Session& session, const Context& given, const Options& options, Bootstrap& bootstrap,
+          HostComparison* comparison)
       : session_(session), given_(given), options_(options), bootstrap_(bootstrap),
-        gathering_(bootstrap, this_machine(options), deadline()) {}
+        comparison_(comparison), gathering_(bootstrap, this_machine(options), deadline()) {}
 
   ExitCode run(const Body& body) {
     if (const ExitCode refused = gathering_.agree(aim(), deadline()); refused != ExitCode::ok) {
@@ -141,12 +144,15 @@ private:
     return Deadline::after(std::chrono::duration<double>(timeout_s() + slack_s));
   }
 
-  /// PE 0: from now on its report is written, however the run ends. Fails for an existing file
-  /// before anything has been checked.
+  /// PE 0: from now on its report is written, however the run ends. Fails for an existing file, and
+  /// for a golden report that cannot be read, before anything has been checked.
   ExitCode aim() {
     try {
-      if (bootstrap_.rank() == 0)
+      if (bootstrap_.rank() == 0) {
         aim_at_common_files();
+        if (comparison_ != nullptr)
+          comparison_->read_golden();
+      }
       return ExitCode::ok;
     } catch (const Error& error) { // the others wait for the exit code
       print_error(error);
@@ -186,8 +192,11 @@ private:
         outcomes.push_back(outcome_from(texts.at(static_cast<std::size_t>(host.leader)), host));
         code = std::max(code, outcomes.back().code);
       }
-      print(outcomes);
-      write(outcomes, code);
+      const Report together = compare(outcomes);
+      if (has_finding(together.findings, session_.report().fail_on))
+        code = std::max(code, ExitCode::finding);
+      print(outcomes, together);
+      write(outcomes, together, code);
       return code;
     } catch (const Error& error) { // the others wait for the exit code
       print_error(error);
@@ -195,11 +204,44 @@ private:
     }
   }
 
+  /// What is to be said of all hosts together: a report of nothing else.
+  Report compare(const std::vector<HostOutcome>& outcomes) const {
+    Report together;
+    if (comparison_ == nullptr)
+      return together;
+    std::vector<HostFacts> hosts;
+    std::vector<std::string> places;
+    for (const HostOutcome& outcome : outcomes) {
+      if (!outcome.error.empty())
+        continue;
+      for (HostFacts& host : facts_of(outcome.report)) {
+        hosts.push_back(std::move(host));
+        places.push_back(fmt::format("PE {}", outcome.pes.front()));
+      }
+    }
+    comparison_->judge(std::move(hosts), places, together);
+    return together;
+  }
+
+  void print_together(const Report& together) const {
+    if (!together.host_differences.is_object())
+      return;
+    if (!wants_text()) {
+      print_findings_without_text(given_, together.findings, session_.report().fail_on);
+      return;
+    }
+    const TextStyle style = text_style(given_, options_);
+    const std::string findings = findings_text(together.findings, style);
+    std::cout << "\n== all hosts ==\n\n"
+              << host_differences_text(together.host_differences, style)
+              << (findings.empty() ? "" : "\n") << findings << std::flush;
+  }
+
   bool wants_text() const {
     return !given_.quiet && given_.json_path != "-" && given_.csv_path != "-";
   }
 
-  void print(const std::vector<HostOutcome>& outcomes) const {
+  void print(const std::vector<HostOutcome>& outcomes, const Report& together) const {
     // An error that all hosts share is printed once: usually an invalid command line.
     const HostOutcome& first = outcomes.front();
     if (!first.error.empty() &&
@@ -219,6 +261,7 @@ private:
                                  printable(outcome.host), pes_text(outcome.pes));
       write_text(std::cout, outcome.report, text_style(given_, options_));
     }
+    print_together(together);
     if (outcomes.size() > 1 && wants_text()) {
       std::vector<const Report*> reports;
       for (const HostOutcome& outcome : outcomes)
@@ -237,10 +280,13 @@ private:
     print_findings_without_text(given_, named, outcome.report.fail_on);
   }
 
-  void write(std::vector<HostOutcome>& outcomes, ExitCode code) {
+  void write(std::vector<HostOutcome>& outcomes, const Report& together, ExitCode code) {
     aim_at_common_files();
     if (outcomes.size() == 1) {
-      session_.output().finish(outcomes.front().report);
+      Report& only = outcomes.front().report;
+      add(together, only);
+      only.exit_code = code;
+      session_.output().finish(only);
       return;
     }
     std::vector<LoadedReport> reports;
@@ -252,6 +298,7 @@ private:
       reports.push_back({outcome.host, std::move(outcome.report)});
     }
     Report merged = merge_reports(reports);
+    add(together, merged);
     merged.exit_code = code;
     merged.job.pes = bootstrap_.size();
     merged.job.nodes = static_cast<int>(reports.size());
@@ -260,20 +307,39 @@ private:
     session_.output().finish(merged);
   }
 
+  static void add(const Report& together, Report& to) {
+    to.findings.insert(to.findings.end(), together.findings.begin(), together.findings.end());
+    to.host_differences = together.host_differences;
+  }
+
   Session& session_;
   const Context& given_;
   const Options& options_;
   Bootstrap& bootstrap_;
+  HostComparison* comparison_; ///< null: hosts are not compared
   JobGathering gathering_;
 };
 
 /// Without a bootstrap, one process of each host prints what it found.
 ExitCode run_alone(Session& session, const Context& given, const Options& options, const Body& body,
-                   const Error& problem) {
+                   HostComparison* comparison, const Error& problem) {
   if (launched_local_rank(given.environment).value_or(0) > 0)
     return problem.code();
   const bool first = launched_rank(given.environment).value_or(0) == 0;
-  const HostOutcome mine = run_body(session, options, body);
+  const bool against_golden = comparison != nullptr && comparison->has_golden();
+  const HostOutcome mine =
+      run_body(session, options, [&](Session& body_session, const Options& body_options) {
+        if (against_golden)
+          comparison->read_golden();
+        const ExitCode code = body(body_session, body_options);
+        if (!against_golden)
+          return code;
+        Report& report = body_session.report();
+        comparison->judge_own(report);
+        if (has_finding(report.findings, report.fail_on))
+          report.exit_code = std::max(code, ExitCode::finding);
+        return report.exit_code;
+      });
   if (!given.quiet && given.json_path != "-" && given.csv_path != "-") {
     std::cout << "== host " << printable(read_machine_identity(Sysroot()).host_name) << " ==\n\n";
     write_text(std::cout, session.report(), text_style(given, options));
@@ -291,7 +357,7 @@ ExitCode run_alone(Session& session, const Context& given, const Options& option
   return std::max(mine.code, problem.code());
 }
 
-ExitCode run_as_job(Context context, const Body& body) {
+ExitCode run_as_job(Context context, const Body& body, HostComparison* comparison) {
   const Context given = context;
   context.json_path.clear(); // the writer is known only after the bootstrap
   context.csv_path.clear();
@@ -308,19 +374,20 @@ ExitCode run_as_job(Context context, const Body& body) {
         open_bootstrap(std::move(request),
                        Deadline::after(std::chrono::duration<double>(options.number("TIMEOUT"))));
   } catch (const Error& problem) {
-    return run_alone(session, given, options, body, problem);
+    return run_alone(session, given, options, body, comparison, problem);
   }
   session.set_deadline(options.number("TIMEOUT"));
-  return NodeJob(session, given, options, *bootstrap).run(body);
+  return NodeJob(session, given, options, *bootstrap, comparison).run(body);
 }
 
 } // namespace
 
-ExitCode with_node_session(Context& context, bool live, const Body& body) {
+ExitCode with_node_session(Context& context, bool live, const Body& body,
+                           HostComparison* comparison) {
   if (launched_size(context.environment) <= 1)
     return with_session(context, body);
   // The same file gives the same result on every host.
-  return live ? run_as_job(context, body) : once_per_job(context, body);
+  return live ? run_as_job(context, body, comparison) : once_per_job(context, body);
 }
 
 ExitCode once_per_job(Context& context, const Body& body) {

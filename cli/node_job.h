@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "cli/host_comparison.h"
 #include "cli/session.h"
 
 namespace shmemctl {
@@ -15,8 +16,13 @@ namespace shmemctl {
 /// can be opened, hosts cannot be joined: each prints for itself, and the code is at least that of
 /// ExitCode::unavailable.
 /// @param live the body examines a machine; otherwise (a recorded one) only PE 0 runs it
+/// @param comparison of the hosts of a job, by PE 0 when all have reported: what differs is printed
+///                   below what each host found, and stands in the report; its golden report is
+///                   read by PE 0, before any host begins. Null: hosts are not compared. With one
+///                   process alone it is the body's
 ExitCode with_node_session(Context& context, bool live,
-                           const std::function<ExitCode(Session&, const Options&)>& body);
+                           const std::function<ExitCode(Session&, const Options&)>& body,
+                           HostComparison* comparison = nullptr);
 
 /// As with_session(), for a command with one result for the whole job: only PE 0 runs `body`; the
 /// other processes end at once with ExitCode::ok, so that the job has the code of PE 0.

@@ -8,9 +8,11 @@
 #include <string>
 
 #include "cli/context.h"
+#include "cli/host_comparison.h"
 #include "cli/session.h"
 #include "reports/annotate/annotate.h"
 #include "reports/compare/compare.h"
+#include "reports/compare/host_differences.h"
 #include "reports/compare/load.h"
 #include "reports/compare/merge.h"
 #include "reports/compare/thresholds.h"
@@ -137,10 +139,51 @@ void hold(const std::vector<Threshold>& thresholds, const std::vector<LoadedRepo
 
 struct DiffFlags {
   std::string base, other, min_effect = "5%", alpha = "5%", max_unclear;
+  std::vector<std::string> more; ///< reports after the second one, with `nodes`
   bool allow_missing = false;
+  bool nodes = false; ///< compare the hosts of all reports with one another
 };
 
+ExitCode diff_nodes(Context& context, const DiffFlags& flags,
+                    const ThresholdFlags& threshold_flags) {
+  const std::vector<Threshold> thresholds = threshold_flags.parse(context);
+  std::vector<std::string> paths = flags.more;
+  paths.insert(paths.begin(), {flags.base, flags.other});
+  std::erase(paths, "");
+  if (paths.empty())
+    throw Error(ExitCode::usage, "--nodes", "", "no report given",
+                "write shmemctl report diff --nodes A.json B.json ...");
+  return with_session(context, [&](Session& session, const Options&) {
+    session.phase("reading " + paths.front() + (paths.size() > 1 ? ", ..." : ""));
+    const std::vector<LoadedReport> reports = load_reports(paths);
+    session.phase("comparing hosts");
+    std::vector<HostFacts> hosts;
+    std::vector<std::string> places;
+    for (const LoadedReport& loaded : reports) {
+      const std::vector<HostFacts> own = facts_of(loaded.report);
+      if (own.empty())
+        throw input_error(loaded.path, "", "a report without facts of its hosts",
+                          "write it again on that node: shmemctl doctor --json FILE");
+      hosts.insert(hosts.end(), own.begin(), own.end());
+      places.insert(places.end(), own.size(), loaded.path);
+    }
+    if (hosts.size() < 2)
+      throw input_error(paths.front(), "", "a report of one host, and no other report",
+                        "pass the reports of the other nodes as well, or compare with one: "
+                        "shmemctl doctor --against FILE");
+    HostComparison().judge(std::move(hosts), places, session.report());
+    hold(thresholds, reports, session.report());
+    return session.finish();
+  });
+}
+
 ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& threshold_flags) {
+  if (flags.nodes)
+    return diff_nodes(context, flags, threshold_flags);
+  if (!flags.more.empty())
+    throw Error(ExitCode::usage, "shmemctl report diff", "",
+                "unexpected argument " + printable(flags.more.front()),
+                "pass one BASE and one NEW, each a report or a folder; to compare nodes, --nodes");
   const std::vector<Threshold> thresholds = threshold_flags.parse(context);
   CompareOptions wanted{share_of("--alpha", flags.alpha),
                         share_of("--min-effect", flags.min_effect)};
@@ -214,13 +257,31 @@ void add_report_diff(CLI::App& report, Context& context) {
       "noise and --min-effect, the same if the change is significantly smaller than --min-effect,\n"
       "else unclear. With one run on each side only the noise within a run is known; with folders\n"
       "of three or more runs also the noise between runs.\n" +
+      "With --nodes not rows are compared but hosts, with one another: versions, firmware, "
+      "limits,\n"
+      "settings, GPUs, NICs and their links, of any number of reports; exit 0 unless --fail-on\n"
+      "says otherwise, because what differs is a warning.\n" +
       std::string(threshold_help) +
-      "Example: shmemctl report diff baseline/ new.json --require 'put[bytes=1M].p50_us<40'");
+      "Examples:\n"
+      "  shmemctl report diff baseline/ new.json --require 'put[bytes=1M].p50_us<40'\n"
+      "  shmemctl report diff --nodes node*.json --fail-on warning");
   auto flags = std::make_shared<DiffFlags>();
-  command->add_option("BASE", flags->base, "A report, a merged report, or a folder of reports")
-      ->required();
-  command->add_option("NEW", flags->other, "The report or folder to compare with BASE; - is stdin")
-      ->required();
+  CLI::Option* const base =
+      command->add_option("BASE", flags->base, "A report, a merged report, or a folder of reports")
+          ->required();
+  CLI::Option* const other =
+      command
+          ->add_option("NEW", flags->other, "The report or folder to compare with BASE; - is stdin")
+          ->required();
+  command->add_option("MORE", flags->more, "With --nodes: more reports");
+  command->add_flag_callback(
+      "--nodes",
+      [flags, base, other] {
+        flags->nodes = true;
+        for (CLI::Option* const each : {base, other})
+          each->required(false); // one report may be of several hosts
+      },
+      "Compare the hosts of all reports, which should be alike (`doctor`, `check`, or a job's)");
   command
       ->add_option("--min-effect", flags->min_effect, "Changes below this count as no change [5%]")
       ->type_name("FRACTION");

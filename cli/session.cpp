@@ -18,6 +18,7 @@
 #include "src/instruments/check/gpu_links.h"
 #include "src/instruments/doctor/doctor.h"
 #include "src/instruments/doctor/gpu_links.h"
+#include "src/instruments/doctor/host_facts.h"
 #include "src/model/topo/advice/advice.h"
 #include "src/model/topo/mapping/mapping_json.h"
 #include "src/model/topo/mapping/ports.h"
@@ -177,6 +178,13 @@ ExitCode with_session(Context& context,
   }
 }
 
+nlohmann::json described_host(const Node& node, const Sysroot* sysroot) {
+  nlohmann::json host = host_json(node, sysroot);
+  if (sysroot != nullptr)
+    host["facts"] = read_host_facts(node, *sysroot).facts;
+  return host;
+}
+
 void put_node(const Node& node, const Mapping& mapping, Report& report) {
   report.topology = topology_json(node);
   report.mapping =
@@ -189,7 +197,7 @@ void run_topo(Session& session, const Options& options, const NodeSource& source
   const Mapping mapping = map_nics(node, mapping_request(options, node));
   Report& report = session.report();
   report.job.pes = static_cast<int>(mapping.pes.size());
-  report.hosts = nlohmann::json::array({host_json(node, source.sysroot.get())});
+  report.hosts = nlohmann::json::array({described_host(node, source.sysroot.get())});
   put_node(node, mapping, report);
   for (const Findings& findings : {check_node(node), check_mapping(node, mapping)})
     report.findings.insert(report.findings.end(), findings.begin(), findings.end());
@@ -220,7 +228,7 @@ void run_doctor(Session& session, const NodeSource& source, const Environment& e
   const CheckContext context{*source.sysroot, source.node, environment};
   Report& report = session.report();
   if (report.hosts.empty())
-    report.hosts = nlohmann::json::array({host_json(source.node, source.sysroot.get())});
+    report.hosts = nlohmann::json::array({described_host(source.node, source.sysroot.get())});
   run_checks(context, only, skip, [&](const CheckOutcome& outcome) {
     const Check& check = *outcome.check;
     const CheckResult& result = outcome.result;

@@ -91,6 +91,11 @@ ExitCode with_session(Context& context,
 /// An empty report of this run.
 Report new_report(const Context& context, const Options& options);
 
+/// The report's entry of the host that `node` was read from: host_json(), and the host's facts
+/// where the machine itself was read.
+/// @param sysroot null for a recorded file
+nlohmann::json described_host(const Node& node, const Sysroot* sysroot);
+
 /// Adds the node, its mapping and advice to the report.
 void put_node(const Node& node, const Mapping& mapping, Report& report);
 

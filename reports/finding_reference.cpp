@@ -496,6 +496,19 @@ std::vector<FindingReference> finding_rows() {
        "The devices of the node, compared with the file.",
        "`lspci -s ADDRESS`: a device that is not listed has fallen off the bus; one that is lacks "
        "its driver."},
+      {"hosts-differ", "The acceptance test", "warning",
+       "Hosts that should be alike are not: versions, firmware, limits, settings, GPUs, NICs or "
+       "their links. One finding for each set of hosts that differ from all others, with the "
+       "facts, "
+       "their values and those of most hosts; where no value is that of more than half of the "
+       "hosts, it names none as the outlier. With `--against`, the golden host's values are right.",
+       "`doctor` and `check` under a launcher, `doctor --against`, `report diff --nodes`: the "
+       "facts "
+       "of each host (`hosts[].facts`) are compared; see the page about hosts that should be "
+       "alike.",
+       "Bring the host to what the others have; the printed fix belongs to the first fact. If it "
+       "is "
+       "meant to differ, compare it with hosts of its own type."},
       {"nothing-to-check", "The acceptance test", "warning",
        "`check`: there is neither a GPU nor an RDMA device. The exit code is 3: the parts that ran "
        "show that shmemctl works on this machine, and nothing else.",

@@ -20,7 +20,7 @@ constexpr std::size_t most_kinds = 16; ///< besides that of the first host
 constexpr std::size_t most_bytes = std::size_t{8} << 20;
 constexpr std::size_t piece_bytes = std::size_t{128} << 10;
 
-/// What a speaker says at first: its host, and how long the rest of it is.
+/// What a leader says at first: its host, and how long the rest of it is.
 struct Introduction {
   json host;
   std::string kind;
@@ -69,21 +69,21 @@ std::string why_left_out(std::size_t index, std::size_t size_bytes) {
   return {};
 }
 
-std::string text_of_node(const HostStory& story) {
-  return json_line({{"topology", story.topology}, {"mapping", story.mapping}});
+std::string text_of_node(const HostDescription& description) {
+  return json_line({{"topology", description.topology}, {"mapping", description.mapping}});
 }
 
 } // namespace
 
-JobHosts gather_job_hosts(const std::vector<HostPlace>& places, int pe,
-                          const std::optional<HostStory>& mine, const GatherTexts& gather) {
-  const std::string node = mine ? text_of_node(*mine) : std::string();
+JobHosts gather_job_hosts(const std::vector<HostPes>& places, int pe,
+                          const std::optional<HostDescription>& own, const GatherTexts& gather) {
+  const std::string node = own ? text_of_node(*own) : std::string();
   const std::vector<std::string> texts = gather(
-      mine ? json_line({{"host", mine->host}, {"kind", mine->kind}, {"size_bytes", node.size()}})
-           : std::string());
+      own ? json_line({{"host", own->host}, {"kind", own->kind}, {"size_bytes", node.size()}})
+          : std::string());
   std::vector<std::optional<Introduction>> hosts;
-  for (const HostPlace& place : places)
-    hosts.push_back(introduction_from(texts.at(static_cast<std::size_t>(place.speaker))));
+  for (const HostPes& place : places)
+    hosts.push_back(introduction_from(texts.at(static_cast<std::size_t>(place.leader))));
   const std::vector<Kind> kinds = kinds_of(hosts);
   std::set<int> senders;
   std::size_t longest = 0;
@@ -91,7 +91,7 @@ JobHosts gather_job_hosts(const std::vector<HostPlace>& places, int pe,
     const std::size_t first = kinds[i].first_host;
     if (!why_left_out(i, hosts[first]->size_bytes).empty())
       continue;
-    senders.insert(places[first].speaker);
+    senders.insert(places[first].leader);
     longest = std::max(longest, hosts[first]->size_bytes);
   }
   std::map<int, std::string> nodes; // by sender
@@ -110,13 +110,13 @@ JobHosts gather_job_hosts(const std::vector<HostPlace>& places, int pe,
     if (host)
       all.hosts.push_back(host->host);
   for (std::size_t i = 1; i < kinds.size(); ++i) {
-    const HostPlace& speaker = places[kinds[i].first_host];
+    const HostPes& leader = places[kinds[i].first_host];
     json entry = {{"nodes", json::array()}};
     for (const std::size_t host : kinds[i].hosts)
       for (const int number : places[host].nodes)
         entry["nodes"].push_back(number);
     const std::string why = why_left_out(i, hosts[kinds[i].first_host]->size_bytes);
-    if (const json sent = try_from_json_line(nodes[speaker.speaker]);
+    if (const json sent = try_from_json_line(nodes[leader.leader]);
         why.empty() && sent.is_object()) {
       entry["topology"] = sent.at("topology");
       entry["mapping"] = sent.at("mapping");

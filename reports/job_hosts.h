@@ -10,13 +10,13 @@
 namespace shmemctl {
 
 /// One host of a job: the PE that describes it, its PEs, and the numbers of its nodes.
-struct HostPlace {
-  int speaker = 0;
+struct HostPes {
+  int leader = 0;
   std::vector<int> pes, nodes;
 };
 
-/// What the speaker of a host says of it.
-struct HostStory {
+/// How the leader of a host describes it.
+struct HostDescription {
   nlohmann::json host;              ///< of `hosts` in the report
   std::string kind;                 ///< equal texts: topology and mapping are of one kind
   nlohmann::json topology, mapping; ///< of its first node
@@ -34,9 +34,9 @@ using GatherTexts = std::function<std::vector<std::string>(const std::string&)>;
 /// other than the first host's are sent once, of at most 16 kinds, and of at most 8 MiB each; what
 /// is left out says so.
 /// @param pe this PE
-/// @param mine of a speaker; empty on all others
+/// @param own of a leader; empty on all others
 /// @return on PE 0; empty elsewhere
-JobHosts gather_job_hosts(const std::vector<HostPlace>& places, int pe,
-                          const std::optional<HostStory>& mine, const GatherTexts& gather);
+JobHosts gather_job_hosts(const std::vector<HostPes>& places, int pe,
+                          const std::optional<HostDescription>& own, const GatherTexts& gather);
 
 } // namespace shmemctl

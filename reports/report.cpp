@@ -406,6 +406,8 @@ json to_json(const Report& report) {
     document["runs"] = list_json(report.runs, run_json);
   if (!report.comparison.is_null())
     document["comparison"] = report.comparison;
+  if (!report.host_differences.is_null())
+    document["host_differences"] = report.host_differences;
   if (!report.thresholds.empty())
     document["thresholds"] = report.thresholds;
   return document;
@@ -692,6 +694,8 @@ Report read_report(const json& document) {
     report.simulation = *simulation;
   if (const json* comparison = member(document, "comparison"))
     report.comparison = *comparison;
+  if (const json* differences = member(document, "host_differences"))
+    report.host_differences = *differences;
   if (const json* thresholds = member(document, "thresholds"))
     report.thresholds = *thresholds;
   report.runs = read_list<RunInfo>(document, "runs", read_run);

@@ -190,6 +190,7 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
         links_text(report.results, style), simulated ? "" : results_text(report.results, style),
         style.heat_maps ? heat_maps_text(report, style) : "", hotspots_text(report.hotspots, style),
         whole ? counters_text(report, style) : "", comparison_text(report.comparison, style),
+        host_differences_text(report.host_differences, style),
         thresholds_text(report.thresholds, style), findings_text(beside_checks(report), style)})
     if (!section.empty())
       out << section << "\n";

@@ -65,6 +65,9 @@ std::string runs_text(const std::vector<RunInfo>& runs, const TextStyle& style);
 /// Differences between the machines first, then rows that changed, worst first; with `verbose` all
 /// rows. "" for anything but an object.
 std::string comparison_text(const nlohmann::json& comparison, const TextStyle& style);
+/// Facts that are not the same on all hosts: a row each, at most 40 unless `verbose`; one line if
+/// the hosts are alike. "" for anything but an object.
+std::string host_differences_text(const nlohmann::json& differences, const TextStyle& style);
 std::string thresholds_text(const nlohmann::json& thresholds, const TextStyle& style);
 /// "8 GPUs, 8 NICs. 2 findings (1 error, 1 warning)."
 std::string summary_text(const Report& report);

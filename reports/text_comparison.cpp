@@ -222,6 +222,63 @@ std::string comparison_text(const json& comparison, const TextStyle& style) {
          verdict_text(comparison) + "\n";
 }
 
+namespace {
+
+constexpr std::size_t max_host_rows = 40; ///< without --verbose
+
+std::string host_value(const json& value) {
+  const std::optional<std::string> text = view::scalar(view::member(value, "value"));
+  return text ? safe_text(*text) : "missing";
+}
+
+/// "5.15 on a, b and 3 more"
+std::string host_value_with_hosts(const json& value) {
+  constexpr std::size_t max_hosts = 4;
+  std::vector<std::string> hosts;
+  for (const json& host : view::list(value, "hosts"))
+    if (hosts.size() < max_hosts)
+      hosts.push_back(safe_text(view::scalar(host).value_or("?")));
+  const auto count = static_cast<std::size_t>(view::number(value, "n_hosts").value_or(0));
+  return host_value(value) + " on " + join(hosts, ", ") +
+         (count > hosts.size() ? fmt::format(" and {} more", count - hosts.size()) : "");
+}
+
+} // namespace
+
+std::string host_differences_text(const json& differences, const TextStyle& style) {
+  if (!differences.is_object())
+    return "";
+  const auto size = [&differences](const char* key) {
+    return static_cast<std::size_t>(view::number(differences, key).value_or(0));
+  };
+  const json& rows = view::list(differences, "differences");
+  const std::string golden = view::text(differences, "golden");
+  const std::string hosts =
+      counted(size("n_hosts"), "host") + (golden.empty() ? "" : " compared with " + golden) + ": ";
+  if (rows.empty())
+    return hosts + "all " + counted(size("n_facts"), "fact") + " are the same\n";
+  Table table({{"fact"}, {golden.empty() ? "of most hosts" : "golden"}, {"of others"}});
+  const std::size_t shown =
+      style.verbose ? rows.size() : std::min<std::size_t>(rows.size(), max_host_rows);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const json& usual = view::member(rows[i], "usual");
+    std::vector<std::string> others;
+    for (const json& other : view::list(rows[i], "others"))
+      others.push_back(host_value_with_hosts(other));
+    if (const auto more = view::number(rows[i], "more_values"))
+      others.push_back(fmt::format("{:.0f} more values", *more));
+    table.add({view::text(rows[i], "fact"), usual.is_object() ? host_value(usual) : "-",
+               join(others, "; ")});
+  }
+  const std::size_t left_out = rows.size() - shown + size("more_differences");
+  return hosts +
+         fmt::format("{} of {} differ\n", rows.size() + size("more_differences"),
+                     counted(size("n_facts"), "fact")) +
+         table.text(style) +
+         (left_out > 0 ? fmt::format("... and {} more: --verbose or --json has them\n", left_out)
+                       : "");
+}
+
 std::string thresholds_text(const json& thresholds, const TextStyle& style) {
   Table table({{"threshold"},
                {"rows", Align::right},

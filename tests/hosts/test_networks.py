@@ -195,6 +195,42 @@ class OtherTrees(HostsTest):
                           for node in report["other_nodes"]], [([1], "b", 4)])
 
 
+class OneHostDiffers(HostsTest):
+    """Four hosts of made-up trees that are alike, but for the firmware of c."""
+    count = 4
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="trees.")
+        cls.addClassCleanup(folder.cleanup)
+        trees = []
+        for name in "abcd":
+            trees.append(pathlib.Path(folder.name) / name)
+            for index in range(2):
+                OtherTrees.add_hca(trees[-1], index)
+                firmware = "28.38.1002" if (name, index) == ("c", 1) else "28.39.1002"
+                hca = f"sys/class/infiniband/mlx5_{index}"
+                (trees[-1] / hca / "fw_ver").write_text(f"{firmware}\n", encoding="ascii")
+            (trees[-1] / "proc/sys/kernel").mkdir(parents=True)
+            (trees[-1] / "proc/sys/kernel/hostname").write_text(f"{name}\n", encoding="ascii")
+            (trees[-1] / "proc/sys/kernel/osrelease").write_text("6.8.0-45-generic\n", encoding="ascii")
+        cls.hosts = {"sysroots": trees}
+        super().setUpClass()
+
+    def test_doctor_names_it(self):
+        path = self.report_path()
+        command = self.start(OpenMpi(), {host: 1 for host in "abcd"}, "doctor", "--only", "kernel-version",
+                             "--json", path, SHMEMCTL_SYSROOT="/run/lab/files/sysroot")
+        done = command.wait(hosts_support.PATIENCE_S)
+        self.assertEqual(done.code, 0, done)
+        report = json.loads(path.read_text(encoding="utf-8"))
+        found = [finding for finding in report["findings"] if finding["id"] == "hosts-differ"]
+        self.assertEqual([finding["subject"] for finding in found], ["c"], done)
+        self.assertIn("nic.mlx5_1.firmware is 28.38.1002 (others 28.39.1002)", found[0]["message"])
+        self.assertIn("c differs from the 3 other hosts in 1 fact", done.out)
+        self.assertEqual([host["facts"]["nic.count"] for host in report["hosts"]], ["2"] * 4)
+
+
 class Impaired(HostsTest):
     """Cables that delay, lose and reorder, and one that is slow."""
     count = 3

@@ -13,6 +13,7 @@
 #include "src/base/json_values.h"
 #include "src/base/text.h"
 #include "src/model/topo/advice/wording.h"
+#include "src/model/topo/inventory.h"
 
 namespace shmemctl {
 
@@ -24,28 +25,6 @@ using Json = nlohmann::ordered_json;
 constexpr int format_version = 1;
 constexpr const char* record_anew = "record the file anew on a good node: shmemctl check "
                                     "--record-expect FILE";
-
-const PciDevice* function_of(const Node& node, int entry) {
-  return entry < 0 ? nullptr : &node.pci[static_cast<std::size_t>(entry)];
-}
-
-Fact<std::string> pci_id_of(const PciDevice* function) {
-  if (function == nullptr || !function->vendor || !function->device)
-    return unknown<std::string>("vendor and device are not known");
-  return known(fmt::format("{:04x}:{:04x}", *function->vendor, *function->device), "");
-}
-
-int active_nvlinks(const Gpu& gpu) {
-  int links = 0;
-  for (const GpuLink& link : gpu.links)
-    links += link.target == LinkTarget::cpu ? 0 : link.count;
-  return links;
-}
-
-/// An RDMA NIC of its own hardware: what an expectation lists.
-bool is_listed(const Nic& nic) {
-  return !nic.virtual_device && nic.rdma.value.value_or(true);
-}
 
 /// A pattern that only this text fits.
 std::string literal(const std::string& text) {
@@ -67,38 +46,32 @@ void put(Json& object, const char* key, const Fact<T>& fact) {
   }
 }
 
-Json recorded_gpu(const Node& node, const Gpu& gpu) {
+Json recorded_gpu(const InventoryDevice& gpu) {
   Json object = Json::object();
-  const PciDevice* function = function_of(node, gpu.pci);
-  if (function != nullptr)
-    object["pci"] = to_string(function->address);
+  if (gpu.pci)
+    object["pci"] = *gpu.pci;
   else
     object["count"] = 1;
-  put(object, "pci_id", pci_id_of(function));
-  put(object, "model", gpu.name);
+  put(object, "pci_id", gpu.pci_id);
+  put(object, "model", gpu.model);
   put(object, "vbios", gpu.vbios);
-  if (function != nullptr)
-    put(object, "pcie_width", function->link.width);
-  if (!gpu.links.empty())
-    object["nvlinks"] = active_nvlinks(gpu);
+  put(object, "pcie_width", gpu.link.width);
+  if (gpu.reports_links)
+    object["nvlinks"] = *gpu.nvlinks;
   return object;
 }
 
-Json recorded_nic(const Node& node, const Nic& nic) {
+Json recorded_nic(const InventoryDevice& nic) {
   Json object = Json::object();
-  const PciDevice* function = function_of(node, nic.pci);
-  if (!nic.unnamed)
-    object["name"] = literal(nic.name);
-  if (function != nullptr)
-    object["pci"] = to_string(function->address);
+  put(object, "name", nic.name);
+  if (nic.pci)
+    object["pci"] = *nic.pci;
   if (object.empty())
     object["count"] = 1;
-  put(object, "pci_id", pci_id_of(function));
+  put(object, "pci_id", nic.pci_id);
   put(object, "firmware", nic.firmware);
-  if (function != nullptr) {
-    put(object, "pcie_width", function->link.width);
-    put(object, "pcie_speed_GTps", function->link.speed_GTps);
-  }
+  put(object, "pcie_width", nic.link.width);
+  put(object, "pcie_speed_GTps", nic.link.speed_GTps);
   for (const NicPort& port : nic.ports) {
     if (port.state && *port.state != PortState::active)
       continue;
@@ -111,30 +84,17 @@ Json recorded_nic(const Node& node, const Nic& nic) {
   return object;
 }
 
-/// The kernel's version, and those of the drivers.
-std::map<std::string, std::string> versions_of(const json& host) {
-  std::map<std::string, std::string> versions;
-  if (const auto kernel = host.find("kernel"); kernel != host.end() && kernel->is_string())
-    versions["kernel"] = kernel->get<std::string>();
-  if (const auto others = host.find("versions"); others != host.end() && others->is_object())
-    for (const auto& [name, version] : others->items())
-      if (version.is_string())
-        versions[name] = version.get<std::string>();
-  return versions;
-}
-
 } // namespace
 
 std::string record_expectation(const Node& node, const json& host) {
   Json document = {{"expectation", format_version}, {"gpus", Json::array()}};
-  for (const Gpu& gpu : node.gpus)
-    document["gpus"].push_back(recorded_gpu(node, gpu));
+  for (const InventoryDevice& gpu : gpu_inventory(node))
+    document["gpus"].push_back(recorded_gpu(gpu));
   if (node.nvswitches > 0)
     document["nvswitches"] = node.nvswitches;
   document["nics"] = Json::array();
-  for (const Nic& nic : node.nics)
-    if (is_listed(nic))
-      document["nics"].push_back(recorded_nic(node, nic));
+  for (const InventoryDevice& nic : nic_inventory(node))
+    document["nics"].push_back(recorded_nic(nic));
   document["versions"] = Json::object();
   for (const auto& [name, version] : versions_of(host))
     document["versions"][name] = literal(version);
@@ -301,58 +261,6 @@ Expectation parse_expectation(const std::string& text, const std::string& file) 
 
 namespace {
 
-/// A device of the node, as far as an expectation can say something of it.
-struct Found {
-  std::string subject; ///< "GPU 3 (0000:5d:00.0)", "mlx5_3"
-  Fact<std::string> name, pci, pci_id, model, firmware, vbios;
-  PcieLink link;
-  std::optional<int> nvlinks;
-  std::vector<NicPort> ports;
-  bool is_nic = false;
-};
-
-Found found_of(const Node& node, int entry) {
-  Found found;
-  const PciDevice* function = function_of(node, entry);
-  found.pci = function != nullptr ? known(to_string(function->address), "")
-                                  : unknown<std::string>("no PCI address");
-  found.pci_id = pci_id_of(function);
-  if (function != nullptr)
-    found.link = function->link;
-  return found;
-}
-
-std::vector<Found> gpus_of(const Node& node) {
-  std::vector<Found> all;
-  for (const Gpu& gpu : node.gpus) {
-    Found found = found_of(node, gpu.pci);
-    found.subject =
-        fmt::format("GPU {}", gpu.index) + (found.pci ? " (" + *found.pci + ")" : std::string());
-    found.model = gpu.name;
-    found.vbios = gpu.vbios;
-    found.nvlinks = active_nvlinks(gpu);
-    all.push_back(std::move(found));
-  }
-  return all;
-}
-
-std::vector<Found> nics_of(const Node& node) {
-  std::vector<Found> all;
-  for (const Nic& nic : node.nics) {
-    if (!is_listed(nic))
-      continue;
-    Found found = found_of(node, nic.pci);
-    found.is_nic = true;
-    found.subject = printable(nic.name, 64);
-    found.name =
-        nic.unnamed ? unknown<std::string>("not named by the source") : known(nic.name, "");
-    found.firmware = nic.firmware;
-    found.ports = nic.ports;
-    all.push_back(std::move(found));
-  }
-  return all;
-}
-
 bool fits(const std::string& pattern, const std::string& text) {
   return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
@@ -402,7 +310,8 @@ private:
   std::string fix_;
 };
 
-void compare_port(const ExpectedPort& expected, const Found& found, Differences& differences) {
+void compare_port(const ExpectedPort& expected, const InventoryDevice& found,
+                  Differences& differences) {
   const auto port = std::find_if(found.ports.begin(), found.ports.end(), [&](const NicPort& each) {
     return each.number == expected.number;
   });
@@ -427,7 +336,7 @@ void compare_port(const ExpectedPort& expected, const Found& found, Differences&
   differences.number(name + "'s rate", expected.rate_Gbps, port->rate_Gbps, " Gb/s", cable);
 }
 
-Differences differences_of(const ExpectedDevice& expected, const Found& found) {
+Differences differences_of(const ExpectedDevice& expected, const InventoryDevice& found) {
   Differences differences;
   const std::string at = found.pci.value.value_or("ADDRESS");
   differences.text("the PCI address", expected.pci, found.pci,
@@ -460,7 +369,7 @@ Differences differences_of(const ExpectedDevice& expected, const Found& found) {
 /// The devices of one kind, each of which is taken for at most one expected device.
 class Inventory {
 public:
-  Inventory(std::vector<Found> found, const char* kind, Findings& findings)
+  Inventory(std::vector<InventoryDevice> found, const char* kind, Findings& findings)
       : found_(std::move(found)), taken_(found_.size(), false), kind_(kind), findings_(findings) {}
 
   void compare(const std::vector<ExpectedDevice>& expected) {
@@ -529,7 +438,7 @@ private:
                            missing_fix(std::nullopt)});
   }
 
-  void report_differences(const ExpectedDevice& device, const Found& found) {
+  void report_differences(const ExpectedDevice& device, const InventoryDevice& found) {
     const Differences differences = differences_of(device, found);
     if (!differences.words().empty())
       findings_.push_back({"expected-differs", Severity::error, found.subject,
@@ -549,7 +458,7 @@ private:
            "remove the device, or " + std::string(record_anew)});
   }
 
-  std::vector<Found> found_;
+  std::vector<InventoryDevice> found_;
   std::vector<bool> taken_;
   const char* kind_;
   Findings& findings_;
@@ -561,9 +470,9 @@ Findings compare_with_expectation(const Expectation& expectation, const Node& no
                                   const json& host) {
   Findings findings;
   if (expectation.gpus)
-    Inventory(gpus_of(node), "GPU", findings).compare(*expectation.gpus);
+    Inventory(gpu_inventory(node), "GPU", findings).compare(*expectation.gpus);
   if (expectation.nics)
-    Inventory(nics_of(node), "NIC", findings).compare(*expectation.nics);
+    Inventory(nic_inventory(node), "NIC", findings).compare(*expectation.nics);
   if (expectation.nvswitches && *expectation.nvswitches != node.nvswitches)
     findings.push_back(
         {"expected-differs", Severity::error, "NVSwitches",

@@ -326,6 +326,14 @@ CheckResult check_library(const Library& library, const CheckContext& context) {
 
 } // namespace
 
+std::map<std::string, std::string> installed_libraries(const Sysroot& sysroot) {
+  std::map<std::string, std::string> installed;
+  for (const Library& library : library_table())
+    if (const Found found = search_tree(library, sysroot); found.present)
+      installed[library.id] = found.version;
+  return installed;
+}
+
 std::function<CheckResult(const CheckContext&)> library(const std::string& id) {
   for (const Library& entry : library_table())
     if (id == entry.id)

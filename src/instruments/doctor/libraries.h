@@ -1,6 +1,7 @@
 // Checks of the libraries that are opened at run time.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,10 @@ struct LibraryFile {
 /// The first of `names` that one of the loader's folders contains.
 std::optional<LibraryFile> find_library(const Sysroot& sysroot,
                                         const std::vector<std::string>& names);
+
+/// The libraries that are opened at run time and that a folder of the loader contains: the id of
+/// their check, and the version in the file's name, "" if it has none. Opens none of them.
+std::map<std::string, std::string> installed_libraries(const Sysroot& sysroot);
 
 /// "1.14.44.0" of ".../libibverbs.so.1.14.44.0"; empty without ".so.", or for "libucp.so.0.0.0",
 /// which carries no information.

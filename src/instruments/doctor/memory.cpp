@@ -6,6 +6,7 @@
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/instruments/doctor/checks.h"
+#include "src/instruments/doctor/settings.h"
 #include "src/instruments/doctor/support.h"
 
 namespace shmemctl::doctor {
@@ -14,6 +15,7 @@ namespace {
 
 constexpr const char* limits_path = "/proc/self/limits";
 constexpr const char* shm_path = "/dev/shm";
+constexpr const char* transparent_path = "/sys/kernel/mm/transparent_hugepage/enabled";
 constexpr std::uint64_t min_shm_bytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t min_free_shm_bytes = std::uint64_t{256} << 20;
 
@@ -41,14 +43,13 @@ std::optional<ShmSize> copied_shm_size(const Sysroot& sysroot, const Mount& moun
     return ShmSize{*size, std::nullopt, evidence};
   if (mount.options.find("size=") != std::string::npos)
     return std::nullopt;
-  const auto meminfo = sysroot.read("/proc/meminfo");
-  const auto total = meminfo ? field_of(*meminfo, "MemTotal:") : std::nullopt;
-  const auto words = split_blanks(total.value_or(""));
-  const auto total_kB = words.empty() ? std::nullopt : parse_integer(words.front());
-  if (!total_kB || *total_kB <= 0 || *total_kB > (1LL << 50))
+  const std::optional<std::uint64_t> total_bytes = memory_bytes(sysroot);
+  if (!total_bytes)
     return std::nullopt;
-  return ShmSize{static_cast<std::uint64_t>(*total_kB) * 1024 / 2, std::nullopt,
-                 evidence + "; " + file_evidence("/proc/meminfo", "MemTotal " + *total)};
+  return ShmSize{
+      *total_bytes / 2, std::nullopt,
+      evidence + "; " +
+          file_evidence("/proc/meminfo", fmt::format("MemTotal {} kB", *total_bytes / 1024))};
 }
 
 std::string megabytes(std::uint64_t bytes) {
@@ -56,6 +57,38 @@ std::string megabytes(std::uint64_t bytes) {
 }
 
 } // namespace
+
+std::optional<std::uint64_t> memory_bytes(const Sysroot& sysroot) {
+  const auto meminfo = sysroot.read("/proc/meminfo");
+  const auto total = meminfo ? field_of(*meminfo, "MemTotal:") : std::nullopt;
+  const auto words = split_blanks(total.value_or(""));
+  const auto total_kB = words.empty() ? std::nullopt : parse_integer(words.front());
+  if (!total_kB || *total_kB <= 0 || *total_kB > (1LL << 50))
+    return std::nullopt;
+  return static_cast<std::uint64_t>(*total_kB) * 1024;
+}
+
+std::optional<std::uint64_t> shm_bytes(const Sysroot& sysroot) {
+  const auto mounts = sysroot.read("/proc/mounts");
+  const std::optional<Mount> mount = find_mount(mounts.value_or(""), shm_path);
+  if (!mount)
+    return std::nullopt;
+  const auto size = sysroot.live() ? live_shm_size() : copied_shm_size(sysroot, *mount);
+  return size ? std::optional(size->total_bytes) : std::nullopt;
+}
+
+std::map<std::string, long long> huge_page_pools(const Sysroot& sysroot) {
+  std::map<std::string, long long> pools;
+  for (const std::string& pool : sysroot.list("/sys/kernel/mm/hugepages"))
+    if (const auto count =
+            sysroot.read_integer("/sys/kernel/mm/hugepages/" + pool + "/nr_hugepages"))
+      pools[pool] = *count;
+  return pools;
+}
+
+std::optional<std::string> transparent_huge_pages(const Sysroot& sysroot) {
+  return selected_word(sysroot.read_line(transparent_path).value_or(""));
+}
 
 CheckResult memlock(const CheckContext& context) {
   const Sysroot& sysroot = context.sysroot;
@@ -112,18 +145,14 @@ CheckResult dev_shm(const CheckContext& context) {
 
 CheckResult hugepages(const CheckContext& context) {
   const Sysroot& sysroot = context.sysroot;
-  const std::string transparent_path = "/sys/kernel/mm/transparent_hugepage/enabled";
   const auto transparent = sysroot.read_line(transparent_path);
   long long reserved = 0;
   std::vector<std::string> pools;
-  for (const std::string& pool : sysroot.list("/sys/kernel/mm/hugepages")) {
-    const auto count = sysroot.read_integer("/sys/kernel/mm/hugepages/" + pool + "/nr_hugepages");
-    if (!count)
-      continue;
-    reserved = std::max(reserved, *count);
-    pools.push_back(pool + " " + std::to_string(*count));
+  for (const auto& [pool, count] : huge_page_pools(sysroot)) {
+    reserved = std::max(reserved, count);
+    pools.push_back(pool + " " + std::to_string(count));
   }
-  const auto mode = selected_word(transparent.value_or(""));
+  const auto mode = transparent_huge_pages(sysroot);
   if (!mode && pools.empty())
     return skipped("the kernel does not report huge pages", absent(transparent_path));
   std::string evidence =
@@ -136,7 +165,7 @@ CheckResult hugepages(const CheckContext& context) {
     return passed("huge pages are reserved", evidence);
   return warned("no huge pages: registering large buffers takes longer and uses more of the NIC's "
                 "translation cache",
-                evidence, "echo madvise > " + transparent_path);
+                evidence, std::string("echo madvise > ") + transparent_path);
 }
 
 CheckResult numa_balancing(const CheckContext& context) {

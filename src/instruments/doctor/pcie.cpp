@@ -290,6 +290,13 @@ std::optional<CheckResult> without_device_controls(const CheckContext& context,
 
 } // namespace
 
+std::optional<IommuGroup> iommu_group(const Sysroot& sysroot, const PciAddress& address) {
+  const auto group = sysroot.realpath(sysfs_path(address) + "/iommu_group");
+  if (!group)
+    return std::nullopt;
+  return IommuGroup{*group + "/type", sysroot.read_line(*group + "/type")};
+}
+
 CheckResult pcie_link_width(const CheckContext& context) {
   if (const auto reason = no_device(context.node))
     return skipped(*reason);
@@ -368,15 +375,14 @@ CheckResult iommu(const CheckContext& context) {
   std::vector<std::string> passing;
   std::size_t untyped = 0;
   for (const PciAddress& address : addresses) {
-    const auto group = sysroot.realpath(sysfs_path(address) + "/iommu_group");
+    const std::optional<IommuGroup> group = iommu_group(sysroot, address);
     if (!group)
       continue;
-    const auto type = sysroot.read_line(*group + "/type");
-    if (!type)
+    if (!group->type)
       ++untyped;
     else
-      (*type == "identity" ? passing : translated)
-          .push_back(file_evidence(*group + "/type", *type));
+      (*group->type == "identity" ? passing : translated)
+          .push_back(file_evidence(group->type_path, *group->type));
   }
   if (!translated.empty())
     return warned("the IOMMU translates the addresses of " + std::to_string(translated.size()) +

@@ -51,4 +51,12 @@ std::string config_path(const PciAddress& address);
 /// Empty if there is no such file.
 std::optional<ConfigSpace> read_config_space(const Sysroot& sysroot, const PciAddress& address);
 
+/// The IOMMU group of a function.
+struct IommuGroup {
+  std::string type_path;
+  std::optional<std::string> type; ///< "identity" is passthrough; empty where the kernel is silent
+};
+/// Empty if the function has none: no IOMMU is active for it.
+std::optional<IommuGroup> iommu_group(const Sysroot& sysroot, const PciAddress& address);
+
 } // namespace shmemctl::doctor

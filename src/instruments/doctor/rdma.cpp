@@ -8,6 +8,7 @@
 
 #include "src/base/text.h"
 #include "src/instruments/doctor/checks.h"
+#include "src/instruments/doctor/settings.h"
 #include "src/instruments/doctor/support.h"
 #include "src/model/topo/advice/advice.h"
 #include "src/model/topo/mapping/request.h"
@@ -93,6 +94,11 @@ std::string mtu_fix(const RdmaPort& at) {
 }
 
 } // namespace
+
+std::optional<int> port_mtu_bytes(const Sysroot& sysroot, const RdmaPort& at) {
+  const std::optional<PortMtu> mtu = port_mtu(sysroot, at);
+  return mtu ? std::optional(mtu->bytes) : std::nullopt;
+}
 
 CheckResult rdma_devices(const CheckContext& context) {
   const std::vector<const Nic*> devices = rdma_nics(context.node);
@@ -511,6 +517,16 @@ std::vector<GidFault> gid_faults(const std::vector<RdmaPort>& ports,
 }
 
 } // namespace
+
+std::string gid_kinds(const NicPort& port) {
+  std::vector<std::string> kinds;
+  for (const Gid& gid : port.gids)
+    kinds.push_back(fmt::format("{} {} {}", gid.index, gid.type.value.value_or("of unknown type"),
+                                is_ipv4(gid)         ? "IPv4"
+                                : is_link_local(gid) ? "link-local"
+                                                     : "IPv6"));
+  return kinds.empty() ? "none" : name_list(kinds);
+}
 
 CheckResult rdma_gid_table(const CheckContext& context) {
   if (const auto reason = no_roce_port(context))

@@ -5,6 +5,7 @@
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/instruments/doctor/checks.h"
+#include "src/instruments/doctor/settings.h"
 #include "src/instruments/doctor/support.h"
 
 namespace shmemctl::doctor {
@@ -57,11 +58,16 @@ CheckResult kernel(const CheckContext& context) {
   return passed("Linux " + version->release, evidence);
 }
 
-CheckResult cpu_governor(const CheckContext& context) {
+std::map<std::string, std::vector<std::string>> governors(const Sysroot& sysroot) {
   std::map<std::string, std::vector<std::string>> files_by_governor;
-  for (const std::string& path : governor_files(context.sysroot))
-    if (const auto governor = context.sysroot.read_line(path))
+  for (const std::string& path : governor_files(sysroot))
+    if (const auto governor = sysroot.read_line(path))
       files_by_governor[*governor].push_back(path);
+  return files_by_governor;
+}
+
+CheckResult cpu_governor(const CheckContext& context) {
+  std::map<std::string, std::vector<std::string>> files_by_governor = governors(context.sysroot);
   if (files_by_governor.empty())
     return skipped(
         "no CPU frequency governor here (a virtual machine, or frequency set by firmware)",

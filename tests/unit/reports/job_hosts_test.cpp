@@ -48,7 +48,7 @@ struct Outcome {
   std::size_t longest = 0; ///< text that was sent
 };
 
-HostStory story_of(int host, const std::string& kind, std::size_t size_bytes = 10) {
+HostDescription story_of(int host, const std::string& kind, std::size_t size_bytes = 10) {
   return {{{"name", "h" + std::to_string(host)}},
           kind,
           {{"hostname", "h" + std::to_string(host)}, {"filler", std::string(size_bytes, 'x')}},
@@ -56,9 +56,9 @@ HostStory story_of(int host, const std::string& kind, std::size_t size_bytes = 1
 }
 
 /// Two PEs on each host.
-Outcome gather(const std::vector<HostStory>& stories) {
-  const int n_pes = 2 * static_cast<int>(stories.size());
-  std::vector<HostPlace> places;
+Outcome gather(const std::vector<HostDescription>& descriptions) {
+  const int n_pes = 2 * static_cast<int>(descriptions.size());
+  std::vector<HostPes> places;
   for (int pe = 0; pe < n_pes; pe += 2)
     places.push_back({pe, {pe, pe + 1}, {pe / 2}});
   Gathering gathering(n_pes);
@@ -66,9 +66,9 @@ Outcome gather(const std::vector<HostStory>& stories) {
   std::vector<std::thread> pes;
   for (int pe = 0; pe < n_pes; ++pe)
     pes.emplace_back([&, pe] {
-      std::optional<HostStory> mine;
+      std::optional<HostDescription> mine;
       if (pe % 2 == 0)
-        mine = stories[static_cast<std::size_t>(pe / 2)];
+        mine = descriptions[static_cast<std::size_t>(pe / 2)];
       JobHosts all = gather_job_hosts(
           places, pe, mine, [&](const std::string& text) { return gathering.gather(pe, text); });
       if (pe == 0)
@@ -106,11 +106,11 @@ TEST(JobHosts, EachOtherKindIsThereOnce) {
 }
 
 TEST(JobHosts, TooManyKindsAndTooLongOnesAreLeftOut) {
-  std::vector<HostStory> stories;
+  std::vector<HostDescription> descriptions;
   for (int host = 0; host < 19; ++host)
-    stories.push_back(story_of(host, "k" + std::to_string(host)));
-  stories[3] = story_of(3, "long", std::size_t{9} << 20);
-  const Outcome outcome = gather(stories);
+    descriptions.push_back(story_of(host, "k" + std::to_string(host)));
+  descriptions[3] = story_of(3, "long", std::size_t{9} << 20);
+  const Outcome outcome = gather(descriptions);
   EXPECT_EQ(outcome.all.hosts.size(), 19u);
   ASSERT_EQ(outcome.all.other_nodes.size(), 18u);
   EXPECT_EQ(outcome.all.other_nodes[2]["left_out"], "it is larger than 8 MiB");

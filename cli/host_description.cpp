@@ -1,4 +1,4 @@
-#include "cli/host_story.h"
+#include "cli/host_description.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -15,14 +15,14 @@
 
 namespace shmemctl {
 
-std::vector<HostPlace> host_places(const Placement& placement) {
-  std::vector<HostPlace> places;
+std::vector<HostPes> hosts_of_job(const Placement& placement) {
+  std::vector<HostPes> places;
   std::map<std::uint64_t, std::size_t> index;
   for (std::size_t pe = 0; pe < placement.hosts.size(); ++pe) {
     const auto found = index.emplace(placement.hosts[pe].machine_id, places.size());
     if (found.second)
       places.push_back({static_cast<int>(pe), {}, {}});
-    HostPlace& place = places[found.first->second];
+    HostPes& place = places[found.first->second];
     place.pes.push_back(static_cast<int>(pe));
     if (const int node = placement.node[pe];
         std::find(place.nodes.begin(), place.nodes.end(), node) == place.nodes.end())
@@ -31,21 +31,22 @@ std::vector<HostPlace> host_places(const Placement& placement) {
   return places;
 }
 
-HostStory host_story(const Node& node, const Mapping& mapping, const std::vector<int>& node_pes,
-                     const HostPlace& place, const Node& machine, const Sysroot* sysroot) {
-  HostStory story;
-  story.host = host_json(machine, sysroot);
+HostDescription describe_host(const Node& node, const Mapping& mapping,
+                              const std::vector<int>& node_pes, const HostPes& place,
+                              const Node& machine, const Sysroot* sysroot) {
+  HostDescription description;
+  description.host = described_host(machine, sysroot);
   if (sysroot != nullptr && sysroot->live()) // libraries of this process are not those of a copy
     for (const auto& [name, version] : loaded_library_versions())
-      story.host["versions"][name] = version;
-  story.host["pes"] = place.pes;
-  story.host["nodes"] = place.nodes;
+      description.host["versions"][name] = version;
+  description.host["pes"] = place.pes;
+  description.host["nodes"] = place.nodes;
   Report report;
   put_node(node, numbered_by_job(mapping, node_pes), report);
-  story.kind = node_kind(report.topology, mapping_json(node, mapping, {}));
-  story.topology = std::move(report.topology);
-  story.mapping = std::move(report.mapping);
-  return story;
+  description.kind = node_kind(report.topology, mapping_json(node, mapping, {}));
+  description.topology = std::move(report.topology);
+  description.mapping = std::move(report.mapping);
+  return description;
 }
 
 } // namespace shmemctl

@@ -1,4 +1,4 @@
-// What a job's report says of the host of a PE.
+// The description of a host in the report of a job.
 #pragma once
 
 #include <vector>
@@ -11,14 +11,15 @@
 
 namespace shmemctl {
 
-/// The hosts of a job in order of their first PE, which is the speaker.
-std::vector<HostPlace> host_places(const Placement& placement);
+/// The hosts of a job in order of their first PE, which is the leader.
+std::vector<HostPes> hosts_of_job(const Placement& placement);
 
 /// Of this host.
 /// @param node as the job uses it, with its mapping, whose PEs are numbered from 0
 /// @param node_pes PEs of the host's first node
 /// @param machine the node as `hosts` describes it, read from `sysroot`
-HostStory host_story(const Node& node, const Mapping& mapping, const std::vector<int>& node_pes,
-                     const HostPlace& place, const Node& machine, const Sysroot* sysroot);
+HostDescription describe_host(const Node& node, const Mapping& mapping,
+                              const std::vector<int>& node_pes, const HostPes& place,
+                              const Node& machine, const Sysroot* sysroot);
 
 } // namespace shmemctl

@@ -1,0 +1,37 @@
+// The GPUs and RDMA NICs of a node as nodes of one type are compared by: what is the same on all of
+// them.
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/model/topo/node.h"
+
+namespace shmemctl {
+
+/// A GPU or an RDMA NIC, without what differs from node to node (serial numbers, GUIDs, addresses).
+struct InventoryDevice {
+  std::string subject; ///< "GPU 3 (0000:5d:00.0)", "mlx5_3"
+  /// `name` is a NIC's, `pci_id` vendor and device ("10de:2330"), `model` and `vbios` a GPU's.
+  Fact<std::string> name, pci, pci_id, model, firmware, vbios;
+  PcieLink link;
+  std::optional<int> nvlinks; ///< of a GPU: active links, to GPUs and switches
+  bool reports_links = false; ///< of a GPU: the source names a link, so that `nvlinks` was counted
+  std::vector<NicPort> ports; ///< of a NIC
+  Fact<int> numa;
+  Fact<std::string> driver; ///< of a NIC
+};
+
+/// All GPUs, in PCI bus order.
+std::vector<InventoryDevice> gpu_inventory(const Node& node);
+/// RDMA NICs of their own hardware, in enumeration order: neither Soft-RoCE nor Ethernet alone.
+std::vector<InventoryDevice> nic_inventory(const Node& node);
+
+/// The kernel's version as "kernel", and those of the drivers by name.
+/// @param host of host_json()
+std::map<std::string, std::string> versions_of(const nlohmann::json& host);
+
+} // namespace shmemctl
