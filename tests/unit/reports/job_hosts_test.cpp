@@ -48,7 +48,7 @@ struct Outcome {
   std::size_t longest = 0; ///< text that was sent
 };
 
-HostDescription story_of(int host, const std::string& kind, std::size_t size_bytes = 10) {
+HostDescription description_of(int host, const std::string& kind, std::size_t size_bytes = 10) {
   return {{{"name", "h" + std::to_string(host)}},
           kind,
           {{"hostname", "h" + std::to_string(host)}, {"filler", std::string(size_bytes, 'x')}},
@@ -84,7 +84,8 @@ Outcome gather(const std::vector<HostDescription>& descriptions) {
 }
 
 TEST(JobHosts, HostsOfOneKindSendNoTopology) {
-  const Outcome outcome = gather({story_of(0, "k"), story_of(1, "k"), story_of(2, "k")});
+  const Outcome outcome =
+      gather({description_of(0, "k"), description_of(1, "k"), description_of(2, "k")});
   ASSERT_EQ(outcome.all.hosts.size(), 3u);
   EXPECT_EQ(outcome.all.hosts[2]["name"], "h2");
   EXPECT_TRUE(outcome.all.other_nodes.empty());
@@ -92,8 +93,9 @@ TEST(JobHosts, HostsOfOneKindSendNoTopology) {
 }
 
 TEST(JobHosts, EachOtherKindIsThereOnce) {
-  const Outcome outcome = gather({story_of(0, "k"), story_of(1, "other", 300000), story_of(2, "k"),
-                                  story_of(3, "other", 300000), story_of(4, "third")});
+  const Outcome outcome =
+      gather({description_of(0, "k"), description_of(1, "other", 300000), description_of(2, "k"),
+              description_of(3, "other", 300000), description_of(4, "third")});
   ASSERT_EQ(outcome.all.other_nodes.size(), 2u);
   const json& other = outcome.all.other_nodes[0];
   EXPECT_EQ(other["nodes"], (json{1, 3}));
@@ -108,8 +110,8 @@ TEST(JobHosts, EachOtherKindIsThereOnce) {
 TEST(JobHosts, TooManyKindsAndTooLongOnesAreLeftOut) {
   std::vector<HostDescription> descriptions;
   for (int host = 0; host < 19; ++host)
-    descriptions.push_back(story_of(host, "k" + std::to_string(host)));
-  descriptions[3] = story_of(3, "long", std::size_t{9} << 20);
+    descriptions.push_back(description_of(host, "k" + std::to_string(host)));
+  descriptions[3] = description_of(3, "long", std::size_t{9} << 20);
   const Outcome outcome = gather(descriptions);
   EXPECT_EQ(outcome.all.hosts.size(), 19u);
   ASSERT_EQ(outcome.all.other_nodes.size(), 18u);
