@@ -19,7 +19,18 @@ using nlohmann::json;
 
 constexpr std::size_t most_rows = 50;
 
-enum Position { name, node, pes, gpus, nics, cpu, kernel, driver, libraries, n_columns };
+enum Position {
+  name_column,
+  node_column,
+  pes_column,
+  gpus_column,
+  nics_column,
+  cpu_column,
+  kernel_column,
+  driver_column,
+  libraries_column,
+  n_columns
+};
 constexpr std::array titles = {"host", "node",   "PEs",    "GPUs",     "NICs",
                                "CPU",  "kernel", "driver", "libraries"};
 static_assert(titles.size() == n_columns);
@@ -112,13 +123,13 @@ using Values = std::array<std::string, n_columns>; ///< without name and node; P
 
 Values values_of(const json& host, std::size_t n_pes) {
   Values values;
-  values[pes] = n_pes > 0 ? std::to_string(n_pes) : "";
-  values[gpus] = gpus_of(host);
-  values[nics] = nics_of(host);
-  values[cpu] = cpu_of(host);
-  values[kernel] = view::text(host, "kernel");
-  values[driver] = versions_of(host, true);
-  values[libraries] = versions_of(host, false);
+  values[pes_column] = n_pes > 0 ? std::to_string(n_pes) : "";
+  values[gpus_column] = gpus_of(host);
+  values[nics_column] = nics_of(host);
+  values[cpu_column] = cpu_of(host);
+  values[kernel_column] = view::text(host, "kernel");
+  values[driver_column] = versions_of(host, true);
+  values[libraries_column] = versions_of(host, false);
   return values;
 }
 
@@ -165,17 +176,17 @@ HostsTable hosts_table(const std::vector<json>& hosts) {
   std::vector<HostsTable::Row> rows(groups.size());
   std::array<bool, n_columns> used{};
   for (std::size_t column = 0; column < n_columns; ++column) {
-    const bool compared = column != name && column != node;
+    const bool compared = column != name_column && column != node_column;
     const auto usual = usual_value(groups, column, hosts.size());
     for (std::size_t i = 0; i < groups.size(); ++i) {
       const auto& [values, group] = groups[i];
       HostsTable::Cell cell{values[column], compared && values[column] != usual};
-      if (column == name)
+      if (column == name_column)
         cell.text = fold_names(group.names);
-      if (column == node)
+      if (column == node_column)
         cell.text = fold_numbers(group.nodes);
-      if (column == pes)
-        cell.text = pes_text(group, values[pes]);
+      if (column == pes_column)
+        cell.text = pes_text(group, values[pes_column]);
       used[column] = used[column] || !cell.text.empty();
       rows[i].cells.push_back(std::move(cell));
       rows[i].hosts = group.names.size();
@@ -204,7 +215,8 @@ std::string marked(const HostsTable::Cell& cell) {
 /// The columns with a cell that differs, and those that say which hosts these are.
 bool is_common(const HostsTable& table, std::size_t column) {
   const std::string& title = table.columns[column];
-  return title != titles[name] && title != titles[node] && title != titles[pes] &&
+  return title != titles[name_column] && title != titles[node_column] &&
+         title != titles[pes_column] &&
          std::none_of(table.rows.begin(), table.rows.end(),
                       [column](const HostsTable::Row& row) { return row.cells[column].differs; });
 }
