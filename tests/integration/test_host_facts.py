@@ -63,8 +63,10 @@ class InReports(HostFacts):
         self.assertNotIn("facts", document["hosts"][0])
 
     def test_a_job_writes_those_of_its_hosts(self):
-        _, document = report_of("run", "-n", "2", BINARY, "bringup")
-        self.assertTrue(document["hosts"][0]["facts"]["kernel"])
+        file = self.folder / "r.json"
+        code, _, err = run("run", "-n", "2", "bringup", "--json", file)
+        self.assertEqual(code, 0, err)
+        self.assertTrue(json.loads(file.read_text())["hosts"][0]["facts"]["kernel"])
 
 
 class Against(HostFacts):
