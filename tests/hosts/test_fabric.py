@@ -1,0 +1,183 @@
+"""`shmemctl fabric` on networks with one fault each: it names that part, and nothing else.
+
+All cables are limited to a rate that two cores carry, so that the network is what is measured, and not the
+cores. Each run plants its fault at another host. SHMEMCTL_FABRIC_RUNS says how many runs there are of each
+fault (scripts/soak.sh: 20); what came of them is printed, and is added to the file that
+SHMEMCTL_FABRIC_RESULTS names.
+"""
+import dataclasses
+import json
+import os
+import re
+import time
+
+import hosts_support
+from hosts_support import HostsTest, OpenMpi
+
+RUNS = int(os.environ.get("SHMEMCTL_FABRIC_RUNS", "1"))
+RESULTS = os.environ.get("SHMEMCTL_FABRIC_RESULTS")
+USUAL, SLOW = "200mbit", "100mbit"
+#: Neither says that a part is slow.
+HARMLESS = ("fabric-transient",)
+NOISE = re.compile(r"noise ([0-9.]+)%")
+
+
+@dataclasses.dataclass
+class Tally:
+    """What the runs of one fault have named."""
+    runs: int = 0
+    right: int = 0   # the part that has the fault
+    exact: int = 0   # of these, with the right kind of fault
+    silent: int = 0  # nobody
+    other: int = 0   # a part that has no fault
+    seconds: float = 0
+    wrong: list = dataclasses.field(default_factory=list)
+
+    def line(self, fault):
+        return (f"fabric: {fault}: {self.runs} runs, {self.right} right ({self.exact} with the right kind), "
+                f"{self.silent} named nobody, {self.other} named another; {self.seconds / max(self.runs, 1):.1f} s each")
+
+
+class FabricTest(HostsTest):
+    """Runs on hosts whose cables all have one rate, with one fault more."""
+    pes_per_host = 1
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.keys = [host.key for host in cls.cluster.all]
+        for key in cls.keys:
+            cls.good(key)
+
+    @classmethod
+    def good(cls, key):
+        """The cables of a host as they are without a fault."""
+        for rail in range(cls.pes_per_host):
+            cls.cluster.rate(key, USUAL, rail)
+
+    def tearDown(self):
+        self.assert_nothing_left()
+
+    def words(self):
+        """The command of each PE: those of one rail use one network."""
+        return ("shmemctl",)
+
+    def measure(self):
+        """(Finished, report) of one run."""
+        path = self.report_path()
+        pes = {key: self.pes_per_host for key in self.keys}
+        command = [*OpenMpi().command(pes), *self.words(), "fabric", "--json", path]
+        done = self.first.start_command(*command, **hosts_support.SMALL).wait(hosts_support.PATIENCE_S)
+        self.assertIn(done.code, (0, 1), done)
+        return done, json.loads(path.read_text(encoding="utf-8"))
+
+    @staticmethod
+    def named(report):
+        """[(id, subject)] of what is called slow, by bandwidth or latency."""
+        return [(finding["id"], finding["subject"]) for finding in report["findings"]
+                if finding["id"].startswith("fabric-") and finding["id"] not in HARMLESS]
+
+    def check(self, fault, plant, heal, is_it, kinds):
+        """Runs `plant(i)`, fabric, `heal(i)` again and again. `is_it(i, subject)`: whether that is the part that
+        was planted; `kinds`: ids of findings that say what is wrong with it. Without is_it nothing may be named."""
+        if OpenMpi().why_not():
+            self.skipTest(OpenMpi().why_not())
+        tally = Tally()
+        for i in range(RUNS):
+            plant(i)
+            begin = time.monotonic()
+            try:
+                done, report = self.measure()
+            finally:
+                heal(i)
+            tally.seconds += time.monotonic() - begin
+            tally.runs += 1
+            named = self.named(report)
+            self.count_run(tally, i, named, is_it, kinds, done)
+            print(f"run {i}: {named}, exit {done.code}, noise {NOISE.search(done.out).group(1)}%", flush=True)
+        print(tally.line(fault), flush=True)
+        if RESULTS:
+            row = {key: value for key, value in dataclasses.asdict(tally).items() if key != "wrong"}
+            with open(RESULTS, "a", encoding="utf-8") as file:
+                file.write(json.dumps({"fault": fault, "hosts": len(self.keys), "nics": self.pes_per_host, **row}) + "\n")
+        said = "\n".join(f"run {i}: {named}\n{done}" for i, named, done in tally.wrong)
+        self.assertEqual((tally.right, tally.other), (tally.runs, 0), f"{tally.line(fault)}\n{said}")
+
+    def count_run(self, tally, i, named, is_it, kinds, done):
+        right = [(name, subject) for name, subject in named if is_it and is_it(i, subject)]
+        found = bool(right) and done.code == 1 if is_it else not named and done.code == 0
+        tally.right += found
+        tally.exact += not is_it or any(name in kinds for name, _ in right)
+        tally.silent += not named and not found
+        tally.other += len(right) < len(named)
+        if len(right) < len(named) or not found:
+            tally.wrong.append((i, named, done))
+
+
+class OneNic(FabricTest):
+    count = 4
+    options = {"family": "4"}
+
+    def host(self, i):
+        """The culprit of run i."""
+        return self.keys[(i + 2) % len(self.keys)]
+
+    def partner(self, i):
+        return self.keys[(i + 2 + 1 + i // len(self.keys) % (len(self.keys) - 1)) % len(self.keys)]
+
+    def is_host(self, i, subject):
+        return subject == self.host(i)
+
+    def test_a_healthy_network(self):
+        self.check("none", lambda i: None, lambda i: None, None, ())
+
+    def test_a_slow_host(self):
+        self.check("slow host", lambda i: self.cluster.rate(self.host(i), SLOW), lambda i: self.good(self.host(i)),
+                   self.is_host, ("fabric-slow-host",))
+
+    def test_a_one_way_limit(self):
+        """In every second run it receives slowly, in the others it sends slowly."""
+        self.check("one-way limit", lambda i: self.cluster.rate(self.host(i), f"{('out', 'in')[i % 2]} {SLOW}"),
+                   lambda i: self.good(self.host(i)), self.is_host, ("fabric-one-way",))
+
+    def test_a_slow_pair(self):
+        def plant(i):
+            for way in ("to", "from"):
+                self.cluster.rate(self.host(i), f"{way} {self.partner(i)} {SLOW}", others=USUAL)
+
+        def is_it(i, subject):
+            # "b eth0 <-> c eth0 (PE 1, PE 2)"
+            return "<->" in subject and {word for word in subject.split() if word in self.keys} == {
+                self.host(i), self.partner(i)}
+        self.check("slow pair", plant, lambda i: self.good(self.host(i)), is_it, ("fabric-slow-pair",))
+
+    def test_a_cable_that_loses_packets(self):
+        self.check("1% loss on a cable", lambda i: self.cluster.lose(self.host(i), 0.01),
+                   lambda i: self.cluster.lose(self.host(i), 0), self.is_host,
+                   ("fabric-lossy", "fabric-slow-host", "fabric-one-way"))
+
+
+class TwoNics(FabricTest):
+    """Two networks: one PE of each host uses rail0, one rail1."""
+    count = 4
+    pes_per_host = 2
+    hosts = {"interfaces": ("rail0",), "rails": 1}
+    options = {"family": "4"}
+
+    def words(self):
+        return ("sh", "-c", 'SHMEMCTL_LIBFABRIC_INTERFACE=rail$OMPI_COMM_WORLD_LOCAL_RANK exec shmemctl "$@"', "-")
+
+    def test_a_healthy_network(self):
+        self.check("none, two NICs", lambda i: None, lambda i: None, None, ())
+
+    def test_a_slow_nic(self):
+        def host(i):
+            return self.keys[(i // 2 + 1) % len(self.keys)]
+        # "b rail1 (rail 1, PE 3)"
+        self.check("slow NIC of two", lambda i: self.cluster.rate(host(i), SLOW, i % 2), lambda i: self.good(host(i)),
+                   lambda i, subject: subject.startswith(f"{host(i)} ") and f"(rail {i % 2}," in subject
+                   and "->" not in subject, ("fabric-slow-nic",))
+
+
+if __name__ == "__main__":
+    hosts_support.main()
