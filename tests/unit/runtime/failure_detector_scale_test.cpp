@@ -77,8 +77,10 @@ TEST(FailureDetectorScale, AnIdleJobSendsProbesToFewNeighbours) {
   EXPECT_LE(static_cast<double>(most) * packets_s * packet_bytes, 300) << "bytes/s that a PE sends";
   const double all = 2.0 * static_cast<double>(connections_of(links)) * packets_s * packet_bytes;
   EXPECT_LE(all, 600e3) << "bytes/s of the job";
-  RecordProperty("pe_0_packets_s", std::to_string(static_cast<double>(links[0].size()) * packets_s));
-  RecordProperty("pe_bytes_s", std::to_string(static_cast<double>(most) * packets_s * packet_bytes));
+  RecordProperty("pe_0_packets_s",
+                 std::to_string(static_cast<double>(links[0].size()) * packets_s));
+  RecordProperty("pe_bytes_s",
+                 std::to_string(static_cast<double>(most) * packets_s * packet_bytes));
   RecordProperty("mean_pe_bytes_s", std::to_string(all / job_pes));
   RecordProperty("job_bytes_s", std::to_string(all));
 }
