@@ -3,7 +3,9 @@
 All cables are limited to a rate that two cores carry, so that the network is what is measured, and not the
 cores. Each run plants its fault at another host. SHMEMCTL_FABRIC_RUNS says how many runs there are of each
 fault (scripts/soak.sh: 20); what came of them is printed, and is added to the file that
-SHMEMCTL_FABRIC_RESULTS names.
+SHMEMCTL_FABRIC_RESULTS names. Where other work leaves so little of the cores that sound pairs have not half of
+their rate, the planted limit is none: such a run is made again, and counts only if it names a part without a
+fault.
 """
 import dataclasses
 import json
@@ -17,6 +19,8 @@ from hosts_support import HostsTest, OpenMpi
 RUNS = int(os.environ.get("SHMEMCTL_FABRIC_RUNS", "1"))
 RESULTS = os.environ.get("SHMEMCTL_FABRIC_RESULTS")
 USUAL, SLOW = "200mbit", "100mbit"
+#: What the fastest quarter of the pairs must have: 60% of USUAL.
+LEAST_GBPS = 0.6 * 200e6 / 8 * 1e-9
 #: Neither says that a part is slow.
 HARMLESS = ("fabric-transient",)
 NOISE = re.compile(r"noise ([0-9.]+)%")
@@ -29,13 +33,15 @@ class Tally:
     right: int = 0   # the part that has the fault
     exact: int = 0   # of these, with the right kind of fault
     silent: int = 0  # nobody
+    busy: int = 0    # nobody, and the cores were the limit: not among the runs
     other: int = 0   # a part that has no fault
     seconds: float = 0
     wrong: list = dataclasses.field(default_factory=list)
 
     def line(self, fault):
         return (f"fabric: {fault}: {self.runs} runs, {self.right} right ({self.exact} with the right kind), "
-                f"{self.silent} named nobody, {self.other} named another; {self.seconds / max(self.runs, 1):.1f} s each")
+                f"{self.silent} named nobody, {self.other} named another; {self.seconds / max(self.runs + self.busy, 1):.1f} s "
+                f"each; {self.busy} more on a busy machine")
 
 
 class FabricTest(HostsTest):
@@ -79,11 +85,13 @@ class FabricTest(HostsTest):
 
     def check(self, fault, plant, heal, is_it, kinds):
         """Runs `plant(i)`, fabric, `heal(i)` again and again. `is_it(i, subject)`: whether that is the part that
-        was planted; `kinds`: ids of findings that say what is wrong with it. Without is_it nothing may be named."""
+        was planted; `kinds`: what of "ID SUBJECT" says, by a pattern, what is wrong with it. Without is_it
+        nothing may be named."""
         if OpenMpi().why_not():
             self.skipTest(OpenMpi().why_not())
         tally = Tally()
-        for i in range(RUNS):
+        i = 0
+        while i < RUNS and tally.busy <= RUNS + 1:
             plant(i)
             begin = time.monotonic()
             try:
@@ -91,10 +99,16 @@ class FabricTest(HostsTest):
             finally:
                 heal(i)
             tally.seconds += time.monotonic() - begin
-            tally.runs += 1
             named = self.named(report)
-            self.count_run(tally, i, named, is_it, kinds, done)
-            print(f"run {i}: {named}, exit {done.code}, noise {NOISE.search(done.out).group(1)}%", flush=True)
+            rate = self.fast_pairs(report)
+            print(f"run {i}: {named}, exit {done.code}, noise {NOISE.search(done.out).group(1)}%, fast pairs "
+                  f"{rate:.4f} GB/s", flush=True)
+            if is_it and not named and rate < LEAST_GBPS:
+                tally.busy += 1
+                continue
+            i += 1
+            tally.runs += 1
+            self.count_run(tally, i - 1, named, is_it, kinds, done)
         print(tally.line(fault), flush=True)
         if RESULTS:
             row = {key: value for key, value in dataclasses.asdict(tally).items() if key != "wrong"}
@@ -102,12 +116,20 @@ class FabricTest(HostsTest):
                 file.write(json.dumps({"fault": fault, "hosts": len(self.keys), "nics": self.pes_per_host, **row}) + "\n")
         said = "\n".join(f"run {i}: {named}\n{done}" for i, named, done in tally.wrong)
         self.assertEqual((tally.right, tally.other), (tally.runs, 0), f"{tally.line(fault)}\n{said}")
+        if tally.runs < RUNS:
+            self.skipTest(f"the machine is too busy: {tally.line(fault)}")
+
+    @staticmethod
+    def fast_pairs(report):
+        """What the fastest quarter of the pairs has at least, in GB/s."""
+        rates = sorted(row["bandwidth_GBps"] for row in report["results"] if row["case"] == "fabric-pair")
+        return rates[len(rates) * 3 // 4]
 
     def count_run(self, tally, i, named, is_it, kinds, done):
         right = [(name, subject) for name, subject in named if is_it and is_it(i, subject)]
         found = bool(right) and done.code == 1 if is_it else not named and done.code == 0
         tally.right += found
-        tally.exact += not is_it or any(name in kinds for name, _ in right)
+        tally.exact += found and (not is_it or any(re.match(kinds, f"{name} {subject}") for name, subject in right))
         tally.silent += not named and not found
         tally.other += len(right) < len(named)
         if len(right) < len(named) or not found:
@@ -129,16 +151,16 @@ class OneNic(FabricTest):
         return subject == self.host(i)
 
     def test_a_healthy_network(self):
-        self.check("none", lambda i: None, lambda i: None, None, ())
+        self.check("none", lambda i: None, lambda i: None, None, "")
 
     def test_a_slow_host(self):
         self.check("slow host", lambda i: self.cluster.rate(self.host(i), SLOW), lambda i: self.good(self.host(i)),
-                   self.is_host, ("fabric-slow-host",))
+                   self.is_host, "fabric-slow-host")
 
     def test_a_one_way_limit(self):
         """In every second run it receives slowly, in the others it sends slowly."""
         self.check("one-way limit", lambda i: self.cluster.rate(self.host(i), f"{('out', 'in')[i % 2]} {SLOW}"),
-                   lambda i: self.good(self.host(i)), self.is_host, ("fabric-one-way",))
+                   lambda i: self.good(self.host(i)), self.is_host, "fabric-one-way")
 
     def test_a_slow_pair(self):
         def plant(i):
@@ -147,14 +169,14 @@ class OneNic(FabricTest):
 
         def is_it(i, subject):
             # "b eth0 <-> c eth0 (PE 1, PE 2)"
-            return "<->" in subject and {word for word in subject.split() if word in self.keys} == {
+            return "->" in subject and {word for word in subject.split() if word in self.keys} == {
                 self.host(i), self.partner(i)}
-        self.check("slow pair", plant, lambda i: self.good(self.host(i)), is_it, ("fabric-slow-pair",))
+        self.check("slow pair", plant, lambda i: self.good(self.host(i)), is_it, "fabric-slow-pair .*<->")
 
     def test_a_cable_that_loses_packets(self):
         self.check("1% loss on a cable", lambda i: self.cluster.lose(self.host(i), 0.01),
                    lambda i: self.cluster.lose(self.host(i), 0), self.is_host,
-                   ("fabric-lossy", "fabric-slow-host", "fabric-one-way"))
+                   "fabric-(lossy|slow-host|one-way)")
 
 
 class TwoNics(FabricTest):
@@ -168,7 +190,7 @@ class TwoNics(FabricTest):
         return ("sh", "-c", 'SHMEMCTL_LIBFABRIC_INTERFACE=rail$OMPI_COMM_WORLD_LOCAL_RANK exec shmemctl "$@"', "-")
 
     def test_a_healthy_network(self):
-        self.check("none, two NICs", lambda i: None, lambda i: None, None, ())
+        self.check("none, two NICs", lambda i: None, lambda i: None, None, "")
 
     def test_a_slow_nic(self):
         def host(i):
@@ -176,7 +198,7 @@ class TwoNics(FabricTest):
         # "b rail1 (rail 1, PE 3)"
         self.check("slow NIC of two", lambda i: self.cluster.rate(host(i), SLOW, i % 2), lambda i: self.good(host(i)),
                    lambda i, subject: subject.startswith(f"{host(i)} ") and f"(rail {i % 2}," in subject
-                   and "->" not in subject, ("fabric-slow-nic",))
+                   and "->" not in subject, "fabric-slow-nic")
 
 
 if __name__ == "__main__":
