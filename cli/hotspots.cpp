@@ -175,8 +175,9 @@ public:
       put("watch");
       if (leads_job() && run_.session.wants_text())
         log.show(now, run_.thresholds);
-      if (leads_job())
-        require_stdout(); // the next ones would not be shown
+      if (leads_job() && !require_stdout()) // the next ones would not be shown
+        throw Error(ExitCode::unavailable, "stdout", "write", "nobody reads it any more",
+                    "leave its reader open, redirect it to a file, or pass --quiet");
     }
     return conclude("watch");
   }
@@ -392,7 +393,8 @@ ExitCode watch_again_and_again(HotspotRun& run) {
     put(run, watch->totals(), facts_of(run, *watch, "watch"));
     if (run.session.wants_text())
       log.show(hotspots_of(run, watch->interval()), run.thresholds);
-    require_stdout(); // later rounds would not be shown
+    if (!require_stdout()) // later rounds would not be shown
+      break;
   }
   watch->sample(SampleDepth::all);
   put(run, watch->totals(), facts_of(run, *watch, "watch"));

@@ -267,6 +267,9 @@ int run(int argc, char** argv) {
                           chosen->get_name() == "fabric";
   context.json_by_host = put_host(context.json_path);
   context.csv_by_host = put_host(context.csv_path);
+  for (const std::string& file : {context.json_path, context.csv_path})
+    if (!file.empty() && file != "-")
+      outlive_reader_of_stdout();
   try {
     if (bad_config)
       throw Error(*bad_config);

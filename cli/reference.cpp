@@ -242,8 +242,12 @@ std::string markdown_exit_codes() {
       "|\n";
   for (const ExitCodeRow& row : exit_codes)
     text += fmt::format("| {} | {} |\n", static_cast<int>(row.code), row.meaning);
-  return text + "\n`shmemctl run` returns the code of the PE that failed first, and 128 plus the "
-                "signal's number if a signal ended it.\n";
+  return text +
+         "\n`shmemctl run` returns the code of the PE that failed first, and 128 plus the "
+         "signal's number if a signal ended it.\n\nA reader of stdout that goes away (`| head "
+         "-1`) does not end a run with `--json FILE` or `--csv FILE`: the rest of the text is "
+         "lost, the report is written, and the exit code is that of the run. Without such a file "
+         "SIGPIPE ends it, as any program (141 in a shell).\n";
 }
 
 // ---- The schema ----------------------------------------------------------------------------

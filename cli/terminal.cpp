@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <iostream>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -24,6 +26,14 @@ bool set(const Environment& environment, const char* name) {
 std::string variable(const Environment& environment, const char* name) {
   const auto found = environment.find(name);
   return found == environment.end() ? std::string() : found->second;
+}
+
+bool outlives_reader = false;
+
+/// The reading end of a pipe is closed, or the other end of a socket.
+bool nobody_reads(int descriptor) {
+  pollfd end{descriptor, 0, 0};
+  return ::poll(&end, 1, 0) == 1 && (end.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 /// `srun --pty` and `mpiexec.hydra` give a process a terminal only if they have one themselves.
@@ -73,12 +83,26 @@ void hold_standard_descriptors() {
       static_cast<void>(::open("/dev/null", mode)); // gets the lowest number that is free
 }
 
-void require_stdout() {
+void outlive_reader_of_stdout() {
+  outlives_reader = true;
+  // Writers of stdout are in many places, and so are those of stderr, which has often gone with it.
+  // A handler, because SIG_IGN would be inherited.
+  struct sigaction action {};
+  if (::sigaction(SIGPIPE, nullptr, &action) != 0 || action.sa_handler != SIG_DFL)
+    return;
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+bool require_stdout() {
   errno = 0;
   std::cout.flush();
   const int error_number = errno;
   if (std::cout)
-    return;
+    return true;
+  if (outlives_reader && nobody_reads(STDOUT_FILENO))
+    return false;
   const bool closed =
       (::fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY; // hold_standard_descriptors()
   throw Error(ExitCode::unavailable, "stdout", "write",

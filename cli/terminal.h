@@ -29,7 +29,13 @@ bool wants_color(const std::string& color, const Environment& environment);
 /// noticed. Call first in main().
 void hold_standard_descriptors();
 
+/// For a run that writes a report file: a reader of stdout that goes away (`| head -1`, a launcher
+/// that was killed) does not end it. What is printed then is lost; processes that are started later
+/// are still ended by SIGPIPE.
+void outlive_reader_of_stdout();
+
 /// Throws Error (unavailable) with the system's message if a write to stdout has failed so far.
-void require_stdout();
+/// @return false: nobody reads it any more, and the run outlives that
+bool require_stdout();
 
 } // namespace shmemctl

@@ -384,6 +384,13 @@ std::vector<FindingReference> finding_rows() {
        "`fabric` stamps the first and the last word of each 64 KiB with the sender, the round and "
        "the place, and the receiver looks at them.",
        "Verify these pairs byte by byte: `shmemctl bringup`."},
+      {"fabric-lossy", "Pairs of hosts", "error, warning",
+       "More than 0.2% of the TCP segments that a host sends or receives are sent again, and four "
+       "times as many as among other hosts. On a short path TCP hides that; RDMA would not.",
+       "`fabric` reads the TCP counters of each host with each measurement. Half of the host's "
+       "pairs lose packets, and do so when they are measured four more times.",
+       "Look for drops and errors on that host and at its switch port: `ethtool -S`, `shmemctl "
+       "hotspots`; cable, optics, MTU, full queues."},
       {"fabric-one-way", "Pairs of hosts", "error, warning",
        "A host, or one NIC of a host, is slow in one direction only: in sending or in receiving.",
        "As `fabric-slow-host`, by direction.",

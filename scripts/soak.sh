@@ -5,7 +5,9 @@
 #   PART      all, in this order, or some of:
 #     release     every test of this host, and alone those for a quiet machine (SHMEMCTL_SOAK=1)
 #     lab         every test in virtual machines with Soft-RoCE (half an hour)
-#     hosts       every test on hosts made of namespaces: launchers, networks, faults (root only)
+#     hosts       every test on hosts made of namespaces: launchers, networks, faults; the faults that
+#                 `fabric` has to find SHMEMCTL_FABRIC_RUNS times each (20, two hours); the start of
+#                 jobs of up to 512 PEs (root only)
 #     litmus      memory order between PEs at full speed (a quarter of DURATION)
 #     transports  teams, collectives, random programs and memory order over each network transport
 #     asan        every test under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -66,7 +68,8 @@ hosts() {
   # shellcheck disable=SC2086 # a list of words
   install_packages $hosts_packages &&
     build release &&
-    tests_of build -L hosts
+    SHMEMCTL_FABRIC_RUNS=${SHMEMCTL_FABRIC_RUNS:-20} SHMEMCTL_START_PES=${SHMEMCTL_START_PES:-1,4,16,64} \
+      tests_of build -L hosts
 }
 
 litmus() {

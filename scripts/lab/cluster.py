@@ -105,7 +105,7 @@ class Cluster:
         # In its memory: nothing of it is left on a disk, whatever happens.
         self.work = pathlib.Path(f"/proc/{self.rack_pid}/root/media/work")
         self.work.mkdir(mode=0o700)
-        self.in_rack("ip", host_network.bridge_batch())
+        self.in_rack("ip", host_network.bridge_batch(max(host.rails for host in self.options.hosts)))
 
     def in_rack(self, name, batch):
         """A batch for `ip` or `tc`, in the bridge's namespace."""
@@ -221,7 +221,7 @@ class Cluster:
             old.kill()
             old.wait()
             old.stdout.close()
-            self.in_rack("ip", f"link del in{port}\nlink set {port} master {host_network.BRIDGE}\n")
+            self.in_rack("ip", f"link del in{port}\nlink set {port} master {host_network.bridge()}\n")
         if not rules:
             return
         made = [host_network.parse_rule(text) for text in rules]
@@ -231,7 +231,7 @@ class Cluster:
         self.in_rack("ip", f"link set {port} nomaster\n"
                            f"link add in{port} mtu {host_network.MTU_OF_BRIDGE} type veth peer name out{port} "
                            f"mtu {host_network.MTU_OF_BRIDGE}\n"
-                           f"link set in{port} up\nlink set out{port} master {host_network.BRIDGE} up\n")
+                           f"link set in{port} up\nlink set out{port} master {host_network.bridge()} up\n")
         program_path = pathlib.Path(__file__).resolve().with_name("cable.py")
         self.cables[key] = subprocess.Popen(
             ["nsenter", "-t", str(self.rack_pid), "-n", "--", interpreter(), program_path, port, f"in{port}",
@@ -240,13 +240,21 @@ class Cluster:
         if self.cables[key].stdout.readline().strip() != b"ready":
             raise LabError(f"the cable of host {key} did not start", "see what cable.py printed")
 
-    def rate(self, key, text):
-        """Limits what leaves and reaches a host (host_network.parse_rate())."""
+    def rate(self, key, text, rail=0, others="100gbit"):
+        """Limits what leaves and reaches a host (host_network.parse_rate()), on its interface or a rail.
+        `others` is the limit of the other hosts, where `text` names one."""
         side, peer, rate = host_network.parse_rate(text)
-        host = self.hosts[key]
-        for inside, batch in host_network.rate_batches(
-                host.options, self.hosts[peer].options if peer else None, side, rate):
-            self.batch(host.inside("-n") if inside
+        self.shape(key, host_network.rate_batches(
+            self.hosts[key].options, self.hosts[peer].options if peer else None, side, rate, rail, others))
+
+    def lose(self, key, share, side=None, rail=0):
+        """The cable of a host loses this share of the frames (0 to 1) that it sends (side "a") or receives
+        ("b"), or of both; 0 ends that. Unlike cable(), it is as fast as others."""
+        self.shape(key, host_network.loss_batches(self.hosts[key].options, side, share, rail))
+
+    def shape(self, key, batches):
+        for inside, batch in batches:
+            self.batch(self.hosts[key].inside("-n") if inside
                        else ["nsenter", "-t", str(self.rack_pid), "-n", "--"], "tc", batch)
 
     def happen(self, event):

@@ -1,17 +1,20 @@
-"""Addresses of test hosts, their bridge, and what is done to their cables.
+"""Addresses of test hosts, their bridges, and what is done to their cables.
 
 Host N has 10.77.0.N/24 and fd77::N/64 on its interface; its rails have 10.78.R.N/24 and fd78:R::N/64. The
-other ends, swN and swN-R, are ports of the bridge br0, which is in a network namespace of its own.
+other ends, swN and swN-R, are ports of bridges: br0, and brR for the rails R. On one bridge, a host would
+answer for the address of a rail from its other interface, too. The bridges are in a network namespace of
+their own.
 """
 import re
 
 from errors import LabError
 
-BRIDGE = "br0"
 MTU_OF_BRIDGE = 9000
 
 
-def address(number, family):
+def address(number, family, rail=0):
+    if rail:
+        return f"10.78.{rail}.{number}" if family == "4" else f"fd78:{rail:x}::{number:x}"
     return f"10.77.0.{number}" if family == "4" else f"fd77::{number:x}"
 
 
@@ -27,20 +30,29 @@ def port(number, rail=0):
     return f"sw{number}-{rail}" if rail else f"sw{number}"
 
 
-def bridge_batch():
+def bridge(rail=0):
+    return f"br{rail}"
+
+
+def bridge_batch(rails=0):
     # Without snooping, which would wait for queries that nobody sends.
-    return (f"link set lo up\nlink add {BRIDGE} type bridge mcast_snooping 0 forward_delay 0\n"
-            f"link set {BRIDGE} mtu {MTU_OF_BRIDGE} up\n")
+    return "link set lo up\n" + "".join(
+        f"link add {bridge(rail)} type bridge mcast_snooping 0 forward_delay 0\n"
+        f"link set {bridge(rail)} mtu {MTU_OF_BRIDGE} up\n" for rail in range(rails + 1))
+
+
+def interface(host, rail=0):
+    return f"rail{rail}" if rail else host.interface
 
 
 def plug_batch(host, pid):
     """Cables of a host, run in the bridge's namespace; `pid` is a process of the host."""
     lines = []
     for rail in range(host.rails + 1):
-        name = f"rail{rail}" if rail else host.interface
+        name = interface(host, rail)
         lines += [f"link add {port(host.number, rail)} mtu {host.mtu} type veth peer name {name} mtu {host.mtu} "
                   f"address {mac(host.number, rail)} netns {pid}",
-                  f"link set {port(host.number, rail)} master {BRIDGE} up"]
+                  f"link set {port(host.number, rail)} master {bridge(rail)} up"]
     return "\n".join(lines) + "\n"
 
 
@@ -53,9 +65,9 @@ def address_batch(host, families):
     for rail in range(1, host.rails + 1):
         lines.append(f"link set rail{rail} up")
         if "4" in families:
-            lines.append(f"address add 10.78.{rail}.{host.number}/24 dev rail{rail}")
+            lines.append(f"address add {address(host.number, '4', rail)}/24 dev rail{rail}")
         if "6" in families:
-            lines.append(f"address add fd78:{rail:x}::{host.number:x}/64 nodad dev rail{rail}")
+            lines.append(f"address add {address(host.number, '6', rail)}/64 nodad dev rail{rail}")
     if host.docker:
         lines += ["link add docker0 type bridge", "address add 172.17.0.1/16 dev docker0",
                   "link set docker0 up"]
@@ -121,26 +133,46 @@ def parse_rate(text):
     return side, peer, rate
 
 
-def rate_batches(host, peer, side, rate):
-    """[(in the host's namespace?, input of `tc -batch`)] for a limit on what leaves or reaches a host."""
-    if peer is None:
-        shape = f"root handle 1: tbf rate {rate} burst 64kb latency 50ms\n"
-        made = []
-        if side in (None, "a"):
-            made.append((True, f"qdisc replace dev {host.interface} {shape}"))
-        if side in (None, "b"):
-            made.append((False, f"qdisc replace dev {port(host.number)} {shape}"))
-        return made
+def ends_of(host, side, rail):
+    """[(in the host's namespace?, device)] of the ends of a cable that send: what the host sends (a), what it
+    receives (b), or both."""
+    return [end for key, end in (("a", (True, interface(host, rail))), ("b", (False, port(host.number, rail))))
+            if side in (None, key)]
+
+
+def rate_batches(host, peer, side, rate, rail=0, others="100gbit"):
+    """[(in the host's namespace?, input of `tc -batch`)] for a limit on what leaves or reaches a host.
+    `others` is that of its other peers, where `peer` is one."""
     made = []
-    for inside in ([True] if side == "a" else [False] if side == "b" else [True, False]):
-        device = host.interface if inside else port(host.number)
-        end = "dst" if inside else "src"
-        made.append((inside, "".join(line + "\n" for line in (
-            f"qdisc replace dev {device} root handle 1: htb default 1",
-            f"class replace dev {device} parent 1: classid 1:1 htb rate 100gbit",
-            f"class replace dev {device} parent 1: classid 1:2 htb rate {rate} burst 64kb",
-            f"filter add dev {device} parent 1: prio 1 protocol ip u32 match ip {end} "
-            f"{address(peer.number, '4')}/32 classid 1:2",
-            f"filter add dev {device} parent 1: prio 2 protocol ipv6 u32 match ip6 {end} "
-            f"{address(peer.number, '6')}/128 classid 1:2"))))
+    for inside, device in ends_of(host, side, rail):
+        # What was there has another shape, and cannot be changed into this one.
+        clear = f"qdisc replace dev {device} root handle 2: pfifo_fast\n"
+        if peer is None:
+            lines = [f"qdisc replace dev {device} root handle 1: tbf rate {rate} burst 64kb latency 50ms"]
+        else:
+            end = "dst" if inside else "src"
+            lines = [
+                f"qdisc replace dev {device} root handle 1: htb default 1",
+                f"class replace dev {device} parent 1: classid 1:1 htb rate {others} burst 64kb",
+                f"class replace dev {device} parent 1: classid 1:2 htb rate {rate} burst 64kb",
+                f"filter add dev {device} parent 1: prio 1 protocol ip u32 match ip {end} "
+                f"{address(peer.number, '4', rail)}/32 classid 1:2",
+                f"filter add dev {device} parent 1: prio 2 protocol ipv6 u32 match ip6 {end} "
+                f"{address(peer.number, '6', rail)}/128 classid 1:2"]
+        made.append((inside, clear + "".join(line + "\n" for line in lines)))
     return made
+
+
+#: Classic BPF: a random number below the limit is a frame that is dropped (TC_ACT_SHOT).
+RANDOM_WORD, TAKEN, DROPPED = 0xfffff000 + 56, 0, 2
+
+
+def loss_batches(host, side, share, rail=0):
+    """[(in the host's namespace?, input of `tc -batch`)] for a cable that loses that share (0 to 1) of the
+    frames of either direction; 0 makes it a good one. No program stands between, which would slow it."""
+    limit = min(int(share * 2 ** 32), 2 ** 32 - 1)
+    program = f"4,32 0 0 {RANDOM_WORD},53 0 1 {limit},6 0 0 {TAKEN},6 0 0 {DROPPED}"
+    return [(inside, f"qdisc replace dev {device} clsact\n" + (
+        f"filter replace dev {device} egress prio 1 handle 1 protocol all bpf bytecode \"{program}\" direct-action\n"
+        if limit else f"filter delete dev {device} egress\n"))
+            for inside, device in ends_of(host, side, rail)]

@@ -28,14 +28,14 @@ void set_integer(int descriptor, int level, int name, int value) {
 } // namespace
 
 void watch_for_silence(const Socket& socket) {
-  constexpr int idle_s = 5, interval_s = 3, probes = 3, unanswered_ms = 15000;
+  constexpr int interval_s = 3, probes = 3, unanswered_ms = 15000;
   int domain = AF_UNSPEC;
   socklen_t length = sizeof domain;
   const int descriptor = socket.descriptor();
   if (::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 || domain == AF_UNIX)
     return;
   set_integer(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_integer(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
+  set_integer(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, probe_after_s);
   set_integer(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
   set_integer(descriptor, IPPROTO_TCP, TCP_KEEPCNT, probes);
   set_integer(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, unanswered_ms);

@@ -13,6 +13,10 @@
 
 namespace shmemctl::failure_detector {
 
+/// A connection over TCP on which nothing was heard for so long is probed: all that an idle failure
+/// detector sends.
+inline constexpr int probe_after_s = 5;
+
 /// Sets TCP keepalive so that the loss of the other host (power, cable) is detected within about 15
 /// s. No effect on Unix sockets.
 void watch_for_silence(const Socket& socket);

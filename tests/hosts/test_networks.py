@@ -143,7 +143,7 @@ class ContainersOfOneMachine(HostsTest):
 
 
 class OtherTrees(HostsTest):
-    """Hosts with other NICs than one another: made-up trees."""
+    """Hosts with other NICs and GPUs than one another: made-up trees."""
     count = 2
 
     @classmethod
@@ -151,8 +151,10 @@ class OtherTrees(HostsTest):
         folder = tempfile.TemporaryDirectory(prefix="trees.")
         cls.addClassCleanup(folder.cleanup)
         trees = []
-        for name, nics in (("a", 2), ("b", 4)):
+        for name, nics, gpus in (("a", 2, 1), ("b", 4, 3)):
             trees.append(pathlib.Path(folder.name) / name)
+            for index in range(gpus):
+                cls.add_gpu(trees[-1], index)
             for index in range(nics):
                 cls.add_hca(trees[-1], index)
             (trees[-1] / "proc/sys/kernel").mkdir(parents=True)
@@ -160,6 +162,17 @@ class OtherTrees(HostsTest):
             (trees[-1] / "proc/uptime").write_text("100 1\n", encoding="ascii")
         cls.hosts = {"sysroots": trees}
         super().setUpClass()
+
+    @staticmethod
+    def add_gpu(tree, index):
+        address = f"0000:{0x48 + index:02x}:00.0"
+        device = tree / f"sys/devices/pci0000:{0x48 + index:02x}/{address}"
+        device.mkdir(parents=True)
+        for name, text in (("class", "0x030200"), ("vendor", "0x10de"), ("device", "0x2330"), ("numa_node", "0")):
+            (device / name).write_text(f"{text}\n", encoding="ascii")
+        link = tree / f"sys/bus/pci/devices/{address}"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(f"../../../../{device.relative_to(tree)}")
 
     @staticmethod
     def add_hca(tree, index):
@@ -229,6 +242,14 @@ class OneHostDiffers(HostsTest):
         self.assertIn("nic.mlx5_1.firmware is 28.38.1002 (others 28.39.1002)", found[0]["message"])
         self.assertIn("c differs from the 3 other hosts in 1 fact", done.out)
         self.assertEqual([host["facts"]["nic.count"] for host in report["hosts"]], ["2"] * 4)
+
+
+    def test_topo_tells_what_each_host_has(self):
+        done = self.start(OpenMpi(), {"a": 1, "b": 1}, "topo", SHMEMCTL_SYSROOT="/run/lab/files/sysroot").wait(
+            hosts_support.PATIENCE_S)
+        a, b = done.out.split("== host b (PE 1) ==")
+        self.assertIn("1 GPU, 2 NICs", a, done)
+        self.assertIn("3 GPUs, 4 NICs", b, done)
 
 
 class Impaired(HostsTest):

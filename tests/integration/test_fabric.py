@@ -8,7 +8,7 @@ import unittest
 from support import CliTest, run
 
 SMALL = {"SHMEMCTL_SYMMETRIC_SIZE": "64M"}
-IDS = {"fabric-one-way", "fabric-slow-group", "fabric-slow-host", "fabric-slow-nic", "fabric-slow-pair",
+IDS = {"fabric-lossy", "fabric-one-way", "fabric-slow-group", "fabric-slow-host", "fabric-slow-nic", "fabric-slow-pair",
        "fabric-slow-rail", "fabric-slow-under-load", "fabric-transient"}
 
 

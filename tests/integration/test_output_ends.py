@@ -92,6 +92,80 @@ class Stdout(Folder):
         self.assertEqual(json.loads(path.read_text())["status"], "complete")
 
 
+class ReaderLeaves(Folder):
+    """`| head -1`: the report of the run is written all the same; without one, SIGPIPE ends it."""
+
+    #: It prints rows until a second after the reader has left.
+    SWEEP = ("run", "-n", "2", "bench", "put", "-b", "8", "-e", "64", "-f", "2", "-D", "0.5")
+
+    def end_behind(self, words, lines, env=None):
+        """(exit code, stderr) of a process whose reader leaves after so many lines."""
+        read_end, write_end = os.pipe()
+        reader = os.fdopen(read_end, "rb")
+        if lines == 0:
+            reader.close()
+        with subprocess.Popen([BINARY, *map(str, words)], stdin=subprocess.DEVNULL, stdout=write_end,
+                              stderr=subprocess.PIPE, preexec_fn=default_signals,
+                              env=clean_environment(**SMALL, **(env or {}))) as process:
+            os.close(write_end)
+            for _ in range(lines):
+                self.assertTrue(reader.readline())
+            reader.close()
+            err = process.stderr.read().decode()
+            return process.wait(PATIENCE_S), err
+
+    def end_behind_head(self, *words, env=None):
+        return self.end_behind(words, 1, env)
+
+    def assert_report(self, path, rows):
+        report = json.loads(path.read_text())
+        self.assertEqual((report["status"], report["exit_code"]), ("complete", 0))
+        self.assertEqual(len(report["results"]), rows)
+
+    def test_a_job_under_run(self):
+        path = self.folder / "r.json"
+        code, err = self.end_behind_head(*self.SWEEP, "--json", path)
+        self.assertEqual((code, error_lines(err)), (0, []), err)
+        self.assert_report(path, 4)
+
+    def test_a_process_of_its_own(self):
+        expected = run("topo", "--from", NODE)[0]
+        path = self.folder / "r.json"
+        code, err = self.end_behind(("topo", "--from", NODE, "--json", path), 0)
+        self.assertEqual((code, error_lines(err)), (expected, []), err)
+        self.assertEqual(json.loads(path.read_text())["exit_code"], expected)
+        path = self.folder / "r.csv"
+        code, err = self.end_behind(("sim", "--from", NODE, "--steps", "2", "--csv", path), 0)
+        self.assertEqual(error_lines(err), [], err)
+        self.assertIn(code, (0, 1))
+        self.assertTrue(path.stat().st_size)
+        self.assertEqual(self.end_behind(("topo", "--from", NODE), 0)[0], -signal.SIGPIPE)
+
+    def test_the_verdict_stays(self):
+        path = self.folder / "r.json"
+        code, err = self.end_behind_head(*self.SWEEP, "--json", path, env={"SHMEMCTL_FAULT": "corrupt:1:verify"})
+        self.assertEqual(code, 1, err)
+        self.assertEqual(json.loads(path.read_text())["exit_code"], 1)
+
+    def test_a_watch_ends(self):
+        path = self.folder / "r.json"
+        code, err = self.end_behind_head("hotspots", "--watch", "0.2", "--json", path)
+        self.assertEqual((code, error_lines(err)), (0, []), err)
+        self.assertEqual(json.loads(path.read_text())["status"], "complete")
+
+    def test_without_a_report(self):
+        code, err = self.end_behind_head("hotspots", "--watch", "0.2")
+        self.assertEqual(code, -signal.SIGPIPE, err)
+        self.assertEqual(self.end_behind_head(*self.SWEEP)[0], 128 + signal.SIGPIPE)
+
+    def test_what_is_started_is_ended_by_sigpipe(self):
+        path = self.folder / "r.json"
+        code, err = self.end_behind_head("hotspots", "--json", path, "--during", "yes")
+        self.assertEqual(code, 1, err)
+        found = json.loads(path.read_text())["findings"]
+        self.assertTrue(any("SIGPIPE" in finding["message"] for finding in found), found)
+
+
 class Blocking(Folder):
     """Pipes that nobody serves: the deadline and signals end the process all the same."""
 

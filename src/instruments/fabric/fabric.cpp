@@ -184,6 +184,25 @@ private:
     add_verdicts(confirmed.slow, result_.slow);
     result_.transient.insert(result_.transient.end(), confirmed.transient.begin(),
                              confirmed.transient.end());
+    judge_losses(figures);
+  }
+
+  void judge_losses(const std::vector<PairFigure>& figures) {
+    const std::vector<Endpoint>& endpoints = result_.job.endpoints;
+    if (!result_.job.own_counters)
+      return;
+    for (const LossyHost& found : confirm_lossy(
+             endpoints, find_lossy(endpoints, figures),
+             [this](const std::vector<Round>& rounds) { return measurement_->lead(rounds); })) {
+      const auto known =
+          std::find_if(result_.lossy.begin(), result_.lossy.end(), [&](const LossVerdict& verdict) {
+            return verdict.host.host == found.host && verdict.host.direction == found.direction;
+          });
+      if (known == result_.lossy.end())
+        result_.lossy.push_back({found, 1});
+      else
+        *known = {found, known->runs + 1};
+    }
   }
 
   /// The same on all PEs, by the clock of PE 0.

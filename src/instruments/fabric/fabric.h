@@ -9,6 +9,7 @@
 #include "src/base/options.h"
 #include "src/instruments/fabric/confirmation.h"
 #include "src/instruments/fabric/diagnosis.h"
+#include "src/instruments/fabric/loss.h"
 #include "src/instruments/fabric/measurement.h"
 #include "src/instruments/fabric/patterns.h"
 #include "src/instruments/fabric/schedule.h"
@@ -42,6 +43,11 @@ struct Verdict {
   int runs = 1; ///< that named it, of Result::runs
 };
 
+struct LossVerdict {
+  LossyHost host;
+  int runs = 1; ///< that named it, of Result::runs
+};
+
 /// One PE under a pattern, in the last run.
 struct PatternResult {
   Pattern pattern = Pattern::incast;
@@ -58,6 +64,7 @@ struct Result {
   std::vector<PairFigure> figures; ///< medians over all runs, or over the last ones of a large job
   double noise = 0;                ///< Diagnosis::noise of the bandwidth, of the last run
   std::vector<Verdict> slow;
+  std::vector<LossVerdict> lossy; ///< where hosts have counters of their own
   std::vector<Suspect> transient; ///< of all runs
   std::vector<CorruptPair> corrupt;
   std::uint64_t verified = 0; ///< measurements whose data was looked at and was right

@@ -377,6 +377,34 @@ Finding finding_of(const Verdict& verdict, const Result& result, const json& hot
           cause.fix.empty() ? fix_of(suspect, result) : cause.fix};
 }
 
+Finding finding_of(const LossVerdict& verdict, const Result& result) {
+  const LossyHost& lossy = verdict.host;
+  const std::string& host = result.job.hosts[at(lossy.host)];
+  const char* const which = lossy.direction == Direction::both      ? "sends or receives"
+                            : lossy.direction == Direction::sending ? "sends"
+                                                                    : "receives";
+  const std::string often =
+      result.runs > 1 ? fmt::format("; in {} of {} runs", verdict.runs, result.runs) : "";
+  return {"fabric-lossy", result.shares_cores ? Severity::warning : Severity::error, host,
+          fmt::format("packets are lost: {:.2g}% of the TCP segments that {} {} are sent again, "
+                      "{:.2g}% of those among others; measured again: {:.2g}% and {:.2g}%",
+                      lossy.share * 100, host, which, lossy.peers * 100, lossy.share_again * 100,
+                      lossy.peers_again * 100) +
+              often,
+          fmt::format("on {} and at its switch port, look for drops and errors (ethtool -S, "
+                      "shmemctl hotspots): cable, optics, MTU, full queues",
+                      host)};
+}
+
+/// The finding about its bandwidth says so.
+bool is_said(const LossVerdict& verdict, const std::vector<Verdict>& slow) {
+  return std::any_of(slow.begin(), slow.end(), [&](const Verdict& other) {
+    const std::vector<int>& hosts = other.suspect.hosts;
+    return other.suspect.metric == Metric::bandwidth && other.suspect.part != Part::pair &&
+           std::find(hosts.begin(), hosts.end(), verdict.host.host) != hosts.end();
+  });
+}
+
 /// A host whose bandwidth is a finding has none for its latency.
 bool is_said(const Verdict& verdict, const std::vector<Verdict>& all) {
   return verdict.suspect.metric == Metric::latency &&
@@ -443,6 +471,9 @@ Findings findings_of(const Result& result, const json& hotspots) {
   for (const Verdict& verdict : result.slow)
     if (!is_said(verdict, result.slow))
       findings.push_back(finding_of(verdict, result, hotspots));
+  for (const LossVerdict& verdict : result.lossy)
+    if (!is_said(verdict, result.slow))
+      findings.push_back(finding_of(verdict, result));
   for (const SlowUnderLoad& slow : result.slow_under_load)
     findings.push_back(
         {"fabric-slow-under-load", Severity::warning,

@@ -237,5 +237,36 @@ TEST(FabricReport, TheSummaryNamesHostsAndCounts) {
   EXPECT_NE(text.find("mlx5_0"), std::string::npos);
 }
 
+TEST(FabricReport, AHostThatLosesPacketsIsNamedWithItsDirection) {
+  Result result = four_hosts();
+  LossyHost lossy;
+  lossy.host = 2;
+  lossy.direction = Direction::sending;
+  lossy.share = 0.011;
+  lossy.share_again = 0.009;
+  result.lossy.push_back({lossy, 1});
+  const Findings findings = findings_of(result, {});
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].id, "fabric-lossy");
+  EXPECT_EQ(findings[0].severity, Severity::error);
+  EXPECT_EQ(findings[0].subject, "c");
+  EXPECT_NE(findings[0].message.find("1.1% of the TCP segments that c sends are sent again"),
+            std::string::npos)
+      << findings[0].message;
+  EXPECT_NE(findings[0].message.find("measured again: 0.9% and 0%"), std::string::npos);
+}
+
+TEST(FabricReport, AHostThatIsSlowBecauseItLosesPacketsIsOneFinding) {
+  Result result = four_hosts();
+  LossyHost lossy;
+  lossy.host = 2;
+  lossy.share = 0.01;
+  result.lossy.push_back({lossy, 1});
+  result.slow.push_back({slow_host(2), 1});
+  const Findings findings = findings_of(result, {});
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].id, "fabric-slow-host");
+}
+
 } // namespace
 } // namespace shmemctl::fabric
