@@ -6,6 +6,7 @@
 #include "reports/table.h"
 #include "src/instruments/doctor/doctor.h"
 #include "src/runtime/bootstrap/launcher_variables.h"
+#include "src/runtime/bootstrap/select.h"
 
 namespace shmemctl {
 
