@@ -256,10 +256,10 @@ void add_report_diff(CLI::App& report, Context& context) {
       "Rows match by case and parameters. A row is better or worse if its change exceeds both the\n"
       "noise and --min-effect, the same if the change is significantly smaller than --min-effect,\n"
       "else unclear. With one run on each side only the noise within a run is known; with folders\n"
-      "of three or more runs also the noise between runs.\n" +
-      "With --nodes not rows are compared but hosts, with one another: versions, firmware, "
-      "limits,\n"
-      "settings, GPUs, NICs and their links, of any number of reports; exit 0 unless --fail-on\n"
+      "of three or more runs also the noise between runs.\n"
+      "With --nodes not rows are compared but hosts, with one another: versions, firmware,\n"
+      "limits, settings, GPUs, NICs and their links, of any number of reports; exit 0 unless "
+      "--fail-on\n"
       "says otherwise, because what differs is a warning.\n" +
       std::string(threshold_help) +
       "Examples:\n"
