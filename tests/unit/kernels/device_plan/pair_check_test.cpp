@@ -36,7 +36,7 @@ protected:
     });
   }
   void all_steps() {
-    for (const Step each : {Step::prepare, Step::act, Step::await, Step::look})
+    for (const Step each : {Step::prepare, Step::act, Step::await, Step::verify})
       step(each);
   }
   /// The number of failed results.
@@ -72,7 +72,7 @@ TEST_F(KernelPairs, AByteOfAPutThatIsWrong) {
   std::byte& spoilt = area(2)[layout.data(Layout::put_arrives, 1, 1) + 4711];
   const std::byte right = spoilt;
   spoilt = ~spoilt;
-  step(Step::look);
+  step(Step::verify);
   EXPECT_EQ(count_bad(), 1);
   const Result& seen = result(2, 1, kernel_check::put);
   EXPECT_EQ(seen.state, Result::wrong);
@@ -85,7 +85,7 @@ TEST_F(KernelPairs, AByteOfAPutThatIsWrong) {
 TEST_F(KernelPairs, WhatAGetBringsIsCompared) {
   step(Step::prepare);
   area(0)[layout.data(Layout::get_leaves, 2, 0)] ^= std::byte{1}; // PE 2 gets it from PE 0
-  for (const Step each : {Step::act, Step::await, Step::look})
+  for (const Step each : {Step::act, Step::await, Step::verify})
     step(each);
   EXPECT_EQ(count_bad(), 1);
   EXPECT_EQ(result(2, 0, kernel_check::get).state, Result::wrong);
@@ -98,7 +98,7 @@ TEST_F(KernelPairs, ASignalThatDoesNotComeIsGivenUp) {
   word(1, layout.signal(0, 1)) = 0;
   timeout_ns = 50'000'000;
   step(Step::await);
-  step(Step::look);
+  step(Step::verify);
   EXPECT_EQ(count_bad(), 1);
   const Result& seen = result(1, 0, kernel_check::put_signal);
   EXPECT_EQ(seen.state, Result::nothing_arrived);
@@ -120,7 +120,7 @@ TEST_F(KernelPairs, AtomicsThatAreNot) {
   step(Step::prepare);
   word(1, layout.added(0)) += 1; // PE 0 sees it, and so does PE 1
   word(1, layout.swapped(2)) ^= 4;
-  for (const Step each : {Step::act, Step::await, Step::look})
+  for (const Step each : {Step::act, Step::await, Step::verify})
     step(each);
   EXPECT_EQ(count_bad(), 4);
   EXPECT_EQ(result(0, 1, kernel_check::fetch_add).state, Result::wrong);
@@ -140,7 +140,7 @@ TEST_F(KernelPairs, PairsThatDoNotReachEachOtherAreLeftOut) {
     step(each);
   EXPECT_EQ(word(2, layout.swapped(1)), kernel_check::first_word(1, 2));
   step(Step::await);
-  step(Step::look);
+  step(Step::verify);
   EXPECT_EQ(count_bad(), 0);
   for (int pe = 0; pe < n_pes; ++pe)
     EXPECT_EQ(world.report(pe).state, WaitReport::none);
