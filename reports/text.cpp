@@ -178,20 +178,27 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
   const bool simulated = !report.simulation.is_null() && !style.verbose;
   const bool whole = (report.hotspots.is_null() && !simulated) || style.verbose;
   for (const std::string& section :
-       {simulation_text(report.simulation, style), runs_text(report.runs, style),
+       {simulation_text(report.simulation, style),
+        runs_text(report.runs, style),
         hosts_text(report.hosts, style),
         networks_text(report.networks, node_names_of(report.hosts), style),
         whole ? topology_text(report.topology, style) : "",
-        whole ? mapping_text(report, style) : "", compare_versions_text(report.mapping, style),
-        whole ? advice_text(report.mapping, style) : "", options_text(report.options, style),
+        whole ? mapping_text(report, style) : "",
+        compare_versions_text(report.mapping, style),
+        whole ? advice_text(report.mapping, style) : "",
+        options_text(report.options, style),
         phases_text(report.phases, style),
         checks_text(verdict.empty() ? report.checks : without_parts(report.checks), style,
                     report.runs),
-        links_text(report.results, style), simulated ? "" : results_text(report.results, style),
-        style.heat_maps ? heat_maps_text(report, style) : "", hotspots_text(report.hotspots, style),
-        whole ? counters_text(report, style) : "", comparison_text(report.comparison, style),
+        links_text(report.results, style),
+        simulated ? "" : results_text(report.results, style),
+        style.heat_maps ? heat_maps_text(report, style) : "",
+        hotspots_text(report.hotspots, style),
+        whole ? counters_text(report, style) : "",
+        comparison_text(report.comparison, style),
         host_differences_text(report.host_differences, style),
-        thresholds_text(report.thresholds, style), findings_text(beside_checks(report), style)})
+        thresholds_text(report.thresholds, style),
+        findings_text(beside_checks(report), style)})
     if (!section.empty())
       out << section << "\n";
   out << summary_text(report);
