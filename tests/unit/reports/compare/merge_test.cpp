@@ -203,7 +203,7 @@ TEST(Merge, PartsThatDifferAreLeftOutWithAFinding) {
   EXPECT_TRUE(alike.runs[0].topology.is_null());
 }
 
-class Folder : public testing::Test {
+class Folder : public ::testing::Test {
 protected:
   void SetUp() override {
     std::string name = (fs::temp_directory_path() / "test-shmemctl-merge-XXXXXX").string();
