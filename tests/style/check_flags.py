@@ -34,6 +34,7 @@ ALONE = {
 SCRIPT_OF = {"docs/explanation/lab.md": "scripts/lab/options.py"}
 # Texts of the program that hold flags of other programs, apart from the name of the tool.
 ALONE_IN_SOURCES = {
+    "reports/compare/host_differences.cpp": {"--query"},  # mlxfwmanager's
     "cli/run.cpp": {"--its-option"},  # of any program
     "src/base/secret_filter.cpp": {"--api", "--gmca", "--mca", "--name", "--no-"},
     "src/instruments/check/expectation.cpp": {"--query"},  # mlxfwmanager's
