@@ -36,10 +36,10 @@ struct Loss {
     share.add(resent);
     lossy_pairs += resent > share_of_lossy_pair ? 1 : 0;
   }
-  bool stands_out(double peers) const {
-    return share.value() > lossy_share && share.value() > lossy_times * peers &&
-           lossy_pairs >= share_of_lossy_pairs * share.count();
+  bool loses() const {
+    return share.value() > lossy_share && lossy_pairs >= share_of_lossy_pairs * share.count();
   }
+  bool stands_out(double peers) const { return loses() && share.value() > lossy_times * peers; }
 };
 
 int host_of(const std::vector<Endpoint>& endpoints, int pe) {
@@ -56,29 +56,47 @@ std::vector<LossyHost> find_lossy(const std::vector<Endpoint>& endpoints,
   if (hosts < fewest_hosts)
     return {};
   std::vector<Loss> sends(static_cast<std::size_t>(hosts)), receives(sends);
-  Mean all;
   for (const PairFigure& figure : figures) {
     if (!(figure.resent >= 0))
       continue;
     const auto resent = static_cast<double>(figure.resent);
     sends[static_cast<std::size_t>(host_of(endpoints, figure.source))].add(resent);
     receives[static_cast<std::size_t>(host_of(endpoints, figure.target))].add(resent);
-    all.add(resent);
+  }
+  // Peers are the pairs of hosts that lose nothing, so that one lossy host does not hide another;
+  // where most hosts lose packets, all pairs without the host.
+  std::set<int> candidates;
+  for (int host = 0; host < hosts; ++host)
+    if (sends[static_cast<std::size_t>(host)].loses() ||
+        receives[static_cast<std::size_t>(host)].loses())
+      candidates.insert(host);
+  const bool most_lose = candidates.size() * 2 > static_cast<std::size_t>(hosts);
+  Mean all, sound;
+  for (const PairFigure& figure : figures) {
+    if (!(figure.resent >= 0))
+      continue;
+    all.add(static_cast<double>(figure.resent));
+    if (candidates.count(host_of(endpoints, figure.source)) == 0 &&
+        candidates.count(host_of(endpoints, figure.target)) == 0)
+      sound.add(static_cast<double>(figure.resent));
   }
   std::vector<LossyHost> lossy;
   for (int host = 0; host < hosts; ++host) {
     const Loss &sent = sends[static_cast<std::size_t>(host)],
                &received = receives[static_cast<std::size_t>(host)];
-    const int own = sent.share.count() + received.share.count(), others = all.count() - own;
+    if (!sent.loses() && !received.loses())
+      continue;
+    const int own = sent.share.count() + received.share.count();
+    const int others = most_lose ? all.count() - own : sound.count();
     if (others <= 0)
       continue;
     const double own_sum =
         sent.share.value() * sent.share.count() + received.share.value() * received.share.count();
-    const double peers = std::max(0.0, (all.value() * all.count() - own_sum) / others);
     LossyHost found;
     found.host = host;
-    found.peers = peers;
-    const bool sending = sent.stands_out(peers), receiving = received.stands_out(peers);
+    found.peers =
+        most_lose ? std::max(0.0, (all.value() * all.count() - own_sum) / others) : sound.value();
+    const bool sending = sent.stands_out(found.peers), receiving = received.stands_out(found.peers);
     if (!sending && !receiving)
       continue;
     found.direction = sending && receiving ? Direction::both
@@ -132,8 +150,7 @@ std::vector<LossyHost> confirm_lossy(const std::vector<Endpoint>& endpoints,
     host.share_again = own[i].value();
     // Where no pair of sound hosts is left, what others lost before counts.
     host.peers_again = peers.count() > 0 ? peers.value() : host.peers;
-    if (host.share_again > std::max(lossy_share, host.share) / 2 &&
-        host.share_again > lossy_times * host.peers_again)
+    if (host.share_again > lossy_share && host.share_again > lossy_times * host.peers_again)
       confirmed.push_back(host);
   }
   return confirmed;

@@ -30,7 +30,7 @@ std::vector<LossyHost> find_lossy(const std::vector<Endpoint>& endpoints,
 
 /// Measures their pairs again (plan_second_measurement()), second_measurements times, whose losses
 /// count together: of few packets none may be lost once.
-/// @return those that lose half as much as before, or more, and as many times more than others
+/// @return those that lose more than lossy_share again, and lossy_times as much as others
 std::vector<LossyHost> confirm_lossy(const std::vector<Endpoint>& endpoints,
                                      const std::vector<LossyHost>& lossy, const Measure& measure);
 
