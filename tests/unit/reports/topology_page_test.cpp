@@ -176,7 +176,8 @@ TEST(Topology, NodesOfAJobThatDifferAreDrawnToo) {
   run.report.other_nodes = {{{"nodes", {1, 3}}, {"topology", other}},
                             {{"nodes", {2}}, {"left_out", "too long"}}};
   std::set<std::string> titles;
-  for (const json& block : find_section(page_model({{run}, {}}), "topology").at("blocks"))
+  const json section = find_section(page_model({{run}, {}}), "topology");
+  for (const json& block : view::list(section, "blocks"))
     if (block.at("type") == "topology")
       titles.insert(block.at("title"));
   EXPECT_EQ(titles, (std::set<std::string>{"node0: GPUs and NICs", "node[1,3]: GPUs and NICs"}));
@@ -198,10 +199,10 @@ TEST(Machine, HostsAndNetworksOfAJobAreTables) {
   run.report.networks = {row};
   const json machine = find_section(page_model({{run}, {}}), "machine");
   const json hosts = table_titled(machine, "Hosts");
-  EXPECT_EQ(hosts.at("rows"), json::parse(R"([[2, "node[0-1]", "0-1", "0-1, 1 each", "6.1"],
+  EXPECT_EQ(hosts, json::parse(R"([[2, "node[0-1]", "0-1", "0-1, 1 each", "6.1"],
                                               [1, "node2", "2", "2", "6.2 *"]])"));
   const json networks = table_titled(machine, "Networks");
-  EXPECT_EQ(networks.at("rows"), json::parse(R"([["", null, "among node[0-2]", 3, "libfabric",
+  EXPECT_EQ(networks, json::parse(R"([["", null, "among node[0-2]", 3, "libfabric",
                                                   "eth0 <-> eth0"]])"));
 }
 
