@@ -405,7 +405,7 @@ std::string networks_text(const std::vector<NetworkRow>& rows,
 
 namespace {
 
-/// With the node's number behind a name that several have.
+/// Followed by the node's number where several have the name.
 std::vector<std::string> distinct_node_names(std::vector<std::string> names) {
   std::map<std::string, int> count;
   for (const std::string& name : names)

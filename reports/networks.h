@@ -63,8 +63,8 @@ std::string networks_text(const std::vector<NetworkRow>& rows,
 /// The nodes of a row as networks_text() calls them: "among a, b", "a <-> b", "a -> b".
 std::string between_text(const NetworkRow& row, const std::vector<std::string>& node_names);
 
-/// By node of the job: the name of its host in `hosts`, with the node's number behind a name that
-/// several nodes have. @param hosts of the report, with their key "nodes"
+/// By node of the job: the name of its host in `hosts`, followed by the node's number where
+/// several nodes have it. @param hosts of the report, with their key "nodes"
 std::vector<std::string> node_names_of(const nlohmann::json& hosts);
 
 } // namespace shmemctl
