@@ -117,7 +117,7 @@ JobHosts gather_job_hosts(const std::vector<HostPes>& places, int pe,
         entry["nodes"].push_back(number);
     const std::string why = why_left_out(i, hosts[kinds[i].first_host]->size_bytes);
     if (const json sent = try_from_json_line(nodes[leader.leader]);
-        why.empty() && sent.is_object()) {
+        why.empty() && sent.contains("topology") && sent.contains("mapping")) {
       entry["topology"] = sent.at("topology");
       entry["mapping"] = sent.at("mapping");
     } else {

@@ -427,7 +427,6 @@ std::vector<ResultRow> rows_of(const Result& result) {
 }
 
 Cause cause_of(const Suspect& suspect, const Result& result, const json& hotspots) {
-  constexpr double much_resent = 0.002, times_others = 4;
   if (!result.job.own_counters)
     return {};
   const auto named = [](const std::vector<const json*>& signs) {
@@ -444,7 +443,7 @@ Cause cause_of(const Suspect& suspect, const Result& result, const json& hotspot
       return {"packets are lost: " + named(signs),
               "replace or reseat the cable, and clean the optics, of the port whose counters rose"};
   if (const std::optional<Resent> resent = resent_of(suspect, result);
-      resent && resent->own > much_resent && resent->own > times_others * resent->others)
+      resent && resent->own > lossy_share && resent->own > lossy_times * resent->others)
     return {fmt::format("packets are lost: {:.2g}% of TCP segments were sent again, {:.2g}% of "
                         "those of others",
                         resent->own * 100, resent->others * 100),
