@@ -421,7 +421,9 @@ private:
       return all > 0 && count >= share_of_fast_pairs * all;
     };
     std::vector<std::vector<int>> groups;
-    for (const auto& [host, slow] : hosts) {
+    for (const auto& [slow_host_index, slow] : hosts) {
+      // clang 14 does not capture a structured binding in a lambda.
+      const int host = slow_host_index;
       auto found = std::find_if(groups.begin(), groups.end(), [&](const std::vector<int>& group) {
         const auto near = std::count_if(group.begin(), group.end(),
                                         [&](int member) { return are_fast(member, host); });
