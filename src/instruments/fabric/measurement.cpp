@@ -74,7 +74,7 @@ SymmetricBlock::SymmetricBlock(Runtime& runtime, std::size_t size_bytes)
 
 /// What one PE has measured in a round, and seen arrive.
 struct Measurement::Record {
-  enum State : std::uint32_t { nothing, intact, corrupt };
+  enum State : std::uint32_t { nothing, intact, damaged };
   float GBps, latency_us, resent; ///< towards the partner
   std::uint32_t arrived;          ///< State of what came from the partner
 };
@@ -213,7 +213,7 @@ void Measurement::measure_round(int partner, int round) {
       send(partner, own);
     sync(); // what was sent is there: send() ends with a quiet
     if (partner >= 0 && is_first != first_sends)
-      own.arrived = arrived(partner) ? Record::intact : Record::corrupt;
+      own.arrived = arrived(partner) ? Record::intact : Record::damaged;
   }
   sync();
   ++slot_;
@@ -315,7 +315,7 @@ void Measurement::add_pe(int pe, const Record* records, const PartnerOf& partner
     const bool known = std::any_of(corrupt_.begin(), corrupt_.end(), [&](const CorruptPair& pair) {
       return pair.source == partner && pair.target == pe;
     });
-    if (record.arrived == Record::corrupt && !known)
+    if (record.arrived == Record::damaged && !known)
       corrupt_.push_back({partner, pe});
   }
 }
