@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <set>
 #include <sys/stat.h>
@@ -35,7 +36,8 @@ constexpr LibraryKind kinds[] = {
      Family::ucx, "", false, false, true},
     {"rdma-core", "rdma-core",
      "libibverbs.so* libibverbs-*.so* librdmacm.so* librdmacm-*.so* libmlx5.so* libmlx5-*.so* "
-     "libefa.so* libefa-*.so* libbnxt_re*.so* librxe*.so* libirdma*.so* libhns*.so* libmana*.so*"},
+     "libefa.so* libefa-*.so* libbnxt_re*.so* librxe*.so* libirdma*.so* libhns*.so* libmana.so* "
+     "libmana-*.so*"},
     {"gdrcopy", "GDRCopy", "libgdrapi.so* libgdrapi-*.so*"},
     {"cuda-driver", "CUDA driver", "libcuda.so*"},
     {"cuda-runtime", "CUDA runtime", "libcudart.so* libcudart-*.so*"},
@@ -54,6 +56,14 @@ constexpr std::uint64_t max_text_bytes = 256U << 20;
 
 std::string_view file_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1); // npos + 1 is 0
+}
+
+std::vector<std::pair<std::string, const LibraryKind*>> patterns_of_kinds() {
+  std::vector<std::pair<std::string, const LibraryKind*>> patterns;
+  for (const LibraryKind& kind : kinds)
+    for (std::string& pattern : split_blanks(kind.names))
+      patterns.emplace_back(std::move(pattern), &kind);
+  return patterns;
 }
 
 bool is_identifier(char byte) {
@@ -79,6 +89,15 @@ bool is_bare_version(std::string_view text) {
          text.find_first_not_of("0123456789.") == std::string_view::npos && text.back() != '.';
 }
 
+/// Whether the file was there before: one that the process has built itself (JIT) was not
+/// overwritten. False if the file system does not keep it.
+bool is_older_than(const std::string& path, double unix_s) {
+  struct statx status {};
+  return ::statx(AT_FDCWD, path.c_str(), 0, STATX_BTIME, &status) == 0 &&
+         (status.stx_mask & STATX_BTIME) != 0 &&
+         static_cast<double>(status.stx_btime.tv_sec) < unix_s;
+}
+
 ReadAt reader_of(const FileDescriptor& file) {
   return [&file](std::uint64_t offset, std::size_t count) {
     std::string bytes(std::min<std::size_t>(count, 16U << 20), '\0');
@@ -101,10 +120,12 @@ ReadAt reader_of(const FileDescriptor& file) {
 
 const LibraryKind* library_kind(std::string_view path) {
   const std::string_view name = file_name(path);
-  for (const LibraryKind& kind : kinds)
-    for (const std::string& pattern : split_blanks(kind.names))
-      if (matches_pattern(name, pattern))
-        return &kind;
+  if (name.find(".so") == std::string_view::npos)
+    return nullptr;
+  static const auto patterns = patterns_of_kinds(); // every file of every process is asked for
+  for (const auto& pattern : patterns)
+    if (matches_pattern(name, pattern.first))
+      return pattern.second;
   // UCCL's and MORI's extensions have common names in a folder of theirs.
   if (ends_with(name, ".so") && path.find("/uccl/") != std::string_view::npos)
     return library_kind_of_id("uccl");
@@ -217,12 +238,10 @@ private:
                               : starts_with(path, "/lib/")   ? "/usr" + path
                                                              : path;
     for (const std::string& each : {path, other})
-      for (const auto& [name, files] : lists_)
-        if (files.find("\n" + each + "\n") != std::string::npos) {
-          const std::string package = name.substr(0, name.find(':'));
-          const auto version = debian_versions_.find(package);
-          return Owner{package, version == debian_versions_.end() ? "" : version->second};
-        }
+      if (const auto file = debian_files_.find(each); file != debian_files_.end()) {
+        const auto version = debian_versions_.find(file->second);
+        return Owner{file->second, version == debian_versions_.end() ? "" : version->second};
+      }
     return std::nullopt;
   }
 
@@ -230,13 +249,18 @@ private:
     if (std::exchange(debian_is_read_, true))
       return;
     const std::string folder = "/var/lib/dpkg/info/";
-    for (const std::string& name : sysroot_.list(folder))
-      if (ends_with(name, ".list")) {
-        std::string text = "\n" + sysroot_.read(folder + name, 16U << 20).value_or("");
-        if (text.find(".so") != std::string::npos)
-          lists_.emplace_back(name.substr(0, name.size() - 5), std::move(text));
-      }
-    if (lists_.empty())
+    for (const std::string& name : sysroot_.list(folder)) {
+      if (!ends_with(name, ".list"))
+        continue;
+      const std::string package = name.substr(0, std::min(name.find(':'), name.size() - 5));
+      const std::string text = sysroot_.read(folder + name, 16U << 20).value_or("");
+      if (text.find(".so") == std::string::npos)
+        continue;
+      for (std::string& line : split(text, '\n'))
+        if (line.find(".so") != std::string::npos)
+          debian_files_.emplace(std::move(line), package);
+    }
+    if (debian_files_.empty())
       return;
     std::string package;
     const std::string status = sysroot_.read("/var/lib/dpkg/status", 64U << 20).value_or("");
@@ -255,7 +279,7 @@ private:
   std::map<std::string, std::vector<std::string>> sites_;
   std::map<std::string, std::string> records_;
   bool debian_is_read_ = false;
-  std::vector<std::pair<std::string, std::string>> lists_;
+  std::map<std::string, std::string> debian_files_; ///< libraries by path: their package
   std::map<std::string, std::string> debian_versions_;
 };
 
@@ -340,9 +364,10 @@ void LibraryReader::compare_with_file(Library& library, const std::string& path,
   const double started_s = boot_s_.value_or(0) + static_cast<double>(process.stat.start_ticks) /
                                                      static_cast<double>(::sysconf(_SC_CLK_TCK));
   const auto changed_s = static_cast<double>(status.st_mtim.tv_sec);
+  // Ticks and btime are rounded: a second more.
   if (same_device && status.st_ino != library.file.inode)
     library.state = "replaced";
-  else if (boot_s_ && changed_s > started_s + 1) // ticks and btime are rounded
+  else if (boot_s_ && changed_s > started_s + 1 && is_older_than(path, started_s))
     library.state = "overwritten";
   else
     library.state = "unchanged";
