@@ -91,6 +91,8 @@ ExitCode inspect_once(Session& session, const InspectFlags& flags, const Options
     throw bad_inspect("PID " + std::to_string(found.missing.front().pid),
                       found.missing.front().reason, "list processes by ps -e, or pass --all");
   put(session, found, options, sysroot);
+  if (found.processes.empty() && session.wants_text())
+    std::cout << "no process that may be read has a communication library loaded\n\n";
   return session.finish();
 }
 
