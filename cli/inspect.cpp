@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/session.h"
+#include "cli/terminal.h"
 #include "reports/text.h"
 #include "src/base/options.h"
 #include "src/base/secret_filter.h"
@@ -120,6 +121,8 @@ ExitCode inspect_repeatedly(Session& session, const Context& context, const Insp
                 << processes_text(report.processes, style) << '\n'
                 << findings_text(report.findings, style) << '\n'
                 << std::flush;
+    if (!require_stdout()) // later rounds would not be shown
+      return session.finish();
     std::this_thread::sleep_until(round + every);
   }
 }
