@@ -147,23 +147,26 @@ std::vector<NicCounter> counter_rows(const Inspection& inspection, const std::st
   std::vector<NicCounter> rows;
   if (inspection.window_s <= 0)
     return rows;
-  for (const PortLoad& load : inspection.loads)
-    for (const auto& [counter, bytes] : {std::pair("sent_bytes", load.sent_bytes),
-                                         std::pair("received_bytes", load.received_bytes)}) {
-      NicCounter row;
-      row.host = host;
-      row.device = load.device;
-      row.port = load.port;
-      row.counter = counter;
-      if (bytes) {
-        row.before = 0;
-        row.after = *bytes;
-        row.delta = static_cast<std::int64_t>(*bytes);
-      } else {
-        row.reason = "the counter is missing, or was set back";
-      }
-      rows.push_back(std::move(row));
+  const auto add = [&](const PortLoad& load, const char* counter,
+                       std::optional<std::uint64_t> before, std::optional<std::uint64_t> bytes) {
+    NicCounter row;
+    row.host = host;
+    row.device = load.device;
+    row.port = load.port;
+    row.counter = counter;
+    row.before = before;
+    if (before && bytes) {
+      row.after = *before + *bytes;
+      row.delta = static_cast<std::int64_t>(*bytes);
+    } else {
+      row.reason = "the counter is missing, or was set back";
     }
+    rows.push_back(std::move(row));
+  };
+  for (const PortLoad& load : inspection.loads) {
+    add(load, "sent_bytes", load.sent_before, load.sent_bytes);
+    add(load, "received_bytes", load.received_before, load.received_bytes);
+  }
   return rows;
 }
 

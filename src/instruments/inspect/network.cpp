@@ -190,6 +190,8 @@ std::vector<PortLoad> load_between(const std::vector<PortBytes>& before,
     load.rdma = now.rdma;
     load.active = now.active;
     if (then != before.end()) {
+      load.sent_before = then->sent_bytes;
+      load.received_before = then->received_bytes;
       load.sent_bytes = difference(then->sent_bytes, now.sent_bytes);
       load.received_bytes = difference(then->received_bytes, now.received_bytes);
     }

@@ -32,6 +32,8 @@ struct PortLoad {
   int port = 1;
   bool rdma = false, active = false;
   std::optional<std::uint64_t> sent_bytes, received_bytes; ///< empty if a counter was set back
+  /// The counters when the window began.
+  std::optional<std::uint64_t> sent_before = std::nullopt, received_before = std::nullopt;
 };
 std::vector<PortLoad> load_between(const std::vector<PortBytes>& before,
                                    const std::vector<PortBytes>& after);

@@ -97,5 +97,24 @@ TEST_F(RecordedNode, TheReportsSectionFollowsTheSchema) {
   EXPECT_TRUE(counter_rows(found, "host").empty());
 }
 
+TEST_F(RecordedNode, CountersOfAWindow) {
+  Inspection found;
+  PortLoad load;
+  load.device = "mlx5_0";
+  load.sent_bytes = 50;
+  load.sent_before = 100;
+  found.loads = {load};
+  EXPECT_TRUE(counter_rows(found, "host").empty()); // not watched
+  found.window_s = 1;
+  const auto rows = counter_rows(found, "host");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].counter, "sent_bytes");
+  EXPECT_EQ(rows[0].before, 100U);
+  EXPECT_EQ(rows[0].after, 150U);
+  EXPECT_EQ(rows[0].delta, 50);
+  EXPECT_EQ(rows[1].delta, std::nullopt);
+  EXPECT_FALSE(rows[1].reason.empty());
+}
+
 } // namespace
 } // namespace shmemctl::inspect

@@ -54,6 +54,7 @@ TEST(InspectNetwork, CountersOfAMachine) {
   later[2].sent_bytes = 5; // set back
   const auto loads = load_between(ports, later);
   EXPECT_EQ(loads[0].sent_bytes, 50U);
+  EXPECT_EQ(loads[0].sent_before, 100U);
   EXPECT_EQ(loads[2].sent_bytes, std::nullopt);
 }
 
