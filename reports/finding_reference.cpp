@@ -482,6 +482,13 @@ std::vector<FindingReference> finding_rows() {
        "`inspect` reads states, CPU times and descendants of all processes of the job on this "
        "node.",
        "Look at that process; compile before the job starts, or raise the timeout of the others."},
+      {"receive-side-narrow", "Running processes", "warning",
+       "A node sends by several RDMA ports and receives nearly everything by one, which limits "
+       "what "
+       "it can receive.",
+       "With `--window`, the byte counters of all ports: 90% or more of what is received on one "
+       "port, at most 60% of what is sent, both more than 10 MB/s.",
+       "Compare the NICs that the ranks of both nodes have open: `shmemctl inspect --all`."},
       {"symbol-missing", "Running processes", "error, warning",
        "A library needs symbols of a version that another loaded library lacks. It is a warning if "
        "it only asks for them at run time, and may have another way.",

@@ -146,6 +146,51 @@ void find_one_of_many(const std::vector<PortLoad>& loads, double window_s, Findi
        "let each rank use the NIC next to its GPU: shmemctl topo prints the setting"});
 }
 
+/// Share of the port that has most, and the sum, of one direction over the active RDMA ports.
+struct Spread {
+  const PortLoad* busiest = nullptr;
+  std::size_t ports = 0;
+  double all_bytes = 0, most_bytes = 0;
+  double share() const { return all_bytes > 0 ? most_bytes / all_bytes : 0; }
+};
+
+Spread spread_of(const std::vector<PortLoad>& loads,
+                 std::optional<std::uint64_t> PortLoad::*direction) {
+  Spread spread;
+  for (const PortLoad& load : loads) {
+    if (!load.rdma || !load.active)
+      continue;
+    const auto bytes = static_cast<double>((load.*direction).value_or(0));
+    ++spread.ports;
+    spread.all_bytes += bytes;
+    if (spread.busiest == nullptr || bytes > spread.most_bytes) {
+      spread.busiest = &load;
+      spread.most_bytes = bytes;
+    }
+  }
+  return spread;
+}
+
+/// What is sent goes over several ports, and what is received comes in by one.
+void find_narrow_receive(const std::vector<PortLoad>& loads, double window_s, Findings& findings) {
+  const Spread sent = spread_of(loads, &PortLoad::sent_bytes),
+               received = spread_of(loads, &PortLoad::received_bytes);
+  constexpr double nearly_all = 0.9, spread_out = 0.6;
+  if (sent.ports < 2 || window_s <= 0 || sent.all_bytes / window_s < least_load_Bps ||
+      received.all_bytes / window_s < least_load_Bps || received.share() < nearly_all ||
+      sent.share() > spread_out)
+    return;
+  const std::string port = received.busiest->device + ":" + std::to_string(received.busiest->port);
+  findings.push_back(
+      {"receive-side-narrow", Severity::warning, port,
+       fmt::format("{} received {:.0f}% of {:.1f} MB/s, though no port of this node sent more than "
+                   "{:.0f}% of {:.1f} MB/s",
+                   port, 100 * received.share(), received.all_bytes / window_s / 1e6,
+                   100 * sent.share(), sent.all_bytes / window_s / 1e6),
+       "let the peers send to the memory of all ranks by the NICs next to them: compare the NICs "
+       "that each rank has open, and those of the peers, by shmemctl inspect --all on both nodes"});
+}
+
 /// All ranks have one and the same device open.
 void find_one_opened(const std::vector<NetworkUser>& users, const std::vector<PortLoad>& loads,
                      Findings& findings) {
@@ -229,6 +274,7 @@ Findings network_findings(const std::vector<NetworkUser>& users, const std::vect
   const double seconds = window_s > 0 ? window_s : 1;
   for (const NetworkUser& user : users)
     find_fallback(user, rdma_bytes / seconds, other_bytes / seconds, window_s, findings);
+  find_narrow_receive(loads, window_s, findings);
   find_one_of_many(loads, window_s, findings);
   if (findings.empty() || findings.back().id != "nic-one-of-many")
     find_one_opened(users, loads, findings);

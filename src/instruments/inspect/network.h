@@ -48,7 +48,7 @@ struct NetworkUser {
   std::vector<std::string> rdma_devices; ///< open
 };
 
-/// `tcp-fallback` and `nic-one-of-many`; subjects are set.
+/// `tcp-fallback`, `nic-one-of-many` and `receive-side-narrow`; subjects are set.
 /// @param window_s 0: the node was not watched, and `loads` has no bytes
 Findings network_findings(const std::vector<NetworkUser>& users, const std::vector<PortLoad>& loads,
                           double window_s);

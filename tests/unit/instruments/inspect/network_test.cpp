@@ -116,6 +116,20 @@ TEST(InspectNetwork, OneNicOfMany) {
   EXPECT_TRUE(network_findings({}, {uneven[0]}, 1).empty());
 }
 
+TEST(InspectNetwork, ReceivedByOneNic) {
+  std::vector<PortLoad> loads;
+  for (const char* device : {"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"})
+    loads.push_back({device, 1, true, true, 100000000, 0});
+  loads[2].received_bytes = 400000000;
+  const Findings findings = network_findings({}, loads, 1);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].id, "receive-side-narrow");
+  EXPECT_EQ(findings[0].subject, "mlx5_2:1");
+  EXPECT_TRUE(network_findings({}, loads, 0).empty());
+  loads[0].received_bytes = 300000000; // by two
+  EXPECT_TRUE(network_findings({}, loads, 1).empty());
+}
+
 TEST(InspectNetwork, AllHaveTheSameDeviceOpen) {
   const std::vector<PortLoad> loads = {rdma_load("mlx5_0", 0), rdma_load("mlx5_1", 0)};
   const ProcessOnNetwork first({"mlx5_0"}), second({"mlx5_0"}), other({"mlx5_1"});
