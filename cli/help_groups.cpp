@@ -43,6 +43,8 @@ constexpr Group option_groups[] = {
     {"fabric", "What is measured", "cross-rail quick soak patterns pin"},
     {"fabric", "Runtime", "gpus"},
     {"fabric", "Transports", "remote-transport"},
+    {"inspect", "Which processes", "user all"},
+    {"inspect", "How long", "window watch duration"},
     {"*", "Runtime", "bootstrap symmetric-size heap device-path"},
     {"*", "Transports",
      "transport ib-gid-index ib-sl ib-traffic-class ib-atomics emulated-hca-over "
@@ -57,6 +59,7 @@ constexpr Group option_groups[] = {
 constexpr Group subcommand_groups[] = {
     {"", "Look at a machine", "check topo doctor env"},
     {"", "Measure a job", "run bringup bench moe"},
+    {"", "Look at a job of others", "inspect"},
     {"", "Find the hot spot", "hotspots fabric sim"},
     {"", "Reports", "report"},
     {"", "This program", "help version completion"},

@@ -433,6 +433,75 @@ std::vector<FindingReference> finding_rows() {
        "Something was slow when all pairs were measured, and not when it was measured again.",
        "As `fabric-slow-host`.",
        "Other traffic or another process was in the way. `--soak DURATION` tells how often."},
+      {"env-contradiction", "Running processes", "warning",
+       "Two variables of a process are set of which one takes the effect of the other.",
+       "`inspect` compares `/proc/PID/environ` with a table of such pairs.",
+       "Unset the one that is not meant."},
+      {"env-ignored", "Running processes", "warning",
+       "A variable has no effect: none of the libraries that the process has loaded has its name.",
+       "The names are texts in the library's file. Open MPI's parameters and names of "
+       "installations "
+       "(`NCCL_HOME`) are not looked for, and nothing is said if no library of that prefix is "
+       "loaded.",
+       "Correct the name; the fix gives the nearest one. Or load a release that knows it."},
+      {"env-out-of-range", "Running processes", "warning",
+       "A variable has a value that its library does not accept.",
+       "`inspect` compares `/proc/PID/environ` with a table of ranges and words.",
+       "Set one of the values that the finding gives."},
+      {"library-twice", "Running processes", "error, warning",
+       "A process has loaded one library from two files. Each has a state of its own, and which "
+       "one "
+       "a call reaches depends on the order of loading. Two NVSHMEM host libraries are an error.",
+       "`/proc/PID/maps`: files of one name, without version and hash, that are different files.",
+       "Keep one: uninstall a package, or clean `LD_LIBRARY_PATH` and `LD_PRELOAD`."},
+      {"nic-one-of-many", "Running processes", "warning",
+       "One RDMA port carries nearly all traffic of a node that has several, or several processes "
+       "have only one and the same RDMA device open.",
+       "With `--window`, the byte counters of all ports: 90% or more on one. Without, the devices "
+       "that the processes have open.",
+       "Let each rank use the NIC next to its GPU: `shmemctl topo` prints the setting."},
+      {"nvshmem-qp-layout", "Running processes", "error, warning",
+       "An extension reads the queue pairs of NVSHMEM's IBGDA in the order that they had before "
+       "3.5.19, and a later host library is loaded. Transfers between nodes time out or access "
+       "memory illegally. It is a warning if the extension does not tell its release.",
+       "The version that is a text in the extension, and that of the host library; the extension "
+       "names IBGDA's device state.",
+       "Rebuild the extension from a revision that knows the new order, or load an NVSHMEM before "
+       "3.5.19."},
+      {"nvshmem-version-split", "Running processes", "error, warning",
+       "Parts of NVSHMEM in one process are of different releases: the device library that is "
+       "linked into an extension, a plugin, the host library. It is a warning if the release's "
+       "rules allow it: same major release, newer host library, no private state.",
+       "The versions that are texts in the files of `/proc/PID/maps`.",
+       "Rebuild the extension against the host library that is loaded, or load the one that it was "
+       "built with."},
+      {"rank-awaited", "Running processes", "warning, info",
+       "A rank of a job holds the others up: it still compiles, is stopped, is blocked in the "
+       "kernel or has ended, or a local rank is missing. The info form is a guess: one sleeps and "
+       "all others run, or the reverse.",
+       "`inspect` reads states, CPU times and descendants of all processes of the job on this "
+       "node.",
+       "Look at that process; compile before the job starts, or raise the timeout of the others."},
+      {"receive-side-narrow", "Running processes", "warning",
+       "A node sends by several RDMA ports and receives nearly everything by one, which limits "
+       "what "
+       "it can receive.",
+       "With `--window`, the byte counters of all ports: 90% or more of what is received on one "
+       "port, at most 60% of what is sent, both more than 10 MB/s.",
+       "Compare the NICs that the ranks of both nodes have open: `shmemctl inspect --all`."},
+      {"symbol-missing", "Running processes", "error, warning",
+       "A library needs symbols of a version that another loaded library lacks. It is a warning if "
+       "it only asks for them at run time, and may have another way.",
+       "Tables of symbol versions in both files; for libibverbs, libmlx5 and libefa also the "
+       "versions that are texts in NCCL and NVSHMEM.",
+       "Install a newer rdma-core, or an older release of the library that needs it."},
+      {"tcp-fallback", "Running processes", "warning, info",
+       "A process is connected to other hosts by TCP only although the node has active RDMA ports. "
+       "It is a warning if interfaces carried more than 10 MB/s in the window and RDMA ports less "
+       "than a tenth of it; without `--window`, only the connections are known.",
+       "`/proc/PID/fd`, `/proc/PID/net/tcp`, `/sys/class/infiniband`, `/proc/net/dev`.",
+       "Mount `/dev/infiniband` into the container; look at `NCCL_NET`, `NCCL_IB_DISABLE`, "
+       "`UCX_TLS`, `FI_PROVIDER`."},
       {"nic-hotspot-predicted", "Simulation", "warning",
        "`sim`: a NIC carries 1.2 times the even share or more, or the mapping makes a step at "
        "least 5 % longer than the best mapping.",

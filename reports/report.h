@@ -214,6 +214,7 @@ struct Report {
   nlohmann::json thresholds = nlohmann::json::array(); ///< that rows were compared with
   nlohmann::json simulation;                           ///< of `sim`; null if there is none
   nlohmann::json host_differences; ///< of hosts that should be alike; null if not compared
+  nlohmann::json processes = nlohmann::json::array(); ///< of `inspect`
 };
 
 const char* to_string(ReportStatus status);

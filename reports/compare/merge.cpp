@@ -233,6 +233,7 @@ Report merge_reports(const std::vector<LoadedReport>& reports) {
     append(report.nic_counters, first_run, merged.nic_counters);
     append_findings(report, merged.findings);
     append_objects(report.moe, first_run, merged.moe);
+    append_objects(report.processes, first_run, merged.processes);
     append(report.networks, first_run, merged.networks);
     append_objects(report.other_nodes, first_run, merged.other_nodes);
     add_hosts(report.hosts, merged.hosts);

@@ -1,13 +1,14 @@
 #include "src/base/sysroot.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <deque>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "src/base/error.h"
-#include "src/base/file_descriptor.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -84,27 +85,66 @@ std::optional<std::string> Sysroot::resolved_host_path(const std::string& path) 
   return host_path(*real);
 }
 
-std::optional<std::string> Sysroot::read(const std::string& path, std::size_t max_bytes) const {
+FileDescriptor Sysroot::open(const std::string& path, int& error_number) const {
+  error_number = ENOENT;
   const std::optional<std::string> host = resolved_host_path(path);
   if (!host)
-    return std::nullopt;
+    return {};
   // O_NONBLOCK: a FIFO planted in a copied tree must not hang the reader.
-  const FileDescriptor file(::open(host->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  FileDescriptor file(::open(host->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
-    return std::nullopt;
-  std::string text;
+  if (!file || ::fstat(file.get(), &status) != 0) {
+    error_number = errno;
+    return {};
+  }
+  if (!S_ISREG(status.st_mode)) {
+    error_number = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+    return {};
+  }
+  error_number = 0;
+  return file;
+}
+
+FileContent Sysroot::read_or_reason(const std::string& path, std::size_t max_bytes) const {
+  FileContent content;
+  const FileDescriptor file = open(path, content.error_number);
+  if (!file)
+    return content;
   char buffer[4096];
-  while (text.size() < max_bytes) {
+  while (content.bytes.size() < max_bytes) {
     const ssize_t count =
-        ::read(file.get(), buffer, std::min(sizeof buffer, max_bytes - text.size()));
+        ::read(file.get(), buffer, std::min(sizeof buffer, max_bytes - content.bytes.size()));
     if (count < 0)
-      return std::nullopt;
+      return {{}, errno};
     if (count == 0)
       break;
-    text.append(buffer, static_cast<std::size_t>(count));
+    content.bytes.append(buffer, static_cast<std::size_t>(count));
   }
-  return text;
+  return content;
+}
+
+std::optional<std::string> Sysroot::read(const std::string& path, std::size_t max_bytes) const {
+  FileContent content = read_or_reason(path, max_bytes);
+  if (content.error_number != 0)
+    return std::nullopt;
+  return std::move(content.bytes);
+}
+
+std::optional<std::string> Sysroot::read_link(const std::string& path) const {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos)
+    return std::nullopt;
+  errno = ENOENT;
+  const std::optional<std::string> folder =
+      slash == 0 ? std::optional<std::string>("/") : resolved_host_path(path.substr(0, slash));
+  if (!folder)
+    return std::nullopt;
+  char target[4096];
+  const std::string host = (slash == 0 ? host_path("") : *folder) + path.substr(slash);
+  const ssize_t length = ::readlink(host.c_str(), target, sizeof target);
+  if (length < 0)
+    return std::nullopt;
+  return std::string(target, static_cast<std::size_t>(length));
 }
 
 std::optional<std::string> Sysroot::read_line(const std::string& path) const {

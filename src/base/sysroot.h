@@ -7,7 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "src/base/file_descriptor.h"
+
 namespace shmemctl {
+
+/// What a file held, or why it could not be read.
+struct FileContent {
+  std::string bytes;
+  int error_number = 0; ///< errno: ENOENT, EACCES, ESRCH of a process that has ended
+};
 
 /// The file system below one root. Every path is absolute as on that machine ("/sys/class/net");
 /// symbolic links, absolute or relative, are resolved inside the root and can never leave it.
@@ -26,6 +34,13 @@ public:
   /// First `max_bytes` of a file; empty if it cannot be read. A sysfs file may exist and refuse to
   /// be read (EINVAL, EOPNOTSUPP); that is empty, too.
   std::optional<std::string> read(const std::string& path, std::size_t max_bytes = 1 << 20) const;
+  /// As read(), with the reason if it cannot be read.
+  FileContent read_or_reason(const std::string& path, std::size_t max_bytes = 1 << 20) const;
+  /// A regular file for reading; none, and the errno, if it cannot be opened.
+  FileDescriptor open(const std::string& path, int& error_number) const;
+  /// The text of a symbolic link, as it is written there and not resolved: "socket:[4711]" of a
+  /// process's descriptor. Empty if it is not a link or cannot be read; then errno tells why.
+  std::optional<std::string> read_link(const std::string& path) const;
   /// As read(), with white space trimmed at both ends.
   std::optional<std::string> read_line(const std::string& path) const;
   std::optional<long long> read_integer(const std::string& path, int base = 10) const;

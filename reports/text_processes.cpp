@@ -1,0 +1,180 @@
+// Processes of others (`inspect`) as text.
+#include <fmt/format.h>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "reports/json_view.h"
+#include "reports/table.h"
+#include "reports/text.h"
+#include "src/base/folded_names.h"
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+namespace {
+
+using nlohmann::json;
+
+int pid_of(const json& process) {
+  return static_cast<int>(view::number(process, "pid").value_or(0));
+}
+
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+std::string joined(const json& object, const char* key) {
+  std::vector<std::string> words;
+  for (const json& each : view::list(object, key))
+    words.push_back(safe_text(view::scalar(each).value_or("?")));
+  return join(words, ", ");
+}
+
+std::string state_text(const json& process) {
+  const json& activity = view::member(process, "activity");
+  std::string text = view::text(activity, "state", "-");
+  std::vector<std::string> compilers;
+  for (const json& compiler : view::list(activity, "compilers"))
+    compilers.push_back(view::text(compiler, "name"));
+  if (!compilers.empty())
+    text += ": " + join(compilers, ", ");
+  if (const std::string wait = view::text(activity, "wait"); !wait.empty())
+    text += " in " + wait;
+  return text;
+}
+
+std::string overview(const json& processes, const TextStyle& style) {
+  Table table({{"PID", Align::right},
+               {"rank", Align::right},
+               {"program"},
+               {"user"},
+               {"CPUs", Align::right},
+               {"RDMA devices"},
+               {"state"}});
+  for (const json& process : processes) {
+    if (!process.is_object() || !process.contains("activity"))
+      continue;
+    const auto cpus = view::number(view::member(process, "activity"), "cpus");
+    table.add({view::text(process, "pid"), view::text(process, "rank", "-"),
+               view::text(process, "name", "-"), view::text(process, "user", "-"),
+               cpus ? view::decimal(*cpus, 3) : "-", or_dash(joined(process, "rdma_devices")),
+               state_text(process)});
+  }
+  return table.empty() ? "" : table.text(style);
+}
+
+/// A row for each file, with those that have mapped it.
+std::string libraries_text(const json& processes, const TextStyle& style) {
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;
+  std::map<Key, std::vector<int>> users;
+  std::vector<Key> order;
+  for (const json& process : processes)
+    for (const json& library : view::list(process, "libraries")) {
+      const Key key(view::text(library, "kind"), view::text(library, "version", "-"),
+                    view::text(library, "owner", "-"), view::text(library, "file"),
+                    view::text(library, "path"));
+      const auto [user, is_new] = users.try_emplace(key);
+      if (is_new)
+        order.push_back(key);
+      user->second.push_back(pid_of(process));
+    }
+  Table table({{"library"}, {"version"}, {"package"}, {"file"}, {"path"}, {"PID"}});
+  for (const Key& key : order)
+    table.add({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key),
+               std::get<4>(key), fold_numbers(users[key])});
+  return table.empty() ? "" : table.text(style);
+}
+
+std::string variables_text(const json& processes, const TextStyle& style) {
+  using Key = std::tuple<std::string, std::string, std::string, std::string>;
+  std::map<Key, std::vector<int>> users;
+  for (const json& process : processes)
+    for (const json& variable : view::list(process, "environment")) {
+      const std::string status = view::text(variable, "status");
+      std::string by = view::text(variable, "library");
+      if (status != "known")
+        by = view::text(variable, "reason", by);
+      users[{view::text(variable, "name"), view::text(variable, "value"), status, by}].push_back(
+          pid_of(process));
+    }
+  Table table({{"variable"}, {"value"}, {"status"}, {"library, or why"}, {"PID"}});
+  for (const auto& [key, pids] : users)
+    if (style.verbose || std::get<2>(key) != "unchecked")
+      table.add({std::get<0>(key), or_dash(std::get<1>(key)), std::get<2>(key), std::get<3>(key),
+                 fold_numbers(pids)});
+  return table.empty() ? "" : table.text(style);
+}
+
+std::string rights_text(const json& processes, const TextStyle& style) {
+  Table table({{"PID", Align::right},
+               {"seccomp"},
+               {"no new privileges"},
+               {"capabilities"},
+               {"locked memory"},
+               {"other namespaces"},
+               {"IMEX channels"},
+               {"devices"}});
+  for (const json& process : processes) {
+    const json& rights = view::member(process, "rights");
+    if (rights.is_object())
+      table.add({view::text(process, "pid"), view::text(rights, "seccomp", "-"),
+                 view::scalar(view::member(rights, "no_new_privileges")).value_or("-"),
+                 view::text(rights, "effective_capabilities", "-"),
+                 view::text(rights, "locked_memory", "-"),
+                 or_dash(joined(rights, "other_namespaces")),
+                 or_dash(joined(rights, "imex_channels")), or_dash(joined(rights, "devices"))});
+  }
+  return table.empty() ? "" : table.text(style);
+}
+
+std::string connections_text(const json& processes, const TextStyle& style) {
+  Table table({{"PID", Align::right}, {"TCP, local"}, {"remote"}, {"queued [B]", Align::right}});
+  for (const json& process : processes)
+    for (const json& connection : view::list(process, "connections"))
+      if (style.verbose || view::member(connection, "same_host") != json(true))
+        table.add({view::text(process, "pid"), view::text(connection, "local"),
+                   view::text(connection, "remote"), view::text(connection, "queued_bytes")});
+  return table.empty() ? "" : table.text(style);
+}
+
+std::string verdicts_text(const json& processes) {
+  std::set<std::pair<std::string, std::string>> seen;
+  std::string text;
+  for (const json& process : processes)
+    if (const std::string verdict = view::text(process, "job_verdict");
+        !verdict.empty() && seen.emplace(view::text(process, "job"), verdict).second)
+      text += view::text(process, "job") + ": " + verdict + "\n";
+  return text;
+}
+
+std::string skipped_text(const json& processes) {
+  std::map<std::pair<std::string, std::string>, std::vector<int>> users;
+  for (const json& process : processes)
+    for (const json& item : view::list(process, "skipped"))
+      users[{view::text(item, "what"), view::text(item, "reason")}].push_back(pid_of(process));
+  std::string text;
+  for (const auto& [item, pids] : users)
+    text += "skipped: " + item.first + (pids.front() == 0 ? "" : " of PID " + fold_numbers(pids)) +
+            ": " + item.second + "\n";
+  return text;
+}
+
+} // namespace
+
+std::string processes_text(const json& processes, const TextStyle& style) {
+  if (!processes.is_array() || processes.empty())
+    return "";
+  std::string text;
+  for (const std::string& part :
+       {overview(processes, style), verdicts_text(processes), libraries_text(processes, style),
+        variables_text(processes, style), connections_text(processes, style),
+        style.verbose ? rights_text(processes, style) : "", skipped_text(processes)})
+    if (!part.empty())
+      text += (text.empty() ? "" : "\n") + part;
+  return text;
+}
+
+} // namespace shmemctl

@@ -1,0 +1,66 @@
+// Who computes, who compiles, who waits, and whom the ranks of a job wait for.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/finding.h"
+#include "src/instruments/inspect/process.h"
+
+namespace shmemctl::inspect {
+
+enum class Doing {
+  runs,     ///< its threads have a CPU: it computes, or polls
+  compiles, ///< a compiler is among its descendants
+  waits,    ///< all its threads sleep
+  blocked,  ///< in a call of the kernel that no signal ends (state D)
+  stopped,  ///< by a signal or a debugger
+  ended     ///< nobody has collected its exit status
+};
+/// "runs", "compiles", ...
+const char* to_string(Doing doing);
+
+struct Activity {
+  Doing doing = Doing::waits;
+  std::string wait;           ///< "futex (futex_wait_queue)"; "" if it does not wait
+  std::optional<double> cpus; ///< that it used while it was watched
+  std::vector<std::pair<int, std::string>> compilers; ///< PID and name
+};
+
+/// States of all processes, for their descendants.
+using ProcessTable = std::map<int, ProcessStat>;
+ProcessTable read_process_table(const Sysroot& sysroot);
+
+/// @param cpus CPUs that it used while it was watched; empty if it was read once
+Activity activity_of(const Process& process, const ProcessTable& all, std::optional<double> cpus);
+
+/// One process of a job on this node.
+struct Member {
+  const Process* process = nullptr;
+  std::optional<Rank> rank;
+  Activity activity;
+};
+
+/// Processes that a launcher started together, and whom they wait for.
+struct JobVerdict {
+  std::string job; ///< "SLURM_JOB_ID 4711", "children of PID 12"
+  std::vector<int> pids;
+  std::string verdict;        ///< one sentence
+  std::optional<int> awaited; ///< PID
+  std::optional<int> awaited_rank;
+};
+
+/// The members by job. A child that has its parent's rank (a data loader) is none.
+/// @param whole all processes of each job on this node are there, so that a rank may be missing
+std::vector<JobVerdict> judge_jobs(const std::vector<Member>& members, bool whole);
+
+/// `rank-awaited`
+Findings job_findings(const std::vector<JobVerdict>& jobs);
+
+/// The name of a system call of x86-64; "system call 999" of one that is not in the table.
+std::string system_call_name(long number);
+
+} // namespace shmemctl::inspect

@@ -1,0 +1,70 @@
+// `inspect`: which processes are looked at, and what is noticed about them.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/finding.h"
+#include "src/base/sysroot.h"
+#include "src/instruments/inspect/activity.h"
+#include "src/instruments/inspect/environment.h"
+#include "src/instruments/inspect/libraries.h"
+#include "src/instruments/inspect/network.h"
+#include "src/instruments/inspect/process.h"
+#include "src/instruments/inspect/rights.h"
+
+namespace shmemctl::inspect {
+
+/// Which processes: those of `pids`, or (if it is empty) those that have a communication library
+/// mapped, of one user or of all.
+struct Selection {
+  std::vector<int> pids;
+  std::optional<unsigned> user;
+};
+
+struct Inspected {
+  Process process;
+  Libraries libraries;
+  std::vector<Variable> variables;
+  Activity activity;
+  Rights rights;
+  std::vector<std::string> rdma_devices; ///< open
+};
+
+/// A process that was not inspected.
+struct NotInspected {
+  int pid = 0;
+  std::string reason;
+};
+
+struct Inspection {
+  std::vector<Inspected> processes;
+  std::vector<NotInspected> missing;
+  std::vector<Skipped> skipped; ///< what concerns no process by itself
+  std::vector<JobVerdict> jobs;
+  std::vector<PortLoad> loads; ///< without bytes if nothing was watched
+  double window_s = 0;
+  Findings findings;
+};
+
+/// Looks at processes, once or repeatedly; library files are read once.
+class Inspector {
+public:
+  /// @param sysroot outlives this
+  explicit Inspector(const Sysroot& sysroot);
+  /// @param window_s how long counters are watched, in seconds; 0: only CPU times, for the fifth of
+  /// a second, and nothing of a recorded tree
+  Inspection inspect(const Selection& selection, double window_s);
+  std::size_t files_read() const { return libraries_.files_read(); }
+
+private:
+  std::vector<int> select(const Selection& selection, Inspection& to) const;
+
+  const Sysroot& sysroot_;
+  LibraryReader libraries_;
+  std::map<std::string, std::string> own_namespaces_;
+};
+
+} // namespace shmemctl::inspect

@@ -1,0 +1,99 @@
+// The communication libraries that a process has mapped: which, which version, whose, and whether
+// the file is still that.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/sysroot.h"
+#include "src/instruments/inspect/elf.h"
+#include "src/instruments/inspect/process.h"
+
+namespace shmemctl::inspect {
+
+/// Libraries that read the same variables of the environment.
+enum class Family { none, nvshmem, nccl, ucx, libfabric };
+
+/// One kind of library: a row of the table in libraries.cpp.
+struct LibraryKind {
+  const char* id;    ///< "nvshmem-host"
+  const char* title; ///< "NVSHMEM host library"
+  const char* names; ///< patterns of file names (matches_pattern()), separated by blanks
+  Family family = Family::none;
+  const char* marker = "";         ///< what stands before its version in its texts: "NCCL version "
+  bool bare_version = false;       ///< a text that is nothing but a version is its version
+  bool versioned_file_name = true; ///< what follows ".so." is its version, if it has two parts
+  bool reads_texts = false;        ///< its texts are read: names of variables, versions in it
+};
+
+/// The kind of a file by its name; null if it is none of these.
+const LibraryKind* library_kind(std::string_view path);
+/// By its id; null if there is none of that id.
+const LibraryKind* library_kind_of_id(std::string_view id);
+
+/// "libnccl" of "/usr/lib/libnccl.so.2.21.5" and of "libnccl-4fa53e1b.so.2" (a name that auditwheel
+/// gave).
+std::string library_stem(std::string_view path);
+
+/// The version at the start of a text: "2.21.5+cuda12.4"; "" if it does not start with a number and
+/// a dot.
+std::string leading_version(std::string_view text);
+
+/// What is the same for all processes that map a file.
+struct Library {
+  const LibraryKind* kind = nullptr;
+  MappedFile file;
+  std::string stem;
+  std::string version;        ///< "" if it is unknown
+  std::string version_source; ///< "text in the file", "file name", "package"; or why it is unknown
+  std::string owner;          ///< "nvidia-nccl-cu12 2.21.5"; "" if no package is known to have it
+  std::string state;          ///< "unchanged", "deleted", "replaced", "overwritten", "not compared"
+  std::string state_reason;   ///< why it was not compared
+  ElfFacts elf;
+  /// The identifiers at the ends of its texts, each followed by a zero byte: the linker keeps a
+  /// text only once that is the end of another one. In front of one that is a whole text stands
+  /// \x01.
+  std::string names;
+  std::vector<std::string> asked_versions; ///< symbol versions that it asks for at run time
+  /// Of an extension with NVSHMEM's device library in it.
+  std::string nvshmem_inside;
+  bool has_ibgda_state = false; ///< it reads the state of NVSHMEM's IBGDA transport
+
+  /// Whether a text of the file ends with this identifier.
+  bool knows(const std::string& name) const;
+};
+
+/// Reads each file once, whatever number of processes map it.
+class LibraryReader {
+public:
+  explicit LibraryReader(const Sysroot& sysroot);
+  ~LibraryReader();
+  /// The communication libraries of a process, in order of address.
+  std::vector<std::shared_ptr<const Library>> libraries(const Process& process);
+  /// Files that were opened.
+  std::size_t files_read() const { return files_read_; }
+
+private:
+  class Owners;
+
+  std::shared_ptr<const Library> read(const MappedFile& file, const LibraryKind& kind,
+                                      const Process& process);
+  std::string path_of(const MappedFile& file, const Process& process) const;
+  void read_content(Library& library, const std::string& path);
+  void compare_with_file(Library& library, const std::string& path, const Process& process) const;
+  void find_version(Library& library, const std::string& package_version) const;
+
+  const Sysroot& sysroot_;
+  std::string own_mount_namespace_;
+  std::optional<double> boot_s_; ///< Unix time
+  std::map<std::string, std::shared_ptr<const Library>> known_;
+  std::unique_ptr<Owners> owners_;
+  std::size_t files_read_ = 0;
+};
+
+} // namespace shmemctl::inspect

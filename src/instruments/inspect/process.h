@@ -1,0 +1,121 @@
+// A running process of somebody else as values, read from /proc. Nothing here changes it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/sysroot.h"
+
+namespace shmemctl::inspect {
+
+/// A file that is mapped, with all of its mappings.
+struct MappedFile {
+  std::string path;        ///< as the process sees it, without " (deleted)"
+  std::string device;      ///< "fd:01", hexadecimal as the kernel writes it
+  std::uint64_t inode = 0; ///< not 0
+  bool deleted = false;    ///< it has no name any more: removed, or another file has its name
+  std::string range;       ///< its first mapping: "7f00-7f10", a name in /proc/PID/map_files
+
+  bool operator==(const MappedFile&) const = default;
+};
+
+/// The files in a text of /proc/PID/maps, each once (device and inode), in order of address. Lines
+/// of another form are left out.
+std::vector<MappedFile> parse_maps(std::string_view text);
+
+/// The fields of /proc/PID/stat or /proc/PID/task/TID/stat that are used here.
+struct ProcessStat {
+  std::string name; ///< comm: at most 15 characters, any bytes
+  char state = '?';
+  int parent = 0;
+  std::uint64_t cpu_ticks = 0;   ///< user and system time
+  std::uint64_t start_ticks = 0; ///< since boot
+};
+std::optional<ProcessStat> parse_stat(std::string_view text);
+
+/// One descriptor that is of interest.
+struct OpenFile {
+  int number = -1;
+  std::string target; ///< "/dev/infiniband/uverbs0"
+};
+
+struct TcpConnection {
+  std::string local, remote;      ///< "10.0.0.1:4711", "[fe80::1]:80"
+  std::string state;              ///< "established"
+  bool local_only = false;        ///< both ends have the same address, or it is a loopback address
+  std::uint64_t queued_bytes = 0; ///< written, and not yet acknowledged
+  std::uint64_t inode = 0;
+};
+/// The rows of /proc/PID/net/tcp or tcp6.
+std::vector<TcpConnection> parse_tcp(std::string_view text);
+
+struct Thread {
+  int id = 0;
+  std::string name;
+  char state = '?';
+  std::uint64_t cpu_ticks = 0;
+  std::string wchan;               ///< the kernel function in which it sleeps; "" if unknown
+  std::optional<long> system_call; ///< its number; empty if it runs or that is not readable
+};
+
+/// What could not be read, and why.
+struct Skipped {
+  std::string what, reason;
+};
+
+struct Process {
+  int pid = 0;
+  ProcessStat stat;
+  std::optional<unsigned> user; ///< effective
+  std::string user_name;        ///< by /etc/passwd, else the number
+  std::string exe;              ///< "" if it is not readable
+  std::vector<std::string> command;
+  std::optional<std::map<std::string, std::string>> environment; ///< as it was when it was started
+  std::map<std::string, std::string> status;                     ///< "CapEff" -> "000001ffffffffff"
+  std::optional<std::vector<MappedFile>> maps;
+  std::string limits;                            ///< the text of /proc/PID/limits
+  std::map<std::string, std::string> namespaces; ///< "net" -> "net:[4026531840]"
+  std::vector<OpenFile> devices;                 ///< below /dev/infiniband, /dev/nvidia*, /dev/kfd
+  std::vector<std::uint64_t> sockets;            ///< inodes
+  std::vector<TcpConnection> connections;        ///< those of its sockets
+  std::vector<Thread> threads;
+  std::vector<Skipped> skipped;
+};
+
+/// "COMMAND\0ARG\0" -> words.
+std::vector<std::string> parse_words(std::string_view text);
+/// "A=1\0B=2\0" -> map; the first of equal names, as getenv() finds it.
+std::map<std::string, std::string> parse_environment(std::string_view text);
+/// "Name:\tvalue" by line.
+std::map<std::string, std::string> parse_status(std::string_view text);
+
+/// Numbers of all processes, ascending.
+std::vector<int> process_ids(const Sysroot& sysroot);
+/// Of the process; empty if there is none (any more).
+std::optional<ProcessStat> read_stat(const Sysroot& sysroot, int pid);
+/// Effective user of a process.
+std::optional<unsigned> user_of(const Sysroot& sysroot, int pid);
+/// By /etc/passwd of this root.
+std::optional<unsigned> user_id(const Sysroot& sysroot, const std::string& name);
+std::string user_name(const Sysroot& sysroot, unsigned id);
+std::optional<std::vector<MappedFile>> read_maps(const Sysroot& sysroot, int pid);
+
+/// Everything of the process; what is not readable is in `skipped`. Empty if it ended meanwhile.
+std::optional<Process> read_process(const Sysroot& sysroot, int pid);
+
+/// The variable of its launcher that tells its rank, and the rank.
+struct Rank {
+  int number = 0;
+  std::string variable; ///< "OMPI_COMM_WORLD_RANK"
+};
+std::optional<Rank> rank_of(const Process& process);
+
+/// "SUBJECT: reason" of an errno, as a reason of something skipped: "Permission denied: needs the
+/// same user, or root".
+std::string reason_of(int error_number);
+
+} // namespace shmemctl::inspect

@@ -1,0 +1,29 @@
+// What a process may do: seccomp, capabilities, namespaces, devices, locked memory.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/instruments/inspect/process.h"
+
+namespace shmemctl::inspect {
+
+struct Rights {
+  std::string seccomp; ///< "off", "strict", "filter"; "" if it is unknown
+  std::optional<bool> no_new_privileges;
+  std::string effective_capabilities;        ///< hexadecimal, as the kernel writes them
+  std::vector<std::string> other_namespaces; ///< "net": those that are not ours
+  std::string locked_memory;                 ///< soft limit in bytes, or "unlimited"
+  std::vector<std::string> devices;          ///< open, each once: "/dev/infiniband/uverbs0"
+  std::vector<std::string> imex_channels;    ///< open: "channel0"
+};
+
+/// @param own our namespaces; empty if they are not to be compared
+Rights rights_of(const Process& process, const std::map<std::string, std::string>& own);
+
+/// Of this program.
+std::map<std::string, std::string> own_namespaces(const Sysroot& sysroot);
+
+} // namespace shmemctl::inspect

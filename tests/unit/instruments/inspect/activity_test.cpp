@@ -1,0 +1,158 @@
+// Who computes, compiles or waits, and the verdict on a job.
+#include <deque>
+#include <gtest/gtest.h>
+
+#include "src/instruments/inspect/activity.h"
+
+namespace shmemctl::inspect {
+namespace {
+
+Process sleeping(int pid, char state = 'S') {
+  Process process;
+  process.pid = pid;
+  process.stat.name = "python3";
+  process.stat.state = state;
+  process.stat.parent = 1;
+  Thread thread;
+  thread.id = pid;
+  thread.state = state;
+  thread.system_call = 202;
+  thread.wchan = "futex_wait_queue";
+  process.threads = {thread};
+  return process;
+}
+
+ProcessStat child_of(int parent, const std::string& name) {
+  ProcessStat stat;
+  stat.name = name;
+  stat.state = 'R';
+  stat.parent = parent;
+  return stat;
+}
+
+TEST(InspectActivity, WaitsInACall) {
+  const Activity activity = activity_of(sleeping(10), {}, std::nullopt);
+  EXPECT_EQ(activity.doing, Doing::waits);
+  EXPECT_EQ(activity.wait, "futex (futex_wait_queue)");
+  EXPECT_EQ(system_call_name(9999), "system call 9999");
+}
+
+TEST(InspectActivity, CpuTimeCountsMoreThanOneReading) {
+  EXPECT_EQ(activity_of(sleeping(10), {}, 0.98).doing, Doing::runs);
+  EXPECT_EQ(activity_of(sleeping(10, 'R'), {}, 0.01).doing, Doing::waits);
+  EXPECT_EQ(activity_of(sleeping(10, 'R'), {}, std::nullopt).doing, Doing::runs);
+}
+
+TEST(InspectActivity, StoppedBlockedEnded) {
+  EXPECT_EQ(activity_of(sleeping(10, 'T'), {}, std::nullopt).doing, Doing::stopped);
+  EXPECT_EQ(activity_of(sleeping(10, 't'), {}, 0.0).doing, Doing::stopped);
+  EXPECT_EQ(activity_of(sleeping(10, 'D'), {}, 0.0).doing, Doing::blocked);
+  EXPECT_EQ(activity_of(sleeping(10, 'Z'), {}, 0.0).doing, Doing::ended);
+}
+
+TEST(InspectActivity, CompilersAreDescendants) {
+  const ProcessTable table = {{5, child_of(20, "ptxas")}, // numbers wrap around
+                              {10, child_of(1, "python3")},
+                              {20, child_of(30, "nvcc")},
+                              {30, child_of(10, "ninja")},
+                              {40, child_of(1, "ptxas")}};
+  const Activity activity = activity_of(sleeping(10), table, 0.0);
+  EXPECT_EQ(activity.doing, Doing::compiles);
+  EXPECT_EQ(activity.compilers,
+            (std::vector<std::pair<int, std::string>>{{5, "ptxas"}, {20, "nvcc"}, {30, "ninja"}}));
+}
+
+/// Ranks of one job on this node; PIDs are 100 and on.
+class JobOfRanks {
+public:
+  Process& add(int rank, Doing doing) {
+    Process& process = processes_.emplace_back(sleeping(100 + static_cast<int>(processes_.size())));
+    process.environment = {{"RANK", std::to_string(rank)},
+                           {"LOCAL_RANK", std::to_string(rank)},
+                           {"MASTER_ADDR", "a"},
+                           {"MASTER_PORT", "29500"}};
+    Activity activity;
+    activity.doing = doing;
+    if (doing == Doing::compiles)
+      activity.compilers = {{777, "ptxas"}};
+    members_.push_back({&process, rank_of(process), activity});
+    return process;
+  }
+  JobVerdict verdict(bool whole = true) const {
+    const auto jobs = judge_jobs(members_, whole);
+    return jobs.empty() ? JobVerdict{} : jobs.front();
+  }
+  Findings findings(bool whole = true) const { return job_findings(judge_jobs(members_, whole)); }
+
+private:
+  std::deque<Process> processes_;
+  std::vector<Member> members_;
+};
+
+TEST(InspectJobs, TheRankThatCompiles) {
+  JobOfRanks job;
+  for (int rank = 0; rank < 8; ++rank)
+    job.add(rank, rank == 6 ? Doing::compiles : Doing::runs);
+  const JobVerdict verdict = job.verdict();
+  EXPECT_EQ(verdict.job, "MASTER_ADDR a:29500");
+  EXPECT_EQ(verdict.awaited, 106);
+  EXPECT_EQ(verdict.awaited_rank, 6);
+  EXPECT_NE(verdict.verdict.find("rank 6, PID 106 (python3), still compiles: ptxas (PID 777)"),
+            std::string::npos);
+  const Findings findings = job.findings();
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].id, "rank-awaited");
+  EXPECT_EQ(findings[0].severity, Severity::warning);
+}
+
+TEST(InspectJobs, AStoppedOneComesBeforeOneThatCompiles) {
+  JobOfRanks job;
+  job.add(0, Doing::compiles);
+  job.add(1, Doing::stopped);
+  job.add(2, Doing::runs);
+  EXPECT_EQ(job.verdict().awaited_rank, 1);
+}
+
+TEST(InspectJobs, AGuessIsSaidToBeOne) {
+  JobOfRanks job;
+  for (int rank = 0; rank < 4; ++rank)
+    job.add(rank, rank == 2 ? Doing::waits : Doing::runs);
+  const Findings findings = job.findings();
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].severity, Severity::info);
+  EXPECT_NE(findings[0].message.find("rank 2"), std::string::npos);
+  EXPECT_NE(findings[0].message.find("probably"), std::string::npos);
+}
+
+TEST(InspectJobs, NothingStandsOut) {
+  for (const Doing doing : {Doing::runs, Doing::waits, Doing::compiles}) {
+    JobOfRanks job;
+    for (int rank = 0; rank < 4; ++rank)
+      job.add(rank, doing);
+    EXPECT_FALSE(job.verdict().awaited);
+    EXPECT_FALSE(job.verdict().verdict.empty());
+    EXPECT_TRUE(job.findings().empty());
+  }
+}
+
+TEST(InspectJobs, ALocalRankThatIsMissing) {
+  JobOfRanks job;
+  for (const int rank : {0, 1, 3})
+    (*job.add(rank, Doing::runs).environment)["LOCAL_WORLD_SIZE"] = "4";
+  EXPECT_EQ(job.findings().size(), 1U);
+  EXPECT_NE(job.verdict().verdict.find("local rank 2 "), std::string::npos);
+  EXPECT_TRUE(job.findings(false).empty()); // only some of the processes were named
+}
+
+TEST(InspectJobs, LoadersOfARankAndSingleProcessesAreNoMembers) {
+  JobOfRanks job;
+  job.add(0, Doing::runs);
+  Process& loader = job.add(0, Doing::stopped);
+  loader.stat.parent = 100;
+  EXPECT_TRUE(job.verdict().pids.empty()); // one rank alone waits for nobody here
+  job.add(1, Doing::runs);
+  EXPECT_EQ(job.verdict().pids, (std::vector<int>{100, 102}));
+}
+
+} // namespace
+} // namespace shmemctl::inspect
