@@ -40,6 +40,7 @@ constexpr Group option_groups[] = {
     {"bringup", "Transports", "remote-transport"},
     {"bench", "Transports", "remote-transport"},
     {"moe", "Transports", "remote-transport"},
+    {"explain", "What is read", "from format sysroot catalogue"},
     {"fabric", "What is measured", "cross-rail quick soak patterns pin"},
     {"fabric", "Runtime", "gpus"},
     {"fabric", "Transports", "remote-transport"},
@@ -58,6 +59,7 @@ constexpr Group subcommand_groups[] = {
     {"", "Look at a machine", "check topo doctor env"},
     {"", "Measure a job", "run bringup bench moe"},
     {"", "Find the hot spot", "hotspots fabric sim"},
+    {"", "Look at a job that failed", "explain"},
     {"", "Reports", "report"},
     {"", "This program", "help version completion"},
 };

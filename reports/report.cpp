@@ -408,6 +408,8 @@ json to_json(const Report& report) {
     document["comparison"] = report.comparison;
   if (!report.host_differences.is_null())
     document["host_differences"] = report.host_differences;
+  if (!report.logs.is_null())
+    document["logs"] = report.logs;
   if (!report.thresholds.empty())
     document["thresholds"] = report.thresholds;
   return document;
@@ -696,6 +698,8 @@ Report read_report(const json& document) {
     report.comparison = *comparison;
   if (const json* differences = member(document, "host_differences"))
     report.host_differences = *differences;
+  if (const json* logs = member(document, "logs"))
+    report.logs = *logs;
   if (const json* thresholds = member(document, "thresholds"))
     report.thresholds = *thresholds;
   report.runs = read_list<RunInfo>(document, "runs", read_run);

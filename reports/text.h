@@ -68,6 +68,9 @@ std::string comparison_text(const nlohmann::json& comparison, const TextStyle& s
 /// Facts that are not the same on all hosts: a row each, at most 40 unless `verbose`; one line if
 /// the hosts are alike. "" for anything but an object.
 std::string host_differences_text(const nlohmann::json& differences, const TextStyle& style);
+/// What each rank of `explain`'s logs chose, and how far it came: at most 64 rows unless `verbose`.
+/// "" for anything but an object.
+std::string logs_text(const nlohmann::json& logs, const TextStyle& style);
 std::string thresholds_text(const nlohmann::json& thresholds, const TextStyle& style);
 /// "8 GPUs, 8 NICs. 2 findings (1 error, 1 warning)."
 std::string summary_text(const Report& report);
