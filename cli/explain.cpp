@@ -101,7 +101,7 @@ void add_explain(CLI::App& app, Context& context) {
       "  shmemctl explain --catalogue ours.conf job.log");
   auto source = std::make_shared<SourceFlags>();
   auto flags = std::make_shared<ExplainFlags>();
-  command->add_option("FILE", flags->files, "Logs; - is stdin, which is read if none is named");
+  command->add_option("files", flags->files, "Logs; - is stdin, which is read if none is named");
   command
       ->add_option("--catalogue", flags->catalogue,
                    "Add the messages of this file to the built-in catalogue")

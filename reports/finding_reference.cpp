@@ -380,7 +380,8 @@ std::vector<FindingReference> finding_rows() {
        "Look at its link, cable and switch port, at its PCIe link (`shmemctl topo`), and at the "
        "port at the other end (`shmemctl bringup`). `SHMEMCTL_HCA_LIST=^DEVICE` excludes it."},
       {"log-ends-early", "Logs", "warning",
-       "The log of a rank lacks a line that at least half of the ranks wrote: the rank hangs, died, "
+       "The log of a rank lacks a line that at least half of the ranks wrote: the rank hangs, "
+       "died, "
        "or its output was lost. Others often time out because of it.",
        "`explain` knows lines that every rank writes when it comes to some point (`step` in "
        "`log_messages.conf`), and compares the ranks.",
@@ -397,11 +398,13 @@ std::vector<FindingReference> finding_rows() {
        "Pass the topology of the node that the log is of: `--from FILE`."},
       {"log-rank-missing", "Logs", "warning",
        "No line is of a rank that exists by what the others say.",
-       "The largest communicator of which a log tells the size, if more than half of its ranks have "
+       "The largest communicator of which a log tells the size, if more than half of its ranks "
+       "have "
        "lines.",
        "Give the logs of all nodes; if these are all, the rank never started."},
       {"log-unknown-error", "Logs", "error, warning, info",
-       "A line is an error by its form (`NCCL WARN`, `UCX  ERROR`, the end of a traceback, ...) and "
+       "A line is an error by its form (`NCCL WARN`, `UCX  ERROR`, the end of a traceback, ...) "
+       "and "
        "the catalogue does not have it.",
        "Marks by which libraries tell errors. Lines that differ in numbers only are one finding.",
        "Look at the lines before it; add what you find out with `--catalogue FILE`."},

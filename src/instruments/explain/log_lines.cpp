@@ -43,14 +43,19 @@ std::string compression_of(std::string_view begin) {
 }
 
 /// "host:pid" of a text that begins with "host:pid:tid" or, with `bracket`, "host:pid]"; "" if it
-/// does not. A host name has letters, digits, '.', '-' and '_'.
+/// does not. A host name has letters, digits, '.', '-' and '_',
+/// and at least one letter.
 std::string_view process_at(std::string_view text, bool bracket) {
   std::size_t at = 0;
-  while (at < text.size() && at < 256 &&
-         (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '-' ||
-          text[at] == '.' || text[at] == '_'))
-    ++at;
-  if (at == 0 || at == text.size() || text[at] != ':')
+  bool has_letter = false; // 12:34:56 is a time
+  for (; at < text.size() && at < 256; ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (std::isalpha(byte) != 0)
+      has_letter = true;
+    else if (std::isdigit(byte) == 0 && text[at] != '-' && text[at] != '.' && text[at] != '_')
+      break;
+  }
+  if (!has_letter || at == text.size() || text[at] != ':')
     return {};
   std::size_t end = at + 1;
   while (end < text.size() && end < at + 12 && is_digit(text[end]))
@@ -200,7 +205,7 @@ void read_log(const std::string& path, LineSplitter& lines) {
     if (const std::string kind = is_first ? compression_of(bytes) : ""; !kind.empty())
       throw Error(ExitCode::usage, path == "-" ? "stdin" : path, "",
                   "the log is compressed (" + kind + ")",
-                  "decompress it first: zcat FILE | shmemctl explain -, or zstdcat, xzcat, bzcat");
+                  "pass it decompressed: zcat FILE | shmemctl explain -, or zstdcat, xzcat, bzcat");
     is_first = false;
     lines.feed(bytes);
   }
