@@ -89,10 +89,10 @@ void add_explain(CLI::App& app, Context& context) {
       "explain", "Explain logs: what each rank chose, what failed, why, and what to do");
   command->footer(
       "Reads logs of NVSHMEM (NVSHMEM_DEBUG=INFO), NCCL (NCCL_DEBUG=INFO), UCX, libfabric, Open\n"
-      "MPI, DeepEP and PyTorch, of one rank or of many in one file (mpirun --tag-output, srun\n"
-      "--label, torchrun). Shows which NIC, port, GID and transport each rank chose, and for each\n"
-      "known error its cause and fix; an unknown one is shown as unknown. NICs are compared with\n"
-      "--from, or with this machine where the log is of it.\n"
+      "MPI, DeepEP and PyTorch, of one rank or of many in one file (mpirun --tag-output,\n"
+      "srun --label, torchrun). Shows which NIC, port, GID and transport each rank chose, and for\n"
+      "each known error its cause and fix; an unknown one is shown as unknown. NICs are compared\n"
+      "with --from, or with this machine where the log is of it.\n"
       "Exit code 1: there is an error in the log.\n"
       "Examples:\n"
       "  shmemctl explain job.log\n"

@@ -239,7 +239,7 @@ void LogScan::take(std::string_view line, std::uint64_t number) {
     read_choice(origin.body, seen & bits(marks_at), place, speaker.told);
   const std::uint64_t marks = seen >> marks_at;
   if ((marks & bits(mark_count + library_count)) != 0)
-    ++lines_of_libraries_;
+    speaker.uses_library = true;
   if (recognised.step)
     speaker.steps.emplace(*recognised.step, place);
 
@@ -288,7 +288,7 @@ std::vector<std::optional<std::size_t>> LogScan::group(std::vector<RankLog>& ran
   std::map<std::size_t, std::set<std::size_t>> in_file;
   const auto told_something = [](const Speaker& speaker) {
     return !speaker.told.choices.empty() || !speaker.steps.empty() || speaker.told.rank ||
-           speaker.launcher_rank || !speaker.process.empty();
+           speaker.launcher_rank || speaker.uses_library;
   };
   const auto add = [&](std::size_t at, std::optional<int> rank) {
     const Speaker& speaker = speakers_[at];
@@ -400,7 +400,6 @@ LogFacts LogScan::facts() {
   });
   facts.ranks = std::move(ranks);
   facts.more_unknown = more_unknown_;
-  facts.lines_of_libraries = lines_of_libraries_;
   return facts;
 }
 

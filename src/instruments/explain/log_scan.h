@@ -60,11 +60,10 @@ struct UnknownHit {
 
 struct LogFacts {
   std::vector<LogFile> files;
-  std::vector<RankLog> ranks;           ///< by rank, then those without one
-  std::vector<KnownHit> known;          ///< in the order of their first lines
-  std::vector<UnknownHit> unknown;      ///< likewise: the first max_unknown different ones
-  std::uint64_t more_unknown = 0;       ///< lines of others
-  std::uint64_t lines_of_libraries = 0; ///< that a library or a launcher marked as its own
+  std::vector<RankLog> ranks;      ///< by rank, then those without one
+  std::vector<KnownHit> known;     ///< in the order of their first lines
+  std::vector<UnknownHit> unknown; ///< likewise: the first max_unknown different ones
+  std::uint64_t more_unknown = 0;  ///< lines of others
 };
 
 class LogScan {
@@ -93,6 +92,7 @@ private:
     std::map<std::size_t, Place> steps;
     std::set<std::size_t> messages;
     bool in_traceback = false;
+    bool uses_library = false; ///< a line of it has the mark of a library
   };
   struct Seen {
     Place first;
@@ -128,7 +128,7 @@ private:
   std::string clean_, key_;
   std::map<std::size_t, Seen> known_;
   std::map<std::uint64_t, SeenUnknown> unknown_; ///< by the hash of the text without numbers
-  std::uint64_t more_unknown_ = 0, lines_of_libraries_ = 0;
+  std::uint64_t more_unknown_ = 0;
 };
 
 } // namespace shmemctl::explain
