@@ -21,7 +21,7 @@ constexpr std::size_t max_value_bytes = 4096;
 /// A shorter literal would be found in too many lines.
 constexpr std::size_t min_anchor_bytes = 4;
 /// More bytes make the search no better, and its table larger.
-constexpr std::size_t max_anchor_bytes = 24;
+constexpr std::size_t max_anchor_bytes = 16;
 
 /// One line of a catalogue: "key value", and errors that name it.
 struct CatalogueLine {

@@ -151,6 +151,7 @@ void read_nccl_channel(std::string_view body, const Place& place, Told& told) {
       choice.by_rank = proxy;
   }
   choice.gpu_direct = rest.find("/GDRDMA") != std::string_view::npos;
+  choice.number = device;
   const auto listed = told.nccl_devices.find(*device);
   if (listed != told.nccl_devices.end()) {
     choice.device = listed->second.name;
@@ -208,6 +209,7 @@ void read_nvshmem_device(std::string_view body, const Place& place, Told& told) 
     return;
   Choice choice;
   choice.library = "NVSHMEM";
+  choice.number = index;
   choice.transport = told.nvshmem_transport.empty() ? "remote" : told.nvshmem_transport;
   const auto listed = told.nvshmem_devices.find(*index);
   choice.device = listed == told.nvshmem_devices.end() ? "device " + std::to_string(*index)
@@ -380,6 +382,20 @@ void read_choice(std::string_view body, std::uint64_t seen, const Place& place, 
       read_named_transport("Open MPI", "component " + name, place, told);
   } else if (has(opened_fabric)) {
     read_named_transport("libfabric", word_until(rest(opened_fabric), " \t\r"), place, told);
+  }
+}
+
+void name_devices(Told& told) {
+  for (Choice& choice : told.choices) {
+    const auto& listed = choice.library == "NCCL" ? told.nccl_devices : told.nvshmem_devices;
+    if (!choice.number || !starts_with(choice.device, "device "))
+      continue;
+    const auto found = listed.find(*choice.number);
+    if (found == listed.end())
+      continue;
+    choice.device = found->second.name;
+    choice.port = found->second.port;
+    choice.link = found->second.link;
   }
 }
 

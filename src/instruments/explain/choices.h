@@ -25,6 +25,7 @@ struct Choice {
   std::string transport;              ///< "NET/IB", "P2P/CUMEM", "ibrc", "rc_mlx5", "efa"
   std::string device;                 ///< "mlx5_0"; "" where the transport uses none
   std::optional<int> port, gid_index; ///< empty if the log does not tell
+  std::optional<int> number;          ///< of the device in the library's list
   std::string link;                   ///< "RoCE", "IB"; "" if the log does not tell
   std::optional<bool> gpu_direct;     ///< whether the NIC reaches the GPU's memory
   std::optional<int> by_rank;         ///< the rank whose NIC it is, where that is another one (PXN)
@@ -61,5 +62,8 @@ const std::vector<std::string>& choice_words();
 /// @param body  the line behind what the launcher put in front
 /// @param seen  bit i is set if it contains choice_words()[i]
 void read_choice(std::string_view body, std::uint64_t seen, const Place& place, Told& told);
+
+/// Names devices that were chosen before, or under another name than, the lines that list them.
+void name_devices(Told& told);
 
 } // namespace shmemctl::explain

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 #include <fmt/format.h>
 #include <iterator>
 #include <tuple>
@@ -115,8 +114,7 @@ std::vector<std::string> names_of(const Items& speakers, const Name& name) {
 
 } // namespace
 
-LogScan::LogScan(const Catalogue& catalogue)
-    : catalogue_(catalogue), recogniser_(catalogue, words()) {}
+LogScan::LogScan(const Catalogue& catalogue) : recogniser_(catalogue, words()) {}
 
 void LogScan::begin_file(const std::string& name) {
   files_.push_back({printable(name == "-" ? "stdin" : name), 0, 0, 0, false});
@@ -209,7 +207,7 @@ void LogScan::take_unknown(std::string_view body, const Place& place, std::size_
 }
 
 void LogScan::take(std::string_view line, std::uint64_t number) {
-  if (std::memchr(line.data(), '\x1b', line.size()) != nullptr) {
+  if (line.find('\x1b') != std::string_view::npos) {
     remove_escapes(line, clean_);
     line = clean_;
   }
@@ -373,6 +371,8 @@ LogFacts LogScan::facts() {
                  : !speaker.process.empty() ? printable(speaker.process)
                                             : files_[speaker.file].name;
   }
+  for (RankLog& log : ranks)
+    name_devices(log.told);
   // Two jobs in the same log: their ranks are told apart by their processes.
   std::map<std::string, int> names;
   for (const RankLog& log : ranks)

@@ -116,7 +116,6 @@ private:
   /// that told nothing.
   std::vector<std::optional<std::size_t>> group(std::vector<RankLog>& ranks) const;
 
-  const Catalogue& catalogue_;
   Recogniser recogniser_;
   std::vector<LogFile> files_;
   std::vector<Speaker> speakers_;
