@@ -40,6 +40,7 @@ constexpr Group option_groups[] = {
     {"bringup", "Transports", "remote-transport"},
     {"bench", "Transports", "remote-transport"},
     {"moe", "Transports", "remote-transport"},
+    {"explain", "What is read", "from format sysroot catalogue"},
     {"fabric", "What is measured", "cross-rail quick soak patterns pin"},
     {"fabric", "Runtime", "gpus"},
     {"fabric", "Transports", "remote-transport"},
@@ -61,6 +62,7 @@ constexpr Group subcommand_groups[] = {
     {"", "Measure a job", "run bringup bench moe"},
     {"", "Look at a job of others", "inspect"},
     {"", "Find the hot spot", "hotspots fabric sim"},
+    {"", "Look at a job that failed", "explain"},
     {"", "Reports", "report"},
     {"", "This program", "help version completion"},
 };

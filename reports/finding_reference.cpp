@@ -79,7 +79,7 @@ std::vector<FindingReference> finding_rows() {
        "A PE uses a NIC although a nearer one is free. It is a warning if the path leaves the PCIe "
        "switches (a host bridge or a socket is crossed).",
        "The distance of the chosen NIC is compared with the nearest NIC of the compute fabric that "
-       "is not loaded more.",
+       "is not loaded more; in `explain`, which reads the choice in a log, with all of them.",
        "Set the mapping that the finding prints."},
       {"nic-hotspot", "Topology and mapping", "error, warning, info",
        "A NIC carries the traffic of more PEs than the best assignment would give to any NIC, "
@@ -379,6 +379,40 @@ std::vector<FindingReference> finding_rows() {
        "Bytes and time of each long transfer, by port.",
        "Look at its link, cable and switch port, at its PCIe link (`shmemctl topo`), and at the "
        "port at the other end (`shmemctl bringup`). `SHMEMCTL_HCA_LIST=^DEVICE` excludes it."},
+      {"log-ends-early", "Logs", "warning",
+       "The log of a rank lacks a line that at least half of the ranks wrote: the rank hangs, "
+       "died, "
+       "or its output was lost. Others often time out because of it.",
+       "`explain` knows lines that every rank writes when it comes to some point (`step` in "
+       "`log_messages.conf`), and compares the ranks.",
+       "Look at what that rank does on its node: `shmemctl inspect`, the kernel log, whether its "
+       "process still exists."},
+      {"log-known-error", "Logs", "error, warning, info",
+       "A log has a message of the catalogue. The finding names the first line, the ranks that "
+       "wrote it, and the cause.",
+       "Patterns in `log_messages.conf`, each with its source.",
+       "What the finding says; it differs by message."},
+      {"log-nic-unknown", "Logs", "info",
+       "A rank chose a NIC that the topology with which the log is compared does not have.",
+       "The NIC's name in the log, and the names of `--from` or of this machine.",
+       "Pass the topology of the node that the log is of: `--from FILE`."},
+      {"log-rank-missing", "Logs", "warning",
+       "No line is of a rank that exists by what the others say.",
+       "The largest communicator of which a log tells the size, if more than half of its ranks "
+       "have "
+       "lines.",
+       "Give the logs of all nodes; if these are all, the rank never started."},
+      {"log-unknown-error", "Logs", "error, warning, info",
+       "A line is an error by its form (`NCCL WARN`, `UCX  ERROR`, the end of a traceback, ...) "
+       "and "
+       "the catalogue does not have it.",
+       "Marks by which libraries tell errors. Lines that differ in numbers only are one finding.",
+       "Look at the lines before it; add what you find out with `--catalogue FILE`."},
+      {"nic-hotspot-logged", "Logs", "warning",
+       "By their logs, several ranks of a host use one NIC while others of the host carry nothing.",
+       "The NIC of each rank's connections, and the NICs that the library lists.",
+       "Run `shmemctl topo` on that node with the job's settings, and set the mapping that it "
+       "prints."},
       {"fabric-corrupt", "Pairs of hosts", "error",
        "What one PE put did not arrive unchanged at a PE of another host.",
        "`fabric` stamps the first and the last word of each 64 KiB with the sender, the round and "

@@ -410,6 +410,8 @@ json to_json(const Report& report) {
     document["host_differences"] = report.host_differences;
   if (!report.processes.empty())
     document["processes"] = report.processes;
+  if (!report.logs.is_null())
+    document["logs"] = report.logs;
   if (!report.thresholds.empty())
     document["thresholds"] = report.thresholds;
   return document;
@@ -700,6 +702,8 @@ Report read_report(const json& document) {
     report.host_differences = *differences;
   if (const json* processes = member(document, "processes"))
     report.processes = *processes;
+  if (const json* logs = member(document, "logs"))
+    report.logs = *logs;
   if (const json* thresholds = member(document, "thresholds"))
     report.thresholds = *thresholds;
   report.runs = read_list<RunInfo>(document, "runs", read_run);

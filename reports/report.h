@@ -213,6 +213,7 @@ struct Report {
   nlohmann::json comparison;                           ///< of `report diff`; null if there is none
   nlohmann::json thresholds = nlohmann::json::array(); ///< that rows were compared with
   nlohmann::json simulation;                           ///< of `sim`; null if there is none
+  nlohmann::json logs;                                 ///< of `explain`; null if there is none
   nlohmann::json host_differences; ///< of hosts that should be alike; null if not compared
   nlohmann::json processes = nlohmann::json::array(); ///< of `inspect`
 };

@@ -198,6 +198,7 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
         comparison_text(report.comparison, style),
         host_differences_text(report.host_differences, style),
         processes_text(report.processes, style),
+        logs_text(report.logs, style),
         thresholds_text(report.thresholds, style),
         findings_text(beside_checks(report), style)})
     if (!section.empty())

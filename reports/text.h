@@ -71,6 +71,9 @@ std::string host_differences_text(const nlohmann::json& differences, const TextS
 /// Processes of others: who they are and what they do, whom a job waits for, libraries, variables,
 /// connections to other hosts, with `verbose` rights; what was skipped. "" for an empty list.
 std::string processes_text(const nlohmann::json& processes, const TextStyle& style);
+/// What each rank of `explain`'s logs chose, and how far it came: at most 64 rows unless `verbose`.
+/// "" for anything but an object.
+std::string logs_text(const nlohmann::json& logs, const TextStyle& style);
 std::string thresholds_text(const nlohmann::json& thresholds, const TextStyle& style);
 /// "8 GPUs, 8 NICs. 2 findings (1 error, 1 warning)."
 std::string summary_text(const Report& report);

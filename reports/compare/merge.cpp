@@ -252,6 +252,7 @@ Report merge_reports(const std::vector<LoadedReport>& reports) {
   keep_common_options(reports, merged);
   share_nodes(merged);
   merged.simulation = common(reports, &Report::simulation, "simulation", merged.findings);
+  merged.logs = common(reports, &Report::logs, "logs", merged.findings);
   merged.hotspots = merged_hotspots(reports, merged.findings);
   return merged;
 }

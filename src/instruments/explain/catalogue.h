@@ -1,0 +1,101 @@
+// The catalogue of log messages: what each means, why it appears, and what to do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/finding.h"
+#include "src/instruments/explain/literal_search.h"
+
+namespace shmemctl::explain {
+
+/// Literals that stand in this order in a line, with any text between them: "status=*(12)" is
+/// {"status=", "(12)"}. The line may go on before and after.
+class LinePattern {
+public:
+  /// @param text `*` stands for any text, `\*` for an asterisk
+  explicit LinePattern(std::string text);
+
+  bool matches(std::string_view line) const;
+  const std::string& text() const { return text_; }
+  /// The literal by which lines are searched for it: the longest, or its first bytes. "" if the
+  /// pattern has no literal.
+  const std::string& anchor() const { return anchor_; }
+
+private:
+  std::string text_, anchor_;
+  std::vector<std::string> pieces_;
+};
+
+/// A known message.
+struct Message {
+  std::string id;      ///< "nccl-ib-retry-exceeded"
+  std::string library; ///< "NCCL", "NVSHMEM", "UCX", ...
+  std::string versions;
+  Severity severity = Severity::error;
+  std::vector<LinePattern> patterns; ///< any of them
+  std::string cause, fix;
+  std::string source; ///< URL of the documentation, thread or source that says so
+  std::vector<std::string> examples;
+};
+
+/// A line that every rank writes when it comes to some point: ranks that lack it ended before.
+struct Step {
+  std::string id;
+  std::string library;
+  std::vector<LinePattern> patterns;
+  std::string meaning; ///< "it has initialised its NCCL communicator"
+  std::string source;
+  std::vector<std::string> examples;
+};
+
+/// What a line of the log is: at most one message, and at most one step.
+struct Recognised {
+  std::optional<std::size_t> message, step; ///< positions in the catalogue
+};
+
+class Catalogue {
+public:
+  /// Adds the entries of a text in the format that log_messages.conf describes. Throws Error
+  /// (usage) with the line and what was expected there.
+  /// @param subject the file's name, or "built in"
+  void add(const std::string& text, const std::string& subject);
+
+  const std::vector<Message>& messages() const { return messages_; }
+  const std::vector<Step>& steps() const { return steps_; }
+
+private:
+  std::vector<Message> messages_;
+  std::vector<Step> steps_;
+};
+
+/// The catalogue that is part of this binary.
+std::string log_messages_text();
+
+/// Recognises lines. The catalogue must outlive it, unchanged.
+class Recogniser {
+public:
+  /// @param words literals of the caller, found in the same pass: their positions are reported
+  Recogniser(const Catalogue& catalogue, const std::vector<std::string>& words);
+
+  /// Where several patterns of the catalogue fit, the one with the most literal text.
+  /// @param seen  bit i is set if the line has words[i]; at most 64 words
+  Recognised recognise(std::string_view line, std::uint64_t& seen) const;
+
+private:
+  struct Candidate {
+    const LinePattern* pattern = nullptr;
+    bool is_step = false;
+    std::size_t entry = 0;
+  };
+
+  std::size_t words_;
+  std::vector<std::vector<Candidate>> candidates_; ///< by literal, behind the words
+  LiteralSearch search_;
+};
+
+} // namespace shmemctl::explain

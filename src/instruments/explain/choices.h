@@ -1,0 +1,69 @@
+// What a rank chose, from the lines in which its libraries say so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/model/topo/pci_address.h"
+
+namespace shmemctl::explain {
+
+/// A line of a log.
+struct Place {
+  std::size_t file = 0; ///< position among the files
+  std::uint64_t line = 0;
+};
+
+/// One path that a rank uses.
+struct Choice {
+  std::string library;                ///< "NCCL", "NVSHMEM", "UCX", "libfabric", "Open MPI"
+  std::string transport;              ///< "NET/IB", "P2P/CUMEM", "ibrc", "rc_mlx5", "efa"
+  std::string device;                 ///< "mlx5_0"; "" where the transport uses none
+  std::optional<int> port, gid_index; ///< empty if the log does not tell
+  std::optional<int> number;          ///< of the device in the library's list
+  std::string link;                   ///< "RoCE", "IB"; "" if the log does not tell
+  std::optional<bool> gpu_direct;     ///< whether the NIC reaches the GPU's memory
+  std::optional<int> by_rank;         ///< the rank whose NIC it is, where that is another one (PXN)
+  Place first;
+  std::uint64_t lines = 0; ///< that name it: channels, connections
+};
+
+/// A network device in a library's own numbering.
+struct ListedDevice {
+  std::string name;
+  std::optional<int> port;
+  std::string link;
+};
+
+/// What the lines of one process have told.
+struct Told {
+  std::optional<int> rank;   ///< in the largest communicator, or the PE
+  std::optional<int> nranks; ///< of that communicator
+  std::optional<PciAddress> gpu;
+  std::optional<int> cuda_device;
+  std::string network; ///< NCCL: "IB", "Socket", ...
+  std::map<int, ListedDevice> nccl_devices;
+  std::map<int, int> gid_by_nccl_device;
+  std::map<int, std::string> nvshmem_names;    ///< device id -> name
+  std::map<int, ListedDevice> nvshmem_devices; ///< in the order of assignment
+  std::string nvshmem_transport;
+  std::vector<Choice> choices;
+};
+
+/// Literals that a line of interest contains: a line without any of them tells nothing.
+const std::vector<std::string>& choice_words();
+
+/// Reads a line that contains words of choice_words().
+/// @param body  the line behind what the launcher put in front
+/// @param seen  bit i is set if it contains choice_words()[i]
+void read_choice(std::string_view body, std::uint64_t seen, const Place& place, Told& told);
+
+/// Names devices that were chosen before, or under another name than, the lines that list them.
+void name_devices(Told& told);
+
+} // namespace shmemctl::explain

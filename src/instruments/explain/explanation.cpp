@@ -1,0 +1,457 @@
+#include "src/instruments/explain/explanation.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "src/model/topo/advice/wording.h"
+#include "src/model/topo/distance.h"
+#include "src/model/topo/mapping/ports.h"
+
+namespace shmemctl::explain {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t max_rows = 65536;
+
+std::string place_text(const LogFacts& facts, const Place& place) {
+  return fmt::format("{}:{}", facts.files[place.file].name, place.line);
+}
+
+/// "node1" of "node1.example.org": libraries cut the name at the first dot.
+std::string_view short_name(std::string_view host) {
+  return host.substr(0, host.find('.'));
+}
+
+bool may_be_host(const std::string& host, const Node& node) {
+  return host.empty() || node.hostname.empty() || short_name(host) == short_name(node.hostname);
+}
+
+int nic_of(const Node& node, const std::string& name) {
+  for (std::size_t i = 0; i < node.nics.size(); ++i)
+    if (!node.nics[i].unnamed && node.nics[i].name == name)
+      return static_cast<int>(i);
+  return -1;
+}
+
+int gpu_of(const Node& node, const Told& told) {
+  if (!told.gpu)
+    return -1; // cudaDev counts the visible devices only
+  for (const Gpu& gpu : node.gpus)
+    if (gpu.pci >= 0 && node.pci[static_cast<std::size_t>(gpu.pci)].address == *told.gpu)
+      return gpu.index;
+  return -1;
+}
+
+/// Of one host and one library.
+struct HostUse {
+  /// (device, port) -> names of the ranks that use it themselves
+  std::map<std::pair<std::string, int>, std::set<std::string>> ranks;
+  std::vector<ListedDevice> listed; ///< by the library, each once
+};
+
+void list_device(std::vector<ListedDevice>& listed, const ListedDevice& device) {
+  for (const ListedDevice& known : listed)
+    if (known.name == device.name && known.port == device.port)
+      return;
+  listed.push_back(device);
+}
+
+/// Whether the transport is one over NICs with RDMA. Others are bound to other things.
+bool uses_rdma_nic(const Choice& choice) {
+  return !choice.device.empty() && !choice.by_rank && choice.transport != "NET/Socket" &&
+         choice.transport != "tcp" && choice.library != "UCX";
+}
+
+std::string names_text(const std::vector<std::string>& names) {
+  constexpr std::size_t max_names = 8;
+  return names.empty() ? "no rank" : enumerate(names, max_names);
+}
+
+std::string device_text(const std::string& device, const std::optional<int>& port) {
+  return printable(device) + (port ? fmt::format("/{}", *port) : "");
+}
+
+/// The nearest NICs of the fabric that are nearer than this one.
+std::vector<int> nearer_nics(const Node& node, int gpu, const Distance& than) {
+  std::vector<int> nearer;
+  for (const NicUse& use : fabric_ports(node)) {
+    const Distance other = gpu_nic_distance(node, gpu, use.nic);
+    if (!other.path || distance_rank(other) >= distance_rank(than))
+      continue;
+    if (std::find(nearer.begin(), nearer.end(), use.nic) == nearer.end())
+      nearer.push_back(use.nic);
+  }
+  return nearer;
+}
+
+void add_known(const LogFacts& facts, const Catalogue& catalogue, Findings& findings) {
+  for (const KnownHit& hit : facts.known) {
+    const Message& message = catalogue.messages()[hit.message];
+    const std::string times = hit.count == 1 ? "" : fmt::format(", {} lines in all", hit.count);
+    findings.push_back(
+        {"log-known-error", message.severity, message.id,
+         fmt::format("{} ({}{}), {}: {} It says: {}", place_text(facts, hit.first),
+                     names_text(hit.ranks), times, message.library, message.cause, hit.text),
+         fmt::format("{} See {}", message.fix, message.source)});
+  }
+}
+
+void add_unknown(const LogFacts& facts, Findings& findings) {
+  constexpr std::size_t max_findings = 20;
+  std::size_t shown = 0;
+  for (const UnknownHit& hit : facts.unknown) {
+    if (shown++ == max_findings)
+      break;
+    const std::string times = hit.count == 1 ? "" : fmt::format(", {} lines like it", hit.count);
+    findings.push_back(
+        {"log-unknown-error", hit.severity, hit.library,
+         fmt::format("{} ({}{}): not in the catalogue: {}", place_text(facts, hit.first),
+                     names_text(hit.ranks), times, hit.text),
+         "look at the lines before it; when you know the cause, add it with --catalogue FILE"});
+  }
+  const std::size_t more =
+      facts.unknown.size() > max_findings ? facts.unknown.size() - max_findings : 0;
+  if (more > 0 || facts.more_unknown > 0)
+    findings.push_back({"log-unknown-error", Severity::info, "other lines",
+                        fmt::format("{} more errors that are not in the catalogue, and {} further "
+                                    "lines that are not told apart",
+                                    more, facts.more_unknown),
+                        "read logs.unknown in the report: --json FILE"});
+}
+
+/// The largest number of ranks that a log tells.
+int told_ranks(const LogFacts& facts) {
+  constexpr int max_ranks = 65536;
+  int ranks = 0;
+  for (const RankLog& log : facts.ranks)
+    ranks = std::max(ranks, std::min(max_ranks, log.told.nranks.value_or(0)));
+  return ranks;
+}
+
+void add_early_ends(const LogFacts& facts, const Catalogue& catalogue, Findings& findings) {
+  std::map<std::size_t, std::vector<EarlyEnd>> by_step;
+  for (const EarlyEnd& end : early_ends_of(facts, catalogue))
+    by_step[end.step].push_back(end);
+  for (const auto& [step, ends] : by_step) {
+    std::vector<std::string> names;
+    for (const EarlyEnd& end : ends)
+      names.push_back(facts.ranks[end.rank].name);
+    const Step& missing = catalogue.steps()[step];
+    const std::string last = place_text(facts, facts.ranks[ends.front().rank].last);
+    findings.push_back(
+        {"log-ends-early", Severity::warning, enumerate(names, 8),
+         fmt::format("{} of {} ranks wrote that {}, {} did not: the last line of {} is {}",
+                     ends.front().with_step, ends.front().ranks, missing.meaning,
+                     enumerate(names, 8), names.front(), last),
+         "look at what that rank does: shmemctl inspect on its node, its kernel log, whether its "
+         "process still exists"});
+  }
+  const std::vector<int> missing = ranks_without_lines(facts);
+  if (!missing.empty())
+    findings.push_back({"log-rank-missing", Severity::warning, numbered("rank", missing),
+                        fmt::format("no line is of {}: the others say that there are {} ranks",
+                                    numbered("rank", missing), told_ranks(facts)),
+                        "give the logs of all nodes; if these are all, the rank never started: "
+                        "look at the launcher's own messages"});
+}
+
+void add_hot_spots(const LogFacts& facts, const Node* node, Findings& findings) {
+  for (const LogHotSpot& spot : hot_spots_of(facts, node)) {
+    const std::string nic = device_text(spot.device, spot.port);
+    findings.push_back(
+        {"nic-hotspot-logged", Severity::warning, nic,
+         fmt::format("{}{} share {} ({}), while {} {} idle: at most {} each",
+                     spot.host.empty() ? "" : printable(spot.host) + ": ", names_text(spot.ranks),
+                     nic, spot.library, enumerate(spot.idle, 8), is_or_are(spot.idle.size()),
+                     bandwidth_share(static_cast<double>(spot.ranks.size()))),
+         "run shmemctl topo on that node with the job's settings; it prints the mapping that uses "
+         "all NICs"});
+  }
+}
+
+void add_far_nics(const LogFacts& facts, const Node& node, Findings& findings) {
+  std::set<std::tuple<std::size_t, int>> told;
+  std::map<std::string, std::set<std::string>> strangers;
+  for (const ChosenDistance& chosen : distances_of(facts, node)) {
+    if (chosen.gpu < 0 || !chosen.distance.path || !told.insert({chosen.rank, chosen.nic}).second)
+      continue;
+    const std::vector<int> nearer = nearer_nics(node, chosen.gpu, chosen.distance);
+    if (nearer.empty())
+      continue;
+    std::vector<std::string> names;
+    names.reserve(nearer.size());
+    for (const int nic : nearer)
+      names.push_back(nic_name(node, nic));
+    const RankLog& log = facts.ranks[chosen.rank];
+    const Choice& choice = log.told.choices[chosen.choice];
+    const bool leaves_switches = distance_rank(chosen.distance) >= 2;
+    findings.push_back(
+        {"nic-far", leaves_switches ? Severity::warning : Severity::info, log.name,
+         fmt::format("{}: {} uses {} for GPU {} ({}), distance {}, by its log; {} {} nearer",
+                     place_text(facts, choice.first), log.name,
+                     device_text(choice.device, choice.port), chosen.gpu, choice.library,
+                     to_string(chosen.distance), enumerate(names, 8), is_or_are(names.size())),
+         "run shmemctl topo on that node with the job's settings; it prints the mapping that uses "
+         "the nearest NICs"});
+  }
+  for (const RankLog& log : facts.ranks) {
+    if (!may_be_host(log.host, node))
+      continue;
+    for (const Choice& choice : log.told.choices)
+      if (uses_rdma_nic(choice) && choice.device.find('+') == std::string::npos &&
+          !starts_with(choice.device, "device ") && nic_of(node, choice.device) < 0)
+        strangers[choice.device].insert(log.name);
+  }
+  for (const auto& [device, ranks] : strangers)
+    findings.push_back({"log-nic-unknown", Severity::info, printable(device),
+                        fmt::format("{} {} {}, which the topology does not have",
+                                    names_text({ranks.begin(), ranks.end()}),
+                                    ranks.size() == 1 ? "uses" : "use", printable(device)),
+                        "pass the topology of the node that the log is of: --from FILE"});
+}
+
+json place_json(const LogFacts& facts, const Place& place) {
+  return {{"file", facts.files[place.file].name}, {"line", place.line}};
+}
+
+json choice_json(const LogFacts& facts, const Choice& choice) {
+  json object = {{"library", choice.library},
+                 {"transport", printable(choice.transport)},
+                 {"lines", choice.lines},
+                 {"first", place_json(facts, choice.first)}};
+  if (!choice.device.empty())
+    object["device"] = printable(choice.device);
+  if (choice.port)
+    object["port"] = *choice.port;
+  if (choice.gid_index)
+    object["gid_index"] = *choice.gid_index;
+  if (!choice.link.empty())
+    object["link"] = printable(choice.link);
+  if (choice.gpu_direct)
+    object["gpu_direct"] = *choice.gpu_direct;
+  if (choice.by_rank)
+    object["by_rank"] = *choice.by_rank;
+  return object;
+}
+
+json rank_json(const LogFacts& facts, const Catalogue& catalogue, const RankLog& log) {
+  json object = {{"name", log.name},
+                 {"lines", log.lines},
+                 {"last", place_json(facts, log.last)},
+                 {"choices", json::array()}};
+  if (log.rank)
+    object["rank"] = *log.rank;
+  if (!log.host.empty())
+    object["host"] = printable(log.host);
+  if (!log.process.empty())
+    object["process"] = printable(log.process);
+  if (log.told.gpu)
+    object["gpu_pci"] = to_string(*log.told.gpu);
+  if (log.told.cuda_device)
+    object["cuda_device"] = *log.told.cuda_device;
+  std::optional<std::size_t> last_step;
+  for (const auto& [step, place] : log.steps)
+    if (!last_step || std::tie(log.steps.at(*last_step).file, log.steps.at(*last_step).line) <
+                          std::tie(place.file, place.line))
+      last_step = step;
+  if (last_step) {
+    object["last_step"] = catalogue.steps()[*last_step].id;
+    object["last_step_at"] = place_json(facts, log.steps.at(*last_step));
+  }
+  for (const Choice& choice : log.told.choices)
+    object["choices"].push_back(choice_json(facts, choice));
+  return object;
+}
+
+json names_json(const std::vector<std::string>& names) {
+  constexpr std::size_t max_names = 256;
+  json list = json::array();
+  for (std::size_t i = 0; i < std::min(names.size(), max_names); ++i)
+    list.push_back(names[i]);
+  return list;
+}
+
+} // namespace
+
+std::vector<ChosenDistance> distances_of(const LogFacts& facts, const Node& node) {
+  std::vector<ChosenDistance> all;
+  for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
+    const RankLog& log = facts.ranks[rank];
+    if (!may_be_host(log.host, node))
+      continue;
+    const int gpu = gpu_of(node, log.told);
+    for (std::size_t i = 0; i < log.told.choices.size(); ++i) {
+      const Choice& choice = log.told.choices[i];
+      const int nic = choice.device.empty() || choice.by_rank ? -1 : nic_of(node, choice.device);
+      if (nic < 0)
+        continue;
+      ChosenDistance chosen;
+      chosen.rank = rank;
+      chosen.choice = i;
+      chosen.nic = nic;
+      chosen.gpu = gpu;
+      chosen.distance = gpu_nic_distance(node, gpu, nic);
+      all.push_back(std::move(chosen));
+    }
+  }
+  return all;
+}
+
+std::vector<LogHotSpot> hot_spots_of(const LogFacts& facts, const Node* node) {
+  std::map<std::pair<std::string, std::string>, HostUse> hosts;
+  for (const RankLog& log : facts.ranks)
+    for (const Choice& choice : log.told.choices) {
+      if (!uses_rdma_nic(choice))
+        continue;
+      HostUse& use = hosts[{log.host, choice.library}];
+      use.ranks[{choice.device, choice.port.value_or(0)}].insert(log.name);
+      const auto& listed =
+          choice.library == "NCCL" ? log.told.nccl_devices : log.told.nvshmem_devices;
+      for (const auto& [index, device] : listed)
+        list_device(use.listed, device);
+    }
+  std::vector<LogHotSpot> spots;
+  for (auto& [where, use] : hosts) {
+    if (node != nullptr && !where.first.empty() && may_be_host(where.first, *node)) {
+      std::vector<ListedDevice> of_fabric; // without the NICs for storage and management
+      for (const NicUse& port : fabric_ports(*node))
+        of_fabric.push_back({node->nics[static_cast<std::size_t>(port.nic)].name, port.port, ""});
+      std::erase_if(use.listed, [&of_fabric](const ListedDevice& device) {
+        return std::none_of(of_fabric.begin(), of_fabric.end(), [&](const ListedDevice& other) {
+          return other.name == device.name && (!device.port || device.port == other.port);
+        });
+      });
+    }
+    std::vector<std::string> idle;
+    for (const ListedDevice& device : use.listed)
+      if (use.ranks.count({device.name, device.port.value_or(0)}) == 0)
+        idle.push_back(device_text(device.name, device.port));
+    if (idle.empty())
+      continue;
+    for (const auto& [nic, ranks] : use.ranks) {
+      if (ranks.size() < 2)
+        continue;
+      LogHotSpot spot;
+      spot.host = where.first;
+      spot.library = where.second;
+      spot.device = nic.first;
+      if (nic.second > 0)
+        spot.port = nic.second;
+      spot.ranks.assign(ranks.begin(), ranks.end());
+      std::sort(spot.ranks.begin(), spot.ranks.end(),
+                [](const std::string& a, const std::string& b) { return natural_less(a, b); });
+      spot.idle = idle;
+      spots.push_back(std::move(spot));
+    }
+  }
+  return spots;
+}
+
+std::vector<EarlyEnd> early_ends_of(const LogFacts& facts, const Catalogue& catalogue) {
+  std::vector<std::size_t> stepping;
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i)
+    if (!facts.ranks[i].steps.empty())
+      stepping.push_back(i);
+  std::vector<std::size_t> counts(catalogue.steps().size());
+  for (const std::size_t rank : stepping)
+    for (const auto& [step, place] : facts.ranks[rank].steps)
+      ++counts[step];
+  std::vector<EarlyEnd> ends;
+  for (const std::size_t rank : stepping)
+    for (std::size_t step = 0; step < counts.size(); ++step)
+      if (2 * counts[step] >= stepping.size() && facts.ranks[rank].steps.count(step) == 0) {
+        ends.push_back({rank, step, counts[step], stepping.size()});
+        break; // the catalogue has the steps of a library in their order
+      }
+  return ends;
+}
+
+std::vector<int> ranks_without_lines(const LogFacts& facts) {
+  const int size = told_ranks(facts);
+  std::set<int> seen;
+  for (const RankLog& log : facts.ranks)
+    if (log.rank)
+      seen.insert(*log.rank);
+  std::vector<int> missing;
+  if (2 * seen.size() <= static_cast<std::size_t>(size))
+    return missing;
+  for (int rank = 0; rank < size; ++rank)
+    if (seen.count(rank) == 0)
+      missing.push_back(rank);
+  return missing;
+}
+
+Findings findings_of(const LogFacts& facts, const Catalogue& catalogue, const Node* node) {
+  Findings findings;
+  add_known(facts, catalogue, findings);
+  add_unknown(facts, findings);
+  add_early_ends(facts, catalogue, findings);
+  add_hot_spots(facts, node, findings);
+  if (node != nullptr)
+    add_far_nics(facts, *node, findings);
+  // Where a finding is about a line, its order in the log is kept: the first error explains others.
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+  return findings;
+}
+
+json to_json(const LogFacts& facts, const Catalogue& catalogue, const Node* node) {
+  json logs = {{"files", json::array()},
+               {"ranks", json::array()},
+               {"messages", json::array()},
+               {"unknown", json::array()},
+               {"more_unknown_lines", facts.more_unknown},
+               {"catalogue_messages", catalogue.messages().size()},
+               {"compared_with_topology", node != nullptr}};
+  for (const LogFile& file : facts.files)
+    logs["files"].push_back({{"name", file.name},
+                             {"lines", file.lines},
+                             {"bytes", file.bytes},
+                             {"cut_lines", file.cut_lines},
+                             {"ended_within_line", file.ended_within_line}});
+  for (std::size_t i = 0; i < std::min(facts.ranks.size(), max_rows); ++i)
+    logs["ranks"].push_back(rank_json(facts, catalogue, facts.ranks[i]));
+  if (node != nullptr)
+    for (const ChosenDistance& chosen : distances_of(facts, *node))
+      if (chosen.distance.path && chosen.rank < max_rows)
+        logs["ranks"][chosen.rank]["choices"][chosen.choice]["distance"] =
+            to_string(chosen.distance);
+  for (const EarlyEnd& end : early_ends_of(facts, catalogue))
+    if (end.rank < max_rows)
+      logs["ranks"][end.rank]["missing_step"] = catalogue.steps()[end.step].id;
+  for (const KnownHit& hit : facts.known) {
+    const Message& message = catalogue.messages()[hit.message];
+    logs["messages"].push_back({{"id", message.id},
+                                {"library", message.library},
+                                {"versions", message.versions},
+                                {"severity", to_string(message.severity)},
+                                {"cause", message.cause},
+                                {"fix", message.fix},
+                                {"source", message.source},
+                                {"first", place_json(facts, hit.first)},
+                                {"text", hit.text},
+                                {"lines", hit.count},
+                                {"n_ranks", hit.ranks.size()},
+                                {"ranks", names_json(hit.ranks)}});
+  }
+  for (const UnknownHit& hit : facts.unknown)
+    logs["unknown"].push_back({{"library", hit.library},
+                               {"severity", to_string(hit.severity)},
+                               {"first", place_json(facts, hit.first)},
+                               {"text", hit.text},
+                               {"lines", hit.count},
+                               {"n_ranks", hit.ranks.size()},
+                               {"ranks", names_json(hit.ranks)}});
+  return logs;
+}
+
+} // namespace shmemctl::explain

@@ -1,0 +1,62 @@
+// What logs say, as findings and as the report's section `logs`.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/finding.h"
+#include "src/instruments/explain/catalogue.h"
+#include "src/instruments/explain/log_scan.h"
+#include "src/model/topo/node.h"
+
+namespace shmemctl::explain {
+
+/// The path of a choice's NIC to the rank's GPU in a topology.
+struct ChosenDistance {
+  std::size_t rank = 0, choice = 0; ///< positions in LogFacts::ranks and in its choices
+  int nic = -1;                     ///< index in Node::nics
+  int gpu = -1;                     ///< index in Node::gpus; -1: the log does not tell the GPU
+  Distance distance;
+};
+
+/// The choices whose NIC the node has. A rank on another host than the node's is left out where
+/// both names are known.
+std::vector<ChosenDistance> distances_of(const LogFacts& facts, const Node& node);
+
+/// A NIC that several ranks of a host share while others of the host are idle.
+struct LogHotSpot {
+  std::string host, library, device;
+  std::optional<int> port;
+  std::vector<std::string> ranks; ///< names
+  std::vector<std::string> idle;  ///< "mlx5_1", in the library's order
+};
+
+/// Per host and library, from the devices that the library lists, or from those of the node where
+/// that is given and is the host.
+std::vector<LogHotSpot> hot_spots_of(const LogFacts& facts, const Node* node);
+
+/// A rank whose log lacks a step that others have.
+struct EarlyEnd {
+  std::size_t rank = 0;                 ///< position in LogFacts::ranks
+  std::size_t step = 0;                 ///< position in the catalogue: the first that it lacks
+  std::size_t with_step = 0, ranks = 0; ///< how many have it, of how many
+};
+
+/// At least half of the ranks have the step. Ranks without any step are left out: their library
+/// does not write them.
+std::vector<EarlyEnd> early_ends_of(const LogFacts& facts, const Catalogue& catalogue);
+
+/// Ranks below the largest known number of ranks that no line is of; empty unless more than half of
+/// them have lines.
+std::vector<int> ranks_without_lines(const LogFacts& facts);
+
+/// All findings, the most severe first.
+/// @param node  null: not compared with a topology
+Findings findings_of(const LogFacts& facts, const Catalogue& catalogue, const Node* node);
+
+/// The report's `logs`.
+nlohmann::json to_json(const LogFacts& facts, const Catalogue& catalogue, const Node* node);
+
+} // namespace shmemctl::explain

@@ -1,0 +1,133 @@
+// Reads logs line by line and keeps what they say: known and unknown errors, and what each rank
+// chose and how far it came.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "src/base/finding.h"
+#include "src/instruments/explain/catalogue.h"
+#include "src/instruments/explain/choices.h"
+#include "src/instruments/explain/log_lines.h"
+
+namespace shmemctl::explain {
+
+struct LogFile {
+  std::string name;
+  std::uint64_t lines = 0, bytes = 0, cut_lines = 0;
+  bool ended_within_line = false;
+};
+
+/// What all lines of one rank have told; of a process without a rank, its own.
+struct RankLog {
+  std::string name;        ///< "rank 3", "node1:4711", "train.log"
+  std::optional<int> rank; ///< as the launcher or the library numbers it
+  std::string host;        ///< "" if the log does not tell
+  std::string process;     ///< "host:pid", or ""
+  Told told;
+  std::uint64_t lines = 0;
+  Place last;                         ///< its last line
+  std::map<std::size_t, Place> steps; ///< catalogue's position -> where it stands first
+  std::set<std::size_t> messages;     ///< positions of known messages that it wrote
+};
+
+/// A known message, with all its occurrences.
+struct KnownHit {
+  std::size_t message = 0; ///< position in the catalogue
+  Place first;
+  std::string text; ///< the first line that has it, safe to print
+  std::uint64_t count = 0;
+  std::vector<std::string> ranks; ///< names, sorted
+};
+
+/// A line that is an error by its form and is not in the catalogue. Lines that differ in numbers
+/// only are the same error.
+struct UnknownHit {
+  std::string library;
+  Severity severity = Severity::warning;
+  Place first;
+  std::string text;
+  std::uint64_t count = 0;
+  std::vector<std::string> ranks;
+};
+
+struct LogFacts {
+  std::vector<LogFile> files;
+  std::vector<RankLog> ranks;      ///< by rank, then those without one
+  std::vector<KnownHit> known;     ///< in the order of their first lines
+  std::vector<UnknownHit> unknown; ///< likewise: the first max_unknown different ones
+  std::uint64_t more_unknown = 0;  ///< lines of others
+};
+
+class LogScan {
+public:
+  static constexpr std::size_t max_unknown = 200;
+  static constexpr std::size_t max_processes = 65536;
+
+  /// The catalogue must outlive it, unchanged.
+  explicit LogScan(const Catalogue& catalogue);
+
+  /// Reads a whole file, or stdin. Throws as read_log().
+  void read(const std::string& path);
+  /// The same for text that is in memory.
+  void read_text(const std::string& name, std::string_view text);
+  /// After the last file.
+  LogFacts facts();
+
+private:
+  struct Speaker {
+    std::optional<int> launcher_rank;
+    std::string process, host;
+    std::size_t file = 0; ///< the file of its first line
+    Told told;
+    std::uint64_t lines = 0;
+    Place last;
+    std::map<std::size_t, Place> steps;
+    std::set<std::size_t> messages;
+    bool in_traceback = false;
+    bool uses_library = false; ///< a line of it has the mark of a library
+  };
+  struct Seen {
+    Place first;
+    std::string text;
+    std::uint64_t count = 0;
+    std::set<std::size_t> speakers;
+  };
+  struct SeenUnknown : Seen {
+    std::string library;
+    Severity severity = Severity::warning;
+  };
+
+  void begin_file(const std::string& name);
+  void end_file(const LineSplitter& lines);
+  void take(std::string_view line, std::uint64_t number);
+  std::size_t speaker_of(const LineOrigin& origin);
+  std::size_t add_speaker(Speaker speaker);
+  void take_unknown(std::string_view body, const Place& place, std::size_t speaker,
+                    const std::string& library, Severity severity);
+  /// Groups speakers that are the same rank. By speaker, the position in `ranks`; nothing for those
+  /// that told nothing.
+  std::vector<std::optional<std::size_t>> group(std::vector<RankLog>& ranks) const;
+
+  Recogniser recogniser_;
+  std::vector<LogFile> files_;
+  std::vector<Speaker> speakers_;
+  std::unordered_map<int, std::size_t> by_rank_;
+  std::unordered_map<std::string, std::size_t> by_process_;
+  std::unordered_map<std::size_t, std::size_t> by_file_; ///< lines that name nobody
+  std::size_t last_speaker_ = 0;
+  bool labelled_ = false, label_decided_ = false;
+  std::string clean_, key_;
+  std::map<std::size_t, Seen> known_;
+  std::map<std::uint64_t, SeenUnknown> unknown_; ///< by the hash of the text without numbers
+  std::uint64_t more_unknown_ = 0;
+};
+
+} // namespace shmemctl::explain
