@@ -59,7 +59,8 @@ install(DIRECTORY reports/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/
 install(DIRECTORY reports/grafana/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/grafana COMPONENT runtime)
 install(DIRECTORY scripts/ci/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/ci
         USE_SOURCE_PERMISSIONS COMPONENT runtime)
-install(FILES src/instruments/hotspots/nic_thresholds.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl COMPONENT runtime)
+install(FILES src/instruments/hotspots/nic_thresholds.conf
+              src/instruments/doctor/kernel_messages.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl COMPONENT runtime)
 install(DIRECTORY src/runtime/shmem/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 foreach(header ${SHMEMCTL_DEVICE_HEADERS})
   get_filename_component(folder ${header} DIRECTORY)

@@ -82,6 +82,15 @@ std::vector<Check> make_checks() {
       {"ptrace-scope", "system", "ptrace_scope allows access between processes (CMA)", ptrace_scope},
       {"container-capabilities", "system", "container capabilities", container_capabilities},
 
+      {"kernel-log-xid", "kernel-log", "no Xid: errors of GPUs", kernel_log("xid")},
+      {"kernel-log-sxid", "kernel-log", "no SXid: errors of NVSwitches", kernel_log("sxid")},
+      {"kernel-log-nvrm", "kernel-log", "no failure of the NVIDIA driver", kernel_log("nvrm")},
+      {"kernel-log-nic", "kernel-log", "no failure of a NIC, its firmware or its transceiver", kernel_log("nic")},
+      {"kernel-log-link", "kernel-log", "no link of a NIC goes down again and again", kernel_log("link")},
+      {"kernel-log-pcie", "kernel-log", "no PCIe errors (AER, DPC)", kernel_log("pcie")},
+      {"kernel-log-iommu", "kernel-log", "no access to memory that the IOMMU refused", kernel_log("iommu")},
+      {"kernel-log-process", "kernel-log", "no process killed for lack of memory, or stuck in the kernel", kernel_log("process")},
+
       {"libcuda", "library", "CUDA driver library", library("libcuda")},
       {"libnvidia-ml", "library", "NVML", library("libnvidia-ml")},
       {"libibverbs", "library", "verbs", library("libibverbs")},

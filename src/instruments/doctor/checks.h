@@ -92,6 +92,10 @@ CheckResult pid_namespace(const CheckContext& context);
 CheckResult ptrace_scope(const CheckContext& context);
 CheckResult container_capabilities(const CheckContext& context);
 
+// kernel_log_checks.cpp
+/// The check of one kind of kernel messages: "xid" for kernel-log-xid.
+std::function<CheckResult(const CheckContext&)> kernel_log(const std::string& check);
+
 // libraries.cpp
 /// The check of one library that is loaded at run time, by the id of its check; throws
 /// std::logic_error for an id that the table of libraries does not have.
