@@ -39,13 +39,13 @@ ExitCode diagnose(Context& context, const DoctorFlags& flags) {
           hosts.read_golden();
         }
         const NodeSource source = session.load({});
-        KernelLogText log;
+        KernelLogText kernel_log;
         if (!flags.kernel_log.empty()) {
           session.phase("reading " + flags.kernel_log);
-          log = {flags.kernel_log, read_input(flags.kernel_log)};
+          kernel_log = {flags.kernel_log, read_input(flags.kernel_log)};
         }
         run_doctor(session, source, context.environment, flags.only, flags.skip,
-                   flags.kernel_log.empty() ? nullptr : &log);
+                   flags.kernel_log.empty() ? nullptr : &kernel_log);
         if (alone)
           hosts.judge_own(session.report());
         return session.finish();

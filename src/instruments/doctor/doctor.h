@@ -40,9 +40,9 @@ struct CheckContext {
 
 /// One precondition. The table in checks.cpp lists all of them.
 struct Check {
-  std::string id; ///< kebab-case, stable
-  std::string
-      group; ///< "driver", "gpu", "pcie", "rdma", "transport", "memory", "system", "kernel-log", "library"
+  std::string id;    ///< kebab-case, stable
+  std::string group; ///< "driver", "gpu", "pcie", "rdma", "transport", "memory", "system",
+                     ///< "kernel-log", "library"
   std::string title; ///< one line for --list
   std::function<CheckResult(const CheckContext&)> run;
 };
