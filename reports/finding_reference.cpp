@@ -716,6 +716,16 @@ std::vector<FindingReference> check_rows() {
        "`/dev/infiniband/uverbs*`, `/dev/infiniband/rdma_cm`.",
        "`modprobe ib_uverbs`; in a container, `docker run --device=/dev/infiniband "
        "--cap-add=IPC_LOCK`."},
+      {"rdma-firmware", group, severities,
+       "HCAs of the same board in the compute fabric have different firmware.",
+       "`/sys/class/infiniband/*/fw_ver` and `board_id`.",
+       "Install the same release on all of them (`mlxfwmanager`), and reboot."},
+      {"rdma-pkeys", group, severities,
+       "InfiniBand ports of the compute fabric are in different partitions, or only limited "
+       "members "
+       "of one: limited members cannot reach each other.",
+       "`/sys/class/infiniband/*/ports/*/pkeys`; bit 15 is full membership.",
+       "Correct the partitions of the subnet manager (`partitions.conf`)."},
       {"libfabric-provider", group, severities, "libfabric has no provider for the node's NICs.",
        "`fi_getinfo`.", "Install the provider's package; for EFA, AWS's installer."},
       {"libfabric-environment", group, severities,

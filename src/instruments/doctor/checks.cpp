@@ -61,6 +61,8 @@ std::vector<Check> make_checks() {
       {"rdma-gid-table", "rdma", "RoCE ports have an IPv4 RoCE v2 GID", rdma_gid_table},
       {"rdma-gid-index", "rdma", "same RoCE v2 GID index on every device", rdma_gid_index},
       {"rdma-uverbs", "rdma", "RDMA devices can be opened", rdma_uverbs},
+      {"rdma-firmware", "rdma", "HCAs of the same kind have the same firmware", rdma_firmware},
+      {"rdma-pkeys", "rdma", "InfiniBand ports are full members of the same partitions", rdma_pkeys},
       {"libfabric-provider", "rdma", "libfabric has a provider for the NICs", libfabric_provider},
       {"libfabric-environment", "rdma", "environment variables of the libfabric provider", libfabric_environment},
       {"libfabric-gdrcopy", "rdma", "GDRCopy available if the libfabric provider needs it", libfabric_gdrcopy},

@@ -65,6 +65,10 @@ CheckResult rdma_uverbs(const CheckContext& context);
 CheckResult rdma_gid_table(const CheckContext& context);
 CheckResult rdma_gid_index(const CheckContext& context);
 
+// rdma_siblings.cpp
+CheckResult rdma_firmware(const CheckContext& context);
+CheckResult rdma_pkeys(const CheckContext& context);
+
 // libfabric.cpp
 CheckResult libfabric_provider(const CheckContext& context);
 CheckResult libfabric_environment(const CheckContext& context);
