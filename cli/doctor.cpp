@@ -4,6 +4,7 @@
 #include "cli/host_comparison.h"
 #include "cli/node_job.h"
 #include "reports/table.h"
+#include "src/base/input.h"
 #include "src/instruments/doctor/doctor.h"
 #include "src/runtime/bootstrap/launcher_variables.h"
 #include "src/runtime/bootstrap/select.h"
@@ -14,7 +15,8 @@ namespace {
 
 struct DoctorFlags {
   std::vector<std::string> only, skip;
-  std::string golden; ///< --against
+  std::string golden;     ///< --against
+  std::string kernel_log; ///< a file
   bool list = false;
 };
 
@@ -37,7 +39,13 @@ ExitCode diagnose(Context& context, const DoctorFlags& flags) {
           hosts.read_golden();
         }
         const NodeSource source = session.load({});
-        run_doctor(session, source, context.environment, flags.only, flags.skip);
+        KernelLogText kernel_log;
+        if (!flags.kernel_log.empty()) {
+          session.phase("reading " + flags.kernel_log);
+          kernel_log = {flags.kernel_log, read_input(flags.kernel_log)};
+        }
+        run_doctor(session, source, context.environment, flags.only, flags.skip,
+                   flags.kernel_log.empty() ? nullptr : &kernel_log);
         if (alone)
           hosts.judge_own(session.report());
         return session.finish();
@@ -56,6 +64,7 @@ void add_doctor(CLI::App& app, Context& context) {
                   "  shmemctl doctor --only rdma,memlock --verbose\n"
                   "  shmemctl doctor --sysroot copy-of-a-node --json doctor.json\n"
                   "  shmemctl doctor --against golden.json\n"
+                  "  shmemctl doctor --only kernel-log --kernel-log /var/log/kern.log\n"
                   "  mpirun -n 64 --map-by ppr:1:node shmemctl doctor");
   auto flags = std::make_shared<DoctorFlags>();
   add_option(*command, context, "SYSROOT");
@@ -70,6 +79,11 @@ void add_doctor(CLI::App& app, Context& context) {
       ->add_option("--against", flags->golden,
                    "A report of doctor on a node that is known to be good: what differs from it is "
                    "a warning. Without it, the hosts of a job are compared with one another")
+      ->type_name("FILE");
+  command
+      ->add_option("--kernel-log", flags->kernel_log,
+                   "Read the kernel's messages from this file in place of /dev/kmsg: the output of "
+                   "dmesg or journalctl -k, or a file of syslog; - is stdin")
       ->type_name("FILE");
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) {

@@ -13,6 +13,7 @@
 #include "src/base/input.h"
 #include "src/base/sysroot.h"
 #include "src/base/watchdog.h"
+#include "src/instruments/doctor/doctor.h"
 #include "src/model/topo/mapping/mapping.h"
 #include "src/model/topo/node.h"
 
@@ -113,8 +114,10 @@ void run_topo(Session& session, const Options& options, const NodeSource& source
 /// Copies between every ordered pair of the machine's GPUs; nothing if it has fewer than two.
 /// @return whether there was something to measure
 bool run_gpu_links(Session& session, const NodeSource& source);
+/// @param kernel_log what is read in place of the machine's own kernel log; null: its own
 void run_doctor(Session& session, const NodeSource& source, const Environment& environment,
-                const std::vector<std::string>& only, const std::vector<std::string>& skip);
+                const std::vector<std::string>& only, const std::vector<std::string>& skip,
+                const KernelLogText* kernel_log = nullptr);
 
 /// Adds --from and --format, and --sysroot.
 void add_source_flags(CLI::App& command, Context& context, const std::shared_ptr<SourceFlags>& to);

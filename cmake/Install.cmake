@@ -60,7 +60,8 @@ install(DIRECTORY reports/grafana/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl
 install(DIRECTORY scripts/ci/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/ci
         USE_SOURCE_PERMISSIONS COMPONENT runtime)
 install(FILES src/instruments/hotspots/nic_thresholds.conf
-  src/instruments/explain/log_messages.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl COMPONENT runtime)
+  src/instruments/explain/log_messages.conf src/instruments/doctor/kernel_messages.conf
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl COMPONENT runtime)
 install(DIRECTORY src/runtime/shmem/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 foreach(header ${SHMEMCTL_DEVICE_HEADERS})
   get_filename_component(folder ${header} DIRECTORY)

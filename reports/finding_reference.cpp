@@ -819,6 +819,16 @@ std::vector<FindingReference> check_rows() {
        "`/dev/infiniband/uverbs*`, `/dev/infiniband/rdma_cm`.",
        "`modprobe ib_uverbs`; in a container, `docker run --device=/dev/infiniband "
        "--cap-add=IPC_LOCK`."},
+      {"rdma-firmware", group, severities,
+       "HCAs of the same board in the compute fabric have different firmware.",
+       "`/sys/class/infiniband/*/fw_ver` and `board_id`.",
+       "Install the same release on all of them (`mlxfwmanager`), and reboot."},
+      {"rdma-pkeys", group, severities,
+       "InfiniBand ports of the compute fabric are in different partitions, or only limited "
+       "members "
+       "of one: limited members cannot reach each other.",
+       "`/sys/class/infiniband/*/ports/*/pkeys`; bit 15 is full membership.",
+       "Correct the partitions of the subnet manager (`partitions.conf`)."},
       {"libfabric-provider", group, severities, "libfabric has no provider for the node's NICs.",
        "`fi_getinfo`.", "Install the provider's package; for EFA, AWS's installer."},
       {"libfabric-environment", group, severities,
@@ -879,6 +889,41 @@ std::vector<FindingReference> check_rows() {
       {"container-capabilities", group, severities,
        "The container lacks IPC_LOCK, SYS_PTRACE or SYS_NICE.", "`/proc/self/status`, CapEff.",
        "`docker run --cap-add=IPC_LOCK --cap-add=SYS_PTRACE --cap-add=SYS_NICE`."},
+      {"kernel-log-xid", group, severities,
+       "The NVIDIA driver wrote a Xid: an error of a GPU, with what NVIDIA's catalogue says is to "
+       "be "
+       "done first: restart the application, reset the GPU, reboot, or replace.",
+       "The kernel log, or the file of `--kernel-log`, and the entries of `kernel_messages.conf`, "
+       "each with its source.",
+       "What the message says; its codes that are no problem (45, 63, 92, 121) are no finding."},
+      {"kernel-log-sxid", group, severities,
+       "The driver of the NVSwitches wrote an SXid. After a fatal one, NVLink traffic has stopped.",
+       "As `kernel-log-xid`.",
+       "End all GPU jobs and reset all GPUs and NVSwitches: `nvidia-smi --gpu-reset`; or reboot."},
+      {"kernel-log-nvrm", group, severities,
+       "The NVIDIA driver did not accept or initialise a GPU, or a library of another version "
+       "called it.",
+       "As `kernel-log-xid`.", "What the message says; reload the driver after an update."},
+      {"kernel-log-nic", group, severities,
+       "A NIC, its firmware or its transceiver failed: mlx5, EFA, bnxt, or a transmit queue that "
+       "does not progress.",
+       "As `kernel-log-xid`.",
+       "`devlink health show`; update the firmware; power the node off and on."},
+      {"kernel-log-link", group, severities,
+       "The link of a NIC went down three times or more since the log began.",
+       "As `kernel-log-xid`; the limit is ours.",
+       "Replace cable or transceiver; look at the switch's port."},
+      {"kernel-log-pcie", group, severities,
+       "PCIe errors: one that was not corrected, ten or more that were, or a link that was cut "
+       "off.",
+       "As `kernel-log-xid`: AER, DPC, the firmware's error records.",
+       "Reseat the card or its riser; `lspci -vvv`; replace it if they return."},
+      {"kernel-log-iommu", group, severities, "The IOMMU refused an access of a device to memory.",
+       "As `kernel-log-xid`: DMAR, AMD-Vi, SMMU.", "Boot with `iommu=pt`."},
+      {"kernel-log-process", group, severities,
+       "The kernel killed a process for lack of memory, or one waits in the kernel for minutes.",
+       "As `kernel-log-xid`: OOM killer, hung tasks, soft lockups.",
+       "Raise the memory limit; read the stack that follows the message."},
       {"libcuda", group, severities,
        "The library (the CUDA driver library) is not installed. It enables GPU memory and kernels.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},

@@ -65,6 +65,10 @@ CheckResult rdma_uverbs(const CheckContext& context);
 CheckResult rdma_gid_table(const CheckContext& context);
 CheckResult rdma_gid_index(const CheckContext& context);
 
+// rdma_siblings.cpp
+CheckResult rdma_firmware(const CheckContext& context);
+CheckResult rdma_pkeys(const CheckContext& context);
+
 // libfabric.cpp
 CheckResult libfabric_provider(const CheckContext& context);
 CheckResult libfabric_environment(const CheckContext& context);
@@ -91,6 +95,10 @@ CheckResult open_files(const CheckContext& context);
 CheckResult pid_namespace(const CheckContext& context);
 CheckResult ptrace_scope(const CheckContext& context);
 CheckResult container_capabilities(const CheckContext& context);
+
+// kernel_log_checks.cpp
+/// The check of one kind of kernel messages: "xid" for kernel-log-xid.
+std::function<CheckResult(const CheckContext&)> kernel_log(const std::string& check);
 
 // libraries.cpp
 /// The check of one library that is loaded at run time, by the id of its check; throws

@@ -22,19 +22,27 @@ struct CheckResult {
   std::string fix; ///< one line; empty only if it passed, or was skipped and nothing is to be done
 };
 
+/// The text of a kernel log, and where it is from.
+struct KernelLogText {
+  std::string origin; ///< "/dev/kmsg", or the file
+  std::string text;
+};
+
 /// What checks may read. Files only through `sysroot`; the live system (libraries, system calls,
 /// devices) only if sysroot.live().
 struct CheckContext {
   const Sysroot& sysroot;
   const Node& node;
   const Environment& environment;
+  /// What --kernel-log names, in place of this machine's own log.
+  const KernelLogText* kernel_log = nullptr;
 };
 
 /// One precondition. The table in checks.cpp lists all of them.
 struct Check {
-  std::string id; ///< kebab-case, stable
-  std::string
-      group; ///< "driver", "gpu", "pcie", "rdma", "transport", "memory", "system", "library"
+  std::string id;    ///< kebab-case, stable
+  std::string group; ///< "driver", "gpu", "pcie", "rdma", "transport", "memory", "system",
+                     ///< "kernel-log", "library"
   std::string title; ///< one line for --list
   std::function<CheckResult(const CheckContext&)> run;
 };

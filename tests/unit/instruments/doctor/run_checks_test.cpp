@@ -28,8 +28,8 @@ std::vector<CheckOutcome> run(Machine& machine, const std::vector<std::string>& 
 } // namespace
 
 TEST(RunChecks, IdsAreUniqueAndKebabCase) {
-  const std::set<std::string> groups = {"driver",    "gpu",    "pcie",   "rdma",
-                                        "transport", "memory", "system", "library"};
+  const std::set<std::string> groups = {"driver", "gpu",    "pcie",       "rdma",   "transport",
+                                        "memory", "system", "kernel-log", "library"};
   std::set<std::string> seen = groups; // an id must not be a group's name either
   for (const Check& check : all_checks()) {
     EXPECT_TRUE(seen.insert(check.id).second) << check.id;
@@ -63,10 +63,23 @@ TEST(RunChecks, OnlyAndSkipTakeIdsAndGroups) {
   EXPECT_EQ(ids_of(run(machine, {"memory"}, {"memlock", "hugepages"})),
             (std::vector<std::string>{"dev-shm", "numa-balancing"}));
   const std::vector<CheckOutcome> rest =
-      run(machine, {}, {"driver", "gpu", "pcie", "rdma", "transport", "system", "library"});
+      run(machine, {},
+          {"driver", "gpu", "pcie", "rdma", "transport", "system", "kernel-log", "library"});
   EXPECT_EQ(ids_of(rest),
             (std::vector<std::string>{"memlock", "dev-shm", "hugepages", "numa-balancing"}));
   EXPECT_TRUE(run(machine, {"memory"}, {"memory"}).empty());
+}
+
+TEST(RunChecks, AFileReplacesTheKernelLogOfTheMachine) {
+  Machine machine;
+  machine.files.write("/var/log/kern.log", "[ 1.0] Linux version 6.8.0\n");
+  const Sysroot sysroot = machine.files.sysroot();
+  const KernelLogText log{"old.log", "[ 1.0] NVRM: Xid (PCI:0000:13:00): 79, x\n"};
+  const auto outcomes =
+      run_checks({sysroot, machine.node, machine.environment, &log}, {"kernel-log-xid"}, {});
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].result.status, CheckStatus::fail);
+  EXPECT_EQ(outcomes[0].result.evidence.find("old.log: 1 line"), 0U) << outcomes[0].result.evidence;
 }
 
 TEST(RunChecks, AnUnknownNameIsAUsageErrorWithTheNearestSpelling) {

@@ -60,7 +60,8 @@ Scenarios all_scenarios() {
   for (Scenarios part :
        {driver_scenarios(), gpudirect_scenarios(), gpu_scenarios(), gpu_device_scenarios(),
         pcie_scenarios(), rdma_scenarios(), gid_scenarios(), memory_scenarios(), system_scenarios(),
-        library_scenarios(), libfabric_scenarios(), transport_scenarios()})
+        library_scenarios(), libfabric_scenarios(), transport_scenarios(), kernel_log_scenarios(),
+        rdma_sibling_scenarios()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
@@ -101,6 +102,13 @@ TEST(DoctorScenarios, Libfabric) {
 
 TEST(DoctorScenarios, Transport) {
   expect_all(transport_scenarios());
+}
+
+TEST(DoctorScenarios, RdmaSiblings) {
+  expect_all(rdma_sibling_scenarios());
+}
+TEST(DoctorScenarios, KernelLog) {
+  expect_all(kernel_log_scenarios());
 }
 
 TEST(DoctorScenarios, EveryCheckIsTestedHealthyBrokenAndAbsent) {

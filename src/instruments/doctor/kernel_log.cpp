@@ -1,0 +1,536 @@
+#include "src/instruments/doctor/kernel_log.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <map>
+#include <sys/klog.h>
+#include <tuple>
+#include <unistd.h>
+
+#include "src/base/error.h"
+#include "src/base/file_descriptor.h"
+#include "src/base/text.h"
+#include "src/instruments/doctor/support.h"
+
+namespace shmemctl::doctor {
+
+namespace {
+
+constexpr std::size_t max_messages = 4096;
+constexpr std::size_t max_events = 1000;
+constexpr std::size_t max_log_bytes = std::size_t{64} << 20;
+
+constexpr std::array<std::pair<const char*, const char*>, 6> actions = {
+    {{"none", "nothing to be done"},
+     {"restart-app", "restart the application"},
+     {"reset-gpu", "reset the GPU"},
+     {"reboot", "reboot the node"},
+     {"replace", "replace the hardware"},
+     {"investigate", "look into it"}}};
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_hex(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/// The catalogue, line by line.
+class CatalogueReader {
+public:
+  explicit CatalogueReader(std::string subject) : subject_(std::move(subject)) {}
+
+  void take(const std::string& line) {
+    ++number_;
+    const std::string_view text = trim(line);
+    if (first_non_utf8(text))
+      refuse("the line is not UTF-8", "text");
+    if (text.empty() || text[0] == '#')
+      return;
+    const std::size_t blank = text.find_first_of(" \t");
+    const std::string key(text.substr(0, blank));
+    const std::string rest(blank == std::string_view::npos ? "" : trim(text.substr(blank)));
+    if (rest.empty())
+      refuse("nothing follows " + printable(key), key + " and a value");
+    if (key == "source")
+      add_source(rest);
+    else if (key == "message")
+      begin(rest);
+    else if (messages_.empty())
+      refuse(printable(key) + " stands before the first message", "message ID above it");
+    else
+      set(key, rest);
+  }
+
+  std::vector<KernelMessage> finish() {
+    require_complete();
+    return std::move(messages_);
+  }
+
+private:
+  [[noreturn]] void refuse(const std::string& problem, const std::string& expected) const {
+    throw Error(ExitCode::usage, fmt::format("{}, line {}", printable(subject_), number_), "",
+                problem, "write " + expected);
+  }
+
+  void add_source(const std::string& rest) {
+    const std::size_t blank = rest.find_first_of(" \t");
+    if (blank == std::string::npos)
+      refuse("the source has no reference", "source NAME REFERENCE");
+    const std::string name = rest.substr(0, blank);
+    if (!sources_.emplace(name, std::string(trim(rest.substr(blank)))).second)
+      refuse("source " + printable(name) + " is already defined above", "another name");
+  }
+
+  void begin(const std::string& id) {
+    require_complete();
+    if (std::any_of(messages_.begin(), messages_.end(),
+                    [&](const KernelMessage& other) { return other.id == id; }))
+      refuse("message " + printable(id) + " is already defined above", "another id");
+    if (messages_.size() == max_messages)
+      refuse("too many messages", "4096 messages at most");
+    messages_.emplace_back();
+    messages_.back().id = id;
+    seen_.clear();
+  }
+
+  void require_complete() const {
+    if (messages_.empty())
+      return;
+    for (const char* key :
+         {"check", "severity", "action", "pattern", "meaning", "fix", "cites", "example"})
+      if (std::find(seen_.begin(), seen_.end(), key) == seen_.end())
+        refuse("message " + printable(messages_.back().id) + " has no " + key,
+               std::string(key) + " below it");
+  }
+
+  void set(const std::string& key, const std::string& value) {
+    KernelMessage& message = messages_.back();
+    if (std::find(seen_.begin(), seen_.end(), key) != seen_.end())
+      refuse(printable(key) + " stands twice", "it once for each message");
+    if (key == "check")
+      message.check = value;
+    else if (key == "severity")
+      message.severity = severity_of(value);
+    else if (key == "action")
+      message.action = action_of(value);
+    else if (key == "least")
+      message.least = count_of(value);
+    else if (key == "pattern")
+      message.pattern = pattern_of(value);
+    else if (key == "meaning")
+      message.meaning = value;
+    else if (key == "fix")
+      message.fix = value;
+    else if (key == "cites")
+      message.source = reference_of(value);
+    else if (key == "example")
+      message.example = value;
+    else
+      refuse(printable(key) + " does not start a line",
+             "source, message, check, severity, action, least, pattern, meaning, fix, cites or "
+             "example");
+    seen_.push_back(key);
+  }
+
+  Severity severity_of(const std::string& word) const {
+    for (const Severity severity : {Severity::info, Severity::warning, Severity::error})
+      if (word == to_string(severity))
+        return severity;
+    refuse(printable(word) + " is not a severity", "info, warning or error");
+  }
+  std::string action_of(const std::string& word) const {
+    for (const auto& [name, words] : actions)
+      if (word == name)
+        return word;
+    refuse(printable(word) + " is not an action",
+           "none, restart-app, reset-gpu, reboot, replace or investigate");
+  }
+  std::size_t count_of(const std::string& word) const {
+    const auto number = parse_integer(word);
+    if (!number || *number < 1 || *number > 1000000)
+      refuse(printable(word) + " is not a number from 1 to 1000000", "a number as 3");
+    return static_cast<std::size_t>(*number);
+  }
+  std::string pattern_of(const std::string& text) const {
+    const std::size_t first = text.find("{}");
+    if (first != std::string::npos && text.find("{}", first + 1) != std::string::npos)
+      refuse("the pattern has {} twice", "it once, and * for other text");
+    if (text.find_first_not_of("*{} ") == std::string::npos)
+      refuse("the pattern matches every message", "a part of the message");
+    return text;
+  }
+  std::string reference_of(const std::string& name) const {
+    const auto found = sources_.find(name);
+    if (found == sources_.end())
+      refuse("source " + printable(name) + " is not defined above",
+             "a line: source NAME REFERENCE");
+    return found->second;
+  }
+
+  std::string subject_;
+  std::size_t number_ = 0;
+  std::map<std::string, std::string> sources_;
+  std::vector<KernelMessage> messages_;
+  std::vector<std::string> seen_; ///< keys of the last message
+};
+
+/// Takes "[   12.345678]" or "[Tue Nov  3 10:00:00 2026]" off the beginning.
+std::string_view take_bracketed_time(std::string_view& text) {
+  if (text.empty() || text[0] != '[')
+    return {};
+  const std::size_t end = text.find(']');
+  if (end == std::string_view::npos || end > 40)
+    return {};
+  const std::string_view inside = trim(text.substr(1, end - 1));
+  const bool seconds = !inside.empty() && is_digit(inside[0]) &&
+                       inside.find_first_not_of("0123456789.") == std::string_view::npos;
+  const bool date = inside.size() >= 20 && std::count(inside.begin(), inside.end(), ':') == 2;
+  if (!seconds && !date)
+    return {};
+  text = text.substr(end + 1);
+  return inside;
+}
+
+/// The length of "Nov  3 10:00:00" or "2026-11-03T10:00:00.123456+00:00" at the beginning; 0: none.
+std::size_t leading_date(std::string_view text) {
+  const auto digits = [&](std::size_t at, std::size_t count) {
+    for (std::size_t i = at; i < at + count; ++i)
+      if (i >= text.size() || !is_digit(text[i]))
+        return false;
+    return true;
+  };
+  if (digits(0, 4) && text.size() > 19 && text[4] == '-' && text[10] == 'T') {
+    const std::size_t blank = text.find(' ');
+    return blank == std::string_view::npos || blank > 40 ? 0 : blank;
+  }
+  constexpr std::string_view months = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  if (text.size() < 16 || text[3] != ' ' || text[6] != ' ' || text[9] != ':' || text[12] != ':')
+    return 0;
+  const std::size_t month = months.find(text.substr(0, 3));
+  return month != std::string_view::npos && month % 3 == 0 && digits(7, 2) && digits(13, 2) ? 15
+                                                                                            : 0;
+}
+
+} // namespace
+
+std::vector<KernelMessage> parse_kernel_messages(const std::string& text,
+                                                 const std::string& subject) {
+  CatalogueReader reader(subject);
+  for (const std::string& line : split(text, '\n'))
+    reader.take(line);
+  return reader.finish();
+}
+
+const std::vector<KernelMessage>& kernel_messages() {
+  static const std::vector<KernelMessage> messages =
+      parse_kernel_messages(kernel_messages_text(), "built in");
+  return messages;
+}
+
+std::string action_words(const std::string& action) {
+  for (const auto& [name, words] : actions)
+    if (action == name)
+      return words;
+  return action;
+}
+
+std::optional<KernelLine> parse_kernel_line(std::string_view line) {
+  KernelLine result;
+  // /dev/kmsg: "6,339,5140900,-;message"
+  const std::size_t semicolon = line.find(';');
+  if (semicolon != std::string_view::npos && semicolon < 64 && !line.empty() && is_digit(line[0]) &&
+      std::count(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(semicolon), ',') >= 3) {
+    const std::size_t second = line.find(',', line.find(',') + 1);
+    const std::size_t third = line.find(',', second + 1);
+    return KernelLine{line.substr(second + 1, third - second - 1), line.substr(semicolon + 1)};
+  }
+  if (line.size() > 2 && line[0] == '<' && is_digit(line[1])) // dmesg -r
+    if (const std::size_t end = line.find('>'); end != std::string_view::npos && end < 6)
+      line = line.substr(end + 1);
+  if (starts_with(line, "kern ")) // dmesg -x: "kern  :info  : [    0.1] message"
+    if (const std::size_t bracket = line.find('[');
+        bracket != std::string_view::npos && bracket < 20)
+      line = line.substr(bracket);
+  if (const std::size_t date = leading_date(line); date != 0) {
+    result.time = line.substr(0, date);
+    line = line.substr(date);
+    if (result.time.find(',') != std::string_view::npos) { // dmesg --time-format iso: no host
+      result.message = trim(line);
+      return result;
+    }
+    const std::size_t tag = line.find(" kernel: ");
+    if (tag == std::string_view::npos || tag > 300)
+      return std::nullopt;
+    line = line.substr(tag + 9);
+    take_bracketed_time(line);
+  } else {
+    result.time = take_bracketed_time(line);
+  }
+  result.message = trim(line);
+  return result;
+}
+
+std::optional<PatternMatch> match_kernel_pattern(std::string_view pattern,
+                                                 std::string_view message) {
+  PatternMatch match;
+  bool started = false;
+  std::size_t at = 0, captured_from = std::string_view::npos;
+  while (!pattern.empty()) {
+    const std::size_t star = pattern.find('*');
+    const std::size_t braces = pattern.find("{}");
+    const std::size_t end = std::min({star, braces, pattern.size()});
+    const std::string_view piece = pattern.substr(0, end);
+    if (!piece.empty()) {
+      const std::size_t found = message.find(piece, at);
+      if (found == std::string_view::npos)
+        return std::nullopt;
+      if (captured_from != std::string_view::npos) {
+        match.captured = message.substr(captured_from, found - captured_from);
+        captured_from = std::string_view::npos;
+      }
+      if (!started)
+        match.begin = found;
+      started = true;
+      at = found + piece.size();
+    }
+    if (end == pattern.size())
+      break;
+    if (end == braces)
+      captured_from = at;
+    pattern = pattern.substr(end + (end == braces ? 2 : 1));
+  }
+  if (captured_from != std::string_view::npos)
+    match.captured = message.substr(captured_from);
+  return match;
+}
+
+std::optional<PciAddress> address_in(std::string_view message, std::size_t begin) {
+  std::optional<PciAddress> before;
+  for (std::size_t i = 0; i < message.size();) {
+    if (!is_hex(message[i])) {
+      ++i;
+      continue;
+    }
+    std::size_t end = i;
+    while (end < message.size() &&
+           (is_hex(message[end]) || message[end] == ':' || message[end] == '.'))
+      ++end;
+    std::string_view word = message.substr(i, end - i);
+    const std::size_t start = i;
+    i = end;
+    while (!word.empty() && (word.back() == ':' || word.back() == '.'))
+      word.remove_suffix(1);
+    const auto colons = std::count(word.begin(), word.end(), ':');
+    const bool function = word.find('.') != std::string_view::npos;
+    // A Xid's has no function: "0000:3b:00". Two numbers with a colon may be anything.
+    if (!(colons == 2 && word.find(':') >= 4) && !(colons == 1 && function))
+      continue;
+    const auto address = parse_pci_address(function ? std::string(word) : std::string(word) + ".0");
+    if (!address)
+      continue;
+    if (start >= begin)
+      return address;
+    before = address;
+  }
+  return before;
+}
+
+KernelEvents find_kernel_events(std::string_view log, const std::vector<KernelMessage>& messages,
+                                const std::string& check) {
+  KernelEvents found;
+  std::map<std::tuple<const KernelMessage*, std::optional<PciAddress>, std::string>, std::size_t>
+      known;
+  while (!log.empty()) {
+    const std::size_t end = log.find('\n');
+    std::string_view raw = log.substr(0, end);
+    log = end == std::string_view::npos ? std::string_view() : log.substr(end + 1);
+    if (!raw.empty() && raw.back() == '\r')
+      raw.remove_suffix(1);
+    const std::optional<KernelLine> line = parse_kernel_line(raw);
+    if (!line || line->message.empty())
+      continue;
+    ++found.lines;
+    for (const KernelMessage& message : messages) {
+      if (message.check != check)
+        continue;
+      const std::optional<PatternMatch> match =
+          match_kernel_pattern(message.pattern, line->message);
+      if (!match)
+        continue;
+      KernelEvent event;
+      event.message = &message;
+      event.address = address_in(line->message, match->begin);
+      event.detail = printable(std::string(trim(match->captured)), 60);
+      const auto [entry, fresh] = known.try_emplace(
+          std::tuple(event.message, event.address, event.detail), found.events.size());
+      if (fresh && found.events.size() == max_events) {
+        known.erase(entry);
+        break;
+      }
+      if (fresh) {
+        event.first = std::string(line->time);
+        found.events.push_back(std::move(event));
+      }
+      KernelEvent& counted = found.events[entry->second];
+      ++counted.count;
+      counted.last = std::string(line->time);
+      counted.line = printable(std::string(line->message), 300);
+      break;
+    }
+  }
+  return found;
+}
+
+namespace {
+
+/// "GPU3 (0000:5d:00.0)", "mlx5_0 (0000:14:00.0)", or the address alone.
+std::string device_name(const Node& node, const PciAddress& address) {
+  const auto is_at = [&](int pci) {
+    return pci >= 0 && node.pci[static_cast<std::size_t>(pci)].address == address;
+  };
+  for (const Gpu& gpu : node.gpus)
+    if (is_at(gpu.pci))
+      return gpu_name(node, gpu);
+  for (const Nic& nic : node.nics)
+    if (is_at(nic.pci))
+      return nic.name + " (" + to_string(address) + ")";
+  return to_string(address);
+}
+
+std::string subject_of(const KernelEvent& event, const Node& node) {
+  std::vector<std::string> parts;
+  if (event.address)
+    parts.push_back(device_name(node, *event.address));
+  if (!event.detail.empty())
+    parts.push_back(event.detail);
+  return join(parts, ", ");
+}
+
+std::string described(const KernelEvent& event, const Node& node) {
+  const std::string subject = subject_of(event, node);
+  return event.message->id + (subject.empty() ? "" : " on " + subject) +
+         (event.count == 1 ? "" : ", " + std::to_string(event.count) + " times");
+}
+
+std::string times_of(const KernelEvent& event) {
+  if (event.first.empty())
+    return "";
+  const std::string first = printable(event.first, 40), last = printable(event.last, 40);
+  return event.count == 1 ? ", at " + first : ", first at " + first + ", last at " + last;
+}
+
+} // namespace
+
+CheckResult judge_kernel_events(const KernelEvents& found, const std::string& origin,
+                                const Node& node) {
+  std::vector<const KernelEvent*> bad, harmless;
+  for (const KernelEvent& event : found.events) {
+    const bool counts =
+        event.message->severity != Severity::info && event.count >= event.message->least;
+    (counts ? bad : harmless).push_back(&event);
+  }
+  std::stable_sort(bad.begin(), bad.end(), [](const KernelEvent* left, const KernelEvent* right) {
+    return left->message->severity > right->message->severity;
+  });
+  const std::string evidence = origin + ": " + counted(found.lines, "line");
+  const auto names = [&](const std::vector<const KernelEvent*>& events) {
+    std::vector<std::string> list;
+    list.reserve(events.size());
+    for (const KernelEvent* event : events)
+      list.push_back(described(*event, node));
+    return name_list(list);
+  };
+  if (bad.empty())
+    return passed("no such message in the kernel log that matters" +
+                      (harmless.empty() ? std::string() : "; seen: " + names(harmless)),
+                  evidence);
+  const KernelEvent& worst = *bad.front();
+  std::string reason = described(worst, node) + ": " + worst.message->meaning + " (" +
+                       action_words(worst.message->action) + ")";
+  if (bad.size() > 1)
+    reason += "; also " + names({bad.begin() + 1, bad.end()});
+  const std::string shown = evidence + times_of(worst) + ": " + worst.line;
+  return worst.message->severity == Severity::error ? failed(reason, shown, worst.message->fix)
+                                                    : warned(reason, shown, worst.message->fix);
+}
+
+namespace {
+
+constexpr const char* kmsg_path = "/dev/kmsg";
+
+/// Everything that is in the kernel's buffer, by its device.
+std::optional<std::string> read_kmsg(int& error) {
+  const FileDescriptor kmsg(::open(kmsg_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!kmsg) {
+    error = errno;
+    return std::nullopt;
+  }
+  std::string text;
+  std::array<char, 16384> record; // a read returns one record, of 8 KiB at most
+  while (text.size() < max_log_bytes) {
+    const ssize_t count = ::read(kmsg.get(), record.data(), record.size());
+    if (count > 0) {
+      text.append(record.data(), static_cast<std::size_t>(count));
+      continue;
+    }
+    if (count < 0 &&
+        (errno == EINTR || errno == EPIPE)) // EPIPE: overwritten; the next one is there
+      continue;
+    if (count < 0 && errno != EAGAIN) {
+      error = errno;
+      return std::nullopt;
+    }
+    break;
+  }
+  return text;
+}
+
+/// The same by the system call of dmesg.
+std::optional<std::string> read_kernel_buffer() {
+  constexpr int read_all = 3, size_of_buffer = 10; // syslog(2)
+  const int size = ::klogctl(size_of_buffer, nullptr, 0);
+  if (size <= 0)
+    return std::nullopt;
+  std::string text(std::min(static_cast<std::size_t>(size), max_log_bytes), '\0');
+  const int count = ::klogctl(read_all, text.data(), static_cast<int>(text.size()));
+  if (count <= 0)
+    return std::nullopt;
+  text.resize(static_cast<std::size_t>(count));
+  return text;
+}
+
+} // namespace
+
+KernelLogRead read_kernel_log(const Sysroot& sysroot) {
+  KernelLogRead result;
+  if (!sysroot.live()) {
+    for (const char* path : {kmsg_path, "/var/log/kern.log", "/var/log/messages", "/var/log/dmesg"})
+      if (auto text = sysroot.read(path, max_log_bytes)) {
+        result.log = {path, std::move(*text)};
+        return result;
+      }
+    result.problem = "the copied tree has no kernel log";
+    result.evidence = absent("/var/log/kern.log");
+    return result;
+  }
+  int error = 0;
+  if (auto text = read_kmsg(error)) {
+    result.log = {kmsg_path, std::move(*text)};
+    return result;
+  }
+  if (auto text = read_kernel_buffer()) {
+    result.log = {"the kernel's buffer", std::move(*text)};
+    return result;
+  }
+  result.problem = "the kernel log cannot be read here";
+  result.evidence = std::string(kmsg_path) + ": " + std::strerror(error);
+  result.fix = "as root: dmesg > kernel.log; then shmemctl doctor --kernel-log kernel.log";
+  return result;
+}
+
+} // namespace shmemctl::doctor
