@@ -28,6 +28,7 @@ ALONE = {
     "docs/reference/report.md": {"--token", "--password", "--api-key"},
     # those of scripts/lab/hosts
     "docs/development.md": {"--at", "--cable", "--clocks", "--rate", "--sysroots"},
+    "docs/explanation/kernel_log.md": {"--time-format"},  # dmesg's
     "docs/tutorials/several-hosts.md": {"--kill-on-bad-exit", "--nodes", "--ntasks-per-node", "--time"},  # Slurm's
 }
 # Pages about a script of ours, whose flags stand by themselves there.
@@ -39,6 +40,8 @@ ALONE_IN_SOURCES = {
     "src/base/secret_filter.cpp": {"--api", "--gmca", "--mca", "--name", "--no-"},
     "src/instruments/check/expectation.cpp": {"--query"},  # mlxfwmanager's
     "src/instruments/doctor/system.cpp": {"--cap-add"},  # of docker and podman
+    "src/instruments/doctor/rdma_siblings.cpp": {"--online"},  # mlxfwmanager's
+    "src/instruments/inspect/activity.cpp": {"--pid"},  # py-spy's
     "src/model/topo/advice/check_node.cpp": {"--query-gpu"},  # nvidia-smi's
     "src/runtime/bootstrap/openshmem_library.cpp": {"--export-dynamic-symbol"},  # the linker's
     "transports/verbs/device.cpp": {"--device"},  # of docker and podman
