@@ -17,12 +17,13 @@ class KernelLog(CliTest):
 
     def test_an_error_is_a_finding_and_the_exit_code_1(self):
         self.file.write_text("[    0.0] Linux version 6.8.0-45-generic\n" + XID * 3)
-        document = report_of("doctor", "--only", "kernel-log", "--kernel-log", self.file)
+        code, document = report_of("doctor", "--only", "kernel-log", "--kernel-log", self.file)
         found = {finding["id"]: finding for finding in document["findings"]}
         self.assertEqual(set(found), {"kernel-log-xid"})
         self.assertEqual(found["kernel-log-xid"]["severity"], "error")
         self.assertIn("xid-79 on", found["kernel-log-xid"]["message"])
         self.assertIn("3 times", found["kernel-log-xid"]["message"])
+        self.assertEqual(code, 1)
         self.assertEqual(document["exit_code"], 1)
 
     def test_standard_input(self):

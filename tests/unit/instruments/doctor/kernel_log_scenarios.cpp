@@ -57,8 +57,9 @@ Scenarios kernel_log_scenarios() {
            three("kernel-log-iommu", "DMAR: [DMA Write] Request device [14:00.0] fault addr 7f32",
                  fail, "Request device [14:00.0]", "iommu=pt"),
            three("kernel-log-process",
-                 "Memory cgroup out of memory: Killed process 4242 (python) total-vm:8kB", warning,
-                 "Killed process 4242 (python)", "memory limit"),
+                 "Memory cgroup out of memory: Killed process 4242 (python) total-vm:8kB, "
+                 "anon-rss:4kB",
+                 warning, "Killed process 4242 (python)", "memory limit"),
        })
     all.insert(all.end(), part.begin(), part.end());
   all.push_back({"kernel-log-link", "down once, as at a boot",
