@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "src/base/options.h"
 #include "src/base/text.h"
@@ -150,6 +151,37 @@ std::string nearest_known(std::string_view name, const Libraries& libraries, con
   return {};
 }
 
+/// Whether one letter more, less or other makes one of the other.
+bool differ_by_one_letter(std::string_view left, std::string_view right) {
+  if (left.size() < right.size())
+    std::swap(left, right);
+  const auto at = static_cast<std::size_t>(
+      std::mismatch(right.begin(), right.end(), left.begin()).first - right.begin());
+  if (left.size() == right.size())
+    return at < left.size() && left.substr(at + 1) == right.substr(at + 1);
+  return left.size() == right.size() + 1 && left.substr(at + 1) == right.substr(at);
+}
+
+/// The whole name that `name` misses by a letter, where only its last word is known: UCX_NET_DEVICE
+/// ends in a text of libuct, and is no variable. "" if there is none.
+std::string missed_name(std::string_view name, const Libraries& libraries, const Prefix& prefix) {
+  if (prefix.family != Family::ucx)
+    return {};
+  const std::string_view whole = name.substr(std::string_view(prefix.text).size());
+  if (whole.find('_') == std::string_view::npos)
+    return {};
+  const std::vector<std::string> spelled = spellings(name, prefix.family);
+  for (const auto& library : libraries)
+    if (library->kind->family == prefix.family)
+      for (const std::string& each : spelled)
+        if (each.find('_') != std::string::npos && library->knows(each))
+          return {};
+  for (const std::string& known : known_names(libraries, prefix))
+    if (known.find('_') != std::string::npos && differ_by_one_letter(whole, known))
+      return prefix.text + known;
+  return {};
+}
+
 bool has_kind(const Libraries& libraries, std::string_view id) {
   return std::any_of(libraries.begin(), libraries.end(),
                      [id](const auto& library) { return id == library->kind->id; });
@@ -173,7 +205,8 @@ void judge(Variable& variable, const Prefix& prefix, const Libraries& libraries)
                           [&library](const std::string& name) { return library->knows(name); })
             : library->knows(variable.name); // an extension may read it
     if (known) {
-      variable.status = "known";
+      variable.nearest = missed_name(variable.name, libraries, prefix);
+      variable.status = variable.nearest.empty() ? "known" : "ignored";
       variable.library = library->file.path;
       return;
     }

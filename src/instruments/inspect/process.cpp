@@ -178,7 +178,7 @@ private:
         skip("fd", content.error_number);
       else
         process_.skipped.push_back(
-            {"fd", "not readable, or none open: needs the same user, or root"});
+            {"fd", "not readable, or none open: needs the same user, or root with CAP_SYS_PTRACE"});
       return;
     }
     for (const std::string& number : numbers) {
@@ -426,7 +426,7 @@ std::optional<Rank> rank_of(const Process& process) {
 std::string reason_of(int error_number) {
   const std::string text = std::generic_category().message(error_number);
   if (error_number == EACCES || error_number == EPERM)
-    return text + ": needs the same user, or root";
+    return text + ": needs the same user, or root with CAP_SYS_PTRACE";
   return text;
 }
 

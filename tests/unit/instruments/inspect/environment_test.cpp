@@ -66,6 +66,17 @@ TEST(InspectEnvironment, NamesFromTables) {
   EXPECT_EQ(judged("FI_PROVIDR", {sentence}).nearest, "FI_PROVIDER");
 }
 
+TEST(InspectEnvironment, ALastWordDoesNotMakeAName) {
+  const Libraries libraries = {
+      knowing("ucx", "/opt/libuct.so.0", {"DEVICE", "SL", "IB_", "LEN", "GID_INDEX"}),
+      knowing("ucx", "/opt/libucp.so.0", {"NET_DEVICES", "TX_LEN"})};
+  const Variable missed = judged("UCX_NET_DEVICE", libraries);
+  EXPECT_EQ(missed.status, "ignored");
+  EXPECT_EQ(missed.nearest, "UCX_NET_DEVICES");
+  for (const char* name : {"UCX_NET_DEVICES", "UCX_IB_SL", "UCX_RC_TX_LEN", "UCX_IB_GID_INDEX"})
+    EXPECT_EQ(judged(name, libraries).status, "known") << name;
+}
+
 TEST(InspectEnvironment, NothingIsSaidWithoutALibrary) {
   for (const char* name : {"NVSHMEM_NONSENSE", "UCX_NONSENSE", "OMPI_MCA_pml"})
     EXPECT_EQ(judged(name, {}).status, "unchecked") << name;
