@@ -60,7 +60,7 @@ std::string logs_text(const json& logs, const TextStyle& style) {
     lines += view::number(file, "lines").value_or(0);
     bytes += view::number(file, "bytes").value_or(0);
   }
-  text = fmt::format("{:.0f} {} of {}, {:.1f} MB, held against {} messages\n", lines,
+  text = fmt::format("{:.0f} {} of {}, {:.1f} MB, compared with {} known messages\n", lines,
                      lines == 1 ? "line" : "lines", counted(files.size(), "log"), bytes * 1e-6,
                      view::text(logs, "catalogue_messages", "?"));
   const json& ranks = view::list(logs, "ranks");
