@@ -19,6 +19,7 @@ debian_needs() {
 
 debian_mirror() {
   local mirror=${SHMEMCTL_DEBIAN_MIRROR:-}
+  # shellcheck disable=SC2016 # apt-get's own variable
   [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 2>/dev/null |
     grep -v security | head -1)
   [ -n "$mirror" ] || {
