@@ -207,6 +207,13 @@ class OtherTrees(HostsTest):
         self.assertEqual([(node["nodes"], node["topology"]["hostname"], len(node["topology"]["nics"]))
                           for node in report["other_nodes"]], [([1], "b", 4)])
 
+    def test_topo_tells_what_each_host_has(self):
+        done = self.start(OpenMpi(), {"a": 1, "b": 1}, "topo", SHMEMCTL_SYSROOT="/run/lab/files/sysroot").wait(
+            hosts_support.PATIENCE_S)
+        a, b = done.out.split("== host b (PE 1) ==")
+        self.assertIn("1 GPU, 2 NICs", a, done)
+        self.assertIn("3 GPUs, 4 NICs", b, done)
+
 
 class OneHostDiffers(HostsTest):
     """Four hosts of made-up trees that are alike, but for the firmware of c."""
@@ -242,14 +249,6 @@ class OneHostDiffers(HostsTest):
         self.assertIn("nic.mlx5_1.firmware is 28.38.1002 (others 28.39.1002)", found[0]["message"])
         self.assertIn("c differs from the 3 other hosts in 1 fact", done.out)
         self.assertEqual([host["facts"]["nic.count"] for host in report["hosts"]], ["2"] * 4)
-
-
-    def test_topo_tells_what_each_host_has(self):
-        done = self.start(OpenMpi(), {"a": 1, "b": 1}, "topo", SHMEMCTL_SYSROOT="/run/lab/files/sysroot").wait(
-            hosts_support.PATIENCE_S)
-        a, b = done.out.split("== host b (PE 1) ==")
-        self.assertIn("1 GPU, 2 NICs", a, done)
-        self.assertIn("3 GPUs, 4 NICs", b, done)
 
 
 class Impaired(HostsTest):

@@ -28,6 +28,7 @@ ALONE = {
     "docs/reference/report.md": {"--token", "--password", "--api-key"},
     # those of scripts/lab/hosts
     "docs/development.md": {"--at", "--cable", "--clocks", "--rate", "--sysroots"},
+    "docs/explanation/host_facts.md": {"--query"},  # mlxfwmanager's
     "docs/explanation/kernel_log.md": {"--time-format"},  # dmesg's
     "docs/tutorials/several-hosts.md": {"--kill-on-bad-exit", "--nodes", "--ntasks-per-node", "--time"},  # Slurm's
 }
