@@ -22,11 +22,18 @@ void require(bool holds) {
     std::abort();
 }
 
+/// The steps and the first messages of the built-in catalogue: each input makes a search of its
+/// own, which takes a tenth of a second for all of them under the sanitizers.
 const Catalogue& catalogue() {
   static const Catalogue made = [] {
-    Catalogue built_in;
-    built_in.add(log_messages_text(), "built in");
-    return built_in;
+    constexpr int messages = 6;
+    const std::string all = log_messages_text();
+    std::size_t end = 0;
+    for (int i = 0; i <= messages; ++i)
+      end = all.find("\nmessage ", end + 1);
+    Catalogue begin;
+    begin.add(all.substr(0, end + 1), "built in");
+    return begin;
   }();
   return made;
 }
