@@ -197,8 +197,12 @@ struct ReportOutput::State {
       if (!take_signal(taken))
         return;
     while (goes_on(taken));
-    // The signal was consumed; the next one has its default effect in this thread.
-    const sigset_t next = ending_signals();
+    // A second SIGINT, of a user who does not want to wait, ends the process at once. Other signals
+    // wait until the report is written: Open MPI's launcher sends SIGTERM again as soon as the
+    // first PE of a host has ended.
+    sigset_t next;
+    sigemptyset(&next);
+    sigaddset(&next, SIGINT);
     pthread_sigmask(SIG_UNBLOCK, &next, nullptr);
     end_if_writing_hangs(ExitCode::interrupted); // the lock's holder may be writing, too
     const std::lock_guard lock(mutex);

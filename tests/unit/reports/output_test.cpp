@@ -1,6 +1,7 @@
 // The report is written however the run ends: each case is a child process, like a run.
 #include "reports/output.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sstream>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -169,6 +171,38 @@ TEST_F(Output, ASignalEndsAProcessWhoseWriteHangs) {
   ::close(reader);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130);
+}
+
+// As Open MPI's launcher does when the first PE of a host has ended.
+TEST_F(Output, ASecondSigtermDoesNotStopTheWriting) {
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  const int reader = ::open(path("fifo").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  std::string written;
+  const int status = ended(
+      [&](int ready) {
+        Report large = sample_report();
+        large.command.assign(1000, std::string(1000, 'x')); // more than a pipe holds
+        ReportOutput output({path("fifo"), "", false}, large);
+        say_ready(ready);
+        std::this_thread::sleep_for(200s);
+      },
+      [&](pid_t child) {
+        ::kill(child, SIGTERM);
+        for (int available = 0; available == 0;) // it writes
+          ::ioctl(reader, FIONREAD, &available);
+        ::kill(child, SIGTERM);
+        pollfd waiting{reader, POLLIN, 0};
+        std::string block(65536, '\0');
+        ssize_t got = 1;
+        while (got > 0 && ::poll(&waiting, 1, 20000) == 1) {
+          got = ::read(reader, block.data(), block.size());
+          written.append(block, 0, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+        }
+      });
+  ::close(reader);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_EQ(json::parse(written)["status"], "incomplete");
 }
 
 TEST_F(Output, ASignalBeforeTheFirstUpdateWritesWhatIsKnown) {
