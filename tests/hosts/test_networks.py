@@ -45,7 +45,7 @@ class Ipv4Only(Networks):
         self.assert_verified(report, self.names)
 
     def test_addresses_of_no_other_family_are_used(self):
-        done, _ = self.job(OpenMpi(), TWO_HOSTS, "bringup")
+        done, _ = self.job(OpenMpi(), TWO_HOSTS, "bringup", "--verbose")
         self.assertIn("(10.77.0.2:", done.out)
         self.assertNotIn("fe80::", done.out)
 
