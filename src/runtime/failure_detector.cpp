@@ -203,7 +203,7 @@ void TreeFailureDetector::await_cause(int peer) {
 
 void TreeFailureDetector::publish_failure() {
   state_->publish();
-  thread_.hand_over(announce_limit_s);
+  await_sent();
 }
 
 void TreeFailureDetector::phase(const std::string& name) noexcept {
@@ -213,6 +213,10 @@ void TreeFailureDetector::phase(const std::string& name) noexcept {
   } catch (const std::exception&) {
     // Out of memory: the neighbours keep the last phase that was sent.
   }
+}
+
+void TreeFailureDetector::await_sent() noexcept {
+  thread_.hand_over(announce_limit_s);
 }
 
 bool TreeFailureDetector::announce(const Error& error, const std::string& given_phase) noexcept {
@@ -261,7 +265,7 @@ bool TreeFailureDetector::await_printed(const Error* own) noexcept {
 
 void TreeFailureDetector::goodbye() noexcept {
   state_->say_goodbye();
-  thread_.hand_over(announce_limit_s);
+  await_sent();
 }
 
 std::unique_ptr<TreeFailureDetector> start(Bootstrap& bootstrap, const Secret& secret,

@@ -81,6 +81,8 @@ public:
 
   /// Sets the current phase; other PEs may query it, and neighbours are notified of the change.
   virtual void phase(const std::string& name) noexcept = 0;
+  /// Returns when the neighbours have been sent what this PE announced (or after 200 ms).
+  virtual void await_sent() noexcept = 0;
   /// Tells all others that this PE fails with `error`, or is ended by a signal (`interrupted`);
   /// returns when it was sent to the neighbours (or after 200 ms). False, and of no other effect
   /// than that check() throws from now on, if the job has failed already: then this error is a

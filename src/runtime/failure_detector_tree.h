@@ -76,6 +76,7 @@ public:
   void waiting_for_network(int peer) noexcept override { state_->set_waiting_for(peer, true); }
   [[noreturn]] void give_up(const std::string& step, int peer) override;
   void phase(const std::string& name) noexcept override;
+  void await_sent() noexcept override;
   void await_cause(int peer) override;
   bool announce(const Error& error, const std::string& phase) noexcept override;
   bool await_printed(const Error* own) noexcept override;

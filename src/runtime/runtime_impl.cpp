@@ -87,7 +87,11 @@ void Runtime::Impl::run(const char* name, void (Impl::*enter)(), void (Impl::*un
         try {
           if (failure_detector)
             failure_detector->check();
-          hold_problem([&] { inject_fault(options, bootstrap ? bootstrap->rank() : -1, name); });
+          const int pe = bootstrap ? bootstrap->rank() : -1;
+          // Without this the phase may still be unsent when all threads of the PE stop.
+          if (failure_detector && is_fault(options, FaultKind::stop, pe, name))
+            failure_detector->await_sent();
+          hold_problem([&] { inject_fault(options, pe, name); });
           (this->*enter)();
         } catch (const Error& error) {
           raise(error); // before anything is undone: the failure detector must still run
