@@ -29,7 +29,7 @@ struct Introduction {
 
 std::optional<Introduction> introduction_from(const std::string& text) {
   const json object = try_from_json_line(text);
-  if (!object.is_object())
+  if (!object.is_object() || !object.contains("host") || !object.at("host").is_object())
     return std::nullopt;
   try {
     return Introduction{object.at("host"), object.at("kind").get<std::string>(),
@@ -63,7 +63,7 @@ std::vector<Kind> kinds_of(const std::vector<std::optional<Introduction>>& hosts
 /// Why topology and mapping of a kind are not sent; "" if they are. @param index of the kind
 std::string why_left_out(std::size_t index, std::size_t size_bytes) {
   if (index > most_kinds)
-    return fmt::format("{} other kinds of nodes stand in this report", most_kinds);
+    return fmt::format("{} other kinds of nodes are in this report", most_kinds);
   if (size_bytes > most_bytes)
     return "it is larger than 8 MiB";
   return {};

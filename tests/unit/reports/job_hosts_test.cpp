@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <functional>
 #include <gtest/gtest.h>
 #include <mutex>
 #include <thread>
@@ -55,8 +56,12 @@ HostDescription description_of(int host, const std::string& kind, std::size_t si
           {{"of", kind}}};
 }
 
+/// What a PE sends instead of its text.
+using Substitution = std::function<std::string(int pe, const std::string& text)>;
+
 /// Two PEs on each host.
-Outcome gather(const std::vector<HostDescription>& descriptions) {
+Outcome gather(const std::vector<HostDescription>& descriptions,
+               const Substitution& substitute = {}) {
   const int n_pes = 2 * static_cast<int>(descriptions.size());
   std::vector<HostPes> places;
   for (int pe = 0; pe < n_pes; pe += 2)
@@ -69,8 +74,9 @@ Outcome gather(const std::vector<HostDescription>& descriptions) {
       std::optional<HostDescription> mine;
       if (pe % 2 == 0)
         mine = descriptions[static_cast<std::size_t>(pe / 2)];
-      JobHosts all = gather_job_hosts(
-          places, pe, mine, [&](const std::string& text) { return gathering.gather(pe, text); });
+      JobHosts all = gather_job_hosts(places, pe, mine, [&](const std::string& text) {
+        return gathering.gather(pe, substitute ? substitute(pe, text) : text);
+      });
       if (pe == 0)
         outcome.all = std::move(all);
       else
@@ -118,9 +124,38 @@ TEST(JobHosts, TooManyKindsAndTooLongOnesAreLeftOut) {
   EXPECT_EQ(outcome.all.other_nodes[2]["left_out"], "it is larger than 8 MiB");
   EXPECT_FALSE(outcome.all.other_nodes[2].contains("topology"));
   EXPECT_TRUE(outcome.all.other_nodes[15].contains("topology"));
-  EXPECT_EQ(outcome.all.other_nodes[16]["left_out"],
-            "16 other kinds of nodes stand in this report");
+  EXPECT_EQ(outcome.all.other_nodes[16]["left_out"], "16 other kinds of nodes are in this report");
   EXPECT_EQ(outcome.rounds, 2);
+}
+
+TEST(JobHosts, AHostWhoseFirstTextIsMalformedIsLeftOut) {
+  for (const char* sent :
+       {"", "{", "[]", "\xff\xfe", R"({"kind":"k","size_bytes":5})",
+        R"({"host":"h1","kind":"k","size_bytes":5})", R"({"host":{},"kind":7,"size_bytes":5})",
+        R"({"host":{},"kind":"k","size_bytes":-1})",
+        R"({"host":{},"kind":"k","size_bytes":1e30})"}) {
+    const Outcome outcome =
+        gather({description_of(0, "k"), description_of(1, "other"), description_of(2, "k")},
+               [&](int pe, const std::string& text) { return pe == 2 ? std::string(sent) : text; });
+    ASSERT_EQ(outcome.all.hosts.size(), 2u) << sent;
+    EXPECT_EQ(outcome.all.hosts[0]["name"], "h0");
+    EXPECT_EQ(outcome.all.hosts[1]["name"], "h2");
+    EXPECT_TRUE(outcome.all.other_nodes.empty());
+  }
+}
+
+TEST(JobHosts, AMalformedTopologyIsLeftOut) {
+  for (const char* sent : {"", "{", "[]", "5", R"({"topology":{}})", "\xff\xfe"}) {
+    const Outcome outcome = gather({description_of(0, "k"), description_of(1, "other")},
+                                   [&](int pe, const std::string& text) {
+                                     const bool node = text.find("topology") != std::string::npos;
+                                     return pe == 2 && node ? std::string(sent) : text;
+                                   });
+    ASSERT_EQ(outcome.all.hosts.size(), 2u) << sent;
+    ASSERT_EQ(outcome.all.other_nodes.size(), 1u);
+    EXPECT_EQ(outcome.all.other_nodes[0]["left_out"], "its host sent no topology");
+    EXPECT_FALSE(outcome.all.other_nodes[0].contains("topology"));
+  }
 }
 
 } // namespace
