@@ -4,12 +4,14 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "reports/json_view.h"
 #include "reports/table.h"
 #include "reports/text.h"
 #include "src/base/folded_names.h"
+#include "src/base/json_values.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -31,6 +33,15 @@ std::string joined(const json& object, const char* key) {
   for (const json& each : view::list(object, key))
     words.push_back(safe_text(view::scalar(each).value_or("?")));
   return join(words, ", ");
+}
+
+/// Numbers as runs, of which the first are shown: a process may have thousands of queue pairs.
+std::string folded(const json& list) {
+  std::vector<int> numbers;
+  for (const json& each : list)
+    if (const auto number = whole_number<int>(each))
+      numbers.push_back(*number);
+  return numbers.empty() ? "-" : fold_numbers(std::move(numbers));
 }
 
 std::string state_text(const json& process) {
@@ -131,12 +142,69 @@ std::string rights_text(const json& processes, const TextStyle& style) {
 }
 
 std::string connections_text(const json& processes, const TextStyle& style) {
-  Table table({{"PID", Align::right}, {"TCP, local"}, {"remote"}, {"queued [B]", Align::right}});
+  Table table({{"PID", Align::right},
+               {"TCP, local"},
+               {"remote"},
+               {"queued [B]", Align::right},
+               {"sent [B]", Align::right},
+               {"received [B]", Align::right},
+               {"sent in window [B]", Align::right},
+               {"received in window [B]", Align::right}});
   for (const json& process : processes)
     for (const json& connection : view::list(process, "connections"))
       if (style.verbose || view::member(connection, "same_host") != json(true))
         table.add({view::text(process, "pid"), view::text(connection, "local"),
-                   view::text(connection, "remote"), view::text(connection, "queued_bytes")});
+                   view::text(connection, "remote"), view::text(connection, "queued_bytes"),
+                   view::text(connection, "acknowledged_bytes", "-"),
+                   view::text(connection, "received_bytes", "-"),
+                   view::text(connection, "window_acknowledged_bytes", "-"),
+                   view::text(connection, "window_received_bytes", "-")});
+  return table.empty() ? "" : table.text(style);
+}
+
+std::string queue_pairs_text(const json& processes, const TextStyle& style) {
+  Table table({{"PID", Align::right},
+               {"RDMA port"},
+               {"type"},
+               {"state"},
+               {"queue pairs", Align::right},
+               {"numbers"},
+               {"numbers of the peers"},
+               {"expected"}});
+  for (const json& process : processes) {
+    std::vector<std::string> expected;
+    for (const json& each : view::list(process, "expected_ports"))
+      expected.push_back(joined(each, "ports") + " (" + view::text(each, "by") + ")");
+    for (const json& pairs : view::list(process, "queue_pairs"))
+      table.add({view::text(process, "pid"),
+                 view::text(pairs, "device") + ":" + view::text(pairs, "port"),
+                 view::text(pairs, "type"), view::text(pairs, "state"),
+                 std::to_string(view::list(pairs, "numbers").size()),
+                 folded(view::list(pairs, "numbers")), folded(view::list(pairs, "remote_numbers")),
+                 or_dash(join(expected, "; "))});
+  }
+  return table.empty() ? "" : table.text(style);
+}
+
+std::string gpus_text(const json& processes, const TextStyle& style) {
+  Table table({{"PID", Align::right},
+               {"GPU", Align::right},
+               {"PCI"},
+               {"its number in the process", Align::right},
+               {"memory [GB]", Align::right},
+               {"busy", Align::right},
+               {"NVLink out [B]", Align::right},
+               {"NVLink in [B]", Align::right}});
+  constexpr double giga = 1e9;
+  for (const json& process : processes)
+    for (const json& gpu : view::list(process, "gpus")) {
+      const auto used = view::number(gpu, "used_bytes"), busy = view::number(gpu, "busy_percent");
+      table.add({view::text(process, "pid"), view::text(gpu, "index"), view::text(gpu, "pci"),
+                 view::text(gpu, "visible_index", "-"), used ? view::decimal(*used / giga, 3) : "-",
+                 busy ? view::decimal(*busy, 3) + "%" : "-",
+                 view::text(gpu, "nvlink_sent_bytes", "-"),
+                 view::text(gpu, "nvlink_received_bytes", "-")});
+    }
   return table.empty() ? "" : table.text(style);
 }
 
@@ -170,7 +238,8 @@ std::string processes_text(const json& processes, const TextStyle& style) {
   std::string text;
   for (const std::string& part :
        {overview(processes, style), verdicts_text(processes), libraries_text(processes, style),
-        variables_text(processes, style), connections_text(processes, style),
+        variables_text(processes, style), queue_pairs_text(processes, style),
+        gpus_text(processes, style), connections_text(processes, style),
         style.verbose ? rights_text(processes, style) : "", skipped_text(processes)})
     if (!part.empty())
       text += (text.empty() ? "" : "\n") + part;
