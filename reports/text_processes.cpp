@@ -57,22 +57,28 @@ std::string state_text(const json& process) {
   return text;
 }
 
-std::string overview(const json& processes, const TextStyle& style) {
-  Table table({{"PID", Align::right},
-               {"rank", Align::right},
-               {"program"},
-               {"user"},
-               {"CPUs", Align::right},
-               {"RDMA devices"},
-               {"state"}});
+/// @param hosts processes of several hosts, of a job
+std::string overview(const json& processes, bool hosts, const TextStyle& style) {
+  std::vector<Column> columns = {
+      {"PID", Align::right},  {"rank", Align::right}, {"program"}, {"user"},
+      {"CPUs", Align::right}, {"RDMA devices"},       {"state"}};
+  if (hosts)
+    columns.insert(columns.begin(), Column{"host"});
+  Table table(columns);
   for (const json& process : processes) {
     if (!process.is_object() || !process.contains("activity"))
       continue;
     const auto cpus = view::number(view::member(process, "activity"), "cpus");
-    table.add({view::text(process, "pid"), view::text(process, "rank", "-"),
-               view::text(process, "name", "-"), view::text(process, "user", "-"),
-               cpus ? view::decimal(*cpus, 3) : "-", or_dash(joined(process, "rdma_devices")),
-               state_text(process)});
+    std::vector<std::string> row = {view::text(process, "pid"),
+                                    view::text(process, "rank", "-"),
+                                    view::text(process, "name", "-"),
+                                    view::text(process, "user", "-"),
+                                    cpus ? view::decimal(*cpus, 3) : "-",
+                                    or_dash(joined(process, "rdma_devices")),
+                                    state_text(process)};
+    if (hosts)
+      row.insert(row.begin(), view::text(process, "host"));
+    table.add(row);
   }
   return table.empty() ? "" : table.text(style);
 }
@@ -230,20 +236,52 @@ std::string skipped_text(const json& processes) {
   return text;
 }
 
+std::string in_paragraphs(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts)
+    if (!part.empty())
+      text += (text.empty() ? "" : "\n") + part;
+  return text;
+}
+
+/// What is known of the processes of one host, but for the overview.
+std::string details(const json& processes, const TextStyle& style) {
+  return in_paragraphs({libraries_text(processes, style), variables_text(processes, style),
+                        queue_pairs_text(processes, style), gpus_text(processes, style),
+                        connections_text(processes, style),
+                        style.verbose ? rights_text(processes, style) : "",
+                        skipped_text(processes)});
+}
+
+/// The processes by host; "" is this node alone.
+std::map<std::string, json> by_host(const json& processes) {
+  std::map<std::string, json> hosts;
+  for (const json& process : processes) {
+    json& list = hosts[view::text(process, "host")];
+    if (list.is_null())
+      list = json::array();
+    list.push_back(process);
+  }
+  return hosts;
+}
+
 } // namespace
 
 std::string processes_text(const json& processes, const TextStyle& style) {
   if (!processes.is_array() || processes.empty())
     return "";
-  std::string text;
-  for (const std::string& part :
-       {overview(processes, style), verdicts_text(processes), libraries_text(processes, style),
-        variables_text(processes, style), queue_pairs_text(processes, style),
-        gpus_text(processes, style), connections_text(processes, style),
-        style.verbose ? rights_text(processes, style) : "", skipped_text(processes)})
-    if (!part.empty())
-      text += (text.empty() ? "" : "\n") + part;
-  return text;
+  const std::map<std::string, json> hosts = by_host(processes);
+  const bool one = hosts.size() == 1 && hosts.begin()->first.empty();
+  std::vector<std::string> parts = {overview(processes, !one, style), verdicts_text(processes)};
+  if (one)
+    parts.push_back(details(processes, style));
+  else if (!style.verbose)
+    parts.push_back("libraries, variables, queue pairs and connections of each host: --verbose, or "
+                    "--json\n");
+  else
+    for (const auto& host : hosts)
+      parts.push_back(host.first + ":\n" + details(host.second, style));
+  return in_paragraphs(parts);
 }
 
 } // namespace shmemctl

@@ -75,7 +75,7 @@ std::optional<double> cpus_between(const ProcessTable& before, const ProcessTabl
 /// Devices that are open, and those of queue pairs: descriptors of others may not be readable.
 std::vector<std::string> devices_of(std::vector<std::string> open, const RdmaUse& use) {
   for (const QueuePair& pair : use.queue_pairs)
-    if (std::find(open.begin(), open.end(), pair.device) == open.end())
+    if (!pair.device.empty() && std::find(open.begin(), open.end(), pair.device) == open.end())
       open.push_back(pair.device);
   std::sort(open.begin(), open.end(), natural_less);
   return open;
@@ -115,7 +115,8 @@ std::vector<int> Inspector::select(const Selection& selection, Inspection& to) c
   std::vector<int> chosen, unreadable;
   const int own = sysroot_.live() ? static_cast<int>(::getpid()) : 0;
   for (const int pid : process_ids(sysroot_)) {
-    if (pid == own || (selection.user && user_of(sysroot_, pid) != selection.user))
+    if (pid == own || (selection.user && user_of(sysroot_, pid) != selection.user) ||
+        std::find(selection.but.begin(), selection.but.end(), pid) != selection.but.end())
       continue;
     const FileContent maps =
         sysroot_.read_or_reason("/proc/" + std::to_string(pid) + "/maps", 64U << 20);

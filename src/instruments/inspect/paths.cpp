@@ -220,16 +220,15 @@ private:
                 ", ");
   }
 
-  /// Whether a process that was not looked at has queue pairs on one of these ports: then a library
-  /// that balances may have had a reason.
-  bool used_by_strangers(const std::vector<NicUse>& ports) const {
+  /// Whether a process that was not looked at has queue pairs on this port: then a library that
+  /// balances may have had a reason.
+  bool used_by_strangers(const NicUse& port) const {
     for (const auto& process : all_.by_pid) {
       if (looked_at_.count(process.first) != 0)
         continue;
       for (const UsedPort& used : used_ports(process.second))
-        for (const NicUse& port : ports)
-          if (port_name(used.device, used.port) == port_name(node_, port))
-            return true;
+        if (port_name(used.device, used.port) == port_name(node_, port))
+          return true;
     }
     return false;
   }
@@ -268,7 +267,8 @@ private:
     const PeMapping* better = best_of(placed);
     // With more processes than near NICs, an even distribution leaves a far one to some.
     if (better == nullptr || better->nics.empty() ||
-        rank_between(node_, gpu, better->nics.front().nic) >= rank || used_by_strangers(nearer))
+        rank_between(node_, gpu, better->nics.front().nic) >= rank ||
+        used_by_strangers(better->nics.front()))
       return;
     const auto Bps = carried_Bps(placed.ports, loads_, window_s_);
     constexpr double least_Bps = 10e6;
