@@ -54,6 +54,8 @@ std::string state_text(const json& process) {
     text += ": " + join(compilers, ", ");
   if (const std::string wait = view::text(activity, "wait"); !wait.empty())
     text += " in " + wait;
+  if (view::member(activity, "moves_data") == json(false))
+    text += "; nothing moves over its NICs and NVLinks";
   return text;
 }
 

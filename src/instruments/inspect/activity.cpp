@@ -126,6 +126,40 @@ void await(JobVerdict& job, const JobMember& member) {
   job.awaited_host = member.host;
 }
 
+constexpr unsigned busy_percent = 90, idle_percent = 10;
+
+bool has_busy_gpu(const JobMember* member) {
+  return member->activity.gpu_busy_percent.value_or(0) >= busy_percent;
+}
+
+/// What GPUs tell that CPUs do not: ranks that wait in a kernel have a busy one. Whether it is
+/// told.
+bool judge_by_gpus(JobVerdict& job, const Members& members) {
+  const auto busy = std::count_if(members.begin(), members.end(), has_busy_gpu);
+  const auto idle = std::find_if(members.begin(), members.end(), [](const JobMember* member) {
+    return member->activity.gpu_busy_percent.value_or(busy_percent) <= idle_percent;
+  });
+  const auto others = static_cast<std::ptrdiff_t>(members.size()) - 1;
+  if (members.size() > 2 && busy == others && idle != members.end()) {
+    job.verdict =
+        fmt::format("{} {} and its GPU is idle ({}%), while kernels of the {} others run: "
+                    "probably they wait for it",
+                    named(**idle), why(**idle), *(*idle)->activity.gpu_busy_percent, others);
+    await(job, **idle);
+    job.guess = true;
+    return true;
+  }
+  const bool nothing_moves =
+      std::all_of(members.begin(), members.end(), [](const JobMember* member) {
+        return has_busy_gpu(member) && member->activity.moves_data == std::optional(false);
+      });
+  if (nothing_moves)
+    job.verdict =
+        "kernels of all run, and nothing moves over their NICs and NVLinks: they wait for "
+        "something that was not looked at, or for each other";
+  return nothing_moves;
+}
+
 void judge(JobVerdict& job, const Members& members, bool whole) {
   // What certainly holds the others up comes first.
   for (const Doing doing : {Doing::ended, Doing::stopped, Doing::compiles, Doing::blocked}) {
@@ -145,6 +179,8 @@ void judge(JobVerdict& job, const Members& members, bool whole) {
     job.rank_missing = true;
     return;
   }
+  if (judge_by_gpus(job, members))
+    return;
   const Members waiting = those(members, Doing::waits), running = those(members, Doing::runs);
   const Members& odd = waiting.size() == 1 ? waiting : running;
   if (members.size() > 2 && odd.size() == 1 && waiting.size() + running.size() == members.size()) {
@@ -231,7 +267,8 @@ void serialize(Archive& archive, JobMember& member) {
   archive(member.host, member.job, member.pid, member.program, member.rank, member.local_rank,
           member.local_size);
   archive.choice(activity.doing, Doing::ended);
-  archive(activity.wait, activity.cpus, activity.compilers);
+  archive(activity.wait, activity.cpus, activity.compilers, activity.gpu_busy_percent,
+          activity.moves_data);
 }
 
 std::vector<JobMember> job_members(const std::vector<Member>& members) {

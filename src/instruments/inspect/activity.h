@@ -29,6 +29,10 @@ struct Activity {
   std::string wait;           ///< "futex (futex_wait_queue)"; "" if it does not wait
   std::optional<double> cpus; ///< that it used while it was watched
   std::vector<std::pair<int, std::string>> compilers; ///< PID and name
+  /// How busy its kernels keep the GPU that it uses most; empty if that is unknown.
+  std::optional<unsigned> gpu_busy_percent = std::nullopt;
+  /// Whether its NIC ports or its GPU's NVLinks carried data in the window; empty if unknown.
+  std::optional<bool> moves_data = std::nullopt;
 };
 
 /// States of all processes, for their descendants.

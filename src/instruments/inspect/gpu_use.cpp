@@ -99,7 +99,7 @@ GpuProcesses read_gpu_processes(const Nvml& nvml) {
   }
   found.known = true;
   for (int index = 0; index < *count; ++index) {
-    const NvmlGpu facts = nvml.gpu(index);
+    const NvmlGpu facts = nvml.gpu_identity(index);
     const auto processes = nvml.processes(index);
     if (!facts.address || !processes) {
       found.skipped.push_back({"processes of GPU " + std::to_string(index),
@@ -196,8 +196,6 @@ std::optional<int> visible_index(const std::string* visible, const DrivenGpu& gp
 
 std::vector<GpuUse> gpus_of(const Sysroot& sysroot, const Process& process,
                             const GpuProcesses& gpus) {
-  if (!gpus.known)
-    return gpus_of_descriptors(sysroot, process);
   std::vector<GpuUse> uses;
   for (const DrivenGpu& gpu : gpus.gpus)
     for (const GpuProcess& user : gpu.processes)
@@ -214,7 +212,8 @@ std::vector<GpuUse> gpus_of(const Sysroot& sysroot, const Process& process,
   std::stable_sort(uses.begin(), uses.end(), [](const GpuUse& left, const GpuUse& right) {
     return left.used_bytes.value_or(0) > right.used_bytes.value_or(0);
   });
-  return uses;
+  // The driver may number processes of containers otherwise.
+  return uses.empty() ? gpus_of_descriptors(sysroot, process) : uses;
 }
 
 const Nvml* GpuDriver::open(const Sysroot& sysroot) {

@@ -66,8 +66,8 @@ struct GpuUse {
 };
 
 /// The GPUs of a process: those on which the driver says that it has a context, the one with most
-/// memory first. If the driver was not asked: the only /dev/nvidiaN that it has open, by the minor
-/// numbers of /proc/driver/nvidia/gpus.
+/// memory first. If it says nothing of the process: the only /dev/nvidiaN that it has open, by the
+/// minor numbers of /proc/driver/nvidia/gpus.
 std::vector<GpuUse> gpus_of(const Sysroot& sysroot, const Process& process,
                             const GpuProcesses& gpus);
 

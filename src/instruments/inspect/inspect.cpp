@@ -93,6 +93,33 @@ void note_foreign_sockets(const Rights& rights, Process& process) {
         {"bytes of TCP connections", "it is in another network namespace: run inspect in that"});
 }
 
+/// Whether data went over the ports of its queue pairs, or over the NVLinks of its GPU. Empty if
+/// nothing was watched, or a counter that matters is unknown.
+std::optional<bool> moves_data(const Inspected& process, const Inspection& inspection) {
+  if (inspection.window_s <= 0 || !process.rdma || process.gpus.empty())
+    return std::nullopt;
+  std::uint64_t bytes = 0;
+  bool complete = true;
+  const auto add = [&](const std::optional<std::uint64_t>& sent,
+                       const std::optional<std::uint64_t>& received) {
+    complete = complete && sent && received;
+    bytes += sent.value_or(0) + received.value_or(0);
+  };
+  for (const UsedPort& used : used_ports(*process.rdma))
+    for (const PortLoad& load : inspection.loads)
+      if (load.rdma && load.device == used.device && load.port == used.port)
+        add(load.sent_bytes, load.received_bytes);
+  for (const NvlinkLoad& load : inspection.nvlinks)
+    if (load.gpu == process.gpus.front().index)
+      add(load.sent_bytes, load.received_bytes);
+  // Queue pairs of DEVX are in no account: without any, it is not known which ports it uses.
+  complete = complete && !used_ports(*process.rdma).empty();
+  constexpr double least_Bps = 1e6; // what keeps connections alive is less
+  if (static_cast<double>(bytes) / inspection.window_s > least_Bps)
+    return true;
+  return complete ? std::optional(false) : std::nullopt;
+}
+
 std::vector<PortLoad> ports_without_bytes(const std::vector<PortBytes>& ports) {
   return load_between({}, ports);
 }
@@ -194,13 +221,16 @@ Inspection Inspector::inspect(const Selection& selection, double window_s) {
     each.activity = activity_of(each.process, after, cpus);
     findings.add(each.process, version_findings(each.libraries));
     findings.add(each.process, environment_findings(each.variables));
-    members.push_back({&each.process, rank_of(each.process), each.activity});
     if (rdma.known) {
       const auto use = rdma.by_pid.find(each.process.pid);
       each.rdma = use == rdma.by_pid.end() ? RdmaUse() : use->second;
       each.rdma_devices = devices_of(std::move(each.rdma_devices), *each.rdma);
     }
     each.gpus = gpus_of(sysroot_, each.process, gpus);
+    if (!each.gpus.empty())
+      each.activity.gpu_busy_percent = each.gpus.front().busy_percent;
+    each.activity.moves_data = moves_data(each, result);
+    members.push_back({&each.process, rank_of(each.process), each.activity});
     fill_tcp_bytes(tcp_before, tcp_after, watches, each.process.connections);
     if (live)
       note_foreign_sockets(each.rights, each.process);

@@ -73,6 +73,10 @@ json activity_json(const Inspected& inspected) {
   set_unless_empty(object, "wait", activity.wait);
   if (activity.cpus)
     object["cpus"] = *activity.cpus;
+  if (activity.gpu_busy_percent)
+    object["gpu_busy_percent"] = *activity.gpu_busy_percent;
+  if (activity.moves_data)
+    object["moves_data"] = *activity.moves_data;
   json compilers = json::array();
   for (const auto& compiler : activity.compilers)
     compilers.push_back({{"pid", compiler.first}, {"name", compiler.second}});

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "src/base/error.h"
 #include "src/base/options.h"
 #include "src/base/text.h"
 #include "src/model/topo/distance.h"
@@ -303,9 +304,13 @@ private:
         const auto version = parse_nvshmem_version(number);
         if (!version)
           return std::nullopt;
-        NvshmemSettings settings = nvshmem_settings(Options(nvshmem_variables(*user.process)));
-        settings.version = *version;
-        return settings;
+        try {
+          NvshmemSettings settings = nvshmem_settings(Options(nvshmem_variables(*user.process)));
+          settings.version = *version;
+          return settings;
+        } catch (const Error&) { // a value that NVSHMEM refuses as well
+          return std::nullopt;
+        }
       }
     return std::nullopt;
   }

@@ -240,6 +240,19 @@ NvmlGpu Nvml::gpu(int index) const {
   return gpu;
 }
 
+NvmlGpu Nvml::gpu_identity(int index) const {
+  NvmlGpu gpu;
+  gpu.index = index;
+  const std::pair<Device, std::string> found = session_->device(index);
+  if (found.first == nullptr) {
+    gpu.address.origin = gpu.uuid.origin = found.second;
+    return gpu;
+  }
+  gpu.address = ask_address(*session_, found.first);
+  gpu.uuid = ask_text(*session_, "nvmlDeviceGetUUID", found.first);
+  return gpu;
+}
+
 namespace {
 
 /// The GPUs of one machine have the cluster 0.

@@ -91,6 +91,8 @@ public:
   Fact<int> device_count() const;
 
   NvmlGpu gpu(int index) const;
+  /// Address and UUID alone: without the links, which take many calls.
+  NvmlGpu gpu_identity(int index) const;
   /// Reads what each active NVLink of the GPU has sent and received: fields
   /// NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX (138) and NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX (139),
   /// payload in KiB, by link (`scopeId`) and once for all of them, as NVML's API reference has them

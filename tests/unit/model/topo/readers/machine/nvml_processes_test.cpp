@@ -45,6 +45,15 @@ TEST_F(NvmlProcesses, MemoryAndTheNewestUtilization) {
   EXPECT_EQ((*found)[1].busy_percent.value, 37U) << "not the older sample's";
 }
 
+TEST_F(NvmlProcesses, IdentityOfAGpu) {
+  const Nvml nvml = open("");
+  const NvmlGpu gpu = nvml.gpu_identity(1);
+  ASSERT_TRUE(gpu.address);
+  EXPECT_EQ(to_string(*gpu.address), "0000:2a:00.0");
+  EXPECT_EQ(gpu.uuid.value, "GPU-1");
+  EXPECT_FALSE(nvml.gpu_identity(2).address);
+}
+
 TEST_F(NvmlProcesses, WhyThereAreNone) {
   const Nvml nvml = open("process 0 5 1 1\nprocess 1 6 1 1\n"
                          "fail nvmlDeviceGetComputeRunningProcesses_v3 15 0\n"
