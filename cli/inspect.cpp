@@ -288,7 +288,8 @@ void add_inspect_flags(CLI::App& command, InspectFlags& flags) {
                    "All that have a communication library loaded and that may be read");
   command
       .add_option("--window", flags.window_s,
-                  "Also watch the byte counters of NICs for this time (default: not)")
+                  "Also watch the bytes of NICs, TCP connections and NVLinks for this time "
+                  "(default: not)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.05, 86400.0));
   command.add_option("--watch", flags.watch_s, "Repeat it at this interval until interrupted")
@@ -305,9 +306,9 @@ void add_inspect(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "inspect", "Look into running processes: libraries, variables, connections, who waits");
   command->footer(
-      "Reads /proc and the files of mapped libraries; it attaches to nothing, sends no signal and\n"
-      "changes nothing. What the user who runs it may not read is listed as skipped: processes of\n"
-      "others need root.\n"
+      "Reads /proc, the files of mapped libraries, and what the kernel (netlink) and NVML tell of\n"
+      "processes; it attaches to nothing, sends no signal and changes nothing. What the user who\n"
+      "runs it may not read is listed as skipped: processes of others need root.\n"
       "Started once per node by a launcher (mpirun, srun, run), it looks at all nodes: PE 0 shows\n"
       "them, and names the rank that the others wait for over the whole job.\n"
       "Exit code 1: a finding of severity error; 2: none of the processes is there.\n"

@@ -504,8 +504,9 @@ std::vector<FindingReference> finding_rows() {
        "process set itself, a topology file, or a port that was down when it started."},
       {"nic-far", "Running processes", "warning, info",
        "All connected queue pairs of a process are on NICs that are further from its GPU than "
-       "another active one, which an even distribution over the processes would give it. The info "
-       "form says that these ports carried nearly nothing in the window.",
+       "another active one, which it could have without harm: nobody would share a NIC more than "
+       "now, or an exchange brings both nearer. The info form says that these ports carried nearly "
+       "nothing in the window.",
        "RDMA netlink's queue pairs and NVML's processes, against the distances of the node.",
        "Let each rank use the NIC next to its GPU: `shmemctl topo` prints the setting."},
       {"nic-one-of-many", "Running processes", "warning",

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <fmt/format.h>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -163,10 +164,7 @@ public:
   PathJudge(const Node& node, const std::vector<PathUser>& users, const RdmaResources& all,
             bool whole, const std::vector<PortLoad>& loads, double window_s)
       : node_(node), placed_(placed_users(node, users)), all_(all), whole_(whole), loads_(loads),
-        window_s_(window_s) {
-    for (const PathUser& user : users)
-      looked_at_.insert(user.process->pid);
-  }
+        window_s_(window_s) {}
 
   PathJudgement judge() {
     for (const Placed& placed : placed_) {
@@ -204,59 +202,67 @@ private:
       return false;
     result_.findings.push_back(
         {"gpu-index-confused", Severity::warning, subject_of_user(*placed.user),
-         fmt::format("it uses GPU {} ({}), which CUDA_VISIBLE_DEVICES makes its GPU {}; its queue "
-                     "pairs are on {}, next to the GPU with the physical number {}, and {} is next "
-                     "to its own",
-                     use.index, to_string(use.address), *use.visible_index,
-                     distance_words(node_, placed.gpus.front(), placed.ports), *use.visible_index,
-                     nearest_names(placed)),
+         fmt::format(
+             "it uses GPU {} ({}), which CUDA_VISIBLE_DEVICES makes its GPU {}; its queue "
+             "pairs are on {}, next to the GPU with the physical number {}; next to its own "
+             "is {}",
+             use.index, to_string(use.address), *use.visible_index,
+             distance_words(node_, placed.gpus.front(), placed.ports), *use.visible_index,
+             nearest_names(placed)),
          "look the NIC up by the GPU's PCI address, not by the number that CUDA gives it; until "
          "then name the NIC of each rank: shmemctl topo prints the setting"});
     return true;
   }
 
+  /// The nearest ports of its GPU.
   std::string nearest_names(const Placed& placed) const {
     const int gpu = placed.gpus.front();
-    return join(port_names(node_, nearer_ports(node_, gpu, nearest_used(node_, gpu, placed.ports))),
-                ", ");
+    std::vector<std::string> names;
+    int nearest = not_near;
+    for (const NicUse& use : fabric_ports(node_)) {
+      const int rank = rank_between(node_, gpu, use.nic);
+      if (rank < nearest)
+        names.clear();
+      nearest = std::min(nearest, rank);
+      if (rank == nearest)
+        names.push_back(port_name(node_, use));
+    }
+    return join(names, ", ");
   }
 
-  /// Whether a process that was not looked at has queue pairs on this port: then a library that
-  /// balances may have had a reason.
-  bool used_by_strangers(const NicUse& port) const {
-    for (const auto& process : all_.by_pid) {
-      if (looked_at_.count(process.first) != 0)
-        continue;
-      for (const UsedPort& used : used_ports(process.second))
-        if (port_name(used.device, used.port) == port_name(node_, port))
-          return true;
-    }
-    return false;
+  /// Processes with queue pairs on each port, also those that were not looked at.
+  int users_of(const std::string& port) {
+    if (users_.empty())
+      for (const auto& process : all_.by_pid)
+        for (const UsedPort& used : used_ports(process.second))
+          ++users_[port_name(used.device, used.port)];
+    const auto found = users_.find(port);
+    return found == users_.end() ? 0 : found->second;
   }
 
-  /// The best ports for all that were looked at: even first, then near.
-  const std::vector<PeMapping>& best() {
-    if (!best_) {
-      MappingRequest request;
-      request.policy = Policy::optimal;
-      for (const Placed& placed : placed_)
-        if (!placed.gpus.empty() && !placed.ports.empty())
-          request.gpus.push_back(placed.gpus.front());
-      best_ = map_nics(node_, request).pes;
-    }
-    return *best_;
-  }
-
-  const PeMapping* best_of(const Placed& wanted) {
-    std::size_t at = 0;
-    for (const Placed& placed : placed_) {
-      if (placed.gpus.empty() || placed.ports.empty())
-        continue;
-      if (&placed == &wanted)
-        return at < best().size() ? &best()[at] : nullptr;
-      ++at;
-    }
-    return nullptr;
+  /// Whether the process could have this nearer port without harm: fewer processes use it than its
+  /// own, or an exchange with one that does makes both distances together shorter. Where GPUs
+  /// outnumber NICs, somebody has to go further.
+  bool could_have(const Placed& placed, const NicUse& port) {
+    const std::string name = port_name(node_, port);
+    int sharing = not_near;
+    for (const UsedPort& used : placed.ports)
+      sharing = std::min(sharing, users_of(port_name(used.device, used.port)));
+    if (users_of(name) < sharing)
+      return true;
+    const int own = rank_between(node_, placed.gpus.front(), port.nic),
+              now = nearest_used(node_, placed.gpus.front(), placed.ports);
+    return std::any_of(placed_.begin(), placed_.end(), [&](const Placed& other) {
+      const bool has_it =
+          std::any_of(other.ports.begin(), other.ports.end(), [&name](const UsedPort& used) {
+            return port_name(used.device, used.port) == name;
+          });
+      if (&other == &placed || other.gpus.empty() || !has_it)
+        return false;
+      const int there = rank_between(node_, other.gpus.front(), port.nic),
+                exchanged = nearest_used(node_, other.gpus.front(), placed.ports);
+      return there != not_near && exchanged != not_near && own + exchanged < now + there;
+    });
   }
 
   void find_far(const Placed& placed) {
@@ -265,11 +271,8 @@ private:
     const int gpu = placed.gpus.front();
     const int rank = nearest_used(node_, gpu, placed.ports);
     const std::vector<NicUse> nearer = nearer_ports(node_, gpu, rank);
-    const PeMapping* better = best_of(placed);
-    // With more processes than near NICs, an even distribution leaves a far one to some.
-    if (better == nullptr || better->nics.empty() ||
-        rank_between(node_, gpu, better->nics.front().nic) >= rank ||
-        used_by_strangers(better->nics.front()))
+    if (std::none_of(nearer.begin(), nearer.end(),
+                     [&](const NicUse& port) { return could_have(placed, port); }))
       return;
     const auto Bps = carried_Bps(placed.ports, loads_, window_s_);
     constexpr double least_Bps = 10e6;
@@ -458,8 +461,7 @@ private:
   bool whole_;
   const std::vector<PortLoad>& loads_;
   double window_s_;
-  std::set<int> looked_at_;
-  std::optional<std::vector<PeMapping>> best_;
+  std::map<std::string, int> users_; ///< by port
   PathJudgement result_;
 };
 

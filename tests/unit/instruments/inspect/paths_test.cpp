@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "src/instruments/inspect/paths.h"
 #include "tests/support/node_builder.h"
@@ -98,17 +99,24 @@ TEST_F(PathsOfProcesses, TwoThatExchangedTheirNics) {
 }
 
 TEST_F(PathsOfProcesses, NoAlarmWhereNearNicsAreTaken) {
-  // Two GPUs and one NIC on each switch, and a NIC alone: somebody has to go further.
+  // Two GPUs share a NIC; that of the third GPU, which nobody uses, is further.
   shmemctl::testing::NodeBuilder builder;
   const int tree = builder.pcie_switch(builder.host_bridge(0));
   builder.gpu(tree);
   builder.gpu(tree);
   builder.nic(tree, "mlx5_0");
-  builder.nic(builder.pcie_switch(builder.host_bridge(0)), "mlx5_1");
+  const int other = builder.pcie_switch(builder.host_bridge(0));
+  builder.gpu(other);
+  builder.nic(other, "mlx5_1");
   node_ = builder.node;
   process(100, 0, "mlx5_0");
   process(101, 1, "mlx5_1");
   EXPECT_TRUE(findings().empty());
+  // The other one goes further.
+  all_.by_pid[100].queue_pairs[0].device = all_.by_pid[100].queue_pairs[1].device = "mlx5_1";
+  all_.by_pid[101].queue_pairs[0].device = all_.by_pid[101].queue_pairs[1].device = "mlx5_0";
+  EXPECT_TRUE(findings().empty());
+  std::swap(all_.by_pid[100], all_.by_pid[101]);
   // One of them alone was looked at, and the other has its queue pairs all the same.
   owned_.pop_front();
   EXPECT_TRUE(findings(false).empty());
@@ -148,7 +156,7 @@ TEST_F(PathsOfProcesses, ANumberTakenForAPhysicalOne) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].id, "gpu-index-confused");
   EXPECT_EQ(found[0].subject, "PID 103 (rank 3)");
-  EXPECT_NE(found[0].message.find("mlx5_3:1 is next to its own"), std::string::npos)
+  EXPECT_NE(found[0].message.find("next to its own is mlx5_3:1"), std::string::npos)
       << found[0].message;
 }
 
