@@ -216,6 +216,19 @@ std::string gpus_text(const json& processes, const TextStyle& style) {
   return table.empty() ? "" : table.text(style);
 }
 
+std::string rdma_connections_text(const json& processes, const TextStyle& style) {
+  Table table({{"PID", Align::right}, {"RDMA port"}, {"connection"}, {"local"}, {"remote"}});
+  for (const json& process : processes)
+    for (const json& connection : view::list(process, "rdma_connections")) {
+      const std::string device = view::text(connection, "device");
+      table.add({view::text(process, "pid"),
+                 device.empty() ? "-" : device + ":" + view::text(connection, "port", "-"),
+                 view::text(connection, "state"), view::text(connection, "local", "-"),
+                 view::text(connection, "remote", "-")});
+    }
+  return table.empty() ? "" : table.text(style);
+}
+
 std::string verdicts_text(const json& processes) {
   std::set<std::pair<std::string, std::string>> seen;
   std::string text;
@@ -249,8 +262,8 @@ std::string in_paragraphs(const std::vector<std::string>& parts) {
 /// What is known of the processes of one host, but for the overview.
 std::string details(const json& processes, const TextStyle& style) {
   return in_paragraphs({libraries_text(processes, style), variables_text(processes, style),
-                        queue_pairs_text(processes, style), gpus_text(processes, style),
-                        connections_text(processes, style),
+                        queue_pairs_text(processes, style), rdma_connections_text(processes, style),
+                        gpus_text(processes, style), connections_text(processes, style),
                         style.verbose ? rights_text(processes, style) : "",
                         skipped_text(processes)});
 }

@@ -456,6 +456,21 @@ class Paths(Inspect):
         self.assertIn("no connected queue pair on the RDMA devices that it has open (mlx5_0)", fallback["message"])
         self.assertEqual(document["processes"][0]["queue_pairs"], [])
 
+    def test_connections_of_librdmacm(self):
+        self.node.rank(0, [self.nvshmem], 0, "mlx5_0")
+        self.node.write("shmemctl/rdma/cm_id", "link mlx5_0/1 cm-idn 3 lqpn 200 qp-type RC state CONNECT ps TCP pid 100 comm python3 "
+                        "src-addr 10.0.0.1:4711 dst-addr 10.0.0.2:80\ncm-idn 4 state LISTEN ps TCP pid 100 comm python3\n")
+        self.node.write("shmemctl/rdma/mr", "dev mlx5_0 mrn 1 mrlen 4096 pdn 2 pid 100 comm python3\n" * 2)
+        self.node.write("shmemctl/rdma/cq", "dev mlx5_0 cqn 1 cqe 255 users 2 pid 100 comm python3\n")
+        _, document = self.inspect("100")
+        entry, = document["processes"]
+        self.assertEqual(entry["rdma_connections"],
+                         [{"state": "CONNECT", "device": "mlx5_0", "port": 1, "local": "10.0.0.1:4711",
+                           "remote": "10.0.0.2:80"}, {"state": "LISTEN"}])
+        self.assertEqual((entry["completion_queues"], entry["memory_regions"], entry["memory_region_bytes"]), (1, 2, 8192))
+        shown = run("inspect", "100", "--sysroot", self.node.folder)[1]
+        self.assertRegex(shown, r"(?m)^100 +mlx5_0:1 +CONNECT +10\.0\.0\.1:4711 +10\.0\.0\.2:80$")
+
     def test_odd_recorded_answers(self):
         self.node.rank(0, [self.nvshmem], 0, "mlx5_0")
         self.node.write("shmemctl/rdma/qp", b"link mlx5_0/1 lqpn 99999999999 pid 100\n\xff\x1b[31m pid 100\nlink \x1b[2J/1 lqpn 7 "

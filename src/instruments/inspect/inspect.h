@@ -26,7 +26,7 @@ namespace shmemctl::inspect {
 struct Selection {
   std::vector<int> pids;
   std::optional<unsigned> user;
-  std::vector<int> but; ///< never these: PEs of the inspecting job itself
+  std::vector<int> but = {}; ///< never these: PEs of the inspecting job itself
 };
 
 struct Inspected {
