@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "cli/session.h"
@@ -14,9 +16,13 @@
 #include "reports/text.h"
 #include "src/base/options.h"
 #include "src/base/secret_filter.h"
+#include "src/base/severity.h"
 #include "src/base/text.h"
 #include "src/instruments/inspect/inspect.h"
 #include "src/instruments/inspect/inspect_report.h"
+#include "src/instruments/inspect/job.h"
+#include "src/runtime/bootstrap/select.h"
+#include "src/runtime/identity.h"
 
 namespace shmemctl {
 
@@ -69,15 +75,23 @@ inspect::Selection selection_of(const InspectFlags& flags, const Sysroot& sysroo
   return selection;
 }
 
+std::string host_name(const Sysroot& sysroot) {
+  return sysroot.read_line("/proc/sys/kernel/hostname").value_or("localhost");
+}
+
+/// The report's `processes`, without secrets.
+nlohmann::json processes_of(const inspect::Inspection& found, const Options& options) {
+  const SecretFilter hide(options);
+  return inspect::processes_json(
+      found, [&hide](std::vector<std::string> words) { return hide(std::move(words)); });
+}
+
 /// The report as it would be if the run ended now.
 void put(Session& session, const inspect::Inspection& found, const Options& options,
          const Sysroot& sysroot) {
   Report& report = session.report();
-  const SecretFilter hide(options);
-  report.processes = inspect::processes_json(
-      found, [&hide](std::vector<std::string> words) { return hide(std::move(words)); });
-  report.nic_counters = inspect::counter_rows(
-      found, sysroot.read_line("/proc/sys/kernel/hostname").value_or("localhost"));
+  report.processes = processes_of(found, options);
+  report.nic_counters = inspect::counter_rows(found, host_name(sysroot));
   report.findings = found.findings;
   session.checkpoint();
 }
@@ -127,6 +141,143 @@ ExitCode inspect_repeatedly(Session& session, const Context& context, const Insp
   }
 }
 
+// Under a launcher: the nodes of a job side by side.
+
+/// One PE of a job that inspects: the first of each machine looks, PE 0 shows all.
+class JobInspector {
+public:
+  JobInspector(Session& session, const Context& context, const InspectFlags& flags,
+               const Options& options, const Sysroot& sysroot, Bootstrap& bootstrap)
+      : session_(session), context_(context), flags_(flags), options_(options), sysroot_(sysroot),
+        bootstrap_(bootstrap), inspector_(sysroot) {
+    const HostIdentity identity = read_machine_identity(sysroot);
+    const auto pes = inspect::gather_pes(bootstrap, {identity.machine_id, ::getpid()}, deadline());
+    selection_ = selection_of(flags, sysroot);
+    if (sysroot.live())
+      selection_.but = inspect::pids_beside(pes, bootstrap.rank());
+    looks_ = inspect::looks(pes, bootstrap.rank());
+    session.report().job = {bootstrap.size(), inspect::machine_count(pes), bootstrap.name(),
+                            launcher_name(context.environment)};
+  }
+
+  ExitCode once() {
+    session_.set_deadline(flags_.window_s + 2 * options_.number("TIMEOUT"));
+    round();
+    return conclude();
+  }
+
+  ExitCode repeatedly() {
+    using Clock = std::chrono::steady_clock;
+    session_.set_deadline(std::nullopt); // lasts until it is interrupted
+    const TextStyle style = text_style(context_, options_);
+    const auto start = Clock::now();
+    const auto every = std::chrono::duration<double>(*flags_.watch_s);
+    for (bool more = true; more;) {
+      const auto began = Clock::now();
+      round();
+      more = !flags_.duration_s ||
+             Clock::now() + every <= start + std::chrono::duration<double>(*flags_.duration_s);
+      if (leads() && more && session_.wants_text())
+        std::cout << utc_now() << '\n'
+                  << processes_text(session_.report().processes, style) << '\n'
+                  << findings_text(session_.report().findings, style) << '\n'
+                  << std::flush;
+      more = more && (!leads() || require_stdout());
+      // Clocks differ, so PE 0 decides for all.
+      bootstrap_.broadcast(&more, sizeof more, 0, deadline());
+      if (more)
+        std::this_thread::sleep_until(began + every);
+    }
+    return conclude();
+  }
+
+private:
+  bool leads() const { return bootstrap_.rank() == 0; }
+  Deadline deadline() const {
+    return Deadline::after(std::chrono::duration<double>(
+        options_.number("TIMEOUT") + flags_.window_s + flags_.watch_s.value_or(0)));
+  }
+
+  /// Collective: looks at the processes of all machines. Their report is PE 0's.
+  void round() {
+    std::optional<inspect::HostInspection> own;
+    if (looks_) {
+      session_.phase("reading processes");
+      const inspect::Inspection found = inspector_.inspect(selection_, flags_.window_s);
+      const std::string host = host_name(sysroot_);
+      own = inspect::host_inspection(found, processes_of(found, options_), host,
+                                     inspect::counter_rows(found, host));
+    }
+    session_.phase("gathering the processes of all nodes");
+    const auto parts = inspect::gather_inspections(bootstrap_, own ? &*own : nullptr, deadline());
+    if (!leads())
+      return;
+    inspect::JobInspection all = inspect::join_hosts(parts, true);
+    Report& report = session_.report();
+    report.processes = std::move(all.processes);
+    report.findings = std::move(all.findings);
+    report.nic_counters = std::move(all.counters);
+    session_.checkpoint();
+  }
+
+  /// Collective.
+  ExitCode conclude() {
+    session_.phase("agreeing on the verdict");
+    const Report& report = session_.report();
+    const ExitCode own =
+        leads() && has_finding(report.findings, report.fail_on) ? ExitCode::finding : ExitCode::ok;
+    int code = static_cast<int>(own);
+    bootstrap_.broadcast(&code, sizeof code, 0, deadline());
+    bootstrap_.finish(deadline());
+    if (leads()) {
+      if (report.processes.empty() && session_.wants_text())
+        std::cout << "no process that may be read has a communication library loaded\n\n";
+      session_.finish();
+    }
+    return static_cast<ExitCode>(code);
+  }
+
+  Session& session_;
+  const Context& context_;
+  const InspectFlags& flags_;
+  const Options& options_;
+  const Sysroot& sysroot_;
+  Bootstrap& bootstrap_;
+  inspect::Inspector inspector_;
+  inspect::Selection selection_;
+  bool looks_ = false;
+};
+
+ExitCode inspect_job(Context context, const InspectFlags& flags) {
+  if (!flags.pids.empty())
+    throw bad_inspect("PID " + flags.pids.front(), "the nodes of a job have processes of their own",
+                      "pass --user NAME or --all, or start inspect without a launcher");
+  const Context given = context;
+  // Only PE 0 writes files and prints, and which process that is is known only later.
+  context.json_path.clear();
+  context.csv_path.clear();
+  context.quiet = true;
+  return with_session(context, [&](Session& session, const Options& options) {
+    session.phase("opening the bootstrap");
+    BootstrapRequest request;
+    request.options = &options;
+    request.environment = context.environment;
+    const std::unique_ptr<Bootstrap> bootstrap =
+        open_bootstrap(std::move(request),
+                       Deadline::after(std::chrono::duration<double>(options.number("TIMEOUT"))));
+    if (bootstrap->rank() == 0) {
+      context.json_path = given.json_path;
+      context.csv_path = given.csv_path;
+      context.quiet = given.quiet;
+      session.output().set_targets({given.json_path, given.csv_path, given.force});
+    }
+    const std::string root = options.text("SYSROOT");
+    const Sysroot sysroot(root.empty() ? "/" : root);
+    JobInspector inspector(session, context, flags, options, sysroot, *bootstrap);
+    return flags.watch_s ? inspector.repeatedly() : inspector.once();
+  });
+}
+
 void add_inspect_flags(CLI::App& command, InspectFlags& flags) {
   command.add_option("PID", flags.pids, "Processes to look at");
   command
@@ -137,7 +288,8 @@ void add_inspect_flags(CLI::App& command, InspectFlags& flags) {
                    "All that have a communication library loaded and that may be read");
   command
       .add_option("--window", flags.window_s,
-                  "Also watch the byte counters of NICs for this time (default: not)")
+                  "Also watch the bytes of NICs, TCP connections and NVLinks for this time "
+                  "(default: not)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.05, 86400.0));
   command.add_option("--watch", flags.watch_s, "Repeat it at this interval until interrupted")
@@ -154,14 +306,17 @@ void add_inspect(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "inspect", "Look into running processes: libraries, variables, connections, who waits");
   command->footer(
-      "Reads /proc and the files of mapped libraries; it attaches to nothing, sends no signal and\n"
-      "changes nothing. What the user who runs it may not read is listed as skipped: processes of\n"
-      "others need root.\n"
+      "Reads /proc, the files of mapped libraries, and what the kernel (netlink) and NVML tell of\n"
+      "processes; it attaches to nothing, sends no signal and changes nothing. What the user who\n"
+      "runs it may not read is listed as skipped: processes of others need root.\n"
+      "Started once per node by a launcher (mpirun, srun, run), it looks at all nodes: PE 0 shows\n"
+      "them, and names the rank that the others wait for over the whole job.\n"
       "Exit code 1: a finding of severity error; 2: none of the processes is there.\n"
       "Examples:\n"
       "  shmemctl inspect 4711\n"
       "  shmemctl inspect --all --window 2 --json inspect.json\n"
       "  shmemctl inspect --user ann --watch 5\n"
+      "  srun -N 16 --ntasks-per-node 1 shmemctl inspect --user ann --json job.json\n"
       "  shmemctl inspect --all --sysroot copy-of-a-node");
   auto flags = std::make_shared<InspectFlags>();
   add_inspect_flags(*command, *flags);
@@ -169,6 +324,8 @@ void add_inspect(CLI::App& app, Context& context) {
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) {
       check_flags(*flags);
+      if (launched_size(run_context.environment) > 1)
+        return inspect_job(run_context, *flags);
       return with_session(run_context, [&](Session& session, const Options& options) {
         const std::string root = options.text("SYSROOT");
         const Sysroot sysroot(root.empty() ? "/" : root);

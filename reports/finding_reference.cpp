@@ -482,17 +482,39 @@ std::vector<FindingReference> finding_rows() {
        "A variable has a value that its library does not accept.",
        "`inspect` compares `/proc/PID/environ` with a table of ranges and words.",
        "Set one of the values that the finding gives."},
+      {"gpu-index-confused", "Running processes", "warning",
+       "A process communicates over the NIC next to another GPU than its own: the one whose "
+       "physical number is the number that its GPU has under `CUDA_VISIBLE_DEVICES`.",
+       "NVML's processes and `CUDA_VISIBLE_DEVICES` in `/proc/PID/environ`, against the ports of "
+       "its connected queue pairs and the distances of the node.",
+       "Look NICs up by the GPU's PCI address; until then name the NIC of each rank."},
       {"library-twice", "Running processes", "error, warning",
        "A process has loaded one library from two files. Each has a state of its own, and which "
        "one "
        "a call reaches depends on the order of loading. Two NVSHMEM host libraries are an error.",
        "`/proc/PID/maps`: files of one name, without version and hash, that are different files.",
        "Keep one: uninstall a package, or clean `LD_LIBRARY_PATH` and `LD_PRELOAD`."},
+      {"mapping-differs", "Running processes", "warning, info",
+       "The ports over which a rank communicates are not those that `topo` computes for the "
+       "version and the settings of its library. The info form says that NCCL may have made the "
+       "connections, whose rings may leave a node at another GPU than that of the NIC.",
+       "The ports of connected queue pairs (`inspect`), or those that the log of a rank names "
+       "(`explain`), against NVSHMEM's and NCCL's rules on the topology of the node.",
+       "Compare with `shmemctl topo` under the same variables; look for a variable that the "
+       "process set itself, a topology file, or a port that was down when it started."},
+      {"nic-far", "Running processes", "warning, info",
+       "All connected queue pairs of a process are on NICs that are further from its GPU than "
+       "another active one, which it could have without harm: nobody would share a NIC more than "
+       "now, or an exchange brings both nearer. The info form says that these ports carried nearly "
+       "nothing in the window.",
+       "RDMA netlink's queue pairs and NVML's processes, against the distances of the node.",
+       "Let each rank use the NIC next to its GPU: `shmemctl topo` prints the setting."},
       {"nic-one-of-many", "Running processes", "warning",
        "One RDMA port carries nearly all traffic of a node that has several, or several processes "
-       "have only one and the same RDMA device open.",
+       "have queue pairs only on one and the same RDMA device.",
        "With `--window`, the byte counters of all ports: 90% or more on one. Without, the devices "
-       "that the processes have open.",
+       "on which the processes have connected queue pairs or, where the kernel does not list "
+       "these, that they have open.",
        "Let each rank use the NIC next to its GPU: `shmemctl topo` prints the setting."},
       {"nvshmem-qp-layout", "Running processes", "error, warning",
        "An extension reads the queue pairs of NVSHMEM's IBGDA in the order that they had before "
@@ -531,9 +553,12 @@ std::vector<FindingReference> finding_rows() {
        "Install a newer rdma-core, or an older release of the library that needs it."},
       {"tcp-fallback", "Running processes", "warning, info",
        "A process is connected to other hosts by TCP only although the node has active RDMA ports. "
-       "It is a warning if interfaces carried more than 10 MB/s in the window and RDMA ports less "
-       "than a tenth of it; without `--window`, only the connections are known.",
-       "`/proc/PID/fd`, `/proc/PID/net/tcp`, `/sys/class/infiniband`, `/proc/net/dev`.",
+       "It is a warning if its connections carried more than 10 MB/s in the window (where the "
+       "kernel does not tell that: interfaces more than 10 MB/s, and RDMA ports less than a tenth "
+       "of it); without `--window`, only the connections are known. Those to ports below 1024 are "
+       "left out.",
+       "RDMA netlink or `/proc/PID/fd`, `/proc/PID/net/tcp`, NETLINK_SOCK_DIAG, "
+       "`/sys/class/infiniband`, `/proc/net/dev`.",
        "Mount `/dev/infiniband` into the container; look at `NCCL_NET`, `NCCL_IB_DISABLE`, "
        "`UCX_TLS`, `FI_PROVIDER`."},
       {"nic-hotspot-predicted", "Simulation", "warning",

@@ -4,12 +4,14 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "reports/json_view.h"
 #include "reports/table.h"
 #include "reports/text.h"
 #include "src/base/folded_names.h"
+#include "src/base/json_values.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -33,6 +35,15 @@ std::string joined(const json& object, const char* key) {
   return join(words, ", ");
 }
 
+/// Numbers as runs, of which the first are shown: a process may have thousands of queue pairs.
+std::string folded(const json& list) {
+  std::vector<int> numbers;
+  for (const json& each : list)
+    if (const auto number = whole_number<int>(each))
+      numbers.push_back(*number);
+  return numbers.empty() ? "-" : fold_numbers(std::move(numbers));
+}
+
 std::string state_text(const json& process) {
   const json& activity = view::member(process, "activity");
   std::string text = view::text(activity, "state", "-");
@@ -43,25 +54,33 @@ std::string state_text(const json& process) {
     text += ": " + join(compilers, ", ");
   if (const std::string wait = view::text(activity, "wait"); !wait.empty())
     text += " in " + wait;
+  if (view::member(activity, "moves_data") == json(false))
+    text += "; nothing moves over its NICs and NVLinks";
   return text;
 }
 
-std::string overview(const json& processes, const TextStyle& style) {
-  Table table({{"PID", Align::right},
-               {"rank", Align::right},
-               {"program"},
-               {"user"},
-               {"CPUs", Align::right},
-               {"RDMA devices"},
-               {"state"}});
+/// @param hosts processes of several hosts, of a job
+std::string overview(const json& processes, bool hosts, const TextStyle& style) {
+  std::vector<Column> columns = {
+      {"PID", Align::right},  {"rank", Align::right}, {"program"}, {"user"},
+      {"CPUs", Align::right}, {"RDMA devices"},       {"state"}};
+  if (hosts)
+    columns.insert(columns.begin(), Column{"host"});
+  Table table(columns);
   for (const json& process : processes) {
     if (!process.is_object() || !process.contains("activity"))
       continue;
     const auto cpus = view::number(view::member(process, "activity"), "cpus");
-    table.add({view::text(process, "pid"), view::text(process, "rank", "-"),
-               view::text(process, "name", "-"), view::text(process, "user", "-"),
-               cpus ? view::decimal(*cpus, 3) : "-", or_dash(joined(process, "rdma_devices")),
-               state_text(process)});
+    std::vector<std::string> row = {view::text(process, "pid"),
+                                    view::text(process, "rank", "-"),
+                                    view::text(process, "name", "-"),
+                                    view::text(process, "user", "-"),
+                                    cpus ? view::decimal(*cpus, 3) : "-",
+                                    or_dash(joined(process, "rdma_devices")),
+                                    state_text(process)};
+    if (hosts)
+      row.insert(row.begin(), view::text(process, "host"));
+    table.add(row);
   }
   return table.empty() ? "" : table.text(style);
 }
@@ -131,12 +150,82 @@ std::string rights_text(const json& processes, const TextStyle& style) {
 }
 
 std::string connections_text(const json& processes, const TextStyle& style) {
-  Table table({{"PID", Align::right}, {"TCP, local"}, {"remote"}, {"queued [B]", Align::right}});
+  Table table({{"PID", Align::right},
+               {"TCP, local"},
+               {"remote"},
+               {"queued [B]", Align::right},
+               {"sent [B]", Align::right},
+               {"received [B]", Align::right},
+               {"sent in window [B]", Align::right},
+               {"received in window [B]", Align::right}});
   for (const json& process : processes)
     for (const json& connection : view::list(process, "connections"))
       if (style.verbose || view::member(connection, "same_host") != json(true))
         table.add({view::text(process, "pid"), view::text(connection, "local"),
-                   view::text(connection, "remote"), view::text(connection, "queued_bytes")});
+                   view::text(connection, "remote"), view::text(connection, "queued_bytes"),
+                   view::text(connection, "acknowledged_bytes", "-"),
+                   view::text(connection, "received_bytes", "-"),
+                   view::text(connection, "window_acknowledged_bytes", "-"),
+                   view::text(connection, "window_received_bytes", "-")});
+  return table.empty() ? "" : table.text(style);
+}
+
+std::string queue_pairs_text(const json& processes, const TextStyle& style) {
+  Table table({{"PID", Align::right},
+               {"RDMA port"},
+               {"type"},
+               {"state"},
+               {"queue pairs", Align::right},
+               {"numbers"},
+               {"numbers of the peers"},
+               {"expected"}});
+  for (const json& process : processes) {
+    std::vector<std::string> expected;
+    for (const json& each : view::list(process, "expected_ports"))
+      expected.push_back(joined(each, "ports") + " (" + view::text(each, "by") + ")");
+    for (const json& pairs : view::list(process, "queue_pairs"))
+      table.add({view::text(process, "pid"),
+                 view::text(pairs, "device") + ":" + view::text(pairs, "port"),
+                 view::text(pairs, "type"), view::text(pairs, "state"),
+                 std::to_string(view::list(pairs, "numbers").size()),
+                 folded(view::list(pairs, "numbers")), folded(view::list(pairs, "remote_numbers")),
+                 or_dash(join(expected, "; "))});
+  }
+  return table.empty() ? "" : table.text(style);
+}
+
+std::string gpus_text(const json& processes, const TextStyle& style) {
+  Table table({{"PID", Align::right},
+               {"GPU", Align::right},
+               {"PCI"},
+               {"its number in the process", Align::right},
+               {"memory [GB]", Align::right},
+               {"busy", Align::right},
+               {"NVLink out [B]", Align::right},
+               {"NVLink in [B]", Align::right}});
+  constexpr double giga = 1e9;
+  for (const json& process : processes)
+    for (const json& gpu : view::list(process, "gpus")) {
+      const auto used = view::number(gpu, "used_bytes"), busy = view::number(gpu, "busy_percent");
+      table.add({view::text(process, "pid"), view::text(gpu, "index"), view::text(gpu, "pci"),
+                 view::text(gpu, "visible_index", "-"), used ? view::decimal(*used / giga, 3) : "-",
+                 busy ? view::decimal(*busy, 3) + "%" : "-",
+                 view::text(gpu, "nvlink_sent_bytes", "-"),
+                 view::text(gpu, "nvlink_received_bytes", "-")});
+    }
+  return table.empty() ? "" : table.text(style);
+}
+
+std::string rdma_connections_text(const json& processes, const TextStyle& style) {
+  Table table({{"PID", Align::right}, {"RDMA port"}, {"connection"}, {"local"}, {"remote"}});
+  for (const json& process : processes)
+    for (const json& connection : view::list(process, "rdma_connections")) {
+      const std::string device = view::text(connection, "device");
+      table.add({view::text(process, "pid"),
+                 device.empty() ? "-" : device + ":" + view::text(connection, "port", "-"),
+                 view::text(connection, "state"), view::text(connection, "local", "-"),
+                 view::text(connection, "remote", "-")});
+    }
   return table.empty() ? "" : table.text(style);
 }
 
@@ -162,19 +251,52 @@ std::string skipped_text(const json& processes) {
   return text;
 }
 
+std::string in_paragraphs(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts)
+    if (!part.empty())
+      text += (text.empty() ? "" : "\n") + part;
+  return text;
+}
+
+/// What is known of the processes of one host, but for the overview.
+std::string details(const json& processes, const TextStyle& style) {
+  return in_paragraphs({libraries_text(processes, style), variables_text(processes, style),
+                        queue_pairs_text(processes, style), rdma_connections_text(processes, style),
+                        gpus_text(processes, style), connections_text(processes, style),
+                        style.verbose ? rights_text(processes, style) : "",
+                        skipped_text(processes)});
+}
+
+/// The processes by host; "" is this node alone.
+std::map<std::string, json> by_host(const json& processes) {
+  std::map<std::string, json> hosts;
+  for (const json& process : processes) {
+    json& list = hosts[view::text(process, "host")];
+    if (list.is_null())
+      list = json::array();
+    list.push_back(process);
+  }
+  return hosts;
+}
+
 } // namespace
 
 std::string processes_text(const json& processes, const TextStyle& style) {
   if (!processes.is_array() || processes.empty())
     return "";
-  std::string text;
-  for (const std::string& part :
-       {overview(processes, style), verdicts_text(processes), libraries_text(processes, style),
-        variables_text(processes, style), connections_text(processes, style),
-        style.verbose ? rights_text(processes, style) : "", skipped_text(processes)})
-    if (!part.empty())
-      text += (text.empty() ? "" : "\n") + part;
-  return text;
+  const std::map<std::string, json> hosts = by_host(processes);
+  const bool one = hosts.size() == 1 && hosts.begin()->first.empty();
+  std::vector<std::string> parts = {overview(processes, !one, style), verdicts_text(processes)};
+  if (one)
+    parts.push_back(details(processes, style));
+  else if (!style.verbose)
+    parts.push_back("libraries, variables, queue pairs and connections of each host: --verbose, or "
+                    "--json\n");
+  else
+    for (const auto& host : hosts)
+      parts.push_back(host.first + ":\n" + details(host.second, style));
+  return in_paragraphs(parts);
 }
 
 } // namespace shmemctl

@@ -19,24 +19,6 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Edit distance with insertions, deletions, replacements and swaps of neighbours: "form" is closer
-/// to "from" than to "force".
-std::size_t edit_distance(std::string_view left, std::string_view right) {
-  std::vector<std::size_t> before_last, last(right.size() + 1), row(right.size() + 1);
-  for (std::size_t j = 0; j <= right.size(); ++j)
-    row[j] = j;
-  for (std::size_t i = 1; i <= left.size(); ++i) {
-    before_last = std::exchange(last, row);
-    row[0] = i;
-    for (std::size_t j = 1; j <= right.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (left[i - 1] != right[j - 1])});
-      if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1])
-        row[j] = std::min(row[j], before_last[j - 2] + 1);
-    }
-  }
-  return row[right.size()];
-}
-
 } // namespace
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -202,6 +184,22 @@ bool natural_less(std::string_view left, std::string_view right) {
   if ((left.size() - i) != (right.size() - j))
     return left.size() - i < right.size() - j;
   return left < right;
+}
+
+std::size_t edit_distance(std::string_view left, std::string_view right) {
+  std::vector<std::size_t> before_last, last(right.size() + 1), row(right.size() + 1);
+  for (std::size_t j = 0; j <= right.size(); ++j)
+    row[j] = j;
+  for (std::size_t i = 1; i <= left.size(); ++i) {
+    before_last = std::exchange(last, row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= right.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (left[i - 1] != right[j - 1])});
+      if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1])
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+  }
+  return row[right.size()];
 }
 
 std::optional<std::string> nearest_spelling(std::string_view word,

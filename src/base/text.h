@@ -36,6 +36,10 @@ std::optional<double> parse_number(std::string_view text);
 /// Natural order: runs of digits by value ("mlx5_2" before "mlx5_10").
 bool natural_less(std::string_view left, std::string_view right);
 
+/// Insertions, deletions, replacements and swaps of neighbours that make one text of the other:
+/// "form" is closer to "from" than to "force".
+std::size_t edit_distance(std::string_view left, std::string_view right);
+
 /// The candidate with the smallest edit distance to `word`, if that is at most half of its
 /// length (at least 1, at most 3); ties go to the first candidate.
 std::optional<std::string> nearest_spelling(std::string_view word,

@@ -10,6 +10,7 @@
 //   INDEX COUNT MBPS p2p STATUS | ecc INDEX COUNT | rows INDEX CORRECTABLE UNCORRECTABLE PENDING
 //   FAILED throttle INDEX HEXBITS | fabric INDEX STATE STATUS | persistence INDEX 0|1
 //   cluster INDEX NUMBER CLIQUE           of a fabric; NUMBER is the first byte of its uuid
+//   process INDEX PID BYTES PERCENT       with a context; BYTES or PERCENT "-": not available
 // and those of fake_nvml_counters.h and fake_nvml_events.c. With FAKE_NVML_THREAD in the
 // environment it starts a thread.
 #include <stdio.h>
@@ -25,10 +26,12 @@
 #define INVALID_ARGUMENT 2
 #define NOT_SUPPORTED 3
 #define NOT_FOUND 6
+#define INSUFFICIENT_SIZE 7
 #define UNKNOWN_ERROR 999
 #define MAX_GPUS 64
 #define MAX_LINKS 18
 #define MAX_FAILURES 32
+#define MAX_PROCESSES 8
 
 typedef struct {
   int present, exists, type;
@@ -43,6 +46,12 @@ typedef struct {
   unsigned long long ecc, throttle;
   char bus_id[32], uuid[80], name[96], vbios[32];
   Link links[MAX_LINKS];
+  struct {
+    unsigned pid;
+    int percent; // -1: no sample
+    unsigned long long bytes;
+  } processes[MAX_PROCESSES];
+  unsigned process_count;
 } Gpu;
 typedef struct {
   char function[64];
@@ -90,6 +99,18 @@ static void set_gpu(Gpu* gpu, const char* line) {
   sscanf(line, "gpu %*d %31s %79s %95[^\n]", gpu->bus_id, gpu->uuid, gpu->name);
 }
 
+static void add_process(Gpu* gpu, const char* line) {
+  char bytes[32] = "", percent[32] = "";
+  unsigned pid = 0;
+  if (gpu->process_count >= MAX_PROCESSES ||
+      sscanf(line, "process %*d %u %31s %31s", &pid, bytes, percent) != 3)
+    return;
+  gpu->processes[gpu->process_count].pid = pid;
+  gpu->processes[gpu->process_count].bytes =
+      strcmp(bytes, "-") == 0 ? ~0ULL : strtoull(bytes, NULL, 10);
+  gpu->processes[gpu->process_count++].percent = strcmp(percent, "-") == 0 ? -1 : atoi(percent);
+}
+
 static void read_gpu_line(const char* word, int index, const char* line) {
   Gpu* gpu = &gpus[index];
   int a = 0, b = 0, c = 0;
@@ -126,6 +147,8 @@ static void read_gpu_line(const char* word, int index, const char* line) {
     gpu->fabric_state = (unsigned char)a, gpu->fabric_status = b;
   else if (strcmp(word, "cluster") == 0 && sscanf(line, "cluster %*d %d %d", &a, &b) == 2)
     gpu->cluster = (unsigned char)a, gpu->clique = (unsigned)b;
+  else if (strcmp(word, "process") == 0)
+    add_process(gpu, line);
 }
 
 static void read_line(const char* line) {
@@ -206,6 +229,8 @@ const char* nvmlErrorString(int code) {
     return "Insufficient Permissions";
   case NOT_FOUND:
     return "Not Found";
+  case INSUFFICIENT_SIZE:
+    return "Insufficient Size";
   case 9:
     return "Driver Not Loaded";
   case 15:
@@ -367,6 +392,52 @@ int nvmlDeviceGetFieldValues(Gpu* gpu, int count, FieldValue* fields) {
   BEGIN(gpu);
   for (int i = 0; i < count; ++i)
     get_field(gpu, &fields[i]);
+  return SUCCESS;
+}
+typedef struct {
+  unsigned pid;
+  unsigned long long bytes;
+  unsigned gpu_instance, compute_instance;
+} ProcessInfo;
+int nvmlDeviceGetComputeRunningProcesses_v3(Gpu* gpu, unsigned* count, ProcessInfo* rows) {
+  BEGIN(gpu);
+  const unsigned room = *count;
+  *count = gpu->process_count;
+  if (room < gpu->process_count)
+    return INSUFFICIENT_SIZE;
+  for (unsigned i = 0; i < gpu->process_count; ++i) {
+    rows[i].pid = gpu->processes[i].pid;
+    rows[i].bytes = gpu->processes[i].bytes;
+    rows[i].gpu_instance = rows[i].compute_instance = ~0U;
+  }
+  return SUCCESS;
+}
+typedef struct {
+  unsigned pid;
+  unsigned long long timestamp;
+  unsigned sm, memory, encoder, decoder;
+} UtilizationSample;
+// Two samples of each process that has one; the older says 1 %.
+int nvmlDeviceGetProcessUtilization(Gpu* gpu, UtilizationSample* samples, unsigned* count,
+                                    unsigned long long since) {
+  BEGIN(gpu);
+  (void)since;
+  unsigned needed = 0;
+  for (unsigned i = 0; i < gpu->process_count; ++i)
+    needed += gpu->processes[i].percent < 0 ? 0 : 2;
+  if (needed == 0)
+    return NOT_FOUND;
+  const unsigned room = *count;
+  *count = needed;
+  if (samples == NULL || room < needed)
+    return INSUFFICIENT_SIZE;
+  memset(samples, 0, needed * sizeof *samples);
+  for (unsigned i = 0, at = 0; i < gpu->process_count; ++i)
+    for (unsigned age = 0; gpu->processes[i].percent >= 0 && age < 2; ++age, ++at) {
+      samples[at].pid = gpu->processes[i].pid;
+      samples[at].timestamp = 1000 - age;
+      samples[at].sm = age == 0 ? (unsigned)gpu->processes[i].percent : 1;
+    }
   return SUCCESS;
 }
 int nvmlDeviceGetP2PStatus(Gpu* left, Gpu* right, int index, int* status) {

@@ -14,7 +14,7 @@ NO_IDS = {
     "fabrics": {"fat-tree"},
     "faults": {"moe-middle"},
     "formats": {"hwloc-xml", "nccl-xml", "nvidia-smi"},
-    "libraries": {"nvidia-nvshmem", "nvshmem-host"},
+    "libraries": {"nccl-net", "nvidia-nvshmem", "nvshmem-host"},
     "protocols": {"pmi-2"},
     "variants": {"what-if"},
 }

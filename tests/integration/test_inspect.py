@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from support import CliTest, clean_environment, report_of, run
+from support import BINARY, CliTest, clean_environment, report_of, run
 
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
 
@@ -89,6 +89,53 @@ class RecordedNode:
             path = self.folder / folder / link
             path.parent.mkdir(parents=True, exist_ok=True)
             os.symlink(target, path)
+
+
+class NodeOfPairs(RecordedNode):
+    """Four switches with a GPU and a NIC each, half of them on each of two sockets; what netlink and NVML
+    would answer is in texts below /shmemctl."""
+
+    def __init__(self, folder, hostname="node7"):
+        super().__init__(folder)
+        self.write("proc/sys/kernel/hostname", f"{hostname}\n")
+        self.queue_pairs = self.gpus = ""
+        for index in range(4):
+            bus, numa = 0x10 * (index + 1), index // 2
+            port = f"sys/devices/pci0000:{bus:02x}/0000:{bus:02x}:01.0"
+            self.function(port, 0x060400, 0x8086, numa)
+            self.function(f"{port}/0000:{bus + 1:02x}:00.0", 0x030200, 0x10de, numa)
+            nic = f"{port}/0000:{bus + 1:02x}:01.0"
+            self.function(nic, 0x020700, 0x15b3, numa)
+            hca = f"{nic}/infiniband/mlx5_{index}"
+            for name, text in (("state", "4: ACTIVE"), ("rate", "400 Gb/sec (4X NDR)"), ("link_layer", "InfiniBand"),
+                               ("lid", "0x1")):
+                self.write(f"{hca}/ports/1/{name}", f"{text}\n")
+            self.write(f"{hca}/node_type", "1: CA\n")
+            self.link(f"sys/class/infiniband/mlx5_{index}", f"../../../{hca}")
+            self.link(f"{hca}/device", f"../../../0000:{bus + 1:02x}:01.0")
+            self.gpus += f"gpu {index} pci 0000:{bus + 1:02x}:00.0 uuid GPU-{index}\n"
+
+    def function(self, path, kind, vendor, numa):
+        for name, text in (("class", f"0x{kind:06x}"), ("vendor", f"0x{vendor:04x}"), ("device", "0x1021"),
+                           ("numa_node", str(numa))):
+            self.write(f"{path}/{name}", f"{text}\n")
+        self.link(f"sys/bus/pci/devices/{path.rpartition('/')[2]}", f"../../../../{path}")
+
+    def link(self, path, target):
+        link = self.folder / path
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
+
+    def rank(self, rank, libraries, gpu, nic, *environment):
+        """PID 100 + rank, which uses a GPU and has two connected queue pairs on a NIC."""
+        pid = 100 + rank
+        self.process(pid, libraries, [f"RANK={rank}", *environment])
+        self.gpus += f"gpu {gpu} pid {pid} used-bytes 20000000000 busy-percent 90\n"
+        for number in (2 * pid, 2 * pid + 1):
+            self.queue_pairs += (f"link {nic}/1 lqpn {number} rqpn {number + 1000} type RC state RTS rq-psn 0 sq-psn 0 "
+                                 f"path-mig-state MIGRATED pid {pid} comm python3\n")
+        self.write("shmemctl/rdma/qp", self.queue_pairs)
+        self.write("shmemctl/gpu-processes", self.gpus)
 
 
 class Inspect(CliTest):
@@ -325,6 +372,199 @@ class Recorded(Inspect):
         code, out, err = run("inspect", "100", "--sysroot", self.node.folder, "--verbose")
         self.assertIn(code, (0, 1), err)
         self.assertNotIn("\x1b", out + err)
+
+
+class Paths(Inspect):
+    """NICs that processes really use, of a node whose answers of netlink and NVML are recorded."""
+
+    def setUp(self):
+        super().setUp()
+        self.node = NodeOfPairs(self.folder / "node")
+        self.nvshmem = self.node.library("/opt/libnvshmem_host.so.3", elf(["NVSHMEM v3.4.5", "HCA_LIST"]))
+        self.rdma_core = self.node.library("/opt/libibverbs.so.1.14.44.0", elf([]))
+
+    def inspect(self, *arguments):
+        return report_of("inspect", *arguments, "--sysroot", self.node.folder)
+
+    def ids(self, document):
+        return sorted((each["id"], each["subject"]) for each in document["findings"])
+
+    def test_each_rank_next_to_its_gpu(self):
+        for rank in range(4):
+            self.node.rank(rank, [self.nvshmem], rank, f"mlx5_{rank}")
+        code, document = self.inspect("--all")
+        self.assertEqual((code, document["findings"]), (0, []))
+        entry = document["processes"][2]
+        self.assertEqual(entry["rdma_devices"], ["mlx5_2"])
+        self.assertEqual(entry["queue_pairs"], [{"device": "mlx5_2", "port": 1, "type": "RC", "state": "RTS",
+                                                 "numbers": [204, 205], "remote_numbers": [1204, 1205]}])
+        self.assertEqual(entry["gpus"], [{"index": 2, "pci": "0000:31:00.0", "source": "NVML", "visible_index": 2,
+                                          "used_bytes": 20000000000, "busy_percent": 90}])
+        self.assertEqual(entry["expected_ports"], [{"by": "NVSHMEM 3.4.5, world node", "ports": ["mlx5_2:1"]}])
+        file = self.folder / "r.json"
+        run("inspect", "--all", "--sysroot", self.node.folder, "--json", file)
+        self.assertEqual(run("report", "validate", file)[0], 0)
+        shown = run("report", "show", file)[1]
+        self.assertRegex(shown, r"(?m)^102 +mlx5_2:1 +RC +RTS +2 +204-205 +1204-1205 +mlx5_2:1 \(NVSHMEM 3\.4\.5, world node\)")
+        self.assertRegex(shown, r"(?m)^102 +2 +0000:31:00\.0 +2 +20 +90%")
+
+    def test_a_far_nic_that_nothing_explains(self):
+        self.node.rank(0, [self.nvshmem], 0, "mlx5_0")
+        self.node.rank(1, [self.nvshmem], 1, "mlx5_3")
+        code, document = self.inspect("--all")
+        self.assertEqual(code, 0)
+        self.assertEqual(self.ids(document), [("mapping-differs", "PID 101 (rank 1)"), ("nic-far", "PID 101 (rank 1)")])
+        far, = self.found(document, "nic-far")
+        for words in ("GPU 1", "mlx5_3:1 (SYS, 2 queue pairs)", "mlx5_1:1"):
+            self.assertIn(words, far["message"])
+        # Named alone, it is not known what else the library has balanced.
+        _, document = self.inspect("101")
+        self.assertEqual(self.ids(document), [("nic-far", "PID 101 (rank 1)")])
+
+    def test_a_variable_that_explains_it(self):
+        for rank in range(2):
+            self.node.rank(rank, [self.nvshmem], rank, "mlx5_3", "NVSHMEM_HCA_LIST=mlx5_3:1")
+        _, document = self.inspect("--all")
+        self.assertEqual(self.found(document, "mapping-differs"), [])
+        self.assertEqual(len(self.found(document, "nic-one-of-many")), 1)
+
+    def test_a_number_of_cuda_taken_for_a_physical_one(self):
+        for rank in range(4):
+            self.node.rank(rank, [self.rdma_core], rank, "mlx5_0", f"CUDA_VISIBLE_DEVICES={rank}")
+        _, document = self.inspect("--all")
+        self.assertEqual([subject for finding, subject in self.ids(document) if finding == "gpu-index-confused"],
+                         [f"PID {100 + rank} (rank {rank})" for rank in (1, 2, 3)])
+        self.assertEqual(self.found(document, "nic-far"), [])
+
+    def test_devices_that_are_open_without_queue_pairs(self):
+        for index in range(4):
+            self.node.write(f"sys/class/infiniband_verbs/uverbs{index}/ibdev", f"mlx5_{index}\n")
+        nccl = self.node.library("/opt/libnccl.so.2", elf(["NCCL version 2.28.3"]))
+        self.node.process(100, [nccl], links=[("fd/5", "socket:[77]"), ("fd/6", "/dev/infiniband/uverbs0")])
+        self.node.write("proc/100/net/tcp",
+                        "   0: 0A00000A:1F90 0B00000A:C350 01 00000000:00000000 00:00000000 0 0 0 77\n")
+        self.node.write("shmemctl/tcp", "inode 77 acked-bytes 5000000000 received-bytes 7\n")
+        _, document = self.inspect("100")
+        self.assertEqual(self.found(document, "tcp-fallback"), []) # a device is open, more is not known
+        self.assertNotIn("queue_pairs", document["processes"][0])
+        connection, = document["processes"][0]["connections"]
+        self.assertEqual((connection["acknowledged_bytes"], connection["received_bytes"]), (5000000000, 7))
+        self.assertNotIn("window_received_bytes", connection)
+        self.node.write("shmemctl/rdma/qp", "link mlx5_0/1 lqpn 1 type GSI state RTS sq-psn 0 comm ib_core\n")
+        _, document = self.inspect("100")
+        fallback, = self.found(document, "tcp-fallback")
+        self.assertIn("no connected queue pair on the RDMA devices that it has open (mlx5_0)", fallback["message"])
+        self.assertEqual(document["processes"][0]["queue_pairs"], [])
+
+    def test_connections_of_librdmacm(self):
+        self.node.rank(0, [self.nvshmem], 0, "mlx5_0")
+        self.node.write("shmemctl/rdma/cm_id", "link mlx5_0/1 cm-idn 3 lqpn 200 qp-type RC state CONNECT ps TCP pid 100 comm python3 "
+                        "src-addr 10.0.0.1:4711 dst-addr 10.0.0.2:80\ncm-idn 4 state LISTEN ps TCP pid 100 comm python3\n")
+        self.node.write("shmemctl/rdma/mr", "dev mlx5_0 mrn 1 mrlen 4096 pdn 2 pid 100 comm python3\n" * 2)
+        self.node.write("shmemctl/rdma/cq", "dev mlx5_0 cqn 1 cqe 255 users 2 pid 100 comm python3\n")
+        _, document = self.inspect("100")
+        entry, = document["processes"]
+        self.assertEqual(entry["rdma_connections"],
+                         [{"state": "CONNECT", "device": "mlx5_0", "port": 1, "local": "10.0.0.1:4711",
+                           "remote": "10.0.0.2:80"}, {"state": "LISTEN"}])
+        self.assertEqual((entry["completion_queues"], entry["memory_regions"], entry["memory_region_bytes"]), (1, 2, 8192))
+        shown = run("inspect", "100", "--sysroot", self.node.folder)[1]
+        self.assertRegex(shown, r"(?m)^100 +mlx5_0:1 +CONNECT +10\.0\.0\.1:4711 +10\.0\.0\.2:80$")
+
+    def test_odd_recorded_answers(self):
+        self.node.rank(0, [self.nvshmem], 0, "mlx5_0")
+        self.node.write("shmemctl/rdma/qp", b"link mlx5_0/1 lqpn 99999999999 pid 100\n\xff\x1b[31m pid 100\nlink \x1b[2J/1 lqpn 7 "
+                        b"type RC state RTS pid 100\n")
+        self.node.write("shmemctl/rdma/mr", os.urandom(4000))
+        self.node.write("shmemctl/gpu-processes", os.urandom(4000))
+        code, out, err = run("inspect", "--all", "--sysroot", self.node.folder, "--verbose")
+        self.assertEqual((code, err), (0, ""))
+        self.assertNotIn("\x1b", out)
+
+
+class Connections(Inspect):
+    def test_bytes_of_a_connection_in_the_window(self):
+        """Two processes, and 20 MB/s at most between them: the counts are the kernel's."""
+        listener = self.start("import socket, threading\n"
+                              "server = socket.create_server(('127.0.0.1', 0))\n"
+                              "def take():\n"
+                              "    peer, _ = server.accept()\n"
+                              "    while peer.recv(1 << 16): pass\n"
+                              "threading.Thread(target=take, daemon=True).start()\n"
+                              f"open({str(self.folder / 'port')!r}, 'w').write(str(server.getsockname()[1]))")
+        port = (self.folder / "port").read_text()
+        sender = self.start("import socket, threading, time\n"
+                            f"peer = socket.create_connection(('127.0.0.1', {port}))\n"
+                            "def give():\n"
+                            "    while True:\n"
+                            "        peer.sendall(bytes(200000))\n"
+                            "        time.sleep(0.01)\n"
+                            "threading.Thread(target=give, daemon=True).start()")
+        _, document = report_of("inspect", sender.pid, listener.pid, "--window", "1")
+        by_pid = {entry["pid"]: entry for entry in document["processes"]}
+        skipped = [item for entry in document["processes"] for item in entry["skipped"] if "SOCK_DIAG" in item["what"]]
+        if skipped: # a sandbox without NETLINK_SOCK_DIAG
+            self.skipTest(skipped[0]["reason"])
+        sent, = [each for each in by_pid[sender.pid]["connections"] if each["remote"].endswith(f":{port}")]
+        got, = [each for each in by_pid[listener.pid]["connections"] if each["local"].endswith(f":{port}")]
+        self.assertGreater(sent["window_acknowledged_bytes"], 200000)
+        self.assertGreater(got["window_received_bytes"], 200000)
+        self.assertEqual(got["window_acknowledged_bytes"], 0)
+        self.assertGreaterEqual(sent["acknowledged_bytes"], sent["window_acknowledged_bytes"])
+        # Without a window there are the totals alone.
+        _, document = report_of("inspect", sender.pid)
+        sent, = [each for each in document["processes"][0]["connections"] if each["remote"].endswith(f":{port}")]
+        self.assertNotIn("window_acknowledged_bytes", sent)
+
+
+class Jobs(Inspect):
+    """Started once per node: PEs with trees of their own, as if they ran on several machines."""
+
+    def setUp(self):
+        super().setUp()
+        self.nodes = [NodeOfPairs(self.folder / name, name) for name in ("nodea", "nodeb")]
+        self.nccl = [node.library("/opt/libnccl.so.2", elf(["NCCL version 2.28.3", "NCCL_DEBUG"])) for node in self.nodes]
+        for index, node in enumerate(self.nodes):
+            node.write("etc/machine-id", f"{index:032x}\n")
+            for local in range(2):
+                rank = 2 * index + local
+                node.process(100 + local, [self.nccl[index]],
+                             [f"RANK={rank}", "SLURM_JOB_ID=4711", "NCCL_DEBUGG=INFO", f"LOCAL_RANK={local}"],
+                             state="T" if rank == 3 else "R")
+
+    def job(self, node_of_pe, *arguments):
+        choose = " ".join(f"{pe}) tree={self.nodes[node].folder};;" for pe, node in enumerate(node_of_pe))
+        words = f"case $SHMEMCTL_LOCAL_RANK in {choose} esac; SHMEMCTL_SYSROOT=$tree exec \"$0\" \"$@\""
+        return run("run", "-n", len(node_of_pe), "sh", "-c", words, BINARY, "inspect", *arguments)
+
+    def test_the_rank_of_another_node(self):
+        file = self.folder / "job.json"
+        code, out, err = self.job([0, 0, 1], "--all", "--json", file)
+        self.assertEqual(code, 0, err)
+        document = json.loads(file.read_text(encoding="utf-8"))
+        self.assertEqual(run("report", "validate", file)[0], 0)
+        self.assertEqual((document["job"]["pes"], document["job"]["nodes"]), (3, 2))
+        self.assertEqual([(entry["host"], entry["rank"]) for entry in document["processes"]],
+                         [("nodea", 0), ("nodea", 1), ("nodeb", 2), ("nodeb", 3)])
+        awaited, = self.found(document, "rank-awaited")
+        self.assertIn("rank 3, PID 101 (python3) on nodeb, is stopped", awaited["message"])
+        self.assertEqual({entry["job_verdict"] for entry in document["processes"]}, {awaited["message"]})
+        ignored, = self.found(document, "env-ignored")
+        self.assertEqual(ignored["subject"], "nodea, nodeb: PID 100-101 (python3)")
+        self.assertEqual(out.count("rank 3, PID 101 (python3) on nodeb, is stopped"), 2, out) # the verdict, the finding
+        self.assertRegex(out, r"(?m)^nodeb +101 +3 +python3")
+        self.assertNotIn("libnccl", out)
+        self.assertIn("libnccl", self.job([0, 1], "--all", "--verbose")[1])
+
+    def test_repeated(self):
+        code, out, err = self.job([0, 1], "--user", "ann", "--watch", "0.3", "--duration", "1")
+        self.assertEqual(code, 0, err)
+        self.assertGreaterEqual(len([line for line in out.splitlines() if line.startswith("nodeb ")]), 4, out)
+
+    def test_numbers_of_processes_are_refused(self):
+        code, _, err = self.job([0, 1], "100")
+        self.assertEqual(code, 2, err)
+        self.assertIn("the nodes of a job have processes of their own", err)
 
 
 class Speed(Inspect):

@@ -42,6 +42,10 @@ std::string variable(const Process& process, const char* name) {
   return found == process.environment->end() ? std::string() : found->second;
 }
 
+constexpr int most_local_ranks = 4096;
+
+constexpr const char* children_of = "children of PID ";
+
 std::string job_of(const Process& process) {
   for (const char* name :
        {"SLURM_JOB_ID", "PMIX_NAMESPACE", "TORCHELASTIC_RUN_ID", "PBS_JOBID", "LSB_JOBID"})
@@ -49,24 +53,23 @@ std::string job_of(const Process& process) {
       return std::string(name) + " " + id;
   if (const std::string port = variable(process, "MASTER_PORT"); !port.empty())
     return "MASTER_ADDR " + variable(process, "MASTER_ADDR") + ":" + port;
-  return "children of PID " + std::to_string(process.stat.parent);
+  return children_of + std::to_string(process.stat.parent);
 }
 
 std::optional<int> local_number(const Process& process, std::initializer_list<const char*> names) {
   for (const char* name : names)
     if (const auto number = parse_integer(variable(process, name));
-        number && *number >= 0 && *number < 4096)
+        number && *number >= 0 && *number < most_local_ranks)
       return static_cast<int>(*number);
   return std::nullopt;
 }
 
-std::string named(const Member& member) {
-  const std::string process =
-      fmt::format("PID {} ({})", member.process->pid, member.process->stat.name);
-  return member.rank ? fmt::format("rank {}, {},", member.rank->number, process) : process;
+std::string named(const JobMember& member) {
+  return fmt::format("rank {}, PID {} ({}){},", member.rank, member.pid, member.program,
+                     member.host.empty() ? "" : " on " + member.host);
 }
 
-std::string why(const Member& member) {
+std::string why(const JobMember& member) {
   const Activity& activity = member.activity;
   switch (activity.doing) {
   case Doing::compiles: {
@@ -91,32 +94,72 @@ std::string why(const Member& member) {
   return "runs on a CPU";
 }
 
-using Members = std::vector<const Member*>;
+using Members = std::vector<const JobMember*>;
 
 Members those(const Members& members, Doing doing) {
   Members found;
   std::copy_if(members.begin(), members.end(), std::back_inserter(found),
-               [doing](const Member* member) { return member->activity.doing == doing; });
+               [doing](const JobMember* member) { return member->activity.doing == doing; });
   return found;
 }
 
-/// "rank 3 is not there"
+/// Local ranks that a host lacks: "3, 5", "3 on node7". Whether a whole host is missing is not
+/// known: inspect may run on some of a job's hosts only.
 std::string missing_ranks(const Members& members) {
-  std::set<int> there;
-  std::optional<int> size;
-  for (const Member* member : members) {
-    if (const auto rank =
-            local_number(*member->process, {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                            "MPI_LOCALRANKID", "SLURM_LOCALID"}))
-      there.insert(*rank);
-    size = local_number(*member->process,
-                        {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"});
+  std::map<std::string, std::pair<std::set<int>, int>> hosts; // ranks that are there, and how many
+  for (const JobMember* member : members) {
+    std::pair<std::set<int>, int>& host = hosts[member->host];
+    if (member->local_rank)
+      host.first.insert(*member->local_rank);
+    host.second = std::max(host.second, member->local_size.value_or(0));
   }
   std::vector<std::string> missing;
-  for (int rank = 0; size && rank < *size; ++rank)
-    if (there.count(rank) == 0)
-      missing.push_back(std::to_string(rank));
-  return there.empty() || missing.empty() ? std::string() : join(missing, ", ");
+  for (const auto& host : hosts)
+    for (int rank = 0; !host.second.first.empty() && rank < host.second.second; ++rank)
+      if (host.second.first.count(rank) == 0)
+        missing.push_back(std::to_string(rank) + (host.first.empty() ? "" : " on " + host.first));
+  return join(missing, ", ");
+}
+
+/// The verdict names this member.
+void await(JobVerdict& job, const JobMember& member) {
+  job.awaited = member.pid;
+  job.awaited_rank = member.rank;
+  job.awaited_host = member.host;
+}
+
+constexpr unsigned busy_percent = 90, idle_percent = 10;
+
+bool has_busy_gpu(const JobMember* member) {
+  return member->activity.gpu_busy_percent.value_or(0) >= busy_percent;
+}
+
+/// What GPUs tell that CPUs do not: ranks that wait in a kernel have a busy one. Whether it is
+/// told.
+bool judge_by_gpus(JobVerdict& job, const Members& members) {
+  const auto busy = std::count_if(members.begin(), members.end(), has_busy_gpu);
+  const auto idle = std::find_if(members.begin(), members.end(), [](const JobMember* member) {
+    return member->activity.gpu_busy_percent.value_or(busy_percent) <= idle_percent;
+  });
+  const auto others = static_cast<std::ptrdiff_t>(members.size()) - 1;
+  if (members.size() > 2 && busy == others && idle != members.end()) {
+    job.verdict =
+        fmt::format("{} {} and its GPU is idle ({}%), while kernels of the {} others run: "
+                    "probably they wait for it",
+                    named(**idle), why(**idle), *(*idle)->activity.gpu_busy_percent, others);
+    await(job, **idle);
+    job.guess = true;
+    return true;
+  }
+  const bool nothing_moves =
+      std::all_of(members.begin(), members.end(), [](const JobMember* member) {
+        return has_busy_gpu(member) && member->activity.moves_data == std::optional(false);
+      });
+  if (nothing_moves)
+    job.verdict =
+        "kernels of all run, and nothing moves over their NICs and NVLinks: they wait for "
+        "something that was not looked at, or for each other";
+  return nothing_moves;
 }
 
 void judge(JobVerdict& job, const Members& members, bool whole) {
@@ -128,30 +171,30 @@ void judge(JobVerdict& job, const Members& members, bool whole) {
     job.verdict =
         fmt::format("{} {}{}: the others wait for it", named(*found.front()), why(*found.front()),
                     found.size() > 1 ? fmt::format(" (and {} more)", found.size() - 1) : "");
-    job.awaited = found.front()->process->pid;
-    if (found.front()->rank)
-      job.awaited_rank = found.front()->rank->number;
+    await(job, *found.front());
     return;
   }
   if (const std::string missing = whole ? missing_ranks(members) : ""; !missing.empty()) {
     job.verdict = fmt::format("local rank {} is not among the processes that have loaded a "
                               "communication library",
                               missing);
+    job.rank_missing = true;
     return;
   }
+  if (judge_by_gpus(job, members))
+    return;
   const Members waiting = those(members, Doing::waits), running = those(members, Doing::runs);
   const Members& odd = waiting.size() == 1 ? waiting : running;
   if (members.size() > 2 && odd.size() == 1 && waiting.size() + running.size() == members.size()) {
     job.verdict = fmt::format("{} {} and the {} others {}: probably they wait for it",
                               named(*odd.front()), why(*odd.front()), members.size() - 1,
                               &odd == &waiting ? "run, as processes do that poll" : "sleep");
-    job.awaited = odd.front()->process->pid;
-    if (odd.front()->rank)
-      job.awaited_rank = odd.front()->rank->number;
+    await(job, *odd.front());
+    job.guess = true;
     return;
   }
   job.verdict = members.size() == running.size()
-                    ? "all run: they compute, or all poll for something outside of this node"
+                    ? "all run: they compute, or all poll for something that was not looked at"
                 : members.size() == waiting.size() ? "all sleep: they wait for something else"
                                                    : "no process stands out";
 }
@@ -221,49 +264,87 @@ Activity activity_of(const Process& process, const ProcessTable& all, std::optio
   return activity;
 }
 
-std::vector<JobVerdict> judge_jobs(const std::vector<Member>& members, bool whole) {
+void serialize(Archive& archive, JobMember& member) {
+  Activity& activity = member.activity;
+  archive(member.host, member.job, member.pid, member.program, member.rank, member.local_rank,
+          member.local_size);
+  archive.choice(activity.doing, Doing::ended);
+  archive(activity.wait, activity.cpus, activity.compilers, activity.gpu_busy_percent,
+          activity.moves_data);
+  for (const std::optional<int>& number : {member.local_rank, member.local_size})
+    archive.require(!number || (*number >= 0 && *number < most_local_ranks));
+}
+
+std::vector<JobMember> job_members(const std::vector<Member>& members) {
   std::map<int, const Member*> by_pid;
   for (const Member& member : members)
     by_pid.emplace(member.process->pid, &member);
-  std::map<std::string, Members> jobs;
+  std::vector<JobMember> ranks;
   for (const Member& member : members) {
     if (!member.rank)
       continue;
-    const auto parent = by_pid.find(member.process->stat.parent);
+    const Process& process = *member.process;
+    const auto parent = by_pid.find(process.stat.parent);
     if (parent != by_pid.end() && parent->second->rank &&
         parent->second->rank->number == member.rank->number)
       continue;
-    jobs[job_of(*member.process)].push_back(&member);
+    JobMember rank;
+    rank.job = job_of(process);
+    rank.pid = process.pid;
+    rank.program = process.stat.name;
+    rank.rank = member.rank->number;
+    rank.local_rank = local_number(
+        process, {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"});
+    rank.local_size = local_number(
+        process, {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"});
+    rank.activity = member.activity;
+    ranks.push_back(std::move(rank));
   }
+  return ranks;
+}
+
+std::vector<JobVerdict> judge_jobs(const std::vector<JobMember>& members, bool whole) {
+  // PIDs of different hosts are not comparable.
+  std::map<std::pair<std::string, std::string>, Members> jobs;
+  for (const JobMember& member : members)
+    jobs[{member.job, starts_with(member.job, children_of) ? member.host : std::string()}]
+        .push_back(&member);
   std::vector<JobVerdict> verdicts;
-  for (const auto& [name, ranks] : jobs) {
+  for (const auto& named_job : jobs) {
+    const Members& ranks = named_job.second;
     if (ranks.size() < 2)
       continue;
     JobVerdict job;
-    job.job = name;
-    for (const Member* member : ranks)
-      job.pids.push_back(member->process->pid);
+    job.job = named_job.first.first;
+    for (const JobMember* member : ranks) {
+      job.pids.push_back(member->pid);
+      job.places.emplace_back(member->host, member->pid);
+    }
     judge(job, ranks, whole);
     verdicts.push_back(std::move(job));
   }
   return verdicts;
 }
 
+std::vector<JobVerdict> judge_jobs(const std::vector<Member>& members, bool whole) {
+  return judge_jobs(job_members(members), whole);
+}
+
 Findings job_findings(const std::vector<JobVerdict>& jobs) {
   Findings findings;
   for (const JobVerdict& job : jobs) {
-    const bool missing = starts_with(job.verdict, "local rank");
+    const bool missing = job.rank_missing;
     if (!job.awaited && !missing)
       continue;
-    const bool guess = job.verdict.find("probably") != std::string::npos;
-    const std::string pid = std::to_string(job.awaited.value_or(0));
+    const std::string pid = std::to_string(job.awaited.value_or(0)),
+                      place = job.awaited_host.empty() ? "" : " on " + job.awaited_host;
     findings.push_back(
-        {"rank-awaited", guess ? Severity::info : Severity::warning, job.job, job.verdict,
+        {"rank-awaited", job.guess ? Severity::info : Severity::warning, job.job, job.verdict,
          missing ? "look for that process: its log, dmesg, or why it has not loaded its libraries"
          : job.verdict.find("compiles") != std::string::npos
              ? "wait until it has compiled, raise the timeout of the others, or compile before the "
                "job starts"
-             : "look at that process: py-spy dump --pid " + pid + ", or gdb -p " + pid});
+             : "look at that process: py-spy dump --pid " + pid + ", or gdb -p " + pid + place});
   }
   return findings;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "src/base/finding.h"
 #include "src/instruments/inspect/process.h"
 
@@ -28,6 +29,10 @@ struct Activity {
   std::string wait;           ///< "futex (futex_wait_queue)"; "" if it does not wait
   std::optional<double> cpus; ///< that it used while it was watched
   std::vector<std::pair<int, std::string>> compilers; ///< PID and name
+  /// How busy its kernels keep the GPU that it uses most; empty if that is unknown.
+  std::optional<unsigned> gpu_busy_percent = std::nullopt;
+  /// Whether its NIC ports or its GPU's NVLinks carried data in the window; empty if unknown.
+  std::optional<bool> moves_data = std::nullopt;
 };
 
 /// States of all processes, for their descendants.
@@ -44,17 +49,38 @@ struct Member {
   Activity activity;
 };
 
+/// A rank of a job as a value that can be sent to another node.
+struct JobMember {
+  std::string host; ///< "" on one node alone
+  std::string job;  ///< "SLURM_JOB_ID 4711", "children of PID 12"
+  int pid = 0;
+  std::string program;
+  int rank = 0;
+  std::optional<int> local_rank, local_size; ///< as its launcher says
+  Activity activity;
+};
+void serialize(Archive& archive, JobMember& member);
+
+/// The ranks among the members. A child that has its parent's rank (a data loader) is none.
+std::vector<JobMember> job_members(const std::vector<Member>& members);
+
 /// Processes that a launcher started together, and whom they wait for.
 struct JobVerdict {
   std::string job; ///< "SLURM_JOB_ID 4711", "children of PID 12"
   std::vector<int> pids;
-  std::string verdict;        ///< one sentence
-  std::optional<int> awaited; ///< PID
+  std::vector<std::pair<std::string, int>> places; ///< host and PID of each
+  std::string verdict;                             ///< one sentence
+  std::optional<int> awaited;                      ///< PID
   std::optional<int> awaited_rank;
+  std::string awaited_host;  ///< "" on one node alone
+  bool rank_missing = false; ///< the verdict names a local rank that is not there
+  bool guess = false;        ///< the verdict is a guess
 };
 
-/// The members by job. A child that has its parent's rank (a data loader) is none.
-/// @param whole all processes of each job on this node are there, so that a rank may be missing
+/// The verdict on each job of two ranks or more. Members of several hosts are of one job if a
+/// variable of the launcher says so.
+/// @param whole all processes of each job on these hosts are there, so that a rank may be missing
+std::vector<JobVerdict> judge_jobs(const std::vector<JobMember>& members, bool whole);
 std::vector<JobVerdict> judge_jobs(const std::vector<Member>& members, bool whole);
 
 /// `rank-awaited`

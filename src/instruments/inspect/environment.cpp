@@ -151,24 +151,14 @@ std::string nearest_known(std::string_view name, const Libraries& libraries, con
   return {};
 }
 
-/// Whether one letter more, less or other makes one of the other.
-bool differ_by_one_letter(std::string_view left, std::string_view right) {
-  if (left.size() < right.size())
-    std::swap(left, right);
-  const auto at = static_cast<std::size_t>(
-      std::mismatch(right.begin(), right.end(), left.begin()).first - right.begin());
-  if (left.size() == right.size())
-    return at < left.size() && left.substr(at + 1) == right.substr(at + 1);
-  return left.size() == right.size() + 1 && left.substr(at + 1) == right.substr(at);
-}
-
 /// The whole name that `name` misses by a letter, where only its last word is known: UCX_NET_DEVICE
 /// ends in a text of libuct, and is no variable. "" if there is none.
 std::string missed_name(std::string_view name, const Libraries& libraries, const Prefix& prefix) {
   if (prefix.family != Family::ucx)
     return {};
   const std::string_view whole = name.substr(std::string_view(prefix.text).size());
-  if (whole.find('_') == std::string_view::npos)
+  constexpr std::size_t longest = 256; // the distance takes the product of both lengths
+  if (whole.find('_') == std::string_view::npos || whole.size() > longest)
     return {};
   const std::vector<std::string> spelled = spellings(name, prefix.family);
   for (const auto& library : libraries)
@@ -177,7 +167,8 @@ std::string missed_name(std::string_view name, const Libraries& libraries, const
         if (each.find('_') != std::string::npos && library->knows(each))
           return {};
   for (const std::string& known : known_names(libraries, prefix))
-    if (known.find('_') != std::string::npos && differ_by_one_letter(whole, known))
+    if (known.find('_') != std::string::npos && known.size() <= whole.size() + 1 &&
+        edit_distance(whole, known) == 1)
       return prefix.text + known;
   return {};
 }

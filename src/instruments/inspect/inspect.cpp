@@ -13,6 +13,8 @@
 
 #include "src/base/folded_names.h"
 #include "src/base/text.h"
+#include "src/instruments/inspect/tcp_bytes.h"
+#include "src/model/topo/readers/reader.h"
 
 namespace shmemctl::inspect {
 
@@ -70,6 +72,54 @@ std::optional<double> cpus_between(const ProcessTable& before, const ProcessTabl
   return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK)) / seconds;
 }
 
+/// Devices that are open, and those of queue pairs: descriptors of others may not be readable.
+std::vector<std::string> devices_of(std::vector<std::string> open, const RdmaUse& use) {
+  for (const QueuePair& pair : use.queue_pairs)
+    if (!pair.device.empty() && std::find(open.begin(), open.end(), pair.device) == open.end())
+      open.push_back(pair.device);
+  std::sort(open.begin(), open.end(), natural_less);
+  return open;
+}
+
+/// Sockets of another network namespace are not in the kernel's answer to us.
+void note_foreign_sockets(const Rights& rights, Process& process) {
+  const auto& others = rights.other_namespaces;
+  if (std::find(others.begin(), others.end(), "net") != others.end() &&
+      std::any_of(process.connections.begin(), process.connections.end(),
+                  [](const TcpConnection& connection) {
+                    return connection.state == "established" && !connection.received_bytes;
+                  }))
+    process.skipped.push_back(
+        {"bytes of TCP connections", "it is in another network namespace: run inspect in that"});
+}
+
+/// Whether data went over the ports of its queue pairs, or over the NVLinks of its GPU. Empty if
+/// nothing was watched, or a counter that matters is unknown.
+std::optional<bool> moves_data(const Inspected& process, const Inspection& inspection) {
+  if (inspection.window_s <= 0 || !process.rdma || process.gpus.empty())
+    return std::nullopt;
+  std::uint64_t bytes = 0;
+  bool complete = true;
+  const auto add = [&](const std::optional<std::uint64_t>& sent,
+                       const std::optional<std::uint64_t>& received) {
+    complete = complete && sent && received;
+    bytes += sent.value_or(0) + received.value_or(0);
+  };
+  for (const UsedPort& used : used_ports(*process.rdma))
+    for (const PortLoad& load : inspection.loads)
+      if (load.rdma && load.device == used.device && load.port == used.port)
+        add(load.sent_bytes, load.received_bytes);
+  for (const NvlinkLoad& load : inspection.nvlinks)
+    if (load.gpu == process.gpus.front().index)
+      add(load.sent_bytes, load.received_bytes);
+  // Queue pairs of DEVX are in no account: without any, it is not known which ports it uses.
+  complete = complete && !used_ports(*process.rdma).empty();
+  constexpr double least_Bps = 1e6; // what keeps connections alive is less
+  if (static_cast<double>(bytes) / inspection.window_s > least_Bps)
+    return true;
+  return complete ? std::optional(false) : std::nullopt;
+}
+
 std::vector<PortLoad> ports_without_bytes(const std::vector<PortBytes>& ports) {
   return load_between({}, ports);
 }
@@ -77,7 +127,14 @@ std::vector<PortLoad> ports_without_bytes(const std::vector<PortBytes>& ports) {
 } // namespace
 
 Inspector::Inspector(const Sysroot& sysroot)
-    : sysroot_(sysroot), libraries_(sysroot), own_namespaces_(own_namespaces(sysroot)) {}
+    : sysroot_(sysroot), libraries_(sysroot), gpu_driver_(Nvml::default_library),
+      own_namespaces_(own_namespaces(sysroot)) {}
+
+const Node& Inspector::node() {
+  if (!node_)
+    node_ = read_machine(sysroot_);
+  return *node_;
+}
 
 std::vector<int> Inspector::select(const Selection& selection, Inspection& to) const {
   if (!selection.pids.empty())
@@ -85,7 +142,8 @@ std::vector<int> Inspector::select(const Selection& selection, Inspection& to) c
   std::vector<int> chosen, unreadable;
   const int own = sysroot_.live() ? static_cast<int>(::getpid()) : 0;
   for (const int pid : process_ids(sysroot_)) {
-    if (pid == own || (selection.user && user_of(sysroot_, pid) != selection.user))
+    if (pid == own || (selection.user && user_of(sysroot_, pid) != selection.user) ||
+        std::find(selection.but.begin(), selection.but.end(), pid) != selection.but.end())
       continue;
     const FileContent maps =
         sysroot_.read_or_reason("/proc/" + std::to_string(pid) + "/maps", 64U << 20);
@@ -111,7 +169,13 @@ Inspection Inspector::inspect(const Selection& selection, double window_s) {
   const ProcessTable before = read_process_table(sysroot_);
   const std::vector<int> pids = select(selection, result);
   const int first = pids.empty() ? 0 : pids.front();
+  const bool watches = live && window_s > 0 && !pids.empty();
   const std::vector<PortBytes> ports_before = read_port_bytes(sysroot_, first);
+  std::vector<Skipped> unused; // the second reading tells the same
+  const TcpBytesByInode tcp_before = watches ? read_tcp_bytes(sysroot_, unused) : TcpBytesByInode();
+  const GpuProcesses gpus = pids.empty() ? GpuProcesses() : gpu_driver_.processes(sysroot_);
+  const auto nvlinks_before =
+      watches ? gpu_driver_.nvlinks(sysroot_, gpus) : std::map<int, NvlinkCounters>();
   for (const int pid : pids) {
     auto process = read_process(sysroot_, pid);
     if (!process) {
@@ -134,12 +198,20 @@ Inspection Inspector::inspect(const Selection& selection, double window_s) {
   const double watched_s = seconds_since(start);
   const ProcessTable after = live ? read_process_table(sysroot_) : before;
   const std::vector<PortBytes> ports_after = read_port_bytes(sysroot_, first);
+  if (watches)
+    result.nvlinks = nvlink_loads(nvlinks_before, gpu_driver_.nvlinks(sysroot_, gpus));
+  const TcpBytesByInode tcp_after =
+      pids.empty() ? TcpBytesByInode() : read_tcp_bytes(sysroot_, result.skipped);
+  const RdmaResources rdma = pids.empty() ? RdmaResources() : read_rdma_resources(sysroot_);
+  for (const std::vector<Skipped>* more : {&rdma.skipped, &gpus.skipped})
+    result.skipped.insert(result.skipped.end(), more->begin(), more->end());
   result.window_s = live && window_s > 0 ? watched_s : 0;
   result.loads = result.window_s > 0 ? load_between(ports_before, ports_after)
                                      : ports_without_bytes(ports_after);
   FindingsByProcess findings;
   std::vector<Member> members;
   std::vector<NetworkUser> users;
+  std::vector<PathUser> path_users;
   for (Inspected& each : result.processes) {
     std::optional<double> cpus;
     if (live)
@@ -149,13 +221,36 @@ Inspection Inspector::inspect(const Selection& selection, double window_s) {
     each.activity = activity_of(each.process, after, cpus);
     findings.add(each.process, version_findings(each.libraries));
     findings.add(each.process, environment_findings(each.variables));
+    if (rdma.known) {
+      const auto use = rdma.by_pid.find(each.process.pid);
+      each.rdma = use == rdma.by_pid.end() ? RdmaUse() : use->second;
+      each.rdma_devices = devices_of(std::move(each.rdma_devices), *each.rdma);
+    }
+    each.gpus = gpus_of(sysroot_, each.process, gpus);
+    if (!each.gpus.empty())
+      each.activity.gpu_busy_percent = each.gpus.front().busy_percent;
+    each.activity.moves_data = moves_data(each, result);
     members.push_back({&each.process, rank_of(each.process), each.activity});
-    users.push_back({&each.process, &each.libraries, each.rdma_devices});
+    fill_tcp_bytes(tcp_before, tcp_after, watches, each.process.connections);
+    if (live)
+      note_foreign_sockets(each.rights, each.process);
+    const RdmaUse* use = each.rdma ? &*each.rdma : nullptr;
+    users.push_back({&each.process, &each.libraries, each.rdma_devices, use});
+    path_users.push_back({&each.process, &each.libraries, use, each.gpus});
   }
   result.jobs = judge_jobs(members, selection.pids.empty());
+  PathJudgement paths;
+  if (needs_node(path_users))
+    paths = judge_paths(node(), path_users, rdma, selection.pids.empty(), result.loads,
+                        result.window_s);
+  for (Inspected& each : result.processes)
+    if (const auto expected = paths.expected.find(each.process.pid);
+        expected != paths.expected.end())
+      each.expected_ports = expected->second;
   result.findings = findings.take();
   for (const Findings& more :
-       {job_findings(result.jobs), network_findings(users, result.loads, result.window_s)})
+       {job_findings(result.jobs), network_findings(users, result.loads, result.window_s),
+        paths.findings})
     result.findings.insert(result.findings.end(), more.begin(), more.end());
   return result;
 }

@@ -10,10 +10,14 @@
 #include "src/base/sysroot.h"
 #include "src/instruments/inspect/activity.h"
 #include "src/instruments/inspect/environment.h"
+#include "src/instruments/inspect/gpu_use.h"
 #include "src/instruments/inspect/libraries.h"
 #include "src/instruments/inspect/network.h"
+#include "src/instruments/inspect/paths.h"
 #include "src/instruments/inspect/process.h"
+#include "src/instruments/inspect/rdma_resources.h"
 #include "src/instruments/inspect/rights.h"
+#include "src/model/topo/node.h"
 
 namespace shmemctl::inspect {
 
@@ -22,6 +26,7 @@ namespace shmemctl::inspect {
 struct Selection {
   std::vector<int> pids;
   std::optional<unsigned> user;
+  std::vector<int> but = {}; ///< never these: PEs of the inspecting job itself
 };
 
 struct Inspected {
@@ -30,7 +35,10 @@ struct Inspected {
   std::vector<Variable> variables;
   Activity activity;
   Rights rights;
-  std::vector<std::string> rdma_devices; ///< open
+  std::vector<std::string> rdma_devices; ///< open, or with queue pairs
+  std::optional<RdmaUse> rdma;           ///< empty: the kernel's account is not known
+  std::vector<GpuUse> gpus;
+  std::vector<ExpectedPorts> expected_ports; ///< that its libraries would choose
 };
 
 /// A process that was not inspected.
@@ -44,7 +52,8 @@ struct Inspection {
   std::vector<NotInspected> missing;
   std::vector<Skipped> skipped; ///< what concerns no process by itself
   std::vector<JobVerdict> jobs;
-  std::vector<PortLoad> loads; ///< without bytes if nothing was watched
+  std::vector<PortLoad> loads;     ///< without bytes if nothing was watched
+  std::vector<NvlinkLoad> nvlinks; ///< none if nothing was watched
   double window_s = 0;
   Findings findings;
 };
@@ -61,9 +70,13 @@ public:
 
 private:
   std::vector<int> select(const Selection& selection, Inspection& to) const;
+  /// The topology of the node, read at the first use.
+  const Node& node();
 
   const Sysroot& sysroot_;
   LibraryReader libraries_;
+  GpuDriver gpu_driver_;
+  std::optional<Node> node_;
   std::map<std::string, std::string> own_namespaces_;
 };
 

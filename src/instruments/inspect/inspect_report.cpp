@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 namespace shmemctl::inspect {
@@ -71,12 +73,97 @@ json activity_json(const Inspected& inspected) {
   set_unless_empty(object, "wait", activity.wait);
   if (activity.cpus)
     object["cpus"] = *activity.cpus;
+  if (activity.gpu_busy_percent)
+    object["gpu_busy_percent"] = *activity.gpu_busy_percent;
+  if (activity.moves_data)
+    object["moves_data"] = *activity.moves_data;
   json compilers = json::array();
   for (const auto& compiler : activity.compilers)
     compilers.push_back({{"pid", compiler.first}, {"name", compiler.second}});
   if (!compilers.empty())
     object["compilers"] = std::move(compilers);
   return object;
+}
+
+/// Queue pairs of one kind on one port are a row: a process may have thousands.
+json queue_pairs_json(const RdmaUse& use) {
+  using Key = std::tuple<std::string, int, std::string, std::string>;
+  std::map<Key, json> rows;
+  for (const QueuePair& pair : use.queue_pairs) {
+    json& row = rows[{pair.device, pair.port, pair.type, pair.state}];
+    if (row.is_null())
+      row = {{"device", pair.device},
+             {"port", pair.port},
+             {"type", pair.type.empty() ? "UNKNOWN" : pair.type},
+             {"state", pair.state.empty() ? "UNKNOWN" : pair.state},
+             {"numbers", json::array()},
+             {"remote_numbers", json::array()}};
+    row["numbers"].push_back(pair.number);
+    if (pair.remote_number && pair.connected())
+      row["remote_numbers"].push_back(*pair.remote_number);
+  }
+  json list = json::array();
+  for (auto& row : rows)
+    list.push_back(std::move(row.second));
+  return list;
+}
+
+void put_rdma(json& object, const RdmaUse& use) {
+  object["queue_pairs"] = queue_pairs_json(use);
+  object["completion_queues"] = use.completion_queues;
+  object["memory_regions"] = use.memory_regions;
+  object["memory_region_bytes"] = use.memory_bytes;
+  json connections = json::array();
+  for (const RdmaConnection& connection : use.connections) {
+    json row = {{"state", connection.state.empty() ? "UNKNOWN" : connection.state}};
+    set_unless_empty(row, "device", connection.device);
+    if (connection.port > 0)
+      row["port"] = connection.port;
+    set_unless_empty(row, "local", connection.local);
+    set_unless_empty(row, "remote", connection.remote);
+    connections.push_back(std::move(row));
+  }
+  object["rdma_connections"] = std::move(connections);
+}
+
+json gpus_json(const std::vector<GpuUse>& gpus, const std::vector<NvlinkLoad>& nvlinks) {
+  json list = json::array();
+  for (const GpuUse& gpu : gpus) {
+    json row = {{"index", gpu.index}, {"pci", to_string(gpu.address)}, {"source", gpu.source}};
+    if (gpu.visible_index)
+      row["visible_index"] = *gpu.visible_index;
+    if (gpu.used_bytes)
+      row["used_bytes"] = *gpu.used_bytes;
+    if (gpu.busy_percent)
+      row["busy_percent"] = *gpu.busy_percent;
+    for (const NvlinkLoad& load : nvlinks) {
+      if (load.gpu != gpu.index)
+        continue;
+      if (load.sent_bytes)
+        row["nvlink_sent_bytes"] = *load.sent_bytes;
+      if (load.received_bytes)
+        row["nvlink_received_bytes"] = *load.received_bytes;
+      set_unless_empty(row, "nvlink_reason", load.reason);
+    }
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+json connection_json(const TcpConnection& connection) {
+  json row = {{"local", connection.local},
+              {"remote", connection.remote},
+              {"same_host", connection.local_only},
+              {"queued_bytes", connection.queued_bytes}};
+  const auto set = [&row](const char* key, const std::optional<std::uint64_t>& value) {
+    if (value)
+      row[key] = *value;
+  };
+  set("acknowledged_bytes", connection.acknowledged_bytes);
+  set("received_bytes", connection.received_bytes);
+  set("window_acknowledged_bytes", connection.window_acknowledged_bytes);
+  set("window_received_bytes", connection.window_received_bytes);
+  return row;
 }
 
 json skipped_json(const std::vector<Skipped>& skipped) {
@@ -86,7 +173,8 @@ json skipped_json(const std::vector<Skipped>& skipped) {
   return list;
 }
 
-json process_json(const Inspected& inspected, const HideSecrets& hide) {
+json process_json(const Inspected& inspected, const std::vector<NvlinkLoad>& nvlinks,
+                  const HideSecrets& hide) {
   const Process& process = inspected.process;
   json object = {{"pid", process.pid},
                  {"name", process.stat.name},
@@ -109,13 +197,18 @@ json process_json(const Inspected& inspected, const HideSecrets& hide) {
     variables.push_back(variable_json(variable));
   for (const TcpConnection& connection : process.connections)
     if (connection.state == "established")
-      connections.push_back({{"local", connection.local},
-                             {"remote", connection.remote},
-                             {"same_host", connection.local_only},
-                             {"queued_bytes", connection.queued_bytes}});
+      connections.push_back(connection_json(connection));
   object["libraries"] = std::move(libraries);
   object["environment"] = std::move(variables);
   object["connections"] = std::move(connections);
+  object["gpus"] = gpus_json(inspected.gpus, nvlinks);
+  if (inspected.rdma)
+    put_rdma(object, *inspected.rdma);
+  json expected = json::array();
+  for (const ExpectedPorts& each : inspected.expected_ports)
+    expected.push_back({{"by", each.by}, {"ports", each.ports}});
+  if (!expected.empty())
+    object["expected_ports"] = std::move(expected);
   return object;
 }
 
@@ -124,7 +217,7 @@ json process_json(const Inspected& inspected, const HideSecrets& hide) {
 json processes_json(const Inspection& inspection, const HideSecrets& hide) {
   json processes = json::array();
   for (const Inspected& inspected : inspection.processes) {
-    json object = process_json(inspected, hide);
+    json object = process_json(inspected, inspection.nvlinks, hide);
     for (const JobVerdict& job : inspection.jobs)
       if (std::find(job.pids.begin(), job.pids.end(), inspected.process.pid) != job.pids.end()) {
         object["job"] = job.job;

@@ -88,35 +88,78 @@ std::string subject_of(const Process& process) {
                      rank ? fmt::format(" (rank {})", rank->number) : std::string());
 }
 
+bool has_connected(const RdmaUse& use) {
+  return std::any_of(use.queue_pairs.begin(), use.queue_pairs.end(),
+                     [](const QueuePair& pair) { return pair.connected(); });
+}
+
 bool has_network_library(const Libraries& libraries) {
   return std::any_of(libraries.begin(), libraries.end(),
                      [](const auto& library) { return library->kind->family != Family::none; });
 }
 
+/// A server of the site's, such as ssh, NFS or a store of objects: libraries let the kernel choose
+/// their ports.
+bool is_service(const TcpConnection& connection) {
+  constexpr long long first_free = 1024;
+  const auto port =
+      parse_integer(std::string_view(connection.remote).substr(connection.remote.rfind(':') + 1));
+  return port && *port < first_free;
+}
+
+/// Connections of a process to other hosts.
+struct RemoteConnections {
+  std::set<std::string> peers;
+  std::optional<double> bytes; ///< in the window; empty if the kernel was not asked
+};
+
+RemoteConnections remote_connections(const Process& process) {
+  RemoteConnections found;
+  for (const TcpConnection& connection : process.connections) {
+    if (connection.state != "established" || connection.local_only || is_service(connection))
+      continue;
+    found.peers.insert(connection.remote);
+    if (connection.window_acknowledged_bytes && connection.window_received_bytes)
+      found.bytes = found.bytes.value_or(0) +
+                    static_cast<double>(*connection.window_acknowledged_bytes) +
+                    static_cast<double>(*connection.window_received_bytes);
+  }
+  return found;
+}
+
 void find_fallback(const NetworkUser& user, double rdma_Bps, double other_Bps, double window_s,
                    Findings& findings) {
-  if (!user.rdma_devices.empty() || !has_network_library(*user.libraries))
+  if (uses_rdma(user) || !has_network_library(*user.libraries))
     return;
-  std::set<std::string> peers;
-  for (const TcpConnection& connection : user.process->connections)
-    if (connection.state == "established" && !connection.local_only)
-      peers.insert(connection.remote);
+  const RemoteConnections remote = remote_connections(*user.process);
+  const std::set<std::string>& peers = remote.peers;
   if (peers.empty())
     return; // a job on one node needs no NIC
-  const bool seen = window_s > 0 && other_Bps > least_load_Bps && rdma_Bps < other_Bps / 10;
+  const bool by_connection = window_s > 0 && remote.bytes.has_value();
+  const double own_Bps = by_connection ? *remote.bytes / window_s : 0;
+  const bool seen =
+      window_s > 0 && (by_connection ? own_Bps > least_load_Bps
+                                     : other_Bps > least_load_Bps && rdma_Bps < other_Bps / 10);
   if (window_s > 0 && !seen)
     return;
   std::vector<std::string> few(
       peers.begin(), std::next(peers.begin(), static_cast<std::ptrdiff_t>(
                                                   std::min<std::size_t>(3, peers.size()))));
+  std::string load = "; without --window it is not known what they carry";
+  if (by_connection)
+    load = fmt::format("; these carried {:.1f} MB/s", own_Bps / 1e6);
+  else if (seen)
+    load = fmt::format("; interfaces carried {:.1f} MB/s, RDMA ports {:.1f} MB/s", other_Bps / 1e6,
+                       rdma_Bps / 1e6);
   findings.push_back(
       {"tcp-fallback", seen ? Severity::warning : Severity::info, subject_of(*user.process),
-       fmt::format("it has {} to other hosts ({}) and no RDMA device open, though this node has "
-                   "active RDMA ports{}",
+       fmt::format("it has {} to other hosts ({}) and {}, though this node has active RDMA ports{}",
                    counted(peers.size(), "TCP connection"), join(few, ", "),
-                   seen ? fmt::format("; interfaces carried {:.1f} MB/s, RDMA ports {:.1f} MB/s",
-                                      other_Bps / 1e6, rdma_Bps / 1e6)
-                        : std::string("; without --window it is not known what they carry")),
+                   user.rdma_devices.empty() ? "no RDMA device open"
+                                             : "no connected queue pair on the RDMA devices that "
+                                               "it has open (" +
+                                                   join(user.rdma_devices, ", ") + ")",
+                   load),
        "let the job open RDMA devices: mount /dev/infiniband into the container, and look at "
        "NCCL_NET, NCCL_IB_DISABLE, UCX_TLS and FI_PROVIDER"});
 }
@@ -191,25 +234,32 @@ void find_narrow_receive(const std::vector<PortLoad>& loads, double window_s, Fi
        "that each rank has open, and those of the peers, by shmemctl inspect --all on both nodes"});
 }
 
-/// All ranks have one and the same device open.
+/// All ranks use one and the same device.
 void find_one_opened(const std::vector<NetworkUser>& users, const std::vector<PortLoad>& loads,
                      Findings& findings) {
-  std::set<std::string> active, opened;
+  std::set<std::string> active, used;
   for (const PortLoad& load : loads)
     if (load.rdma && load.active)
       active.insert(load.device);
-  std::size_t count = 0;
-  for (const NetworkUser& user : users)
-    if (!user.rdma_devices.empty()) {
-      ++count;
-      opened.insert(user.rdma_devices.begin(), user.rdma_devices.end());
-    }
-  if (count < 2 || opened.size() != 1 || active.size() < 2)
+  std::size_t count = 0, with_queue_pairs = 0;
+  for (const NetworkUser& user : users) {
+    const std::vector<std::string> devices = devices_in_use(user);
+    if (devices.empty())
+      continue;
+    ++count;
+    with_queue_pairs += user.rdma != nullptr && has_connected(*user.rdma) ? 1 : 0;
+    used.insert(devices.begin(), devices.end());
+  }
+  if (count < 2 || used.size() != 1 || active.size() < 2)
     return;
   findings.push_back(
-      {"nic-one-of-many", Severity::warning, *opened.begin(),
-       fmt::format("{} processes have only {} open, of {} RDMA devices with an active port", count,
-                   *opened.begin(), active.size()),
+      {"nic-one-of-many", Severity::warning, *used.begin(),
+       with_queue_pairs == count
+           ? fmt::format("{} processes have queue pairs only on {}, of {} RDMA devices with an "
+                         "active port",
+                         count, *used.begin(), active.size())
+           : fmt::format("{} processes have only {} open, of {} RDMA devices with an active port",
+                         count, *used.begin(), active.size()),
        "let each rank use the NIC next to its GPU: shmemctl topo prints the setting"});
 }
 
@@ -257,6 +307,23 @@ std::vector<std::string> open_rdma_devices(const Sysroot& sysroot, const Process
     if (std::find(devices.begin(), devices.end(), device) == devices.end())
       devices.push_back(device);
   }
+  std::sort(devices.begin(), devices.end(), natural_less);
+  return devices;
+}
+
+bool uses_rdma(const NetworkUser& user) {
+  if (user.rdma == nullptr)
+    return !user.rdma_devices.empty();
+  return has_connected(*user.rdma) || user.rdma->memory_regions > 0;
+}
+
+std::vector<std::string> devices_in_use(const NetworkUser& user) {
+  if (user.rdma == nullptr || !has_connected(*user.rdma))
+    return user.rdma_devices;
+  std::vector<std::string> devices;
+  for (const QueuePair& pair : user.rdma->queue_pairs)
+    if (pair.connected() && std::find(devices.begin(), devices.end(), pair.device) == devices.end())
+      devices.push_back(pair.device);
   std::sort(devices.begin(), devices.end(), natural_less);
   return devices;
 }

@@ -10,6 +10,7 @@
 #include "src/base/finding.h"
 #include "src/base/sysroot.h"
 #include "src/instruments/inspect/process.h"
+#include "src/instruments/inspect/rdma_resources.h"
 #include "src/instruments/inspect/versions.h"
 
 namespace shmemctl::inspect {
@@ -46,7 +47,15 @@ struct NetworkUser {
   const Process* process = nullptr;
   const Libraries* libraries = nullptr;
   std::vector<std::string> rdma_devices; ///< open
+  const RdmaUse* rdma = nullptr;         ///< null: the kernel's account is not known
 };
+
+/// Whether it communicates by RDMA: it has connected queue pairs or memory regions (queue pairs of
+/// NVSHMEM's IBGDA are not in the kernel's account, their memory is) or, if the account is not
+/// known, a device open.
+bool uses_rdma(const NetworkUser& user);
+/// Devices with connected queue pairs; if none is known, those that are open.
+std::vector<std::string> devices_in_use(const NetworkUser& user);
 
 /// `tcp-fallback`, `nic-one-of-many` and `receive-side-narrow`; subjects are set.
 /// @param window_s 0: the node was not watched, and `loads` has no bytes

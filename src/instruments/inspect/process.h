@@ -49,6 +49,11 @@ struct TcpConnection {
   bool local_only = false;        ///< both ends have the same address, or it is a loopback address
   std::uint64_t queued_bytes = 0; ///< written, and not yet acknowledged
   std::uint64_t inode = 0;
+  /// Payload since the connection was made; empty if the kernel was not asked.
+  std::optional<std::uint64_t> acknowledged_bytes = std::nullopt, received_bytes = std::nullopt;
+  /// The same in the window; empty without one.
+  std::optional<std::uint64_t> window_acknowledged_bytes = std::nullopt,
+                               window_received_bytes = std::nullopt;
 };
 /// The rows of /proc/PID/net/tcp or tcp6.
 std::vector<TcpConnection> parse_tcp(std::string_view text);

@@ -4,6 +4,15 @@
 
 namespace shmemctl {
 
+TEST(Text, EditDistance) {
+  EXPECT_EQ(edit_distance("NET_DEVICES", "NET_DEVICES"), 0U);
+  EXPECT_EQ(edit_distance("NET_DEVICE", "NET_DEVICES"), 1U);
+  EXPECT_EQ(edit_distance("NET_DEVICES", "NET_DEVICE"), 1U);
+  EXPECT_EQ(edit_distance("NET_DEVCIES", "NET_DEVICES"), 1U) << "neighbours swapped";
+  EXPECT_EQ(edit_distance("", "abc"), 3U);
+  EXPECT_EQ(edit_distance("abc", "xbz"), 2U);
+}
+
 TEST(Text, NaturalOrderComparesDigitsByValue) {
   EXPECT_TRUE(natural_less("mlx5_2", "mlx5_10"));
   EXPECT_FALSE(natural_less("mlx5_10", "mlx5_2"));

@@ -240,6 +240,19 @@ NvmlGpu Nvml::gpu(int index) const {
   return gpu;
 }
 
+NvmlGpu Nvml::gpu_identity(int index) const {
+  NvmlGpu gpu;
+  gpu.index = index;
+  const std::pair<Device, std::string> found = session_->device(index);
+  if (found.first == nullptr) {
+    gpu.address.origin = gpu.uuid.origin = found.second;
+    return gpu;
+  }
+  gpu.address = ask_address(*session_, found.first);
+  gpu.uuid = ask_text(*session_, "nvmlDeviceGetUUID", found.first);
+  return gpu;
+}
+
 namespace {
 
 /// The GPUs of one machine have the cluster 0.
@@ -491,6 +504,95 @@ const char* p2p_status_word(int status) {
   default:
     return "unknown";
   }
+}
+
+namespace {
+
+/// The newest sample of each process. Unknown with a reason where the driver keeps none.
+template <class Session>
+Fact<std::vector<nvml_abi::UtilizationSample>> utilization_samples(const Session& session,
+                                                                   Device device) {
+  using Samples = std::vector<nvml_abi::UtilizationSample>;
+  constexpr const char* function = "nvmlDeviceGetProcessUtilization";
+  constexpr unsigned long long since_ever = 0;
+  unsigned count = 0;
+  NvmlOutcome result = session.call(
+      function, device, static_cast<nvml_abi::UtilizationSample*>(nullptr), &count, since_ever);
+  if (!result && result.code != nvml_abi::insufficient_size)
+    return unknown<Samples>(result.reason);
+  constexpr unsigned most = 1U << 16;
+  Samples samples(std::min(count, most));
+  count = static_cast<unsigned>(samples.size());
+  if (count == 0)
+    return known(Samples(), origin + std::string(function));
+  result = session.call(function, device, samples.data(), &count, since_ever);
+  if (!result)
+    return unknown<Samples>(result.reason);
+  samples.resize(std::min<std::size_t>(count, samples.size()));
+  return known(std::move(samples), origin + std::string(function));
+}
+
+Fact<unsigned> busy_percent_of(unsigned pid,
+                               const Fact<std::vector<nvml_abi::UtilizationSample>>& samples) {
+  if (!samples)
+    return unknown<unsigned>(samples.origin);
+  const nvml_abi::UtilizationSample* newest = nullptr;
+  for (const nvml_abi::UtilizationSample& sample : *samples)
+    if (sample.pid == pid && sample.sm_percent <= 100 &&
+        (newest == nullptr || sample.timestamp_us > newest->timestamp_us))
+      newest = &sample;
+  return newest != nullptr ? known(newest->sm_percent, samples.origin)
+                           : unknown<unsigned>("no sample of the process");
+}
+
+} // namespace
+
+Fact<std::vector<NvmlProcess>> Nvml::processes(int index) const {
+  using Processes = std::vector<NvmlProcess>;
+  const std::pair<Device, std::string> found = session_->device(index);
+  const Device device = found.first;
+  if (device == nullptr)
+    return unknown<Processes>(found.second);
+  // Drivers before 510 have version 2 only, with the same structure.
+  const char* function = "nvmlDeviceGetComputeRunningProcesses_v3";
+  const auto ask_list = [this, &function, device](unsigned& most, nvml_abi::ProcessInfo* to) {
+    return session_->call(function, device, &most, to);
+  };
+  unsigned count = 0;
+  NvmlOutcome result = ask_list(count, nullptr);
+  if (result.code == -1) {
+    function = "nvmlDeviceGetComputeRunningProcesses_v2";
+    result = ask_list(count, nullptr);
+  }
+  if (!result && result.code != nvml_abi::insufficient_size)
+    return unknown<Processes>(result.reason);
+  std::vector<nvml_abi::ProcessInfo> rows;
+  if (count > 0) {
+    constexpr unsigned limit = 1U << 16, more = 16; // some may start between the calls
+    rows.resize(std::min(count, limit) + more);
+    count = static_cast<unsigned>(rows.size());
+    if (result = ask_list(count, rows.data()); !result)
+      return unknown<Processes>(result.reason);
+    rows.resize(std::min<std::size_t>(count, rows.size()));
+  }
+  const auto samples = rows.empty()
+                           ? unknown<std::vector<nvml_abi::UtilizationSample>>("no process")
+                           : utilization_samples(*session_, device);
+  Processes processes;
+  for (const nvml_abi::ProcessInfo& row : rows) {
+    if (row.pid == 0 || row.pid > 1U << 30)
+      continue;
+    NvmlProcess process;
+    process.pid = static_cast<int>(row.pid);
+    process.used_bytes = row.used_bytes == nvml_abi::value_not_available
+                             ? unknown<std::uint64_t>(std::string(function) + ": not available")
+                             : known<std::uint64_t>(row.used_bytes, std::string(origin) + function);
+    process.busy_percent = busy_percent_of(row.pid, samples);
+    processes.push_back(std::move(process));
+  }
+  std::sort(processes.begin(), processes.end(),
+            [](const NvmlProcess& left, const NvmlProcess& right) { return left.pid < right.pid; });
+  return known(std::move(processes), std::string(origin) + function);
 }
 
 NvlinkCounters Nvml::nvlink_counters(const std::string& pci_address) const {

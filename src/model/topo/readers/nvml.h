@@ -60,6 +60,13 @@ struct NvmlHealth {
 /// thermal slowdown", "software power cap", ... Idle clocks and user settings are not included.
 std::vector<std::string> throttle_words(std::uint64_t reasons);
 
+/// A process that has a CUDA context on a GPU.
+struct NvmlProcess {
+  int pid = 0; ///< as our PID namespace numbers it
+  Fact<std::uint64_t> used_bytes;
+  Fact<unsigned> busy_percent; ///< share of time in which its kernels ran, in the newest sample
+};
+
 /// What two GPUs may do with each other's memory (nvmlGpuP2PCapsIndex_t).
 enum class P2pAccess { read = 0, write = 1, nvlink = 2, atomics = 3 };
 /// "ok", or NVML's reason: "chipset not supported", "disabled by regkey", ...
@@ -84,6 +91,8 @@ public:
   Fact<int> device_count() const;
 
   NvmlGpu gpu(int index) const;
+  /// Address and UUID alone: without the links, which take many calls.
+  NvmlGpu gpu_identity(int index) const;
   /// Reads what each active NVLink of the GPU has sent and received: fields
   /// NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX (138) and NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX (139),
   /// payload in KiB, by link (`scopeId`) and once for all of them, as NVML's API reference has them
@@ -92,6 +101,8 @@ public:
   /// @param pci_address as "0000:1a:00.0"
   NvlinkCounters nvlink_counters(const std::string& pci_address) const;
   NvmlHealth health(int index) const;
+  /// Processes with a CUDA context on the GPU, by PID. Takes three calls of NVML.
+  Fact<std::vector<NvmlProcess>> processes(int index) const;
   /// NVML's status code for a pair, 0 if that access works; see p2p_status_word().
   Fact<int> p2p_status(int left, int right, P2pAccess access) const;
 

@@ -9,7 +9,8 @@ namespace shmemctl::nvml_abi {
 using Device = void*;
 
 // nvmlReturn_t
-inline constexpr int success = 0, invalid_argument = 2, not_supported = 3, gpu_is_lost = 15;
+inline constexpr int success = 0, invalid_argument = 2, not_supported = 3, not_found = 6,
+                     insufficient_size = 7, gpu_is_lost = 15;
 
 /// nvmlPciInfo_t, version 3.
 struct PciInfo {
@@ -66,6 +67,23 @@ static_assert(sizeof(EventData) == 32);
 // nvmlEventType...
 inline constexpr unsigned long long event_corrected_ecc = 1, event_uncorrected_ecc = 2,
                                     event_xid = 8;
+
+/// nvmlProcessInfo_t, of nvmlDeviceGetComputeRunningProcesses_v2 and _v3.
+struct ProcessInfo {
+  unsigned pid = 0;
+  unsigned long long used_bytes = 0; ///< of the GPU's memory; value_not_available
+  unsigned gpu_instance = 0, compute_instance = 0;
+};
+static_assert(sizeof(ProcessInfo) == 24);
+inline constexpr unsigned long long value_not_available = ~0ULL;
+
+/// nvmlProcessUtilizationSample_t.
+struct UtilizationSample {
+  unsigned pid = 0;
+  unsigned long long timestamp_us = 0;
+  unsigned sm_percent = 0, memory_percent = 0, encoder_percent = 0, decoder_percent = 0;
+};
+static_assert(sizeof(UtilizationSample) == 32);
 
 // nvmlIntNvLinkDeviceType_t
 inline constexpr int remote_is_gpu = 0, remote_is_ibm_npu = 1, remote_is_switch = 2;

@@ -78,6 +78,11 @@ public:
     members_.push_back({&process, rank_of(process), activity});
     return process;
   }
+  /// Of the member that was added last.
+  void gpu(unsigned busy_percent, std::optional<bool> moves_data = std::nullopt) {
+    members_.back().activity.gpu_busy_percent = busy_percent;
+    members_.back().activity.moves_data = moves_data;
+  }
   JobVerdict verdict(bool whole = true) const {
     const auto jobs = judge_jobs(members_, whole);
     return jobs.empty() ? JobVerdict{} : jobs.front();
@@ -122,6 +127,45 @@ TEST(InspectJobs, AGuessIsSaidToBeOne) {
   EXPECT_EQ(findings[0].severity, Severity::info);
   EXPECT_NE(findings[0].message.find("rank 2"), std::string::npos);
   EXPECT_NE(findings[0].message.find("probably"), std::string::npos);
+}
+
+TEST(InspectJobs, TheRankWhoseGpuIsIdle) {
+  JobOfRanks job;
+  for (int rank = 0; rank < 4; ++rank) {
+    job.add(rank, Doing::runs); // all poll, so CPUs tell nothing
+    job.gpu(rank == 2 ? 3 : 100);
+  }
+  EXPECT_EQ(job.verdict().awaited_rank, 2);
+  EXPECT_TRUE(job.verdict().guess);
+  EXPECT_NE(job.verdict().verdict.find("its GPU is idle (3%), while kernels of the 3 others run"),
+            std::string::npos);
+  JobOfRanks two; // pipelines take turns
+  for (int rank = 0; rank < 4; ++rank) {
+    two.add(rank, Doing::runs);
+    two.gpu(rank < 2 ? 3 : 100);
+  }
+  EXPECT_FALSE(two.verdict().awaited);
+  JobOfRanks unknown;
+  for (int rank = 0; rank < 4; ++rank) {
+    unknown.add(rank, Doing::runs);
+    if (rank != 2)
+      unknown.gpu(100);
+  }
+  EXPECT_FALSE(unknown.verdict().awaited);
+}
+
+TEST(InspectJobs, BusyGpusThroughWhichNothingMoves) {
+  for (const bool moves : {false, true}) {
+    JobOfRanks job;
+    for (int rank = 0; rank < 2; ++rank) {
+      job.add(rank, Doing::runs);
+      job.gpu(100, moves && rank == 1);
+    }
+    EXPECT_FALSE(job.verdict().awaited);
+    EXPECT_EQ(job.verdict().verdict.find("nothing moves") == std::string::npos, moves)
+        << job.verdict().verdict;
+    EXPECT_TRUE(job.findings().empty());
+  }
 }
 
 TEST(InspectJobs, NothingStandsOut) {

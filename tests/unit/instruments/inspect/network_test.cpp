@@ -16,16 +16,17 @@ PortLoad rdma_load(const std::string& device, std::uint64_t bytes) {
 struct ProcessOnNetwork {
   explicit ProcessOnNetwork(std::vector<std::string> devices_open) : devices(devices_open) {
     process.pid = 42;
-    process.connections = {{"10.0.0.1:1", "10.0.0.2:2", "established", false, 0, 1}};
+    process.connections = {{"10.0.0.1:50001", "10.0.0.2:50002", "established", false, 0, 1}};
     auto library = std::make_shared<Library>();
     library->kind = library_kind_of_id("nccl");
     libraries = {library};
   }
-  NetworkUser user() const { return {&process, &libraries, devices}; }
+  NetworkUser user() const { return {&process, &libraries, devices, rdma ? &*rdma : nullptr}; }
 
   Process process;
   Libraries libraries;
   std::vector<std::string> devices;
+  std::optional<RdmaUse> rdma;
 };
 
 TEST(InspectNetwork, CountersOfAMachine) {
@@ -79,7 +80,7 @@ TEST(InspectNetwork, FallbackToTcp) {
   EXPECT_EQ(findings[0].id, "tcp-fallback");
   EXPECT_EQ(findings[0].severity, Severity::warning);
   EXPECT_EQ(findings[0].subject, "PID 42");
-  EXPECT_NE(findings[0].message.find("10.0.0.2:2"), std::string::npos);
+  EXPECT_NE(findings[0].message.find("10.0.0.2:50002"), std::string::npos);
   findings = network_findings({process.user()}, loads, 0);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].severity, Severity::info); // not watched
@@ -99,6 +100,57 @@ TEST(InspectNetwork, NoFallback) {
       network_findings({process.user()}, {loads[0], {"eth0", 1, false, true, 1000, 0}}, 1).empty());
   EXPECT_TRUE(
       network_findings({process.user()}, {rdma_load("mlx5_0", 900000000), loads[1]}, 1).empty());
+}
+
+TEST(InspectNetwork, QueuePairsTellMoreThanDevicesThatAreOpen) {
+  const std::vector<PortLoad> loads = {rdma_load("mlx5_0", 0),
+                                       {"eth0", 1, false, true, 50000000, 0}};
+  ProcessOnNetwork process({"mlx5_0"}); // NCCL opens all, and may use none
+  process.rdma = RdmaUse();
+  process.rdma->queue_pairs = {{"mlx5_0", 1, "RC", "RESET", 7, {}}};
+  Findings findings = network_findings({process.user()}, loads, 1);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].id, "tcp-fallback");
+  EXPECT_NE(findings[0].message.find("no connected queue pair on the RDMA devices that it has open "
+                                     "(mlx5_0)"),
+            std::string::npos);
+  process.rdma->queue_pairs[0].state = "RTS";
+  EXPECT_TRUE(network_findings({process.user()}, loads, 1).empty());
+  process.rdma->queue_pairs.clear();
+  process.rdma->memory_regions = 1; // queue pairs of DEVX are in no account
+  EXPECT_TRUE(network_findings({process.user()}, loads, 1).empty());
+}
+
+TEST(InspectNetwork, BytesOfItsOwnConnectionsDecide) {
+  const std::vector<PortLoad> loads = {rdma_load("mlx5_0", 0),
+                                       {"eth0", 1, false, true, 50000000, 0}};
+  ProcessOnNetwork process({});
+  TcpConnection& connection = process.process.connections[0];
+  connection.window_acknowledged_bytes = 1000; // the interface's traffic is that of others
+  connection.window_received_bytes = 1000;
+  EXPECT_TRUE(network_findings({process.user()}, loads, 1).empty());
+  connection.window_received_bytes = 30000000;
+  const Findings findings = network_findings({process.user()}, loads, 1);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].severity, Severity::warning);
+  EXPECT_NE(findings[0].message.find("these carried 30.0 MB/s"), std::string::npos);
+  connection.remote = "10.0.0.2:443"; // reads data from a server of the site
+  EXPECT_TRUE(network_findings({process.user()}, loads, 1).empty());
+}
+
+TEST(InspectNetwork, AllHaveQueuePairsOnOneDevice) {
+  const std::vector<PortLoad> loads = {rdma_load("mlx5_0", 0), rdma_load("mlx5_1", 0)};
+  ProcessOnNetwork first({"mlx5_0", "mlx5_1"}), second({"mlx5_0", "mlx5_1"});
+  for (ProcessOnNetwork* process : {&first, &second}) {
+    process->rdma = RdmaUse();
+    process->rdma->queue_pairs = {{"mlx5_1", 1, "RC", "RTS", 7, 8}};
+  }
+  const Findings findings = network_findings({first.user(), second.user()}, loads, 0);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].subject, "mlx5_1");
+  EXPECT_NE(findings[0].message.find("queue pairs only on mlx5_1"), std::string::npos);
+  second.rdma->queue_pairs[0].device = "mlx5_0";
+  EXPECT_TRUE(network_findings({first.user(), second.user()}, loads, 0).empty());
 }
 
 TEST(InspectNetwork, OneNicOfMany) {

@@ -1,0 +1,104 @@
+// The GPUs that processes use, by NVML, and the numbers that a process knows them by.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/sysroot.h"
+#include "src/instruments/inspect/process.h"
+#include "src/model/topo/nvlink_traffic.h"
+#include "src/model/topo/pci_address.h"
+#include "src/model/topo/readers/nvml.h"
+
+namespace shmemctl::inspect {
+
+/// A process that has a CUDA context on a GPU.
+struct GpuProcess {
+  int pid = 0;
+  std::optional<std::uint64_t> used_bytes; ///< of the GPU's memory
+  std::optional<unsigned> busy_percent;    ///< share of time in which its kernels ran
+};
+
+/// One GPU of the node, and who uses it.
+struct DrivenGpu {
+  int index = 0; ///< physical: NVML's number, in order of PCI addresses
+  PciAddress address;
+  std::string uuid; ///< "" if unknown
+  std::vector<GpuProcess> processes;
+};
+
+struct GpuProcesses {
+  std::vector<DrivenGpu> gpus; ///< by index
+  bool known = false;          ///< the driver was asked, or a recording has it
+  std::vector<Skipped> skipped;
+};
+
+GpuProcesses read_gpu_processes(const Nvml& nvml);
+
+/// Of a recording: a line for each GPU, and one for each process on it.
+///   gpu 0 pci 0000:18:00.0 uuid GPU-1b2c
+///   gpu 0 pid 4711 used-bytes 5000000000 busy-percent 37
+/// What is unknown is left out. Lines of another form are passed over.
+GpuProcesses parse_gpu_processes(std::string_view text);
+/// The reverse.
+std::string gpu_processes_text(const GpuProcesses& gpus);
+
+/// Where a recorded tree holds that text.
+inline constexpr const char* gpu_record_path = "/shmemctl/gpu-processes";
+
+/// The number by which a process knows a GPU: its place in CUDA_VISIBLE_DEVICES, or the physical
+/// one if that is not set. Empty if it is not visible, or the list names parts of GPUs (MIG).
+/// @param visible value of CUDA_VISIBLE_DEVICES; null: not set
+std::optional<int> visible_index(const std::string* visible, const DrivenGpu& gpu);
+
+/// A GPU that one process uses.
+struct GpuUse {
+  int index = 0; ///< physical
+  PciAddress address;
+  std::optional<int> visible_index; ///< empty: unknown
+  std::optional<std::uint64_t> used_bytes;
+  std::optional<unsigned> busy_percent;
+  std::string source; ///< "NVML", "/dev/nvidia3"
+};
+
+/// The GPUs of a process: those on which the driver says that it has a context, the one with most
+/// memory first. If it says nothing of the process: the only /dev/nvidiaN that it has open, by the
+/// minor numbers of /proc/driver/nvidia/gpus.
+std::vector<GpuUse> gpus_of(const Sysroot& sysroot, const Process& process,
+                            const GpuProcesses& gpus);
+
+/// NVML, opened at the first use, and the bytes over NVLink between two readings.
+class GpuDriver {
+public:
+  /// @param library as for dlopen; Nvml::default_library
+  explicit GpuDriver(std::string library) : library_(std::move(library)) {}
+
+  /// Of the live machine by NVML, if NVIDIA's driver is loaded; of a recorded tree from
+  /// gpu_record_path.
+  GpuProcesses processes(const Sysroot& sysroot);
+  /// By GPU index; empty where there is no NVML, or on a recorded tree.
+  std::map<int, NvlinkCounters> nvlinks(const Sysroot& sysroot, const GpuProcesses& gpus);
+
+private:
+  const Nvml* open(const Sysroot& sysroot);
+
+  std::string library_, why_;
+  bool tried_ = false;
+  std::optional<Nvml> nvml_;
+};
+
+/// What the NVLinks of a GPU carried in the window, all processes together.
+struct NvlinkLoad {
+  int gpu = 0;
+  std::optional<std::uint64_t> sent_bytes, received_bytes;
+  std::string reason; ///< why one of them is unknown; "" if both are known
+};
+/// GPUs without NVLinks are left out.
+std::vector<NvlinkLoad> nvlink_loads(const std::map<int, NvlinkCounters>& before,
+                                     const std::map<int, NvlinkCounters>& after);
+
+} // namespace shmemctl::inspect

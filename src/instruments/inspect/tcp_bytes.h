@@ -1,0 +1,44 @@
+// Bytes by TCP connection, as the kernel counts them for each socket.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/sysroot.h"
+#include "src/instruments/inspect/process.h"
+
+namespace shmemctl::inspect {
+
+/// Payload since the connection was made.
+struct TcpBytes {
+  std::uint64_t acknowledged = 0; ///< sent, and acknowledged by the peer
+  std::uint64_t received = 0;
+};
+/// By the inode of the socket.
+using TcpBytesByInode = std::map<std::uint64_t, TcpBytes>;
+
+/// Adds what one message tells (an inet_diag_msg and its attributes, without header). Sockets
+/// without an inode, which no process has, are left out.
+void add_tcp_message(std::string_view body, TcpBytesByInode& to);
+
+/// Adds the lines of a text: "inode 77 acked-bytes 1024 received-bytes 2048".
+void add_tcp_text(std::string_view text, TcpBytesByInode& to);
+/// The reverse, for a recording.
+std::string tcp_text(const TcpBytesByInode& bytes);
+
+/// Where a recorded tree holds that text.
+inline constexpr const char* tcp_record_path = "/shmemctl/tcp";
+
+/// Of the established connections in our network namespace, by NETLINK_SOCK_DIAG; of a recorded
+/// tree from tcp_record_path. What is missing is added to `skipped`.
+TcpBytesByInode read_tcp_bytes(const Sysroot& sysroot, std::vector<Skipped>& skipped);
+
+/// Fills the totals of connections, and what was moved between two readings. A connection that is
+/// not in one of them has none.
+void fill_tcp_bytes(const TcpBytesByInode& before, const TcpBytesByInode& after, bool watched,
+                    std::vector<TcpConnection>& connections);
+
+} // namespace shmemctl::inspect
