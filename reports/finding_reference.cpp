@@ -924,6 +924,37 @@ std::vector<FindingReference> check_rows() {
        "The kernel killed a process for lack of memory, or one waits in the kernel for minutes.",
        "As `kernel-log-xid`: OOM killer, hung tasks, soft lockups.",
        "Raise the memory limit; read the stack that follows the message."},
+      {"software-loader", group, severities,
+       "A communication library is installed in two releases, and the loader finds the older one "
+       "first: programs without an RPATH run with it. Two releases of NVSHMEM are worth a warning "
+       "in any order.",
+       "`LD_LIBRARY_PATH`, then `/etc/ld.so.cache` or the loader's folders; versions are read from "
+       "the files.",
+       "Put the newer folder first in `LD_LIBRARY_PATH`, or remove the older package."},
+      {"software-python", group, severities,
+       "Packages of the Python environment do not fit: one needs another version than is "
+       "installed, two have overwritten the same file, a library file is of another release than "
+       "its package, or a wheel is for another CUDA than PyTorch.",
+       "`METADATA` and `RECORD` of the packages, versions in the library files, "
+       "`torch/version.py`.",
+       "Install the version that the message names; of two wheels of one library keep one."},
+      {"software-versions", group, severities,
+       "Libraries that one program would load together do not fit: NVSHMEM's device library in an "
+       "extension and its host library, IBGDA's queue pairs, symbol versions of rdma-core.",
+       "Versions and symbol tables of the files in the Python environment and the first ones in "
+       "the loader's search order, as in `nvshmem-version-split`, `nvshmem-qp-layout` and "
+       "`symbol-missing`.",
+       "Rebuild the extension, or install the version that the message names."},
+      {"software-cuda", group, severities,
+       "`CUDA_HOME` names no CUDA toolkit, one of another major release than PyTorch's, or one "
+       "whose programs need a newer driver.",
+       "`version.json`, `version.txt` or `include/cuda.h` in it, `torch/version.py`, "
+       "`/proc/driver/nvidia/version`.",
+       "Set `CUDA_HOME` to the toolkit that fits."},
+      {"software-modules", group, severities,
+       "Two loaded modules bring the same library, an MPI or CUDA, or a module is built for "
+       "another CUDA than the one that is loaded.",
+       "`LOADEDMODULES`.", "Unload one of them, or load the one that fits (`module swap`)."},
       {"libcuda", group, severities,
        "The library (the CUDA driver library) is not installed. It enables GPU memory and kernels.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},

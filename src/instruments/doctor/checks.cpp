@@ -93,6 +93,12 @@ std::vector<Check> make_checks() {
       {"kernel-log-iommu", "kernel-log", "no access to memory that the IOMMU refused", kernel_log("iommu")},
       {"kernel-log-process", "kernel-log", "no process killed for lack of memory, or stuck in the kernel", kernel_log("process")},
 
+      {"software-loader", "software", "no older communication library hides a newer one from the loader", software_loader},
+      {"software-python", "software", "packages of the Python environment fit together", software_python},
+      {"software-versions", "software", "installed libraries fit together: NVSHMEM releases, symbol versions", software_versions},
+      {"software-cuda", "software", "CUDA_HOME fits the driver and PyTorch", software_cuda},
+      {"software-modules", "software", "environment modules fit together", software_modules},
+
       {"libcuda", "library", "CUDA driver library", library("libcuda")},
       {"libnvidia-ml", "library", "NVML", library("libnvidia-ml")},
       {"libibverbs", "library", "verbs", library("libibverbs")},

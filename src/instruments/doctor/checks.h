@@ -100,6 +100,13 @@ CheckResult container_capabilities(const CheckContext& context);
 /// The check of one kind of kernel messages: "xid" for kernel-log-xid.
 std::function<CheckResult(const CheckContext&)> kernel_log(const std::string& check);
 
+// software.cpp
+CheckResult software_loader(const CheckContext& context);
+CheckResult software_python(const CheckContext& context);
+CheckResult software_versions(const CheckContext& context);
+CheckResult software_cuda(const CheckContext& context);
+CheckResult software_modules(const CheckContext& context);
+
 // libraries.cpp
 /// The check of one library that is loaded at run time, by the id of its check; throws
 /// std::logic_error for an id that the table of libraries does not have.

@@ -10,10 +10,10 @@
 #include "src/base/sysroot.h"
 #include "src/instruments/inspect/activity.h"
 #include "src/instruments/inspect/environment.h"
-#include "src/instruments/inspect/libraries.h"
 #include "src/instruments/inspect/network.h"
 #include "src/instruments/inspect/process.h"
 #include "src/instruments/inspect/rights.h"
+#include "src/instruments/libraries/libraries.h"
 
 namespace shmemctl::inspect {
 

@@ -10,7 +10,7 @@
 #include "src/base/finding.h"
 #include "src/base/sysroot.h"
 #include "src/instruments/inspect/process.h"
-#include "src/instruments/inspect/versions.h"
+#include "src/instruments/libraries/versions.h"
 
 namespace shmemctl::inspect {
 

@@ -28,8 +28,8 @@ std::vector<CheckOutcome> run(Machine& machine, const std::vector<std::string>& 
 } // namespace
 
 TEST(RunChecks, IdsAreUniqueAndKebabCase) {
-  const std::set<std::string> groups = {"driver", "gpu",    "pcie",       "rdma",   "transport",
-                                        "memory", "system", "kernel-log", "library"};
+  const std::set<std::string> groups = {"driver", "gpu",    "pcie",       "rdma",     "transport",
+                                        "memory", "system", "kernel-log", "software", "library"};
   std::set<std::string> seen = groups; // an id must not be a group's name either
   for (const Check& check : all_checks()) {
     EXPECT_TRUE(seen.insert(check.id).second) << check.id;
@@ -62,9 +62,9 @@ TEST(RunChecks, OnlyAndSkipTakeIdsAndGroups) {
             (std::vector<std::string>{"memlock", "dev-shm"}));
   EXPECT_EQ(ids_of(run(machine, {"memory"}, {"memlock", "hugepages"})),
             (std::vector<std::string>{"dev-shm", "numa-balancing"}));
-  const std::vector<CheckOutcome> rest =
-      run(machine, {},
-          {"driver", "gpu", "pcie", "rdma", "transport", "system", "kernel-log", "library"});
+  const std::vector<CheckOutcome> rest = run(machine, {},
+                                             {"driver", "gpu", "pcie", "rdma", "transport",
+                                              "system", "kernel-log", "software", "library"});
   EXPECT_EQ(ids_of(rest),
             (std::vector<std::string>{"memlock", "dev-shm", "hugepages", "numa-balancing"}));
   EXPECT_TRUE(run(machine, {"memory"}, {"memory"}).empty());
