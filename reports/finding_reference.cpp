@@ -701,6 +701,12 @@ std::vector<FindingReference> check_rows() {
        "with the fabric. NVLink between GPUs is off.",
        "The process list, `nvmlDeviceGetGpuFabricInfo`, `cuInit`.",
        "`systemctl enable --now nvidia-fabricmanager`."},
+      {"imex", group, severities,
+       "The node is configured for NVLinks to other nodes (IMEX), but the service does not run or "
+       "there is no channel: CUDA refuses to import memory of another node.",
+       "`/etc/nvidia-imex/nodes_config.cfg`, the process `nvidia-imex`, "
+       "`/dev/nvidia-caps-imex-channels`.",
+       "Start `nvidia-imex` on all nodes of the domain, and create a channel."},
       {"peer-mapping-override", group, severities,
        "The driver parameter PeerMappingOverride is not set, so a GPU cannot ring a NIC's doorbell "
        "and IBGDA falls back to a CPU thread.",
@@ -829,6 +835,31 @@ std::vector<FindingReference> check_rows() {
        "of one: limited members cannot reach each other.",
        "`/sys/class/infiniband/*/ports/*/pkeys`; bit 15 is full membership.",
        "Correct the partitions of the subnet manager (`partitions.conf`)."},
+      {"roce-priorities", group, severities,
+       "RoCE ports of the compute fabric differ in priority flow control, bandwidth of traffic "
+       "classes, ECN (DCQCN) or traffic class: the same traffic is lossless on one and dropped on "
+       "the other.",
+       "The kernel's DCB interface (`RTM_GETDCB`), `/sys/class/net/*/ecn`, "
+       "`/sys/class/infiniband/*/tc`.",
+       "Give all of them the settings of the fabric: `mlnx_qos`, `dcb`, and the files in `ecn`."},
+      {"link-flaps", group, severities,
+       "A port has lost its link much more often than the other ports of this node: a cable, a "
+       "transceiver or a switch port.",
+       "`counters/link_downed` of RDMA ports, `carrier_down_count` of their netdevs, since the "
+       "driver was loaded.",
+       "Clean or change the cable or transceiver, then look at the switch port."},
+      {"nccl-gin", group, severities,
+       "NCCL's GPU-initiated networking is asked for, and something that it needs is missing: "
+       "NCCL reports `GIN_TYPE_NONE` or uses a CPU thread.",
+       "`NCCL_GIN_TYPE`, `NCCL_GIN_ENABLE`; releases of NCCL and rdma-core, symbol versions of "
+       "libmlx5, how NICs reach GPU memory, fused ports.",
+       "Install what the message names first."},
+      {"efa-gda", group, severities,
+       "GPU-initiated EFA (`NCCL_GIN_TYPE=5`) is asked for, and something that it needs is "
+       "missing.",
+       "`/sys/module/efa/version`, `/proc/driver/nvidia/params`, GDRCopy's module and library, "
+       "symbols of libefa and of the NCCL plugin, libfabric's release.",
+       "Install EFA installer 1.50 or newer, and set `PeerMappingOverride=1`."},
       {"libfabric-provider", group, severities, "libfabric has no provider for the node's NICs.",
        "`fi_getinfo`.", "Install the provider's package; for EFA, AWS's installer."},
       {"libfabric-environment", group, severities,

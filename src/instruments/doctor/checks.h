@@ -85,7 +85,16 @@ CheckResult dev_shm(const CheckContext& context);
 CheckResult hugepages(const CheckContext& context);
 CheckResult numa_balancing(const CheckContext& context);
 
+// gpu_initiated.cpp
+CheckResult efa_gda(const CheckContext& context);
+CheckResult nccl_gin(const CheckContext& context);
+
+// rdma_siblings.cpp
+CheckResult roce_priorities(const CheckContext& context);
+CheckResult link_flaps(const CheckContext& context);
+
 // system.cpp
+CheckResult imex(const CheckContext& context);
 CheckResult kernel(const CheckContext& context);
 CheckResult cpu_governor(const CheckContext& context);
 CheckResult clocksource(const CheckContext& context);

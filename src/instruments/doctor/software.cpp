@@ -40,11 +40,6 @@ std::string variable(const CheckContext& context, const char* name) {
   return found == context.environment.end() ? "" : found->second;
 }
 
-std::map<std::string, std::vector<InstalledFile>> loader_order(const CheckContext& context) {
-  return libraries::search_order(context.sysroot, variable(context, "LD_LIBRARY_PATH"),
-                                 library_folders(context.sysroot));
-}
-
 /// The environment that is named, or else the one that is active.
 struct PythonChoice {
   std::string path;
@@ -61,9 +56,8 @@ PythonChoice chosen_python(const CheckContext& context) {
 
 std::vector<PythonSite> python_sites(const CheckContext& context) {
   std::vector<PythonSite> sites;
-  if (const PythonChoice python = chosen_python(context); !python.path.empty())
-    for (const std::string& folder : libraries::site_folders(context.sysroot, python.path))
-      sites.push_back(libraries::read_python_site(context.sysroot, folder));
+  for (const std::string& folder : chosen_site_folders(context))
+    sites.push_back(libraries::read_python_site(context.sysroot, folder));
   return sites;
 }
 
@@ -267,8 +261,21 @@ bool has_communication(const PythonSite& site) {
 
 } // namespace
 
+std::vector<std::string> chosen_site_folders(const CheckContext& context) {
+  const PythonChoice python = chosen_python(context);
+  return python.path.empty() ? std::vector<std::string>()
+                             : libraries::site_folders(context.sysroot, python.path);
+}
+
+std::map<std::string, std::vector<InstalledFile>> loader_order(const Sysroot& sysroot,
+                                                               const Environment& environment) {
+  const auto path = environment.find("LD_LIBRARY_PATH");
+  return libraries::search_order(sysroot, path == environment.end() ? "" : path->second,
+                                 library_folders(sysroot));
+}
+
 CheckResult software_loader(const CheckContext& context) {
-  const auto order = loader_order(context);
+  const auto order = loader_order(context.sysroot, context.environment);
   if (order.empty())
     return skipped("the loader finds no communication library",
                    "LD_LIBRARY_PATH, /etc/ld.so.cache: none");
@@ -335,7 +342,7 @@ CheckResult software_versions(const CheckContext& context) {
         taken.emplace(library->kind->id, library->stem);
         together.push_back(std::move(library));
       }
-  for (const auto& entry : loader_order(context))
+  for (const auto& entry : loader_order(context.sysroot, context.environment))
     if (LibraryPointer library = reader.installed(entry.second.front().path))
       if (taken.emplace(library->kind->id, library->stem).second)
         together.push_back(std::move(library));

@@ -172,6 +172,18 @@ std::string leading_version(std::string_view text) {
   return std::string(text.substr(0, end));
 }
 
+bool has_text(const Sysroot& sysroot, const std::string& path, const std::string& text) {
+  int error_number = 0;
+  const FileDescriptor file = sysroot.open(path, error_number);
+  if (!file)
+    return false;
+  const ReadAt read_at = reader_of(file);
+  bool found = false;
+  each_text(read_at, read_elf(read_at).texts, text.size(), max_text_bytes,
+            [&](std::string_view each) { found = found || ends_with(each, text); });
+  return found;
+}
+
 bool Library::knows(const std::string& name) const {
   return names.find(name + '\0') != std::string::npos;
 }

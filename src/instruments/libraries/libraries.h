@@ -90,6 +90,10 @@ struct Library {
   bool knows(const std::string& name) const;
 };
 
+/// Whether a constant or the name of a symbol in an ELF file is this text, or ends with it; false
+/// if it cannot be read.
+bool has_text(const Sysroot& sysroot, const std::string& path, const std::string& text);
+
 /// Reads each file once, whatever number of processes map it.
 class LibraryReader {
 public:

@@ -62,7 +62,7 @@ Scenarios all_scenarios() {
        {driver_scenarios(), gpudirect_scenarios(), gpu_scenarios(), gpu_device_scenarios(),
         pcie_scenarios(), rdma_scenarios(), gid_scenarios(), memory_scenarios(), system_scenarios(),
         library_scenarios(), libfabric_scenarios(), transport_scenarios(), kernel_log_scenarios(),
-        rdma_sibling_scenarios(), software_scenarios()})
+        rdma_sibling_scenarios(), software_scenarios(), network_setting_scenarios()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
@@ -112,6 +112,9 @@ TEST(DoctorScenarios, KernelLog) {
   expect_all(kernel_log_scenarios());
 }
 
+TEST(DoctorScenarios, NetworkSettings) {
+  expect_all(network_setting_scenarios());
+}
 TEST(DoctorScenarios, Software) {
   expect_all(software_scenarios());
 }
