@@ -917,6 +917,18 @@ std::vector<FindingReference> check_rows() {
        "handles by pidfd fail.",
        "`/proc/sys/kernel/yama/ptrace_scope`.",
        "`sysctl -w kernel.yama.ptrace_scope=0`, or CAP_SYS_PTRACE."},
+      {"pidfd-getfd", group, severities,
+       "A process may not take a descriptor of its sibling: PyTorch's symmetric memory, FlashInfer "
+       "and UCX share GPU memory that way, and fail with `EPERM`. It is not needed for jobs of "
+       "shmemctl.",
+       "`pidfd_getfd` is tried between two children; Yama's `ptrace_scope`, the seccomp filter and "
+       "the capabilities say what refuses it.",
+       "Set `kernel.yama.ptrace_scope=0`, or give the container `--cap-add=SYS_PTRACE` and a "
+       "seccomp profile that allows it."},
+      {"descriptor-passing", group, severities,
+       "Processes cannot send each other descriptors: PEs of a node cannot share memory by them.",
+       "A message with `SCM_RIGHTS` is sent from one child to another.",
+       "Change the security profile of the container, or of the host's security module."},
       {"container-capabilities", group, severities,
        "The container lacks IPC_LOCK, SYS_PTRACE or SYS_NICE.", "`/proc/self/status`, CapEff.",
        "`docker run --cap-add=IPC_LOCK --cap-add=SYS_PTRACE --cap-add=SYS_NICE`."},

@@ -87,6 +87,8 @@ std::vector<Check> make_checks() {
       {"open-files", "system", "open-files limit (nofile)", open_files},
       {"pid-namespace", "system", "PEs share a PID namespace", pid_namespace},
       {"ptrace-scope", "system", "ptrace_scope allows access between processes (CMA)", ptrace_scope},
+      {"pidfd-getfd", "system", "a process may take a descriptor of its sibling (pidfd_getfd)", pidfd_getfd},
+      {"descriptor-passing", "system", "processes pass descriptors in messages (SCM_RIGHTS)", descriptor_passing},
       {"container-capabilities", "system", "container capabilities", container_capabilities},
 
       {"kernel-log-xid", "kernel-log", "no Xid: errors of GPUs", kernel_log("xid")},

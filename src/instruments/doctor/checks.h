@@ -105,6 +105,10 @@ CheckResult pid_namespace(const CheckContext& context);
 CheckResult ptrace_scope(const CheckContext& context);
 CheckResult container_capabilities(const CheckContext& context);
 
+// descriptor_passing.cpp
+CheckResult pidfd_getfd(const CheckContext& context);
+CheckResult descriptor_passing(const CheckContext& context);
+
 // kernel_log_checks.cpp
 /// The check of one kind of kernel messages: "xid" for kernel-log-xid.
 std::function<CheckResult(const CheckContext&)> kernel_log(const std::string& check);
@@ -132,6 +136,17 @@ CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey);
 /// Host-to-device and device-to-host copies compared with the PCIe links that the node declares.
 CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node);
 CheckResult judge_gpu_health(const NvmlSurvey& survey);
+/// What may keep a process from taking a descriptor of its sibling.
+struct PassingRights {
+  std::optional<std::string> ptrace_scope; ///< of Yama; empty without it
+  bool may_trace = false;                  ///< CAP_SYS_PTRACE
+  bool seccomp = false;                    ///< a filter is in force
+  bool container = false;
+  std::string newer_kernel; ///< the command that installs one
+};
+/// @param answer "ok", or "STEP<tab>ERRNO" of the step that failed
+CheckResult judge_pidfd_getfd(const std::string& answer, const PassingRights& rights);
+CheckResult judge_descriptor_passing(const std::string& answer, const PassingRights& rights);
 CheckResult judge_persistence(const NvmlSurvey& survey);
 /// The libfabric provider that this node should have.
 struct ExpectedProvider {

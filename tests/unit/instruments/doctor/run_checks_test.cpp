@@ -102,6 +102,17 @@ TEST(RunChecks, AnUnknownNameIsAUsageErrorWithTheNearestSpelling) {
   EXPECT_THROW(run(machine, {""}, {}), Error);
 }
 
+/// Whatever is allowed here, the trial between two children says it, and a message always passes.
+TEST(RunChecks, DescriptorsArePassedBetweenTwoChildren) {
+  const Sysroot sysroot;
+  const Node node;
+  const auto outcomes =
+      run_checks({sysroot, node, current_environment()}, {"pidfd-getfd", "descriptor-passing"}, {});
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_NE(outcomes[0].result.status, CheckStatus::skipped) << outcomes[0].result.reason;
+  EXPECT_EQ(outcomes[1].result.status, CheckStatus::pass) << outcomes[1].result.evidence;
+}
+
 /// On any machine: nothing throws, every check has a result, and soon.
 TEST(RunChecks, TheLiveMachineIsCheckedWithinASecond) {
   const Sysroot sysroot;

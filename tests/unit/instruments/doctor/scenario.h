@@ -49,6 +49,7 @@ Scenarios transport_scenarios();
 Scenarios kernel_log_scenarios();
 Scenarios rdma_sibling_scenarios();
 Scenarios software_scenarios();
+Scenarios descriptor_scenarios();
 Scenarios network_setting_scenarios();
 
 /// Two GPUs and two InfiniBand HCAs, GPU i and mlx5_i below one switch, a host bridge per pair.

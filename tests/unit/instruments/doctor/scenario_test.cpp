@@ -62,7 +62,8 @@ Scenarios all_scenarios() {
        {driver_scenarios(), gpudirect_scenarios(), gpu_scenarios(), gpu_device_scenarios(),
         pcie_scenarios(), rdma_scenarios(), gid_scenarios(), memory_scenarios(), system_scenarios(),
         library_scenarios(), libfabric_scenarios(), transport_scenarios(), kernel_log_scenarios(),
-        rdma_sibling_scenarios(), software_scenarios(), network_setting_scenarios()})
+        rdma_sibling_scenarios(), software_scenarios(), network_setting_scenarios(),
+        descriptor_scenarios()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
@@ -114,6 +115,9 @@ TEST(DoctorScenarios, KernelLog) {
 
 TEST(DoctorScenarios, NetworkSettings) {
   expect_all(network_setting_scenarios());
+}
+TEST(DoctorScenarios, Descriptors) {
+  expect_all(descriptor_scenarios());
 }
 TEST(DoctorScenarios, Software) {
   expect_all(software_scenarios());
