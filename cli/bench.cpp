@@ -500,12 +500,14 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
                   "Warm-up operations per point (default: until the times are stable)")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
-  CLI::Option* duration = command
-                              .add_option("-D,--duration", effort.duration_s,
-                                          "Measure each point for SECONDS instead of -n operations")
-                              ->type_name("SECONDS")
-                              ->check(CLI::Range(0.001, 86400.0))
-                              ->excludes(iterations);
+  CLI::Option* duration =
+      command
+          .add_option("-D,--duration", effort.duration_s,
+                      "Measure each point for SECONDS (20, 20s, 500ms, 5m) instead of -n "
+                      "operations")
+          ->type_name("SECONDS")
+          ->check(CLI::Range(0.001, 86400.0))
+          ->excludes(iterations);
   command
       .add_option("--max-noise", flags.max_noise_percent,
                   "Measure each point until the 95% confidence interval of p50 is within PERCENT "

@@ -17,6 +17,7 @@ struct DoctorFlags {
   std::vector<std::string> only, skip;
   std::string golden;     ///< --against
   std::string kernel_log; ///< a file
+  std::string python;     ///< an interpreter or an environment
   bool list = false;
 };
 
@@ -39,13 +40,15 @@ ExitCode diagnose(Context& context, const DoctorFlags& flags) {
           hosts.read_golden();
         }
         const NodeSource source = session.load({});
+        if (!flags.python.empty())
+          require_python(*source.sysroot, flags.python);
         KernelLogText kernel_log;
         if (!flags.kernel_log.empty()) {
           session.phase("reading " + flags.kernel_log);
           kernel_log = {flags.kernel_log, read_input(flags.kernel_log)};
         }
         run_doctor(session, source, context.environment, flags.only, flags.skip,
-                   flags.kernel_log.empty() ? nullptr : &kernel_log);
+                   flags.kernel_log.empty() ? nullptr : &kernel_log, flags.python);
         if (alone)
           hosts.judge_own(session.report());
         return session.finish();
@@ -65,6 +68,7 @@ void add_doctor(CLI::App& app, Context& context) {
                   "  shmemctl doctor --sysroot copy-of-a-node --json doctor.json\n"
                   "  shmemctl doctor --against golden.json\n"
                   "  shmemctl doctor --only kernel-log --kernel-log /var/log/kern.log\n"
+                  "  shmemctl doctor --only software --python /opt/venv\n"
                   "  mpirun -n 64 --map-by ppr:1:node shmemctl doctor");
   auto flags = std::make_shared<DoctorFlags>();
   add_option(*command, context, "SYSROOT");
@@ -85,6 +89,12 @@ void add_doctor(CLI::App& app, Context& context) {
                    "Read the kernel's messages from this file in place of /dev/kmsg: the output of "
                    "dmesg or journalctl -k, or a file of syslog; - is stdin")
       ->type_name("FILE");
+  command
+      ->add_option("--python", flags->python,
+                   "Check the packages of this Python environment, too: an interpreter, the folder "
+                   "of an environment, or its site-packages. Default: the environment that is "
+                   "active (VIRTUAL_ENV, CONDA_PREFIX)")
+      ->type_name("PATH");
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) {
       if (flags->list)

@@ -1,5 +1,6 @@
 // The command line: parse, run one subcommand, print an error as two lines, return the exit code.
 #include <algorithm>
+#include <fmt/format.h>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "src/base/secure_execution.h"
 #include "src/base/text.h"
 #include "src/base/timeout_hint.h"
+#include "src/base/units.h"
 #include "src/runtime/bootstrap/launcher_variables.h"
 #include "src/runtime/bootstrap/select.h"
 
@@ -165,6 +167,20 @@ int run_command(Context& context) {
   return static_cast<int>(context.run(context));
 }
 
+/// Lets every flag that takes seconds take a duration with a unit, too: "20s", "500ms", "5m", "2h".
+/// The checks of its range, and what is stored, see the seconds.
+void accept_durations(CLI::App& app) {
+  for (CLI::Option* const option : app.get_options())
+    if (starts_with(option->get_type_name(), "SECONDS"))
+      option->transform([](const std::string& text) {
+        const std::optional<double> seconds =
+            parse_number(text) ? std::nullopt : parse_duration_s(text);
+        return seconds ? fmt::format("{:.15g}", *seconds) : text;
+      });
+  for (CLI::App* const child : app.get_subcommands([](const CLI::App*) { return true; }))
+    accept_durations(*child);
+}
+
 void build(CLI::App& app, Context& context) {
   app.name("shmemctl");
   app.footer("shmemctl help SUBCOMMAND shows the options of one, with examples.");
@@ -179,6 +195,7 @@ void build(CLI::App& app, Context& context) {
                          add_sim, add_run, add_hotspots, add_fabric, add_inspect, add_explain,
                          add_report, add_help, add_version, add_completion, add_reference})
     add(app, context);
+  accept_durations(app);
   set_help_groups(app);
 }
 

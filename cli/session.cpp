@@ -225,8 +225,8 @@ bool run_gpu_links(Session& session, const NodeSource& source) {
 
 void run_doctor(Session& session, const NodeSource& source, const Environment& environment,
                 const std::vector<std::string>& only, const std::vector<std::string>& skip,
-                const KernelLogText* kernel_log) {
-  const CheckContext context{*source.sysroot, source.node, environment, kernel_log};
+                const KernelLogText* kernel_log, const std::string& python) {
+  const CheckContext context{*source.sysroot, source.node, environment, kernel_log, python};
   Report& report = session.report();
   if (report.hosts.empty())
     report.hosts = nlohmann::json::array({described_host(source.node, source.sysroot.get())});

@@ -115,9 +115,10 @@ void run_topo(Session& session, const Options& options, const NodeSource& source
 /// @return whether there was something to measure
 bool run_gpu_links(Session& session, const NodeSource& source);
 /// @param kernel_log what is read in place of the machine's own kernel log; null: its own
+/// @param python     the Python environment whose packages are checked; "": the active one
 void run_doctor(Session& session, const NodeSource& source, const Environment& environment,
                 const std::vector<std::string>& only, const std::vector<std::string>& skip,
-                const KernelLogText* kernel_log = nullptr);
+                const KernelLogText* kernel_log = nullptr, const std::string& python = {});
 
 /// Adds --from and --format, and --sysroot.
 void add_source_flags(CLI::App& command, Context& context, const std::shared_ptr<SourceFlags>& to);

@@ -726,6 +726,12 @@ std::vector<FindingReference> check_rows() {
        "with the fabric. NVLink between GPUs is off.",
        "The process list, `nvmlDeviceGetGpuFabricInfo`, `cuInit`.",
        "`systemctl enable --now nvidia-fabricmanager`."},
+      {"imex", group, severities,
+       "The node is configured for NVLinks to other nodes (IMEX), but the service does not run or "
+       "there is no channel: CUDA refuses to import memory of another node.",
+       "`/etc/nvidia-imex/nodes_config.cfg`, the process `nvidia-imex`, "
+       "`/dev/nvidia-caps-imex-channels`.",
+       "Start `nvidia-imex` on all nodes of the domain, and create a channel."},
       {"peer-mapping-override", group, severities,
        "The driver parameter PeerMappingOverride is not set, so a GPU cannot ring a NIC's doorbell "
        "and IBGDA falls back to a CPU thread.",
@@ -854,6 +860,31 @@ std::vector<FindingReference> check_rows() {
        "of one: limited members cannot reach each other.",
        "`/sys/class/infiniband/*/ports/*/pkeys`; bit 15 is full membership.",
        "Correct the partitions of the subnet manager (`partitions.conf`)."},
+      {"roce-priorities", group, severities,
+       "RoCE ports of the compute fabric differ in priority flow control, bandwidth of traffic "
+       "classes, ECN (DCQCN) or traffic class: the same traffic is lossless on one and dropped on "
+       "the other.",
+       "The kernel's DCB interface (`RTM_GETDCB`), `/sys/class/net/*/ecn`, "
+       "`/sys/class/infiniband/*/tc`.",
+       "Give all of them the settings of the fabric: `mlnx_qos`, `dcb`, and the files in `ecn`."},
+      {"link-flaps", group, severities,
+       "A port has lost its link much more often than the other ports of this node: a cable, a "
+       "transceiver or a switch port.",
+       "`counters/link_downed` of RDMA ports, `carrier_down_count` of their netdevs, since the "
+       "driver was loaded.",
+       "Clean or change the cable or transceiver, then look at the switch port."},
+      {"nccl-gin", group, severities,
+       "NCCL's GPU-initiated networking is asked for, and something that it needs is missing: "
+       "NCCL reports `GIN_TYPE_NONE` or uses a CPU thread.",
+       "`NCCL_GIN_TYPE`, `NCCL_GIN_ENABLE`; releases of NCCL and rdma-core, symbol versions of "
+       "libmlx5, how NICs reach GPU memory, fused ports.",
+       "Install what the message names first."},
+      {"efa-gda", group, severities,
+       "GPU-initiated EFA (`NCCL_GIN_TYPE=5`) is asked for, and something that it needs is "
+       "missing.",
+       "`/sys/module/efa/version`, `/proc/driver/nvidia/params`, GDRCopy's module and library, "
+       "symbols of libefa and of the NCCL plugin, libfabric's release.",
+       "Install EFA installer 1.50 or newer, and set `PeerMappingOverride=1`."},
       {"libfabric-provider", group, severities, "libfabric has no provider for the node's NICs.",
        "`fi_getinfo`.", "Install the provider's package; for EFA, AWS's installer."},
       {"libfabric-environment", group, severities,
@@ -911,6 +942,18 @@ std::vector<FindingReference> check_rows() {
        "handles by pidfd fail.",
        "`/proc/sys/kernel/yama/ptrace_scope`.",
        "`sysctl -w kernel.yama.ptrace_scope=0`, or CAP_SYS_PTRACE."},
+      {"pidfd-getfd", group, severities,
+       "A process may not take a descriptor of its sibling: PyTorch's symmetric memory, FlashInfer "
+       "and UCX share GPU memory that way, and fail with `EPERM`. It is not needed for jobs of "
+       "shmemctl.",
+       "`pidfd_getfd` is tried between two children; Yama's `ptrace_scope`, the seccomp filter and "
+       "the capabilities say what refuses it.",
+       "Set `kernel.yama.ptrace_scope=0`, or give the container `--cap-add=SYS_PTRACE` and a "
+       "seccomp profile that allows it."},
+      {"descriptor-passing", group, severities,
+       "Processes cannot send each other descriptors: PEs of a node cannot share memory by them.",
+       "A message with `SCM_RIGHTS` is sent from one child to another.",
+       "Change the security profile of the container, or of the host's security module."},
       {"container-capabilities", group, severities,
        "The container lacks IPC_LOCK, SYS_PTRACE or SYS_NICE.", "`/proc/self/status`, CapEff.",
        "`docker run --cap-add=IPC_LOCK --cap-add=SYS_PTRACE --cap-add=SYS_NICE`."},
@@ -949,6 +992,37 @@ std::vector<FindingReference> check_rows() {
        "The kernel killed a process for lack of memory, or one waits in the kernel for minutes.",
        "As `kernel-log-xid`: OOM killer, hung tasks, soft lockups.",
        "Raise the memory limit; read the stack that follows the message."},
+      {"software-loader", group, severities,
+       "A communication library is installed in two releases, and the loader finds the older one "
+       "first: programs without an RPATH run with it. Two releases of NVSHMEM are worth a warning "
+       "in any order.",
+       "`LD_LIBRARY_PATH`, then `/etc/ld.so.cache` or the loader's folders; versions are read from "
+       "the files.",
+       "Put the newer folder first in `LD_LIBRARY_PATH`, or remove the older package."},
+      {"software-python", group, severities,
+       "Packages of the Python environment do not fit: one needs another version than is "
+       "installed, two have overwritten the same file, a library file is of another release than "
+       "its package, or a wheel is for another CUDA than PyTorch.",
+       "`METADATA` and `RECORD` of the packages, versions in the library files, "
+       "`torch/version.py`.",
+       "Install the version that the message names; of two wheels of one library keep one."},
+      {"software-versions", group, severities,
+       "Libraries that one program would load together do not fit: NVSHMEM's device library in an "
+       "extension and its host library, IBGDA's queue pairs, symbol versions of rdma-core.",
+       "Versions and symbol tables of the files in the Python environment and the first ones in "
+       "the loader's search order, as in `nvshmem-version-split`, `nvshmem-qp-layout` and "
+       "`symbol-missing`.",
+       "Rebuild the extension, or install the version that the message names."},
+      {"software-cuda", group, severities,
+       "`CUDA_HOME` names no CUDA toolkit, one of another major release than PyTorch's, or one "
+       "whose programs need a newer driver.",
+       "`version.json`, `version.txt` or `include/cuda.h` in it, `torch/version.py`, "
+       "`/proc/driver/nvidia/version`.",
+       "Set `CUDA_HOME` to the toolkit that fits."},
+      {"software-modules", group, severities,
+       "Two loaded modules bring the same library, an MPI or CUDA, or a module is built for "
+       "another CUDA than the one that is loaded.",
+       "`LOADEDMODULES`.", "Unload one of them, or load the one that fits (`module swap`)."},
       {"libcuda", group, severities,
        "The library (the CUDA driver library) is not installed. It enables GPU memory and kernels.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},

@@ -72,6 +72,12 @@ class ExitCodes(CliTest):
                 err = self.assert_refused(run(*arguments, value))
                 self.assertRegex(err, rf"{value} is not in range \S+ to \d+")
 
+    def test_seconds_may_have_a_unit(self):
+        for duration in ("10s", "9000ms", "0.15m", "9"):
+            for arguments in (("version", "--timeout", duration), ("--timeout=" + duration, "version")):
+                with self.subTest(arguments=arguments):
+                    self.assertEqual(run(*arguments).returncode, 0)
+
     def test_usage_errors_are_full_sentences(self):
         for arguments, words in ((("report", "check", NODE), "report check: no threshold given"),
                                  (("sim", "--from", NODE, "--kill-nic", "mlx5_33"),

@@ -85,7 +85,16 @@ CheckResult dev_shm(const CheckContext& context);
 CheckResult hugepages(const CheckContext& context);
 CheckResult numa_balancing(const CheckContext& context);
 
+// gpu_initiated.cpp
+CheckResult efa_gda(const CheckContext& context);
+CheckResult nccl_gin(const CheckContext& context);
+
+// rdma_siblings.cpp
+CheckResult roce_priorities(const CheckContext& context);
+CheckResult link_flaps(const CheckContext& context);
+
 // system.cpp
+CheckResult imex(const CheckContext& context);
 CheckResult kernel(const CheckContext& context);
 CheckResult cpu_governor(const CheckContext& context);
 CheckResult clocksource(const CheckContext& context);
@@ -96,9 +105,20 @@ CheckResult pid_namespace(const CheckContext& context);
 CheckResult ptrace_scope(const CheckContext& context);
 CheckResult container_capabilities(const CheckContext& context);
 
+// descriptor_passing.cpp
+CheckResult pidfd_getfd(const CheckContext& context);
+CheckResult descriptor_passing(const CheckContext& context);
+
 // kernel_log_checks.cpp
 /// The check of one kind of kernel messages: "xid" for kernel-log-xid.
 std::function<CheckResult(const CheckContext&)> kernel_log(const std::string& check);
+
+// software.cpp
+CheckResult software_loader(const CheckContext& context);
+CheckResult software_python(const CheckContext& context);
+CheckResult software_versions(const CheckContext& context);
+CheckResult software_cuda(const CheckContext& context);
+CheckResult software_modules(const CheckContext& context);
 
 // libraries.cpp
 /// The check of one library that is loaded at run time, by the id of its check; throws
@@ -116,6 +136,17 @@ CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey);
 /// Host-to-device and device-to-host copies compared with the PCIe links that the node declares.
 CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node);
 CheckResult judge_gpu_health(const NvmlSurvey& survey);
+/// What may keep a process from taking a descriptor of its sibling.
+struct PassingRights {
+  std::optional<std::string> ptrace_scope; ///< of Yama; empty without it
+  bool may_trace = false;                  ///< CAP_SYS_PTRACE
+  bool seccomp = false;                    ///< a filter is in force
+  bool container = false;
+  std::string newer_kernel; ///< the command that installs one
+};
+/// @param answer "ok", or "STEP<tab>ERRNO" of the step that failed
+CheckResult judge_pidfd_getfd(const std::string& answer, const PassingRights& rights);
+CheckResult judge_descriptor_passing(const std::string& answer, const PassingRights& rights);
 CheckResult judge_persistence(const NvmlSurvey& survey);
 /// The libfabric provider that this node should have.
 struct ExpectedProvider {

@@ -36,17 +36,23 @@ struct CheckContext {
   const Environment& environment;
   /// What --kernel-log names, in place of this machine's own log.
   const KernelLogText* kernel_log = nullptr;
+  /// What --python names: an interpreter, an environment, or its folder of packages; "": the active
+  /// environment, if there is one.
+  std::string python = {};
 };
 
 /// One precondition. The table in checks.cpp lists all of them.
 struct Check {
   std::string id;    ///< kebab-case, stable
   std::string group; ///< "driver", "gpu", "pcie", "rdma", "transport", "memory", "system",
-                     ///< "kernel-log", "library"
+                     ///< "kernel-log", "software", "library"
   std::string title; ///< one line for --list
   std::function<CheckResult(const CheckContext&)> run;
 };
 const std::vector<Check>& all_checks();
+
+/// Throws Error (usage) if --python names nothing that has Python packages.
+void require_python(const Sysroot& sysroot, const std::string& python);
 
 struct CheckOutcome {
   const Check* check = nullptr;

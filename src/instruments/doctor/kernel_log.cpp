@@ -340,6 +340,42 @@ std::optional<PciAddress> address_in(std::string_view message, std::size_t begin
   return before;
 }
 
+namespace {
+
+/// What starts anew at a message of the kernel's log.
+enum class Start { none, boot, driver, driver_loaded };
+Start start_at(std::string_view message) {
+  if (starts_with(message, "Linux version "))
+    return Start::boot;
+  // It is the first message of a load; failures to initialise a GPU may stand between it and the
+  // line that names the version.
+  if (starts_with(message, "nvidia-nvlink: Nvlink Core is being initialized"))
+    return Start::driver;
+  if (starts_with(message, "NVRM: loading NVIDIA UNIX"))
+    return Start::driver_loaded;
+  return Start::none;
+}
+
+bool cures(Start start, const KernelMessage& message) {
+  if (message.action == "replace")
+    return false;
+  if (start == Start::boot)
+    return true;
+  if (message.action == "reboot")
+    return false;
+  return message.check == "xid" || (message.check == "nvrm" && start == Start::driver);
+}
+
+void cure(Start start, std::vector<KernelEvent>& events) {
+  for (KernelEvent& event : events)
+    if (event.count > event.cured && cures(start, *event.message)) {
+      event.cured = event.count;
+      event.cure = start == Start::boot ? "the last boot" : "the driver was loaded again";
+    }
+}
+
+} // namespace
+
 KernelEvents find_kernel_events(std::string_view log, const std::vector<KernelMessage>& messages,
                                 const std::string& check) {
   KernelEvents found;
@@ -355,6 +391,10 @@ KernelEvents find_kernel_events(std::string_view log, const std::vector<KernelMe
     if (!line || line->message.empty())
       continue;
     ++found.lines;
+    if (const Start start = start_at(line->message); start != Start::none) {
+      cure(start, found.events);
+      continue;
+    }
     for (const KernelMessage& message : messages) {
       if (message.check != check)
         continue;
@@ -414,7 +454,8 @@ std::string subject_of(const KernelEvent& event, const Node& node) {
 std::string described(const KernelEvent& event, const Node& node) {
   const std::string subject = subject_of(event, node);
   return event.message->id + (subject.empty() ? "" : " on " + subject) +
-         (event.count == 1 ? "" : ", " + std::to_string(event.count) + " times");
+         (event.count == 1 ? "" : ", " + std::to_string(event.count) + " times") +
+         (event.cured == event.count ? ", before " + event.cure : "");
 }
 
 std::string times_of(const KernelEvent& event) {
@@ -430,8 +471,8 @@ CheckResult judge_kernel_events(const KernelEvents& found, const std::string& or
                                 const Node& node) {
   std::vector<const KernelEvent*> bad, harmless;
   for (const KernelEvent& event : found.events) {
-    const bool counts =
-        event.message->severity != Severity::info && event.count >= event.message->least;
+    const bool counts = event.message->severity != Severity::info && event.count > event.cured &&
+                        event.count - event.cured >= event.message->least;
     (counts ? bad : harmless).push_back(&event);
   }
   std::stable_sort(bad.begin(), bad.end(), [](const KernelEvent* left, const KernelEvent* right) {

@@ -61,6 +61,10 @@ struct KernelEvent {
   std::optional<PciAddress> address;
   std::string detail; ///< what the pattern's {} is
   std::size_t count = 0;
+  /// How many of them stand before a start that cures such an event, and which start that was: "the
+  /// driver was loaded again", "the last boot".
+  std::size_t cured = 0;
+  std::string cure;
   std::string first, last; ///< times
   std::string line;        ///< the last message
 };
@@ -68,7 +72,9 @@ struct KernelEvents {
   std::size_t lines = 0;           ///< of the kernel
   std::vector<KernelEvent> events; ///< in the order of their first appearance; 1000 at most
 };
-/// The messages of one check's entries. Any bytes are safe.
+/// The messages of one check's entries. A boot cures what came before it, except hardware that is
+/// to be replaced; a load of the NVIDIA driver cures Xids and failures of the driver, except those
+/// that need a reboot. Any bytes are safe.
 KernelEvents find_kernel_events(std::string_view log, const std::vector<KernelMessage>& messages,
                                 const std::string& check);
 

@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "src/base/options.h"
 #include "src/base/sysroot.h"
+#include "src/instruments/doctor/doctor.h"
+#include "src/instruments/libraries/installed.h"
 
 namespace shmemctl::doctor {
 
@@ -21,6 +24,15 @@ struct LibraryFile {
 /// The first of `names` that one of the loader's folders contains.
 std::optional<LibraryFile> find_library(const Sysroot& sysroot,
                                         const std::vector<std::string>& names);
+
+/// The communication libraries where the loader looks, with LD_LIBRARY_PATH of this environment, by
+/// the names that programs ask for; each with its files in the order of the search.
+std::map<std::string, std::vector<libraries::InstalledFile>>
+loader_order(const Sysroot& sysroot, const Environment& environment);
+
+/// Folders of Python packages of the environment that --python names or that is active; none
+/// without one.
+std::vector<std::string> chosen_site_folders(const CheckContext& context);
 
 /// The libraries that are opened at run time and that a folder of the loader contains: the id of
 /// their check, and the version in the file's name, "" if it has none. Opens none of them.

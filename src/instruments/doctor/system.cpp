@@ -190,6 +190,55 @@ CheckResult fabric_manager(const CheckContext& context) {
       evidence, "systemctl enable --now nvidia-fabricmanager");
 }
 
+CheckResult imex(const CheckContext& context) {
+  if (const auto reason = no_nvidia_gpu(context.node))
+    return skipped(*reason);
+  const Sysroot& sysroot = context.sysroot;
+  const std::string config = "/etc/nvidia-imex/nodes_config.cfg";
+  const std::string channels = "/dev/nvidia-caps-imex-channels";
+  std::vector<std::string> nodes;
+  for (const std::string& line : split(sysroot.read(config).value_or(""), '\n'))
+    if (const std::string_view address = trim(line); !address.empty() && address.front() != '#')
+      nodes.emplace_back(address);
+  const auto process = process_evidence(sysroot, "nvidia-imex");
+  if (nodes.empty() && !process)
+    return skipped("no IMEX domain is configured: it is needed only where NVLinks reach other "
+                   "nodes",
+                   sysroot.exists(config) ? config + ": no address" : absent(config));
+  const std::string domain =
+      config + ": " + (nodes.empty() ? "no address" : counted(nodes.size(), "node"));
+  if (!process) {
+    if (const auto container = container_evidence(sysroot, context.environment))
+      return skipped("the host's processes are not visible in a container: " + *container, domain);
+    if (!sysroot.exists("/proc/1/comm"))
+      return skipped("the tree does not show the processes", absent("/proc/1/comm"));
+    return failed("an IMEX domain is configured, but the service does not run: memory of other "
+                  "nodes cannot be mapped over NVLink",
+                  domain + "; /proc/*/comm: no nvidia-imex",
+                  "systemctl enable --now nvidia-imex  # on every node of the domain");
+  }
+  if (!has_device_nodes(sysroot))
+    return skipped("the copied tree has no device nodes", *process + "; " + absent("/dev"));
+  std::vector<std::string> names;
+  for (const std::string& name : sysroot.list(channels))
+    if (starts_with(name, "channel"))
+      names.push_back(name);
+  if (names.empty())
+    return failed("the IMEX service runs, but there is no channel: CUDA refuses to share memory "
+                  "between nodes",
+                  *process + "; " + channels + ": " +
+                      (sysroot.is_directory(channels) ? "empty" : "not there"),
+                  "mkdir -p /dev/nvidia-caps-imex-channels && mknod "
+                  "-m 666 /dev/nvidia-caps-imex-channels/channel0 c "
+                  "$(awk '$2==\"nvidia-caps-imex-channels\"{print $1}' /proc/devices) 0");
+  if (nodes.size() == 1)
+    return warned("the IMEX domain has one node: memory of other nodes cannot be mapped", domain,
+                  "list the addresses of all nodes of the domain in " + config +
+                      ", then systemctl restart nvidia-imex");
+  return passed("the IMEX service runs and there is a channel",
+                *process + "; " + domain + "; " + channels + ": " + name_list(names));
+}
+
 CheckResult judge_persistence(const NvmlSurvey& survey) {
   std::vector<std::string> on;
   std::vector<std::string> off;

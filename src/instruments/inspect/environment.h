@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/base/finding.h"
-#include "src/instruments/inspect/versions.h"
+#include "src/instruments/inspect/process.h"
 
 namespace shmemctl::inspect {
 

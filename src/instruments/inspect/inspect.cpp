@@ -120,6 +120,16 @@ std::optional<bool> moves_data(const Inspected& process, const Inspection& inspe
   return complete ? std::optional(false) : std::nullopt;
 }
 
+Libraries libraries_of(const Process& process, LibraryReader& reader) {
+  if (!process.maps)
+    return {};
+  const auto mounts = process.namespaces.find("mnt");
+  return reader.libraries(*process.maps,
+                          {process.pid,
+                           mounts == process.namespaces.end() ? std::string() : mounts->second,
+                           process.stat.start_ticks});
+}
+
 std::vector<PortLoad> ports_without_bytes(const std::vector<PortBytes>& ports) {
   return load_between({}, ports);
 }
@@ -185,7 +195,7 @@ Inspection Inspector::inspect(const Selection& selection, double window_s) {
     }
     Inspected inspected;
     inspected.process = std::move(*process);
-    inspected.libraries = libraries_.libraries(inspected.process);
+    inspected.libraries = libraries_of(inspected.process, libraries_);
     if (inspected.process.environment)
       inspected.variables = judge_environment(*inspected.process.environment, inspected.libraries);
     inspected.rights = rights_of(inspected.process, own_namespaces_);

@@ -11,12 +11,12 @@
 #include "src/instruments/inspect/activity.h"
 #include "src/instruments/inspect/environment.h"
 #include "src/instruments/inspect/gpu_use.h"
-#include "src/instruments/inspect/libraries.h"
 #include "src/instruments/inspect/network.h"
 #include "src/instruments/inspect/paths.h"
 #include "src/instruments/inspect/process.h"
 #include "src/instruments/inspect/rdma_resources.h"
 #include "src/instruments/inspect/rights.h"
+#include "src/instruments/libraries/libraries.h"
 #include "src/model/topo/node.h"
 
 namespace shmemctl::inspect {

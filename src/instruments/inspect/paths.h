@@ -11,7 +11,7 @@
 #include "src/instruments/inspect/network.h"
 #include "src/instruments/inspect/process.h"
 #include "src/instruments/inspect/rdma_resources.h"
-#include "src/instruments/inspect/versions.h"
+#include "src/instruments/libraries/versions.h"
 #include "src/model/topo/node.h"
 
 namespace shmemctl::inspect {

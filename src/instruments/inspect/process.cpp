@@ -423,11 +423,4 @@ std::optional<Rank> rank_of(const Process& process) {
   return std::nullopt;
 }
 
-std::string reason_of(int error_number) {
-  const std::string text = std::generic_category().message(error_number);
-  if (error_number == EACCES || error_number == EPERM)
-    return text + ": needs the same user, or root with CAP_SYS_PTRACE";
-  return text;
-}
-
 } // namespace shmemctl::inspect

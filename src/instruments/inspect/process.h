@@ -9,19 +9,24 @@
 #include <vector>
 
 #include "src/base/sysroot.h"
+#include "src/instruments/libraries/versions.h"
 
 namespace shmemctl::inspect {
 
-/// A file that is mapped, with all of its mappings.
-struct MappedFile {
-  std::string path;        ///< as the process sees it, without " (deleted)"
-  std::string device;      ///< "fd:01", hexadecimal as the kernel writes it
-  std::uint64_t inode = 0; ///< not 0
-  bool deleted = false;    ///< it has no name any more: removed, or another file has its name
-  std::string range;       ///< its first mapping: "7f00-7f10", a name in /proc/PID/map_files
-
-  bool operator==(const MappedFile&) const = default;
-};
+// What is known of library files, whether a process has mapped them or not.
+using libraries::Family;
+using libraries::leading_version;
+using libraries::Libraries;
+using libraries::Library;
+using libraries::library_kind;
+using libraries::library_kind_of_id;
+using libraries::library_stem;
+using libraries::LibraryKind;
+using libraries::LibraryReader;
+using libraries::MappedFile;
+using libraries::reason_of;
+using libraries::release_of;
+using libraries::version_findings;
 
 /// The files in a text of /proc/PID/maps, each once (device and inode), in order of address. Lines
 /// of another form are left out.
@@ -118,9 +123,5 @@ struct Rank {
   std::string variable; ///< "OMPI_COMM_WORLD_RANK"
 };
 std::optional<Rank> rank_of(const Process& process);
-
-/// "SUBJECT: reason" of an errno, as a reason of something skipped: "Permission denied: needs the
-/// same user, or root".
-std::string reason_of(int error_number);
 
 } // namespace shmemctl::inspect

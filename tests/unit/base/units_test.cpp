@@ -18,10 +18,12 @@ TEST(Units, SizesArePowersOf1024) {
 TEST(Units, DurationsHaveALetter) {
   EXPECT_EQ(parse_duration_s("90"), 90);
   EXPECT_EQ(parse_duration_s("90s"), 90);
+  EXPECT_EQ(parse_duration_s("500ms"), 0.5);
   EXPECT_EQ(parse_duration_s("1.5m"), 90);
   EXPECT_EQ(parse_duration_s(" 8h "), 28800);
   EXPECT_EQ(parse_duration_s("2d"), 172800);
-  for (const char* text : {"", "s", "-1", "1w", "1hh", "nan", "inf", "1e400", "1h30m"})
+  for (const char* text :
+       {"", "s", "ms", "1us", "-1ms", "-1", "1w", "1hh", "nan", "inf", "1e400", "1h30m"})
     EXPECT_EQ(parse_duration_s(text), std::nullopt) << text;
 }
 

@@ -149,6 +149,55 @@ TEST(KernelLog, AnErrorStandsBeforeWarnings) {
       << result.reason;
 }
 
+namespace {
+
+CheckResult result_of_log(const std::string& check, const std::string& log) {
+  return judge_kernel_events(find_kernel_events(log, kernel_messages(), check), "log",
+                             healthy_node());
+}
+
+} // namespace
+
+TEST(KernelLog, AStartCuresWhatStandsBeforeIt) {
+  const std::string load = "nvidia-nvlink: Nvlink Core is being initialized, major device number "
+                           "236\nNVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15  x\n";
+  const std::string boot = "Linux version 6.8.0-45-generic (x)\n";
+  const std::string reset = "NVRM: Xid (PCI:0000:13:00): 119, pid=7, name=python, Timeout\n";
+  const std::string fallen = "NVRM: Xid (PCI:0000:13:00): 79, pid=7, GPU has fallen off the bus.\n";
+  EXPECT_NE(result_of_log("xid", reset).status, CheckStatus::pass);
+  const CheckResult cured = result_of_log("xid", boot + load + reset + load);
+  EXPECT_EQ(cured.status, CheckStatus::pass) << cured.reason;
+  EXPECT_NE(cured.reason.find("xid-119"), std::string::npos) << cured.reason;
+  EXPECT_NE(cured.reason.find("before the driver was loaded again"), std::string::npos)
+      << cured.reason;
+  EXPECT_EQ(result_of_log("xid", reset + load + reset).status, result_of_log("xid", reset).status);
+  EXPECT_EQ(result_of_log("xid", fallen + load).status, CheckStatus::fail); // it needs a reboot
+  const CheckResult booted = result_of_log("xid", fallen + boot + load);
+  EXPECT_EQ(booted.status, CheckStatus::pass) << booted.reason;
+  EXPECT_NE(booted.reason.find("before the last boot"), std::string::npos) << booted.reason;
+}
+
+TEST(KernelLog, ALoadOfTheDriverDoesNotCureItsOwnFailure) {
+  const std::string start =
+      "nvidia-nvlink: Nvlink Core is being initialized, major device number 236\n";
+  const std::string failure = "NVRM: GPU 0000:13:00.0: RmInitAdapter failed! (0x62:0x40:2393)\n";
+  const std::string loaded = "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15  x\n";
+  const CheckStatus bad = result_of_log("nvrm", failure).status;
+  EXPECT_NE(bad, CheckStatus::pass);
+  EXPECT_EQ(result_of_log("nvrm", start + failure + loaded).status, bad);
+  EXPECT_EQ(result_of_log("nvrm", start + failure + start + loaded).status, CheckStatus::pass);
+  // A load of the NVIDIA driver says nothing about NICs.
+  const std::string nic = "mlx5_core 0000:14:00.0: poll_health:825: device's health compromised - "
+                          "reached miss count\n";
+  EXPECT_EQ(result_of_log("nic", nic + start + loaded).status, CheckStatus::fail);
+}
+
+TEST(KernelLog, RepeatedMessagesCountFromTheLastStart) {
+  const std::string down = "mlx5_core 0000:14:00.0 eth0: Link down\n", boot = "Linux version 6\n";
+  EXPECT_EQ(result_of_log("link", down + down + down).status, CheckStatus::warning);
+  EXPECT_EQ(result_of_log("link", down + down + boot + down).status, CheckStatus::pass);
+}
+
 TEST(KernelLog, PciAddresses) {
   EXPECT_EQ(address_text("NVRM: Xid (PCI:0000:3b:00): 79, x"), "0000:3b:00.0");
   EXPECT_EQ(address_text("Request device [3b:00.1] fault addr 0x7f32"), "0000:3b:00.1");

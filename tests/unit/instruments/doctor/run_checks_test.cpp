@@ -28,8 +28,8 @@ std::vector<CheckOutcome> run(Machine& machine, const std::vector<std::string>& 
 } // namespace
 
 TEST(RunChecks, IdsAreUniqueAndKebabCase) {
-  const std::set<std::string> groups = {"driver", "gpu",    "pcie",       "rdma",   "transport",
-                                        "memory", "system", "kernel-log", "library"};
+  const std::set<std::string> groups = {"driver", "gpu",    "pcie",       "rdma",     "transport",
+                                        "memory", "system", "kernel-log", "software", "library"};
   std::set<std::string> seen = groups; // an id must not be a group's name either
   for (const Check& check : all_checks()) {
     EXPECT_TRUE(seen.insert(check.id).second) << check.id;
@@ -62,9 +62,9 @@ TEST(RunChecks, OnlyAndSkipTakeIdsAndGroups) {
             (std::vector<std::string>{"memlock", "dev-shm"}));
   EXPECT_EQ(ids_of(run(machine, {"memory"}, {"memlock", "hugepages"})),
             (std::vector<std::string>{"dev-shm", "numa-balancing"}));
-  const std::vector<CheckOutcome> rest =
-      run(machine, {},
-          {"driver", "gpu", "pcie", "rdma", "transport", "system", "kernel-log", "library"});
+  const std::vector<CheckOutcome> rest = run(machine, {},
+                                             {"driver", "gpu", "pcie", "rdma", "transport",
+                                              "system", "kernel-log", "software", "library"});
   EXPECT_EQ(ids_of(rest),
             (std::vector<std::string>{"memlock", "dev-shm", "hugepages", "numa-balancing"}));
   EXPECT_TRUE(run(machine, {"memory"}, {"memory"}).empty());
@@ -100,6 +100,17 @@ TEST(RunChecks, AnUnknownNameIsAUsageErrorWithTheNearestSpelling) {
   }
   EXPECT_THROW(run(machine, {"entirely-different"}, {}), Error);
   EXPECT_THROW(run(machine, {""}, {}), Error);
+}
+
+/// Whatever is allowed here, the trial between two children says it, and a message always passes.
+TEST(RunChecks, DescriptorsArePassedBetweenTwoChildren) {
+  const Sysroot sysroot;
+  const Node node;
+  const auto outcomes =
+      run_checks({sysroot, node, current_environment()}, {"pidfd-getfd", "descriptor-passing"}, {});
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_NE(outcomes[0].result.status, CheckStatus::skipped) << outcomes[0].result.reason;
+  EXPECT_EQ(outcomes[1].result.status, CheckStatus::pass) << outcomes[1].result.evidence;
 }
 
 /// On any machine: nothing throws, every check has a result, and soon.

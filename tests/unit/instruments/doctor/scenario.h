@@ -15,6 +15,7 @@ struct Machine {
   fake::FakeMachine files;
   Node node;
   Environment environment;
+  std::string python = {}; ///< --python
 };
 
 // Their tables are of these.
@@ -47,6 +48,9 @@ Scenarios libfabric_scenarios();
 Scenarios transport_scenarios();
 Scenarios kernel_log_scenarios();
 Scenarios rdma_sibling_scenarios();
+Scenarios software_scenarios();
+Scenarios descriptor_scenarios();
+Scenarios network_setting_scenarios();
 
 /// Two GPUs and two InfiniBand HCAs, GPU i and mlx5_i below one switch, a host bridge per pair.
 /// All links are 16 lanes of 32 GT/s; the GPUs have 18 NVLinks each.

@@ -21,7 +21,8 @@ CheckResult result_of(const Scenario& scenario) {
   Machine machine;
   scenario.build(machine);
   const Sysroot sysroot = machine.files.sysroot();
-  return check_of(scenario.check).run({sysroot, machine.node, machine.environment});
+  return check_of(scenario.check)
+      .run({sysroot, machine.node, machine.environment, nullptr, machine.python});
 }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -61,7 +62,8 @@ Scenarios all_scenarios() {
        {driver_scenarios(), gpudirect_scenarios(), gpu_scenarios(), gpu_device_scenarios(),
         pcie_scenarios(), rdma_scenarios(), gid_scenarios(), memory_scenarios(), system_scenarios(),
         library_scenarios(), libfabric_scenarios(), transport_scenarios(), kernel_log_scenarios(),
-        rdma_sibling_scenarios()})
+        rdma_sibling_scenarios(), software_scenarios(), network_setting_scenarios(),
+        descriptor_scenarios()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
@@ -109,6 +111,16 @@ TEST(DoctorScenarios, RdmaSiblings) {
 }
 TEST(DoctorScenarios, KernelLog) {
   expect_all(kernel_log_scenarios());
+}
+
+TEST(DoctorScenarios, NetworkSettings) {
+  expect_all(network_setting_scenarios());
+}
+TEST(DoctorScenarios, Descriptors) {
+  expect_all(descriptor_scenarios());
+}
+TEST(DoctorScenarios, Software) {
+  expect_all(software_scenarios());
 }
 
 TEST(DoctorScenarios, EveryCheckIsTestedHealthyBrokenAndAbsent) {

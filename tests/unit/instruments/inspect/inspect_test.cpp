@@ -5,8 +5,8 @@
 #include "reports/text.h"
 #include "reports/validate.h"
 #include "src/instruments/inspect/inspect_report.h"
+#include "tests/support/elf_image.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/unit/instruments/inspect/elf_image.h"
 
 namespace shmemctl::inspect {
 namespace {
@@ -15,7 +15,7 @@ class RecordedNode : public ::testing::Test {
 protected:
   void SetUp() override {
     folder_.write("etc/passwd", "ann:x:1000:1000::/:\nbob:x:1001:1001::/:\n");
-    ElfImage nccl;
+    fake::ElfImage nccl;
     nccl.texts = {"NCCL version 2.21.5", "NCCL_DEBUG"};
     folder_.write("opt/libnccl.so.2", nccl.bytes());
     process(10, 1000, "1-2 r--p 0 fd:01 12 /opt/libnccl.so.2\n", "RANK=0");

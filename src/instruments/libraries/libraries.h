@@ -1,5 +1,5 @@
-// The communication libraries that a process has mapped: which, which version, whose, and whether
-// the file is still that.
+// Communication libraries: which one a file is, which version, whose, and, of one that a process
+// has mapped, whether the file is still that.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,30 @@
 #include <vector>
 
 #include "src/base/sysroot.h"
-#include "src/instruments/inspect/elf.h"
-#include "src/instruments/inspect/process.h"
+#include "src/instruments/libraries/elf.h"
 
-namespace shmemctl::inspect {
+namespace shmemctl::libraries {
+
+/// A file that is mapped, with all of its mappings.
+struct MappedFile {
+  std::string path;        ///< as the process sees it, without " (deleted)"
+  std::string device;      ///< "fd:01", hexadecimal as the kernel writes it
+  std::uint64_t inode = 0; ///< not 0
+  bool deleted = false;    ///< it has no name any more: removed, or another file has its name
+  std::string range;       ///< its first mapping: "7f00-7f10", a name in /proc/PID/map_files
+
+  bool operator==(const MappedFile&) const = default;
+};
+
+/// The process that has files mapped, as far as it decides which file a path means.
+struct MappingProcess {
+  int pid = 0;
+  std::string mount_namespace;   ///< "mnt:[4026531841]"; "" if it is unknown
+  std::uint64_t start_ticks = 0; ///< since boot
+};
+
+/// What the system says about an errno, and for a refused access what is needed.
+std::string reason_of(int error_number);
 
 /// Libraries that read the same variables of the environment.
 enum class Family { none, nvshmem, nccl, ucx, libfabric };
@@ -44,7 +64,7 @@ std::string library_stem(std::string_view path);
 /// a dot.
 std::string leading_version(std::string_view text);
 
-/// What is the same for all processes that map a file.
+/// What a file says; the same for all processes that map it.
 struct Library {
   const LibraryKind* kind = nullptr;
   MappedFile file;
@@ -52,8 +72,10 @@ struct Library {
   std::string version;        ///< "" if it is unknown
   std::string version_source; ///< "text in the file", "file name", "package"; or why it is unknown
   std::string owner;          ///< "nvidia-nccl-cu12 2.21.5"; "" if no package is known to have it
-  std::string state;          ///< "unchanged", "deleted", "replaced", "overwritten", "not compared"
-  std::string state_reason;   ///< why it was not compared
+  /// "unchanged", "deleted", "replaced", "overwritten", "not compared"; "installed" of one that was
+  /// not found in a process.
+  std::string state;
+  std::string state_reason; ///< why it was not compared
   ElfFacts elf;
   /// The identifiers at the ends of its texts, each followed by a zero byte: the linker keeps a
   /// text only once that is the end of another one. In front of one that is a whole text stands
@@ -68,13 +90,21 @@ struct Library {
   bool knows(const std::string& name) const;
 };
 
+/// Whether a constant or the name of a symbol in an ELF file is this text, or ends with it; false
+/// if it cannot be read.
+bool has_text(const Sysroot& sysroot, const std::string& path, const std::string& text);
+
 /// Reads each file once, whatever number of processes map it.
 class LibraryReader {
 public:
   explicit LibraryReader(const Sysroot& sysroot);
   ~LibraryReader();
-  /// The communication libraries of a process, in order of address.
-  std::vector<std::shared_ptr<const Library>> libraries(const Process& process);
+  /// The communication libraries among the files that a process has mapped, in their order.
+  std::vector<std::shared_ptr<const Library>> libraries(const std::vector<MappedFile>& files,
+                                                        const MappingProcess& process);
+  /// The library that is installed there; null if no kind has that name.
+  /// @param path links are followed
+  std::shared_ptr<const Library> installed(const std::string& path);
   /// Files that were opened.
   std::size_t files_read() const { return files_read_; }
 
@@ -82,10 +112,11 @@ private:
   class Owners;
 
   std::shared_ptr<const Library> read(const MappedFile& file, const LibraryKind& kind,
-                                      const Process& process);
-  std::string path_of(const MappedFile& file, const Process& process) const;
+                                      const MappingProcess& process);
+  std::string path_of(const MappedFile& file, const MappingProcess& process) const;
   void read_content(Library& library, const std::string& path);
-  void compare_with_file(Library& library, const std::string& path, const Process& process) const;
+  void compare_with_file(Library& library, const std::string& path,
+                         const MappingProcess& process) const;
   void find_version(Library& library, const std::string& package_version) const;
 
   const Sysroot& sysroot_;
@@ -96,4 +127,4 @@ private:
   std::size_t files_read_ = 0;
 };
 
-} // namespace shmemctl::inspect
+} // namespace shmemctl::libraries

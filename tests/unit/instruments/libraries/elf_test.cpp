@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
-#include "src/instruments/inspect/elf.h"
-#include "tests/unit/instruments/inspect/elf_image.h"
+#include "src/instruments/libraries/elf.h"
+#include "tests/support/elf_image.h"
 
-namespace shmemctl::inspect {
+namespace shmemctl::libraries {
 namespace {
+
+using fake::ElfImage;
 
 ReadAt reader_of_bytes(const std::string& bytes) {
   return [&bytes](std::uint64_t offset, std::size_t count) {
@@ -23,7 +25,7 @@ ElfImage full_image() {
   return image;
 }
 
-TEST(InspectElf, WhatAFileSays) {
+TEST(Elf, WhatAFileSays) {
   const std::string bytes = full_image().bytes();
   const ElfFacts facts = read_elf(reader_of_bytes(bytes));
   EXPECT_EQ(facts.problem, "");
@@ -41,7 +43,7 @@ TEST(InspectElf, WhatAFileSays) {
   EXPECT_NE(std::find(texts.begin(), texts.end(), "libuser.so.1"), texts.end()); // of .dynstr
 }
 
-TEST(InspectElf, CutAtAnyByte) {
+TEST(Elf, CutAtAnyByte) {
   const std::string whole = full_image().bytes();
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const std::string bytes = whole.substr(0, size);
@@ -49,7 +51,7 @@ TEST(InspectElf, CutAtAnyByte) {
   }
 }
 
-TEST(InspectElf, AnyByteChanged) {
+TEST(Elf, AnyByteChanged) {
   const std::string whole = full_image().bytes();
   for (std::size_t at = 0; at < whole.size(); ++at)
     for (const char value : {'\0', '\x01', '\x7f', '\xff'}) {
@@ -63,7 +65,7 @@ TEST(InspectElf, AnyByteChanged) {
     }
 }
 
-TEST(InspectElf, TextsAcrossPieces) {
+TEST(Elf, TextsAcrossPieces) {
   constexpr std::size_t piece = 1U << 20;
   std::string bytes(3 * piece, 'x');
   bytes[piece - 3] = '\0';
@@ -78,7 +80,7 @@ TEST(InspectElf, TextsAcrossPieces) {
   EXPECT_EQ(texts[2].size(), 4096U);
 }
 
-TEST(InspectElf, OtherFiles) {
+TEST(Elf, OtherFiles) {
   EXPECT_EQ(read_elf(reader_of_bytes("#!/bin/sh")).problem, "not an ELF file");
   EXPECT_EQ(read_elf(reader_of_bytes("")).problem, "not an ELF file");
   std::string bytes = full_image().bytes();
@@ -87,4 +89,4 @@ TEST(InspectElf, OtherFiles) {
 }
 
 } // namespace
-} // namespace shmemctl::inspect
+} // namespace shmemctl::libraries

@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "src/instruments/inspect/elf.h"
+#include "src/instruments/libraries/elf.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace shmemctl::inspect;
+  using namespace shmemctl::libraries;
   std::uint64_t read_bytes = 0;
   const ReadAt read_at = [&](std::uint64_t offset, std::size_t count) {
     if (offset >= size)

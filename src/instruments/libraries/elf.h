@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shmemctl::inspect {
+namespace shmemctl::libraries {
 
 /// `count` bytes at `offset`; fewer where the file ends before, or cannot be read.
 using ReadAt = std::function<std::string(std::uint64_t offset, std::size_t count)>;
@@ -42,4 +42,4 @@ ElfFacts read_elf(const ReadAt& read_at);
 void each_text(const ReadAt& read_at, const std::vector<FileRange>& ranges, std::size_t least,
                std::uint64_t max_bytes, const std::function<void(std::string_view)>& visit);
 
-} // namespace shmemctl::inspect
+} // namespace shmemctl::libraries

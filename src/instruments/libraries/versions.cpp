@@ -1,4 +1,4 @@
-#include "src/instruments/inspect/versions.h"
+#include "src/instruments/libraries/versions.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +9,7 @@
 
 #include "src/base/text.h"
 
-namespace shmemctl::inspect {
+namespace shmemctl::libraries {
 
 namespace {
 
@@ -61,8 +61,7 @@ void find_split(const Libraries& libraries, const Library& host, Findings& findi
     const bool breaks = (*linked)[0] != (*loaded)[0] || *linked > *loaded || each->has_ibgda_state;
     findings.push_back(
         {"nvshmem-version-split", breaks ? Severity::error : Severity::warning, "",
-         fmt::format("{} has NVSHMEM's device library {} in it, the host library that is loaded, "
-                     "{}, is {}",
+         fmt::format("{} has NVSHMEM's device library {} in it, the host library {} is {}",
                      each->file.path, version, host.file.path, host.version),
          fmt::format("rebuild {} against NVSHMEM {}, or {}", each->stem, host.version,
                      install_nvshmem(host, version))});
@@ -178,15 +177,20 @@ std::optional<Release> release_of(std::string_view version) {
   return count > 0 ? std::optional(release) : std::nullopt;
 }
 
-Findings version_findings(const Libraries& libraries) {
+Findings fit_findings(const Libraries& libraries) {
   Findings findings;
   if (const auto hosts = of_kind(libraries, "nvshmem-host"); !hosts.empty()) {
     find_split(libraries, *hosts.front(), findings);
     find_layout(libraries, *hosts.front(), findings);
   }
-  find_twice(libraries, findings);
   find_missing_symbols(libraries, findings);
   return findings;
 }
 
-} // namespace shmemctl::inspect
+Findings version_findings(const Libraries& libraries) {
+  Findings findings = fit_findings(libraries);
+  find_twice(libraries, findings);
+  return findings;
+}
+
+} // namespace shmemctl::libraries

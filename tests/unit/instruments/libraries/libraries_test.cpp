@@ -1,16 +1,18 @@
-// Libraries of a recorded process: kinds, versions, owners; and versions that do not fit.
+// Libraries of a recorded tree: kinds, versions, owners; and versions that do not fit.
 #include <algorithm>
 #include <gtest/gtest.h>
 
-#include "src/instruments/inspect/libraries.h"
-#include "src/instruments/inspect/versions.h"
+#include "src/instruments/libraries/libraries.h"
+#include "src/instruments/libraries/versions.h"
+#include "tests/support/elf_image.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/unit/instruments/inspect/elf_image.h"
 
-namespace shmemctl::inspect {
+namespace shmemctl::libraries {
 namespace {
 
-TEST(InspectLibraries, KindsAndStems) {
+using fake::ElfImage;
+
+TEST(Libraries, KindsAndStems) {
   const auto kind = [](const char* path) {
     const LibraryKind* found = library_kind(path);
     return std::string(found == nullptr ? "" : found->id);
@@ -33,7 +35,7 @@ TEST(InspectLibraries, KindsAndStems) {
   EXPECT_EQ(leading_version("1."), "");
 }
 
-TEST(InspectLibraries, Releases) {
+TEST(Libraries, Releases) {
   EXPECT_EQ(release_of("3.5.19-1"), (std::array<int, 3>{3, 5, 19}));
   EXPECT_EQ(release_of("12.4"), (std::array<int, 3>{12, 4, 0}));
   EXPECT_EQ(release_of("v3"), std::nullopt);
@@ -48,25 +50,19 @@ public:
     map(path);
   }
   void map(const std::string& path) {
-    process_.maps.value().push_back(
-        {path, "fd:01", ++inode_, false, "7f0" + std::to_string(inode_) + "-7fff"});
+    files_.push_back({path, "fd:01", ++inode_, false, "7f0" + std::to_string(inode_) + "-7fff"});
   }
   const TemporaryFolder& folder() const { return folder_; }
-  Process& process() { return process_; }
+  std::vector<MappedFile>& files() { return files_; }
   Libraries libraries() {
     const Sysroot sysroot(folder_.path());
-    return LibraryReader(sysroot).libraries(process_);
+    return LibraryReader(sysroot).libraries(files_, {42, "", 0});
   }
   Findings findings() { return version_findings(libraries()); }
 
 private:
   TemporaryFolder folder_;
-  Process process_ = [] {
-    Process process;
-    process.pid = 42;
-    process.maps.emplace();
-    return process;
-  }();
+  std::vector<MappedFile> files_;
   std::uint64_t inode_ = 0;
 };
 
@@ -77,7 +73,7 @@ ElfImage image_with(std::vector<std::string> texts, const std::string& soname = 
   return image;
 }
 
-TEST(InspectLibraries, VersionsOfTextsNamesAndPackages) {
+TEST(Libraries, VersionsOfTextsNamesAndPackages) {
   MachineOfLibraries machine;
   const std::string site = "/opt/venv/lib/python3.12/site-packages/";
   machine.add(site + "nvidia/nccl/lib/libnccl.so.2",
@@ -109,22 +105,21 @@ TEST(InspectLibraries, VersionsOfTextsNamesAndPackages) {
   EXPECT_EQ(libraries[4]->version_source, "No such file or directory");
 }
 
-TEST(InspectLibraries, AFileIsReadOnce) {
+TEST(Libraries, AFileIsReadOnce) {
   MachineOfLibraries machine;
   machine.add("/opt/libnccl.so.2", image_with({"NCCL version 2.21.5"}));
   const Sysroot sysroot(machine.folder().path());
   LibraryReader reader(sysroot);
-  const auto first = reader.libraries(machine.process()).at(0);
-  machine.process().pid = 43;
-  EXPECT_EQ(reader.libraries(machine.process()).at(0), first);
+  const auto first = reader.libraries(machine.files(), {42, "", 0}).at(0);
+  EXPECT_EQ(reader.libraries(machine.files(), {43, "", 0}).at(0), first);
   EXPECT_EQ(reader.files_read(), 1U);
 }
 
-TEST(InspectLibraries, DeletedAndReplaced) {
+TEST(Libraries, DeletedAndReplaced) {
   MachineOfLibraries machine;
   machine.add("/opt/libnccl.so.2", image_with({"NCCL version 2.28.3"})); // the new one
   machine.map("/gone/libnccl.so.2");
-  for (MappedFile& file : *machine.process().maps)
+  for (MappedFile& file : machine.files())
     file.deleted = true;
   const Libraries libraries = machine.libraries();
   EXPECT_EQ(libraries[0]->state, "replaced");
@@ -132,7 +127,7 @@ TEST(InspectLibraries, DeletedAndReplaced) {
   EXPECT_EQ(libraries[1]->state, "deleted");
 }
 
-TEST(InspectVersions, NvshmemSplitAndLayout) {
+TEST(Versions, NvshmemSplitAndLayout) {
   MachineOfLibraries machine;
   machine.add("/opt/libnvshmem_host.so.3", image_with({"NVSHMEM v3.6.5"}));
   machine.add("/opt/deep_ep_cpp.so",
@@ -150,7 +145,7 @@ TEST(InspectVersions, NvshmemSplitAndLayout) {
   }
 }
 
-TEST(InspectVersions, NvshmemThatFits) {
+TEST(Versions, NvshmemThatFits) {
   {
     MachineOfLibraries machine; // the same release
     machine.add("/opt/libnvshmem_host.so.3", image_with({"NVSHMEM v3.4.5"}));
@@ -175,7 +170,7 @@ TEST(InspectVersions, NvshmemThatFits) {
   }
 }
 
-TEST(InspectVersions, APluginOfAnotherRelease) {
+TEST(Versions, APluginOfAnotherRelease) {
   MachineOfLibraries machine;
   machine.add("/opt/libnvshmem_host.so.3", image_with({"NVSHMEM v3.6.5"}));
   machine.add("/usr/lib/nvshmem_transport_ibrc.so.3", image_with({"NVSHMEM v3.4.5"}));
@@ -186,7 +181,7 @@ TEST(InspectVersions, APluginOfAnotherRelease) {
   EXPECT_NE(findings[0].message.find("nvshmem_transport_ibrc.so.3"), std::string::npos);
 }
 
-TEST(InspectVersions, TwoFilesOfOneLibrary) {
+TEST(Versions, TwoFilesOfOneLibrary) {
   MachineOfLibraries machine;
   machine.add("/usr/lib/libnccl.so.2", image_with({"NCCL version 2.18.3"}));
   machine.add("/opt/libnccl.so.2", image_with({"NCCL version 2.21.5"}));
@@ -200,7 +195,7 @@ TEST(InspectVersions, TwoFilesOfOneLibrary) {
   EXPECT_NE(findings[0].message.find("/opt/libnccl.so.2 (2.21.5)"), std::string::npos);
 }
 
-TEST(InspectVersions, SymbolVersionsThatAreMissing) {
+TEST(Versions, SymbolVersionsThatAreMissing) {
   ElfImage mlx5 = image_with({}, "libmlx5.so.1");
   mlx5.defined = {"MLX5_1.0", "MLX5_1.24"};
   MachineOfLibraries machine;
@@ -220,4 +215,4 @@ TEST(InspectVersions, SymbolVersionsThatAreMissing) {
 }
 
 } // namespace
-} // namespace shmemctl::inspect
+} // namespace shmemctl::libraries

@@ -1,4 +1,4 @@
-#include "src/instruments/inspect/libraries.h"
+#include "src/instruments/libraries/libraries.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,12 +8,13 @@
 #include <set>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
 #include "src/base/text.h"
 
-namespace shmemctl::inspect {
+namespace shmemctl::libraries {
 
 namespace {
 
@@ -118,6 +119,13 @@ ReadAt reader_of(const FileDescriptor& file) {
 
 } // namespace
 
+std::string reason_of(int error_number) {
+  const std::string text = std::generic_category().message(error_number);
+  if (error_number == EACCES || error_number == EPERM)
+    return text + ": needs the same user, or root with CAP_SYS_PTRACE";
+  return text;
+}
+
 const LibraryKind* library_kind(std::string_view path) {
   const std::string_view name = file_name(path);
   if (name.find(".so") == std::string_view::npos)
@@ -162,6 +170,18 @@ std::string leading_version(std::string_view text) {
          (is_identifier(text[end]) || text[end] == '.' || text[end] == '+' || text[end] == '-'))
     ++end;
   return std::string(text.substr(0, end));
+}
+
+bool has_text(const Sysroot& sysroot, const std::string& path, const std::string& text) {
+  int error_number = 0;
+  const FileDescriptor file = sysroot.open(path, error_number);
+  if (!file)
+    return false;
+  const ReadAt read_at = reader_of(file);
+  bool found = false;
+  each_text(read_at, read_elf(read_at).texts, text.size(), max_text_bytes,
+            [&](std::string_view each) { found = found || ends_with(each, text); });
+  return found;
 }
 
 bool Library::knows(const std::string& name) const {
@@ -295,29 +315,51 @@ LibraryReader::LibraryReader(const Sysroot& sysroot)
 
 LibraryReader::~LibraryReader() = default;
 
-std::vector<std::shared_ptr<const Library>> LibraryReader::libraries(const Process& process) {
+std::vector<std::shared_ptr<const Library>>
+LibraryReader::libraries(const std::vector<MappedFile>& files, const MappingProcess& process) {
   std::vector<std::shared_ptr<const Library>> found;
-  if (!process.maps)
-    return found;
-  for (const MappedFile& file : *process.maps)
+  for (const MappedFile& file : files)
     if (const LibraryKind* kind = library_kind(file.path))
       found.push_back(read(file, *kind, process));
   return found;
 }
 
-std::string LibraryReader::path_of(const MappedFile& file, const Process& process) const {
+std::shared_ptr<const Library> LibraryReader::installed(const std::string& path) {
+  const std::string real = sysroot_.realpath(path).value_or(path);
+  const LibraryKind* kind = library_kind(real);
+  if (kind == nullptr) // libfoo.so.1 may be a link to a file of any name
+    kind = library_kind(path);
+  if (kind == nullptr)
+    return nullptr;
+  const std::string key = "installed " + real;
+  if (const auto known = known_.find(key); known != known_.end())
+    return known->second;
+  auto library = std::make_shared<Library>();
+  library->kind = kind;
+  library->file.path = real;
+  library->stem = library_stem(path);
+  library->state = "installed";
+  read_content(*library, real);
+  const auto owner = owners_->find(real);
+  if (owner)
+    library->owner = owner->version.empty() ? owner->name : owner->name + " " + owner->version;
+  find_version(*library, owner ? owner->version : std::string());
+  known_.emplace(key, library);
+  return library;
+}
+
+std::string LibraryReader::path_of(const MappedFile& file, const MappingProcess& process) const {
   const std::string folder = "/proc/" + std::to_string(process.pid);
   if (file.deleted) // its bytes are not those of a new file of its name
     return folder + "/map_files/" + file.range;
-  const auto mounts = process.namespaces.find("mnt");
-  const bool elsewhere =
-      sysroot_.live() ? mounts != process.namespaces.end() && mounts->second != own_mount_namespace_
-                      : sysroot_.is_directory(folder + "/root");
+  const bool elsewhere = sysroot_.live() ? !process.mount_namespace.empty() &&
+                                               process.mount_namespace != own_mount_namespace_
+                                         : sysroot_.is_directory(folder + "/root");
   return elsewhere ? folder + "/root" + file.path : file.path;
 }
 
 std::shared_ptr<const Library> LibraryReader::read(const MappedFile& file, const LibraryKind& kind,
-                                                   const Process& process) {
+                                                   const MappingProcess& process) {
   const std::string key =
       fmt::format("{} {} {} {}", file.device, file.inode, file.deleted, file.path);
   if (const auto known = known_.find(key); known != known_.end())
@@ -341,7 +383,7 @@ std::shared_ptr<const Library> LibraryReader::read(const MappedFile& file, const
 }
 
 void LibraryReader::compare_with_file(Library& library, const std::string& path,
-                                      const Process& process) const {
+                                      const MappingProcess& process) const {
   if (library.file.deleted) {
     library.state = sysroot_.exists(library.file.path) ? "replaced" : "deleted";
     return;
@@ -361,7 +403,7 @@ void LibraryReader::compare_with_file(Library& library, const std::string& path,
   const std::string device =
       fmt::format("{:02x}:{:02x}", major(status.st_dev), minor(status.st_dev));
   const bool same_device = device == library.file.device;
-  const double started_s = boot_s_.value_or(0) + static_cast<double>(process.stat.start_ticks) /
+  const double started_s = boot_s_.value_or(0) + static_cast<double>(process.start_ticks) /
                                                      static_cast<double>(::sysconf(_SC_CLK_TCK));
   const auto changed_s = static_cast<double>(status.st_mtim.tv_sec);
   // Ticks and btime are rounded: a second more.
@@ -441,4 +483,4 @@ void LibraryReader::find_version(Library& library, const std::string& package_ve
                                                          : library.elf.problem;
 }
 
-} // namespace shmemctl::inspect
+} // namespace shmemctl::libraries

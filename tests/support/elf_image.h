@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace shmemctl::inspect {
+namespace shmemctl::fake {
 
 /// What the file says; bytes() makes it.
 struct ElfImage {
@@ -116,4 +116,4 @@ private:
   }
 };
 
-} // namespace shmemctl::inspect
+} // namespace shmemctl::fake

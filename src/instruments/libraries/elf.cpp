@@ -1,4 +1,4 @@
-#include "src/instruments/inspect/elf.h"
+#include "src/instruments/libraries/elf.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 #include "src/base/text.h"
 
-namespace shmemctl::inspect {
+namespace shmemctl::libraries {
 
 namespace {
 
@@ -231,4 +231,4 @@ void each_text(const ReadAt& read_at, const std::vector<FileRange>& ranges, std:
   }
 }
 
-} // namespace shmemctl::inspect
+} // namespace shmemctl::libraries

@@ -1,0 +1,292 @@
+// Whether two processes of one user may pass descriptors here: by pidfd_getfd, which takes one from
+// another process, and by a message (SCM_RIGHTS). Both are tried between two children.
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/file_descriptor.h"
+#include "src/base/text.h"
+#include "src/instruments/doctor/checks.h"
+#include "src/instruments/doctor/support.h"
+
+namespace shmemctl::doctor {
+
+namespace {
+
+// Their numbers are the same on all architectures; headers of older systems lack them.
+constexpr long pidfd_open_number = 434, pidfd_getfd_number = 438;
+constexpr std::chrono::seconds trial_deadline{5};
+constexpr std::string_view content = "shmemctl";
+
+/// A failure of one step: "pidfd_getfd<tab>1"; "ok" without one.
+std::string step_failed(const char* step) {
+  return std::string(step) + "\t" + std::to_string(errno);
+}
+
+/// Memory that only its descriptor leads to, as GPU memory of another process.
+FileDescriptor make_memory() {
+  FileDescriptor memory(::memfd_create("shmemctl-doctor", MFD_CLOEXEC));
+  if (memory &&
+      ::write(memory.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()))
+    memory.reset();
+  return memory;
+}
+
+/// Whether the descriptor leads to the memory of the other process.
+bool has_content(int memory) {
+  std::string bytes(content.size(), '\0');
+  return ::pread(memory, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()) &&
+         bytes == content;
+}
+
+bool send_number(int socket, int number) {
+  return ::send(socket, &number, sizeof number, MSG_NOSIGNAL) == sizeof number;
+}
+std::optional<int> receive_number(int socket) {
+  int number = 0;
+  return ::recv(socket, &number, sizeof number, MSG_WAITALL) == sizeof number
+             ? std::optional<int>(number)
+             : std::nullopt;
+}
+
+bool send_descriptor(int socket, int descriptor) {
+  char byte = 1;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* const part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof descriptor);
+  std::memcpy(CMSG_DATA(part), &descriptor, sizeof descriptor);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+}
+
+/// -1 if the message had none; errno is 0 then.
+int receive_descriptor(int socket) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  int descriptor = -1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1)
+    return -1;
+  errno = 0;
+  const cmsghdr* const part = CMSG_FIRSTHDR(&message);
+  if (part != nullptr && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS &&
+      part->cmsg_len >= CMSG_LEN(sizeof descriptor))
+    std::memcpy(&descriptor, CMSG_DATA(part), sizeof descriptor);
+  return descriptor;
+}
+
+/// What the child does that has the memory: it tells its number, sends it, and waits until the
+/// other one has finished.
+void give(int socket) {
+  const FileDescriptor memory = make_memory();
+  if (!send_number(socket, memory.get()) || !memory || !send_descriptor(socket, memory.get()))
+    return;
+  receive_number(socket);
+}
+
+std::string taken_by_pidfd(pid_t owner, int number) {
+  const FileDescriptor process(static_cast<int>(::syscall(pidfd_open_number, owner, 0)));
+  if (!process)
+    return step_failed("pidfd_open");
+  const FileDescriptor memory(
+      static_cast<int>(::syscall(pidfd_getfd_number, process.get(), number, 0)));
+  if (!memory)
+    return step_failed("pidfd_getfd");
+  return has_content(memory.get()) ? "ok" : "read of the descriptor\t0";
+}
+
+std::string taken_by_message(int socket) {
+  const FileDescriptor memory(receive_descriptor(socket));
+  if (!memory)
+    return step_failed("recvmsg");
+  return has_content(memory.get()) ? "ok" : "read of the descriptor\t0";
+}
+
+/// What the other child does: two lines, of pidfd_getfd and of the message.
+std::string take(int socket, pid_t owner) {
+  const std::optional<int> number = receive_number(socket);
+  if (!number || *number < 0)
+    return "memfd_create\t0\nmemfd_create\t0\n";
+  const std::string by_pidfd = taken_by_pidfd(owner, *number);
+  const std::string by_message = taken_by_message(socket);
+  send_number(socket, 0);
+  return by_pidfd + "\n" + by_message + "\n";
+}
+
+/// In a child of its own: starts both, which are siblings as PEs are, and returns what `take` says.
+std::string try_passing() {
+  int ends[2], answer[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return step_failed("socketpair") + "\n" + step_failed("socketpair") + "\n";
+  FileDescriptor giver(ends[0]), taker(ends[1]);
+  if (::pipe2(answer, O_CLOEXEC) != 0)
+    return step_failed("pipe2") + "\n" + step_failed("pipe2") + "\n";
+  const FileDescriptor answer_read(answer[0]);
+  FileDescriptor answer_write(answer[1]);
+  const auto ends_with_its_parent = [] {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::alarm(static_cast<unsigned>(trial_deadline.count()));
+  };
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    ends_with_its_parent();
+    taker.reset();
+    give(giver.get());
+    ::_exit(0);
+  }
+  const pid_t other = owner > 0 ? ::fork() : -1;
+  if (other == 0) {
+    ends_with_its_parent();
+    giver.reset();
+    const std::string text = take(taker.get(), owner);
+    const bool written =
+        ::write(answer_write.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    ::_exit(written ? 0 : 1);
+  }
+  const std::string no_fork = step_failed("fork");
+  giver.reset();
+  taker.reset();
+  answer_write.reset();
+  std::string text;
+  std::array<char, 256> piece;
+  for (ssize_t got = 0; (got = ::read(answer_read.get(), piece.data(), piece.size())) > 0;)
+    text.append(piece.data(), static_cast<std::size_t>(got));
+  for (const pid_t child : {owner, other})
+    if (child > 0)
+      ::waitpid(child, nullptr, 0);
+  return other > 0 ? text : no_fork + "\n" + no_fork + "\n";
+}
+
+/// The trial's two lines, carried out once.
+const ChildOutput& passing_trial() {
+  static const ChildOutput output =
+      call_in_child(try_passing, "passing descriptors between two children", trial_deadline);
+  return output;
+}
+
+std::optional<long long> seccomp_mode(const Sysroot& sysroot) {
+  const auto text = field_of(sysroot.read(status_path).value_or(""), "Seccomp:");
+  return text ? parse_integer(*text) : std::nullopt;
+}
+
+CheckResult tried(const CheckContext& context, std::size_t line,
+                  CheckResult (*judge)(const std::string&, const PassingRights&)) {
+  if (!context.sysroot.live())
+    return skipped("needs the live machine: the system root is a copy");
+  const ChildOutput& output = passing_trial();
+  const std::vector<std::string> lines = split(output.text, '\n');
+  if (!output.problem.empty() || lines.size() <= line || lines[line].empty())
+    return skipped("the trial did not end: " +
+                       (output.problem.empty() ? std::string("a child died") : output.problem),
+                   "two children with a socket pair");
+  PassingRights rights;
+  rights.ptrace_scope = context.sysroot.read_line("/proc/sys/kernel/yama/ptrace_scope");
+  const auto capabilities = effective_capabilities(context.sysroot);
+  rights.may_trace = capabilities && has_capability(*capabilities, cap_sys_ptrace);
+  rights.seccomp = seccomp_mode(context.sysroot).value_or(0) == 2;
+  rights.container = container_evidence(context.sysroot, context.environment).has_value();
+  rights.newer_kernel = install_newer_kernel(context.sysroot);
+  return judge(lines[line], rights);
+}
+
+struct StepFailure {
+  std::string step;
+  int error = 0;
+};
+
+/// Empty for "ok".
+std::optional<StepFailure> parse_step(const std::string& line) {
+  if (line == "ok")
+    return std::nullopt;
+  const std::vector<std::string> parts = split(line, '\t');
+  return StepFailure{parts[0],
+                     static_cast<int>(parts.size() > 1 ? parse_integer(parts[1]).value_or(0) : 0)};
+}
+
+std::string failure_text(const StepFailure& failure) {
+  return failure.step + ": " +
+         (failure.error == 0 ? "not what the other process sent" : std::strerror(failure.error));
+}
+
+constexpr const char* allow_by_profile =
+    "docker run --cap-add=SYS_PTRACE --security-opt seccomp=unconfined  # or a profile that allows "
+    "pidfd_getfd";
+
+} // namespace
+
+CheckResult judge_pidfd_getfd(const std::string& answer, const PassingRights& rights) {
+  const auto failure = parse_step(answer);
+  if (!failure)
+    return passed("a process may take a descriptor of its sibling",
+                  "pidfd_getfd between two children: done");
+  std::string evidence = failure_text(*failure);
+  if (rights.ptrace_scope)
+    evidence += "; /proc/sys/kernel/yama/ptrace_scope: " + *rights.ptrace_scope;
+  if (rights.seccomp)
+    evidence += "; /proc/self/status: Seccomp 2";
+  const std::string effect =
+      ": libraries that share GPU memory by pidfd_getfd (PyTorch's symmetric memory, FlashInfer, "
+      "UCX) fail";
+  const bool restricted = rights.ptrace_scope && *rights.ptrace_scope != "0" && !rights.may_trace;
+  if (failure->error == ENOSYS && !rights.seccomp)
+    return warned("the kernel has no pidfd_getfd, which came with Linux 5.6" + effect, evidence,
+                  rights.newer_kernel);
+  // A filter answers first: the kernel never sees the call.
+  if (failure->error == ENOSYS || (rights.seccomp && !restricted))
+    return warned("a seccomp filter refuses pidfd_getfd" + effect, evidence, allow_by_profile);
+  if (restricted)
+    return warned(
+        "Yama does not let a process take a descriptor of its sibling" + effect, evidence,
+        std::string("sysctl -w kernel.yama.ptrace_scope=0") +
+            (rights.container ? "  # on the host; or docker run --cap-add=SYS_PTRACE" : ""));
+  return warned("a process may not take a descriptor of its sibling" + effect, evidence,
+                rights.container ? allow_by_profile
+                                 : "ausearch -m avc -ts recent; dmesg | grep -i apparmor  # what "
+                                   "security module refuses it");
+}
+
+CheckResult judge_descriptor_passing(const std::string& answer, const PassingRights& rights) {
+  const auto failure = parse_step(answer);
+  if (!failure)
+    return passed("processes pass descriptors in messages",
+                  "SCM_RIGHTS between two children: done");
+  return failed("processes cannot pass descriptors in messages (SCM_RIGHTS): PEs cannot share GPU "
+                "memory or a heap",
+                failure_text(*failure) + (rights.seccomp ? "; /proc/self/status: Seccomp 2" : ""),
+                rights.container || rights.seccomp
+                    ? "docker run --security-opt seccomp=unconfined --security-opt "
+                      "apparmor=unconfined"
+                    : "ausearch -m avc -ts recent; dmesg | grep -i apparmor  # what security "
+                      "module refuses it");
+}
+
+CheckResult pidfd_getfd(const CheckContext& context) {
+  return tried(context, 0, judge_pidfd_getfd);
+}
+
+CheckResult descriptor_passing(const CheckContext& context) {
+  return tried(context, 1, judge_descriptor_passing);
+}
+
+} // namespace shmemctl::doctor
