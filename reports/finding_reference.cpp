@@ -40,6 +40,13 @@ std::vector<FindingReference> finding_rows() {
        "the list has more rows than NVSHMEM's arrays hold (32).",
        "The list is expanded as NVSHMEM expands it and compared with the PEs per node.",
        "Let the counts add up to the PEs of a node, and name at most 32 ports."},
+      {"mapping-differs", "Topology and mapping", "warning, info",
+       "A process uses none of the NICs that `topo` computes for its GPU: its library sees another "
+       "topology, or has other settings or another release than was assumed.",
+       "What a rank chose by its log (`explain`), or has open (`inspect`), is compared with the "
+       "mapping of the library's policy.",
+       "Run `shmemctl topo` with the job's variables and release; if it still differs, look at "
+       "which topology the process sees: its container, `NCCL_TOPO_FILE`, its lists of NICs."},
       {"mapping-duplicate", "Topology and mapping", "warning, info",
        "A device list names a port twice, or one PE is given the same port more than once. In a PE "
        "mapping the count of the last entry wins; counts are not added up.",
