@@ -539,8 +539,10 @@ std::vector<FindingReference> finding_rows() {
       {"tcp-fallback", "Running processes", "warning, info",
        "A process is connected to other hosts by TCP only although the node has active RDMA ports. "
        "It is a warning if interfaces carried more than 10 MB/s in the window and RDMA ports less "
-       "than a tenth of it; without `--window`, only the connections are known.",
-       "`/proc/PID/fd`, `/proc/PID/net/tcp`, `/sys/class/infiniband`, `/proc/net/dev`.",
+       "than a tenth of it; without `--window`, only the connections are known. In `explain`, that "
+       "a rank's lanes of UCX are TCP only.",
+       "`/proc/PID/fd`, `/proc/PID/net/tcp`, `/sys/class/infiniband`, `/proc/net/dev`; `explain`: "
+       "the log and a topology.",
        "Mount `/dev/infiniband` into the container; look at `NCCL_NET`, `NCCL_IB_DISABLE`, "
        "`UCX_TLS`, `FI_PROVIDER`."},
       {"nic-hotspot-predicted", "Simulation", "warning",

@@ -219,6 +219,46 @@ void add_far_nics(const LogFacts& facts, const Node& node, Findings& findings) {
                         "pass the topology of the node that the log is of: --from FILE"});
 }
 
+/// Ranks whose lanes of UCX to other processes are TCP only, though the node has RDMA. NCCL says
+/// itself that it uses sockets: a message of the catalogue.
+void add_tcp_fallbacks(const LogFacts& facts, const Node& node, Findings& findings) {
+  if (fabric_ports(node).empty())
+    return;
+  std::vector<std::string> ranks, interfaces;
+  const Choice* first = nullptr;
+  for (const RankLog& log : facts.ranks) {
+    if (!may_be_host(log.host, node))
+      continue;
+    const Choice* tcp = nullptr;
+    bool rdma = false;
+    for (const Choice& choice : log.setup.choices) {
+      if (choice.library != "UCX" || choice.device.empty())
+        continue;
+      if (choice.transport == "tcp")
+        tcp = tcp == nullptr ? &choice : tcp;
+      else
+        rdma = true;
+    }
+    if (tcp == nullptr || rdma)
+      continue;
+    ranks.push_back(log.name);
+    if (std::find(interfaces.begin(), interfaces.end(), tcp->device) == interfaces.end())
+      interfaces.push_back(printable(tcp->device));
+    first = first == nullptr ? tcp : first;
+  }
+  if (first == nullptr)
+    return;
+  findings.push_back(
+      {"tcp-fallback", Severity::warning, enumerate(ranks, 8),
+       fmt::format("{}: by {} log{}, UCX connects {} by tcp ({}) only, though the node has {} with "
+                   "RDMA",
+                   place_text(facts, first->first), ranks.size() == 1 ? "its" : "their",
+                   ranks.size() == 1 ? "" : "s", enumerate(ranks, 8), enumerate(interfaces, 4),
+                   counted(fabric_ports(node).size(), "active port")),
+       "mount /dev/infiniband into the container (docker run --device=/dev/infiniband "
+       "--cap-add=IPC_LOCK), and look at UCX_TLS and UCX_NET_DEVICES"});
+}
+
 void add_mapping_differences(const LogFacts& facts, const Node& node,
                              const NvshmemSettings& settings, Findings& findings) {
   const auto names = [&node](const std::vector<int>& nics) {
@@ -472,6 +512,7 @@ Findings findings_of(const LogFacts& facts, const Catalogue& catalogue, const No
   add_hot_spots(facts, node, findings);
   if (node != nullptr) {
     add_far_nics(facts, *node, findings);
+    add_tcp_fallbacks(facts, *node, findings);
     add_mapping_differences(facts, *node, settings, findings);
   }
   // Where a finding is about a line, its order in the log is kept: the first error explains others.

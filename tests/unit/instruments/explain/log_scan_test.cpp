@@ -194,6 +194,23 @@ TEST(LogScan, ARankThatUsesAnotherNicThanComputedIsNamed) {
   EXPECT_TRUE(mapping_differences_of(facts_of_text(nccl_rank(0, 2, 1) + twice), node, {}).empty());
 }
 
+TEST(LogScan, UcxOverTcpOnANodeWithRdmaIsAFallback) {
+  const Node node = two_gpus_two_nics();
+  const auto ids = [](const std::string& lanes, const Node* compared) {
+    return ids_in(findings_of(
+        facts_of_text("[1764201600.1] [node1:7:0]  ucp_worker.c:1855 UCX  INFO    ep_cfg[1]: " +
+                      lanes + "\n"),
+        scan_catalogue(), compared));
+  };
+  EXPECT_EQ(ids("tag(tcp/eth0)", &node), std::vector<std::string>{"tcp-fallback"});
+  EXPECT_TRUE(ids("tag(tcp/eth0)", nullptr).empty());
+  EXPECT_TRUE(ids("tag(rc_mlx5/mlx5_0:1 tcp/eth0)", &node).empty());
+  EXPECT_TRUE(ids("tag(self/memory sysv/memory)", &node).empty());
+  Node without = node;
+  without.nics.clear();
+  EXPECT_TRUE(ids("tag(tcp/eth0)", &without).empty());
+}
+
 TEST(LogScan, ANicThatTheTopologyLacksIsSaid) {
   Node node = two_gpus_two_nics();
   node.nics[1].name = "mlx5_9";
