@@ -40,13 +40,6 @@ std::vector<FindingReference> finding_rows() {
        "the list has more rows than NVSHMEM's arrays hold (32).",
        "The list is expanded as NVSHMEM expands it and compared with the PEs per node.",
        "Let the counts add up to the PEs of a node, and name at most 32 ports."},
-      {"mapping-differs", "Topology and mapping", "warning, info",
-       "A process uses none of the NICs that `topo` computes for its GPU: its library sees another "
-       "topology, or has other settings or another release than was assumed.",
-       "What a rank chose by its log (`explain`), or has open (`inspect`), is compared with the "
-       "mapping of the library's policy.",
-       "Run `shmemctl topo` with the job's variables and release; if it still differs, look at "
-       "which topology the process sees: its container, `NCCL_TOPO_FILE`, its lists of NICs."},
       {"mapping-duplicate", "Topology and mapping", "warning, info",
        "A device list names a port twice, or one PE is given the same port more than once. In a PE "
        "mapping the count of the last entry wins; counts are not added up.",
@@ -489,12 +482,27 @@ std::vector<FindingReference> finding_rows() {
        "A variable has a value that its library does not accept.",
        "`inspect` compares `/proc/PID/environ` with a table of ranges and words.",
        "Set one of the values that the finding gives."},
+      {"gpu-index-confused", "Running processes", "warning",
+       "A process communicates over the NIC next to another GPU than its own: the one whose "
+       "physical number is the number that its GPU has under `CUDA_VISIBLE_DEVICES`.",
+       "NVML's processes and `CUDA_VISIBLE_DEVICES` in `/proc/PID/environ`, against the ports of "
+       "its connected queue pairs and the distances of the node; in `explain`, the number and the "
+       "PCI address of the GPU in NCCL's log.",
+       "Look NICs up by the GPU's PCI address; until then name the NIC of each rank."},
       {"library-twice", "Running processes", "error, warning",
        "A process has loaded one library from two files. Each has a state of its own, and which "
        "one "
        "a call reaches depends on the order of loading. Two NVSHMEM host libraries are an error.",
        "`/proc/PID/maps`: files of one name, without version and hash, that are different files.",
        "Keep one: uninstall a package, or clean `LD_LIBRARY_PATH` and `LD_PRELOAD`."},
+      {"mapping-differs", "Running processes", "warning, info",
+       "The ports over which a rank communicates are not those that `topo` computes for the "
+       "version and the settings of its library. The info form says that NCCL may have made the "
+       "connections, whose rings may leave a node at another GPU than that of the NIC.",
+       "The ports of connected queue pairs (`inspect`), or those that the log of a rank names "
+       "(`explain`), against NVSHMEM's and NCCL's rules on the topology of the node.",
+       "Compare with `shmemctl topo` under the same variables; look for a variable that the "
+       "process set itself, a topology file, or a port that was down when it started."},
       {"nic-one-of-many", "Running processes", "warning",
        "One RDMA port carries nearly all traffic of a node that has several, or several processes "
        "have only one and the same RDMA device open.",

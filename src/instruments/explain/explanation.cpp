@@ -178,6 +178,33 @@ void add_hot_spots(const LogFacts& facts, const Node* node, Findings& findings) 
   }
 }
 
+/// The GPU that NVIDIA's driver gives this number; -1 if there is none.
+int gpu_numbered(const Node& node, int number) {
+  int place = 0;
+  for (const Gpu& gpu : node.gpus) {
+    if (gpu.vendor != "nvidia")
+      continue;
+    if ((gpu.driver_index ? *gpu.driver_index : place) == number)
+      return gpu.index;
+    ++place;
+  }
+  return -1;
+}
+
+/// Whether the NIC is the one next to the GPU whose physical number is the number that CUDA gives
+/// the rank's GPU.
+bool takes_visible_for_physical(const Node& node, const ProcessSetup& setup,
+                                const ChosenDistance& chosen) {
+  if (!setup.cuda_device)
+    return false;
+  const int other = gpu_numbered(node, *setup.cuda_device);
+  if (other < 0 || other == chosen.gpu)
+    return false;
+  const Distance distance = gpu_nic_distance(node, other, chosen.nic);
+  return distance.path && distance_rank(distance) < distance_rank(chosen.distance) &&
+         nearer_nics(node, other, distance).empty();
+}
+
 void add_far_nics(const LogFacts& facts, const Node& node, Findings& findings) {
   std::set<std::tuple<std::size_t, int>> seen;
   std::map<std::string, std::set<std::string>> strangers;
@@ -193,6 +220,20 @@ void add_far_nics(const LogFacts& facts, const Node& node, Findings& findings) {
       names.push_back(nic_name(node, nic));
     const RankLog& log = facts.ranks[chosen.rank];
     const Choice& choice = log.setup.choices[chosen.choice];
+    if (takes_visible_for_physical(node, log.setup, chosen)) {
+      findings.push_back(
+          {"gpu-index-confused", Severity::warning, log.name,
+           fmt::format("{}: {} uses GPU {}, which CUDA_VISIBLE_DEVICES makes its GPU {}, and {} "
+                       "({}), which is next to the GPU with the physical number {}, by its log; {} "
+                       "{} nearer",
+                       place_text(facts, choice.first), log.name, chosen.gpu,
+                       *log.setup.cuda_device, device_text(choice.device, choice.port),
+                       choice.library, *log.setup.cuda_device, enumerate(names, 8),
+                       is_or_are(names.size())),
+           "look the NIC up by the GPU's PCI address, not by the number that CUDA gives it; until "
+           "then name the NIC of each rank: shmemctl topo prints the setting"});
+      continue;
+    }
     const bool leaves_switches = distance_rank(chosen.distance) >= 2;
     findings.push_back(
         {"nic-far", leaves_switches ? Severity::warning : Severity::info, log.name,

@@ -194,6 +194,22 @@ TEST(LogScan, ARankThatUsesAnotherNicThanComputedIsNamed) {
   EXPECT_TRUE(mapping_differences_of(facts_of_text(nccl_rank(0, 2, 1) + twice), node, {}).empty());
 }
 
+TEST(LogScan, TheNicOfTheGpuWithTheVisibleNumberIsAConfusedIndex) {
+  const Node node = two_gpus_two_nics();
+  // Its only visible GPU is the second, which CUDA numbers 0, and it takes the NIC of the first.
+  std::string text = nccl_rank(1, 2, 0);
+  text.replace(text.find("cudaDev 1"), 9, "cudaDev 0");
+  text.replace(text.find("cudaDev 1"), 9, "cudaDev 0");
+  const Findings findings = findings_of(facts_of_text(text), scan_catalogue(), &node);
+  const Finding* const finding = finding_in(findings, "gpu-index-confused");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->subject, "rank 1");
+  EXPECT_NE(finding->message.find("GPU 1, which CUDA_VISIBLE_DEVICES makes its GPU 0"),
+            std::string::npos)
+      << finding->message;
+  EXPECT_FALSE(finding_in(findings, "nic-far"));
+}
+
 TEST(LogScan, UcxOverTcpOnANodeWithRdmaIsAFallback) {
   const Node node = two_gpus_two_nics();
   const auto ids = [](const std::string& lanes, const Node* compared) {
