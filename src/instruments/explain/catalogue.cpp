@@ -192,10 +192,10 @@ void Catalogue::add(const std::string& text, const std::string& subject) {
     if (!is_kebab_case(line.value))
       line.refuse(printable(line.value) + " is not an id",
                   "lower-case letters, digits and single hyphens: my-message");
-    if (ids_.size() == max_entries)
-      line.refuse("too many entries", fmt::format("{} at most", max_entries));
     if (!ids_.insert(line.value).second)
       line.refuse(line.value + " is already there", "another id");
+    if (ids_.size() > max_entries)
+      line.refuse("too many entries", fmt::format("{} at most", max_entries));
     draft.emplace();
     draft->is_step = line.key == "step";
     draft->line_number = line.number;
