@@ -536,7 +536,8 @@ std::vector<FindingReference> finding_rows() {
        "what "
        "it can receive.",
        "With `--window`, the byte counters of all ports: 90% or more of what is received on one "
-       "port, at most 60% of what is sent, both more than 10 MB/s.",
+       "port, at most 60% of what is sent, both more than 10 MB/s. `hotspots` finds the same of a "
+       "port that is hot in receiving, in place of `nic-hotspot-measured`.",
        "Compare the NICs that the ranks of both nodes have open: `shmemctl inspect --all`."},
       {"symbol-missing", "Running processes", "error, warning",
        "A library needs symbols of a version that another loaded library lacks. It is a warning if "
