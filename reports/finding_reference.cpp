@@ -44,9 +44,10 @@ std::vector<FindingReference> finding_rows() {
        "A device list names a port twice, or one PE is given the same port more than once. In a PE "
        "mapping the count of the last entry wins; counts are not added up.",
        "The list is read by NVSHMEM's rules.", "Name each port once, with the total count."},
-      {"mapping-empty", "Topology and mapping", "error",
+      {"mapping-empty", "Topology and mapping", "error, info",
        "No PE gets a NIC although the node has NICs that could carry traffic: the lists or the "
-       "transport exclude all of them.",
+       "transport exclude all of them. The info form says that this is so of NVSHMEM's default "
+       "transport on a node with EFA, and that no transport is set: libfabric was assumed.",
        "NVSHMEM's choice is simulated with the settings that are in force.",
        "Unset the list, or set the one that the finding prints."},
       {"mapping-ignored", "Topology and mapping", "warning",

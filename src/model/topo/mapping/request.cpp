@@ -115,6 +115,7 @@ MappingRequest mapping_request(const Options& options, const Node& node) {
   request.world = world_of(options);
   request.nvshmem = nvshmem_settings(options);
   if (options.text("REMOTE_TRANSPORT") == "auto" && needs_libfabric(node)) {
+    request.nvshmem.libfabric_assumed = true;
     request.nvshmem.proxy_transport = NvshmemTransport::libfabric;
     if (request.nvshmem.transport != NvshmemTransport::ibgda)
       request.nvshmem.transport = NvshmemTransport::libfabric;
