@@ -12,6 +12,7 @@
 #include "src/instruments/explain/catalogue.h"
 #include "src/instruments/explain/explanation.h"
 #include "src/instruments/explain/log_scan.h"
+#include "src/model/topo/mapping/request.h"
 
 namespace shmemctl {
 
@@ -78,7 +79,7 @@ ExitCode run_explain(Session& session, const Options& options, const ExplainFlag
   Report& report = session.report();
   const Node* const compared = node ? &node->node : nullptr;
   report.logs = explain::to_json(facts, catalogue, compared);
-  report.findings = explain::findings_of(facts, catalogue, compared);
+  report.findings = explain::findings_of(facts, catalogue, compared, nvshmem_settings(options));
   return session.finish();
 }
 

@@ -44,9 +44,10 @@ std::vector<FindingReference> finding_rows() {
        "A device list names a port twice, or one PE is given the same port more than once. In a PE "
        "mapping the count of the last entry wins; counts are not added up.",
        "The list is read by NVSHMEM's rules.", "Name each port once, with the total count."},
-      {"mapping-empty", "Topology and mapping", "error",
+      {"mapping-empty", "Topology and mapping", "error, info",
        "No PE gets a NIC although the node has NICs that could carry traffic: the lists or the "
-       "transport exclude all of them.",
+       "transport exclude all of them. The info form says that this is so of NVSHMEM's default "
+       "transport on a node with EFA, and that no transport is set: libfabric was assumed.",
        "NVSHMEM's choice is simulated with the settings that are in force.",
        "Unset the list, or set the one that the finding prints."},
       {"mapping-ignored", "Topology and mapping", "warning",
@@ -486,7 +487,8 @@ std::vector<FindingReference> finding_rows() {
        "A process communicates over the NIC next to another GPU than its own: the one whose "
        "physical number is the number that its GPU has under `CUDA_VISIBLE_DEVICES`.",
        "NVML's processes and `CUDA_VISIBLE_DEVICES` in `/proc/PID/environ`, against the ports of "
-       "its connected queue pairs and the distances of the node.",
+       "its connected queue pairs and the distances of the node; in `explain`, the number and the "
+       "PCI address of the GPU in NCCL's log.",
        "Look NICs up by the GPU's PCI address; until then name the NIC of each rank."},
       {"library-twice", "Running processes", "error, warning",
        "A process has loaded one library from two files. Each has a state of its own, and which "
@@ -543,7 +545,8 @@ std::vector<FindingReference> finding_rows() {
        "what "
        "it can receive.",
        "With `--window`, the byte counters of all ports: 90% or more of what is received on one "
-       "port, at most 60% of what is sent, both more than 10 MB/s.",
+       "port, at most 60% of what is sent, both more than 10 MB/s. `hotspots` finds the same of a "
+       "port that is hot in receiving, in place of `nic-hotspot-measured`.",
        "Compare the NICs that the ranks of both nodes have open: `shmemctl inspect --all`."},
       {"symbol-missing", "Running processes", "error, warning",
        "A library needs symbols of a version that another loaded library lacks. It is a warning if "
@@ -554,11 +557,11 @@ std::vector<FindingReference> finding_rows() {
       {"tcp-fallback", "Running processes", "warning, info",
        "A process is connected to other hosts by TCP only although the node has active RDMA ports. "
        "It is a warning if its connections carried more than 10 MB/s in the window (where the "
-       "kernel does not tell that: interfaces more than 10 MB/s, and RDMA ports less than a tenth "
+       "kernel does not say: interfaces more than 10 MB/s, and RDMA ports less than a tenth "
        "of it); without `--window`, only the connections are known. Those to ports below 1024 are "
-       "left out.",
+       "left out. In `explain`, that a rank's lanes of UCX are TCP only.",
        "RDMA netlink or `/proc/PID/fd`, `/proc/PID/net/tcp`, NETLINK_SOCK_DIAG, "
-       "`/sys/class/infiniband`, `/proc/net/dev`.",
+       "`/sys/class/infiniband`, `/proc/net/dev`; `explain`: the log and a topology.",
        "Mount `/dev/infiniband` into the container; look at `NCCL_NET`, `NCCL_IB_DISABLE`, "
        "`UCX_TLS`, `FI_PROVIDER`."},
       {"nic-hotspot-predicted", "Simulation", "warning",

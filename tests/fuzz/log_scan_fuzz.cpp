@@ -73,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const RankLog& log : facts.ranks) {
     require(!log.name.empty());
     check_place(facts, log.last);
-    for (const Choice& choice : log.told.choices)
+    for (const Choice& choice : log.setup.choices)
       check_place(facts, choice.first);
     for (const auto& [step, place] : log.steps)
       check_place(facts, place);

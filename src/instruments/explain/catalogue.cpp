@@ -143,12 +143,6 @@ void Catalogue::add(const std::string& text, const std::string& subject) {
   std::optional<Draft> draft;
   CatalogueLine line;
   line.subject = subject;
-  const auto known = [this](const std::string& id) {
-    return std::any_of(messages_.begin(), messages_.end(),
-                       [&id](const Message& each) { return each.id == id; }) ||
-           std::any_of(steps_.begin(), steps_.end(),
-                       [&id](const Step& each) { return each.id == id; });
-  };
   const auto end_entry = [&] {
     if (!draft)
       return;
@@ -198,9 +192,9 @@ void Catalogue::add(const std::string& text, const std::string& subject) {
     if (!is_kebab_case(line.value))
       line.refuse(printable(line.value) + " is not an id",
                   "lower-case letters, digits and single hyphens: my-message");
-    if (known(line.value))
+    if (!ids_.insert(line.value).second)
       line.refuse(line.value + " is already there", "another id");
-    if (messages_.size() + steps_.size() == max_entries)
+    if (ids_.size() > max_entries)
       line.refuse("too many entries", fmt::format("{} at most", max_entries));
     draft.emplace();
     draft->is_step = line.key == "step";

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "src/base/finding.h"
@@ -71,6 +72,7 @@ public:
 private:
   std::vector<Message> messages_;
   std::vector<Step> steps_;
+  std::unordered_set<std::string> ids_; ///< of both
 };
 
 /// The catalogue that is part of this binary.

@@ -33,8 +33,27 @@ std::string word_until(std::string_view text, std::string_view ends) {
   return std::string(text.substr(0, std::min(text.find_first_of(ends), max_name_bytes)));
 }
 
-void add(Told& told, const Place& place, Choice choice) {
-  for (Choice& known : told.choices)
+/// The index in the table of GIDs, as far as lines about devices have said it.
+void fill_gid(const ProcessSetup& setup, Choice& choice) {
+  if (choice.gid_index)
+    return;
+  const bool libfabric =
+      choice.library == "libfabric" || starts_with(choice.transport, "libfabric");
+  if (libfabric) {
+    // A port of EFA has one GID, the first, and the provider asks for no other one.
+    if (setup.uses_efa && ends_with(choice.transport, "efa"))
+      choice.gid_index = 0;
+  } else if (choice.library == "NVSHMEM") {
+    choice.gid_index = setup.nvshmem_gid;
+  } else if (choice.library == "UCX") {
+    const auto found = setup.gid_by_ucx_port.find({choice.device, choice.port.value_or(0)});
+    if (found != setup.gid_by_ucx_port.end())
+      choice.gid_index = found->second;
+  }
+}
+
+void add(ProcessSetup& setup, const Place& place, Choice choice) {
+  for (Choice& known : setup.choices)
     if (known.library == choice.library && known.transport == choice.transport &&
         known.device == choice.device && known.port == choice.port &&
         known.by_rank == choice.by_rank) {
@@ -43,20 +62,20 @@ void add(Told& told, const Place& place, Choice choice) {
         known.gpu_direct = known.gpu_direct.value_or(true) && *choice.gpu_direct;
       return;
     }
-  if (told.choices.size() == max_choices)
+  if (setup.choices.size() == max_choices)
     return;
   choice.first = place;
   choice.lines = 1;
-  told.choices.push_back(std::move(choice));
+  setup.choices.push_back(std::move(choice));
 }
 
 // ---- NCCL ----------------------------------------------------------------------------------
 
 /// " [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", " [0]eth0:10.0.0.1<0>".
-void read_nccl_list(std::string_view rest, bool sockets, Told& told) {
+void read_nccl_list(std::string_view rest, bool sockets, ProcessSetup& setup) {
   if (const std::size_t end = rest.find("; OOB"); end != std::string_view::npos)
     rest = rest.substr(0, end);
-  told.nccl_devices.clear();
+  setup.nccl_devices.clear();
   for (const std::string& word : split_blanks(rest)) {
     std::string_view left = word;
     if (left.empty() || left.front() != '[')
@@ -74,34 +93,34 @@ void read_nccl_list(std::string_view rest, bool sockets, Told& told) {
     }
     if (const std::size_t slash = left.find('/'); slash != std::string_view::npos && !sockets)
       device.link = word_until(left.substr(slash + 1), "/;");
-    if (!device.name.empty() && told.nccl_devices.size() < max_listed)
-      told.nccl_devices[*index] = std::move(device);
+    if (!device.name.empty() && setup.nccl_devices.size() < max_listed)
+      setup.nccl_devices[*index] = std::move(device);
   }
 }
 
 /// "[4] name=mlx5_0+mlx5_1 speed=400000 ndevs=2": NICs that NCCL uses as one.
-void read_virtual_device(std::string_view rest, Told& told) {
+void read_virtual_device(std::string_view rest, ProcessSetup& setup) {
   const std::optional<int> index = number_behind(rest, "[");
   const auto name = behind(rest, "name=");
-  if (!index || !name || told.nccl_devices.size() >= max_listed)
+  if (!index || !name || setup.nccl_devices.size() >= max_listed)
     return;
-  told.nccl_devices[*index] = {word_until(*name, " \t"), std::nullopt, ""};
+  setup.nccl_devices[*index] = {word_until(*name, " \t"), std::nullopt, ""};
 }
 
 /// "comm 0x1 rank 3 nranks 8 cudaDev 3 nvmlDev 3 busId 5d000 commId 0x2 - Init START".
-void read_nccl_rank(std::string_view body, Told& told) {
+void read_nccl_rank(std::string_view body, ProcessSetup& setup) {
   const std::optional<int> rank = number_behind(body, " rank ");
   std::optional<int> ranks = number_behind(body, " nranks ");
   if (!ranks)
     ranks = number_behind(body, " nRanks ");
   if (!rank || !ranks || *rank >= *ranks)
     return;
-  if (told.nranks.value_or(0) < *ranks) { // communicators of a part of the job number ranks anew
-    told.rank = rank;
-    told.nranks = ranks;
+  if (setup.nranks.value_or(0) < *ranks) { // communicators of a part of the job number ranks anew
+    setup.rank = rank;
+    setup.nranks = ranks;
   }
   if (const auto device = number_behind(body, " cudaDev "))
-    told.cuda_device = device;
+    setup.cuda_device = device;
   if (const auto bus = behind(body, " busId ")) {
     // NCCL prints the address without separators: 5d000 is 0000:5d:00.0.
     std::uint64_t packed = 0;
@@ -114,13 +133,13 @@ void read_nccl_rank(std::string_view body, Told& told) {
       address.bus = static_cast<std::uint8_t>(packed >> 12);
       address.device = static_cast<std::uint8_t>((packed >> 4) & 0x1f);
       address.function = static_cast<std::uint8_t>(packed & 0x7);
-      told.gpu = address;
+      setup.gpu = address;
     }
   }
 }
 
 /// "8[0] -> 0[0] [send] via NET/IB/0(3)/GDRDMA/Shared": the path of a channel.
-void read_nccl_channel(std::string_view body, const Place& place, Told& told) {
+void read_nccl_channel(std::string_view body, const Place& place, ProcessSetup& setup) {
   const auto path = behind(body, " via ");
   if (!path)
     return;
@@ -132,7 +151,7 @@ void read_nccl_channel(std::string_view body, const Place& place, Told& told) {
     const std::vector<std::string> parts = split(words, '/');
     choice.transport = parts.size() > 1 ? parts[0] + "/" + word_until(parts[1], " ") : parts[0];
     if (starts_with(choice.transport, "P2P") || starts_with(choice.transport, "SHM"))
-      add(told, place, std::move(choice));
+      add(setup, place, std::move(choice));
     return;
   }
   // The name of a plugin may hold blanks: "NET/AWS Libfabric/0/GDRDMA".
@@ -147,35 +166,36 @@ void read_nccl_channel(std::string_view body, const Place& place, Told& told) {
   if (!rest.empty() && rest.front() == '(') {
     rest.remove_prefix(1);
     const std::optional<int> proxy = take_number(rest);
-    if (proxy && proxy != told.rank)
+    if (proxy && proxy != setup.rank)
       choice.by_rank = proxy;
   }
   choice.gpu_direct = rest.find("/GDRDMA") != std::string_view::npos;
   choice.number = device;
-  const auto listed = told.nccl_devices.find(*device);
-  if (listed != told.nccl_devices.end()) {
+  const auto listed = setup.nccl_devices.find(*device);
+  if (listed != setup.nccl_devices.end()) {
     choice.device = listed->second.name;
     choice.port = listed->second.port;
     choice.link = listed->second.link;
   } else {
     choice.device = "device " + std::to_string(*device);
   }
-  if (const auto gid = told.gid_by_nccl_device.find(*device); gid != told.gid_by_nccl_device.end())
+  if (const auto gid = setup.gid_by_nccl_device.find(*device);
+      gid != setup.gid_by_nccl_device.end())
     choice.gid_index = gid->second;
-  add(told, place, std::move(choice));
+  add(setup, place, std::move(choice));
 }
 
 /// "NET/IB: ncclIbConnect: Send 0 IbDev 2 Port 1 qp_num 77 mtu 5 GID 3 (80FE/...) ...".
-void read_nccl_qp(std::string_view body, Told& told) {
+void read_nccl_qp(std::string_view body, ProcessSetup& setup) {
   const std::optional<int> device = number_behind(body, "IbDev ");
   const std::optional<int> gid = number_behind(body, " GID ");
-  if (!device || !gid || told.gid_by_nccl_device.size() >= max_listed)
+  if (!device || !gid || setup.gid_by_nccl_device.size() >= max_listed)
     return;
-  told.gid_by_nccl_device[*device] = *gid;
-  const auto listed = told.nccl_devices.find(*device);
-  if (listed == told.nccl_devices.end())
+  setup.gid_by_nccl_device[*device] = *gid;
+  const auto listed = setup.nccl_devices.find(*device);
+  if (listed == setup.nccl_devices.end())
     return;
-  for (Choice& choice : told.choices)
+  for (Choice& choice : setup.choices)
     if (choice.library == "NCCL" && choice.device == listed->second.name)
       choice.gid_index = gid;
 }
@@ -183,57 +203,57 @@ void read_nccl_qp(std::string_view body, Told& told) {
 // ---- NVSHMEM -------------------------------------------------------------------------------
 
 /// "... - device id=0 (of 8), name=mlx5_0, num_ports=1".
-void read_nvshmem_name(std::string_view body, Told& told) {
+void read_nvshmem_name(std::string_view body, ProcessSetup& setup) {
   const std::optional<int> id = number_behind(body, "device id=");
   const auto name = behind(body, "name=");
-  if (id && name && told.nvshmem_names.size() < max_listed)
-    told.nvshmem_names[*id] = word_until(*name, ", \t");
+  if (id && name && setup.nvshmem_names.size() < max_listed)
+    setup.nvshmem_names[*id] = word_until(*name, ", \t");
 }
 
 /// "Ordered list of devices for assignment - idx=1 (of 8), device id=3, port_num=1".
-void read_nvshmem_order(std::string_view body, Told& told) {
+void read_nvshmem_order(std::string_view body, ProcessSetup& setup) {
   const std::optional<int> index = number_behind(body, "idx=");
   const std::optional<int> id = number_behind(body, "device id=");
-  if (!index || !id || told.nvshmem_devices.size() >= max_listed)
+  if (!index || !id || setup.nvshmem_devices.size() >= max_listed)
     return;
-  const auto name = told.nvshmem_names.find(*id);
-  told.nvshmem_devices[*index] = {name == told.nvshmem_names.end() ? "device " + std::to_string(*id)
-                                                                   : name->second,
-                                  number_behind(body, "port_num="), ""};
+  const auto name = setup.nvshmem_names.find(*id);
+  setup.nvshmem_devices[*index] = {
+      name == setup.nvshmem_names.end() ? "device " + std::to_string(*id) : name->second,
+      number_behind(body, "port_num="), ""};
 }
 
 /// "NVSHMEM_ENABLE_NIC_PE_MAPPING = 0, device 0 setting dev_id = 2".
-void read_nvshmem_device(std::string_view body, const Place& place, Told& told) {
+void read_nvshmem_device(std::string_view body, const Place& place, ProcessSetup& setup) {
   const std::optional<int> index = number_behind(body, "setting dev_id = ");
   if (!index)
     return;
   Choice choice;
   choice.library = "NVSHMEM";
   choice.number = index;
-  choice.transport = told.nvshmem_transport.empty() ? "remote" : told.nvshmem_transport;
-  const auto listed = told.nvshmem_devices.find(*index);
-  choice.device = listed == told.nvshmem_devices.end() ? "device " + std::to_string(*index)
-                                                       : listed->second.name;
-  if (listed != told.nvshmem_devices.end())
+  choice.transport = setup.nvshmem_transport.empty() ? "remote" : setup.nvshmem_transport;
+  const auto listed = setup.nvshmem_devices.find(*index);
+  choice.device = listed == setup.nvshmem_devices.end() ? "device " + std::to_string(*index)
+                                                        : listed->second.name;
+  if (listed != setup.nvshmem_devices.end())
     choice.port = listed->second.port;
-  add(told, place, std::move(choice));
+  add(setup, place, std::move(choice));
 }
 
 /// "Successfully initialized the transport: IBGDA. It will be used for device-side ...". The NIC is
 /// named before or after it.
-void read_nvshmem_transport(std::string_view rest, Told& told) {
+void read_nvshmem_transport(std::string_view rest, ProcessSetup& setup) {
   const std::string name = word_until(rest, " .\t\r");
   if (name.empty())
     return;
-  for (Choice& choice : told.choices)
+  for (Choice& choice : setup.choices)
     if (choice.library == "NVSHMEM" &&
-        (choice.transport == "remote" || choice.transport == told.nvshmem_transport))
+        (choice.transport == "remote" || choice.transport == setup.nvshmem_transport))
       choice.transport = name;
-  told.nvshmem_transport = name;
+  setup.nvshmem_transport = name;
 }
 
 /// "Selected provider efa, fabric efa, nic rdmap0s0, hmem yes".
-void read_libfabric_provider(std::string_view rest, const Place& place, Told& told) {
+void read_libfabric_provider(std::string_view rest, const Place& place, ProcessSetup& setup) {
   Choice choice;
   choice.library = "NVSHMEM";
   choice.transport = "libfabric " + word_until(rest, ", \t");
@@ -241,14 +261,14 @@ void read_libfabric_provider(std::string_view rest, const Place& place, Told& to
     choice.device = word_until(*nic, ", \t");
   if (const auto hmem = behind(rest, ", hmem "))
     choice.gpu_direct = starts_with(*hmem, "yes");
-  add(told, place, std::move(choice));
+  add(setup, place, std::move(choice));
 }
 
 // ---- UCX and others ------------------------------------------------------------------------
 
 /// "tag(self/memory rc_mlx5/mlx5_0:1)", "rma(rc_mlx5/mlx5_0:1;tcp/eth0)": every transport with its
 /// device.
-void read_ucx_lanes(std::string_view rest, const Place& place, Told& told) {
+void read_ucx_lanes(std::string_view rest, const Place& place, ProcessSetup& setup) {
   constexpr std::array<std::string_view, 7> features = {"tag(",    "rma(", "amo(",   "am(",
                                                         "stream(", "p2p(", "device("};
   for (const std::string_view feature : features) {
@@ -273,19 +293,47 @@ void read_ucx_lanes(std::string_view rest, const Place& place, Told& told) {
       }
       if (device != "memory" && device != "cuda") // shared memory and CUDA have no NIC
         choice.device = std::string(device);
-      add(told, place, std::move(choice));
+      add(setup, place, std::move(choice));
     }
   }
 }
 
+/// "mlx5_0:1 using gid_index=3 ver=2 addr_family=2", with UCX_LOG_LEVEL=debug.
+void read_ucx_gid(std::string_view body, ProcessSetup& setup) {
+  constexpr std::string_view words = " using gid_index=";
+  const std::size_t at = body.find(words);
+  if (at == std::string_view::npos)
+    return;
+  const std::string_view before = body.substr(0, at);
+  const std::string_view device = before.substr(before.find_last_of(" \t") + 1); // npos + 1 is 0
+  const std::size_t colon = device.find(':');
+  if (colon == std::string_view::npos || colon == 0 || colon > max_name_bytes)
+    return;
+  std::string_view number = device.substr(colon + 1), rest = body.substr(at + words.size());
+  const std::optional<int> port = take_number(number), gid = take_number(rest);
+  if (!port || !gid || setup.gid_by_ucx_port.size() >= max_listed)
+    return;
+  setup.gid_by_ucx_port[{std::string(device.substr(0, colon)), *port}] = *gid;
+}
+
+/// "  NVSHMEM_IB_GID_INDEX         3 (type: int, default: -1)", with NVSHMEM_INFO=1. -1 says that
+/// it chooses by itself.
+void read_nvshmem_gid(std::string_view rest, ProcessSetup& setup) {
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  const std::optional<int> gid = take_number(rest);
+  if (!gid || !starts_with(rest, " (type: "))
+    return;
+  setup.nvshmem_gid = gid;
+}
+
 void read_named_transport(const char* library, std::string transport, const Place& place,
-                          Told& told) {
+                          ProcessSetup& setup) {
   if (transport.empty())
     return;
   Choice choice;
   choice.library = library;
   choice.transport = std::move(transport);
-  add(told, place, std::move(choice));
+  add(setup, place, std::move(choice));
 }
 
 /// In the order of choice_words().
@@ -308,7 +356,10 @@ enum Word : unsigned {
   ucx_ep_cfg,
   ucx_cfg,
   ompi_pml,
-  opened_fabric
+  opened_fabric,
+  ucx_gid,
+  nvshmem_gid,
+  efa_address
 };
 
 } // namespace
@@ -334,11 +385,15 @@ const std::vector<std::string>& choice_words() {
       "-node cfg#",
       "select: component ",
       "Opened fabric: ",
+      " using gid_index=",
+      "  NVSHMEM_IB_GID_INDEX ",
+      "EP addr: GID[",
   };
   return words;
 }
 
-void read_choice(std::string_view body, std::uint64_t seen, const Place& place, Told& told) {
+void read_choice(std::string_view body, std::uint64_t seen, const Place& place,
+                 ProcessSetup& setup) {
   const auto has = [seen](Word word) { return (seen >> word & 1) != 0; };
   const auto rest = [body](Word word) {
     return behind(body, choice_words()[word]).value_or(std::string_view());
@@ -346,48 +401,55 @@ void read_choice(std::string_view body, std::uint64_t seen, const Place& place, 
   if (has(nccl_ib_list) || has(nccl_socket_list)) {
     const auto list = behind(body, " : Using");
     if (list)
-      read_nccl_list(*list, has(nccl_socket_list), told);
+      read_nccl_list(*list, has(nccl_socket_list), setup);
   } else if (has(nccl_virtual_device)) {
     if (const auto device = behind(body, "Made virtual device "))
-      read_virtual_device(*device, told);
+      read_virtual_device(*device, setup);
   } else if (has(nccl_rank) || has(nccl_rank_v2)) {
-    read_nccl_rank(body, told);
+    read_nccl_rank(body, setup);
   } else if (has(nccl_via) && body.find("Channel ") != std::string_view::npos) {
-    read_nccl_channel(body, place, told);
+    read_nccl_channel(body, place, setup);
   } else if (has(nccl_qp)) {
-    read_nccl_qp(body, told);
+    read_nccl_qp(body, setup);
   } else if (has(nccl_network)) {
-    told.network = word_until(rest(nccl_network), "\t\r\n");
+    setup.network = word_until(rest(nccl_network), "\t\r\n");
   } else if (has(nvshmem_order)) {
-    read_nvshmem_order(body, told);
+    read_nvshmem_order(body, setup);
   } else if (has(nvshmem_name)) {
-    read_nvshmem_name(body, told);
+    read_nvshmem_name(body, setup);
   } else if (has(nvshmem_device)) {
-    read_nvshmem_device(body, place, told);
+    read_nvshmem_device(body, place, setup);
   } else if (has(nvshmem_pe)) {
-    if (const auto pe = number_behind(body, "NVSHMEM INFO PE "); pe && !told.rank)
-      told.rank = pe;
+    if (const auto pe = number_behind(body, "NVSHMEM INFO PE "); pe && !setup.rank)
+      setup.rank = pe;
   } else if (has(nvshmem_transport)) {
-    read_nvshmem_transport(rest(nvshmem_transport), told);
+    read_nvshmem_transport(rest(nvshmem_transport), setup);
   } else if (has(nvshmem_provider)) {
-    read_libfabric_provider(rest(nvshmem_provider), place, told);
+    read_libfabric_provider(rest(nvshmem_provider), place, setup);
   } else if (has(ofi_provider)) {
     read_named_transport("aws-ofi-nccl", "libfabric " + word_until(rest(ofi_provider), ", \t"),
-                         place, told);
+                         place, setup);
   } else if (has(ucx_ep_cfg) || has(ucx_cfg)) {
-    read_ucx_lanes(rest(has(ucx_cfg) ? ucx_cfg : ucx_ep_cfg), place, told);
+    read_ucx_lanes(rest(has(ucx_cfg) ? ucx_cfg : ucx_ep_cfg), place, setup);
   } else if (has(ompi_pml)) {
     if (const std::string name = word_until(rest(ompi_pml), " \t\r");
         rest(ompi_pml).substr(name.size()) == " selected")
-      read_named_transport("Open MPI", "component " + name, place, told);
+      read_named_transport("Open MPI", "component " + name, place, setup);
   } else if (has(opened_fabric)) {
-    read_named_transport("libfabric", word_until(rest(opened_fabric), " \t\r"), place, told);
+    read_named_transport("libfabric", word_until(rest(opened_fabric), " \t\r"), place, setup);
+  } else if (has(ucx_gid)) {
+    read_ucx_gid(body, setup);
+  } else if (has(nvshmem_gid)) {
+    read_nvshmem_gid(rest(nvshmem_gid), setup);
+  } else if (has(efa_address)) {
+    setup.uses_efa = true;
   }
 }
 
-void name_devices(Told& told) {
-  for (Choice& choice : told.choices) {
-    const auto& listed = choice.library == "NCCL" ? told.nccl_devices : told.nvshmem_devices;
+void name_devices(ProcessSetup& setup) {
+  for (Choice& choice : setup.choices) {
+    fill_gid(setup, choice);
+    const auto& listed = choice.library == "NCCL" ? setup.nccl_devices : setup.nvshmem_devices;
     if (!choice.number || !starts_with(choice.device, "device "))
       continue;
     const auto found = listed.find(*choice.number);

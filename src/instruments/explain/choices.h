@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/model/topo/pci_address.h"
@@ -40,8 +41,8 @@ struct ListedDevice {
   std::string link;
 };
 
-/// What the lines of one process have told.
-struct Told {
+/// What a process is and chose, as far as its lines say so.
+struct ProcessSetup {
   std::optional<int> rank;   ///< in the largest communicator, or the PE
   std::optional<int> nranks; ///< of that communicator
   std::optional<PciAddress> gpu;
@@ -52,6 +53,10 @@ struct Told {
   std::map<int, std::string> nvshmem_names;    ///< device id -> name
   std::map<int, ListedDevice> nvshmem_devices; ///< in the order of assignment
   std::string nvshmem_transport;
+  /// UCX: (device, port) -> index in the port's table of GIDs.
+  std::map<std::pair<std::string, int>, int> gid_by_ucx_port;
+  std::optional<int> nvshmem_gid; ///< where it is set by hand: NVSHMEM does not write what it chose
+  bool uses_efa = false;          ///< by a line of libfabric's provider
   std::vector<Choice> choices;
 };
 
@@ -61,9 +66,11 @@ const std::vector<std::string>& choice_words();
 /// Reads a line that contains words of choice_words().
 /// @param body  the line behind what the launcher put in front
 /// @param seen  bit i is set if it contains choice_words()[i]
-void read_choice(std::string_view body, std::uint64_t seen, const Place& place, Told& told);
+void read_choice(std::string_view body, std::uint64_t seen, const Place& place,
+                 ProcessSetup& setup);
 
-/// Names devices that were chosen before, or under another name than, the lines that list them.
-void name_devices(Told& told);
+/// Names devices that were chosen before, or under another name than, the lines that list them, and
+/// adds the GIDs that other lines name.
+void name_devices(ProcessSetup& setup);
 
 } // namespace shmemctl::explain

@@ -42,11 +42,11 @@ int nic_of(const Node& node, const std::string& name) {
   return -1;
 }
 
-int gpu_of(const Node& node, const Told& told) {
-  if (!told.gpu)
+int gpu_of(const Node& node, const ProcessSetup& setup) {
+  if (!setup.gpu)
     return -1; // cudaDev counts the visible devices only
   for (const Gpu& gpu : node.gpus)
-    if (gpu.pci >= 0 && node.pci[static_cast<std::size_t>(gpu.pci)].address == *told.gpu)
+    if (gpu.pci >= 0 && node.pci[static_cast<std::size_t>(gpu.pci)].address == *setup.gpu)
       return gpu.index;
   return -1;
 }
@@ -129,11 +129,11 @@ void add_unknown(const LogFacts& facts, Findings& findings) {
 }
 
 /// The largest number of ranks that a log tells.
-int told_ranks(const LogFacts& facts) {
+int logged_ranks(const LogFacts& facts) {
   constexpr int max_ranks = 65536;
   int ranks = 0;
   for (const RankLog& log : facts.ranks)
-    ranks = std::max(ranks, std::min(max_ranks, log.told.nranks.value_or(0)));
+    ranks = std::max(ranks, std::min(max_ranks, log.setup.nranks.value_or(0)));
   return ranks;
 }
 
@@ -159,7 +159,7 @@ void add_early_ends(const LogFacts& facts, const Catalogue& catalogue, Findings&
   if (!missing.empty())
     findings.push_back({"log-rank-missing", Severity::warning, numbered("rank", missing),
                         fmt::format("no line is of {}: the others say that there are {} ranks",
-                                    numbered("rank", missing), told_ranks(facts)),
+                                    numbered("rank", missing), logged_ranks(facts)),
                         "give the logs of all nodes; if these are all, the rank never started: "
                         "look at the launcher's own messages"});
 }
@@ -178,11 +178,38 @@ void add_hot_spots(const LogFacts& facts, const Node* node, Findings& findings) 
   }
 }
 
+/// The GPU that NVIDIA's driver gives this number; -1 if there is none.
+int gpu_numbered(const Node& node, int number) {
+  int place = 0;
+  for (const Gpu& gpu : node.gpus) {
+    if (gpu.vendor != "nvidia")
+      continue;
+    if ((gpu.driver_index ? *gpu.driver_index : place) == number)
+      return gpu.index;
+    ++place;
+  }
+  return -1;
+}
+
+/// Whether the NIC is the one next to the GPU whose physical number is the number that CUDA gives
+/// the rank's GPU.
+bool takes_visible_for_physical(const Node& node, const ProcessSetup& setup,
+                                const ChosenDistance& chosen) {
+  if (!setup.cuda_device)
+    return false;
+  const int other = gpu_numbered(node, *setup.cuda_device);
+  if (other < 0 || other == chosen.gpu)
+    return false;
+  const Distance distance = gpu_nic_distance(node, other, chosen.nic);
+  return distance.path && distance_rank(distance) < distance_rank(chosen.distance) &&
+         nearer_nics(node, other, distance).empty();
+}
+
 void add_far_nics(const LogFacts& facts, const Node& node, Findings& findings) {
-  std::set<std::tuple<std::size_t, int>> told;
+  std::set<std::tuple<std::size_t, int>> seen;
   std::map<std::string, std::set<std::string>> strangers;
   for (const ChosenDistance& chosen : distances_of(facts, node)) {
-    if (chosen.gpu < 0 || !chosen.distance.path || !told.insert({chosen.rank, chosen.nic}).second)
+    if (chosen.gpu < 0 || !chosen.distance.path || !seen.insert({chosen.rank, chosen.nic}).second)
       continue;
     const std::vector<int> nearer = nearer_nics(node, chosen.gpu, chosen.distance);
     if (nearer.empty())
@@ -192,7 +219,21 @@ void add_far_nics(const LogFacts& facts, const Node& node, Findings& findings) {
     for (const int nic : nearer)
       names.push_back(nic_name(node, nic));
     const RankLog& log = facts.ranks[chosen.rank];
-    const Choice& choice = log.told.choices[chosen.choice];
+    const Choice& choice = log.setup.choices[chosen.choice];
+    if (takes_visible_for_physical(node, log.setup, chosen)) {
+      findings.push_back(
+          {"gpu-index-confused", Severity::warning, log.name,
+           fmt::format("{}: {} uses GPU {}, which CUDA_VISIBLE_DEVICES makes its GPU {}, and {} "
+                       "({}), which is next to the GPU with the physical number {}, by its log; {} "
+                       "{} nearer",
+                       place_text(facts, choice.first), log.name, chosen.gpu,
+                       *log.setup.cuda_device, device_text(choice.device, choice.port),
+                       choice.library, *log.setup.cuda_device, enumerate(names, 8),
+                       is_or_are(names.size())),
+           "look the NIC up by the GPU's PCI address, not by the number that CUDA gives it; until "
+           "then name the NIC of each rank: shmemctl topo prints the setting"});
+      continue;
+    }
     const bool leaves_switches = distance_rank(chosen.distance) >= 2;
     findings.push_back(
         {"nic-far", leaves_switches ? Severity::warning : Severity::info, log.name,
@@ -206,7 +247,7 @@ void add_far_nics(const LogFacts& facts, const Node& node, Findings& findings) {
   for (const RankLog& log : facts.ranks) {
     if (!may_be_host(log.host, node))
       continue;
-    for (const Choice& choice : log.told.choices)
+    for (const Choice& choice : log.setup.choices)
       if (uses_rdma_nic(choice) && choice.device.find('+') == std::string::npos &&
           !starts_with(choice.device, "device ") && nic_of(node, choice.device) < 0)
         strangers[choice.device].insert(log.name);
@@ -217,6 +258,69 @@ void add_far_nics(const LogFacts& facts, const Node& node, Findings& findings) {
                                     names_text({ranks.begin(), ranks.end()}),
                                     ranks.size() == 1 ? "uses" : "use", printable(device)),
                         "pass the topology of the node that the log is of: --from FILE"});
+}
+
+/// Ranks whose lanes of UCX to other processes are TCP only, though the node has RDMA. NCCL says
+/// itself that it uses sockets: a message of the catalogue.
+void add_tcp_fallbacks(const LogFacts& facts, const Node& node, Findings& findings) {
+  if (fabric_ports(node).empty())
+    return;
+  std::vector<std::string> ranks, interfaces;
+  const Choice* first = nullptr;
+  for (const RankLog& log : facts.ranks) {
+    if (!may_be_host(log.host, node))
+      continue;
+    const Choice* tcp = nullptr;
+    bool rdma = false;
+    for (const Choice& choice : log.setup.choices) {
+      if (choice.library != "UCX" || choice.device.empty())
+        continue;
+      if (choice.transport == "tcp")
+        tcp = tcp == nullptr ? &choice : tcp;
+      else
+        rdma = true;
+    }
+    if (tcp == nullptr || rdma)
+      continue;
+    ranks.push_back(log.name);
+    if (std::find(interfaces.begin(), interfaces.end(), tcp->device) == interfaces.end())
+      interfaces.push_back(printable(tcp->device));
+    first = first == nullptr ? tcp : first;
+  }
+  if (first == nullptr)
+    return;
+  findings.push_back(
+      {"tcp-fallback", Severity::warning, enumerate(ranks, 8),
+       fmt::format("{}: by {} log{}, UCX connects {} by tcp ({}) only, though the node has {} with "
+                   "RDMA",
+                   place_text(facts, first->first), ranks.size() == 1 ? "its" : "their",
+                   ranks.size() == 1 ? "" : "s", enumerate(ranks, 8), enumerate(interfaces, 4),
+                   counted(fabric_ports(node).size(), "active port")),
+       "mount /dev/infiniband into the container (docker run --device=/dev/infiniband "
+       "--cap-add=IPC_LOCK), and look at UCX_TLS and UCX_NET_DEVICES"});
+}
+
+void add_mapping_differences(const LogFacts& facts, const Node& node,
+                             const NvshmemSettings& settings, Findings& findings) {
+  const auto names = [&node](const std::vector<int>& nics) {
+    std::vector<std::string> list;
+    list.reserve(nics.size());
+    for (const int nic : nics)
+      list.push_back(nic_name(node, nic));
+    return enumerate(list, 8);
+  };
+  for (const MappingDifference& difference : mapping_differences_of(facts, node, settings)) {
+    const RankLog& log = facts.ranks[difference.rank];
+    findings.push_back(
+        {"mapping-differs", Severity::info, log.name,
+         fmt::format("{}: {} uses {} for GPU {} ({}), by its log; topo computes {}",
+                     place_text(facts, log.setup.choices[difference.choice].first), log.name,
+                     names(difference.used), difference.gpu, difference.library,
+                     names(difference.computed)),
+         "run shmemctl topo with the job's variables and release (--nvshmem-version); if it still "
+         "computes others, look at which topology the library sees: a container, a file of "
+         "NCCL_TOPO_FILE, a list of NICs"});
+  }
 }
 
 json place_json(const LogFacts& facts, const Place& place) {
@@ -254,10 +358,10 @@ json rank_json(const LogFacts& facts, const Catalogue& catalogue, const RankLog&
     object["host"] = printable(log.host);
   if (!log.process.empty())
     object["process"] = printable(log.process);
-  if (log.told.gpu)
-    object["gpu_pci"] = to_string(*log.told.gpu);
-  if (log.told.cuda_device)
-    object["cuda_device"] = *log.told.cuda_device;
+  if (log.setup.gpu)
+    object["gpu_pci"] = to_string(*log.setup.gpu);
+  if (log.setup.cuda_device)
+    object["cuda_device"] = *log.setup.cuda_device;
   std::optional<std::size_t> last_step;
   for (const auto& [step, place] : log.steps)
     if (!last_step || std::tie(log.steps.at(*last_step).file, log.steps.at(*last_step).line) <
@@ -267,7 +371,7 @@ json rank_json(const LogFacts& facts, const Catalogue& catalogue, const RankLog&
     object["last_step"] = catalogue.steps()[*last_step].id;
     object["last_step_at"] = place_json(facts, log.steps.at(*last_step));
   }
-  for (const Choice& choice : log.told.choices)
+  for (const Choice& choice : log.setup.choices)
     object["choices"].push_back(choice_json(facts, choice));
   return object;
 }
@@ -288,9 +392,9 @@ std::vector<ChosenDistance> distances_of(const LogFacts& facts, const Node& node
     const RankLog& log = facts.ranks[rank];
     if (!may_be_host(log.host, node))
       continue;
-    const int gpu = gpu_of(node, log.told);
-    for (std::size_t i = 0; i < log.told.choices.size(); ++i) {
-      const Choice& choice = log.told.choices[i];
+    const int gpu = gpu_of(node, log.setup);
+    for (std::size_t i = 0; i < log.setup.choices.size(); ++i) {
+      const Choice& choice = log.setup.choices[i];
       const int nic = choice.device.empty() || choice.by_rank ? -1 : nic_of(node, choice.device);
       if (nic < 0)
         continue;
@@ -306,16 +410,66 @@ std::vector<ChosenDistance> distances_of(const LogFacts& facts, const Node& node
   return all;
 }
 
+std::vector<MappingDifference> mapping_differences_of(const LogFacts& facts, const Node& node,
+                                                      const NvshmemSettings& settings) {
+  std::vector<MappingDifference> differences;
+  for (const char* const library : {"NCCL", "NVSHMEM"}) {
+    std::vector<MappingDifference> used; // one for each rank that names its GPU and its NICs
+    for (const ChosenDistance& chosen : distances_of(facts, node)) {
+      const Choice& choice = facts.ranks[chosen.rank].setup.choices[chosen.choice];
+      if (chosen.gpu < 0 || choice.library != library || !uses_rdma_nic(choice))
+        continue;
+      if (used.empty() || used.back().rank != chosen.rank) {
+        MappingDifference of_rank;
+        of_rank.rank = chosen.rank;
+        of_rank.choice = chosen.choice;
+        of_rank.library = library;
+        of_rank.gpu = chosen.gpu;
+        used.push_back(std::move(of_rank));
+      }
+      used.back().used.push_back(chosen.nic);
+    }
+    // A GPU twice: two jobs in one log, or ranks that share it. What they have in common is
+    // unknown.
+    std::set<int> gpus;
+    for (const MappingDifference& of_rank : used)
+      gpus.insert(of_rank.gpu);
+    if (used.empty() || gpus.size() != used.size())
+      continue;
+    MappingRequest request;
+    request.policy = std::string_view(library) == "NCCL" ? Policy::nccl : Policy::nvshmem;
+    request.nvshmem = settings;
+    for (const MappingDifference& of_rank : used)
+      request.gpus.push_back(of_rank.gpu);
+    const Mapping mapping = map_nics(node, request);
+    if (!mapping.undecided.empty())
+      continue;
+    for (std::size_t i = 0; i < std::min(used.size(), mapping.pes.size()); ++i) {
+      for (const NicUse& use : mapping.pes[i].nics)
+        if (std::find(used[i].computed.begin(), used[i].computed.end(), use.nic) ==
+            used[i].computed.end())
+          used[i].computed.push_back(use.nic);
+      const std::vector<int>& computed = used[i].computed;
+      if (!computed.empty() &&
+          std::none_of(used[i].used.begin(), used[i].used.end(), [&computed](int nic) {
+            return std::find(computed.begin(), computed.end(), nic) != computed.end();
+          }))
+        differences.push_back(std::move(used[i]));
+    }
+  }
+  return differences;
+}
+
 std::vector<LogHotSpot> hot_spots_of(const LogFacts& facts, const Node* node) {
   std::map<std::pair<std::string, std::string>, HostUse> hosts;
   for (const RankLog& log : facts.ranks)
-    for (const Choice& choice : log.told.choices) {
+    for (const Choice& choice : log.setup.choices) {
       if (!uses_rdma_nic(choice))
         continue;
       HostUse& use = hosts[{log.host, choice.library}];
       use.ranks[{choice.device, choice.port.value_or(0)}].insert(log.name);
       const auto& listed =
-          choice.library == "NCCL" ? log.told.nccl_devices : log.told.nvshmem_devices;
+          choice.library == "NCCL" ? log.setup.nccl_devices : log.setup.nvshmem_devices;
       for (const auto& [index, device] : listed)
         list_device(use.listed, device);
     }
@@ -376,7 +530,7 @@ std::vector<EarlyEnd> early_ends_of(const LogFacts& facts, const Catalogue& cata
 }
 
 std::vector<int> ranks_without_lines(const LogFacts& facts) {
-  const int size = told_ranks(facts);
+  const int size = logged_ranks(facts);
   std::set<int> seen;
   for (const RankLog& log : facts.ranks)
     if (log.rank)
@@ -390,14 +544,18 @@ std::vector<int> ranks_without_lines(const LogFacts& facts) {
   return missing;
 }
 
-Findings findings_of(const LogFacts& facts, const Catalogue& catalogue, const Node* node) {
+Findings findings_of(const LogFacts& facts, const Catalogue& catalogue, const Node* node,
+                     const NvshmemSettings& settings) {
   Findings findings;
   add_known(facts, catalogue, findings);
   add_unknown(facts, findings);
   add_early_ends(facts, catalogue, findings);
   add_hot_spots(facts, node, findings);
-  if (node != nullptr)
+  if (node != nullptr) {
     add_far_nics(facts, *node, findings);
+    add_tcp_fallbacks(facts, *node, findings);
+    add_mapping_differences(facts, *node, settings, findings);
+  }
   // Where a finding is about a line, its order in the log is kept: the first error explains others.
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });

@@ -9,6 +9,7 @@
 #include "src/base/finding.h"
 #include "src/instruments/explain/catalogue.h"
 #include "src/instruments/explain/log_scan.h"
+#include "src/model/topo/mapping/mapping.h"
 #include "src/model/topo/node.h"
 
 namespace shmemctl::explain {
@@ -24,6 +25,21 @@ struct ChosenDistance {
 /// The choices whose NIC the node has. A rank on another host than the node's is left out where
 /// both names are known.
 std::vector<ChosenDistance> distances_of(const LogFacts& facts, const Node& node);
+
+/// A rank that uses, by its log, none of the NICs that `topo` computes for its GPU.
+struct MappingDifference {
+  std::size_t rank = 0;            ///< position in LogFacts::ranks
+  std::size_t choice = 0;          ///< its first choice of that library
+  std::string library;             ///< "NCCL", "NVSHMEM"
+  int gpu = 0;                     ///< index in Node::gpus
+  std::vector<int> used, computed; ///< indexes in Node::nics
+};
+
+/// Of the ranks whose GPU and NIC the log names, on the node's host. NCCL is compared with the
+/// policy `nccl`, NVSHMEM with `nvshmem` and these settings; nothing where the node does not tell
+/// enough to compute it.
+std::vector<MappingDifference> mapping_differences_of(const LogFacts& facts, const Node& node,
+                                                      const NvshmemSettings& settings);
 
 /// A NIC that several ranks of a host share while others of the host are idle.
 struct LogHotSpot {
@@ -54,7 +70,9 @@ std::vector<int> ranks_without_lines(const LogFacts& facts);
 
 /// All findings, the most severe first.
 /// @param node  null: not compared with a topology
-Findings findings_of(const LogFacts& facts, const Catalogue& catalogue, const Node* node);
+/// @param settings  of the job, for what `topo` computes
+Findings findings_of(const LogFacts& facts, const Catalogue& catalogue, const Node* node,
+                     const NvshmemSettings& settings = {});
 
 /// The report's `logs`.
 nlohmann::json to_json(const LogFacts& facts, const Catalogue& catalogue, const Node* node);

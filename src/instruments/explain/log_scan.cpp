@@ -16,7 +16,7 @@ namespace shmemctl::explain {
 namespace {
 
 constexpr std::size_t shown_bytes = 300; ///< of a line in the report
-constexpr std::size_t max_named_speakers = 4096;
+constexpr std::size_t max_named_writers = 4096;
 
 /// A mark by which a library says that a line is an error.
 struct ErrorMark {
@@ -101,10 +101,10 @@ bool is_before(const Place& left, const Place& right) {
 }
 
 template <class Items, class Name>
-std::vector<std::string> names_of(const Items& speakers, const Name& name) {
+std::vector<std::string> names_of(const Items& writers, const Name& name) {
   std::set<std::string> names;
-  for (const std::size_t speaker : speakers)
-    if (const std::string text = name(speaker); !text.empty())
+  for (const std::size_t writer : writers)
+    if (const std::string text = name(writer); !text.empty())
       names.insert(text);
   std::vector<std::string> sorted(names.begin(), names.end());
   std::sort(sorted.begin(), sorted.end(),
@@ -144,30 +144,30 @@ void LogScan::read_text(const std::string& name, std::string_view text) {
   end_file(lines);
 }
 
-std::size_t LogScan::add_speaker(Speaker speaker) {
-  speaker.file = files_.size() - 1;
-  speakers_.push_back(std::move(speaker));
-  return speakers_.size() - 1;
+std::size_t LogScan::add_writer(Writer writer) {
+  writer.file = files_.size() - 1;
+  writers_.push_back(std::move(writer));
+  return writers_.size() - 1;
 }
 
-std::size_t LogScan::speaker_of(const LineOrigin& origin) {
+std::size_t LogScan::writer_of(const LineOrigin& origin) {
   // Neighbouring lines often have the same writer.
-  if (last_speaker_ < speakers_.size()) {
-    const Speaker& last = speakers_[last_speaker_];
+  if (last_writer_ < writers_.size()) {
+    const Writer& last = writers_[last_writer_];
     if (origin.rank
             ? last.launcher_rank == origin.rank
             : !last.launcher_rank && !origin.process.empty() && last.process == origin.process)
-      return last_speaker_;
+      return last_writer_;
   }
-  const bool full = speakers_.size() >= max_processes;
+  const bool full = writers_.size() >= max_processes;
   if (origin.rank) {
     const auto found = by_rank_.find(*origin.rank);
     if (found != by_rank_.end())
       return found->second;
     if (!full) {
-      Speaker speaker;
-      speaker.launcher_rank = origin.rank;
-      return by_rank_[*origin.rank] = add_speaker(std::move(speaker));
+      Writer writer;
+      writer.launcher_rank = origin.rank;
+      return by_rank_[*origin.rank] = add_writer(std::move(writer));
     }
   } else if (!origin.process.empty()) {
     key_ = origin.process;
@@ -175,18 +175,18 @@ std::size_t LogScan::speaker_of(const LineOrigin& origin) {
     if (found != by_process_.end())
       return found->second;
     if (!full) {
-      Speaker speaker;
-      speaker.process = key_;
-      speaker.host = std::string(origin.host);
-      return by_process_[key_] = add_speaker(std::move(speaker));
+      Writer writer;
+      writer.process = key_;
+      writer.host = std::string(origin.host);
+      return by_process_[key_] = add_writer(std::move(writer));
     }
   }
   const std::size_t file = files_.size() - 1;
   const auto found = by_file_.find(file);
-  return found != by_file_.end() ? found->second : by_file_[file] = add_speaker({});
+  return found != by_file_.end() ? found->second : by_file_[file] = add_writer({});
 }
 
-void LogScan::take_unknown(std::string_view body, const Place& place, std::size_t speaker,
+void LogScan::take_unknown(std::string_view body, const Place& place, std::size_t writer,
                            const std::string& library, Severity severity) {
   const std::uint64_t hash = hash_without_numbers(body.substr(0, 1000));
   auto found = unknown_.find(hash);
@@ -202,8 +202,8 @@ void LogScan::take_unknown(std::string_view body, const Place& place, std::size_
     found->second.severity = severity;
   }
   ++found->second.count;
-  if (found->second.speakers.size() < max_named_speakers)
-    found->second.speakers.insert(speaker);
+  if (found->second.writers.size() < max_named_writers)
+    found->second.writers.insert(writer);
 }
 
 void LogScan::take(std::string_view line, std::uint64_t number) {
@@ -217,37 +217,37 @@ void LogScan::take(std::string_view line, std::uint64_t number) {
   }
   const Place place{files_.size() - 1, number};
   const LineOrigin origin = read_origin(line, labelled_);
-  const std::size_t who = last_speaker_ = speaker_of(origin);
-  Speaker& speaker = speakers_[who];
-  ++speaker.lines;
-  speaker.last = place;
-  if (speaker.process.empty() && !origin.process.empty()) {
-    speaker.process = std::string(origin.process);
-    speaker.host = std::string(origin.host);
+  const std::size_t who = last_writer_ = writer_of(origin);
+  Writer& writer = writers_[who];
+  ++writer.lines;
+  writer.last = place;
+  if (writer.process.empty() && !origin.process.empty()) {
+    writer.process = std::string(origin.process);
+    writer.host = std::string(origin.host);
   }
 
   std::uint64_t seen = 0;
   const Recognised recognised = recogniser_.recognise(origin.body, seen);
-  if (seen == 0 && !recognised.message && !recognised.step && !speaker.in_traceback)
+  if (seen == 0 && !recognised.message && !recognised.step && !writer.in_traceback)
     return;
   const std::size_t marks_at = choice_words().size();
   constexpr std::size_t mark_count = std::size(error_marks);
   constexpr std::size_t library_count = std::size(library_marks);
   if ((seen & bits(marks_at)) != 0)
-    read_choice(origin.body, seen & bits(marks_at), place, speaker.told);
+    read_choice(origin.body, seen & bits(marks_at), place, writer.setup);
   const std::uint64_t marks = seen >> marks_at;
   if ((marks & bits(mark_count + library_count)) != 0)
-    speaker.uses_library = true;
+    writer.uses_library = true;
   if (recognised.step)
-    speaker.steps.emplace(*recognised.step, place);
+    writer.steps.emplace(*recognised.step, place);
 
   const bool begins_traceback = (marks >> (mark_count + library_count) & 1) != 0;
   const bool ends_traceback =
-      speaker.in_traceback && !begins_traceback && names_exception(origin.body);
+      writer.in_traceback && !begins_traceback && names_exception(origin.body);
   if (begins_traceback)
-    speaker.in_traceback = true;
+    writer.in_traceback = true;
   else if (ends_traceback)
-    speaker.in_traceback = false;
+    writer.in_traceback = false;
 
   if (recognised.message) {
     Seen& hit = known_[*recognised.message];
@@ -256,9 +256,9 @@ void LogScan::take(std::string_view line, std::uint64_t number) {
       hit.text = printable(std::string(trim(origin.body.substr(0, 1000))), shown_bytes);
     }
     ++hit.count;
-    if (hit.speakers.size() < max_named_speakers)
-      hit.speakers.insert(who);
-    speaker.messages.insert(*recognised.message);
+    if (hit.writers.size() < max_named_writers)
+      hit.writers.insert(who);
+    writer.messages.insert(*recognised.message);
     return;
   }
   if (ends_traceback) {
@@ -279,21 +279,21 @@ void LogScan::take(std::string_view line, std::uint64_t number) {
 }
 
 std::vector<std::optional<std::size_t>> LogScan::group(std::vector<RankLog>& ranks) const {
-  std::vector<std::optional<std::size_t>> group_of(speakers_.size());
+  std::vector<std::optional<std::size_t>> group_of(writers_.size());
   // A rank's lines may come under several names: [rank3]: by PyTorch, host:pid:tid by NCCL. Two
   // processes with the same number are of different jobs.
   std::map<int, std::vector<std::size_t>> with_rank;
   std::map<std::size_t, std::set<std::size_t>> in_file;
-  const auto told_something = [](const Speaker& speaker) {
-    return !speaker.told.choices.empty() || !speaker.steps.empty() || speaker.told.rank ||
-           speaker.launcher_rank || speaker.uses_library;
+  const auto is_of_a_rank = [](const Writer& writer) {
+    return !writer.setup.choices.empty() || !writer.steps.empty() || writer.setup.rank ||
+           writer.launcher_rank || writer.uses_library;
   };
   const auto add = [&](std::size_t at, std::optional<int> rank) {
-    const Speaker& speaker = speakers_[at];
+    const Writer& writer = writers_[at];
     if (rank)
       for (const std::size_t other : with_rank[*rank]) {
         RankLog& there = ranks[other];
-        if (!there.process.empty() && !speaker.process.empty() && there.process != speaker.process)
+        if (!there.process.empty() && !writer.process.empty() && there.process != writer.process)
           continue;
         group_of[at] = other;
         return;
@@ -305,27 +305,27 @@ std::vector<std::optional<std::size_t>> LogScan::group(std::vector<RankLog>& ran
     if (rank)
       with_rank[*rank].push_back(ranks.size() - 1);
   };
-  for (std::size_t i = 0; i < speakers_.size(); ++i) {
-    const Speaker& speaker = speakers_[i];
-    if (!told_something(speaker))
+  for (std::size_t i = 0; i < writers_.size(); ++i) {
+    const Writer& writer = writers_[i];
+    if (!is_of_a_rank(writer))
       continue;
-    add(i, speaker.launcher_rank ? speaker.launcher_rank : speaker.told.rank);
-    in_file[speaker.file].insert(*group_of[i]);
+    add(i, writer.launcher_rank ? writer.launcher_rank : writer.setup.rank);
+    in_file[writer.file].insert(*group_of[i]);
     // What follows needs the process of the group.
     RankLog& log = ranks[*group_of[i]];
     if (log.process.empty()) {
-      log.process = speaker.process;
-      log.host = speaker.host;
+      log.process = writer.process;
+      log.host = writer.host;
     }
   }
   // Lines that name nobody belong to the only rank of their file, if there is one.
-  for (std::size_t i = 0; i < speakers_.size(); ++i) {
+  for (std::size_t i = 0; i < writers_.size(); ++i) {
     if (group_of[i])
       continue;
-    const std::set<std::size_t>& others = in_file[speakers_[i].file];
+    const std::set<std::size_t>& others = in_file[writers_[i].file];
     if (others.size() == 1)
       group_of[i] = *others.begin();
-    else if (!speakers_[i].messages.empty())
+    else if (!writers_[i].messages.empty())
       add(i, std::nullopt);
   }
   return group_of;
@@ -336,43 +336,47 @@ LogFacts LogScan::facts() {
   facts.files = files_;
   std::vector<RankLog> ranks;
   const std::vector<std::optional<std::size_t>> group_of = group(ranks);
-  for (std::size_t i = 0; i < speakers_.size(); ++i) {
+  for (std::size_t i = 0; i < writers_.size(); ++i) {
     if (!group_of[i])
       continue;
     RankLog& log = ranks[*group_of[i]];
-    const Speaker& speaker = speakers_[i];
-    if (log.lines == 0 || is_before(log.last, speaker.last))
-      log.last = speaker.last;
-    log.lines += speaker.lines;
-    for (const auto& [step, place] : speaker.steps) {
+    const Writer& writer = writers_[i];
+    if (log.lines == 0 || is_before(log.last, writer.last))
+      log.last = writer.last;
+    log.lines += writer.lines;
+    for (const auto& [step, place] : writer.steps) {
       const auto [at, is_new] = log.steps.emplace(step, place);
       if (!is_new && is_before(place, at->second))
         at->second = place;
     }
-    log.messages.insert(speaker.messages.begin(), speaker.messages.end());
-    Told& told = log.told;
+    log.messages.insert(writer.messages.begin(), writer.messages.end());
+    ProcessSetup& setup = log.setup;
     const auto take_if_new = [](auto& to, const auto& from) {
       if (!to)
         to = from;
     };
-    take_if_new(told.rank, speaker.told.rank);
-    take_if_new(told.nranks, speaker.told.nranks);
-    take_if_new(told.gpu, speaker.told.gpu);
-    take_if_new(told.cuda_device, speaker.told.cuda_device);
-    if (told.network.empty())
-      told.network = speaker.told.network;
-    told.nccl_devices.insert(speaker.told.nccl_devices.begin(), speaker.told.nccl_devices.end());
-    told.nvshmem_devices.insert(speaker.told.nvshmem_devices.begin(),
-                                speaker.told.nvshmem_devices.end());
-    told.choices.insert(told.choices.end(), speaker.told.choices.begin(),
-                        speaker.told.choices.end());
+    take_if_new(setup.rank, writer.setup.rank);
+    take_if_new(setup.nranks, writer.setup.nranks);
+    take_if_new(setup.gpu, writer.setup.gpu);
+    take_if_new(setup.cuda_device, writer.setup.cuda_device);
+    if (setup.network.empty())
+      setup.network = writer.setup.network;
+    setup.nccl_devices.insert(writer.setup.nccl_devices.begin(), writer.setup.nccl_devices.end());
+    setup.nvshmem_devices.insert(writer.setup.nvshmem_devices.begin(),
+                                 writer.setup.nvshmem_devices.end());
+    setup.gid_by_ucx_port.insert(writer.setup.gid_by_ucx_port.begin(),
+                                 writer.setup.gid_by_ucx_port.end());
+    take_if_new(setup.nvshmem_gid, writer.setup.nvshmem_gid);
+    setup.uses_efa = setup.uses_efa || writer.setup.uses_efa;
+    setup.choices.insert(setup.choices.end(), writer.setup.choices.begin(),
+                         writer.setup.choices.end());
     if (log.name.empty())
-      log.name = log.rank                   ? fmt::format("rank {}", *log.rank)
-                 : !speaker.process.empty() ? printable(speaker.process)
-                                            : files_[speaker.file].name;
+      log.name = log.rank                  ? fmt::format("rank {}", *log.rank)
+                 : !writer.process.empty() ? printable(writer.process)
+                                           : files_[writer.file].name;
   }
   for (RankLog& log : ranks)
-    name_devices(log.told);
+    name_devices(log.setup);
   // Two jobs in the same log: their ranks are told apart by their processes.
   std::map<std::string, int> names;
   for (const RankLog& log : ranks)
@@ -381,15 +385,15 @@ LogFacts LogScan::facts() {
     if (names[log.name] > 1 && !log.process.empty())
       log.name += " (" + printable(log.process) + ")";
 
-  const auto name_of = [&](std::size_t speaker) {
-    return group_of[speaker] ? ranks[*group_of[speaker]].name : std::string();
+  const auto name_of = [&](std::size_t writer) {
+    return group_of[writer] ? ranks[*group_of[writer]].name : std::string();
   };
   for (const auto& [message, seen] : known_)
     facts.known.push_back(
-        {message, seen.first, seen.text, seen.count, names_of(seen.speakers, name_of)});
+        {message, seen.first, seen.text, seen.count, names_of(seen.writers, name_of)});
   for (const auto& [hash, seen] : unknown_)
     facts.unknown.push_back({seen.library, seen.severity, seen.first, seen.text, seen.count,
-                             names_of(seen.speakers, name_of)});
+                             names_of(seen.writers, name_of)});
   const auto earlier = [](const auto& a, const auto& b) { return is_before(a.first, b.first); };
   std::sort(facts.known.begin(), facts.known.end(), earlier);
   std::sort(facts.unknown.begin(), facts.unknown.end(), earlier);

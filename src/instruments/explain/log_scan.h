@@ -25,13 +25,13 @@ struct LogFile {
   bool ended_within_line = false;
 };
 
-/// What all lines of one rank have told; of a process without a rank, its own.
+/// What all lines of one rank say; of a process without a rank, its own.
 struct RankLog {
   std::string name;        ///< "rank 3", "node1:4711", "train.log"
   std::optional<int> rank; ///< as the launcher or the library numbers it
   std::string host;        ///< "" if the log does not tell
   std::string process;     ///< "host:pid", or ""
-  Told told;
+  ProcessSetup setup;
   std::uint64_t lines = 0;
   Place last;                         ///< its last line
   std::map<std::size_t, Place> steps; ///< catalogue's position -> where it stands first
@@ -82,11 +82,11 @@ public:
   LogFacts facts();
 
 private:
-  struct Speaker {
+  struct Writer {
     std::optional<int> launcher_rank;
     std::string process, host;
     std::size_t file = 0; ///< the file of its first line
-    Told told;
+    ProcessSetup setup;
     std::uint64_t lines = 0;
     Place last;
     std::map<std::size_t, Place> steps;
@@ -98,7 +98,7 @@ private:
     Place first;
     std::string text;
     std::uint64_t count = 0;
-    std::set<std::size_t> speakers;
+    std::set<std::size_t> writers;
   };
   struct SeenUnknown : Seen {
     std::string library;
@@ -108,21 +108,21 @@ private:
   void begin_file(const std::string& name);
   void end_file(const LineSplitter& lines);
   void take(std::string_view line, std::uint64_t number);
-  std::size_t speaker_of(const LineOrigin& origin);
-  std::size_t add_speaker(Speaker speaker);
-  void take_unknown(std::string_view body, const Place& place, std::size_t speaker,
+  std::size_t writer_of(const LineOrigin& origin);
+  std::size_t add_writer(Writer writer);
+  void take_unknown(std::string_view body, const Place& place, std::size_t writer,
                     const std::string& library, Severity severity);
-  /// Groups speakers that are the same rank. By speaker, the position in `ranks`; nothing for those
-  /// that told nothing.
+  /// Groups writers that are the same rank. By writer, the position in `ranks`; nothing for those
+  /// that said nothing of themselves.
   std::vector<std::optional<std::size_t>> group(std::vector<RankLog>& ranks) const;
 
   Recogniser recogniser_;
   std::vector<LogFile> files_;
-  std::vector<Speaker> speakers_;
+  std::vector<Writer> writers_;
   std::unordered_map<int, std::size_t> by_rank_;
   std::unordered_map<std::string, std::size_t> by_process_;
   std::unordered_map<std::size_t, std::size_t> by_file_; ///< lines that name nobody
-  std::size_t last_speaker_ = 0;
+  std::size_t last_writer_ = 0;
   bool labelled_ = false, label_decided_ = false;
   std::string clean_, key_;
   std::map<std::size_t, Seen> known_;

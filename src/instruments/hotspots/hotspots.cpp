@@ -236,8 +236,7 @@ std::string hotspot_fix(const PortLoad& load) {
            "that spread PEs evenly";
   if (load.pes.empty())
     return "find what else uses it: storage, other jobs, a library that selects NICs itself by a "
-           "setting "
-           "own";
+           "setting of its own";
   return "if all PEs should send alike, compare the mapping (shmemctl topo) with what the job sets "
          "in its environment; else the traffic itself is uneven (shmemctl moe)";
 }
@@ -258,13 +257,54 @@ Finding hotspot_of(const PortLoad& load, const std::vector<const LoadGroup*>& gr
           hotspot_fix(load)};
 }
 
+/// Part of a group's load that the busiest port has; 0 if there is no load.
+double busiest_share(const Hotspots& hotspots, const LoadGroup& group) {
+  double all = 0, most = 0;
+  for (const std::size_t member : group.members) {
+    const double load = load_in(group, hotspots.loads[member]);
+    all += load;
+    most = std::max(most, load);
+  }
+  return all > 0 ? most / all : 0;
+}
+
+/// The group of what the same ports send, if they send evenly while one port receives nearly all.
+const LoadGroup* even_senders(const Hotspots& hotspots, const LoadGroup& received) {
+  constexpr double nearly_all = 0.9, spread_out = 0.6;
+  if (received.direction != WireDirection::received || received.kind != "node" ||
+      received.hot.size() != 1 || busiest_share(hotspots, received) < nearly_all)
+    return nullptr;
+  for (const LoadGroup& group : hotspots.groups)
+    if (group.direction == WireDirection::sent && group.kind == received.kind &&
+        group.name == received.name && group.hot.empty() && group.median > 0 &&
+        busiest_share(hotspots, group) <= spread_out)
+      return &group;
+  return nullptr;
+}
+
+Finding narrow_receive_of(const Hotspots& hotspots, const PortLoad& load, const LoadGroup& received,
+                          const LoadGroup& sent) {
+  return {"receive-side-narrow", Severity::warning, load.host + " " + load.name(),
+          fmt::format("{} of {} received {}, {:.0f}% of what the {} fabric ports received, though "
+                      "all of them sent: no one more than {:.0f}%",
+                      load.name(), load.host, amount_of(received, load),
+                      100 * busiest_share(hotspots, received), received.members.size(),
+                      100 * busiest_share(hotspots, sent)),
+          "the peers address one NIC of this host: let them send to the memory of each rank by the "
+          "NIC next to it (shmemctl inspect --all on both hosts shows the NICs of each rank)"};
+}
+
 void add_hotspots(const Hotspots& hotspots, Findings& findings) {
   for (std::size_t i = 0; i < hotspots.loads.size(); ++i) {
     std::vector<const LoadGroup*> groups;
     for (const LoadGroup& group : hotspots.groups)
       if (std::find(group.hot.begin(), group.hot.end(), i) != group.hot.end())
         groups.push_back(&group);
-    if (!groups.empty())
+    const LoadGroup* const senders =
+        groups.size() == 1 ? even_senders(hotspots, *groups.front()) : nullptr;
+    if (senders != nullptr)
+      findings.push_back(narrow_receive_of(hotspots, hotspots.loads[i], *groups.front(), *senders));
+    else if (!groups.empty())
       findings.push_back(hotspot_of(hotspots.loads[i], groups));
   }
 }

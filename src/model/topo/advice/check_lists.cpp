@@ -86,6 +86,11 @@ private:
   }
 
   void check_remote_transport() {
+    if (settings().libfabric_assumed)
+      add("mapping-empty", Severity::info, "NVSHMEM_REMOTE_TRANSPORT",
+          "no transport is set, and ibrc, which NVSHMEM then takes, has no device on this node: "
+          "the mapping is that of libfabric",
+          "in jobs of NVSHMEM: export NVSHMEM_REMOTE_TRANSPORT=libfabric");
     if (settings().unknown_transport.empty())
       return;
     const Finding unknown = unknown_remote_transport(settings().unknown_transport,

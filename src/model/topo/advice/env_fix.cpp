@@ -38,6 +38,7 @@ void apply(const std::string& variable, const std::optional<std::string>& value,
     const auto known = parse_remote_transport(word);
     settings.proxy_transport = transport_of_name(known.value_or("none"));
     settings.unknown_transport = known ? "" : word;
+    settings.libfabric_assumed = false;
     if (settings.transport != NvshmemTransport::ibgda)
       settings.transport = settings.proxy_transport;
   }

@@ -82,6 +82,8 @@ struct NvshmemSettings {
   bool ibgda_multi_port = false;
   bool disable_data_direct = false;
   std::string netdevs_policy = "AUTO"; ///< since 3.7
+  /// libfabric was taken because no transport is set and ibrc, NVSHMEM's default, has no device.
+  bool libfabric_assumed = false;
 };
 
 /// The option HCA_PREFIX exists: since 3.4.5.

@@ -49,6 +49,18 @@ std::vector<int> gpu_list(const Options& options, const Node& node) {
   return gpus;
 }
 
+/// Whether the node has RDMA devices and none of them has a port for ibrc: EFA's are neither
+/// InfiniBand nor Ethernet. A source that does not tell the link layer decides nothing.
+bool needs_libfabric(const Node& node) {
+  const std::vector<NicUse> ports = usable_ports(node);
+  return !ports.empty() && std::all_of(ports.begin(), ports.end(), [&node](const NicUse& use) {
+    for (const NicPort& port : node.nics[static_cast<std::size_t>(use.nic)].ports)
+      if (port.number == use.port)
+        return port.link_layer && *port.link_layer == LinkLayer::other;
+    return false;
+  });
+}
+
 } // namespace
 
 const std::vector<std::string>& mapping_option_names() {
@@ -102,6 +114,12 @@ MappingRequest mapping_request(const Options& options, const Node& node) {
   request.policy = policy_of(options);
   request.world = world_of(options);
   request.nvshmem = nvshmem_settings(options);
+  if (options.text("REMOTE_TRANSPORT") == "auto" && needs_libfabric(node)) {
+    request.nvshmem.libfabric_assumed = true;
+    request.nvshmem.proxy_transport = NvshmemTransport::libfabric;
+    if (request.nvshmem.transport != NvshmemTransport::ibgda)
+      request.nvshmem.transport = NvshmemTransport::libfabric;
+  }
   const long long pes = options.integer("PES_PER_NODE");
   request.gpus = assign_gpus(node, pes > 0 ? static_cast<int>(pes) : -1, gpu_list(options, node));
   return request;

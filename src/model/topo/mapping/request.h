@@ -15,7 +15,9 @@ const std::vector<std::string>& mapping_option_names();
 /// from an unset one. Throws Error (usage) for an invalid version.
 NvshmemSettings nvshmem_settings(const Options& options);
 
-/// Policy, world, PEs and GPUs. Throws Error (usage) for a GPU that the node does not have.
+/// Policy, world, PEs and GPUs. REMOTE_TRANSPORT=auto is ibrc, as NVSHMEM's default, but libfabric
+/// on a node whose RDMA devices ibrc cannot use (EFA). Throws Error (usage) for a GPU that the node
+/// does not have.
 MappingRequest mapping_request(const Options& options, const Node& node);
 
 /// Releases with the same result, and the result.

@@ -74,11 +74,11 @@ TEST(LogScan, AnNcclRankTellsItsNicPortGidAndTransport) {
   EXPECT_EQ(log.name, "rank 0");
   EXPECT_EQ(log.rank, 0);
   EXPECT_EQ(log.host, "node1");
-  EXPECT_EQ(log.told.nranks, 2);
-  ASSERT_TRUE(log.told.gpu);
-  EXPECT_EQ(to_string(*log.told.gpu), "0000:1d:00.0");
-  ASSERT_EQ(log.told.choices.size(), 2u);
-  const Choice& nic = log.told.choices[0];
+  EXPECT_EQ(log.setup.nranks, 2);
+  ASSERT_TRUE(log.setup.gpu);
+  EXPECT_EQ(to_string(*log.setup.gpu), "0000:1d:00.0");
+  ASSERT_EQ(log.setup.choices.size(), 2u);
+  const Choice& nic = log.setup.choices[0];
   EXPECT_EQ(nic.transport, "NET/IB");
   EXPECT_EQ(nic.device, "mlx5_1");
   EXPECT_EQ(nic.port, 1);
@@ -86,8 +86,8 @@ TEST(LogScan, AnNcclRankTellsItsNicPortGidAndTransport) {
   EXPECT_EQ(nic.link, "RoCE");
   EXPECT_EQ(nic.gpu_direct, true);
   EXPECT_EQ(nic.first.line, 5u);
-  EXPECT_EQ(log.told.choices[1].transport, "P2P/CUMEM");
-  EXPECT_EQ(facts.ranks[1].told.choices[0].device, "mlx5_0");
+  EXPECT_EQ(log.setup.choices[1].transport, "P2P/CUMEM");
+  EXPECT_EQ(facts.ranks[1].setup.choices[0].device, "mlx5_0");
   EXPECT_TRUE(findings_of(facts, scan_catalogue(), nullptr).empty());
 }
 
@@ -95,8 +95,8 @@ TEST(LogScan, TheNicOfAProxyIsAnotherRanks) {
   std::string text = nccl_rank(0, 8, 0);
   text += "node1:100:200 [0] NCCL INFO Channel 01/0 : 0[0] -> 9[1] [send] via NET/IB/1(5)/GDRDMA\n";
   const LogFacts facts = facts_of_text(text);
-  ASSERT_EQ(facts.ranks[0].told.choices.size(), 3u);
-  EXPECT_EQ(facts.ranks[0].told.choices[2].by_rank, 5);
+  ASSERT_EQ(facts.ranks[0].setup.choices.size(), 3u);
+  EXPECT_EQ(facts.ranks[0].setup.choices[2].by_rank, 5);
   EXPECT_TRUE(hot_spots_of(facts, nullptr).empty());
 }
 
@@ -157,11 +157,74 @@ TEST(LogScan, ANicThatIsFarInTheTopologyIsNamedWithTheNearerOne) {
   EXPECT_EQ(distances[0].nic, 1);
   EXPECT_EQ(distances[0].distance.path, PathClass::sys);
   const Findings findings = findings_of(crossed, scan_catalogue(), &node);
-  EXPECT_EQ(ids_in(findings), (std::vector<std::string>{"nic-far", "nic-far"}));
+  EXPECT_EQ(ids_in(findings),
+            (std::vector<std::string>{"nic-far", "nic-far", "mapping-differs", "mapping-differs"}));
   EXPECT_NE(findings[0].message.find("mlx5_0 is nearer"), std::string::npos) << findings[0].message;
 
   const LogFacts straight = facts_of_text(nccl_rank(0, 2, 0) + nccl_rank(1, 2, 1));
   EXPECT_TRUE(findings_of(straight, scan_catalogue(), &node).empty());
+}
+
+TEST(LogScan, ARankThatUsesAnotherNicThanComputedIsNamed) {
+  const Node node = two_gpus_two_nics();
+  const LogFacts facts = facts_of_text(nccl_rank(0, 2, 0) + nccl_rank(1, 2, 0));
+  const std::vector<MappingDifference> differences = mapping_differences_of(facts, node, {});
+  ASSERT_EQ(differences.size(), 1u);
+  EXPECT_EQ(facts.ranks[differences[0].rank].name, "rank 1");
+  EXPECT_EQ(differences[0].library, "NCCL");
+  EXPECT_EQ(differences[0].gpu, 1);
+  EXPECT_EQ(differences[0].used, std::vector<int>{0});
+  EXPECT_EQ(differences[0].computed, std::vector<int>{1});
+  const Findings findings = findings_of(facts, scan_catalogue(), &node);
+  const Finding* const finding = finding_in(findings, "mapping-differs");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->subject, "rank 1");
+  EXPECT_NE(finding->message.find("uses mlx5_0 for GPU 1 (NCCL)"), std::string::npos)
+      << finding->message;
+  EXPECT_NE(finding->message.find("computes mlx5_1"), std::string::npos) << finding->message;
+
+  // The NIC of a proxy on another GPU is that rank's, and a GPU that two jobs use tells nothing.
+  EXPECT_TRUE(
+      mapping_differences_of(facts_of_text(nccl_rank(0, 2, 0) + nccl_rank(1, 2, 1)), node, {})
+          .empty());
+  std::string twice = nccl_rank(0, 2, 1);
+  for (std::size_t at = twice.find("node1:100:"); at != std::string::npos;
+       at = twice.find("node1:100:", at + 1))
+    twice.replace(at, 10, "node1:700:");
+  EXPECT_TRUE(mapping_differences_of(facts_of_text(nccl_rank(0, 2, 1) + twice), node, {}).empty());
+}
+
+TEST(LogScan, TheNicOfTheGpuWithTheVisibleNumberIsAConfusedIndex) {
+  const Node node = two_gpus_two_nics();
+  // Its only visible GPU is the second, which CUDA numbers 0, and it takes the NIC of the first.
+  std::string text = nccl_rank(1, 2, 0);
+  text.replace(text.find("cudaDev 1"), 9, "cudaDev 0");
+  text.replace(text.find("cudaDev 1"), 9, "cudaDev 0");
+  const Findings findings = findings_of(facts_of_text(text), scan_catalogue(), &node);
+  const Finding* const finding = finding_in(findings, "gpu-index-confused");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->subject, "rank 1");
+  EXPECT_NE(finding->message.find("GPU 1, which CUDA_VISIBLE_DEVICES makes its GPU 0"),
+            std::string::npos)
+      << finding->message;
+  EXPECT_FALSE(finding_in(findings, "nic-far"));
+}
+
+TEST(LogScan, UcxOverTcpOnANodeWithRdmaIsAFallback) {
+  const Node node = two_gpus_two_nics();
+  const auto ids = [](const std::string& lanes, const Node* compared) {
+    return ids_in(findings_of(
+        facts_of_text("[1764201600.1] [node1:7:0]  ucp_worker.c:1855 UCX  INFO    ep_cfg[1]: " +
+                      lanes + "\n"),
+        scan_catalogue(), compared));
+  };
+  EXPECT_EQ(ids("tag(tcp/eth0)", &node), std::vector<std::string>{"tcp-fallback"});
+  EXPECT_TRUE(ids("tag(tcp/eth0)", nullptr).empty());
+  EXPECT_TRUE(ids("tag(rc_mlx5/mlx5_0:1 tcp/eth0)", &node).empty());
+  EXPECT_TRUE(ids("tag(self/memory sysv/memory)", &node).empty());
+  Node without = node;
+  without.nics.clear();
+  EXPECT_TRUE(ids("tag(tcp/eth0)", &without).empty());
 }
 
 TEST(LogScan, ANicThatTheTopologyLacksIsSaid) {
@@ -205,7 +268,7 @@ TEST(LogScan, InterleavedRanksAreToldApartByTheirTags) {
                                        "[1,0]<stderr>:\x1b[31mn1:7:9 [0] x.cc:1 NCCL WARN NET/IB : "
                                        "mlx5_3:1 GID table changed\x1b[0m\r\n");
   ASSERT_EQ(facts.ranks.size(), 2u);
-  EXPECT_EQ(facts.ranks[0].told.network, "IB");
+  EXPECT_EQ(facts.ranks[0].setup.network, "IB");
   EXPECT_EQ(facts.ranks[1].process, "n1:8");
   ASSERT_EQ(facts.known.size(), 2u);
   EXPECT_EQ(facts.known[0].ranks, std::vector<std::string>{"rank 1"});
@@ -266,10 +329,10 @@ TEST(LogScan, NvshmemTellsItsDevicesBeforeItChooses) {
       "n1:7:7 [0] NVSHMEM INFO NVSHMEM_ENABLE_NIC_PE_MAPPING = 0, device 0 setting dev_id = 1\n");
   ASSERT_EQ(facts.ranks.size(), 1u) << "lines without a process are of the only one";
   EXPECT_EQ(facts.ranks[0].rank, 6);
-  ASSERT_EQ(facts.ranks[0].told.choices.size(), 1u);
-  EXPECT_EQ(facts.ranks[0].told.choices[0].device, "mlx5_5");
-  EXPECT_EQ(facts.ranks[0].told.choices[0].port, 1);
-  EXPECT_EQ(facts.ranks[0].told.choices[0].transport, "IBGDA");
+  ASSERT_EQ(facts.ranks[0].setup.choices.size(), 1u);
+  EXPECT_EQ(facts.ranks[0].setup.choices[0].device, "mlx5_5");
+  EXPECT_EQ(facts.ranks[0].setup.choices[0].port, 1);
+  EXPECT_EQ(facts.ranks[0].setup.choices[0].transport, "IBGDA");
 }
 
 TEST(LogScan, UcxTellsTransportAndDeviceOfEachLane) {
@@ -279,7 +342,7 @@ TEST(LogScan, UcxTellsTransportAndDeviceOfEachLane) {
                     "[1764201600.123456] [n1:7:0]   ucp_worker.c:1999 UCX  INFO  ucp_context_0 "
                     "inter-node cfg#2 tag(rc_mlx5/mlx5_1:1/path0)\n");
   ASSERT_EQ(facts.ranks.size(), 1u);
-  const std::vector<Choice>& choices = facts.ranks[0].told.choices;
+  const std::vector<Choice>& choices = facts.ranks[0].setup.choices;
   ASSERT_EQ(choices.size(), 4u);
   EXPECT_EQ(choices[0].transport, "self");
   EXPECT_EQ(choices[0].device, "");
@@ -288,6 +351,44 @@ TEST(LogScan, UcxTellsTransportAndDeviceOfEachLane) {
   EXPECT_EQ(choices[2].transport, "tcp");
   EXPECT_EQ(choices[2].device, "eth0");
   EXPECT_EQ(choices[3].device, "mlx5_1");
+}
+
+TEST(LogScan, UcxTellsTheGidOfAPortBeforeOrAfterItsLanes) {
+  const std::string gid = "[1764201600.1] [n1:7:0]  ib_device.c:1209 UCX  DEBUG mlx5_0:1 using "
+                          "gid_index=3 ver=2 addr_family=2\n";
+  const std::string lanes = "[1764201600.2] [n1:7:0]  ucp_worker.c:1855 UCX  INFO    ep_cfg[1]: "
+                            "rma(rc_mlx5/mlx5_0:1;rc_mlx5/mlx5_1:1)\n";
+  for (const std::string& text : {gid + lanes, lanes + gid}) {
+    const LogFacts facts = facts_of_text(text);
+    ASSERT_EQ(facts.ranks.size(), 1u);
+    const std::vector<Choice>& choices = facts.ranks[0].setup.choices;
+    ASSERT_EQ(choices.size(), 2u);
+    EXPECT_EQ(choices[0].gid_index, 3);
+    EXPECT_FALSE(choices[1].gid_index) << "another port's";
+  }
+}
+
+TEST(LogScan, NvshmemTellsAGidThatIsSetByHandOnly) {
+  const auto choice_with = [](const std::string& value) {
+    const LogFacts facts = facts_of_text(
+        "n1:7:7 [0] NVSHMEM INFO Successfully initialized the transport: IBRC. It will be used\n"
+        "n1:7:7 [0] NVSHMEM INFO NVSHMEM_ENABLE_NIC_PE_MAPPING = 0, device 0 setting dev_id = 1\n"
+        "  NVSHMEM_IB_GID_INDEX         " +
+        value + " (type: int, default: -1)\n");
+    return facts.ranks.at(0).setup.choices.at(0).gid_index;
+  };
+  EXPECT_EQ(choice_with("3"), 3);
+  EXPECT_FALSE(choice_with("-1"));
+}
+
+TEST(LogScan, APortOfEfaHasOneGid) {
+  const LogFacts facts = facts_of_text(
+      "libfabric:7:1:core:core:fi_fabric_():1264<info> Opened fabric: efa\n"
+      "libfabric:7:1:efa:ep_ctrl:efa_base_ep_getname():757<info> EP addr: GID[fe80::4c:1ff:fe02:3] "
+      "QP[1] QKEY[7] (length 32)\n");
+  ASSERT_EQ(facts.ranks.size(), 1u);
+  ASSERT_EQ(facts.ranks[0].setup.choices.size(), 1u);
+  EXPECT_EQ(facts.ranks[0].setup.choices[0].gid_index, 0);
 }
 
 TEST(LogScan, AnyBytesGiveTextThatIsUtf8) {

@@ -46,6 +46,24 @@ protected:
 
 using Ids = std::vector<std::string>;
 
+TEST_F(TwoTrees, OnePortReceivesWhatAllSend) {
+  const auto receive = [this](const std::vector<std::uint64_t>& sent_bytes) {
+    for (std::size_t i = 0; i < sent_bytes.size(); ++i) {
+      const std::string device = "mlx5_" + std::to_string(i);
+      before_.traffic(device, 0, 0);
+      after_.traffic(device, sent_bytes[i], i == 2 ? 400 * GB : GB / 1000);
+    }
+  };
+  receive({100 * GB, 101 * GB, 99 * GB, 100 * GB});
+  const Hotspots narrow = hotspots();
+  EXPECT_EQ(ids(narrow), Ids{"receive-side-narrow node7 mlx5_2:1"});
+  const std::string message = hotspot_findings(narrow, thresholds_).at(0).message;
+  EXPECT_NE(message.find("received 40 GB/s"), std::string::npos) << message;
+  EXPECT_NE(message.find("no one more than 25%"), std::string::npos) << message;
+  receive({GB / 1000, GB / 1000, 400 * GB, GB / 1000});
+  EXPECT_EQ(ids(hotspots()), Ids{"nic-hotspot-measured node7 mlx5_2:1"}) << "it sends all, too";
+}
+
 TEST_F(TwoTrees, AHotNicIsNamedWithItsPes) {
   traffic({10 * GB, 400 * GB, 10 * GB, 11 * GB});
   Hotspots found = hotspots();
