@@ -27,10 +27,11 @@ public:
   void record();
   /// A file of our own: "/shmemctl/node.json".
   void add(const std::string& path, const std::string& content);
-  /// Its path would have to be within limits that read_archive() accepts; those that are not are
-  /// named here.
+  /// Paths that read_archive() would not accept, and that are not in the tree.
   const std::vector<std::string>& left_out() const { return left_out_; }
   const FileTree& tree() const { return tree_; }
+  /// How many processes of jobs there are.
+  std::size_t processes() const { return pids_.size(); }
 
   std::string text(std::string_view text) {
     return names_ != nullptr ? names_->text(text) : std::string(text);
