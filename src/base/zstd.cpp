@@ -56,7 +56,8 @@ std::string zstd_decompressed(std::string_view bytes, const std::string& subject
   std::vector<char> piece(ZSTD_DStreamOutSize());
   ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
   std::size_t left = 1; // 0 at the end of a frame
-  for (bool full = true; in.pos < in.size || full;) {
+  // Behind a full buffer there may be more, though all input has been taken.
+  for (bool full = true; in.pos < in.size || (full && left != 0);) {
     ZSTD_outBuffer out{piece.data(), piece.size(), 0};
     const std::size_t before = in.pos;
     left = ZSTD_decompressStream(context.get(), &out, &in);
@@ -65,9 +66,8 @@ std::string zstd_decompressed(std::string_view bytes, const std::string& subject
     if (out.pos > max_bytes - content.size())
       throw damaged(subject, "it unpacks to more than " + format_size_bytes(max_bytes));
     content.append(piece.data(), out.pos);
-    // Only a full buffer may have more behind it; without progress there is no end otherwise.
     full = out.pos == out.size;
-    if (in.pos == before && out.pos == 0)
+    if (in.pos == before && out.pos == 0) // no progress
       break;
   }
   if (left != 0)
