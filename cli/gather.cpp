@@ -24,26 +24,26 @@ struct GatherFlags {
 };
 
 void print_summary(const gather::Gathered& gathered, const GatherFlags& flags) {
-  std::cout << fmt::format("{}: {} of the node and of {}, {}\n", flags.output,
-                           counted(gathered.files, "file"),
-                           gathered.processes == 1 ? "1 process"
-                                                   : fmt::format("{} processes", gathered.processes),
-                           format_size_bytes(gathered.archive.size()));
+  std::cout << fmt::format(
+      "{}: {} of the node and of {}, {}\n", flags.output, counted(gathered.files, "file"),
+      gathered.processes == 1 ? "1 process" : fmt::format("{} processes", gathered.processes),
+      format_size_bytes(gathered.archive.size()));
   std::cout << (flags.keep_names
                     ? "names, addresses and command lines are in it as they are\n"
                     : "names of hosts and users, GUIDs, MAC and IP addresses and command lines are "
                       "replaced\n");
   if (gathered.results > 0)
-    std::cout << fmt::format("{} of doctor and inspect, which only this machine can have, {} in it\n",
-                             counted(gathered.results, "result"),
-                             gathered.results == 1 ? "is" : "are");
+    std::cout << fmt::format(
+        "{} of doctor and inspect, which only this machine can have, {} in it\n",
+        counted(gathered.results, "result"), gathered.results == 1 ? "is" : "are");
   if (!gathered.left_out.empty())
     std::cout << fmt::format("left out, by its limits: {} ({}, ...)\n",
                              counted(gathered.left_out.size(), "path"),
                              printable(gathered.left_out.front()));
-  std::cout << fmt::format("look at it: shmemctl doctor --from {0}; everything in it: tar --zstd -tf "
-                           "{0}\n\n",
-                           flags.output);
+  std::cout << fmt::format(
+      "look at it: shmemctl doctor --from {0}; everything in it: tar --zstd -tf "
+      "{0}\n\n",
+      flags.output);
 }
 
 ExitCode run_gather(Session& session, const Context& context, const Options& options,
@@ -52,8 +52,7 @@ ExitCode run_gather(Session& session, const Context& context, const Options& opt
   const std::string root = options.text("SYSROOT");
   const Sysroot sysroot(root.empty() ? "/" : root);
   const gather::Gathered gathered =
-      gather::gather(sysroot,
-                     {flags.keep_names, context.environment, options.text("NVML_LIBRARY")},
+      gather::gather(sysroot, {flags.keep_names, context.environment, options.text("NVML_LIBRARY")},
                      [&session](const std::string& words) { session.phase(words); });
   if (gathered.archive.size() > archive_limits::max_packed_bytes)
     throw Error(ExitCode::unavailable, flags.output, "write",
@@ -74,7 +73,8 @@ void add_gather(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "gather", "Record this node in a file, which topo, doctor and inspect read by --from");
   command->footer(
-      "Runs doctor's checks and inspect --all, and records the files that topo, doctor and inspect\n"
+      "Runs doctor's checks and inspect --all, and records the files that topo, doctor and "
+      "inspect\n"
       "read, and no others. Names of hosts and users, GUIDs, MAC and IP addresses are replaced by\n"
       "others, the same ones throughout, and command lines by the program's name.\n"
       "Examples:\n"

@@ -44,10 +44,10 @@ InspectSource open_source(const InspectFlags& flags, const Options& options) {
   InspectSource source;
   const std::string& from = flags.source->from;
   if (!from.empty()) {
-    source.sysroot = std::make_unique<Sysroot>(
-        std::make_shared<const FileTree>(
-            read_archive(read_input(from, archive_limits::max_packed_bytes), from)),
-        from);
+    source.sysroot =
+        std::make_unique<Sysroot>(std::make_shared<const FileTree>(read_archive(
+                                      read_input(from, archive_limits::max_packed_bytes), from)),
+                                  from);
   } else {
     const std::string root = options.text("SYSROOT");
     source.sysroot = std::make_unique<Sysroot>(root.empty() ? "/" : root);
@@ -107,8 +107,8 @@ void put(Session& session, const inspect::Inspection& found, const Options& opti
       found, [&hide](std::vector<std::string> words) { return hide(std::move(words)); });
   report.nic_counters = inspect::counter_rows(
       found, sysroot.read_line("/proc/sys/kernel/hostname").value_or("localhost"));
-  report.findings = source.recorded ? gather::with_recorded(found.findings, *source.recorded)
-                                    : found.findings;
+  report.findings =
+      source.recorded ? gather::with_recorded(found.findings, *source.recorded) : found.findings;
   session.checkpoint();
 }
 

@@ -279,16 +279,16 @@ void add_source_flags(CLI::App& command, Context& context, const std::shared_ptr
 }
 
 void add_archive_flag(CLI::App& command, const std::shared_ptr<SourceFlags>& to) {
-  command
-      .add_option("--from", to->from, "Read an archive of shmemctl gather; - is stdin")
+  command.add_option("--from", to->from, "Read an archive of shmemctl gather; - is stdin")
       ->type_name("FILE");
 }
 
 void require_files(const NodeSource& source, const SourceFlags& flags) {
   if (!source.sysroot)
-    throw Error(ExitCode::usage, flags.from, "", "not an archive of shmemctl gather",
-                "record the node by shmemctl gather -o node.tar.zst, or pass a copy of its /sys and "
-                "/proc by --sysroot");
+    throw Error(
+        ExitCode::usage, flags.from, "", "not an archive of shmemctl gather",
+        "record the node by shmemctl gather -o node.tar.zst, or pass a copy of its /sys and "
+        "/proc by --sysroot");
 }
 
 void add_mapping_flags(CLI::App& command, Context& context) {

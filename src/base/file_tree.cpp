@@ -69,11 +69,13 @@ public:
       header("pax", 'x', "", extended.size(), 0644);
       body(extended);
     }
-    const std::string_view bytes = entry.kind == FileEntry::Kind::file
-                                       ? std::string_view(entry.content)
-                                       : std::string_view();
-    header(name, folder ? '5' : link ? '2' : '0', link ? entry.content : "", bytes.size(),
-           folder ? 0755 : 0644);
+    const std::string_view bytes =
+        entry.kind == FileEntry::Kind::file ? std::string_view(entry.content) : std::string_view();
+    header(name,
+           folder ? '5'
+           : link ? '2'
+                  : '0',
+           link ? entry.content : "", bytes.size(), folder ? 0755 : 0644);
     body(bytes);
   }
 
@@ -102,7 +104,10 @@ private:
     put_number(block, time_field, 0);
     put(block, type_field, std::string_view(&type, 1));
     put(block, link_field, link);
-    put(block, magic_field, std::string_view("ustar\0" "00", 8));
+    put(block, magic_field,
+        std::string_view("ustar\0"
+                         "00",
+                         8));
     put(block, sum_field,
         fmt::format("{:06o}", checksum(std::string_view(block.data(), block.size()))));
     block[sum_field.at + 6] = '\0';
@@ -210,9 +215,8 @@ private:
   void read_pax(std::string_view records) {
     while (!records.empty()) {
       const std::size_t blank = records.find(' ');
-      const auto length = blank == std::string_view::npos
-                              ? std::nullopt
-                              : parse_integer(records.substr(0, blank));
+      const auto length =
+          blank == std::string_view::npos ? std::nullopt : parse_integer(records.substr(0, blank));
       if (!length || *length < static_cast<long long>(blank) + 3 ||
           static_cast<std::size_t>(*length) > records.size())
         throw damaged(fmt::format("entry {} has a pax header that is damaged", entries_));
@@ -230,8 +234,8 @@ private:
       else if (key == "size")
         throw damaged(fmt::format("entry {} is larger than 8 GiB", entries_));
       else if (key == error_key)
-        extended_.error_number = static_cast<int>(
-            std::clamp<long long>(parse_integer(value).value_or(0), 0, 4095));
+        extended_.error_number =
+            static_cast<int>(std::clamp<long long>(parse_integer(value).value_or(0), 0, 4095));
     }
   }
 
@@ -282,7 +286,8 @@ private:
       entry.kind = FileEntry::Kind::file;
       entry.content = body;
     } else {
-      throw refused(name, type == '1' ? "is a hard link" : "is neither a file, a folder nor a link");
+      throw refused(name,
+                    type == '1' ? "is a hard link" : "is neither a file, a folder nor a link");
     }
     if (path.empty() && type == '5') // tar writes the folder that it was given, too
       return;

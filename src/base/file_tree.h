@@ -17,8 +17,8 @@ struct FileEntry {
   std::vector<std::string> names; ///< in a folder, in order of insertion
 };
 
-/// Limits of an archive that is read (docs/explanation/gather.md): with all of them at once, the tree
-/// takes half a gigabyte.
+/// Limits of an archive that is read (docs/explanation/gather.md): with all of them at once, the
+/// tree takes half a gigabyte.
 namespace archive_limits {
 inline constexpr std::size_t max_packed_bytes = std::size_t{64} << 20;
 inline constexpr std::size_t max_unpacked_bytes = std::size_t{256} << 20;

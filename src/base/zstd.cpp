@@ -36,11 +36,10 @@ std::string zstd_compressed(std::string_view bytes) {
   if (context != nullptr) {
     ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
     ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
-    size =
-        ZSTD_compress2(context.get(), packed.data(), packed.size(), bytes.data(), bytes.size());
+    size = ZSTD_compress2(context.get(), packed.data(), packed.size(), bytes.data(), bytes.size());
   }
   if (context == nullptr || ZSTD_isError(size) != 0)
-    throw Error(ExitCode::unavailable, "archive", "compress",
+    throw Error(ExitCode::unavailable, "Zstandard", "write the archive",
                 context == nullptr ? "no memory" : ZSTD_getErrorName(size),
                 "free memory, and try again");
   packed.resize(size);

@@ -30,8 +30,8 @@ bool is_word(char byte) {
 std::uint64_t value_of(std::string_view hex) {
   std::uint64_t value = 0;
   for (const char byte : hex)
-    value = value << 4 |
-            static_cast<unsigned>(is_digit(byte) ? byte - '0' : (byte | 0x20) - 'a' + 10);
+    value =
+        value << 4 | static_cast<unsigned>(is_digit(byte) ? byte - '0' : (byte | 0x20) - 'a' + 10);
   return value;
 }
 
@@ -58,11 +58,11 @@ void set_half(Bytes16& bytes, std::size_t first, std::uint64_t value) {
 /// Users that machines come with, and words of paths that a user's name may equal.
 bool is_common_word(std::string_view name) {
   static const std::set<std::string_view> words = {
-      "root",  "daemon", "bin",    "sys",   "nobody", "mail",   "man",    "www-data", "backup",
-      "lib",   "usr",    "local",  "opt",   "home",   "proc",   "dev",    "etc",      "var",
-      "run",   "tmp",    "cuda",   "nvidia", "rdma",  "net",    "class",  "python",   "python3",
-      "class", "slurm",  "munge",  "mpi",   "ucx",    "nccl",   "nvshmem", "torch",   "data",
-      "test",  "user",   "users",  "admin", "share",  "kernel", "module", "device",   "devices"};
+      "root",  "daemon", "bin",   "sys",    "nobody", "mail",   "man",     "www-data", "backup",
+      "lib",   "usr",    "local", "opt",    "home",   "proc",   "dev",     "etc",      "var",
+      "run",   "tmp",    "cuda",  "nvidia", "rdma",   "net",    "class",   "python",   "python3",
+      "class", "slurm",  "munge", "mpi",    "ucx",    "nccl",   "nvshmem", "torch",    "data",
+      "test",  "user",   "users", "admin",  "share",  "kernel", "module",  "device",   "devices"};
   return words.count(name) != 0;
 }
 
@@ -145,8 +145,7 @@ std::uint32_t Anonymizer::ipv4(std::uint32_t address) {
   for (const Range& range : ranges)
     if ((address ^ range.network) >> (32 - range.bits) == 0)
       return range.stays ? address
-                         : static_cast<std::uint32_t>(
-                               scramble(address, 32, range.bits, "ipv4"));
+                         : static_cast<std::uint32_t>(scramble(address, 32, range.bits, "ipv4"));
   // Public ones get networks of 240.0.0.0/4, which nobody has.
   const auto number = static_cast<std::uint32_t>(networks_.size());
   const std::uint32_t network = networks_.emplace(address >> 16, number).first->second;
@@ -252,8 +251,7 @@ private:
   bool replace_uuid() {
     static constexpr std::size_t groups[] = {8, 4, 4, 4, 12};
     std::size_t place = at_;
-    const bool named =
-        text_.substr(at_, 4) == "GPU-" || text_.substr(at_, 4) == "MIG-";
+    const bool named = text_.substr(at_, 4) == "GPU-" || text_.substr(at_, 4) == "MIG-";
     if (named)
       place += 4;
     std::string hex;

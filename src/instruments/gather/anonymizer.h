@@ -27,8 +27,8 @@ public:
   /// Replaces a host's name by "host1", "host2", ... by order of these calls; of "a.b.c" also "a".
   /// Words of fewer than two letters, and "localhost", are left.
   void add_host(const std::string& name);
-  /// Replaces a user's name by "user1", ... Names of the system's own users (root, nobody) and those
-  /// that stand in paths on every machine (cuda, lib) are left.
+  /// Replaces a user's name by "user1", ... Names of the system's own users (root, nobody) and
+  /// those that stand in paths on every machine (cuda, lib) are left.
   void add_user(const std::string& name);
 
   /// All of it, in any text. `IPv4` addresses look like versions of four numbers: they are

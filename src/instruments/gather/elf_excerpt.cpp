@@ -35,9 +35,8 @@ bool has_version(std::string_view text) {
 std::string kept_of(std::string_view text, std::string_view marker) {
   if (const std::size_t at = marker.empty() ? std::string_view::npos : text.find(marker);
       at != std::string_view::npos)
-    return std::string(
-        text.substr(at, marker.size() +
-                            inspect::leading_version(text.substr(at + marker.size())).size()));
+    return std::string(text.substr(
+        at, marker.size() + inspect::leading_version(text.substr(at + marker.size())).size()));
   if (has_version(text))
     return std::string(text);
   std::size_t start = text.size();
@@ -101,9 +100,8 @@ std::string definitions(const inspect::ElfFacts& facts, Strings& strings) {
     definition.vd_version = VER_DEF_CURRENT;
     definition.vd_cnt = 1;
     definition.vd_aux = sizeof definition;
-    definition.vd_next = i + 1 == facts.defined_versions.size()
-                             ? 0
-                             : sizeof(Elf64_Verdef) + sizeof(Elf64_Verdaux);
+    definition.vd_next =
+        i + 1 == facts.defined_versions.size() ? 0 : sizeof(Elf64_Verdef) + sizeof(Elf64_Verdaux);
     append(bytes, definition);
     Elf64_Verdaux name{};
     name.vda_name = strings.add(facts.defined_versions[i]);
@@ -116,8 +114,8 @@ std::string needs(const inspect::ElfFacts& facts, Strings& strings) {
   std::string bytes;
   for (std::size_t i = 0; i < facts.needed_versions.size(); ++i) {
     const inspect::NeededVersions& of_file = facts.needed_versions[i];
-    const auto count = static_cast<std::uint32_t>(
-        std::min<std::size_t>(of_file.versions.size(), 0xffff));
+    const auto count =
+        static_cast<std::uint32_t>(std::min<std::size_t>(of_file.versions.size(), 0xffff));
     Elf64_Verneed need{};
     need.vn_version = VER_NEED_CURRENT;
     need.vn_cnt = static_cast<Elf64_Half>(count);

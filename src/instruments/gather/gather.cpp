@@ -87,8 +87,8 @@ public:
 
   Gathered run(const std::function<void(const std::string&)>& phase) {
     phase("reading the machine under " + sysroot_.root());
-    const Node node = sysroot_.live() ? read_machine(sysroot_, request_.nvml_library)
-                                      : read_machine(sysroot_);
+    const Node node =
+        sysroot_.live() ? read_machine(sysroot_, request_.nvml_library) : read_machine(sysroot_);
     phase("recording files");
     recorder_.record();
     if (sysroot_.live())
@@ -135,8 +135,7 @@ private:
     for (std::size_t i = 0; i < there.size() && i < here.size(); ++i) {
       CheckResult result = replaced(there[i].result);
       const CheckResult& other = here[i].result;
-      if (result.status != other.status || result.reason != other.reason ||
-          result.fix != other.fix)
+      if (result.status != other.status || result.reason != other.reason || result.fix != other.fix)
         results_.checks.emplace(there[i].check->id, std::move(result));
     }
   }
@@ -183,8 +182,7 @@ Gathered gather(const Sysroot& sysroot, const GatherRequest& request,
 std::optional<Node> recorded_node(const Sysroot& sysroot) {
   if (sysroot.live() || !sysroot.exists(node_path))
     return std::nullopt;
-  Node node =
-      read_report(sysroot.read(node_path, max_input_bytes).value_or(""), sysroot.root());
+  Node node = read_report(sysroot.read(node_path, max_input_bytes).value_or(""), sysroot.root());
   node.format = "sysroot"; // a machine, not the report of one
   return node;
 }

@@ -24,8 +24,9 @@ const std::vector<RecordedFiles>& recorded_files() {
       {"/sys/bus/pci/devices/*/physfn", presence},
       {"/sys/bus/pci/devices/*/iommu_group/type"},
       {"/sys/class/iommu/*", presence},
-      {"/proc/cmdline", kernel_command, "iommu|intel_iommu|amd_iommu|pci=|pcie|nvidia|hugepages|"
-                                        "default_hugepagesz|isolcpus|nohz_full|numa_balancing|tsc"},
+      {"/proc/cmdline", kernel_command,
+       "iommu|intel_iommu|amd_iommu|pci=|pcie|nvidia|hugepages|"
+       "default_hugepagesz|isolcpus|nohz_full|numa_balancing|tsc"},
       // CPUs and memory
       {"/sys/devices/system/cpu/online"},
       {"/sys/devices/system/cpu/cpu*/topology/physical_package_id"},
@@ -105,12 +106,15 @@ const std::vector<RecordedFiles>& recorded_files() {
       {"/dev/kfd", presence},
       {"/etc/nvidia-imex/config.cfg"},
       {"/run/nvidia-persistenced/socket", presence},
-      {"/boot/config-*", lines, "CONFIG_DMABUF|CONFIG_DMA_|CONFIG_PCI_P2PDMA|CONFIG_INFINIBAND|"
-                                "CONFIG_ZONE_DEVICE|CONFIG_HMM|CONFIG_UDMABUF"},
-      {"/lib/modules/*/config", lines, "CONFIG_DMABUF|CONFIG_DMA_|CONFIG_PCI_P2PDMA|"
-                                       "CONFIG_INFINIBAND|CONFIG_ZONE_DEVICE|CONFIG_HMM"},
-      {"/usr/lib/modules/*/config", lines, "CONFIG_DMABUF|CONFIG_DMA_|CONFIG_PCI_P2PDMA|"
-                                           "CONFIG_INFINIBAND|CONFIG_ZONE_DEVICE|CONFIG_HMM"},
+      {"/boot/config-*", lines,
+       "CONFIG_DMABUF|CONFIG_DMA_|CONFIG_PCI_P2PDMA|CONFIG_INFINIBAND|"
+       "CONFIG_ZONE_DEVICE|CONFIG_HMM|CONFIG_UDMABUF"},
+      {"/lib/modules/*/config", lines,
+       "CONFIG_DMABUF|CONFIG_DMA_|CONFIG_PCI_P2PDMA|"
+       "CONFIG_INFINIBAND|CONFIG_ZONE_DEVICE|CONFIG_HMM"},
+      {"/usr/lib/modules/*/config", lines,
+       "CONFIG_DMABUF|CONFIG_DMA_|CONFIG_PCI_P2PDMA|"
+       "CONFIG_INFINIBAND|CONFIG_ZONE_DEVICE|CONFIG_HMM"},
       // The system
       {"/proc/sys/kernel/hostname"},
       {"/proc/sys/kernel/osrelease"},
@@ -171,16 +175,49 @@ const std::vector<RecordedFiles>& recorded_files() {
 }
 
 bool recorded_variable(std::string_view name) {
-  static constexpr const char* patterns[] = {
-      "NVSHMEM_*",        "NCCL_*",          "UCX_*",      "FI_*",           "OMPI_*",
-      "DEEP_EP_*",        "DEEPEP_*",        "RANK",       "WORLD_SIZE",     "LOCAL_RANK",
-      "LOCAL_WORLD_SIZE", "GROUP_RANK",      "NODE_RANK",  "MASTER_ADDR",    "MASTER_PORT",
-      "PMI_RANK",         "PMI_SIZE",        "PMIX_RANK",  "PMIX_NAMESPACE", "MPI_LOCAL*",
-      "SLURM_JOB_ID",     "SLURM_PROCID",    "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NNODES",
-      "SLURM_NODEID",     "SLURM_STEP_ID",   "PBS_JOBID",  "LSB_JOBID",      "TORCHELASTIC_RUN_ID",
-      "CUDA_*DEVICE*",    "CUDA_HOME",       "CUDA_PATH",  "CUDA_MODULE_LOADING",
-      "NVIDIA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "LD_PRELOAD", "MELLANOX_*", "MLX5_*", "EFA_*",
-      "RDMAV_*",          "TORCH_NCCL_*",    "TORCH_CUDA_ARCH_LIST"};
+  static constexpr const char* patterns[] = {"NVSHMEM_*",
+                                             "NCCL_*",
+                                             "UCX_*",
+                                             "FI_*",
+                                             "OMPI_*",
+                                             "DEEP_EP_*",
+                                             "DEEPEP_*",
+                                             "RANK",
+                                             "WORLD_SIZE",
+                                             "LOCAL_RANK",
+                                             "LOCAL_WORLD_SIZE",
+                                             "GROUP_RANK",
+                                             "NODE_RANK",
+                                             "MASTER_ADDR",
+                                             "MASTER_PORT",
+                                             "PMI_RANK",
+                                             "PMI_SIZE",
+                                             "PMIX_RANK",
+                                             "PMIX_NAMESPACE",
+                                             "MPI_LOCAL*",
+                                             "SLURM_JOB_ID",
+                                             "SLURM_PROCID",
+                                             "SLURM_LOCALID",
+                                             "SLURM_NTASKS",
+                                             "SLURM_NNODES",
+                                             "SLURM_NODEID",
+                                             "SLURM_STEP_ID",
+                                             "PBS_JOBID",
+                                             "LSB_JOBID",
+                                             "TORCHELASTIC_RUN_ID",
+                                             "CUDA_*DEVICE*",
+                                             "CUDA_HOME",
+                                             "CUDA_PATH",
+                                             "CUDA_MODULE_LOADING",
+                                             "NVIDIA_VISIBLE_DEVICES",
+                                             "LD_LIBRARY_PATH",
+                                             "LD_PRELOAD",
+                                             "MELLANOX_*",
+                                             "MLX5_*",
+                                             "EFA_*",
+                                             "RDMAV_*",
+                                             "TORCH_NCCL_*",
+                                             "TORCH_CUDA_ARCH_LIST"};
   for (const char* secret : {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "KEY"})
     if (name.find(secret) != std::string_view::npos)
       return false;

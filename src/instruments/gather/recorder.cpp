@@ -84,15 +84,13 @@ std::string replaced_address(std::string_view text, Anonymizer& names) {
       text.substr(0, colon).find_first_not_of("0123456789ABCDEFabcdef") != std::string_view::npos)
     return std::string(text);
   for (std::size_t at = 0; at < colon; at += 8) {
-    const auto word = static_cast<std::uint32_t>(
-        parse_integer(text.substr(at, 8), 16).value_or(0));
+    const auto word = static_cast<std::uint32_t>(parse_integer(text.substr(at, 8), 16).value_or(0));
     std::memcpy(bytes.data() + at / 2, &word, sizeof word);
   }
   if (colon == 8) {
-    const std::uint32_t changed =
-        names.ipv4(static_cast<std::uint32_t>(bytes[0]) << 24 |
-                   static_cast<std::uint32_t>(bytes[1]) << 16 |
-                   static_cast<std::uint32_t>(bytes[2]) << 8 | bytes[3]);
+    const std::uint32_t changed = names.ipv4(static_cast<std::uint32_t>(bytes[0]) << 24 |
+                                             static_cast<std::uint32_t>(bytes[1]) << 16 |
+                                             static_cast<std::uint32_t>(bytes[2]) << 8 | bytes[3]);
     bytes = {static_cast<std::uint8_t>(changed >> 24), static_cast<std::uint8_t>(changed >> 16),
              static_cast<std::uint8_t>(changed >> 8), static_cast<std::uint8_t>(changed)};
   } else {
@@ -363,8 +361,8 @@ std::string Recorder::treated(const std::string& content, const std::string& pat
   case Treatment::binary:
     return content;
   case Treatment::lines:
-    return text(lines_that(
-        content, [&keep](std::string_view line) { return begins_with_any(line, keep); }));
+    return text(lines_that(content,
+                           [&keep](std::string_view line) { return begins_with_any(line, keep); }));
   case Treatment::mounts:
     return text(lines_that(content, is_memory_mount));
   case Treatment::maps:
@@ -520,8 +518,8 @@ void Recorder::record_wheels() {
       if (!ends_with(name, ".dist-info"))
         continue;
       const std::string record = site + "/" + name + "/RECORD";
-      const std::string kept = lines_that(
-          sysroot_.read(record, max_file_bytes).value_or(""), [](std::string_view line) {
+      const std::string kept =
+          lines_that(sysroot_.read(record, max_file_bytes).value_or(""), [](std::string_view line) {
             return inspect::library_kind(line.substr(0, line.find(','))) != nullptr;
           });
       const std::string real = kept.empty() ? std::string() : enter(record);
@@ -567,12 +565,11 @@ void Recorder::record_kernel_log() {
   const std::vector<doctor::KernelMessage>& messages = doctor::kernel_messages();
   const std::string kept = lines_that(read.log.text, [&messages](std::string_view line) {
     const auto parsed = doctor::parse_kernel_line(line);
-    return parsed && std::any_of(messages.begin(), messages.end(),
-                                 [&parsed](const doctor::KernelMessage& message) {
-                                   return doctor::match_kernel_pattern(message.pattern,
-                                                                       parsed->message)
-                                       .has_value();
-                                 });
+    return parsed &&
+           std::any_of(
+               messages.begin(), messages.end(), [&parsed](const doctor::KernelMessage& message) {
+                 return doctor::match_kernel_pattern(message.pattern, parsed->message).has_value();
+               });
   });
   const std::string place = starts_with(read.log.origin, "/") ? read.log.origin : "/dev/kmsg";
   put_file(place, text(kept));

@@ -156,8 +156,10 @@ TEST(FileTreeTest, HostileEntriesAreRefused) {
       {tar_entry("x", 'x', "0 path=a\n") + tar_entry("a", '0'), "pax header"},
       {tar_entry("x", 'x', "2000000 path=a\n") + tar_entry("a", '0'), "pax header"},
       {tar_entry("x", 'x', "18 size=999999999\n") + tar_entry("a", '0'), "8 GiB"},
-      {tar_entry("././@LongLink", 'L', std::string(1100, 'a')) + tar_entry("a", '0'), "path of more"},
-      {tar_entry("././@LongLink", 'L', std::string(300, 'a')) + tar_entry("a", '0'), "name of more"},
+      {tar_entry("././@LongLink", 'L', std::string(1100, 'a')) + tar_entry("a", '0'),
+       "path of more"},
+      {tar_entry("././@LongLink", 'L', std::string(300, 'a')) + tar_entry("a", '0'),
+       "name of more"},
   };
   for (const auto& each : cases) {
     const std::string message = tar_refusal(tar_of(each.entries));
@@ -197,7 +199,8 @@ TEST(FileTreeTest, ArchivesThatAreCutOffOrUnpackTooMuch) {
   EXPECT_NE(refusal([&] { zstd_decompressed(bomb, "bomb", 1 << 10); }).find("unpacks to more"),
             std::string::npos);
   EXPECT_EQ(zstd_decompressed(bomb, "bomb", std::size_t{1} << 20).size(), std::size_t{1} << 20);
-  EXPECT_EQ(zstd_decompressed(packed + zstd_compressed(""), "two", 1 << 20), write_tar(small_tree()));
+  EXPECT_EQ(zstd_decompressed(packed + zstd_compressed(""), "two", 1 << 20),
+            write_tar(small_tree()));
 }
 
 TEST(FileTreeTest, ASysrootReadsATreeAsAFolder) {

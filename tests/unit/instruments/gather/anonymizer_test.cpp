@@ -116,9 +116,10 @@ TEST(Anonymizer, KindsOfAddressesStay) {
   const struct {
     const char* address;
     const char* begins;
-  } kinds[] = {{"192.168.7.9", "192.168."}, {"169.254.3.4", "169.254."}, {"172.20.1.1", "172."},
-               {"10.200.1.1", "10."},       {"100.100.1.1", "100."},     {"fe80::a1b2:c3d4", "fe80::"},
-               {"fd12:3456::9:1:7:5", "fd"},  {"8.8.8.8", "240."},         {"2001:db8::a:b:c:d", "2"}};
+  } kinds[] = {
+      {"192.168.7.9", "192.168."},  {"169.254.3.4", "169.254."}, {"172.20.1.1", "172."},
+      {"10.200.1.1", "10."},        {"100.100.1.1", "100."},     {"fe80::a1b2:c3d4", "fe80::"},
+      {"fd12:3456::9:1:7:5", "fd"}, {"8.8.8.8", "240."},         {"2001:db8::a:b:c:d", "2"}};
   for (const auto& kind : kinds) {
     const std::string changed = names.text(kind.address);
     EXPECT_TRUE(starts_with(changed, kind.begins)) << kind.address << " -> " << changed;
@@ -154,14 +155,30 @@ TEST(Anonymizer, AnUuidAndABeginningOfItStayOne) {
 
 TEST(Anonymizer, WhatOnlyLooksLikeAnAddressStays) {
   Anonymizer names(key);
-  for (const char* text :
-       {"0000:18:00.0", "../../../devices/pci0000:15/0000:15:01.0/0000:18:00.0", "12:34:56",
-        "4: ACTIVE", "libcublas.so.12.4.5.8", "MLNX_OFED_LINUX-5.8-3.0.7.0", "550.54.15",
-        "/opt/nvshmem/3.0.6.0/lib", "version 9.1.0.70", "1.2.3.4.5", "256.1.1.1", "28.39.1002",
-        "00000000,00ffffff", "7f3c1a000000-7f3c1a200000 r-xp 00000000 fd:01 4711  /usr/lib/x.so",
-        "0xffff", "0x000000000000", "socket:[4711]", "mnt:[4026531841]", "std::string",
-        "GPU-0", "Uid:\t1000\t1000", "[::]x", "MemTotal: 16384 kB",
-        "CapEff:\t000001ffffffffff"})
+  for (const char* text : {"0000:18:00.0",
+                           "../../../devices/pci0000:15/0000:15:01.0/0000:18:00.0",
+                           "12:34:56",
+                           "4: ACTIVE",
+                           "libcublas.so.12.4.5.8",
+                           "MLNX_OFED_LINUX-5.8-3.0.7.0",
+                           "550.54.15",
+                           "/opt/nvshmem/3.0.6.0/lib",
+                           "version 9.1.0.70",
+                           "1.2.3.4.5",
+                           "256.1.1.1",
+                           "28.39.1002",
+                           "00000000,00ffffff",
+                           "7f3c1a000000-7f3c1a200000 r-xp 00000000 fd:01 4711  /usr/lib/x.so",
+                           "0xffff",
+                           "0x000000000000",
+                           "socket:[4711]",
+                           "mnt:[4026531841]",
+                           "std::string",
+                           "GPU-0",
+                           "Uid:\t1000\t1000",
+                           "[::]x",
+                           "MemTotal: 16384 kB",
+                           "CapEff:\t000001ffffffffff"})
     EXPECT_EQ(names.text(text), text);
 }
 

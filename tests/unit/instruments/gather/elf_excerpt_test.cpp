@@ -35,10 +35,15 @@ TEST(ElfExcerpt, SaysTheSameAndHoldsNothingElse) {
   inspect::ElfImage image;
   image.soname = "libnccl.so.2";
   image.defined = {"NCCL_2.0", "NCCL_2.1"};
-  image.needed = {{"libibverbs.so.1", {"IBVERBS_1.1", "IBVERBS_1.14"}}, {"libc.so.6", {"GLIBC_2.28"}}};
-  image.texts = {"NCCL_IB_HCA", "NCCL version 2.21.5+cuda12.4 built by ann",
-                 "no such variable NCCL_OLD", "MLX5_1.25", "a sentence that ends well.",
-                 "_ZN4nccl6secretEv", std::string(200, 'x')};
+  image.needed = {{"libibverbs.so.1", {"IBVERBS_1.1", "IBVERBS_1.14"}},
+                  {"libc.so.6", {"GLIBC_2.28"}}};
+  image.texts = {"NCCL_IB_HCA",
+                 "NCCL version 2.21.5+cuda12.4 built by ann",
+                 "no such variable NCCL_OLD",
+                 "MLX5_1.25",
+                 "a sentence that ends well.",
+                 "_ZN4nccl6secretEv",
+                 std::string(200, 'x')};
   const std::string whole = image.bytes();
   const inspect::LibraryKind* kind = inspect::library_kind("/usr/lib/libnccl.so.2");
   ASSERT_NE(kind, nullptr);

@@ -1,6 +1,7 @@
 // What an archive of a made-up machine has, and that the same is found in it.
 #include <gtest/gtest.h>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -32,21 +33,30 @@ void make_node(fake::FakeMachine& machine) {
   machine.write("/proc/sys/kernel/osrelease", "6.8.0-45-generic\n");
   machine.write("/etc/shadow", "secret of ann");
   machine.write("/home/ann/.ssh/id_ed25519", "secret of ann");
-  machine.write("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000:Ann:/home/ann:/bin/sh\n"
-                               "bob:x:1001:1001:Bob:/home/bob:/bin/sh\n");
-  machine.write("/proc/4711/stat", "4711 (python3) S 1 1 1 0 -1 0 1 2 3 4 150 50 0 0 20 0 1 0 5 1 2\n");
+  machine.write("/etc/passwd",
+                "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000:Ann:/home/ann:/bin/sh\n"
+                "bob:x:1001:1001:Bob:/home/bob:/bin/sh\n");
+  machine.write("/proc/4711/stat",
+                "4711 (python3) S 1 1 1 0 -1 0 1 2 3 4 150 50 0 0 20 0 1 0 5 1 2\n");
   machine.write("/proc/4711/status", "Name:\tpython3\nUid:\t1000\t1000\t1000\t1000\n");
-  machine.write("/proc/4711/cmdline", std::string("/home/ann/venv/bin/python3\0train.py\0--token=secret\0", 51));
-  machine.write("/proc/4711/environ",
-                std::string("NCCL_DEBUG=INFO\0MASTER_ADDR=gpu-node-08\0API_TOKEN=secret\0HOME=/home/ann\0", 72));
-  machine.write("/proc/4711/maps",
-                "7f0000000000-7f0000001000 r-xp 00000000 fd:01 100  /home/ann/lib/libnccl.so.2.21.5\n"
-                "7f0000010000-7f0000011000 r-xp 00000000 fd:01 101  /home/ann/secret_model.so\n");
+  machine.write("/proc/4711/cmdline",
+                std::string("/home/ann/venv/bin/python3\0train.py\0--token=secret\0", 51));
+  machine.write(
+      "/proc/4711/environ",
+      std::string("NCCL_DEBUG=INFO\0MASTER_ADDR=gpu-node-08\0API_TOKEN=secret\0HOME=/home/ann\0",
+                  72));
+  machine.write(
+      "/proc/4711/maps",
+      "7f0000000000-7f0000001000 r-xp 00000000 fd:01 100  /home/ann/lib/libnccl.so.2.21.5\n"
+      "7f0000010000-7f0000011000 r-xp 00000000 fd:01 101  /home/ann/secret_model.so\n");
   machine.write("/home/ann/lib/libnccl.so.2.21.5", "not an ELF file: secret");
-  machine.write("/proc/4711/net/tcp",
-                "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-                "   0: 0302010A:6DDD 0402010A:1F90 01 00000000:00000000 00:00000000 00000000  1000 0 5001 1\n"
-                "   1: 0302010A:6DDE 0502010A:1F90 01 00000000:00000000 00:00000000 00000000  1001 0 5002 1\n");
+  machine.write(
+      "/proc/4711/net/tcp",
+      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "
+      "inode\n"
+      "   0: 0302010A:6DDD 0402010A:1F90 01 00000000:00000000 00:00000000 00000000  1000 0 5001 1\n"
+      "   1: 0302010A:6DDE 0502010A:1F90 01 00000000:00000000 00:00000000 00000000  1001 0 5002 "
+      "1\n");
   machine.symlink("/proc/4711/fd/3", "socket:[5001]");
   machine.symlink("/proc/4711/fd/4", "/home/ann/data/secret.bin");
   machine.symlink("/proc/4711/exe", "/home/ann/venv/bin/python3");
@@ -60,12 +70,13 @@ TEST(Gather, OnlyTheAllowListLeavesTheMachineAndNamesAreReplaced) {
   EXPECT_EQ(gathered.processes, 1U);
   const FileTree tree = read_archive(gathered.archive, "node.tar.zst");
   for (const auto& [path, entry] : tree.entries())
-    for (const char* word : {"secret", "gpu-node", "ann", "train.py", "bob", "0011:2233:4455:6677",
-                             "10.1.2.3"}) {
+    for (const char* word :
+         {"secret", "gpu-node", "ann", "train.py", "bob", "0011:2233:4455:6677", "10.1.2.3"}) {
       EXPECT_EQ(path.find(word), std::string::npos) << path;
       // Words of what is said about the machine may contain "ann": "cannot".
-      if (path != "/shmemctl/results.json")
+      if (path != "/shmemctl/results.json") {
         EXPECT_EQ(entry.content.find(word), std::string::npos) << path << ": " << entry.content;
+      }
     }
   ASSERT_NE(tree.find("/proc/4711/environ"), nullptr);
   EXPECT_EQ(tree.find("/proc/4711/environ")->content,
@@ -99,7 +110,8 @@ TEST(Gather, TheTopologyIsTheSame) {
   fake::FakeMachine machine;
   make_node(machine);
   const Sysroot recorded = archived(machine.root(), true);
-  EXPECT_EQ(topology_json(read_machine(recorded)), topology_json(read_machine(Sysroot(machine.root()))));
+  EXPECT_EQ(topology_json(read_machine(recorded)),
+            topology_json(read_machine(Sysroot(machine.root()))));
 }
 
 TEST(Gather, DoctorsChecksNeedNoFileThatTheListLacks) {
@@ -129,10 +141,9 @@ TEST(Gather, ResultsReadBackAsTheyWere) {
   EXPECT_EQ(again.checks.at("cuda-driver").evidence, "evidence");
   EXPECT_EQ(again.findings, results.findings);
   EXPECT_EQ(again.finding_ids, results.finding_ids);
-  const Findings merged =
-      with_recorded({{"library-twice", Severity::error, "a", "b", "c"},
-                     {"symbol-missing", Severity::error, "a", "b", "c"}},
-                    again);
+  const Findings merged = with_recorded({{"library-twice", Severity::error, "a", "b", "c"},
+                                         {"symbol-missing", Severity::error, "a", "b", "c"}},
+                                        again);
   ASSERT_EQ(merged.size(), 2U);
   EXPECT_EQ(merged[0].id, "symbol-missing");
   EXPECT_EQ(merged[1].id, "rank-awaited");
@@ -151,10 +162,11 @@ TEST(Gather, DamagedResultsAreRefused) {
 }
 
 TEST(Gather, VariablesThatMayHoldSecretsAreNotRecorded) {
-  for (const char* name : {"NVSHMEM_DEBUG", "NCCL_IB_HCA", "UCX_TLS", "RANK", "CUDA_VISIBLE_DEVICES"})
+  for (const char* name :
+       {"NVSHMEM_DEBUG", "NCCL_IB_HCA", "UCX_TLS", "RANK", "CUDA_VISIBLE_DEVICES"})
     EXPECT_TRUE(recorded_variable(name)) << name;
-  for (const char* name : {"HOME", "PATH", "API_TOKEN", "NCCL_SECRET", "UCX_AUTH_KEY", "AWS_ACCESS_KEY_ID",
-                           "PS1", "SLURM_JOB_USER"})
+  for (const char* name : {"HOME", "PATH", "API_TOKEN", "NCCL_SECRET", "UCX_AUTH_KEY",
+                           "AWS_ACCESS_KEY_ID", "PS1", "SLURM_JOB_USER"})
     EXPECT_FALSE(recorded_variable(name)) << name;
 }
 
