@@ -82,6 +82,7 @@ void add_sim(CLI::App& app, Context& context);
 void add_fabric(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
+void add_gather(CLI::App& app, Context& context);
 /// The command line without the command of `hotspots --during`, which is moved to
 /// context.watched_command. A --watch of `hotspots` without a number gets 1 s.
 std::vector<std::string> take_watched_command(const CLI::App& app, Context& context,

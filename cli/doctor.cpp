@@ -1,5 +1,6 @@
 // `shmemctl doctor`: checks the prerequisites of one-sided GPU communication on this node.
 #include <iostream>
+#include <memory>
 
 #include "cli/host_comparison.h"
 #include "cli/node_job.h"
@@ -19,6 +20,7 @@ struct DoctorFlags {
   std::string kernel_log; ///< a file
   std::string python;     ///< an interpreter or an environment
   bool list = false;
+  std::shared_ptr<SourceFlags> source = std::make_shared<SourceFlags>();
 };
 
 ExitCode list_checks() {
@@ -33,13 +35,14 @@ ExitCode diagnose(Context& context, const DoctorFlags& flags) {
   HostComparison hosts(flags.golden);
   const bool alone = launched_size(context.environment) <= 1; // else it is for all hosts together
   return with_node_session(
-      context, true,
+      context, flags.source->from.empty(),
       [&](Session& session, const Options&) {
         if (alone && hosts.has_golden()) {
           session.phase("reading " + flags.golden);
           hosts.read_golden();
         }
-        const NodeSource source = session.load({});
+        const NodeSource source = session.load(*flags.source);
+        require_files(source, *flags.source);
         if (!flags.python.empty())
           require_python(*source.sysroot, flags.python);
         KernelLogText kernel_log;
@@ -66,11 +69,13 @@ void add_doctor(CLI::App& app, Context& context) {
                   "  shmemctl doctor\n"
                   "  shmemctl doctor --only rdma,memlock --verbose\n"
                   "  shmemctl doctor --sysroot copy-of-a-node --json doctor.json\n"
+                  "  shmemctl doctor --from node.tar.zst\n"
                   "  shmemctl doctor --against golden.json\n"
                   "  shmemctl doctor --only kernel-log --kernel-log /var/log/kern.log\n"
                   "  shmemctl doctor --only software --python /opt/venv\n"
                   "  mpirun -n 64 --map-by ppr:1:node shmemctl doctor");
   auto flags = std::make_shared<DoctorFlags>();
+  add_archive_flag(*command, flags->source);
   add_option(*command, context, "SYSROOT");
   command->add_flag("--list", flags->list, "List all checks and exit");
   command->add_option("--only", flags->only, "Run only these checks or groups (comma-separated)")

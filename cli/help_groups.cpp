@@ -44,6 +44,7 @@ constexpr Group option_groups[] = {
     {"fabric", "What is measured", "cross-rail quick soak patterns pin"},
     {"fabric", "Runtime", "gpus"},
     {"fabric", "Transports", "remote-transport"},
+    {"gather", "What is written", "output keep-names"},
     {"inspect", "Which processes", "user all"},
     {"inspect", "How long", "window watch duration"},
     {"*", "Runtime", "bootstrap symmetric-size heap device-path"},
@@ -58,7 +59,7 @@ constexpr Group option_groups[] = {
 };
 
 constexpr Group subcommand_groups[] = {
-    {"", "Look at a machine", "check topo doctor env"},
+    {"", "Look at a machine", "check topo doctor env gather"},
     {"", "Measure a job", "run bringup bench moe"},
     {"", "Look at a job of others", "inspect"},
     {"", "Find the hot spot", "hotspots fabric sim"},

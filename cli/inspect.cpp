@@ -14,10 +14,13 @@
 #include "cli/session.h"
 #include "cli/terminal.h"
 #include "reports/text.h"
+#include "src/base/file_tree.h"
+#include "src/base/input.h"
 #include "src/base/options.h"
 #include "src/base/secret_filter.h"
 #include "src/base/severity.h"
 #include "src/base/text.h"
+#include "src/instruments/gather/gather.h"
 #include "src/instruments/inspect/inspect.h"
 #include "src/instruments/inspect/inspect_report.h"
 #include "src/instruments/inspect/job.h"
@@ -34,7 +37,32 @@ struct InspectFlags {
   bool all = false;
   double window_s = 0;
   std::optional<double> watch_s, duration_s;
+  std::shared_ptr<SourceFlags> source = std::make_shared<SourceFlags>();
 };
+
+/// What is looked at: a machine, or a recorded one with what was found on the machine itself.
+struct InspectSource {
+  std::unique_ptr<Sysroot> sysroot;
+  std::optional<gather::LiveResults> recorded;
+};
+
+InspectSource open_source(const InspectFlags& flags, const Options& options) {
+  InspectSource source;
+  const std::string& from = flags.source->from;
+  if (!from.empty()) {
+    source.sysroot =
+        std::make_unique<Sysroot>(std::make_shared<const FileTree>(read_archive(
+                                      read_input(from, archive_limits::max_packed_bytes), from)),
+                                  from);
+  } else {
+    const std::string root = options.text("SYSROOT");
+    source.sysroot = std::make_unique<Sysroot>(root.empty() ? "/" : root);
+  }
+  // It is of all processes together.
+  if (flags.all)
+    source.recorded = gather::recorded_results(*source.sysroot);
+  return source;
+}
 
 Error bad_inspect(const std::string& subject, const std::string& problem, const std::string& fix) {
   return {ExitCode::usage, subject, "", problem, fix};
@@ -88,16 +116,19 @@ nlohmann::json processes_of(const inspect::Inspection& found, const Options& opt
 
 /// The report as it would be if the run ended now.
 void put(Session& session, const inspect::Inspection& found, const Options& options,
-         const Sysroot& sysroot) {
+         const InspectSource& source) {
+  const Sysroot& sysroot = *source.sysroot;
   Report& report = session.report();
   report.processes = processes_of(found, options);
   report.nic_counters = inspect::counter_rows(found, host_name(sysroot));
-  report.findings = found.findings;
+  report.findings =
+      source.recorded ? gather::with_recorded(found.findings, *source.recorded) : found.findings;
   session.checkpoint();
 }
 
 ExitCode inspect_once(Session& session, const InspectFlags& flags, const Options& options,
-                      const Sysroot& sysroot) {
+                      const InspectSource& source) {
+  const Sysroot& sysroot = *source.sysroot;
   const inspect::Selection selection = selection_of(flags, sysroot);
   session.set_deadline(flags.window_s + options.number("TIMEOUT"));
   session.phase("reading processes");
@@ -105,14 +136,15 @@ ExitCode inspect_once(Session& session, const InspectFlags& flags, const Options
   if (found.processes.empty() && !found.missing.empty())
     throw bad_inspect("PID " + std::to_string(found.missing.front().pid),
                       found.missing.front().reason, "list processes by ps -e, or pass --all");
-  put(session, found, options, sysroot);
+  put(session, found, options, source);
   if (found.processes.empty() && session.wants_text())
     std::cout << "no process that may be read has a communication library loaded\n\n";
   return session.finish();
 }
 
 ExitCode inspect_repeatedly(Session& session, const Context& context, const InspectFlags& flags,
-                            const Options& options, const Sysroot& sysroot) {
+                            const Options& options, const InspectSource& source) {
+  const Sysroot& sysroot = *source.sysroot;
   using Clock = std::chrono::steady_clock;
   const inspect::Selection selection = selection_of(flags, sysroot);
   session.set_deadline(std::nullopt); // lasts until it is interrupted
@@ -123,7 +155,7 @@ ExitCode inspect_repeatedly(Session& session, const Context& context, const Insp
   const auto every = std::chrono::duration<double>(*flags.watch_s);
   for (;;) {
     const auto round = Clock::now();
-    put(session, inspector.inspect(selection, flags.window_s), options, sysroot);
+    put(session, inspector.inspect(selection, flags.window_s), options, source);
     const Report& report = session.report();
     const bool last =
         flags.duration_s &&
@@ -317,9 +349,11 @@ void add_inspect(CLI::App& app, Context& context) {
       "  shmemctl inspect --all --window 2 --json inspect.json\n"
       "  shmemctl inspect --user ann --watch 5\n"
       "  srun -N 16 --ntasks-per-node 1 shmemctl inspect --user ann --json job.json\n"
+      "  shmemctl inspect --all --from node.tar.zst\n"
       "  shmemctl inspect --all --sysroot copy-of-a-node");
   auto flags = std::make_shared<InspectFlags>();
   add_inspect_flags(*command, *flags);
+  add_archive_flag(*command, flags->source);
   add_option(*command, context, "SYSROOT");
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) {
@@ -327,11 +361,10 @@ void add_inspect(CLI::App& app, Context& context) {
       if (launched_size(run_context.environment) > 1)
         return inspect_job(run_context, *flags);
       return with_session(run_context, [&](Session& session, const Options& options) {
-        const std::string root = options.text("SYSROOT");
-        const Sysroot sysroot(root.empty() ? "/" : root);
+        const InspectSource source = open_source(*flags, options);
         if (flags->watch_s)
-          return inspect_repeatedly(session, run_context, *flags, options, sysroot);
-        return inspect_once(session, *flags, options, sysroot);
+          return inspect_repeatedly(session, run_context, *flags, options, source);
+        return inspect_once(session, *flags, options, source);
       });
     };
   });

@@ -191,9 +191,10 @@ void build(CLI::App& app, Context& context) {
   app.fallthrough();
   app.option_defaults()->always_capture_default(false);
   add_common_flags(app, context);
-  for (const auto add : {add_check, add_topo, add_doctor, add_env, add_bringup, add_bench, add_moe,
-                         add_sim, add_run, add_hotspots, add_fabric, add_inspect, add_explain,
-                         add_report, add_help, add_version, add_completion, add_reference})
+  for (const auto add :
+       {add_check, add_topo, add_doctor, add_env, add_bringup, add_bench, add_moe, add_sim, add_run,
+        add_hotspots, add_fabric, add_inspect, add_gather, add_explain, add_report, add_help,
+        add_version, add_completion, add_reference})
     add(app, context);
   accept_durations(app);
   set_help_groups(app);

@@ -9,16 +9,19 @@
 
 #include "cli/terminal.h"
 #include "reports/text.h"
+#include "src/base/file_tree.h"
 #include "src/base/options.h"
 #include "src/base/recorded_variables.h"
 #include "src/base/secret_filter.h"
 #include "src/base/severity.h"
 #include "src/base/text.h"
 #include "src/base/watchdog.h"
+#include "src/base/zstd.h"
 #include "src/instruments/check/gpu_links.h"
 #include "src/instruments/doctor/doctor.h"
 #include "src/instruments/doctor/gpu_links.h"
 #include "src/instruments/doctor/host_facts.h"
+#include "src/instruments/gather/gather.h"
 #include "src/model/topo/advice/advice.h"
 #include "src/model/topo/mapping/mapping_json.h"
 #include "src/model/topo/mapping/ports.h"
@@ -38,6 +41,12 @@ std::string seconds_text(double seconds) {
   if (text.back() == '.')
     text.pop_back();
   return text + " s";
+}
+
+/// Of a recorded tree.
+Node node_under(const Sysroot& sysroot) {
+  const std::optional<Node> recorded = gather::recorded_node(sysroot);
+  return recorded ? *recorded : read_machine(sysroot);
 }
 
 } // namespace
@@ -122,10 +131,17 @@ NodeSource Session::load(const SourceFlags& flags) {
   NodeSource source;
   if (!flags.from.empty()) {
     phase("reading " + flags.from);
+    const std::string bytes = read_input(flags.from);
+    if (is_zstd(bytes)) {
+      source.sysroot = std::make_unique<Sysroot>(
+          std::make_shared<const FileTree>(read_archive(bytes, flags.from)), flags.from);
+      source.node = node_under(*source.sysroot);
+      return source;
+    }
     std::optional<TopoFormat> format;
     if (!flags.format.empty())
       format = parse_topo_format(flags.format);
-    source.node = read_recorded(read_input(flags.from), flags.from, format);
+    source.node = read_recorded(bytes, flags.from, format);
     return source;
   }
   const std::string root = options_.text("SYSROOT");
@@ -133,7 +149,7 @@ NodeSource Session::load(const SourceFlags& flags) {
   phase("reading the machine under " + source.sysroot->root());
   source.node = source.sysroot->live()
                     ? read_machine(*source.sysroot, options_.text("NVML_LIBRARY"))
-                    : read_machine(*source.sysroot);
+                    : node_under(*source.sysroot);
   return source;
 }
 
@@ -226,13 +242,19 @@ bool run_gpu_links(Session& session, const NodeSource& source) {
 void run_doctor(Session& session, const NodeSource& source, const Environment& environment,
                 const std::vector<std::string>& only, const std::vector<std::string>& skip,
                 const KernelLogText* kernel_log, const std::string& python) {
-  const CheckContext context{*source.sysroot, source.node, environment, kernel_log, python};
+  const auto recorded = gather::recorded_results(*source.sysroot);
+  const CheckContext context{*source.sysroot, source.node,
+                             recorded ? recorded->environment : environment, kernel_log, python};
   Report& report = session.report();
   if (report.hosts.empty())
     report.hosts = nlohmann::json::array({described_host(source.node, source.sysroot.get())});
   run_checks(context, only, skip, [&](const CheckOutcome& outcome) {
     const Check& check = *outcome.check;
-    const CheckResult& result = outcome.result;
+    CheckResult result = outcome.result;
+    // The machine itself had more to ask than its files. A log that is named is newer.
+    if (recorded && (kernel_log == nullptr || check.group != "kernel-log"))
+      if (const auto there = recorded->checks.find(check.id); there != recorded->checks.end())
+        result = there->second;
     report.checks.push_back({check.id, check.title, to_string(result.status), result.reason,
                              result.evidence, result.fix, check.group, std::nullopt,
                              outcome.time_s});
@@ -247,13 +269,26 @@ void run_doctor(Session& session, const NodeSource& source, const Environment& e
 void add_source_flags(CLI::App& command, Context& context, const std::shared_ptr<SourceFlags>& to) {
   command
       .add_option("--from", to->from,
-                  "Read a recorded node: hwloc XML, NCCL topology XML, the output of nvidia-smi "
-                  "topo -m, or a shmemctl report; - is stdin")
+                  "Read a recorded node: an archive of shmemctl gather, hwloc XML, NCCL topology "
+                  "XML, the output of nvidia-smi topo -m, or a shmemctl report; - is stdin")
       ->type_name("FILE");
   command.add_option("--format", to->format, "Format of --from; default: detected")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "nvidia-smi", "report"}));
   add_option(command, context, "SYSROOT");
+}
+
+void add_archive_flag(CLI::App& command, const std::shared_ptr<SourceFlags>& to) {
+  command.add_option("--from", to->from, "Read an archive of shmemctl gather; - is stdin")
+      ->type_name("FILE");
+}
+
+void require_files(const NodeSource& source, const SourceFlags& flags) {
+  if (!source.sysroot)
+    throw Error(
+        ExitCode::usage, flags.from, "", "not an archive of shmemctl gather",
+        "record the node by shmemctl gather -o node.tar.zst, or pass a copy of its /sys and "
+        "/proc by --sysroot");
 }
 
 void add_mapping_flags(CLI::App& command, Context& context) {

@@ -19,7 +19,7 @@
 
 namespace shmemctl {
 
-/// A node and the tree it was read from; no tree for a recorded file.
+/// A node and the tree it was read from; no tree for a recorded file that is not an archive.
 struct NodeSource {
   Node node;
   std::unique_ptr<Sysroot> sysroot;
@@ -122,6 +122,10 @@ void run_doctor(Session& session, const NodeSource& source, const Environment& e
 
 /// Adds --from and --format, and --sysroot.
 void add_source_flags(CLI::App& command, Context& context, const std::shared_ptr<SourceFlags>& to);
+/// Adds --from, of archives only.
+void add_archive_flag(CLI::App& command, const std::shared_ptr<SourceFlags>& to);
+/// Throws Error (usage) if what --from names is only a topology.
+void require_files(const NodeSource& source, const SourceFlags& flags);
 void add_mapping_flags(CLI::App& command, Context& context);
 
 } // namespace shmemctl

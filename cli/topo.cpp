@@ -35,6 +35,7 @@ void add_topo(CLI::App& app, Context& context) {
   command->footer("Examples:\n"
                   "  shmemctl topo\n"
                   "  shmemctl topo --world deepep-ht --enable-nic-pe-mapping\n"
+                  "  shmemctl topo --from node.tar.zst\n"
                   "  shmemctl topo --from topo.xml --policy optimal --json topo.json\n"
                   "  nvidia-smi topo -m | shmemctl topo --from - --nvshmem-version 3.4.5");
   auto source_flags = std::make_shared<SourceFlags>();

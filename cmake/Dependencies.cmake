@@ -1,4 +1,4 @@
-# The distribution's packages. hwloc, expat and the C++ runtime are linked statically, so that the
+# The distribution's packages. hwloc, expat, zstd and the C++ runtime are linked statically, so that the
 # binary starts on a node that has none of them; header-only libraries need no linking.
 find_package(nlohmann_json 3.10 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
@@ -9,6 +9,8 @@ find_path(HWLOC_INCLUDE_DIR hwloc.h REQUIRED)
 find_library(HWLOC_STATIC NAMES libhwloc.a REQUIRED)
 find_path(EXPAT_INCLUDE_DIR expat.h REQUIRED)
 find_library(EXPAT_STATIC NAMES libexpat.a REQUIRED)
+find_path(ZSTD_INCLUDE_DIR zstd.h REQUIRED)
+find_library(ZSTD_STATIC NAMES libzstd.a REQUIRED)
 # In build-packages scripts/packages.sh unpacks it, because its package drags in Qt and databases.
 find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp
           HINTS ${CMAKE_SOURCE_DIR}/build-packages/usr/include REQUIRED)
@@ -23,11 +25,11 @@ endif()
 
 add_library(shmemctl_dependencies INTERFACE)
 target_include_directories(shmemctl_dependencies SYSTEM INTERFACE
-  ${HWLOC_INCLUDE_DIR} ${EXPAT_INCLUDE_DIR} ${VALIJSON_INCLUDE_DIR} ${BOOST_MATH_INCLUDE_DIR}
+  ${HWLOC_INCLUDE_DIR} ${EXPAT_INCLUDE_DIR} ${ZSTD_INCLUDE_DIR} ${VALIJSON_INCLUDE_DIR} ${BOOST_MATH_INCLUDE_DIR}
   $<$<BOOL:${UCX_INCLUDE_DIR}>:${UCX_INCLUDE_DIR}>)
 target_link_libraries(shmemctl_dependencies INTERFACE
   nlohmann_json::nlohmann_json CLI11::CLI11
-  ${HWLOC_STATIC} ${EXPAT_STATIC} Threads::Threads ${CMAKE_DL_LIBS} m)
+  ${HWLOC_STATIC} ${EXPAT_STATIC} ${ZSTD_STATIC} Threads::Threads ${CMAKE_DL_LIBS} m)
 
 # src/base/fmt_library.cpp compiles fmt's functions once, by names that are version 9's.
 if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)

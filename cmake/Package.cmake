@@ -3,7 +3,7 @@
 # carry.
 if(SHMEMCTL_PORTABLE)
   foreach(package gcc-12-base libboost1.74-dev libcli11-dev libexpat1-dev libfmt-dev libhwloc-dev
-          libjs-chart.js libvalijson-dev nlohmann-json3-dev)
+          libjs-chart.js libvalijson-dev libzstd-dev nlohmann-json3-dev)
     install(FILES ${CMAKE_SYSROOT}/usr/share/doc/${package}/copyright RENAME ${package}
             DESTINATION ${CMAKE_INSTALL_DOCDIR}/licenses COMPONENT runtime)
   endforeach()

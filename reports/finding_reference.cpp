@@ -80,7 +80,10 @@ std::vector<FindingReference> finding_rows() {
        "A PE uses a NIC although a nearer one is free. It is a warning if the path leaves the PCIe "
        "switches (a host bridge or a socket is crossed).",
        "The distance of the chosen NIC is compared with the nearest NIC of the compute fabric that "
-       "is not loaded more; in `explain`, which reads the choice in a log, with all of them.",
+       "is not loaded more; in `explain`, which reads the choice in a log, with all of them. "
+       "`inspect` compares the NICs of a process's connected queue pairs (RDMA netlink) with those "
+       "near its GPU (NVML), and names a process only if a nearer NIC would be used by no more "
+       "processes; info: these ports carried nearly nothing in the window.",
        "Set the mapping that the finding prints."},
       {"nic-hotspot", "Topology and mapping", "error, warning, info",
        "A NIC carries the traffic of more PEs than the best assignment would give to any NIC, "
@@ -504,13 +507,6 @@ std::vector<FindingReference> finding_rows() {
        "(`explain`), against NVSHMEM's and NCCL's rules on the topology of the node.",
        "Compare with `shmemctl topo` under the same variables; look for a variable that the "
        "process set itself, a topology file, or a port that was down when it started."},
-      {"nic-far", "Running processes", "warning, info",
-       "All connected queue pairs of a process are on NICs that are further from its GPU than "
-       "another active one, which it could have without harm: nobody would share a NIC more than "
-       "now, or an exchange brings both nearer. The info form says that these ports carried nearly "
-       "nothing in the window.",
-       "RDMA netlink's queue pairs and NVML's processes, against the distances of the node.",
-       "Let each rank use the NIC next to its GPU: `shmemctl topo` prints the setting."},
       {"nic-one-of-many", "Running processes", "warning",
        "One RDMA port carries nearly all traffic of a node that has several, or several processes "
        "have queue pairs only on one and the same RDMA device.",

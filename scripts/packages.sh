@@ -2,7 +2,7 @@
 # Installs what is missing from the distribution's packages. Sourced by the other scripts.
 # Needs root or sudo only if something is missing.
 
-build_packages="g++ cmake ninja-build ccache git libhwloc-dev libexpat1-dev nlohmann-json3-dev
+build_packages="g++ cmake ninja-build ccache git libhwloc-dev libexpat1-dev libzstd-dev nlohmann-json3-dev
   libcli11-dev libfmt-dev libboost-dev libibverbs-dev libfabric-dev libucx-dev
   libjs-chart.js"
 # Headers only, but the package depends on Qt, Poco and MariaDB's client (175 packages, 370 MB): unpacked into

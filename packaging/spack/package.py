@@ -30,6 +30,7 @@ class Shmemctl(CMakePackage, CudaPackage):
     depends_on("boost@1.70: +math", type="build")
     depends_on("hwloc@2.4: libs=static ~pci ~libxml2", type=("build", "link"))
     depends_on("expat libs=static", type=("build", "link"))
+    depends_on("zstd libs=static", type=("build", "link"))
     depends_on("rdma-core", when="+ibverbs", type=("build", "run"))
     depends_on("libfabric", when="+libfabric", type=("build", "run"))
     depends_on("ucx", when="+ucx", type=("build", "run"))

@@ -65,7 +65,8 @@ std::vector<OptionSpec> make_table() {
              "Least severe level that is logged on stderr."),
       {"LOG_SUBSYSTEMS", OptionType::text, "", "Subsystems to log, comma-separated; empty: all."},
       {"SYSROOT", OptionType::text, "",
-       "Read a copy of a machine's /sys and /proc below this directory instead of this machine."},
+       "Read a copy of a machine's /sys and /proc below this directory, or an archive of shmemctl "
+       "gather, instead of this machine."},
       {"NVML_LIBRARY", OptionType::text, "libnvidia-ml.so.1", "Shared library to load as NVML."},
       choice("POLICY", "nvshmem", {"nvshmem", "nccl", "optimal"},
              "Policy that maps PEs to NICs: NVSHMEM's, NCCL's, or the optimal mapping."),

@@ -1,13 +1,16 @@
-// Reads the files of a machine: the live one, or somebody's copy of /sys and /proc under a folder.
+// Reads the files of a machine: the live one, somebody's copy of /sys and /proc under a folder, or
+// an archive of `shmemctl gather`.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "src/base/file_descriptor.h"
+#include "src/base/file_tree.h"
 
 namespace shmemctl {
 
@@ -24,11 +27,15 @@ class Sysroot {
 public:
   /// The live machine.
   Sysroot() : Sysroot("/") {}
-  /// @param root an existing folder; throws Error (usage) if it is not one.
+  /// @param root an existing folder, or an archive (read_archive()), which stays in memory: nothing
+  /// of it is written to a disk. Throws Error (usage) if it is neither.
   explicit Sysroot(const std::string& root);
+  /// @param name what the tree was read from: "node.tar.zst"
+  Sysroot(std::shared_ptr<const FileTree> tree, std::string name);
 
   /// True if this is "/": only then may libraries, system calls and devices be used as well.
-  bool live() const { return root_ == "/"; }
+  bool live() const { return tree_ == nullptr && root_ == "/"; }
+  /// The folder, or the archive's name.
   const std::string& root() const { return root_; }
 
   /// First `max_bytes` of a file; empty if it cannot be read. A sysfs file may exist and refuse to
@@ -53,12 +60,13 @@ public:
   /// not exist or links form a cycle.
   std::optional<std::string> realpath(const std::string& path) const;
 
-  /// The real path on this machine, for libraries that take one. Links in it are not resolved.
-  std::string host_path(const std::string& path) const;
-
 private:
+  std::string host_path(const std::string& path) const;
   std::optional<std::string> resolved_host_path(const std::string& path) const;
-  std::string root_; ///< "/" or an absolute path without a trailing slash
+  /// In the tree, with links resolved; null if there is none.
+  const FileEntry* resolved_entry(const std::string& path) const;
+  std::string root_; ///< "/" or an absolute path without a trailing slash; an archive's name
+  std::shared_ptr<const FileTree> tree_; ///< of an archive; null for a folder
 };
 
 } // namespace shmemctl

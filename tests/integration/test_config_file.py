@@ -94,7 +94,7 @@ class ConfigFiles(CliTest):
 
     def test_every_flag_of_every_subcommand_may_stand_there(self):
         """As a name: its value is another matter."""
-        for subcommand in ("check", "topo", "doctor", "env", "bringup", "bench", "moe", "sim", "hotspots", "fabric", "explain", "run",
+        for subcommand in ("check", "topo", "doctor", "env", "bringup", "bench", "moe", "sim", "hotspots", "fabric", "explain", "gather", "run",
                            "report diff", "report check", "report html", "report prom"):
             for line in run("__complete", *subcommand.split(), "--")[1].splitlines()[1:]:
                 flag = line.split("\t")[0].removeprefix("--")

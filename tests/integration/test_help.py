@@ -37,7 +37,7 @@ class Help(CliTest):
 
     def test_all_are_listed(self):
         names = {" ".join(path) for path in self.paths}
-        self.assertLessEqual({"check", "topo", "doctor", "env", "run", "bringup", "bench", "moe", "sim", "hotspots", "fabric", "inspect", "explain",
+        self.assertLessEqual({"check", "topo", "doctor", "env", "run", "bringup", "bench", "moe", "sim", "hotspots", "fabric", "inspect", "gather", "explain",
                               "report", "report show", "report diff", "report prom", "help", "version",
                               "completion"}, names)
 

@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <limits>
 #include <poll.h>
 #include <sys/wait.h>
@@ -211,16 +210,7 @@ std::optional<std::string> process_evidence(const Sysroot& sysroot, const std::s
 }
 
 std::optional<std::string> link_target(const Sysroot& sysroot, const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::optional<std::string> folder = sysroot.realpath(path.substr(0, slash));
-  if (!folder)
-    return std::nullopt;
-  std::error_code error;
-  const std::filesystem::path target =
-      std::filesystem::read_symlink(sysroot.host_path(*folder + path.substr(slash)), error);
-  if (error)
-    return std::nullopt;
-  return target.string();
+  return sysroot.read_link(path);
 }
 
 bool has_device_nodes(const Sysroot& sysroot) {

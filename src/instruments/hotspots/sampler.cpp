@@ -6,10 +6,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <set>
-#include <sys/stat.h>
 
 #include "src/base/text.h"
 #include "src/instruments/hotspots/counters.h"
@@ -138,19 +136,8 @@ bool is_of_the_link(const std::string& name) {
 
 /// An open file that is read repeatedly; empty if there is no regular file of that name.
 FileDescriptor open_regular(const Sysroot& sysroot, const std::string& path) {
-  std::string host = path;
-  if (!sysroot.live()) {
-    const std::optional<std::string> real = sysroot.realpath(path);
-    if (!real)
-      return {};
-    host = sysroot.root() + *real;
-  }
-  // O_NONBLOCK: a FIFO planted in a copied tree must not hang the reader.
-  FileDescriptor file(::open(host.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
-    return {};
-  return file;
+  int error_number = 0;
+  return sysroot.open(path, error_number);
 }
 
 void add_interface_counters(MeasuredPort& port, const std::vector<NamedCounter>& counters) {

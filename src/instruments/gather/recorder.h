@@ -1,0 +1,77 @@
+// Reads the files of the allow-list into a tree, with names and addresses replaced.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/file_tree.h"
+#include "src/base/sysroot.h"
+#include "src/instruments/gather/anonymizer.h"
+#include "src/instruments/gather/recorded_files.h"
+#include "src/instruments/inspect/process.h"
+
+namespace shmemctl::gather {
+
+/// Records one machine once.
+class Recorder {
+public:
+  /// @param sysroot the live machine, or a copy; outlives this
+  /// @param names null: nothing is replaced. Gets the names of the host and of users
+  Recorder(const Sysroot& sysroot, Anonymizer* names);
+
+  /// All rows of recorded_files(), the libraries of processes and who owns them, and the messages
+  /// of the kernel's log that its catalogue has.
+  void record();
+  /// A file of our own: "/shmemctl/node.json".
+  void add(const std::string& path, const std::string& content);
+  /// Paths that read_archive() would not accept, and that are not in the tree.
+  const std::vector<std::string>& left_out() const { return left_out_; }
+  const FileTree& tree() const { return tree_; }
+  /// How many processes of jobs there are.
+  std::size_t processes() const { return pids_.size(); }
+
+  std::string text(std::string_view text) {
+    return names_ != nullptr ? names_->text(text) : std::string(text);
+  }
+  std::string path(std::string_view path) {
+    return names_ != nullptr ? names_->path(path) : std::string(path);
+  }
+
+private:
+  void learn_names();
+  void choose_processes();
+  void record_row(const RecordedFiles& row);
+  void expand(const std::string& folder, const std::vector<std::string>& parts, std::size_t next,
+              const RecordedFiles& row);
+  void record_file(const std::string& path, const RecordedFiles& row);
+  void record_link(const std::string& path, const RecordedFiles& row);
+  void record_presence(const std::string& path);
+  void record_library(const std::string& path);
+  void record_mapped_libraries();
+  void record_wheels();
+  void record_packages();
+  void record_kernel_log();
+  std::string treated(const std::string& content, const std::string& path,
+                      const RecordedFiles& row);
+  std::string treated_environment(std::string_view content);
+  std::string treated_sockets(std::string_view content, const std::string& path);
+  std::string treated_users(std::string_view content) const;
+
+  /// Records the links on the way to a path; the path without links, "" if there is nothing.
+  std::string enter(const std::string& path);
+  void put(const std::string& path, FileEntry entry);
+  void put_file(const std::string& path, std::string content, int error_number = 0);
+
+  const Sysroot& sysroot_;
+  Anonymizer* names_;
+  FileTree tree_;
+  std::set<int> pids_, children_;
+  std::map<std::string, std::string> entered_; ///< folders: without links
+  std::set<std::string> mapped_;               ///< paths of libraries, as processes see them
+  std::vector<std::string> left_out_;
+};
+
+} // namespace shmemctl::gather
