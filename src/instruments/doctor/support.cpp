@@ -124,7 +124,8 @@ std::vector<RdmaPort> active_rdma_ports(const Node& node) {
 std::vector<RdmaPort> fabric_rdma_ports(const CheckContext& context) {
   const Node& node = context.node;
   MappingRequest request;
-  if (const OptionValue& list = Options(context.environment).value("HCA_LIST"); list.set())
+  const Options options(context.environment);
+  if (const OptionValue& list = options.value("HCA_LIST"); list.set())
     request.nvshmem.hca_list = list.text;
   const std::vector<NicUse> wanted = wanted_ports(node, request);
   std::vector<RdmaPort> result = active_rdma_ports(node);
