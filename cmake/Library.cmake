@@ -1,6 +1,6 @@
 # The library for OpenSHMEM programs: libshmemctl.a and include/ in the build folder, so that
 #   cc prog.c -Ibuild/include -Lbuild -lshmemctl
-# is all that a program needs (nvcc for one with kernels). The core and the static libraries that it stands on are merged into
+# is all that a program needs (nvcc for one with kernels). The core and the static libraries that it links are merged into
 # libshmemctl_all.a; libshmemctl.a is a linker script that adds the system's libraries to it.
 set(shmem_include ${CMAKE_SOURCE_DIR}/src/runtime/shmem/include)
 file(GLOB_RECURSE shmem_headers RELATIVE ${shmem_include} CONFIGURE_DEPENDS ${shmem_include}/*.h
@@ -22,6 +22,7 @@ addlib $<TARGET_FILE:shmemctl_core>
 addlib $<TARGET_FILE:shmemctl_udev_absent>
 addlib ${HWLOC_STATIC}
 addlib ${EXPAT_STATIC}
+addlib ${ZSTD_STATIC}
 ${add_cuda_runtime}save
 end
 ")

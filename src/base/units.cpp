@@ -14,10 +14,7 @@ std::optional<std::uint64_t> parse_size_bytes(std::string_view text) {
   else if (!text.empty() && (text.back() == 'B' || text.back() == 'b'))
     text.remove_suffix(1);
   double factor = 1;
-  if (ends_with(text, "ms")) {
-    factor = 1e-3;
-    text.remove_suffix(2);
-  } else if (!text.empty()) {
+  if (!text.empty()) {
     static constexpr std::string_view letters = "KMGT";
     const char last = text.back() >= 'a' ? static_cast<char>(text.back() - 'a' + 'A') : text.back();
     const std::size_t power = letters.find(last);
@@ -41,7 +38,10 @@ std::optional<std::uint64_t> parse_size_bytes(std::string_view text) {
 std::optional<double> parse_duration_s(std::string_view text) {
   text = trim(text);
   double factor = 1;
-  if (!text.empty()) {
+  if (ends_with(text, "ms")) {
+    factor = 1e-3;
+    text.remove_suffix(2);
+  } else if (!text.empty()) {
     static constexpr std::string_view letters = "smhd";
     static constexpr std::array<double, letters.size()> seconds = {1, 60, 3600, 86400};
     if (const std::size_t unit = letters.find(text.back()); unit != std::string_view::npos) {

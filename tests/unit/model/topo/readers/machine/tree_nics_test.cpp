@@ -11,7 +11,7 @@ namespace {
 
 using fake::FakeMachine;
 
-const PciDevice& pci_of(const Node& node, int entry) {
+const PciDevice& pci_at(const Node& node, int entry) {
   return node.pci.at(static_cast<std::size_t>(entry));
 }
 const Nic& nic_named(const Node& node, const std::string& name) {
@@ -67,7 +67,7 @@ TEST(CopiedTreeNics, VirtioNicIsItsPciAncestorAndHasNoRate) {
   const Nic& nic = node.nics[0];
   EXPECT_EQ(nic.name, "eth0");
   EXPECT_EQ(*nic.rdma, false);
-  EXPECT_EQ(to_string(pci_of(node, nic.pci).address), "0000:00:03.0");
+  EXPECT_EQ(to_string(pci_at(node, nic.pci).address), "0000:00:03.0");
   EXPECT_FALSE(nic.numa);
   EXPECT_FALSE(nic.ports.at(0).rate_Gbps);
   EXPECT_EQ(nic.ports[0].rate_Gbps.origin, "/sys/class/net/eth0/speed reads \"-1\"");
@@ -104,7 +104,7 @@ TEST(CopiedTreeNics, SoftRoceIsWhereItsNetdevIs) {
       {.name = "rxe0", .parent_netdev = "eno1", .ports = {{.link_layer = "Ethernet"}}});
   const Node node = read_machine(machine.sysroot());
   const Nic nic = nic_named(node, "rxe0");
-  EXPECT_EQ(to_string(pci_of(node, nic.pci).address), "0000:04:00.0");
+  EXPECT_EQ(to_string(pci_at(node, nic.pci).address), "0000:04:00.0");
   EXPECT_FALSE(nic.virtual_device);
   EXPECT_EQ(*nic.driver, "rdma_rxe");
   EXPECT_EQ(*nic.numa, 1);
@@ -140,7 +140,7 @@ TEST(CopiedTreeNics, SiwIsFoundThroughItsGids) {
   const Nic nic = nic_named(node, "siw0");
   EXPECT_EQ(*nic.driver, "siw");
   EXPECT_FALSE(nic.virtual_device);
-  EXPECT_EQ(to_string(pci_of(node, nic.pci).address), "0000:04:00.0");
+  EXPECT_EQ(to_string(pci_at(node, nic.pci).address), "0000:04:00.0");
 }
 
 TEST(CopiedTreeNics, EfaIsNeitherInfinibandNorEthernet) {
