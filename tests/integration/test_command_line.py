@@ -76,7 +76,7 @@ class ExitCodes(CliTest):
         for duration in ("10s", "9000ms", "0.15m", "9"):
             for arguments in (("version", "--timeout", duration), ("--timeout=" + duration, "version")):
                 with self.subTest(arguments=arguments):
-                    self.assertEqual(run(*arguments).returncode, 0)
+                    self.assertEqual(run(*arguments)[0], 0)
 
     def test_usage_errors_are_full_sentences(self):
         for arguments, words in ((("report", "check", NODE), "report check: no threshold given"),

@@ -13,6 +13,7 @@ NO_IDS = {
     "checks": {"bench-gpu", "buffer-check", "gpu-heap", "gpu-links", "gpu-paths", "self-test"},
     "fabrics": {"fat-tree"},
     "faults": {"moe-middle"},
+    "groups": {"kernel-log"},
     "formats": {"hwloc-xml", "nccl-xml", "nvidia-smi"},
     "libraries": {"nccl-net", "nvidia-nvshmem", "nvshmem-host"},
     "protocols": {"pmi-2"},
