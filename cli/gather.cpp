@@ -27,7 +27,7 @@ void print_summary(const gather::Gathered& gathered, const GatherFlags& flags) {
   std::cout << fmt::format(
       "{}: {} of the node and of {}, {}\n", flags.output, counted(gathered.files, "file"),
       gathered.processes == 1 ? "1 process" : fmt::format("{} processes", gathered.processes),
-      format_size_bytes(gathered.archive.size()));
+      counted(gathered.archive.size(), "byte"));
   std::cout << (flags.keep_names
                     ? "names, addresses and command lines are in it as they are\n"
                     : "names of hosts and users, GUIDs, MAC and IP addresses and command lines are "
@@ -57,7 +57,7 @@ ExitCode run_gather(Session& session, const Context& context, const Options& opt
   if (gathered.archive.size() > archive_limits::max_packed_bytes)
     throw Error(ExitCode::unavailable, flags.output, "write",
                 fmt::format("the archive has {}, and {} can be read",
-                            format_size_bytes(gathered.archive.size()),
+                            counted(gathered.archive.size(), "byte"),
                             format_size_bytes(archive_limits::max_packed_bytes)),
                 "record the node while fewer processes run");
   session.phase("writing " + flags.output);

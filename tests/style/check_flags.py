@@ -28,8 +28,10 @@ ALONE = {
     "docs/reference/report.md": {"--token", "--password", "--api-key"},
     # those of scripts/lab/hosts
     "docs/development.md": {"--at", "--cable", "--clocks", "--rate", "--sysroots"},
+    "docs/explanation/gather.md": {"--zstd"},  # tar's
     "docs/explanation/host_facts.md": {"--query"},  # mlxfwmanager's
     "docs/explanation/kernel_log.md": {"--time-format"},  # dmesg's
+    "docs/reference/findings.md": {"--cap-add"},  # of docker and podman
     "docs/tutorials/several-hosts.md": {"--kill-on-bad-exit", "--nodes", "--ntasks-per-node", "--time"},  # Slurm's
 }
 # Pages about a script of ours, whose flags stand by themselves there.
@@ -37,10 +39,13 @@ SCRIPT_OF = {"docs/explanation/lab.md": "scripts/lab/options.py"}
 # Texts of the program that hold flags of other programs, apart from the name of the tool.
 ALONE_IN_SOURCES = {
     "reports/compare/host_differences.cpp": {"--query"},  # mlxfwmanager's
+    "cli/gather.cpp": {"--zstd"},  # tar's
     "cli/run.cpp": {"--its-option"},  # of any program
+    "reports/finding_reference.cpp": {"--cap-add"},  # of docker and podman
     "src/base/secret_filter.cpp": {"--api", "--gmca", "--mca", "--name", "--no-"},
     "src/instruments/check/expectation.cpp": {"--query"},  # mlxfwmanager's
     "src/instruments/doctor/system.cpp": {"--cap-add"},  # of docker and podman
+    "src/instruments/doctor/software.cpp": {"--force-reinstall", "--no-deps"},  # pip's
     "src/instruments/doctor/rdma_siblings.cpp": {"--online"},  # mlxfwmanager's
     "src/instruments/inspect/activity.cpp": {"--pid"},  # py-spy's
     "src/model/topo/advice/check_node.cpp": {"--query-gpu"},  # nvidia-smi's
