@@ -1,4 +1,4 @@
-// What an archive of a made-up machine has, and that the same is found in it.
+// What an archive of a fake machine has, and that the same is found in it.
 #include <gtest/gtest.h>
 #include <memory>
 #include <nlohmann/json.hpp>
