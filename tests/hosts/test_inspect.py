@@ -1,6 +1,5 @@
 """inspect over a job: processes of all hosts, and the rank on another one that all wait for."""
 import json
-import sys
 
 import hosts_support
 from hosts_support import Hydra, HostsTest, OpenMpi, Srun
@@ -22,7 +21,7 @@ class InspectJob(HostsTest):
         """Two ranks on each host, of which rank 3, on b, is stopped."""
         for rank in range(4):
             host = self.cluster.host("ab"[rank // 2])
-            host.start_command(sys.executable, "-c", RANK, "stops" if rank == 3 else "runs", RANK=rank, WORLD_SIZE=4,
+            host.start_command("/usr/bin/python3", "-c", RANK, "stops" if rank == 3 else "runs", RANK=rank, WORLD_SIZE=4,
                                LOCAL_RANK=rank % 2, LOCAL_WORLD_SIZE=2, MASTER_ADDR="a", MASTER_PORT=29500,
                                NCCL_DEBUGG="INFO")
 
@@ -38,7 +37,7 @@ class InspectJob(HostsTest):
 
         def all_there():
             _, report = self.looked_at(launcher)
-            ranks = {entry["rank"]: entry for entry in report["processes"] if entry.get("name", "").startswith("python")
+            ranks = {entry["rank"]: entry for entry in report.get("processes", []) if entry.get("name", "").startswith("python")
                      and "rank" in entry}
             stopped = ranks.get(3, {}).get("activity", {}).get("state") == "stopped"
             return report if sorted(ranks) == [0, 1, 2, 3] and stopped else None
