@@ -99,8 +99,9 @@ TEST_P(Programs, KeepAndShareTheirVariables) {
   const Output compiled = run((c ? "gcc -std=c99 " : "g++ -std=c++20 ") + ("-O1 -c " + source) +
                               " " + shape.flags + sanitizer_flags() + " -o " + object);
   ASSERT_EQ(compiled.status, 0) << compiled.text;
-  const Output linked = run("g++ " + object + " " + folder_->path() + "/share.o " + library() +
-                            " " + shape.flags + sanitizer_flags() + " -pthread -o " + program);
+  const Output linked =
+      run("g++ " + object + " " + folder_->path() + "/share.o " + library() + " -l:libzstd.a " +
+          shape.flags + sanitizer_flags() + " -pthread -o " + program);
   ASSERT_EQ(linked.status, 0) << linked.text;
   const std::string secret = random_secret();
   const auto pe = [&](const char* number) {
